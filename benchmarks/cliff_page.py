@@ -1,4 +1,4 @@
-"""The page docs/cliffs.md and its summary in docs/performance.md, from what cliffs.py wrote with `--json`.
+"""The page docs/cliffs.md and its summary in docs/measurements.md, from what cliffs.py wrote with `--json`.
 
     python benchmarks/cliff_page.py docs one.json another.json
 
@@ -31,7 +31,7 @@ sizes or in float32; bold is above the aim, and the reason stands under the tabl
 `benchmarks/cliff_page.py`.
 """
 
-# What docs/performance.md says of many cases in one line; a case belongs to the first that takes it.
+# What docs/measurements.md says of many cases in one line; a case belongs to the first that takes it.
 LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("BERT of 4 layers, batch and sequence open, 1 to 512 tokens", ("open/bert [0-9]*",)),
     ("ResNet-18, batch open, 1 to 32", ("open/resnet18 [0-9]*",)),
@@ -220,7 +220,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     by_group = latest([json.loads(Path(p).read_text()) for p in paths])
     text, without_reason = page(by_group)
     (Path(folder) / "cliffs.md").write_text(text)
-    overview = Path(folder) / "performance.md"
+    overview = Path(folder) / "measurements.md"
     before, _, rest = overview.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:

@@ -12,5 +12,5 @@ nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-# Links into the repository, and the languages of the house, which no highlighter knows.
+# Links into the repository, and Relay's own languages, which no highlighter knows.
 suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure", "mystnb.unknown_mime_type"]

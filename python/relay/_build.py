@@ -255,7 +255,7 @@ def build(
     prepack: inputs of @main that are set once for many calls, such as weights that are no constants:
         `Executable.prepack` sets them, and what follows from them alone is computed there.
     dims: the least and the greatest size of named dimensions of @main, which a run checks.
-    hot: likely sizes of named dimensions: kernels have a version for each.
+    hot: likely sizes of named dimensions: kernels are specialised for each.
     progress: called with a phase of the compilation, how much of it is done and how much there is (0:
         unknown), from any thread, one call at a time. What it raises ends the compilation (E0314).
     The other parameters are Relay's of old, and are refused when they are given.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 
 from relay import _core
+from relay._plural import counted
 
 # An expression that is longer is said, not shown.
 _WIDTH = 100
@@ -20,8 +21,7 @@ def expression(self: _core.Expr) -> str:
     from relay.analysis import list_op_freqs
 
     count = sum(list_op_freqs(self).values())
-    operators = f"{count} operator" + ("" if count == 1 else "s")
-    return f"<relay.{type(self).__name__}: {self.checked_type}, {operators}>"
+    return f"<relay.{type(self).__name__}: {self.checked_type}, {counted(count, 'operator')}>"
 
 
 def node(self: _core.Node) -> str:

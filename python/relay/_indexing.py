@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relay import _core
 from relay._errors import wrong
+from relay._plural import counted
 from relay._wrappers import call, is_number
 
 
@@ -53,7 +54,7 @@ def _without_ellipsis(items: list, rank: int) -> list:
     if len(ellipses) > 1:
         raise IndexError("an index has one ... at most")
     if used > rank:
-        raise IndexError(f"{used} indices for a tensor of rank {rank}")
+        raise IndexError(f"{counted(used, 'index')} for a tensor of rank {rank}")
     at = ellipses[0] if ellipses else len(items)
     return items[:at] + [slice(None)] * (rank - used) + items[at + 1 :]
 

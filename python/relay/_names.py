@@ -19,7 +19,7 @@ from relay.analysis import free_vars
 
 
 def scalar_type(dtype: str) -> _core.TensorType:
-    """Returns the type of a tensor without axes."""
+    """Returns the type of a 0-d tensor."""
     return _core.TensorType((), dtype)
 
 

@@ -21,6 +21,7 @@ from relay._errors import wrong
 from relay._function import source
 from relay._function.annotations import TensorAnnotation
 from relay._function.errors import ANNOTATION, CALL, MUTATION, NAME, UNSUPPORTED, VALUE, fail
+from relay._plural import counted
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class PrimFunc:
             if not isinstance(found, _core.TensorType) or found.dtype != wanted.dtype:
                 raise wrong(f"'{name}' is a tensor of {wanted.dtype}, not {found}")
             if len(found.shape) != len(wanted.shape):
-                raise wrong(f"'{name}' has {len(wanted.shape)} axes: it is {found}")
+                raise wrong(f"'{name}' has {counted(len(wanted.shape), 'axis')}: it is {found}")
             for size, have in zip(wanted.shape, found.shape, strict=True):
                 known = sizes.setdefault(size, have) if isinstance(size, str) else size
                 if known != have:
@@ -559,7 +560,9 @@ class _Writer:
     def indices(self, node: ast.Subscript, buffer: Any) -> list:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(parts) != len(buffer.shape):
-            self.fail(VALUE, node, f"'{ast.unparse(node.value)}' has {len(buffer.shape)} axes")
+            self.fail(
+                VALUE, node, f"'{ast.unparse(node.value)}' has {counted(len(buffer.shape), 'axis')}"
+            )
         return [self.index(p) for p in parts]
 
     def index(self, node: ast.expr) -> Any:

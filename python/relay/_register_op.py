@@ -94,7 +94,7 @@ def register_op(
     layout: how it takes part in a change of layout: "follow" where it computes the same in any order of
         the axes, or (call, offered, desired) -> None, or the layouts of arguments and results, and
         attributes that change with them: (["NHWC"], ["NHWC"], {"axis": 3}). `offered` are the layouts in
-        which the arguments are at hand, or None; without a rule values are converted back before it.
+        in which the arguments are available, or None; without a rule values are converted back before it.
     attrs: attributes with their defaults; a type in the place of a value has its zero for a default.
     examples: the types of the arguments of calls that are right: [["Tensor[(2, 3), float32]"]].
     doc: a sentence; by default the function's own.

@@ -35,7 +35,7 @@ class ScopeBuilder:
         return var
 
     def ret(self, value: object) -> None:
-        """Says what the scope at hand gives."""
+        """Says what the current scope returns."""
         if self._ret[-1] is not None:
             raise RuntimeError("ret() is called once in a scope")
         self._ret[-1] = value if isinstance(value, _core.Expr) else _core.Tuple([value]).fields[0]

@@ -16,6 +16,7 @@ from relay import _core
 from relay._build import Executable, Slot
 from relay._errors import wrong
 from relay._locks import Lock
+from relay._plural import counted
 
 # The programs that are kept for one model.
 LIMIT = 16
@@ -90,7 +91,9 @@ class OpenModel:
     def named(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Returns the inputs of a call by name."""
         if len(args) > len(self.input_names):
-            raise wrong(f"the model takes {len(self.input_names)} inputs, got {len(args)}")
+            raise wrong(
+                f"the model takes {counted(len(self.input_names), 'input')}, got {len(args)}"
+            )
         inputs = dict(zip(self.input_names, args, strict=False))
         for name, value in kwargs.items():
             if name in inputs or name not in self.input_names:

@@ -46,6 +46,7 @@ from relay._core import (
     TypeData as TypeData,
 )
 from relay._errors import wrong
+from relay._plural import counted
 from relay._wrappers import absent
 
 Pattern = _core.PatternWildcard | _core.PatternVar | _core.PatternConstructor | _core.PatternTuple
@@ -62,7 +63,7 @@ class ConstructorClass(type):
         """Makes a value; the program that it is given to looks at the types of the fields."""
         if len(fields) != len(cls.inputs):
             raise wrong(
-                f"{cls.name} has {len(cls.inputs)} fields ({', '.join(map(str, cls.inputs))}), "
+                f"{cls.name} has {counted(len(cls.inputs), 'field')} ({', '.join(map(str, cls.inputs))}), "
                 f"{len(fields)} are given"
             )
         return ConstructorValue(cls.name, fields, cls.type_name)

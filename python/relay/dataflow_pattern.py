@@ -374,7 +374,7 @@ def has_attr(attrs: dict[str, object], pattern: DFPattern | None = None) -> Attr
 def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DominatorPattern:
     """Matches what matches `child` and is computed from one expression that matches `parent`.
 
-    Every way from child's operands up ends at that, or at a leaf, and passes only what matches `path`.
+    Every path from child's operands up ends at that, or at a leaf, and passes only what matches `path`.
     """
     return DominatorPattern(parent, path, child)
 

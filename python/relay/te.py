@@ -21,6 +21,7 @@ from typing import Any
 
 from relay import _core
 from relay._errors import wrong
+from relay._plural import counted
 
 Block = _core.Block
 Loop = _core.Loop
@@ -50,7 +51,7 @@ def compute(
     try:
         inspect.signature(fcompute).bind(*sizes)
     except TypeError as problem:
-        raise wrong(f"{name} has {len(sizes)} axes: {problem}") from None
+        raise wrong(f"{name} has {counted(len(sizes), 'axis')}: {problem}") from None
     tensors, several = _core.te_compute(name, sizes, fcompute)
     return tuple(tensors) if several else tensors[0]
 

@@ -135,7 +135,7 @@ NodeRef evaluate_piece(const Piece& piece, const std::unordered_map<const Node*,
   return tuple(std::move(fields), root.span);
 }
 
-// The values of pieces that are made of nothing (zeros, a range): each is computed once, however many of
+// The values of expressions without operands (zeros, a range): each is computed once, however many of
 // the program's are equal. Those of its steps are, where a loop was written out.
 class ValuesOfNothing {
  public:

@@ -23,7 +23,7 @@ Fit fit(const Pattern& pattern, const Expr& data, Bindings& bound) {
     if (auto* v = as<PatternVarNode>(p)) {
       bound.emplace_back(v->var, e);
     } else if (isa<PatternWildcardNode>(p)) {
-      // What nobody asks for is evaluated all the same.
+      // Unused values are evaluated as well.
       bound.emplace_back(var("_", e->type), e);
     } else if (auto* t = as<PatternTupleNode>(p)) {
       if (auto* parts = as<TupleNode>(e)) {

@@ -41,7 +41,7 @@ class Effects {
   constexpr bool reads() const { return has(read()); }
   constexpr bool writes() const { return has(write()); }
   constexpr bool draws_random() const { return has(random()); }
-  // The evaluation may be left out when nobody uses its value.
+  // The evaluation may be left out when its value is unused.
   constexpr bool droppable() const { return !has(write() | partial() | random() | io()); }
   // The evaluation may be moved, and merged with an equal one.
   constexpr bool pure() const { return bits_ == 0; }

@@ -1,4 +1,4 @@
-// What is said beforehand of the sizes that a function leaves open.
+// Known bounds of the sizes that a function leaves open.
 //
 //   def @main[n: Dim](%x: Tensor[(n, 4), float32], size_hints=[["n", 1, 512, [1, 128]]])
 //     n is from 1 to 512, which a run checks, and often 1 or 128: kernels have versions for these

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <iterator>
+#include <utility>
 
 namespace relay {
 
@@ -30,6 +31,20 @@ std::string format_bytes(double bytes) {
 
 std::string format_percent(double share, int digits) {
   return format_number(100 * share, digits) + " %";
+}
+
+std::string counted(int64_t count, std::string_view noun) {
+  std::string out = std::to_string(count) + " " + std::string(noun);
+  if (count == 1) return out;
+  // The nouns of messages whose plural is irregular.
+  for (auto [singular, plural] :
+       {std::pair<std::string_view, std::string_view>{"axis", "axes"}, {"index", "indices"}}) {
+    if (noun.ends_with(singular)) {
+      out.resize(out.size() - singular.size());
+      return out + std::string(plural);
+    }
+  }
+  return out + "s";
 }
 
 }  // namespace relay

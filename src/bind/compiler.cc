@@ -14,6 +14,7 @@
 
 #include "base/codes/driver.h"
 #include "base/codes/passes.h"
+#include "base/quantities.h"
 #include "base/thread_locals.h"
 #include "bind/compiler.h"
 #include "bind/data_values.h"
@@ -321,7 +322,7 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
   std::vector<runtime::Value> values;
   values.reserve(f.params.size());
   if (args.size() > f.params.size()) {
-    bad_argument("@" + name + " takes " + std::to_string(f.params.size()) + " inputs, " +
+    bad_argument("@" + name + " takes " + counted(f.params.size(), "input") + ", " +
                  std::to_string(args.size()) + " are given");
   }
   // A name that no input has: that it is missing is the mistake, not that another input is.

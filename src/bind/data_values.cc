@@ -59,8 +59,7 @@ void bind_constructor_value(nb::module_& m) {
           },
           nb::arg("constructor"), nb::arg("fields") = nb::tuple(), nb::arg("type") = "")
       .def_ro("constructor", &ConstructorValue::constructor, "The name of the constructor.")
-      .def_ro("type", &ConstructorValue::type,
-              "The name of the data type; empty where nobody has said it.")
+      .def_ro("type", &ConstructorValue::type, "The name of the data type; empty if not given.")
       .def_prop_ro(
           "fields", [](const ConstructorValue& self) { return self.fields; },
           nb::sig("def fields(self) -> tuple[object, ...]"), "The fields, in order.")

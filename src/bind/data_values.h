@@ -13,7 +13,7 @@ namespace nb = nanobind;
 struct ConstructorValue {
   std::string constructor;
   nb::object fields;  // a tuple
-  std::string type;   // the name of the data type; empty where nobody has said it
+  std::string type;   // the name of the data type; empty if not given
 };
 
 // A reference: programs read and write `value`.

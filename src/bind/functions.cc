@@ -1,4 +1,5 @@
 #include "bind/functions.h"
+#include "base/quantities.h"
 
 #include <nanobind/stl/string.h>
 
@@ -38,8 +39,8 @@ nb::object call_function(FunctionValue& self, const nb::args& args) {
   FuncType type = self.type;
   if (args.size() != type->arg_types.size()) {
     throw UserError(Diagnostic(codes::run_input, {},
-                               "a function is called with " + std::to_string(args.size()) +
-                                   " arguments, not " + std::to_string(type->arg_types.size()))
+                               "a function is called with " + counted(args.size(), "argument") +
+                                   ", not " + std::to_string(type->arg_types.size()))
                         .expected(type_text(type)));
   }
   FunctionOwner::Turn turn(*owner);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/codes/python.h"
+#include "base/quantities.h"
 #include "bind/python_code.h"
 #include "bind/tensor_expressions.h"
 #include "bind/wrong_argument.h"
@@ -226,8 +227,8 @@ nb::object apply_function(const PyExprOf<FunctionNode>& f, const std::vector<PyE
   std::vector<Expr> args;
   for (const PyExpr& a : given) args.push_back(a.expr());
   if (f.get()->params.size() != args.size()) {
-    throw WrongArgument(("the function takes " + std::to_string(f.get()->params.size()) +
-                         " arguments, not " + std::to_string(args.size()))
+    throw WrongArgument(("the function takes " + counted(f.get()->params.size(), "argument") +
+                         ", not " + std::to_string(args.size()))
                             .c_str());
   }
   return wrap(extend::applied(f.get(), args));

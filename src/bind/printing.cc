@@ -14,7 +14,7 @@ void print_to_python(const char* text, size_t size) {
   nb::object done = decoded.is_valid()
                         ? nb::steal(PyObject_CallMethod(out.ptr(), "write", "O", decoded.ptr()))
                         : nb::object();
-  // The program goes on, as those in C do when nobody reads what they print.
+  // The program goes on, as a C program does when its output is closed.
   if (!done.is_valid()) PyErr_WriteUnraisable(out.ptr());
 }
 

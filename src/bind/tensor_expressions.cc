@@ -1,4 +1,5 @@
 #include "bind/tensor_expressions.h"
+#include "base/quantities.h"
 
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
@@ -151,7 +152,7 @@ PrimExpr intrinsic(const std::string& name, nb::handle list) {
     refuse(name + " is called for strings, of which a tensor expression sees nothing");
   std::vector<PrimExpr> args = to_prims(list);
   if (static_cast<int>(args.size()) != row->arity)
-    refuse(name + " takes " + std::to_string(row->arity) + " arguments, not " +
+    refuse(name + " takes " + counted(row->arity, "argument") + ", not " +
            std::to_string(args.size()));
   DType dtype = args[0]->dtype;
   for (const PrimExpr& a : args) dtype = common(dtype, a->dtype);
@@ -197,8 +198,8 @@ std::vector<PrimExpr> to_indices(nb::handle given, size_t rank, const std::strin
     items.push_back(nb::borrow(given));
   }
   if (items.size() != rank)
-    refuse(name + " has " + std::to_string(rank) + " axes and is read with " +
-           std::to_string(items.size()) + " indices");
+    refuse(name + " has " + counted(rank, "axis") + " and is read with " +
+           counted(items.size(), "index"));
   std::vector<PrimExpr> out;
   for (const nb::object& i : items) {
     PrimExpr e = to_prim(i);

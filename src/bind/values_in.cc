@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/codes/runtime.h"
+#include "base/quantities.h"
 #include "bind/data_types.h"
 #include "bind/data_values.h"
 #include "bind/exchange.h"
@@ -222,7 +223,7 @@ class Reader {
     if (which == data.size() || other) fail(type, object, "it has no such constructor");
     size_t count = data.fields[which].size();
     if (nb::len(made.fields) != count) {
-      fail(type, object, "the constructor takes " + std::to_string(count) + " fields");
+      fail(type, object, "the constructor takes " + counted(count, "field"));
     }
     if (count == 0) return Value::adt(static_cast<int32_t>(which), {});
     std::vector<nb::object> given;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/codes/driver.h"
+#include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/npy.h"
@@ -78,7 +79,7 @@ quantize::Samples read_samples(const std::string& folder, const runtime::Functio
       throw UserError(Diagnostic(codes::driver_calibration, {},
                                  "'" + escape_for_terminal(path, 300) +
                                      "' holds one array, and the model has " +
-                                     std::to_string(signature.params.size()) + " inputs")
+                                     counted(signature.params.size(), "input"))
                           .help("write a .npz with one array for each, by the inputs' names"));
     }
     for (const runtime::Slot& p : signature.params) {

@@ -336,7 +336,7 @@ Command run_command() {
               "Run a model or a compiled file",
               {argument("MODEL", o->model, "ONNX model, Relay text or compiled .so").required(),
                option("--executor EXECUTOR", o->executor,
-                      "vm compiles the model, eval is the reference evaluator: slow, and right")
+                      "vm compiles the model, eval is the reference evaluator: slow")
                    .choices({"vm", "eval"}),
                option("--function NAME", o->function, "The function to run"),
                option("--output FOLDER", o->output, "A folder for the outputs as .npy files")},

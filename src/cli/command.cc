@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "base/quantities.h"
 
 #include "cli/terminal.h"
 
@@ -185,9 +186,8 @@ class Reader {
       // The name of another option is a value only behind "=".
       if (at_ == words_.size() || words_[at_] == "--" || find(words_[at_]) != nullptr) {
         ++uses(o);
-        problem(o.name() + (o.values_per_use == 1
-                                ? " needs a value"
-                                : " needs " + std::to_string(o.values_per_use) + " values"))
+        problem(o.name() + (o.values_per_use == 1 ? " needs a value"
+                                                  : " needs " + counted(o.values_per_use, "value")))
             .expected(title_of(o));
         return;
       }

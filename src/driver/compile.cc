@@ -122,7 +122,7 @@ std::vector<std::string> layouts_of(const Function& primitive) {
 }
 
 // A kernel's nodes without the model's file where that is clear, and never with its folder: where a
-// model lay is nobody's business.
+// model lay is private.
 std::string without_folder(std::string origin, const std::string& source) {
   if (source.empty()) return origin;
   auto replace_all = [&](const std::string& from, const std::string& to) {

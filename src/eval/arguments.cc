@@ -1,4 +1,5 @@
 #include "eval/arguments.h"
+#include "base/quantities.h"
 
 #include <unordered_map>
 
@@ -49,7 +50,7 @@ class Checker {
       } else if (auto* tuple = as<TupleTypeNode>(t)) {
         const Cell* c = &runtime::cell_of(v);
         if (c->count != tuple->fields.size()) {
-          return "a tuple of " + std::to_string(c->count) + " fields";
+          return "a tuple of " + counted(c->count, "field");
         }
         for (uint32_t i = c->count; i-- > 0;) stack.emplace_back(tuple->fields[i], c->fields[i]);
       } else if (auto* r = as<RefTypeNode>(t)) {

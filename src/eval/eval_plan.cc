@@ -141,7 +141,7 @@ class Planner {
     if (is_leaf(*at) && !isa<VarNode>(at)) return ~store_.constant_index(*at);
     int owner = owner_of(*at);
     auto inner = build_of_function_.find(at);
-    // Outwards to the first function that has it. A function's own value is at hand inside it.
+    // Outwards to the first function that has it. A function's own value is available inside it.
     std::vector<int> path;
     int32_t slot = -1;
     for (int b = build; slot < 0; b = builds_[static_cast<size_t>(b)].parent) {
@@ -394,7 +394,7 @@ class Planner {
     struct Task {
       EvalBlock* block;
       size_t left;                  // steps that are still to be looked at
-      size_t branch = 0;            // of the step at hand
+      size_t branch = 0;            // of the current step
       std::vector<int32_t> wanted;  // slots that became live in this block
       std::vector<std::vector<int32_t>> by_branch;
     };

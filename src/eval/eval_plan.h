@@ -64,7 +64,7 @@ struct EvalStep {
   // The same for the whole function: a call that replaces the frame.
   bool is_tail = false;
   int32_t value = 0;
-  int32_t dest = -1;  // a slot; negative when nobody wants the value
+  int32_t dest = -1;  // a slot; negative if the value is unused
   const ExprNode* expr = nullptr;
   std::vector<EvalOperand> operands;
   // Of an operator's call; operands that only tell sizes stand behind the arguments.

@@ -1,4 +1,5 @@
 #include "eval/evaluator.h"
+#include "base/quantities.h"
 
 #include <algorithm>
 #include <new>
@@ -173,7 +174,7 @@ class Evaluator::Machine {
   OpCaller ops_;
   std::vector<runtime::Value> slots_;
   std::vector<Waiting> waiting_;
-  // The frame and block at hand.
+  // The current frame and block.
   const EvalPlan* plan_ = nullptr;
   const EvalBlock* block_ = nullptr;
   const EvalStep* step_ = nullptr;  // for errors
@@ -187,7 +188,7 @@ class Evaluator::Machine {
 };
 
 // Opens the frame of a call; true when there is one. Operators and constructors have none: their
-// result is there at once. `replace`: nothing in the frame at hand is wanted any more.
+// result is there at once. `replace`: the current frame is dead.
 bool Evaluator::Machine::enter(const runtime::Value& callee, std::vector<runtime::Value> args,
                                bool replace, int32_t dest, runtime::Value& result) {
   const Cell& closure = cell(callee.object(), ObjectKind::closure, "function");
@@ -204,9 +205,8 @@ bool Evaluator::Machine::enter(const runtime::Value& callee, std::vector<runtime
     return false;
   }
   if (args.size() != plan.function->params.size()) {
-    fail(codes::run_failed, "a function of " + std::to_string(plan.function->params.size()) +
-                                " parameters is called with " + std::to_string(args.size()) +
-                                " arguments");
+    fail(codes::run_failed, "a function of " + counted(plan.function->params.size(), "parameter") +
+                                " is called with " + counted(args.size(), "argument"));
   }
   if (plan.body == nullptr) store_.prepare(closure.tag);
   if (replace) {

@@ -1,4 +1,5 @@
 #include "extend/function_text.h"
+#include "base/quantities.h"
 
 #include <unordered_map>
 
@@ -19,9 +20,8 @@ Function read_function(const std::string& what, const std::string& text, size_t 
   if (f == nullptr || f->params.size() != params) {
     throw UserError(
         Diagnostic(codes::plugin_spec, e->span, what + " is not the function that it must be")
-            .expected("fn (...) { ... } of " + std::to_string(params) + " parameters")
-            .found(f == nullptr ? "another expression"
-                                : std::to_string(f->params.size()) + " parameters"));
+            .expected("fn (...) { ... } of " + counted(params, "parameter"))
+            .found(f == nullptr ? "another expression" : counted(f->params.size(), "parameter")));
   }
   return Function(f);
 }

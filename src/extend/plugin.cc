@@ -1,4 +1,5 @@
 #include "extend/plugin.h"
+#include "base/quantities.h"
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -177,8 +178,8 @@ std::vector<Expr> adjoints_of(const Function& gradient, const GradientContext& c
 TensorFunction read_tensor_function(const std::string& op, const std::string& text, size_t count) {
   TensorFunction f = TensorFunction::read(op + ", tensor function", text);
   if (f.num_inputs() != count)
-    refuse_spec(op, "a tensor function of " + std::to_string(f.num_inputs()) +
-                        " parameters that are read, for " + std::to_string(count) + " arguments");
+    refuse_spec(op, "a tensor function of " + counted(f.num_inputs(), "parameter") +
+                        " that are read, for " + counted(count, "argument"));
   return f;
 }
 

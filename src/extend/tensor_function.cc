@@ -1,4 +1,5 @@
 #include "extend/tensor_function.h"
+#include "base/quantities.h"
 
 #include <array>
 #include <charconv>
@@ -400,8 +401,8 @@ class Reader {
     in_.expect("[");
     std::vector<PrimExpr> out = list("]", [&] { return index(); });
     if (out.size() != buffer->shape.size()) {
-      in_.fail(from, "'" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
-                         " axes, not " + std::to_string(out.size()));
+      in_.fail(from, "'" + buffer->name + "' has " + counted(buffer->shape.size(), "axis") +
+                         ", not " + std::to_string(out.size()));
     }
     return out;
   }
@@ -553,7 +554,7 @@ class Reader {
     if (row == nullptr || std::find(kOffered.begin(), kOffered.end(), row->rule) == kOffered.end())
       in_.fail(from, "there is no function '" + name + "'");
     if (static_cast<int>(args.size()) != row->arity)
-      in_.fail(from, name + " takes " + std::to_string(row->arity) + " arguments");
+      in_.fail(from, name + " takes " + counted(row->arity, "argument"));
     DType result = row->rule == Rule::Test ? DType::Bool() : args[0]->dtype;
     if (auto defect = tir::intrinsic_defect(name, result, args))
       in_.fail(from, name + ": " + *defect);

@@ -121,7 +121,7 @@ bool swaps_scalar_operands(Bytecode& bytecode) {
   });
 }
 
-// A field is read as if nobody needed the value any more.
+// A field is read as if its value were dead afterwards.
 bool ends_values_too_early(Bytecode& bytecode) {
   return each(bytecode, Opcode::get_field, [](RtFunction&, Instruction& i) {
     return (std::exchange(i.sub, i.sub | runtime::kLastA) & runtime::kLastA) == 0;

@@ -178,7 +178,7 @@ std::vector<std::pair<CommandEnd, std::string>> run_at_once(const std::vector<Wo
   run_isolated(
       commands.size(), static_cast<int>(commands.size()),
       [&](size_t i, const Send& send) {
-        // Nobody types.
+        // Standard input is empty.
         dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
         redirect(STDOUT_FILENO, log(i, ".out"));
         redirect(STDERR_FILENO, log(i, ".err"));
@@ -286,7 +286,7 @@ std::string to_string(const CommandSequence& sequence) {
 void run_command_lines(const CommandLineOptions& options,
                        const std::function<void(uint64_t seed, const std::string& text)>& found) {
   ScratchFolder scratch;
-  // Kernels are kept where nobody else's are.
+  // The kernel cache is a folder of its own.
   setenv("RELAY_CACHE_DIR", (scratch.path() / "cache").c_str(), 1);
   fs::path files = scratch.path() / "files";
   fs::create_directory(files);

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 void write_all(int fd, const char* data, size_t size) {
   while (size > 0) {
     ssize_t n = write(fd, data, size);
-    // The parent has given up; nobody is left to work for.
+    // The parent has ended, so the result is not needed.
     if (n <= 0) _exit(1);
     data += n;
     size -= static_cast<size_t>(n);

@@ -286,7 +286,7 @@ Module calls_another_function(const Module&, const Module& after) {
 // ---- The list ----------------------------------------------------------------------------------
 
 constexpr Fault kFaults[] = {
-    {"loses_a_write", "DeadCodeElimination", "A write whose result nobody uses is dead.",
+    {"loses_a_write", "DeadCodeElimination", "A write whose result is unused is dead.",
      loses_a_write},
     {"drops_unused_calls", "DeadCodeElimination",
      "A call of a function is taken to have no effect.", drops_unused_calls},

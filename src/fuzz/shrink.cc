@@ -208,7 +208,7 @@ class Shrinker {
     return false;
   }
 
-  // The function, whose type is another than before; nobody else may refer to it.
+  // The function, whose type is another than before; no other function may refer to it.
   Module with_new_type(const std::string& name, const Function& f) const {
     auto names = mod_->global_vars;
     auto functions = mod_->functions;

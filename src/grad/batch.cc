@@ -1,4 +1,5 @@
 #include "grad/batch.h"
+#include "base/quantities.h"
 
 #include <algorithm>
 #include <set>
@@ -616,8 +617,7 @@ bool check_axes(const Type& type, const BatchAxes& axes, const std::string& what
     auto* t = as<TupleTypeNode>(type);
     if (t == nullptr || t->fields.size() != axes.fields.size()) {
       refuse(codes::batch_axis, span, "the axes of " + what + " are those of another tuple",
-             "an axis for each field of " + to_string(type),
-             std::to_string(axes.fields.size()) + " axes");
+             "an axis for each field of " + to_string(type), counted(axes.fields.size(), "axis"));
     }
     bool any = false;
     for (size_t i = 0; i < t->fields.size(); ++i)
@@ -668,7 +668,7 @@ Batched batch(const Module& mod, const std::string& entry, const BatchOptions& w
   const std::vector<BatchAxes>& in_axes = *options.in_axes;
   if (in_axes.size() != f->params.size()) {
     refuse(codes::batch_axis, f->span, "in_axes are those of other parameters",
-           std::to_string(f->params.size()) + " axes, one for each parameter",
+           counted(f->params.size(), "axis") + ", one for each parameter",
            std::to_string(in_axes.size()));
   }
   bool any = false;

@@ -94,7 +94,7 @@ class BatchAnalysis::Constraints {
     returns(root, f, type->result());
   }
 
-  // What a function with a mask gives is told apart where it is found.
+  // The result of a function with a mask is distinguished where it is found.
   void returns(const Expr& e, const FunctionNode& f, LaneType* result) {
     const Masked* m = a_.masked(f);
     if (m == nullptr) {

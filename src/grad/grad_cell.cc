@@ -22,7 +22,7 @@ Expr GradCell::accumulate(const Expr& reference, const Expr& more) const {
     if (!is_one_line(more)) return ref_write(reference, some(call("add", {sum, more})));
     const CallNode& c = *as<CallNode>(more);
     Bindings b;
-    // From here on nobody else has the sum: it is written over where it is.
+    // From here on the sum has no other reference, so it is updated in place.
     b.bind("_", ref_write(reference, none(more->type)));
     Expr now = b.leaf(
         make_call("take", {sum, c.args[2]}, {{"axis", int64_t{0}}, {"mode", "clip"}}, c.span));

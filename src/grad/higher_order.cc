@@ -238,7 +238,7 @@ Expr Reverse::lifted_call(const CallNode& c, const std::vector<Expr>& args) {
   TapeEntry entry(cell_, [this](const Expr& spread, Bindings& b) { push(spread, b); });
   std::vector<TapeEntry::Operand> operands;
   for (size_t i = 0; i < args.size(); ++i) {
-    // Nobody asks for the adjoint of a constant.
+    // The adjoint of a constant is unused.
     operands.push_back(isa<ConstantNode>(c.args[i]) ? entry.constant(c.args[i])
                                                     : entry.input(c.args[i]->type, args[i]));
   }

@@ -23,7 +23,7 @@ namespace {
 constexpr int kAll = -1;
 constexpr const char* kDerivativeOf = "annotation.derivative_of";
 
-// The mask of a tensor that nobody asks for.
+// The mask of a tensor without uses.
 constexpr int kNone = -2;
 
 bool has_leaves(const std::vector<Expr>& args) {
@@ -458,7 +458,7 @@ class ChainOfLets {
     }
   }
 
-  // The elements of a function's result that nobody asks for are not told apart: where there are no
+  // Unused elements of a function's result are not distinguished: where there are no
   // others, its arguments get no adjoints.
   void look_at_call(int number) {
     for (const Use& u : at(number).uses[0]) {

@@ -14,7 +14,7 @@ namespace {
 // more than its image does.
 thread_local size_t most_bytes = 0;  // NOLINT: the decoder's allocator has no argument for it
 
-// Zeroed: what a damaged file leaves out is nobody's memory.
+// Zeroed, because a damaged file may leave a part unwritten.
 void* allocate(size_t bytes) {
   return bytes > most_bytes ? nullptr : std::calloc(1, bytes == 0 ? 1 : bytes);
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
 // The tree of immediate dominators of a program's graph: whatever is an ancestor of a node in it
-// stands on every way from the root to the node. Parents are added before children.
+// stands on every path from the root to the node. Parents are added before children.
 class Dominators {
  public:
   static constexpr size_t kNone = SIZE_MAX;

@@ -127,7 +127,7 @@ struct LayoutDecision {
   Attrs attrs;
 };
 
-// `offered` are the layouts in which the arguments are at hand (undefined where none), `desired` is
+// `offered` are the layouts in which the arguments are available (undefined where none), `desired` is
 // the layout asked for by the user or target for this operator (undefined: adapt to what is
 // offered). nullopt: the operator stays as it is.
 using LayoutRule = std::function<std::optional<LayoutDecision>(

@@ -2,7 +2,7 @@
 //
 // A row says something in every column; what is left out is `Absent::Unsaid`, and such a row is
 // refused where it is registered. So a reader of the row sees the difference between "nothing to
-// do" and "nobody thought of it".
+// do" and "not considered".
 //
 //   .layout = follow_layout, .gradient = Absent::Pending
 #pragma once
@@ -18,7 +18,7 @@ namespace relay {
 
 // Why a column has no rule. The list is closed: a new reason is a new word here.
 enum class Absent {
-  Unsaid,             // nobody said anything: the row is not complete
+  Unsaid,             // not stated: the row is incomplete
   Pending,            // the rule is due and not written yet
   NotDifferentiable,  // no argument moves the result smoothly: indices, bools, counts, words
   NoArithmetic,       // elements are moved, made, compared or counted: no floating point work

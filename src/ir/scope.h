@@ -13,7 +13,7 @@
 
 namespace relay {
 
-// Nothing is evaluated for it: variables, constants, globals, operators and constructors are at hand everywhere, and
+// Nothing is evaluated for it: variables, constants, globals, operators and constructors are available everywhere, and
 // belong to no scope.
 bool is_leaf(const Node& n);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/quantities.h"
 #include "ops/composed.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -32,7 +33,7 @@ Expr slice_like(const CallNode& call) {
   for (int64_t a : axes) {
     const auto axis = static_cast<size_t>(axis_in(call, a, rank_of(call.args[0])));
     demand(call, axis < wanted.size(), "the other tensor has no such axis",
-           std::to_string(have.size()) + " axes", std::to_string(wanted.size()));
+           counted(have.size(), "axis"), std::to_string(wanted.size()));
     auto mine = as_const(have[axis]), others = as_const(wanted[axis]);
     demand(call, !mine || !others || *others <= *mine,
            "axis " + std::to_string(axis) + " has too few elements", to_string(wanted[axis]),

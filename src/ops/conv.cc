@@ -130,7 +130,7 @@ bool check_kernel(RelationContext& ctx, const ConvAttrs& a, const TensorTypeNode
   return true;
 }
 
-// The type of a weight that nobody has written down, from the attributes.
+// The type of a weight without annotation, from the attributes.
 void solve_weight(RelationContext& ctx, const ConvAttrs& a, const Layout& kernel, size_t dims,
                   std::optional<int64_t> out, const Dim& in, DType dtype) {
   if (!out || !a.kernel_size || kernel.rank() != static_cast<int64_t>(dims) + 2 ||

@@ -177,7 +177,7 @@ std::span<const OpInfo> rows_of<Family::Debug>() {
       debug_row({
           .name = "debug.print",
           .doc =
-              "Prints values behind one another: strings as they are, tensors as Python prints "
+              "Prints values one after another: strings as they are, tensors as Python prints "
               "nested lists. Of more than 1000 elements the first and last three of each axis are "
               "shown. The result is True. Lanes of a batch print one after the other; gradients "
               "print what the function itself prints.",
@@ -195,7 +195,7 @@ std::span<const OpInfo> rows_of<Family::Debug>() {
           .name = "debug.check",
           .doc = "Ends the run with error E0616 where the condition does not hold; the values, "
                  "printed "
-                 "behind one another, are its message. The result is the condition: True.",
+                 "concatenated, are its message. The result is the condition: True.",
           .args = {{"condition", "One truth value."},
                    {"values", "A tuple of tensors: what the error says."}},
           .may_end_run = on_every_call,

@@ -9,6 +9,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "ir/layout.h"
 #include "ops/expressions.h"
 #include "ops/gradient.h"
@@ -108,8 +109,7 @@ Type product_type(RelationContext& ctx, DType data) {
   if (!require(ctx, x->rank() >= 1, codes::type_rank, "the data have no axis to sum over",
                "1 dimension or more", shape_text(x->shape)) ||
       !require(ctx, w->rank() == rank && s->rank() == rank, codes::type_rank,
-               "weight and scale have the layout's dimensions",
-               std::to_string(rank) + " dimensions",
+               "weight and scale have the layout's dimensions", counted(rank, "dimension"),
                shape_text(w->shape) + " and " + shape_text(s->shape))) {
     return nullptr;
   }

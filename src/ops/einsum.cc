@@ -6,6 +6,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "node/structural.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
@@ -48,7 +49,7 @@ std::optional<Equation> parse_equation(const std::string& text, const std::vecto
       terms.back() += c;
   }
   if (terms.size() != ranks.size())
-    return wrong("it has " + std::to_string(terms.size()) + " operands, and " +
+    return wrong("it has " + counted(terms.size(), "operand") + ", and " +
                  std::to_string(ranks.size()) + " are given");
   // The labels of a term, the ellipsis replaced by those of its `hidden` axes.
   auto labels_of = [&](const std::string& term, int64_t hidden) -> std::optional<std::vector<int>> {
@@ -77,8 +78,8 @@ std::optional<Equation> parse_equation(const std::string& text, const std::vecto
     bool dots = terms[k].find("...") != std::string::npos;
     int64_t hidden = ranks[k] - static_cast<int64_t>(letters->size());
     if (hidden < 0 || (hidden > 0 && !dots) || ranks[k] > kMaxRank)
-      return wrong("\"" + terms[k] + "\" does not label an operand of " + std::to_string(ranks[k]) +
-                   " dimensions");
+      return wrong("\"" + terms[k] + "\" does not label an operand of " +
+                   counted(ranks[k], "dimension"));
     widest = std::max(widest, hidden);
     operands.push_back(*labels_of(terms[k], hidden));
     for (int l : operands.back()) ++uses[l];

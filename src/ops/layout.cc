@@ -81,7 +81,7 @@ TirTensor layout_transform_compute(const ComputeContext& ctx) {
   });
 }
 
-// Back into the first layout; what is padded is nobody's.
+// Back into the first layout; padding is dropped.
 Adjoints layout_transform_gradient(const GradientContext& ctx) {
   auto& a = ctx.attrs<LayoutTransformAttrs>();
   if (std::ranges::any_of(type_of(ctx.arg(0)).shape, is_any))

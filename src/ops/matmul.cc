@@ -1,6 +1,7 @@
 // Matrix products.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "ir/layout.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -111,7 +112,7 @@ Type dense_pack_relation(RelationContext& ctx) {
   if (!require(ctx, w->rank() == layout->rank() && x->rank() >= 1 && a.units && *a.units >= 0,
                codes::type_rank,
                "the packed weight has the layout's dimensions, and units is given",
-               std::to_string(layout->rank()) + " dimensions", shape_text(w->shape)))
+               counted(layout->rank(), "dimension"), shape_text(w->shape)))
     return nullptr;
   Dim inner = in_words ? w->shape[1] * dim(word) : w->shape[1];
   if (!same_inner(ctx, x->shape.back(), inner, *x, *w)) return nullptr;

@@ -131,7 +131,7 @@ std::optional<std::vector<Dim>> pooled_shape(RelationContext& ctx, const PoolAtt
   std::vector<Dim> shape = x.shape;
   for (size_t i = 0; i < dims; ++i) {
     Dim& d = shape[axis_of(*l, spatial_axes(dims)[i])];
-    // Every window sees the input, so that a border is nobody's result.
+    // Every window sees the input, so that no result comes from the border alone.
     Dim reach = dim(a.pool_size[i] - 1) * dim(a.dilation[i]) + dim(1);
     if (!require(ctx, *as_const(reach) > std::max((*pad)[i], (*pad)[dims + i]),
                  codes::op_bad_attribute, "padding is as large as the window or larger",

@@ -152,7 +152,7 @@ TirTensor spread(const ComputeContext& ctx) {
   return in_dtype(sums, x->dtype);
 }
 
-// All arguments of some axes in the layout at hand.
+// All arguments of some axes in the current layout.
 std::optional<LayoutDecision> places_layout(const CallNode& call, std::span<const Layout> offered,
                                             const Layout& desired) {
   auto out = follow_layout<MaxPoolPlacesAttrs>(call, offered, desired);

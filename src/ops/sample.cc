@@ -3,6 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -79,7 +80,7 @@ Type grid_sample_relation(RelationContext& ctx) {
                    ctx.equal(grid->shape[1], dim(static_cast<int64_t>(dims))),
                codes::type_shape, "the grid does not fit the data",
                "(" + to_string(x->shape[0]) + ", " + std::to_string(dims) + ", ...) with " +
-                   std::to_string(x->rank()) + " dimensions",
+                   counted(x->rank(), "dimension"),
                shape_text(grid->shape)))
     return nullptr;
   std::vector<Dim> shape = grid->shape;

@@ -523,7 +523,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .name = "update_slice",
           .doc = "data with lines of the first axis replaced: out[start + i] = update[i]. A start "
                  "from which the update does not fit is moved to the nearest from which it does.",
-          .args = {{"data", "What is written over; in place when nobody else reads it."},
+          .args = {{"data", "What is written over; in place when it has no other use."},
                    {"update", "One line or more."},
                    {"start", "The line that the first one replaces."}},
           .support_level = 3,

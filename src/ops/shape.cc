@@ -4,6 +4,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/init_op.h"
@@ -174,7 +175,7 @@ std::optional<std::vector<size_t>> axes_order(RelationContext& ctx, const std::o
     return out;
   }
   if (!require(ctx, static_cast<int64_t>(axes->size()) == rank, codes::op_bad_attribute,
-               "axes must name every axis once", std::to_string(rank) + " axes",
+               "axes must name every axis once", counted(rank, "axis"),
                std::to_string(axes->size())))
     return std::nullopt;
   std::vector<bool> seen(static_cast<size_t>(rank), false);

@@ -227,7 +227,7 @@ std::span<const OpInfo> rows_of<Family::Text>() {
   static const OpInfo rows[] = {
       text_row({
           .name = "text.concat",
-          .doc = "The strings of both sides behind one another.",
+          .doc = "The strings of both sides, concatenated.",
           .args = {{"lhs", "The first strings."}, {"rhs", "What stands behind them."}},
           .fusion = FusionClass::Broadcast,
           .relation = concat_relation,

@@ -239,7 +239,7 @@ class Ensemble {
     PrimExpr pairs = floor_div(tir::cast(kIndex, depth) + 1, index(2));
     Stmt two = seq({step(nodes, before), step(before, nodes)});
     // Deep trees are uneven: all lanes are at their leaves when a step led nowhere. Of shallow ones the next group has begun
-    // before that is known, if nobody asks.
+    // before that is known, if unused.
     Stmt moved = lanes(kSideBySide, [&](const PrimExpr& l) {
       PrimExpr other = tir::cast(kNode, ne(load(nodes, {l}), load(before, {l})));
       return open.set(max(open.get(), other));

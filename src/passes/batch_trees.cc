@@ -100,7 +100,7 @@ Module run(const Module& mod, PassContext& ctx) {
           why.code != codes::batch_function.id)
         throw;
       if (strict) refuse({why.span, "@" + family.members[0].name, why.message});
-      continue;  // what it made nobody calls: `assembled` leaves it out
+      continue;  // its result has no caller: `assembled` leaves it out
     }
     for (size_t m = 0; m < family.members.size(); ++m) {
       forest->redefine(m);

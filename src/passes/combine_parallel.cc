@@ -39,7 +39,7 @@ bool is_taken(const CallNode& c, Takes takes) {
   return contraction && takes(*contraction);
 }
 
-// Variables and constants are at hand before any branch is computed.
+// Variables and constants are available before any branch is computed.
 bool at_hand(const Expr& e) { return isa<VarNode>(e) || isa<ConstantNode>(e); }
 
 std::string shape_but(const std::vector<int64_t>& shape, int64_t axis) {

@@ -117,7 +117,7 @@ class TreeWriter {
     join.function = var("join", func_type(std::move(types), result), span());
   }
 
-  // The right side where its variables' values are at hand.
+  // The right side where its variables' values are available.
   Expr bound(Expr body, const Var& name, const Expr& value) {
     return kept_.contains(name.get()) ? Expr(let(name, value, body, span())) : body;
   }

@@ -124,7 +124,7 @@ class Converter : public RewriterOutsidePrimitives {
   explicit Converter(const Desired& desired) : desired_(desired) {}
 
   // Every node becomes a value in its original layout; values that exist in another layout too are
-  // remembered, and whoever can use that does. What nobody refers to never gets into the program.
+  // remembered, and whoever can use that does. An unused layout never enters the program.
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
     auto* call_node = as<CallNode>(original);
     auto* op = call_node == nullptr ? nullptr : as<OpNode>(call_node->op);
@@ -134,7 +134,7 @@ class Converter : public RewriterOutsidePrimitives {
   }
 
  private:
-  // A value that is at hand in another layout.
+  // A value that is available in another layout.
   struct Converted {
     Expr value;
     Layout from;  // of the original

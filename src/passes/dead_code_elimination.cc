@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
-// What a projection of a tuple that is at hand stands for; null when it must stay.
+// What a projection of a known tuple stands for; null when it must stay.
 class Projections {
  public:
   Projections(const Function& f, const Purity& purity) : purity_(purity) {

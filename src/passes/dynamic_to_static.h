@@ -8,7 +8,7 @@
 //                                                   with %y: Tensor[(n, 3), float32]
 //
 // Types become more precise: `?` becomes a size in all that operators, tuples and projections
-// make of the result. Legal where nobody but these sees the difference; a function in which a
+// make of the result. Legal where only these see the difference; a function in which a
 // branch, a call, a Let, data or a reference would have to change its type stays as it is, and so
 // does one whose result would, when the module itself calls it. Never loses.
 // FoldConstant first: it computes what only the operators themselves can.

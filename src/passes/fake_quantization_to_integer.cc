@@ -105,7 +105,7 @@ Expr move(const CallNode& c) {
   std::vector<Expr> args = c.args;
   args[0] = x->data;
   Expr moved = call(c.op, std::move(args), c.attrs, c.span);
-  // A number needs no axis, and a tensor without axes has none.
+  // A number needs no axis, and a 0-d tensor has none.
   return axis < 0 ? make_call("qnn.dequantize", {moved, x->scale, x->zero}, {}, c)
                   : dequantize(moved, x->scale, x->zero, axis, c);
 }

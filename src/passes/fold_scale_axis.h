@@ -6,7 +6,7 @@
 //   multiply(nn.dense(%x, %w), %s)                       nn.dense(%x, %w * s')   (and matmul)
 //
 // %s varies along the output channels only. Legal when the weight, the scale and the bias are
-// constants (FoldConstant then computes the products) and nobody else uses the unscaled value. The
+// constants (FoldConstant then computes the products) and the unscaled value has no other use. The
 // result differs from the original by rounding only.
 // Loses when the scale is not a constant: the product with the weights would be made at every run.
 // Does not move scales that come before the convolution.

@@ -228,7 +228,7 @@ class Matches {
     return m;
   }
 
-  // The second product whose result a transpose turns, and the layout of that, when nobody else
+  // The second product whose result a transpose turns, and the layout of that, when no other
   // reads the product and its depth stays last.
   std::optional<std::pair<Expr, std::string>> turned(const CallNode& transpose,
                                                      const Found& found) const {
@@ -263,7 +263,7 @@ class Matches {
     return t != nullptr && t->dtype.is_float(32);
   }
 
-  // Behind views that nobody else reads and that keep the last two axes.
+  // Behind views without other uses that keep the last two axes.
   Expr through_views(Expr e, const Dims& matrix) const {
     while (true) {
       auto shape = sizes_of(e);

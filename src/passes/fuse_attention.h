@@ -17,7 +17,7 @@
 // (Reshapes that join batch and heads for the products are left out.) A mask with a value for each
 // query is transposed, constants once and for all. The kernel then never stores
 // all products of queries and keys, and reads and writes the heads where they are.
-// Legal for float32 of a known depth, when nobody else reads what lies between the products, and
+// Legal for float32 of a known depth, when the values between the products have no other use, and
 // the softmax goes along the keys; batch, heads and lengths may be open. Scales are scalar constants on the products, the queries or the
 // keys; the order of their multiplication changes, and with it the last bits. A mask is added, or
 // chosen by a condition instead of the products as a constant of at most -1e30, to which no product

@@ -115,7 +115,7 @@ class Inliner {
     edges_.close();
   }
 
-  // Nobody can name the function but those that call it, neither in this module nor outside.
+  // Only its callers can name the function, in this module and outside.
   bool is_only_called(size_t i) const {
     return uses_[i] == calls_[i] && !entries_.contains(mod_->functions[i].get());
   }

@@ -6,7 +6,7 @@
 //     @f(add(%x, 1f)) }
 //
 // A function is put in place when it carries the attribute Inline, when it is called at one place
-// and is no entry (entry_functions.h), or, from level 3 on, when it is small. One that nobody can
+// and is no entry (entry_functions.h), or, from level 3 on, when it is small. One that no caller can
 // name afterwards goes from the module. Arguments become Lets, so that they are computed once and
 // in their order; ToGraphNormalForm makes operands of them. Where a function stays, or is put in
 // several places, the copies get variables of their own. Legal for functions that do not call

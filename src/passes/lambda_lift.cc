@@ -166,7 +166,7 @@ class Lifter {
       if (i < 0) return rebuilt;
       const InnerFunction& in = lifter_.inner_.all()[static_cast<size_t>(i)];
       const Lifted& to = lifter_.lifted_[static_cast<size_t>(i)];
-      // Elsewhere what a closure captures need not be at hand.
+      // Elsewhere the captures of a closure need not be available.
       if (!to.direct || (to.closure && &in != own_)) return rebuilt;
       auto* now = as<CallNode>(rebuilt);
       std::vector<Expr> args = captures_of(in);

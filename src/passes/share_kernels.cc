@@ -26,7 +26,7 @@ const Expr* place_of(const CallNode& c) {
 // A kernel that is told its places.
 struct General {
   Function kernel;
-  std::vector<Expr> places;  // what the kernel at hand is to be told, behind its own arguments
+  std::vector<Expr> places;  // what the current kernel is to be told, behind its own arguments
 };
 
 General general_of(const Function& kernel) {

@@ -9,7 +9,7 @@
 // them. Legal for values without effects (purity.h). A value that is needed in one branch only is
 // then computed in that branch only. A Let stays when its value has effects or is a function, and
 // when all uses are inside a function that the Let is not in: the value would be computed at every
-// call. A Let that nobody uses stays, too (DeadCodeElimination).
+// call. An unused Let stays as well (DeadCodeElimination).
 // Never loses. The inverse of ToANormalForm, but for what stays.
 #pragma once
 

@@ -52,7 +52,7 @@ class FunctionPlanner {
   };
 
   void find_updated();
-  // What some expression reads: a branch whose value nobody reads does not make it.
+  // What some expression reads: a branch whose value is unused does not compute it.
   void find_read();
   // Whether the call is of this very function.
   bool calls_itself(const CallNode& c) const;

@@ -1,7 +1,7 @@
 // Puts results where operands are that nothing reads any more.
 //
 //   %b = kernel(%a)     %b takes the memory of %a when the kernel reads each element of %a just
-//                       before it writes the one at the same place of %b, and nobody reads %a later
+//                       before it writes the one at the same place of %b, and %a is dead afterwards
 //
 // Legal between buffers of equal size, for an operand that fills memory of its own (by then perhaps
 // that of another operand).

@@ -74,7 +74,7 @@ class ProgramPlanner {
   std::map<std::pair<int32_t, Within>, int32_t> kernels_;
   std::map<std::pair<int32_t, size_t>, int32_t> kernels_in_place_;
   std::unordered_set<int32_t> called_;
-  // Of kernels: how many there are of a name before they are told apart, and their own names.
+  // Of kernels: how many there are of a name before they are distinguished, and their own names.
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int32_t> globals_;

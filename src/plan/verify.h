@@ -3,9 +3,9 @@
 // - Indices are in range; a step takes and gives what its row says (plan/step_table.h).
 // - A parameter's register belongs to it and its views alone; any other is read only as long as no
 //   other value is written there.
-// - Parts are closed in order; nothing follows a step that leaves; every way through a function ends
+// - Parts are closed in order; nothing follows a step that leaves; every path through a function ends
 //   in one; `next` has a loop.
-// - Every value is defined before it is used, on every way there; a branch gives all its values.
+// - Every value is defined before it is used, on every path there; a branch gives all its values.
 // - A kernel's buffers are as many and as large as it takes them to be, with the gaps that it knows of,
 //   and on its device.
 // - A sub-buffer is inside its whole, and every buffer inside the arena.

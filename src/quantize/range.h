@@ -39,7 +39,7 @@ class Histogram {
   void count(const Tensor& t);
 
   const Range& reach() const { return reach_; }
-  // The range to be told apart; all of it for min_max.
+  // The range to be resolved; all of it for min_max.
   // percentile: as much is cut off at each end as leaves `percentile` of 100 numbers.
   // entropy: cuts both ends at one magnitude, the one whose rounding to 8 bits loses least information
   // (Migacz, "8-bit inference with TensorRT", GTC 2017).

@@ -1,5 +1,5 @@
 // The checksum of artifact sections: XXH3, 64 bits; and the longer one of the same by which
-// contents are told apart.
+// contents are distinguished.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@ int RE2::Options::ParseFlags() const {
   return kClassNewline | kOneLine | kPerlClasses | kPerlBoundary | kPerlExtensions | kUnicodeGroups;
 }
 
-// Nobody is told what the automaton does.
+// The automaton's progress is not reported.
 namespace hooks {
 
 thread_local const RE2* context = nullptr;

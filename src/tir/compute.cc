@@ -1,4 +1,5 @@
 #include "tir/compute.h"
+#include "base/quantities.h"
 
 #include <unordered_map>
 #include <unordered_set>
@@ -65,8 +66,8 @@ const NodeInfo& TensorNode::static_info() {
 
 PrimExpr Tensor::operator()(const Indices& indices) const {
   RELAY_CHECK(indices.size() == get()->shape().size(),
-              get()->name + " is read with " + std::to_string(indices.size()) +
-                  " indices, its rank is " + std::to_string(get()->shape().size()));
+              get()->name + " is read with " + counted(indices.size(), "index") + ", its rank is " +
+                  std::to_string(get()->shape().size()));
   PrimExpr plain = load(get()->buffer, indices);
   return make<LoadNode>([&](LoadNode& n) {
     const LoadNode& from = *as<LoadNode>(plain);

@@ -209,7 +209,7 @@ void Translator::step_let(const LetNode& n) {
   }
   Operand v = at(n.body);
   close();
-  // What the body needed besides the variable is not told apart, so it holds only here.
+  // What the body needed besides the variable is not distinguished, so it holds only here.
   v.scope = top_index();
   finish(n, v);
 }

@@ -1,4 +1,5 @@
 #include "tir/interpret_machine.h"
+#include "base/quantities.h"
 
 #include <array>
 #include <bit>
@@ -268,7 +269,7 @@ Handler cast_from(DType to, int lanes) {
   std::vector<int64_t> indices;
   for (int32_t at : access.indices) indices.push_back(m.slots[static_cast<size_t>(at)].i);
   std::string text = memory.buffer->name + list(indices);
-  if (lanes > 1) text += " and the " + std::to_string(lanes - 1) + " elements after it";
+  if (lanes > 1) text += " and the " + counted(lanes - 1, "element") + " after it";
   internal_error(__FILE__, __LINE__,
                  (access.is_store ? "store to " : "load of ") + text +
                      " out of bounds of its shape " + list(memory.extents));

@@ -1,3 +1,4 @@
+#include "base/quantities.h"
 #include "tir/interpret_translator.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ int32_t Translator::memory_of(const Buffer& b) const {
 int32_t Translator::add_access(const Buffer& b, const std::vector<Operand>& indices, int lane,
                                bool is_store) {
   RELAY_CHECK(indices.size() == b->shape.size() || indices.size() == 1,
-              std::to_string(indices.size()) + " indices for buffer " + b->name);
+              counted(indices.size(), "index") + " for buffer " + b->name);
   Access access;
   access.memory = memory_of(b);
   access.is_store = is_store;

@@ -1,5 +1,7 @@
 #include "tir/intrinsics.h"
 
+#include "base/quantities.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -99,7 +101,7 @@ constexpr Intrinsic kIntrinsics[] = {
     {"tanh", 1, kFloat, "hyperbolic tangent", RELAY_FORMULA(std::tanh(a))},
     {"text_case", 2, IntrinsicRule::String,
      "the string in lower case, or if b is set in upper case", nullptr, nullptr},
-    {"text_concat", 2, IntrinsicRule::String, "the strings behind one another", nullptr, nullptr},
+    {"text_concat", 2, IntrinsicRule::String, "the strings, concatenated", nullptr, nullptr},
     {"text_count", 3, IntrinsicRule::String,
      "parts of a between delimiters b, with at most c - 1 cuts unless c is 0", nullptr, nullptr},
     {"text_format", 2, IntrinsicRule::String, "the number as text; b says its dtype", nullptr,
@@ -190,7 +192,7 @@ std::optional<std::string> intrinsic_defect(std::string_view name, DType result,
   std::string what = "call of " + std::string(name);
   if (i == nullptr) return what + ", which is not an intrinsic";
   if (static_cast<int>(args.size()) != i->arity) {
-    return what + " with " + std::to_string(args.size()) + " arguments";
+    return what + " with " + counted(args.size(), "argument");
   }
   for (const PrimExpr& a : args) {
     if (!fits(i->rule, a->dtype.element(), result.element())) {

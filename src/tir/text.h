@@ -10,7 +10,7 @@
 //             s[i] = 0f
 //           s[i] = s[i] + a[i, r]
 //
-// Variables that share a name are told apart by a suffix. Integers are int64 unless they say
+// Variables that share a name are distinguished by a suffix. Integers are int64 unless they say
 // otherwise (`int32(3)`), floats with an f float32. `//` and `%%` round towards minus infinity, `/`
 // and `%` towards zero. A vector index is `base:stride:xLANES` or `xLANES(value)`.
 #pragma once

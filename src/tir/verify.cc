@@ -1,4 +1,5 @@
 #include "tir/verify.h"
+#include "base/quantities.h"
 
 #include <unordered_map>
 #include <unordered_set>
@@ -226,8 +227,8 @@ class Verifier {
     check(buffers_.contains(b.get()),
           [&] { return "buffer " + b->name + " is not a parameter and not allocated here"; });
     check(indices.size() == b->shape.size() || indices.size() == 1, [&] {
-      return "buffer " + b->name + " of " + std::to_string(b->shape.size()) +
-             " dimensions is accessed with " + std::to_string(indices.size()) + " indices";
+      return "buffer " + b->name + " of " + counted(b->shape.size(), "dimension") +
+             " is accessed with " + counted(indices.size(), "index");
     });
     int lanes = 1;
     for (const PrimExpr& i : indices) lanes = std::max<int>(lanes, i->dtype.lanes);

@@ -1,4 +1,5 @@
 #include "types/unify.h"
+#include "base/quantities.h"
 
 #include <set>
 #include <utility>
@@ -327,8 +328,8 @@ bool Unifier::unify(const Type& left, const Type& right, const Span& where, Clas
       case TypeKind::TupleType: {
         auto &x = as<TupleTypeNode>(a)->fields, &y = as<TupleTypeNode>(b)->fields;
         if (x.size() != y.size()) {
-          clash.why = "tuples of " + std::to_string(x.size()) + " and " + std::to_string(y.size()) +
-                      " fields";
+          clash.why =
+              "tuples of " + std::to_string(x.size()) + " and " + counted(y.size(), "field");
           return false;
         }
         for (size_t i = x.size(); i-- > 0;) stack.emplace_back(x[i], y[i]);
@@ -338,7 +339,7 @@ bool Unifier::unify(const Type& left, const Type& right, const Span& where, Clas
         auto *x = as<FuncTypeNode>(a), *y = as<FuncTypeNode>(b);
         if (x->arg_types.size() != y->arg_types.size()) {
           clash.why = "functions of " + std::to_string(x->arg_types.size()) + " and " +
-                      std::to_string(y->arg_types.size()) + " arguments";
+                      counted(y->arg_types.size(), "argument");
           return false;
         }
         bool same_params = x->type_params.size() == y->type_params.size();

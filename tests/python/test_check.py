@@ -38,7 +38,7 @@ def good(tmp_path):
 
 @pytest.fixture
 def bad(tmp_path):
-    """Two operators that nobody has, and a product whose sizes do not fit."""
+    """Two unknown operators, and a product whose sizes do not fit."""
     nodes = [
         helper.make_node("Frobnicate", ["x"], ["a"], name="first", domain="com.example"),
         helper.make_node("Relu", ["a"], ["b"]),

@@ -46,7 +46,7 @@ def test_explain_tells_passes_memory_and_kernels(model):
         "ends ",
     ):
         assert word in out, out
-    assert str(model) not in out, "where the model lies is nobody's business"
+    assert str(model) not in out, "the folder of the model is private"
     assert "\x1b" not in out
 
 

@@ -137,7 +137,7 @@ def test_the_page_has_reasons_beside_what_is_above_its_aim(monkeypatch, tmp_path
     for i, content in enumerate((older, data)):
         files.append(tmp_path / f"{i}.json")
         files[-1].write_text(json.dumps(content))
-    overview = tmp_path / "performance.md"
+    overview = tmp_path / "measurements.md"
     overview.write_text(f"before\n{cliff_page.BEGIN}\nold\n{cliff_page.END}\nafter\n")
     monkeypatch.setattr(cliff_page, "LINES", (("all of it", ("g/*",)),))
     assert cliff_page.main([str(tmp_path), *map(str, files)]) == 1

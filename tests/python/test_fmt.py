@@ -1,4 +1,4 @@
-"""`relay fmt`: the programs of the house are in canonical layout, which depends on tokens only."""
+"""`relay fmt`: the programs of this repository are in canonical layout, which depends on tokens only."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ import relay as rl
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUSE = sorted([*ROOT.glob("examples/**/*.relay"), *ROOT.glob("src/ir/text/prelude/*.rly")])
-# Layouts that nobody would choose: a token in each line, and everything in one.
+# Unusual layouts: a token in each line, and everything in one.
 SQUEEZED = ("\n", " ")
 
 

@@ -289,7 +289,7 @@ E0907 not a function
     return n(x)
            ^^^^
 
-E0907 takes 1 arguments, not 2
+E0907 takes 1 argument, not 2
     g = lambda a: a
     return g(x, n)
            ^^^^^^^

@@ -100,7 +100,7 @@ def test_the_page_is_current():
 
 
 def test_unknown_operator_is_refused_by_name():
-    """An operator that nobody has is refused with the code for that, and named."""
+    """An unknown operator is refused with the code for that, and named."""
     case = next(case for case in onnx_cases.cases() if case.name == "test_abs")
     model = onnx.load_from_string(case.model)
     model.graph.node[0].op_type = "NoSuchOperator"

@@ -17,7 +17,7 @@ VECTORS, SCALARS, INTEGERS, LISTS = ("a", "b", "c"), ("s", "t"), ("n", "m"), ("x
 
 
 class Generator:
-    """Draws a function; each variable keeps its type, so that every way through it has one."""
+    """Draws a function; each variable keeps its type, so that every path through it has one."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

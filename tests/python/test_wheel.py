@@ -72,7 +72,7 @@ def test_nothing_newer_than_the_oldest_system_is_needed():
                 needed = tuple(map(int, number.split(".")))
                 assert needed <= OLDEST, (file.name, symbol, version)
             elif not version:
-                # An unknown name without a version is found by nobody, and seen when it is called.
+                # An unknown name without a version is not found, which shows when it is called.
                 known = re.match("_?Py", symbol) or OPTIONAL.match(symbol) or symbol in threads
                 assert known, (file.name, symbol)
             else:

@@ -218,7 +218,7 @@ _TEXT = {
 
 
 def _of_texts(name: str, operands: tuple) -> Value:
-    """The function on strings, which are compared and put behind one another with strings only."""
+    """The function on strings, which are compared and concatenated with strings only."""
     if name not in _TEXT or not all(map(is_text, operands)):
         raise Refusal(
             VALUE,

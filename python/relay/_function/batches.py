@@ -39,6 +39,7 @@ from relay._function.values import (
     unpack,
     widen,
 )
+from relay._plural import counted
 
 
 class Batches:
@@ -94,7 +95,7 @@ def _of_arguments(axes: Any, args: list[Value]) -> list[Any]:
     raise Refusal(
         BATCH_AXIS,
         "in_axes are those of other arguments",
-        expected=f"{len(args)} axes, one for each argument",
+        expected=f"{counted(len(args), 'axis')}, one for each argument",
         found=str(len(axes)),
     )
 
@@ -108,7 +109,7 @@ def _leaves(kind: Type, axes: Any, what: str) -> Iterator[int | None]:
             raise Refusal(
                 BATCH_AXIS,
                 f"the axes of {what} are those of another structure",
-                expected=f"{len(kind.items)} axes",
+                expected=counted(len(kind.items), "axis"),
                 found=str(len(axes)),
             )
         for i, item in enumerate(kind.items):

@@ -82,6 +82,7 @@ from relay._function.values import (
     unpack,
     widen,
 )
+from relay._plural import counted
 from relay._prim_func import PrimFunc
 from relay._wrappers import call
 
@@ -592,11 +593,11 @@ def returned_type(tree: Tree) -> Type:
         return result_type(kinds)
     except Mismatch:
         shown = list(dict.fromkeys(str(kind) for kind in kinds))
-        advice = "return one dtype and rank on every way, with astype or reshape"
+        advice = "return one dtype and rank on every path, with astype or reshape"
         if "None" in shown:
             # Where it is one of many, what the others are is not what is wrong.
             shown = [next(kind for kind in shown if kind != "None"), "None"]
-            advice = "give the result on every way, also where no case fits"
+            advice = "return a value on every path, also where no case matches"
         raise Refusal(
             VALUE,
             "the function returns values of different types",
@@ -622,7 +623,9 @@ def bind(
     if spec.vararg is not None:
         env[spec.vararg.arg] = Tuple(tuple(extra))
     elif extra:
-        raise Refusal(CALL, f"{name}() takes {len(positional)} arguments, not {len(args)}")
+        raise Refusal(
+            CALL, f"{name}() takes {counted(len(positional), 'argument')}, not {len(args)}"
+        )
     rest: dict[str, Value] = {}
     for key, value in named.items():
         if key in env:

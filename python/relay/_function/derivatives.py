@@ -287,7 +287,7 @@ def _check_result(asked: Derivative, returned: Type, result: Value) -> None:
     raise Refusal(
         VALUE,
         f"relay.{asked.kind} is for functions that give one floating number",
-        expected="a tensor without axes, of floats",
+        expected="a 0-d tensor of floats",
         found=describe(result),
         help="take the mean or the sum, or use relay.jacobian; has_aux=True for further results",
     )

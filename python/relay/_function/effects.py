@@ -41,7 +41,7 @@ class Effects(Value):
 
 @dataclass(frozen=True, eq=False)
 class Text(Value):
-    """An f-string of what is known only at run time: strings and values behind one another."""
+    """An f-string of what is known only at run time: strings and values, concatenated."""
 
     parts: tuple[str | Value, ...]
 

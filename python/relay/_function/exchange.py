@@ -27,6 +27,7 @@ from relay._function.values import (
     number_type,
     static_type,
 )
+from relay._plural import counted
 from relay._structure import Task, unwound
 
 # Elements of a list or tuple without annotation: each is compiled as a parameter of its own.
@@ -152,7 +153,7 @@ def type_of_argument(obj: object, name: str, sizes: Sizes) -> Type:
         if len(obj) > _MAX_ITEMS:
             raise Refusal(
                 ANNOTATION,
-                f"'{name}' has {len(obj)} elements, each of which would be a parameter",
+                f"'{name}' has {counted(len(obj), 'element')}, each of which would be a parameter",
                 expected=f"at most {_MAX_ITEMS}",
                 help="annotate it, list[float] say: then it is of any length; or give an array",
             )

@@ -66,6 +66,7 @@ from relay._function.values import (
     unpack,
     widen,
 )
+from relay._plural import counted
 from relay._wrappers import call
 
 _RESULT = "the list"
@@ -101,7 +102,7 @@ class Expressions:
         if value is None:
             if name in self.locals:
                 raise Refusal(
-                    NAME, f"'{name}' may have no value here", help="give it a value on every way"
+                    NAME, f"'{name}' may have no value here", help="assign it on every path"
                 )
             return self._read_around(name)
         if isinstance(value, Clash):
@@ -467,7 +468,7 @@ class Expressions:
             if not isinstance(index.obj, int):
                 raise Refusal(VALUE, f"a list or tuple is indexed by integers, not {index.obj!r}")
             if not -len(base.items) <= index.obj < len(base.items):
-                raise Refusal(VALUE, f"index {index.obj} of {len(base.items)} elements")
+                raise Refusal(VALUE, f"index {index.obj} of {counted(len(base.items), 'element')}")
             return base.items[index.obj]
         return self.chain_item(self.as_uniform(base), index)
 

@@ -25,6 +25,7 @@ from relay._function.values import (
     sizes_in,
 )
 from relay._indexing import index_tensor
+from relay._plural import counted
 from relay._wrappers import call
 
 _FAR = (1 << 31) - 1
@@ -87,7 +88,7 @@ def items_of(index: Value, rank: int) -> list[Value]:
     if len(dots) > 1:
         raise Refusal(VALUE, "an index has one ... at most")
     if used > rank:
-        raise Refusal(VALUE, f"{used} indices for a tensor of rank {rank}")
+        raise Refusal(VALUE, f"{counted(used, 'index')} for a tensor of rank {rank}")
     at = dots[0] if dots else len(items)
     rest = [Slice(Static(None), Static(None), Static(None)) for _ in range(rank - used)]
     return items[:at] + rest + items[at + (1 if dots else 0) :]

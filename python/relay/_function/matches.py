@@ -30,6 +30,7 @@ from relay._function.values import (
     packed_type,
     unpack,
 )
+from relay._plural import counted
 
 _IRREFUTABLE = "irrefutable"
 # Of what a pattern fits every value: a constructor's name, lists of a length (and longer ones), anything.
@@ -131,7 +132,7 @@ class Matches:
         if len(node.patterns) > len(fields) or unknown:
             raise Refusal(
                 VALUE,
-                f"{name} has {len(fields)} fields",
+                f"{name} has {counted(len(fields), 'field')}",
                 expected=", ".join(fields) or "no patterns",
                 found=f"{len(node.patterns) + len(node.kwd_patterns)} patterns",
             )
@@ -268,7 +269,7 @@ class Matches:
                 CALL,
                 f"{cls.__qualname__} takes other fields",
                 expected=", ".join(fields) or "no fields",
-                found=f"{len(args) + len(named)} values",
+                found=counted(len(args) + len(named), "value"),
             )
         exprs = []
         for key, kind in fields.items():

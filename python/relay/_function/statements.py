@@ -48,6 +48,7 @@ from relay._function.values import (
     widen,
     with_parts,
 )
+from relay._plural import counted
 
 
 class Statements:
@@ -125,13 +126,15 @@ class Statements:
         if stars:
             at, extra = stars[0], len(items) - count + 1
             if extra < 0:
-                raise Refusal(VALUE, f"{len(items)} values for {count - 1} names or more")
+                raise Refusal(
+                    VALUE, f"{counted(len(items), 'value')} for {count - 1} names or more"
+                )
             items[at : at + extra] = [List(tuple(items[at : at + extra]))]
         if len(items) != count:
             raise Refusal(
                 VALUE,
                 "the number of values is not that of the names",
-                expected=f"{count} values",
+                expected=counted(count, "value"),
                 found=f"{len(items)}",
             )
         for t, item in zip(target.elts, items, strict=True):

@@ -508,7 +508,7 @@ def widen(kind: Type) -> Type:
 def opened(kind: Type) -> Type:
     """The type without sizes that are computed of others.
 
-    Within a function of its own (a loop), nothing tells n where only a tensor of n + 1 is at hand.
+    Within a function of its own (a loop), nothing tells n where only a tensor of n + 1 is available.
     """
     if isinstance(kind, TensorType):
         sizes = (None if isinstance(size, _core.Dim) else size for size in kind.shape)

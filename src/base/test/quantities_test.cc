@@ -24,4 +24,12 @@ TEST(Quantities, of_any_magnitude) {
 }
 
 }  // namespace
+TEST(Quantities, CountsAgreeWithTheirNouns) {
+  EXPECT_EQ(counted(0, "axis"), "0 axes");
+  EXPECT_EQ(counted(1, "axis"), "1 axis");
+  EXPECT_EQ(counted(2, "index"), "2 indices");
+  EXPECT_EQ(counted(1, "input"), "1 input");
+  EXPECT_EQ(counted(3, "input"), "3 inputs");
+}
+
 }  // namespace relay

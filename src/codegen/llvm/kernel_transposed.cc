@@ -68,7 +68,7 @@ void KernelBuilder::interleaved_columns(const TransposedNest& nest) {
     columns.push_back(
         b_.CreateAlignedLoad(type, address(nest.load->buffer, index_at(from, c, 0)), align));
   }
-  // All columns behind one another, the last twice where their number is odd; then row after row of them.
+  // All columns, contiguous, the last twice where their number is odd; then row after row of them.
   if (columns.size() % 2 != 0) columns.push_back(columns.back());
   const int rows = static_cast<int>(nest.rows), count = static_cast<int>(nest.columns);
   auto joined = [&](Value* a, Value* b) {

@@ -1,4 +1,4 @@
-// The whole compiler on a small network: what it reports, what it writes, and that every way to
+// The whole compiler on a small network: what it reports, what it writes, and that every path to
 // compile gives the same numbers.
 #include "driver/compile.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/open_args.h"
@@ -212,7 +213,7 @@ std::vector<Dim> reshape_target(NodeContext& ctx, const std::vector<Dim>& from,
     if (*c == 0 && !allowzero) {
       if (i >= from.size()) {
         ctx.fail(codes::type_shape, "the new shape copies a dimension that the input lacks",
-                 "at least " + std::to_string(i + 1) + " dimensions", std::to_string(from.size()));
+                 "at least " + counted(i + 1, "dimension"), std::to_string(from.size()));
       }
       target[i] = from[i];
     } else if (*c == -1) {

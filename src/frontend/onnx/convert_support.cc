@@ -5,6 +5,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "frontend/onnx/ml_values.h"
 #include "frontend/onnx/step_loop.h"
 
@@ -102,7 +103,7 @@ Duels duels(NodeContext& ctx, const Expr& x, const std::vector<int64_t>& per_cla
   if (std::ranges::min(per_class) < 0 || rho.size() != pairs.size() ||
       static_cast<int64_t>(coefficients.size()) != (classes - 1) * vectors) {
     ctx.fail(codes::frontend_attribute, "coefficients, vectors and classes do not fit together",
-             std::to_string(count) + " values of rho", std::to_string(rho.size()));
+             counted(count, "value") + " of rho", std::to_string(rho.size()));
   }
   Expr k = kernel_of(ctx, x, support_vectors(ctx, x, vectors));
   Expr weights = matrix(ctx, count, vectors, dtype, [&](int64_t p, std::span<double> out) {

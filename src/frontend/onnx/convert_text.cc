@@ -6,6 +6,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "frontend/onnx/importer.h"
 #include "runtime/core/strings.h"
 
@@ -237,7 +238,7 @@ Expr looked_up(NodeContext& ctx, const Expr& x, const Tensor& keys, const Tensor
     ctx.fail(codes::frontend_attribute, "keys, values and the input do not fit together",
              "as many keys as values, of the input's dtype",
              std::to_string(keys.num_elements()) + " of " + dtype.to_string() + ", " +
-                 std::to_string(values.num_elements()) + " values");
+                 counted(values.num_elements(), "value"));
   }
   auto is_nan = [&](int64_t i) { return dtype.is_floating() && std::isnan(keys.get_as_double(i)); };
   auto before = [&](int64_t a, int64_t b) {

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/codes/frontend.h"
+#include "base/quantities.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/open_args.h"
 #include "grad/dataflow.h"
@@ -67,7 +68,7 @@ Values each_tensor(NodeContext& ctx, size_t num_lists, const OptimiserStep& step
   if (ctx.num_inputs() < 2 + num_lists || (ctx.num_inputs() - 2) % num_lists != 0) {
     ctx.fail(codes::frontend_graph, "the lists of tensors, gradients and states differ in length",
              "a rate, a number of steps and " + std::to_string(num_lists) + " lists",
-             std::to_string(ctx.num_inputs()) + " inputs");
+             counted(ctx.num_inputs(), "input"));
   }
   const size_t n = (ctx.num_inputs() - 2) / num_lists;
   DType dtype = NodeContext::dtype_of(ctx.in(2));

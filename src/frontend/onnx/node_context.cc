@@ -7,6 +7,7 @@
 #include "analysis/calls.h"
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/open_args.h"
@@ -52,7 +53,7 @@ void NodeContext::unsupported(const std::string& what, std::string help) const {
 const ValuePtr& NodeContext::value(size_t i) const {
   if (!has(i)) {
     fail(codes::frontend_graph, "input " + std::to_string(i) + " is missing",
-         "at least " + std::to_string(i + 1) + " inputs", std::to_string(inputs_.size()));
+         "at least " + counted(i + 1, "input"), std::to_string(inputs_.size()));
   }
   return inputs_[i];
 }

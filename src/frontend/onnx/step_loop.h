@@ -47,7 +47,7 @@ Expr length_of(NodeContext& ctx, const Expr& vector);
 Expr zeros_along(NodeContext& ctx, Expr e, int64_t axis);
 
 // `step` is called for all steps together: with the number of the step (an int64), whether to go on
-// (null where nobody asks), and the states; again when a state turns out to change its size from step to
+// (null if unused), and the states; again when a state turns out to change its size from step to
 // step, which is then `?`. Results are as long as there were steps. E0505 when a state would change its
 // rank or dtype.
 StepResults run_steps(NodeContext& ctx, const StepLoop& loop,

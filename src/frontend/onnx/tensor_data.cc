@@ -1,4 +1,5 @@
 #include "frontend/onnx/tensor_data.h"
+#include "base/quantities.h"
 
 #include <onnx/onnx-ml.pb.h>
 
@@ -152,10 +153,9 @@ Tensor strings_of(const TensorProto& proto, const std::vector<int64_t>& shape, i
     bad_tensor(span, quoted(proto.name()) + " has strings that are not in string_data");
   }
   if (proto.string_data_size() != count) {
-    bad_tensor(
-        span, "the data of " + quoted(proto.name()) + " does not have the size of its shape",
-        std::to_string(count) + " elements for " + runtime::type_string(DType::String(), shape),
-        std::to_string(proto.string_data_size()) + " elements");
+    bad_tensor(span, "the data of " + quoted(proto.name()) + " does not have the size of its shape",
+               counted(count, "element") + " for " + runtime::type_string(DType::String(), shape),
+               counted(proto.string_data_size(), "element"));
   }
   std::vector<std::string_view> texts(proto.string_data().begin(), proto.string_data().end());
   if (!std::ranges::all_of(texts, runtime::is_utf8)) {
@@ -304,8 +304,8 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
   const int64_t in_entry = std::max<int64_t>(8 / bits, 1);
   if (given != (count + in_entry - 1) / in_entry) {
     bad_tensor(span, "the data of " + quoted(proto.name()) + " does not have the size of its shape",
-               std::to_string(count) + " elements for " + runtime::type_string(*dtype, shape),
-               std::to_string(given) + " elements");
+               counted(count, "element") + " for " + runtime::type_string(*dtype, shape),
+               counted(given, "element"));
   }
   if (dtype->is_narrow()) {
     std::string bytes;

@@ -47,7 +47,7 @@ class ExprReader {
     bool braces;
     size_t names;  // in scope before the first line
     std::vector<Binding> bindings{};
-    // The line at hand.
+    // The current line.
     Line line = Line::result;
     Token first{};
     Token name{};
@@ -179,7 +179,7 @@ class ExprReader {
 
   Reader& r_;
   std::vector<Open> open_;
-  Token first_;  // where the operand at hand starts
+  Token first_;  // where the current operand starts
 };
 
 }  // namespace relay::text

@@ -329,7 +329,7 @@ class Formatter {
   Groups groups_;
   std::string out_;
   size_t line_start_ = 0;
-  std::vector<size_t> active_;   // the groups around the token at hand
+  std::vector<size_t> active_;   // the groups around the current token
   size_t flat_until_ = 0;        // the token up to which nothing breaks
   bool remark_goes_on_ = false;  // a comment stands before the token in its line
 };

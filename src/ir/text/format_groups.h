@@ -57,8 +57,8 @@ class Groups {
   // A bracket whose parts are being read, or the text itself.
   struct Open {
     size_t group;
-    size_t part = 0;     // where the part at hand begins
-    size_t operand = 0;  // ... and its operand at hand
+    size_t part = 0;     // where the current part begins
+    size_t operand = 0;  // ... and its current operand
     size_t chains;       // how many chains were begun outside
     size_t value = 0;
   };

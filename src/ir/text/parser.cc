@@ -197,7 +197,7 @@ class ModuleReader {
 
   // ---- Functions
 
-  // Reads the definition at hand, or goes on behind it.
+  // Reads the current definition, or goes on behind it.
   void definition() {
     size_t begin = r_.at();
     r_.broken = false;

@@ -229,7 +229,7 @@ class Printer {
     auto it = names_.find(&v);
     if (it != names_.end()) return it->second;
     std::string base = clean(v.name_hint), name = base;
-    // Equal hints are told apart by a number, which goes on where it was left.
+    // Equal hints are distinguished by a number, which goes on where it was left.
     while (!used_.insert(name).second) name = base + "_" + std::to_string(++suffix_[base]);
     return names_[&v] = "%" + name;
   }

@@ -108,7 +108,7 @@ class OpenTiles {
   // The blocks that write weights down, one for each part of the columns.
   const std::vector<BlockRV>& widened() const { return widened_; }
 
-  // "14x32 register tile, columns outside, open rows by 14, 8, 4, 2, 1".
+  // "14x32 register tile, column loop outermost, open rows by 14, 8, 4, 2, 1".
   std::string text() const {
     auto list = [](const std::vector<int64_t>& sizes) {
       std::string out;
@@ -116,7 +116,7 @@ class OpenTiles {
       return out;
     };
     std::string out = std::to_string(rows_[0]) + "x" + std::to_string(columns_[0]) +
-                      " register tile, columns outside";
+                      " register tile, column loop outermost";
     if (sum_.rows() == kOpen) out += ", open rows by " + list(rows_);
     if (sum_.columns() == kOpen) out += ", open columns by " + list(columns_);
     if (masked_end_) out += " and a mask";

@@ -353,7 +353,7 @@ std::string schedule_image_planes(Schedule& s, const Target& target) {
     s.transform_layout(copy, layout);
   }
 
-  // The window's columns outside, then its rows, then the tile. Vectors are whole ones of accumulators.
+  // The window's columns are the outer loop, then its rows, then the tile. Vectors are whole ones of accumulators.
   std::vector<LoopRV> nest, tile_loops, window;
   for (const LoopRV& l : loops_below(s, p->sum, columns)) {
     Block b = s.block(p->sum);

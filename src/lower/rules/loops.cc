@@ -196,7 +196,7 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
     }
     note = std::to_string(width) + " lanes" + ends;
     if (across.var) {
-      // As many rows as a line has elements, so that each line is used up while it is at hand.
+      // As many rows as a line has elements, so that each line is used up while it is in L1.
       const int64_t count = s.extent(across);
       std::vector<LoopRV> rows = s.split(across, {-1, count < 0 ? line : std::min(line, count)});
       std::replace(parallel.begin(), parallel.end(), across, rows[0]);

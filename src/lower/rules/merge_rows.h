@@ -1,4 +1,4 @@
-// Rows that lie behind one another, as one axis.
+// Merges contiguous rows into one axis.
 //
 // before                                        after
 //   for b in range(batch):                        for m in range(batch * n):

@@ -1,4 +1,4 @@
-// Quotients of axes of open sizes that come to nothing.
+// Eliminates quotients of axes of open sizes.
 #pragma once
 
 #include "tir/stmt.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/quantities.h"
 #include "lower/rules/lanes.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
@@ -74,7 +75,7 @@ class ShortRows {
     } else {
       compute(out);
     }
-    return "short rows: " + std::to_string(length_) + " elements, " + std::to_string(lanes_) +
+    return "short rows: " + counted(length_, "element") + ", " + std::to_string(lanes_) +
            " rows in lanes" + threads_;
   }
 

@@ -3,6 +3,8 @@
 
 #include "lower/rules/lanes.h"
 
+#include "base/quantities.h"
+
 namespace relay {
 
 using tir::Block;
@@ -77,8 +79,7 @@ std::string schedule_sliding_windows(Schedule& s, const Target& target) {
     s.set_scope(line, tir::Scope::Local);
     if (!reduce_in_registers(s, line, parts[i], target)) return "";
   }
-  std::string text = "windows: " + std::to_string(parts.size() + 1) +
-                     " axes one after the other, " +
+  std::string text = "windows: " + counted(parts.size() + 1, "axis") + " one after the other, " +
                      std::to_string(lanes_of(s.block(others.back()), target)) + " lanes";
   if (target.num_cores > 1 && work * 4 >= kMinParallelWork) {
     LoopRV shared = first > 0

@@ -63,7 +63,8 @@ class Transposition {
     std::vector<LoopRV> around = order;
     order.insert(order.end(), {rows_, column});
     s_.reorder(order);
-    std::string note = "turned in blocks of " + std::to_string(size_) + "x" + std::to_string(size_);
+    std::string note =
+        "transposed in blocks of " + std::to_string(size_) + "x" + std::to_string(size_);
     threads_ = target_.num_cores > 1 && work >= kMinParallelWork;
     if (threads_ && !around.empty()) {
       size_t last = 0;
@@ -238,7 +239,7 @@ class Transposition {
               int64_t columns) {
     // What is left over of an open extent is little.
     const bool shares = threads_ && (!is_open(s_.extent(row)) || rows == size_);
-    // Lines of what is read are used up while they are at hand.
+    // Lines of what is read are used up while they are in L1.
     const int64_t blocks = is_open(s_.extent(row)) ? 1 : s_.extent(row) / rows;
     int64_t near = std::clamp<int64_t>(2 * kLineBytes / (size_ * bytes_), 1, blocks);
     while (blocks % near != 0) --near;

@@ -9,7 +9,7 @@ namespace relay {
 bool is_long_line(const tir::PrimExpr& extent);
 
 // Schedules a block of data-parallel loops that reads elements along one axis and writes along another: what it reads is
-// turned in blocks of a register by shuffles (tir/transposed_nest.h), and the rest goes by vectors. A tensor of the kernel's own that
+// transposed in blocks of a register by shuffles (tir/transposed_nest.h), and the rest goes by vectors. A tensor of the kernel's own that
 // is turned is made line by line before. A sentence; empty, with
 // nothing done, when the block is no such.
 std::string schedule_transposition(tir::Schedule& s, const tir::BlockRV& block,

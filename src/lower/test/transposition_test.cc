@@ -29,7 +29,7 @@ std::string schedule_of(const PrimFunc& f, const Target& target) {
   return scheduled(f, target)->attrs.at("schedule");
 }
 
-void expect_turned(const PrimFunc& f) { expect_same_bits(f, "turned in blocks"); }
+void expect_turned(const PrimFunc& f) { expect_same_bits(f, "transposed in blocks"); }
 
 TEST(Transposition, any_number_of_rows_and_columns) {
   for (int64_t m : {7, 16, 30}) {
@@ -86,9 +86,10 @@ TEST(Transposition, blocks_of_open_rows_and_columns) {
   for (bool back : {false, true}) {
     for (int64_t n : {0, 7, 50}) {
       for (int64_t c : {24, 7}) {
-        expect_right(open_turned(2, n, 1, c, back), "loops: y turned in blocks of 16x16");
+        expect_right(open_turned(2, n, 1, c, back), "loops: y transposed in blocks of 16x16");
         if (n == 7)
-          expect_right(open_turned(1, n, 5, c, back, true), "loops: y turned in blocks of 16x16");
+          expect_right(open_turned(1, n, 5, c, back, true),
+                       "loops: y transposed in blocks of 16x16");
       }
     }
   }
@@ -107,7 +108,7 @@ TEST(Transposition, blocks_of_which_both_sides_are_open) {
                {n, m}};
       for (int64_t i = 0; i < n * m; ++i)
         out.expected.push_back(out.inputs[0][static_cast<size_t>(i % n * m + i / n)]);
-      expect_right(out, "loops: y turned in blocks of 16x16");
+      expect_right(out, "loops: y transposed in blocks of 16x16");
     }
   }
 }

@@ -20,7 +20,7 @@ constexpr uint32_t kPrograms = family::expr | family::pattern;
 // How often an evaluation is begun anew without what led it nowhere.
 constexpr int kMaxAttempts = 16;
 
-// Thrown when the evaluation at hand leads nowhere.
+// Thrown when the current evaluation cannot finish.
 struct Regret {
   bool try_again;
 };
@@ -151,7 +151,7 @@ class Machine {
     return out;
   }
 
-  // Gives a tuple of which nothing is known its parts, where it came to be.
+  // Gives an unknown tuple its parts, where it was made.
   void expand(StaticValue& v) {
     auto& type = *as<TupleTypeNode>(v.type);
     for (size_t i = 0; i < type.fields.size(); ++i) {
@@ -177,7 +177,7 @@ class Machine {
     return name;
   }
 
-  // A value of which nothing is known but what computes it.
+  // An unknown value, with the expression that computes it.
   StaticValue* emit(const Expr& value) { return atom_value(bind_in(*block_, value), value->type); }
 
   static Expr close(Block& block, Expr result) {
@@ -190,7 +190,7 @@ class Machine {
     return result;
   }
 
-  // Ends the evaluation of what is not at hand yet; or all of it, when an unrolling is better not
+  // Ends the evaluation of what is not available yet; or all of it, when an unrolling is better not
   // begun.
   void stop(const char* why) {
     if (stopped_) return;
@@ -296,7 +296,7 @@ class Machine {
     }
   }
 
-  // Of the frame at hand; else it is made first.
+  // Of the current frame; else it is made first.
   bool result_has_atom() {
     Frame& f = frames_.back();
     if (f.result == nullptr) f.result = result_;
@@ -727,7 +727,7 @@ class Machine {
   std::vector<Branching> branchings_;
   std::vector<Body> bodies_;
   std::vector<StaticValue*> pending_;  // closures whose bodies are being made
-  // What is being evaluated; null when `result_` is at hand.
+  // What is being evaluated; null when `result_` is available.
   Expr expr_;
   Env* env_ = nullptr;
   StaticValue* result_ = nullptr;

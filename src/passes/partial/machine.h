@@ -2,13 +2,13 @@
 //
 // An abstract machine over A-normal form (values, environments and a stack of frames of its own, so
 // that the depth of a program costs no C stack). What needs data that only a run has is emitted
-// into the block at hand, in the order in which it would be evaluated; everything else is done.
+// into the current block, in the order in which it would be evaluated; everything else is done.
 //
 // Soundness at what is not known:
 //   - a branch that only a run can choose is evaluated in a block of its own, on a copy of what is
 //     known of references (an undo log); afterwards what any branch may have written is unknown;
 //   - the body of a function that stays in the program knows nothing of the references around it,
-//     since nobody knows when it runs;
+//     since the time of its evaluation is unknown;
 //   - a call that stays may write every reference that has an atom, unless purity.h says otherwise.
 // A reference that is only used where its content is known never gets an atom: neither it nor its
 // writes are in the residual program.
@@ -27,7 +27,7 @@
 
 namespace relay::partial {
 
-// Where one is reached, no more calls are inlined: what is at hand is finished, what is left is
+// Where one is reached, no more calls are inlined: what has begun is finished, what is left is
 // emitted as it is.
 struct Limits {
   // Bindings of a residual function: so many for nothing, and up to four times as many when each

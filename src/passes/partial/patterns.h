@@ -12,7 +12,7 @@ namespace relay::partial {
 enum class Fit { yes, no, maybe };
 
 // Whether the value has the pattern's form, and in `bound` what the pattern's variables are as far
-// as that is known. `expand` makes a tuple of which nothing is known one of known parts.
+// as that is known. `expand` makes an unknown tuple one of known parts.
 Fit fit(const Pattern& pattern, StaticValue* value, const std::function<void(StaticValue&)>& expand,
         std::vector<std::pair<const Node*, StaticValue*>>& bound);
 

@@ -29,7 +29,7 @@ class Store {
   // Anybody may write any reference that has an atom.
   void forget_all() { epoch_ = ++last_epoch_; }
 
-  // Not in the residual program: nobody else refers to it.
+  // Not in the residual program: it has no other reference.
   static bool is_own(const StaticValue& reference) { return !reference.atom; }
 
   // The reference gets an atom in its home. What was known of it stays known, unless the block at

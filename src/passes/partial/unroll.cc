@@ -23,7 +23,7 @@ const ConstantNode* known_integer(const StaticValue& v) {
   return t.is_int() || t.is_uint() || t.is_bool() ? c : nullptr;
 }
 
-// The value, or the fields of a tuple that is at hand.
+// The value, or the fields of a known tuple.
 std::vector<const StaticValue*> components(const std::vector<StaticValue*>& values) {
   std::vector<const StaticValue*> out, stack(values.rbegin(), values.rend());
   while (!stack.empty()) {

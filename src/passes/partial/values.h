@@ -5,7 +5,7 @@
 // see the value can see the atom. Making data, closures and references is not an effect, so later
 // is as good as earlier.
 //
-// Values, environments and blocks live until the function at hand is done: they refer to each other
+// Values, environments and blocks live until the current function is done: they refer to each other
 // by address, in cycles too, and none is freed by recursion.
 #pragma once
 
@@ -59,7 +59,7 @@ struct StaticValue {
   Function function;
   Env* env = nullptr;
   // A reference without an atom is this evaluation's own, and its content is known. One that has an
-  // atom is in the residual program too; its content is known while nobody else can have written
+  // atom is in the residual program too; its content is known while no other code can have written
   // it: as long as `known_at` is the machine's epoch.
   StaticValue* content = nullptr;
   uint64_t known_at = 0;

@@ -98,7 +98,7 @@ DFPattern is_any_function(DFPattern body);
 // The two orders of a commutative operator's operands.
 DFPattern either_order(const DFPattern& op, const DFPattern& a, const DFPattern& b);
 // What matches `child` and is computed from one expression that matches `parent` and from nothing
-// else: every way from child's operands up ends at it and passes only what matches `path`. A variable,
+// else: every path from child's operands up ends at it and passes only what matches `path`. A variable,
 // a constant or another call without operands is another end. Of several such expressions it is the
 // one next to `child`.
 DFPattern dominates(DFPattern parent, DFPattern path, DFPattern child);

@@ -38,7 +38,7 @@ void add_reshapes(std::vector<Rule>& rules) {
                    }});
 }
 
-// A vector added to each row of a matrix product, before the rows are told apart: a kernel of the product takes it in.
+// A vector added to each row of a matrix product, before the rows are separated: a kernel of the product takes it in.
 void add_rows_of_products(std::vector<Rule>& rules) {
   auto sums = [](const OpInfo& row) { return row.fusion == FusionClass::OutEWiseFusable; };
   DFPattern product = is_op_where(sums)(wildcard(), wildcard()),

@@ -20,7 +20,7 @@ Module count(const Module& mod, PassContext&) {
 }
 const Pass kCount{"Count", 2, Form::any, Form::any, "Counts.", count};
 
-// Gives the function a body that uses a variable of nobody.
+// Gives the function a body that uses an unbound variable.
 Module break_it(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
     return function(f->params, var("stray", f->body->type), nullptr, {}, f->attrs, f->span);

@@ -102,7 +102,7 @@ bool keep_block(void* memory, size_t size_class, size_t classes) {
   return true;
 }
 
-// A dead cell waits in a list that is threaded through its count and tag, which nobody reads any
+// A dead cell waits in a list that is threaded through its count and tag, which is not read any
 // more: the two hold the halves of the pointer to the next.
 void set_next(Cell* cell, Cell* next) {
   auto bits = reinterpret_cast<uintptr_t>(next);

@@ -388,7 +388,7 @@ TEST_F(VmTest, references_that_are_held_outlive_their_context) {
   }
   EXPECT_EQ(kept.field(0).field(1).tensor().get_as_int(0), 5000);
   EXPECT_EQ(kept.field(0).field(0).object(), kept.object());
-  // Nobody is left who would free this cycle.
+  // No reference is left from which this cycle would be freed.
   release(std::exchange(static_cast<Cell*>(kept.object())->fields[0], nullptr));
 }
 

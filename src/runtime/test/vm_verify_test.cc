@@ -1,4 +1,4 @@
-// Bytecode that nobody wrote: what loading and the interpreter make of it.
+// Corrupt bytecode: what loading and the interpreter make of it.
 #include <climits>
 #include <cstdlib>
 #include <fstream>

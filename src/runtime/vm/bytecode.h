@@ -12,7 +12,7 @@
 //
 // A register that is not read again is moved out of, not copied: an entry ~r of a list of object
 // registers stands for r and empties it, and so do the flags kLastA (for r[a]) and kLastB (for
-// r[b]) in `sub`. So what nobody needs any more is freed at its last use.
+// r[b]) in `sub`. So a value is freed at its last use.
 //
 // A static region is a row of `invoke_kernel` whose operands are places known ahead: an offset of
 // the frame's arena, a constant, a parameter's register, an output buffer. Nothing is allocated or
@@ -99,7 +99,7 @@ const char* opcode_name(Opcode op);
 // Flags in `sub` of the instructions whose operands may be moved out of.
 inline constexpr uint8_t kLastA = 1;
 inline constexpr uint8_t kLastB = 2;
-// Of get_field, where r[a] is read again but not this field: it is moved out when nobody else has
+// Of get_field, where r[a] is read again but not this field: it is moved out when no other reference has
 // the value.
 inline constexpr uint8_t kLastField = 4;
 // Of write_lines: r[a] is a parameter that was given up, and is written to though others have it.

@@ -8,7 +8,7 @@ namespace relay::runtime {
 
 namespace {
 
-// Whether the object is a tensor with memory of its own, and nobody else's.
+// Whether the object is a tensor that owns its memory and has no other reference.
 bool exclusive(const Object* object) {
   if (!is_object(object) || object->kind != ObjectKind::tensor ||
       object->refs.load(std::memory_order_acquire) != 1) {

@@ -107,7 +107,7 @@ class Interpreter {
     return slot.object;
   }
   // A field of a cell that is in a register, owned: moved out of it if `last` says that it may be and
-  // nobody else has the cell.
+  // the cell has no other reference.
   static Object* take_field(Cell* cell, uint32_t n, bool last) {
     Object* field = cell->fields[n];
     if (!has_one_owner(cell)) {

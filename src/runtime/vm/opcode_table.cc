@@ -23,7 +23,7 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
     {Opcode::copy, "copy", none, none, none, L::operands, C::none, S::none, F::next,
      "{op} {list}", "copies the second operand to the first, of the same size"},
     {Opcode::alloc_static, "alloc_static", new_reg, type, none, L::none, C::none, S::none, F::next,
-     "{dst} = {op} {a}", "a tensor of type a; the one that is there, if it is of that type and nobody else has it"},
+     "{dst} = {op} {a}", "a tensor of type a; the one that is there, if it has that type and no other reference"},
     {Opcode::alloc_tensor, "alloc_tensor", new_reg, dtype, none, L::int_regs, C::none, S::none, F::next,
      "{dst} = {op} {a}({list})", "a tensor of dtype a with the dimensions L; likewise"},
     {Opcode::alloc_from_shape, "alloc_from_shape", new_reg, dtype, reg, L::none, C::none, S::none, F::next,
@@ -105,7 +105,7 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
     {Opcode::match_fail, "match_fail", none, string, none, L::none, C::none, S::none, F::leave,
      "{op} at {a}", "stops at the place a: no pattern matches"},
     {Opcode::write_lines, "write_lines", new_reg, last_reg, none, L::operands, C::none, S::none, F::next,
-     "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if nobody else has it or it was given up"},
+     "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if it has no other reference or it was given up"},
     {Opcode::alloc_place, "alloc_place", index, dtype, none, L::int_regs, C::none, S::none, F::next,
      "place {dst} = {op} {a}({list})", "memory of the frame for a tensor of dtype a with the dimensions L; what the place has already, if it is enough"},
 }};

@@ -259,7 +259,7 @@ class Compaction {
   const PrimFunc& f_;
   std::vector<Buffer> buffers_;
   std::unordered_set<const Node*> holders_;
-  std::vector<const ForNode*> around_;  // loops around the statement at hand
+  std::vector<const ForNode*> around_;  // loops around the current statement
 };
 
 }  // namespace

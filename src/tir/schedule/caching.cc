@@ -185,7 +185,7 @@ void Schedule::transform_layout(const BlockRV& rv, const std::vector<LayoutAxis>
     text += (text.size() > 1 ? ", " : "") + std::to_string(axis.dim) + ", " +
             std::to_string(axis.divide) + ", " + std::to_string(axis.modulo);
   }
-  // Each dimension must be told apart in full: its axes, from fine to coarse, leave no gap.
+  // Each dimension must be resolved in full: its axes, from fine to coarse, leave no gap.
   for (size_t d = 0; d < old->shape.size(); ++d) {
     int64_t reached = 1;
     auto is_here = [&](const LayoutAxis& axis) { return axis.dim == static_cast<int64_t>(d); };

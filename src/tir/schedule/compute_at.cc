@@ -310,7 +310,7 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
           edit.fail("block " + b->name + " does not read " + buffer->name +
                     " at its plain iteration variables");
         }
-        // Iterations beyond the buffer are nobody's.
+        // Iterations beyond the buffer write nothing.
         for (const IterVar& v : b->iters) {
           if (!(r->mins[d] == v->var) || v->extent == buffer->shape[d]) continue;
           auto runs = as_int(v->extent), stored = as_int(buffer->shape[d]);

@@ -445,7 +445,7 @@ TEST(TirPartitionLoops, tiles_of_an_open_length_end_where_the_last_is_not_full) 
       if j + i_tail * 8 < n:
         out[j + i_tail * 8] = a[j + i_tail * 8]
 )");
-  // What is not about how far the loop reaches, or of which nothing is known out here, cuts nothing.
+  // What is not about how far the loop reaches, or is unknown out here, cuts nothing.
   for (const PrimExpr& cond :
        {ge(at, index(3)), lt(at, n - 3), lt(j, n), lt(load(a, {at}), imm_float(f32, 0))}) {
     f = tiles(floor_div(n + 7, index(8)), cond);
