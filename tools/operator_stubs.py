@@ -199,9 +199,9 @@ def passes(out: Path) -> None:
 
     text = HEADER.format(doc="The passes.") + PASSES
     for name, _, _, options in _core.pass_rows():
-        if "__init__" in vars(getattr(transform, name)):
+        if not hasattr(vars(getattr(transform, name))["__init__"], "__signature__"):
             continue  # written out
-        kinds = {option: kind for option, kind, _ in options}
+        kinds = {option: kind for option, kind, *_ in options}
         # Names of operators, as those of ConvertLayout, are no names of parameters.
         named = [f"{n}: {OPTIONS[kind]} = ..." for n, kind in kinds.items() if n.isidentifier()]
         named += ["**options: object"] * any(not n.isidentifier() for n in kinds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from relay import _core
@@ -73,9 +75,43 @@ class Defunctionalization(Pass):
         super().__init__()
 
 
-def _describe(option: tuple[str, str, str]) -> str:
-    name, kind, doc = option
+# What a pass row says of an option: name, kind, doc, and what holds when it is not given.
+_Option = tuple[str, str, str, object]
+OPTION_TYPES = {"boolean": bool, "integer": int, "text": str, "list of names": Sequence[str]}
+
+
+def _describe(option: _Option) -> str:
+    name, kind, doc, _ = option
     return f"{name} ({kind}): {doc}"
+
+
+def _constructor(options: Sequence[_Option]) -> Callable[..., None]:
+    """The constructor of a pass, with the signature that help() shows.
+
+    Options that are named after operators, as those of ConvertLayout, are not names of parameters:
+    they are given as `**{"nn.conv2d": "NCHW"}`.
+    """
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    parameters += [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=standard,
+            annotation=OPTION_TYPES[kind],
+        )
+        for name, kind, _, standard in options
+        if name.isidentifier()
+    ]
+    if not all(name.isidentifier() for name, *_ in options):
+        parameters.append(
+            inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD, annotation=str)
+        )
+
+    def __init__(self: Pass, *values: object, **named: object) -> None:
+        Pass.__init__(self, *values, **named)
+
+    __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return __init__
 
 
 def _install() -> list[str]:
@@ -84,7 +120,8 @@ def _install() -> list[str]:
         members = {
             "name": name,
             "opt_level": level,
-            "options": tuple(option for option, _, _ in options),
+            "options": tuple(option for option, *_ in options),
+            "__init__": _constructor(options),
             "__doc__": "\n".join([doc, *([""] if options else []), *map(_describe, options)]),
             "__module__": __name__,
         }

@@ -23,13 +23,14 @@ TEST(Quantities, of_any_magnitude) {
   EXPECT_EQ(format_number(1e300, 0).size(), 301U);
 }
 
-}  // namespace
-TEST(Quantities, CountsAgreeWithTheirNouns) {
+TEST(Quantities, counts_agree_with_their_nouns) {
   EXPECT_EQ(counted(0, "axis"), "0 axes");
   EXPECT_EQ(counted(1, "axis"), "1 axis");
   EXPECT_EQ(counted(2, "index"), "2 indices");
   EXPECT_EQ(counted(1, "input"), "1 input");
   EXPECT_EQ(counted(3, "input"), "3 inputs");
 }
+
+}  // namespace
 
 }  // namespace relay
