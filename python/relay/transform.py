@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from relay import _core
 from relay._instruments import (
@@ -77,7 +77,12 @@ class Defunctionalization(Pass):
 
 # What a pass row says of an option: name, kind, doc, and what holds when it is not given.
 _Option = tuple[str, str, str, object]
-OPTION_TYPES = {"boolean": bool, "integer": int, "text": str, "list of names": Sequence[str]}
+OPTION_TYPES: dict[str, Any] = {
+    "boolean": bool,
+    "integer": int,
+    "text": str,
+    "list of names": Sequence[str],
+}
 
 
 def _describe(option: _Option) -> str:
@@ -97,7 +102,7 @@ def _constructor(options: Sequence[_Option]) -> Callable[..., None]:
             name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             default=standard,
-            annotation=OPTION_TYPES[kind],
+            annotation=OPTION_TYPES[kind] if standard is not None else OPTION_TYPES[kind] | None,
         )
         for name, kind, _, standard in options
         if name.isidentifier()

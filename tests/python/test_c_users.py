@@ -54,6 +54,19 @@ def test_the_lines_of_the_readme(folder):
 
 
 @needs_pkg_config
+def test_a_model_of_open_sizes(folder):
+    """An open batch is 1, or what the second argument says."""
+    x = relay.var("x", shape=(relay.TypeVar("n"), 3))
+    relay.build(relay.Function([x], relay.exp(x))).export_library(folder / "open.so")
+    lines = lines_of_the_readme()
+    assert "rank 2, 12 bytes, first 1" in sh(folder, lines.replace("model.so", "open.so"))
+    assert "rank 2, 60 bytes, first 1" in sh(folder, "./run_model open.so 5")
+    assert "rank 2, 0 bytes\n" in sh(folder, "./run_model open.so 0")
+    with pytest.raises(AssertionError, match=r"usage: ./run_model MODEL.so \[SIZE\]"):
+        sh(folder, "./run_model open.so 5x")
+
+
+@needs_pkg_config
 def test_a_static_program_needs_the_c_library_alone(folder):
     lines = lines_of_the_readme().replace("--libs relay)", "--libs relay-static)")
     assert "first 1" in sh(folder, lines)

@@ -311,6 +311,49 @@ class State:
     step: int = 0
 
 
+@pytest.mark.parametrize("x", [10.0, 1e8])
+def test_a_variable_that_each_break_has_set_has_a_value_behind_the_loop(x):
+    def first_below(x):
+        while True:
+            new, count = x * 0.5, 3
+            if new < 1.0:
+                break
+            if new > 1e6:
+                count = 4
+                break
+            x = new
+        return new, count
+
+    def or_returns(x):
+        while True:
+            new = x * 0.5
+            if new < 1.0:
+                break
+            if new > 1e6:
+                return -new
+            x = new
+        return new
+
+    def nested(x):
+        total = 0.0
+        while True:
+            while True:
+                y = x * 0.5
+                if y < 2.0:
+                    break
+                x = y
+            total += y
+            twice = total * 2
+            if total > 5.0:
+                break
+            x = x + 3.0
+        return twice, y
+
+    for function in (first_below, or_returns, nested):
+        made = relay.function(function)(x)
+        np.testing.assert_allclose(np.array(made), np.array(function(x)))
+
+
 @case((Pair(f32(3), f32(2)), State(f32(3), 4), {"k": f32(1), "l": (f32(2), 3)}))
 def structures(pair, state, table):
     left, right = pair

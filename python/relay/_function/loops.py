@@ -433,7 +433,7 @@ class Loops:
             if name not in hidden:
                 out[name] = value
         for name in changed:
-            if name not in start:
+            if name not in start and not _has_value(env, name):
                 out[name] = _within_only(name)
         return out
 
@@ -455,7 +455,7 @@ class Loops:
         env = dict(before)
         kinds: dict[str, Type] = {}
         for name in changed:
-            if name not in start:
+            if not all(_has_value(e, name) for e in exits) and name not in start:
                 env[name] = _within_only(name)
                 continue
             kind = joined_type([type_of(e[name]) for e in exits], name)
@@ -541,6 +541,10 @@ def _changed_by_calls(ends: list[Env], begin: Env, known: set[str]) -> dict[str,
         if any(env.get(name, value) is not value for env in ends)
         if not any(isinstance(env.get(name), Clash) for env in ends)
     }
+
+
+def _has_value(env: Env, name: str) -> bool:
+    return name in env and not isinstance(env[name], Clash)
 
 
 def _within_only(name: str) -> Clash:
