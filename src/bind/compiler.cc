@@ -680,8 +680,8 @@ void bind_compiler(nb::module_& m) {
     for (const Pass* pass : all_passes()) {
       nb::list options;
       for (const PassOption& o : pass->options) {
-        options.append(nb::make_tuple(o.name, std::string(to_string(o.type)), o.doc,
-                                      from_value(o.standard)));
+        options.append(
+            nb::make_tuple(o.name, std::string(to_string(o.type)), o.doc, from_value(o.standard)));
       }
       out.append(nb::make_tuple(pass->name, pass->opt_level, pass->doc, options));
     }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/codes/driver.h"
+#include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "runtime/vm/bytecode.h"
@@ -160,10 +161,6 @@ std::vector<std::string> open_dimensions(const runtime::Function& f) {
 }
 
 std::string text_of(const Json& value) { return escape_for_terminal(value.get<std::string>()); }
-
-std::string counted(int64_t n, const std::string& what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
 
 // Calls that end for the same reason, together; `most` names of each, 0: all.
 void print_sites(const Json& kernel, size_t most) {

@@ -83,6 +83,52 @@ std::vector<std::string> wrapped(const std::string& text, size_t width) {
   return out;
 }
 
+size_t Table::width_of_column(size_t column) const {
+  size_t out = width_of(header_[column]);
+  for (const auto& row : rows_) {
+    if (column < row.size()) out = std::max(out, width_of(row[column]));
+  }
+  for (const auto& [c, width] : limits_) {
+    if (c == column) out = std::min(out, width);
+  }
+  return out;
+}
+
+std::vector<std::string> Table::fit(size_t width, const std::vector<size_t>& droppable,
+                                    const std::vector<size_t>& elastic) {
+  std::vector<std::string> out;
+  if (width == 0) return out;
+  constexpr size_t kGap = 2;
+  std::vector<size_t> widths(header_.size());
+  for (size_t c = 0; c < widths.size(); ++c) widths[c] = width_of_column(c);
+  auto is_in = [](const std::vector<size_t>& list, size_t c) {
+    return std::find(list.begin(), list.end(), c) != list.end();
+  };
+  // What a line takes, elastic columns with what they need at least.
+  auto least = [&] {
+    size_t sum = 0;
+    for (size_t c = 0; c < widths.size(); ++c) {
+      if (is_in(dropped_, c)) continue;
+      sum += (is_in(elastic, c) ? std::min(widths[c], kLeastElastic) : widths[c]) + kGap;
+    }
+    return sum - std::min(sum, kGap);
+  };
+  for (size_t next = 0; next < droppable.size() && least() > width; ++next) {
+    dropped_.push_back(droppable[next]);
+    out.push_back(header_[droppable[next]]);
+  }
+  size_t left = width - std::min(width, least());
+  for (size_t i = 0; i < elastic.size(); ++i) {
+    const size_t c = elastic[i];
+    if (is_in(dropped_, c)) continue;
+    const size_t base = std::min(widths[c], kLeastElastic);
+    const size_t more = std::min(widths[c] - base, left / (elastic.size() - i));
+    left -= more;
+    limit(c, base + more);
+  }
+  return out;
+}
+
 std::string Table::text() const {
   std::vector<std::vector<std::string>> all{header_};
   all.insert(all.end(), rows_.begin(), rows_.end());
@@ -103,8 +149,9 @@ std::string Table::text() const {
   for (size_t r = 0; r < all.size(); ++r) {
     std::string line;
     for (size_t c = 0; c < width.size(); ++c) {
+      if (std::find(dropped_.begin(), dropped_.end(), c) != dropped_.end()) continue;
       std::string pad(width[c] - width_of(all[r][c]), ' ');
-      if (c > 0) line += "  ";
+      if (!line.empty()) line += "  ";
       line += right[c] ? pad + all[r][c] : all[r][c] + pad;
     }
     line.erase(line.find_last_not_of(' ') + 1);

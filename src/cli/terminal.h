@@ -34,6 +34,12 @@ class Table {
   }
   // The longest cell shown of a column; longer ones are cut with an ellipsis.
   void limit(size_t column, size_t width) { limits_.emplace_back(column, width); }
+  // Makes the table at most `width` wide: columns are dropped in the order of `droppable`, until each column of `elastic`
+  // has kLeastElastic characters; these share what the others leave. Returns the names of dropped columns. A width of 0
+  // is any.
+  static constexpr size_t kLeastElastic = 16;
+  std::vector<std::string> fit(size_t width, const std::vector<size_t>& droppable,
+                               const std::vector<size_t>& elastic);
   std::string text() const;
 
  private:
@@ -41,6 +47,9 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
   std::vector<Tone> tones_;
   std::vector<std::pair<size_t, size_t>> limits_;
+  std::vector<size_t> dropped_;  // columns
+
+  size_t width_of_column(size_t column) const;
 };
 
 // One line on stderr that is redrawn, with an estimate of what is left; silent in a pipe or with

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <unordered_set>
 
 #include "analysis/calls.h"
 #include "base/codes/driver.h"
 #include "driver/options.h"
 #include "ir/op.h"
+#include "node/walk.h"
 #include "passes/pass_list.h"
 #include "quantize/layers.h"
 #include "runtime/profiler.h"
@@ -32,6 +34,8 @@ Module prepare(const Module& mod, const CompileOptions& options) {
       "FoldScaleAxis",          "FoldConstant",
   };
   PassContext ctx = pass_context(options);
+  // Layers in functions of @main's own, such as the methods of a model: their calls are inlined.
+  ctx.config["relay.PartialEvaluate.calls"] = AttrValue(true);
   std::vector<const Pass*> passes;
   for (const char* name : kPasses) passes.push_back(&find_pass(name));
   return run_passes(mod, passes, ctx);
@@ -368,7 +372,25 @@ class Quantizer {
     }
   }
 
-  static int64_t constant_bytes(const runtime::Module& module) {
+  // As a program stores them, before layouts and transforms that a target chooses: each tensor once.
+  static int64_t constant_bytes(const Module& module) {
+    int64_t out = 0;
+    std::unordered_set<const void*> seen;
+    for (const Function& f : module->functions) {
+      post_order(
+          f->body,
+          [&](const Node& n) {
+            auto* c = as<ConstantNode>(&n);
+            if (c != nullptr && seen.insert(c->data.data()).second)
+              out += static_cast<int64_t>(c->data.byte_size());
+          },
+          family::expr | family::pattern);
+    }
+    return out;
+  }
+
+  // As the compiled program has them: packed for the target, convolution filters transformed.
+  static int64_t compiled_bytes(const runtime::Module& module) {
     int64_t out = 0;
     for (const Tensor& t : module.program().constants) out += static_cast<int64_t>(t.byte_size());
     return out;
@@ -376,8 +398,10 @@ class Quantizer {
 
   // Both programs in turn, so that what else the machine does is in both.
   void measure(const Candidate& best) {
-    report_.constant_bytes = constant_bytes(reference_->module);
-    report_.quantized_constant_bytes = constant_bytes(best.ready->module);
+    report_.constant_bytes = constant_bytes(layers_.module);
+    report_.quantized_constant_bytes = constant_bytes(best.source);
+    report_.compiled_bytes = compiled_bytes(reference_->module);
+    report_.quantized_compiled_bytes = compiled_bytes(best.ready->module);
     runtime::Profiler profiles[2];
     const Ready* programs[] = {&*reference_, &*best.ready};
     double least[] = {HUGE_VAL, HUGE_VAL};

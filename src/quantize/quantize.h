@@ -60,9 +60,11 @@ struct Report {
   Calibration calibration = Calibration::min_max;
   size_t samples = 0;
   double output_error = 0;
-  std::optional<double> agreement;               // none where no result has rows
-  std::optional<double> score, quantized_score;  // where a score was asked for
-  int64_t constant_bytes = 0, quantized_constant_bytes = 0;
+  std::optional<double> agreement;                           // none where no result has rows
+  std::optional<double> score, quantized_score;              // where a score was asked for
+  int64_t constant_bytes = 0, quantized_constant_bytes = 0;  // as the programs store them
+  // Packed for the target; a float convolution may hold filters that are several times larger (minimal filtering).
+  int64_t compiled_bytes = 0, quantized_compiled_bytes = 0;
   double seconds = 0, quantized_seconds = 0;  // of one run, the fastest of several
   size_t tried = 0;                           // programs that were compared with the float one
 

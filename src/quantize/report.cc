@@ -23,6 +23,11 @@ std::string both(const std::string& before, const std::string& after, double rat
   return before + " -> " + after + " (" + format_percent(ratio, 0) + ")";
 }
 
+std::string sizes(int64_t before, int64_t after) {
+  return both(format_bytes(static_cast<double>(before)), format_bytes(static_cast<double>(after)),
+              static_cast<double>(after) / static_cast<double>(std::max<int64_t>(before, 1)));
+}
+
 std::string escaped(const std::string& text) {
   std::string out;
   for (char c : text) {
@@ -50,11 +55,9 @@ std::vector<std::pair<std::string, std::string>> totals(const Report& r) {
                    std::to_string(r.quantized_layers()) + " of " + std::to_string(r.layers.size()) +
                        " quantised, " + std::string(to_string(r.calibration)) + " over " +
                        std::to_string(r.samples) + (r.samples == 1 ? " sample" : " samples"));
-  out.emplace_back("weights",
-                   both(format_bytes(static_cast<double>(r.constant_bytes)),
-                        format_bytes(static_cast<double>(r.quantized_constant_bytes)),
-                        static_cast<double>(r.quantized_constant_bytes) /
-                            static_cast<double>(std::max<int64_t>(r.constant_bytes, 1))));
+  out.emplace_back("weights", sizes(r.constant_bytes, r.quantized_constant_bytes));
+  out.emplace_back("compiled", sizes(r.compiled_bytes, r.quantized_compiled_bytes) +
+                                   ", weights as packed for the target");
   out.emplace_back("time", both(known_time(r.seconds), known_time(r.quantized_seconds),
                                 r.quantized_seconds / r.seconds));
   out.emplace_back("error", format_percent(r.output_error, 2) + " of the results' magnitude");
@@ -94,6 +97,8 @@ std::string to_json(const Report& r) {
   if (r.quantized_score) root["quantized_score"] = *r.quantized_score;
   root["constant_bytes"] = r.constant_bytes;
   root["quantized_constant_bytes"] = r.quantized_constant_bytes;
+  root["compiled_bytes"] = r.compiled_bytes;
+  root["quantized_compiled_bytes"] = r.quantized_compiled_bytes;
   root["seconds"] = r.seconds;
   root["quantized_seconds"] = r.quantized_seconds;
   root["layers"] = nlohmann::ordered_json::array();

@@ -99,6 +99,51 @@ def test_a_trained_network_keeps_its_accuracy(digits, mode):
     assert text.count("int32") >= 4
 
 
+class Layers:
+    """A model as a class, one method for each part."""
+
+    def __init__(self):
+        random = np.random.default_rng(3)
+        shapes = {"first": (8, 32), "second": (32, 4)}
+        self.weights = {k: random.standard_normal(s).astype("float32") for k, s in shapes.items()}
+
+    @relay.function
+    def hidden(self, x):
+        return np.maximum(x @ self.weights["first"], 0)
+
+    @relay.function
+    def __call__(self, x):
+        return self.hidden(x) @ self.weights["second"]
+
+
+def test_a_model_written_as_a_class_is_quantised():
+    model = Layers()
+    x = np.random.default_rng(4).standard_normal((64, 8)).astype("float32")
+
+    @relay.function
+    def run(x):
+        return model(x)
+
+    mod = run.lower(x).module
+    quantized, report = relay.quantize.quantize_with_report(mod, None, [(x,)])
+    assert [layer["quantized"] for layer in report.layers] == [True, True]
+    want = model(x)
+    assert np.abs(relay.build(quantized)(x) - want).max() < 0.05 * np.abs(want).max()
+
+
+def test_weights_are_counted_as_the_program_stores_them():
+    """Not as the target packs them: float filters of 3x3 are 6x6 there."""
+    w = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype("float32")
+    x = relay.var("x", shape=(1, 64, 28, 28))
+    conv = relay.nn.conv2d(x, relay.const(w), padding=(1, 1), channels=64, kernel_size=(3, 3))
+    image = np.random.default_rng(1).standard_normal((1, 64, 28, 28)).astype("float32")
+    _, report = relay.quantize.quantize_with_report(relay.Function([x], conv), None, [(image,)])
+    assert report.totals["constant_bytes"] == w.nbytes
+    assert w.nbytes / 4 <= report.totals["quantized_constant_bytes"] <= w.nbytes / 4 + 64 * 16
+    assert report.totals["compiled_bytes"] >= w.nbytes
+    assert "weights as packed for the target" in str(report)
+
+
 def test_aims_settings_and_scores(digits):
     mod, values, dataset, accuracy = digits
     with relay.quantize.qconfig(max_error=0, bias_correction=False) as config:
