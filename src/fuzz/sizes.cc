@@ -403,7 +403,7 @@ class Comparison {
       return want_.kind == Outcome::user_error ? "" : "an error instead of a value: " + got.text;
     }
     if (want_.kind == Outcome::user_error) {
-      // Sizes that a pass gets to know are as good as any; an annotation's are asked for by nobody.
+      // Sizes that a pass learns are valid results; the sizes of an unused annotation are not checked.
       const bool fits = want_.code.starts_with("E02") || want_.code.starts_with("E08");
       return may_vanish_ || fits ? "" : "a value instead of " + want_.text;
     }
