@@ -250,11 +250,11 @@ std::vector<Tensor> OpCaller::run(Kernel& kernel, const std::vector<Tensor>& inp
     for (const Tensor& t : outputs) {
       if (t.dtype().is_string()) runtime::own_strings(t);
     }
-  } else if (std::optional<std::string> said = runtime::take_failure()) {
-    fail(codes::run_assertion, span, *said);
   } else {
+    std::optional<std::string> said = runtime::take_failure();
+    if (said && error == RELAY_KERNEL_CHECK_FAILED) fail(codes::run_assertion, span, *said);
     fail(runtime::kernel_error_code(error), span,
-         kernel.op->name + " fails: " + runtime::kernel_error_text(error));
+         said ? *said : kernel.op->name + " fails: " + runtime::kernel_error_text(error));
   }
   return outputs;
 }

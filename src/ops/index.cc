@@ -135,22 +135,37 @@ PrimExpr is_index_of(const PrimExpr& i, const PrimExpr& size) {
   return logical_and(ge(i, index(0)), lt(i, size));
 }
 
-// Stores in lines of the last axis. What counts in `outside` is looked at once for each line, so lines are vectors.
+// An index as it is given, and the size of the axis that it is of.
+struct Asked {
+  PrimExpr index, size;
+};
+
+// Stores in lines of the last axis, by indices that have to be inside. What is outside is counted, and looked at once for
+// each line, so lines are vectors; then the first such index is named.
 Stmt stores_with_a_check(
-    const std::vector<PrimExpr>& shape,
-    const std::function<Stmt(const Indices& at, const Cell& outside)>& element) {
+    const std::vector<PrimExpr>& shape, const std::string& source,
+    const std::function<Asked(const Indices& at)>& asked,
+    const std::function<Stmt(const Indices& at, const PrimExpr& place)>& element) {
   return ops::each_line(shape, shape.size() - 1, 4, [&](const LineIndex& at) {
     Cell outside("outside", kIndex);
-    Stmt line = each_in_lanes("k", shape.back(),
-                              [&](const PrimExpr& k) { return element(at(k), outside); });
-    return outside.in(seq({outside.set(index(0)), line,
+    auto place_in = [](const Asked& a) { return place_of(a.index, a.size, IndexMode::Checked); };
+    Stmt line = each_in_lanes("k", shape.back(), [&](const PrimExpr& k) {
+      const Asked a = asked(at(k));
+      const PrimExpr place = place_in(a);
+      Stmt count =
+          outside.set(outside.get() + select(is_index_of(place, a.size), index(0), index(1)));
+      return seq({count, element(at(k), place)});
+    });
+    Stmt name_it = each("k", shape.back(), [&](const PrimExpr& k) {
+      const Asked a = asked(at(k));
+      PrimExpr first =
+          logical_and(gt(outside.get(), index(0)), logical_not(is_index_of(place_in(a), a.size)));
+      return if_(first, outside.set(index_in(a.index, a.size, source) - 1));
+    });
+    return outside.in(seq({outside.set(index(0)), line, if_(ne(outside.get(), index(0)), name_it),
                            check(eq(outside.get(), index(0)), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS,
                                  "an index is outside the data")}));
   });
-}
-
-Stmt count_outside(const Cell& outside, const PrimExpr& i, const PrimExpr& size) {
-  return outside.set(outside.get() + select(is_index_of(i, size), index(0), index(1)));
 }
 
 // In one pass over the indices: written down after a check, they would be read again.
@@ -164,8 +179,8 @@ TirTensor checked_gather_compute(const ComputeContext& ctx, size_t axis) {
       "T_gather", ctx.outputs[0].dtype, shape, ctx.inputs,
       [=](const std::vector<Buffer>& in, const Buffer& out) {
         const PrimExpr& size = in[0]->shape[axis];
-        return stores_with_a_check(shape, [&](const Indices& at, const Cell& outside) {
-          PrimExpr i = place_of(load(in[1], at), size, IndexMode::Checked);
+        auto asked = [&](const Indices& at) { return Asked{load(in[1], at), size}; };
+        return stores_with_a_check(shape, {}, asked, [&](const Indices& at, const PrimExpr& i) {
           Indices from = at;
           // Lanes that may leave out what they read are fetched together.
           const DType dtype = in[0]->dtype;
@@ -174,7 +189,7 @@ TirTensor checked_gather_compute(const ComputeContext& ctx, size_t axis) {
           from[axis] = has_zero ? i : min(max(i, index(0)), size - 1);
           PrimExpr element = load(in[0], from);
           if (has_zero) element = select(is_index_of(i, size), element, imm(dtype, 0));
-          return seq({count_outside(outside, i, size), store(out, at, element)});
+          return store(out, at, element);
         });
       });
 }
@@ -483,6 +498,16 @@ Expr batch_trilu(const BatchingContext& ctx) {
 
 // ---- Indices that must be inside
 
+struct CheckedIndexAttrs : AttrsOf<CheckedIndexAttrs> {
+  std::string place;
+  static AttrsList describe() {
+    return {
+        "relay.attrs.CheckedIndexAttrs",
+        {attribute("place", &Self::place,
+                   "Where in the source the index is, which the error says: \"model.py:12\".")}};
+  }
+};
+
 Type checked_index_relation(RelationContext& ctx) {
   const TensorTypeNode *indices = ctx.tensor(0), *sizes = ctx.tensor(1);
   if (indices == nullptr || sizes == nullptr) return nullptr;
@@ -503,24 +528,19 @@ TirTensor checked_index_compute(const ComputeContext& ctx) {
   DType dtype = ctx.outputs[0].dtype;
   return tir::imperative(
       "T_checked_index", dtype, shape, ctx.inputs,
-      [=](const std::vector<Buffer>& in, const Buffer& out) {
+      [=, source = ctx.attrs<CheckedIndexAttrs>().place](const std::vector<Buffer>& in,
+                                                         const Buffer& out) {
         auto size_at = [&](const Indices& at) {
           return tir::cast(kIndex, in[1]->shape.empty() ? load(in[1], {}) : load(in[1], {at[0]}));
         };
-        auto moved = [&](const Indices& at) {
-          return place_of(load(in[0], at), size_at(at), IndexMode::Checked);
-        };
-        auto written = [&](const PrimExpr& i, const Indices& at) {
-          return store(out, at, tir::cast(dtype, i));
-        };
         if (shape.empty()) {
-          return named("i", moved({}), [&](const PrimExpr& i) {
-            return seq({check_index(i, size_at({})), written(i, {})});
-          });
+          return store(out, {}, tir::cast(dtype, index_in(load(in[0], {}), size_at({}), source)));
         }
-        return stores_with_a_check(shape, [&](const Indices& at, const Cell& outside) {
-          return seq({count_outside(outside, moved(at), size_at(at)), written(moved(at), at)});
-        });
+        auto asked = [&](const Indices& at) { return Asked{load(in[0], at), size_at(at)}; };
+        return stores_with_a_check(shape, source, asked,
+                                   [&](const Indices& at, const PrimExpr& place) {
+                                     return store(out, at, tir::cast(dtype, place));
+                                   });
       });
 }
 
@@ -622,6 +642,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .args = {{"indices", "Integers."},
                    {"sizes",
                     "One integer, or one for each index along the first axis of indices."}},
+          .attrs = &CheckedIndexAttrs::static_info(),
           .support_level = 3,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,

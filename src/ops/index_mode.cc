@@ -49,6 +49,13 @@ N place(const N& index, const N& size, IndexMode mode, bool is_unsigned) {
 
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 
+// An index as int64. What no int64 holds is beyond any axis, too.
+PrimExpr number_of(const PrimExpr& index) {
+  const DType dtype = index->dtype;
+  const bool is_wide = dtype == DType::UInt(64);
+  return tir::cast(tir::kIndex, is_wide ? tir::min(index, tir::imm(dtype, kLargest)) : index);
+}
+
 }  // namespace
 
 std::optional<IndexMode> index_mode(std::string_view word) {
@@ -59,11 +66,20 @@ std::optional<IndexMode> index_mode(std::string_view word) {
 }
 
 PrimExpr place_of(const PrimExpr& index, const PrimExpr& size, IndexMode mode) {
-  const DType dtype = index->dtype;
-  // What no int64 holds is beyond any axis, too.
-  const bool is_wide = dtype == DType::UInt(64);
-  PrimExpr i = tir::cast(tir::kIndex, is_wide ? tir::min(index, tir::imm(dtype, kLargest)) : index);
-  return place<Kernels>(i, size, mode, dtype.is_uint());
+  return place<Kernels>(number_of(index), size, mode, index->dtype.is_uint());
+}
+
+PrimExpr index_in(const PrimExpr& index, const PrimExpr& size, const std::string& source) {
+  constexpr size_t kLetters = 8;
+  PrimExpr marks = tir::index(0);
+  for (size_t at = 0; at < source.size(); at += kLetters) {
+    uint64_t packed = 0;
+    for (size_t k = std::min(source.size(), at + kLetters); k-- > at;) {
+      packed = packed << 8 | static_cast<unsigned char>(source[k]);
+    }
+    marks = tir::call("print_mark", tir::kIndex, {tir::index(static_cast<int64_t>(packed)), marks});
+  }
+  return tir::call("index_in", tir::kIndex, {number_of(index), size, marks});
 }
 
 int64_t place_of(int64_t index, int64_t size, IndexMode mode) {

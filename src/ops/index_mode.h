@@ -12,6 +12,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "ops/expressions.h"
@@ -26,6 +27,9 @@ std::optional<IndexMode> index_mode(std::string_view word);
 // The place, as int64, that an index of any integer dtype names in an axis of `size` elements. Checked gives
 // a place outside of the axis for an index outside of it: the kernel has to look (`check_index`).
 PrimExpr place_of(const PrimExpr& index, const PrimExpr& size, IndexMode mode);
+// The place of an index that has to be one of the axis, from the end where it is negative. Where it is not, the kernel
+// ends (E0605), and the error names the index, the size and `source`, a place such as "model.py:12" or nothing.
+PrimExpr index_in(const PrimExpr& index, const PrimExpr& size, const std::string& source);
 // The same of numbers.
 int64_t place_of(int64_t index, int64_t size, IndexMode mode);
 // The same in a program, element by element. `size` is an int64 scalar; Checked is the operator

@@ -351,32 +351,22 @@ Adjoints extremum_gradient(const GradientContext& ctx) {
   return {best * r.spread(g / r.total(best))};
 }
 
-// The product of all elements but one: those before it and those behind it. Right for zeros, too.
+// The product of all elements but one: along an axis those before it and those behind it, times the
+// product of the other lines, one axis after the other, since sizes may be `?`. Right for zeros, too.
 Adjoints prod_gradient(const GradientContext& ctx) {
   Reduced r = reduced_of<ReduceAttrs>(ctx);
-  Ints order, back(r.axes.size());
-  for (bool reduced : {false, true}) {
-    for (size_t d = 0; d < r.axes.size(); ++d) {
-      if (r.axes[d] == reduced) order.push_back(static_cast<int64_t>(d));
-    }
+  Expr lines = r.x, adjoint = r.spread(ctx.adjoint());
+  for (size_t d = r.axes.size(); d-- > 0;) {
+    if (!r.axes[d]) continue;
+    const auto axis = static_cast<int64_t>(d);
+    auto before = [&](const Expr& e) {
+      return apply("cumprod", {e}, {{"axis", axis}, {"exclusive", true}});
+    };
+    auto reversed = [&](const Expr& e) { return apply("reverse", {e}, {{"axis", axis}}); };
+    adjoint = adjoint * (before(lines) * reversed(before(reversed(lines))));
+    lines = apply("prod", {lines}, {{"axis", to_value(Ints{axis})}, {"keepdims", true}});
   }
-  for (size_t d = 0; d < order.size(); ++d)
-    back[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
-  Expr lines = transposed(r.x, order);
-  std::vector<Dim> shape;
-  for (size_t d = 0; d < r.axes.size(); ++d) {
-    if (!r.axes[d]) shape.push_back(type_of(r.x).shape[d]);
-  }
-  shape.push_back(reduced_count(type_of(r.x), r.axes));
-  int64_t last = static_cast<int64_t>(shape.size()) - 1;
-  Expr flat = reshape_to(lines, shape);
-  auto before = [&](const Expr& e) {
-    return apply("cumprod", {e}, {{"axis", last}, {"exclusive", true}});
-  };
-  auto reversed = [&](const Expr& e) { return apply("reverse", {e}, {{"axis", last}}); };
-  Expr others = before(flat) * reversed(before(reversed(flat)));
-  others = transposed(reshape_like(others, lines), back);
-  return {r.spread(ctx.adjoint()) * others};
+  return {adjoint};
 }
 
 Adjoints variance_gradient(const GradientContext& ctx) {

@@ -40,7 +40,8 @@ FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c
     if (code) {
       std::vector<ValueId> inputs;
       for (const Expr& a : c.args) inputs.push_back(scalar(a));
-      return {code->write(w_, inputs)};
+      return {
+          code->write(w_, inputs, [&](const std::string& text) { return program_.string(text); })};
     }
     std::vector<const Node*> dims = bind_argument_dims(c, *f);
     read_sizes(c, *f);

@@ -133,8 +133,9 @@ enum class StepKind : uint8_t {
   loop,
   next,
   place,
+  index,
 };
-inline constexpr int kStepKindCount = static_cast<int>(StepKind::place) + 1;
+inline constexpr int kStepKindCount = static_cast<int>(StepKind::index) + 1;
 
 struct Step {
   StepKind kind = StepKind::end;

@@ -149,6 +149,7 @@ class ScalarTranslator {
     auto result = buffers_.find(f_.params.back().get());
     if (result == buffers_.end()) return std::nullopt;
     code_.result_ = result->second;
+    note_used();
     return std::move(code_);
   }
 
@@ -168,6 +169,21 @@ class ScalarTranslator {
   }
   int32_t convert(ScalarConversion c, int32_t a) {
     return add({.kind = Instruction::kConvert, .op = static_cast<uint8_t>(c), .a = a});
+  }
+  // The letters of marks are constants that no step reads.
+  void note_used() {
+    auto use = [&](int32_t value) {
+      if (value >= f_.num_inputs) {
+        code_.instructions_[static_cast<size_t>(value - f_.num_inputs)].used = true;
+      }
+    };
+    use(code_.result_);
+    for (size_t i = code_.instructions_.size(); i-- > 0;) {
+      const Instruction& s = code_.instructions_[i];
+      if (!s.used || s.kind == Instruction::kConstant) continue;
+      use(s.a);
+      if (s.kind != Instruction::kConvert) use(s.b);
+    }
   }
   int32_t none() {
     good_ = false;
@@ -198,12 +214,35 @@ class ScalarTranslator {
       bool known = it != buffers_.end() && load->indices.empty() && !load->predicate;
       return known ? it->second : none();
     }
+    if (auto* c = as<tir::CallNode>(&e)) return index(*c, done);
     if (auto* n = as<tir::NotNode>(&e)) return int_op(IntOp::eq, done.at(n->a.get()), constant(0));
     if (auto* c = as<tir::CastNode>(&e)) return cast(*c, done.at(c->value.get()));
     if (auto* b = as<tir::BinaryNode>(&e)) {
       return binary(*b, done.at(b->a.get()), done.at(b->b.get()));
     }
     return none();
+  }
+
+  // An index that has to be one of an axis, and where it is in the source, which stands in marks.
+  int32_t index(const tir::CallNode& e, const std::unordered_map<const Node*, int32_t>& done) {
+    if (e.name == "print_mark" && tir::as_int(e.args[0])) return done.at(e.args[1].get());
+    if (e.name != "index_in") return none();
+    std::vector<int64_t> marks;
+    tir::PrimExpr before = e.args[2];
+    for (; auto* mark = as<tir::CallNode>(before); before = mark->args[1]) {
+      if (mark->name != "print_mark") return none();
+      marks.push_back(*tir::as_int(mark->args[0]));
+    }
+    std::string place;
+    for (; !marks.empty(); marks.pop_back()) {
+      for (auto letters = static_cast<uint64_t>(marks.back()); letters != 0; letters >>= 8) {
+        place += static_cast<char>(letters & 0xFF);
+      }
+    }
+    return add({.kind = Instruction::kIndex,
+                .a = done.at(e.args[0].get()),
+                .b = done.at(e.args[1].get()),
+                .place = std::move(place)});
   }
 
   // A value that is a constant, also one that was stored before it is read.
@@ -272,10 +311,15 @@ std::optional<ScalarCode> ScalarCode::of(const FunctionNode& primitive,
   return ScalarTranslator(*kernel.func.get()).run();
 }
 
-ValueId ScalarCode::write(StepWriter& to, std::span<const ValueId> inputs) const {
+ValueId ScalarCode::write(StepWriter& to, std::span<const ValueId> inputs,
+                          const std::function<int32_t(const std::string&)>& string) const {
   std::vector<ValueId> values(inputs.begin(), inputs.end());
   auto at = [&](int32_t i) { return values[static_cast<size_t>(i)]; };
   for (const Instruction& s : instructions_) {
+    if (!s.used) {
+      values.push_back(-1);
+      continue;
+    }
     switch (s.kind) {
       case Instruction::kConstant:
         values.push_back(to.number(s.constant));
@@ -285,6 +329,9 @@ ValueId ScalarCode::write(StepWriter& to, std::span<const ValueId> inputs) const
         break;
       case Instruction::kFloat:
         values.push_back(to.float_op(static_cast<FloatOp>(s.op), at(s.a), at(s.b), s.bits));
+        break;
+      case Instruction::kIndex:
+        values.push_back(to.index(at(s.a), at(s.b), s.place.empty() ? -1 : string(s.place)));
         break;
       case Instruction::kConvert:
         values.push_back(to.convert(static_cast<ScalarConversion>(s.op), at(s.a)));

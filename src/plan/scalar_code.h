@@ -6,8 +6,10 @@
 // computes is read off its composed kernel: no operator is named here.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lower/compose.h"
@@ -25,19 +27,23 @@ class ScalarCode {
   static std::optional<ScalarCode> of(const FunctionNode& primitive, const ComposedKernel& kernel);
 
   // Writes the steps for parameters in the values `inputs`; returns the result's.
-  ValueId write(StepWriter& to, std::span<const ValueId> inputs) const;
+  // `string` gives the number of a string of the program.
+  ValueId write(StepWriter& to, std::span<const ValueId> inputs,
+                const std::function<int32_t(const std::string&)>& string) const;
 
  private:
   friend class ScalarTranslator;
 
   // Computes the next value: the inputs are values 0, 1, ..., and each instruction adds one.
   struct Instruction {
-    enum Kind { kConstant, kInt, kFloat, kConvert } kind;
+    enum Kind { kConstant, kInt, kFloat, kConvert, kIndex } kind;
     uint8_t op = 0;  // IntOp, FloatOp or ScalarConversion
     int bits = 64;
     int32_t a = 0;
     int32_t b = 0;
     int64_t constant = 0;
+    std::string place{};  // of kIndex, in the source
+    bool used = false;
   };
 
   std::vector<Instruction> instructions_;

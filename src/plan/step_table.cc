@@ -57,6 +57,7 @@ constexpr std::array<StepRow, kStepKindCount> kRows{{
     {K::loop, "loop", "loop", "", "", F::next, N::none, "where `next` goes"},
     {K::next, "next", "next", "", "", F::leave, N::none, "the next iteration"},
     {K::place, "place", "place {dtype}({list})", "p", "s*", F::next, N::none, "memory for a tensor with these dimensions, which others have at other times"},
+    {K::index, "index", "index {0} of {1} at {text}", "s", "ss", F::next, N::none, "the place in an axis that an index names, from the end where it is negative; ends the run where there is none"},
 }};
 // clang-format on
 

@@ -118,6 +118,12 @@ ValueId StepWriter::float_op(runtime::FloatOp op, ValueId a, ValueId b, int bits
   return r;
 }
 
+ValueId StepWriter::index(ValueId index, ValueId size, int32_t place) {
+  ValueId r = scalar();
+  add(StepKind::index, {r}, {index, size}).text = place;
+  return r;
+}
+
 ValueId StepWriter::convert(runtime::ScalarConversion conversion, ValueId a) {
   ValueId r = scalar();
   add(StepKind::convert, {r}, {a}).op = static_cast<uint8_t>(conversion);

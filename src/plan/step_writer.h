@@ -55,6 +55,8 @@ class StepWriter {
   ValueId int_op(runtime::IntOp op, ValueId a, ValueId b, int bits = 64, ValueId to = -1);
   ValueId float_op(runtime::FloatOp op, ValueId a, ValueId b, int bits);
   ValueId convert(runtime::ScalarConversion conversion, ValueId a);
+  // `place`: a string of the program, where in the source the index is; -1: not known.
+  ValueId index(ValueId index, ValueId size, int32_t place);
 
   PlanFunction& function() { return function_; }
   const PlanFunction& function() const { return function_; }

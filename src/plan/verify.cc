@@ -168,7 +168,7 @@ class Verifier {
         check(s.number >= 0 || row.number == NumberRole::number, "a number is negative");
         break;
     }
-    bool has_text = s.kind == StepKind::check;
+    bool has_text = s.kind == StepKind::check || (s.kind == StepKind::index && s.text != -1);
     check(!has_text || within(s.text, program_.strings), "a message is out of range");
     check(s.where < 0 || within(s.where, program_.strings), "a place is out of range");
     if (s.kind == StepKind::alloc) {

@@ -47,7 +47,7 @@
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 8;
+inline constexpr uint32_t kArtifactVersion = 9;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
 static_assert(kArtifactVersion >= kProgramVersion);
 

@@ -196,6 +196,8 @@ class Emitter {
         return b_.float_op(static_cast<runtime::FloatOp>(s.op), out(), in(0), in(1), number);
       case StepKind::convert:
         return b_.convert(static_cast<runtime::ScalarConversion>(s.op), out(), in(0));
+      case StepKind::index:
+        return b_.index_in(out(), in(0), in(1), s.text);
       case StepKind::check:
         return emit_check(s);
       case StepKind::if_:

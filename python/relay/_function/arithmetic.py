@@ -13,6 +13,7 @@ import numpy as np
 
 from relay import _core
 from relay._function.errors import VALUE, Refusal
+from relay._function.ranges import Range, combined
 from relay._function.values import (
     Size,
     Static,
@@ -22,6 +23,7 @@ from relay._function.values import (
     is_text,
     kind_of,
     number_type,
+    range_of,
     type_of,
 )
 from relay._wrappers import call
@@ -199,7 +201,17 @@ def apply(name: str, *operands: Value) -> Value:
         out = _call(op, inputs, operands, resolved[0].name)
     if out.checked_type.dtype != resolved[-1].name:
         out = call("cast", out, dtype=resolved[-1].name)
-    return Tensor(out, all_weak)
+    return Tensor(out, all_weak, range=_range(name, out, operands))
+
+
+def _range(name: str, out: _core.Expr, operands: tuple) -> Range | None:
+    """What is known of an integer that is computed of others."""
+    if out.checked_type.dtype != "int64" or len(out.checked_type.shape):
+        return None
+    ranges = [range_of(value) for value in operands]
+    if name == "negative":
+        return None if ranges[0] is None else ranges[0].mirrored()
+    return combined(name, *ranges) if len(ranges) == 2 else None
 
 
 def _wide(name: str, dtypes: tuple) -> list[str]:

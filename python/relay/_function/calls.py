@@ -50,6 +50,7 @@ from relay._function.outcome import (
     result_type,
 )
 from relay._function.python_math import call_math
+from relay._function.ranges import Range
 from relay._function.values import (
     Chain,
     Clash,
@@ -500,7 +501,7 @@ class Calls:
             return size_value(value, 0)
         if isinstance(value, Chain):
             length = call("cast", prelude.length(value.expr), dtype="int64")
-            return Tensor(length, True, natural=True)
+            return Tensor(length, True, range=Range(0))
         if isinstance(value, Static) and hasattr(value.obj, "__len__"):
             return Static(len(value.obj))
         raise Refusal(VALUE, "this has no length", found=describe(value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from relay._function.values import (
     is_text,
     kind_of,
     lift,
+    range_of,
     size_expr,
     sizes_in,
 )
@@ -118,7 +120,8 @@ def get(tensor: Tensor, index: Value) -> Tensor:
             "a tensor index behind a slice, beside an integer, is not part of relay.function",
             help="index in two steps",
         )
-    return Tensor(call("take", around, _index(array), axis=axis, mode="fast"))
+    size = sizes_in(around.checked_type)[axis]
+    return Tensor(call("take", around, _places(array, size, around, axis), axis=axis))
 
 
 def _is_array_item(item: Value) -> bool:
@@ -136,8 +139,33 @@ def _several(tensor: Tensor, items: list[Value], arrays: list[int]) -> Tensor:
             "several tensors as indices stand at the first axes, without slices between them",
             help="transpose the tensor first, or index in two steps",
         )
-    indices = [_index(_array(i) or i) for i in items[:count]]
+    indices = [
+        place_in(item, size, tensor.expr, axis) if (array := _array(item)) is None
+        else _places(array, size, tensor.expr, axis)
+        for axis, (item, size) in enumerate(zip(items[:count], tensor.shape, strict=False))
+    ]  # fmt: skip
     return Tensor(call("adv_index", _core.Tuple([tensor.expr, *indices])))
+
+
+def places_of(indices: Tensor, of: Tensor, axis: int) -> _core.Expr:
+    """The places in an axis of a tensor that indices name, from the end where they are negative."""
+    return _places(indices, of.shape[axis], of.expr, axis)
+
+
+def _places(array: Tensor, size: object, of: _core.Expr, axis: int) -> _core.Expr:
+    index = _index(array)
+    if isinstance(index, _core.Constant) and isinstance(size, int):
+        numbers = np.asarray(index.data)
+        for number in numbers[(numbers < -size) | (numbers >= size)]:
+            raise Refusal(VALUE, f"index {number} of an axis of size {size}")
+        return _core.Constant(np.where(numbers < 0, numbers + size, numbers))
+    return checked(index, _length(size, of, axis))
+
+
+def checked(index: _core.Expr, size: _core.Expr) -> _core.Expr:
+    """The places that indices name; the run ends where one is outside, and says this line."""
+    path, _, _ = _core.Tuple([]).span.rpartition(":")
+    return call("checked_index", index, size, place=os.path.basename(path))
 
 
 def _masked(tensor: Tensor, items: list[Value], at: int, mask: Tensor) -> Tensor:
@@ -148,6 +176,19 @@ def _masked(tensor: Tensor, items: list[Value], at: int, mask: Tensor) -> Tensor
             help="index in two steps, or use np.where",
         )
     hits = call("transpose", call("argwhere", mask.expr), axes=[1, 0])
+    shape = tensor.shape[: len(mask.shape)]
+    for have, size in zip(mask.shape, shape, strict=True):
+        if isinstance(have, int) and isinstance(size, int) and have != size:
+            raise Refusal(
+                VALUE,
+                "a mask is as long as the axes that it is for",
+                expected=str(tuple(shape)),
+                found=str(tuple(mask.shape)),
+            )
+    # Of a mask of the same sizes all places are inside.
+    if None in shape or tuple(mask.shape) != tuple(shape):
+        sizes = [_length(size, tensor.expr, axis) for axis, size in enumerate(shape)]
+        hits = checked(call("cast", hits, dtype="int64"), call("stack", _core.Tuple(sizes), axis=0))
     return Tensor(call("gather_nd", tensor.expr, hits, index_rank=len(mask.shape)))
 
 
@@ -183,7 +224,7 @@ def _basic(expr: _core.Expr, items: list[Value]) -> _core.Expr:
         if isinstance(item, Slice):
             expr = _sliced(expr, at, item, size)
         else:
-            expr = call("take", expr, _index(item), axis=at, mode="fast")
+            expr = call("take", expr, place_in(item, size, expr, at), axis=at)
     return expr
 
 
@@ -291,26 +332,25 @@ def _leading(tensor: Tensor, items: list[Value]) -> tuple[_core.Expr, list, int]
         return _core.Constant(start, "int64"), [stop - start, *shape[1:]], 0
     if not _is_integer(first):
         return None
-    return from_start(first, shape[0], tensor.expr, 0), shape[1:], 1
+    return place_in(first, shape[0], tensor.expr, 0), shape[1:], 1
 
 
-def from_start(index: Value, size: object, of: _core.Expr, axis: int) -> _core.Expr:
-    """An index counted from the start of an axis, which may be given from its end."""
-    if isinstance(index, Static):
-        if isinstance(size, int):
-            if not -size <= index.obj < size:
-                raise Refusal(VALUE, f"index {index.obj} of an axis of size {size}")
-            return _core.Constant(index.obj % size, "int64")
-        if index.obj >= 0:
-            return _core.Constant(index.obj, "int64")
-    expr = _index(index)
-    if isinstance(index, Size) or (isinstance(index, Tensor) and index.natural):
+def place_in(index: Value, size: object, of: _core.Expr, axis: int) -> _core.Expr:
+    """The place in an axis that an index names, from the end where it is negative.
+
+    The run ends where it is outside; what is known of loops' variables and of sizes may tell that
+    it is inside.
+    """
+    if isinstance(index, Static) and isinstance(size, int):
+        if not -size <= index.obj < size:
+            raise Refusal(VALUE, f"index {index.obj} of an axis of size {size}")
+        return _core.Constant(index.obj % size, "int64")
+    expr, known = _index(index), range_of(index)
+    where = None if known is None else known.place_in(size)
+    if where == "front":
         return expr
     length = _length(size, of, axis)
-    shifted = call("add", expr, length)
-    if isinstance(index, Static):
-        return shifted
-    return call("where", call("less", expr, _core.Constant(0, "int64")), shifted, expr)
+    return call("add", expr, length) if where == "end" else checked(expr, length)
 
 
 def _length(size: object, of: _core.Expr, axis: int) -> _core.Expr:

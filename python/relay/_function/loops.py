@@ -36,6 +36,7 @@ from relay._function.outcome import (
     replaced,
     settled,
 )
+from relay._function.ranges import Range
 from relay._function.values import (
     Chain,
     Clash,
@@ -53,6 +54,7 @@ from relay._function.values import (
     leaf_types,
     opened,
     packed_type,
+    range_of,
     type_of,
     unflatten,
     unpack,
@@ -75,6 +77,15 @@ class Counter:
 
     def item(self, index: Value, over: Value | None) -> Value:
         return index if over is None else get(over, index)
+
+    def range(self) -> Range:
+        """What is known of the indices."""
+        first = range_of(self.start)
+        last = None if self.stop is None else range_of(self.stop)
+        first, last = first or Range(), last or Range()
+        if self.step > 0:
+            return Range(first.low, last.moved(Range(-1, -1)).high)
+        return Range(last.moved(Range(1, 1)).low, first.high)
 
 
 @dataclass
@@ -290,11 +301,10 @@ class Loops:
     ) -> Tree:
         name = f"{prefix} i"
         index = self.env[name]
-        natural = source.step > 0 and isinstance(source.start, Static) and source.start.obj >= 0
         over = self.env.get(f"{prefix} over")
         if isinstance(over, Clash):
             raise Refusal(over.code, over.message, help=over.help)
-        found.append(source.item(dataclasses.replace(index, natural=natural), over))
+        found.append(source.item(dataclasses.replace(index, range=source.range()), over))
         out = leave()
         self.env[name] = apply("add", index, Static(source.step))
         if source.stop is None:
@@ -525,7 +535,9 @@ class _Frozen:
             made.append(expr)
         if all(new is old for new, old in zip(made, exprs, strict=True)):
             return value
-        return unflatten(opened(kind), iter(made), value.roots or None)
+        out = unflatten(opened(kind), iter(made), value.roots or None)
+        known = isinstance(value, Tensor) and value.range is not None
+        return dataclasses.replace(out, range=value.range) if known else out
 
     def __exit__(self, *_: object) -> None:
         for frame, env in self.saved:

@@ -39,7 +39,7 @@ from relay._function.arrays import (
     tensor_of,
 )
 from relay._function.errors import CALL, VALUE, Refusal
-from relay._function.indexing import get
+from relay._function.indexing import get, places_of
 from relay._function.numpy_registry import (
     ATTRIBUTES,
     add_method,
@@ -473,12 +473,18 @@ add_method("clip", lambda a, min=None, max=None: _clip(a, min, max))
 
 
 @numpy_function("take", method=True)
-def _take(a, indices, axis=None):
+def _take(a, indices, axis=None, mode="raise"):
     a = tensor_of(a)
     if known(axis, "axis") is None:
         a, axis = reshape(a, Static(-1)), 0
+    mode = known(mode, "mode")
+    if mode not in ("raise", "wrap", "clip"):
+        raise Refusal(VALUE, "mode is 'raise', 'wrap' or 'clip'", found=repr(mode))
+    at = one_axis(axis, a)
     index = arithmetic.integers(tensor_of(indices), "indices")
-    return Tensor(call("take", a.expr, index, axis=one_axis(axis, a), mode="fast"))
+    if mode == "raise":
+        index, mode = places_of(Tensor(index), a, at), "clip"
+    return Tensor(call("take", a.expr, index, axis=at, mode=mode))
 
 
 @numpy_function("take_along_axis")

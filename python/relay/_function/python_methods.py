@@ -18,6 +18,7 @@ from relay._function.arrays import known, reshape, tensor_of
 from relay._function.errors import UNSUPPORTED, VALUE, Refusal
 from relay._function.indexing import get
 from relay._function.numpy_registry import Row, numpy_function, there
+from relay._function.ranges import Range
 from relay._function.values import (
     Chain,
     ChainType,
@@ -183,7 +184,10 @@ def in_order(
         weak = all(getattr(item, "weak", True) for item in items)
         rows = (get(found, Static(i)) for i in range(len(items)))
         return tuple(Tensor(row.expr, weak) for row in rows)
-    places = (Tensor(get(order, Static(i)).expr, natural=True) for i in range(len(items)))
+    places = (
+        Tensor(get(order, Static(i)).expr, range=Range(0, len(items) - 1))
+        for i in range(len(items))
+    )
     chain = reader.as_uniform(List(tuple(items)))
     return tuple(reader.chain_item(chain, at) for at in places)
 

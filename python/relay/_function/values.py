@@ -22,6 +22,7 @@ import numpy as np
 from relay import _core
 from relay._function import prelude
 from relay._function.errors import VALUE, Refusal
+from relay._function.ranges import Range
 from relay._wrappers import call
 
 # Pieces of memory: even numbers are tensors, odd ones lists and dictionaries.
@@ -166,13 +167,19 @@ class Size(Value):
 class Tensor(Value):
     """A tensor of the program.
 
-    `weak`: a Python number, whose dtype gives way to any other. `natural`: an index from 0 on.
+    `weak`: a Python number, whose dtype gives way to any other. `range`: of an integer, what is
+    known of it.
     """
 
     expr: _core.Expr
     weak: bool = False
     roots: frozenset[int] = dataclasses.field(default_factory=new_root)
-    natural: bool = False
+    range: Range | None = None
+
+    @property
+    def natural(self) -> bool:
+        """Whether it is known to be 0 or more."""
+        return self.range is not None and self.range.is_natural
 
     @property
     def shape(self) -> tuple:
@@ -747,6 +754,17 @@ def as_expr(value: Value, dtype: str | None = None) -> _core.Expr:
     if isinstance(value, (Tuple, List)):
         return _core.Tuple([as_expr(item) for item in value.items])
     raise Mismatch
+
+
+def range_of(value: Value) -> Range | None:
+    """What is known of an integer."""
+    if isinstance(value, Tensor):
+        return value.range
+    if isinstance(value, Size):
+        return Range(value.dim, value.dim)
+    if isinstance(value, Static) and type(value.obj) is int:
+        return Range(value.obj, value.obj)
+    return None
 
 
 def as_chain(value: Value, kind: ChainType) -> Chain:

@@ -101,7 +101,9 @@ Values convert_array_feature_extractor(NodeContext& ctx) {
   if (NodeContext::rank_of(x) == 1) x = ctx.expand_dims(x, 0);
   const std::vector<Dim>& shape = NodeContext::shape_of(places);
   places = ctx.reshape(places, {product(shape, 0, shape.size())});
-  return {value_of(ctx.call("take", {x, places}, {{"axis", NodeContext::rank_of(x) - 1}}))};
+  const int64_t last = NodeContext::rank_of(x) - 1;
+  if (!known_inside(ctx, 1, {size_along(x, last)})) places = checked_index(ctx, places, x, last);
+  return {value_of(ctx.call("take", {x, places}, {{"axis", last}, {"mode", std::string("fast")}}))};
 }
 
 Values convert_gather_elements(NodeContext& ctx) {

@@ -613,13 +613,21 @@ Values convert_compress(NodeContext& ctx) {
   Tensor condition = ctx.constant_data(1);
   auto whole = as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)]);
   if (!condition || !whole) {
+    // The condition may be shorter than the axis; what it selects behind the end is an error.
     Expr kept = ctx.reshape(ctx.call("argwhere", {ctx.in(1)}), {dim_any()});
+    kept = checked_index(ctx, std::move(kept), x, axis);
     return {value_of(ctx.call("take", {x, kept}, {{"axis", axis}}))};
   }
   const int64_t size = *whole;
   std::vector<int64_t> kept;
-  for (int64_t i = 0; i < std::min(condition.num_elements(), size); ++i) {
-    if (condition.get_as_double(i) != 0) kept.push_back(i);
+  for (int64_t i = 0; i < condition.num_elements(); ++i) {
+    if (condition.get_as_double(i) == 0) continue;
+    if (i >= size) {
+      ctx.fail(codes::frontend_attribute,
+               "the condition selects what is behind the end of the axis",
+               "at most " + std::to_string(size) + " elements", std::to_string(i + 1));
+    }
+    kept.push_back(i);
   }
   return {value_of(ctx.call("take", {x, ctx.ints(kept)}, {{"axis", axis}}))};
 }

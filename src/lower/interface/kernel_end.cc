@@ -10,9 +10,9 @@
 namespace relay {
 namespace {
 
-// The functions on strings and images that refuse what they are given.
-constexpr std::string_view kRefusing[] = {"image_decode", "image_size", "text_match",
-                                          "text_parse_float", "text_parse_int"};
+// The functions on strings, images and indices that refuse what they are given.
+constexpr std::string_view kRefusing[] = {"image_decode", "image_size",       "index_in",
+                                          "text_match",   "text_parse_float", "text_parse_int"};
 
 bool ends_run(const Node& n) {
   if (isa<tir::CheckNode>(&n)) return true;

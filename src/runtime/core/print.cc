@@ -162,6 +162,29 @@ int64_t print_end(const relay_kernel_context* ctx, const int64_t* args) {
   return so_far;
 }
 
+std::string index_failure(int64_t index, int64_t size, const std::string& place) {
+  std::string out = "index " + std::to_string(index) + " is out of bounds for an axis of size " +
+                    std::to_string(size);
+  return place.empty() ? out : out + " (" + place + ")";
+}
+
+int64_t index_in(const relay_kernel_context* ctx, const int64_t* args) {
+  Printing& mine = printing();
+  const int64_t size = args[1], place = args[0] < 0 ? args[0] + size : args[0];
+  if (place >= 0 && place < size) {
+    mine.text.clear();
+    return place;
+  }
+  try {
+    mine.failure = index_failure(args[0], size, mine.text);
+  } catch (const std::bad_alloc&) {
+    mine.failure.reset();
+  }
+  mine.text.clear();
+  *ctx->error = RELAY_KERNEL_INDEX_OUT_OF_BOUNDS;
+  return 0;
+}
+
 std::optional<std::string> take_failure() {
   return std::exchange(printing().failure, std::nullopt);
 }

@@ -28,6 +28,13 @@ int64_t print_mark(const relay_kernel_context* ctx, const int64_t* args);
 // (a PrintEnd, so far). A failure ends the kernel with RELAY_KERNEL_CHECK_FAILED.
 int64_t print_end(const relay_kernel_context* ctx, const int64_t* args);
 
+// (an index, the size of an axis, so far): the place in the axis that the index names, from the end where
+// it is negative. Where there is none the kernel ends with RELAY_KERNEL_INDEX_OUT_OF_BOUNDS; what is so
+// far in the text says where in the source the index is.
+int64_t index_in(const relay_kernel_context* ctx, const int64_t* args);
+// "index 7 is out of bounds for an axis of size 5 (model.py:12)"; the place may be empty.
+std::string index_failure(int64_t index, int64_t size, const std::string& place);
+
 // The text of the failure that ended this thread's kernel, which is then forgotten.
 std::optional<std::string> take_failure();
 

@@ -75,7 +75,8 @@ const relay_string_function* table_of(std::integer_sequence<int, kText...>,
       print_text,
       print_number,
       print_mark,
-      print_end};
+      print_end,
+      index_in};
   return table;
 }
 

@@ -39,6 +39,8 @@ inline constexpr std::string_view kStringFunctions[] = {
     "print_number",
     "print_mark",
     "print_end",
+    // An index that has to be one of an axis: core/print.h.
+    "index_in",
 };
 inline constexpr int kNumStringFunctions = std::size(kStringFunctions);
 
@@ -69,9 +71,9 @@ inline constexpr FunctionLibrary kTextLibrary{
 inline constexpr FunctionLibrary kImageLibrary{
     "librelay_image.so", "relay_image_library", "../image/", 10, 5, RELAY_KERNEL_NO_IMAGE_LIBRARY};
 inline constexpr const FunctionLibrary* kLibraries[] = {&kTextLibrary, &kImageLibrary};
-// Behind those of the libraries are the four that print.
+// Behind those of the libraries are the four that print, and the one for indices.
 static_assert(kTextLibrary.first + kTextLibrary.count == kImageLibrary.first &&
-              kImageLibrary.first + kImageLibrary.count + 4 == kNumStringFunctions);
+              kImageLibrary.first + kImageLibrary.count + 5 == kNumStringFunctions);
 
 // What a library exports.
 struct FunctionTable {

@@ -218,6 +218,9 @@ void FunctionBuilder::float_op(FloatOp op, int32_t int_dst, int32_t a, int32_t b
 void FunctionBuilder::convert(ScalarConversion conversion, int32_t int_dst, int32_t int_src) {
   emit(Opcode::convert, int_dst, int_src).sub = static_cast<uint8_t>(conversion);
 }
+void FunctionBuilder::index_in(int32_t int_dst, int32_t index, int32_t size, int32_t place_string) {
+  emit(Opcode::index_in, int_dst, index, size).count = static_cast<uint32_t>(place_string);
+}
 void FunctionBuilder::if_false(int32_t reg, Label target) {
   label_uses_.push_back(function_.code.size());
   emit(Opcode::if_false, 0, reg, target.id);

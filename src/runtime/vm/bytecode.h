@@ -90,8 +90,9 @@ enum class Opcode : uint8_t {
   match_fail,
   write_lines,
   alloc_place,
+  index_in,
 };
-inline constexpr int kOpcodeCount = static_cast<int>(Opcode::alloc_place) + 1;
+inline constexpr int kOpcodeCount = static_cast<int>(Opcode::index_in) + 1;
 
 // "invoke_kernel", ...
 const char* opcode_name(Opcode op);
@@ -320,6 +321,8 @@ class FunctionBuilder {
   void int_op(IntOp op, int32_t int_dst, int32_t a, int32_t b, int bits = 64);
   void float_op(FloatOp op, int32_t int_dst, int32_t a, int32_t b, int bits);
   void convert(ScalarConversion conversion, int32_t int_dst, int32_t int_src);
+  // `place_string`: where in the source the index is; -1: not known.
+  void index_in(int32_t int_dst, int32_t index, int32_t size, int32_t place_string);
   void if_false(int32_t reg, Label target);
   void if_zero(int32_t int_reg, Label target);
   void if_not_tag(int32_t reg, int32_t tag, Label target);

@@ -258,6 +258,15 @@ Value Interpreter::execute() {
       case Opcode::convert:
         i[in.dst].integer = convert(static_cast<ScalarConversion>(in.sub), i[in.a].integer);
         break;
+      case Opcode::index_in: {
+        const int64_t size = i[in.b].integer;
+        int64_t place = i[in.a].integer;
+        place += place < 0 ? size : 0;
+        if (place < 0 || place >= size) [[unlikely]]
+          no_such_index(i[in.a].integer, size, static_cast<int32_t>(in.count));
+        i[in.dst].integer = place;
+        break;
+      }
       case Opcode::if_false: {
         bool jumps = !is_true(r[in.a]);
         if ((in.sub & kLastA) != 0) set(r[in.a].object, nullptr);

@@ -191,6 +191,7 @@ class Interpreter {
   void unstage_args(Slot* to);
   // The function of a closure, which it is called with as many arguments as it takes.
   const Function& callee_of(const Cell& closure, const Instruction& in);
+  [[noreturn]] void no_such_index(int64_t index, int64_t size, int32_t place) const;
   std::string text(int32_t index) const {
     return index >= 0 ? program_.strings[static_cast<size_t>(index)] : std::string();
   }

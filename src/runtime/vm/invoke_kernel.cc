@@ -16,10 +16,14 @@ namespace {
 constexpr int64_t kSmallWork = 4096;
 
 [[noreturn]] void kernel_failed(const KernelInfo& kernel, int32_t code) {
-  if (std::optional<std::string> said = take_failure()) fail_run(codes::run_assertion, *said);
+  std::optional<std::string> said = take_failure();
+  if (said && code == RELAY_KERNEL_CHECK_FAILED) fail_run(codes::run_assertion, *said);
+  // One that says no place in the source is of a model, whose node the kernel names.
+  if (said && said->ends_with(')')) fail_run(kernel_error_code(code), *said);
   // What a kernel is called is the compiler's; what it computes is the program's.
   std::string where = kernel.origin.empty() ? std::string() : ", in " + kernel.origin;
-  fail_run(kernel_error_code(code), kernel_error_text(code) + where, kernel_error_help(code));
+  fail_run(kernel_error_code(code), (said ? *said : std::string(kernel_error_text(code))) + where,
+           kernel_error_help(code));
 }
 
 }  // namespace
@@ -85,8 +89,15 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
     c_.ending_.store(false, std::memory_order_relaxed);
     std::rethrow_exception(std::exchange(c_.ended_for_, nullptr));
   }
-  if (kernel_error_ != RELAY_KERNEL_OK) [[unlikely]]
+  if (kernel_error_ != RELAY_KERNEL_OK) [[unlikely]] {
+    if (kernel_error_ == RELAY_KERNEL_INDEX_OUT_OF_BOUNDS && kernel_context_.num_threads > 1) {
+      // What another thread says is lost there: the index is found again on this one.
+      kernel_context_.num_threads = 1;
+      take_failure();
+      kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
+    }
     kernel_failed(kernel, kernel_error_);
+  }
   if (budgeted_) {
     // To read the clock takes as long as a kernel on scalars.
     const bool small = kernel.bytes > 0 && kernel.bytes + kernel.flops < kSmallWork;

@@ -108,6 +108,8 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
      "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if it has no other reference or it was given up"},
     {Opcode::alloc_place, "alloc_place", index, dtype, none, L::int_regs, C::none, S::none, F::next,
      "place {dst} = {op} {a}({list})", "memory of the frame for a tensor of dtype a with the dimensions L; what the place has already, if it is enough"},
+    {Opcode::index_in, "index_in", new_int_reg, int_reg, int_reg, L::none, C::string, S::none, F::next,
+     "{dst} = {op} {a} of {b} at {count}", "the place in an axis of b elements that the index a names, from the end where it is negative; ends the run where there is none, with the place count in the source"},
 }};
 // clang-format on
 
@@ -174,11 +176,8 @@ class Writer {
         return name_or_index(program_.kernels, value);
       case function:
         return name_or_index(program_.functions, value);
-      case string: {
-        bool known = value >= 0 && static_cast<size_t>(value) < program_.strings.size();
-        if (!known) return "?";
-        return "\"" + escape_for_terminal(program_.strings[static_cast<size_t>(value)], 200) + "\"";
-      }
+      case string:
+        return text(value);
       case dtype:
       case scalar_dtype:
         return DType::from_key(static_cast<uint32_t>(value)).to_string();
@@ -193,6 +192,12 @@ class Writer {
         return std::to_string(wide_number(in_));
     }
     return "?";
+  }
+
+  std::string text(int32_t index) const {
+    bool known = index >= 0 && static_cast<size_t>(index) < program_.strings.size();
+    if (!known) return "?";
+    return "\"" + escape_for_terminal(program_.strings[static_cast<size_t>(index)], 200) + "\"";
   }
 
   template <typename T>
@@ -249,6 +254,8 @@ class Writer {
         return in_.count == 32 ? " int32" : "";
       case C::float_bits:
         return " float" + std::to_string(in_.count);
+      case C::string:
+        return text(static_cast<int32_t>(in_.count));
     }
     return "?";
   }

@@ -58,7 +58,8 @@ enum class ListRole : uint8_t {
 };
 
 // What `count` is when it is not the length of a list, and what `sub` is when it holds no flags.
-enum class CountRole : uint8_t { none, tag, int_bits, float_bits };
+// A string is one of the program's, -1: none.
+enum class CountRole : uint8_t { none, tag, int_bits, float_bits, string };
 enum class SubRole : uint8_t { none, int_op, float_op, conversion };
 
 // Where control goes.

@@ -166,6 +166,7 @@ class Verifier {
   void count_and_sub(const OpcodeRow& row, const Instruction& in) const {
     const bool bits = row.count == CountRole::int_bits || row.count == CountRole::float_bits;
     check(!bits || in.count == 32 || in.count == 64, "unknown width");
+    if (row.count == CountRole::string) field(Role::string, static_cast<int32_t>(in.count));
     switch (row.sub) {
       case SubRole::none:
         return check((in.sub & ~row.flags()) == 0, "unknown flag");

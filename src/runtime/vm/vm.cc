@@ -7,6 +7,7 @@
 #include "base/budget.h"
 #include "base/codes/runtime.h"
 #include "runtime/core/large_blocks.h"
+#include "runtime/core/print.h"
 #include "runtime/core/strings.h"
 #include "runtime/cpu.h"
 #include "runtime/profiler.h"
@@ -191,6 +192,10 @@ void Interpreter::stop(std::string message, int32_t place) const {
   std::string where = text(place);
   if (!where.empty()) message += ", at " + where;
   fail_run(codes::run_failed, std::move(message));
+}
+
+void Interpreter::no_such_index(int64_t index, int64_t size, int32_t place) const {
+  fail_run(codes::run_kernel_failed, index_failure(index, size, text(place)));
 }
 
 int32_t ExecutionContext::may_go_on() {

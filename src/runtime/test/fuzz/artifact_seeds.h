@@ -63,6 +63,7 @@ inline Program shape_program() {
   f.load_scalar(rank, DType::Int(64), Operand::reg(scalar));
   f.alloc_static(fixed, kFloats);
   f.write_lines(fixed, y, size, Operand::reg(y));
+  f.index_in(rank, rank, four, 1);
   f.int_op(IntOp::lt, size, rank, four);
   FunctionBuilder::Label enough = f.label();
   f.if_zero(size, enough);
