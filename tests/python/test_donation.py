@@ -216,6 +216,98 @@ def test_a_failure_in_the_run_leaves_donation_on():
     assert state.tolist() == [1, 1, 1]
 
 
+@relay.function(donate={"a": 0})
+def put(a, i, v):
+    a[i] = v
+    a += 1
+    return a
+
+
+def test_what_is_donated_may_be_written():
+    a, expected = zeros(4, 3), zeros(4, 3)
+    assert put(a, 1, np.float32(5)) is a
+    put.python(expected, 1, np.float32(5))
+    np.testing.assert_array_equal(a, expected)
+    (made,) = put._compiled.values()
+    assert [d.in_place for d in made.executable.donations()] == [True]
+
+
+def test_the_arrays_of_a_donated_structure_may_be_written():
+    @relay.function(donate={"state": 0})
+    def step(state, v):
+        w = state["w"]
+        w[0] = v
+        state["b"][1] += v
+        state["more"][0] -= v
+        return state
+
+    def fresh():
+        return {"w": np.zeros(3), "b": np.ones(3), "more": np.zeros(2)}
+
+    state, expected = fresh(), fresh()
+    new = step(state, 2.0)
+    step.python(expected, 2.0)
+    for name, array in expected.items():
+        assert new[name] is state[name]
+        np.testing.assert_array_equal(state[name], array)
+
+
+def test_a_written_argument_whose_memory_another_result_takes():
+    @relay.function(donate={"a": 0})
+    def doubled(a, v):
+        b = a * 2
+        a[0] = v
+        return b, a
+
+    a = np.arange(4.0)
+    b, changed = doubled(a, 9.0)
+    assert b is a and b.tolist() == [0, 2, 4, 6] and changed.tolist() == [9, 1, 2, 3]
+
+
+def test_a_function_that_writes_what_it_is_given_changes_it_for_its_caller():
+    def twice(v):
+        a = np.zeros((4, 3), "float32")
+        same = a
+        put(a, 0, v)
+        b = a.sum()
+        c = put(a, 1, v)
+        return a, b, c, same
+
+    found = relay.function(twice)(np.float32(3))
+    a = zeros(4, 3)
+    put.python(a, 0, np.float32(3))
+    total = a.sum()
+    put.python(a, 1, np.float32(3))
+    for part, wanted in zip(found, (a, total, a, a), strict=True):
+        np.testing.assert_array_equal(part, wanted)
+
+
+CAPTURED = zeros(4, 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (lambda a, v: put(a, 0, v), (zeros(4, 3), np.float32(1))),
+        (lambda v: put(CAPTURED, 0, v), (np.float32(1),)),
+    ],
+)
+def test_what_is_not_given_up_is_not_written_by_what_is_called(function, args):
+    with pytest.raises(relay.UserError, match=r"E0904.*is an argument, which is the caller's"):
+        relay.function(function)(*args)
+    assert CAPTURED.sum() == 0
+
+
+def test_what_is_not_donated_is_not_written():
+    @relay.function(donate={"a": 0})
+    def f(a, b):
+        b[0] = 1.0
+        return a
+
+    with pytest.raises(relay.UserError, match=r"E0904.*'b' is an argument, which is the caller's"):
+        f(np.zeros(3), np.zeros(3))
+
+
 # ---- Caches of decoders
 
 

@@ -24,6 +24,7 @@ from relay._function import (
 )
 from relay._function.arithmetic import cast, describe
 from relay._function.arrays import known, size_value, tensor_of
+from relay._function.bound import BoundMethod
 from relay._function.effects import bound_around, effects_of, put
 from relay._function.errors import (
     CALL,
@@ -170,6 +171,8 @@ class Calls:
     def _call_known(self, obj: Any, args: list[Value], named: dict[str, Value]) -> Value:
         from relay._function.function import RelayFunction
 
+        if isinstance(obj, BoundMethod):
+            return self._call_known(obj.__func__, [lift(obj.__self__), *args], named)
         if isinstance(obj, RelayFunction):
             if obj.derivative is not None:
                 return self.call_derivative(obj.derivative, args, named)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from relay import _core
+from relay._function.bound import BoundMethod
 from relay._function.errors import ANNOTATION, Refusal
 from relay._function.references import content_of, refused
 from relay._function.values import (
@@ -37,31 +38,39 @@ _MAX_ITEMS = 2000
 # NumPy's dtypes of strings: of a fixed length each, of any, and Python's own.
 _TEXT_KINDS = "UTO"
 _TEXT = "string"
+# What a class with methods that are compiled has: they set it.
+MODEL = "__relay_model__"
 
 
-def key_of(obj: object) -> object:
-    """What of an argument decides how it is compiled: dtype and rank, structure, known values."""
+def key_of(obj: object, in_model: bool = False) -> object:
+    """What of an argument decides how it is compiled: dtype and rank, structure, known values.
+
+    In a model the sizes decide, too.
+    """
     kind = type(obj)
     if kind is np.ndarray or isinstance(obj, np.generic):
-        return _TEXT if obj.dtype.kind in _TEXT_KINDS else obj.dtype, obj.ndim
+        dtype = _TEXT if obj.dtype.kind in _TEXT_KINDS else obj.dtype
+        return dtype, obj.shape if in_model else obj.ndim
     if kind in (float, int, bool):
         return kind
     if kind is tuple or kind is list:
-        return kind, tuple(map(key_of, obj))
+        return kind, tuple([key_of(item, in_model) for item in obj])
     if is_array(obj):
-        return str(obj.dtype).rpartition(".")[2], len(obj.shape)
+        sizes = tuple(obj.shape)
+        return str(obj.dtype).rpartition(".")[2], sizes if in_model else len(sizes)
     if hasattr(kind, "__relay_data__"):
         return kind.__relay_data__
     if kind is _core.RefValue:
-        return kind, key_of(obj.value)
+        return kind, key_of(obj.value, in_model)
     formed = form_of(obj)
     if formed is None:
         return _hashable(obj)
     form, parts = formed
-    if form.kind in ("dataclass", "object"):
-        parts = [value_key(p) if isinstance(p, (bool, int, float)) else key_of(p) for p in parts]
-        return form, tuple(parts)
-    return form, tuple(map(key_of, parts))
+    in_model = in_model or is_model(kind)
+    known = (bool, int, float) if form.kind in ("dataclass", "object") else ()
+    return form, tuple(
+        [value_key(p) if isinstance(p, known) else key_of(p, in_model) for p in parts]
+    )
 
 
 def value_key(obj: object) -> object:
@@ -90,41 +99,92 @@ def _hashable(obj: object) -> object:
     return type(obj), obj
 
 
-class Sizes:
-    """The names of sizes: equal ones have one name, and 1, which broadcasts, is 1.
+def is_model(cls: type) -> bool:
+    """Whether a class has methods that are compiled: the sizes of its tensors are numbers."""
+    return hasattr(cls, MODEL)
 
-    `fixed`: every size is itself.
+
+class Sizes(NamedTuple):
+    """Which sizes of arguments are numbers: 1, which broadcasts, those of models, and as it says.
+
+    The others have names, equal ones the same.
     """
 
-    def __init__(self, fixed: bool = False) -> None:
-        self._fixed = fixed
-        self._names: dict[int, Any] = {1: 1}
+    # Every size.
+    fixed: bool = False
+    # The sizes of models: equal sizes of data are these numbers.
+    of_models: frozenset[int] = frozenset()
+    # Whether first axes, which may be a batch's, are apart: equal to each other, not to other sizes.
+    batched: bool = False
+    # Whether sizes of all axes but the first are numbers.
+    others: bool = False
 
-    def of(self, size: int, name: str) -> object:
-        if self._fixed:
-            return size
-        if size not in self._names:
-            self._names[size] = _core.TypeVar(name)
-        return self._names[size]
+    def is_number(self, size: int, axis: int) -> bool:
+        """Whether the size of an axis is compiled as a number."""
+        if self.fixed or size == 1 or (axis > 0 and self.others):
+            return True
+        return size in self.of_models and (axis > 0 or not self.batched)
+
+    def group(self, size: int, axis: int) -> tuple[int, bool]:
+        """What open sizes of one name have in common."""
+        return size, self.batched and axis == 0
+
+    def pattern(self, objs: Any) -> tuple[int, ...]:
+        """The sizes that are numbers, and which of the others, below 0, are equal."""
+        seen: dict[tuple[int, bool], int] = {}
+        return tuple(
+            [
+                size
+                if in_model or self.is_number(size, axis)
+                else seen.setdefault(self.group(size, axis), -1 - len(seen))
+                for size, axis, in_model in _sizes_in(objs)
+            ]
+        )
 
 
-def sizes_of(obj: object) -> Iterator[int]:
-    """The sizes of all tensors in an argument."""
+def choices_of_sizes(objs: Any, fixed: bool) -> list[Sizes]:
+    """Which sizes of arguments to make numbers; the first choice of which the program is typed is taken.
+
+    With a model among the arguments fewer and fewer sizes of the data beside it are open: the batch is
+    to the last.
+    """
+    of_models = frozenset([size for size, _, in_model in _sizes_in(objs) if in_model])
+    if fixed or not of_models:
+        return [Sizes(fixed)]
+    return [
+        Sizes(False, of_models, batched, others)
+        for others in (False, True)
+        for batched in (True, False)
+    ]
+
+
+def _sizes_in(obj: object, in_model: bool = False) -> Iterator[tuple[int, int, bool]]:
+    """The sizes of all tensors in an argument, each with its axis and whether a model has it."""
     if isinstance(obj, (np.generic, np.ndarray)) or is_array(obj):
-        yield from obj.shape
+        for axis, size in enumerate(obj.shape):
+            yield size, axis, in_model
     elif isinstance(obj, (tuple, list)):
         for item in obj:
-            yield from sizes_of(item)
+            yield from _sizes_in(item, in_model)
     elif (formed := form_of(obj)) is not None:
-        yield from sizes_of(formed[1])
+        yield from _sizes_in(formed[1], in_model or is_model(type(obj)))
 
 
-def pattern_of(objs: Any, fixed: bool) -> tuple[int, ...]:
-    """Which sizes of arguments are equal, and which are 1; the sizes themselves where they are fixed."""
-    if fixed:
-        return tuple(sizes_of(objs))
-    seen = {1: 0}
-    return tuple(seen.setdefault(size, len(seen)) for size in sizes_of(objs))
+class NamesOfSizes:
+    """The sizes of arguments as their types have them."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self._names: dict[tuple[int, bool], Any] = {}
+
+    def of(self, size: int, axis: int, name: str) -> object:
+        """The number, or the name, of the size of an axis."""
+        if self.sizes.is_number(size, axis):
+            return size
+        group = self.sizes.group(size, axis)
+        if group not in self._names:
+            self._names[group] = _core.TypeVar(name)
+        return self._names[group]
 
 
 def _dtype_of(array: Any) -> str:
@@ -134,12 +194,12 @@ def _dtype_of(array: Any) -> str:
     return _TEXT if texts else str(array.dtype).rpartition(".")[2]
 
 
-def type_of_argument(obj: object, name: str, sizes: Sizes) -> Type:
+def type_of_argument(obj: object, name: str, sizes: NamesOfSizes) -> Type:
     """The type that an argument without annotation has."""
     kind = type(obj)
     if isinstance(obj, (np.generic, np.ndarray)) or is_array(obj):
         dtype = _dtype_of(obj)
-        shape = tuple(sizes.of(size, f"{name}{i}") for i, size in enumerate(obj.shape))
+        shape = tuple(sizes.of(size, i, f"{name}{i}") for i, size in enumerate(obj.shape))
         try:
             _core.TensorType((), dtype)
         except TypeError:
@@ -162,15 +222,23 @@ def type_of_argument(obj: object, name: str, sizes: Sizes) -> Type:
     if hasattr(kind, "__relay_data__"):
         return DataType(kind.__relay_data__)
     if kind is _core.RefValue:
-        item = content_of(type_of_argument(obj.value, name, Sizes()))
+        item = content_of(type_of_argument(obj.value, name, NamesOfSizes(Sizes())))
         if item is None:
             raise refused(f"a reference to {type(obj.value).__name__}")
         return RefType(item)
+    if kind is BoundMethod:
+        raise Refusal(
+            ANNOTATION,
+            f"'{name}' is a method of an object, whose tensors would not change with the object's",
+            help="give the object, and call its method: model.predict(x), say",
+        )
     formed = form_of(obj)
     if formed is None:
         return static_type(obj)
     form, parts = formed
     known = form.kind in ("dataclass", "object")
+    if is_model(kind):
+        sizes = NamesOfSizes(Sizes(fixed=True))
     items = []
     for part, item in zip(form.names, parts, strict=True):
         if known and isinstance(item, (bool, int, float)):

@@ -25,16 +25,19 @@ from relay._errors import wrong
 from relay._function import scope as subset
 from relay._function import source
 from relay._function.annotations import Names, is_static, type_of_annotation
+from relay._function.bound import BoundMethod
 from relay._function.errors import ANNOTATION, BATCH_SIZES, LIMIT, NAME, RUN_SIZES, Refusal, fail
 from relay._function.exchange import (
+    MODEL,
+    NamesOfSizes,
     Sizes,
+    choices_of_sizes,
     in_library,
     is_plain,
     key_of,
     leaves_of,
     library_of,
     maker,
-    pattern_of,
     type_of_argument,
     value_key,
 )
@@ -108,8 +111,8 @@ class Lowered:
     def _donations(self) -> tuple[dict[str, int], bool]:
         if not self.function.donate:
             return {}, True
-        kinds, returned = self.form.kinds, self.form.returned
-        parts = returned.items if isinstance(returned, TupleType) else (returned,)
+        kinds = self.form.kinds
+        parts = self._parts()
         ends = list(itertools.accumulate(len(leaf_types(part)) for part in parts))
         names = iter([p.name_hint for p in self.module["main"].params])
         given = {name: [(next(names), t) for t in leaf_types(kinds[name])] for name in kinds}
@@ -132,6 +135,17 @@ class Lowered:
                 if _has_memory(mine) and _core.structural_equal(mine, other):
                     out[leaf] = first + i
         return out, len(out) == arrays
+
+    def _parts(self) -> tuple[Type, ...]:
+        """The parts of the result, as `donate` counts them."""
+        returned = self.form.returned
+        if not isinstance(returned, TupleType):
+            return (returned,)
+        # A structure is one part, but for a named tuple of several that are donated to.
+        form = returned.form
+        given = [getattr(self.form.kinds.get(n), "form", None) for n in self.function.donate]
+        many = form is None or (form.kind == "namedtuple" and form not in given)
+        return returned.items if many else (returned,)
 
 
 def _has_memory(kind: _core.Type) -> bool:
@@ -298,12 +312,16 @@ class RelayFunction:
         if problem.code not in (RUN_SIZES, BATCH_SIZES):
             return
         try:
-            self._lower(values, given, fixed=True)
+            self._lower_for(values, given, Sizes(fixed=True), declared_too=True)
         except _core.UserError as shown:
             raise shown.with_traceback(None) from problem
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        """A class with methods that are compiled is one of models."""
+        setattr(owner, MODEL, True)
+
     def __get__(self, obj: object, owner: type | None = None) -> Any:
-        return self if obj is None else functools.partial(self, obj)
+        return self if obj is None else BoundMethod(self, obj)
 
     def _bound(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, frozenset[str]]:
         """The values of all parameters, in order, and the names of those that are given."""
@@ -322,8 +340,16 @@ class RelayFunction:
             return tuple([value_key(v) if n in self.static else key_of(v) for n, v in pairs])
         return tuple([(v.dtype, v.ndim) if type(v) is ndarray else key_of(v) for v in values])
 
+    def _sizes(self, values: tuple) -> list[Sizes]:
+        """Which sizes of arguments may be numbers, from the fewest on."""
+        return choices_of_sizes(self._open_ones(values), self.fixed_sizes)
+
+    def _open_ones(self, values: tuple) -> list:
+        """The arguments whose sizes no annotation says."""
+        return [v for n, v in zip(self._order, values, strict=True) if n not in self.kinds]
+
     def _key(self, values: tuple, given: frozenset[str]) -> tuple:
-        """What of the arguments decides about the form; the last part: which sizes are equal."""
+        """What of the arguments decides about the form, beside their sizes."""
         if self._is_typed:
             return ()
         parts: list[object] = []
@@ -336,13 +362,15 @@ class RelayFunction:
                 parts.append(("known", value_key(value)))
             else:
                 parts.append(key_of(value))
-        open_ones = [v for n, v in zip(self._order, values, strict=True) if n not in self.kinds]
-        return *parts, pattern_of(open_ones, self.fixed_sizes)
+        return tuple(parts)
 
     def _form(self, values: tuple, given: frozenset[str]) -> _Compiled:
         """The compiled form for arguments."""
         try:
             key = self._key(values, given)
+            open_ones = self._open_ones(values)
+            choices = choices_of_sizes(open_ones, self.fixed_sizes)
+            keys = {sizes: (key, sizes.pattern(open_ones)) for sizes in choices}
         except Refusal as problem:
             fail(problem.code, self.source, self.node, problem.message, **problem.more)
         except RecursionError:
@@ -355,18 +383,20 @@ class RelayFunction:
                 "annotated with it",
             )
         with self._lock:
-            found = self._compiled.get(key)
-            if found is not None:
-                self._compiled.move_to_end(key)
-                return found
+            for key in keys.values():
+                found = self._compiled.get(key)
+                if found is not None:
+                    self._compiled.move_to_end(key)
+                    return found
             try:
-                lowered = self._lower(values, given)
+                lowered, sizes = self._lower(values, given)
             except _core.UserError as problem:
                 raise self._with_advice(problem, values, given) from problem.__cause__
             begin = time.perf_counter()
             executable = lowered.compile()
             seconds = time.perf_counter() - begin
             run = self._runner(lowered.form, executable)
+            key = keys[sizes]
             made = _Compiled(lowered, executable, seconds, run, key)
             self._compiled[key] = made
             if len(self._compiled) > MAX_FORMS:
@@ -376,13 +406,17 @@ class RelayFunction:
             return made
 
     def _with_advice(
-        self, problem: _core.UserError, values: tuple, given: frozenset[str]
+        self,
+        problem: _core.UserError,
+        values: tuple,
+        given: frozenset[str],
+        constants: frozenset[str] = frozenset(),
     ) -> _core.UserError:
         """The error, which says so where the function has a form for the sizes of these arguments."""
         if self._is_typed or self.fixed_sizes or not problem.code.startswith("E02"):
             return problem
         try:
-            self._lower(values, given, fixed=True)
+            self._lower_for(values, given, Sizes(fixed=True), constants, declared_too=True)
         except _core.UserError:
             return problem
         advice = (
@@ -410,27 +444,55 @@ class RelayFunction:
                     self._runs.clear()
                 self._runs[self._short_key(values)] = made.run
 
-    def _lower(self, values: tuple, given: frozenset[str], fixed: bool = False) -> Lowered:
-        """The function for arguments; `fixed`: for their sizes, whatever is declared."""
+    def _lower(
+        self, values: tuple, given: frozenset[str], constants: frozenset[str] = frozenset()
+    ) -> tuple[Lowered, Sizes]:
+        """The function for arguments, with as many open sizes as it has a type for; and which.
+
+        The parameters `constants` have the values that are given.
+        """
+        first: _core.UserError | None = None
+        for sizes in self._sizes(values):
+            try:
+                return self._lower_for(values, given, sizes, constants), sizes
+            except _core.UserError as problem:
+                if not problem.code.startswith("E02"):
+                    raise
+                first = first or problem
+        assert first is not None
+        raise first
+
+    def _lower_for(
+        self,
+        values: tuple,
+        given: frozenset[str],
+        sizes: Sizes,
+        constants: frozenset[str] = frozenset(),
+        declared_too: bool = False,
+    ) -> Lowered:
+        """The function for arguments; `declared_too`: tensors with declared sizes have their own."""
         begin = time.perf_counter()
         kinds: dict[str, Type] = {}
-        sizes = Sizes(self.fixed_sizes or fixed)
+        names = NamesOfSizes(sizes)
         for name, value in zip(self._order, values, strict=True):
             try:
                 if name in self.kinds:
                     kind = self.kinds[name]
-                    if fixed and isinstance(kind, TensorType):
+                    if declared_too and isinstance(kind, TensorType):
                         kind = TensorType(kind.dtype, tuple(np.shape(value)), kind.weak)
                     kinds[name] = kind
-                elif name in self.static:
+                elif name in self.static or name in constants:
                     kinds[name] = static_or_structure(value)
                 elif name not in given and name in self.defaults:
                     kinds[name] = type_of(self.defaults[name])
                 else:
-                    kinds[name] = type_of_argument(value, name, sizes)
+                    kinds[name] = type_of_argument(value, name, names)
             except Refusal as problem:
                 fail(problem.code, self.source, self.node, problem.message, **problem.more)
-        program = Program()
+        return self._read(kinds, begin, bool(constants))
+
+    def _read(self, kinds: dict[str, Type], begin: float, inlines: bool) -> Lowered:
+        program = Program(inlines=inlines)
         form = program.entry(self, kinds)
         return Lowered(self, form, program, time.perf_counter() - begin)
 
@@ -483,8 +545,8 @@ class RelayFunction:
         A function whose parameters are all annotated needs none.
         """
         if not args and not kwargs and self._is_typed:
-            return self._lower((None,) * self._count, frozenset(self._order))
-        return self._lower(*self._bound(args, kwargs))
+            return self._lower((None,) * self._count, frozenset(self._order))[0]
+        return self._lower(*self._bound(args, kwargs))[0]
 
     @property
     def module(self) -> _core.IRModule:
@@ -502,6 +564,57 @@ class RelayFunction:
                 made.executable.export_library(path, overwrite)
                 return
         self._only().compile().export_library(path, overwrite)
+
+    # ---- Of an object, whose tensors are constants (bound.py)
+
+    def lower_of(self, obj: object, args: tuple, kwargs: dict[str, Any]) -> Lowered:
+        """The method of an object for the types of these arguments."""
+        own = self._own_parameter()
+        if not args and not kwargs and self._is_typed_but(own):
+            values = (obj, *(None,) * (self._count - 1))
+            return self._lower(values, frozenset(self._order), own)[0]
+        values, given = self._bound((obj, *args), kwargs)
+        try:
+            return self._lower(values, given, own)[0]
+        except _core.UserError as problem:
+            raise self._with_advice(problem, values, given, own) from problem.__cause__
+
+    def only_of(self, obj: object) -> Lowered:
+        """The method of an object, of its annotations or the calls so far."""
+        own = self._own_parameter()
+        if self._is_typed_but(own):
+            return self.lower_of(obj, (), {})
+        forms = self._forms_of(obj)
+        if len(forms) != 1:
+            fail(
+                ANNOTATION,
+                self.source,
+                self.node,
+                f"{self.__name__} has {len(forms)} compiled forms for such an object: it is not "
+                "known which one is meant",
+                help=f"call {self.__name__}.lower(...) of the object with arguments, or annotate the "
+                "parameters",
+            )
+        kinds = dict(forms[0].lowered.form.kinds)
+        kinds |= {name: static_or_structure(obj) for name in own}
+        return self._read(kinds, time.perf_counter(), True)
+
+    def explain_of(self, obj: object) -> str:
+        """What was compiled for objects such as this one."""
+        return self._explained(self._forms_of(obj))
+
+    def _own_parameter(self) -> frozenset[str]:
+        """The parameter that takes the object of a method."""
+        return frozenset(self._order[:1])
+
+    def _is_typed_but(self, own: frozenset[str]) -> bool:
+        return all(name in self.kinds for name in self._order if name not in own)
+
+    def _forms_of(self, obj: object) -> list[_Compiled]:
+        """The compiled forms for objects of the same structure and sizes."""
+        name = self._order[0]
+        kind = type_of_argument(obj, name, NamesOfSizes(Sizes(fixed=True)))
+        return [m for m in self._compiled.values() if m.lowered.form.kinds[name] == kind]
 
     def _only(self) -> Lowered:
         if len(self._compiled) == 1:
@@ -531,8 +644,11 @@ class RelayFunction:
 
     def explain(self) -> str:
         """Returns what was compiled: each form with its types, times, and loops that are unrolled."""
+        return self._explained(list(self._compiled.values()))
+
+    def _explained(self, forms: list[_Compiled]) -> str:
         lines = [f"{self.__name__} ({self.source.name}:{self.node.lineno})"]
-        for made in self._compiled.values():
+        for made in forms:
             form = made.lowered.form
             types_ = ", ".join(f"{name}: {kind}" for name, kind in form.kinds.items())
             lines.append(f"  ({types_}) -> {form.returned}")

@@ -32,6 +32,7 @@ from relay._function.values import (
     Value,
     flatten,
     forward,
+    given_up,
     leaf_types,
     pack,
     packed_type,
@@ -79,6 +80,8 @@ class Form:
 class Program:
     """What has been read; `place` is where, for the expressions that are built."""
 
+    # Whether functions are read into those that call them, as far as they do not call themselves.
+    inlines: bool = False
     forms: dict[object, Form] = field(default_factory=dict)
     active: list = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -234,7 +237,8 @@ class Program:
     ) -> Value:
         """A call of a Relay function from another."""
         given = bind(function.node, function.defaults, args, named)
-        if any(has_function(value) for value in given.values()):
+        if function.donate or any(has_function(value) for value in given.values()):
+            # What a function may write of its arguments, its caller sees.
             return self._inline(reader, function, given)
         kinds: dict[str, Type] = {}
         for name, value in given.items():
@@ -248,6 +252,11 @@ class Program:
                 kinds[name] = type_of(value)
             else:
                 kinds[name] = forward(widen(type_of(value)))
+        if (
+            self.inlines
+            and (key := _key_of_types(function, generalised(kinds)[0])) not in self._active_keys()
+        ):
+            return self._inline_declared(reader, function, given, key)
         form = self._form(function, kinds, self._fresh(function.__name__))
         if returns_function(form.returned):
             # What the function that it returns captured is the caller's then.
@@ -264,7 +273,26 @@ class Program:
         shared = frozenset().union(*(value.roots for value in given.values()))
         return unpack(out, form.returned, (shared or None) if form.shares else None)
 
-    def _inline(self, reader: Reader, function: Any, given: Env) -> Value:
+    def _active_keys(self) -> set[object]:
+        return {activation.key for activation in self.active}
+
+    def _inline_declared(self, reader: Reader, function: Any, given: Env, key: object) -> Value:
+        """A call that is read into the caller; what is declared is of its types."""
+
+        def converted(value: Value, name: str) -> Value:
+            declared = function.kinds.get(name)
+            if declared is None:
+                return value
+            reader.fitting(value, declared, name)
+            kind = _with_sizes_of(declared, widen(type_of(value)))
+            return unflatten(kind, iter(flatten(value, kind)), value.roots or None)
+
+        given = {name: converted(value, name) for name, value in given.items()}
+        return converted(self._inline(reader, function, given, key), "return")
+
+    def _inline(
+        self, reader: Reader, function: Any, given: Env, key: object | None = None
+    ) -> Value:
         def enter(variables: Env):
             inner = Reader(self, function.source, function.node, self.capture(function))
             inner.outer = None
@@ -277,7 +305,7 @@ class Program:
             for name, value in given.items()
             if isinstance(value, (Closure, Derivative))
         )
-        key = (id(function), functions)
+        key = (id(function), functions) if key is None else key
         return reader.activate(key, function.__name__, function.node, given, enter)
 
     def _fresh(self, name: str) -> str:
@@ -292,8 +320,7 @@ class Program:
     def _form(self, function: Any, kinds: dict[str, Type], name: str) -> Form:
         kinds, names = generalised(kinds)
         type_params = list(names.values())
-        order = {v: i for i, v in enumerate(type_params)}
-        key = (id(function), tuple((n, _key(kind, order)) for n, kind in kinds.items()))
+        key = _key_of_types(function, kinds)
         form = self.forms.get(key)
         if form is not None:
             if form.returned is None:
@@ -327,6 +354,8 @@ class Program:
             before, self.partial = dict(self.forms), partial
             form.used = form.taken_for_pure = False
             params, env = _parameters(form.kinds)
+            if form.name == "main":
+                env |= {name: given_up(env[name]) for name in function.donate if name in env}
             reader = Reader(self, function.source, function.node, self.capture(function))
             reader.gives_out = form.name == "main"
             saved, self.active = self.active, []
@@ -374,6 +403,12 @@ class Program:
             return self.captures[key]
 
         return find
+
+
+def _key_of_types(function: Any, kinds: dict[str, Type]) -> object:
+    """A function with the types that it is called with."""
+    order: dict[object, int] = {}
+    return id(function), tuple((n, _key(kind, order)) for n, kind in kinds.items())
 
 
 def _parameters(kinds: dict[str, Type]) -> tuple[list, Env]:
@@ -448,7 +483,10 @@ def data_in(kind: Type) -> list[type]:
 def _key(kind: Type, order: dict) -> object:
     """A type as a key: names of sizes count by where they stand."""
     if isinstance(kind, TensorType):
-        sizes = tuple(d if d is None or isinstance(d, int) else ("d", order[d]) for d in kind.shape)
+        sizes = tuple(
+            d if d is None or isinstance(d, int) else ("d", order.setdefault(d, len(order)))
+            for d in kind.shape
+        )
         return kind.dtype, kind.weak, sizes
     if isinstance(kind, TupleType):
         return kind.form, tuple(_key(item, order) for item in kind.items)

@@ -129,6 +129,14 @@ def with_parts(value: Value, changes: Sequence[tuple[Value, Value]]) -> Value:
     return dataclasses.replace(value, items=items)
 
 
+def given_up(value: Value) -> Value:
+    """The value in memory of its own, which its caller gives up; a list of open length is the caller's."""
+    if isinstance(value, (Tuple, List)):
+        own = new_list_root() if value.own else value.own
+        return dataclasses.replace(value, items=tuple(map(given_up, value.items)), own=own)
+    return dataclasses.replace(value, roots=new_root()) if isinstance(value, Tensor) else value
+
+
 def own_of(value: Value) -> frozenset[int]:
     """The memory that changes when a value is changed in place: a list's is not its elements'."""
     is_list = isinstance(value, (List, Chain, Tuple))
@@ -354,6 +362,8 @@ class StaticType(Type):
     obj: Any = dataclasses.field(compare=False)
 
     def __str__(self) -> str:
+        if isinstance(self.obj, (Tensor, Tuple, List)):
+            return "constants"
         shown = repr(self.obj)
         # An address says nothing.
         return f"an object of class {type(self.obj).__name__}" if " at 0x" in shown else shown

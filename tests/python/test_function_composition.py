@@ -1,0 +1,217 @@
+"""What a relay.function is put together with: models and their methods, operators, programs, modules."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from function_oracle import same
+
+import relay
+
+rng = np.random.default_rng(5)
+
+
+def normal(*shape):
+    return (rng.standard_normal(shape) * 0.2).astype("float32")
+
+
+Rows = relay.Tensor[("n", 16), "float32"]
+Vector = relay.Tensor[(None,), "float64"]
+
+
+# ---- Models of classes
+
+
+class Conv:
+    def __init__(self, inputs, outputs):
+        self.weight, self.bias = normal(outputs, inputs, 3, 3), normal(outputs, 1, 1)
+
+    @relay.function
+    def __call__(self, x):
+        return np.maximum(relay.nn.conv2d(x, self.weight, padding=(1, 1)) + self.bias, 0)
+
+
+class Network:
+    """Convolutions, then a product that fits one size of images only."""
+
+    def __init__(self):
+        self.layers = [Conv(1, 4), Conv(4, 4)]
+        self.out = normal(16, 10)
+
+    @relay.function
+    def __call__(self, x):
+        for layer in self.layers:
+            x = relay.nn.max_pool2d(layer(x), (2, 2), strides=(2, 2))
+        return x.reshape(-1, 16) @ self.out
+
+    @relay.function
+    def flat(self, x):
+        n, c, h, w = x.shape
+        return x.reshape(n, c * h * w) @ self.out
+
+    @relay.function
+    def typed(self, x: Rows, by: float = 2.0):
+        return x @ self.out * by
+
+
+def images(n, channels=1, size=8):
+    return normal(n, channels, size, size)
+
+
+def classify(model, x, labels):
+    return -np.mean(np.take_along_axis(relay.nn.log_softmax(model(x)), labels[:, None], 1))
+
+
+def test_a_trained_model_is_called_for_other_batches():
+    x, labels = images(6), rng.integers(0, 10, 6)
+    trainer = relay.train.Trainer(classify, Network(), relay.train.adam(0.01))
+    losses = [float(trainer.step(x, labels)) for _ in range(30)]
+    assert losses[-1] < losses[0]
+    before = Network.__call__.cache_info().currsize
+    whole = trainer.params(x)
+    assert whole.shape == (6, 10) and np.isfinite(whole).all()
+    for n in (2, 3, 5):
+        np.testing.assert_allclose(trainer.params(x[:n]), whole[:n], rtol=1e-5, atol=1e-6)
+    # The batch is open, also where it is as large as something of the model's, or the image.
+    for n in (4, 8, 16):
+        assert trainer.params(images(n)).shape == (n, 10)
+    assert Network.__call__.cache_info().currsize == before + 1
+
+
+def test_sizes_of_data_are_known_where_open_ones_have_no_type():
+    network, cache = Network(), Network.flat.cache_info
+    before = cache().currsize
+    for n in (2, 3, 4):
+        x = images(n, 1, 4)
+        np.testing.assert_allclose(network.flat(x), x.reshape(n, 16) @ network.out, rtol=1e-5)
+    assert cache().currsize == before + 1
+    assert network.flat(images(3, 4, 2)).shape == (3, 10)
+    assert cache().currsize == before + 2
+    with pytest.raises(relay.UserError, match="E02"):
+        network.flat(images(3, 1, 3))
+
+
+def test_models_of_other_sizes_are_other_forms():
+    class Dense:
+        def __init__(self, n, m):
+            self.weight = normal(n, m)
+
+        @relay.function
+        def __call__(self, x):
+            return x @ self.weight
+
+    a, b = Dense(3, 5), Dense(5, 3)
+    for _ in range(2):
+        for layer, n in ((a, 3), (b, 5)):
+            for x in (normal(2, n), normal(7, n), normal(n, n), normal(n)):
+                np.testing.assert_allclose(layer(x), x @ layer.weight, rtol=1e-5, atol=1e-6)
+    assert Dense.__call__.cache_info().currsize == 4
+
+
+# ---- Methods of objects
+
+
+def test_a_method_is_called_as_before():
+    network, x = Network(), images(2)
+    method = network.__call__
+    same(method(x), network(x))
+    same(method(x=x), network(x))
+    assert method == network.__call__ and hash(method) == hash(network.__call__)
+    assert method != Network().__call__ and method != network.flat
+    assert (method.__name__, method.__qualname__) == ("__call__", "Network.__call__")
+    assert str(inspect.signature(method)) == "(x)"
+    assert "Network.__call__ of <" in repr(method) and not hasattr(method, "other")
+    same(copy.copy(method)(x), network(x))
+    same(copy.deepcopy(method)(x), network(x))
+    same(pickle.loads(pickle.dumps(method))(x), network(x))
+
+
+def test_in_what_a_method_becomes_its_object_is_constant(tmp_path):
+    network, x = Network(), images(6)
+    lowered = network.__call__.lower(x)
+    assert set(lowered.module.functions) == {"main"}
+    assert [p.name_hint for p in lowered.module["main"].params] == ["x"]
+    assert "(self: constants, x: Tensor[(x0, 1, x2, x2), float32])" in repr(lowered)
+    expected = network(x)
+    same(lowered.compile()(x), expected)
+    network.__call__.export_library(tmp_path / "model.so")
+    program = relay.runtime.load_module(tmp_path / "model.so")
+    assert [slot.name for slot in program.input_info()] == ["x"]
+    for n in (6, 2, 8, 4):
+        np.testing.assert_allclose(program(x[:n]), network(x[:n]), rtol=1e-5, atol=1e-6)
+    assert network.__call__.astext() == lowered.astext()
+    assert relay.structural_equal(network.__call__.module, lowered.module)
+    assert "x: Tensor[(x0, 1, x2, x2), float32]" in network.__call__.explain()
+    # What it becomes has the tensors as they are now.
+    network.out += 1
+    np.testing.assert_allclose(network.__call__.lower(x).compile()(x), network(x), rtol=1e-5)
+
+
+def test_a_method_that_is_annotated_needs_no_arguments():
+    network = Network()
+    module = network.typed.module
+    assert [p.name_hint for p in module["main"].params] == ["x", "by"]
+    x = normal(3, 16)
+    np.testing.assert_allclose(relay.build(module)(x, 3.0), x @ network.out * 3, rtol=1e-5)
+    assert "%x: Tensor[(n, 16), float32]" in network.typed.astext()
+
+
+def test_a_model_of_a_class_is_quantised():
+    network = Network()
+    samples = [{"x": images(4)} for _ in range(3)]
+    exact = network.__call__.lower(samples[0]["x"]).module
+    quantised = relay.quantize.quantize(exact, None, samples)
+    assert quantised.astext(show_meta_data=False).count("qnn.quantize") >= 2
+    found = relay.build(quantised)(samples[0]["x"])
+    assert np.abs(found - network(samples[0]["x"])).max() < 0.1
+
+
+def test_calls_of_typed_and_recursive_layers_are_in_main():
+    class Block:
+        def __init__(self, inner):
+            self.inner, self.scale = inner, np.float32(0.5)
+
+        @relay.function
+        def __call__(self, x):
+            return x * self.scale if self.inner is None else self.inner(x) + x
+
+        @relay.function
+        def half(self, x: Vector) -> Vector:
+            return x * 0.5
+
+        @relay.function
+        def power(self, x, n):
+            return x if n == 0 else self.power(x * self.scale, n - 1)
+
+        @relay.function
+        def both(self, x):
+            return self.half(x) + self.power(x, x.shape[0])
+
+    nested, x = Block(Block(Block(None))), np.arange(3.0)
+    module = nested.__call__.lower(x).module
+    assert set(module.functions) == {"main"}
+    same(relay.build(module)(x), nested(x))
+    same(relay.build(nested.both.lower(x).module)(x), x / 2 + x / 8)
+
+
+def test_a_method_of_which_it_is_not_known_what_is_meant_is_refused():
+    network = Network()
+    with pytest.raises(
+        relay.UserError, match=r"E0908.*flat has \d compiled forms for such an object"
+    ):
+        # Of this structure, none.
+        network.out = normal(7, 3)
+        network.flat.module  # noqa: B018
+    x = images(2)
+    with pytest.raises(relay.UserError, match=r"E0908.*'f' is a method of an object"):
+        relay.function(lambda f, x: f(x))(network.__call__, x)
+
+
+def test_a_method_is_captured_with_constants():
+    network = Network()
+    method, x = network.__call__, images(2)
+    same(relay.function(lambda x: method(x) * 2)(x), network(x) * 2)
