@@ -21,6 +21,7 @@ using runtime::Tensor;
 struct Options {
   std::string model;
   std::string function = "main";
+  bool wide = false;
   std::string trace;
   std::vector<std::string> compare;
   int repeat = 0;
@@ -161,7 +162,7 @@ std::string shortened(const std::string& name, size_t width) {
 }
 
 void print_profile(const std::vector<KernelReport>& reports, const MachineLimits& limits,
-                   const std::string& counting) {
+                   const std::string& counting, bool wide) {
   std::string bandwidths;
   for (const MachineLimits::Level& l : limits.levels) {
     bandwidths +=
@@ -169,15 +170,25 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
   }
   std::printf("bandwidth  %s GB/s (measured)\ncounted    %s\n\n", bandwidths.c_str(),
               counting.c_str());
+  enum Column : size_t {
+    kernel,
+    calls,
+    time,
+    share,
+    flops,
+    data,
+    rate,
+    limit,
+    of_limit,
+    nodes,
+    schedule
+  };
   Table table({"kernel", "calls", "time", "share %", "GFLOP/s", "data", "GB/s", "limit",
                "% of limit", "nodes", "schedule"});
-  // What the numbers leave of a terminal's line goes to names and sentences.
-  constexpr size_t kNumbers = 78, kWide = 150, kUnknownWidth = 220;
-  size_t width = terminal_width() == 0 ? kUnknownWidth : terminal_width();
-  size_t name = width < kWide ? 24 : 36;
-  size_t rest = std::max<size_t>(width, kNumbers + name + 30) - kNumbers - name;
-  table.limit(9, rest * 2 / 5);
-  table.limit(10, rest - rest * 2 / 5);
+  // A pipe has no width: there the two sentences share what a wide terminal would leave them.
+  constexpr size_t kFullName = 36, kShortName = 24, kWideTerminal = 150, kPipe = 220;
+  const size_t terminal = terminal_width() == 0 ? kPipe : terminal_width();
+  const size_t name = wide ? std::string::npos : terminal < kWideTerminal ? kShortName : kFullName;
   for (const KernelReport& k : reports) {
     bool known = !k.bound.name.empty();
     // A kernel that hardly counts is not worth a colour.
@@ -193,7 +204,14 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
          escape_for_terminal(k.origin), k.schedule},
         tone);
   }
+  const std::vector<std::string> dropped = table.fit(
+      wide ? 0 : terminal, {data, rate, schedule, calls, nodes, limit, flops}, {nodes, schedule});
   std::printf("%s", table.text().c_str());
+  if (!dropped.empty()) {
+    std::string names;
+    for (const std::string& d : dropped) names += (names.empty() ? "" : ", ") + d;
+    std::printf("\nleft out for the width of the terminal: %s; --wide shows all\n", names.c_str());
+  }
   for (const KernelReport& k : reports) {
     constexpr double kNotable = 0.05, kFar = 0.5;
     if (k.bound.name.empty() || k.share < kNotable || k.of_bound() >= kFar) continue;
@@ -299,6 +317,10 @@ int run(const Options& options, const Given& given) {
     throw UsageError(
         Diagnostic(codes::driver_usage, {}, "MODEL is missing").help("or --compare REPORT REPORT"));
   }
+  if (o.wide && (!o.profile || o.json)) {
+    throw UserError(Diagnostic(codes::driver_option, {}, "--wide shows the table of --profile")
+                        .found(o.json ? "--json" : "no --profile"));
+  }
   if (given.has("--trace")) refuse_existing(o.trace, o.force);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Inputs inputs = o.inputs.read();
@@ -333,11 +355,9 @@ int run(const Options& options, const Given& given) {
     }
   }
   std::vector<KernelReport> reports = kernel_reports(profiler, ready.module, limits);
-  std::string trace = o.trace;
-  if (o.profile && trace.empty() && !o.json) trace = "relay-trace.json";
-  if (!trace.empty()) {
-    write_text(trace, profiler.chrome_trace(ready.module.program(), work_of(ready.module)),
-               o.force || o.trace.empty());
+  if (!o.trace.empty()) {
+    write_text(o.trace, profiler.chrome_trace(ready.module.program(), work_of(ready.module)),
+               o.force);
   }
   if (o.json) {
     nlohmann::ordered_json root;
@@ -383,7 +403,7 @@ int run(const Options& options, const Given& given) {
   std::printf("peak    %s GFLOP/s (float32 multiply-add, measured)\n",
               format_number(limits.gflops, 0).c_str());
   if (o.profile) {
-    print_profile(reports, limits, counting_of(ready.module));
+    print_profile(reports, limits, counting_of(ready.module), o.wide);
     double run = static_cast<double>(profiler.run_ns()), kernels = 0;
     for (const auto& r : profiler.rows(ready.module.program())) {
       kernels += static_cast<double>(r.total_ns);
@@ -392,7 +412,7 @@ int run(const Options& options, const Given& given) {
                 format_seconds((run - kernels) / kProfiledRuns * 1e-9).c_str(),
                 format_number(100 * (run - kernels) / run, 1).c_str());
   }
-  if (!trace.empty()) std::printf("trace: %s (open it in a trace viewer)\n", trace.c_str());
+  if (!o.trace.empty()) std::printf("trace: %s (open it in a trace viewer)\n", o.trace.c_str());
   return 0;
 }
 
@@ -406,8 +426,9 @@ Command bench_command() {
       {argument("MODEL", o->model, "ONNX model, Relay text or compiled .so"),
        option("--repeat N", o->repeat, "Runs to measure; 0: for two seconds").range(0, 1000000),
        option("--function NAME", o->function, "The function to run"),
-       flag("--profile", o->profile, "Show every kernel beside what limits it, and write a trace"),
-       option("--trace FILE", o->trace, "Where to write the trace (Trace Event JSON)"),
+       flag("--profile", o->profile, "Show every kernel beside what limits it"),
+       flag("--wide", o->wide, "Show all columns of the profile, whatever the terminal's width"),
+       option("--trace FILE", o->trace, "Write a trace of the runs (Trace Event JSON)"),
        option("--compare REPORT REPORT", o->compare,
               "Two reports written with --json: ratios of the first to the second")
            .count(2)},

@@ -237,6 +237,29 @@ def test_bench(files, tmp_path):
     assert any("conv" in str(e.get("name", "")) for e in events)
 
 
+@pytest.mark.parametrize("width", [80, 100, 132, 200])
+def test_a_profile_fits_the_terminal(files, tmp_path, width):
+    """Columns that do not fit are left out and named; nothing is written beside the table."""
+    import pexpect
+
+    bench = ["bench", str(files / "model.so"), "--repeat", "3", "--profile"]
+    child = pexpect.spawn(
+        RELAY, bench, cwd=tmp_path, dimensions=(60, width), encoding="utf-8", timeout=120
+    )
+    out = re.sub(r"\x1b\[[0-9;]*[mK]", "", child.read()).replace("\r\n", "\n")
+    table = out[out.index("kernel  ") :].split("\n\n")[0].splitlines()
+    assert len(table) > 1 and max(map(len, table)) <= width, out
+    header = table[0].split("  ")
+    assert {"kernel", "time", "% of limit"} <= {h.strip() for h in header}
+    assert ("left out for the width of the terminal: data, GB/s" in out) == (width == 80)
+    assert not list(tmp_path.iterdir())
+
+
+def test_wide_is_of_a_profile(files):
+    problem = relay("bench", files / "model.so", "--wide", check=False).stderr
+    assert "E0702" in problem and "--wide shows the table of --profile" in problem
+
+
 def test_show_text_reads_back(files, tmp_path):
     relay("show", files / "model.onnx", "-o", tmp_path / "m.relay")
     relay("check", tmp_path / "m.relay")
