@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // Where a package lies as seen from the folder of its programs: an environment or a user's folder, Debian's folder, and
@@ -18,6 +20,19 @@ static const char* const kPlaces[] = {
     "../lib/python3*/dist-packages/relay/_core.*so",
     "../relay/_core.*so",
 };
+
+// Whether there is address space for the module and for what its initialisation allocates: LLVM's constructors abort
+// where an allocation fails, before any code of ours runs.
+static int has_room_for(const char* module) {
+  const size_t kInitialisation = (size_t)8 << 20;
+  struct stat file;
+  if (stat(module, &file) != 0) return 1;  // dlopen says why
+  const size_t size = (size_t)file.st_size + kInitialisation;
+  void* room = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return 0;
+  munmap(room, size);
+  return 1;
+}
 
 int main(int argc, char** argv) {
   char folder[PATH_MAX];
@@ -32,7 +47,15 @@ int main(int argc, char** argv) {
     snprintf(pattern, sizeof pattern, "%s/%s", folder, kPlaces[i]);
     glob_t found;
     if (glob(pattern, 0, NULL, &found) != 0) continue;
-    void* module = dlopen(found.gl_pathv[found.gl_pathc - 1], RTLD_NOW | RTLD_LOCAL);
+    const char* path = found.gl_pathv[found.gl_pathc - 1];
+    if (!has_room_for(path)) {
+      fprintf(stderr,
+              "relay: error E0604: the compiler cannot be loaded: there is no memory for it; raise "
+              "the limit of "
+              "address space (ulimit -v)\n");
+      return 1;
+    }
+    void* module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL) {
       fprintf(stderr, "relay: the compiler cannot be loaded: %s\n", dlerror());
       return 1;

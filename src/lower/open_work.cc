@@ -40,7 +40,8 @@ class OpenSizes {
     };
     if (auto* t = as<TensorTypeNode>(type)) return number(*t);
     std::vector<Type> fields;
-    for (const TensorType& t : *flatten_tensor_types(type)) fields.push_back(number(*t.get()));
+    const auto tensors = flatten_tensor_types(type);
+    for (const TensorType& t : *tensors) fields.push_back(number(*t.get()));
     return tuple_type(std::move(fields));
   }
 

@@ -1,5 +1,6 @@
 #include "passes/to_graph_normal_form.h"
 
+#include <utility>
 #include <vector>
 
 #include "analysis/purity.h"
@@ -56,8 +57,9 @@ class Candidates {
         if (let_of != nullptr && at == function_at(*let_of)) near_.insert(operand);
       };
       auto* l = as<LetNode>(e);
+      bool is_binder = l != nullptr;  // the first child of a Let; its body may be the same variable
       for_each_child(*e, [&](const NodeRef& child) {
-        if (l != nullptr && child == l->var) return;
+        if (std::exchange(is_binder, false)) return;
         int opened = scopes_.opened(*e, child.get());
         note(child.get(), opened < 0 ? user : function_of(opened));
         if (auto* c = as<ClauseNode>(child)) note(c->rhs.get(), user);

@@ -242,10 +242,17 @@ def pool_gradient(a, g, x, best=False):
 ORACLES["nn.max_pool2d_grad"] = lambda a, g, x: pool_gradient(a, g, x, True)
 
 
+def below(size, scale):
+    """The elements that the nearest neighbour of half pixels takes where nothing is said of rounding."""
+    at = (np.arange(size * scale) + 0.5) / scale - 0.5
+    return np.maximum(np.floor(at + 1e-5), 0).astype(int)
+
+
 @oracle("nn.upsampling3d")
 def _(a, x):
+    # As the first Relay: the element below half a pixel's distance, also at whole scales.
     for axis, scale in ((2, a.scale_d), (3, a.scale_h), (4, a.scale_w)):
-        x = x.repeat(int(scale), axis=axis)
+        x = x.take(below(x.shape[axis], int(scale)), axis=axis)
     return x
 
 

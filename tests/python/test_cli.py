@@ -251,7 +251,9 @@ def test_a_profile_fits_the_terminal(files, tmp_path, width):
     assert len(table) > 1 and max(map(len, table)) <= width, out
     header = table[0].split("  ")
     assert {"kernel", "time", "% of limit"} <= {h.strip() for h in header}
-    assert ("left out for the width of the terminal: data, GB/s" in out) == (width == 80)
+    if width == 80:
+        assert "left out for the width of the terminal: data, GB/s" in out
+    assert "left out" not in out or width < 200
     assert not list(tmp_path.iterdir())
 
 

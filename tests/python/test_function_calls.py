@@ -350,6 +350,6 @@ def test_cases_of_lists_by_their_lengths_leave_nothing():
 
     assert pairs([1.0, 2.0, 3.0, 4.0, 5.0]) == 2 + 12 + 5
     assert pairs([]) == 0
-    with pytest.raises(relay.UserError, match="also where no case fits") as raised:
+    with pytest.raises(relay.UserError, match="also where no case matches") as raised:
         gap([1.0])
     assert raised.value.diagnostics[0].found == "None"

@@ -90,7 +90,9 @@ def test_blocks():
     with pytest.raises(relay.UserError, match="blocks do not fill the axis"):
         relay.nn.space_to_batch_nd(relay.var("x", shape=(1, 4)), (3,), ((0, 0),))
     v = random(1, 2, 3, 2, 2)
-    up = run(lambda x: relay.nn.upsampling3d(x, 2, 3, 1), v)
+    up = run(
+        lambda x: relay.nn.upsampling3d(x, 2, 3, 1, coordinate_transformation_mode="asymmetric"), v
+    )
     assert np.array_equal(up, v.repeat(2, axis=2).repeat(3, axis=3))
 
 

@@ -127,10 +127,18 @@ def test_one_element_of_an_open_dimension_must_be_there(case):
                 run(x)
 
 
+def onnx_slice(x, begin, end, step):
+    """As ONNX defines it: a start before the first element is the first one, also going down."""
+    if step < 0 and len(x) > 0 and begin is not None and begin < -len(x):
+        begin = 0
+    return x[begin:end:step]
+
+
 @pytest.mark.parametrize("n", [0, 1, 3, LARGER])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_onnx_slice(n, dynamic):
     x, cases = slices(n)
+    cases = [(c, onnx_slice(x, *c)) for c, _ in cases]
     if dynamic:
         # One element of an open dimension is kept as a dimension of 1: it must be there.
         kept = [(c, w) for c, w in cases if not is_one_beyond(c, n)]

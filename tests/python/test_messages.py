@@ -762,7 +762,8 @@ def check(what: str, problem: str | BaseException, place: str = "") -> list[str]
     else:
         found = [] if isinstance(problem, relay.RelayError) else [f"a {type(problem).__name__}"]
         found += faults(text)
-    if place and place not in text:
+    # A check of an index names its line behind the message: there is no source left to show.
+    if place and place not in text and f"({Path(place).name}:" not in text:
         found.append("not the user's place")
     return [f"{what.strip()!r}: {', '.join(found)}\n    {text}"] if found else []
 

@@ -282,13 +282,13 @@ def test_arithmetic_of_the_tensor_ir():
         bool(x[0] > 0)
     with pytest.raises(TypeError, match="// divides integers"):
         n[0] / 2
-    with pytest.raises(TypeError, match="1 axes and is read with 2"):
+    with pytest.raises(TypeError, match="1 axis and is read with 2 indices"):
         x[0, 1]
     with pytest.raises(TypeError, match="an index of x is of float32"):
         x[x[0]]
     with pytest.raises(TypeError, match="no function 'nope'"):
         te.call("nope", x[0])
-    with pytest.raises(TypeError, match="has 1 axes"):
+    with pytest.raises(TypeError, match="has 1 axis"):
         te.compute((4,), lambda i, j: x[i])
     k = te.reduce_axis((0, 4))
     with pytest.raises(TypeError, match="within a reduction"):
@@ -684,7 +684,7 @@ def test_what_tensor_functions_refuse():
         def unknown(x: X, out: X):
             out[0] = nowhere
 
-    with refused("E0905", "has 1 axes"):
+    with refused("E0905", "has 1 axis"):
 
         @relay.prim_func
         def rank(x: X, out: X):

@@ -200,7 +200,7 @@ class Calls:
         if isinstance(obj, _core.Expr):
             return self.lifted(obj(*(as_expr(a) for a in args)))
         if isinstance(obj, PrimFunc) or (
-            isinstance(obj, types.FunctionType) and str(obj.__module__).startswith("relay.")
+            isinstance(obj, types.FunctionType) and str(obj.__module__).partition(".")[0] == "relay"
         ):
             return self._operator(obj, args, named)
         name = getattr(obj, "__qualname__", None) or repr(obj)
