@@ -163,6 +163,14 @@ void Analyzer::bind(const Var& var, const PrimExpr& min, const PrimExpr& extent)
   PrimExpr low = simplify(min);
   PrimExpr end = simplify(min + extent);
   Bounds range{impl_->bounds(low).min, impl_->bounds(end).max};
+  // The end is below each side of a minimum, of which a part may cancel: b * 3 + min(3, 8 - b * 3) is at most 8.
+  const PrimExpr length = simplify(extent);
+  auto* least = as_binary(length.get(), BinaryOp::Min);
+  if (least != nullptr) {
+    for (const PrimExpr& side : {least->a, least->b}) {
+      range.max = std::min(range.max, impl_->bounds(simplify(min + side)).max);
+    }
+  }
   if (range.has_max()) range.max -= 1;
   bind(var, range);
   // Symbolic ends are facts: var < end (each side of a minimum), low <= var.
@@ -171,9 +179,9 @@ void Analyzer::bind(const Var& var, const PrimExpr& min, const PrimExpr& extent)
     if (as_int(limit)) return;
     if (auto l = add_scaled(v, impl_->linear(limit), -1, impl_->order)) impl_->add_fact(*l, -1);
   };
-  if (auto* m = as_binary(simplify(extent).get(), BinaryOp::Min)) {
-    below(simplify(min + m->a));
-    below(simplify(min + m->b));
+  if (least != nullptr) {
+    below(simplify(min + least->a));
+    below(simplify(min + least->b));
   } else {
     below(end);
   }
