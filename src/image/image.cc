@@ -34,12 +34,14 @@ int64_t fail(const relay_kernel_context* ctx, Problem problem) {
 }
 
 Block* make(const relay_kernel_context* ctx, int64_t size) {
-  auto* block =
-      static_cast<Block*>(ctx->keep(ctx, static_cast<int64_t>(sizeof(Block)) + size + kWord));
-  if (block == nullptr) {
+  // What a run keeps lies as strings do, at any byte.
+  constexpr uintptr_t kSlack = alignof(Block) - 1;
+  void* memory = ctx->keep(ctx, static_cast<int64_t>(sizeof(Block) + kSlack) + size + kWord);
+  if (memory == nullptr) {
     fail(ctx, Problem::Memory);
     return nullptr;
   }
+  auto* block = reinterpret_cast<Block*>((reinterpret_cast<uintptr_t>(memory) + kSlack) & ~kSlack);
   block->size = size;
   std::memset(block->bytes() + size, 0, kWord);
   return block;
