@@ -34,7 +34,7 @@ TEST(Sizes, every_operator_writes_all_of_its_result_at_every_size) {
   if (!options.rows.empty()) return;
   // What is drawn reaches nearly every operator and rule: few programs are drawn of each, and some draws disagree in their
   // sizes. The long form reaches all.
-  constexpr int kMostMissed = 4;
+  constexpr size_t kMostMissed = 4;
   std::vector<std::string> missed;
   const std::set<std::string> strings{"text.change_case", "text.concat",     "text.count_parts",
                                       "text.format",      "text.full_match", "text.parse",
