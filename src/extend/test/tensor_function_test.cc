@@ -140,7 +140,7 @@ TEST(TensorFunction, must_fail_E1306_with_the_place) {
       {"def f(x: float32[n]) -> (y: float32[n]):", "no statements"},
       {head + "x[0] = 1f", "read only"},
       {head + "y[0] = 1", "holds float32"},
-      {head + "y[0, 0] = 1f", "1 axes"},
+      {head + "y[0, 0] = 1f", "1 axis, not 2"},
       {head + "y[0f] = 1f", "an integer"},
       {head + "y[0] = x[0] + 1", "float32 and int64"},
       {head + "y[0] = True + True", "numbers"},
