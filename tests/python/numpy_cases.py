@@ -272,10 +272,10 @@ CONTAINERS: dict[str, dict[str, list[str]]] = {
 
 # Calls that are refused: words of the message, and of what to write instead.
 REFUSED: list[tuple[str, str, str]] = [
-    ("np.add(x, y, out=x)", "without 'out'", "assign the result"),
-    ("np.exp(x, where=g)", "without 'where'", "np.where(mask"),
-    ("np.exp(x, dtype='float32')", "without 'dtype'", "astype"),
-    ("x.sum(out=x)", "without 'out'", "assign the result"),
+    ("np.add(x, y, out=x)", "does not take 'out' here", "assign the result"),
+    ("np.exp(x, where=g)", "does not take 'where' here", "np.where chooses"),
+    ("np.exp(x, dtype='float32')", "does not take 'dtype' here", "astype"),
+    ("x.sum(out=x)", "does not take 'out' here", "assign the result"),
     ("np.sum(x, axes=0)", "axes", ""),
     ("np.max(x, where=g)", "initial", "initial=0"),
     ("np.squeeze(x)", "open sizes", "axis="),

@@ -125,7 +125,8 @@ def test_dtypes_are_numpys(dtype):
         expected = given(x)
     for expression, one, other in zip(part, results, expected, strict=True):
         half = any(leaf.dtype == "float16" for leaf in map(np.asarray, leaves(other)))
-        same(one, other, f"{expression} of {dtype}", 2e-3 if half else 1e-5)
+        # NumPy rounds pi to half precision within sinc: its values beside 0 are a thousandth off.
+        same(one, other, f"{expression} of {dtype}", *((2e-3, 1e-3) if half else (1e-5, 1e-6)))
 
 
 def takes(function: types.FunctionType, x: np.ndarray) -> bool:
