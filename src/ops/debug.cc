@@ -6,9 +6,8 @@
 
 #include "base/codes/types.h"
 #include "ops/loops.h"
+#include "ops/printed_text.h"
 #include "ops/rows.h"
-#include "ops/text_words.h"
-#include "runtime/core/print.h"
 
 namespace relay::ops {
 namespace {
@@ -20,32 +19,6 @@ using runtime::PrintEnd;
 // A tensor of more elements is printed with the first and the last of each axis.
 constexpr int64_t kMostElements = 1000;
 constexpr int64_t kEdge = 3;
-
-// The text of a kernel while it grows. Each step reads what the one before it gave.
-class Text {
- public:
-  // `dtype` is Relay's: kernels see words in the place of strings.
-  Stmt element(const PrimExpr& x, DType dtype, bool quoted) const {
-    if (dtype.is_string()) return step("print_text", {x, text_word(quoted ? 1 : 0)});
-    return step("print_number", {number_word(x), text_number_of(x->dtype)});
-  }
-  Stmt mark(std::string_view letters) const {
-    int64_t packed = 0;
-    for (size_t i = letters.size(); i-- > 0;) packed = packed << 8 | letters[i];
-    return step("print_mark", {text_word(packed)});
-  }
-  Stmt end(PrintEnd as) const { return step("print_end", {text_word(static_cast<int64_t>(as))}); }
-  PrimExpr steps() const { return steps_.get(); }
-  Stmt in(Stmt body) const { return steps_.in(seq({steps_.set(text_word(0)), std::move(body)})); }
-
- private:
-  Stmt step(const char* name, std::vector<PrimExpr> args) const {
-    args.push_back(steps_.get());
-    return steps_.set(tir::call(name, DType::Int(64), std::move(args)));
-  }
-
-  Cell steps_{"printed", DType::Int(64)};
-};
 
 // The elements as Python prints nested lists of them.
 Stmt print_tensor(const Text& text, const Buffer& in, DType dtype) {

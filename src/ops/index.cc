@@ -130,11 +130,6 @@ Type gather_relation(RelationContext& ctx) {
   return tensor_type(i->shape, x->dtype);
 }
 
-// Whether an index, counted from the front, is one of an axis.
-PrimExpr is_index_of(const PrimExpr& i, const PrimExpr& size) {
-  return logical_and(ge(i, index(0)), lt(i, size));
-}
-
 // An index as it is given, and the size of the axis that it is of.
 struct Asked {
   PrimExpr index, size;
@@ -153,13 +148,13 @@ Stmt stores_with_a_check(
       const Asked a = asked(at(k));
       const PrimExpr place = place_in(a);
       Stmt count =
-          outside.set(outside.get() + select(is_index_of(place, a.size), index(0), index(1)));
+          outside.set(outside.get() + select(is_inside(place, a.size), index(0), index(1)));
       return seq({count, element(at(k), place)});
     });
     Stmt name_it = each("k", shape.back(), [&](const PrimExpr& k) {
       const Asked a = asked(at(k));
       PrimExpr first =
-          logical_and(gt(outside.get(), index(0)), logical_not(is_index_of(place_in(a), a.size)));
+          logical_and(gt(outside.get(), index(0)), logical_not(is_inside(place_in(a), a.size)));
       return if_(first, outside.set(index_in(a.index, a.size, source) - 1));
     });
     return outside.in(seq({outside.set(index(0)), line, if_(ne(outside.get(), index(0)), name_it),
@@ -188,7 +183,7 @@ TirTensor checked_gather_compute(const ComputeContext& ctx, size_t axis) {
               (dtype.is_floating() || dtype.is_integer()) && dtype.code != DType::kFloat8E8M0FNU;
           from[axis] = has_zero ? i : min(max(i, index(0)), size - 1);
           PrimExpr element = load(in[0], from);
-          if (has_zero) element = select(is_index_of(i, size), element, imm(dtype, 0));
+          if (has_zero) element = select(is_inside(i, size), element, imm(dtype, 0));
           return store(out, at, element);
         });
       });

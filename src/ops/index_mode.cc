@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/loops.h"
+
 namespace relay::ops {
 namespace {
 
@@ -80,6 +82,11 @@ PrimExpr index_in(const PrimExpr& index, const PrimExpr& size, const std::string
     marks = tir::call("print_mark", tir::kIndex, {tir::index(static_cast<int64_t>(packed)), marks});
   }
   return tir::call("index_in", tir::kIndex, {number_of(index), size, marks});
+}
+
+tir::Stmt check_place(const PrimExpr& place, const PrimExpr& index, const PrimExpr& size) {
+  Cell outside("outside", tir::kIndex);
+  return check_index(place, size, outside.in(outside.set(index_in(index, size, {}))));
 }
 
 int64_t place_of(int64_t index, int64_t size, IndexMode mode) {

@@ -30,6 +30,8 @@ PrimExpr place_of(const PrimExpr& index, const PrimExpr& size, IndexMode mode);
 // The place of an index that has to be one of the axis, from the end where it is negative. Where it is not, the kernel
 // ends (E0605), and the error names the index, the size and `source`, a place such as "model.py:12" or nothing.
 PrimExpr index_in(const PrimExpr& index, const PrimExpr& size, const std::string& source);
+// Ends the kernel, with the same error, where the place of an index that has to be one of the axis is outside.
+tir::Stmt check_place(const PrimExpr& place, const PrimExpr& index, const PrimExpr& size);
 // The same of numbers.
 int64_t place_of(int64_t index, int64_t size, IndexMode mode);
 // The same in a program, element by element. `size` is an int64 scalar; Checked is the operator

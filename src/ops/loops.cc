@@ -81,9 +81,14 @@ Stmt each_line(const std::vector<PrimExpr>& shape, size_t axis, int64_t work,
   return each("line", lines, one_line, shared ? ForKind::Parallel : ForKind::Serial);
 }
 
-Stmt check_index(const PrimExpr& i, const PrimExpr& size) {
-  return check(logical_and(ge(i, index(0)), lt(i, size)), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS,
-               "an index is outside the data");
+PrimExpr is_inside(const PrimExpr& i, const PrimExpr& size) {
+  return logical_and(ge(i, index(0)), lt(i, size));
+}
+
+Stmt check_index(const PrimExpr& i, const PrimExpr& size, Stmt name_it) {
+  const PrimExpr inside = is_inside(i, size);
+  Stmt ends = check(inside, RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, "an index is outside the data");
+  return name_it == nullptr ? ends : if_(logical_not(inside), seq({std::move(name_it), ends}));
 }
 
 PrimExpr count_elements(const std::vector<PrimExpr>& shape) {

@@ -52,8 +52,10 @@ using LineIndex = std::function<Indices(const PrimExpr& place)>;
 tir::Stmt each_line(const std::vector<PrimExpr>& shape, size_t axis, int64_t work,
                     const std::function<tir::Stmt(const LineIndex&)>& body);
 
-// Fails the kernel with "index out of bounds" unless 0 <= i < size.
-tir::Stmt check_index(const PrimExpr& i, const PrimExpr& size);
+// Whether 0 <= i < size.
+PrimExpr is_inside(const PrimExpr& i, const PrimExpr& size);
+// Fails the kernel with "index out of bounds" unless 0 <= i < size. `name_it` says which index is outside.
+tir::Stmt check_index(const PrimExpr& i, const PrimExpr& size, tir::Stmt name_it = nullptr);
 
 // The number of elements of a shape.
 PrimExpr count_elements(const std::vector<PrimExpr>& shape);

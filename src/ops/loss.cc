@@ -4,6 +4,7 @@
 #include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
+#include "ops/printed_text.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -86,6 +87,15 @@ Type nll_loss_relation(RelationContext& ctx) {
   return a.reduction == "none" ? tensor_type(std::move(items), x->dtype) : scalar_type(x->dtype);
 }
 
+// Says which label is no class, in the words of relay.train.losses.
+Stmt say(const PrimExpr& label, const PrimExpr& count) {
+  Text text;
+  auto number = [&](const PrimExpr& n) { return text.element(n, kIndex, false); };
+  return text.in(seq({text.mark("label "), number(label), text.mark(" is none of "), number(count),
+                      text.mark(" classes, 0 to "), number(count - 1),
+                      text.end(runtime::PrintEnd::IndexFailure)}));
+}
+
 // The class of each target, 0 for those that are ignored; a run fails where there is no such class.
 TirTensor named_classes(const TirTensor& target, const PrimExpr& count, int64_t ignored) {
   return tir::imperative("T_class", kIndex, target->shape(), {target},
@@ -95,7 +105,7 @@ TirTensor named_classes(const TirTensor& target, const PrimExpr& count, int64_t 
                              return named("class",
                                           select(eq(given, index(ignored)), index(0), given),
                                           [&](const PrimExpr& i) {
-                                            Stmt inside = check_index(i, count);
+                                            Stmt inside = check_index(i, count, say(i, count));
                                             return seq({inside, store(out, at, i)});
                                           });
                            });

@@ -86,14 +86,14 @@ Stmt scatter_elements(const Buffer& data, const Buffer& indices, const Buffer& u
   bool mean = reduction == "mean";
   auto put = [&](const Indices& i) {
     PrimExpr size = out->shape[axis];
-    return named("at", place_of(load(indices, i), size, IndexMode::Checked),
-                 [&](const PrimExpr& place) {
-                   Indices at = i;
-                   at[axis] = place;
-                   Stmt put = store(out, at, reduced(reduction, load(out, at), load(updates, i)));
-                   if (mean) put = seq({put, store(counts, at, load(counts, at) + 1)});
-                   return seq({check_index(place, size), put});
-                 });
+    const PrimExpr given = load(indices, i);
+    return named("at", place_of(given, size, IndexMode::Checked), [&](const PrimExpr& place) {
+      Indices at = i;
+      at[axis] = place;
+      Stmt put = store(out, at, reduced(reduction, load(out, at), load(updates, i)));
+      if (mean) put = seq({put, store(counts, at, load(counts, at) + 1)});
+      return seq({check_place(place, given, size), put});
+    });
   };
   const std::vector<PrimExpr>& shape = indices->shape;
   const std::vector<PrimExpr> lines(shape.begin(), shape.end() - 1);
@@ -144,18 +144,19 @@ Stmt scatter_nd(const Buffer& data, const Buffer& indices, const Buffer& updates
       [&](const std::function<Stmt(const Indices& i, const Indices& places)>& write) {
         return each_element(vectors, [&](const Indices& i) {
           std::vector<tir::Var> places;
+          std::vector<PrimExpr> given;
           std::vector<Stmt> checked;
           for (size_t k = 0; k < length; ++k) {
+            Indices which{index(static_cast<int64_t>(k))};
+            which.insert(which.end(), i.begin(), i.end());
+            given.push_back(load(indices, which));
             places.push_back(tir::var("at" + std::to_string(k)));
-            checked.push_back(check_index(places[k], out->shape[k]));
+            checked.push_back(check_place(places[k], given[k], out->shape[k]));
           }
           checked.push_back(write(i, Indices(places.begin(), places.end())));
           Stmt body = seq(std::move(checked));
           for (size_t k = length; k-- > 0;) {
-            Indices which{index(static_cast<int64_t>(k))};
-            which.insert(which.end(), i.begin(), i.end());
-            body = let_stmt(
-                places[k], place_of(load(indices, which), out->shape[k], IndexMode::Checked), body);
+            body = let_stmt(places[k], place_of(given[k], out->shape[k], IndexMode::Checked), body);
           }
           return body;
         });

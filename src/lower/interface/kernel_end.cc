@@ -19,7 +19,7 @@ bool ends_run(const Node& n) {
   auto* c = as<tir::CallNode>(&n);
   if (c == nullptr) return false;
   if (c->name == "print_end")
-    return tir::as_int(c->args[0]) == static_cast<int64_t>(runtime::PrintEnd::Failure);
+    return tir::as_int(c->args[0]) >= static_cast<int64_t>(runtime::PrintEnd::Failure);
   return std::ranges::find(kRefusing, c->name) != std::end(kRefusing);
 }
 

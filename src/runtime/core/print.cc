@@ -32,6 +32,8 @@ std::atomic<PrintFunction> print_function{nullptr};
 template <class Add>
 int64_t add(const relay_kernel_context* ctx, int64_t so_far, const Add& piece) {
   try {
+    // A kernel may end before its text does.
+    if (so_far == 0) printing().text.clear();
     piece(printing().text);
   } catch (const std::bad_alloc&) {
     printing().text.clear();
@@ -145,9 +147,10 @@ int64_t print_mark(const relay_kernel_context* ctx, const int64_t* args) {
 int64_t print_end(const relay_kernel_context* ctx, const int64_t* args) {
   Printing& mine = printing();
   const auto end = static_cast<PrintEnd>(args[0]);
-  if (end == PrintEnd::Failure) {
+  if (end == PrintEnd::Failure || end == PrintEnd::IndexFailure) {
     mine.failure = std::exchange(mine.text, {});
-    *ctx->error = RELAY_KERNEL_CHECK_FAILED;
+    *ctx->error =
+        end == PrintEnd::Failure ? RELAY_KERNEL_CHECK_FAILED : RELAY_KERNEL_INDEX_OUT_OF_BOUNDS;
     return args[1] + 1;
   }
   const int64_t so_far = end == PrintEnd::OutputLine

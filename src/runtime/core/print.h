@@ -3,7 +3,7 @@
 // A kernel adds a text piece by piece, on the thread that runs it, and ends it: the whole then goes to
 // standard output in one go, or becomes the message of the error that ends the run. Each function
 // takes what the one before returned as its last argument, so that no compiler leaves one out, joins
-// two or changes their order.
+// two or changes their order. The first takes 0, which begins a text.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace relay::runtime {
 
-// What becomes of a text at its end.
-enum class PrintEnd : int64_t { Output, OutputLine, Failure };
+// What becomes of a text at its end: it is printed, or says which assertion or which index ends the run.
+enum class PrintEnd : int64_t { Output, OutputLine, Failure, IndexFailure };
 
 // (a string, whether in quotes, so far)
 int64_t print_text(const relay_kernel_context* ctx, const int64_t* args);
@@ -25,7 +25,8 @@ int64_t print_text(const relay_kernel_context* ctx, const int64_t* args);
 int64_t print_number(const relay_kernel_context* ctx, const int64_t* args);
 // (up to eight letters of ASCII, from the lowest byte on, so far)
 int64_t print_mark(const relay_kernel_context* ctx, const int64_t* args);
-// (a PrintEnd, so far). A failure ends the kernel with RELAY_KERNEL_CHECK_FAILED.
+// (a PrintEnd, so far). Failures end the kernel with RELAY_KERNEL_CHECK_FAILED and
+// RELAY_KERNEL_INDEX_OUT_OF_BOUNDS.
 int64_t print_end(const relay_kernel_context* ctx, const int64_t* args);
 
 // (an index, the size of an axis, so far): the place in the axis that the index names, from the end where
