@@ -76,7 +76,7 @@ Type dense_relation(RelationContext& ctx) {
     return nullptr;
   if (!same_inner(ctx, x->shape.back(), w->shape[1], *x, *w)) return nullptr;
   if (!check_units(ctx, a.units, w->shape[0], *w)) return nullptr;
-  shape.back() = w->shape[0];
+  shape.back() = a.units ? dim(*a.units) : w->shape[0];
   return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
 }
 

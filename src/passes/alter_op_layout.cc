@@ -392,6 +392,9 @@ class Packing {
       return with_attrs(c, {c.args[0], columns}, {{"transpose_b", AttrValue(false)}});
     }
     if (!is_call_to(Expr(&c), "nn.dense")) return nullptr;
+    // Only the dense layer compares the rows of the weight with its `units`, which the result has.
+    const auto* result = as<TensorTypeNode>(c.type);
+    if (as_const(result->shape.back()) && !as_const(tensor_of(c.args[1])->shape[0])) return nullptr;
     return make_call("nn.matmul", {c.args[0], columns},
                      {{"out_dtype", attr_value(c.attrs, "out_dtype")}}, c);
   }

@@ -137,3 +137,31 @@ def test_nothing_and_more_than_fits(n, m, tmp_path):
         fails("E0604", *run)
     else:
         assert relay_json(*run)["outputs"][0]["shape"] == [n, m, 2, 8]
+
+
+@pytest.mark.parametrize("derived", [False, True])
+@pytest.mark.parametrize("weight", ["(n, 5)", "(?, 5)"])
+@pytest.mark.parametrize(
+    "x_shape, call, further",
+    [("(3, 5)", "nn.dense(%x, %w, units=4)", ()), ("(1, 5, 2, 2)", "nn.conv2d(%x, %w, channels=4, "
+     "kernel_size=[1, 1])", (1, 1))],
+)  # fmt: skip
+def test_a_size_that_an_attribute_says_is_that_of_the_weight(
+    x_shape, call, further, weight, derived
+):
+    weight = weight[:-1] + "".join(f", {size}" for size in further) + ")"
+    if derived and "?" in weight:
+        pytest.skip("the gradient of this has no size")
+    dims = "[n: Dim]" if "n" in weight else ""
+    text = f"""#[version = "0.0.5"]
+    def @main{dims}(%x: Tensor[{x_shape}, float32], %w: Tensor[{weight}, float32]) {{ {call} }}"""
+    mod = relay.parse(text)
+    if derived:
+        mod = relay.IRModule.from_expr(relay.transform.gradient(mod["main"], mod=mod))
+    x = np.ones([int(size) for size in x_shape.strip("()").split(",")], "float32")
+    runs = [relay.build(mod, opt_level=level) for level in (0, 3)]
+    for run in (*runs, relay.create_executor("debug", mod).evaluate()):
+        run(x, np.ones((4, 5, *further), "float32"))
+        for size in (1, 3, 6):
+            with pytest.raises(relay.RelayError, match=r"E0607|E0801"):
+                run(x, np.ones((size, 5, *further), "float32"))
