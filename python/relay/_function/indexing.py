@@ -104,12 +104,12 @@ def get(tensor: Tensor, index: Value) -> Tensor:
         out = _basic(tensor.expr, items)
         is_view = bool(sizes_in(out.checked_type)) or any(isinstance(i, Slice) for i in items)
         return Tensor(out, False, tensor.roots) if is_view else Tensor(out)
-    if len(arrays) > 1:
+    (at, *others), array = arrays, _array(items[arrays[0]])
+    if array.dtype == "bool" and _is_whole(items[1:]):
+        return _masked(tensor, array)
+    is_mask = array.dtype == "bool"
+    if others or (is_mask and (at == 0 or len(array.shape) > 1)):
         return _several(tensor, items, arrays)
-    (at,) = arrays
-    array = _array(items[at])
-    if array.dtype == "bool":
-        return _masked(tensor, items, at, array)
     whole = Slice(Static(None), Static(None), Static(None))
     around = _basic(tensor.expr, [*items[:at], whole, *items[at + 1 :]])
     # Integers before the array have dropped their axes.
@@ -121,6 +121,8 @@ def get(tensor: Tensor, index: Value) -> Tensor:
             help="index in two steps",
         )
     size = sizes_in(around.checked_type)[axis]
+    if is_mask:
+        return Tensor(call("take", around, _row(_hits(array, Tensor(around), axis), 0), axis=axis))
     return Tensor(call("take", around, _places(array, size, around, axis), axis=axis))
 
 
@@ -130,20 +132,35 @@ def _is_array_item(item: Value) -> bool:
     return not _is_integer(item)
 
 
+def _is_whole(items: list[Value]) -> bool:
+    """Whether all items are `:`."""
+    return all(isinstance(i, Slice) and i.known() == slice(None) for i in items)
+
+
 def _several(tensor: Tensor, items: list[Value], arrays: list[int]) -> Tensor:
+    """Elements by an index for each of the first axes; a mask stands for the indices of its hits."""
     count = max(arrays) + 1
-    whole = all(isinstance(i, Slice) and i.known() == slice(None) for i in items[count:])
-    if not whole or not all(_is_array_item(i) or _is_integer(i) for i in items[:count]):
+    alone = all(_is_array_item(i) or _is_integer(i) for i in items[:count])
+    # Integers behind a mask are indices like those of an array; before slices they are not.
+    while count < len(items) and _is_integer(items[count]):
+        count += 1
+    if not _is_whole(items[count:]) or not alone:
         raise Refusal(
             UNSUPPORTED,
             "several tensors as indices stand at the first axes, without slices between them",
             help="transpose the tensor first, or index in two steps",
         )
-    indices = [
-        place_in(item, size, tensor.expr, axis) if (array := _array(item)) is None
-        else _places(array, size, tensor.expr, axis)
-        for axis, (item, size) in enumerate(zip(items[:count], tensor.shape, strict=False))
-    ]  # fmt: skip
+    indices: list[_core.Expr] = []
+    for item in items[:count]:
+        axis = len(indices)
+        array, size = _array(item), tensor.shape[axis]
+        if array is None:
+            indices.append(place_in(item, size, tensor.expr, axis))
+        elif array.dtype != "bool":
+            indices.append(_places(array, size, tensor.expr, axis))
+        else:
+            hits = _hits(array, tensor, axis)
+            indices += [_row(hits, i) for i in range(len(array.shape))]
     return Tensor(call("adv_index", _core.Tuple([tensor.expr, *indices])))
 
 
@@ -164,32 +181,49 @@ def _places(array: Tensor, size: object, of: _core.Expr, axis: int) -> _core.Exp
 
 def checked(index: _core.Expr, size: _core.Expr) -> _core.Expr:
     """The places that indices name; the run ends where one is outside, and says this line."""
-    path, _, _ = _core.Tuple([]).span.rpartition(":")
-    return call("checked_index", index, size, place=os.path.basename(path))
+    return call("checked_index", index, size, place=_line())
 
 
-def _masked(tensor: Tensor, items: list[Value], at: int, mask: Tensor) -> Tensor:
-    if at != 0 or not all(isinstance(i, Slice) and i.known() == slice(None) for i in items[1:]):
-        raise Refusal(
-            UNSUPPORTED,
-            "a bool tensor is the only index of a tensor",
-            help="index in two steps, or use np.where",
-        )
-    hits = call("transpose", call("argwhere", mask.expr), axes=[1, 0])
-    shape = tensor.shape[: len(mask.shape)]
-    for have, size in zip(mask.shape, shape, strict=True):
-        if isinstance(have, int) and isinstance(size, int) and have != size:
+def _line() -> str:
+    """The file and the line that is being read."""
+    return os.path.basename(_core.Tuple([]).span.rpartition(":")[0])
+
+
+def _masked(tensor: Tensor, mask: Tensor) -> Tensor:
+    """The slices at which a mask of the first axes is true."""
+    return Tensor(
+        call("gather_nd", tensor.expr, _hits(mask, tensor, 0), index_rank=len(mask.shape))
+    )
+
+
+def _hits(mask: Tensor, tensor: Tensor, axis: int) -> _core.Expr:
+    """The indices of the elements of a mask that are true: a row for each of its axes."""
+    return call("transpose", call("argwhere", fitting_mask(mask, tensor, axis)), axes=[1, 0])
+
+
+def _row(matrix: _core.Expr, row: int) -> _core.Expr:
+    return call("take", matrix, _core.Constant(row, "int64"), axis=0)
+
+
+def fitting_mask(mask: Tensor, tensor: Tensor, first: int = 0) -> _core.Expr:
+    """A mask that has the sizes of a tensor's axes from `first` on; the run ends where it has not."""
+    expr, shape = mask.expr, tensor.shape[first : first + len(mask.shape)]
+    for axis, (have, size) in enumerate(zip(mask.shape, shape, strict=True)):
+        if have is not None and have == size:
+            continue
+        if isinstance(have, int) and isinstance(size, int):
             raise Refusal(
                 VALUE,
                 "a mask is as long as the axes that it is for",
                 expected=str(tuple(shape)),
                 found=str(tuple(mask.shape)),
             )
-    # Of a mask of the same sizes all places are inside.
-    if None in shape or tuple(mask.shape) != tuple(shape):
-        sizes = [_length(size, tensor.expr, axis) for axis, size in enumerate(shape)]
-        hits = checked(call("cast", hits, dtype="int64"), call("stack", _core.Tuple(sizes), axis=0))
-    return Tensor(call("gather_nd", tensor.expr, hits, index_rank=len(mask.shape)))
+        mine, wanted = _length(have, mask.expr, axis), _length(size, tensor.expr, first + axis)
+        pieces = ["a mask of size ", mine, " for an axis of size ", wanted, f" ({_line()})"]
+        said = _core.Tuple([_core.Constant(p) if isinstance(p, str) else p for p in pieces])
+        check = call("debug.check", call("equal", mine, wanted), said)
+        expr = _core.Let(_core.Var("fits", check.checked_type), check, expr)
+    return expr
 
 
 def _basic(expr: _core.Expr, items: list[Value]) -> _core.Expr:
@@ -303,9 +337,9 @@ def set_item(tensor: Tensor, index: Value, value: Value) -> Tensor:
     if (lines := _leading(tensor, items)) is not None:
         return Tensor(call("update_slice", tensor.expr, _spread(new, *lines[1:]), lines[0]))
     first = items[0]
-    mask = _array(first) if _is_array_item(first) else None
-    if mask is not None and mask.dtype == "bool":
-        return _set_masked(tensor, items, mask, new)
+    mask = _array(first) if _is_array_item(first) and _is_whole(items[1:]) else None
+    if mask is not None and mask.dtype == "bool" and not sizes_in(new.checked_type):
+        return _set_masked(tensor, mask, new)
     return _scattered(tensor, items, new)
 
 
@@ -318,8 +352,7 @@ def _spread(value: _core.Expr, shape: list, axes: int) -> _core.Expr:
 def _leading(tensor: Tensor, items: list[Value]) -> tuple[_core.Expr, list, int] | None:
     """Where lines of the first axis start, their shape, and whether it lacks the axis."""
     shape = list(tensor.shape)
-    rest = all(isinstance(i, Slice) and i.known() == slice(None) for i in items[1:])
-    if not rest or None in shape[1:]:
+    if not _is_whole(items[1:]) or None in shape[1:]:
         return None
     first = items[0]
     if isinstance(first, Slice):
@@ -359,15 +392,8 @@ def _length(size: object, of: _core.Expr, axis: int) -> _core.Expr:
     return call("take", call("shape_of", of, dtype="int64"), _core.Constant(axis, "int64"), axis=0)
 
 
-def _set_masked(tensor: Tensor, items: list[Value], mask: Tensor, new: _core.Expr) -> Tensor:
-    whole = all(isinstance(i, Slice) and i.known() == slice(None) for i in items[1:])
-    if not whole or sizes_in(new.checked_type):
-        raise Refusal(
-            UNSUPPORTED,
-            "x[mask] = v takes a number, and the mask as the only index",
-            help="use np.where(mask, v, x)",
-        )
-    expr = mask.expr
+def _set_masked(tensor: Tensor, mask: Tensor, new: _core.Expr) -> Tensor:
+    expr = fitting_mask(mask, tensor)
     lacking = len(tensor.shape) - len(mask.shape)
     if lacking:
         expr = call("expand_dims", expr, axis=len(mask.shape), num_newaxis=lacking)

@@ -23,7 +23,7 @@ from relay._function.arrays import (
     tensor_of,
 )
 from relay._function.errors import CALL, VALUE, Refusal
-from relay._function.indexing import Slice, get
+from relay._function.indexing import Slice, get, places_of
 from relay._function.numpy_registry import add_method, numpy_function, there
 from relay._function.shorthand import (
     add,
@@ -759,8 +759,13 @@ def _compress(condition, a, axis=None):
     a = tensor_of(a)
     if known(axis, "axis") is None:
         a, axis = flat(a), 0
-    at = one_axis(axis, a)
-    return taken(a, there("flatnonzero")(tensor_of(condition)), at)
+    return _hit(condition, a, one_axis(axis, a))
+
+
+def _hit(condition: Value, a: Tensor, axis: int) -> Tensor:
+    """The slices where a condition is true, which may be shorter than the axis but not longer."""
+    hits = there("flatnonzero")(tensor_of(condition))
+    return taken(a, Tensor(places_of(hits, a, axis)), axis)
 
 
 add_method("compress", lambda a, condition, axis=None: _compress(condition, a, axis))
@@ -768,7 +773,7 @@ add_method("compress", lambda a, condition, axis=None: _compress(condition, a, a
 
 @numpy_function("extract")
 def _extract(condition, arr):
-    return taken(flat(tensor_of(arr)), there("flatnonzero")(tensor_of(condition)))
+    return _hit(condition, flat(tensor_of(arr)), 0)
 
 
 @numpy_function("pad", only="mode= constant, edge, reflect, symmetric, wrap")

@@ -13,12 +13,13 @@ import numpy as np
 
 from relay import _core
 from relay._function import prelude
-from relay._function.arithmetic import cast, describe, filled, is_number
+from relay._function.arithmetic import cast, describe, filled, is_number, truth
 from relay._function.arrays import known, reshape, tensor_of
 from relay._function.errors import UNSUPPORTED, VALUE, Refusal
-from relay._function.indexing import get
+from relay._function.indexing import fitting_mask, get
 from relay._function.numpy_registry import Row, numpy_function, there
 from relay._function.ranges import Range
+from relay._function.shorthand import need
 from relay._function.values import (
     Chain,
     ChainType,
@@ -449,7 +450,10 @@ def _fill_diagonal(reader, a, val):
 @_changer("copyto")
 def _copyto(reader, dst, src, where=None):
     new = there("broadcast_to")(Tensor(filled(src, dst.dtype)), there("shape")(dst))
-    return Tensor((new if where is None else there("where")(where, new, dst)).expr), Static(None)
+    if where is None:
+        return Tensor(new.expr), Static(None)
+    mask = there("broadcast_to")(Tensor(truth(tensor_of(where))), there("shape")(dst))
+    return Tensor(call("where", mask.expr, new.expr, dst.expr)), Static(None)
 
 
 @_changer("putmask")
@@ -458,12 +462,19 @@ def _putmask(reader, a, mask, values):
     line = there("ravel")(tensor_of(values))
     at = there("remainder")(there("arange")(count), there("size")(line))
     new = _whole(a, there("take")(Tensor(filled(line, a.dtype)), at))
-    return there("where")(mask, new, a), Static(None)
+    return Tensor(call("where", _mask_of(mask, a), new.expr, a.expr)), Static(None)
+
+
+def _mask_of(mask: Value, a: Tensor) -> _core.Expr:
+    """Bools of the sizes of an array."""
+    mask = Tensor(truth(tensor_of(mask)))
+    need(len(mask.shape) == len(a.shape), "a mask of other sizes than the array", "np.broadcast_to")
+    return fitting_mask(mask, a)
 
 
 @_changer("place")
 def _place_values(reader, arr, mask, vals):
-    hits = there("ravel")(there("not_equal")(tensor_of(mask), Static(0)))
+    hits = there("ravel")(Tensor(_mask_of(mask, arr)))
     line = there("ravel")(tensor_of(vals))
     number = there("maximum")(there("subtract")(there("cumsum")(hits), Static(1)), Static(0))
     at = there("remainder")(number, there("size")(line))
