@@ -21,16 +21,42 @@ void add_names(const Attrs& attrs, Names& names) {
   });
 }
 
-// Whether the variable, a tensor or a tuple of tensors, tells one of the sizes, which are taken out.
-bool tells(const Var& v, Names& names) {
+// Whether a value of the type, a tensor or a tuple of tensors, tells one of the sizes, which are taken out.
+bool tells(const Type& type, Names& names) {
   size_t before = names.size();
-  auto tensors = flatten_tensor_types(v->type);
+  auto tensors = flatten_tensor_types(type);
   for (const TensorType& t : tensors.value_or(std::vector<TensorType>())) {
     for (const Dim& d : t->shape) {
       if (auto* name = as<DimVarNode>(d)) names.erase(name->var.get());
     }
   }
   return names.size() < before;
+}
+
+// Sizes that the types of an operator's call compute with, as in Tensor[(n - 1,)], and that its operands do not tell: the
+// kernel is given them.
+void add_computed_names(const CallNode& c, Names& names) {
+  auto* kernel = as<FunctionNode>(c.op);
+  if (!isa<OpNode>(c.op) && (kernel == nullptr || !kernel->is_primitive())) return;
+  Names computed;
+  auto add = [&](const Type& type) {
+    if (!type) return;
+    post_order(
+        type,
+        [&](const Node& n) {
+          auto* o = as<DimOpNode>(&n);
+          if (o == nullptr) return;
+          for (const Dim* d : {&o->a, &o->b}) {
+            if (auto* name = as<DimVarNode>(*d)) computed.insert(name->var.get());
+          }
+        },
+        family::type | family::dim);
+  };
+  add(c.type);
+  for (const Expr& arg : c.args) add(arg->type);
+  if (computed.empty()) return;
+  for (const Expr& arg : c.args) tells(arg->type, computed);
+  names.insert(computed.begin(), computed.end());
 }
 
 }  // namespace
@@ -40,13 +66,16 @@ std::vector<Var> size_sources(const FunctionNode& f, const std::vector<Var>& aro
   post_order(
       f.body,
       [&](const Node& n) {
-        if (auto* c = as<CallNode>(&n)) add_names(c->attrs, names);
+        auto* c = as<CallNode>(&n);
+        if (c == nullptr) return;
+        add_computed_names(*c, names);
+        add_names(c->attrs, names);
       },
       family::expr | family::pattern);
   std::vector<Var> out;
-  for (const Var& p : f.params) tells(p, names);
+  for (const Var& p : f.params) tells(p->type, names);
   for (const Var& v : around) {
-    if (!names.empty() && tells(v, names)) out.push_back(v);
+    if (!names.empty() && tells(v->type, names)) out.push_back(v);
   }
   return out;
 }
@@ -142,17 +171,21 @@ void InnerFunctions::find_uses() {
   }
 }
 
-// A size that an operator's attributes name is read off a parameter: that of a function further
-// outside is used inside.
+// A size that an operator's attributes name, or that types compute with, is read off a parameter: that of a function
+// further outside is used inside.
 void InnerFunctions::use_sizes(const CallNode& c, int function) {
   if (function < 0) return;
   Names names;
+  add_computed_names(c, names);
+  if (!names.empty()) {
+    for (const Var& v : uses_[static_cast<size_t>(function)].free) tells(v->type, names);
+  }
   add_names(c.attrs, names);
   for (int at = function; !names.empty(); at = all_[static_cast<size_t>(at)].parent) {
     const std::vector<Var>& params =
         at < 0 ? f_->params : all_[static_cast<size_t>(at)].function->params;
     for (const Var& p : params) {
-      if (tells(p, names)) use(p, function, false, false);
+      if (tells(p->type, names)) use(p, function, false, false);
     }
     if (at < 0) return;
   }

@@ -23,7 +23,7 @@ struct InnerFunction {
   std::vector<Var> captures;
 };
 
-// The variables in `around` that tell the sizes which operators inside `f` name and its own
+// The variables in `around` that tell the sizes which operators inside `f` name, or compute with, and its own
 // parameters do not tell: a closure keeps them.
 std::vector<Var> size_sources(const FunctionNode& f, const std::vector<Var>& around);
 
