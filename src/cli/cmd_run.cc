@@ -11,6 +11,7 @@
 #include "cli/limits.h"
 #include "cli/npy.h"
 #include "cli/terminal.h"
+#include "codegen/targets.h"
 #include "driver/evaluate.h"
 #include "driver/machine_limits.h"
 #include "driver/specialise.h"
@@ -117,6 +118,7 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
   EvalOptions options;
   options.fuel = std::max<int64_t>(limits.fuel, 0);
   options.memory_limit = std::max<int64_t>(limits.memory_limit, 0);
+  options.denormals = denormals_of(parse_target(o.flags.target));
   Evaluator evaluator(model.module, options);
   auto start = Clock::now();
   out.value = evaluator.call(o.function, std::move(values));

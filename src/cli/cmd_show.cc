@@ -82,7 +82,9 @@ std::string show_artifact(const Options& o) {
   std::string features;
   for (const std::string& f : module.info().features) features += " " + f;
   for (const std::string& l : module.info().libraries) features += " " + escape_for_terminal(l);
-  out += "needs: " + module.info().arch + features + "\n\n";
+  out += "needs: " + module.info().arch + features + "\n";
+  if (module.info().denormals == runtime::Denormals::keep) out += "denormals: kept\n";
+  out += "\n";
   for (const std::string& name : module.function_names()) {
     const runtime::Function& f = module.function(name);
     out += "@" + escape_for_terminal(name) + "\n";

@@ -24,7 +24,8 @@ std::vector<Option> CompileFlags::table() {
       option(
           "--target TARGET", target,
           "What to compile for: native, x86-64-v2, x86-64-v3, x86-64-v4, 'llvm -mcpu=znver4'; with "
-          "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N"),
+          "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
+          "-denormals=keep"),
       option("--opt-level LEVEL", opt_level, "0 (as written) to 3 (everything)").range(0, 3),
       option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")
           .range(0, 1024),

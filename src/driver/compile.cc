@@ -240,6 +240,10 @@ std::vector<CompiledKernel> lower_each(Bytecode& bytecode, const CompileOptions&
 
 void initialize() { register_ops(); }
 
+runtime::Denormals denormals_of(const Target& target) {
+  return target.keeps_denormals ? runtime::Denormals::keep : runtime::Denormals::flush;
+}
+
 PassContext pass_context(const CompileOptions& options) {
   PassContext ctx;
   Target target = resolve_target(options);
@@ -335,6 +339,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.info.features = target.required_features();
   for (std::string& f : features_of(functions)) out.info.features.push_back(std::move(f));
   out.info.libraries = libraries_of(functions);
+  out.info.denormals = denormals_of(target);
   out.info.compiler_version = std::string("relay ") + RELAY_VERSION;
   out.metadata = make_metadata(out, bytecode.kernels, options);
   phases.end();
@@ -342,7 +347,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
 }
 
 ConstantEvaluator constant_evaluator(const CompileOptions& options) {
-  return make_constant_evaluator(options.cache);
+  return make_constant_evaluator(options.cache, denormals_of(resolve_target(options)));
 }
 
 namespace {

@@ -120,6 +120,9 @@ struct CompiledModule {
 // Makes operators and everything else that is registered once known; every entry point calls it.
 void initialize();
 
+// The mode of runs of programs for the target.
+runtime::Denormals denormals_of(const Target& target);
+
 // The program after the optimisation pipeline for the target.
 Module optimize(const Module& mod, const CompileOptions& options);
 

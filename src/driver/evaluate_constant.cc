@@ -77,11 +77,15 @@ class Compiled : public Kernel {
 
 class Cache {
  public:
-  explicit Cache(std::shared_ptr<KernelCache> on_disk) : on_disk_(std::move(on_disk)) {}
+  Cache(std::shared_ptr<KernelCache> on_disk, runtime::Denormals denormals)
+      : denormals_(denormals), on_disk_(std::move(on_disk)) {
+    target_.keeps_denormals = denormals == runtime::Denormals::keep;
+  }
 
   std::vector<Tensor> evaluate(const Function& f, const std::vector<Tensor>& args) {
     std::vector<Tensor> stored;
     for (const Tensor& a : args) stored.push_back(a.as_dtype(a.dtype().storage()));
+    const runtime::DenormalScope scope(denormals_);
     return find(f)->run(stored, *flatten_tensor_types(f->body->type));
   }
 
@@ -147,12 +151,14 @@ class Cache {
     if (info.num_outputs != 1) b.returns_tuple();
     program.kernels.push_back(std::move(info));
     program.functions.push_back(std::move(b).finish());
-    return runtime::Module::from_kernels(std::move(program), jit->functions(), "{}", jit);
+    return runtime::Module::from_kernels(std::move(program), jit->functions(), "{}", jit, {},
+                                         denormals_);
   }
 
   // Sums are ordered and rounded by the width of vectors and by fused instructions, so code for the program's target, or
   // for the machine that compiles, would give other bits: constants are the same whichever machine computes them.
-  const Target target_ = least_target();
+  Target target_ = least_target();
+  const runtime::Denormals denormals_;
   std::shared_ptr<KernelCache> on_disk_;
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::vector<Known>> known_;
@@ -160,8 +166,9 @@ class Cache {
 
 }  // namespace
 
-ConstantEvaluator make_constant_evaluator(std::shared_ptr<KernelCache> on_disk) {
-  auto cache = std::make_shared<Cache>(std::move(on_disk));
+ConstantEvaluator make_constant_evaluator(std::shared_ptr<KernelCache> on_disk,
+                                          runtime::Denormals denormals) {
+  auto cache = std::make_shared<Cache>(std::move(on_disk), denormals);
   return [cache](const Function& f, const std::vector<Tensor>& args) {
     return cache->evaluate(f, args);
   };

@@ -83,6 +83,7 @@ class Evaluator::Machine {
   OpCallOptions op_options() {
     OpCallOptions out;
     out.wide_floats = options_.wide_floats;
+    out.denormals = options_.denormals;
     out.reserve = [this](int64_t bytes) { check_memory(bytes); };
     return out;
   }

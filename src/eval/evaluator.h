@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "runtime/core/denormals.h"
 #include "runtime/core/value.h"
 
 namespace relay {
@@ -36,6 +37,8 @@ struct EvalOptions {
   int64_t memory_limit = 0;
   // Floats are computed as float64 and rounded where a kernel stores them.
   bool wide_floats = false;
+  // As in a program compiled for a target that flushes them or keeps them. Not where floats are wide.
+  runtime::Denormals denormals = runtime::Denormals::flush;
 };
 
 // Not for several threads at once. A closure among the results is a value of this evaluator: it may

@@ -240,6 +240,8 @@ std::vector<Tensor> OpCaller::run(Kernel& kernel, const std::vector<Tensor>& inp
     buffers.push_back(outputs.back());
   }
   try {
+    std::optional<runtime::DenormalScope> scope;
+    if (!options_.wide_floats) scope.emplace(options_.denormals);
     error = kernel.interpreter->run(buffers);
   } catch (const UserError& e) {
     Diagnostic d = e.diagnostics().front();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/expr.h"
+#include "runtime/core/denormals.h"
 #include "runtime/core/value.h"
 #include "tir/interpret.h"
 
@@ -18,6 +19,7 @@ namespace relay {
 struct OpCallOptions {
   // Floats are computed as float64 and rounded when they are stored.
   bool wide_floats = false;
+  runtime::Denormals denormals = runtime::Denormals::flush;
   // Asked for the memory of results before they are made; may throw.
   std::function<void(int64_t bytes)> reserve;
 };

@@ -5,7 +5,7 @@
 //   +-----------------------+ page-aligned
 //   | constants             |  each 64-byte aligned
 //   +-----------------------+
-//   | index                 |  architecture, compiler version, id, features, libraries, constants
+//   | index                 |  architecture, compiler version, id, features, libraries, denormals, constants
 //   | program               |  bytecode (write_program)
 //   | metadata              |  JSON text: provenance, kernel table with reasons
 //   | footer                |  fixed size: magic, version, sections with checksums
@@ -30,8 +30,8 @@
 // checked up to 64 MB (15 ms), or when asked for (`relay check`), and not again while the
 // same content is loaded. See ConstantFile for a file that is overwritten while it is mapped.
 //
-// Versions: formats 6 to 8 load (in 8 kernels may write scalars of a frame, and nothing else is new);
-// older ones are refused with the version of Relay that wrote them, which stands at the same place in
+// Versions: formats 6 to 9 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
+// new; their runs flush denormals); older ones are refused with the version of Relay that wrote them, which stands at the same place in
 // all of them. The footer keeps its form.
 #pragma once
 
@@ -42,12 +42,13 @@
 #include <vector>
 
 #include "runtime/checksum.h"
+#include "runtime/core/denormals.h"
 #include "runtime/core/kernel_abi.h"
 #include "runtime/vm/bytecode.h"
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 9;
+inline constexpr uint32_t kArtifactVersion = 10;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
 static_assert(kArtifactVersion >= kProgramVersion);
 
@@ -59,6 +60,7 @@ struct ArtifactInfo {
   // Libraries beside the runtime that the kernels call (core/string_functions.h): "librelay_text.so". Of version 6 none
   // are told: they are opened by the first call.
   std::vector<std::string> libraries;
+  Denormals denormals = Denormals::flush;
 };
 
 struct ArtifactContents {

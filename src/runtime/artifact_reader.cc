@@ -132,6 +132,12 @@ class ArtifactReader {
     if (footer_.version < kTellsLibraries) return;
     uint64_t libraries = number();
     for (uint64_t n = 0; n < libraries; ++n) info.libraries.push_back(string());
+    constexpr uint32_t kTellsDenormals = 10;
+    if (footer_.version < kTellsDenormals) return;
+    const uint64_t denormals = number();
+    if (denormals > static_cast<uint64_t>(Denormals::keep))
+      damaged("its mode for denormals is none");
+    info.denormals = static_cast<Denormals>(denormals);
   }
 
   void check_cpu(const ArtifactInfo& info) const {

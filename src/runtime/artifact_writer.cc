@@ -79,6 +79,7 @@ std::string index_bytes(const ArtifactContents& contents, const Digest& id) {
   for (const std::string& feature : contents.info.features) put_string(out, feature);
   put_number(out, contents.info.libraries.size());
   for (const std::string& library : contents.info.libraries) put_string(out, library);
+  put_number(out, static_cast<uint64_t>(contents.info.denormals));
   put_number(out, contents.program->constants.size());
   uint64_t offset = 0;
   std::string packed;

@@ -175,15 +175,6 @@ bool processor_has_feature(std::string_view name) { return offered().present.con
 
 bool host_has_feature(std::string_view name) { return offered().enabled.contains(name); }
 
-FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
-  _mm_setcsr(static_cast<unsigned>(saved_) | 0x8040u);
-}
-FlushDenormals::~FlushDenormals() {
-  // The exception flags raised meanwhile stay raised.
-  constexpr unsigned kFlags = 0x3F;
-  _mm_setcsr((static_cast<unsigned>(saved_) & ~kFlags) | (_mm_getcsr() & kFlags));
-}
-
 #elif defined(__aarch64__)
 
 std::string_view host_arch() { return "aarch64"; }
@@ -205,13 +196,6 @@ bool processor_has_feature(std::string_view name) { return name == "neon" || nam
 }  // namespace
 
 bool host_has_feature(std::string_view name) { return processor_has_feature(name); }
-
-FlushDenormals::FlushDenormals() {
-  __asm__ volatile("mrs %0, fpcr" : "=r"(saved_));
-  uint64_t mode = saved_ | (uint64_t{1} << 24);
-  __asm__ volatile("msr fpcr, %0" : : "r"(mode));
-}
-FlushDenormals::~FlushDenormals() { __asm__ volatile("msr fpcr, %0" : : "r"(saved_)); }
 
 #else
 #error "this architecture has no section: docs/adding_a_target.md"

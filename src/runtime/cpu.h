@@ -62,17 +62,4 @@ double cgroup_cpu_quota(const std::string& root = "");
 // Tells the processor that this thread waits in a loop.
 void spin_pause();
 
-// While it lives, this thread treats denormal numbers as zero (they cost up to 100 times the
-// time of others); afterwards the mode is as before.
-class FlushDenormals {
- public:
-  FlushDenormals();
-  ~FlushDenormals();
-  FlushDenormals(const FlushDenormals&) = delete;
-  FlushDenormals& operator=(const FlushDenormals&) = delete;
-
- private:
-  uint64_t saved_;
-};
-
 }  // namespace relay::runtime

@@ -121,13 +121,15 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::from_elf(std::string_view el
 std::shared_ptr<const LoadedProgram> LoadedProgram::from_kernels(Program program,
                                                                  std::vector<relay_kernel> kernels,
                                                                  std::string metadata,
-                                                                 std::shared_ptr<void> keep_alive) {
+                                                                 std::shared_ptr<void> keep_alive,
+                                                                 Denormals denormals) {
   RELAY_CHECK(kernels.size() == program.kernels.size());
   verify_program(program);
   auto loaded = std::make_shared<LoadedProgram>();
   loaded->program = std::move(program);
   loaded->metadata = std::move(metadata);
   loaded->info.arch = host_arch();
+  loaded->info.denormals = denormals;
   loaded->kernels = std::move(kernels);
   loaded->keep_alive = std::move(keep_alive);
   return loaded;

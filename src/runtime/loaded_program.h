@@ -30,7 +30,8 @@ struct LoadedProgram {
   static std::shared_ptr<const LoadedProgram> from_kernels(Program program,
                                                            std::vector<relay_kernel> kernels,
                                                            std::string metadata,
-                                                           std::shared_ptr<void> keep_alive);
+                                                           std::shared_ptr<void> keep_alive,
+                                                           Denormals denormals);
 
   // See Module.
   void copy_artifact(const std::string& from, const std::string& to, bool overwrite) const;

@@ -197,7 +197,8 @@ struct Module::Impl {
     loaded->require_machine();
     check_donated(function, inputs);
     loaded->require_constants();
-    Value result = borrowed.context->run(program, loaded->kernels, index, inputs, outputs, options);
+    Value result = borrowed.context->run(program, loaded->kernels, index, inputs, outputs, options,
+                                         loaded->info.denormals);
     loaded->require_constants();
     return in_donated_memory(function, inputs, std::move(result));
   }
@@ -229,10 +230,11 @@ Module Module::from_elf(std::string_view elf, Program program, std::string metad
 
 Module Module::from_kernels(Program program, std::vector<relay_kernel> kernels,
                             std::string metadata, std::shared_ptr<void> keep_alive,
-                            const LoadOptions& options) {
-  return Module(Impl::make(LoadedProgram::from_kernels(std::move(program), std::move(kernels),
-                                                       std::move(metadata), std::move(keep_alive)),
-                           options));
+                            const LoadOptions& options, Denormals denormals) {
+  return Module(
+      Impl::make(LoadedProgram::from_kernels(std::move(program), std::move(kernels),
+                                             std::move(metadata), std::move(keep_alive), denormals),
+                 options));
 }
 
 const Program& Module::program() const { return impl_->loaded->program; }

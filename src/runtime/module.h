@@ -41,7 +41,8 @@ class Module {
   // From entry points in this process, in the order of program.kernels; `keep_alive` owns them.
   static Module from_kernels(Program program, std::vector<relay_kernel> kernels,
                              std::string metadata = "{}", std::shared_ptr<void> keep_alive = {},
-                             const LoadOptions& options = {});
+                             const LoadOptions& options = {},
+                             Denormals denormals = Denormals::flush);
 
   const Program& program() const;
   const std::string& metadata() const;  // JSON text

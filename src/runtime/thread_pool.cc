@@ -14,6 +14,7 @@
 
 #include "base/fork.h"
 #include "base/thread_locals.h"
+#include "runtime/core/denormals.h"
 #include "runtime/cpu.h"
 
 namespace relay::runtime {
@@ -58,6 +59,7 @@ struct ThreadPool::Worker {
   void* env = nullptr;
   int64_t begin = 0;
   int64_t end = 0;
+  Denormals denormals = Denormals::flush;
   alignas(64) std::atomic<uint32_t> claimed{0};
   std::atomic<uint32_t> done{0};
   int32_t code = 0;
@@ -152,12 +154,14 @@ int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t ex
     }
     return 0;
   }
+  const Denormals denormals = denormals_of_thread();
   for (int t = 1; t < chunks; ++t) {
     Worker& worker = *workers_[t - 1];
     worker.body = body;
     worker.env = env;
     worker.begin = split.begin(t);
     worker.end = split.begin(t + 1);
+    worker.denormals = denormals;
     // Sequentially consistent, as are the worker's operations around parking: either the worker
     // sees the new number, or this thread sees that it is parked.
     worker.go.fetch_add(1, std::memory_order_seq_cst);
@@ -189,13 +193,13 @@ int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t ex
 void ThreadPool::work(Worker& worker) {
   // Callers do the work of one that is not there.
   if (!has_thread_locals()) return;
-  FlushDenormals flush;
   uint32_t finished = 0;
   Clock::time_point idle_since;
   for (uint32_t round = 1;; ++round) {
     uint32_t number = worker.go.load(std::memory_order_acquire);
     if (number != finished) {
       if (worker.claim(number)) {
+        DenormalScope scope(worker.denormals);
         worker.code = run_body(worker.body, worker.env, worker.begin, worker.end);
         worker.done.store(number, std::memory_order_release);
       }

@@ -9,7 +9,7 @@
 // with its own is run by the caller, so a busy machine delays nothing. Workers spin while a session
 // is open and a little after it, then park. A caller that finds the pool busy (another thread's
 // region, or its own: nested) runs its chunks itself, one after another, with the same results.
-// Worker threads flush denormals. Nothing is pinned to cores; the operating system places the
+// A worker is in its caller's mode for denormals (core/denormals.h). Nothing is pinned to cores; the operating system places the
 // threads within the process's affinity mask.
 #pragma once
 

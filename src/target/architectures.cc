@@ -64,6 +64,9 @@ constexpr std::string_view kX86Checked[] = {
     "avx512vbmi", "avx512vbmi2", "avx512vnni",   "avx512bitalg", "avx512vpopcntdq",
     "avx512bf16", "avx512fp16"};
 
+// Products of 16-bit floats, and conversions to them, that do not ask for the mode.
+constexpr std::string_view kX86Flushing[] = {"amx-bf16", "amx-fp16", "avx512bf16", "avxneconvert"};
+
 void derive_x86(Target& t) {
   bool avx512 = t.has_feature("avx512f") && t.has_feature("avx512vl") &&
                 t.has_feature("avx512bw") && t.has_feature("avx512dq");
@@ -75,7 +78,7 @@ void derive_x86(Target& t) {
 
 constexpr Architecture kArchitectures[] = {
     {"x86_64", "x86_64-unknown-linux-gnu", "x86-64", kX86Levels, kX86Processors, "x86-64-v2",
-     kX86Checked, derive_x86},
+     kX86Checked, kX86Flushing, derive_x86},
 };
 
 constexpr TestHost kTestHosts[] = {

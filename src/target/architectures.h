@@ -39,6 +39,8 @@ struct Architecture {
   std::string_view least_level;
   // Features that code may use once the target has them.
   std::span<const std::string_view> checked_features;
+  // Features whose instructions take denormal numbers for zero whatever the mode of the thread is.
+  std::span<const std::string_view> flushing_features;
   // Fills what follows from the feature text.
   void (*derive)(Target& target);
 

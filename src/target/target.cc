@@ -27,7 +27,8 @@ bool Target::has_feature(std::string_view feature) const {
 
 std::string Target::describe() const {
   return name + ": " + cpu + ", " + std::to_string(vector_bits) + "-bit vectors, " +
-         std::to_string(num_cores) + (num_cores == 1 ? " core" : " cores");
+         std::to_string(num_cores) + (num_cores == 1 ? " core" : " cores") +
+         (keeps_denormals ? ", denormals kept" : "");
 }
 
 std::vector<std::string> Target::required_features() const {

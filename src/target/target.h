@@ -35,6 +35,10 @@ struct Target {
   bool has_blocked_kernels =
       true;  // rules have kernels for blocked layouts; false: a model's layouts stay
 
+  // Runs compute with denormal numbers; false: they are zero, which is faster. No instruction is used that flushes
+  // them whatever the mode is.
+  bool keeps_denormals = false;
+
   int64_t l1_bytes = 32 << 10;   // data, per core
   int64_t l2_bytes = 512 << 10;  // per core
   int64_t l3_bytes = 8 << 20;    // shared

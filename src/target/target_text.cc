@@ -26,6 +26,9 @@ constexpr TargetOption kOptions[] = {
     {"-mtriple", "TRIPLE", "The architecture and system to make code for."},
     {"-keys", "KIND", "The kind of machine."},
     {"-num-threads", "N", "Threads that kernels are split over."},
+    {"-denormals", "flush|keep",
+     "Whether runs take numbers below the normal ones for zero, which is faster, or compute with "
+     "them."},
     {"-l1", "SIZE", "Bytes of the L1 data cache of a core, as in 32K."},
     {"-l2", "SIZE", "Bytes of the L2 cache of a core, as in 1M."},
     {"-l3", "SIZE", "Bytes of the L3 cache, which cores share, as in 32M."},
@@ -92,6 +95,7 @@ class Reader {
     set_processor(t);
     set_tuning(t);
     set_features(t);
+    set_denormals(t);
     set_caches(t);
     set_threads(t);
     return t;
@@ -262,6 +266,25 @@ class Reader {
       }
     }
     t.features += (t.features.empty() ? "" : ",") + features_;
+    arch_->derive(t);
+  }
+
+  // Without the instructions that flush whatever the mode is.
+  void set_denormals(Target& t) {
+    const std::string mode = value_of("-denormals");
+    if (mode.empty() || mode == "flush") return;
+    if (mode != "keep") unknown("-denormals=" + mode, "-denormals=flush or -denormals=keep");
+    t.keeps_denormals = true;
+    for (std::string_view f : arch_->flushing_features) {
+      if (!t.has_feature(f)) continue;
+      Target asked;
+      asked.features = features_;
+      if (asked.has_feature(f)) {
+        unknown("its instructions of " + std::string(f) + " flush denormals in any mode",
+                "-denormals=keep or +" + std::string(f));
+      }
+      t.features += ",-" + std::string(f);
+    }
     arch_->derive(t);
   }
 

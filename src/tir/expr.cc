@@ -321,9 +321,10 @@ PrimExpr binary(BinaryOp op, PrimExpr a, PrimExpr b) {
   if (t.is_floating()) {
     auto x = as_float(a);
     auto y = as_float(b);
-    if (x && y) {
+    if (x && y && !is_denormal(t, *x) && !is_denormal(t, *y)) {
       if (auto v = fold_float_compare(op, *x, *y)) return imm(result, *v);
-      if (auto v = fold_float(op, t, *x, *y)) return imm_float(t, *v);
+      auto v = fold_float(op, t, *x, *y);
+      if (v && !is_denormal(t, *v)) return imm_float(t, *v);
     }
     if (PrimExpr e = simplify_float_binary(op, a, b)) return e;
   } else {
@@ -424,7 +425,10 @@ PrimExpr cast(DType dtype, PrimExpr value) {
     return imm_float(
         dtype, large ? static_cast<double>(static_cast<uint64_t>(*v)) : static_cast<double>(*v));
   }
-  if (auto v = as_float(value)) return imm_float(dtype, *v);
+  auto v = as_float(value);
+  const bool folds = v && !is_denormal(value->dtype, *v) &&
+                     (!dtype.is_floating() || !is_denormal(dtype, round_to(dtype, *v)));
+  if (folds) return imm_float(dtype, *v);
   return make<CastNode>([&](CastNode& n) {
     n.dtype = dtype;
     n.value = std::move(value);

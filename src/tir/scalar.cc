@@ -97,6 +97,13 @@ double round_to(DType dtype, double value) {
   return runtime::float16_to_float(runtime::float_to_float16(f));
 }
 
+bool is_denormal(DType dtype, double value) {
+  // Floats of 16 bits are computed in float32.
+  const double least = dtype.bits == 64 ? std::numeric_limits<double>::min()
+                                        : double{std::numeric_limits<float>::min()};
+  return value != 0 && std::abs(value) < least;
+}
+
 int64_t float_to_int(DType dtype, double value) {
   if (dtype.is_bool()) return value != 0;
   if (std::isnan(value)) return 0;

@@ -18,6 +18,9 @@ double round_to(DType dtype, double value);
 // Truncates towards zero and saturates to the integer dtype; NaN gives 0.
 int64_t float_to_int(DType dtype, double value);
 
+// Whether operations on the dtype may take the value for zero: by the mode of the run, which is not known before it.
+bool is_denormal(DType dtype, double value);
+
 // One operation on operands of `dtype`. Null where it is undefined (division by zero, a shift by
 // the width or more). A comparison gives 0 or 1; for floats use `fold_float_compare`.
 std::optional<int64_t> fold_int(BinaryOp op, DType dtype, int64_t a, int64_t b);

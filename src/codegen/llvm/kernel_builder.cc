@@ -3,6 +3,7 @@
 #include "base/codes/lowering.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
+#include "tir/scalar.h"
 
 namespace relay::codegen {
 
@@ -70,6 +71,19 @@ void KernelBuilder::find_shared() {
   }
 }
 
+namespace {
+
+bool has_denormal_constant(const tir::PrimFuncNode& f) {
+  bool found = false;
+  post_order(f.body, [&](const Node& n) {
+    auto* value = as<FloatImmNode>(&n);
+    found |= value != nullptr && tir::is_denormal(value->dtype, value->value);
+  });
+  return found;
+}
+
+}  // namespace
+
 llvm::Function* KernelBuilder::make_function(const std::string& name,
                                              const std::vector<llvm::Type*>& types, bool internal) {
   // What is called from inside returns a code, the entry does not.
@@ -83,6 +97,10 @@ llvm::Function* KernelBuilder::make_function(const std::string& name,
   f->addFnAttr("min-legal-vector-width", std::to_string(target_.vector_bits));
   f->addFnAttr(llvm::Attribute::NoUnwind);
   f->addFnAttr("no-trapping-math", "true");
+  // What of them is computed while code is generated is what a run would compute.
+  if (!target_.keeps_denormals && has_denormal_constant(f_)) {
+    f->addFnAttr("denormal-fp-math", "preserve-sign,preserve-sign");
+  }
   return f;
 }
 

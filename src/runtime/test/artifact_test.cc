@@ -403,16 +403,47 @@ TEST_F(ArtifactTest, files_of_the_format_before_libraries_load) {
   code.size = old.size();
   code.checksum = checksum(old);
   auto& index = f.sections[kIndex];
-  // Behind architecture, version, id and the number of features stands that of libraries.
+  // Behind architecture, version, id and the number of features stand that of libraries and the mode for denormals.
   constexpr size_t kNumber = sizeof(uint64_t);
   std::string part = bytes.substr(index.offset, index.size);
-  part.erase(3 * kNumber + info.arch.size() + info.compiler_version.size() + 2 * kNumber, kNumber);
-  bytes.replace(index.offset, index.size, part + std::string(kNumber, '\0'));
-  index.size -= kNumber;
+  part.erase(3 * kNumber + info.arch.size() + info.compiler_version.size() + 2 * kNumber,
+             2 * kNumber);
+  bytes.replace(index.offset, index.size, part + std::string(2 * kNumber, '\0'));
+  index.size -= 2 * kNumber;
   index.checksum = checksum(part);
   EXPECT_EQ(load_error(with_footer(bytes, f)), "E0608");
   f.version = 6;
   EXPECT_EQ(load_error(with_footer(bytes, f)), "") << last_text;
+}
+
+TEST_F(ArtifactTest, tells_whether_denormals_are_kept_from_format_10_on) {
+  using runtime::Denormals;
+  info.denormals = Denormals::keep;
+  std::string bytes = write_artifact(contents());
+  EXPECT_EQ(Module::from_bytes(bytes).info().denormals, Denormals::keep);
+  Footer f = footer(bytes);
+  auto& index = f.sections[kIndex];
+  std::string part = bytes.substr(index.offset, index.size);
+  // Behind architecture, version, id, no feature and no library.
+  constexpr size_t kNumber = sizeof(uint64_t);
+  const size_t at = 6 * kNumber + info.arch.size() + info.compiler_version.size();
+  auto with_index = [&](const std::string& changed, uint32_t version) {
+    Footer g = f;
+    g.version = version;
+    g.sections[kIndex].size = changed.size();
+    g.sections[kIndex].checksum = checksum(changed);
+    std::string out = bytes;
+    out.replace(index.offset, index.size, changed + std::string(part.size() - changed.size(), 0));
+    return with_footer(out, g);
+  };
+  std::string wrong = part;
+  wrong[at] = 2;
+  EXPECT_EQ(load_error(with_index(wrong, kArtifactVersion)), "E0608");
+  EXPECT_NE(last_text.find("denormals"), std::string::npos) << last_text;
+  std::string old = part;
+  old.erase(at, kNumber);
+  EXPECT_EQ(load_error(with_index(old, kArtifactVersion)), "E0608");
+  EXPECT_EQ(Module::from_bytes(with_index(old, 9)).info().denormals, Denormals::flush);
 }
 
 TEST_F(ArtifactTest, must_fail_E0618_a_library_that_is_not_there) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/denormals.h"
 #include "runtime/cpu.h"
 #include "runtime/memory.h"
 #include "runtime/thread_pool.h"
@@ -217,26 +219,34 @@ TEST(thread_pool, a_forked_child_runs_serially) {
 }
 #endif
 
-TEST(cpu, denormals_are_flushed_and_the_mode_is_restored) {
-#if defined(__x86_64__)
+TEST(denormals, are_as_the_scope_says_on_all_threads_and_the_mode_is_restored) {
   volatile float tiny = std::numeric_limits<float>::min();
-  {
-    FlushDenormals flush;
-    EXPECT_EQ(tiny * 0.5f, 0.0f);
-    ThreadPool pool(2);
-    float results[2] = {1, 1};
+  const Denormals before = denormals_of_thread();
+  ThreadPool pool(2);
+  for (Denormals mode : {Denormals::flush, Denormals::keep, Denormals::flush}) {
+    DenormalScope scope(mode);
+    EXPECT_EQ(denormals_of_thread(), mode);
+    EXPECT_EQ(std::bit_cast<uint32_t>(tiny * 0.5f) == 0, mode == Denormals::flush);
+    struct Both {
+      std::atomic<int> arrived{0};
+      float results[2] = {1, 1};
+    } both;
     pool.parallel_for(
         [](void* env, int64_t begin, int64_t) -> int32_t {
+          auto& b = *static_cast<Both*>(env);
+          // Neither thread computes both.
+          b.arrived.fetch_add(1);
+          while (b.arrived.load() < 2) spin_pause();
           volatile float small = std::numeric_limits<float>::min();
-          static_cast<float*>(env)[begin] = small * 0.5f;
+          b.results[begin] = small * 0.5f;
           return 0;
         },
-        results, 2, 2);
-    EXPECT_EQ(results[0], 0.0f);
-    EXPECT_EQ(results[1], 0.0f);
+        &both, 2, 2);
+    for (float r : both.results) {
+      EXPECT_EQ(std::bit_cast<uint32_t>(r) == 0, mode == Denormals::flush);
+    }
   }
-  EXPECT_NE(tiny * 0.5f, 0.0f);
-#endif
+  EXPECT_EQ(denormals_of_thread(), before);
 }
 
 TEST(cpu, features_are_named) {

@@ -219,8 +219,9 @@ ExecutionContext::~ExecutionContext() = default;
 
 Value ExecutionContext::run(const Program& program, std::span<const relay_kernel> kernels,
                             size_t function, std::span<const Value> args,
-                            std::span<const Tensor> outputs, const RunOptions& options) {
-  FlushDenormals flush;
+                            std::span<const Tensor> outputs, const RunOptions& options,
+                            Denormals denormals) {
+  DenormalScope scope(denormals);
   int64_t begin = options.profiler != nullptr ? Profiler::now_ns() : 0;
   ThreadPool::Session session(*pool_, parallel_.exchange(false, std::memory_order_relaxed));
   std::optional<BudgetScope> budget;

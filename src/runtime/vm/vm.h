@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/core/denormals.h"
 #include "runtime/core/kernel_abi.h"
 #include "runtime/core/string_functions.h"
 #include "runtime/core/value.h"
@@ -57,7 +58,7 @@ class ExecutionContext {
   // have them allocated. Parameters that are donated in place are written over, and are results. Errors: RuntimeError E0604 to E0607, UserError E0613.
   Value run(const Program& program, std::span<const relay_kernel> kernels, size_t function,
             std::span<const Value> args, std::span<const Tensor> outputs,
-            const RunOptions& options = {});
+            const RunOptions& options = {}, Denormals denormals = Denormals::flush);
 
   const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
   void set_pool(std::shared_ptr<ThreadPool> pool) { pool_ = std::move(pool); }

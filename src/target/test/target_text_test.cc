@@ -28,10 +28,11 @@ class Known : public Processors {
     if (cpu == "znver1") return "+sse3,+avx,+avx2,+fma,+f16c,+sse4a";
     if (cpu != "big") return std::nullopt;
     return "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+f16c,"
-           "+avx512f,+avx512vl,+avx512bw,+avx512dq";
+           "+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16,+amx-bf16";
   }
   bool knows_feature(const Architecture&, std::string_view feature) const override {
-    return feature == "avx2" || feature == "avx512f" || feature == "f16c";
+    return feature == "avx2" || feature == "avx512f" || feature == "f16c" ||
+           feature == "avx512bf16";
   }
 };
 
@@ -109,6 +110,21 @@ TEST(TargetText, tuning_keeps_the_features) {
   EXPECT_EQ(read("x86-64-v2 -mtune=znver1 -mattr=+avx2").vector_bits, 256);
   EXPECT_EQ(read("native -mtune=big").vector_bits, 256);
   EXPECT_TRUE(says("x86-64-v4 -mtune=small", "small"));
+}
+
+TEST(TargetText, kept_denormals_leave_out_what_flushes) {
+  const Target big = read("llvm -mcpu=big"), flushes = read("llvm -mcpu=big -denormals=flush");
+  EXPECT_FALSE(big.keeps_denormals || flushes.keeps_denormals);
+  EXPECT_TRUE(big.has_feature("avx512bf16") && big.has_feature("amx-bf16"));
+  EXPECT_EQ(flushes.features, big.features);
+  const Target kept = read("llvm -mcpu=big -denormals=keep");
+  EXPECT_TRUE(kept.keeps_denormals);
+  EXPECT_EQ(kept.vector_bits, big.vector_bits);
+  for (std::string_view f : find_architecture("x86_64")->flushing_features) {
+    EXPECT_FALSE(kept.has_feature(f)) << f;
+  }
+  EXPECT_TRUE(says("llvm -mcpu=big -mattr=+avx512bf16 -denormals=keep", "avx512bf16"));
+  EXPECT_TRUE(says("native -denormals=zero", "-denormals=keep"));
 }
 
 TEST(TargetText, every_option_is_used) {
