@@ -497,17 +497,13 @@ class Expressions:
         known_index = index.obj if isinstance(index, Static) else None
         if not isinstance(known_index, (int, type(None))):
             raise Refusal(VALUE, f"a list is indexed by integers, not {known_index!r}")
-        expr = chain.expr
         position = self._position(chain, index)
-        if known_index is not None and known_index < 0:
-            expr = expr if chain.backward else prelude.reverse(expr)
+        if known_index is not None and known_index < 0 and chain.backward:
             position = _core.Constant(-1 - known_index, "int32")
-        else:
-            expr = prelude.reverse(expr) if chain.backward else expr
-        return unpack(prelude.nth(expr, position), chain.item, item_roots(chain))
+        return unpack(prelude.nth(chain.expr, position), chain.item, item_roots(chain))
 
     def _position(self, chain: Chain, index: Value) -> _core.Expr:
-        """An index of a list from its start, an int32."""
+        """How many elements of the chain stand before the one that the index names, an int32."""
         if not (isinstance(index, (Static, Size)) or _is_integer(index)):
             raise Refusal(VALUE, "a list is indexed by integers", found=describe(index))
         given = Tensor(call("cast", as_expr(index), dtype="int64"), True)
@@ -526,6 +522,9 @@ class Expressions:
             at = Tensor(
                 call("where", apply("less", given, Static(0)).expr, shifted.expr, given.expr)
             )
+        if chain.backward:
+            last = apply("subtract", length, Static(1))
+            at = apply("subtract", last, at)
         return call("cast", at.expr, dtype="int32")
 
     def chain_with(self, old: Value, index: Value, value: Value) -> Value:
