@@ -1,5 +1,4 @@
 // Operators of two tensors that broadcast, and `where`.
-#include <bit>
 
 #include "base/codes/types.h"
 #include "ops/gradient.h"
@@ -77,64 +76,11 @@ PrimExpr op(const PrimExpr& a, const PrimExpr& b) {
   return binary(kOp, a, b);
 }
 
-int64_t odd_inverse(uint64_t x) {
-  uint64_t y = x;  // right in three bits; each step doubles them
-  for (int i = 0; i < 5; ++i) y *= 2 - x * y;
-  return static_cast<int64_t>(y);
-}
-
-// x to the power n for x = 1 + 256 c, modulo 2^bits: exp(n log x) by the series of both, whose terms
-// 256^k / k and 256^k / k! are multiples of 2^bits from a small k on.
-PrimExpr power_near_one(const PrimExpr& x, const PrimExpr& n) {
-  DType t = x->dtype;
-  PrimExpr c = binary(BinaryOp::Shr, x - imm(t, 1), imm(t, 8));
-  // sum over k of sign^(k+1) 256^k / d_k y^k, each d_k split into a power of two and an odd number.
-  auto series = [&](const PrimExpr& y, bool of_exp, int lost) {
-    std::vector<int64_t> factors;
-    uint64_t odd = 1;
-    int twos = 0;
-    for (int k = 1;; ++k) {
-      int own = std::countr_zero(static_cast<unsigned>(k));
-      odd = (of_exp ? odd : 1) * (static_cast<uint64_t>(k) >> own);
-      twos = (of_exp ? twos : 0) + own;
-      int shift = 8 * k - twos - lost;
-      if (shift >= t.bits) break;
-      int64_t factor = static_cast<int64_t>(static_cast<uint64_t>(odd_inverse(odd)) << shift);
-      factors.push_back(!of_exp && k % 2 == 0 ? -factor : factor);
-    }
-    PrimExpr sum = imm(t, 0);
-    for (size_t k = factors.size(); k-- > 0;) sum = (sum + imm(t, factors[k])) * y;
-    return sum;
-  };
-  // log x / 256, and 1 + 256 times that times n.
-  return imm(t, 1) + series(series(c, false, 8) * n, true, 0);
-}
-
-// Integers are multiplied by squaring, so that every bit is right. A result beyond the dtype wraps;
-// a negative exponent gives the quotient rounded towards zero, and 0 for a division by zero.
+// A result of integers wraps; a negative exponent gives the quotient rounded towards zero, and 0 for a division by zero.
 PrimExpr power(const PrimExpr& a, const PrimExpr& b) {
   DType t = a->dtype;
-  if (t.is_floating()) return tir::call("pow", t, {a, b});
   if (t.is_bool()) return logical_or(a, logical_not(b));
-  auto bit = [&](const PrimExpr& e, int64_t mask) {
-    return ne(binary(BinaryOp::BitAnd, e, imm(t, mask)), imm(t, 0));
-  };
-  PrimExpr one = imm(t, 1), zero = imm(t, 0);
-  PrimExpr result, square = a;
-  for (int k = 0; k < 6; ++k) {
-    PrimExpr factor = select(bit(b, int64_t{1} << k), square, one);
-    result = k == 0 ? factor : result * factor;
-    square = square * square;
-  }
-  // The power of the exponent's bits above these: 0 of an even number, and of an odd one that of its
-  // 64th power, which is one more than a multiple of 256.
-  PrimExpr rest = binary(BinaryOp::Shr, b, imm(t, 6));
-  PrimExpr high = select(bit(a, 1), power_near_one(square, rest), zero);
-  result = select(eq(rest, zero), result, result * high);
-  if (!t.is_int()) return result;
-  PrimExpr sign = select(bit(b, 1), imm(t, -1), one);
-  PrimExpr inverse = select(eq(a, one), one, select(eq(a, imm(t, -1)), sign, zero));
-  return select(lt(b, zero), inverse, result);
+  return tir::call("pow", t, {a, b});
 }
 
 constexpr Binary kBinary[] = {

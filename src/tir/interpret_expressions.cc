@@ -162,7 +162,7 @@ void Translator::step_call(const CallNode& n) {
       i.run = count_bits_handler();
       i.number = from.bits == 64 ? -1 : (int64_t{1} << from.bits) - 1;
     } else if (!from.is_floating()) {
-      i.run = abs_int_handler();
+      i.run = n.name == "pow" ? power_int_handler(from) : abs_int_handler();
     } else {
       i.run = function_handler(from, wide(), f.rule == IntrinsicRule::Test);
       if (wide() || from.bits == 64) {

@@ -1,4 +1,5 @@
 #include "tir/interpret_machine.h"
+
 #include "base/quantities.h"
 
 #include <array>
@@ -13,6 +14,7 @@
 #include "base/codes/runtime.h"
 #include "runtime/core/float16.h"
 #include "runtime/core/kernel_abi.h"
+#include "tir/intrinsics.h"
 #include "tir/scalar.h"
 
 namespace relay::tir::interpret_detail {
@@ -417,6 +419,11 @@ Slot both(Slot a, Slot b) { return slot_of<int64_t>(a.i != 0 && b.i != 0); }
 Slot same(Slot s) { return s; }
 Slot magnitude(Slot s) { return s.i < 0 ? slot_of<uint64_t>(0 - s.u) : s; }
 
+template <bool kSigned>
+Slot integer_power(Slot a, Slot b) {
+  return slot_of<int64_t>(power_of_integers(a.i, b.i, kSigned));
+}
+
 template <bool kVector>
 const Instr* pick(const Instr* pc, Machine& m) {
   for (int l = 0; l < (kVector ? pc->lanes.count : 1); ++l) {
@@ -504,6 +511,10 @@ Handler function_handler(DType dtype, bool wide, bool test) {
   return test ? &call_function<float, true> : &call_function<float, false>;
 }
 Handler abs_int_handler() { return &unary<&magnitude, false>; }
+Handler power_int_handler(DType dtype) {
+  return dtype.is_uint() ? &binary<&integer_power<false>, false>
+                         : &binary<&integer_power<true>, false>;
+}
 Handler count_bits_handler() { return &count_bits; }
 Handler string_handler() { return &call_string_function; }
 Handler to_bits_handler(DType from, bool wide) {

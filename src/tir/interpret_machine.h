@@ -116,6 +116,7 @@ Handler and_handler(int lanes);
 // The function in `narrow` or `wide` of a, b and c; a test gives a bool.
 Handler function_handler(DType dtype, bool wide, bool test);
 Handler abs_int_handler();
+Handler power_int_handler(DType dtype);
 Handler count_bits_handler();  // of a & number
 Handler to_bits_handler(DType from, bool wide);
 Handler from_bits_handler(DType to, bool wide);

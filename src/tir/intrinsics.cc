@@ -74,7 +74,9 @@ constexpr Intrinsic kIntrinsics[] = {
     {"log10", 1, kFloat, "logarithm to base 10", RELAY_FORMULA(std::log10(a))},
     {"log2", 1, kFloat, "logarithm to base 2", RELAY_FORMULA(std::log2(a))},
     {"popcount", 1, IntrinsicRule::Integer, "number of bits that are one", nullptr, nullptr},
-    {"pow", 2, kFloat, "a to the power b", RELAY_FORMULA(std::pow(a, b))},
+    {"pow", 2, IntrinsicRule::Number,
+     "a to the power b; of integers it wraps, and a negative one rounds the quotient towards zero",
+     RELAY_FORMULA(std::pow(a, b))},
     {"prefetch", 1, IntrinsicRule::Effect, "brings what the Load names into the cache", nullptr,
      nullptr},
     {"print_end", 2, IntrinsicRule::String, "ends the text that a kernel prints as a says", nullptr,
@@ -155,6 +157,16 @@ bool fits(IntrinsicRule rule, DType arg, DType result) {
 }  // namespace
 
 std::span<const Intrinsic> intrinsics() { return kIntrinsics; }
+
+int64_t power_of_integers(int64_t a, int64_t b, bool is_signed) {
+  if (is_signed && b < 0) return a == 1 ? 1 : a == -1 ? ((b & 1) != 0 ? -1 : 1) : 0;
+  uint64_t result = 1, square = static_cast<uint64_t>(a);
+  for (auto n = static_cast<uint64_t>(b); n != 0; n >>= 1) {
+    if ((n & 1) != 0) result *= square;
+    square *= square;
+  }
+  return static_cast<int64_t>(result);
+}
 
 const Intrinsic* find_intrinsic(std::string_view name) {
   const Intrinsic* it = std::ranges::lower_bound(kIntrinsics, name, {}, &Intrinsic::name);

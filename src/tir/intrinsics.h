@@ -42,6 +42,9 @@ struct Intrinsic {
 
 std::span<const Intrinsic> intrinsics();
 
+// What "pow" is of integers, in 64 bits; a narrower one is the result's low bits.
+int64_t power_of_integers(int64_t a, int64_t b, bool is_signed);
+
 // The row of that name, or null.
 const Intrinsic* find_intrinsic(std::string_view name);
 

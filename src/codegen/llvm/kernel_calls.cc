@@ -45,6 +45,7 @@ Value* KernelBuilder::call(const tir::CallNode& n) {
   if (name == "abs" && d.is_int())
     return b_.CreateIntrinsic(llvm::Intrinsic::abs, {args[0]->getType()}, {args[0], b_.getFalse()});
   if (name == "abs" && !d.is_floating()) return args[0];
+  if (name == "pow" && !d.is_floating()) return integer_power(d, args[0], args[1]);
   if (!d.is_floating()) unsupported(f_.name, "intrinsic " + name + " on " + d.to_string());
   return rounded(d, float_call(name, d, args));
 }
@@ -134,7 +135,52 @@ Value* KernelBuilder::reduce_lanes(const std::string& name, DType d, Value* v) {
   return b_.CreateExtractElement(v, uint64_t{0});
 }
 
+Value* KernelBuilder::integer_power(DType d, Value* x, Value* n) {
+  llvm::Type* type = x->getType();
+  Value* zero = llvm::Constant::getNullValue(type);
+  Value* one = llvm::ConstantInt::get(type, 1);
+  Value* negative = d.is_int() ? b_.CreateICmpSLT(n, zero) : nullptr;
+  Value* exponent = negative != nullptr ? b_.CreateSelect(negative, zero, n) : n;
+  auto* before = b_.GetInsertBlock();
+  auto* loop = BasicBlock::Create(context_, "power", function_);
+  auto* next = BasicBlock::Create(context_, "next", function_);
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  auto phi = [&](Value* begin) {
+    auto* p = b_.CreatePHI(type, 2);
+    p->addIncoming(begin, before);
+    return p;
+  };
+  auto* result = phi(one);
+  auto* square = phi(x);
+  auto* bits = phi(exponent);
+  auto is_odd = [&](Value* v) { return b_.CreateICmpNE(b_.CreateAnd(v, one), zero); };
+  Value* product = b_.CreateSelect(is_odd(bits), b_.CreateMul(result, square), result);
+  Value* rest = b_.CreateLShr(bits, one);
+  result->addIncoming(product, loop);
+  square->addIncoming(b_.CreateMul(square, square), loop);
+  bits->addIncoming(rest, loop);
+  Value* more = b_.CreateICmpNE(rest, zero);
+  b_.CreateCondBr(type->isVectorTy() ? b_.CreateOrReduce(more) : more, loop, next);
+  b_.SetInsertPoint(next);
+  if (negative == nullptr) return product;
+  Value* minus = llvm::Constant::getAllOnesValue(type);
+  Value* inverse = b_.CreateSelect(
+      b_.CreateICmpEQ(x, one), one,
+      b_.CreateSelect(b_.CreateICmpEQ(x, minus), b_.CreateSelect(is_odd(n), minus, one), zero));
+  return b_.CreateSelect(negative, inverse, product);
+}
+
 Value* KernelBuilder::simple_power(const tir::CallNode& n) {
+  if (auto exponent = as_int(n.args[1]); exponent && *exponent >= 0) {
+    Value* square = expr(n.args[0]);
+    Value* result = llvm::ConstantInt::get(square->getType(), 1);
+    for (auto rest = static_cast<uint64_t>(*exponent); rest != 0; rest >>= 1) {
+      if ((rest & 1) != 0) result = b_.CreateMul(result, square);
+      square = b_.CreateMul(square, square);
+    }
+    return result;
+  }
   auto exponent = as_float(n.args[1]);
   if (!exponent) return nullptr;
   if (*exponent == 2.0 || *exponent == 3.0) {

@@ -254,6 +254,8 @@ class KernelBuilder {
   Value* reduce_lanes(const std::string& name, DType d, Value* v);
   // A call through the context for each lane (runtime/core/string_functions.h).
   Value* string_call(const tir::CallNode& n);
+  // Squares while any lane's exponent has bits left.
+  Value* integer_power(DType d, Value* x, Value* n);
   // x to a small constant power.
   Value* simple_power(const tir::CallNode& n);
   // A call of libm for each lane.
