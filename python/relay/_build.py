@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import os
@@ -46,8 +47,12 @@ class Donation:
 class Executable:
     """A compiled program; calling it runs `main`. Any number of threads may run it at once."""
 
-    def __init__(self, module: _core.Module) -> None:
+    def __init__(
+        self, module: _core.Module, source: Callable[[], _core.IRModule] | None = None
+    ) -> None:
         self._module = module
+        # Gives the module that it was built from; None for a loaded program.
+        self._source = source
 
     def __call__(self, /, *args: object, **kwargs: object) -> Any:
         """Runs `main` on arrays (NumPy or DLPack, without a copy), by position or input name.
@@ -277,7 +282,8 @@ def build(
     settings |= {"dims": none(dims), "hot": none(hot), "progress": progress}
 
     def make(mod: _core.IRModule) -> Executable:
-        return Executable(_core.build(mod, none(params), settings, none(donate), prepack))
+        built = _core.build(mod, none(params), settings, none(donate), prepack)
+        return Executable(built, functools.cache(lambda: _core.bind_params(mod, none(params))))
 
     if hasattr(ir_mod, "specialised"):
         from relay._specialise import SpecialisedExecutable

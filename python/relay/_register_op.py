@@ -26,11 +26,11 @@ class RegisteredOp:
         self.__doc__ = op.get(name).doc
         self.__signature__ = signature
         self.node = _core.op_node(name)
-        self._arguments = tuple(arguments)
+        self.arguments = tuple(arguments)
 
     def __call__(self, *args: object, **kwargs: object) -> _core.Call:
         given = self.__signature__.bind(*args, **kwargs).arguments
-        operands = [given.pop(name) for name in self._arguments]
+        operands = [given.pop(name) for name in self.arguments]
         return _core.Call(self.node, operands, given)
 
     def unregister(self) -> None:

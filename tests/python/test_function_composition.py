@@ -215,3 +215,120 @@ def test_a_method_is_captured_with_constants():
     network = Network()
     method, x = network.__call__, images(2)
     same(relay.function(lambda x: method(x) * 2)(x), network(x) * 2)
+
+
+# ---- Operators, modules and programs
+
+MODULE = relay.parse("""#[version = "0.0.5"]
+def @scale(%x: Tensor[(?, 4), float32], %by: float32) -> Tensor[(?, 4), float32] {
+  multiply(%x, %by)
+}
+def @main[n: Dim](%x: Tensor[(n, 4), float32], %by: float32) {
+  let %y = exp(multiply(%x, %by));
+  (%y, sum(%y, axis=[1]))
+}
+def @deep(%x: Tensor[(?, 4), float32]) -> Tensor[(?, 4), float32] { @scale(%x, 3f) }
+def @give(%a: Tensor[(4,), float32]) { add(%a, 1f) }
+""")
+PROGRAM = relay.build(MODULE)
+X = normal(3, 4)
+
+
+@pytest.fixture
+def swish():
+    def definition(x, y, beta):
+        return x * relay.sigmoid(x * y * relay.const(beta, "float32"))
+
+    with relay.register_op("composition.swish", definition, attrs={"beta": 1.0}) as op:
+        yield op
+
+
+def test_operators_of_users_are_called(swish):
+    def expected(x, by):
+        return x / (1 + np.exp(-x * by))
+
+    f = relay.function(lambda x: swish(x, 2.0, beta=0.5))
+    np.testing.assert_allclose(f(X), expected(X, 1.0), rtol=1e-5)
+    g = relay.function(lambda x: swish(x, x, 1.5).sum())
+    np.testing.assert_allclose(g(X), expected(X, 1.5 * X).sum(), rtol=1e-5)
+    slope = relay.grad(lambda x: swish(x, 1.0).sum())(X)
+    s = 1 / (1 + np.exp(-X))
+    np.testing.assert_allclose(slope, s * (1 + X * (1 - s)), rtol=1e-4, atol=1e-6)
+    with pytest.raises(relay.UserError, match=r"E0907.*swish: missing a required argument: 'y'"):
+        relay.function(lambda x: swish(x))(X)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: MODULE["main"](x, 2.0)[1],
+        lambda x: MODULE["main"](by=2.0, x=x)[1],
+        lambda x: PROGRAM(x, 2.0)[1],
+        lambda x: ALONE(x, 2.0)[1],
+    ],
+)
+def test_functions_of_modules_and_programs_are_called(function):
+    expected = np.exp(2 * X)
+    compiled = relay.function(function)
+    for n in (3, 1, 2):
+        np.testing.assert_allclose(compiled(X[:n]), expected[:n].sum(axis=1), rtol=1e-5)
+    slope = relay.grad(lambda x: function(x).sum())(X)
+    np.testing.assert_allclose(slope, 2 * expected, rtol=1e-4)
+    with pytest.raises(relay.RelayError, match=r"error\[E"):
+        compiled(normal(3, 5))
+
+
+ALONE = MODULE["main"]
+
+
+def test_what_a_function_of_a_module_calls_comes_with_it():
+    def main(x):
+        return MODULE["deep"](x) + MODULE["scale"](x, 2.0)
+
+    @relay.function
+    def scale(x):
+        return main(x) + main(x)
+
+    np.testing.assert_allclose(scale(X), X * 10, rtol=1e-5)
+    np.testing.assert_allclose(relay.grad(lambda x: (scale(x) * X).sum())(X), X * 10, rtol=1e-5)
+    # Each is there once.
+    assert len(scale.module.functions) <= 3
+
+
+CALLS_OTHERS = MODULE["deep"]
+VARIABLE = MODULE.get_global_var("main")
+GIVING = relay.build(MODULE["give"], donate={"a": 0})
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: MODULE["nothing"](x), r"E0907.*no function 'nothing'"),
+        (lambda x: MODULE["main"](x), r"E0907.*@main needs 'by'"),
+        (lambda x: MODULE["main"](x, 1.0, 2.0), r"E0907.*@main takes 2 arguments, not 3"),
+        (lambda x: MODULE["main"](x, to=1.0), r"E0907.*@main has no parameter 'to'"),
+        (lambda x: MODULE["main"](x, 1.0, x=x), r"E0907.*@main gets 'x' twice"),
+        (lambda x: MODULE["main"](x, x), r"E0908.*'by' is of another type"),
+        (lambda x: MODULE["main"](x[0], 1.0), r"E0908.*'x' is of another type"),
+        (lambda x: CALLS_OTHERS(x), r"(?s)E0907.*calls @scale of its module.*name the module"),
+        (
+            lambda x: VARIABLE(x, 1.0),
+            r"(?s)E0907.*@main is the name of a function.*mod\[\"main\"\]",
+        ),
+        (lambda x: GIVING(x[0]), r"(?s)E0907.*changes an array that it is given.*found: +a"),
+        (lambda x: PROGRAM.run("deep", x), r"(?s)E0907.*a program's run.*mod\[\"name\"\]"),
+    ],
+)
+def test_calls_that_cannot_be_are_refused(function, message):
+    with pytest.raises(relay.UserError, match=message):
+        relay.function(function)(X)
+
+
+def test_a_loaded_program_is_not_a_part_of_a_function(tmp_path):
+    PROGRAM.export_library(tmp_path / "program.so")
+    loaded = relay.runtime.load_module(tmp_path / "program.so")
+    expected = (
+        r"(?s)E0907.*a loaded program is machine code.*help: +call the module.*mod\[\"main\"\]"
+    )
+    with pytest.raises(relay.UserError, match=expected):
+        relay.function(lambda x: loaded(x, 2.0))(X)

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from relay import _core
+from relay._build import Executable
 from relay._function import (
+    modules,
     numpy_catalogue,
     numpy_registry,
     prelude,
@@ -66,11 +68,13 @@ from relay._function.values import (
     Size,
     Static,
     Tensor,
+    TensorType,
     Tuple,
     TupleType,
     Type,
     Value,
     as_expr,
+    fits_weakly,
     flatten,
     join,
     leaf_types,
@@ -170,6 +174,7 @@ class Calls:
 
     def _call_known(self, obj: Any, args: list[Value], named: dict[str, Value]) -> Value:
         from relay._function.function import RelayFunction
+        from relay._register_op import RegisteredOp
 
         if isinstance(obj, BoundMethod):
             return self._call_known(obj.__func__, [lift(obj.__self__), *args], named)
@@ -197,6 +202,10 @@ class Calls:
             return Static(self._python(lambda: obj(known(args[0], "a dtype"))).obj)
         if isinstance(obj, type):
             return self._construct(obj, args, named)
+        if isinstance(obj, RegisteredOp):
+            return self._registered(obj, args, named)
+        if (function := called_function(obj)) is not None:
+            return modules.call_of(self, function, args, named)
         if isinstance(obj, _core.Expr):
             return self.lifted(obj(*(as_expr(a) for a in args)))
         if isinstance(obj, PrimFunc) or (
@@ -261,6 +270,32 @@ class Calls:
         except (TypeError, ValueError, IndexError, AttributeError) as error:
             raise Refusal(CALL, str(error)) from error
         return self.lifted(made)
+
+    def _registered(self, op: Any, args: list[Value], named: dict[str, Value]) -> Value:
+        """An operator of a user: numbers among its tensors are of the dtype of the others."""
+        try:
+            given = op.__signature__.bind(*args, **named).arguments
+        except TypeError as error:
+            raise Refusal(CALL, f"{op.__name__}: {error}") from error
+        tensors = [v for v in given.values() if isinstance(v, Tensor) and not v.weak]
+
+        def tensor(value: Value) -> _core.Expr:
+            kind = widen(type_of(value))
+            if tensors and isinstance(kind, TensorType) and kind.weak:
+                dtype = tensors[0].dtype
+                if fits_weakly(kind.dtype, dtype):
+                    return flatten(value, TensorType(dtype, ()))[0]
+            try:
+                return as_expr(value)
+            except Mismatch:
+                message = "an operator takes tensors and constants"
+                raise Refusal(CALL, message, found=describe(value)) from None
+
+        operands = {n: tensor(given[n]) if n in op.arguments else operand(given[n]) for n in given}
+        try:
+            return self.lifted(op(**operands))
+        except (TypeError, ValueError) as error:
+            raise Refusal(CALL, f"{op.__name__}: {error}") from error
 
     def lifted(self, made: object) -> Value:
         """The value of what an operator makes."""
@@ -556,6 +591,32 @@ def _wrong_call(
         return Refusal(CALL, message, expected=shown, help=_NO_PARAMETER.get(unknown[0], ""))
     return Refusal(CALL, f"{name} takes other arguments", expected=shown,
                    found=str(len(args) - before + len(named)))  # fmt: skip
+
+
+def called_function(obj: object) -> modules.ModuleFunction | None:
+    """The function of the language that a call of the object is; None: of another kind."""
+    if isinstance(obj, modules.ModuleFunction):
+        return obj
+    if isinstance(obj, Executable):
+        return modules.function_of_program(obj)
+    of = getattr(obj, "__self__", None)
+    if isinstance(of, Executable) and getattr(obj, "__name__", "") == "run":
+        raise Refusal(
+            CALL,
+            "a program's run is not a part of relay.function",
+            help='call the function of the module that it was built from: mod["name"](x)',
+        )
+    if isinstance(obj, _core.GlobalVar):
+        raise Refusal(
+            CALL,
+            f"@{obj.name_hint} is the name of a function, of a module that is not known here",
+            help=f'name the module: mod["{obj.name_hint}"](x)',
+        )
+    if isinstance(obj, _core.Function):
+        known = [p.type_annotation for p in obj.params]
+        if all(kind is not None and modules.kind_of_core(kind) is not None for kind in known):
+            return modules.function_alone(obj)
+    return None
 
 
 def operand(value: Value) -> object:

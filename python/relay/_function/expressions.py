@@ -33,6 +33,7 @@ from relay._function.calls import Bound
 from relay._function.effects import EFFECTS, bound_around, effects_of, put, taken
 from relay._function.errors import NAME, STATIC, UNSUPPORTED, VALUE, Refusal
 from relay._function.indexing import Slice, get
+from relay._function.modules import function_of_module
 from relay._function.outcome import Branch, Fall, settled
 from relay._function.values import (
     Chain,
@@ -454,6 +455,8 @@ class Expressions:
             return self._item(base, index)
         if isinstance(base, Chain):
             return self.chain_item(base, index)
+        if isinstance(base, Static) and isinstance(base.obj, _core.IRModule):
+            return Static(function_of_module(base.obj, known(index, "the name of a function")))
         if isinstance(base, Static):
             return self._python(lambda: base.obj[known(index, "an index")])
         raise Refusal(VALUE, "this is not indexed", found=describe(base))

@@ -39,6 +39,11 @@ def used() -> bool:
     return getattr(_thread, "used", False)
 
 
+def use() -> None:
+    """Says that the thread has used the prelude."""
+    _prelude()
+
+
 @functools.cache
 def empty() -> _core.IRModule:
     """A module without definitions."""

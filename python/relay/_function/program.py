@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from relay._function import prelude
 from relay._function.calls import bind, returned_roots, returned_type, returned_value
 from relay._function.errors import LIMIT, RECURSION, VALUE, Pending, Refusal, fail
 from relay._function.loops import Iteration
+from relay._function.modules import ImportedFunctions
 from relay._function.outcome import Env, Never, finished, has_effects, leaves
 from relay._function.reader import Reader
 from relay._function.returned_functions import has_function, returns_function
@@ -102,6 +103,7 @@ class Program:
     # The functions and data types of derivatives.
     derived: dict[str, Any] = field(default_factory=dict)
     derived_types: list = field(default_factory=list)
+    imported: ImportedFunctions = field(default_factory=ImportedFunctions)
 
     def note(self, reader: Reader, node: object, text: str) -> None:
         line = f"{reader.source.name}:{node.lineno}: {text}"
@@ -257,7 +259,7 @@ class Program:
             and (key := _key_of_types(function, generalised(kinds)[0])) not in self._active_keys()
         ):
             return self._inline_declared(reader, function, given, key)
-        form = self._form(function, kinds, self._fresh(function.__name__))
+        form = self._form(function, kinds, self.fresh(function.__name__))
         if returns_function(form.returned):
             # What the function that it returns captured is the caller's then.
             return self._inline(reader, function, given)
@@ -308,8 +310,9 @@ class Program:
         key = (id(function), functions) if key is None else key
         return reader.activate(key, function.__name__, function.node, given, enter)
 
-    def _fresh(self, name: str) -> str:
-        taken = {form.name for form in self.forms.values()} | {*self.derived, "main"}
+    def fresh(self, name: str, but: Iterable[str] = ()) -> str:
+        """A name for a function that no other has, nor any of `but`."""
+        taken = {*but} | {form.name for form in self.forms.values()} | {*self.derived, "main"}
         taken |= set(prelude.module().functions)
         made, i = name.replace("<", "").replace(">", ""), 0
         while made in taken:

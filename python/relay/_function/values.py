@@ -837,7 +837,7 @@ def lift(obj: object) -> Value:
     """What a captured Python object is in the program: arrays are constants."""
     if isinstance(obj, Value):
         return obj
-    if isinstance(obj, _core.Function) or hasattr(obj, "__relay_annotation__"):
+    if isinstance(obj, (_core.Function, _core.GlobalVar)) or hasattr(obj, "__relay_annotation__"):
         return Static(obj)
     if isinstance(obj, _core.Expr):
         return Tensor(obj, False, OUTSIDE - {-1})
