@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import json
 import os
 import tempfile
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,10 +48,10 @@ class Executable:
     """A compiled program; calling it runs `main`. Any number of threads may run it at once."""
 
     def __init__(
-        self, module: _core.Module, source: Callable[[], _core.IRModule] | None = None
+        self, module: _core.Module, source: Callable[[], _core.IRModule | None] | None = None
     ) -> None:
         self._module = module
-        # Gives the module that it was built from; None for a loaded program.
+        # Gives the module that it was built from while it is there; None for a loaded program.
         self._source = source
 
     def __call__(self, /, *args: object, **kwargs: object) -> Any:
@@ -282,14 +282,24 @@ def build(
     settings |= {"dims": none(dims), "hot": none(hot), "progress": progress}
 
     def make(mod: _core.IRModule) -> Executable:
-        built = _core.build(mod, none(params), settings, none(donate), prepack)
-        return Executable(built, functools.cache(lambda: _core.bind_params(mod, none(params))))
+        bound = mod if params is None else _core.bind_params(mod, params)
+        built = _core.build(bound, {}, settings, none(donate), prepack)
+        return Executable(built, _source_of(bound))
 
     if hasattr(ir_mod, "specialised"):
         from relay._specialise import SpecialisedExecutable
 
         return SpecialisedExecutable(ir_mod, make)
     return make(as_module(ir_mod))
+
+
+# The bytes of constants up to which a program keeps its module.
+_KEPT = 1 << 20
+
+
+def _source_of(mod: _core.IRModule) -> Callable[[], _core.IRModule | None]:
+    """What gives the module while it is there: a program has the weights once, as kernels read them."""
+    return weakref.ref(mod) if _core.constant_bytes(mod) > _KEPT else lambda: mod
 
 
 def optimize(

@@ -11,6 +11,7 @@
 #include "base/codes/python.h"
 #include "base/diagnostic.h"
 #include "bind/convert.h"
+#include "bind/own_variables.h"
 #include "bind/places.h"
 #include "bind/unlocked.h"
 #include "bind/wrong_argument.h"
@@ -121,7 +122,8 @@ PyModule with_definitions(const PyModule& self, nb::handle functions, nb::handle
   }
   Module out =
       make_module(std::move(names), std::move(bodies), std::move(definitions), self.module->attrs);
-  return {compile_unlocked([&] { return infer_types(out); }), self.source_name, self.source_hash};
+  return {compile_unlocked([&] { return infer_types(with_own_variables(out)); }), self.source_name,
+          self.source_hash};
 }
 
 void bind_patterns(nb::module_& m) {

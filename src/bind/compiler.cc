@@ -12,6 +12,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "analysis/purity.h"
 #include "base/codes/driver.h"
 #include "base/codes/passes.h"
 #include "base/quantities.h"
@@ -675,6 +676,14 @@ void bind_compiler(nb::module_& m) {
     Module out = compile_unlocked([&] { return infer_types(bind_params(whole(mod), tensors)); });
     return PyModule{out, mod.source_name, mod.source_hash};
   });
+  m.def(
+      "has_effects",
+      [](const PyModule& mod, const std::string& name) {
+        const Effects does = Purity(mod.module).of_body(mod.module->find(name));
+        return does.reads() || !does.droppable();
+      },
+      nb::arg("mod"), nb::arg("name"),
+      "Whether calls of a function of a typed module stay where they are, and as often.");
   m.def("pass_rows", [] {
     nb::list out;
     for (const Pass* pass : all_passes()) {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "bind/convert.h"
+#include "bind/own_variables.h"
 #include "bind/places.h"
 #include "bind/unlocked.h"
 #include "bind/wrong_argument.h"
@@ -479,6 +480,17 @@ std::string in_bytes(int64_t bytes) {
   return out;
 }
 
+int64_t constant_bytes(const Module& mod) {
+  int64_t bytes = 0;
+  post_order(
+      mod,
+      [&](const Node& n) {
+        if (auto* c = as<ConstantNode>(&n)) bytes += static_cast<int64_t>(c->data.byte_size());
+      },
+      family::module | family::expr | family::pattern);
+  return bytes;
+}
+
 // "IRModule(@main: fn (float32) -> float32, 3 operators, 44.6 MB of constants)".
 std::string summary(const Module& mod) {
   std::string out;
@@ -492,14 +504,13 @@ std::string summary(const Module& mod) {
     out += ", " + std::to_string(mod->functions.size() - kShown) + " more functions";
   if (mod->functions.empty()) out = "no functions";
   size_t calls = 0;
-  int64_t bytes = 0;
   post_order(
       mod,
       [&](const Node& n) {
         if (auto* c = as<CallNode>(&n)) calls += isa<OpNode>(c->op);
-        if (auto* c = as<ConstantNode>(&n)) bytes += static_cast<int64_t>(c->data.byte_size());
       },
       family::module | family::expr | family::pattern);
+  const int64_t bytes = constant_bytes(mod);
   out += ", " + std::to_string(calls) + (calls == 1 ? " operator" : " operators");
   if (bytes > 0) out += ", " + in_bytes(bytes) + " of constants";
   return "IRModule(" + out + ")";
@@ -512,7 +523,11 @@ Function closed(const Function& f) {
 }
 
 void bind_modules(nb::module_& m) {
-  nb::class_<PyModule>(m, "IRModule", "Functions and data types by name; immutable.")
+  m.def(
+      "constant_bytes", [](const PyModule& mod) { return constant_bytes(mod.module); },
+      nb::arg("mod"), "The bytes of all constants of a module.");
+  nb::class_<PyModule>(m, "IRModule", "Functions and data types by name; immutable.",
+                       nb::is_weak_referenceable())
       .def(
           "__init__",
           [](PyModule* self, nb::handle functions) {
@@ -531,7 +546,7 @@ void bind_modules(nb::module_& m) {
               bodies.push_back(f);
             }
             Module made = make_module(std::move(names), std::move(bodies));
-            new (self) PyModule{infer_types(made), "", ""};
+            new (self) PyModule{infer_types(with_own_variables(made)), "", ""};
           },
           nb::arg("functions") = nb::dict(), "A typed module of functions by name.")
       .def_static(
@@ -611,7 +626,8 @@ void bind_modules(nb::module_& m) {
           [](const PyModule& self, const std::string& name, const PyExprOf<FunctionNode>& given) {
             Function f = closed(given.get());
             Module out = with_function(self.module, global_var(name, f->type), f);
-            return PyModule{infer_types(out), self.source_name, self.source_hash};
+            return PyModule{infer_types(with_own_variables(out)), self.source_name,
+                            self.source_hash};
           },
           nb::arg("name"), nb::arg("function"), "The module with one function added or replaced.")
       .def(

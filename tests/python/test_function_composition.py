@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -254,8 +256,27 @@ def test_operators_of_users_are_called(swish):
     slope = relay.grad(lambda x: swish(x, 1.0).sum())(X)
     s = 1 / (1 + np.exp(-X))
     np.testing.assert_allclose(slope, s * (1 + X * (1 - s)), rtol=1e-4, atol=1e-6)
+    lanes = relay.vmap(lambda x: swish(x, 2.0, beta=0.5))(np.stack([X, -X]))
+    np.testing.assert_allclose(lanes, [expected(X, 1.0), expected(-X, 1.0)], rtol=1e-5)
     with pytest.raises(relay.UserError, match=r"E0907.*swish: missing a required argument: 'y'"):
         relay.function(lambda x: swish(x))(X)
+    with pytest.raises(relay.UserError, match=r"(?s)E0\d{3}.*swish\(x, TABLE\)"):
+        relay.function(lambda x: swish(x, TABLE), fixed_sizes=True)(X)
+
+
+TABLE = normal(5, 7)
+
+
+def test_an_operator_without_a_gradient_says_so():
+    def definition(x):
+        return relay.te.compute(x.shape, lambda *i: x[i] * 2.0)
+
+    with relay.register_op("composition.twice", compute=definition) as twice:
+        f = relay.function(lambda x: twice(x).sum())
+        np.testing.assert_allclose(f(X), 2 * X.sum(), rtol=1e-4)
+        np.testing.assert_allclose(relay.vmap(f)(np.stack([X, X])), [2 * X.sum()] * 2, rtol=1e-4)
+        with pytest.raises(relay.UserError, match=r"E1002.*composition.twice has no gradient"):
+            relay.grad(f)(X)
 
 
 @pytest.mark.parametrize(
@@ -272,16 +293,28 @@ def test_functions_of_modules_and_programs_are_called(function):
     compiled = relay.function(function)
     for n in (3, 1, 2):
         np.testing.assert_allclose(compiled(X[:n]), expected[:n].sum(axis=1), rtol=1e-5)
-    slope = relay.grad(lambda x: function(x).sum())(X)
+    slope = relay.grad(lambda x: compiled(x).sum())(X)
     np.testing.assert_allclose(slope, 2 * expected, rtol=1e-4)
-    with pytest.raises(relay.RelayError, match=r"error\[E"):
+    lanes = relay.vmap(compiled)(np.stack([X, -X]))
+    np.testing.assert_allclose(lanes, [expected.sum(axis=1), (1 / expected).sum(axis=1)], rtol=1e-5)
+    wrong = r"axis 1 of 'x' of @main is of size 5, not 4 \(.*test_function_composition.py:\d+\)"
+    with pytest.raises(relay.RunError, match=rf"E0616.*{wrong}"):
         compiled(normal(3, 5))
+    fixed = relay.function(function, fixed_sizes=True)
+    np.testing.assert_allclose(fixed(X), expected.sum(axis=1), rtol=1e-5)
+    with pytest.raises(
+        relay.UserError, match=r"(?s)E0908.*'x' of @main is of other sizes.*lambda x: \w+"
+    ):
+        fixed(normal(3, 5))
+    with pytest.raises(relay.UserError, match=r"(?s)E0908.*'x' is of another type.*float64"):
+        compiled(X.astype("float64"))
 
 
 ALONE = MODULE["main"]
 
 
 def test_what_a_function_of_a_module_calls_comes_with_it():
+    @relay.function
     def main(x):
         return MODULE["deep"](x) + MODULE["scale"](x, 2.0)
 
@@ -291,8 +324,8 @@ def test_what_a_function_of_a_module_calls_comes_with_it():
 
     np.testing.assert_allclose(scale(X), X * 10, rtol=1e-5)
     np.testing.assert_allclose(relay.grad(lambda x: (scale(x) * X).sum())(X), X * 10, rtol=1e-5)
-    # Each is there once.
-    assert len(scale.module.functions) <= 3
+    # Each is there once: both that are compiled, and both that they call.
+    assert len(scale.module.functions) == 4
 
 
 CALLS_OTHERS = MODULE["deep"]
@@ -330,5 +363,162 @@ def test_a_loaded_program_is_not_a_part_of_a_function(tmp_path):
     expected = (
         r"(?s)E0907.*a loaded program is machine code.*help: +call the module.*mod\[\"main\"\]"
     )
-    with pytest.raises(relay.UserError, match=expected):
-        relay.function(lambda x: loaded(x, 2.0))(X)
+    for program in (loaded, pickle.loads(pickle.dumps(PROGRAM))):
+        with pytest.raises(relay.UserError, match=expected):
+            relay.function(lambda x, program=program: program(x, 2.0))(X)
+
+
+# ---- Sizes of the run
+
+SIZES = relay.parse("""#[version = "0.0.5"]
+def @square[n: Dim](%x: Tensor[(n, n), float32]) { multiply(%x, 2f) }
+def @pair[n: Dim](%x: Tensor[(n, 4), float32], %w: Tensor[(n,), float32]) {
+  multiply(%x, expand_dims(%w, axis=1))
+}
+def @both[n: Dim](%x: (Tensor[(n,), float32], Tensor[(n, 2), float32])) {
+  (sum(%x.0), sum(%x.1))
+}
+def @any[s: Shape, t: BaseType](%x: Tensor[s, t]) -> Tensor[s, t] { add(%x, %x) }
+def @two(%x: Tensor[(2, 3), float32]) { sum(%x) }
+""")
+
+
+def test_named_sizes_of_a_function_are_those_of_the_run():
+    square = relay.function(lambda x: SIZES["square"](x).sum())
+    np.testing.assert_allclose(square(X[:, :3]), 2 * X[:, :3].sum(), rtol=1e-5)
+    with pytest.raises(
+        relay.RunError, match=r"E0616.*axis 1 of 'x' of @square is of size 4, not 3"
+    ):
+        square(X)
+    pair = relay.function(lambda x, w: SIZES["pair"](x, w))
+    np.testing.assert_allclose(pair(X, X[:, 0]), X * X[:, :1], rtol=1e-5)
+    with pytest.raises(relay.RunError, match=r"E0616.*axis 0 of 'w' of @pair is of size 2, not 3"):
+        pair(X, X[:2, 0])
+    both = relay.function(lambda x, y: SIZES["both"]((x, y))[1])
+    np.testing.assert_allclose(both(X[:, 0], X[:, :2]), X[:, :2].sum(), rtol=1e-4)
+    with pytest.raises(relay.RunError, match=r"E0616.*axis 1 of 'x' of @both is of size 4, not 2"):
+        both(X[:, 0], X)
+    two = relay.function(lambda x: SIZES["two"](x))
+    with pytest.raises(relay.RunError, match="E0616"):
+        two(np.ones((3, 2), "float32"))
+    # Nothing is broadcast, and no count of elements stands for sizes.
+    with pytest.raises(relay.UserError, match=r"E0908.*'x' of @two is of other sizes"):
+        two(np.ones((1, 3), "float32"))
+    with pytest.raises(relay.RunError, match="E0616"):
+        pair(np.ones((0, 5), "float32"), np.ones(0, "float32"))
+
+
+def test_sizes_that_only_the_run_knows_may_be_named_ones():
+    @relay.function
+    def pair(x, w, keep, more):
+        return SIZES["pair"](x[keep], w[more]).sum(), SIZES["square"](x[keep][:, :2]).sum()
+
+    keep = np.array([True, False, True])
+    expected = (X * X[:, :1])[keep].sum(), 2 * X[keep][:, :2].sum()
+    np.testing.assert_allclose(pair(X, X[:, 0], keep, keep), expected, rtol=1e-4)
+    with pytest.raises(relay.RunError, match=r"E0616.*axis 0 of 'w' of @pair is of size 1, not 2"):
+        pair(X, X[:, 0], keep, ~keep)
+
+
+def test_functions_of_any_rank_and_dtype_are_refused():
+    with pytest.raises(
+        relay.UserError, match=r"(?s)E0907.*@any is for values of any rank or dtype"
+    ):
+        relay.function(lambda x: SIZES["any"](x))(X)
+
+
+# ---- What modules do and hold
+
+WORDS = relay.parse("""#[version = "0.0.5"]
+def @say(%x: float32) { let %p: bool = debug.print((%x,)); %x }
+def @power(%x: float32, %n: int32) -> float32 {
+  if (%n > 0) { %x * @power(%x, %n - 1) } else { 1f }
+}
+""")
+
+
+def test_what_a_function_of_a_module_does_is_done_once(capfd):
+    @relay.function
+    def f(x):
+        WORDS["say"](x)
+        y = WORDS["say"](x + 1)
+        return y + y
+
+    assert f(np.float32(1)) == 4
+    assert capfd.readouterr().out.split() == ["1.0", "2.0"]
+
+
+def test_recursive_functions_are_called():
+    @relay.function
+    def power(x, n: int):
+        return x if n == 0 else WORDS["power"](x, 2) * power(x, n - 1)
+
+    x = np.float32(1.5)
+    np.testing.assert_allclose(power(x, 2), x**5, rtol=1e-6)
+    slope = relay.grad(lambda x: WORDS["power"](x, 3))(x)
+    np.testing.assert_allclose(slope, 3 * x**2, rtol=1e-6)
+    # The program of a function is a module as any other, also within that function's own kin.
+    inner = power.lower(x, 1).module
+    outer = relay.function(lambda x: inner["main"](x, 1) * power(x, 0))
+    np.testing.assert_allclose(outer(x), x**4, rtol=1e-6)
+
+
+def test_one_function_may_have_two_names():
+    f = relay.parse("""#[version = "0.0.5"]
+def @main(%x: Tensor[(?, 4), float32]) { let %y = exp(%x); multiply(%y, 3f) }
+""")["main"]
+    mod = relay.IRModule({"f": f, "g": f})
+    both = relay.function(lambda x: mod["f"](x) + mod["g"](x))
+    np.testing.assert_allclose(both(X), 6 * np.exp(X), rtol=1e-5)
+    x = relay.var("x", shape=(3, 4))
+    call = relay.add(mod.get_global_var("f")(x), mod.get_global_var("g")(x))
+    whole = mod.with_function("main", relay.Function([x], call))
+    np.testing.assert_allclose(relay.build(whole)(X), 6 * np.exp(X), rtol=1e-5)
+
+
+def weighted(rows):
+    x = relay.var("x", shape=(relay.Any(), 256), dtype="float32")
+    weights = rng.standard_normal((rows, 256)).astype("float32")
+    product = relay.nn.dense(x, relay.const(weights))
+    return relay.IRModule.from_expr(relay.Function([x], product)), weights
+
+
+def test_weights_of_modules_come_along():
+    mod, weights = weighted(8)
+    program = relay.build(mod)
+    x = normal(2, 256)
+    for function in (lambda x: mod["main"](x).sum(), lambda x: program(x).sum()):
+        compiled = relay.function(function)
+        np.testing.assert_allclose(compiled(x), (x @ weights.T).sum(), rtol=1e-3, atol=1e-4)
+        slope = relay.grad(compiled)(x)
+        np.testing.assert_allclose(slope[1], weights.sum(axis=0), rtol=1e-3, atol=1e-4)
+
+
+def test_a_program_does_not_keep_large_weights_twice():
+    kept = [*weighted(2048)]
+    weights = kept.pop()
+    program = relay.build(kept[0])
+    x = normal(2, 256)
+    compiled = relay.function(lambda x: program(x).sum())
+    np.testing.assert_allclose(compiled(x), (x @ weights.T).sum(), rtol=1e-2, atol=1e-2)
+    gone = weakref.ref(kept.pop())
+    del compiled
+    gc.collect()
+    assert gone() is None
+    again = relay.function(lambda x: program(x).mean())
+    with pytest.raises(
+        relay.UserError,
+        match=r"(?s)E0907.*the module that this program was built from is gone.*mod\[",
+    ):
+        again(x)
+
+
+def test_a_program_that_was_given_parameters_is_called():
+    mod = relay.parse("""#[version = "0.0.5"]
+def @main(%x: Tensor[(?, 4), float32], %w: Tensor[(4,), float32]) { multiply(%x, %w) }
+""")
+    program = relay.build(mod, params={"w": np.arange(4, dtype="float32")})
+    double = relay.function(lambda x: program(x) * 2)
+    np.testing.assert_allclose(double(X), X * np.arange(4) * 2, rtol=1e-5)
+    with pytest.raises(relay.UserError, match=r"E0907.*@main takes 1 argument, not 2"):
+        relay.function(lambda x: program(x, x[0]))(X)

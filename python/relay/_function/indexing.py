@@ -176,7 +176,7 @@ def _places(array: Tensor, size: object, of: _core.Expr, axis: int) -> _core.Exp
         for number in numbers[(numbers < -size) | (numbers >= size)]:
             raise Refusal(VALUE, f"index {number} of an axis of size {size}")
         return _core.Constant(np.where(numbers < 0, numbers + size, numbers))
-    return checked(index, _length(size, of, axis))
+    return checked(index, size_along(size, of, axis))
 
 
 def checked(index: _core.Expr, size: _core.Expr) -> _core.Expr:
@@ -218,7 +218,10 @@ def fitting_mask(mask: Tensor, tensor: Tensor, first: int = 0) -> _core.Expr:
                 expected=str(tuple(shape)),
                 found=str(tuple(mask.shape)),
             )
-        mine, wanted = _length(have, mask.expr, axis), _length(size, tensor.expr, first + axis)
+        mine, wanted = (
+            size_along(have, mask.expr, axis),
+            size_along(size, tensor.expr, first + axis),
+        )
         pieces = ["a mask of size ", mine, " for an axis of size ", wanted, f" ({_line()})"]
         said = _core.Tuple([_core.Constant(p) if isinstance(p, str) else p for p in pieces])
         check = call("debug.check", call("equal", mine, wanted), said)
@@ -382,11 +385,12 @@ def place_in(index: Value, size: object, of: _core.Expr, axis: int) -> _core.Exp
     where = None if known is None else known.place_in(size)
     if where == "front":
         return expr
-    length = _length(size, of, axis)
+    length = size_along(size, of, axis)
     return call("add", expr, length) if where == "end" else checked(expr, length)
 
 
-def _length(size: object, of: _core.Expr, axis: int) -> _core.Expr:
+def size_along(size: object, of: _core.Expr, axis: int) -> _core.Expr:
+    """The size of a tensor along an axis, an int64; `size`: what its type says, None for `?`."""
     if size is not None:
         return size_expr(size)
     return call("take", call("shape_of", of, dtype="int64"), _core.Constant(axis, "int64"), axis=0)
