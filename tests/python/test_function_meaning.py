@@ -107,6 +107,148 @@ def test_stores_hold_their_number():
             relay.function(made)(np.ones(2))
 
 
+NARROW = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64"]
+# What holds `n`, a Python number of the run, in the dtype of `y`.
+HOLDS = [
+    "y[0] = n", "y[1:3] = n", "y[y == 0] = n", "y[-1] += n", "y += n", "y = y * 0 + n", "y.fill(n)",
+    "y = np.full(3, n, y.dtype)", "y = np.full_like(y, n)", "y = np.array([n, 1, 2], y.dtype)",
+    "y = np.insert(y, 1, n)", "y = np.maximum(y, n)", "y = np.asarray(n, y.dtype)", "y[0] = n + 0",
+    "y[0] = int(z[0]) + n", "y[0] = n if n < 5 else n * 1", "y[0] = float(n)", "y[0] = max(n, -1000)",
+    "y[0] = sum([n, 0])",
+]  # fmt: skip
+
+
+def written(lines, tmp_path, arguments="y, n: int, z"):
+    name = tmp_path / f"stores_{abs(hash(lines))}.py"
+    body = "\n    ".join(["y = y.copy()", *lines.splitlines(), "return y"])
+    name.write_text(f"def f({arguments}):\n    {body}\n")
+    space = {"np": np}
+    exec(compile(name.read_text(), str(name), "exec"), space)
+    return space["f"]
+
+
+@pytest.mark.parametrize("at", range(len(HOLDS)))
+def test_numbers_of_the_run_are_held_or_end_it(at, tmp_path):
+    plain = written(HOLDS[at], tmp_path)
+    compiled = relay.function(plain)
+    dtype = NARROW[at % len(NARROW)]
+    info = np.iinfo(dtype)
+    y, z = np.zeros(3, dtype), np.zeros(1, "int64")
+    held = {0, 1, 5, max(info.min, -1000), min(info.max, 1 << 40)}
+    for n in sorted(held - {0} if "float" in HOLDS[at] else held):
+        same(compiled(y, n, z), plain(y, n, z))
+    past = {info.min - 1, -1 - info.max, info.max + 1, -(1 << 50), 1 << 50}
+    for n in sorted(n for n in past if abs(n) < 1 << 62 and not info.min <= n <= info.max):
+        if "max(" in HOLDS[at] and n < 0 and info.min <= -1000:
+            continue
+        with pytest.raises(OverflowError):
+            plain(y, n, z)
+        with pytest.raises(
+            relay.RunError, match=rf"E0616.*Python number .* is not a value of {dtype} \(stores_"
+        ):
+            compiled(y, n, z)
+
+
+def test_numbers_that_are_elements_wrap(tmp_path):
+    plain = written("y[0] = n[0]\ny[1] = n.sum()\ny[2:] = n[:1]", tmp_path, "y, n")
+    n = np.array([300, -1])
+    same(relay.function(plain)(np.zeros(3, "uint8"), n), plain(np.zeros(3, "uint8"), n))
+    plain = written("y[0] = n", tmp_path, "y, n")
+    same(relay.function(plain)(np.zeros(1, "uint8"), np.int64(300)), np.uint8([44]))
+
+
+def test_floats_are_held_without_their_fraction():
+    def stored(f: float):
+        y, z = np.zeros(1, "uint8"), np.zeros(1, "int64")
+        y[0], z[0] = f, f
+        return y, z
+
+    compiled = relay.function(stored)
+    for f in (255.9, -0.5, 3.0):
+        for found, expected in zip(compiled(f), stored(f), strict=True):
+            same(found, expected)
+    for f in (256.0, -1.0, NAN, float("inf"), 1e30):
+        with pytest.raises((OverflowError, ValueError)):
+            stored(f)
+        with pytest.raises(relay.RunError, match=r"E0616.* is not a value of uint8"):
+            compiled(f)
+
+
+def compared(y, n: int):
+    first = (y[0] < n, y[0] == n, n >= y[0])
+    return first, y < n, y <= n, y > n, n > y, n <= y, y == n, y != n, n == y, np.not_equal(n, y)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_comparisons_take_any_integer(dtype):
+    info = np.iinfo(dtype)
+    y = np.array([info.min, 0, 1, 7, info.max], dtype)
+    compiled = relay.function(compared)
+    for n in (-(1 << 62), -300, -1, 0, 7, 300, 70000, 1 << 40, (1 << 63) - 1):
+        found, expected = compiled(y, n), compared(y, n)
+        for a, b in zip([*found[0], *found[1:]], [*expected[0], *expected[1:]], strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=f"{dtype} {n}")
+
+    def with_known(y):
+        return y < 300, y > 300, y == -1, y != 1 << 40, y > -1
+
+    for a, b in zip(relay.function(with_known)(y), with_known(y), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_counters_that_fit_are_not_checked():
+    def counted(n: int):
+        wide, narrow = np.zeros(5, "int64"), np.zeros(5, "uint8")
+        for i in range(n):
+            wide[i % 5] = i
+            wide[i % 5] += i
+        for i in range(5):
+            narrow[i] = i
+            narrow[i] = i * 50
+        return wide, narrow
+
+    compiled = relay.function(counted)
+    for found, expected in zip(compiled(9), counted(9), strict=True):
+        same(found, expected)
+    assert "debug.check" not in compiled.module.astext()
+
+    def overflowing(n: int):
+        narrow = np.zeros(5, "uint8")
+        for i in range(n):
+            narrow[i % 5] = i
+        return narrow
+
+    compiled = relay.function(overflowing)
+    same(compiled(256), overflowing(256))
+    with pytest.raises(relay.RunError, match=r"E0616.*256 is not a value of uint8"):
+        compiled(257)
+
+
+def test_lanes_and_joined_numbers_are_held():
+    def stored(n: int):
+        y = np.zeros(2, "uint8")
+        y[0] = n
+        return y
+
+    lanes = relay.vmap(relay.function(stored))
+    same(lanes(np.array([3, 255])), np.uint8([[3, 0], [255, 0]]))
+    with pytest.raises(relay.RunError, match=r"E0616.* is not a value of uint8"):
+        lanes(np.array([3, 256]))
+
+    def joined(y, n: int):
+        m = n
+        for i in range(len(y)):
+            if y[i] > 10:
+                m = y[i]
+        return m
+
+    compiled = relay.function(joined)
+    y = np.uint8([1, 20, 3])
+    assert compiled(y, 7) == 20 and compiled(y[:1], 7) == 7
+    with pytest.raises(relay.RunError, match=r"E0616.*300 is not a value of uint8"):
+        compiled(y[:1], 300)
+
+
 def test_take_along_axis_broadcasts_and_checks():
     x = np.arange(12.0).reshape(3, 4)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from relay import _core
 from relay._function.errors import VALUE, Refusal
+from relay._function.fitting import above, below, bounds_of
 from relay._function.ranges import Range, combined
 from relay._function.values import (
     Size,
@@ -20,10 +21,12 @@ from relay._function.values import (
     Tensor,
     Value,
     as_expr,
+    converted,
     is_text,
     kind_of,
     number_type,
     range_of,
+    sizes_in,
     type_of,
 )
 from relay._wrappers import call
@@ -190,14 +193,16 @@ def apply(name: str, *operands: Value) -> Value:
     op = UFUNCS.get(name)
     if name in COMPOSED:
         inputs = [
-            _cast(value, d) for value, d in zip(operands, _wide(name, resolved), strict=False)
+            converted(value, d) for value, d in zip(operands, _wide(name, resolved), strict=False)
         ]
         out = COMPOSED[name](*map(Tensor, inputs)).expr
+    elif name in _COMPARISONS and (out := _compared(name, operands, resolved[0].name)) is not None:
+        pass
     elif op in _LOGICAL:
         inputs = [truth(value) for value in operands]
         out = call(op, *inputs)
     else:
-        inputs = [_cast(value, d.name) for value, d in zip(operands, resolved, strict=False)]
+        inputs = [converted(value, d.name) for value, d in zip(operands, resolved, strict=False)]
         out = _call(op, inputs, operands, resolved[0].name)
     if out.checked_type.dtype != resolved[-1].name:
         out = call("cast", out, dtype=resolved[-1].name)
@@ -220,6 +225,44 @@ def _wide(name: str, dtypes: tuple) -> list[str]:
     if name in _OF_BITS:
         return names
     return ["float32" if n in _HALVES else n for n in names]
+
+
+_COMPARISONS = {numpy_name for numpy_name, _ in COMPARE.values()}
+
+
+def _compared(name: str, operands: tuple, dtype: str) -> _core.Expr | None:
+    """A comparison of integers of a dtype with a Python integer that it may not hold, else None.
+
+    Such a number is less than all of them, or greater.
+    """
+    at = next((i for i, v in enumerate(operands) if _weak(v) == "int64"), None)
+    if at is None or _weak(operands[1 - at]) is not None or bounds_of(dtype) is None:
+        return None
+    number, others = operands[at], as_expr(operands[1 - at])
+    if sizes_in(as_expr(number).checked_type):
+        return None
+
+    def verdict(sign: int) -> _core.Expr:
+        pair = (sign, 0) if at == 0 else (0, sign)
+        return _core.Constant(bool(getattr(np, name)(*pair)), "bool")
+
+    def compare(of: _core.Expr) -> _core.Expr:
+        return call(UFUNCS[name], *((of, others) if at == 0 else (others, of)))
+
+    if isinstance(number, Static):
+        low, high = bounds_of(dtype)
+        if low <= number.obj <= high:
+            return None
+        return call("full_like", compare(others), verdict(1 if number.obj > high else -1))
+    expr, known = as_expr(number), range_of(number)
+    sides = ((below(expr, known, dtype), -1), (above(expr, known, dtype), 1))
+    outside = [(test, sign) for test, sign in sides if test is not None]
+    if not outside:
+        return None
+    out = compare(call("cast", expr, dtype=dtype))
+    for test, sign in outside:
+        out = call("where", test, verdict(sign), out)
+    return out
 
 
 # Of strings: their order is that of their characters.
@@ -283,11 +326,6 @@ def _call(op: str, inputs: list, operands: tuple, dtype: str) -> _core.Expr:
     return call(op, *inputs)
 
 
-def _cast(value: Value, dtype: str) -> _core.Expr:
-    expr = as_expr(value, dtype)
-    return expr if expr.checked_type.dtype == dtype else call("cast", expr, dtype=dtype)
-
-
 def truth(value: Value) -> _core.Expr:
     """Whether each element is not zero, and no empty string."""
     expr = as_expr(value)
@@ -347,10 +385,13 @@ def number_of(number: float, dtype: str) -> _core.Expr:
 def filled(value: Value, dtype: str) -> _core.Expr:
     """What a tensor of that dtype holds when it is set to a value: NumPy's conversion.
 
-    A Python number that is known and does not fit is refused; of the run's, the bits that fit are kept.
+    A Python number that the dtype does not hold is refused, or ends the run; of an array's elements the
+    bits that fit are kept.
     """
     if isinstance(value, Static) and number_type(value.obj) is not None:
         return number_of(value.obj, dtype)
+    if dtype != "bool" and (isinstance(value, Size) or (isinstance(value, Tensor) and value.weak)):
+        return converted(value, dtype)
     return cast(value, dtype).expr
 
 

@@ -26,8 +26,10 @@ from relay._function.values import (
     Tuple,
     Value,
     as_expr,
+    converted,
     is_text,
     number_type,
+    range_of,
     sizes_in,
 )
 from relay._wrappers import call
@@ -72,7 +74,14 @@ def tensor_of(value: Value) -> Tensor:
         )
     if not is_number(value) and not is_text(value):
         raise Refusal(VALUE, "a tensor or a number is needed", found=describe(value))
-    return Tensor(as_expr(value), True)
+    return Tensor(as_expr(value), True, range=range_of(value))
+
+
+def filled_each(value: Value, dtype: str) -> Value:
+    """The value with the numbers in it, also in nested lists, as an array of that dtype holds them."""
+    if isinstance(value, (List, Tuple)):
+        return Tuple(tuple(filled_each(item, dtype) for item in value.items))
+    return Tensor(filled(value, dtype)) if is_number(value) else value
 
 
 def operands_of(value: Value) -> list[Tensor]:
@@ -93,7 +102,7 @@ def same_dtype(tensors: list[Tensor]) -> list[Tensor]:
         return [cast(t, "string") for t in tensors]
     strong = [t.dtype for t in tensors if not t.weak] or [t.dtype for t in tensors]
     dtype = np.result_type(*map(numpy_dtype, strong)).name if strong else "float64"
-    return [cast(t, dtype) for t in tensors]
+    return [Tensor(converted(t, dtype)) if t.weak else cast(t, dtype) for t in tensors]
 
 
 def stacked(tensors: list[Tensor], axis: int) -> Tensor:

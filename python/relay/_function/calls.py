@@ -24,7 +24,7 @@ from relay._function import (
     python_methods,
     scope,
 )
-from relay._function.arithmetic import cast, describe
+from relay._function.arithmetic import describe, filled
 from relay._function.arrays import known, size_value, tensor_of
 from relay._function.bound import BoundMethod
 from relay._function.effects import bound_around, effects_of, put
@@ -317,7 +317,7 @@ class Calls:
                 value = tensor_of(value)
             if isinstance(value, Static):
                 return Tensor(as_expr(value, name))
-            return cast(value, name)
+            return Tensor(filled(value, name))
         if hasattr(cls, "__relay_constructor__"):
             return self.make_data(cls, args, named)
         if cls is _core.RefValue:

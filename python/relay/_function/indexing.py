@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 
 import numpy as np
 
 from relay import _core
 from relay._function.arithmetic import cast, describe, filled, is_number
 from relay._function.errors import STATIC, UNSUPPORTED, VALUE, Refusal
+from relay._function.fitting import ensured, line
 from relay._function.values import (
     List,
     Size,
@@ -181,12 +181,7 @@ def _places(array: Tensor, size: object, of: _core.Expr, axis: int) -> _core.Exp
 
 def checked(index: _core.Expr, size: _core.Expr) -> _core.Expr:
     """The places that indices name; the run ends where one is outside, and says this line."""
-    return call("checked_index", index, size, place=_line())
-
-
-def _line() -> str:
-    """The file and the line that is being read."""
-    return os.path.basename(_core.Tuple([]).span.rpartition(":")[0])
+    return call("checked_index", index, size, place=line())
 
 
 def _masked(tensor: Tensor, mask: Tensor) -> Tensor:
@@ -222,10 +217,8 @@ def fitting_mask(mask: Tensor, tensor: Tensor, first: int = 0) -> _core.Expr:
             size_along(have, mask.expr, axis),
             size_along(size, tensor.expr, first + axis),
         )
-        pieces = ["a mask of size ", mine, " for an axis of size ", wanted, f" ({_line()})"]
-        said = _core.Tuple([_core.Constant(p) if isinstance(p, str) else p for p in pieces])
-        check = call("debug.check", call("equal", mine, wanted), said)
-        expr = _core.Let(_core.Var("fits", check.checked_type), check, expr)
+        pieces = ["a mask of size ", mine, " for an axis of size ", wanted]
+        expr = ensured(call("equal", mine, wanted), pieces, expr)
     return expr
 
 

@@ -12,6 +12,7 @@ from relay import _core
 from relay._function.arithmetic import apply, cast, describe, dtype_name, kind_of, numpy_dtype
 from relay._function.arrays import (
     axes_of,
+    filled_each,
     full,
     known,
     one_axis,
@@ -271,7 +272,7 @@ def _insert(arr, obj, values, axis=None):
         arr, axis = flat(arr), 0
     at, place = one_axis(axis, arr), known(obj, "obj")
     need(isinstance(place, int), "np.insert is there for one position", "np.concatenate the parts")
-    new = cast(tensor_of(values), arr.dtype)
+    new = cast(tensor_of(filled_each(values, arr.dtype)), arr.dtype)
     if len(new.shape) == len(arr.shape) and len(arr.shape) == 1:
         pass
     elif len(new.shape) == len(arr.shape):

@@ -25,6 +25,7 @@ from relay._function.arithmetic import (
 from relay._function.arrays import (
     axes_of,
     count_of,
+    filled_each,
     full,
     known,
     matmul,
@@ -586,8 +587,7 @@ def _full(shape, fill_value, dtype=None):
 def _like(a: Tensor, value: Value, dtype: object) -> Tensor:
     name = _named_dtype(dtype, a.dtype)
     if None in a.shape:
-        filled = call("full_like", a.expr, as_expr(value, a.dtype))
-        return cast(Tensor(filled), name)
+        return Tensor(call("full_like", cast(a, name).expr, arithmetic.filled(value, name)))
     return full(Tuple(tuple(map(arithmetic.size_or_number, a.shape))), value, name)
 
 
@@ -634,18 +634,10 @@ def _eye(N, M=None, k=0, dtype=None):
 def _array(a, dtype=None):
     given = known(dtype, "dtype")
     if given is not None and kind_of(dtype_name(given)) == "i":
-        for number in _numbers_of(a):
-            # A Python number that the dtype does not hold is refused.
-            arithmetic.number_of(number, dtype_name(given))
+        # A Python number that the dtype does not hold is an error.
+        a = filled_each(a, dtype_name(given))
     a = tensor_of(a)
     return cast(a, _named_dtype(dtype, a.dtype))
-
-
-def _numbers_of(value: Value) -> list:
-    """The Python integers that are known in a number or in nested lists."""
-    if isinstance(value, (List, Tuple)):
-        return [number for item in value.items for number in _numbers_of(item)]
-    return [value.obj] if isinstance(value, Static) and type(value.obj) is int else []
 
 
 @numpy_function("asarray", "ascontiguousarray")

@@ -22,6 +22,7 @@ import numpy as np
 from relay import _core
 from relay._function import prelude
 from relay._function.errors import VALUE, Refusal
+from relay._function.fitting import held
 from relay._function.ranges import Range
 from relay._wrappers import call
 
@@ -724,9 +725,7 @@ def annotated(expr: _core.Expr, kind: _core.Type) -> _core.Expr:
 
 
 def _as_tensor(value: Value, kind: TensorType) -> _core.Expr:
-    expr = as_expr(value, kind.dtype)
-    if expr.checked_type.dtype != kind.dtype:
-        expr = call("cast", expr, dtype=kind.dtype)
+    expr = converted(value, kind.dtype)
     if kind.shape and not sizes_in(expr.checked_type):
         if None in kind.shape:
             raise Mismatch
@@ -764,6 +763,16 @@ def as_expr(value: Value, dtype: str | None = None) -> _core.Expr:
     if isinstance(value, (Tuple, List)):
         return _core.Tuple([as_expr(item) for item in value.items])
     raise Mismatch
+
+
+def converted(value: Value, dtype: str) -> _core.Expr:
+    """The expression of a tensor, number or size in a dtype; Python's numbers are values of it."""
+    expr = as_expr(value, dtype)
+    if expr.checked_type.dtype == dtype:
+        return expr
+    if isinstance(value, Size) or (isinstance(value, Tensor) and value.weak):
+        return held(expr, range_of(value), dtype)
+    return call("cast", expr, dtype=dtype)
 
 
 def range_of(value: Value) -> Range | None:
