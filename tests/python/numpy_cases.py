@@ -337,4 +337,5 @@ OF_DTYPE = [
     "np.linalg.norm(X)", "np.linalg.norm(X, 1)", "np.unique(X, return_counts=True)", "np.isin(X, X)", "np.setdiff1d(X, X[0])",
     "np.where(X > 1, X, X)", "np.where(X > 1, X, 2)", "np.clip(X, 0, 1)", "np.sum(X, where=X > 1)", "np.max(X, initial=3)", "np.vander(X[0], 3)",
     "np.gcd(X, X)", "np.bitwise_count(X)", "np.linspace(X, X, 3)", "np.linalg.matrix_power(X[:, :3], 2)", "np.count_nonzero(X)", "np.unwrap(X[0])",
+    "np.polyval(X[0], X[1])", "np.einsum('ij,kj->ik', X, X)", "np.einsum('ij->j', X)",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import types
@@ -311,6 +312,38 @@ E0910 only what it returns itself
 def f
     return f(x, n - 1)
 
+E0910 annotate what f returns, as in def f(...) -> int:
+    total = 0
+    for i in range(n):
+        if i % 2 == 0:
+            total = f(x, i)
+                    ^^^^^^^
+    return total + 1
+
+E0910 g calls itself in a loop
+    def g(k):
+        s = 0
+        while k > 1:
+            if k > 2:
+                s = g(k - 1)
+                    ^^^^^^^^
+            k -= 1
+        return s
+    return g(n)
+
+E0906 a table by numbers is an array
+    memo = {}
+    def fib(k):
+        if k in memo:
+           ^^^^^^^^^
+            return memo[k]
+        return k
+    return fib(n)
+
+E0907 drops depends on sizes that only the run knows
+    return x[:n].squeeze()
+           ^^^^^^^^^^^^^^^
+
 E0203
     return x @ np.ones((3, 2), 'float32')
            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
@@ -474,6 +507,8 @@ def test_recursion_without_end_stops_at_its_fuel(tmp_path):
 def test_decorated_what_is_not_a_function():
     with pytest.raises(TypeError, match="decorates a function"):
         relay.function(3)
+    with pytest.raises(TypeError, match=r"remove functools\.cache"):
+        relay.function(functools.cache(lambda n: n))
     with pytest.raises(TypeError, match="each is one way"):
         relay.data(type("Empty", (), {}))
 

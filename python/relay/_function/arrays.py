@@ -35,7 +35,8 @@ from relay._function.values import (
 from relay._wrappers import call
 
 _HELP = {
-    "a key": "a dictionary has the same keys in every run: a table by numbers is an array or a list",
+    "a key": "a dictionary has the same keys in every run; a table by numbers is an array, and that of a "
+    "recursion's results one that a loop fills: t = np.zeros(n + 1), then t[i] = ... of t[i - 1]",
 }
 
 

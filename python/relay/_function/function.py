@@ -752,6 +752,10 @@ def function(
         )
     if isinstance(python, RelayFunction):
         return python
+    if hasattr(python, "cache_info"):
+        raise wrong(
+            "relay.function decorates a function, not one that keeps its results: remove functools.cache"
+        )
     if not isinstance(python, types.FunctionType):
         raise wrong(f"relay.function decorates a function, not {python!r}")
     try:

@@ -87,6 +87,10 @@ def _einsum(subscripts, *operands):
     if "->" not in equation:
         labels = equation.replace(",", "")
         equation += "->" + "".join(sorted(c for c in set(labels) if labels.count(c) == 1))
+    if tensors and tensors[0].dtype == "bool":
+        # A product of bools is `and`, a sum of them `or`.
+        hits = _core.Tuple([cast(t, "int64").expr for t in tensors])
+        return cast(Tensor(call("einsum", hits, equation=equation)), "bool")
     return Tensor(call("einsum", _core.Tuple([t.expr for t in tensors]), equation=equation))
 
 
@@ -371,7 +375,10 @@ def _squeeze(a, axis=None):
     if axes is None:
         if not all(isinstance(n, int) for n in a.shape):
             raise Refusal(
-                CALL, "np.squeeze of a tensor of open sizes says which axes", help="axis="
+                CALL,
+                "which axes np.squeeze drops depends on sizes that only the run knows",
+                found=arithmetic.describe(a),
+                help="name the axes of size 1: np.squeeze(x, axis=0) or x.squeeze((0, 2))",
             )
         axes = [i for i, n in enumerate(a.shape) if n == 1]
     return Tensor(call("squeeze", a.expr, axis=axes), False, a.roots) if axes else a

@@ -27,7 +27,7 @@ def _lcm(a, b):
 
 
 def _polyval(p, x):
-    out = x * 0
+    out = np.zeros_like(x)
     for c in p:
         out = out * x + c
     return out

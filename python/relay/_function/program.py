@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,12 +143,20 @@ class Program:
         raise AssertionError
 
     def _endless(self, function: Any) -> None:
+        for name, repeated in _calls_in_loops(function.node):
+            fail(
+                RECURSION,
+                function.source,
+                repeated,
+                f"{name} calls itself in a loop, where the type that it returns is not known yet",
+                help=f"annotate what {name} returns, as in def {name}(...) -> int:",
+            )
         fail(
             RECURSION,
             function.source,
             function.node,
             f"what {function.__name__} returns is only what it returns itself",
-            help="return a value on some way that does not call the function",
+            help="return a value on some way that does not call the function, or annotate what it returns",
         )
 
     def module(self) -> _core.IRModule:
@@ -467,6 +476,17 @@ def _shown(obj: object) -> str:
     if isinstance(obj, type) or callable(obj):
         return f"{'the class' if isinstance(obj, type) else 'the function'} {obj.__name__}"
     return f"a value of type {type(obj).__name__}"
+
+
+def _calls_in_loops(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of functions in loops of their own, of a function and of those within it."""
+    for made in ast.walk(node):
+        if not isinstance(made, ast.FunctionDef) or made.returns is not None:
+            continue
+        loops = (n for n in ast.walk(made) if isinstance(n, (ast.For, ast.While)))
+        for call in (n for loop in loops for n in ast.walk(loop)):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", None) == made.name:
+                yield made.name, call
 
 
 def unflatten_type(kind: Type) -> Value:
