@@ -20,7 +20,7 @@ docs: build  ## the site of the documentation, the tutorial's cells run, in buil
 
 demo: build  ## compile a real ONNX model and run it on the files of this repository
 	@.venv/bin/python examples/demo.py
-	@.venv/bin/python tools/build_seconds.py
+	@.venv/bin/python tools/minutes.py
 
 test: setup  ## every check that a change must pass
 	@tools/test.sh

@@ -63,5 +63,5 @@ if [[ "${1:-}" != asan ]]; then
   step "Python tests" python_tests
 fi
 printf '%s\n' "" "${times[@]}" "$(printf '%-18s %5d s' "together" $SECONDS)"
-.venv/bin/python tools/build_seconds.py
+.venv/bin/python tools/minutes.py "$results"
 .venv/bin/python tools/count_results.py "$results"
