@@ -58,9 +58,11 @@ can be repeated; they are not the numbers of another runtime. There may be as ma
 
 Strings are elements like others ([types](types.md)): whatever moves elements moves them, and what looks
 into them needs `librelay_text.so` beside the runtime, what decodes images (PNG, JPEG, BMP, PNM)
-`librelay_image.so`. Trees become one kernel: few samples are followed down 32 trees at a time, many
-samples make all tests of a tree with few leaves together, and walk down deep trees 32 at a time. A
-list of nodes has at most 2^25 entries.
+`librelay_image.so`. The patterns of `Tokenizer` are RE2's without flags, Unicode classes (`\\p`), `\\Q`
+and `\\C`, and a separator must not match the empty string (E0504); an input without elements keeps the
+axis of tokens, which ONNX Runtime drops. Trees become one kernel: few samples are followed down 32
+trees at a time, many samples make all tests of a tree with few leaves together, and walk down deep
+trees 32 at a time. A list of nodes has at most 2^25 entries.
 `ZipMap` gives a list of records, each the labels beside their values. A map as an
 input (`DictVectorizer`, `CastMap`) is such a pair: a vector of keys and one of values.
 

@@ -1,10 +1,13 @@
 // Operators that make strings or look into them. What they know about letters, numbers and patterns is
 // in the text library (runtime/core/string_functions.h).
+#include <functional>
+
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 #include "ops/text_words.h"
+#include "runtime/core/token_pattern.h"
 
 namespace relay::ops {
 namespace {
@@ -176,16 +179,16 @@ Type split_relation(RelationContext& ctx) {
   return tensor_type(std::move(shape), DType::String());
 }
 
-TirTensor split_sizes(const ComputeContext& ctx) {
+// The shape of the strings with an axis behind it that is as long as `count` says of the longest.
+TirTensor longest_sizes(const char* name, const ComputeContext& ctx,
+                        const std::function<PrimExpr(PrimExpr, PrimExpr)>& count) {
   const size_t rank = static_cast<size_t>(ctx.inputs[0]->rank());
-  const int64_t maxsplit = ctx.attrs<SplitAttrs>().maxsplit;
   return tir::imperative(
-      "T_text_split_sizes", kIndex, {index(static_cast<int64_t>(rank + 1))},
-      {ctx.inputs[0], ctx.inputs[1]}, [=](const std::vector<Buffer>& in, const Buffer& sizes) {
+      name, kIndex, {index(static_cast<int64_t>(rank + 1))}, {ctx.inputs[0], ctx.inputs[1]},
+      [=](const std::vector<Buffer>& in, const Buffer& sizes) {
         Cell most("most", kIndex);
         Stmt all = each_element(in[0]->shape, [&](const Indices& i) {
-          PrimExpr count = count_of(load(in[0], i), load(in[1], Indices{}), maxsplit);
-          return most.set(max(most.get(), count));
+          return most.set(max(most.get(), count(load(in[0], i), load(in[1], Indices{}))));
         });
         std::vector<Stmt> steps{most.set(index(0)), all};
         for (size_t d = 0; d <= rank; ++d) {
@@ -196,12 +199,90 @@ TirTensor split_sizes(const ComputeContext& ctx) {
       });
 }
 
+TirTensor split_sizes(const ComputeContext& ctx) {
+  const int64_t maxsplit = ctx.attrs<SplitAttrs>().maxsplit;
+  return longest_sizes("T_text_split_sizes", ctx,
+                       [=](const PrimExpr& x, const PrimExpr& delimiter) {
+                         return count_of(x, delimiter, maxsplit);
+                       });
+}
+
 TirTensor split(const ComputeContext& ctx) {
   const int64_t cuts = (ctx.attrs<SplitAttrs>().maxsplit + 1) << 32;
   return tir::compute("T_text_split", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices at(i.begin(), i.end() - 1);
     return text_call("text_part", {ctx.inputs[0](at), ctx.inputs[1](Indices{}),
                                    text_word(cuts) + tir::cast(kWord, i.back())});
+  });
+}
+
+// ---- text.tokens
+
+struct TokensAttrs : AttrsOf<TokensAttrs> {
+  bool between = true;
+  int64_t least = 1;
+  static AttrsList describe() {
+    return {"relay.attrs.TextTokensAttrs",
+            {attribute("between", &Self::between,
+                       "Tokens are what is between matches of the patterns, which cut one after "
+                       "another; else they are the matches of the one pattern."),
+             attribute("least", &Self::least, "The fewest letters of a token.")}};
+  }
+};
+
+Type tokens_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = strings_with_one(ctx, "list of patterns");
+  const TensorTypeNode* frame = ctx.tensor(2);
+  if (x == nullptr || frame == nullptr || !is_string(ctx, *frame)) return nullptr;
+  const int64_t least = ctx.attrs<TokensAttrs>().least;
+  const bool framed =
+      frame->rank() == 1 && (as_const(frame->shape[0]) == 1 || as_const(frame->shape[0]) == 3);
+  if (!require(ctx, framed, codes::type_shape,
+               "the frame is the padding, or the padding, the first and the last token",
+               "(1,) or (3,)", shape_text(frame->shape)) ||
+      !require(ctx, least >= 1 && least <= runtime::kMostTokenLetters, codes::op_bad_attribute,
+               "least is not a number of letters", "1 or more", std::to_string(least))) {
+    return nullptr;
+  }
+  std::vector<Dim> shape = x->shape;
+  shape.push_back(dim_any());
+  return tensor_type(std::move(shape), DType::String());
+}
+
+PrimExpr rule_of(const ComputeContext& ctx) {
+  const auto& attrs = ctx.attrs<TokensAttrs>();
+  return text_word(runtime::token_word(attrs.between, attrs.least));
+}
+
+bool has_marks(const ComputeContext& ctx) { return tir::as_int(ctx.inputs[2]->shape()[0]) == 3; }
+
+// Where no string has a token the last axis is empty, marks or not.
+TirTensor tokens_sizes(const ComputeContext& ctx) {
+  const PrimExpr rule = rule_of(ctx);
+  const int64_t marks = has_marks(ctx) ? 2 : 0;
+  return longest_sizes(
+      "T_text_tokens_sizes", ctx, [=](const PrimExpr& x, const PrimExpr& patterns) {
+        PrimExpr n = text_call("text_count", {x, patterns, rule});
+        return marks == 0 ? n : select(gt(n, text_word(0)), n + text_word(marks), n);
+      });
+}
+
+TirTensor tokens(const ComputeContext& ctx) {
+  const PrimExpr rule = rule_of(ctx);
+  const bool marks = has_marks(ctx);
+  return tir::compute("T_text_tokens", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at(i.begin(), i.end() - 1);
+    PrimExpr x = ctx.inputs[0](at), patterns = ctx.inputs[1](Indices{});
+    PrimExpr n = text_call("text_count", {x, patterns, rule});
+    auto token = [&](const PrimExpr& place) {
+      return text_call("text_part", {x, patterns, rule + place});
+    };
+    auto frame = [&](int64_t place) { return ctx.inputs[2](Indices{index(place)}); };
+    PrimExpr place = tir::cast(kWord, i.back());
+    if (!marks) return select(lt(place, n), token(place), frame(0));
+    PrimExpr behind = select(eq(place, n + text_word(1)), frame(2), frame(0));
+    PrimExpr inside = token(max(place - text_word(1), text_word(0)));
+    return select(eq(place, text_word(0)), frame(1), select(le(place, n), inside, behind));
   });
 }
 
@@ -306,6 +387,28 @@ std::span<const OpInfo> rows_of<Family::Text>() {
           .compute = compute_rule_with_shape(split_sizes, split),
           .examples = {{{"Tensor[(2, 3), string]", "Tensor[(), string]"}, ""},
                        {{"Tensor[(4,), string]", "Tensor[(), string]"}, "maxsplit=1"}},
+      }),
+      text_row({
+          .name = "text.tokens",
+          .doc =
+              "The tokens of each string along a new last axis, padded at the end; with marks, the "
+              "first and the last token of the frame stand around them. Where no string has a "
+              "token the axis is empty. A pattern that is none, or a separator that matches the "
+              "empty string, fails when the program runs.",
+          .args = {{"data", "The strings."},
+                   {"patterns",
+                    "One string: regular expressions in RE2's syntax, without flags, "
+                    "Unicode classes, \\Q and \\C, separated by line feeds."},
+                   {"frame", "The padding; or the padding, the first and the last token."}},
+          .attrs = &TokensAttrs::static_info(),
+          .fusion = FusionClass::Opaque,
+          .may_end_run = on_every_call,
+          .relation = tokens_relation,
+          .compute = compute_rule_with_shape(tokens_sizes, tokens),
+          .examples = {{{"Tensor[(2, 3), string]", "Tensor[(), string]", "Tensor[(1,), string]"},
+                        ""},
+                       {{"Tensor[(4,), string]", "Tensor[(), string]", "Tensor[(3,), string]"},
+                        "between=False, least=2"}},
       }),
   };
   return rows;

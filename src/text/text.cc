@@ -14,14 +14,17 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "runtime/core/float16.h"
 #include "runtime/core/string_functions.h"
+#include "runtime/core/token_pattern.h"
 
 namespace relay::text_library {
 namespace {
 
 using runtime::string_of;
+using runtime::take_letter;
 using runtime::TextNumber;
 
 int64_t fail(const relay_kernel_context* ctx, int32_t error) {
@@ -49,18 +52,6 @@ int64_t concat(const relay_kernel_context* ctx, const int64_t* args) {
 }
 
 // ---- Letters
-
-// The code point at the front of UTF-8, which is taken away.
-uint32_t take_letter(std::string_view& text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const size_t more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
-  uint32_t c = more == 0 ? first : first & (0x3Fu >> more);
-  for (size_t i = 1; i <= more && i < text.size(); ++i) {
-    c = c << 6 | (static_cast<unsigned char>(text[i]) & 0x3Fu);
-  }
-  text.remove_prefix(std::min(text.size(), more + 1));
-  return c;
-}
 
 void put_letter(std::string& out, uint32_t c) {
   if (c < 0x80) {
@@ -151,7 +142,46 @@ class Parts {
   bool done_ = false;
 };
 
-int64_t count(const relay_kernel_context*, const int64_t* args) {
+// The tokens of the text that was asked for last: a kernel asks for them one by one.
+struct Tokens {
+  std::string patterns, text;
+  int64_t rule_word = 0;  // 0: there is no rule
+  bool cut = false;
+  std::optional<runtime::TokenRule> rule;
+  std::vector<std::string_view> tokens;  // of `text`
+};
+
+// Null when the patterns are not a rule.
+const std::vector<std::string_view>* tokens_of(const int64_t* args) {
+  thread_local auto known = std::make_unique<Tokens>();
+  Tokens& t = *known;
+  const std::string_view text = string_of(args[0]), patterns = string_of(args[1]);
+  const int64_t word = args[2] >> 32;
+  if (t.rule_word != word || t.patterns != patterns) {
+    t.rule_word = 0;
+    t.cut = false;
+    t.patterns = patterns;
+    std::string why;
+    t.rule = runtime::TokenRule::parse(patterns, runtime::between_of_word(args[2]),
+                                       runtime::least_of_word(args[2]), why);
+    t.rule_word = word;
+  }
+  if (!t.rule) return nullptr;
+  if (!t.cut || t.text != text) {
+    t.cut = false;
+    t.text = text;
+    t.tokens = t.rule->tokens(t.text);
+    t.cut = true;
+  }
+  return &t.tokens;
+}
+
+int64_t count(const relay_kernel_context* ctx, const int64_t* args) {
+  if (runtime::is_token_word(args[2])) {
+    const std::vector<std::string_view>* tokens = tokens_of(args);
+    return tokens == nullptr ? fail(ctx, RELAY_KERNEL_BAD_STRING)
+                             : static_cast<int64_t>(tokens->size());
+  }
   Parts parts(string_of(args[0]), string_of(args[1]), args[2] - 1);
   int64_t n = 0;
   while (parts.next()) ++n;
@@ -159,6 +189,11 @@ int64_t count(const relay_kernel_context*, const int64_t* args) {
 }
 
 int64_t part(const relay_kernel_context* ctx, const int64_t* args) {
+  if (runtime::is_token_word(args[2])) {
+    const auto n = static_cast<size_t>(args[2] & 0xFFFFFFFF);
+    const std::vector<std::string_view>* tokens = tokens_of(args);
+    return tokens == nullptr || n >= tokens->size() ? 0 : make(ctx, (*tokens)[n]);
+  }
   Parts parts(string_of(args[0]), string_of(args[1]), (args[2] >> 32) - 1);
   std::optional<std::string_view> found;
   for (int64_t n = args[2] & 0xFFFFFFFF; n >= 0; --n) {

@@ -108,7 +108,9 @@ constexpr Intrinsic kIntrinsics[] = {
      "the string in lower case, or if b is set in upper case", nullptr, nullptr},
     {"text_concat", 2, IntrinsicRule::String, "the strings, concatenated", nullptr, nullptr},
     {"text_count", 3, IntrinsicRule::String,
-     "parts of a between delimiters b, with at most c - 1 cuts unless c is 0", nullptr, nullptr},
+     "parts of a between delimiters b, with at most c - 1 cuts unless c is 0; tokens of a by the "
+     "patterns b if c is below 0",
+     nullptr, nullptr},
     {"text_format", 2, IntrinsicRule::String, "the number as text; b says its dtype", nullptr,
      nullptr},
     {"text_match", 2, IntrinsicRule::String, "whether the pattern b matches the whole of a",
@@ -117,7 +119,9 @@ constexpr Intrinsic kIntrinsics[] = {
      nullptr, nullptr},
     {"text_parse_int", 2, IntrinsicRule::String, "the number that the text is; b says its dtype",
      nullptr, nullptr},
-    {"text_part", 3, IntrinsicRule::String, "part c of a between delimiters b", nullptr, nullptr},
+    {"text_part", 3, IntrinsicRule::String,
+     "part c of a between delimiters b; a token of a by the patterns b if c is below 0", nullptr,
+     nullptr},
     {"trunc", 1, kFloat, "integer next to a towards zero", RELAY_FORMULA(std::trunc(a))},
 };
 #undef RELAY_FORMULA

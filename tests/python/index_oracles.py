@@ -139,6 +139,28 @@ def _(a, x, delimiter):
     return out
 
 
+@oracle("text.tokens")
+def _(a, x, patterns, frame):
+    """By Python's expressions, which take the first alternative; the examples have none."""
+
+    def tokens(s: str) -> list[str]:
+        if not a.between:
+            return [t for t in re.findall(str(patterns), s) if len(t) >= a.least]
+        pieces = [s]
+        for pattern in str(patterns).split("\n"):
+            pieces = [t for p in pieces for t in re.split(pattern, p) if len(t) >= a.least]
+        return pieces
+
+    found = of_strings(tokens, x)
+    pad, *marks = frame
+    most = max((len(t) for t in found.ravel()), default=0)
+    out = np.full((*x.shape, most + len(marks) if most else 0), pad, dtype=object)
+    for at in np.ndindex(*x.shape):
+        line = [*marks[:1], *found[at], *marks[1:]] if most else []
+        out[at][: len(line)] = line
+    return out
+
+
 def scan(a: SimpleNamespace, x: np.ndarray, run: Callable, first: int) -> np.ndarray:
     x, axis = (x.reshape(-1), 0) if a.axis is None else (x, a.axis)
     x = x.astype(a.dtype or x.dtype)

@@ -83,6 +83,161 @@ def test_string_split(delimiter, maxsplit):
     assert y.reshape(8, most).tolist() == [p + [""] * (most - len(p)) for p in parts]
 
 
+def tokenizer(shape, **attrs):
+    attrs = {"mark": 0, "pad_value": "#", "mincharnum": 1, **attrs}
+    node = helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", **attrs)
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", STRING, shape)],
+        [helper.make_tensor_value_info("y", STRING, None)])  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+TOKENIZERS = {
+    "letters": {"separators": [""]},
+    "dot": {"tokenexp": "."},
+    "space": {"separators": [" "]},
+    "cascade": {"separators": [r"\s+", "[,;-]", "é|éa"]},
+    "context": {"separators": ["^ ", "(ab|b)+$", r"\x{e9}{1,2}\B"]},
+    "newline": {"separators": ["\n", "[\n,]", "\\\n"]},
+    "word": {"tokenexp": "[a-zA-Z0-9_]+"},
+    "bounded": {"tokenexp": r"\b\w\w+\b"},
+    "longest": {"tokenexp": "a|ab|(?:abé?,?){2,3}"},
+    "empty": {"tokenexp": r"[ab]*?(b{0,2})"},
+    "named": {"tokenexp": r"[[:alpha:]]{2,}|[^[:ascii:]\s]|[\d.-]+|\.$"},
+    "negated": {"tokenexp": r"[^\W_a]+|[]\-]"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_tokenizer(kind):
+    """Strings of few letters, so that patterns meet, overlap and miss."""
+    rng = np.random.default_rng(sum(map(ord, kind)))
+    letters = [*"aabb  1_,;-.\n]", "é", "é", "日", "😀", "\u2003"]
+    least = (1,) if kind in ("letters", "dot") else (1, 2, 3)
+    for count, mark in [(n, m) for n in least for m in (0, 1)]:
+        attrs = {**TOKENIZERS[kind], "mincharnum": count, "mark": mark}
+        for shape in ([4], [5, 6]):
+            lengths = rng.integers(0, 24, shape)
+            x = np.empty(shape, object)
+            for at in np.ndindex(*shape):
+                x[at] = "".join(rng.choice(letters, lengths[at]))
+            if rng.random() < 0.5:
+                x[(0,) * len(shape)] = ""
+            (want,) = runtime(tokenizer(shape, **attrs), x=x)
+            (got,) = run(tokenizer([None] * len(shape), **attrs), x)
+            assert got.shape == want.shape, (attrs, x.tolist())
+            assert got.tolist() == want.tolist(), (attrs, x.tolist())
+
+
+ATOMS = ["a", "b", "é", "日", ".", "[ab]", "[^a\n]", r"\w", r"\W", r"\s", r"\d", "(?:ab|a)", "(b|é)", "-",
+         ",", "[[:alpha:]1-3]", r"\b", "^", "$", r"\B"]  # fmt: skip
+REPETITIONS = ["", "", "", "*", "+", "?", "{2}", "{1,3}", "*?", "{0,2}", "{2,}"]
+
+
+def drawn_pattern(rng):
+    """Returns a pattern of up to four atoms."""
+    out = ""
+    for _ in range(rng.integers(1, 5)):
+        atom = int(rng.integers(len(ATOMS)))
+        out += ATOMS[atom]
+        if atom < len(ATOMS) - 4:  # not an assertion
+            out += str(rng.choice(REPETITIONS))
+        out += "|" if rng.random() < 0.2 else ""
+    return out
+
+
+@pytest.mark.parametrize("by", ["separators", "tokenexp"])
+def test_tokenizer_of_drawn_patterns(by):
+    rng = np.random.default_rng(len(by))
+    compared = 0
+    for _ in range(40):
+        attrs = {"mincharnum": int(rng.integers(1, 4)), "mark": int(rng.integers(0, 2))}
+        count = rng.integers(1, 4) if by == "separators" else 1
+        patterns = [drawn_pattern(rng) for _ in range(count)]
+        attrs[by] = patterns if by == "separators" else "(?:" + patterns[0] + ")"
+        x = np.empty((24,), object)
+        for i in range(len(x)):
+            x[i] = "".join(rng.choice([*"aab b13,-_\n", "é", "日"], rng.integers(0, 30)))
+        try:
+            mod, _ = relay.frontend.from_onnx(tokenizer([None], **attrs).SerializeToString())
+        except relay.RelayError as refused:
+            assert by == "separators", attrs
+            assert "matches the empty string" in str(refused), attrs
+            continue
+        got = relay.build(mod, num_threads=1, opt_level=0)(x)
+        (want,) = runtime(tokenizer([None], **attrs), x=x)
+        assert got.shape == want.shape, (attrs, x.tolist())
+        assert got.tolist() == want.tolist(), (attrs, x.tolist())
+        compared += 1
+    assert compared > 5
+
+
+@pytest.mark.parametrize("mark", [0, 1])
+def test_tokenizer_without_tokens(mark):
+    for strings in (["", ""], [",", ",,"]):
+        x = np.array(strings, object)
+        proto = tokenizer([None], separators=[","], mark=mark)
+        assert run(proto, x)[0].shape == runtime(proto, x=x)[0].shape == (2, 0)
+    # ONNX Runtime drops an axis here, which no type can say.
+    assert run(proto, np.empty((0,), object))[0].shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("attrs", "message"),
+    [
+        ({}, "'separators' and 'tokenexp' are missing"),
+        ({"tokenexp": ""}, "'separators' and 'tokenexp' are missing"),
+        ({"tokenexp": ".", "mincharnum": 2}, "'mincharnum' is out of range"),
+        ({"separators": [""], "mincharnum": 2}, "'mincharnum' is out of range"),
+        ({"separators": [","], "mincharnum": 0}, "'mincharnum' is out of range"),
+        ({"separators": ["a*"]}, "'separators'.*matches the empty string"),
+        ({"separators": [",", r"\b"]}, "'separators'.*matches the empty string"),
+        ({"separators": ["", ","]}, "'separators'.*matches the empty string"),
+        ({"tokenexp": "(?i)a"}, "'tokenexp'.*flags"),
+        ({"tokenexp": r"\p{L}+"}, r"'tokenexp'.*escape \\p"),
+        ({"tokenexp": r"[\pL]"}, r"'tokenexp'.*escape \\p"),
+        ({"tokenexp": r"\Qa.b\E"}, r"'tokenexp'.*escape \\Q"),
+        ({"tokenexp": "(a"}, "'tokenexp'.*group is not closed"),
+        ({"tokenexp": "a)"}, "'tokenexp'.*closes no group"),
+        ({"tokenexp": "(?:"}, "'tokenexp'.*group is not closed"),
+        ({"tokenexp": "a**"}, "'tokenexp'.*nothing to repeat"),
+        ({"tokenexp": "|*"}, "'tokenexp'.*nothing to repeat"),
+        ({"tokenexp": "a{1001}"}, "'tokenexp'.*more than 1000"),
+        ({"tokenexp": "a{3,2}"}, "'tokenexp'.*bounds are exchanged"),
+        ({"tokenexp": "((a{1000}){1000}){1000}"}, "'tokenexp'.*too large"),
+        ({"tokenexp": "(" * 2000}, "'tokenexp'.*nested too deeply"),
+        ({"tokenexp": "[a"}, r"'tokenexp'.*'\[' is not closed"),
+        ({"tokenexp": "[z-a]"}, "'tokenexp'.*not letters in order"),
+        ({"tokenexp": "[[:letter:]]"}, "'tokenexp'.*no name of letters"),
+        ({"tokenexp": r"\x{110000}"}, r"'tokenexp'.*escape \\x"),
+        ({"tokenexp": "\\é"}, "'tokenexp'.*not ASCII"),
+        ({"tokenexp": "a\\"}, "'tokenexp'.*at the end"),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_held_says_why(attrs, message):
+    with pytest.raises(relay.RelayError, match=f"(?s)E0504.*{message}"):
+        relay.frontend.from_onnx(tokenizer([None], **attrs).SerializeToString())
+
+
+def test_tokenizer_takes_vectors_and_matrices():
+    for shape in ([], [1, 2, 3]):
+        with pytest.raises(relay.RelayError, match=r"rank 1 or 2"):
+            relay.frontend.from_onnx(tokenizer(shape, separators=[","]).SerializeToString())
+
+
+def test_a_rule_of_tokens_that_is_none_fails_in_the_run():
+    text = """#[version = "0.0.5"]
+    def @main(%x: Tensor[(?), string], %p: Tensor[(), string], %f: Tensor[(1), string]) {
+      text.tokens(%x, %p, %f, between=False)
+    }"""
+    built = relay.build(relay.parse(text))
+    assert built(["ab a"], "a", ["-"]).tolist() == [["a", "a"]]
+    for pattern in ("a(", "a\nb"):
+        with pytest.raises(relay.RelayError, match="E0605"):
+            built(["ab"], pattern, ["-"])
+
+
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "int64", "uint64"])
 def test_cast_to_text_and_back(kind):
     to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))

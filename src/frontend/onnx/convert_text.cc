@@ -9,6 +9,7 @@
 #include "base/quantities.h"
 #include "frontend/onnx/importer.h"
 #include "runtime/core/strings.h"
+#include "runtime/core/token_pattern.h"
 
 namespace relay::importer {
 namespace {
@@ -57,6 +58,75 @@ Tensor taken(const Tensor& t, const std::vector<int64_t>& places) {
                 t.data<char>() + static_cast<size_t>(places[i]) * bytes, bytes);
   }
   return out;
+}
+
+// ---- Tokenizer
+
+// A pattern in one line.
+std::string without_line_feeds(const std::string& pattern) {
+  std::string out;
+  bool escaped = false;
+  for (const char c : pattern) {
+    out += c != '\n' ? std::string(1, c) : escaped ? "n" : "\\n";
+    escaped = c == '\\' && !escaped;
+  }
+  return out;
+}
+
+// The patterns of attribute `name`, one on each line. What a run could not cut by is refused here.
+std::string patterns_of(NodeContext& ctx, const char* name,
+                        const std::vector<std::string>& patterns, bool between) {
+  std::string lines;
+  for (const std::string& pattern : patterns) {
+    std::string line = without_line_feeds(pattern), why;
+    if (!runtime::TokenRule::parse(line, between, 1, why)) {
+      ctx.fail(codes::frontend_attribute,
+               std::string("attribute '") + name + "' has a pattern that cannot be held: " + why,
+               "a regular expression without flags, Unicode classes and \\Q; a separator does not "
+               "match the empty string",
+               pattern.substr(0, 100));
+    }
+    lines += (lines.empty() ? "" : "\n") + line;
+  }
+  return lines;
+}
+
+// com.microsoft: one axis more, of tokens, padding and marks. Every letter is a token by [""] and by ".".
+Values convert_tokenizer(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const int64_t rank = NodeContext::rank_of(x);
+  if (rank != 1 && rank != 2) {
+    ctx.fail(codes::type_rank, "the input is a vector or a matrix of strings", "rank 1 or 2",
+             to_string(x->type));
+  }
+  for (const char* name : {"mark", "pad_value", "mincharnum"}) {
+    if (!ctx.has_attr(name)) {
+      ctx.fail(codes::frontend_attribute, std::string("attribute '") + name + "' is missing");
+    }
+  }
+  const bool between = ctx.has_attr("separators");
+  const std::vector<std::string> separators = ctx.attr_strings("separators");
+  const std::string expression = ctx.attr_string("tokenexp", "");
+  if (between ? separators.empty() : expression.empty()) {
+    ctx.fail(codes::frontend_attribute,
+             "attributes 'separators' and 'tokenexp' are missing or empty", "one of them");
+  }
+  const bool letters =
+      between ? separators.size() == 1 && separators[0].empty() : expression == ".";
+  const int64_t least = ctx.attr("mincharnum", 1);
+  const int64_t most = letters ? 1 : runtime::kMostTokenLetters;
+  if (least < 1 || least > most) {
+    ctx.fail(codes::frontend_attribute, "attribute 'mincharnum' is out of range",
+             letters ? "1, as every letter is a token" : "1 and more", std::to_string(least));
+  }
+  const std::string patterns = letters   ? ".|\\n"
+                               : between ? patterns_of(ctx, "separators", separators, true)
+                                         : patterns_of(ctx, "tokenexp", {expression}, false);
+  std::vector<std::string> frame{ctx.attr_string("pad_value", "")};
+  if (ctx.attr("mark", 0) != 0) frame.insert(frame.end(), {"\x02", "\x03"});
+  return {value_of(ctx.call("text.tokens",
+                            {x, one_string(ctx, patterns), ctx.constant(string_vector(frame))},
+                            {{"between", between && !letters}, {"least", least}}))};
 }
 
 // ---- StringNormalizer
@@ -311,6 +381,7 @@ std::span<const ConverterRow> converter_rows<Converters::Text>() {
       {kOnnx, "StringNormalizer", 10, convert_string_normalizer},
       {kOnnx, "StringSplit", 20, convert_string_split},
       {kOnnx, "TfIdfVectorizer", 9, convert_tf_idf_vectorizer},
+      {kMicrosoft, "Tokenizer", 1, convert_tokenizer},
       {kMl, "CategoryMapper", 1, convert_category_mapper},
       {kMl, "LabelEncoder", 1, convert_label_encoder_of_classes},
       {kMl, "LabelEncoder", 2, convert_label_encoder},

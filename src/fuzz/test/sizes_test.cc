@@ -34,7 +34,7 @@ TEST(Sizes, every_operator_writes_all_of_its_result_at_every_size) {
   if (!options.rows.empty()) return;
   const std::set<std::string> strings{"text.change_case", "text.concat",     "text.count_parts",
                                       "text.format",      "text.full_match", "text.parse",
-                                      "text.split"};
+                                      "text.split",       "text.tokens"};
   const std::set<std::string> effects{"debug.check", "debug.print"};
   for (const Op& op : OpRegistry::global().all()) {
     const std::string& name = op->row->name;

@@ -20,6 +20,8 @@ bool ends_run(const Node& n) {
   if (c == nullptr) return false;
   if (c->name == "print_end")
     return tir::as_int(c->args[0]) >= static_cast<int64_t>(runtime::PrintEnd::Failure);
+  // Patterns that cut tokens may be none.
+  if (c->name == "text_count" && tir::as_int(c->args[2]).value_or(0) < 0) return true;
   return std::ranges::find(kRefusing, c->name) != std::end(kRefusing);
 }
 
