@@ -278,7 +278,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("x.sum(out=x)", "does not take 'out' here", "assign the result"),
     ("np.sum(x, axes=0)", "axes", ""),
     ("np.max(x, where=g)", "initial", "initial=0"),
-    ("np.squeeze(x)", "open sizes", "axis="),
+    ("np.squeeze(x)", "sizes that only the run knows", "axis=0"),
     ("np.quantile(x, 0.5, method='weibull')", "method=", "linear"),
     ("np.pad(x, 1, mode='linear_ramp')", "mode 'linear_ramp'", "np.concatenate"),
     ("np.unique(x, axis=0)", "without axis=", "np.lexsort"),
