@@ -62,31 +62,13 @@ def _compiled(function: Any) -> Any:
     return compiled(function)
 
 
-def gcd() -> Any:
-    """The greatest common divisors of two tensors of int64 of one shape."""
-    return _compiled(_gcd)
-
-
-def lcm() -> Any:
-    """Their least common multiples."""
-    return _compiled(_lcm)
-
-
-def polyval() -> Any:
-    """The values of a polynomial, its highest coefficient first."""
-    return _compiled(_polyval)
-
-
-def factorial() -> Any:
-    """The product of the integers up to one."""
-    return _compiled(_factorial)
-
-
-def perm() -> Any:
-    """The ways to choose k of n in order."""
-    return _compiled(_perm)
-
-
-def comb() -> Any:
-    """The ways to choose k of n."""
-    return _compiled(_comb)
+# Each returns a function that is compiled when it is first asked for.
+# The greatest common divisors, and the least common multiples, of two tensors of int64 of one shape.
+gcd = functools.partial(_compiled, _gcd)
+lcm = functools.partial(_compiled, _lcm)
+# The values of a polynomial, its highest coefficient first.
+polyval = functools.partial(_compiled, _polyval)
+# The product of the integers up to one, and the ways to choose k of n: in order, and without.
+factorial = functools.partial(_compiled, _factorial)
+perm = functools.partial(_compiled, _perm)
+comb = functools.partial(_compiled, _comb)
