@@ -366,10 +366,8 @@ std::optional<TokenPattern> TokenPattern::parse(std::string_view pattern, std::s
 // ---- Matching: all ways through the steps at once
 
 struct TokenPattern::Threads {
-  explicit Threads(size_t steps) : seen(steps + 1, 0) {}
-
   // Steps that wait for a letter; `seen` has the round for those that this round has reached.
-  std::vector<int32_t> waiting, stack;
+  std::vector<int32_t> waiting, now, stack;
   std::vector<uint64_t> seen;
   uint64_t round = 0;
   bool matched = false;
@@ -416,7 +414,6 @@ void TokenPattern::follow(Threads& threads, int32_t step, std::string_view text,
 std::optional<size_t> TokenPattern::longest(std::string_view text, size_t from,
                                             Threads& threads) const {
   std::optional<size_t> end;
-  std::vector<int32_t> now;
   threads.waiting.clear();
   threads.matched = false;
   ++threads.round;
@@ -427,10 +424,10 @@ std::optional<size_t> TokenPattern::longest(std::string_view text, size_t from,
     std::string_view rest = text.substr(at);
     const uint32_t c = take_letter(rest);
     at = text.size() - rest.size();
-    now.swap(threads.waiting);
+    threads.now.swap(threads.waiting);
     threads.waiting.clear();
     ++threads.round;
-    for (int32_t step : now) {
+    for (int32_t step : threads.now) {
       const Set& set = sets_[static_cast<size_t>(steps_[static_cast<size_t>(step)].a)];
       auto behind = std::ranges::upper_bound(set, c, {}, &Range::first);
       if (behind != set.begin() && c <= std::prev(behind)->last) {
@@ -440,8 +437,9 @@ std::optional<size_t> TokenPattern::longest(std::string_view text, size_t from,
   }
 }
 
-std::optional<TokenPattern::Match> TokenPattern::find(std::string_view text, size_t from) const {
-  Threads threads(steps_.size());
+std::optional<TokenPattern::Match> TokenPattern::find(std::string_view text, size_t from,
+                                                      Threads& threads) const {
+  threads.seen.resize(std::max(threads.seen.size(), steps_.size() + 1));
   for (size_t begin = from; begin <= text.size();) {
     if (std::optional<size_t> end = longest(text, begin, threads)) return Match{begin, *end};
     if (begin == text.size()) break;
@@ -511,6 +509,7 @@ std::optional<TokenRule> TokenRule::parse(std::string_view patterns, bool betwee
 
 std::vector<std::string_view> TokenRule::tokens(std::string_view text) const {
   std::vector<std::string_view> out;
+  TokenPattern::Threads threads;
   if (between) {
     out.push_back(text);
     for (const TokenPattern& separator : patterns) {
@@ -520,7 +519,7 @@ std::vector<std::string_view> TokenRule::tokens(std::string_view text) const {
           const std::string_view token = piece.substr(from, to - from);
           if (has_letters(token, least)) out.push_back(token);
         };
-        while (auto match = separator.find(piece, from)) {
+        while (auto match = separator.find(piece, from, threads)) {
           cut(match->begin);
           from = match->end;
         }
@@ -530,7 +529,7 @@ std::vector<std::string_view> TokenRule::tokens(std::string_view text) const {
     return out;
   }
   // Behind a match that is too short, and so behind an empty one, the search goes on at its second letter.
-  for (size_t from = 0; auto match = patterns[0].find(text, from);) {
+  for (size_t from = 0; auto match = patterns[0].find(text, from, threads);) {
     const std::string_view token = text.substr(match->begin, match->end - match->begin);
     if (has_letters(token, least)) {
       out.push_back(token);

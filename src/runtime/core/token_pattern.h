@@ -27,8 +27,10 @@ class TokenPattern {
   struct Match {
     size_t begin, end;
   };
+  // Memory of a search, which serves any number of them, by any pattern.
+  struct Threads;
   // The longest of the matches that begin leftmost, at or behind `from`. Assertions see all of the text.
-  std::optional<Match> find(std::string_view text, size_t from) const;
+  std::optional<Match> find(std::string_view text, size_t from, Threads& threads) const;
   // Whether some text has an empty match.
   bool matches_empty() const;
 
@@ -45,7 +47,6 @@ class TokenPattern {
 
  private:
   friend class TokenPatternParser;
-  struct Threads;
 
   std::optional<size_t> longest(std::string_view text, size_t from, Threads& threads) const;
   void follow(Threads& threads, int32_t step, std::string_view text, size_t at) const;
