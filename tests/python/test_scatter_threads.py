@@ -59,5 +59,5 @@ def test_an_index_outside_fails_on_every_thread(threads):
     }"""
     places = np.zeros((1, 700), "int64")
     places[0, 650] = 60
-    with pytest.raises(relay.RelayError, match="an index lies outside"):
+    with pytest.raises(relay.RelayError, match="index 60 is out of bounds"):
         updated(text, threads, places, np.ones((700, 128), "float32"))
