@@ -21,6 +21,7 @@ from relay._errors import wrong
 from relay._function import source
 from relay._function.annotations import TensorAnnotation
 from relay._function.errors import ANNOTATION, CALL, MUTATION, NAME, UNSUPPORTED, VALUE, fail
+from relay._locks import cached_property
 from relay._plural import counted
 
 
@@ -154,7 +155,7 @@ class PrimFunc:
         written = te.extern(self._shapes(sizes), inputs, write, self._dtypes(), self.outputs)
         return _core.te_open_loops(te.create_prim_func(inputs, written, self.__name__), places)
 
-    @functools.cached_property
+    @cached_property
     def operator(self) -> Any:
         """The operator `prim.NAME` of this function, registered when it is first asked for.
 

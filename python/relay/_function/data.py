@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import sys
 from typing import Any
@@ -14,6 +13,7 @@ from relay._function import prelude
 from relay._function.annotations import Names, type_of_annotation
 from relay._function.errors import ANNOTATION, Refusal
 from relay._function.values import Type, packed_type
+from relay._locks import cached_property
 
 # What a class has for itself, and what `dataclass` puts into it.
 _MADE_AGAIN = {
@@ -41,7 +41,7 @@ class RelayType:
             name += "_"
         self.header = _core.GlobalTypeVar(name)
 
-    @functools.cached_property
+    @cached_property
     def fields(self) -> dict[str, dict[str, Type]]:
         """The types of the fields, by constructor and field."""
         out: dict[str, dict[str, Type]] = {}
@@ -70,7 +70,7 @@ class RelayType:
             out[name] = kinds
         return out
 
-    @functools.cached_property
+    @cached_property
     def _defined(self) -> tuple[Any, bool]:
         with prelude.watched() as used:
             rows = [
@@ -89,7 +89,7 @@ class RelayType:
         """Whether the definition needs the prelude's."""
         return self._defined[1]
 
-    @functools.cached_property
+    @cached_property
     def constructors(self) -> dict[str, Any]:
         return dict(zip(self.fields, self.definition.constructors, strict=True))
 

@@ -53,7 +53,7 @@ from relay._function.values import (
     static_type,
     type_of,
 )
-from relay._locks import Lock
+from relay._locks import Lock, cached_property
 
 # Compiled forms of a function that are kept; the one that was used longest ago goes first.
 MAX_FORMS = 64
@@ -76,7 +76,7 @@ class Lowered:
     program: Program
     seconds: float
 
-    @functools.cached_property
+    @cached_property
     def module(self) -> _core.IRModule:
         """The typed module, whose @main takes the tensors among the arguments."""
         return self.program.module()
@@ -107,7 +107,7 @@ class Lowered:
         """Whether each array in the parameters that are donated is."""
         return self._donations[1]
 
-    @functools.cached_property
+    @cached_property
     def _donations(self) -> tuple[dict[str, int], bool]:
         if not self.function.donate:
             return {}, True
@@ -238,7 +238,7 @@ class RelayFunction:
             p.kind in positional and name in self.kinds for name, p in parameters.items()
         )
 
-    @functools.cached_property
+    @cached_property
     def defaults(self) -> dict[str, Value]:
         """The parameters' defaults as values of a program."""
         return {
