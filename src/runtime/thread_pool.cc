@@ -99,11 +99,9 @@ ThreadPool::ThreadPool(int num_threads) : process_(fork_generation()) {
 
 ThreadPool::~ThreadPool() {
   if (!usable()) {
-    // The threads exist in the parent process only; there is nothing to join.
-    for (auto& worker : workers_) {
-      worker->thread.detach();
-      worker.release();
-    }
+    // The threads exist in the parent process only, and their stacks, which pthread_detach would
+    // read, may be unmapped: the workers are left as they are.
+    for (auto& worker : workers_) static_cast<void>(worker.release());
     return;
   }
   stop_.store(true, std::memory_order_seq_cst);
