@@ -6,6 +6,8 @@
 //   ForkSection section;             // around calls into a library with locks of its own
 //   run_llvm(module);
 //
+//   std::thread t = make_thread(f);  // the C library's lists of threads are such state, too
+//
 // Of the threads of a process its child has the one that forked. A mutex that another thread held
 // stays locked there for ever, and what it guards half changed. So a fork waits until no thread is
 // in a section, and threads that come to one wait until the process has forked.
@@ -17,6 +19,8 @@
 #include <cstdint>
 #include <mutex>
 #include <shared_mutex>
+#include <thread>
+#include <utility>
 
 namespace relay {
 
@@ -39,6 +43,14 @@ class ForkSection {
   static void enter() noexcept;
   static void leave() noexcept;
 };
+
+// A new thread. In glibc a thread gets the stack of one that ended and frees that one's thread-local
+// memory; a child forked meanwhile would free it again with its own first thread.
+template <class F>
+std::thread make_thread(F&& f) {
+  ForkSection section;
+  return std::thread(std::forward<F>(f));
+}
 
 // Leaves the sections of the thread for as long as it lives, for what may wait for other locks. The
 // thread holds no ForkSafe mutex.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "base/fork.h"
 #include "base/thread_locals.h"
 
 namespace relay {
@@ -41,7 +42,7 @@ void for_each_parallel(size_t count, int threads, const std::function<void(size_
     for (int t = 1; t < threads && static_cast<size_t>(t) < count; ++t) {
       // Room first: a thread that runs already has to get its place.
       helpers.reserve(helpers.size() + 1);
-      helpers.emplace_back(help);
+      helpers.push_back(make_thread(help));
     }
   } catch (const std::system_error&) {
     // The system gives no more threads; those that there are do the work.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/fork.h"
 #include "codegen/backend.h"
 #include "codegen/targets.h"
 
@@ -114,7 +115,8 @@ double best_rate(int threads, double amount, const std::function<void(size_t)>& 
       work(t);
       rates[t] = amount / std::chrono::duration<double>(Clock::now() - start).count() / 1e9;
     };
-    for (int t = 1; t < threads; ++t) helpers.emplace_back(run, static_cast<size_t>(t));
+    for (int t = 1; t < threads; ++t)
+      helpers.push_back(make_thread([&run, t] { run(static_cast<size_t>(t)); }));
     run(0);
     for (std::thread& h : helpers) h.join();
     double sum = 0;

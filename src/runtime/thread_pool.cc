@@ -87,7 +87,7 @@ ThreadPool::ThreadPool(int num_threads) : process_(fork_generation()) {
     workers_.reserve(static_cast<size_t>(std::max(num_threads, 1) - 1));
     for (int t = 1; t < num_threads; ++t) {
       auto worker = std::make_unique<Worker>();
-      worker->thread = std::thread([this, &ref = *worker] { work(ref); });
+      worker->thread = make_thread([this, &ref = *worker] { work(ref); });
       workers_.push_back(std::move(worker));
     }
   } catch (const std::system_error&) {
