@@ -144,7 +144,7 @@ Expr reverse_reshape(const CallNode& call) {
     at += take;
   }
   std::ranges::reverse(out);
-  return apply("reshape", {call.args[0]}, {{"newshape", to_value(out)}});
+  return reshaped(call.args[0], out);
 }
 
 // ---- sliding_window

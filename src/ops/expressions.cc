@@ -104,6 +104,22 @@ Expr reshape_like(const Expr& e, const Expr& like) {
   return std::ranges::any_of(shape, is_any) ? apply("reshape_like", {e, like})
                                             : reshape_to(e, shape);
 }
+Expr join_leading(const Expr& e, int64_t axes) {
+  const std::vector<Dim>& from = type_of(e).shape;
+  const auto rest = from.begin() + static_cast<std::ptrdiff_t>(axes);
+  // Not -1: beside a size of 0 it is not told by how many elements there are.
+  if (std::any_of(from.begin(), rest, is_any)) {
+    Expr out = e;
+    for (; axes > 1; --axes) {
+      out = apply("reshape", {out}, {{"newshape", to_value(Ints{-3, -2})}});
+    }
+    return out;
+  }
+  std::vector<Dim> shape{dim(1)};
+  for (auto d = from.begin(); d != rest; ++d) shape[0] = shape[0] * *d;
+  shape.insert(shape.end(), rest, from.end());
+  return reshape_to(e, shape);
+}
 Expr broadcast_like(const Expr& e, const Expr& like) {
   const TensorTypeNode& t = type_of(like);
   if (has_shape(e, t.shape)) return e;

@@ -53,6 +53,8 @@ Expr cast_to(const Expr& e, DType dtype);
 // The elements in another shape; `like` tells it where a size is `?`.
 Expr reshape_to(const Expr& e, const std::vector<Dim>& shape);
 Expr reshape_like(const Expr& e, const Expr& like);
+// The first `axes` axes as one.
+Expr join_leading(const Expr& e, int64_t axes);
 Expr broadcast_like(const Expr& e, const Expr& like);
 // The sum over what a broadcast of `like` to `e` has repeated.
 Expr unbroadcast(const Expr& e, const Expr& like);

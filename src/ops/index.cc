@@ -363,14 +363,11 @@ Adjoints take_gradient(const GradientContext& ctx) {
   for (int64_t d = 0; d < rank_of(ctx.result); ++d) {
     if (d < axis || d >= axis + rank) order.push_back(d);
   }
-  Dims lines{dim(-1)};
   std::vector<Dim> table{shape[at]};
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (d == at) continue;
-    lines.push_back(shape[d]);
-    table.push_back(shape[d]);
+    if (d != at) table.push_back(shape[d]);
   }
-  Expr g = apply("reshape", {transposed(ctx.adjoint(), order)}, {{"newshape", to_value(lines)}});
+  Expr g = join_leading(transposed(ctx.adjoint(), order), rank);
   Expr zeros =
       apply("zeros", {}, {{"shape", shape_value(table)}, {"dtype", type_of(g).dtype.to_string()}});
   Expr sums = apply("scatter_nd", {zeros, apply("expand_dims", {rows}, {{"axis", int64_t{0}}}), g},

@@ -355,12 +355,7 @@ Factors product_gradient(const Expr& g, const Expr& a, const Expr& b, bool trans
 }
 
 // The rows of all leading axes as those of one matrix.
-Expr as_matrix(const Expr& e) {
-  const std::vector<Dim>& shape = type_of(e).shape;
-  return shape.size() == 2
-             ? e
-             : apply("reshape", {e}, {{"newshape", to_value(Dims{dim(-1), shape.back()})}});
-}
+Expr as_matrix(const Expr& e) { return rank_of(e) == 2 ? e : join_leading(e, rank_of(e) - 1); }
 
 Expr matmul(const Expr& x, bool transpose_x, const Expr& y, bool transpose_y) {
   return apply("nn.matmul", {x, y}, {{"transpose_a", transpose_x}, {"transpose_b", transpose_y}});

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 
 from relay import _core
@@ -167,7 +170,7 @@ def full(shape: object, value: Value, dtype: str) -> Tensor:
 def reshape(tensor: Tensor, shape: object) -> Tensor:
     sizes = shape_of(shape)
     if isinstance(sizes, _core.Expr):
-        out = call("dyn.reshape", tensor.expr, sizes)
+        out = call("dyn.reshape", tensor.expr, sizes, allowzero=True)
     else:
         out = call("reshape", tensor.expr, newshape=sizes, allowzero=True)
     return Tensor(out, False, tensor.roots)
@@ -207,7 +210,7 @@ def _product(x: _core.Expr, y: _core.Expr) -> _core.Expr:
         return call("nn.matmul", x, y)
     if len(right) == 2 and left[:-2].count(None) == 0:
         # A batch of rows: one product of two matrices.
-        rows = call("reshape", x, newshape=[-1, _size(left[-1])])
+        rows = call("reshape", x, newshape=[_joined(left[:-1]), _size(left[-1])], allowzero=True)
         out = call("nn.matmul", rows, y)
         return call("reshape", out, newshape=[*left[:-1], _size(right[-1])], allowzero=True)
     batch = _batch(left[:-2], right[:-2])
@@ -217,6 +220,11 @@ def _product(x: _core.Expr, y: _core.Expr) -> _core.Expr:
     y = _batched(y, batch, right)
     out = call("nn.batch_matmul", x, y)
     return call("reshape", out, newshape=[*batch, left[-2], right[-1]], allowzero=True)
+
+
+def _joined(sizes: Sequence) -> object:
+    """The size of several axes as one. Beside a size of 0, -1 would not tell it."""
+    return -1 if None in sizes else functools.reduce(lambda a, b: a * b, sizes, 1)
 
 
 def _size(dim: object) -> object:
@@ -253,7 +261,7 @@ def _batched(x: _core.Expr, batch: list, shape: tuple) -> _core.Expr:
     matrix = [_size(d) for d in shape[-2:]]
     if list(shape[:-2]) != batch:
         x = call("broadcast_to", x, shape=[*batch, *matrix])
-    return call("reshape", x, newshape=[-1, *matrix])
+    return call("reshape", x, newshape=[_joined(batch), *matrix], allowzero=True)
 
 
 def reduced(op: str, tensor: Tensor, axis: object, keepdims: object) -> Tensor:

@@ -407,12 +407,17 @@ def _scattered(tensor: Tensor, items: list[Value], new: _core.Expr) -> Tensor:
             call("ndarray_size", tensor.expr, dtype="int64"),
             _core.Constant(1, "int64"),
         )
-        grid = call("dyn.reshape", call("dyn.arange", *bounds), sizes)
+        grid = call("dyn.reshape", call("dyn.arange", *bounds), sizes, allowzero=True)
     elif all(isinstance(size, int) for size in shape):
         grid = _core.Constant(np.arange(math.prod(shape), dtype="int64").reshape(shape))
     else:
         total = functools.reduce(lambda a, b: b * a, shape)
-        grid = call("reshape", call("arange", start=0, stop=total, dtype="int64"), newshape=shape)
+        grid = call(
+            "reshape",
+            call("arange", start=0, stop=total, dtype="int64"),
+            newshape=shape,
+            allowzero=True,
+        )
     places = get(Tensor(grid), Tuple(tuple(items))).expr
     chosen = sizes_in(places.checked_type)
     if None in chosen:
@@ -435,5 +440,5 @@ def _scattered(tensor: Tensor, items: list[Value], new: _core.Expr) -> Tensor:
         axis=0,
     )
     if None in shape:
-        return Tensor(call("dyn.reshape", out, sizes))
-    return Tensor(call("reshape", out, newshape=shape))
+        return Tensor(call("dyn.reshape", out, sizes, allowzero=True))
+    return Tensor(call("reshape", out, newshape=shape, allowzero=True))
