@@ -108,7 +108,7 @@ function(relay_precompiled_headers target name)
   set(headers relay_headers_${name})
   if(NOT TARGET ${headers})
     set(source "${PROJECT_BINARY_DIR}/headers/${name}.cc")
-    file(CONFIGURE OUTPUT "${source}" CONTENT "// Only its precompiled headers matter.\nint main() {}\n")
+    file(CONFIGURE OUTPUT "${source}" CONTENT "// Only its precompiled headers matter.\nint main() { return 0; }\n")
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "EXECUTABLE")
       # Compiled as programs are.
