@@ -142,6 +142,12 @@ std::optional<int64_t> normal_axis(RelationContext& ctx, int64_t axis, int64_t r
   return out;
 }
 
+Dim dilated_size(const Dim& size, int64_t stride) {
+  if (stride == 1) return size;
+  Dim last = size - dim(1), out = last * dim(stride) + dim(1);
+  return is_any(size) || never_negative(last) ? out : max(out, dim(0));
+}
+
 bool check_size(RelationContext& ctx, const Dim& size, const char* what, int64_t least) {
   return require(ctx, ctx.at_least(size, dim(least)), codes::op_bad_attribute, what,
                  std::to_string(least) + " or more", to_string(size));

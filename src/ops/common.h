@@ -55,6 +55,9 @@ bool require(RelationContext& ctx, bool condition, const DiagnosticCode& code,
 // Whether an attribute can be a size of `least` or more: a number that is, or what a run will find to
 // be; fails in `ctx` with `what` is wrong when not.
 bool check_size(RelationContext& ctx, const Dim& size, const char* what, int64_t least = 0);
+// The size of an axis whose elements are put `stride` apart: of none, none.
+Dim dilated_size(const Dim& size, int64_t stride);
+
 // Whether the sizes of an attribute are a shape that a machine can hold; fails in `ctx` when not.
 bool check_shape(RelationContext& ctx, const std::vector<Dim>& shape);
 

@@ -120,9 +120,25 @@ Type product_type(RelationContext& ctx, DType data) {
                shape_text(w->shape) + " and " + shape_text(s->shape))) {
     return nullptr;
   }
-  std::vector<Dim> like_scale = w->shape;
+  if (panels->width != 0 && !require(ctx, a.units && *a.units >= 0, codes::op_bad_attribute,
+                                     "units is not given", "the columns that panels hold", "")) {
+    return nullptr;
+  }
+  // Of the columns that are known, not of one another: then kernels read what is checked.
+  std::vector<Dim> column_axes = w->shape;
+  if (panels->width != 0) {
+    const Dim width = dim(panels->width);
+    column_axes[0] = ceil_div(dim(*a.units), width);
+    column_axes[2] = width;
+  } else if (a.units) {
+    column_axes[0] = dim(*a.units);
+  } else if (!as_const(w->shape[0])) {
+    column_axes[0] = as_const(s->shape[0]) || z->rank() != 2 ? s->shape[0] : z->shape[0];
+  }
+  std::vector<Dim> like_scale = column_axes;
   like_scale[1] = s->shape[1];
-  if (!check_shape_of(ctx, *s, like_scale, "the scales are not those of the weight") ||
+  if (!check_shape_of(ctx, *w, column_axes, "the weight does not hold `units` columns") ||
+      !check_shape_of(ctx, *s, like_scale, "the scales are not those of the weight") ||
       (z->rank() != 0 &&
        !check_shape_of(ctx, *z, like_scale, "the zero points are not those of the weight"))) {
     return nullptr;
@@ -140,26 +156,7 @@ Type product_type(RelationContext& ctx, DType data) {
       return nullptr;
     }
   }
-  if (panels->width == 0) {
-    if (a.units && !require(ctx, ctx.equal(w->shape[0], dim(*a.units)), codes::op_bad_attribute,
-                            "units contradicts the weight", to_string(w->shape[0]),
-                            std::to_string(*a.units))) {
-      return nullptr;
-    }
-    shape.back() = w->shape[0];
-    return tensor_type(std::move(shape), DType::Float(32));
-  }
-  const Dim width = dim(panels->width);
-  if (!require(ctx, a.units && *a.units >= 0, codes::op_bad_attribute, "units is not given",
-               "the columns that panels hold", "") ||
-      !require(
-          ctx,
-          ctx.equal(w->shape[2], width) && ctx.equal(w->shape[0], ceil_div(dim(*a.units), width)),
-          codes::type_shape, "the packed weight does not hold `units` columns",
-          "panels of " + to_string(width), shape_text(w->shape))) {
-    return nullptr;
-  }
-  shape.back() = dim(*a.units);
+  shape.back() = panels->width == 0 ? column_axes[0] : dim(*a.units);
   return tensor_type(std::move(shape), DType::Float(32));
 }
 

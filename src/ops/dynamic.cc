@@ -100,33 +100,52 @@ struct ReshapeAttrs : AttrsOf<ReshapeAttrs> {
   }
 };
 
-// 0 stands for the size that the input has there, -1 for what is left.
+Type dyn_reshape_type(RelationContext& ctx) {
+  Type out = type_by_sizes<1>(ctx);
+  // Of a scalar no size is computed, where the elements would be counted.
+  if (out && as<TensorTypeNode>(out)->rank() == 0) {
+    const OpInfo& reshape = *OpRegistry::global().get("reshape")->row;
+    return ctx.by_relation(
+        reshape, {0}, make_attrs(*reshape.attrs, {{"newshape", ValueList{}}}, reshape.name, {}));
+  }
+  return out;
+}
+
+// 0 stands for the size that the input has there, -1 for what the axes hold that are not copied.
 Stmt reshape_sizes(const ComputeContext& ctx, const std::vector<Buffer>& in, const Buffer& sizes) {
   const std::vector<PrimExpr>& from = in[0]->shape;
   auto rank = static_cast<size_t>(*as_int(sizes->shape[0]));
-  Cell known("known", kIndex), holes("holes", kIndex);
-  std::vector<Stmt> steps{known.set(index(1)), holes.set(index(0))};
-  for (size_t k = 0; k < rank; ++k) {
-    PrimExpr want = element(in[1], k);
-    bool copies = k < from.size() && !ctx.attrs<ReshapeAttrs>().allowzero;
-    PrimExpr size = copies ? select(eq(want, index(0)), from[k], want) : want;
-    PrimExpr hole = eq(size, index(-1));
-    steps.push_back(mismatch_unless(ge(size, index(-1)), "newshape holds an unknown code"));
-    steps.push_back(set(sizes, k, size));
+  // The products of the sizes that newshape names, of those that it copies, and of the axes that it does not.
+  Cell named("named", kIndex), copied("copied", kIndex), left("left", kIndex),
+      holes("holes", kIndex);
+  std::vector<Stmt> steps{named.set(index(1)), copied.set(index(1)), left.set(index(1)),
+                          holes.set(index(0))};
+  auto times = [](const Cell& cell, const PrimExpr& size) { return cell.set(cell.get() * size); };
+  for (size_t k = 0; k < std::max(rank, from.size()); ++k) {
+    const bool may_copy = k < rank && k < from.size() && !ctx.attrs<ReshapeAttrs>().allowzero;
+    PrimExpr want = k < rank ? element(in[1], k) : index(-1);
+    PrimExpr copies = may_copy ? eq(want, index(0)) : boolean(false);
+    if (k < from.size()) {
+      steps.push_back(times(left, select(copies, index(1), from[k])));
+      steps.push_back(times(copied, select(copies, from[k], index(1))));
+    }
+    if (k >= rank) continue;
+    PrimExpr hole = eq(want, index(-1));
+    steps.push_back(mismatch_unless(ge(want, index(-1)), "newshape holds an unknown code"));
+    steps.push_back(set(sizes, k, may_copy ? select(copies, from[k], want) : want));
     steps.push_back(holes.set(holes.get() + tir::cast(kIndex, hole)));
-    steps.push_back(known.set(known.get() * select(hole, index(1), size)));
+    steps.push_back(times(named, select(logical_or(hole, copies), index(1), want)));
   }
   steps.push_back(mismatch_unless(le(holes.get(), index(1)), "more than one size is -1"));
-  PrimExpr total = count_elements(from);
-  PrimExpr rest = floor_div(total, max(known.get(), index(1)));
+  PrimExpr rest = floor_div(left.get(), max(named.get(), index(1)));
   for (size_t k = 0; k < rank; ++k) {
     PrimExpr size = element(sizes, k);
     steps.push_back(set(sizes, k, select(eq(size, index(-1)), rest, size)));
   }
-  steps.push_back(
-      mismatch_unless(eq(known.get() * select(eq(holes.get(), index(1)), rest, index(1)), total),
-                      "the new shape holds another number of elements"));
-  return known.in(holes.in(seq(std::move(steps))));
+  PrimExpr fills = select(eq(holes.get(), index(1)), eq(named.get() * rest, left.get()),
+                          eq(named.get() * copied.get(), left.get() * copied.get()));
+  steps.push_back(mismatch_unless(fills, "the new shape holds another number of elements"));
+  return named.in(copied.in(left.in(holes.in(seq(std::move(steps))))));
 }
 
 Type tile_type(RelationContext& ctx) {
@@ -455,7 +474,7 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
           "is "
           "what is left.",
           {data, {"newshape", "The sizes, a vector of integers."}}, &ReshapeAttrs::static_info(),
-          type_by_sizes<1>, dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic,
+          dyn_reshape_type, dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic,
           dyn_reshape_gradient, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}}))),
       dynamic_row("dyn.tile", "Repeats the whole tensor along each axis.",
                   {data, {"reps", "The repetitions, a vector of integers."}}, nullptr, tile_type,

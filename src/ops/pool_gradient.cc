@@ -18,7 +18,7 @@ struct Windows {
   std::vector<Dim> out;  // the result's shape
 
   size_t axis(size_t d) const { return axis_of(layout, spatial_axes(dims)[d]); }
-  Dim reach(size_t d) const { return (out[axis(d)] - dim(1)) * dim(strides[d]) + dim(1); }
+  Dim reach(size_t d) const { return dilated_size(out[axis(d)], strides[d]); }
   // The padded size: at least what the last window reaches.
   Dim whole(size_t d) const {
     return max(type_of(x).shape[axis(d)] + dim(padding[d] + padding[dims + d]),

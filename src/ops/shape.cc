@@ -82,11 +82,38 @@ struct ReshapeAttrs : AttrsOf<ReshapeAttrs> {
   }
 };
 
+bool at_least_one(const Dim& d) { return !is_any(d) && never_negative(d - dim(1)); }
+
+// Takes the sizes out of both that are in both, but those that may be 0.
+void cancel(std::vector<Dim>& a, std::vector<Dim>& b) {
+  std::erase_if(a, [&](const Dim& d) {
+    auto same = std::ranges::find_if(b, [&](const Dim& e) { return dim_equal(d, e); });
+    if (same == b.end() || !at_least_one(d)) return false;
+    b.erase(same);
+    return true;
+  });
+}
+
+// The size for -1: what `left` of the input's axes hold beside `sizes`. Null: it fails.
+Dim inferred_size(RelationContext& ctx, std::vector<Dim> left, std::vector<Dim> sizes) {
+  cancel(left, sizes);
+  const Dim have = product(left), want = product(sizes);
+  auto n = as_const(have), m = as_const(want);
+  const bool none = m && *m == 0;
+  if (none ? !ctx.equal(have, want) : n && m && *n % *m != 0) return nullptr;
+  if (none) return want;
+  if (is_any(have) || is_any(want)) return dim_any();
+  Dim out = floor_div(have, at_least_one(want) ? want : max(want, dim(1)));
+  return ctx.equal(out * want, have) ? out : nullptr;
+}
+
 Type reshape_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr) return nullptr;
   auto& a = ctx.attrs<ReshapeAttrs>();
   std::vector<Dim> out;
+  // The sizes that newshape names, and the axes that it does not copy: a copied axis that is empty leaves -1 its size.
+  std::vector<Dim> named, left;
   size_t at = 0;
   std::optional<size_t> inferred;
   auto next = [&]() -> std::optional<Dim> {
@@ -95,13 +122,18 @@ Type reshape_relation(RelationContext& ctx) {
       return std::nullopt;
     return x->shape[at++];
   };
+  auto pass = [&] {
+    if (at < x->shape.size()) left.push_back(x->shape[at]);
+    ++at;
+  };
   for (size_t k = 0; k < a.newshape.size(); ++k) {
     auto code = as_const(a.newshape[k]);
     if (!code && !check_size(ctx, a.newshape[k], "a size is negative")) return nullptr;
     int64_t v = code.value_or(1);
     if (v > 0 || (v == 0 && a.allowzero)) {
       out.push_back(a.newshape[k]);
-      ++at;
+      named.push_back(a.newshape[k]);
+      pass();
     } else if (v == 0) {
       auto d = next();
       if (!d) return nullptr;
@@ -112,7 +144,7 @@ Type reshape_relation(RelationContext& ctx) {
         return nullptr;
       inferred = out.size();
       out.push_back(dim(1));
-      ++at;
+      pass();
     } else if (v == -2) {
       while (at < x->shape.size()) out.push_back(x->shape[at++]);
     } else if (v == -3) {
@@ -146,18 +178,15 @@ Type reshape_relation(RelationContext& ctx) {
                       "sizes, 0, -1, -2, -3 or -4", std::to_string(v));
     }
   }
+  while (at < x->shape.size()) left.push_back(x->shape[at++]);
   Dim have = product(x->shape), want = product(out);
   if (inferred) {
-    auto n = as_const(have), m = as_const(want);
-    bool fits = !m || (*m > 0 && (!n || *n % *m == 0)) || (*m == 0 && n && *n == 0);
-    if (!require(ctx, fits, codes::type_shape, "the elements do not fill the new shape",
+    out[*inferred] = inferred_size(ctx, std::move(left), std::move(named));
+    if (!require(ctx, out[*inferred] != nullptr, codes::type_shape,
+                 "the elements do not fill the new shape",
                  to_string(have) + " elements of " + shape_text(x->shape),
                  to_string(to_value(a.newshape))))
       return nullptr;
-    out[*inferred] = m && *m == 0                   ? dim(0)
-                     : is_any(have) || is_any(want) ? dim_any()
-                                                    : floor_div(have, want);
-    if (!m || *m != 0) ctx.equal(out[*inferred] * want, have);
   } else if (!require(ctx, ctx.equal(have, want), codes::type_shape,
                       "the new shape holds another number of elements",
                       to_string(have) + " elements of " + shape_text(x->shape),

@@ -175,8 +175,8 @@ Adjoints strided_slice_gradient(const GradientContext& ctx) {
       strides[d] = step;
       out = apply("nn.dilate", {out}, {{"strides", to_value(strides)}});
     }
-    Dim reach = (count - dim(1)) * dim(step) + dim(1);
-    Dim first = stride < 0 ? begin - (count - dim(1)) * dim(step) : begin;
+    Dim reach = dilated_size(count, step);
+    Dim first = stride < 0 ? begin - (reach - dim(1)) : begin;
     out = pad_axis(out, axis, first, x.shape[d] - first - reach);
   }
   return {out};

@@ -147,9 +147,7 @@ Type dilate_type(RelationContext& ctx) {
     if (!require(ctx, strides[d] >= 1 && strides[d] < (int64_t{1} << 40), codes::op_bad_attribute,
                  "a stride is out of range", "1 or more", std::to_string(strides[d])))
       return nullptr;
-    // Nothing stays nothing.
-    if (as_const(shape[d]) != 0 && strides[d] > 1)
-      shape[d] = (shape[d] - dim(1)) * dim(strides[d]) + dim(1);
+    shape[d] = dilated_size(shape[d], strides[d]);
   }
   return tensor_type(std::move(shape), x->dtype);
 }

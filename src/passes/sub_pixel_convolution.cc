@@ -237,6 +237,10 @@ class SpreadOut {
             const std::vector<std::pair<std::string, AttrValue>>& attrs) const {
     return make_call(op, {x}, attrs, c_);
   }
+  // To these sizes, of which any may be 0.
+  Expr reshaped(const Expr& x, const AttrValue& sizes) const {
+    return make("reshape", x, {{"newshape", sizes}, {"allowzero", AttrValue(true)}});
+  }
   // Taps in the order in which a convolution meets them.
   Expr reversed(const Expr& x, size_t axis) const {
     return make("reverse", x, {{"axis", AttrValue(static_cast<int64_t>(axis))}});
@@ -284,24 +288,22 @@ class SpreadOut {
       order.push_back(static_cast<int64_t>(g + 3 + 2 * i));
     }
     order.insert(order.end(), {static_cast<int64_t>(g + 1), static_cast<int64_t>(g)});
-    taps = make("reshape", taps, {{"newshape", to_value(split)}});
+    taps = reshaped(taps, to_value(split));
     for (size_t i = 0; i < n; ++i) {
       taps = reversed(taps, g + 2 + 2 * i);
       order.push_back(static_cast<int64_t>(g + 2 + 2 * i));
     }
     taps = make("transpose", taps, {{"axes", to_value(order)}});
     int64_t channels = groups_ * places_ * outputs_;
-    taps = make("reshape", taps, {{"newshape", to_value(joined({{channels, inputs_}, counts}))}});
+    taps = reshaped(taps, to_value(joined({{channels, inputs_}, counts})));
     Expr out =
         convolve(taps, channels, counts,
                  joined({each(windows, &Window::pad_before), each(windows, &Window::pad_after)}));
     Dims pixels;
     for (size_t i = 0; i < n; ++i) pixels.push_back(dims_[i].pixels(windows[i].pixels));
     // [N, pixels..., (group,) stride..., O] to [N, (pixels, stride)..., (group,) O]
-    out =
-        make("reshape", out,
-             {{"newshape",
-               to_value(sizes({{images_}, pixels, sizes(joined({group, strides, {outputs_}}))}))}});
+    out = reshaped(
+        out, to_value(sizes({{images_}, pixels, sizes(joined({group, strides, {outputs_}}))})));
     Ints mixed{0}, begin, end, axes;
     Dims whole;
     bool cuts = false;
@@ -320,8 +322,7 @@ class SpreadOut {
     if (g > 0) mixed.push_back(static_cast<int64_t>(1 + n));
     mixed.push_back(static_cast<int64_t>(1 + 2 * n + g));
     out = make("transpose", out, {{"axes", to_value(mixed)}});
-    out = make("reshape", out,
-               {{"newshape", to_value(sizes({{images_}, whole, {dim(groups_ * outputs_)}}))}});
+    out = reshaped(out, to_value(sizes({{images_}, whole, {dim(groups_ * outputs_)}})));
     if (!cuts) return out;
     return make("strided_slice", out,
                 {{"begin", to_value(begin)}, {"end", to_value(end)}, {"axes", to_value(axes)}});
@@ -385,25 +386,20 @@ class SpreadOut {
       for (size_t i = 0; i < n; ++i) taps = reversed(taps, 2 + i);
       const Ints counts = each(place, &PlaceOf::taps);
       if (g > 0) {
-        taps = make("reshape", taps,
-                    {{"newshape", to_value(joined({group, {inputs_, outputs_}, counts}))}});
+        taps = reshaped(taps, to_value(joined({group, {inputs_, outputs_}, counts})));
       }
       taps = make("transpose", taps, {{"axes", to_value(order)}});
       if (g > 0) {
-        taps =
-            make("reshape", taps, {{"newshape", to_value(joined({{outputs, inputs_}, counts}))}});
+        taps = reshaped(taps, to_value(joined({{outputs, inputs_}, counts})));
       }
       parts.push_back(
           convolve(taps, outputs, counts,
                    joined({each(place, &PlaceOf::pad_before), each(place, &PlaceOf::pad_after)})));
     }
     Expr out = make("stack", tuple(std::move(parts), c_.span), {{"axis", AttrValue(int64_t{0})}});
-    out =
-        make("reshape", out,
-             {{"newshape", to_value(sizes({sizes(strides), {images_}, pixels, {dim(outputs)}}))}});
+    out = reshaped(out, to_value(sizes({sizes(strides), {images_}, pixels, {dim(outputs)}})));
     out = make("transpose", out, {{"axes", to_value(mixed)}});
-    return make("reshape", out,
-                {{"newshape", to_value(sizes({{images_}, whole, {dim(outputs)}}))}});
+    return reshaped(out, to_value(sizes({{images_}, whole, {dim(outputs)}})));
   }
 
   const CallNode& c_;

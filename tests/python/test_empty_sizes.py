@@ -233,3 +233,43 @@ def test_onnx_reshapes_by_a_zero_that_is_computed(allowzero):
                 np.testing.assert_array_equal(
                     program(x, other), want, f"{shape} {sizes}", strict=True
                 )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_the_size_that_reshape_infers_beside_a_copied_axis(rows):
+    x = np.arange(rows * 12, dtype=np.float32).reshape(rows, 3, 4)
+    for known in ("?", "n"):
+        head = "def @main[n: Dim]" if known == "n" else "def @main"
+        mod = relay.fromtext(
+            f'#[version = "0.0.5"]\n{head}(%x: Tensor[({known}, 3, 4), float32]) '
+            "{ negative(reshape(%x, newshape=[0, -1])) }"
+        )
+        got = relay.create_executor("vm", mod, target="llvm").evaluate()(x)
+        np.testing.assert_array_equal(got, -x.reshape(rows, 12))
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0), (1, 2), (3, 4)])
+def test_the_elements_of_an_empty_axis_are_put_apart(shape):
+    x = np.ones(shape, np.float32)
+    mod = relay.fromtext(
+        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, ?), float32]) { nn.dilate(%x, strides=[2, 3]) }'
+    )
+    got = relay.create_executor("vm", mod, target="llvm").evaluate()(x)
+    want = np.zeros(
+        [max((n - 1) * s + 1, 0) for n, s in zip(shape, (2, 3), strict=True)], np.float32
+    )
+    want[::2, ::3] = x
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (0, 0), (2, 3)])
+def test_a_scalar_is_made_of_one_element_only(shape):
+    mod = relay.fromtext(
+        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, ?), float32], %s: Tensor[(0,), int64]) '
+        "{ negative(dyn.reshape(%x, %s)) }"
+    )
+    run = relay.create_executor("vm", mod, target="llvm").evaluate()
+    none = np.zeros(0, np.int64)
+    with pytest.raises(relay.RelayError, match="E0607"):
+        run(np.ones(shape, np.float32), none)
+    assert run(np.full((1, 1), 2, np.float32), none) == -2
