@@ -326,6 +326,19 @@ def test_a_command_that_has_hardly_room_for_its_code_says_so(tmp_path):
 
 @pytest.mark.parametrize("size", range(100, 340, 48))
 def test_python_that_is_short_of_memory_gets_its_exceptions(size):
+    short_of_memory(size)
+
+
+@pytest.mark.slow
+def test_python_that_is_short_of_any_memory_gets_its_exceptions():
+    """Memory ends in the middle of code generation in few sizes only, and by chance."""
+    for _ in range(20):
+        for size in range(184, 216, 4):
+            short_of_memory(size)
+
+
+def short_of_memory(size: int) -> None:
+    """Four threads build in a process of `size` MiB: exceptions of Python, or success."""
     code = f"""
         try:
             import threading

@@ -28,6 +28,7 @@
 #include "base/parallel.h"
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_builder.h"
+#include "codegen/llvm/llvm_object.h"
 
 namespace relay::codegen {
 namespace {
@@ -65,28 +66,25 @@ llvm::ModulePassManager pipeline() {
 }
 
 void optimize_module(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  pipeline().run(module, modules);
+  LlvmObject<llvm::LoopAnalysisManager> loops;
+  LlvmObject<llvm::FunctionAnalysisManager> functions;
+  LlvmObject<llvm::CGSCCAnalysisManager> sccs;
+  LlvmObject<llvm::ModuleAnalysisManager> modules;
+  LlvmObject<llvm::PassBuilder> builder(&machine);
+  builder->registerModuleAnalyses(*modules);
+  builder->registerCGSCCAnalyses(*sccs);
+  builder->registerFunctionAnalyses(*functions);
+  builder->registerLoopAnalyses(*loops);
+  builder->crossRegisterProxies(*loops, *functions, *sccs, *modules);
+  pipeline().run(module, *modules);
 }
 
-// One kernel as it was built, before any pass.
-std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
-                                           const llvm::DataLayout& layout, const tir::PrimFunc& f,
-                                           const Target& target) {
-  auto module = std::make_unique<llvm::Module>("relay", context);
-  module->setTargetTriple(target.triple);
-  module->setDataLayout(layout);
-  build_kernel(*module, f, target);
-  return module;
+// Fills an empty module with one kernel, before any pass.
+void build_module(llvm::Module& module, const llvm::DataLayout& layout, const tir::PrimFunc& f,
+                  const Target& target) {
+  module.setTargetTriple(target.triple);
+  module.setDataLayout(layout);
+  build_kernel(module, f, target);
 }
 
 void check_and_optimize(llvm::Module& module, llvm::TargetMachine& machine,
@@ -126,7 +124,7 @@ std::string key_of(const llvm::Module& module, const std::string& settings) {
 class Emitter {
  public:
   Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type) : stream_(bytes_) {
-    if (machine.addPassesToEmitFile(passes_, stream_, nullptr, type)) {
+    if (machine.addPassesToEmitFile(*passes_, stream_, nullptr, type)) {
       failed("this kind of file cannot be emitted");
     }
   }
@@ -134,17 +132,17 @@ class Emitter {
   // All modules are of one context.
   std::string emit(llvm::Module& module) {
     bytes_.clear();
-    passes_.run(module);
+    passes_->run(module);
     return std::string(bytes_.data(), bytes_.size());
   }
 
  private:
   llvm::SmallVector<char, 0> bytes_;
   llvm::raw_svector_ostream stream_;
-  llvm::legacy::PassManager passes_;
+  LlvmObject<llvm::legacy::PassManager> passes_;
 };
 
-// What generates code for a target, kernel by kernel.
+// Generates code for a target, kernel by kernel.
 class Generator {
  public:
   Generator(const Target& target, llvm::CodeGenFileType type)
@@ -153,16 +151,21 @@ class Generator {
     context_.setDiscardValueNames(type == llvm::CodeGenFileType::ObjectFile);
   }
 
-  std::unique_ptr<llvm::Module> build(const tir::PrimFunc& f) {
+  // The module of the kernel, which the generator keeps until `clear`.
+  llvm::Module& build(const tir::PrimFunc& f) {
     ++built_;
-    return build_module(context_, machine_->createDataLayout(), f, target_);
+    module_ = std::make_unique<llvm::Module>("relay", context_);
+    build_module(*module_, machine_->createDataLayout(), f, target_);
+    return *module_;
   }
-  std::string generate(llvm::Module& module, const tir::PrimFunc& f) {
-    check_and_optimize(module, *machine_, f);
+  // The code of what `build` built.
+  std::string generate(const tir::PrimFunc& f) {
+    check_and_optimize(*module_, *machine_, f);
     check_budget_now();
     if (!emitter_) emitter_.emplace(*machine_, type_);
-    return emitter_->emit(module);
+    return emitter_->emit(*module_);
   }
+  void clear() { module_.reset(); }
   // The context keeps every constant and type of what was built in it.
   bool is_worn() const { return built_ >= kMostModules; }
 
@@ -174,6 +177,7 @@ class Generator {
   llvm::LLVMContext context_;
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::optional<Emitter> emitter_;  // from the first module that is not known
+  std::unique_ptr<llvm::Module> module_;
   int built_ = 0;
 };
 
@@ -217,12 +221,21 @@ std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kerne
     // LLVM has locks and tables of its own.
     ForkSection section;
     auto generator = generators.take();
-    auto module = generator->build(kernels[i]);
-    std::string key = cache == nullptr ? "" : key_of(*module, settings);
-    auto known = cache == nullptr ? std::nullopt : cache->find(key);
-    out[i] = known ? std::move(*known) : generator->generate(*module, kernels[i]);
-    if (cache != nullptr && !known) cache->insert(key, out[i]);
-    module.reset();
+    try {
+      llvm::Module& module = generator->build(kernels[i]);
+      std::string key = cache == nullptr ? "" : key_of(module, settings);
+      auto known = cache == nullptr ? std::nullopt : cache->find(key);
+      out[i] = known ? std::move(*known) : generator->generate(kernels[i]);
+      if (cache != nullptr && !known) cache->insert(key, out[i]);
+      generator->clear();
+    } catch (const std::bad_alloc&) {
+      // See llvm_object.h.
+      static_cast<void>(generator.release());
+      throw;
+    } catch (...) {
+      generator.reset();
+      throw;
+    }
     generators.give_back(std::move(generator));
   };
   for_each_parallel(kernels.size(), threads, [&](size_t i) {
@@ -236,11 +249,12 @@ std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target
   ForkSection section;
   std::string out;
   llvm::raw_string_ostream stream(out);
-  llvm::LLVMContext context;
-  auto machine = make_machine(target);
+  LlvmObject<llvm::LLVMContext> context;
+  LlvmObject<std::unique_ptr<llvm::TargetMachine>> machine(make_machine(target));
   for (const tir::PrimFunc& f : kernels) {
-    auto module = build_module(context, machine->createDataLayout(), f, target);
-    check_and_optimize(*module, *machine, f);
+    LlvmObject<llvm::Module> module("relay", *context);
+    build_module(*module, (*machine)->createDataLayout(), f, target);
+    check_and_optimize(*module, **machine, f);
     module->print(stream, nullptr);
   }
   return out;
@@ -249,8 +263,12 @@ std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target
 std::string assembly_text(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
   ForkSection section;
   std::string out;
-  Generator generator(target, llvm::CodeGenFileType::AssemblyFile);
-  for (const tir::PrimFunc& f : kernels) out += generator.generate(*generator.build(f), f);
+  LlvmObject<Generator> generator(target, llvm::CodeGenFileType::AssemblyFile);
+  for (const tir::PrimFunc& f : kernels) {
+    generator->build(f);
+    out += generator->generate(f);
+    generator->clear();
+  }
   return out;
 }
 
@@ -264,11 +282,14 @@ llvm::GlobalVariable* define_constant(llvm::Module& module, llvm::StringRef name
 
 ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
   ForkSection section;
-  llvm::LLVMContext context;
-  auto machine = make_machine(target);
-  llvm::Module module("relay_descriptor", context);
+  LlvmObject<llvm::LLVMContext> owned_context;
+  LlvmObject<std::unique_ptr<llvm::TargetMachine>> owned_machine(make_machine(target));
+  LlvmObject<llvm::Module> owned_module("relay_descriptor", *owned_context);
+  llvm::LLVMContext& context = *owned_context;
+  llvm::TargetMachine& machine = **owned_machine;
+  llvm::Module& module = *owned_module;
   module.setTargetTriple(target.triple);
-  module.setDataLayout(machine->createDataLayout());
+  module.setDataLayout(machine.createDataLayout());
   auto* pointer = llvm::PointerType::get(context, 0);
   auto* i32 = llvm::Type::getInt32Ty(context);
   auto* i64 = llvm::Type::getInt64Ty(context);
@@ -293,7 +314,7 @@ ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Ta
                                        llvm::ConstantInt::get(i64, entries.size()), table,
                                        llvm::Constant::getNullValue(id_type)});
   define_constant(module, RELAY_DESCRIPTOR_SYMBOL, value);
-  return Emitter(*machine, llvm::CodeGenFileType::ObjectFile).emit(module);
+  return Emitter(machine, llvm::CodeGenFileType::ObjectFile).emit(module);
 }
 
 }  // namespace relay::codegen

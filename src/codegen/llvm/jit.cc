@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/kernel_builder.h"
+#include "codegen/llvm/llvm_object.h"
 
 namespace relay::codegen {
 namespace {
@@ -30,11 +31,12 @@ LoadedKernels load_objects(const std::vector<ObjectCode>& objects,
                            const std::vector<tir::PrimFunc>& kernels, const Target& target) {
   ForkSection section;
   // The code is there already: what it was made for is told, since finding out takes long.
-  std::shared_ptr<llvm::orc::LLJIT> jit =
+  LlvmObject<std::shared_ptr<llvm::orc::LLJIT>> owned(
       check(llvm::orc::LLJITBuilder()
                 .setJITTargetMachineBuilder(
                     llvm::orc::JITTargetMachineBuilder(llvm::Triple(target.triple)))
-                .create());
+                .create()));
+  const std::shared_ptr<llvm::orc::LLJIT>& jit = *owned;
   jit->getMainJITDylib().addGenerator(
       check(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
           jit->getDataLayout().getGlobalPrefix())));
@@ -45,7 +47,7 @@ LoadedKernels load_objects(const std::vector<ObjectCode>& objects,
   for (const tir::PrimFunc& f : kernels) {
     functions.push_back(check(jit->lookup(kernel_symbol(*f.get()))).toPtr<relay_kernel>());
   }
-  return LoadedKernels(std::move(functions), std::move(jit));
+  return LoadedKernels(std::move(functions), jit);
 }
 
 }  // namespace relay::codegen
