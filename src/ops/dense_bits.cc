@@ -124,7 +124,14 @@ Type product_type(RelationContext& ctx, DType data) {
                                      "units is not given", "the columns that panels hold", "")) {
     return nullptr;
   }
-  // Of the columns that are known, not of one another: then kernels read what is checked.
+  const bool contradicts =
+      panels->width == 0 && a.units && as_const(w->shape[0]) && *as_const(w->shape[0]) != *a.units;
+  if (!require(ctx, !contradicts, codes::op_bad_attribute, "units contradicts the weight",
+               to_string(w->shape[0]), a.units ? std::to_string(*a.units) : "")) {
+    return nullptr;
+  }
+  // Compare each operand with the column count that is known best (units, a constant size), not with
+  // another open size: kernels read the counts that are checked here.
   std::vector<Dim> column_axes = w->shape;
   if (panels->width != 0) {
     const Dim width = dim(panels->width);
