@@ -12,6 +12,7 @@ from relay import _core
 from relay._function.arithmetic import apply, cast, describe, dtype_name, kind_of, numpy_dtype
 from relay._function.arrays import (
     axes_of,
+    count_of,
     filled_each,
     full,
     known,
@@ -890,7 +891,8 @@ def _apply_along_axis(reader, func1d, axis, arr, *args, **kwargs):
          "a lambda passes other arguments")  # fmt: skip
     turned = there("moveaxis")(arr, at, -1)
     outer = [size_value(turned, i) for i in range(rank - 1)]
-    rows = reshape(turned, Tuple((Static(-1), size_value(turned, rank - 1))))
+    rows = Tuple((count_of(turned, [*range(rank - 1)]), size_value(turned, rank - 1)))
+    rows = reshape(turned, rows)
     done = reader.call(Batch("vmap", func1d, in_axes=0, out_axes=0), [rows], {})
     done = tensor_of(done)
     inner = [size_value(done, i) for i in range(1, len(done.shape))]

@@ -10,6 +10,7 @@ from relay import _core
 from relay._function.arithmetic import apply, cast, in_float32
 from relay._function.arrays import (
     axes_of,
+    count_of,
     known,
     matmul,
     reshape,
@@ -36,7 +37,7 @@ from relay._function.shorthand import (
     taken,
     value_of,
 )
-from relay._function.values import Static, Tensor, Tuple, Value
+from relay._function.values import Static, Tensor, Tuple
 from relay._wrappers import call
 
 
@@ -46,14 +47,12 @@ def _contracted(a: Tensor, b: Tensor, left: list[int], right: list[int]) -> Tens
     keep_a = [i for i in range(len(a.shape)) if i not in left]
     keep_b = [i for i in range(len(b.shape)) if i not in right]
     shape = Tuple((*(size_value(a, i) for i in keep_a), *(size_value(b, i) for i in keep_b)))
-    inner: Value = Static(1)
-    for i in left:
-        inner = apply("multiply", inner, value_of(size_value(a, i)))
+    # Every size is computed: -1 is undefined beside an inner size of 0.
+    inner = count_of(a, left)
+    rows, columns = Tuple((count_of(a, keep_a), inner)), Tuple((inner, count_of(b, keep_b)))
     a = Tensor(call("transpose", a.expr, axes=keep_a + left))
     b = Tensor(call("transpose", b.expr, axes=right + keep_b))
-    rows = reshape(a, Tuple((Static(-1), inner)))
-    columns = reshape(b, Tuple((inner, Static(-1))))
-    return reshape(matmul(rows, columns), shape)
+    return reshape(matmul(reshape(a, rows), reshape(b, columns)), shape)
 
 
 @numpy_function("tensordot", "linalg.tensordot")
@@ -268,10 +267,8 @@ def _best_order(tensors: list[Tensor]) -> Tensor:
 def _tensorinv(a, ind=2):
     a, at = tensor_of(a), known(ind, "ind")
     shape = [size_value(a, i) for i in range(len(a.shape))]
-    inner: Value = Static(1)
-    for n in shape[at:]:
-        inner = apply("multiply", inner, value_of(n))
-    square = reshape(floating(a), Tuple((Static(-1), inner)))
+    axes = [*range(len(shape))]
+    square = reshape(floating(a), Tuple((count_of(a, axes[:at]), count_of(a, axes[at:]))))
     out = Tensor(call("linalg.inv", square.expr))
     return reshape(out, Tuple((*shape[at:], *shape[:at])))
 
@@ -282,7 +279,8 @@ def _tensorsolve(a, b):
     rank = len(b.shape)
     shape = Tuple(tuple(size_value(a, i) for i in range(rank, len(a.shape))))
     line = flat(b)
-    square = reshape(a, Tuple((value_of(size_value(line, 0)), Static(-1))))
+    unknowns = count_of(a, [*range(rank, len(a.shape))])
+    square = reshape(a, Tuple((value_of(size_value(line, 0)), unknowns)))
     return reshape(matmul(Tensor(call("linalg.inv", square.expr)), line), shape)
 
 
