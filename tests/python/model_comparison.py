@@ -47,9 +47,7 @@ def compare(path: Path, many: list[Arrays], seconds: float = 0.2, opt_level: int
             tolerance: float = TOLERANCE, shapes: dict[str, list[int]] | None = None,
             threads: int = 1) -> Result:  # fmt: skip
     """Runs a model on lists of inputs with ONNX Runtime and Relay, compiled once."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
+    options = oracles.session_options(threads)
     try:
         session = onnxruntime.InferenceSession(
             str(path), options, providers=["CPUExecutionProvider"]

@@ -64,7 +64,8 @@ def test_an_artifact_that_uses_amx_says_what_it_lacks(tmp_path):
 
 
 def test_an_artifact_for_amx_that_does_not_use_it_asks_for_nothing(tmp_path):
-    message = load_without_amx(compiled(tmp_path, np.float32))
+    path = compiled(tmp_path, np.float32)
+    message = load_without_amx(path).replace(str(path), "")
     assert "amx" not in message.lower(), message
 
 

@@ -257,8 +257,10 @@ def test_quantised_convolution(channels_last, per_channel):
     x = quantised(2, 6, 6, 3) if channels_last else quantised(2, 3, 6, 6)
     scales = RNG.uniform(0.01, 0.02, 4).astype(np.float32) if per_channel else np.float32(0.02)
     zeros = np.zeros(4, np.int8) if per_channel else np.int8(0)
+    # 7 bits: with 8, ONNX Runtime's sums of two products saturate where no instruction adds more of them.
+    weight = quantised(4, 3, 3, 3, dtype=np.int8) // 2
     check("QLinearConv",
-          [x, SCALE, ZERO, quantised(4, 3, 3, 3, dtype=np.int8), scales, zeros, np.float32(0.5), ZERO,
+          [x, SCALE, ZERO, weight, scales, zeros, np.float32(0.5), ZERO,
            quantised(4).astype(np.int32)],
           [UINT8], tuple(range(1, 9)), {"pads": [1, 1, 1, 1], "channels_last": channels_last},
           off_by=1)  # fmt: skip
