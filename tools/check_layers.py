@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares every #include below src/ with the allowed directions in layers.toml.
+"""Compares every #include below src/ with the directions in layers.toml, and names with where they may be.
 
 tools/check_layers.py              check the tree; one line per violation, exit code 1 if there is any
 tools/check_layers.py --self-test  check the checker on small trees with planted violations
@@ -44,6 +44,9 @@ def check_rules(rules: dict) -> list[str]:
             for name in [room, *(entry.split("/")[0] for entry in entries)]:
                 if name not in rows:
                     faults.append(f"layers.toml: [{table}] {room}: there is no room {name}")
+    for room in rules.get("words", {}):
+        if room not in rows:
+            faults.append(f"layers.toml: [words] {room}: there is no room {room}")
     for room in rows:
         reached = reach(rows, room)
         # A folder of a room stands for the room here, so ops -> lower/interface counts as ops -> lower.
@@ -74,6 +77,27 @@ def check_include(rules: dict, file: Path, quote: str, path: str) -> str | None:
     return f'{room} may not include "{path}" (allowed: {", ".join(allowed)})'
 
 
+def check_words(rules: dict, file: Path, line: str) -> str | None:
+    """Why `file` (relative to src/) may not have this line because of a name in it, or None.
+
+    Comments and tests may have any name.
+    """
+    if "test" in file.parts[1:-1]:
+        return None
+    code = line if INCLUDE.match(line) else line.split("//")[0]
+
+    def has(word: str) -> bool:
+        return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", code) is not None
+
+    for word in rules.get("words", {}).get(file.parts[0], []):
+        if has(word):
+            return f"{file.parts[0]} may not name {word}"
+    for word, owners in rules.get("only", {}).items():
+        if file.as_posix() not in owners and not INCLUDE.match(line) and has(word):
+            return f"{word} stays in {', '.join(owners)}"
+    return None
+
+
 def check_tree(root: Path, rules: dict) -> tuple[list[str], int]:
     """All violations below root/src, and the number of includes looked at."""
     faults = check_rules(rules)
@@ -87,6 +111,8 @@ def check_tree(root: Path, rules: dict) -> tuple[list[str], int]:
             faults.append(f"src/{relative}: {relative.parts[0]} is not a room of layers.toml")
             continue
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if fault := check_words(rules, relative, line):
+                faults.append(f"src/{relative}:{number}: {fault}")
             match = INCLUDE.match(line)
             if not match:
                 continue
@@ -106,6 +132,11 @@ def self_test(rules: dict) -> list[str]:
         "ops/d.cc": '#include "lower/interface/topi.h"',
         "runtime/e.cc": '#include "base/diagnostic.h"\n  #  include "runtime/vm/vm.h"',
         "runtime/f.cc": '// #include "ir/expr.h"',
+        "plan/g.cc": "int32_t variant;  // not a PrimFunc",
+        "plan/test/h.cc": "PrimFunc f;",
+        "vm/i.cc": "MyPrimFunc f;",
+        "lower/j.cc": "PrimFunc f;",
+        "lower/kernel_provider.cc": "auto f = schedule_kernel(composed, target, 3);",
     }
     planted = {
         "runtime/x.cc": '#include "ir/expr.h"',
@@ -117,6 +148,11 @@ def self_test(rules: dict) -> list[str]:
         "driver/x.cc": "#include <llvm/IR/Module.h>",
         "base/x.cc": '#include "diagnostic.h"',
         "nowhere/x.cc": "#include <vector>",
+        "plan/x.cc": "tir::PrimFunc f;",
+        "plan/y.cc": '#include "tir/stmt.h"',
+        "plan/z.cc": '#include "lower/kernel_body.h"',
+        "vm/x.h": "const ComposedKernel& kernel;",
+        "driver/y.cc": "auto f = schedule_kernel(composed, target, 3);",
     }
     problems = []
     with tempfile.TemporaryDirectory() as folder:

@@ -38,6 +38,7 @@
 #include "frontend/onnx/onnx.h"
 #include "ir/bindings.h"
 #include "ir/donation.h"
+#include "ir/op.h"
 #include "ir/prepack.h"
 #include "ir/text/text.h"
 #include "node/walk.h"

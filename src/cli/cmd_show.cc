@@ -126,11 +126,15 @@ int run(const Options& o, const Given& given) {
     } else {
       // Machine code is not asked for.
       Bytecode bytecode = make_bytecode(optimize(model.module, options), options);
-      if (o.tir) compiled.kernels = lower_kernels(bytecode, options);
+      if (o.tir) compiled.kernels = lower_kernels(bytecode);
       compiled.program = std::move(bytecode.program);
     }
     if (o.tir) {
       for (const CompiledKernel& k : compiled.kernels) {
+        if (!k.is_generated()) {
+          out += "# " + k.name + ": " + k.source + "\n\n";
+          continue;
+        }
         out += "# " + k.name + (k.schedule.empty() ? "" : ": " + k.schedule) + "\n" +
                tir::to_string(k.scheduled) + "\n";
       }

@@ -5,6 +5,7 @@
 #include "analysis/primitives.h"
 #include "ir/scope.h"
 #include "ir/text/text.h"
+#include "lower/compose.h"
 #include "node/walk.h"
 
 namespace relay::cli {

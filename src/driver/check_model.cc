@@ -98,7 +98,7 @@ Json describe(const LoadedModel& model, const CompileOptions& options) {
   }
   out["data_dependent"] = data_dependent(model.module);
   Bytecode bytecode = make_bytecode(optimize(model.module, options), options);
-  std::vector<CompiledKernel> kernels = lower_kernels(bytecode, options);
+  std::vector<CompiledKernel> kernels = lower_kernels(bytecode);
   int64_t constants = 0, arena = 0, flops = 0, open = 0, unknown = 0;
   OpenWork::Sum open_flops;
   for (const Tensor& t : bytecode.program.constants) {
@@ -110,7 +110,7 @@ Json describe(const LoadedModel& model, const CompileOptions& options) {
   for (size_t i = 0; i < kernels.size() && i < bytecode.program.kernels.size(); ++i) {
     const runtime::KernelInfo& info = bytecode.program.kernels[i];
     const auto calls = static_cast<int64_t>(kernels[i].sites.size());
-    if (bytecode.kernels[i].composed.dims.empty()) {
+    if (bytecode.kernels[kernels[i].kernel].signature.sizes.empty()) {
       flops += info.flops * calls;
     } else if (auto work = open_work(*kernels[i].primitive.get()); ++open, work.flops) {
       for (int64_t n = 0; n < calls; ++n) add_to(open_flops, *work.flops);
@@ -135,9 +135,7 @@ Json describe(const LoadedModel& model, const CompileOptions& options) {
   out["uncounted_kernels"] = unknown;
   out["open_kernels"] = open;
   out["plain_loops"] = std::move(plain);
-  std::vector<tir::PrimFunc> functions;
-  for (const CompiledKernel& k : kernels) functions.push_back(k.lowered);
-  out["libraries"] = libraries_of(functions);
+  out["libraries"] = libraries_of(generated_functions(kernels));
   return out;
 }
 

@@ -16,15 +16,12 @@
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
-#include "lower/rules/rules.h"
+#include "lower/kernel_body.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
 #include "passes/pipelines.h"
 #include "plan/verify.h"
 #include "runtime/cpu.h"
-#include "tir/lower_loops.h"
-#include "tir/verify.h"
-#include "tir/verify_accesses.h"
 
 namespace relay {
 namespace {
@@ -43,6 +40,8 @@ class Phases {
     start_ = std::chrono::steady_clock::now();
     if (options_.progress) options_.progress(name_, 0, total_);
   }
+  // Of a phase that learns it while it runs.
+  void set_total(int64_t total) { total_ = total; }
   // What is told when one more of the phase is done, from any thread.
   std::function<void()> step() {
     if (!options_.progress) return nullptr;
@@ -166,6 +165,7 @@ std::string make_metadata(const CompiledModule& compiled,
     item["origin"] = compiled.program.kernels[i].origin;
     item["schedule"] = k.schedule;
     item["rule"] = k.rule;
+    if (!k.source.empty()) item["source"] = k.source;
     if (!k.version.empty()) item["version"] = k.version;
     item["code_bytes"] = k.code_bytes;
     if (!k.declined.empty()) item["declined"] = k.declined;
@@ -175,11 +175,11 @@ std::string make_metadata(const CompiledModule& compiled,
     }
     item["flops"] = compiled.program.kernels[i].flops;
     item["bytes"] = compiled.program.kernels[i].bytes;
-    if (!lowered[i].composed.dims.empty()) {
+    if (!lowered[k.kernel].signature.sizes.empty()) {
       // A part that does not depend on sizes is in the formulas.
       item.erase("flops");
       item.erase("bytes");
-      describe_work(lowered[i], item);
+      describe_work(lowered[k.kernel], item);
     }
     kernels.push_back(std::move(item));
   }
@@ -202,38 +202,82 @@ std::string make_metadata(const CompiledModule& compiled,
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// `each` (may be null) is called behind each kernel.
-std::vector<CompiledKernel> lower_each(Bytecode& bytecode, const CompileOptions& options,
-                                       const std::function<void()>& each) {
-  Target target = resolve_target(options);
-  std::vector<CompiledKernel> out(bytecode.kernels.size());
-  for_each_parallel(out.size(), runtime::available_threads(), [&](size_t i) {
-    plan::ProgramKernel& k = bytecode.kernels[i];
-    CompiledKernel& c = out[i];
-    c.name = k.name;
+// The entries of a kernel in the program: one for each of its launches.
+std::vector<CompiledKernel> compiled_kernels(const plan::ProgramKernel& k, size_t index,
+                                             KernelProvider& provider) {
+  const KernelBody& body = provider.lower(k.variant);
+  std::vector<CompiledKernel> out;
+  for (size_t l = 0; l < k.signature.launches.size(); ++l) {
+    CompiledKernel& c = out.emplace_back();
+    c.name = k.signature.launches[l].name;
+    c.kernel = index;
     c.primitive = k.primitive;
-    auto observed = [&](std::string_view stage, tir::PrimFunc f) {
-      for (StageObserver* o : options.observers) f = o->kernel(stage, std::move(f));
-      return f;
-    };
-    auto checked = [&](tir::PrimFunc f) {
-      if (options.verify) tir::verify(f);
-      return f;
-    };
-    c.composed = checked(observed("compose", k.composed.func));
-    c.scheduled =
-        checked(observed("schedule", schedule_kernel(c.composed, target, options.opt_level)));
-    c.schedule = note_of(c.scheduled, "schedule");
-    c.rule = note_of(c.scheduled, "rule");
-    c.version = note_of(c.composed, "version");
-    c.declined = lines_of(note_of(c.scheduled, "declined"));
+    if (auto* tir = std::get_if<TirKernel>(&body)) {
+      c.composed = tir->launches[l].composed;
+      c.scheduled = tir->launches[l].scheduled;
+      c.lowered = tir->launches[l].lowered;
+      c.schedule = note_of(c.scheduled, "schedule");
+      c.rule = note_of(c.scheduled, "rule");
+      c.declined = lines_of(note_of(c.scheduled, "declined"));
+    }
+    const int32_t composed = provider.kernel_of(k.variant);
+    c.source = provider.source(composed);
+    c.version = provider.version(composed);
     c.layouts = layouts_of(k.primitive);
     c.sites = k.sites;
-    c.lowered = checked(tir::lower_loops(c.scheduled, observed));
-    tir::verify_accesses(c.lowered, options.verify ? tir::Accesses::All : tir::Accesses::Masked);
+  }
+  return out;
+}
+
+// `each` (may be null) is called behind each kernel.
+std::vector<CompiledKernel> lower_each(const Bytecode& bytecode,
+                                       const std::function<void()>& each) {
+  std::vector<std::vector<CompiledKernel>> entries(bytecode.kernels.size());
+  for_each_parallel(entries.size(), runtime::available_threads(), [&](size_t i) {
+    entries[i] = compiled_kernels(bytecode.kernels[i], i, *bytecode.provider);
     if (each) each();
   });
+  std::vector<CompiledKernel> out;
+  for (auto& of_kernel : entries) std::ranges::move(of_kernel, std::back_inserter(out));
   return out;
+}
+
+// The kernels of an optimised program, for the target of the options.
+std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options) {
+  ProviderOptions out{.target = resolve_target(options), .opt_level = options.opt_level};
+  out.verify = options.verify;
+  out.threads = runtime::available_threads();
+  out.sources = options.kernel_sources;
+  if (!options.observers.empty()) {
+    out.observer = [observers = options.observers](std::string_view stage, tir::PrimFunc f) {
+      for (StageObserver* o : observers) f = o->kernel(stage, std::move(f));
+      return f;
+    };
+  }
+  return std::make_shared<KernelProvider>(std::move(out));
+}
+
+Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
+                       const KernelProvider::Steps& schedule_steps) {
+  PassContext ctx;
+  ctx.disabled_pass = options.disabled_pass;
+  check_takes(optimized, kOptimizedForm, "the compiler", ctx);
+  BudgetScope budget;
+  const bool versions = options.opt_level > 0;
+  LoweredProgram lowered(
+      optimized, make_provider(options),
+      versions ? resolve_target(options).l2_bytes / 2 : std::numeric_limits<int64_t>::max());
+  plan::PlanProgram plan = plan::make_plan(optimized, lowered, schedule_steps);
+  for (plan::ProgramKernel& k : plan.kernels) {
+    for (KernelSite& site : k.sites) {
+      site.origin = without_folder(std::move(site.origin), options.source_name);
+    }
+  }
+  for (StageObserver* o : options.observers) o->plan(plan);
+  if (options.verify) plan::verify(plan);
+  Bytecode bytecode = compile_to_bytecode(std::move(plan));
+  for (StageObserver* o : options.observers) o->bytecode(bytecode);
+  return bytecode;
 }
 
 }  // namespace
@@ -272,28 +316,11 @@ Module optimize(const Module& mod, const CompileOptions& options) {
 }
 
 Bytecode make_bytecode(const Module& optimized, const CompileOptions& options) {
-  PassContext ctx;
-  ctx.disabled_pass = options.disabled_pass;
-  check_takes(optimized, kOptimizedForm, "the compiler", ctx);
-  BudgetScope budget;
-  const bool versions = options.opt_level > 0;
-  LoweredProgram lowered(optimized, versions ? resolve_target(options).l2_bytes / 2
-                                             : std::numeric_limits<int64_t>::max());
-  plan::PlanProgram plan = plan::make_plan(optimized, lowered);
-  for (plan::ProgramKernel& k : plan.kernels) {
-    for (KernelSite& site : k.sites) {
-      site.origin = without_folder(std::move(site.origin), options.source_name);
-    }
-  }
-  for (StageObserver* o : options.observers) o->plan(plan);
-  if (options.verify) plan::verify(plan);
-  Bytecode bytecode = compile_to_bytecode(std::move(plan));
-  for (StageObserver* o : options.observers) o->bytecode(bytecode);
-  return bytecode;
+  return make_bytecode(optimized, options, nullptr);
 }
 
-std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptions& options) {
-  return lower_each(bytecode, options, nullptr);
+std::vector<CompiledKernel> lower_kernels(const Bytecode& bytecode) {
+  return lower_each(bytecode, nullptr);
 }
 
 CompiledModule compile(const Module& mod, const CompileOptions& options) {
@@ -314,23 +341,26 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.passes = timing.rows();
 
   phases.begin("plan");
-  Bytecode bytecode = make_bytecode(out.optimized, options);
+  Bytecode bytecode = make_bytecode(out.optimized, options, [&](size_t count) {
+    phases.set_total(static_cast<int64_t>(count));
+    return phases.step();
+  });
   out.arenas = bytecode.arenas;
   out.donations = bytecode.donations;
 
   phases.begin("lower", static_cast<int64_t>(bytecode.kernels.size()));
-  out.kernels = lower_each(bytecode, options, phases.step());
+  out.kernels = lower_each(bytecode, phases.step());
   out.program = std::move(bytecode.program);
 
-  phases.begin("generate", static_cast<int64_t>(out.kernels.size()));
-  std::vector<tir::PrimFunc> functions;
-  for (const CompiledKernel& k : out.kernels) functions.push_back(k.lowered);
+  const std::vector<tir::PrimFunc> functions = generated_functions(out.kernels);
+  phases.begin("generate", static_cast<int64_t>(functions.size()));
   const Backend& backend = backend_of(target);
   check_intrinsics(backend, functions);
   std::vector<ObjectCode> objects = backend.compile(functions, target, runtime::available_threads(),
                                                     options.cache.get(), phases.step());
-  for (size_t i = 0; i < objects.size(); ++i) {
-    out.kernels[i].code_bytes = static_cast<int64_t>(objects[i].size());
+  size_t next = 0;
+  for (CompiledKernel& k : out.kernels) {
+    if (k.is_generated()) k.code_bytes = static_cast<int64_t>(objects[next++].size());
   }
 
   phases.begin("link");
@@ -350,24 +380,23 @@ ConstantEvaluator constant_evaluator(const CompileOptions& options) {
   return make_constant_evaluator(options.cache, denormals_of(resolve_target(options)));
 }
 
-namespace {
-
-std::vector<tir::PrimFunc> lowered_kernels(const CompiledModule& compiled) {
+std::vector<tir::PrimFunc> generated_functions(const std::vector<CompiledKernel>& kernels) {
   std::vector<tir::PrimFunc> out;
-  for (const CompiledKernel& k : compiled.kernels) out.push_back(k.lowered);
+  for (const CompiledKernel& k : kernels) {
+    if (k.is_generated()) out.push_back(k.lowered);
+  }
   return out;
 }
 
-}  // namespace
-
 std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options) {
   Target target = resolve_target(options);
-  return backend_of(target).text(CodeText::Intermediate, lowered_kernels(compiled), target);
+  return backend_of(target).text(CodeText::Intermediate, generated_functions(compiled.kernels),
+                                 target);
 }
 
 std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options) {
   Target target = resolve_target(options);
-  return backend_of(target).text(CodeText::Assembly, lowered_kernels(compiled), target);
+  return backend_of(target).text(CodeText::Assembly, generated_functions(compiled.kernels), target);
 }
 
 int64_t CompiledModule::constant_bytes() const {

@@ -16,14 +16,15 @@
 #include "analysis/size_hints.h"
 #include "driver/model.h"
 #include "ir/module.h"
-#include "lower/compose.h"
 #include "passes/pass.h"
 #include "runtime/module.h"
+#include "tir/stmt.h"
 #include "vm/compile.h"
 
 namespace relay {
 
 class KernelCache;
+class KernelSource;
 
 // How far a long compilation is: a phase's name, and how much of it is done (total 0: unknown).
 using Progress = std::function<void(std::string_view phase, int64_t done, int64_t total)>;
@@ -35,7 +36,7 @@ class StageObserver {
   virtual ~StageObserver() = default;
   // The plan, before it becomes bytecode.
   virtual void plan(plan::PlanProgram&) {}
-  // The bytecode, before its kernels are lowered.
+  // The bytecode, before its kernels are lowered to loops.
   virtual void bytecode(Bytecode&) {}
   // A kernel after "compose", "schedule", and each of tir::lowering_passes(); returns what the next
   // stage gets. Called from several threads at once.
@@ -63,6 +64,9 @@ struct CompileOptions {
   std::vector<EntryFunction> entries;
   // Kernels that were compiled before (codegen/kernel_cache.h); null: none are kept.
   std::shared_ptr<KernelCache> cache;
+  // Asked for kernels of primitive functions before these are composed of their operators
+  // (lower/kernel_body.h).
+  std::vector<std::shared_ptr<const KernelSource>> kernel_sources;
   // Checks the program after every pass.
   bool verify = false;
   std::vector<PassInstrument*> instruments;
@@ -78,21 +82,26 @@ struct Phase {
   double seconds = 0;
 };
 
-// A kernel at the stages of its way to machine code.
+// A launch of a kernel at the stages of its way to machine code.
 struct CompiledKernel {
   std::string name;
+  size_t kernel = 0;  // of the bytecode's
   Function primitive;
   tir::PrimFunc composed;   // blocks as the operators' rules gave them
   tir::PrimFunc scheduled;  // blocks in the loops of a schedule rule
   tir::PrimFunc lowered;    // loops and stores, what code generation sees
-  std::string schedule;     // what the rule did, in a sentence
-  std::string rule;         // its name
+  std::string source;    // what the source that it is from says of it; empty where it is composed
+  std::string schedule;  // what the rule did, in a sentence
+  std::string rule;      // its name
   std::vector<std::string>
       declined;         // the rules that did not take it: "contraction: takes only ..."
   std::string version;  // of which sizes it is a version: "n = 128"; empty where it serves all
   int64_t code_bytes = 0;
   std::vector<std::string> layouts;  // of its operators: "nn.conv2d: data_layout=NHWC, ..."
   std::vector<KernelSite> sites;     // its calls in the program
+
+  // Otherwise it is a function outside the program, and has no tensor IR.
+  bool is_generated() const { return lowered != nullptr; }
 };
 
 struct CompiledModule {
@@ -133,8 +142,11 @@ CompiledModule compile(const Module& mod, const CompileOptions& options);
 // Kernels, plan and bytecode of an optimised module. Limits as for `compile`.
 Bytecode make_bytecode(const Module& optimized, const CompileOptions& options);
 
-// The kernels of an optimised module, up to and including lowering, without code generation.
-std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptions& options);
+// The kernels of a program, up to and including lowering, without code generation.
+std::vector<CompiledKernel> lower_kernels(const Bytecode& bytecode);
+
+// What code generation makes code of.
+std::vector<tir::PrimFunc> generated_functions(const std::vector<CompiledKernel>& kernels);
 
 // LLVM IR or assembly of lowered kernels, as text.
 std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options);

@@ -6,13 +6,13 @@
 #include "base/codes/runtime.h"
 #include "codegen/backend.h"
 #include "codegen/targets.h"
-#include "lower/compose.h"
-#include "lower/rules/rules.h"
+#include "lower/kernel_body.h"
+#include "lower/kernel_provider.h"
 #include "node/structural.h"
 #include "runtime/core/strings.h"
 #include "runtime/module.h"
 #include "tir/interpret.h"
-#include "tir/lower_loops.h"
+#include "vm/compile.h"
 
 namespace relay {
 namespace {
@@ -36,7 +36,8 @@ class Interpreted : public Kernel {
 
   std::vector<Tensor> run(const std::vector<Tensor>& args,
                           const std::vector<TensorType>& types) override {
-    std::vector<Tensor> buffers = args;
+    std::vector<Tensor> buffers;
+    for (const Tensor& a : args) buffers.push_back(a.as_dtype(a.dtype().storage()));
     for (size_t i = args.size(); i < function_->params.size(); ++i) {
       std::vector<int64_t> shape;
       for (const tir::PrimExpr& d : function_->params[i]->shape) shape.push_back(*tir::as_int(d));
@@ -65,10 +66,8 @@ class Compiled : public Kernel {
  public:
   explicit Compiled(runtime::Module module) : module_(std::move(module)) {}
   std::vector<Tensor> run(const std::vector<Tensor>& args,
-                          const std::vector<TensorType>& types) override {
-    std::vector<Tensor> results = module_.run("main", args);
-    for (size_t i = 0; i < results.size(); ++i) results[i] = results[i].as_dtype(types[i]->dtype);
-    return results;
+                          const std::vector<TensorType>&) override {
+    return module_.run("main", args);
   }
 
  private:
@@ -83,10 +82,8 @@ class Cache {
   }
 
   std::vector<Tensor> evaluate(const Function& f, const std::vector<Tensor>& args) {
-    std::vector<Tensor> stored;
-    for (const Tensor& a : args) stored.push_back(a.as_dtype(a.dtype().storage()));
     const runtime::DenormalScope scope(denormals_);
-    return find(f)->run(stored, *flatten_tensor_types(f->body->type));
+    return find(f)->run(args, *flatten_tensor_types(f->body->type));
   }
 
  private:
@@ -103,55 +100,49 @@ class Cache {
         if (structural_equal(k.function, f)) return k.kernel;
       }
     }
-    ComposedKernel composed = compose(*f.get(), "constant");
-    std::shared_ptr<Kernel> kernel;
-    if (composed.flops + composed.bytes <= kInterpretedWork) {
-      kernel = std::make_shared<Interpreted>(composed.func);
-    } else {
-      kernel = std::make_shared<Compiled>(compile(composed, *flatten_tensor_types(f->body->type)));
-    }
+    std::shared_ptr<Kernel> kernel = make(f);
     std::lock_guard<std::mutex> lock(mutex_);
     known_[hash].push_back({f, kernel});
     return kernel;
   }
 
-  runtime::Module compile(const ComposedKernel& composed, const std::vector<TensorType>& results) {
-    tir::PrimFunc kernel = tir::lower_loops(schedule_kernel(composed.func, target_, 1));
-    auto jit = std::make_shared<LoadedKernels>(
-        load_kernels(std::vector<tir::PrimFunc>{kernel}, target_, on_disk_.get()));
-    runtime::Program program;
-    runtime::KernelInfo info;
-    info.name = "constant";
-    info.num_outputs =
-        static_cast<uint32_t>(kernel->params.size()) - static_cast<uint32_t>(kernel->num_inputs);
-    runtime::FunctionBuilder b("main");
-    std::vector<runtime::Operand> operands;
-    auto spec = [&](const tir::Buffer& buffer) {
-      runtime::TensorSpec out;
-      out.dtype = buffer->dtype;
-      for (const tir::PrimExpr& d : buffer->shape) out.shape.push_back(*tir::as_int(d));
-      info.buffer_bytes.push_back(*tir::bytes_in_memory(*buffer.get()));
-      return out;
-    };
-    for (size_t i = 0; i < kernel->params.size(); ++i) {
-      // As they were composed: a schedule may see several axes as one, of the same memory.
-      runtime::TensorSpec type = spec(composed.func->params[i]);
-      if (static_cast<int64_t>(i) < kernel->num_inputs) {
-        operands.push_back(runtime::Operand::reg(b.param("p" + std::to_string(i), type)));
-      } else {
-        // The run sees to it that results own their strings.
-        const DType dtype = results[i - static_cast<size_t>(kernel->num_inputs)]->dtype;
-        if (dtype.is_string()) type.dtype = dtype;
-        b.result("r" + std::to_string(i), type);
-        operands.push_back(runtime::Operand::output(static_cast<int64_t>(i) - kernel->num_inputs));
-      }
+  std::shared_ptr<Kernel> make(const Function& f) const {
+    Dict attrs = f->attrs;
+    attrs.insert_or_assign(attr::kPrimitive, AttrValue(int64_t{1}));
+    const Function primitive =
+        function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
+    ProviderOptions options{.target = target_, .opt_level = 1};
+    auto provider = std::make_shared<KernelProvider>(std::move(options));
+    const int32_t composed = provider->add(primitive);
+    const KernelSignature& signature = provider->signature(composed);
+    if (signature.flops + signature.bytes > kInterpretedWork) {
+      return std::make_shared<Compiled>(compile(primitive, std::move(provider)));
     }
-    b.invoke_kernel(0, operands);
-    b.ret_outputs();
-    if (info.num_outputs != 1) b.returns_tuple();
-    program.kernels.push_back(std::move(info));
-    program.functions.push_back(std::move(b).finish());
-    return runtime::Module::from_kernels(std::move(program), jit->functions(), "{}", jit, {},
+    return std::make_shared<Interpreted>(
+        std::get<TirKernel>(provider->body(provider->variant(composed))).launches[0].composed);
+  }
+
+  // A program that calls the function.
+  runtime::Module compile(const Function& primitive,
+                          std::shared_ptr<KernelProvider> provider) const {
+    std::vector<Var> params;
+    std::vector<Expr> args;
+    for (const Var& p : primitive->params) {
+      params.push_back(var(p->name_hint, p->type));
+      args.emplace_back(params.back());
+    }
+    const Var result = var("result", primitive->body->type);
+    const Expr value = call(primitive, std::move(args));
+    const Module program =
+        module_from_expr(function(std::move(params), let(result, value, result)));
+    const Bytecode bytecode = compile_to_bytecode(program, std::move(provider));
+    std::vector<tir::PrimFunc> kernels;
+    for (const plan::ProgramKernel& k : bytecode.kernels) {
+      kernels.push_back(
+          std::get<TirKernel>(bytecode.provider->lower(k.variant)).launches[0].lowered);
+    }
+    auto jit = std::make_shared<LoadedKernels>(load_kernels(kernels, target_, on_disk_.get()));
+    return runtime::Module::from_kernels(bytecode.program, jit->functions(), "{}", jit, {},
                                          denormals_);
   }
 

@@ -25,7 +25,7 @@ void describe(const std::optional<OpenWork::Sum>& sum, const std::vector<Dim>& n
 }  // namespace
 
 void describe_work(const plan::ProgramKernel& kernel, nlohmann::ordered_json& item) {
-  const std::vector<Dim>& sizes = kernel.composed.dims;
+  const std::vector<Dim>& sizes = kernel.signature.sizes;
   if (sizes.empty()) return;
   for (const Dim& d : sizes) item["sizes"].push_back(to_string(d));
   const OpenWork work = open_work(*kernel.primitive.get());

@@ -257,7 +257,7 @@ struct Checker::Impl {
       ctx.opt_level = level;
       ctx.verify = true;
       Bytecode bytecode = make_bytecode(run_passes(mod, optimize_pipeline(), ctx), o);
-      for (CompiledKernel& k : lower_kernels(bytecode, o)) compiled.kernels.push_back(k.lowered);
+      for (CompiledKernel& k : lower_kernels(bytecode)) compiled.kernels.push_back(k.lowered);
       compiled.bytecode = std::move(bytecode.program);
       return {};
     });

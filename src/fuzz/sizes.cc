@@ -12,6 +12,7 @@
 #include "fuzz/outcome.h"
 #include "fuzz/random.h"
 #include "fuzz/values.h"
+#include "ir/op.h"
 #include "ir/open_types.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
@@ -476,7 +477,7 @@ class Checker {
     std::vector<tir::PrimFunc> lowered;
     Outcome made = outcome_of([&]() -> Value {
       Bytecode made_of = make_bytecode(optimize(mod, options), options);
-      for (CompiledKernel& k : lower_kernels(made_of, options)) {
+      for (CompiledKernel& k : lower_kernels(made_of)) {
         ++out_.rules[k.rule.empty() ? "none" : k.rule];
         lowered.push_back(k.lowered);
       }

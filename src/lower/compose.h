@@ -6,6 +6,7 @@
 
 #include "ir/expr.h"
 #include "ir/op.h"
+#include "lower/kernel_signature.h"
 #include "tir/stmt.h"
 
 namespace relay {
@@ -22,17 +23,6 @@ struct ComposedKernel {
   // The inputs, by their place among func->params, that may be the same memory as the only output:
   // each element is read just before the output's at the same place is written.
   std::vector<size_t> in_place;
-};
-
-// What a kernel computes.
-enum class KernelOf {
-  result,
-  // The result, where all sizes that the operators broadcast to each other are equal, except for
-  // those known to be 1.
-  equal_sizes,
-  // The sizes of the result (an int64 vector for each tensor), for a function that is one call of
-  // an operator whose sizes are data-dependent.
-  sizes,
 };
 
 // One buffer for each tensor of each parameter (tuples flattened), then one for each tensor of the

@@ -8,6 +8,7 @@
 #include "ir/open_sizes.h"
 #include "ir/type_params.h"
 #include "ir/views.h"
+#include "lower/compose.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -94,44 +95,11 @@ Type with_sizes(const Type& type, const std::function<Dim(const Dim&)>& size) {
   return tuple_type(std::move(fields));
 }
 
-bool reduces(const tir::PrimFunc& f) {
-  bool found = false;
-  post_order(f->body, [&](const Node& n) {
-    auto* iter = as<tir::IterVarNode>(&n);
-    found = found || (iter != nullptr && iter->kind == tir::IterKind::Reduce);
-  });
-  return found;
-}
-
-// A product of matrices whose number of rows is made of open sizes only.
-bool rows_are_open(const tir::PrimFunc& f) {
-  bool product = false, open = false, other = false;
-  post_order(f->body, [&](const Node& n) {
-    auto* iter = as<tir::IterVarNode>(&n);
-    if (iter == nullptr) return;
-    product |= iter->role == ContractionRole::Reduced;
-    other |= iter->role == ContractionRole::Window || iter->role == ContractionRole::Batch ||
-             iter->role == ContractionRole::Group;
-    if (iter->role != ContractionRole::Row) return;
-    auto known = tir::as_int(iter->extent);
-    open |= !known;
-    other |= known && *known != 1;
-  });
-  return product && open && !other;
-}
-
 // Bytes of the largest parameter of constant sizes.
 int64_t largest_of_known_size(const FunctionNode& f) {
   int64_t most = 0;
   for (const Var& p : f.params) most = std::max(most, bytes_of(p->type).value_or(0));
   return most;
-}
-
-tir::PrimFunc with_note(const tir::PrimFunc& f, const std::string& key, const std::string& text) {
-  auto* noted = new tir::PrimFuncNode(*f.get());
-  tir::PrimFunc out(noted);
-  noted->attrs[key] = text;
-  return out;
 }
 
 }  // namespace
@@ -159,8 +127,9 @@ bool is_view_sized_by_data(const FunctionNode& f) {
 
 bool shares_its_operand(const FunctionNode& f) { return is_view(f) || is_view_sized_by_data(f); }
 
-LoweredProgram::LoweredProgram(const Module& mod, int64_t large_weights)
-    : large_weights_(large_weights) {
+LoweredProgram::LoweredProgram(const Module& mod, std::shared_ptr<KernelProvider> provider,
+                               int64_t large_weights)
+    : provider_(std::move(provider)), large_weights_(large_weights) {
   for (const Function& f : mod->functions) {
     post_order_outside_primitives(f->body, [&](const Node& n) {
       auto* c = as<CallNode>(&n);
@@ -204,26 +173,26 @@ LoweredCall LoweredProgram::lower(const Function& f, const FunctionNode& around)
   out.sized = out.primitive;
   const FunctionNode& g = *out.primitive.get();
   if (!has_open_size(g.body->type)) {
-    out.kernel = add(out.primitive, KernelOf::result);
+    out.kernel = provider_->add(out.primitive, KernelOf::result);
     auto broadcasts = broadcasts_of(g);
     if (!broadcasts.empty() && may_be_equal(broadcasts)) {
-      out.equal_sizes = add(out.primitive, KernelOf::equal_sizes);
+      out.equal_sizes = provider_->add(out.primitive, KernelOf::equal_sizes);
     }
     out.versions = versions_of(out.kernel, written, around);
     return out;
   }
   if (!has_data_dependent_result(g)) return out;
-  out.sizes = add(out.primitive, KernelOf::sizes);
+  out.sizes = provider_->add(out.primitive, KernelOf::sizes);
   out.sized = with_result(
       g, with_sizes_named(g.body->type, [&](size_t, size_t) { return dim(size_name(named++)); }));
-  if (!is_view_sized_by_data(g)) out.kernel = add(out.sized, KernelOf::result);
+  if (!is_view_sized_by_data(g)) out.kernel = provider_->add(out.sized, KernelOf::result);
   return out;
 }
 
 std::vector<KernelVersion> LoweredProgram::versions_of(int32_t general, const Function& written,
                                                        const FunctionNode& around) {
   std::vector<KernelVersion> out;
-  if (!reduces(kernel(general).composed.func)) return out;
+  if (!provider_->reduces(general)) return out;
   std::vector<KnownSizes> likely = likely_sizes(around, *written.get());
   if (likely.empty()) likely.push_back(one_row(general, written, around));
   for (KnownSizes& sizes : likely) {
@@ -233,7 +202,7 @@ std::vector<KernelVersion> LoweredProgram::versions_of(int32_t general, const Fu
     Function sized = for_sizes(written, values);
     // Of sizes that are open still it is not known which are equal.
     if (!broadcasts_of(*sized.get()).empty()) continue;
-    int32_t version = add(sized, KernelOf::result, sizes);
+    int32_t version = provider_->add(sized, KernelOf::result, sizes);
     out.push_back({std::move(sizes), version});
   }
   return out;
@@ -242,7 +211,7 @@ std::vector<KernelVersion> LoweredProgram::versions_of(int32_t general, const Fu
 KnownSizes LoweredProgram::one_row(int32_t general, const Function& written,
                                    const FunctionNode& around) const {
   if (!size_hints(around).empty() || largest_of_known_size(*written.get()) < large_weights_ ||
-      !rows_are_open(kernel(general).composed.func))
+      !provider_->has_symbolic_rows(general))
     return {};
   KnownSizes out;
   auto open = open_dimensions(around, *written.get());
@@ -299,29 +268,10 @@ Function LoweredProgram::with_named_sizes(const Function& f, size_t& named,
   return f;
 }
 
-int32_t LoweredProgram::add(const Function& primitive, KernelOf what, const KnownSizes& sizes) {
-  std::vector<int32_t>& same_hash = by_hash_[structural_hash(primitive)];
-  for (int32_t k : same_hash) {
-    const LoweredKernel& known = kernel(k);
-    if (known.what == what && structural_equal(known.primitive, primitive)) return k;
-  }
-  auto index = static_cast<int32_t>(kernels_.size());
-  same_hash.push_back(index);
-  std::string name = kernel_name(*primitive.get());
-  if (what == KernelOf::sizes) name += "_sizes";
-  for (const auto& [v, size] : sizes) name += "_" + std::to_string(size);
-  kernels_.push_back({primitive, what, compose(*primitive.get(), name, what)});
-  if (!sizes.empty()) {
-    ComposedKernel& composed = kernels_.back().composed;
-    composed.func = with_note(composed.func, "version", to_string(sizes));
-  }
-  return index;
-}
-
 int32_t LoweredProgram::copy(const Type& type) {
   Var x = var("x", type);
-  return add(function({x}, x, type, {}, {{attr::kPrimitive, AttrValue(int64_t{1})}}),
-             KernelOf::result);
+  return provider_->add(function({x}, x, type, {}, {{attr::kPrimitive, AttrValue(int64_t{1})}}),
+                        KernelOf::result);
 }
 
 TypeVar LoweredProgram::size_name(size_t n) {

@@ -1,22 +1,23 @@
 // Every kernel of a program, made before anything is decided about where values live.
 //
-//   LoweredProgram lowered(mod);
+//   LoweredProgram lowered(mod, provider);
 //   const LoweredCall& call = lowered.call(primitive);
-//   lowered.kernel(call.kernel).composed.func
+//   provider->signature(call.kernel)
 //
 // Primitive functions that compute the same are one kernel. What a kernel computes follows from the
-// primitive function alone; that a buffer is part of a larger one is said afterwards, when it is
-// decided (lower/compose.h, in_larger_tensors).
+// primitive function alone; the strides of its buffers are decided by the plan, which asks the
+// provider for a variant (lower/kernel_provider.h).
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "analysis/size_hints.h"
 #include "ir/module.h"
-#include "lower/compose.h"
+#include "lower/kernel_provider.h"
 
 namespace relay {
 
@@ -25,13 +26,6 @@ namespace relay {
 struct KernelSite {
   std::string origin;
   std::string ends;
-};
-
-// A primitive function's kernel. Its name is not unique yet. The attribute `version` of one that is a version says for which sizes.
-struct LoweredKernel {
-  Function primitive;
-  KernelOf what;
-  ComposedKernel composed;
 };
 
 // A kernel for some of the sizes that a call's function leaves open.
@@ -86,12 +80,12 @@ class LoweredProgram {
   // Composes the kernels of all primitive functions that are called in `mod`. Throws UserError
   // E0401, with the place, for what has no kernel. Weights of `large_weights` bytes are read from so far away that a product with
   // a single row waits for nothing else.
-  explicit LoweredProgram(const Module& mod,
-                          int64_t large_weights = std::numeric_limits<int64_t>::max());
+  LoweredProgram(const Module& mod, std::shared_ptr<KernelProvider> provider,
+                 int64_t large_weights = std::numeric_limits<int64_t>::max());
 
   // `primitive` is called in the module.
   const LoweredCall& call(const FunctionNode& primitive) const { return calls_.at(&primitive); }
-  const LoweredKernel& kernel(int32_t index) const { return kernels_[static_cast<size_t>(index)]; }
+  const std::shared_ptr<KernelProvider>& provider() const { return provider_; }
   // The kernel that copies a tensor of the type.
   int32_t copy(const Type& type);
   // The n-th name for a size that only a run tells. Kernels share these names, so that equal
@@ -111,15 +105,13 @@ class LoweredProgram {
   // The function over names for the compound sizes of its parameters, which `sizes` gets; `f` where
   // there are none, or where the result says something else of them then.
   Function with_named_sizes(const Function& f, size_t& named, std::vector<Dim>& sizes);
-  int32_t add(const Function& primitive, KernelOf what, const KnownSizes& sizes = {});
 
+  std::shared_ptr<KernelProvider> provider_;
   int64_t large_weights_;
-  std::vector<LoweredKernel> kernels_;
   std::unordered_map<const Node*, LoweredCall> calls_;
   // Those of which nothing but the site is of one call alone: the steps of a loop that was written out
   // are many functions that compute the same.
   std::unordered_map<uint64_t, std::vector<const LoweredCall*>> calls_by_hash_;
-  std::unordered_map<uint64_t, std::vector<int32_t>> by_hash_;
   std::vector<TypeVar> size_names_;
 };
 

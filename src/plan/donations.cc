@@ -6,7 +6,6 @@
 #include "analysis/primitives.h"
 #include "ir/bindings.h"
 #include "ir/slot_names.h"
-#include "lower/written_over.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "plan/outputs.h"
@@ -169,11 +168,13 @@ std::string refusal(const LetNode& l, const Readers& readers, const Var& param,
   }
   const LoweredCall& call = lowered.call(f);
   if (call.equal_sizes >= 0) return "sizes of the kernel that makes it may be broadcast";
-  const ComposedKernel& kernel = lowered.kernel(call.kernel).composed;
-  bool same_place = std::ranges::all_of(read, [&](size_t i) {
-    return std::ranges::find(kernel.in_place, i) != kernel.in_place.end();
-  });
-  if (same_place || (read.size() == 1 && written_over(kernel, read[0]))) return "";
+  const KernelProvider& provider = *lowered.provider();
+  bool same_index = std::ranges::all_of(
+      read, [&](size_t i) { return provider.aliasing(call.kernel, i) == Aliasing::same_index; });
+  if (same_index ||
+      (read.size() == 1 && provider.aliasing(call.kernel, read[0]) == Aliasing::written_over)) {
+    return "";
+  }
   return "the kernel that makes it reads the input at other places";
 }
 

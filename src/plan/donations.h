@@ -7,7 +7,7 @@
 //
 // Legal for the result of a kernel, or of an update, that this function calls itself when nothing
 // reads the old value afterwards, and the kernel reads each element of it just before it writes the
-// one at the same place - or not at all (lower/written_over.h). What reads the old value later is
+// one at the same place - or not at all (Aliasing::written_over). What reads the old value later is
 // put before the write where that changes nothing else: such a step of the function is moved behind
 // the last read. Every other donation is a copy at the end of the run, which knows the reason.
 //

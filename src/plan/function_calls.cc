@@ -34,14 +34,11 @@ std::optional<int32_t> FunctionPlanner::closure_made_by(const CallNode& c) {
 FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c) {
   if (auto* f = primitive_of(c)) {
     const LoweredCall& lowered = program_.lowered().call(*f);
-    auto code = lowered.kernel < 0
-                    ? std::nullopt
-                    : ScalarCode::of(*f, program_.lowered().kernel(lowered.kernel).composed);
-    if (code) {
+    if (const ScalarForm* form = program_.scalar_form(lowered.kernel)) {
       std::vector<ValueId> inputs;
       for (const Expr& a : c.args) inputs.push_back(scalar(a));
-      return {
-          code->write(w_, inputs, [&](const std::string& text) { return program_.string(text); })};
+      return {write_scalar_form(*form, w_, inputs,
+                                [&](const std::string& text) { return program_.string(text); })};
     }
     std::vector<const Node*> dims = bind_argument_dims(c, *f);
     read_sizes(c, *f);
@@ -130,16 +127,13 @@ FunctionPlanner::Bound FunctionPlanner::write_over(const Donation& donation, con
   }
   std::vector<ValueId> inputs;
   for (const Expr& a : c.args) tensors_of(a, inputs);
-  auto kernel = program_.kernel(lowered.kernel, lowered.site, within(inputs, {}));
-  const std::vector<size_t>& same_place =
-      program_.program().kernels[static_cast<size_t>(kernel.kernel)].composed.in_place;
+  VariantRequest request{.within = within(inputs, std::span(&result, 1))};
   for (size_t i = 0; i < inputs.size(); ++i) {
-    bool old = w_.same_place(inputs[i], result);
-    if (old && std::ranges::find(same_place, i) == same_place.end()) {
-      kernel = program_.kernel_in_place(lowered.kernel, lowered.site, i);
-    }
+    if (!w_.same_place(inputs[i], result)) continue;
+    Aliasing how = program_.lowered().provider()->aliasing(lowered.kernel, i);
+    if (how == Aliasing::written_over) request.in_place = i;
   }
-  invoke(kernel, inputs, {result}, c.span);
+  invoke(program_.kernel(lowered.kernel, lowered.site, request), inputs, {result}, c.span);
   return {result};
 }
 
@@ -201,7 +195,7 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
                      ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
                      : fresh(f->body->type, as_object, c.span);
   tensors_of(result, f->body->type, outputs);
-  Within around = within(inputs, outputs);
+  const VariantRequest around{.within = within(inputs, outputs)};
   auto kernel = program_.kernel(lowered.kernel, lowered.site, around);
   size_t versions = 0;
   for (const KernelVersion& v : lowered.versions) {
@@ -246,7 +240,7 @@ std::optional<ValueId> FunctionPlanner::has_sizes(const KnownSizes& sizes) {
 void FunctionPlanner::invoke(ProgramPlanner::KernelCall kernel, std::vector<ValueId> inputs,
                              std::vector<ValueId> outputs, const Span& span) {
   const ProgramKernel& k = program_.program().kernels[static_cast<size_t>(kernel.kernel)];
-  for (const Dim& d : k.composed.dims) inputs.push_back(dim_value(d, span));
+  for (const Dim& d : k.signature.sizes) inputs.push_back(dim_value(d, span));
   w_.add(StepKind::kernel, std::move(outputs), std::move(inputs), kernel.kernel).text = kernel.site;
 }
 

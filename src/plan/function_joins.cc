@@ -72,7 +72,7 @@ void FunctionPlanner::copy(ValueId to, ValueId from, const Type& type) {
     w_.add(StepKind::copy, {to}, {from});
   } else {
     int32_t kernel = program_.lowered().copy(type);
-    invoke(program_.kernel(kernel, {Span().describe(), ""}, around), {from}, {to}, {});
+    invoke(program_.kernel(kernel, {Span().describe(), ""}, {.within = around}), {from}, {to}, {});
   }
 }
 

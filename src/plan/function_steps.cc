@@ -25,7 +25,7 @@ FunctionPlanner::FunctionPlanner(ProgramPlanner& program, const Function& f, std
       w_(std::move(name)),
       writes_outputs_(writes_outputs(*f.get())),
       escapes_(find_escapes(*f.get(), writes_outputs_)),
-      joins_(find_joins(*f.get(), escapes_)) {
+      joins_(find_joins(*f.get(), escapes_, program.lowered())) {
   w_.function().internal = internal;
   if (!internal) {
     donations_ = find_donations(*f.get(), program_.module(), program_.is_called(index),

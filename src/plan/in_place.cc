@@ -8,7 +8,7 @@ namespace {
 // Whether the kernel reads the memory through an operand that may not be where the result is.
 bool reads_elsewhere(const PlanFunction& f, const ProgramKernel& kernel, const Step& step,
                      int32_t memory) {
-  const std::vector<size_t>& in_place = kernel.composed.in_place;
+  const std::vector<size_t>& in_place = kernel.signature.in_place;
   for (size_t i = 0; i < step.operands.size(); ++i) {
     const PlanValue& v = f.value(step.operands[i]);
     if (v.place != Place::arena) continue;
@@ -24,13 +24,14 @@ bool reads_elsewhere(const PlanFunction& f, const ProgramKernel& kernel, const S
 void reuse_operands(PlanFunction& f, const std::vector<ProgramKernel>& kernels) {
   for (size_t s = 0; s < f.steps.size(); ++s) {
     const Step& step = f.steps[s];
-    if (step.kind != StepKind::kernel || step.results.size() != 1) continue;
+    if (step.kind != StepKind::kernel) continue;
+    const ProgramKernel& kernel = kernels[static_cast<size_t>(step.number)];
+    if (kernel.signature.in_place.empty()) continue;
     const PlanValue& written = f.value(step.results[0]);
     if (written.place != Place::arena) continue;
     PlanBuffer& result = f.buffer(written.index);
     auto now = static_cast<int32_t>(s);
-    const ProgramKernel& kernel = kernels[static_cast<size_t>(step.number)];
-    for (size_t i : kernel.composed.in_place) {
+    for (size_t i : kernel.signature.in_place) {
       const PlanValue& read = f.value(step.operands[i]);
       if (read.place != Place::arena || result.whole >= 0) continue;
       // The memory of its own that the operand is in, by then perhaps another operand's.

@@ -23,8 +23,21 @@ bool calls_kernel(const Node& n) {
   return f != nullptr && !is_view(*f) && !is_update(*f) && !has_open_size(*f);
 }
 
+bool takes_strides(const KernelOperand& operand) { return operand.takes_strides; }
+
+// The signature of the kernel that a call of the primitive function comes to; null where it has none.
+const KernelSignature* signature_of(const FunctionNode& f, const LoweredProgram& lowered) {
+  const int32_t kernel = lowered.call(f).kernel;
+  return kernel < 0 ? nullptr : &lowered.provider()->signature(kernel);
+}
+
+bool reads_strides(const Node& call, const LoweredProgram& lowered) {
+  const KernelSignature* s = signature_of(*as_primitive(as<CallNode>(&call)->op.get()), lowered);
+  return s == nullptr || std::ranges::all_of(s->inputs, takes_strides);
+}
+
 // Finds what is read by other means than kernels, which alone take tensors with gaps.
-void find_dense(const FunctionNode& f, Joins& joins) {
+void find_dense(const FunctionNode& f, const LoweredProgram& lowered, Joins& joins) {
   post_order_if(
       f.body, [](const Node& n) { return as_primitive(&n) == nullptr; },
       [&](const Node& n) {
@@ -38,7 +51,7 @@ void find_dense(const FunctionNode& f, Joins& joins) {
           }
           return;
         }
-        if (isa<TupleGetItemNode>(&n) || calls_kernel(n)) return;
+        if (isa<TupleGetItemNode>(&n) || (calls_kernel(n) && reads_strides(n, lowered))) return;
         for_each_child(n, [&](const NodeRef& child) {
           if (isa<VarNode>(child)) joins.dense.insert(child.get());
         });
@@ -55,10 +68,11 @@ bool Joins::read_by_kernels(const Node* v, const VarSet& escapes) const {
                              std::all_of(parts->second.begin(), parts->second.end(), kernels_only));
 }
 
-Joins find_joins(const FunctionNode& f, const VarSet& escapes) {
+Joins find_joins(const FunctionNode& f, const VarSet& escapes, const LoweredProgram& lowered) {
   Joins out;
-  find_dense(f, out);
+  find_dense(f, lowered, out);
   VarSet kernels;  // static tensors that kernels make here
+  VarSet strided;  // those whose kernels write to buffers with gaps
   std::unordered_map<const Node*, const LetNode*> last_join;  // by its first operand
   const Expr* at = &f.body;
   for (auto* l = as<LetNode>(*at); l != nullptr; l = as<LetNode>(*at)) {
@@ -71,6 +85,10 @@ Joins find_joins(const FunctionNode& f, const VarSet& escapes) {
       continue;
     }
     kernels.insert(l->var.get());
+    const KernelSignature* signature = signature_of(*called, lowered);
+    if (signature == nullptr || std::ranges::all_of(signature->results, takes_strides)) {
+      strided.insert(l->var.get());
+    }
     if (memory_of(*called) != Memory::Joined) continue;
     std::vector<int64_t> whole = shape_of(called->body->type);
     std::vector<std::vector<int64_t>> parts;
@@ -80,8 +98,9 @@ Joins find_joins(const FunctionNode& f, const VarSet& escapes) {
     bool gaps = !is_outermost(whole, axis);
     auto may_have_gaps = [&](const Expr& e) {
       auto joined = out.joined.find(e.get());
-      return joined == out.joined.end() ? out.read_by_kernels(e.get(), escapes)
-                                        : joined->second.may_have_gaps;
+      return joined == out.joined.end()
+                 ? strided.contains(e.get()) && out.read_by_kernels(e.get(), escapes)
+                 : joined->second.may_have_gaps;
     };
     Joins::Joined join{!is_stack && out.read_by_kernels(l->var.get(), escapes)};
     std::vector<std::pair<const Node*, Position>> inside;

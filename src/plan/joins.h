@@ -6,7 +6,7 @@
 //
 // Legal for static tensors that kernels of the function make and that do not escape. Parts of which
 // the elements do not follow one another (a join along an inner axis) are for kernels only: other
-// readers take tensors without gaps. What is not there already is copied, which pays when most of the
+// readers, and kernels that say so, take tensors without gaps. What is not there already is copied, which pays when most of the
 // value is.
 #pragma once
 
@@ -48,7 +48,9 @@ struct Joins {
   bool read_by_kernels(const Node* v, const VarSet& escapes) const;
 };
 
-Joins find_joins(const FunctionNode& f, const VarSet& escapes);
+// `lowered` are the program's kernels: one that takes dense buffers only neither reads a value with
+// gaps nor writes one.
+Joins find_joins(const FunctionNode& f, const VarSet& escapes, const LoweredProgram& lowered);
 
 // How the result's memory lies to that of the arguments, for a primitive function of one operator
 // (and names for its argument's shape) and static types.

@@ -90,8 +90,8 @@ std::vector<Group> groups_of(const PlanFunction& f) {
 // Whether the kernel of a step may write where the operands of that place are.
 bool writes_in_place(const PlanFunction& f, const Step& s,
                      const std::vector<ProgramKernel>& kernels, int32_t place) {
-  if (s.kind != StepKind::kernel || s.results.size() != 1) return false;
-  const auto& allowed = kernels[static_cast<size_t>(s.number)].composed.in_place;
+  if (s.kind != StepKind::kernel) return false;
+  const auto& allowed = kernels[static_cast<size_t>(s.number)].signature.in_place;
   for (size_t i = 0; i < s.operands.size(); ++i) {
     const PlanValue& v = f.value(s.operands[i]);
     bool there = v.place == Place::open && v.index == place;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/core/scalar_ops.h"
-
 namespace relay::plan {
 
 void Lifetime::include(int32_t step) { include(Lifetime{step, step}); }
@@ -25,14 +23,6 @@ bool is_donated(const PlanFunction& f, ValueId value, ValueId output) {
          std::ranges::any_of(f.donations, [&](const Donation& d) {
            return d.in_place && d.param == from.index && d.output == to.index;
          });
-}
-
-std::optional<runtime::DType> scalar_dtype(const Type& t) {
-  auto* tensor = as<TensorTypeNode>(t);
-  if (tensor == nullptr || tensor->rank() != 0 || !runtime::is_scalar_dtype(tensor->dtype)) {
-    return std::nullopt;
-  }
-  return tensor->dtype;
 }
 
 }  // namespace relay::plan

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -205,25 +206,24 @@ struct PlanFunction {
 // that the two are one place.
 bool is_donated(const PlanFunction& f, ValueId value, ValueId output);
 
-// A kernel that the program calls: the primitive function and its composed body.
+// A kernel that the program calls: a variant of the program's provider.
 struct ProgramKernel {
-  std::string name;  // unique, a C identifier
+  int32_t variant = -1;
+  KernelSignature signature;
   Function primitive;
-  ComposedKernel composed;
   std::vector<KernelSite> sites;
-  Device device{};
+
+  const std::string& name() const { return signature.name; }
 };
 
 struct PlanProgram {
+  // What makes the code of the kernels.
+  std::shared_ptr<KernelProvider> provider;
   std::vector<PlanFunction> functions;
   std::vector<ProgramKernel> kernels;
   std::vector<Tensor> constants;
   std::vector<std::string> strings;
 };
-
-// What is known of a value's type without asking the program: the dtype of a rank-0 tensor that may
-// be in an integer register.
-std::optional<runtime::DType> scalar_dtype(const Type& t);
 
 // The plan as text, one step a line, with what each gives, where that is and how long.
 std::string to_string(const PlanProgram& program, const PlanFunction& function);

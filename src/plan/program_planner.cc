@@ -4,7 +4,6 @@
 
 #include "analysis/primitives.h"
 #include "base/budget.h"
-#include "lower/written_over.h"
 #include "node/walk.h"
 #include "plan/function_planner.h"
 #include "plan/in_place.h"
@@ -15,8 +14,9 @@
 
 namespace relay::plan {
 
-PlanProgram make_plan(const Module& mod, LoweredProgram& lowered) {
-  return ProgramPlanner(mod, lowered).run();
+PlanProgram make_plan(const Module& mod, LoweredProgram& lowered,
+                      const KernelProvider::Steps& schedule_steps) {
+  return ProgramPlanner(mod, lowered).run(schedule_steps);
 }
 
 int32_t ProgramPlanner::constant(const Tensor& t) {
@@ -40,44 +40,24 @@ int32_t ProgramPlanner::string(const std::string& text) {
 
 int32_t ProgramPlanner::where(const Span& span) { return span ? string(span.describe()) : -1; }
 
-int32_t ProgramPlanner::add_kernel(const LoweredKernel& from, ComposedKernel composed) {
-  const std::string base = composed.func->name;
-  std::string name = base;
-  for (int& count = name_counts_[base]; !names_.insert(name).second;) {
-    name = base + "_" + std::to_string(++count);
-  }
-  out_.kernels.push_back({name, from.primitive, renamed(std::move(composed), name), {}});
-  return static_cast<int32_t>(out_.kernels.size()) - 1;
-}
-
-ProgramPlanner::KernelCall ProgramPlanner::add_site(int32_t kernel, const KernelSite& site) {
-  std::vector<KernelSite>& sites = out_.kernels[static_cast<size_t>(kernel)].sites;
-  sites.push_back(site);
-  return {kernel, static_cast<int32_t>(sites.size()) - 1};
-}
-
 ProgramPlanner::KernelCall ProgramPlanner::kernel(int32_t lowered, const KernelSite& site,
-                                                  const Within& within) {
-  auto [it, fresh] = kernels_.emplace(std::pair(lowered, within), -1);
+                                                  const VariantRequest& request) {
+  KernelProvider& provider = *out_.provider;
+  const int32_t variant = provider.variant(lowered, request);
+  auto [it, fresh] = kernels_.emplace(variant, static_cast<int32_t>(out_.kernels.size()));
   if (fresh) {
-    const LoweredKernel& from = lowered_.kernel(lowered);
-    ComposedKernel composed = from.composed;
-    if (!within.empty()) composed = in_larger_tensors(std::move(composed), within);
-    it->second = add_kernel(from, std::move(composed));
+    out_.kernels.push_back(
+        {variant, provider.variant_signature(variant), provider.primitive(lowered), {}});
   }
-  return add_site(it->second, site);
+  std::vector<KernelSite>& sites = out_.kernels[static_cast<size_t>(it->second)].sites;
+  sites.push_back(site);
+  return {it->second, static_cast<int32_t>(sites.size()) - 1};
 }
 
-ProgramPlanner::KernelCall ProgramPlanner::kernel_in_place(int32_t lowered, const KernelSite& site,
-                                                           size_t input) {
-  auto [it, fresh] = kernels_in_place_.emplace(std::pair(lowered, input), -1);
-  if (fresh) {
-    const LoweredKernel& from = lowered_.kernel(lowered);
-    auto composed = written_over(from.composed, input);
-    RELAY_CHECK(composed, "a kernel that cannot write over its input");
-    it->second = add_kernel(from, *std::move(composed));
-  }
-  return add_site(it->second, site);
+const ScalarForm* ProgramPlanner::scalar_form(int32_t lowered) const {
+  if (lowered < 0) return nullptr;
+  const auto& form = out_.provider->signature(lowered).scalar;
+  return form ? &*form : nullptr;
 }
 
 int32_t ProgramPlanner::local(const Function& f, std::vector<Var> captured, Var self) {
@@ -106,16 +86,69 @@ int32_t ProgramPlanner::constructor_function(const ConstructorNode& c) {
   b.function().internal = true;
   b.add(StepKind::return_value, {},
         {b.add_object(StepKind::data, fields, static_cast<int64_t>(c.tag))});
-  place(next_function_, std::move(b).finish());
+  add(next_function_, std::move(b).finish());
   return next_function_++;
 }
 
-void ProgramPlanner::place(int32_t index, PlanFunction f) {
+void ProgramPlanner::add_working_memory(PlanFunction& f) const {
+  auto signature = [&](const Step& s) -> const KernelSignature& {
+    return out_.kernels[static_cast<size_t>(s.number)].signature;
+  };
+  auto needs_memory = [&](const Step& s) {
+    return s.kind == StepKind::kernel && !signature(s).workspace.empty();
+  };
+  if (std::ranges::none_of(f.steps, needs_memory)) return;
+  std::vector<Step> steps;
+  auto add_value = [&](Place place, size_t index, const Type& type) {
+    f.values.push_back({place, static_cast<int32_t>(index), type, {}});
+    return static_cast<ValueId>(f.values.size()) - 1;
+  };
+  // A dimension as a scalar: one of the sizes that the kernel is called with, or a number.
+  auto size_of = [&](const Dim& d, const KernelSignature& kernel, const Step& call) {
+    for (size_t i = 0; i < kernel.sizes.size(); ++i) {
+      if (dim_equal(kernel.sizes[i], d)) return call.operands[kernel.inputs.size() + i];
+    }
+    Step& number = steps.emplace_back();
+    number.kind = StepKind::number;
+    number.number = *as_const(d);
+    number.results = {add_value(Place::scalar, static_cast<size_t>(f.num_scalars++), nullptr)};
+    return number.results[0];
+  };
+  for (Step& call : f.steps) {
+    if (needs_memory(call)) {
+      const KernelSignature& kernel = signature(call);
+      for (const auto& [t, bytes] : kernel.workspace) {
+        if (bytes >= 0) {
+          f.buffers.push_back({.bytes = bytes});
+          call.results.push_back(add_value(Place::arena, f.buffers.size() - 1, t));
+          continue;
+        }
+        f.places.push_back({t});
+        const ValueId memory = add_value(Place::open, f.places.size() - 1, t);
+        Step made;
+        made.kind = StepKind::place;
+        made.dtype = t->dtype;
+        made.results = {memory};
+        for (const Dim& d : t->shape) made.operands.push_back(size_of(d, kernel, call));
+        steps.push_back(std::move(made));
+        call.results.push_back(memory);
+      }
+    }
+    steps.push_back(std::move(call));
+  }
+  f.steps = std::move(steps);
+}
+
+void ProgramPlanner::place(PlanFunction& f) const {
+  add_working_memory(f);
   find_lifetimes(f);
   reuse_operands(f, out_.kernels);
   share_places(f, out_.kernels);
   place_buffers(f);
   share_registers(f);
+}
+
+void ProgramPlanner::add(int32_t index, PlanFunction f) {
   auto at = static_cast<size_t>(index);
   if (out_.functions.size() <= at) out_.functions.resize(at + 1);
   out_.functions[at] = std::move(f);
@@ -130,7 +163,7 @@ void ProgramPlanner::find_called() {
   }
 }
 
-PlanProgram ProgramPlanner::run() {
+PlanProgram ProgramPlanner::run(const KernelProvider::Steps& schedule_steps) {
   for (size_t i = 0; i < mod_->functions.size(); ++i) {
     const std::string& name = mod_->global_vars[i]->name_hint;
     globals_[name] = next_function_;
@@ -151,7 +184,14 @@ PlanProgram ProgramPlanner::run() {
     bool internal = static_cast<size_t>(job.index) >= globals;
     FunctionPlanner planner(*this, job.f, job.name, std::move(job.captured), job.self, job.index,
                             internal);
-    place(job.index, planner.run());
+    add(job.index, planner.run());
+  }
+  out_.provider->schedule(schedule_steps);
+  // A schedule decides launches and working memory.
+  for (ProgramKernel& k : out_.kernels) k.signature = out_.provider->variant_signature(k.variant);
+  for (PlanFunction& f : out_.functions) {
+    check_budget();
+    place(f);
   }
   return std::move(out_);
 }

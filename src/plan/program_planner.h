@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,8 +17,10 @@ using Within = std::vector<std::vector<int64_t>>;
 
 class ProgramPlanner {
  public:
-  ProgramPlanner(const Module& mod, LoweredProgram& lowered) : mod_(mod), lowered_(lowered) {}
-  PlanProgram run();
+  ProgramPlanner(const Module& mod, LoweredProgram& lowered) : mod_(mod), lowered_(lowered) {
+    out_.provider = lowered.provider();
+  }
+  PlanProgram run(const KernelProvider::Steps& schedule_steps);
 
   int32_t constant(const Tensor& t);
   int32_t string(const std::string& text);
@@ -30,9 +31,9 @@ class ProgramPlanner {
     int32_t kernel;
     int32_t site;
   };
-  KernelCall kernel(int32_t lowered, const KernelSite& site, const Within& within = {});
-  // The kernel for an output in the memory of that input (lower/written_over.h), which is possible.
-  KernelCall kernel_in_place(int32_t lowered, const KernelSite& site, size_t input);
+  KernelCall kernel(int32_t lowered, const KernelSite& site, const VariantRequest& request = {});
+  // The kernel as arithmetic on registers; null where it is none, and for -1.
+  const ScalarForm* scalar_form(int32_t lowered) const;
   const Module& module() const { return mod_; }
   // Whether the program calls the function, or has it as a value.
   bool is_called(int32_t index) const { return called_.contains(index); }
@@ -54,10 +55,12 @@ class ProgramPlanner {
   int32_t constructor_function(const ConstructorNode& c);
 
  private:
-  void place(int32_t index, PlanFunction f);
+  void add(int32_t index, PlanFunction f);
+  // Gives the calls of kernels that need it working memory, behind their results.
+  void add_working_memory(PlanFunction& f) const;
+  // Where its values are.
+  void place(PlanFunction& f) const;
   void find_called();
-  KernelCall add_site(int32_t kernel, const KernelSite& site);
-  int32_t add_kernel(const LoweredKernel& from, ComposedKernel composed);
 
   struct Job {
     Function f;
@@ -71,12 +74,8 @@ class ProgramPlanner {
   PlanProgram out_;
   std::unordered_map<const void*, int32_t> constants_;
   std::unordered_map<std::string, int32_t> strings_;
-  std::map<std::pair<int32_t, Within>, int32_t> kernels_;
-  std::map<std::pair<int32_t, size_t>, int32_t> kernels_in_place_;
+  std::unordered_map<int32_t, int32_t> kernels_;  // by their variants
   std::unordered_set<int32_t> called_;
-  // Of kernels: how many there are of a name before they are distinguished, and their own names.
-  std::unordered_map<std::string, int> name_counts_;
-  std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int32_t> globals_;
   std::unordered_map<const Node*, int32_t> constructor_functions_;
   // By the functions that only make closures; -1: not queued yet.

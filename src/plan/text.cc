@@ -58,7 +58,7 @@ class Writer {
                        : v.place == Place::scalar ? scalars++
                                                   : v.index;
       if (v.name.empty()) {
-        const char* letters[] = {"%o", "%s", "%b", "const", "%output"};
+        const char* letters[] = {"%o", "%s", "%b", "const", "%output", "%p"};
         name = letters[static_cast<size_t>(v.place)] + std::to_string(number);
       }
       std::string unique = name;
@@ -171,7 +171,7 @@ class Writer {
     RELAY_CHECK(what == "number", "a placeholder of a step's text");
     switch (step_row(s.kind).number) {
       case NumberRole::kernel:
-        return program_.kernels[static_cast<size_t>(s.number)].name;
+        return program_.kernels[static_cast<size_t>(s.number)].name();
       case NumberRole::function:
         return "@" + function(s.number);
       default:

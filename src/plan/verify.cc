@@ -205,35 +205,40 @@ class Verifier {
   }
 
   void check_kernel(const Step& s, const ProgramKernel& kernel) {
-    const tir::PrimFuncNode& k = *kernel.composed.func.get();
-    auto inputs = static_cast<size_t>(k.num_inputs);
-    check(
-        s.operands.size() == inputs + k.dims.size() && s.results.size() == k.params.size() - inputs,
-        "the kernel takes another number of values");
+    const KernelSignature& k = kernel.signature;
+    const size_t inputs = k.inputs.size();
+    check(s.operands.size() == inputs + k.sizes.size() &&
+              s.results.size() == k.results.size() + k.workspace.size(),
+          "the kernel takes another number of values");
+    for (size_t i = k.results.size(); i < s.results.size(); ++i) {
+      const PlanValue& v = f_.value(s.results[i]);
+      check(v.place == Place::arena || v.place == Place::open,
+            "working memory is not the function's own");
+      const int64_t bytes = k.workspace[i - k.results.size()].bytes;
+      check(v.place == Place::open || (bytes >= 0 && bytes <= f_.buffer(v.index).bytes),
+            "working memory is smaller than the kernel takes it to be");
+    }
     check(within(s.text, kernel.sites), "a kernel's site is out of range");
     for (size_t i = inputs; i < s.operands.size(); ++i) {
       check(f_.value(s.operands[i]).place == Place::scalar, "a size is not a scalar");
     }
-    for (size_t i = 0; i < k.params.size(); ++i) {
+    for (size_t i = 0; i < inputs + k.results.size(); ++i) {
+      const KernelOperand& operand = i < inputs ? k.inputs[i] : k.results[i - inputs];
       const PlanValue& v = f_.value(i < inputs ? s.operands[i] : s.results[i - inputs]);
-      bool gaps = !k.params[i]->within.empty();
+      bool gaps = !operand.within.empty();
       if (v.place == Place::scalar) {
-        auto written = i < inputs ? 0 : tir::bytes_in_memory(*k.params[i].get());
-        check(written && *written <= 8, "a kernel writes more than a scalar to one");
+        check(i < inputs || (operand.bytes >= 0 && operand.bytes <= 8),
+              "a kernel writes more than a scalar to one");
         continue;
       }
-      check(v.device == kernel.device, "a value is not on the device of the kernel");
+      check(v.device == k.device, "a value is not on the device of the kernel");
       if (v.place != Place::arena) {
         check(!gaps, "the kernel takes a value to have gaps");
         continue;
       }
       const PlanBuffer& b = f_.buffer(v.index);
-      std::vector<int64_t> around;
-      for (const tir::PrimExpr& d : k.params[i]->within)
-        around.push_back(tir::as_int(d).value_or(-1));
-      check(b.within == around, "the kernel takes a value to have other gaps");
-      auto bytes = tir::bytes_in_memory(*k.params[i].get());
-      check(!bytes || *bytes <= b.bytes, "a buffer is smaller than the kernel takes it to be");
+      check(b.within == operand.within, "the kernel takes a value to have other gaps");
+      check(operand.bytes <= b.bytes, "a buffer is smaller than the kernel takes it to be");
     }
   }
 
@@ -324,7 +329,7 @@ class Verifier {
 
   bool may_write_over(const Step& s, size_t operand) const {
     if (s.kind != StepKind::kernel) return false;
-    const auto& allowed = program_.kernels[static_cast<size_t>(s.number)].composed.in_place;
+    const auto& allowed = program_.kernels[static_cast<size_t>(s.number)].signature.in_place;
     return std::ranges::find(allowed, operand) != allowed.end();
   }
 
@@ -396,9 +401,10 @@ class Verifier {
   void check_in_place(const Step& s, const IsOld& is_old) const {
     bool update = s.kind == StepKind::update;
     check(update || s.kind == StepKind::kernel, "something else than a kernel writes a parameter");
-    check(s.results.size() == 1, "a kernel with several results writes over a parameter");
+    check(update || program_.kernels[static_cast<size_t>(s.number)].signature.results.size() == 1,
+          "a kernel with several results writes over a parameter");
     std::vector<size_t> allowed{0};
-    if (!update) allowed = program_.kernels[static_cast<size_t>(s.number)].composed.in_place;
+    if (!update) allowed = program_.kernels[static_cast<size_t>(s.number)].signature.in_place;
     for (size_t i = 0; i < s.operands.size(); ++i) {
       check(!is_old(s.operands[i]) || std::ranges::find(allowed, i) != allowed.end(),
             "a kernel writes over a parameter that it reads elsewhere");
@@ -631,12 +637,13 @@ class Verifier {
   void check_taker(int32_t taker, int32_t memory, const std::vector<int32_t>& root) {
     now_ = static_cast<size_t>(f_.buffer(taker).life.first);
     const Step& s = f_.steps[now_];
-    bool writes = s.kind == StepKind::kernel && s.results.size() == 1 &&
+    bool writes = s.kind == StepKind::kernel &&
+                  program_.kernels[static_cast<size_t>(s.number)].signature.results.size() == 1 &&
                   f_.value(s.results[0]).place == Place::arena &&
                   f_.value(s.results[0]).index == taker;
     check(writes, "memory is taken by what is not a kernel's only result");
     const std::vector<size_t>& allowed =
-        program_.kernels[static_cast<size_t>(s.number)].composed.in_place;
+        program_.kernels[static_cast<size_t>(s.number)].signature.in_place;
     for (size_t i = 0; i < s.operands.size(); ++i) {
       const PlanValue& v = f_.value(s.operands[i]);
       if (v.place != Place::arena || root[static_cast<size_t>(v.index)] != memory) continue;

@@ -30,8 +30,8 @@
 // checked up to 64 MB (15 ms), or when asked for (`relay check`), and not again while the
 // same content is loaded. See ConstantFile for a file that is overwritten while it is mapped.
 //
-// Versions: formats 6 to 9 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
-// new; their runs flush denormals); older ones are refused with the version of Relay that wrote them, which stands at the same place in
+// Versions: formats 6 to 10 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
+// new; runs of formats before 10 flush denormals; before 11 all kernels are in the artifact's own code); older ones are refused with the version of Relay that wrote them, which stands at the same place in
 // all of them. The footer keeps its form.
 #pragma once
 
@@ -48,7 +48,7 @@
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 10;
+inline constexpr uint32_t kArtifactVersion = 11;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
 static_assert(kArtifactVersion >= kProgramVersion);
 

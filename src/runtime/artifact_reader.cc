@@ -427,7 +427,8 @@ Artifact check_artifact(int fd, const std::string& name) {
   relay_artifact_descriptor_t descriptor;
   auto place = ElfFile(artifact.elf).find(RELAY_DESCRIPTOR_SYMBOL, sizeof(descriptor));
   if (place) std::memcpy(&descriptor, artifact.elf.data() + place->offset, sizeof(descriptor));
-  check_descriptor(place ? &descriptor : nullptr, artifact.program.kernels.size(), artifact.id);
+  check_descriptor(place ? &descriptor : nullptr, artifact.program.num_generated_kernels(),
+                   artifact.id);
   return artifact;
 }
 

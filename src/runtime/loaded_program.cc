@@ -10,6 +10,7 @@
 #include "base/fork.h"
 #include "runtime/core/string_functions.h"
 #include "runtime/cpu.h"
+#include "runtime/external_kernels.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/temporary_file.h"
 #include "runtime/vm/verify.h"
@@ -69,8 +70,9 @@ void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id)
   if (place) {
     descriptor = static_cast<const relay_artifact_descriptor_t*>(loaded.image->at(place->address));
   }
-  check_descriptor(descriptor, loaded.program.kernels.size(), id);
-  loaded.kernels.assign(descriptor->kernels, descriptor->kernels + descriptor->num_kernels);
+  check_descriptor(descriptor, loaded.program.num_generated_kernels(), id);
+  loaded.kernels =
+      with_external_kernels(loaded.program, {descriptor->kernels, descriptor->num_kernels});
 }
 
 std::shared_ptr<const LoadedProgram> load(Artifact artifact, bool verify_constants) {
@@ -123,14 +125,14 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::from_kernels(Program program
                                                                  std::string metadata,
                                                                  std::shared_ptr<void> keep_alive,
                                                                  Denormals denormals) {
-  RELAY_CHECK(kernels.size() == program.kernels.size());
+  RELAY_CHECK(kernels.size() == program.num_generated_kernels());
   verify_program(program);
   auto loaded = std::make_shared<LoadedProgram>();
   loaded->program = std::move(program);
   loaded->metadata = std::move(metadata);
   loaded->info.arch = host_arch();
   loaded->info.denormals = denormals;
-  loaded->kernels = std::move(kernels);
+  loaded->kernels = with_external_kernels(loaded->program, kernels);
   loaded->keep_alive = std::move(keep_alive);
   return loaded;
 }

@@ -28,11 +28,12 @@ Bytecode compile_to_bytecode(plan::PlanProgram plan) {
     out.arenas.push_back(std::move(report));
   }
   out.kernels = std::move(plan.kernels);
+  out.provider = std::move(plan.provider);
   return out;
 }
 
-Bytecode compile_to_bytecode(const Module& mod) {
-  LoweredProgram lowered(mod);
+Bytecode compile_to_bytecode(const Module& mod, std::shared_ptr<KernelProvider> provider) {
+  LoweredProgram lowered(mod, std::move(provider));
   plan::PlanProgram plan = plan::make_plan(mod, lowered);
   plan::verify(plan);
   return compile_to_bytecode(std::move(plan));

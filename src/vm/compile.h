@@ -1,6 +1,7 @@
 // A program's bytecode, with the kernels that it calls.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "ir/module.h"
@@ -31,14 +32,18 @@ struct DonationReport {
 
 struct Bytecode {
   runtime::Program program;
-  std::vector<plan::ProgramKernel> kernels;  // parallel to program.kernels
-  std::vector<ArenaReport> arenas;           // of the functions that have one
+  std::shared_ptr<KernelProvider> provider;  // of the kernels
+  std::vector<plan::ProgramKernel>
+      kernels;  // in the order of program.kernels, which has one for each launch
+  std::vector<ArenaReport> arenas;  // of the functions that have one
   std::vector<DonationReport> donations;
 };
 
 Bytecode compile_to_bytecode(plan::PlanProgram plan);
 
-// Kernels, plan and bytecode of a module, with the plan verified; see make_plan.
-Bytecode compile_to_bytecode(const Module& mod);
+// Kernels, plan and bytecode of a module, with the plan verified; see make_plan. A provider without
+// options leaves kernels as they are composed.
+Bytecode compile_to_bytecode(const Module& mod, std::shared_ptr<KernelProvider> provider =
+                                                    std::make_shared<KernelProvider>());
 
 }  // namespace relay

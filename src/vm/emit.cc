@@ -11,28 +11,50 @@ using namespace plan;
 using runtime::FunctionBuilder;
 using runtime::Operand;
 
-runtime::KernelInfo info_of(const ProgramKernel& k) {
+runtime::KernelInfo info_of(const ProgramKernel& k, size_t launch) {
+  const KernelSignature& s = k.signature;
+  const KernelLaunch& l = s.launches[launch];
   runtime::KernelInfo info;
-  info.name = k.name;
+  info.name = l.name;
   info.origin = k.sites.front().origin;
-  info.device = k.device;
-  const tir::PrimFuncNode& f = *k.composed.func.get();
-  for (const tir::Buffer& b : f.params) {
-    info.buffer_bytes.push_back(tir::bytes_in_memory(*b.get()).value_or(-1));
+  info.device = s.device;
+  std::vector<KernelOperand> buffers = s.inputs;
+  buffers.insert(buffers.end(), s.results.begin(), s.results.end());
+  for (const KernelWorkspace& w : s.workspace) {
+    buffers.push_back({.dtype = w.type->dtype, .shape = {}, .bytes = w.bytes});
   }
-  info.has_gaps = std::any_of(f.params.begin() + f.num_inputs, f.params.end(),
-                              [](const tir::Buffer& b) { return !b->within.empty(); });
-  info.num_outputs = static_cast<uint32_t>(f.params.size() - static_cast<size_t>(f.num_inputs));
-  info.num_dims = static_cast<uint32_t>(f.dims.size());
-  info.flops = static_cast<int64_t>(k.composed.flops);
-  info.bytes = static_cast<int64_t>(k.composed.bytes);
+  for (size_t i : l.reads) info.buffer_bytes.push_back(buffers[i].bytes);
+  for (size_t i : l.writes) {
+    info.buffer_bytes.push_back(buffers[i].bytes);
+    info.has_gaps |= !buffers[i].within.empty();
+  }
+  info.num_outputs = static_cast<uint32_t>(l.writes.size());
+  info.num_dims = static_cast<uint32_t>(s.sizes.size());
+  // The work of all launches is counted once.
+  if (launch == 0) {
+    info.flops = static_cast<int64_t>(s.flops);
+    info.bytes = static_cast<int64_t>(s.bytes);
+  }
+  switch (s.entry.kind) {
+    case KernelEntry::Kind::generated:
+      break;
+    case KernelEntry::Kind::library:
+      info.linkage = runtime::KernelLinkage::library;
+      break;
+    case KernelEntry::Kind::host:
+      info.linkage = runtime::KernelLinkage::host;
+      break;
+  }
+  info.library = s.entry.file;
+  info.symbol = s.entry.symbol;
   return info;
 }
 
 class Emitter {
  public:
-  Emitter(const PlanProgram& program, const PlanFunction& f)
-      : program_(program), f_(f), b_(f.name) {}
+  // `entries`: of each kernel of the plan, the first of the program's for its launches.
+  Emitter(const PlanProgram& program, const std::vector<int32_t>& entries, const PlanFunction& f)
+      : program_(program), entries_(entries), f_(f), b_(f.name) {}
 
   runtime::Function run() {
     declare();
@@ -103,16 +125,21 @@ class Emitter {
   }
 
   void emit_kernel(const Step& s) {
-    const tir::PrimFuncNode& k =
-        *program_.kernels[static_cast<size_t>(s.number)].composed.func.get();
-    auto inputs = static_cast<size_t>(k.num_inputs);
-    std::vector<Operand> operands;
-    for (size_t i = 0; i < inputs; ++i) operands.push_back(operand(s.operands[i]));
-    for (ValueId id : s.results) operands.push_back(operand(id));
-    for (size_t i = inputs; i < s.operands.size(); ++i) {
-      operands.push_back(Operand::dim(reg(s.operands[i])));
+    const auto kernel = static_cast<size_t>(s.number);
+    const KernelSignature& k = program_.kernels[kernel].signature;
+    const size_t inputs = k.inputs.size();
+    std::vector<ValueId> buffers(s.operands.begin(),
+                                 s.operands.begin() + static_cast<std::ptrdiff_t>(inputs));
+    buffers.insert(buffers.end(), s.results.begin(), s.results.end());
+    for (size_t l = 0; l < k.launches.size(); ++l) {
+      std::vector<Operand> operands;
+      for (size_t i : k.launches[l].reads) operands.push_back(operand(buffers[i]));
+      for (size_t i : k.launches[l].writes) operands.push_back(operand(buffers[i]));
+      for (size_t i = inputs; i < s.operands.size(); ++i) {
+        operands.push_back(Operand::dim(reg(s.operands[i])));
+      }
+      b_.invoke_kernel(entries_[kernel] + static_cast<int32_t>(l), operands);
     }
-    b_.invoke_kernel(static_cast<int32_t>(s.number), operands);
   }
 
   void emit_check(const Step& s) {
@@ -258,6 +285,7 @@ class Emitter {
   }
 
   const PlanProgram& program_;
+  const std::vector<int32_t>& entries_;
   const PlanFunction& f_;
   FunctionBuilder b_;
   std::vector<Open> open_;
@@ -308,8 +336,14 @@ runtime::Program emit(const PlanProgram& plan) {
   runtime::Program out;
   out.constants = plan.constants;
   out.strings = plan.strings;
-  for (const ProgramKernel& k : plan.kernels) out.kernels.push_back(info_of(k));
-  for (const PlanFunction& f : plan.functions) out.functions.push_back(Emitter(plan, f).run());
+  std::vector<int32_t> entries;
+  for (const ProgramKernel& k : plan.kernels) {
+    entries.push_back(static_cast<int32_t>(out.kernels.size()));
+    for (size_t l = 0; l < k.signature.launches.size(); ++l) out.kernels.push_back(info_of(k, l));
+  }
+  for (const PlanFunction& f : plan.functions) {
+    out.functions.push_back(Emitter(plan, entries, f).run());
+  }
   return out;
 }
 

@@ -87,12 +87,12 @@ TEST(GuardAccesses, a_border_of_many_rows_needs_it) {
                options);
   for (bool skip : {false, true}) {
     before.skip = skip;
-    Bytecode bytecode = compile_to_bytecode(mod);
+    Bytecode bytecode = make_bytecode(mod, options);
     ASSERT_EQ(bytecode.kernels.size(), 1u);
     if (skip) {
-      EXPECT_THROW(lower_kernels(bytecode, options), InternalError);
+      EXPECT_THROW(lower_kernels(bytecode), InternalError);
     } else {
-      EXPECT_NO_THROW(lower_kernels(bytecode, options));
+      EXPECT_NO_THROW(lower_kernels(bytecode));
     }
   }
 }

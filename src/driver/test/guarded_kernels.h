@@ -38,8 +38,8 @@ class GuardedKernels {
   // as many inputs as are given gets those.
   void add(const Module& mod, const std::string& what, double low = -2, double high = 2,
            const std::vector<std::vector<double>>& given = {}) {
-    Bytecode bytecode = compile_to_bytecode(optimize(mod, options_));
-    for (CompiledKernel& k : lower_kernels(bytecode, options_)) {
+    Bytecode bytecode = make_bytecode(optimize(mod, options_), options_);
+    for (CompiledKernel& k : lower_kernels(bytecode)) {
       // Sizes that only a run decides have their tests beside the runtime.
       if (!k.lowered->dims.empty()) continue;
       std::string name = "kernel" + std::to_string(functions_.size());

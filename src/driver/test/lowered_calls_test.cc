@@ -58,7 +58,7 @@ TEST(LoweredCalls, are_loops_or_an_error) {
       try {
         Module mod = infer(row.name, c.args, c.attrs, "n: Dim");
         Bytecode bytecode = make_bytecode(optimize(mod, options), options);
-        lower_kernels(bytecode, options);
+        lower_kernels(bytecode);
         ++lowered;
       } catch (const UserError&) {
         ++refused;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "analysis/primitives.h"
+#include "lower/kernel_body.h"
 #include "ops/test/parse.h"
 
 namespace relay {
@@ -15,7 +16,9 @@ namespace {
 struct Lowered {
   explicit Lowered(const std::string& text,
                    int64_t large_weights = std::numeric_limits<int64_t>::max())
-      : mod(test::parse(text)), program(mod, large_weights) {
+      : mod(test::parse(text)),
+        provider(std::make_shared<KernelProvider>()),
+        program(mod, provider, large_weights) {
     for (const Function& f : mod->functions) {
       post_order_outside_primitives(f->body, [&](const Node& n) {
         auto* c = as<CallNode>(&n);
@@ -24,9 +27,13 @@ struct Lowered {
       });
     }
   }
-  const ComposedKernel& kernel(int32_t index) const { return program.kernel(index).composed; }
+  const KernelSignature& kernel(int32_t index) const { return provider->signature(index); }
+  tir::PrimFunc func(int32_t index) const {
+    return std::get<TirKernel>(provider->body(provider->variant(index))).launches[0].composed;
+  }
 
   Module mod;
+  std::shared_ptr<KernelProvider> provider;
   LoweredProgram program;
   std::vector<LoweredCall> calls;
 };
@@ -43,7 +50,7 @@ TEST(LowerProgram, functions_that_compute_the_same_are_one_kernel) {
   EXPECT_EQ(p.calls[0].kernel, p.calls[2].kernel);
   EXPECT_EQ(p.calls[2].site.ends, "why");
   EXPECT_NE(p.calls[0].site.origin, p.calls[1].site.origin);
-  EXPECT_EQ(p.kernel(p.calls[0].kernel).func->name, "fused_nn_relu");
+  EXPECT_EQ(p.kernel(p.calls[0].kernel).name, "fused_nn_relu");
 }
 
 TEST(LowerProgram, a_call_that_assumes_sizes_has_the_place_of_its_own_operators) {
@@ -85,8 +92,8 @@ TEST(LowerProgram, sizes_that_may_be_broadcast_have_a_kernel_for_equal_ones) {
   ASSERT_EQ(p.calls.size(), 1u);
   ASSERT_GE(p.calls[0].equal_sizes, 0);
   EXPECT_NE(p.calls[0].equal_sizes, p.calls[0].kernel);
-  EXPECT_NE(tir::to_string(p.kernel(p.calls[0].equal_sizes).func),
-            tir::to_string(p.kernel(p.calls[0].kernel).func));
+  EXPECT_NE(tir::to_string(p.func(p.calls[0].equal_sizes)),
+            tir::to_string(p.func(p.calls[0].kernel)));
 }
 
 // Programs whose @main has these hints and calls one product and one relu of open rows.
@@ -102,12 +109,13 @@ TEST(LowerProgram, kernels_that_reduce_have_versions_for_likely_sizes) {
   ASSERT_EQ(p.calls.size(), 2u);
   ASSERT_EQ(p.calls[0].versions.size(), 2u);
   EXPECT_TRUE(p.calls[1].versions.empty());
-  const ComposedKernel& of_128 = p.kernel(p.calls[0].versions[1].kernel);
+  const int32_t version = p.calls[0].versions[1].kernel;
+  const KernelSignature& of_128 = p.kernel(version);
   EXPECT_EQ(to_string(p.calls[0].versions[1].sizes), "n = 128");
-  EXPECT_EQ(of_128.func->name, "fused_nn_dense_128");
-  EXPECT_EQ(of_128.func->attrs.at("version"), "n = 128");
-  EXPECT_TRUE(of_128.dims.empty());
-  EXPECT_EQ(p.kernel(p.calls[0].kernel).dims.size(), 1u);
+  EXPECT_EQ(of_128.name, "fused_nn_dense_128");
+  EXPECT_EQ(p.provider->version(version), "n = 128");
+  EXPECT_TRUE(of_128.sizes.empty());
+  EXPECT_EQ(p.kernel(p.calls[0].kernel).sizes.size(), 1u);
 }
 
 TEST(LowerProgram, no_versions_without_likely_sizes_or_for_hints_that_say_nothing) {
@@ -153,11 +161,11 @@ TEST(LowerProgram, sizes_that_data_decides_have_a_kernel_of_their_own) {
       "  (fn (%p: Tensor[(?, 1), int32], Primitive=1) { add(%p, %p) })(%y) }");
   ASSERT_EQ(p.calls.size(), 2u);
   ASSERT_GE(p.calls[0].sizes, 0);
-  EXPECT_EQ(p.kernel(p.calls[0].sizes).func->name, "fused_argwhere_sizes");
+  EXPECT_EQ(p.kernel(p.calls[0].sizes).name, "fused_argwhere_sizes");
   EXPECT_EQ(to_string(p.calls[0].sized->body->type), "Tensor[(d0, 1), int32]");
   // A size that is `?` has a name in the kernel that reads it.
   EXPECT_EQ(to_string(p.calls[1].primitive->params[0]->type), "Tensor[(d0, 1), int32]");
-  EXPECT_EQ(p.kernel(p.calls[1].kernel).dims.size(), 1u);
+  EXPECT_EQ(p.kernel(p.calls[1].kernel).sizes.size(), 1u);
 }
 
 TEST(LowerProgram, must_fail_E0401_what_is_no_operator_call) {
@@ -174,13 +182,15 @@ TEST(LowerProgram, must_fail_E0401_what_is_no_operator_call) {
 
 TEST(LowerProgram, kernels_may_be_told_that_buffers_lie_in_larger_ones) {
   Lowered p(std::string("def @main(%x: Tensor[(4,), float32]) { ") + kRelu + "(%x) }");
-  const ComposedKernel& kernel = p.kernel(p.calls.at(0).kernel);
-  ComposedKernel inside = renamed(in_larger_tensors(kernel, {{}, {9}}), "inside");
-  EXPECT_EQ(inside.func->name, "inside");
-  EXPECT_TRUE(inside.func->params[0]->within.empty());
-  EXPECT_EQ(inside.func->params[1]->within.size(), 1u);
-  EXPECT_EQ(inside.in_place, kernel.in_place);
-  EXPECT_EQ(in_larger_tensors(kernel, {{}, {}}).func, kernel.func);
+  const int32_t kernel = p.calls.at(0).kernel;
+  const int32_t inside = p.provider->variant(kernel, {.within = {{}, {9}}});
+  const tir::PrimFunc& func = std::get<TirKernel>(p.provider->body(inside)).launches[0].composed;
+  EXPECT_TRUE(func->params[0]->within.empty());
+  EXPECT_EQ(func->params[1]->within.size(), 1u);
+  const KernelSignature& signature = p.provider->variant_signature(inside);
+  EXPECT_EQ(signature.results[0].within, (std::vector<int64_t>{9}));
+  EXPECT_EQ(signature.in_place, p.kernel(kernel).in_place);
+  EXPECT_EQ(p.provider->variant(kernel, {.within = {{}, {9}}}), inside);
 }
 
 // One call of a primitive function over open sizes: its parameters and body.
@@ -193,9 +203,7 @@ Lowered open_call(const std::string& dims, const std::string& params, const std:
                  ", Primitive=1) { " + body + " })(" + args + ") }");
 }
 
-std::string text_of(const Lowered& p) {
-  return tir::to_string(p.kernel(p.calls.at(0).kernel).func);
-}
+std::string text_of(const Lowered& p) { return tir::to_string(p.func(p.calls.at(0).kernel)); }
 
 TEST(LowerProgram, a_view_whose_sizes_data_decides_computes_its_sizes_only) {
   Lowered p = open_call("n: Dim", "%x: Tensor[(n, 4), float32], %s: Tensor[(2,), int64]",

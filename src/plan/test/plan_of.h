@@ -28,7 +28,7 @@ inline plan::PlanProgram plan_of(const std::string& text, int opt_level = 3) {
     throw std::logic_error("nothing is folded here");
   };
   Module mod = run_passes(test::parse(text), optimize_pipeline(), ctx);
-  LoweredProgram lowered(mod);
+  LoweredProgram lowered(mod, std::make_shared<KernelProvider>());
   return plan::make_plan(mod, lowered);
 }
 

@@ -287,7 +287,7 @@ TEST(StepTable, docs_have_its_rows) {
 // A function that the tests write: kernel 0 reads a buffer and may write it in place.
 struct Written {
   Written() : w("f"), x(w.param({"x", tensor_type(std::vector<int64_t>{16}, kFloat), ""})) {
-    kernels.emplace_back().composed.in_place = {0};
+    kernels.emplace_back().signature.in_place = {0};
   }
   ValueId buffer(int64_t bytes = 64) {
     return w.in_buffer(w.buffer(bytes), tensor_type(std::vector<int64_t>{bytes / 4}, kFloat));

@@ -266,7 +266,7 @@ TEST(VerifyPlan, must_fail_memory_that_is_taken_too_early) {
     f.arena_bytes += 4;
   });
   refused(matrices(), "main", "the kernel still reads the memory", [](auto&, auto& p) {
-    for (ProgramKernel& k : p.kernels) k.composed.in_place.clear();
+    for (ProgramKernel& k : p.kernels) k.signature.in_place.clear();
   });
   refused(matrices(), "main", "is used after its memory was taken", [](auto& f, auto&) {
     // The kernel behind the one that takes the memory reads the operand once more.

@@ -21,10 +21,10 @@ int64_t compare(const relay_kernel_context*, const int64_t* args) {
   return args[0] == args[1] ? 0 : string_of(args[0]).compare(string_of(args[1]));
 }
 
-// A library beside what holds this code.
-const FunctionTable* find_library(const FunctionLibrary& wanted) {
+// The folder of what holds this code, with a slash behind it; empty when the system does not tell.
+std::string own_folder() {
   Dl_info self{};
-  if (dladdr(reinterpret_cast<const void*>(&find_library), &self) == 0) return nullptr;
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &self) == 0) return {};
   std::string folder = self.dli_fname != nullptr ? self.dli_fname : "";
   // Of a command that was found by PATH the name tells no folder.
   if (folder.find('/') == std::string::npos) folder = "/proc/self/exe";
@@ -33,6 +33,13 @@ const FunctionTable* find_library(const FunctionLibrary& wanted) {
     std::free(real);
   }
   folder.resize(folder.rfind('/') + 1);
+  return folder;
+}
+
+// A library beside what holds this code.
+const FunctionTable* find_library(const FunctionLibrary& wanted) {
+  const std::string folder = own_folder();
+  if (folder.empty()) return nullptr;
   for (const char* below : {"", "lib/", "../lib/relay/", wanted.below}) {
     void* library = dlopen((folder + below + wanted.file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) continue;
@@ -93,6 +100,17 @@ const FunctionLibrary* library_of(std::string_view function) {
 const FunctionTable* open_library(std::string_view file) {
   if (file == kTextLibrary.file) return opened<&kTextLibrary>();
   return file == kImageLibrary.file ? opened<&kImageLibrary>() : nullptr;
+}
+
+void* find_beside(const std::string& file, const std::string& symbol) {
+  const std::string folder = own_folder();
+  if (folder.empty()) return nullptr;
+  for (const char* below : {"", "lib/", "../lib/relay/"}) {
+    // Stays open: programs that are loaded later call it, too.
+    void* library = dlopen((folder + below + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) return dlsym(library, symbol.c_str());
+  }
+  return nullptr;
 }
 
 const relay_string_function* string_functions() {

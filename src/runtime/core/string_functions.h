@@ -89,6 +89,9 @@ const FunctionLibrary* library_of(std::string_view function);
 // Null when it is not there or of another version. A name that is none of kLibraries gives null, too.
 const FunctionTable* open_library(std::string_view file);
 
+// A symbol of a library beside what holds this code, by file name; null when there is none.
+void* find_beside(const std::string& file, const std::string& symbol);
+
 // The table for a kernel's context.
 const relay_string_function* string_functions();
 

@@ -22,6 +22,7 @@
 #include "runtime/checksum.h"
 #include "runtime/cpu.h"
 #include "runtime/elf_image.h"
+#include "runtime/external_kernels.h"
 #include "runtime/module.h"
 #include "runtime/temporary_file.h"
 
@@ -99,6 +100,17 @@ class ArtifactTest : public testing::Test {
     f.checksum = checksum({reinterpret_cast<const char*>(&f), offsetof(Footer, checksum)});
     std::memcpy(bytes.data() + bytes.size() - sizeof(f), &f, sizeof(f));
     return bytes;
+  }
+
+  // The bytes with the program as artifacts of an older format have it, in place of the one there.
+  static void replace_program(std::string& bytes, Footer& f, const Program& program,
+                              uint32_t format) {
+    auto& code = f.sections[kProgram];
+    const std::string old = write_program(program, format);
+    ASSERT_LT(old.size(), code.size);
+    bytes.replace(code.offset, code.size, old + std::string(code.size - old.size(), '\0'));
+    code.size = old.size();
+    code.checksum = checksum(old);
   }
 
   std::filesystem::path folder;
@@ -396,12 +408,7 @@ TEST_F(ArtifactTest, must_fail_E0609_version) {
 TEST_F(ArtifactTest, files_of_the_format_before_libraries_load) {
   std::string bytes = write_artifact(contents());
   Footer f = footer(bytes);
-  auto& code = f.sections[kProgram];
-  const std::string old = write_program(program, 6);
-  ASSERT_LT(old.size(), code.size);
-  bytes.replace(code.offset, code.size, old + std::string(code.size - old.size(), '\0'));
-  code.size = old.size();
-  code.checksum = checksum(old);
+  replace_program(bytes, f, program, 6);
   auto& index = f.sections[kIndex];
   // Behind architecture, version, id and the number of features stand that of libraries and the mode for denormals.
   constexpr size_t kNumber = sizeof(uint64_t);
@@ -414,6 +421,46 @@ TEST_F(ArtifactTest, files_of_the_format_before_libraries_load) {
   EXPECT_EQ(load_error(with_footer(bytes, f)), "E0608");
   f.version = 6;
   EXPECT_EQ(load_error(with_footer(bytes, f)), "") << last_text;
+}
+
+TEST_F(ArtifactTest, files_of_the_format_before_kernels_outside_load) {
+  std::string bytes = write_artifact(contents());
+  Footer f = footer(bytes);
+  replace_program(bytes, f, program, 10);
+  EXPECT_EQ(load_error(with_footer(bytes, f)), "E0608");
+  f.version = 10;
+  ASSERT_EQ(load_error(with_footer(bytes, f)), "") << last_text;
+  const Module old = Module::from_bytes(with_footer(bytes, f));
+  expect_works(old);
+  EXPECT_EQ(old.program().kernels, program.kernels);
+}
+
+void fill_with_seven(void* const* buffers, const int64_t*, const relay_kernel_context*) {
+  for (int i = 0; i < 8; ++i) static_cast<float*>(buffers[1])[i] = 7;
+}
+
+TEST_F(ArtifactTest, kernels_of_the_process_are_not_in_the_code) {
+  // Between the two that are.
+  program.kernels.insert(program.kernels.begin() + 1, {"seven", "seven", {32, 32}, 1, 0, 0, 0});
+  program.kernels[1].linkage = KernelLinkage::host;
+  program.kernels[1].symbol = "test.seven";
+  FunctionBuilder f("main");
+  TensorSpec type{DType::Float(32), {8}, {}};
+  f.param("x", type);
+  f.result("y", type);
+  int64_t hidden = f.arena(32);
+  f.invoke_kernel(1, {Operand::reg(0), Operand::arena(hidden, 32)});
+  f.invoke_kernel(2, {Operand::arena(hidden, 32), Operand::constant(1), Operand::output(0)});
+  f.ret_outputs();
+  program.functions = {std::move(f).finish()};
+  const std::string bytes = write_artifact(contents());
+  EXPECT_EQ(load_error(bytes), "E0619");
+  EXPECT_NE(last_text.find("test.seven"), std::string::npos) << last_text;
+  register_host_kernel("test.seven", fill_with_seven);
+  const Module m = Module::from_bytes(bytes);
+  EXPECT_EQ(m.run("main", {Tensor::zeros(DType::Float(32), {8})})[0].get_as_double(3), 107);
+  EXPECT_EQ(m.program().kernels, program.kernels);
+  register_host_kernel("test.seven", nullptr);
 }
 
 TEST_F(ArtifactTest, tells_whether_denormals_are_kept_from_format_10_on) {
@@ -430,9 +477,10 @@ TEST_F(ArtifactTest, tells_whether_denormals_are_kept_from_format_10_on) {
   auto with_index = [&](const std::string& changed, uint32_t version) {
     Footer g = f;
     g.version = version;
+    std::string out = bytes;
+    if (version < kArtifactVersion) replace_program(out, g, program, version);
     g.sections[kIndex].size = changed.size();
     g.sections[kIndex].checksum = checksum(changed);
-    std::string out = bytes;
     out.replace(index.offset, index.size, changed + std::string(part.size() - changed.size(), 0));
     return with_footer(out, g);
   };

@@ -1,5 +1,7 @@
 #include "runtime/vm/bytecode.h"
 
+#include <algorithm>
+
 #include "base/diagnostic.h"
 #include "runtime/vm/opcode_table.h"
 
@@ -29,6 +31,11 @@ std::string TensorSpec::to_string() const {
   if (shape.size() == 1) text += ",";
   text += "), " + dtype.to_string() + "]";
   return device == Device::cpu() ? text : text + " on " + device.to_string();
+}
+
+size_t Program::num_generated_kernels() const {
+  return static_cast<size_t>(
+      std::ranges::count(kernels, KernelLinkage::generated, &KernelInfo::linkage));
 }
 
 int Program::find_function(std::string_view name) const {

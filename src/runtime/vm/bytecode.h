@@ -219,6 +219,13 @@ struct Function {
   friend bool operator==(const Function&, const Function&) = default;
 };
 
+// What a kernel's entry calls.
+enum class KernelLinkage : uint8_t {
+  generated,  // the next of the functions that the artifact's code lists
+  library,    // a function of a library beside the runtime
+  host,       // a function that the process registered (runtime/external_kernels.h)
+};
+
 struct KernelInfo {
   std::string name;
   // Model nodes or source places that the kernel computes, for messages: "conv1 + relu1".
@@ -234,6 +241,10 @@ struct KernelInfo {
   bool has_gaps = false;
   // Where it runs and its buffers lie.
   Device device{};
+  KernelLinkage linkage = KernelLinkage::generated;
+  // Of another linkage: the library's file name, and the function's name.
+  std::string library{};
+  std::string symbol{};
 
   friend bool operator==(const KernelInfo&, const KernelInfo&) = default;
 };
@@ -246,6 +257,8 @@ struct Program {
 
   // The function's index, -1 when there is none.
   int find_function(std::string_view name) const;
+  // The kernels that the artifact's own code has.
+  size_t num_generated_kernels() const;
 };
 
 // One instruction per line, for people and for golden tests.
@@ -255,9 +268,10 @@ std::string to_string(const Program& program);
 // Serialised functions, kernels and strings (not the constants' data). The form is little-endian,
 // versioned by the artifact, and equal for equal programs. Reading checks every length and raises
 // UserError E0608; the result still has to be verified.
-// `version`: the format of the artifact that they are in; before kProgramVersion there are no
-// donations and no places.
-inline constexpr uint32_t kProgramVersion = 7;
+// `version`: the format of the artifact that they are in; before kDonationVersion there are no
+// donations and no places, before kProgramVersion all kernels are generated.
+inline constexpr uint32_t kDonationVersion = 7;
+inline constexpr uint32_t kProgramVersion = 11;
 std::string write_program(const Program& program, uint32_t version = kProgramVersion);
 Program read_program(std::string_view bytes, uint32_t version = kProgramVersion);
 

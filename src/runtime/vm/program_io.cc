@@ -82,7 +82,7 @@ class Writer {
       number(o.bytes);
     });
     table(f.types, [this](const TensorSpec& t) { spec(t); });
-    if (version < kProgramVersion) return;
+    if (version < kDonationVersion) return;
     table(f.donations, [this](const Donation& d) {
       number(d.param);
       number(d.output);
@@ -100,6 +100,10 @@ class Writer {
     number(k.bytes);
     number(static_cast<uint8_t>(k.has_gaps));
     device(k.device);
+    if (version < kProgramVersion) return;
+    number(static_cast<uint8_t>(k.linkage));
+    string(k.library);
+    string(k.symbol);
   }
 
   const uint32_t version;
@@ -207,7 +211,7 @@ class Reader {
       return o;
     });
     f.types = table<TensorSpec>(24, [this] { return spec(); });
-    if (version_ >= kProgramVersion) {
+    if (version_ >= kDonationVersion) {
       f.donations = table<Donation>(9, [this] {
         Donation d;
         d.param = number<int32_t>();
@@ -230,6 +234,12 @@ class Reader {
     k.bytes = number<int64_t>();
     k.has_gaps = flag();
     k.device = device();
+    if (version_ < kProgramVersion) return k;
+    const uint8_t linkage = number<uint8_t>();
+    if (linkage > static_cast<uint8_t>(KernelLinkage::host)) fail();
+    k.linkage = static_cast<KernelLinkage>(linkage);
+    k.library = string();
+    k.symbol = string();
     return k;
   }
   void end() {

@@ -72,7 +72,7 @@ TEST(Donations, a_cache_is_updated_without_a_copy) {
   Compiled program(text);
   const auto& kernels = program.bytecode.kernels;
   EXPECT_TRUE(std::ranges::any_of(kernels, [](const plan::ProgramKernel& k) {
-    return k.name == "fused_scatter_elements_in_place";
+    return k.name() == "fused_scatter_elements_in_place";
   }));
   const runtime::Function& main = program.module->function("main");
   EXPECT_EQ(std::ranges::count(main.code, Opcode::copy, &runtime::Instruction::op), 0);
@@ -226,7 +226,7 @@ TEST(Donations, stay_in_stored_programs) {
 
 plan::PlanProgram plan_of(const std::string& text) {
   Compiled program(text, true);
-  LoweredProgram lowered(program.lowered);
+  LoweredProgram lowered(program.lowered, std::make_shared<KernelProvider>());
   return plan::make_plan(program.lowered, lowered);
 }
 
@@ -261,7 +261,7 @@ TEST(Donations, plans_that_read_what_is_gone_are_refused) {
   });
   refused("reads elsewhere", [&](plan::PlanProgram& p, plan::PlanFunction& f) {
     size_t number = static_cast<size_t>(f.steps[kernel(f, 1)].number);
-    p.kernels[number].composed.in_place.clear();
+    p.kernels[number].signature.in_place.clear();
   });
   refused("a donation is out of range",
           [&](auto&, plan::PlanFunction& f) { f.donations[0].output = 7; });

@@ -31,7 +31,7 @@ std::vector<std::string> moves(const std::string& body) {
   EXPECT_EQ(program.text(args), expected);
   std::vector<std::string> names;
   for (const plan::ProgramKernel& k : program.bytecode.kernels) {
-    const std::string& name = k.composed.func->name;
+    const std::string& name = k.name();
     for (const char* op : {"concatenate", "stack", "split"}) {
       if (name.find(op) != std::string::npos) names.push_back(name);
     }

@@ -26,7 +26,7 @@ Tensor numbers(const std::vector<int64_t>& shape) {
 }
 
 PlanProgram plan_of(const Compiled& program) {
-  LoweredProgram lowered(program.lowered);
+  LoweredProgram lowered(program.lowered, std::make_shared<KernelProvider>());
   return plan::make_plan(program.lowered, lowered);
 }
 

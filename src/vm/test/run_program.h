@@ -10,11 +10,11 @@
 #include "codegen/backend.h"
 #include "codegen/targets.h"
 #include "ir/text/print_value.h"
+#include "lower/kernel_body.h"
 #include "ops/test/parse.h"
 #include "passes/pass.h"
 #include "passes/pipelines.h"
 #include "runtime/module.h"
-#include "tir/lower_loops.h"
 #include "vm/compile.h"
 
 namespace relay::vm_test {
@@ -41,7 +41,8 @@ struct Compiled {
     bytecode = compile_to_bytecode(lowered);
     std::vector<tir::PrimFunc> kernels;
     for (const plan::ProgramKernel& k : bytecode.kernels) {
-      kernels.push_back(tir::lower_loops(k.composed.func));
+      kernels.push_back(
+          std::get<TirKernel>(bytecode.provider->lower(k.variant)).launches[0].lowered);
     }
     auto jit = std::make_shared<LoadedKernels>(load_kernels(kernels, native_target()));
     runtime::LoadOptions load;

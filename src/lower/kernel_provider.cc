@@ -1,0 +1,365 @@
+#include "lower/kernel_provider.h"
+
+#include <algorithm>
+
+#include "base/codes/kernels.h"
+#include "base/parallel.h"
+#include "lower/compose.h"
+#include "lower/kernel_body.h"
+#include "lower/rules/rules.h"
+#include "lower/scalar_form.h"
+#include "lower/written_over.h"
+#include "node/structural.h"
+#include "node/walk.h"
+#include "tir/lower_loops.h"
+#include "tir/verify.h"
+#include "tir/verify_accesses.h"
+
+namespace relay {
+namespace {
+
+KernelOperand operand_of(const tir::BufferNode& b) {
+  KernelOperand out{.dtype = b.dtype, .shape = {}};
+  for (const tir::PrimExpr& d : b.shape) out.shape.push_back(tir::as_int(d).value_or(-1));
+  for (const tir::PrimExpr& d : b.within) out.within.push_back(tir::as_int(d).value_or(-1));
+  out.bytes = tir::bytes_in_memory(b).value_or(-1);
+  return out;
+}
+
+// One launch that reads the inputs and writes all the rest.
+KernelLaunch only_launch(const KernelSignature& s) {
+  KernelLaunch out{.name = s.name, .reads = {}, .writes = {}};
+  for (size_t i = 0; i < s.inputs.size(); ++i) out.reads.push_back(i);
+  for (size_t i = 0; i < s.results.size() + s.workspace.size(); ++i) {
+    out.writes.push_back(s.inputs.size() + i);
+  }
+  return out;
+}
+
+KernelSignature signature_of(const ComposedKernel& kernel) {
+  const tir::PrimFuncNode& f = *kernel.func.get();
+  KernelSignature out;
+  out.name = f.name;
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    const bool is_input = i < static_cast<size_t>(f.num_inputs);
+    (is_input ? out.inputs : out.results).push_back(operand_of(*f.params[i].get()));
+  }
+  out.sizes = kernel.dims;
+  out.in_place = kernel.in_place;
+  out.launches = {only_launch(out)};
+  out.flops = kernel.flops;
+  out.bytes = kernel.bytes;
+  return out;
+}
+
+// -1 where they depend on sizes that only a run tells.
+int64_t dense_bytes(const TensorTypeNode& t) {
+  auto shape = t.const_shape();
+  if (!shape) return -1;
+  const runtime::DType stored = t.dtype.storage();
+  return runtime::checked_num_elements(stored, *shape) * static_cast<int64_t>(stored.bytes());
+}
+
+// The buffers of a parameter or result, stored densely.
+void add_operands(const Type& type, std::vector<KernelOperand>& out) {
+  const auto tensors = flatten_tensor_types(type);
+  RELAY_CHECK(tensors, "only tensors go in and out of a kernel");
+  for (const TensorType& t : *tensors) {
+    KernelOperand operand{.dtype = t->dtype.storage(), .shape = {}, .takes_strides = false};
+    for (const Dim& d : t->shape) operand.shape.push_back(as_const(d).value_or(-1));
+    operand.bytes = dense_bytes(*t.get());
+    out.push_back(std::move(operand));
+  }
+}
+
+tir::PrimFunc with_name(const tir::PrimFunc& f, const std::string& name) {
+  auto* named = new tir::PrimFuncNode(*f.get());
+  tir::PrimFunc out(named);
+  named->name = name;
+  return out;
+}
+
+KernelEntry entry_of(const KernelBody& body) {
+  if (auto* call = std::get_if<ExternalCall>(&body)) {
+    return {KernelEntry::Kind::library, call->library, call->symbol};
+  }
+  if (auto* host = std::get_if<HostFunction>(&body))
+    return {KernelEntry::Kind::host, {}, host->name};
+  return {};
+}
+
+// A source's defects are found where its kernel is made, not when it runs.
+void check_offered(const OfferedKernel& kernel, const KernelSignature& s, std::string_view source) {
+  const std::string who = std::string(source) + ", " + s.name + ": ";
+  const size_t buffers = s.inputs.size() + s.results.size() + s.workspace.size();
+  for (const KernelLaunch& l : s.launches) {
+    for (size_t i : l.reads) RELAY_CHECK(i < buffers, who + "no such buffer");
+    for (size_t i : l.writes)
+      RELAY_CHECK(i >= s.inputs.size() && i < buffers, who + "a launch writes an input");
+  }
+  for (size_t i : s.in_place) {
+    RELAY_CHECK(i < s.inputs.size() && s.results.size() == 1, who + "no such input");
+  }
+  for (const KernelWorkspace& w : s.workspace) {
+    for (const Dim& d : w.type->shape) {
+      const bool known = as_const(d) || std::ranges::any_of(s.sizes, [&](const Dim& size) {
+                           return dim_equal(size, d);
+                         });
+      RELAY_CHECK(known, who + "a dimension of working memory is not a size of the kernel");
+    }
+  }
+  auto* tir = std::get_if<TirKernel>(&kernel.body);
+  RELAY_CHECK(s.launches.size() == (tir == nullptr ? 1 : tir->launches.size()),
+              who + "another number of launches");
+  for (size_t i = 0; tir != nullptr && i < tir->launches.size(); ++i) {
+    const tir::PrimFuncNode& f = *tir->launches[i].composed.get();
+    RELAY_CHECK(static_cast<size_t>(f.num_inputs) == s.launches[i].reads.size() &&
+                    f.params.size() == s.launches[i].reads.size() + s.launches[i].writes.size() &&
+                    f.dims.size() == s.sizes.size(),
+                who + "a launch takes other buffers");
+  }
+}
+
+}  // namespace
+
+// A primitive function's kernel, without a place in memory for its buffers.
+struct KernelProvider::Kernel {
+  Function primitive;
+  KernelOf what = KernelOf::result;
+  KernelSignature signature{};
+  // One of the two: composed of operators, or from a source.
+  ComposedKernel composed{};
+  std::optional<KernelBody> offered{};
+  std::string source{};
+  std::string version{};
+  std::vector<std::pair<VariantRequest, int32_t>> variants{};
+};
+
+struct KernelProvider::Variant {
+  int32_t kernel;
+  KernelSignature signature;
+  KernelBody body;
+  bool is_scheduled = false;
+};
+
+KernelProvider::KernelProvider() : KernelProvider(ProviderOptions{}) {}
+KernelProvider::KernelProvider(ProviderOptions options)
+    : options_(std::make_unique<const ProviderOptions>(std::move(options))) {}
+KernelProvider::~KernelProvider() = default;
+
+KernelProvider::Kernel& KernelProvider::at(int32_t kernel) const {
+  return *kernels_[static_cast<size_t>(kernel)];
+}
+KernelProvider::Variant& KernelProvider::variant_at(int32_t variant) const {
+  return *variants_[static_cast<size_t>(variant)];
+}
+
+int32_t KernelProvider::add(const Function& primitive, KernelOf what, const KnownSizes& sizes) {
+  std::vector<int32_t>& same_hash = by_hash_[structural_hash(primitive)];
+  for (int32_t k : same_hash) {
+    const Kernel& known = at(k);
+    if (known.what == what && structural_equal(known.primitive, primitive)) return k;
+  }
+  std::string name = kernel_name(*primitive.get());
+  if (what == KernelOf::sizes) name += "_sizes";
+  for (const auto& [v, size] : sizes) name += "_" + std::to_string(size);
+  auto made = what == KernelOf::result ? offered(primitive, name) : nullptr;
+  if (made == nullptr) {
+    made = std::make_unique<Kernel>(Kernel{.primitive = primitive, .what = what});
+    made->composed = compose(*primitive.get(), name, what);
+    if (!sizes.empty()) made->version = to_string(sizes);
+    made->signature = signature_of(made->composed);
+    if (what == KernelOf::result) {
+      made->signature.scalar = scalar_form(*primitive.get(), made->composed.func);
+    }
+  }
+  const auto index = static_cast<int32_t>(kernels_.size());
+  kernels_.push_back(std::move(made));
+  same_hash.push_back(index);
+  return index;
+}
+
+std::unique_ptr<KernelProvider::Kernel> KernelProvider::offered(const Function& primitive,
+                                                                const std::string& name) const {
+  for (const auto& source : options_->sources) {
+    auto kernel = source->offer(*primitive.get(), options_->target);
+    if (!kernel) continue;
+    auto made = std::make_unique<Kernel>(Kernel{.primitive = primitive});
+    KernelSignature& s = made->signature;
+    s.name = name;
+    for (const Var& p : primitive->params) add_operands(p->type, s.inputs);
+    add_operands(primitive->body->type, s.results);
+    s.sizes = std::move(kernel->sizes);
+    s.in_place = std::move(kernel->in_place);
+    for (const TensorType& t : kernel->workspace) s.workspace.push_back({t, dense_bytes(*t.get())});
+    s.launches = std::move(kernel->launches);
+    if (s.launches.empty()) s.launches = {only_launch(s)};
+    s.entry = entry_of(kernel->body);
+    s.flops = kernel->flops;
+    s.bytes = kernel->bytes;
+    check_offered(*kernel, s, source->name());
+    made->source = std::string(source->name()) + (kernel->how.empty() ? "" : ": " + kernel->how);
+    made->offered = std::move(kernel->body);
+    return made;
+  }
+  return nullptr;
+}
+
+const Function& KernelProvider::primitive(int32_t kernel) const { return at(kernel).primitive; }
+const KernelSignature& KernelProvider::signature(int32_t kernel) const {
+  return at(kernel).signature;
+}
+const std::string& KernelProvider::source(int32_t kernel) const { return at(kernel).source; }
+const std::string& KernelProvider::version(int32_t kernel) const { return at(kernel).version; }
+
+Aliasing KernelProvider::aliasing(int32_t kernel, size_t input) const {
+  const Kernel& k = at(kernel);
+  if (std::ranges::find(k.signature.in_place, input) != k.signature.in_place.end()) {
+    return Aliasing::same_index;
+  }
+  if (k.offered) return Aliasing::none;
+  return written_over(k.composed, input) ? Aliasing::written_over : Aliasing::none;
+}
+
+bool KernelProvider::reduces(int32_t kernel) const {
+  if (at(kernel).offered) return false;
+  bool found = false;
+  post_order(at(kernel).composed.func->body, [&](const Node& n) {
+    auto* iter = as<tir::IterVarNode>(&n);
+    found = found || (iter != nullptr && iter->kind == tir::IterKind::Reduce);
+  });
+  return found;
+}
+
+bool KernelProvider::has_symbolic_rows(int32_t kernel) const {
+  if (at(kernel).offered) return false;
+  bool product = false, open = false, other = false;
+  post_order(at(kernel).composed.func->body, [&](const Node& n) {
+    auto* iter = as<tir::IterVarNode>(&n);
+    if (iter == nullptr) return;
+    product |= iter->role == ContractionRole::Reduced;
+    other |= iter->role == ContractionRole::Window || iter->role == ContractionRole::Batch ||
+             iter->role == ContractionRole::Group;
+    if (iter->role != ContractionRole::Row) return;
+    auto known = tir::as_int(iter->extent);
+    open |= !known;
+    other |= known && *known != 1;
+  });
+  return product && open && !other;
+}
+
+std::string KernelProvider::unique_name(const std::string& base) {
+  std::string name = base;
+  for (int& count = name_counts_[base]; !names_.insert(name).second;) {
+    name = base + "_" + std::to_string(++count);
+  }
+  return name;
+}
+
+int32_t KernelProvider::variant(int32_t kernel, const VariantRequest& request) {
+  Kernel& k = at(kernel);
+  auto known = std::ranges::find(k.variants, request, [](const auto& v) { return v.first; });
+  if (known != k.variants.end()) return known->second;
+  const auto index = static_cast<int32_t>(variants_.size());
+  add_variant(k, kernel, request);
+  k.variants.emplace_back(request, index);
+  return index;
+}
+
+void KernelProvider::add_variant(Kernel& k, int32_t kernel, const VariantRequest& request) {
+  auto refuse = [&](const std::string& what, const std::string& help) {
+    throw UserError(Diagnostic(codes::kernel_variant, k.primitive->span,
+                               "the kernel " + k.signature.name + " has no variant " + what)
+                        .help(help));
+  };
+  if (!(request.device == k.signature.device)) {
+    refuse("for " + request.device.to_string(),
+           "it has code for " + k.signature.device.to_string() + " only");
+  }
+  auto over =
+      request.in_place && !k.offered ? written_over(k.composed, *request.in_place) : std::nullopt;
+  if (request.in_place && !over) {
+    refuse(
+        "whose result takes the memory of input " + std::to_string(*request.in_place),
+        "it reads this input at other indices than it writes; give the result memory of its own");
+  }
+  if (k.offered) {
+    for (const std::vector<int64_t>& around : request.within) {
+      if (!around.empty()) {
+        refuse("for buffers that are parts of larger tensors",
+               "kernels of " + k.source + " take dense buffers; copy the part first");
+      }
+    }
+    KernelSignature s = k.signature;
+    s.name = unique_name(s.name);
+    KernelBody body = *k.offered;
+    auto* tir = std::get_if<TirKernel>(&body);
+    for (size_t i = 0; i < s.launches.size(); ++i) {
+      s.launches[i].name = i == 0 ? s.name : unique_name(s.name + "_launch");
+      if (tir == nullptr) continue;
+      tir::PrimFunc& f = tir->launches[i].composed;
+      f = with_name(f, s.launches[i].name);
+    }
+    variants_.push_back(std::make_unique<Variant>(Variant{kernel, std::move(s), std::move(body)}));
+    return;
+  }
+  ComposedKernel composed = over ? *std::move(over) : k.composed;
+  if (!request.within.empty()) composed = in_larger_tensors(std::move(composed), request.within);
+  composed = renamed(std::move(composed), unique_name(composed.func->name));
+  KernelSignature s = signature_of(composed);
+  s.scalar = k.signature.scalar;
+  variants_.push_back(std::make_unique<Variant>(
+      Variant{kernel, std::move(s), TirKernel{{{.composed = composed.func}}}}));
+}
+
+size_t KernelProvider::num_variants() const { return variants_.size(); }
+const KernelSignature& KernelProvider::variant_signature(int32_t variant) const {
+  return variant_at(variant).signature;
+}
+int32_t KernelProvider::kernel_of(int32_t variant) const { return variant_at(variant).kernel; }
+
+void KernelProvider::schedule(Variant& v) const {
+  auto checked = [&](std::string_view stage, tir::PrimFunc f) {
+    if (options_->observer) f = options_->observer(stage, std::move(f));
+    if (options_->verify) tir::verify(f);
+    return f;
+  };
+  if (auto* body = std::get_if<TirKernel>(&v.body)) {
+    for (TirLaunch& l : body->launches) {
+      l.composed = checked("compose", l.composed);
+      l.scheduled =
+          checked("schedule", schedule_kernel(l.composed, options_->target, options_->opt_level));
+    }
+  }
+  v.is_scheduled = true;
+}
+
+void KernelProvider::schedule(const Steps& begin) {
+  std::vector<Variant*> left;
+  for (const auto& v : variants_) {
+    if (!v->is_scheduled) left.push_back(v.get());
+  }
+  const std::function<void()> each = begin ? begin(left.size()) : nullptr;
+  for_each_parallel(left.size(), options_->threads, [&](size_t i) {
+    schedule(*left[i]);
+    if (each) each();
+  });
+}
+
+const KernelBody& KernelProvider::lower(int32_t variant) {
+  Variant& v = variant_at(variant);
+  if (!v.is_scheduled) schedule(v);
+  auto* body = std::get_if<TirKernel>(&v.body);
+  if (body == nullptr) return v.body;
+  for (TirLaunch& l : body->launches) {
+    if (l.lowered) continue;
+    l.lowered = tir::lower_loops(l.scheduled, options_->observer);
+    if (options_->verify) tir::verify(l.lowered);
+    tir::verify_accesses(l.lowered, options_->verify ? tir::Accesses::All : tir::Accesses::Masked);
+  }
+  return v.body;
+}
+
+const KernelBody& KernelProvider::body(int32_t variant) const { return variant_at(variant).body; }
+
+}  // namespace relay
