@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares every #include below src/ with the allowed directions in layers.toml.
+"""Compares every #include below src/ with the directions in layers.toml, and code with what [absent] forbids.
 
 tools/check_layers.py              check the tree; one line per violation, exit code 1 if there is any
 tools/check_layers.py --self-test  check the checker on small trees with planted violations
@@ -74,6 +74,17 @@ def check_include(rules: dict, file: Path, quote: str, path: str) -> str | None:
     return f'{room} may not include "{path}" (allowed: {", ".join(allowed)})'
 
 
+def check_absent(rules: dict, file: Path, line: str) -> str | None:
+    """Which text the line of `file` (relative to src/) has that [absent] forbids there, or None."""
+    code = line.split("//")[0]
+    for place, texts in rules.get("absent", {}).items():
+        if str(file) == place or within(str(file), place):
+            for text in texts:
+                if text in code:
+                    return f"{place} has no '{text}' ([absent] in layers.toml says why)"
+    return None
+
+
 def check_tree(root: Path, rules: dict) -> tuple[list[str], int]:
     """All violations below root/src, and the number of includes looked at."""
     faults = check_rules(rules)
@@ -87,6 +98,8 @@ def check_tree(root: Path, rules: dict) -> tuple[list[str], int]:
             faults.append(f"src/{relative}: {relative.parts[0]} is not a room of layers.toml")
             continue
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if fault := check_absent(rules, relative, line):
+                faults.append(f"src/{relative}:{number}: {fault}")
             match = INCLUDE.match(line)
             if not match:
                 continue
@@ -106,6 +119,8 @@ def self_test(rules: dict) -> list[str]:
         "ops/d.cc": '#include "lower/interface/topi.h"',
         "runtime/e.cc": '#include "base/diagnostic.h"\n  #  include "runtime/vm/vm.h"',
         "runtime/f.cc": '// #include "ir/expr.h"',
+        "tir/compute.h": "std::map<std::string, int> names;",
+        "tir/hints.h": "// no std::map<std::string, std::string>",
     }
     planted = {
         "runtime/x.cc": '#include "ir/expr.h"',
@@ -117,6 +132,7 @@ def self_test(rules: dict) -> list[str]:
         "driver/x.cc": "#include <llvm/IR/Module.h>",
         "base/x.cc": '#include "diagnostic.h"',
         "nowhere/x.cc": "#include <vector>",
+        "tir/stmt.h": "  std::map<std::string, std::string> attrs;",
     }
     problems = []
     with tempfile.TemporaryDirectory() as folder:

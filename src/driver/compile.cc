@@ -4,7 +4,6 @@
 #include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/budget.h"
 #include "base/parallel.h"
@@ -23,6 +22,7 @@
 #include "plan/verify.h"
 #include "runtime/cpu.h"
 #include "tir/lower_loops.h"
+#include "tir/schedule_report.h"
 #include "tir/verify.h"
 #include "tir/verify_accesses.h"
 
@@ -85,19 +85,6 @@ Target resolve_target(const CompileOptions& options) {
   Target target = parse_target(options.target);
   if (options.num_threads > 0) target.num_cores = options.num_threads;
   return target;
-}
-
-// What the schedule rules noted at a kernel, by key; empty when nothing.
-std::string note_of(const tir::PrimFunc& f, const char* key) {
-  auto it = f->attrs.find(key);
-  return it == f->attrs.end() ? std::string() : it->second;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(line);
-  return out;
 }
 
 // "nn.conv2d: data_layout=NHWC, kernel_layout=OHWI32o" for each operator that has layouts.
@@ -223,10 +210,11 @@ std::vector<CompiledKernel> lower_each(Bytecode& bytecode, const CompileOptions&
     c.composed = checked(observed("compose", k.composed.func));
     c.scheduled =
         checked(observed("schedule", schedule_kernel(c.composed, target, options.opt_level)));
-    c.schedule = note_of(c.scheduled, "schedule");
-    c.rule = note_of(c.scheduled, "rule");
-    c.version = note_of(c.composed, "version");
-    c.declined = lines_of(note_of(c.scheduled, "declined"));
+    const tir::ScheduleReportNode& report = tir::report_of(*c.scheduled);
+    c.schedule = report.sentence;
+    c.rule = report.rule;
+    c.version = report.version;
+    c.declined = report.declined;
     c.layouts = layouts_of(k.primitive);
     c.sites = k.sites;
     c.lowered = checked(tir::lower_loops(c.scheduled, observed));

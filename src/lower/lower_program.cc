@@ -11,6 +11,7 @@
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "tir/schedule_report.h"
 
 namespace relay {
 namespace {
@@ -125,13 +126,6 @@ int64_t largest_of_known_size(const FunctionNode& f) {
   int64_t most = 0;
   for (const Var& p : f.params) most = std::max(most, bytes_of(p->type).value_or(0));
   return most;
-}
-
-tir::PrimFunc with_note(const tir::PrimFunc& f, const std::string& key, const std::string& text) {
-  auto* noted = new tir::PrimFuncNode(*f.get());
-  tir::PrimFunc out(noted);
-  noted->attrs[key] = text;
-  return out;
 }
 
 }  // namespace
@@ -313,7 +307,8 @@ int32_t LoweredProgram::add(const Function& primitive, KernelOf what, const Know
   kernels_.push_back({primitive, what, compose(*primitive.get(), name, what)});
   if (!sizes.empty()) {
     ComposedKernel& composed = kernels_.back().composed;
-    composed.func = with_note(composed.func, "version", to_string(sizes));
+    composed.func = tir::with_report(
+        composed.func, [&](tir::ScheduleReportNode& r) { r.version = to_string(sizes); });
   }
   return index;
 }

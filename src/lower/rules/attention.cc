@@ -58,9 +58,8 @@ std::optional<Blocks> find_parts(const Schedule& s) {
   size_t found = 0;
   for (const BlockRV& rv : s.get_blocks()) {
     Block b = s.block(rv);
-    auto it = b->annotations.find("attention");
-    if (it == b->annotations.end()) continue;
-    auto name = std::find(kNames.begin(), kNames.end(), it->second);
+    if (b->role.algorithm != "attention") continue;
+    auto name = std::find(kNames.begin(), kNames.end(), b->role.part);
     BlockRV& part = parts[static_cast<size_t>(name - kNames.begin())];
     if (name == kNames.end() || !part.name.empty() || b->writes.size() != 1 ||
         !b->writes[0]->buffer->dtype.is_float(32)) {

@@ -118,7 +118,7 @@ std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
   }
   if (text.empty()) return "";
   if (sum.in_parts) text += ", the sum in " + std::to_string(cut.parts) + " parts";
-  if (sum.matrix) s.annotate_func("features", matrix_features(target, sum.matrix->factors));
+  if (sum.matrix) s.require_features(matrix_features(target, sum.matrix->factors));
   for (const BlockRV& rv : others) {
     Block other = s.block(rv);
     std::vector<LoopRV> around = s.get_loops(rv);

@@ -73,9 +73,8 @@ BlockRV end_of(Schedule& s, const BlockRV& sum) {
 std::string schedule_widened(Schedule& s, const Target& target) {
   for (const BlockRV& rv : s.get_blocks()) {
     tir::Block b = s.block(rv);
-    auto words = b->annotations.find("widened");
-    if (words == b->annotations.end()) continue;
-    const int64_t in_word = std::stoll(words->second);
+    if (b->role.algorithm != "widened") continue;
+    const int64_t in_word = b->role.number;
     std::vector<BlockRV> consumers = s.consumers(rv);
     std::optional<Sum> sum = consumers.size() == 1 ? describe_sum(s, consumers[0]) : std::nullopt;
     if (!sum || !reduces(s.block(consumers[0])) || sum->columns() < 2) return "";

@@ -131,10 +131,10 @@ void Tiling::finish_matrix(const TilePart& p) {
   tiles.insert(tiles.end(), inside.begin(), inside.end());
   s_.reorder(tiles);
   const Streamed streamed = p.sums.empty() ? Streamed::Neither : sum_.matrix->streamed;
-  std::string_view text = streamed == Streamed::Data      ? tir::kStreamsA
-                          : streamed == Streamed::Weights ? tir::kStreamsB
-                                                          : "";
-  for (const LoopRV& l : tiles) s_.annotate(l, std::string(tir::kMatrixNest), std::string(text));
+  const auto operand = streamed == Streamed::Data      ? tir::StreamedOperand::A
+                       : streamed == Streamed::Weights ? tir::StreamedOperand::B
+                                                       : tir::StreamedOperand::Neither;
+  for (const LoopRV& l : tiles) s_.nest(l, tir::LoopNest::Matrix, operand);
 }
 
 void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
@@ -154,7 +154,7 @@ void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
     if (border || (last && (sum_.depthwise || sum_.widening > 0))) s_.unroll(loop);
   }
   if (sum_.streamed && sum_.widening == 0 && !p.sums.empty()) {
-    s_.annotate(p.sums.back().second, "prefetch", std::to_string(kPrefetchBytes));
+    s_.prefetch(p.sums.back().second, kPrefetchBytes);
   }
   // Words of few bits, and what is unrolled as a whole, have long turns as they are.
   if (!p.sums.empty() && !sum_.depthwise && sum_.widening == 0) {

@@ -188,7 +188,7 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
       inner = parts[1];
       if (reduction.empty() && !across.var && width >= line && reads_memory(b, target) &&
           computes_long(b)) {
-        s.annotate(parts[0], "prefetch", std::to_string(kPageBytes));
+        s.prefetch(parts[0], kPageBytes);
         ends += ", operands prefetched";
       }
     } else {

@@ -10,6 +10,7 @@
 #include "lower/rules/split_axes.h"
 #include "lower/rules/transposition.h"
 #include "node/walk.h"
+#include "tir/schedule_report.h"
 
 namespace relay {
 namespace {
@@ -65,7 +66,7 @@ int inline_producers(Schedule& s, bool lines) {
     const BlockRV& rv = blocks[i];
     Block b = s.block(rv);
     if (b->init || reduces(b) || b->writes.size() != 1 || s.is_output(b->writes[0]->buffer) ||
-        !b->annotations.empty())
+        !b->role.empty())
       continue;
     std::vector<BlockRV> consumers = s.consumers(rv);
     bool into_reduction = std::any_of(consumers.begin(), consumers.end(),
@@ -122,17 +123,23 @@ bool computes_nothing(const Schedule& s) {
 
 // The outer loop runs from its end when the composed kernel says so.
 tir::PrimFunc ordered(Schedule& s) {
-  auto found = s.func()->attrs.find("order");
-  if (found == s.func()->attrs.end()) return s.func();
-  // The function changes with its loop.
-  const std::string order = found->second;
+  if (s.func()->order == tir::LoopOrder::Forward) return s.func();
   std::vector<BlockRV> blocks = s.get_blocks();
   for (const tir::LoopRV& loop : s.get_loops(blocks.back())) {
     if (s.extent(loop) == 1) continue;
-    s.annotate(loop, "order", order);
+    s.run_backward(loop);
     break;
   }
   return s.func();
+}
+
+tir::PrimFunc with_report(const tir::PrimFunc& f, std::string rule, std::string sentence,
+                          std::vector<std::string> declined) {
+  return tir::with_report(f, [&](tir::ScheduleReportNode& r) {
+    r.rule = std::move(rule);
+    r.sentence = std::move(sentence);
+    r.declined = std::move(declined);
+  });
 }
 
 }  // namespace
@@ -142,8 +149,7 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
   Schedule s(composed);
   // The rules may divide by the extents.
   if (computes_nothing(s)) {
-    s.annotate_func("schedule", "as composed: an extent is 0");
-    return s.func();
+    return with_report(s.func(), "", "as composed: an extent is 0", {});
   }
   int inlined = 0;
   std::tie(s, inlined) = with_producers_inlined(composed);
@@ -152,24 +158,22 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
   }
   if (tir::PrimFunc split = split_axes(s.func()); !(split == s.func())) s = Schedule(split);
   if (tir::PrimFunc merged = merge_rows(s.func()); !(merged == s.func())) s = Schedule(merged);
-  std::string why_not, declined;
+  std::string why_not;
+  std::vector<std::string> declined;
   for (const ScheduleRule* rule : kRules) {
     Schedule attempt = s;
     std::string reason = std::string("takes only ") + rule->takes;
     try {
       std::string text = rule->schedule(attempt, target);
       if (!text.empty()) {
-        attempt.annotate_func("schedule", text);
-        attempt.annotate_func("rule", rule->name);
-        if (!declined.empty()) attempt.annotate_func("declined", declined);
-        return ordered(attempt);
+        return with_report(ordered(attempt), rule->name, text, declined);
       }
     } catch (const UserError& e) {
       // A step is not legal for this kernel; another rule takes it.
       why_not = e.diagnostics().front().message + ": " + e.diagnostics().front().found_text;
       reason = why_not;
     }
-    declined += (declined.empty() ? "" : "\n") + std::string(rule->name) + ": " + reason;
+    declined.push_back(std::string(rule->name) + ": " + reason);
   }
   std::string text = why_not.empty() ? "loops: " : "loops (" + why_not + "): ";
   if (inlined > 0) text += std::to_string(inlined) + " producers inlined; ";
@@ -185,10 +189,7 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
     text += rv.name + (note.empty() ? "" : " " + note) + "; ";
   }
   text.resize(text.size() - 2);
-  s.annotate_func("schedule", text);
-  s.annotate_func("rule", "loops");
-  s.annotate_func("declined", declined);
-  return ordered(s);
+  return with_report(ordered(s), "loops", text, declined);
 }
 
 }  // namespace relay

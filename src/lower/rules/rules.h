@@ -9,9 +9,8 @@
 
 namespace relay {
 
-// The kernel in the loops of the rule that fits it. Its attributes say what was done: "rule" names
-// the rule, "schedule" is the rule's sentence, "declined" has a line for each rule that did not
-// take the kernel. At opt level 0 every block stays as it was composed.
+// The kernel in the loops of the rule that fits it. Its report (tir/schedule_report.h) says what was done: the rule, the
+// rule's sentence, and why other rules did not take the kernel. At opt level 0 every block stays as it was composed.
 tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& target, int opt_level);
 
 }  // namespace relay

@@ -213,8 +213,7 @@ class ShortRows {
         next_rows = p.copy_of(rows);
       }
       if (part > 1) {
-        for (const LoopRV& l : {elements, rows})
-          s_.annotate(l, std::string(tir::kTransposedNest), "");
+        for (const LoopRV& l : {elements, rows}) s_.nest(l, tir::LoopNest::Transposed);
       } else {
         s_.vectorize(rows);
       }

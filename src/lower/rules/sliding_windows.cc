@@ -29,7 +29,7 @@ bool reduce_in_registers(Schedule& s, const BlockRV& out, const BlockRV& sums,
   return true;
 }
 
-size_t axis_of(const Block& b) { return std::stoul(b->annotations.at("windows")); }
+size_t axis_of(const Block& b) { return static_cast<size_t>(b->role.number); }
 
 // Lines along the axis `next` that lie in the nearest cache together; a number that divides the
 // axis where there is a good one.
@@ -52,7 +52,7 @@ std::string schedule_sliding_windows(Schedule& s, const Target& target) {
   double work = 1;
   for (const BlockRV& rv : s.get_blocks()) {
     Block b = s.block(rv);
-    if (b->annotations.contains("windows")) parts.push_back(rv);
+    if (b->role.algorithm == "windows") parts.push_back(rv);
     for (const tir::IterVar& i : b->iters) {
       if (i->kind == tir::IterKind::Opaque || !tir::as_int(i->extent)) return "";
     }

@@ -248,7 +248,7 @@ class Transposition {
     if (shares && s_.extent(r[0]) != 1) s_.parallel(r[0]);
     if (rows > 1 && columns > 1) {
       if (moves_) {
-        for (const LoopRV& l : {r[2], c[1]}) s_.annotate(l, std::string(tir::kTransposedNest), "");
+        for (const LoopRV& l : {r[2], c[1]}) s_.nest(l, tir::LoopNest::Transposed);
         return;
       }
       for (const Turned& t : turned_) turn(block, t, r[1]);
@@ -275,7 +275,7 @@ class Transposition {
     for (const LoopRV& l : inside) (s_.extent(l) == 1 ? order : nest).push_back(l);
     order.insert(order.end(), nest.begin(), nest.end());
     s_.reorder(order);
-    for (const LoopRV& l : nest) s_.annotate(l, std::string(tir::kTransposedNest), "");
+    for (const LoopRV& l : nest) s_.nest(l, tir::LoopNest::Transposed);
   }
 
   Schedule& s_;

@@ -31,9 +31,8 @@ std::optional<Parts> find_parts(const Schedule& s) {
   BlockRV out;
   for (const BlockRV& rv : s.get_blocks()) {
     Block b = s.block(rv);
-    if (auto it = b->annotations.find("winograd"); it != b->annotations.end()) {
-      if (!found.emplace(it->second, rv).second) return std::nullopt;
-    }
+    if (b->role.algorithm == "winograd" && !found.emplace(b->role.part, rv).second)
+      return std::nullopt;
     if (b->writes.size() == 1 && s.is_output(b->writes[0]->buffer)) {
       if (!out.name.empty()) return std::nullopt;
       out = rv;
@@ -334,9 +333,8 @@ std::string transform_weight(Schedule& s, const Target& target) {
   const int64_t lanes = target.vector_bits / 32;
   if (blocks.size() != 2) return "";
   Block rows = s.block(blocks[0]);
-  auto part = rows->annotations.find("winograd");
   std::vector<LoopRV> l = s.get_loops(blocks[1]);
-  if (part == rows->annotations.end() || part->second != "weight_rows" || l.size() != kPanelRank ||
+  if (rows->role != tir::BlockRole{"winograd", "weight_rows"} || l.size() != kPanelRank ||
       s.extent(l[4]) % lanes != 0) {
     return "";
   }

@@ -7,6 +7,7 @@
 
 #include "analysis/primitives.h"
 #include "ops/test/parse.h"
+#include "tir/schedule_report.h"
 
 namespace relay {
 namespace {
@@ -105,7 +106,7 @@ TEST(LowerProgram, kernels_that_reduce_have_versions_for_likely_sizes) {
   const ComposedKernel& of_128 = p.kernel(p.calls[0].versions[1].kernel);
   EXPECT_EQ(to_string(p.calls[0].versions[1].sizes), "n = 128");
   EXPECT_EQ(of_128.func->name, "fused_nn_dense_128");
-  EXPECT_EQ(of_128.func->attrs.at("version"), "n = 128");
+  EXPECT_EQ(tir::report_of(*of_128.func).version, "n = 128");
   EXPECT_TRUE(of_128.dims.empty());
   EXPECT_EQ(p.kernel(p.calls[0].kernel).dims.size(), 1u);
 }

@@ -136,9 +136,11 @@ bool Schedule::is_output(const Buffer& buffer) const {
   return std::find(func_->params.begin(), func_->params.end(), buffer) != func_->params.end();
 }
 
-void Schedule::annotate_func(const std::string& key, const std::string& value) {
-  func_ = modified(*func_, [&](PrimFuncNode& n) { n.attrs[key] = value; });
-  record("annotate_func", {quoted(key), quoted(value)});
+void Schedule::require_features(const std::vector<std::string>& features) {
+  func_ = modified(*func_, [&](PrimFuncNode& n) { n.features = features; });
+  std::vector<std::string> args;
+  for (const std::string& f : features) args.push_back(quoted(f));
+  record("require_features", args);
 }
 
 // ---- Shared by the steps

@@ -121,9 +121,14 @@ class Schedule {
   // Fully (factor 0; constant extent only), or by a factor (an annotation, for any extent).
   void unroll(const LoopRV& loop, int64_t factor = 0);
   void bind(const LoopRV& loop, const std::string& thread_tag);
-  void annotate(const LoopRV& loop, const std::string& key, const std::string& value);
-  // A note on the function, such as the reason of a rule.
-  void annotate_func(const std::string& key, const std::string& value);
+  // Each iteration asks for what lies `bytes` behind that which its vectors read.
+  void prefetch(const LoopRV& loop, int64_t bytes);
+  // The loop is one of a nest that code generation takes as a whole.
+  void nest(const LoopRV& loop, LoopNest nest, StreamedOperand streamed = StreamedOperand::Neither);
+  // The loop starts at its last iteration.
+  void run_backward(const LoopRV& loop);
+  // Code for the function uses these features of the target.
+  void require_features(const std::vector<std::string>& features);
 
   // ---- Where blocks are computed
   // ------------------------------------------------------------------- The block's value replaces
