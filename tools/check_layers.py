@@ -133,6 +133,7 @@ def self_test(rules: dict) -> list[str]:
         "base/x.cc": '#include "diagnostic.h"',
         "nowhere/x.cc": "#include <vector>",
         "tir/stmt.h": "  std::map<std::string, std::string> attrs;",
+        "lower/rules/x.cc": "  } catch (const UserError&) {",
     }
     problems = []
     with tempfile.TemporaryDirectory() as folder:

@@ -12,6 +12,7 @@ namespace relay::tir {
 struct ScheduleReportNode : Node {
   static constexpr int kKind = OtherKind::ScheduleReport;
   std::string rule;                   // the name of the rule that took the kernel
+  std::string parameters;             // of the rule, as it reads them: "lanes=8, threads=True"
   std::string sentence;               // what it did
   std::vector<std::string> declined;  // "rule: reason" of those that were asked before
   std::string version;                // the sizes of one version of several: "n = 128"

@@ -432,6 +432,7 @@ class Printer {
     note("in_place",
          list(f.in_place, [&](int64_t i) { return f.params[static_cast<size_t>(i)]->name; }));
     if (f.order != LoopOrder::Forward) note("order", std::string(to_string(f.order)));
+    note("parameters", report.parameters);
     note("rule", report.rule);
     note("schedule", report.sentence);
     note("version", report.version);

@@ -143,6 +143,20 @@ void Schedule::require_features(const std::vector<std::string>& features) {
   record("require_features", args);
 }
 
+std::optional<std::string> attempt(Schedule& s, const std::function<void(Schedule&)>& steps) {
+  Schedule tried = s;
+  try {
+    steps(tried);
+  } catch (const UserError& e) {
+    // Whichever step is refused, none behind it may run: it unwinds them all.
+    const Diagnostic& first = e.diagnostics().front();
+    if (first.code != codes::schedule_illegal.id) throw;
+    return first.message;
+  }
+  s = std::move(tried);
+  return std::nullopt;
+}
+
 // ---- Shared by the steps
 
 ScheduleEdit::ScheduleEdit(const Schedule& s, std::string step)

@@ -18,7 +18,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -134,6 +136,8 @@ class Schedule {
   // ------------------------------------------------------------------- The block's value replaces
   // every read of its buffer; for blocks without reduction whose buffer is not a parameter.
   void compute_inline(const BlockRV& block);
+  // Why that is not legal; nullopt where it is.
+  std::optional<std::string> why_not_inline(const BlockRV& block) const;
   // An element-wise consumer of one producer is applied where the producer stores.
   void reverse_compute_inline(const BlockRV& block);
   // Moves the computation of a block under a loop that contains all its consumers, shrunk to the
@@ -190,5 +194,9 @@ class Schedule {
   std::vector<std::string> trace_;
   std::unordered_set<std::string> names_;
 };
+
+// Takes steps on the schedule together. Where one of them is not legal the schedule is left as it was before the first, and
+// the reason is returned.
+std::optional<std::string> attempt(Schedule& s, const std::function<void(Schedule&)>& steps);
 
 }  // namespace relay::tir
