@@ -1,7 +1,6 @@
 #include "codegen/backend.h"
 
 #include <set>
-#include <sstream>
 
 #include "base/codes/lowering.h"
 #include "codegen/llvm/backend.h"
@@ -37,10 +36,7 @@ const Backend& backend_of(const Target& target) {
 std::vector<std::string> features_of(const std::vector<tir::PrimFunc>& kernels) {
   std::set<std::string> out;
   for (const tir::PrimFunc& f : kernels) {
-    auto it = f->attrs.find("features");
-    if (it == f->attrs.end()) continue;
-    std::istringstream words(it->second);
-    for (std::string word; std::getline(words, word, ',');) out.insert(word);
+    out.insert(f->features.begin(), f->features.end());
   }
   return {out.begin(), out.end()};
 }

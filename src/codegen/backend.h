@@ -76,7 +76,7 @@ std::span<const Backend* const> backends();
 const Backend& backend_of(const Target& target);
 
 // Features that code of the kernels uses beside those that all code for the target may use: what their schedules wrote
-// into the attribute "features".
+// into their `features`.
 std::vector<std::string> features_of(const std::vector<tir::PrimFunc>& kernels);
 
 // The libraries beside the runtime that the kernels call, by file name (runtime/core/string_functions.h).

@@ -4,7 +4,6 @@
 #include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/budget.h"
 #include "base/parallel.h"
@@ -22,6 +21,7 @@
 #include "passes/pipelines.h"
 #include "plan/verify.h"
 #include "runtime/cpu.h"
+#include "tir/schedule_report.h"
 
 namespace relay {
 namespace {
@@ -84,19 +84,6 @@ Target resolve_target(const CompileOptions& options) {
   Target target = parse_target(options.target);
   if (options.num_threads > 0) target.num_cores = options.num_threads;
   return target;
-}
-
-// What the schedule rules noted at a kernel, by key; empty when nothing.
-std::string note_of(const tir::PrimFunc& f, const char* key) {
-  auto it = f->attrs.find(key);
-  return it == f->attrs.end() ? std::string() : it->second;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(line);
-  return out;
 }
 
 // "nn.conv2d: data_layout=NHWC, kernel_layout=OHWI32o" for each operator that has layouts.
@@ -216,9 +203,10 @@ std::vector<CompiledKernel> compiled_kernels(const plan::ProgramKernel& k, size_
       c.composed = tir->launches[l].composed;
       c.scheduled = tir->launches[l].scheduled;
       c.lowered = tir->launches[l].lowered;
-      c.schedule = note_of(c.scheduled, "schedule");
-      c.rule = note_of(c.scheduled, "rule");
-      c.declined = lines_of(note_of(c.scheduled, "declined"));
+      const tir::ScheduleReportNode& report = tir::report_of(*c.scheduled);
+      c.schedule = report.sentence;
+      c.rule = report.rule;
+      c.declined = report.declined;
     }
     const int32_t composed = provider.kernel_of(k.variant);
     c.source = provider.source(composed);

@@ -382,14 +382,8 @@ struct Checker::Impl {
         ++tally.kernels;
         if (find_kernel(k) != nullptr) continue;
         kernels[structural_hash(k)].push_back({k, nullptr, nullptr});
-        fresh.push_back(make<tir::PrimFuncNode>([&](tir::PrimFuncNode& n) {
-          n.name = "kernel_" + std::to_string(num_kernels++);
-          n.params = k->params;
-          n.num_inputs = k->num_inputs;
-          n.dims = k->dims;
-          n.body = k->body;
-          n.attrs = k->attrs;
-        }));
+        fresh.push_back(tir::modified(
+            *k, [&](tir::PrimFuncNode& n) { n.name = "kernel_" + std::to_string(num_kernels++); }));
       }
     }
     if (fresh.empty()) return;

@@ -292,13 +292,13 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
     out.dims.push_back(size);
     dim_vars.push_back(variable);
   }
-  std::map<std::string, std::string> notes;
-  if (primitive.attrs.contains(attr::kBackward)) notes["order"] = "backward";
   if (what != KernelOf::sizes) out.in_place = read_in_place(primitive);
-  for (size_t i : out.in_place)
-    notes["in_place"] += (notes["in_place"].empty() ? "" : ",") + inputs[i]->name;
-  out.func = without_reads_of_empty(
-      tir::create_prim_func(name, inputs, outputs, dim_vars, std::move(notes)));
+  tir::PrimFunc func =
+      without_reads_of_empty(tir::create_prim_func(name, inputs, outputs, dim_vars));
+  out.func = tir::modified(*func, [&](tir::PrimFuncNode& n) {
+    n.in_place.assign(out.in_place.begin(), out.in_place.end());
+    if (primitive.attrs.contains(attr::kBackward)) n.order = tir::LoopOrder::Backward;
+  });
   return out;
 }
 
@@ -323,14 +323,7 @@ ComposedKernel in_larger_tensors(ComposedKernel kernel,
 
 ComposedKernel renamed(ComposedKernel kernel, const std::string& name) {
   if (kernel.func->name == name) return kernel;
-  kernel.func = make<tir::PrimFuncNode>([&](tir::PrimFuncNode& n) {
-    n.name = name;
-    n.params = kernel.func->params;
-    n.num_inputs = kernel.func->num_inputs;
-    n.dims = kernel.func->dims;
-    n.body = kernel.func->body;
-    n.attrs = kernel.func->attrs;
-  });
+  kernel.func = tir::modified(*kernel.func, [&](tir::PrimFuncNode& n) { n.name = name; });
   return kernel;
 }
 

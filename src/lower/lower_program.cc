@@ -12,6 +12,7 @@
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "tir/schedule_report.h"
 
 namespace relay {
 namespace {

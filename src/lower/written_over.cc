@@ -102,14 +102,10 @@ std::optional<ComposedKernel> written_over(const ComposedKernel& kernel, size_t 
   if (!found || read || is_nothing(body)) return std::nullopt;
   ComposedKernel made = kernel;
   made.in_place = {input};
-  made.func = make<PrimFuncNode>([&](PrimFuncNode& n) {
+  made.func = tir::modified(f, [&](PrimFuncNode& n) {
     n.name = f.name + "_in_place";
-    n.params = f.params;
-    n.num_inputs = f.num_inputs;
-    n.dims = f.dims;
     n.body = body;
-    n.attrs = f.attrs;
-    n.attrs["in_place"] = data->name;
+    n.in_place = {static_cast<int64_t>(input)};
   });
   return made;
 }

@@ -133,9 +133,8 @@ int64_t queries_of_a_key(const TensorTypeNode& query, const std::string& query_l
   return all && shared && *shared > 0 ? *all / *shared : 1;
 }
 
-// Each block says its part in the annotation "attention"; the schedule rule of that name places
-// them.
-std::map<std::string, std::string> part(const char* name) { return {{"attention", name}}; }
+// Each block has its part in attention as its role; the schedule rule of that name places them.
+tir::BlockRole part(const char* name) { return {"attention", name}; }
 
 // Scores have the queries last: then neighbouring results of every step but the last are those of
 // neighbouring queries, and no step combines the lanes of a vector.

@@ -282,7 +282,7 @@ TirTensor product_of_many_rows(const Product& p, const TirTensor& x) {
                                floor_mod(i[0], tir::index(in_word)), mask);
         return weight_as_float(p, q, i[1], block) * p.panels.read(p.scale, i[1], block);
       },
-      {{"widened", std::to_string(in_word)}});
+      {"widened", "", in_word});
   std::vector<ContractionRole> roles = p.row_roles();
   roles.push_back(ContractionRole::Reduced);
   return tir::contract("T_dense_bits", p.shape, {tir::index(p.words * in_word)}, roles,

@@ -223,8 +223,8 @@ TirTensor reduce_by_axes(const PoolWindows& w, const TirTensor& x) {
     shape[a.at] = w.out[a.at];
     TirTensor source = from;
     // The rule lower/rules/sliding_windows.cc places it.
-    std::map<std::string, std::string> note;
-    if (!last) note["windows"] = std::to_string(a.at);
+    tir::BlockRole role;
+    if (!last) role = {"windows", "", static_cast<int64_t>(a.at)};
     from = tir::compute(
         last ? "pool" : "pool_part", shape,
         [&](const Indices& i) {
@@ -236,7 +236,7 @@ TirTensor reduce_by_axes(const PoolWindows& w, const TirTensor& x) {
             return w.read(source, at);
           });
         },
-        std::move(note));
+        std::move(role));
   }
   return from;
 }

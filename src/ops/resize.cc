@@ -201,8 +201,8 @@ Taps taps_of(const ResizeAttrs& a, const Position& p, const PrimExpr& in, DType 
 // What is computed once for each place of an axis, and not for each element.
 TirTensor table(const char* name, const PrimExpr& size,
                 const std::function<PrimExpr(const PrimExpr&)>& value) {
-  return tir::compute(name, {size}, [&](const Indices& i) { return value(i[0]); },
-                      {{kKeepNote, "table"}});
+  return tir::compute(
+      name, {size}, [&](const Indices& i) { return value(i[0]); }, kept("table"));
 }
 
 // `x` resized along one axis, in dtype `acc` (nearest: in its own); with `whole`, times the
@@ -214,8 +214,7 @@ TirTensor resize_axis(const TirTensor& x, size_t axis, size_t spatial, const Pri
   shape[axis] = target;
   // Vectors lie along the last axis: there each lane has its own position, which comes from tables.
   bool in_lanes = axis + 1 == shape.size();
-  std::map<std::string, std::string> note;
-  if (keep) note[kKeepNote] = "lines";
+  const tir::BlockRole role = keep ? kept("lines") : tir::BlockRole{};
   auto position = [&](const PrimExpr& i) { return position_of(a, spatial, i, in, target); };
   auto read = [&](Indices at, const PrimExpr& place) {
     at[axis] = place;
@@ -232,12 +231,12 @@ TirTensor resize_axis(const TirTensor& x, size_t axis, size_t spatial, const Pri
     if (!in_lanes)
       return tir::compute(
           "T_resize", shape,
-          [&](const Indices& i) { return read(i, clamp_index(place(i[axis]), in)); }, note);
+          [&](const Indices& i) { return read(i, clamp_index(place(i[axis]), in)); }, role);
     TirTensor places =
         table("T_places", target, [&](const PrimExpr& i) { return clamped(place(i)); });
     return tir::compute(
         "T_resize", shape,
-        [&](const Indices& i) { return read(i, tir::cast(kIndex, places(i[axis]))); }, note);
+        [&](const Indices& i) { return read(i, tir::cast(kIndex, places(i[axis]))); }, role);
   }
   const int64_t before = a.method == "linear" ? 0 : 1;
   const size_t count = a.method == "linear" ? 2 : 4;
@@ -279,7 +278,7 @@ TirTensor resize_axis(const TirTensor& x, size_t axis, size_t spatial, const Pri
         if (in_lanes) return divisors ? div(sum, divisors(i[axis])) : sum;
         return whole || !t.divisor ? sum : div(sum, t.divisor);
       },
-      note);
+      role);
 }
 
 // Between whole numbers, the sums are kept whole until they are rounded to a whole number: then no

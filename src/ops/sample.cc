@@ -142,11 +142,11 @@ TirTensor grid_sample(const ComputeContext& ctx) {
   places.erase(places.begin() + 1);
   std::vector<TirTensor> lows, parts;
   for (size_t d = 0; tables && d < dims; ++d) {
-    std::map<std::string, std::string> note{{kKeepNote, "table"}};
+    const tir::BlockRole role = kept("table");
     lows.push_back(tir::compute(
         "T_low", places,
         [&](const Indices& i) { return tir::cast(DType::Int(32), floor_of(coordinate(d, i))); },
-        note));
+        role));
     if (nearest) continue;
     parts.push_back(tir::compute(
         "T_part", places,
@@ -154,7 +154,7 @@ TirTensor grid_sample(const ComputeContext& ctx) {
           PrimExpr p = coordinate(d, i);
           return p - floor_of(p);
         },
-        note));
+        role));
   }
   return tir::compute("T_grid_sample", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices place = i;

@@ -23,8 +23,8 @@ bool check_target(RelationContext& ctx, const char* attribute, const std::vector
                   size_t dims);
 bool check_target(RelationContext& ctx, const char* attribute, const Ints& size, size_t dims);
 
-// A note for a tensor that is worth keeping: it is not computed again at each use, cheap or not.
-inline constexpr const char* kKeepNote = "keep";
+// The role of a tensor that is worth keeping: it is not computed again at each use, cheap or not.
+inline tir::BlockRole kept(const char* part) { return {"keep", part}; }
 
 // The dtype that interpolation is computed in.
 DType sampling_dtype(DType data);

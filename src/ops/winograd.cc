@@ -123,9 +123,8 @@ Type weight_relation(RelationContext& ctx) {
   return tensor_type(std::move(shape), w->dtype);
 }
 
-// Each block says its part in the annotation "winograd"; the schedule rule of that name places
-// them.
-std::map<std::string, std::string> part(const char* name) { return {{"winograd", name}}; }
+// Each block has its part in winograd as its role; the schedule rule of that name places them.
+tir::BlockRole part(const char* name) { return {"winograd", name}; }
 
 TirTensor weight_compute(const ComputeContext& ctx) {
   TirTensor w = ctx.inputs[0];

@@ -21,9 +21,9 @@ std::optional<MatrixUnit> matrix_unit(const Target& target, MatrixFactors factor
   return out;
 }
 
-std::string matrix_features(const Target& target, MatrixFactors factors) {
-  if (!matrix_unit(target, factors)) return "";
-  return factors == MatrixFactors::Byte ? "amx-tile,amx-int8" : "amx-tile,amx-bf16";
+std::vector<std::string> matrix_features(const Target& target, MatrixFactors factors) {
+  if (!matrix_unit(target, factors)) return {};
+  return {"amx-tile", factors == MatrixFactors::Byte ? "amx-int8" : "amx-bf16"};
 }
 
 int64_t matrix_words(const MatrixUnit& unit, int64_t elements) {

@@ -37,8 +37,8 @@ struct MatrixUnit {
 // Nullopt when the target has none.
 std::optional<MatrixUnit> matrix_unit(const Target& target, MatrixFactors factors);
 
-// The features that code for the unit needs beside those of the vectors, "amx-tile,amx-int8".
-std::string matrix_features(const Target& target, MatrixFactors factors);
+// The features that code for the unit needs beside those of the vectors: amx-tile, amx-int8.
+std::vector<std::string> matrix_features(const Target& target, MatrixFactors factors);
 
 // How many words of a sum of `elements` factors one instruction takes so that every one takes as many; 0 when the sum is
 // no whole number of words, or so many would leave most of the unit idle.

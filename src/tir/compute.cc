@@ -87,8 +87,7 @@ Tensor placeholder(std::string name, DType dtype, std::vector<PrimExpr> shape) {
 }
 
 Tensor compute(std::string name, std::vector<PrimExpr> shape,
-               const std::function<PrimExpr(const Indices&)>& body,
-               std::map<std::string, std::string> annotations) {
+               const std::function<PrimExpr(const Indices&)>& body, BlockRole role) {
   std::vector<IterVar> axes = make_axes(shape, IterKind::DataParallel);
   PrimExpr value = body(variables_of(axes));
   return make<TensorNode>([&](TensorNode& n) {
@@ -98,7 +97,7 @@ Tensor compute(std::string name, std::vector<PrimExpr> shape,
     n.axes = std::move(axes);
     n.bodies = {std::move(value)};
     n.inputs = tensors_read(n.bodies);
-    n.annotations = std::move(annotations);
+    n.role = std::move(role);
   });
 }
 
@@ -233,8 +232,7 @@ std::vector<Buffer> others_written(const Stmt& body, const Buffer& first) {
 
 // The block in a loop for each of its iterations.
 Stmt in_loops(std::string name, std::vector<IterVar> iters, std::vector<Region> reads,
-              std::vector<Region> writes, Stmt init, Stmt body,
-              const std::map<std::string, std::string>& annotations = {}) {
+              std::vector<Region> writes, Stmt init, Stmt body, const BlockRole& role = {}) {
   std::vector<Var> loops;
   std::vector<PrimExpr> extents;
   for (const IterVar& iter : iters) {
@@ -249,7 +247,7 @@ Stmt in_loops(std::string name, std::vector<IterVar> iters, std::vector<Region> 
     n.writes = std::move(writes);
     n.init = std::move(init);
     n.body = std::move(body);
-    n.annotations = annotations;
+    n.role = role;
   });
   for (size_t i = loops.size(); i-- > 0;) out = for_(loops[i], index(0), extents[i], out);
   return out;
@@ -274,7 +272,7 @@ class Builder {
       add_reads(t->bodies[0], t->buffer, reads);
       own(t->buffer);
       stmts_.push_back(in_loops(name(t), t->axes, std::move(reads), {element_region(t->buffer, at)},
-                                nullptr, store(t->buffer, at, t->bodies[0]), t->annotations));
+                                nullptr, store(t->buffer, at, t->bodies[0]), t->role));
     }
   }
 
@@ -339,7 +337,7 @@ class Builder {
       Stmt init = store(t->buffer, at, identity_of(r.combiner, t->dtype));
       Stmt body = store(t->buffer, at, combine(r.combiner, load(t->buffer, at), r.source[0]));
       stmts_.push_back(in_loops(name(t), std::move(iters), std::move(reads),
-                                {element_region(t->buffer, at)}, init, body, t->annotations));
+                                {element_region(t->buffer, at)}, init, body, t->role));
       return;
     }
     // A pair (index, value). Starting from index 0 is right even when every value is the identity;
@@ -403,8 +401,7 @@ std::vector<Tensor> in_dependency_order(const std::vector<Tensor>& inputs,
 }  // namespace
 
 PrimFunc create_prim_func(std::string name, const std::vector<Tensor>& inputs,
-                          const std::vector<Tensor>& outputs, std::vector<Var> dims,
-                          std::map<std::string, std::string> attrs) {
+                          const std::vector<Tensor>& outputs, std::vector<Var> dims) {
   std::vector<Buffer> params;
   std::unordered_set<const Node*> taken;
   for (const Tensor& t : inputs) {
@@ -432,7 +429,6 @@ PrimFunc create_prim_func(std::string name, const std::vector<Tensor>& inputs,
     n.num_inputs = static_cast<int64_t>(inputs.size());
     n.dims = std::move(dims);
     n.body = std::move(body);
-    n.attrs = std::move(attrs);
   });
 }
 

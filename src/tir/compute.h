@@ -45,7 +45,7 @@ struct TensorNode : Node {
   std::vector<IterVar> axes;     // one for each dimension; empty list for a placeholder
   std::vector<PrimExpr> bodies;  // empty: placeholder (or `imperative`)
   std::vector<Tensor> inputs;    // the tensors that the body reads
-  std::map<std::string, std::string> annotations;  // of the block that computes it
+  BlockRole role;                // of the block that computes it
   // For what no expression can say (sort, scatter, cumulative sums): writes `buffer` from the
   // buffers of `inputs`. Such a tensor becomes an opaque block.
   std::function<Stmt(const std::vector<Buffer>& inputs, const Buffer& output)> imperative;
@@ -60,8 +60,7 @@ Tensor placeholder(std::string name, DType dtype, std::vector<PrimExpr> shape);
 
 // The tensor whose element at i is body(i). Loads in the body must be of tensors.
 Tensor compute(std::string name, std::vector<PrimExpr> shape,
-               const std::function<PrimExpr(const Indices&)>& body,
-               std::map<std::string, std::string> annotations = {});
+               const std::function<PrimExpr(const Indices&)>& body, BlockRole role = {});
 
 // A tensor written by statements.
 Tensor imperative(std::string name, DType dtype, std::vector<PrimExpr> shape,
@@ -83,9 +82,8 @@ PrimExpr arg_reduce(Combiner arg_min_or_max, PrimExpr extent,
 
 // The kernel that computes `outputs` from `inputs` (placeholders): a block for each tensor in
 // dependency order, in loops over its axes; tensors that are not a parameter become Allocate'd
-// buffers. Blocks of reductions have an init. `attrs` are notes for schedule rules. Deterministic.
+// buffers. Blocks of reductions have an init. Deterministic.
 PrimFunc create_prim_func(std::string name, const std::vector<Tensor>& inputs,
-                          const std::vector<Tensor>& outputs, std::vector<Var> dims = {},
-                          std::map<std::string, std::string> attrs = {});
+                          const std::vector<Tensor>& outputs, std::vector<Var> dims = {});
 
 }  // namespace relay::tir

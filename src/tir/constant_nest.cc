@@ -6,12 +6,12 @@
 
 namespace relay::tir {
 
-std::optional<ConstantNest> constant_nest(const Stmt& s, std::string_view annotation) {
+std::optional<ConstantNest> constant_nest(const Stmt& s, LoopNest nest) {
   ConstantNest out;
   const StmtNode* at = s.get();
   while (auto* loop = as<ForNode>(at)) {
     auto extent = as_int(loop->extent);
-    if (!extent || !loop->annotations.contains(std::string(annotation))) return std::nullopt;
+    if (!extent || loop->hints.nest != nest) return std::nullopt;
     out.loops.push_back(loop);
     out.extents.push_back(*extent);
     at = loop->body.get();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "tir/stmt.h"
@@ -15,8 +14,8 @@ struct ConstantNest {
   const StoreNode* store = nullptr;
 };
 
-// Nullopt unless every loop has the annotation and the store is of flat memory and under no mask.
-std::optional<ConstantNest> constant_nest(const Stmt& s, std::string_view annotation);
+// Nullopt unless every loop is one of such a nest and the store is of flat memory and under no mask.
+std::optional<ConstantNest> constant_nest(const Stmt& s, LoopNest nest);
 
 // An index of a nest: the first one, and what a step of each loop adds, which no loop of the nest changes.
 struct LinearIndex {

@@ -52,12 +52,10 @@ const LoadNode* factor_of(const PrimExpr& e) {
 
 }  // namespace
 
-bool in_matrix_nest(const ForNode& loop) {
-  return loop.annotations.contains(std::string(kMatrixNest));
-}
+bool in_matrix_nest(const ForNode& loop) { return loop.hints.nest == LoopNest::Matrix; }
 
 std::optional<MatrixProduct> matrix_product(const Stmt& s) {
-  auto nest = constant_nest(s, kMatrixNest);
+  auto nest = constant_nest(s, LoopNest::Matrix);
   if (!nest) return std::nullopt;
   auto* add = as<BinaryNode>(nest->store->value);
   auto* old = add == nullptr || add->op != BinaryOp::Add ? nullptr : as<LoadNode>(add->a);
@@ -108,9 +106,9 @@ std::optional<MatrixProduct> matrix_product(const Stmt& s) {
   }
   auto start = as_int(sums->first);
   if (!start) return std::nullopt;
-  const std::string& text = nest->loops[0]->annotations.at(std::string(kMatrixNest));
-  out.a.streamed = text == kStreamsA;
-  out.b.streamed = text == kStreamsB;
+  const StreamedOperand streamed = nest->loops[0]->hints.streamed;
+  out.a.streamed = streamed == StreamedOperand::A;
+  out.b.streamed = streamed == StreamedOperand::B;
   out.a.first = a->first;
   out.b.first = b->first;
   for_each_iteration(*nest, over_tiles, [&](const std::vector<int64_t>& at) {
@@ -122,7 +120,7 @@ std::optional<MatrixProduct> matrix_product(const Stmt& s) {
 }
 
 std::optional<MatrixStore> matrix_store(const Stmt& s, const MatrixSums& sums) {
-  auto nest = constant_nest(s, kMatrixNest);
+  auto nest = constant_nest(s, LoopNest::Matrix);
   auto* load = nest ? as<LoadNode>(nest->store->value) : nullptr;
   if (load == nullptr || load->buffer.get() != sums.buffer || load->indices.size() != 1 ||
       load->predicate) {
@@ -158,7 +156,7 @@ std::optional<MatrixStore> matrix_store(const Stmt& s, const MatrixSums& sums) {
 }
 
 bool is_matrix_zero(const Stmt& s, const MatrixSums& sums) {
-  auto nest = constant_nest(s, kMatrixNest);
+  auto nest = constant_nest(s, LoopNest::Matrix);
   if (!nest || nest->store->buffer.get() != sums.buffer) return false;
   auto whole = as_int(nest->store->value);
   auto number = as_float(nest->store->value);

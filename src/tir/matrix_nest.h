@@ -1,6 +1,6 @@
 // Nests of loops that a matrix unit does at once: sums of products of tiles, which stay in the unit's registers.
 //
-// A schedule marks the loops with the annotation kMatrixNest. They mean what they say, so that everything else - proofs of
+// A schedule marks the loops with LoopNest::Matrix. They mean what they say, so that everything else - proofs of
 // accesses, the interpreter - takes them as the loops over elements that they are; code generation for a target with such a
 // unit recognises three forms of a perfect nest of loops of constant extents around one store:
 //
@@ -14,21 +14,17 @@
 //   for row_tile, column_tile, row, column, word, element:
 //     sums[row_tile, row, column_tile, column] += a[row_tile, row, word, element] * b[word, column_tile, column, element]
 //
-// The annotation's text, where it is not empty, names the operand that passes by while the other is read again and again:
-// it is read so that it does not drive the other out of the cache next to the unit.
+// The operand that a StreamedOperand names is read so that it does not drive the other one out of the cache next to the
+// unit.
 #pragma once
 
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tir/stmt.h"
 
 namespace relay::tir {
-
-inline constexpr std::string_view kMatrixNest = "matrix";
-inline constexpr std::string_view kStreamsA = "streams a", kStreamsB = "streams b";
 
 // Whether it is the outermost loop, or one of the loops, of a nest for the unit.
 bool in_matrix_nest(const ForNode& loop);

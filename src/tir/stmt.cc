@@ -1,5 +1,7 @@
 #include "tir/stmt.h"
 
+#include "tir/schedule_report.h"
+
 namespace relay::tir {
 
 // ---- Field lists -------------------------------------------------------------------------------
@@ -42,7 +44,7 @@ const NodeInfo& ForNode::static_info() {
   static const NodeInfo info = describe<ForNode>(
       "tir.For", kKind, family::tir_stmt,
       {attribute("kind", &ForNode::loop_kind), attribute("thread_tag", &ForNode::thread_tag),
-       attribute("annotations", &ForNode::annotations), binder("var", &ForNode::var),
+       attribute("hints", &ForNode::hints), binder("var", &ForNode::var),
        child("min", &ForNode::min), child("extent", &ForNode::extent),
        child("body", &ForNode::body)});
   return info;
@@ -50,7 +52,7 @@ const NodeInfo& ForNode::static_info() {
 const NodeInfo& BlockNode::static_info() {
   static const NodeInfo info = describe<BlockNode>(
       "tir.Block", kKind, family::tir_stmt,
-      {attribute("name", &BlockNode::name), attribute("annotations", &BlockNode::annotations),
+      {attribute("name", &BlockNode::name), attribute("role", &BlockNode::role),
        binder("iters", &BlockNode::iters), child("bindings", &BlockNode::bindings),
        child("predicate", &BlockNode::predicate), child("reads", &BlockNode::reads),
        child("writes", &BlockNode::writes), child("init", &BlockNode::init),
@@ -97,10 +99,28 @@ const NodeInfo& EvaluateNode::static_info() {
 const NodeInfo& PrimFuncNode::static_info() {
   static const NodeInfo info = describe<PrimFuncNode>(
       "tir.PrimFunc", kKind, family::tir_other,
-      {attribute("num_inputs", &PrimFuncNode::num_inputs), attribute("attrs", &PrimFuncNode::attrs),
+      {attribute("num_inputs", &PrimFuncNode::num_inputs),
+       attribute("in_place", &PrimFuncNode::in_place), attribute("order", &PrimFuncNode::order),
+       attribute("features", &PrimFuncNode::features), ignored("report", &PrimFuncNode::report),
        ignored("name", &PrimFuncNode::name), binder("dims", &PrimFuncNode::dims),
        binder("params", &PrimFuncNode::params), child("body", &PrimFuncNode::body)});
   return info;
+}
+
+const NodeInfo& ScheduleReportNode::static_info() {
+  static const NodeInfo info =
+      describe<ScheduleReportNode>("tir.ScheduleReport", kKind, family::tir_other,
+                                   {attribute("rule", &ScheduleReportNode::rule),
+                                    attribute("parameters", &ScheduleReportNode::parameters),
+                                    attribute("sentence", &ScheduleReportNode::sentence),
+                                    attribute("declined", &ScheduleReportNode::declined),
+                                    attribute("version", &ScheduleReportNode::version)});
+  return info;
+}
+
+const ScheduleReportNode& report_of(const PrimFuncNode& f) {
+  static const Ref<ScheduleReportNode> none = make<ScheduleReportNode>();
+  return f.report ? *f.report : *none;
 }
 
 // ---- Names -------------------------------------------------------------------------------------
@@ -114,6 +134,20 @@ std::string_view to_string(ForKind k) {
   static constexpr std::string_view names[] = {"serial", "parallel", "vectorized", "unrolled",
                                                "thread_bound"};
   return names[static_cast<size_t>(k)];
+}
+
+std::string_view to_string(LoopOrder order) {
+  return order == LoopOrder::Backward ? "backward" : "forward";
+}
+
+std::string_view to_string(LoopNest nest) {
+  static constexpr std::string_view names[] = {"none", "matrix", "transposed"};
+  return names[static_cast<size_t>(nest)];
+}
+
+std::string_view to_string(StreamedOperand operand) {
+  static constexpr std::string_view names[] = {"neither", "a", "b"};
+  return names[static_cast<size_t>(operand)];
 }
 
 // ---- Builders ----------------------------------------------------------------------------------

@@ -7,12 +7,12 @@
 // allocations and conditions, which code generation takes.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "base/contraction_role.h"
 #include "tir/expr.h"
+#include "tir/hints.h"
 
 namespace relay::tir {
 
@@ -30,7 +30,16 @@ enum : int {
 };
 }
 namespace OtherKind {
-enum : int { Buffer = 0x5C0, IterVar, Region, PrimFunc };
+enum : int { Buffer = 0x5C0, IterVar, Region, PrimFunc, ScheduleReport };
+}
+
+// A copy of a node with some fields changed.
+template <class T, class Fill>
+Ref<T> modified(const T& old, Fill&& fill) {
+  T* node = new T(old);
+  Ref<T> out(node);
+  fill(*node);
+  return out;
 }
 
 // Where a buffer lives: `Global` memory (parameters and intermediates of a kernel), `Local` (a
@@ -132,8 +141,7 @@ struct ForNode : StmtNode {
   ForKind loop_kind = ForKind::Serial;
   std::string thread_tag;  // for ThreadBound: "blockIdx.x", ...
   Stmt body;
-  // Notes for later stages, such as {"unroll": "4"} (unroll partly) or {"prefetch": "..."}.
-  std::map<std::string, std::string> annotations;
+  LoopHints hints;
   ForNode() : StmtNode(static_info()) {}
   static const NodeInfo& static_info();
 };
@@ -151,9 +159,7 @@ struct BlockNode : StmtNode {
   std::vector<Region> writes;
   Stmt init;
   Stmt body;
-  // Notes for schedule rules, such as {"winograd": "product"}: the block's part in a computation
-  // whose rule places it.
-  std::map<std::string, std::string> annotations;
+  BlockRole role;
   BlockNode() : StmtNode(static_info()) {}
   static const NodeInfo& static_info();
 };
@@ -206,6 +212,8 @@ struct EvaluateNode : StmtNode {
   static const NodeInfo& static_info();
 };
 
+struct ScheduleReportNode;  // tir/schedule_report.h
+
 // A kernel. `dims` are the symbolic dimensions, passed as int64 values in that order.
 struct PrimFuncNode : Node {
   static constexpr int kKind = OtherKind::PrimFunc;
@@ -214,7 +222,14 @@ struct PrimFuncNode : Node {
   int64_t num_inputs = 0;  // params[0 .. num_inputs) are read, the others written
   std::vector<Var> dims;
   Stmt body;
-  std::map<std::string, std::string> attrs;
+  // Inputs, by their place in `params`, whose memory the last output may share: each element is read just before the output's
+  // at the same place is written.
+  std::vector<int64_t> in_place;
+  // The order in which the outermost loop of the last block runs once it is scheduled.
+  LoopOrder order = LoopOrder::Forward;
+  // What code for it uses beside the features of all code for its target: "amx-tile".
+  std::vector<std::string> features;
+  Ref<ScheduleReportNode> report;  // null: nothing was decided
   PrimFuncNode() : Node(static_info()) {}
   static const NodeInfo& static_info();
 };

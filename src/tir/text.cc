@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <variant>
 
+#include "tir/schedule_report.h"
+
 namespace relay::tir {
 namespace {
 
@@ -367,7 +369,7 @@ class Printer {
     }
     if (!f.thread_tag.empty()) put(", " + f.thread_tag);
     put("):");
-    for (const auto& [key, value] : f.annotations) put("  # " + key + " = " + value);
+    for (const auto& [key, value] : changed_members(f.hints)) put("  # " + key + " = " + value);
     put("\n");
     put_body(f.body);
   }
@@ -386,7 +388,10 @@ class Printer {
       put(b.bindings[i]);
     }
     put("):");
-    for (const auto& [key, value] : b.annotations) put("  # " + key + " = " + value);
+    if (!b.role.empty()) {
+      put("  # " + b.role.algorithm + " = " +
+          (b.role.part.empty() ? std::to_string(b.role.number) : b.role.part));
+    }
     put("\n");
     if (b.predicate) {
       put_line(1);
@@ -411,8 +416,30 @@ class Printer {
     put_body(b.body);
   }
 
+  // What is set of a function's fields beside its statements, a line each.
+  void emit_notes(const PrimFuncNode& f) {
+    auto note = [&](std::string_view key, const std::string& value) {
+      if (!value.empty()) put("# " + std::string(key) + " = " + value + "\n");
+    };
+    auto list = [&](const auto& items, auto&& text) {
+      std::string out;
+      for (const auto& i : items) out += (out.empty() ? "" : ",") + text(i);
+      return out;
+    };
+    const ScheduleReportNode& report = report_of(f);
+    for (const std::string& d : report.declined) note("declined", d);
+    note("features", list(f.features, [](const std::string& s) { return s; }));
+    note("in_place",
+         list(f.in_place, [&](int64_t i) { return f.params[static_cast<size_t>(i)]->name; }));
+    if (f.order != LoopOrder::Forward) note("order", std::string(to_string(f.order)));
+    note("parameters", report.parameters);
+    note("rule", report.rule);
+    note("schedule", report.sentence);
+    note("version", report.version);
+  }
+
   void emit_function(const PrimFuncNode& f) {
-    for (const auto& [key, value] : f.attrs) put("# " + key + " = " + value + "\n");
+    emit_notes(f);
     put("def " + (f.name.empty() ? "f" : f.name));
     if (!f.dims.empty()) {
       put("[");

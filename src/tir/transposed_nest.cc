@@ -5,7 +5,7 @@
 namespace relay::tir {
 
 std::optional<TransposedNest> transposed_nest(const Stmt& s) {
-  auto nest = constant_nest(s, kTransposedNest);
+  auto nest = constant_nest(s, LoopNest::Transposed);
   if (!nest || nest->loops.size() != 2) return std::nullopt;
   auto* load = as<LoadNode>(nest->store->value);
   if (load == nullptr || load->predicate || load->indices.size() != 1 ||

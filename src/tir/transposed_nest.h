@@ -1,4 +1,4 @@
-// Nests of two loops that move elements from columns to rows. A schedule marks them with the annotation kTransposedNest; they
+// Nests of two loops that move elements from columns to rows. A schedule marks them with LoopNest::Transposed; they
 // mean what they say, and code generation moves blocks of elements by shuffles of vectors instead of one by one:
 //
 //   for row, column:
@@ -6,13 +6,10 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
 #include "tir/stmt.h"
 
 namespace relay::tir {
-
-inline constexpr std::string_view kTransposedNest = "transposed";
 
 struct TransposedNest {
   const StoreNode* store = nullptr;

@@ -25,6 +25,12 @@ class Verifier {
     for (size_t i = 0; i < f_.params.size(); ++i) {
       add_buffer(f_.params[i], static_cast<int64_t>(i) < f_.num_inputs);
     }
+    for (int64_t i : f_.in_place) {
+      check(i >= 0 && i < f_.num_inputs,
+            "a parameter that may be written in place is not an input");
+      check(f_.num_inputs + 1 == static_cast<int64_t>(f_.params.size()),
+            "several outputs are written in place of an input");
+    }
     check(f_.body != nullptr, "there is no body");
     enter(f_.body);
     while (!work_.empty()) {

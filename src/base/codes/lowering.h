@@ -11,5 +11,6 @@ inline constexpr DiagnosticCode lower_unsupported{"E0401", "not supported by the
 inline constexpr DiagnosticCode schedule_illegal{"E0402", "illegal schedule step"};
 inline constexpr DiagnosticCode codegen_target{"E0403", "unknown target or feature"};
 inline constexpr DiagnosticCode codegen_failed{"E0404", "code generation failed"};
+inline constexpr DiagnosticCode no_schedule_rule{"E0410", "no schedule rule takes the kernel"};
 
 }  // namespace relay::codes

@@ -61,14 +61,9 @@ Value* KernelBuilder::results_are_empty() {
 }
 
 void KernelBuilder::find_shared() {
-  auto names = f_.attrs.find("in_place");
-  if (names == f_.attrs.end()) return;
+  if (f_.in_place.empty()) return;
   shared_.insert(f_.params.back().get());
-  for (const Buffer& b : f_.params) {
-    if ((',' + names->second + ',').find(',' + b->name + ',') != std::string::npos) {
-      shared_.insert(b.get());
-    }
-  }
+  for (int64_t i : f_.in_place) shared_.insert(f_.params[static_cast<size_t>(i)].get());
 }
 
 namespace {

@@ -46,7 +46,7 @@ void KernelBuilder::find_matrix_uses() {
       },
       family::tir_stmt);
   if (matrix_uses_.empty()) {
-    if (f_.attrs.contains("features")) unsupported(f_.name, "no nest of loops for a matrix unit");
+    if (!f_.features.empty()) unsupported(f_.name, "no nest of loops for a matrix unit");
     return;
   }
   post_order(

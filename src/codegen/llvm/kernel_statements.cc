@@ -96,8 +96,7 @@ void KernelBuilder::loop(const ForNode& l) {
 }
 
 void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
-  auto order = l.annotations.find("order");
-  bool backward = order != l.annotations.end() && order->second == "backward";
+  const bool backward = l.hints.order == tir::LoopOrder::Backward;
   auto poll = polls_.find(&l);
   if (poll != polls_.end() && poll->second.innermost && !backward) {
     polled_loop(l, poll->second, begin, end, [&](Value* first, Value* last) {

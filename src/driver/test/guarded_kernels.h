@@ -48,7 +48,8 @@ class GuardedKernels {
         n.params = k.lowered->params;
         n.num_inputs = k.lowered->num_inputs;
         n.body = k.lowered->body;
-        n.attrs = k.lowered->attrs;
+        n.in_place = k.lowered->in_place;
+        n.features = k.lowered->features;
       }));
       cases_.push_back({what + ": " + k.name, low, high, given});
     }

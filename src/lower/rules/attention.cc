@@ -58,9 +58,8 @@ std::optional<Blocks> find_parts(const Schedule& s) {
   size_t found = 0;
   for (const BlockRV& rv : s.get_blocks()) {
     Block b = s.block(rv);
-    auto it = b->annotations.find("attention");
-    if (it == b->annotations.end()) continue;
-    auto name = std::find(kNames.begin(), kNames.end(), it->second);
+    if (b->role.algorithm != "attention") continue;
+    auto name = std::find(kNames.begin(), kNames.end(), b->role.part);
     BlockRV& part = parts[static_cast<size_t>(name - kNames.begin())];
     if (name == kNames.end() || !part.name.empty() || b->writes.size() != 1 ||
         !b->writes[0]->buffer->dtype.is_float(32)) {
@@ -139,22 +138,69 @@ int64_t choose_block(const Sizes& sizes, const Target& target) {
   return std::min(rows, n);
 }
 
+// What threads share.
+enum class Shared : int64_t { Nothing, Heads, Blocks, HeadsAndBlocks };
+
+struct AttentionParameters : AttrsOf<AttentionParameters> {
+  int64_t lanes = 1;
+  std::vector<int64_t> queries;
+  int64_t vectors = 1;
+  Shared shared = Shared::Nothing;
+  std::vector<TilePlan> tiles;
+
+  static AttrsList describe() {
+    return {
+        "relay.schedule.Attention",
+        {attribute("lanes", &Self::lanes, "Elements in a vector."),
+         attribute("queries", &Self::queries,
+                   "Queries that are computed together: one size, or where only a run knows how "
+                   "many there are "
+                   "several, each for what larger ones leave over."),
+         attribute("vectors", &Self::vectors, "Vectors of accumulators of a reduction, at most."),
+         attribute("shared", &Self::shared,
+                   "What threads share: 0 nothing, 1 heads, 2 blocks of queries, 3 both."),
+         attribute("tiles", &Self::tiles,
+                   "Register tiles of the scores and the result, of each block.")}};
+  }
+};
+
 class Attention {
  public:
-  Attention(Schedule& s, const Target& target, const Blocks& parts, const Sizes& sizes)
-      : s_(s), target_(target), blocks_(parts), sizes_(sizes), lanes_(target.vector_bits / 32) {}
+  Attention(Schedule& s, int64_t lanes, AttentionParameters& parameters, Decider& decide,
+            const Blocks& parts, const Sizes& sizes)
+      : s_(s),
+        parameters_(parameters),
+        decide_(decide),
+        tiles_(parameters.tiles, decide),
+        blocks_(parts),
+        sizes_(sizes),
+        lanes_(lanes) {}
 
-  std::string run(const std::array<LoopRV, 4>& loops) {
+  Outcome run(const std::array<LoopRV, 4>& loops) {
+    Outcome out = run_all(loops);
+    if (took(out)) tiles_.finish();
+    return out;
+  }
+
+ private:
+  Outcome run_all(const std::array<LoopRV, 4>& loops) {
     // Reductions stay in registers until they are complete.
     blocks_[kStoredTop] = s_.cache_write(blocks_[kTop], tir::Scope::Register);
     blocks_[kStoredTotal] = s_.cache_write(blocks_[kTotal], tir::Scope::Register);
     return sizes_.queries == kOpen || sizes_.queries == 1 ? run_by_parts(loops) : run_blocks(loops);
   }
 
- private:
   // Blocks of one size, and a last one that is smaller.
-  std::string run_blocks(const std::array<LoopRV, 4>& loops) {
-    int64_t rows = choose_block(sizes_, target_);
+  Outcome run_blocks(const std::array<LoopRV, 4>& loops) {
+    const std::vector<int64_t> queries = decide_.value(
+        parameters_.queries,
+        [&](const Target& target) { return std::vector<int64_t>{choose_block(sizes_, target)}; });
+    // A last block of one query has no loop to tile.
+    if (queries.size() != 1 || queries[0] < 2 || queries[0] > sizes_.queries ||
+        sizes_.queries % queries[0] == 1) {
+      return Declined{"a block has one query, or more than there are"};
+    }
+    const int64_t rows = queries[0];
     std::vector<LoopRV> outer{loops[0], loops[1]};
     LoopRV row = loops[2];
     if (rows < sizes_.queries) {
@@ -173,25 +219,38 @@ class Attention {
     std::string threads = open_batch ? "" : share(outer, rows);
     if (int64_t rest = sizes_.queries % rows; rest != 0) {
       Blocks last = cut_last(outer.back(), row, rows, rest);
-      if (tile(last, false).empty()) return "";
+      if (Outcome tiles = tile(last, false); !took(tiles)) return tiles;
     }
-    std::string tiles = tile(blocks_, rows < sizes_.queries);
+    Outcome tiles = tile(blocks_, rows < sizes_.queries);
     // Last: an index of an open batch that is a quotient is not seen to be below the batch.
     if (open_batch) threads = share({outer[0], outer[1]}, rows);
-    return tiles.empty() ? "" : text + tiles + threads;
+    if (!took(tiles)) return tiles;
+    return Report{text + text_of(tiles) + threads};
   }
 
   // Blocks of several sizes, each for the queries that larger ones leave over.
-  std::string run_by_parts(const std::array<LoopRV, 4>& loops) {
+  Outcome run_by_parts(const std::array<LoopRV, 4>& loops) {
     s_.reorder({loops[0], loops[1], loops[2], loops[3]});
     compute_inside(loops[2]);
     std::string text = "attention: ";
-    bool shares = target_.num_cores > 1 && sizes_.work() >= 4 * kMinParallelWork;
-    bool over_heads = sizes_.batch == kOpen || sizes_.all_heads() >= 2 * target_.num_cores;
+    const Shared shared = decide_.value(parameters_.shared, [&](const Target& target) {
+      if (!pays_threads(target, sizes_.work(), 4 * kMinParallelWork)) return Shared::Nothing;
+      if (sizes_.batch == kOpen || sizes_.all_heads() >= 2 * target.num_cores) return Shared::Heads;
+      return sizes_.queries == kOpen ? Shared::Blocks : Shared::Nothing;
+    });
+    if (shared == Shared::HeadsAndBlocks || (shared == Shared::Blocks && sizes_.queries != kOpen)) {
+      return Declined{"blocks of several sizes are not shared together with heads"};
+    }
     around_ = 3;
-    bool over_blocks = shares && !over_heads && sizes_.queries == kOpen;
-    std::vector<int64_t> parts{1};
-    if (sizes_.queries == kOpen) parts = {kBlock, 16, 4, 1};
+    const bool over_blocks = shared == Shared::Blocks;
+    const std::vector<int64_t> parts = decide_.value(parameters_.queries, [&](const Target&) {
+      return sizes_.queries == kOpen ? std::vector<int64_t>{kBlock, 16, 4, 1}
+                                     : std::vector<int64_t>{1};
+    });
+    const bool descends = std::ranges::is_sorted(parts, std::greater_equal<>());
+    if (!descends || parts.empty() || parts.back() != 1 || parts[0] > 4 * kBlock) {
+      return Declined{"the sizes of blocks do not descend to one"};
+    }
     Blocks rest = blocks_;
     LoopRV row = loops[2];
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -205,9 +264,9 @@ class Attention {
         for (BlockRV& rv : rest) rv = cut.copy_of(rv);
         row = cut.tail;
       }
-      std::string tiles;
+      Outcome tiles = Declined{};
       if (parts[i] == 1) {
-        tiles = one_query(now) ? "lanes over depth and keys" : "";
+        if (one_query(now)) tiles = Report{"lanes over depth and keys"};
       } else {
         std::vector<LoopRV> block = s_.split(at, {-1, parts[i]});
         at = block[0];
@@ -217,17 +276,18 @@ class Attention {
         }
         tiles = tile(now, true);
       }
-      if (tiles.empty()) return "";
+      if (!took(tiles)) return tiles;
       if (over_blocks) s_.parallel(at);
       text += (i == 0 ? "" : "; ") + std::to_string(parts[i]) +
-              (parts[i] == 1 ? " query by " : " queries by ") + keys_text() + " at once, " + tiles;
+              (parts[i] == 1 ? " query by " : " queries by ") + keys_text() + " at once, " +
+              text_of(tiles);
       if (whole) break;
     }
     // Last: an index of an open batch that is a quotient is not seen to be below the batch.
-    if (shares && over_heads) s_.parallel(s_.fuse({loops[0], loops[1]}));
-    return text + (over_blocks            ? ", threads over blocks"
-                   : shares && over_heads ? ", threads over heads"
-                                          : "");
+    if (shared == Shared::Heads) s_.parallel(s_.fuse({loops[0], loops[1]}));
+    return Report{text + (over_blocks               ? ", threads over blocks"
+                          : shared == Shared::Heads ? ", threads over heads"
+                                                    : "")};
   }
 
   // Everything but the result under the loop, in a thread's own memory.
@@ -247,17 +307,25 @@ class Attention {
 
   // Threads over the heads, and the blocks of queries where they are equal or the heads are few.
   std::string share(const std::vector<LoopRV>& outer, int64_t rows) {
-    if (target_.num_cores == 1 || sizes_.work() < 4 * kMinParallelWork) return "";
-    if (sizes_.queries % rows == 0) {
-      share_all(outer);
-      return ", threads over heads and blocks";
+    const Shared shared = decide_.value(parameters_.shared, [&](const Target& target) {
+      if (!pays_threads(target, sizes_.work(), 4 * kMinParallelWork)) return Shared::Nothing;
+      if (sizes_.queries % rows == 0) return Shared::HeadsAndBlocks;
+      const bool few = sizes_.batch != kOpen && sizes_.all_heads() < 2 * target.num_cores;
+      return few ? Shared::Blocks : Shared::Heads;
+    });
+    switch (shared) {
+      case Shared::HeadsAndBlocks:
+        share_all(outer);
+        return ", threads over heads and blocks";
+      case Shared::Blocks:
+        s_.parallel(outer.back());
+        return ", threads over blocks";
+      case Shared::Heads:
+        share_all({outer[0], outer[1]});
+        return ", threads over heads";
+      default:
+        return "";
     }
-    if (sizes_.batch != kOpen && sizes_.all_heads() < 2 * target_.num_cores) {
-      s_.parallel(outer.back());
-      return ", threads over blocks";
-    }
-    share_all({outer[0], outer[1]});
-    return ", threads over heads";
   }
 
   void share_all(const std::vector<LoopRV>& loops) {
@@ -286,16 +354,17 @@ class Attention {
   // Lanes of vectors along so many elements: a power of two of them fills a shorter vector.
   int64_t lanes_along(int64_t n) const { return n > 1 && lanes_ % n == 0 ? n : lanes_; }
 
-  // Everything for one block of queries; empty when a product does not take register tiles.
-  std::string tile(const Blocks& b, bool whole_tiles) {
+  // Everything for one block of queries; declined when a product does not take register tiles.
+  Outcome tile(const Blocks& b, bool whole_tiles) {
     transpose(b[kQueries]);
-    if (!reduce(b[kTop], b[kStoredTop]) || !reduce(b[kTotal], b[kStoredTotal])) return "";
+    if (!reduce(b[kTop], b[kStoredTop]) || !reduce(b[kTotal], b[kStoredTotal])) return Declined{};
     LoopRV queries = inside(b[kWeights])[1];
     few_copies(s_, vectorize_elements(s_, queries, lanes_along(s_.extent(queries))));
-    std::string scores = tile_sum(s_, b[kProduct], b[kScores], around_, whole_tiles, target_);
-    std::string result = tile_sum(s_, b[kWeighted], b[kResult], around_, whole_tiles, target_);
-    if (scores.empty() || result.empty()) return "";
-    return "scores by " + scores + "; result by " + result;
+    Outcome scores = tile_sum(s_, b[kProduct], b[kScores], around_, whole_tiles, tiles_, decide_);
+    if (!took(scores)) return scores;
+    Outcome result = tile_sum(s_, b[kWeighted], b[kResult], around_, whole_tiles, tiles_, decide_);
+    if (!took(result)) return result;
+    return Report{"scores by " + text_of(scores) + "; result by " + text_of(result)};
   }
 
   // A single query: no vector of queries, so each score is a sum along the depth, and the results are
@@ -329,7 +398,10 @@ class Attention {
   bool reduce(const BlockRV& rv, const BlockRV& stored) {
     LoopRV results = inside(stored)[0];
     int64_t n = s_.extent(results), lanes = lanes_along(n);
-    int64_t chunk = lanes * vectors_at_once((n + lanes - 1) / lanes, target_);
+    const int64_t most = decide_.number(parameters_.vectors, kVectorsAtOnce, [](const Target& t) {
+      return std::max<int64_t>(1, t.num_vector_registers / 4);
+    });
+    const int64_t chunk = lanes * vectors_at_once((n + lanes - 1) / lanes, most);
     std::vector<LoopRV> parts = s_.split(results, {-1, chunk});
     s_.compute_at(rv, parts[0]);
     if (!sum_columns(s_, rv, parts[0], lanes)) return false;
@@ -339,17 +411,19 @@ class Attention {
   }
 
   Schedule& s_;
-  const Target& target_;
+  AttentionParameters& parameters_;
+  Decider& decide_;
+  TilePlans tiles_;
   Blocks blocks_;
   Sizes sizes_;
   int64_t lanes_;
   size_t around_ = 0;  // loops around one block of queries
 };
 
-// Empty for other kernels, and for sizes or dtypes that register tiles do not take.
-std::string schedule_attention(Schedule& s, const Target& target) {
+// Declines other kernels, and sizes or dtypes that register tiles do not take.
+Outcome schedule_attention(Schedule& s, AttentionParameters& parameters, Decider& decide) {
   std::optional<Blocks> parts = find_parts(s);
-  if (!parts) return "";
+  if (!parts) return Declined{};
   for (const BlockRV& rv : s.get_blocks()) {
     bool writes_output = s.is_output(s.block(rv)->writes[0]->buffer);
     if (!writes_output || rv == (*parts)[kResult]) continue;
@@ -359,13 +433,15 @@ std::string schedule_attention(Schedule& s, const Target& target) {
   }
   std::optional<Sizes> sizes = sizes_of(s, *parts);
   auto loops = output_loops(s, *parts);
-  if (!sizes || !loops) return "";
-  return Attention(s, target, *parts, *sizes).run(*loops);
+  if (!sizes || !loops) return Declined{};
+  const int64_t lanes = decide.number(parameters.lanes, kLanes,
+                                      [](const Target& target) { return target.lanes(32); });
+  return Attention(s, lanes, parameters, decide, *parts, *sizes).run(*loops);
 }
 
 }  // namespace
 
-const ScheduleRule kAttentionRule{"attention", "attention of float32 with a constant depth",
-                                  schedule_attention};
+const ScheduleRule kAttentionRule = schedule_rule<AttentionParameters, schedule_attention>(
+    "attention", "attention of float32 with a constant depth");
 
 }  // namespace relay

@@ -154,11 +154,26 @@ std::optional<Columns> columns_of(Schedule& s, const BlockRV& out,
   return out_loops;
 }
 
+struct ColumnReductionParameters : AttrsOf<ColumnReductionParameters> {
+  int64_t lanes = 1;
+  int64_t vectors = 1;
+  int64_t shared = -1;
+
+  static AttrsList describe() {
+    return {"relay.schedule.ColumnReduction",
+            {attribute("lanes", &Self::lanes, "Columns in a vector."),
+             attribute("vectors", &Self::vectors, "Vectors of accumulators."),
+             attribute("shared", &Self::shared,
+                       "The loop that threads share, counted from outside; -1: none.")}};
+  }
+};
+
 // Lanes over the last axis, the accumulators of up to eight vectors in registers over the whole
 // reduction, and what follows applied before they are stored. Windows that may reach over the
 // border are peeled, so that inside no element is tested. Empty for sums of products, and when the
 // last axis does not walk neighbouring elements.
-std::string schedule_column_reduction(Schedule& s, const Target& target) {
+Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parameters,
+                                  Decider& decide) {
   inline_elements(s);
   std::vector<PrimExpr> wanted;
   std::vector<BlockRV> reductions, others;
@@ -166,31 +181,36 @@ std::string schedule_column_reduction(Schedule& s, const Target& target) {
     Block b = s.block(rv);
     if (!reduces(b)) continue;
     std::vector<LoopRV> loops = s.get_loops(rv);
-    if (loops.size() != b->iters.size() || (sums_products(b) && !uses_factors_once(b))) return "";
+    if (loops.size() != b->iters.size() || (sums_products(b) && !uses_factors_once(b)))
+      return Declined{};
     std::vector<PrimExpr> mine;
     LoopRV last;
     for (size_t i = 0; i < loops.size(); ++i) {
-      if (b->iters[i]->kind == IterKind::Opaque) return "";
+      if (b->iters[i]->kind == IterKind::Opaque) return Declined{};
       if (b->iters[i]->kind != IterKind::DataParallel || s.extent(loops[i]) == 1) continue;
       mine.push_back(b->iters[i]->extent);
       last = loops[i];
     }
-    if (mine.empty() || !is_contiguous(s, rv, last)) return "";
+    if (mine.empty() || !is_contiguous(s, rv, last)) return Declined{};
     bool same = mine.size() == wanted.size();
     for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], wanted[i]);
-    if (!reductions.empty() && !same) return "";
+    if (!reductions.empty() && !same) return Declined{};
     wanted = mine;
     reductions.push_back(rv);
   }
-  if (reductions.empty()) return "";
+  if (reductions.empty()) return Declined{};
   auto channels = tir::as_int(wanted.back());
   BlockRV out;
-  if (!channels || !split_output(s, out, others)) return "";
-  int64_t lanes = lanes_of(s.block(reductions[0]), target);
-  int64_t count = (*channels + lanes - 1) / lanes;
-  int64_t chunk = lanes * vectors_at_once(count, target);
+  if (!channels || !split_output(s, out, others)) return Declined{};
+  const int64_t lanes = decide.number(parameters.lanes, kLanes, [&](const Target& target) {
+    return lanes_of(s.block(reductions[0]), target);
+  });
+  const int64_t chunk =
+      lanes * decide.number(parameters.vectors, kVectorsAtOnce, [&](const Target& target) {
+        return vectors_at_once((*channels + lanes - 1) / lanes, target);
+      });
   std::optional<Columns> columns = columns_of(s, out, wanted, chunk);
-  if (!columns) return "";
+  if (!columns) return Declined{};
   for (size_t i = others.size(); i-- > 0;) s.compute_at(others[i], columns->groups);
 
   double work = static_cast<double>(*channels);
@@ -208,7 +228,7 @@ std::string schedule_column_reduction(Schedule& s, const Target& target) {
     elements += each / static_cast<double>(chunk);
     s.set_scope(rv, sums ? tir::Scope::Register : tir::Scope::Local);
     if (sums) {
-      if (!sum_columns(s, rv, columns->groups, lanes)) return "";
+      if (!sum_columns(s, rv, columns->groups, lanes)) return Declined{};
     } else if (!below.empty()) {
       vectors(s, below.back(), lanes);
     }
@@ -240,22 +260,29 @@ std::string schedule_column_reduction(Schedule& s, const Target& target) {
     peeled |= low + high > 0;
   }
   if (peeled) text += ", borders peeled";
-  if (target.num_cores > 1 && work >= kMinParallelWork) {
-    auto wide = std::find_if(outer.begin(), outer.end(), [&](const LoopRV& l) {
-      return s.extent(l) < 0 || s.extent(l) >= 2 * target.num_cores;
-    });
-    LoopRV shared = wide != outer.end() ? *wide : groups;
-    if (s.extent(shared) != 1) {
-      s.parallel(shared);
-      text += ", threads over " + shared.var->name;
-    }
+  // The groups stand inside the others.
+  outer.push_back(groups);
+  const int64_t last = static_cast<int64_t>(outer.size()) - 1;
+  const int64_t which =
+      decide.number(parameters.shared, {-1, last}, [&](const Target& target) -> int64_t {
+        if (!pays_threads(target, work)) return -1;
+        auto wide = std::find_if(outer.begin(), outer.end() - 1, [&](const LoopRV& l) {
+          return s.extent(l) < 0 || s.extent(l) >= 2 * target.num_cores;
+        });
+        return s.extent(*wide) == 1 ? -1 : wide - outer.begin();
+      });
+  if (which >= 0) {
+    const LoopRV& shared = outer[static_cast<size_t>(which)];
+    s.parallel(shared);
+    text += ", threads over " + shared.var->name;
   }
-  return text;
+  return Report{text};
 }
 
 }  // namespace
 
-const ScheduleRule kColumnReductionRule{"column_reduction", "reductions of leading axes",
-                                        schedule_column_reduction};
+const ScheduleRule kColumnReductionRule =
+    schedule_rule<ColumnReductionParameters, schedule_column_reduction>(
+        "column_reduction", "reductions of leading axes");
 
 }  // namespace relay

@@ -19,6 +19,30 @@ using tir::Schedule;
 
 namespace {
 
+struct ContractionParameters : AttrsOf<ContractionParameters> {
+  MatrixPlan matrix;
+  bool borders_inlined = false;
+  SumCutPlan sum;
+  int64_t block_columns = 0;
+  std::vector<TilePlan> tiles;
+  std::vector<BlockPlan> blocks;
+  std::vector<int64_t> copied_lanes;
+
+  static AttrsList describe() {
+    return {"relay.schedule.Contraction",
+            {attribute("matrix", &Self::matrix, "The matrix unit that takes the sum."),
+             attribute("borders_inlined", &Self::borders_inlined,
+                       "Whether tiles read the operand itself and not a copy with a border."),
+             attribute("sum", &Self::sum, "The parts that a long sum is taken in."),
+             attribute("block_columns", &Self::block_columns,
+                       "Columns that all rows pass by before the next ones; 0: all."),
+             attribute("tiles", &Self::tiles, "The register tiles of each nest of loops."),
+             attribute("blocks", &Self::blocks, "The loops of what is copied before."),
+             attribute("copied_lanes", &Self::copied_lanes,
+                       "Of each copy, the elements from which on a line of it is long.")}};
+  }
+};
+
 // The producers that only put a border around an operand disappear: tiles inside read the operand
 // itself.
 void inline_borders(Schedule& s, const BlockRV& sum) {
@@ -38,13 +62,13 @@ void inline_borders(Schedule& s, const BlockRV& sum) {
 // axis would be few and far apart in what it copies, the axis that is contiguous there becomes the last: of an image whose
 // three colours follow each other pixel by pixel, lines of one colour are copied. Of constant lengths, plain loops copy as
 // fast (ResNet, MobileNet and VGG take the same time either way).
-void keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum, const Target& target) {
+void keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum, int64_t lanes) {
   Block b = s.block(copy);
   std::vector<LoopRV> loops = s.get_loops(copy);
   if (loops.empty() || b->init || reduces(b) || b->writes.size() != 1 ||
       loops.size() != b->iters.size() || s.is_output(b->writes[0]->buffer) ||
       s.consumers(copy).size() != 1 || !(s.consumers(copy)[0] == sum.block) ||
-      s.extent(loops.back()) < 2 || s.extent(loops.back()) >= lanes_of(b, target)) {
+      s.extent(loops.back()) < 2 || s.extent(loops.back()) >= lanes) {
     return;
   }
   bool by_element = true;
@@ -83,11 +107,12 @@ void keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum, cons
   }
 }
 
-std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
+Outcome tile_kernel(Schedule& s, Sum sum, ContractionParameters& parameters, TilePlans& tiles,
+                    BlockPlans& blocks, Decider& decide) {
   std::vector<BlockRV> consumers = s.consumers(sum.block);
-  if (consumers.size() > 1) return "";
+  if (consumers.size() > 1) return Declined{};
   BlockRV out, copy;
-  const SumCut cut = consumers.empty() ? cut_of_sum(s, sum, target) : SumCut{};
+  const SumCut cut = consumers.empty() ? cut_of_sum(s, sum, parameters.sum, decide) : SumCut{};
   if (cut.parts > 1) {
     out = sum.block;
     sum = part_of_sum(s, sum, cut);
@@ -95,7 +120,7 @@ std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
     out = s.cache_write(sum.block, tir::Scope::Register);
   } else {
     out = consumers[0];
-    if (reduces(s.block(out)) || !s.consumers(out).empty()) return "";
+    if (reduces(s.block(out)) || !s.consumers(out).empty()) return Declined{};
     if (sum.matrix) {
       // What follows takes the sums from memory.
       copy = s.cache_write(sum.block, tir::Scope::Register);
@@ -108,17 +133,29 @@ std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
   std::vector<BlockRV> others = s.get_blocks();
   std::erase_if(others,
                 [&](const BlockRV& rv) { return rv == sum.block || rv == out || rv == copy; });
-  for (const BlockRV& rv : others) keep_lines_of_source(s, rv, sum, target);
-  bool open = sum.rows() == kOpen || sum.columns() == kOpen;
-  std::string text =
-      others.empty() && copy.name.empty() ? tile_column_blocks(s, sum, out, target) : "";
-  if (text.empty()) {
-    text = open ? tile_open_loops(s, sum, out, target, copy)
-                : tile_loops(s, sum, out, sum.in_parts ? 1 : 0, target, copy);
+  PlanList<int64_t> lanes(parameters.copied_lanes, decide);
+  for (const BlockRV& rv : others) {
+    Block b = s.block(rv);
+    if (b->writes.size() != 1) continue;
+    int64_t& of_copy = lanes[lanes.next()];
+    keep_lines_of_source(s, rv, sum, decide.number(of_copy, kLanes, [&](const Target& target) {
+      return lanes_of(b, target);
+    }));
   }
-  if (text.empty()) return "";
+  lanes.finish();
+  bool open = sum.rows() == kOpen || sum.columns() == kOpen;
+  Outcome tiled = Declined{};
+  if (others.empty() && copy.name.empty()) {
+    tiled = tile_column_blocks(s, sum, out, parameters.block_columns, tiles, decide);
+  }
+  if (!took(tiled)) {
+    tiled = open ? tile_open_loops(s, sum, out, tiles, decide, copy)
+                 : tile_loops(s, sum, out, sum.in_parts ? 1 : 0, tiles, decide, copy);
+  }
+  if (!took(tiled)) return tiled;
+  std::string text = text_of(tiled);
   if (sum.in_parts) text += ", the sum in " + std::to_string(cut.parts) + " parts";
-  if (sum.matrix) s.annotate_func("features", matrix_features(target, sum.matrix->factors));
+  if (sum.matrix) s.require_features(parameters.matrix.features);
   for (const BlockRV& rv : others) {
     Block other = s.block(rv);
     std::vector<LoopRV> around = s.get_loops(rv);
@@ -127,10 +164,10 @@ std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
     });
     if (scheduled || other->init || reduces(other) || around.size() != other->iters.size())
       continue;
-    std::string note = schedule_block(s, rv, target);
+    std::string note = schedule_block(s, rv, blocks, decide);
     if (!note.empty()) text += "; " + rv.name + " " + note;
   }
-  return text;
+  return Report{text};
 }
 
 // A tile of results stays in registers over the whole reduction, lanes over the last axis, and what
@@ -138,36 +175,52 @@ std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
 // those that leave registers for one vector of each column and one element of a row; tiles at the
 // ends that are smaller are peeled off into loops of their own. Empty when the kernel is no such
 // sum.
-std::string schedule_contraction(Schedule& s, const Target& target) {
+Outcome schedule_contraction(Schedule& s, ContractionParameters& parameters, Decider& decide) {
   std::optional<Sum> sum = find_sum(s);
-  if (!sum || sum->columns() == 1) return "";
-  sum->matrix = matrix_step(s, *sum, target);
-  if (sum->matrix) return tile_kernel(s, *sum, target);
-  if (sum->bytes && !has_byte_dot(target)) return "";
+  if (!sum || sum->columns() == 1) return Declined{};
+  TilePlans tiles(parameters.tiles, decide);
+  BlockPlans blocks(parameters.blocks, decide);
+  auto tiled = [&](Schedule& at) {
+    Outcome out = tile_kernel(at, *sum, parameters, tiles, blocks, decide);
+    if (took(out)) {
+      tiles.finish();
+      blocks.finish();
+    }
+    return out;
+  };
+  sum->matrix = matrix_step(s, *sum, parameters.matrix, decide);
+  if (sum->matrix) return tiled(s);
+  if (sum->bytes && !decide.pays([](const Target& target) { return has_byte_dot(target); }))
+    return Declined{"the target multiplies no four bytes at once"};
   // Elsewhere the copy with a border costs little beside the sum, and code for every border much.
-  if (sum->depthwise && sum->reduction <= 9) {
+  if (sum->depthwise && sum->reduction <= 9 &&
+      decide.value(parameters.borders_inlined, [](const Target&) { return true; })) {
     Schedule in_place = s;
     inline_borders(in_place, sum->block);
-    std::string text = tile_kernel(in_place, *sum, target);
-    if (!text.empty()) {
+    Outcome out = tiled(in_place);
+    if (took(out)) {
       s = in_place;
-      return text;
+      return out;
     }
+    if (!decide.chooses()) return out;
+    parameters.borders_inlined = false;
+    parameters.copied_lanes.clear();
+    tiles.rewind(0);
+    blocks.rewind(0);
   }
-  return tile_kernel(s, *sum, target);
+  return tiled(s);
 }
 
 }  // namespace
 
-const ScheduleRule kContractionRule{
-    "contraction", "one sum of products of 32-bit or wider numbers with neighbouring columns",
-    schedule_contraction};
+const ScheduleRule kContractionRule = schedule_rule<ContractionParameters, schedule_contraction>(
+    "contraction", "one sum of products of 32-bit or wider numbers with neighbouring columns");
 
-std::string tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t around,
-                     bool whole_tiles, const Target& target) {
+Outcome tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t around,
+                 bool whole_tiles, TilePlans& plans, Decider& decide) {
   std::optional<Sum> sum = describe_sum(s, rv);
   std::vector<LoopRV> loops = s.get_loops(out);
-  if (!sum || loops.size() != around + 2) return "";
+  if (!sum || loops.size() != around + 2) return Declined{};
   sum->fixed = sum->spatial.size() - 2;
   sum->spatial.erase(sum->spatial.begin(), sum->spatial.end() - 2);
   std::vector<int64_t> part{s.extent(loops[around]), s.extent(loops[around + 1])};
@@ -176,8 +229,8 @@ std::string tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t 
   sum->extents = part;
   sum->rows_span_two_axes = false;
   s.set_scope(rv, tir::Scope::Register);
-  return sum->is_open() ? tile_open_part(s, *sum, out, target)
-                        : tile_loops(s, *sum, out, around, target);
+  return sum->is_open() ? tile_open_part(s, *sum, out, plans, decide)
+                        : tile_loops(s, *sum, out, around, plans, decide);
 }
 
 }  // namespace relay

@@ -70,15 +70,14 @@ BlockRV end_of(Schedule& s, const BlockRV& sum) {
 }
 
 // Many rows: weights that are written down as float32, some columns after the others.
-std::string schedule_widened(Schedule& s, const Target& target) {
+Outcome schedule_widened(Schedule& s, TilePlans& tiles, Decider& decide) {
   for (const BlockRV& rv : s.get_blocks()) {
     tir::Block b = s.block(rv);
-    auto words = b->annotations.find("widened");
-    if (words == b->annotations.end()) continue;
-    const int64_t in_word = std::stoll(words->second);
+    if (b->role.algorithm != "widened") continue;
+    const int64_t in_word = b->role.number;
     std::vector<BlockRV> consumers = s.consumers(rv);
     std::optional<Sum> sum = consumers.size() == 1 ? describe_sum(s, consumers[0]) : std::nullopt;
-    if (!sum || !reduces(s.block(consumers[0])) || sum->columns() < 2) return "";
+    if (!sum || !reduces(s.block(consumers[0])) || sum->columns() < 2) return Declined{};
     // Their words' columns must be neighbours, too.
     const tir::Var& column = b->iters.back()->var;
     bool in_panels = true;
@@ -88,49 +87,71 @@ std::string schedule_widened(Schedule& s, const Target& target) {
         in_panels = in_panels && !tir::uses_var(l->indices[0], column.get());
       }
     });
-    if (!in_panels || s.get_blocks().size() > 3) return "";
+    if (!in_panels || s.get_blocks().size() > 3) return Declined{};
     sum->rows_span_two_axes = false;
     BlockRV out = end_of(s, consumers[0]);
-    if (out.name.empty()) return "";
+    if (out.name.empty()) return Declined{};
     s.set_scope(rv, tir::Scope::Local);
-    std::string text = tile_widened_loops(s, *sum, rv, in_word, out, target);
-    return text.empty() ? "" : text + ", weights widened in memory";
+    const Outcome tiled = tile_widened_loops(s, *sum, rv, in_word, out, tiles, decide);
+    if (!took(tiled)) return tiled;
+    tiles.finish();
+    return Report{text_of(tiled) + ", weights widened in memory"};
   }
-  return "";
+  return Declined{};
 }
 
-std::string schedule_blocks(Schedule& s, const Target& target) {
+struct BlockContractionParameters : AttrsOf<BlockContractionParameters> {
+  std::vector<TilePlan> tiles;
+  std::vector<BlockPlan> blocks;
+
+  static AttrsList describe() {
+    return {"relay.schedule.BlockContraction",
+            {attribute("tiles", &Self::tiles, "The register tiles of the sum."),
+             attribute("blocks", &Self::blocks, "The loops of what is computed before.")}};
+  }
+};
+
+Outcome schedule_blocks(Schedule& s, BlockContractionParameters& parameters, Decider& decide) {
+  TilePlans tiles(parameters.tiles, decide);
+  BlockPlans blocks(parameters.blocks, decide);
   auto found = find_blocks(s);
-  if (!found) return schedule_widened(s, target);
+  if (!found) return schedule_widened(s, tiles, decide);
   std::optional<Sum> sum = describe_sum(s, found->sum), terms = describe_sum(s, found->terms);
   // With nothing to sum there is no such tile.
-  if (!sum || !terms || sum->columns() < 2 || sum->reduction < 2 || terms->reduction < 2) return "";
+  if (!sum || !terms || sum->columns() < 2 || sum->reduction < 2 || terms->reduction < 2 ||
+      sum->dtype.bits != terms->dtype.bits) {
+    return Declined{};
+  }
   terms->widening = terms->dtype.is_floating() ? kFloatWidening : kByteWidening;
   terms->rows_span_two_axes = false;
   terms->streamed = sum->rows() == kOpen;
   BlockRV out = end_of(s, found->sum);
-  if (out.name.empty()) return "";
+  if (out.name.empty()) return Declined{};
   s.set_scope(found->terms, tir::Scope::Register);
   std::vector<BlockRV> others = s.get_blocks();
   std::erase_if(others, [&](const BlockRV& rv) {
     return rv == found->sum || rv == found->terms || rv == out;
   });
-  std::string text = tile_block_loops(s, *sum, *terms, out, target);
-  if (text.empty()) return "";
+  const Outcome tiled = tile_block_loops(s, *sum, *terms, out, tiles, decide);
+  if (!took(tiled)) return tiled;
+  std::string text = text_of(tiled);
   text += terms->dtype.is_floating() ? ", weights widened in registers"
                                      : ", blocks by dot products of four bytes";
   for (const BlockRV& rv : others) {
     // A sum of words of a row, by one instruction each, is fast as it is.
     if (reduces(s.block(rv))) continue;
-    std::string note = schedule_block(s, rv, target);
+    std::string note = schedule_block(s, rv, blocks, decide);
     if (!note.empty()) text += "; " + rv.name + " " + note;
   }
-  return text;
+  tiles.finish();
+  blocks.finish();
+  return Report{text};
 }
 
 }  // namespace
 
-const ScheduleRule kBlockContractionRule{
-    "block contraction", "a sum over blocks of sums with neighbouring columns", schedule_blocks};
+const ScheduleRule kBlockContractionRule =
+    schedule_rule<BlockContractionParameters, schedule_blocks>(
+        "block contraction", "a sum over blocks of sums with neighbouring columns");
 
 }  // namespace relay

@@ -14,10 +14,6 @@ namespace {
 // L1: on a Xeon with 2 MB of L2, 2048 x 256 x 2000 takes 0.92 of the time, but 256 x 2048 x 1024, whose tile reads 6 rows of
 // 8 KB, 1.2 times as long.
 int64_t columns_of_block(const Sum& sum, const Target& target) {
-  if (sum.is_open() || sum.in_parts || sum.matrix || sum.depthwise || sum.group != 0 ||
-      sum.spatial.size() != 2) {
-    return 0;
-  }
   const Tile tile = choose_tile(sum, target);
   const double half = static_cast<double>(target.l2_bytes) / 2;
   const double line = sum.reduction * static_cast<double>(sum.dtype.bytes());
@@ -38,36 +34,46 @@ void sink(Schedule& s, const BlockRV& sum, const std::vector<LoopRV>& order) {
 }
 
 // The loops over `columns` of the columns at a time, the outermost loop of `out`, and the tiles inside.
-std::string tile_blocks(Schedule& s, Sum sum, const BlockRV& block, const BlockRV& out,
-                        int64_t columns, const Target& target) {
+Outcome tile_blocks(Schedule& s, Sum sum, const BlockRV& block, const BlockRV& out, int64_t columns,
+                    TilePlans& plans, Decider& decide) {
   sum.block = block;
   sum.extents.back() = columns;
   sum.in_blocks = true;
   std::vector<LoopRV> loops = s.get_loops(out);
   const std::vector<LoopRV> blocks = s.split(loops[0], {-1, columns});
   sink(s, block, {blocks[0], loops[1], blocks[1]});
-  return tile_loops(s, sum, out, 1, target);
+  return tile_loops(s, sum, out, 1, plans, decide);
 }
 
 }  // namespace
 
-std::string tile_column_blocks(Schedule& s, const Sum& sum, const BlockRV& out,
-                               const Target& target) {
-  const int64_t width = columns_of_block(sum, target);
-  if (width == 0) return "";
+Outcome tile_column_blocks(Schedule& s, const Sum& sum, const BlockRV& out, int64_t& width,
+                           TilePlans& plans, Decider& decide) {
+  if (sum.is_open() || sum.in_parts || sum.matrix || sum.depthwise || sum.group != 0 ||
+      sum.spatial.size() != 2) {
+    return Declined{};
+  }
+  decide.number(width, {0, sum.columns()},
+                [&](const Target& target) { return columns_of_block(sum, target); });
+  if (width <= 0) return Declined{};
   const std::vector<LoopRV> loops = s.get_loops(out);
-  if (loops.size() != 2) return "";
+  if (loops.size() != 2) return Declined{};
+  const size_t before = plans.used();
   Schedule tiled = s;
   sink(tiled, sum.block, {loops[1], loops[0]});
-  std::string left = "nothing";
+  Outcome left = Report{};
   if (const int64_t rest = sum.columns() % width; rest != 0) {
     const tir::Partition cut = tiled.partition(loops[1], sum.columns() - rest);
-    left = tile_blocks(tiled, sum, cut.copy_of(sum.block), cut.copy_of(out), rest, target);
+    left = tile_blocks(tiled, sum, cut.copy_of(sum.block), cut.copy_of(out), rest, plans, decide);
   }
-  const std::string text = tile_blocks(tiled, sum, sum.block, out, width, target);
-  if (left.empty() || text.empty()) return "";
+  const Outcome whole = tile_blocks(tiled, sum, sum.block, out, width, plans, decide);
+  if (!took(left) || !took(whole)) {
+    plans.rewind(before);
+    if (decide.chooses()) width = 0;
+    return Declined{"too many kinds of tiles"};
+  }
   s = tiled;
-  return text + ", columns in blocks of " + std::to_string(width);
+  return Report{text_of(whole) + ", columns in blocks of " + std::to_string(width)};
 }
 
 }  // namespace relay

@@ -20,7 +20,9 @@ constexpr double kLeastSteps = 256;
 
 }  // namespace
 
-SumCut cut_of_sum(const Schedule& s, const Sum& sum, const Target& target) {
+namespace {
+
+SumCut choose_cut(const Schedule& s, const Sum& sum, const Target& target) {
   if (sum.is_open() || sum.matrix || sum.extents.size() < 3) return {};
   double rows = 1;
   for (size_t d = 0; d + 1 < sum.extents.size(); ++d) rows *= static_cast<double>(sum.extents[d]);
@@ -42,6 +44,27 @@ SumCut cut_of_sum(const Schedule& s, const Sum& sum, const Target& target) {
     }
   }
   return best;
+}
+
+}  // namespace
+
+SumCut cut_of_sum(const Schedule& s, const Sum& sum, SumCutPlan& plan, Decider& decide) {
+  const std::vector<IterVar>& iters = s.block(sum.block)->iters;
+  plan = decide.value(plan, [&](const Target& target) {
+    const SumCut best = choose_cut(s, sum, target);
+    if (best.parts == 1) return SumCutPlan{};
+    return SumCutPlan{std::find(iters.begin(), iters.end(), best.at) - iters.begin(), best.parts};
+  });
+  if (plan.parts == 1) return {};
+  const bool inside = plan.iteration >= 0 && plan.iteration < static_cast<int64_t>(iters.size());
+  const IterVar at = inside ? iters[static_cast<size_t>(plan.iteration)] : nullptr;
+  auto extent = at ? tir::as_int(at->extent) : std::nullopt;
+  if (plan.parts < 1 || !extent || at->kind != IterKind::Reduce || *extent % plan.parts != 0 ||
+      sum.is_open() || sum.matrix) {
+    decide.refuse("the sum cannot be cut in " + std::to_string(plan.parts) + " parts");
+    return {};
+  }
+  return {at, plan.parts};
 }
 
 Sum part_of_sum(Schedule& s, const Sum& sum, const SumCut& cut) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lower/rules/contraction_matrix.h"
+#include "lower/rules/lanes.h"
 #include "tir/matrix_nest.h"
 #include "tir/schedule/loop_tree.h"
 
@@ -26,6 +27,13 @@ constexpr int64_t kPrefetchBytes = 2048;
 // So many steps of a sum are one turn of its loop: on a Xeon with two multiply-adds of AVX-512 a cycle, products of
 // 2048 x 256 x 1024 and 256 x 2048 x 1024 take 0.95 and 0.90 of the time of turns of one step, and as long by turns of eight.
 constexpr int64_t kStepsInTurn = 4;
+// Vectors of results that a tile may have: more than any target has registers.
+constexpr int64_t kMostRegisters = 128;
+
+// Whether the tile has an axis before the rows.
+bool has_outer_axis(const Sum& sum) {
+  return sum.spatial.size() > 2 && sum.extents[sum.extents.size() - 3] != kOpen;
+}
 
 }  // namespace
 
@@ -131,10 +139,10 @@ void Tiling::finish_matrix(const TilePart& p) {
   tiles.insert(tiles.end(), inside.begin(), inside.end());
   s_.reorder(tiles);
   const Streamed streamed = p.sums.empty() ? Streamed::Neither : sum_.matrix->streamed;
-  std::string_view text = streamed == Streamed::Data      ? tir::kStreamsA
-                          : streamed == Streamed::Weights ? tir::kStreamsB
-                                                          : "";
-  for (const LoopRV& l : tiles) s_.annotate(l, std::string(tir::kMatrixNest), std::string(text));
+  const auto operand = streamed == Streamed::Data      ? tir::StreamedOperand::A
+                       : streamed == Streamed::Weights ? tir::StreamedOperand::B
+                                                       : tir::StreamedOperand::Neither;
+  for (const LoopRV& l : tiles) s_.nest(l, tir::LoopNest::Matrix, operand);
 }
 
 void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
@@ -154,7 +162,7 @@ void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
     if (border || (last && (sum_.depthwise || sum_.widening > 0))) s_.unroll(loop);
   }
   if (sum_.streamed && sum_.widening == 0 && !p.sums.empty()) {
-    s_.annotate(p.sums.back().second, "prefetch", std::to_string(kPrefetchBytes));
+    s_.prefetch(p.sums.back().second, kPrefetchBytes);
   }
   // Words of few bits, and what is unrolled as a whole, have long turns as they are.
   if (!p.sums.empty() && !sum_.depthwise && sum_.widening == 0) {
@@ -180,20 +188,70 @@ void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
   s_.vectorize(column);
 }
 
-std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t around,
-                       const Target& target, const BlockRV& copy) {
+namespace {
+
+// The tile of constant extents, and where the loop over its columns stands: one panel of weights serves all rows before the
+// next is read, unless all weights stay in half of L2: then a row is read once. Few rows leave the threads the columns.
+void choose_tile_plan(const Sum& sum, const Target& target, TilePlan& plan) {
+  const Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(sum, target);
+  plan.lanes = lanes_of(sum, target);
+  plan.outer = tile.outer;
+  plan.rows = {tile.height};
+  plan.columns = {tile.columns};
+  const double weights = sum.depthwise ? 0
+                                       : sum.reduction * static_cast<double>(sum.columns()) *
+                                             static_cast<double>(sum.weight_bytes);
+  const bool rows_outside = weights <= static_cast<double>(target.l2_bytes) / 2;
+  const bool tile_has_outer = has_outer_axis(sum);
+  const bool few_rows = tile_has_outer && sum.extents[sum.extents.size() - 3] < 14;
+  plan.column_loop = !rows_outside || few_rows          ? ColumnLoop::Outermost
+                     : !sum.depthwise && tile_has_outer ? ColumnLoop::Between
+                                                        : ColumnLoop::Innermost;
+}
+
+// Whether a given tile is one of the sum's.
+bool is_tile_of(const Sum& sum, const TilePlan& plan) {
+  if (plan.rows.size() != 1 || plan.columns.size() != 1 || plan.lanes < kLanes.least ||
+      plan.lanes > kLanes.most) {
+    return false;
+  }
+  const int64_t height = plan.rows[0], width = plan.columns[0];
+  const int64_t extent = sum.extents.size() > 2 ? sum.extents[sum.extents.size() - 3] : 1;
+  const int64_t before = extent == kOpen ? kManyTiles : extent;
+  const bool sides =
+      height >= 1 && height <= sum.rows() && width >= 1 && width <= sum.columns() &&
+      plan.outer >= 1 && plan.outer <= before &&
+      plan.outer * height * ((width + plan.lanes - 1) / plan.lanes) <= kMostRegisters;
+  const bool wholes = (!sum.whole_rows || sum.rows() % height == 0) &&
+                      (!sum.whole_columns || sum.columns() % width == 0);
+  return sides && wholes && (!sum.matrix || fits_unit(sum, plan.outer, height, width));
+}
+
+}  // namespace
+
+Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t around, TilePlans& plans,
+                   Decider& decide, const BlockRV& copy) {
   std::vector<LoopRV> loops = s.get_loops(out);
-  if (loops.size() != around + sum.spatial.size()) return "";
+  if (loops.size() != around + sum.spatial.size()) return Declined{};
   loops.erase(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));
 
   // The tile's axes: columns, rows, and the axis before the rows when one line of rows is short or
   // its ends read a border.
-  Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(sum, target);
+  const size_t at = plans.next();
+  decide.value(plans[at], [&](const Target& target) {
+    TilePlan plan;
+    choose_tile_plan(sum, target, plan);
+    return plan;
+  });
+  const TilePlan plan = plans[at];
+  if (!decide.chooses() && !is_tile_of(sum, plan)) {
+    decide.refuse("a tile does not fit its sum");
+    return Declined{};
+  }
+  const Tile tile{plan.outer, plan.rows[0], plan.columns[0], 0};
   Block b = s.block(sum.block);
   std::vector<int64_t> sizes{tile.height, tile.columns};
-  if (sum.spatial.size() > 2 && sum.extents[sum.extents.size() - 3] != kOpen) {
-    sizes.insert(sizes.begin(), tile.outer);
-  }
+  if (has_outer_axis(sum)) sizes.insert(sizes.begin(), tile.outer);
   size_t first = loops.size() - sizes.size();
   std::vector<TileAxis> axes;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -205,19 +263,12 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
   }
   int64_t kinds = 1;
   for (const TileAxis& a : axes) kinds *= static_cast<int64_t>(a.cuts.size()) + 1;
-  if (kinds > kMaxKinds) return "";
-  // One panel of weights serves all rows before the next is read, unless all weights stay in half
-  // of L2: then a row is read once. Few rows leave the threads the columns.
-  double weights = sum.depthwise ? 0
-                                 : sum.reduction * static_cast<double>(sum.columns()) *
-                                       static_cast<double>(sum.weight_bytes);
-  bool rows_outside = weights <= static_cast<double>(target.l2_bytes) / 2;
-  bool few_rows = axes.size() > 2 && axes[0].extent < 14;
+  if (kinds > kMaxKinds) return Declined{"there would be too many kinds of tiles"};
   std::vector<LoopRV> order(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(first));
   LoopRV columns = axes.back().outer;
-  if (!rows_outside || few_rows) order.insert(order.begin(), columns);
+  if (plan.column_loop == ColumnLoop::Outermost) order.insert(order.begin(), columns);
   if (axes.size() > 2) order.push_back(axes[0].outer);
-  if (rows_outside && !few_rows && !sum.depthwise && axes.size() > 2) order.push_back(columns);
+  if (plan.column_loop == ColumnLoop::Between) order.push_back(columns);
   order.push_back(axes[axes.size() - 2].outer);
   if (std::find(order.begin(), order.end(), columns) == order.end()) order.push_back(columns);
   size_t outside = order.size();
@@ -235,7 +286,7 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
   s.compute_at(sum.block, order[outside - 1]);
 
   std::vector<TilePart> parts = sum_parts(s, sum, sum.block, around + outside, axes.size());
-  if (parts.empty()) return "";
+  if (parts.empty()) return Declined{};
   const bool windows = parts[1].sums.size() > 1;
   if (!copy.name.empty()) {
     parts.push_back(tile_part(s, sum, copy, around + outside, axes.size()));
@@ -249,15 +300,18 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
   for (int64_t e : sum.extents) work *= static_cast<double>(e == kOpen ? kTypicalExtent : e);
   bool bordered = std::any_of(axes.begin(), axes.end(),
                               [](const TileAxis& a) { return a.low > 0 || a.high < a.tiles(); });
-  std::string text = "sum: " + arithmetic_of(sum, target) + ", " +
+  std::string text = "sum: " + arithmetic_of(sum, decide) + ", " +
                      std::to_string(tile.outer * tile.height) + "x" + std::to_string(tile.columns) +
                      " register tile, " + (order[0] == axes.back().outer ? "columns" : "rows") +
                      " outside";
   if (bordered) text += ", border in tiles of its own";
   // Some 3 us of multiply-adds: products of a microsecond, one after the other, take up to 1.7 times
   // as long on two threads, by how far the cores are apart (measured).
-  const bool lasts = work >= 16 * kMinParallelWork;
-  if ((around == 0 || sum.in_parts || sum.in_blocks) && target.num_cores > 1 && lasts) {
+  const bool alone = around == 0 || sum.in_parts || sum.in_blocks;
+  const bool threads = decide.value(plans[at].threads, [&](const Target& target) {
+    return alone && pays_threads(target, work, 16 * kMinParallelWork);
+  });
+  if (threads) {
     // Loops that are not cut share the work in fine portions; pieces of one that is are shared
     // each.
     std::vector<LoopRV> shared;
@@ -277,11 +331,12 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
   }
   Sum tiled = sum;
   if (sum.matrix) {
-    tiled.matrix->streamed =
-        streamed_operand(sum, tile, order[0] == axes.back().outer, windows, target);
+    tiled.matrix->streamed = decide.value(plans[at].streamed, [&](const Target& target) {
+      return streamed_operand(sum, tile, order[0] == axes.back().outer, windows, target);
+    });
   }
-  Tiling(s, tiled, target).peel(axes, std::move(parts), nesting);
-  return text;
+  Tiling(s, tiled, plan.lanes).peel(axes, std::move(parts), nesting);
+  return Report{text};
 }
 
 }  // namespace relay

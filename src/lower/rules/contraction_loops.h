@@ -32,8 +32,7 @@ std::vector<TilePart> sum_parts(tir::Schedule& s, const Sum& sum, const tir::Blo
 // Finishes the tiles whose parts they are.
 class Tiling {
  public:
-  Tiling(tir::Schedule& s, const Sum& sum, const Target& target)
-      : s_(s), sum_(sum), lanes_(lanes_of(sum, target)) {}
+  Tiling(tir::Schedule& s, const Sum& sum, int64_t lanes) : s_(s), sum_(sum), lanes_(lanes) {}
 
   // Cuts the loops over tiles and finishes each kind of tile. `nesting` has the axes in the order
   // of their loops, outermost first: what is inside a loop is copied with it.
@@ -52,38 +51,51 @@ class Tiling {
 };
 
 // Tiles over the loops of `out`, which stores the sum, but for its `around` outermost ones. A block `copy` between the two,
-// where there is one, copies the sum. The tiles' axes have constant extents. Empty when there would be too many kinds of tiles.
-std::string tile_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, size_t around,
-                       const Target& target, const tir::BlockRV& copy = {});
+// where there is one, copies the sum. The tiles' axes have constant extents. Declined when there would be too many kinds of
+// tiles.
+Outcome tile_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, size_t around,
+                   TilePlans& plans, Decider& decide, const tir::BlockRV& copy = {});
 
 // The same over all loops of `out` for a product of so many rows by so many columns that neither stays in the caches, where
 // there is nothing else: columns in blocks whose weights do, around the rows. A row of results is written as one, and rows are
-// read once for each block, not once for each tile's columns. Empty, and `s` as it was, where that is no such product.
+// read once for each block, not once for each tile's columns. Declined, and `s` as it was, where that is no such product;
+// `width`: the columns of a block, 0 where there are none.
 //
 //   for block of columns: for rows of a tile: for columns of a tile: { registers = 0; for k: registers += a * b; store }
-std::string tile_column_blocks(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
-                               const Target& target);
+Outcome tile_column_blocks(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
+                           int64_t& width, TilePlans& plans, Decider& decide);
 
 // The same over all loops of `out`, for rows or columns whose number only a run knows.
-std::string tile_open_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
-                            const Target& target, const tir::BlockRV& copy = {});
+Outcome tile_open_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, TilePlans& plans,
+                        Decider& decide, const tir::BlockRV& copy = {});
 
 // The same for a sum that is one part of a kernel: over the last two loops of `out`, with fewer kinds of tiles and
 // without threads.
-std::string tile_open_part(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
-                           const Target& target);
+Outcome tile_open_part(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, TilePlans& plans,
+                       Decider& decide);
 
 // The same over all loops of `out` for a sum over blocks whose terms are sums themselves, those of `terms`: a tile takes
 // one block after the other, and its sums stay in registers too. The axes' extents may be constants.
-std::string tile_block_loops(tir::Schedule& s, const Sum& sum, const Sum& terms,
-                             const tir::BlockRV& out, const Target& target);
+Outcome tile_block_loops(tir::Schedule& s, const Sum& sum, const Sum& terms,
+                         const tir::BlockRV& out, TilePlans& plans, Decider& decide);
 
 // The same for a sum whose weights `widened` makes of words of `in_word` elements: for the columns of a tile at once, in
 // memory, before all rows pass by.
-std::string tile_widened_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& widened,
-                               int64_t in_word, const tir::BlockRV& out, const Target& target);
+Outcome tile_widened_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& widened,
+                           int64_t in_word, const tir::BlockRV& out, TilePlans& plans,
+                           Decider& decide);
 
-// Where a long sum is cut: an iteration of the reduction, and in how many parts. 1: it is not cut.
+// In how many parts a long sum is cut, and which iteration of its block is. 1: it is not cut.
+struct SumCutPlan {
+  int64_t iteration = 0;
+  int64_t parts = 1;
+
+  static constexpr auto members() {
+    return std::tuple{member("iteration", &SumCutPlan::iteration),
+                      member("parts", &SumCutPlan::parts)};
+  }
+  friend bool operator==(const SumCutPlan&, const SumCutPlan&) = default;
+};
 struct SumCut {
   tir::IterVar at;
   int64_t parts = 1;
@@ -93,7 +105,7 @@ struct SumCut {
 // gradient of a convolution's weights sums over all places of all images, and has few rows.
 //
 //   for part: for tile: { registers = 0; for the part's products: registers += a * b; result += registers }
-SumCut cut_of_sum(const tir::Schedule& s, const Sum& sum, const Target& target);
+SumCut cut_of_sum(const tir::Schedule& s, const Sum& sum, SumCutPlan& plan, Decider& decide);
 
 // Cuts the sum, which no block reads: the part inside a loop over the parts, whose block adds to the result in memory and is
 // the block of `sum` still.

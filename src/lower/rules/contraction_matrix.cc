@@ -94,7 +94,9 @@ int64_t registers_of(int64_t extent, int64_t most) {
 
 }  // namespace
 
-std::optional<MatrixStep> matrix_step(const Schedule& s, const Sum& sum, const Target& target) {
+namespace {
+
+std::optional<MatrixStep> choose_step(const Schedule& s, const Sum& sum, const Target& target) {
   if (sum.columns() == kOpen || sum.depthwise || sum.group != 0) return std::nullopt;
   Block block = s.block(sum.block);
   auto f = factors_of(block);
@@ -129,6 +131,74 @@ std::optional<MatrixStep> matrix_step(const Schedule& s, const Sum& sum, const T
   return out;
 }
 
+}  // namespace
+
+std::optional<MatrixStep> matrix_step(const Schedule& s, const Sum& sum, MatrixPlan& plan,
+                                      Decider& decide) {
+  if (decide.chooses()) {
+    std::optional<MatrixStep> best;
+    decide.value(plan, [&](const Target& target) {
+      MatrixPlan chosen;
+      best = choose_step(s, sum, target);
+      if (best) {
+        const MatrixUnit& unit = best->unit;
+        chosen = {best->factors,
+                  unit.registers,
+                  unit.rows,
+                  unit.words,
+                  unit.word_elements,
+                  best->words,
+                  matrix_features(target, best->factors)};
+      }
+      return chosen;
+    });
+    return best;
+  }
+  if (plan.words == 0) return std::nullopt;
+  MatrixStep out;
+  out.factors = plan.factors;
+  out.unit.registers = plan.registers;
+  out.unit.rows = plan.rows;
+  out.unit.words = plan.register_words;
+  out.unit.word_elements = plan.word_elements;
+  out.words = plan.words;
+  const bool sizes = std::min({plan.registers, plan.rows, plan.register_words, plan.word_elements,
+                               plan.words}) > 0;
+  Block block = s.block(sum.block);
+  auto f = factors_of(block);
+  std::optional<int64_t> last;
+  for (const tir::IterVar& i : block->iters) {
+    if (i->kind == IterKind::Reduce) last = tir::as_int(i->extent);
+  }
+  const bool legal = sizes && f && f->a->dtype.bytes() == f->b->dtype.bytes() &&
+                     sum.columns() != kOpen && !sum.depthwise && sum.group == 0 && last &&
+                     *last % (plan.words * plan.word_elements) == 0 &&
+                     plan.word_elements * f->a->dtype.bytes() == 4 &&
+                     lies_in_words(block, sum, *f, plan.word_elements);
+  if (!legal) {
+    decide.refuse("no matrix unit takes these operands");
+    return std::nullopt;
+  }
+  return out;
+}
+
+bool lies_in_registers(const Sum& sum, int64_t outer, int64_t height, int64_t width) {
+  const MatrixUnit& unit = sum.matrix->unit;
+  const int64_t a = outer * registers_of(height, unit.rows), b = registers_of(width, unit.words);
+  return a != 0 && b != 0 && a * b + a + b <= unit.registers;
+}
+
+bool fits_unit(const Sum& sum, int64_t outer, int64_t height, int64_t width) {
+  const MatrixUnit& unit = sum.matrix->unit;
+  auto length = [](int64_t extent) { return extent == kOpen ? kManyTiles : extent; };
+  auto divides = [&](int64_t extent, int64_t most) {
+    return extent == 0 || registers_of(extent, most) != 0;
+  };
+  return lies_in_registers(sum, outer, height, width) &&
+         divides(length(sum.rows()) % height, unit.rows) &&
+         divides(sum.columns() % width, unit.words);
+}
+
 std::optional<Tile> choose_matrix_tile(const Sum& sum) {
   const MatrixUnit& unit = sum.matrix->unit;
   auto length = [](int64_t extent) { return extent == kOpen ? kManyTiles : extent; };
@@ -146,16 +216,9 @@ std::optional<Tile> choose_matrix_tile(const Sum& sum) {
     double after = 2 * static_cast<double>(high * a * b) + 16;
     return (std::max(dots, loads) + 2) / step + after / sum.reduction;
   };
-  auto divides = [&](int64_t extent, int64_t most) {
-    return extent == 0 || registers_of(extent, most) != 0;
-  };
   std::optional<Tile> best;
   auto consider = [&](int64_t outer, int64_t height, int64_t width) {
-    int64_t a = outer * registers_of(height, unit.rows), b = registers_of(width, unit.words);
-    if (a == 0 || b == 0 || a * b + a + b > unit.registers || !divides(rows % height, unit.rows) ||
-        !divides(columns % width, unit.words)) {
-      return;
-    }
+    if (!fits_unit(sum, outer, height, width)) return;
     auto over_columns = [&](int64_t o, int64_t h) {
       return static_cast<double>(columns / width) * cycles(o, h, width) +
              cycles(o, h, columns % width);

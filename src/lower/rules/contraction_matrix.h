@@ -7,9 +7,15 @@
 
 namespace relay {
 
-// How the target's matrix unit takes the sum; nullopt where there is none, where operands do not lie as it reads them, and
-// where vectors are faster by the rates of the target's description.
-std::optional<MatrixStep> matrix_step(const tir::Schedule& s, const Sum& sum, const Target& target);
+// How a matrix unit takes the sum; nullopt where none does. It is chosen where the target has one, operands lie as it reads
+// them, and vectors are not faster by the rates of the target's description.
+std::optional<MatrixStep> matrix_step(const tir::Schedule& s, const Sum& sum, MatrixPlan& plan,
+                                      Decider& decide);
+
+// Whether a tile lies in whole registers of the unit, and so many as there are.
+bool lies_in_registers(const Sum& sum, int64_t outer, int64_t height, int64_t width);
+// The same for a tile and for what it leaves over of the sum's rows and columns.
+bool fits_unit(const Sum& sum, int64_t outer, int64_t height, int64_t width);
 
 // The tile of whole registers with the least work; nullopt when no shape divides into such.
 std::optional<Tile> choose_matrix_tile(const Sum& sum);

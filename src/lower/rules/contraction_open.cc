@@ -3,6 +3,7 @@
 
 #include "lower/rules/contraction_loops.h"
 #include "lower/rules/contraction_matrix.h"
+#include "lower/rules/lanes.h"
 
 namespace relay {
 
@@ -48,31 +49,66 @@ struct Copies {
   LoopRV row, column;
 };
 
+// The plan of tiles with these steps between the sizes of those for what larger ones leave over.
+TilePlan choose_open_plan(const Sum& sum, int64_t row_step, int64_t column_step,
+                          const Target& target, const Sum* terms = nullptr) {
+  TilePlan plan;
+  const Tile tile =
+      sum.matrix ? *choose_matrix_tile(sum) : choose_tile(terms ? *terms : sum, target);
+  plan.rows = parts_of(sum.rows(), tile.height, row_step);
+  plan.columns = parts_of(sum.columns(), tile.columns, column_step);
+  plan.lanes = lanes_of(sum, target);
+  // Under a mask a multiply-add of some lanes takes as long as one of all.
+  if (sum.columns() == kOpen && !sum.matrix && tile.columns >= plan.lanes &&
+      target.vector_bits == kMaskedBits) {
+    std::erase_if(plan.columns, [&](int64_t width) { return width < plan.lanes; });
+    if (plan.columns.back() > plan.lanes) plan.columns.push_back(plan.lanes);
+    plan.masked_end = true;
+  }
+  return plan;
+}
+
+// Whether sizes, each for what those before it leave over, end with one that leaves nothing of the extent.
+bool covers(int64_t extent, const std::vector<int64_t>& sizes, int64_t most) {
+  if (sizes.empty()) return false;
+  int64_t rest = extent, before = most + 1;
+  for (int64_t size : sizes) {
+    if (size < 1 || size >= before) return false;
+    before = size;
+    if (rest != kOpen) rest %= size;
+  }
+  return rest == 0 || (rest == kOpen && before == 1);
+}
+
+// Whether a given plan is one of the sum's.
+bool is_plan_of(const Sum& sum, const TilePlan& plan) {
+  constexpr int64_t kMostRows = 128, kMostVectors = 128;
+  if (plan.lanes < kLanes.least || plan.lanes > kLanes.most) return false;
+  const bool masked = plan.masked_end && sum.columns() == kOpen && !sum.matrix;
+  const bool rows = covers(sum.rows(), plan.rows, kMostRows);
+  const bool columns =
+      masked ? !plan.columns.empty() && plan.columns.back() == plan.lanes &&
+                   std::ranges::is_sorted(plan.columns, std::greater<>())
+             : !plan.masked_end && covers(sum.columns(), plan.columns, kMostRows * kLanes.most);
+  if (!rows || !columns) return false;
+  if (plan.rows[0] * ((plan.columns[0] + plan.lanes - 1) / plan.lanes) > kMostVectors) return false;
+  return !sum.matrix || std::ranges::all_of(plan.rows, [&](int64_t height) {
+    return std::ranges::all_of(
+        plan.columns, [&](int64_t width) { return lies_in_registers(sum, 1, height, width); });
+  });
+}
+
 class OpenTiles {
  public:
   // The steps: between the sizes of the tiles for what larger ones leave over.
-  OpenTiles(Schedule& s, const Sum& sum, int64_t row_step, int64_t column_step,
-            const Target& target, const Sum* terms = nullptr)
-      : s_(s), sum_(sum), terms_(terms), target_(target) {
-    Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(terms ? *terms : sum, target);
-    rows_ = parts_of(sum.rows(), tile.height, row_step);
-    columns_ = parts_of(sum.columns(), tile.columns, column_step);
-    // Under a mask a multiply-add of some lanes takes as long as one of all.
-    lanes_ = lanes_of(sum, target);
-    if (sum.columns() == kOpen && !sum.matrix && tile.columns >= lanes_ &&
-        target.vector_bits == kMaskedBits) {
-      std::erase_if(columns_, [&](int64_t width) { return width < lanes_; });
-      if (columns_.back() > lanes_) columns_.push_back(lanes_);
-      masked_end_ = true;
-    }
-  }
-
-  // Whether tiles of columns can stand outside of all rows: they are of one kind, and every line of rows has the same weights.
-  bool columns_may_be_outermost() const {
-    auto is_row = [](const tir::IterVar& i) { return i->role == ContractionRole::Row; };
-    return columns_.size() == 1 &&
-           std::all_of(sum_.spatial.begin(), sum_.spatial.end() - 1, is_row);
-  }
+  OpenTiles(Schedule& s, const Sum& sum, const TilePlan& plan, const Sum* terms = nullptr)
+      : s_(s),
+        sum_(sum),
+        terms_(terms),
+        rows_(plan.rows),
+        columns_(plan.columns),
+        lanes_(plan.lanes),
+        masked_end_(plan.masked_end) {}
 
   // The loops over tiles of columns, one for each part; outside of all others (`outermost`) or of the last rows.
   std::vector<LoopRV> build(const BlockRV& out, bool outermost, const BlockRV& copy = {},
@@ -192,12 +228,12 @@ class OpenTiles {
       parts.back().by_matrix_unit = true;
     }
     parts.push_back({c.out, {inside, c.column}, {}, sum_.matrix && !copies});
-    Tiling tiling(s_, sum_, target_);
+    Tiling tiling(s_, sum_, lanes_);
     if (terms_) {
       const LoopRV blocks = parts[1].sums.back().second;
       s_.compute_at(c.terms, blocks);
       for (const TilePart& p : sum_parts(s_, *terms_, c.terms, around_ + 3, 2)) {
-        Tiling(s_, *terms_, target_).finish({}, p);
+        Tiling(s_, *terms_, lanes_).finish({}, p);
       }
     }
     for (const TilePart& p : parts) tiling.finish({}, p);
@@ -205,15 +241,26 @@ class OpenTiles {
 
   Schedule& s_;
   const Sum& sum_;
-  const Sum* terms_;  // null: what is summed are products
-  const Target& target_;
+  const Sum* terms_;                     // null: what is summed are products
   std::vector<int64_t> rows_, columns_;  // sizes of tiles
-  int64_t lanes_ = 1;
-  bool masked_end_ = false;    // columns that do not fill a vector are lanes of one
+  int64_t lanes_;
+  bool masked_end_;            // columns that do not fill a vector are lanes of one
   size_t around_ = 0;          // loops around those of rows and columns
   std::vector<LoopRV> lines_;  // those of them that stand between columns and rows
   std::vector<BlockRV> widened_;
 };
+
+// Whether tiles of columns can stand outside of all rows: they are of one kind, and every line of rows has the same weights.
+bool columns_may_be_outermost(const Sum& sum, const TilePlan& plan) {
+  auto is_row = [](const tir::IterVar& i) { return i->role == ContractionRole::Row; };
+  return plan.columns.size() == 1 &&
+         std::all_of(sum.spatial.begin(), sum.spatial.end() - 1, is_row);
+}
+
+Outcome refuse_plan(Decider& decide) {
+  decide.refuse("tiles do not fit their sum");
+  return Declined{};
+}
 
 bool is_worth_threads(const Sum& sum, double terms) {
   double work = sum.reduction * terms;
@@ -240,73 +287,117 @@ std::string share_tiles(Schedule& s, const Sum& sum, std::vector<LoopRV> around,
 
 }  // namespace
 
-std::string tile_open_part(Schedule& s, const Sum& sum, const BlockRV& out, const Target& target) {
-  OpenTiles tiles(s, sum, 4, 4, target);
+Outcome tile_open_part(Schedule& s, const Sum& sum, const BlockRV& out, TilePlans& plans,
+                       Decider& decide) {
+  const size_t at = plans.next();
+  const TilePlan plan = decide.value(
+      plans[at], [&](const Target& target) { return choose_open_plan(sum, 4, 4, target); });
+  if (!decide.chooses() && !is_plan_of(sum, plan)) return refuse_plan(decide);
+  OpenTiles tiles(s, sum, plan);
   tiles.build(out, false);
-  return "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
+  return Report{"sum: " + arithmetic_of(sum, decide) + ", " + tiles.text()};
 }
 
-std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, const Target& target,
-                            const BlockRV& copy) {
+Outcome tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, TilePlans& plans,
+                        Decider& decide, const BlockRV& copy) {
   std::vector<LoopRV> loops = s.get_loops(out);
-  if (loops.size() != sum.spatial.size()) return "";
+  if (loops.size() != sum.spatial.size()) return Declined{};
   size_t around = loops.size() - 2;
   // Every size of rows by every size of columns is code of its own.
   bool both = sum.rows() == kOpen && sum.columns() == kOpen;
   // Few rows do not hide where the weights come from.
   Sum streamed = sum;
-  streamed.streamed = sum.rows() == kOpen && sum.panel != 0 && !sum.depthwise && !sum.matrix;
-  if (sum.matrix) {
-    Block b = s.block(sum.block);
-    const bool windows = std::count_if(b->iters.begin(), b->iters.end(), [](const tir::IterVar& i) {
-                           return i->kind == tir::IterKind::Reduce && tir::as_int(i->extent) != 1;
-                         }) > 1;
-    streamed.matrix->streamed =
-        streamed_operand(sum, *choose_matrix_tile(sum), true, windows, target);
-  }
-  // The unit takes as long for a few rows as for half of a register.
-  OpenTiles tiles(s, streamed, both ? 4 : sum.matrix ? 2 : 1, both ? 4 : 2, target);
-  // Weights that do not stay in half of L2 pass by once for all lines, not once for each.
-  const double weights = sum.reduction * static_cast<double>(sum.columns() * sum.weight_bytes);
-  const bool outermost = around > 0 && weights > static_cast<double>(target.l2_bytes) / 2 &&
-                         tiles.columns_may_be_outermost();
+  const size_t at = plans.next();
+  const TilePlan plan = decide.value(plans[at], [&](const Target& target) {
+    streamed.streamed = sum.rows() == kOpen && sum.panel != 0 && !sum.depthwise && !sum.matrix;
+    // The unit takes as long for a few rows as for half of a register.
+    TilePlan chosen = choose_open_plan(streamed,
+                                       both         ? 4
+                                       : sum.matrix ? 2
+                                                    : 1,
+                                       both ? 4 : 2, target);
+    chosen.prefetch = streamed.streamed;
+    if (sum.matrix) {
+      Block b = s.block(sum.block);
+      const bool windows =
+          std::count_if(b->iters.begin(), b->iters.end(), [](const tir::IterVar& i) {
+            return i->kind == tir::IterKind::Reduce && tir::as_int(i->extent) != 1;
+          }) > 1;
+      chosen.streamed = streamed_operand(sum, *choose_matrix_tile(sum), true, windows, target);
+    }
+    // Weights that do not stay in half of L2 pass by once for all lines, not once for each.
+    const double weights = sum.reduction * static_cast<double>(sum.columns() * sum.weight_bytes);
+    if (around > 0 && weights > static_cast<double>(target.l2_bytes) / 2 &&
+        columns_may_be_outermost(sum, chosen)) {
+      chosen.column_loop = ColumnLoop::Outermost;
+    }
+    chosen.threads = target.num_cores > 1;
+    return chosen;
+  });
+  if (!decide.chooses() && !is_plan_of(sum, plan)) return refuse_plan(decide);
+  streamed.streamed = plan.prefetch;
+  if (sum.matrix) streamed.matrix->streamed = plan.streamed;
+  const bool outermost = plan.column_loop == ColumnLoop::Outermost;
+  if (outermost && (around == 0 || !columns_may_be_outermost(sum, plan)))
+    return refuse_plan(decide);
+  OpenTiles tiles(s, streamed, plan);
   std::vector<LoopRV> columns = tiles.build(out, outermost, copy);
-  std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
-  if (streamed.streamed) text += ", weights prefetched";
-  if (target.num_cores == 1) return text;
+  std::string text = "sum: " + arithmetic_of(sum, decide) + ", " + tiles.text();
+  if (plan.prefetch) text += ", weights prefetched";
+  if (!plan.threads) return Report{text};
   loops.resize(around);
-  return text + share_tiles(s, sum, loops, columns, outermost);
+  return Report{text + share_tiles(s, sum, loops, columns, outermost)};
 }
 
-std::string tile_block_loops(Schedule& s, const Sum& sum, const Sum& terms, const BlockRV& out,
-                             const Target& target) {
+Outcome tile_block_loops(Schedule& s, const Sum& sum, const Sum& terms, const BlockRV& out,
+                         TilePlans& plans, Decider& decide) {
   std::vector<LoopRV> loops = s.get_loops(out);
-  if (loops.size() != sum.spatial.size()) return "";
-  OpenTiles tiles(s, sum, 1, 2, target, &terms);
-  const bool outermost = loops.size() > 2 && tiles.columns_may_be_outermost();
+  if (loops.size() != sum.spatial.size()) return Declined{};
+  const size_t at = plans.next();
+  const TilePlan plan = decide.value(plans[at], [&](const Target& target) {
+    TilePlan chosen = choose_open_plan(sum, 1, 2, target, &terms);
+    if (loops.size() > 2 && columns_may_be_outermost(sum, chosen)) {
+      chosen.column_loop = ColumnLoop::Outermost;
+    }
+    chosen.threads = target.num_cores > 1 && is_worth_threads(sum, terms.reduction);
+    return chosen;
+  });
+  const bool outermost = plan.column_loop == ColumnLoop::Outermost;
+  const bool may_be_outermost = loops.size() > 2 && columns_may_be_outermost(sum, plan);
+  if (!decide.chooses() && (!is_plan_of(sum, plan) || (outermost && !may_be_outermost))) {
+    return refuse_plan(decide);
+  }
+  OpenTiles tiles(s, sum, plan, &terms);
   std::vector<LoopRV> columns = tiles.build(out, outermost);
-  std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
-  if (target.num_cores == 1 || !is_worth_threads(sum, terms.reduction)) return text;
+  std::string text = "sum: " + arithmetic_of(sum, decide) + ", " + tiles.text();
+  if (!plan.threads) return Report{text};
   loops.resize(loops.size() - 2);
-  return text + share_tiles(s, sum, loops, columns, outermost);
+  return Report{text + share_tiles(s, sum, loops, columns, outermost)};
 }
 
-std::string tile_widened_loops(Schedule& s, const Sum& sum, const BlockRV& widened, int64_t in_word,
-                               const BlockRV& out, const Target& target) {
+Outcome tile_widened_loops(Schedule& s, const Sum& sum, const BlockRV& widened, int64_t in_word,
+                           const BlockRV& out, TilePlans& plans, Decider& decide) {
   std::vector<LoopRV> loops = s.get_loops(out);
-  if (loops.size() != sum.spatial.size()) return "";
-  OpenTiles tiles(s, sum, 1, 2, target);
-  if (loops.size() > 2 && !tiles.columns_may_be_outermost()) return "";
+  if (loops.size() != sum.spatial.size()) return Declined{};
+  const size_t at = plans.next();
+  const TilePlan plan = decide.value(plans[at], [&](const Target& target) {
+    TilePlan chosen = choose_open_plan(sum, 1, 2, target);
+    chosen.threads = target.num_cores > 1 && is_worth_threads(sum, 1);
+    return chosen;
+  });
+  if (!decide.chooses() && !is_plan_of(sum, plan)) return refuse_plan(decide);
+  OpenTiles tiles(s, sum, plan);
+  if (loops.size() > 2 && !columns_may_be_outermost(sum, plan)) return Declined{};
   std::vector<LoopRV> columns = tiles.build(out, loops.size() > 2, {}, widened);
   for (const BlockRV& part : tiles.widened()) {
     std::vector<LoopRV> around = s.get_loops(part);
     std::vector<LoopRV> words = s.split(around[around.size() - 2], {-1, in_word});
-    Tiling(s, sum, target).finish({}, {part, {words[1], around.back()}, {}});
+    Tiling(s, sum, plan.lanes).finish({}, {part, {words[1], around.back()}, {}});
   }
-  std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
-  if (target.num_cores == 1 || !is_worth_threads(sum, 1)) return text;
+  std::string text = "sum: " + arithmetic_of(sum, decide) + ", " + tiles.text();
+  if (!plan.threads) return Report{text};
   loops.resize(loops.size() - 2);
-  return text + share_tiles(s, sum, loops, columns, loops.size() > 0);
+  return Report{text + share_tiles(s, sum, loops, columns, loops.size() > 0)};
 }
 
 }  // namespace relay

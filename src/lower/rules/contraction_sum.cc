@@ -181,11 +181,12 @@ std::optional<Sum> find_sum(const Schedule& s) {
 
 int64_t lanes_of(const Sum& sum, const Target& target) { return target.lanes(sum.dtype.bits); }
 
-std::string arithmetic_of(const Sum& sum, const Target& target) {
+std::string arithmetic_of(const Sum& sum, const Decider& decide) {
   std::string dtype = sum.dtype.to_string();
   if (sum.matrix) return dtype + " by a matrix unit";
   if (sum.bytes) return dtype + " by dot products of four bytes";
-  bool fused = sum.dtype.is_floating() && target.has_fma;
+  const bool fused =
+      sum.dtype.is_floating() && decide.pays([](const Target& target) { return target.has_fma; });
   return dtype + (fused ? " by fused multiply-add" : " by multiply and add");
 }
 

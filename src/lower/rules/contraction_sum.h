@@ -4,16 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include "lower/rules/common.h"
-#include "target/dot_products.h"
+#include "lower/rules/contraction_plan.h"
 
 namespace relay {
 
 // An extent that only a run knows.
 inline constexpr int64_t kOpen = -1;
-
-// The operand that passes by while tiles read the other again and again.
-enum class Streamed { Neither, Data, Weights };
 
 // A sum by a matrix unit, which takes `words` words of both operands at once.
 struct MatrixStep {
@@ -63,7 +59,7 @@ std::optional<Sum> find_sum(const tir::Schedule& s);
 // The elements that a vector register holds of the sum's dtype.
 int64_t lanes_of(const Sum& sum, const Target& target);
 
-// What multiplies and adds: "float32 by fused multiply-add".
-std::string arithmetic_of(const Sum& sum, const Target& target);
+// What multiplies and adds: "float32 by fused multiply-add", where the target has such instructions.
+std::string arithmetic_of(const Sum& sum, const Decider& decide);
 
 }  // namespace relay

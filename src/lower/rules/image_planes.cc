@@ -283,49 +283,75 @@ void finish_tiles(Schedule& s, std::vector<Tiles> axes, const std::vector<TilePa
   finish_tiles(s, tail_axes, tail, lanes);
 }
 
+struct ImagePlanesParameters : AttrsOf<ImagePlanesParameters> {
+  int64_t lanes = 1;
+  int64_t rows = 1;
+  int64_t vectors = 1;
+  bool threads = false;
+
+  static AttrsList describe() {
+    return {"relay.schedule.ImagePlanes",
+            {attribute("lanes", &Self::lanes, "Columns in a vector."),
+             attribute("rows", &Self::rows, "Rows of a register tile."),
+             attribute("vectors", &Self::vectors, "Vectors of columns of a register tile."),
+             attribute("threads", &Self::threads, "Whether threads share the channels.")}};
+  }
+};
+
 // The image of one channel after the other: its lines with their border are copied into the nearest cache, neighbours in a
 // vector of results beside each other, and read from there without a test. Lanes over the columns; the results of some rows
 // stay in registers over the whole window, one column of which after the other is multiplied with all of them.
-std::string schedule_image_planes(Schedule& s, const Target& target) {
+Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, Decider& decide) {
   std::optional<Planes> p = find_planes(s);
-  if (!p) return "";
-  const int64_t lanes = lanes_of(s.block(p->sum), target);
-  if (p->columns() < lanes / 2) return "";
+  if (!p) return Declined{};
+  const int64_t lanes = decide.number(parameters.lanes, kLanes, [&](const Target& target) {
+    return lanes_of(s.block(p->sum), target);
+  });
+  if (p->columns() < lanes / 2) return Declined{};
   // What is copied: the image with a border, or where neighbouring results read no neighbours.
   BlockRV copy;
   for (const BlockRV& rv : s.get_blocks()) {
     if (s.block(rv)->writes[0]->buffer == p->data->buffer) copy = rv;
   }
   std::vector<BlockRV> producers = s.producers(p->sum);
-  if (producers.size() > 1 || (producers.size() == 1 && !(producers[0] == copy))) return "";
+  if (producers.size() > 1 || (producers.size() == 1 && !(producers[0] == copy))) return Declined{};
   double bytes = p->data->dtype.bytes();
   for (size_t d = p->channel + 1; d < p->data->indices.size(); ++d) {
     bytes *= static_cast<double>(tir::as_int(p->data->buffer->shape[d]).value_or(0));
   }
-  if (bytes > static_cast<double>(target.l2_bytes) / 2) return "";
-  if (!copy.name.empty() && (reduces(s.block(copy)) || s.consumers(copy).size() != 1)) return "";
+  const bool fits = decide.pays(
+      [&](const Target& target) { return bytes <= static_cast<double>(target.l2_bytes) / 2; });
+  if (!fits) return Declined{"the image of a channel does not fit into half of L2"};
+  if (!copy.name.empty() && (reduces(s.block(copy)) || s.consumers(copy).size() != 1))
+    return Declined{};
   if (copy.name.empty() && p->column_step > 1) {
     copy = s.cache_read(p->sum, p->data->buffer->name, tir::Scope::Local);
   }
   if (!copy.name.empty()) s.set_scope(copy, tir::Scope::Local);
 
   std::vector<BlockRV> consumers = s.consumers(p->sum);
-  if (consumers.size() > 1) return "";
+  if (consumers.size() > 1) return Declined{};
   BlockRV out;
   if (consumers.empty()) {
     out = s.cache_write(p->sum, tir::Scope::Register);
   } else {
     out = consumers[0];
-    if (reduces(s.block(out)) || !s.consumers(out).empty()) return "";
+    if (reduces(s.block(out)) || !s.consumers(out).empty()) return Declined{};
     s.set_scope(p->sum, tir::Scope::Register);
   }
-  if (s.get_blocks().size() != (copy.name.empty() ? 2U : 3U)) return "";
+  if (s.get_blocks().size() != (copy.name.empty() ? 2U : 3U)) return Declined{};
   std::vector<LoopRV> loops = s.get_loops(out);
-  if (loops.size() != p->spatial.size()) return "";
+  if (loops.size() != p->spatial.size()) return Declined{};
   for (size_t i = 0; i < loops.size(); ++i) {
-    if (s.extent(loops[i]) != p->extent(p->spatial[i])) return "";
+    if (s.extent(loops[i]) != p->extent(p->spatial[i])) return Declined{};
   }
-  const PlaneTile tile = choose_plane_tile(*p, lanes, target);
+  PlaneTile tile;
+  tile.rows = decide.number(parameters.rows, {1, p->rows()}, [&](const Target& target) {
+    return choose_plane_tile(*p, lanes, target).rows;
+  });
+  tile.vectors = decide.number(parameters.vectors, kVectorsAtOnce, [&](const Target& target) {
+    return choose_plane_tile(*p, lanes, target).vectors;
+  });
   const LoopRV channel = loops[p->channel];
   std::vector<LoopRV> order(loops.begin(), loops.end() - (p->has_rows() ? 2 : 1)), inside;
   LoopRV rows;
@@ -365,7 +391,7 @@ std::string schedule_image_planes(Schedule& s, const Target& target) {
   }
   // Of one product each, the channels of a group.
   std::erase_if(window, [&](const LoopRV& l) { return s.extent(l) == 1; });
-  if (window.empty() || tile_loops.empty()) return "";
+  if (window.empty() || tile_loops.empty()) return Declined{};
   nest.push_back(window.back());
   nest.insert(nest.end(), window.begin(), window.end() - 1);
   nest.insert(nest.end(), tile_loops.begin(), tile_loops.end());
@@ -378,7 +404,7 @@ std::string schedule_image_planes(Schedule& s, const Target& target) {
   for (const BlockRV& rv : {zeros, p->sum, out}) {
     tile_parts.push_back({rv, p->has_rows() ? inside_of(s, rv, columns, 1) : LoopRV{},
                           inside_of(s, rv, columns, 0)});
-    if (!tile_parts.back().column.var) return "";
+    if (!tile_parts.back().column.var) return Declined{};
   }
   if (!copy.name.empty()) copy_plane(s, copy, p->column_step, lanes);
 
@@ -387,7 +413,10 @@ std::string schedule_image_planes(Schedule& s, const Target& target) {
   for (const IterVar& i : p->windows) work *= static_cast<double>(p->extent(i));
   std::string text = "planes: " + std::to_string(tile.rows) + "x" + std::to_string(width) +
                      " register tile in each channel";
-  if (target.num_cores > 1 && work >= 4 * kMinParallelWork) {
+  const bool threads = decide.value(parameters.threads, [&](const Target& target) {
+    return pays_threads(target, work, 4 * kMinParallelWork);
+  });
+  if (threads) {
     std::vector<LoopRV> outer(loops.begin(),
                               loops.begin() + static_cast<std::ptrdiff_t>(p->channel) + 1);
     s.parallel(outer.size() > 1 ? s.fuse(outer) : outer[0]);
@@ -397,13 +426,12 @@ std::string schedule_image_planes(Schedule& s, const Target& target) {
                {{rows, &TilePart::row, p->rows(), std::min(p->rows(), tile.rows)},
                 {columns, &TilePart::column, p->columns(), width}},
                tile_parts, lanes);
-  return text;
+  return Report{text};
 }
 
 }  // namespace
 
-const ScheduleRule kImagePlanesRule{
-    "image_planes", "convolutions of each channel of constant sizes by itself, columns last",
-    schedule_image_planes};
+const ScheduleRule kImagePlanesRule = schedule_rule<ImagePlanesParameters, schedule_image_planes>(
+    "image_planes", "convolutions of each channel of constant sizes by itself, columns last");
 
 }  // namespace relay

@@ -206,7 +206,11 @@ void vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop, int
 }
 
 int64_t vectors_at_once(int64_t count, const Target& target) {
-  int64_t most = std::min<int64_t>(count, target.num_vector_registers / 4), best = most;
+  return vectors_at_once(count, target.num_vector_registers / 4);
+}
+
+int64_t vectors_at_once(int64_t count, int64_t accumulators) {
+  int64_t most = std::min(count, accumulators), best = most;
   auto waste = [&](int64_t v) { return (count + v - 1) / v * v - count; };
   for (int64_t v = most; v > most / 2 && v > 0; --v) {
     if (waste(v) < waste(best)) best = v;

@@ -13,6 +13,11 @@ inline constexpr int64_t kAccumulators = 4;
 // Loops of at most this many iterations become copies.
 inline constexpr int64_t kSmallLoop = 8;
 
+// Lanes that a vector may be given.
+inline constexpr ParameterRange kLanes{1, 64};
+// Vectors that may be kept in registers at once.
+inline constexpr ParameterRange kVectorsAtOnce{1, 32};
+
 // Elements of the block's result in one vector, at least 2.
 int64_t lanes_of(const tir::Block& b, const Target& target);
 
@@ -54,6 +59,8 @@ tir::LoopRV vectorize_elements(tir::Schedule& s, const tir::LoopRV& loop, int64_
 // Vectors of accumulators for `count` vectors of results: few enough for the registers, and so that
 // the last group is as full as can be.
 int64_t vectors_at_once(int64_t count, const Target& target);
+// The same with at most so many vectors of accumulators.
+int64_t vectors_at_once(int64_t count, int64_t accumulators);
 
 // The accumulators of a reduction of leading axes, for one iteration of `groups`: the reduction's
 // loops outside, vectors of neighbouring columns inside. False when the block has another shape.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "lower/rules/common.h"
 #include "lower/rules/lanes.h"
@@ -113,10 +114,12 @@ LoopRV sum_open_columns(Schedule& s, const LoopRV& last, const std::vector<LoopR
 // What lies in memory is asked for a page ahead, line by line: the processor's own prefetching starts anew at each page. The
 // gradient of a GELU of 8 MB that was kept since the forward pass took 2.5 ms, and takes 0.9 (two cores of a Xeon).
 constexpr int64_t kLineBytes = 64, kPageBytes = 4096;
+// Rows that lanes across them may be computed for at once.
+constexpr int64_t kMostRows = 64;
 
 }  // namespace
 
-std::string schedule_block(Schedule& s, const BlockRV& block, const Target& target) {
+std::string schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans, Decider& decide) {
   BlockRV rv = block;
   Block b = s.block(rv);
   std::vector<LoopRV> loops = s.get_loops(rv);
@@ -135,14 +138,19 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
     }
   }
   if (parallel.empty()) return "";
-  std::string note = schedule_transposition(s, rv, target);
-  if (!note.empty()) return note;
-  int64_t lanes =
-      target.vector_bits / 8 / static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
+  BlockPlan& plan = plans[plans.next()];
+  if (Outcome transposed = schedule_transposition(s, rv, plan, decide); took(transposed)) {
+    return text_of(transposed);
+  }
+  std::string note;
+  const auto bytes = static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
+  const int64_t lanes = decide.number(
+      plan.lanes, kLanes, [&](const Target& target) { return target.vector_bits / 8 / bytes; });
   LoopRV last = parallel.back();
   std::string ends;
   if (reduction.empty() && !b->init) {
-    auto [low, high] = border(s, rv, last);
+    if (decide.chooses()) std::tie(plan.first, plan.last) = border(s, rv, last);
+    const int64_t low = plan.first, high = plan.last;
     if (low > 0) {
       tir::Partition p = s.partition(last, low);
       s.unroll(p.head);
@@ -164,7 +172,9 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
   const bool open = extent < 0;
   while (!open && extent < lanes && width > 1 && extent % width != 0) width /= 2;
   if (open && width > 1 && !reduction.empty() && sums_floats(b)) {
-    const int64_t vectors = vectors_at_once(target.num_vector_registers, target);
+    const int64_t vectors = decide.number(plan.vectors, kVectorsAtOnce, [](const Target& target) {
+      return vectors_at_once(target.num_vector_registers, target);
+    });
     parallel.back() = sum_open_columns(s, last, reduction, width, vectors);
     note = std::to_string(vectors) + "x" + std::to_string(width) + " lanes over all rows";
   } else if (extent != 0 && width > 1) {
@@ -174,7 +184,7 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
       order.push_back(last);
       s.reorder(order);
     }
-    int64_t line = kLineBytes / static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
+    const int64_t line = kLineBytes / bytes;
     LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
     LoopRV inner = last;
     if (open && !across.var && !s.has_whole_tiles(last, width)) {
@@ -186,9 +196,12 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
       std::vector<LoopRV> parts = s.split(last, {-1, width});
       parallel.back() = parts[0];
       inner = parts[1];
-      if (reduction.empty() && !across.var && width >= line && reads_memory(b, target) &&
-          computes_long(b)) {
-        s.annotate(parts[0], "prefetch", std::to_string(kPageBytes));
+      const bool far = decide.value(plan.prefetch, [&](const Target& target) {
+        return reduction.empty() && !across.var && width >= line && reads_memory(b, target) &&
+               computes_long(b);
+      });
+      if (far) {
+        s.prefetch(parts[0], kPageBytes);
         ends += ", operands prefetched";
       }
     } else {
@@ -198,7 +211,10 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
     if (across.var) {
       // As many rows as a line has elements, so that each line is used up while it is in L1.
       const int64_t count = s.extent(across);
-      std::vector<LoopRV> rows = s.split(across, {-1, count < 0 ? line : std::min(line, count)});
+      const int64_t at_once =
+          decide.number(plan.rows, {1, count < 0 ? kMostRows : std::max<int64_t>(count, 1)},
+                        [&](const Target&) { return count < 0 ? line : std::min(line, count); });
+      std::vector<LoopRV> rows = s.split(across, {-1, at_once});
       std::replace(parallel.begin(), parallel.end(), across, rows[0]);
       std::vector<LoopRV> order = parallel;
       order.insert(order.end(), {rows[1], inner});
@@ -209,8 +225,10 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
   }
   LoopRV outer = s.get_loops(rv).front();
   bool outer_is_parallel = outer == parallel.front() || parallel.size() == 1;
-  if (target.num_cores > 1 && work >= kMinParallelWork && parallel.size() > 1 &&
-      outer_is_parallel) {
+  const bool threads = decide.value(plan.threads, [&](const Target& target) {
+    return pays_threads(target, work) && parallel.size() > 1 && outer_is_parallel;
+  });
+  if (threads && parallel.size() > 1 && outer_is_parallel) {
     // Axes of size one in front hold no work to share.
     std::vector<LoopRV> fused{parallel.front()};
     for (size_t i = 1; i + 1 < parallel.size() && s.extent(fused.back()) == 1; ++i)
@@ -223,5 +241,35 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
   }
   return note;
 }
+
+namespace {
+
+struct LoopsParameters : AttrsOf<LoopsParameters> {
+  std::vector<BlockPlan> blocks;
+
+  static AttrsList describe() {
+    return {"relay.schedule.Loops",
+            {attribute("blocks", &Self::blocks, "The loops of each block.")}};
+  }
+};
+
+// Each block by itself; one that no loops fit stays as it was composed.
+Outcome schedule_loops(Schedule& s, LoopsParameters& parameters, Decider& decide) {
+  BlockPlans plans(parameters.blocks, decide);
+  std::string text;
+  for (const BlockRV& rv : s.get_blocks()) {
+    std::string note;
+    auto why = tir::attempt(s, [&](Schedule& at) { note = schedule_block(at, rv, plans, decide); });
+    if (why) note = "as composed (" + *why + ")";
+    text += (text.empty() ? "loops: " : "; ") + rv.name + (note.empty() ? "" : " " + note);
+  }
+  plans.finish();
+  return Report{text};
+}
+
+}  // namespace
+
+const ScheduleRule kLoopsRule =
+    schedule_rule<LoopsParameters, schedule_loops>("loops", "every kernel");
 
 }  // namespace relay

@@ -120,11 +120,24 @@ std::optional<Rows> row_loops(Schedule& s, const BlockRV& out, const std::vector
   return Rows{row, row};
 }
 
+struct RowReductionParameters : AttrsOf<RowReductionParameters> {
+  int64_t vector_bytes = 8;
+  bool threads = false;
+
+  static AttrsList describe() {
+    return {
+        "relay.schedule.RowReduction",
+        {attribute("vector_bytes", &Self::vector_bytes,
+                   "Bytes that are computed at once: the lanes of each block times its elements'."),
+         attribute("threads", &Self::threads, "Whether threads share the rows.")}};
+  }
+};
+
 // One loop over rows; in it every block for that row, intermediate rows in a thread's own memory.
 // A reduction keeps four vectors of partial results, which are combined at the row's end; rows of
 // any length end in masked lanes. Empty when no reduction walks neighbouring elements, each read
 // once.
-std::string schedule_row_reduction(Schedule& s, const Target& target) {
+Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, Decider& decide) {
   std::vector<BlockRV> blocks = s.get_blocks(), reductions;
   std::vector<PrimExpr> rows;
   for (const BlockRV& rv : blocks) {
@@ -132,25 +145,32 @@ std::string schedule_row_reduction(Schedule& s, const Target& target) {
     if (!reduces(b)) continue;
     std::vector<PrimExpr> mine;
     for (const tir::IterVar& i : b->iters) {
-      if (i->kind == IterKind::Opaque) return "";
+      if (i->kind == IterKind::Opaque) return Declined{};
       if (i->kind == IterKind::DataParallel && !is_one(i->extent)) mine.push_back(i->extent);
     }
-    if (is_over_windows(b, 0)) return "";
-    if (!reads_each_element_once(b) || !is_contiguous(s, rv, s.get_loops(rv).back())) return "";
+    if (is_over_windows(b, 0)) return Declined{};
+    if (!reads_each_element_once(b) || !is_contiguous(s, rv, s.get_loops(rv).back()))
+      return Declined{};
     bool same = mine.size() == rows.size();
     for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], rows[i]);
-    if (!reductions.empty() && !same) return "";
+    if (!reductions.empty() && !same) return Declined{};
     rows = mine;
     reductions.push_back(rv);
   }
-  if (reductions.empty()) return "";
+  if (reductions.empty()) return Declined{};
   // Of several (the statistics of a small group) the elements are read again.
   Block first = s.block(reductions[0]);
-  if (reductions.size() == 1 && is_over_windows(first, lanes_of(first, target) + 1)) return "";
+  const int64_t bytes = decide.number(parameters.vector_bytes, {8, 256},
+                                      [](const Target& target) { return target.vector_bits / 8; });
+  auto lanes_of = [&](const Block& b) {
+    return std::max<int64_t>(2, bytes / b->writes[0]->buffer->dtype.bytes());
+  };
+  if (decide.chooses() && reductions.size() == 1 && is_over_windows(first, lanes_of(first) + 1))
+    return Declined{};
   BlockRV out;
-  if (!split_output(s, out, blocks)) return "";
+  if (!split_output(s, out, blocks)) return Declined{};
   std::optional<Rows> loops_of_rows = row_loops(s, out, rows);
-  if (!loops_of_rows) return "";
+  if (!loops_of_rows) return Declined{};
   auto [shared, row] = *loops_of_rows;
   if (row.var) {
     for (size_t i = blocks.size(); i-- > 0;) s.compute_at(blocks[i], row);
@@ -173,7 +193,7 @@ std::string schedule_row_reduction(Schedule& s, const Target& target) {
     auto iterating = std::count_if(loops.begin(), loops.end(),
                                    [&](const LoopRV& l) { return s.extent(l) != 1; });
     // The statistics of more than one row: the leading loops were not the rows.
-    if (sums && iterating != reduced) return "";
+    if (sums && iterating != reduced) return Declined{};
     if (!(rv == out)) {
       bool one = sums || elements == 1;
       s.set_scope(rv, one ? tir::Scope::Register : tir::Scope::Local);
@@ -181,29 +201,32 @@ std::string schedule_row_reduction(Schedule& s, const Target& target) {
     if (loops.empty() || elements == 1) continue;
     LoopRV inner = innermost(s, rv, loops);
     if (sums) {
-      vectorize_reduction(s, rv, inner, lanes_of(b, target));
+      vectorize_reduction(s, rv, inner, lanes_of(b));
     } else {
-      few_copies(s, vectorize_elements(s, inner, lanes_of(b, target)));
+      few_copies(s, vectorize_elements(s, inner, lanes_of(b)));
     }
   }
   std::string text = "rows: " + std::to_string(reductions.size()) + " reductions, " +
-                     std::to_string(lanes_of(s.block(reductions[0]), target)) + " lanes";
+                     std::to_string(lanes_of(s.block(reductions[0]))) + " lanes";
   if (row.var) {
     for (const PrimExpr& extent : rows) {
       work *= static_cast<double>(tir::as_int(extent).value_or(kUnknownExtent));
     }
-    if (target.num_cores > 1 && s.extent(shared) != 1 && work >= kMinParallelWork) {
+    const bool threads = decide.value(parameters.threads, [&](const Target& target) {
+      return s.extent(shared) != 1 && pays_threads(target, work);
+    });
+    if (threads) {
       s.parallel(shared);
       text += ", threads over rows";
     }
   }
-  return text;
+  return Report{text};
 }
 
 }  // namespace
 
-const ScheduleRule kRowReductionRule{"row_reduction",
-                                     "reductions of the last axes that read each element once",
-                                     schedule_row_reduction};
+const ScheduleRule kRowReductionRule =
+    schedule_rule<RowReductionParameters, schedule_row_reduction>(
+        "row_reduction", "reductions of the last axes that read each element once");
 
 }  // namespace relay

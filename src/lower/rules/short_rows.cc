@@ -19,17 +19,30 @@ using tir::Schedule;
 
 namespace {
 
+struct ShortRowsParameters : AttrsOf<ShortRowsParameters> {
+  int64_t lanes = 1;
+  bool threads = false;
+
+  static AttrsList describe() {
+    return {"relay.schedule.ShortRows",
+            {attribute("lanes", &Self::lanes,
+                       "Rows that are computed at once, in the lanes of a vector."),
+             attribute("threads", &Self::threads, "Whether threads share the rows.")}};
+  }
+};
+
 class ShortRows {
  public:
-  ShortRows(Schedule& s, const Target& target) : s_(s), target_(target) {}
+  ShortRows(Schedule& s, ShortRowsParameters& parameters, Decider& decide)
+      : s_(s), parameters_(parameters), decide_(decide) {}
 
-  std::string schedule() {
-    if (!find_rows()) return "";
+  Outcome schedule() {
+    if (!find_rows()) return Declined{};
     for (const BlockRV& rv : s_.get_blocks()) {
-      if (!find_turned(rv)) return "";
+      if (!find_turned(rv)) return Declined{};
     }
     // Otherwise lanes over rows read neighbours as it is.
-    if (turned_.empty()) return "";
+    if (turned_.empty()) return Declined{};
     // The last block writes the result: rows of it from columns, or one element of each row.
     std::vector<BlockRV> made = s_.get_blocks();
     BlockRV out = made.back();
@@ -41,7 +54,7 @@ class ShortRows {
       made.pop_back();
     }
     std::vector<LoopRV> loops = s_.get_loops(out);
-    if (loops.size() <= row_) return "";
+    if (loops.size() <= row_) return Declined{};
     std::vector<LoopRV> parts = s_.split(loops[row_], {-1, lanes_});
     group_ = parts[0];
     for (size_t i = made.size(); i-- > 0;) {
@@ -57,7 +70,10 @@ class ShortRows {
       copies.push_back(copy);
     }
     LoopRV shared = loops.front() == loops[row_] ? group_ : loops.front();
-    if (target_.num_cores > 1 && work_ >= kMinParallelWork && s_.extent(shared) > 1) {
+    const bool threads = decide_.value(parameters_.threads, [&](const Target& target) {
+      return pays_threads(target, work_) && s_.extent(shared) > 1;
+    });
+    if (threads) {
       s_.parallel(shared);
       threads_ = ", threads over " + shared.var->name;
     }
@@ -75,8 +91,8 @@ class ShortRows {
     } else {
       compute(out);
     }
-    return "short rows: " + counted(length_, "element") + ", " + std::to_string(lanes_) +
-           " rows in lanes" + threads_;
+    return Report{"short rows: " + counted(length_, "element") + ", " + std::to_string(lanes_) +
+                  " rows in lanes" + threads_};
   }
 
  private:
@@ -109,7 +125,10 @@ class ShortRows {
       leading = mine;
       length_ = length;
       sums = true;
-      lanes_ = lanes_of(b, target_);
+      if (bytes_ != 0 && bytes_ != bytes_of(b)) return false;
+      bytes_ = bytes_of(b);
+      lanes_ = decide_.number(parameters_.lanes, kLanes,
+                              [&](const Target& target) { return lanes_of(b, target); });
     }
     if (!sums || length_ < 2 || length_ > lanes_) return false;
     row_ = leading.size() - 1;
@@ -126,9 +145,12 @@ class ShortRows {
       }
       bool whole = b->iters.size() == leading.size();
       int64_t last = whole ? 1 : *tir::as_int(b->iters.back()->extent);
-      return lanes_of(b, target_) == lanes_ && (whole || last == length_ || last == 1);
+      return bytes_of(b) == bytes_ && (whole || last == length_ || last == 1);
     });
   }
+
+  // Of an element of the block's result.
+  static int64_t bytes_of(const Block& b) { return b->writes[0]->buffer->dtype.bytes(); }
 
   bool has_elements(const BlockRV& rv) const { return s_.block(rv)->iters.size() == row_ + 2; }
 
@@ -213,8 +235,7 @@ class ShortRows {
         next_rows = p.copy_of(rows);
       }
       if (part > 1) {
-        for (const LoopRV& l : {elements, rows})
-          s_.annotate(l, std::string(tir::kTransposedNest), "");
+        for (const LoopRV& l : {elements, rows}) s_.nest(l, tir::LoopNest::Transposed);
       } else {
         s_.vectorize(rows);
       }
@@ -226,9 +247,10 @@ class ShortRows {
   }
 
   Schedule& s_;
-  const Target& target_;
+  ShortRowsParameters& parameters_;
+  Decider& decide_;
   size_t row_ = 0;  // the iteration of the rows
-  int64_t rows_ = 0, length_ = 0, lanes_ = 1;
+  int64_t rows_ = 0, length_ = 0, lanes_ = 1, bytes_ = 0;
   double work_ = 1;
   std::vector<std::pair<BlockRV, std::string>> turned_;  // who reads, and what
   LoopRV group_;
@@ -237,13 +259,13 @@ class ShortRows {
 
 // As many rows as a vector has lanes are turned into columns by shuffles; what is done with the elements of a row is then
 // done for all of them at once, and no step combines the lanes of a vector or leaves some out.
-std::string schedule_short_rows(Schedule& s, const Target& target) {
-  return ShortRows(s, target).schedule();
+Outcome schedule_short_rows(Schedule& s, ShortRowsParameters& parameters, Decider& decide) {
+  return ShortRows(s, parameters, decide).schedule();
 }
 
 }  // namespace
 
-const ScheduleRule kShortRowsRule{"short_rows", "reductions of rows that are shorter than a vector",
-                                  schedule_short_rows};
+const ScheduleRule kShortRowsRule = schedule_rule<ShortRowsParameters, schedule_short_rows>(
+    "short_rows", "reductions of rows that are shorter than a vector");
 
 }  // namespace relay

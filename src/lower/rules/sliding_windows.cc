@@ -14,13 +14,45 @@ using tir::Schedule;
 
 namespace {
 
+// The accumulators of one of the reductions.
+struct Accumulators {
+  int64_t lanes = 1;
+  int64_t vectors = 1;
+
+  static constexpr auto members() {
+    return std::tuple{member("lanes", &Accumulators::lanes),
+                      member("vectors", &Accumulators::vectors)};
+  }
+  friend bool operator==(const Accumulators&, const Accumulators&) = default;
+};
+
+struct SlidingWindowsParameters : AttrsOf<SlidingWindowsParameters> {
+  std::vector<Accumulators> accumulators;
+  int64_t lines = 1;
+  bool threads = false;
+
+  static AttrsList describe() {
+    return {"relay.schedule.SlidingWindows",
+            {attribute("accumulators", &Self::accumulators,
+                       "Lanes and vectors of each reduction, the last axis first, then from the "
+                       "inner axes to the outer ones."),
+             attribute("lines", &Self::lines, "Lines that are made before the first is read."),
+             attribute("threads", &Self::threads, "Whether threads share the lines.")}};
+  }
+};
+
 // The vectors of the block's last loop in groups, and its reduction `sums` for a group in
 // registers. False when it has another shape.
 bool reduce_in_registers(Schedule& s, const BlockRV& out, const BlockRV& sums,
-                         const Target& target) {
+                         PlanList<Accumulators>& plans, Decider& decide) {
   LoopRV last = s.get_loops(out).back();
-  int64_t lanes = lanes_of(s.block(sums), target), extent = s.extent(last);
-  int64_t chunk = lanes * vectors_at_once((extent + lanes - 1) / lanes, target);
+  Accumulators& plan = plans[plans.next()];
+  const int64_t lanes = decide.number(
+      plan.lanes, kLanes, [&](const Target& target) { return lanes_of(s.block(sums), target); });
+  const int64_t chunk =
+      lanes * decide.number(plan.vectors, kVectorsAtOnce, [&](const Target& target) {
+        return vectors_at_once((s.extent(last) + lanes - 1) / lanes, target);
+      });
   std::vector<LoopRV> parts = s.split(last, {-1, chunk});
   s.compute_at(sums, parts[0]);
   s.set_scope(sums, tir::Scope::Register);
@@ -29,7 +61,7 @@ bool reduce_in_registers(Schedule& s, const BlockRV& out, const BlockRV& sums,
   return true;
 }
 
-size_t axis_of(const Block& b) { return std::stoul(b->annotations.at("windows")); }
+size_t axis_of(const Block& b) { return static_cast<size_t>(b->role.number); }
 
 // Lines along the axis `next` that lie in the nearest cache together; a number that divides the
 // axis where there is a good one.
@@ -47,41 +79,49 @@ int64_t lines_at_once(const Schedule& s, const std::vector<LoopRV>& axes, size_t
 
 // For each place along the axis that is reduced first, what is reduced along it is a line in a
 // thread's own memory, border and all; the next axis reads it without a test.
-std::string schedule_sliding_windows(Schedule& s, const Target& target) {
+Outcome schedule_sliding_windows(Schedule& s, SlidingWindowsParameters& parameters,
+                                 Decider& decide) {
   std::vector<BlockRV> parts, others;
   double work = 1;
   for (const BlockRV& rv : s.get_blocks()) {
     Block b = s.block(rv);
-    if (b->annotations.contains("windows")) parts.push_back(rv);
+    if (b->role.algorithm == "windows") parts.push_back(rv);
     for (const tir::IterVar& i : b->iters) {
-      if (i->kind == tir::IterKind::Opaque || !tir::as_int(i->extent)) return "";
+      if (i->kind == tir::IterKind::Opaque || !tir::as_int(i->extent)) return Declined{};
     }
   }
   BlockRV out;
-  if (parts.empty() || !split_output(s, out, others)) return "";
+  if (parts.empty() || !split_output(s, out, others)) return Declined{};
   // The parts, then the reduction of the last axis, and nothing else.
-  if (others.size() != parts.size() + 1 || !reduces(s.block(others.back()))) return "";
-  if (!std::equal(parts.begin(), parts.end(), others.begin())) return "";
+  if (others.size() != parts.size() + 1 || !reduces(s.block(others.back()))) return Declined{};
+  if (!std::equal(parts.begin(), parts.end(), others.begin())) return Declined{};
   std::vector<LoopRV> axes = s.get_loops(out);
   for (const LoopRV& loop : axes) work *= static_cast<double>(s.extent(loop));
   size_t first = axis_of(s.block(parts[0])), next = axis_of(s.block(parts.back()));
-  if (next + 1 >= axes.size()) return "";
+  if (next + 1 >= axes.size()) return Declined{};
   // A line is read at places that lie across the vectors that were stored, which waits for the
   // stores: so some lines are made before the first is read.
   std::vector<LoopRV> around = axes;
-  std::vector<LoopRV> lines = s.split(axes[next], {-1, lines_at_once(s, axes, next)});
+  PlanList<Accumulators> plans(parameters.accumulators, decide);
+  const int64_t at_once =
+      decide.number(parameters.lines, {1, std::max<int64_t>(1, s.extent(axes[next]))},
+                    [&](const Target&) { return lines_at_once(s, axes, next); });
+  std::vector<LoopRV> lines = s.split(axes[next], {-1, at_once});
   around[next] = lines[0];
-  if (!reduce_in_registers(s, out, others.back(), target)) return "";
+  if (!reduce_in_registers(s, out, others.back(), plans, decide)) return Declined{};
   for (size_t i = parts.size(); i-- > 0;) {
     size_t axis = axis_of(s.block(parts[i]));
     BlockRV line = s.cache_write(parts[i], tir::Scope::Register);
     s.compute_at(line, around[axis]);
     s.set_scope(line, tir::Scope::Local);
-    if (!reduce_in_registers(s, line, parts[i], target)) return "";
+    if (!reduce_in_registers(s, line, parts[i], plans, decide)) return Declined{};
   }
   std::string text = "windows: " + counted(parts.size() + 1, "axis") + " one after the other, " +
-                     std::to_string(lanes_of(s.block(others.back()), target)) + " lanes";
-  if (target.num_cores > 1 && work * 4 >= kMinParallelWork) {
+                     std::to_string(parameters.accumulators[0].lanes) + " lanes";
+  plans.finish();
+  const bool threads = decide.value(
+      parameters.threads, [&](const Target& target) { return pays_threads(target, work * 4); });
+  if (threads) {
     LoopRV shared = first > 0
                         ? s.fuse({axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(first)})
                         : around[0];
@@ -89,12 +129,13 @@ std::string schedule_sliding_windows(Schedule& s, const Target& target) {
     s.parallel(shared);
     text += ", threads over " + shared.var->name;
   }
-  return text;
+  return Report{text};
 }
 
 }  // namespace
 
-const ScheduleRule kSlidingWindowsRule{
-    "sliding_windows", "pools that reduce one axis after the other", schedule_sliding_windows};
+const ScheduleRule kSlidingWindowsRule =
+    schedule_rule<SlidingWindowsParameters, schedule_sliding_windows>(
+        "sliding_windows", "pools that reduce one axis after the other");
 
 }  // namespace relay

@@ -20,6 +20,8 @@ using tir::Schedule;
 namespace {
 
 constexpr int64_t kLineBytes = 64, kPartBytes = 16;
+// Rows of the largest block: bytes in a vector of 512 bits.
+constexpr int64_t kLargestBlock = 64;
 // Shorter axes leave too few elements for a shuffle.
 constexpr int64_t kShortestAxis = 4;
 // What a size that a run gives counts for as work.
@@ -47,12 +49,13 @@ struct Turned {
 
 class Transposition {
  public:
-  Transposition(Schedule& s, const Target& target) : s_(s), target_(target) {}
+  Transposition(Schedule& s, BlockPlan& plan, Decider& decide)
+      : s_(s), plan_(plan), decide_(decide) {}
 
-  std::string schedule(const BlockRV& rv) {
+  Outcome schedule(const BlockRV& rv) {
     Block b = s_.block(rv);
     std::vector<LoopRV> loops = s_.get_loops(rv);
-    if (!find(rv, b, loops)) return "";
+    if (!find(rv, b, loops)) return Declined{};
     LoopRV column = loops.back();
     std::vector<LoopRV> order;
     double work = 1;
@@ -65,7 +68,7 @@ class Transposition {
     s_.reorder(order);
     std::string note =
         "transposed in blocks of " + std::to_string(size_) + "x" + std::to_string(size_);
-    threads_ = target_.num_cores > 1 && work >= kMinParallelWork;
+    threads_ = decide_.value(plan_.threads, [&](const Target& t) { return pays_threads(t, work); });
     if (threads_ && !around.empty()) {
       size_t last = 0;
       while (last + 1 < around.size() && s_.extent(around[last]) == 1) ++last;
@@ -82,7 +85,7 @@ class Transposition {
     if (threads_) note += ", threads over blocks";
     make_lines(rv);
     cut(rv, rows_, column, size_, size_);
-    return note;
+    return Report{note};
   }
 
  private:
@@ -122,8 +125,11 @@ class Transposition {
         if (across[k] == 0 || across[k] == 1) continue;
         auto t = turned_by(*loads[k], b->iters[i]->var, b->iters[column]->var);
         const int64_t bytes = loads[k]->dtype.bytes();
+        int64_t chosen = plan_.transposed;
         // Wide elements fill a vector part beside part; narrow ones would need more registers than there are.
-        const int64_t size = (bytes < 4 ? kPartBytes : target_.vector_bits / 8) / bytes;
+        const int64_t size = decide_.number(chosen, {2, kLargestBlock}, [&](const Target& target) {
+          return (bytes < 4 ? kPartBytes : target.vector_bits / 8) / bytes;
+        });
         // The copy that is turned is what every load of the tensor reads.
         auto uses = std::ranges::count_if(
             loads, [&](const tir::LoadNode* l) { return l->buffer == loads[k]->buffer; });
@@ -135,6 +141,10 @@ class Transposition {
       if (fits && !turned.empty()) {
         rows_ = loops[i];
         turned_ = turned;
+        if (!std::has_single_bit(static_cast<uint64_t>(size_))) {
+          decide_.refuse("blocks of " + std::to_string(size_) + " rows cannot be transposed");
+        }
+        if (decide_.chooses()) plan_.transposed = size_;
         return true;
       }
     }
@@ -183,7 +193,9 @@ class Transposition {
       // Each element once.
       if (inside.empty() || each * static_cast<double>(s_.extent(line)) > all) continue;
       attempt.set_scope(made, tir::Scope::Local);
-      few_copies(attempt, vectorize_elements(attempt, inside.back(), lanes_of(b, target_)));
+      const int64_t lanes = decide_.number(
+          plan_.lanes, kLanes, [&](const Target& target) { return lanes_of(b, target); });
+      few_copies(attempt, vectorize_elements(attempt, inside.back(), lanes));
       s_ = attempt;
     }
   }
@@ -248,7 +260,7 @@ class Transposition {
     if (shares && s_.extent(r[0]) != 1) s_.parallel(r[0]);
     if (rows > 1 && columns > 1) {
       if (moves_) {
-        for (const LoopRV& l : {r[2], c[1]}) s_.annotate(l, std::string(tir::kTransposedNest), "");
+        for (const LoopRV& l : {r[2], c[1]}) s_.nest(l, tir::LoopNest::Transposed);
         return;
       }
       for (const Turned& t : turned_) turn(block, t, r[1]);
@@ -275,11 +287,12 @@ class Transposition {
     for (const LoopRV& l : inside) (s_.extent(l) == 1 ? order : nest).push_back(l);
     order.insert(order.end(), nest.begin(), nest.end());
     s_.reorder(order);
-    for (const LoopRV& l : nest) s_.annotate(l, std::string(tir::kTransposedNest), "");
+    for (const LoopRV& l : nest) s_.nest(l, tir::LoopNest::Transposed);
   }
 
   Schedule& s_;
-  const Target& target_;
+  BlockPlan& plan_;
+  Decider& decide_;
   LoopRV rows_;
   std::vector<Turned> turned_;
   int64_t size_ = 1;      // rows and columns of a block
@@ -294,8 +307,10 @@ bool is_long_line(const tir::PrimExpr& extent) {
   return tir::as_int(extent).value_or(0) >= kShortestAxis;
 }
 
-std::string schedule_transposition(Schedule& s, const BlockRV& block, const Target& target) {
-  return Transposition(s, target).schedule(block);
+Outcome schedule_transposition(Schedule& s, const BlockRV& block, BlockPlan& plan,
+                               Decider& decide) {
+  if (!decide.chooses() && plan.transposed == 0) return Declined{};
+  return Transposition(s, plan, decide).schedule(block);
 }
 
 }  // namespace relay

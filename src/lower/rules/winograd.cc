@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "lower/rules/common.h"
+#include "lower/rules/lanes.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -31,9 +31,8 @@ std::optional<Parts> find_parts(const Schedule& s) {
   BlockRV out;
   for (const BlockRV& rv : s.get_blocks()) {
     Block b = s.block(rv);
-    if (auto it = b->annotations.find("winograd"); it != b->annotations.end()) {
-      if (!found.emplace(it->second, rv).second) return std::nullopt;
-    }
+    if (b->role.algorithm == "winograd" && !found.emplace(b->role.part, rv).second)
+      return std::nullopt;
     if (b->writes.size() == 1 && s.is_output(b->writes[0]->buffer)) {
       if (!out.name.empty()) return std::nullopt;
       out = rv;
@@ -151,38 +150,81 @@ std::vector<LoopRV> loops_inside(const Schedule& s, const BlockRV& rv, size_t ou
   return {all.begin() + static_cast<std::ptrdiff_t>(outer), all.end()};
 }
 
+struct WinogradParameters : AttrsOf<WinogradParameters> {
+  int64_t lanes = 1;
+  std::vector<int64_t> group;
+  std::vector<int64_t> tile;
+  bool threads = false;
+
+  static AttrsList describe() {
+    return {
+        "relay.schedule.Winograd",
+        {attribute("lanes", &Self::lanes, "Channels in a vector."),
+         attribute("group", &Self::group,
+                   "Lines and columns of tiles that are transformed, multiplied and transformed "
+                   "back together; "
+                   "empty: all tiles at once."),
+         attribute("tile", &Self::tile,
+                   "The iteration of the product that register tiles divide - 2 images, 3 lines, 4 "
+                   "columns - and "
+                   "how many of it are in a tile; empty for the transform of a weight."),
+         attribute("threads", &Self::threads, "Whether threads share the groups, or each phase.")}};
+  }
+};
+
 class Winograd {
  public:
-  Winograd(Schedule& s, const Target& target, Parts parts, const Sizes& sizes)
-      : s_(s), target_(target), parts_(std::move(parts)), sizes_(sizes) {
-    lanes_ = target.vector_bits / 32;
+  Winograd(Schedule& s, int64_t lanes, WinogradParameters& parameters, Decider& decide, Parts parts,
+           const Sizes& sizes)
+      : s_(s),
+        parameters_(parameters),
+        decide_(decide),
+        parts_(std::move(parts)),
+        sizes_(sizes),
+        lanes_(lanes) {
+    threads_ =
+        decide.value(parameters.threads, [](const Target& target) { return target.num_cores > 1; });
   }
 
-  std::string run() {
-    std::optional<Group> group = choose_group(sizes_, target_);
+  Outcome run() {
+    const std::vector<int64_t> sides =
+        decide_.value(parameters_.group, [&](const Target& target) -> std::vector<int64_t> {
+          const std::optional<Group> best = choose_group(sizes_, target);
+          if (!best) return {};
+          return {best->rows, best->columns};
+        });
+    std::optional<Group> group;
+    if (sides.size() == 2) group = Group{sides[0], sides[1]};
+    const bool whole =
+        !group || (group->rows > 0 && group->columns > 0 && sizes_.rows % group->rows == 0 &&
+                   sizes_.columns % group->columns == 0);
+    if (!whole || (!group && !sides.empty())) {
+      return Declined{"groups do not divide the lines and columns of tiles"};
+    }
     if (!(parts_.result == parts_.out)) s_.compute_inline(parts_.result);
     BlockRV stored = s_.cache_write(parts_.product, tir::Scope::Register);
     std::vector<LoopRV> outside = results(group, stored);
     size_t outer = group ? outside.size() : 0;
     data(outer);
-    std::string tile = product(outer, stored);
+    const Outcome tile = product(outer, stored);
+    if (!took(tile)) return tile;
     // Last: an index of an open batch that is a quotient is not seen to be below the batch.
     share(outside);
     std::string text = "winograd: " + std::to_string(sizes_.tiles()) + " tiles, ";
     if (group) {
       text += "groups of " + std::to_string(group->rows * group->columns);
-      if (target_.num_cores > 1) text += ", threads over groups";
+      if (threads_) text += ", threads over groups";
     } else {
       text += "all at once";
-      if (target_.num_cores > 1) text += ", threads in each phase";
+      if (threads_) text += ", threads in each phase";
     }
-    return text + "; product in " + tile;
+    return Report{text + "; product in " + text_of(tile)};
   }
 
  private:
   // Threads over perfectly nested loops.
   void share(const std::vector<LoopRV>& loops) {
-    if (target_.num_cores == 1) return;
+    if (!threads_) return;
     s_.parallel(loops.size() > 1 ? s_.fuse(loops) : loops[0]);
   }
 
@@ -248,7 +290,7 @@ class Winograd {
   }
 
   // One product after the other, each in register tiles: whole lines of tiles, or parts of one.
-  std::string product(size_t outer, const BlockRV& stored) {
+  Outcome product(size_t outer, const BlockRV& stored) {
     std::vector<LoopRV> points = loops_inside(s_, stored, outer);
     // Those that the tiles are divided along, the outermost first.
     std::vector<std::pair<Iteration, LoopRV>> axes;
@@ -258,9 +300,23 @@ class Winograd {
       extents.push_back(l.var && (axis != kBatch || !sizes_.open) ? s_.extent(l) : 1);
       if (l.var) axes.emplace_back(axis, l);
     }
-    const Tile tile_of = choose_tile(extents[0], extents[1], extents[2], target_);
-    const Iteration divided = tile_of.divided;
-    const int64_t height = tile_of.height, extent = extents[divided - kBatch];
+    const std::vector<int64_t> wanted =
+        decide_.value(parameters_.tile, [&](const Target& target) -> std::vector<int64_t> {
+          const Tile best = choose_tile(extents[0], extents[1], extents[2], target);
+          return {best.divided, best.height};
+        });
+    if (wanted.size() != 2 || wanted[0] < kBatch || wanted[0] > kColumn) {
+      return Declined{"a tile divides none of images, lines and columns"};
+    }
+    const auto divided = static_cast<Iteration>(wanted[0]);
+    const int64_t height = wanted[1], extent = extents[static_cast<size_t>(divided - kBatch)];
+    int64_t rows_of_tile = height;
+    for (size_t i = static_cast<size_t>(divided - kBatch) + 1; i < extents.size(); ++i) {
+      rows_of_tile *= extents[i];
+    }
+    if (height < 1 || height > extent || !loop_of(stored, divided, outer).var) {
+      return Declined{"a tile is higher than the axis that it divides"};
+    }
     std::vector<LoopRV> rows = s_.split(loop_of(stored, divided, outer), {-1, height});
     std::vector<LoopRV> channels =
         s_.split(loop_of(stored, kChannel, outer), {-1, kVectors * lanes_});
@@ -296,8 +352,8 @@ class Winograd {
     }
     for (const BlockRV& rv : blocks) in_registers(rv, inside);
     if (outer == 0) share({points[0], points[1], channels[0]});
-    return std::to_string(tile_of.rows) + "x" + std::to_string(kVectors * lanes_) +
-           " register tiles";
+    return Report{std::to_string(rows_of_tile) + "x" + std::to_string(kVectors * lanes_) +
+                  " register tiles"};
   }
 
   // The loop inside `outer` others that counts an iteration of a block; null for one value.
@@ -321,24 +377,25 @@ class Winograd {
   }
 
   Schedule& s_;
-  const Target& target_;
+  WinogradParameters& parameters_;
+  Decider& decide_;
   Parts parts_;
   Sizes sizes_;
   int64_t lanes_;
+  bool threads_ = false;
 };
 
 // The transform of a weight in panels, whose last axis fills vectors: all 36 points of a vector from registers.
-std::string transform_weight(Schedule& s, const Target& target) {
+Outcome transform_weight(Schedule& s, int64_t lanes, WinogradParameters& parameters,
+                         Decider& decide) {
   constexpr size_t kPanelRank = 5;
   std::vector<BlockRV> blocks = s.get_blocks();
-  const int64_t lanes = target.vector_bits / 32;
-  if (blocks.size() != 2) return "";
+  if (blocks.size() != 2) return Declined{};
   Block rows = s.block(blocks[0]);
-  auto part = rows->annotations.find("winograd");
   std::vector<LoopRV> l = s.get_loops(blocks[1]);
-  if (part == rows->annotations.end() || part->second != "weight_rows" || l.size() != kPanelRank ||
+  if (rows->role != tir::BlockRole{"winograd", "weight_rows"} || l.size() != kPanelRank ||
       s.extent(l[4]) % lanes != 0) {
-    return "";
+    return Declined{};
   }
   std::vector<LoopRV> columns = s.split(l[4], {-1, lanes});
   s.reorder({l[2], l[3], columns[0], l[0], l[1], columns[1]});
@@ -353,32 +410,35 @@ std::string transform_weight(Schedule& s, const Target& target) {
   std::string text = "winograd: weights, " + std::to_string(lanes) + " lanes";
   const auto work = static_cast<double>(s.extent(l[2]) * s.extent(l[3]) * s.extent(columns[0]) *
                                         lanes * kPoints * kPoints);
-  if (target.num_cores > 1 && work >= 4 * kMinParallelWork) {
+  const bool threads = decide.value(parameters.threads, [&](const Target& target) {
+    return pays_threads(target, work, 4 * kMinParallelWork);
+  });
+  if (threads) {
     s.parallel(s.fuse({l[2], l[3]}));
     text += ", threads over panels";
   }
-  return text;
+  return Report{text};
 }
 
-std::string schedule_winograd(Schedule& s, const Target& target) {
-  if (std::string text = transform_weight(s, target); !text.empty()) return text;
+Outcome schedule_winograd(Schedule& s, WinogradParameters& parameters, Decider& decide) {
+  const int64_t lanes = decide.number(parameters.lanes, kLanes,
+                                      [](const Target& target) { return target.lanes(32); });
+  if (Outcome weight = transform_weight(s, lanes, parameters, decide); took(weight)) return weight;
   std::optional<Parts> parts = find_parts(s);
-  if (!parts) return "";
+  if (!parts) return Declined{};
   std::optional<Sizes> sizes = sizes_of(s.block(parts->product));
-  int64_t lanes = target.vector_bits / 32;
   Block out = s.block(parts->out);
   // What follows the convolution has its loops.
   if (!sizes || sizes->inputs % lanes != 0 || sizes->outputs % (2 * lanes) != 0 ||
       s.get_loops(parts->out).size() != 4 || reduces(out)) {
-    return "";
+    return Declined{};
   }
-  return Winograd(s, target, *parts, *sizes).run();
+  return Winograd(s, lanes, parameters, decide, *parts, *sizes).run();
 }
 
 }  // namespace
 
-const ScheduleRule kWinogradRule{"winograd",
-                                 "convolutions by minimal filtering with whole vectors of channels",
-                                 schedule_winograd};
+const ScheduleRule kWinogradRule = schedule_rule<WinogradParameters, schedule_winograd>(
+    "winograd", "convolutions by minimal filtering with whole vectors of channels");
 
 }  // namespace relay

@@ -428,8 +428,8 @@ TEST(contraction, bytes_by_dot_products) {
   for (const Target& target : codegen_test::runnable_targets()) {
     PrimFunc by_rule = scheduled(f, target);
     bool dots =
-        by_rule->attrs.at("schedule").starts_with("sum: int32 by dot products of four bytes");
-    EXPECT_EQ(dots, has_byte_dot(target)) << by_rule->attrs.at("schedule");
+        tir::report_of(*by_rule).sentence.starts_with("sum: int32 by dot products of four bytes");
+    EXPECT_EQ(dots, has_byte_dot(target)) << tir::report_of(*by_rule).sentence;
     if (!dots) continue;
     PrimFunc lowered = lower_loops(by_rule);
     EXPECT_NE(to_string(lowered).find("byte_dot"), std::string::npos) << to_string(lowered);
@@ -506,8 +506,8 @@ void expect_by_matrix_unit(const MatrixCase& c) {
   const Target target = with_matrix_unit();
   PrimFunc f = matrix_product(c);
   PrimFunc by_rule = schedule_kernel(f, target, 3);
-  ASSERT_NE(by_rule->attrs.at("schedule").find("by a matrix unit"), std::string::npos)
-      << by_rule->attrs.at("schedule");
+  ASSERT_NE(tir::report_of(*by_rule).sentence.find("by a matrix unit"), std::string::npos)
+      << tir::report_of(*by_rule).sentence;
   PrimFunc lowered = lower_loops(by_rule);
   SCOPED_TRACE(to_string(lowered));
   std::vector<runtime::Tensor> args;
@@ -568,8 +568,8 @@ TEST(contraction, matrix_units_take_open_rows) {
   }
   PrimFunc f = lower_loops(schedule_kernel(
       matrix_product({bf16, bf16, f32, 0, 64, 256, false, true}), with_matrix_unit(), 3));
-  EXPECT_NE(f->attrs.at("schedule").find("open rows by 32, 16, 8, 4, 2, 1"), std::string::npos)
-      << f->attrs.at("schedule");
+  EXPECT_NE(tir::report_of(*f).sentence.find("open rows by 32, 16, 8, 4, 2, 1"), std::string::npos)
+      << tir::report_of(*f).sentence;
   // Two by two registers, one by two for each smaller number.
   std::string text =
       backend_of(with_matrix_unit()).text(CodeText::Assembly, {f}, with_matrix_unit());
@@ -601,7 +601,7 @@ TEST(contraction, code_for_a_matrix_unit) {
   const Target target = with_matrix_unit();
   PrimFunc f =
       lower_loops(schedule_kernel(matrix_product({bf16, bf16, f32, 64, 64, 256}), target, 3));
-  EXPECT_EQ(f->attrs.at("features"), "amx-tile,amx-bf16");
+  EXPECT_EQ(f->features, (std::vector<std::string>{"amx-tile", "amx-bf16"}));
   std::string text = backend_of(target).text(CodeText::Assembly, {f}, target);
   EXPECT_EQ(count(text, "\ttdpbf16ps"), 4) << to_string(f);
   EXPECT_EQ(count(text, "\ttileloadd"), 4) << text;
@@ -624,11 +624,11 @@ TEST(contraction, what_passes_by_a_matrix_unit_does_not_stay_in_the_cache) {
         lower_loops(schedule_kernel(matrix_product({bf16, bf16, f32, m, n, k}), target, 3));
     std::string text = to_string(f);
     EXPECT_EQ(count(backend_of(target).text(CodeText::Assembly, {f}, target), "\ttileloaddt1"),
-              text.find("streams") == std::string::npos ? 0 : 2)
+              text.find("streamed") == std::string::npos ? 0 : 2)
         << text;
-    return text.find("streams a") != std::string::npos   ? "rows"
-           : text.find("streams b") != std::string::npos ? "weights"
-                                                         : "neither";
+    return text.find("streamed = a") != std::string::npos   ? "rows"
+           : text.find("streamed = b") != std::string::npos ? "weights"
+                                                            : "neither";
   };
   // A panel of weights stays for all rows; rows stay where weights are read for each tile of them; one tile of rows reads
   // weights once; little stays whole.
@@ -642,7 +642,7 @@ TEST(contraction, a_matrix_unit_is_used_where_its_rates_are_better) {
   Target both = with_matrix_unit(), none = both;
   none.features += ",-amx-tile";
   auto rule = [](const MatrixCase& c, const Target& t) {
-    return schedule_kernel(matrix_product(c), t, 3)->attrs.at("schedule");
+    return tir::report_of(*schedule_kernel(matrix_product(c), t, 3)).sentence;
   };
   const std::string unit = "sum: int32 by a matrix unit", dots = "sum: int32 by dot products";
   EXPECT_TRUE(rule({u8, s8, i32, 64, 64, 256}, both).starts_with(unit));

@@ -9,6 +9,7 @@
 #include "lower/rules/rules.h"
 #include "tir/compute.h"
 #include "tir/lower_loops.h"
+#include "tir/schedule_report.h"
 
 namespace relay::lower_test {
 
@@ -51,7 +52,7 @@ inline PrimFunc scheduled(const PrimFunc& f, const Target& target) {
 }
 
 inline std::string rule_of(const PrimFunc& f) {
-  return scheduled(f, codegen_test::text_target())->attrs.at("schedule");
+  return tir::report_of(*scheduled(f, codegen_test::text_target())).sentence;
 }
 
 // Every buffer lies right before, or right behind, memory that cannot be touched.

@@ -8,6 +8,7 @@
 #include "analysis/primitives.h"
 #include "lower/kernel_body.h"
 #include "ops/test/parse.h"
+#include "tir/schedule_report.h"
 
 namespace relay {
 namespace {

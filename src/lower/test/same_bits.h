@@ -29,7 +29,7 @@ inline void expect_same_bits(const PrimFunc& f, const std::string& words) {
   for (const Target& target : codegen_test::runnable_targets()) {
     PrimFunc lowered = lower_loops(scheduled(f, target));
     SCOPED_TRACE(target.name + "\n" + to_string(lowered));
-    ASSERT_NE(scheduled(f, target)->attrs.at("schedule").find(words), std::string::npos);
+    ASSERT_NE(tir::report_of(*scheduled(f, target)).sentence.find(words), std::string::npos);
     // What code generation makes intrinsics of are loops, which every machine runs.
     runtime::Tensor got = args.back().copy();
     plain = {args.begin(), args.end() - 1};

@@ -33,7 +33,7 @@ Case windows(bool average, int64_t height, int64_t width, int64_t size, int64_t 
                             return select(inside, x(at), identity_of(combiner, f32));
                           });
                         },
-                        {{"windows", std::to_string(h)}});
+                        {"windows", "", static_cast<int64_t>(h)});
   Tensor y = compute("y", shape(rows, columns), [&](const Indices& i) {
     return reduce(combiner, {index(size)}, [&](const Indices& k) {
       Indices at = i;

@@ -26,7 +26,7 @@ PrimFunc turned(DType d, int64_t b, int64_t m, int64_t n, bool wide) {
 }
 
 std::string schedule_of(const PrimFunc& f, const Target& target) {
-  return scheduled(f, target)->attrs.at("schedule");
+  return tir::report_of(*scheduled(f, target)).sentence;
 }
 
 void expect_turned(const PrimFunc& f) { expect_same_bits(f, "transposed in blocks"); }

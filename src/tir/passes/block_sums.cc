@@ -147,7 +147,7 @@ class Accesses {
     see(f.min);
     see(f.extent);
     plain_ = plain_ && f.loop_kind == ForKind::Serial && !in_matrix_nest(f) &&
-             !f.annotations.contains("order");
+             f.hints.order == LoopOrder::Forward;
     variables_.push_back(f.var);
     look(f.body);
   }
@@ -507,7 +507,7 @@ class BlockedLoop {
       n.var = f.var;
       n.min = f.min + first;
       n.extent = count;
-      n.annotations = f.annotations;
+      n.hints = f.hints;
       n.body = f.body;
     });
     return for_(b, index(0), floor_div(f.extent + (step - 1), index(step)), block({part}));

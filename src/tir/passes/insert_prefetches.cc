@@ -1,7 +1,6 @@
 #include "tir/passes/insert_prefetches.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "node/walk.h"
@@ -12,7 +11,6 @@ namespace relay::tir {
 namespace {
 
 constexpr int64_t kLineBytes = 64;
-constexpr const char* kNote = "prefetch";
 
 // One line that an iteration reads: the first element of a vector in it.
 struct Line {
@@ -63,9 +61,8 @@ class Lines {
 Stmt with_prefetches(const Stmt& s) {
   Stmt rebuilt = map_inner(s, with_prefetches);
   auto* f = as<ForNode>(rebuilt);
-  auto note = f == nullptr ? decltype(f->annotations.end()){} : f->annotations.find(kNote);
-  if (f == nullptr || note == f->annotations.end()) return rebuilt;
-  int64_t ahead = std::atoll(note->second.c_str());
+  if (f == nullptr || f->hints.prefetch == 0) return rebuilt;
+  const int64_t ahead = f->hints.prefetch;
   std::vector<Stmt> body;
   Lines lines(*f);
   if (lines.found().empty()) return rebuilt;

@@ -5,7 +5,7 @@
 
 namespace relay::tir {
 
-// A loop with the note {"prefetch": "N"} brings into the cache, at every iteration, the lines N bytes behind those that its
+// A loop with the hint `prefetch` = N brings into the cache, at every iteration, the lines N bytes behind those that its
 // vectors read, where the next iteration reads the next lines:
 //
 //   before:  for k in 0..n {prefetch: 2048}        after:  for k in 0..n {prefetch: 2048}

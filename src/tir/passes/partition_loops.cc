@@ -38,9 +38,7 @@ int64_t stores_of(const Stmt& s) {
   if (f == nullptr) return count;
   int64_t copies = 1;
   if (f->loop_kind == ForKind::Unrolled) copies = as_int(f->extent).value_or(1);
-  if (auto it = f->annotations.find("unroll"); it != f->annotations.end()) {
-    copies = std::max<int64_t>(1, std::atoll(it->second.c_str()));
-  }
+  if (f->hints.unroll > 0) copies = f->hints.unroll;
   return std::min<int64_t>(count, kMaxCopiedStores + 1) * std::min(copies, kMaxCopiedStores + 1);
 }
 
@@ -104,9 +102,9 @@ class LoopPartition {
       n.min = min;
       n.extent = extent;
       n.loop_kind = f.loop_kind;
-      n.annotations = f.annotations;
+      n.hints = f.hints;
       // What is left over are few iterations.
-      if (!suffix.empty()) n.annotations.erase("unroll");
+      if (!suffix.empty()) n.hints.unroll = 0;
       n.body = body;
     });
   }
@@ -227,7 +225,7 @@ class LoopPartition {
       n.min = index(over.from);
       n.extent = index(over.size());
       n.loop_kind = f.loop_kind;
-      n.annotations = f.annotations;
+      n.hints = f.hints;
       n.body = body;
     });
   }

@@ -37,7 +37,7 @@ class Simplification {
           out.extent = extent;
           out.loop_kind = f->loop_kind;
           out.thread_tag = f->thread_tag;
-          out.annotations = f->annotations;
+          out.hints = f->hints;
           out.body = body;
         });
       }

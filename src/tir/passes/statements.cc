@@ -85,21 +85,14 @@ Stmt with_body(const ForNode& f, Stmt body) {
     n.extent = f.extent;
     n.loop_kind = f.loop_kind;
     n.thread_tag = f.thread_tag;
-    n.annotations = f.annotations;
+    n.hints = f.hints;
     n.body = std::move(body);
   });
 }
 
 PrimFunc with_body(const PrimFunc& f, Stmt body) {
   if (body == f->body) return f;
-  return make<PrimFuncNode>([&](PrimFuncNode& n) {
-    n.name = f->name;
-    n.params = f->params;
-    n.num_inputs = f->num_inputs;
-    n.dims = f->dims;
-    n.attrs = f->attrs;
-    n.body = std::move(body);
-  });
+  return modified(*f, [&](PrimFuncNode& n) { n.body = std::move(body); });
 }
 
 bool uses(const NodeRef& root, const Node* what) {

@@ -50,10 +50,7 @@ Stmt copies(const ForNode& f, const Stmt& body, const PrimExpr& from, int64_t co
 }
 
 // How many iterations one turn of the loop is to hold; 1: no wish.
-int64_t wanted_factor(const ForNode& f) {
-  auto it = f.annotations.find("unroll");
-  return it == f.annotations.end() ? 1 : std::atoll(it->second.c_str());
-}
+int64_t wanted_factor(const ForNode& f) { return std::max<int64_t>(1, f.hints.unroll); }
 
 Stmt unroll(const Stmt& s) {
   Stmt rebuilt = map_inner(s, unroll);
@@ -73,7 +70,7 @@ Stmt unroll(const Stmt& s) {
       n.min = f->min;
       n.extent = f->extent;
       n.loop_kind = kind;
-      n.annotations = f->annotations;
+      n.hints = f->hints;
       n.body = f->body;
     });
   }
@@ -84,8 +81,8 @@ Stmt unroll(const Stmt& s) {
     n.min = index(0);
     n.extent = index(groups);
     n.loop_kind = kind;
-    n.annotations = f->annotations;
-    n.annotations.erase("unroll");
+    n.hints = f->hints;
+    n.hints.unroll = 0;
     n.body = copies(*f, f->body, v * factor, factor);
   });
   return seq({whole, copies(*f, f->body, index(groups * factor), *extent % factor)});

@@ -5,9 +5,9 @@
 
 namespace relay::tir {
 
-// A loop marked unrolled becomes one copy of its body for each iteration; one with the annotation
-// "unroll" = n becomes a loop over groups of n copies, and copies for what is left;
-// its other notes stay.
+// A loop marked unrolled becomes one copy of its body for each iteration; one with the hint
+// `unroll` = n becomes a loop over groups of n copies, and copies for what is left;
+// its other hints stay.
 //
 //   before:  for i in unrolled(2):
 //              out[j * 2 + i] = a[i]

@@ -47,47 +47,58 @@ class LoadReplacer : public Rewriter {
   std::unordered_multimap<uint64_t, std::pair<std::vector<PrimExpr>, PrimExpr>> made_;
 };
 
-// Checks that the block stores, once for each element, a value at plain iteration variables (or
+// Why the block does not store, once for each element, a value at plain iteration variables (or
 // at 0 in dimensions of one element).
-const StoreNode* element_wise_store(const ScheduleEdit& edit, const BlockNode& b) {
+std::optional<std::string> why_not_element_wise(const BlockNode& b) {
   const StoreNode* s = single_store(b);
-  if (s == nullptr || s->predicate) edit.fail("block " + b.name + " is not a single store");
+  if (s == nullptr || s->predicate) return "block " + b.name + " is not a single store";
   std::vector<const VarNode*> seen;
   for (size_t d = 0; d < s->indices.size(); ++d) {
     const VarNode* v = plain_iter(s->indices[d], b);
     if (v != nullptr && std::find(seen.begin(), seen.end(), v) == seen.end()) {
       seen.push_back(v);
     } else if (!(as_int(s->indices[d]) == 0 && as_int(s->buffer->shape[d]) == 1)) {
-      edit.fail("block " + b.name + " does not store at its plain iteration variables");
+      return "block " + b.name + " does not store at its plain iteration variables";
     }
   }
-  return s;
+  return std::nullopt;
 }
 
 }  // namespace
 
-void Schedule::compute_inline(const BlockRV& rv) {
+std::optional<std::string> Schedule::why_not_inline(const BlockRV& rv) const {
   ScheduleEdit edit(*this, "compute_inline");
-  const BlockNode* b = edit.block(rv);
-  Buffer buffer = edit.written_buffer(*b);
-  if (is_output(buffer)) edit.fail("block " + b->name + " writes an output");
-  if (ScheduleEdit::is_reduction(*b) || b->init) {
-    edit.fail("block " + b->name + " is a reduction");
-  }
+  const BlockNode* b = edit.tree.find_block(rv.name);
+  if (b == nullptr) return "there is no block " + rv.name;
+  if (b->writes.size() != 1) return "block " + b->name + " does not write exactly one buffer";
+  const Buffer& buffer = b->writes[0]->buffer;
+  if (is_output(buffer)) return "block " + b->name + " writes an output";
+  if (ScheduleEdit::is_reduction(*b) || b->init) return "block " + b->name + " is a reduction";
   if (edit.writers(buffer).size() != 1) {
-    edit.fail("block " + b->name + " writes only a part of " + buffer->name);
+    return "block " + b->name + " writes only a part of " + buffer->name;
   }
-  const StoreNode* s = element_wise_store(edit, *b);
-  if (ScheduleEdit::touches(b->reads, buffer)) edit.fail("block " + b->name + " reads its result");
-  if (edit.consumers(*b).empty()) edit.fail("nothing reads the result of block " + b->name);
-  std::unordered_map<const Node*, Stmt> edits{{b, nullptr}};
+  if (auto why = why_not_element_wise(*b)) return why;
+  if (ScheduleEdit::touches(b->reads, buffer)) return "block " + b->name + " reads its result";
+  if (edit.consumers(*b).empty()) return "nothing reads the result of block " + b->name;
   for (const BlockNode* c : edit.consumers(*b)) {
     for (const Region& r : b->reads) {
       const AllocateNode* a = edit.tree.allocation_of(r->buffer);
       if (a == nullptr || edit.tree.contains(a, c)) continue;
-      edit.fail("block " + b->name + " reads " + r->buffer->name +
-                ", which does not exist where its consumer " + c->name + " is");
+      return "block " + b->name + " reads " + r->buffer->name +
+             ", which does not exist where its consumer " + c->name + " is";
     }
+  }
+  return std::nullopt;
+}
+
+void Schedule::compute_inline(const BlockRV& rv) {
+  ScheduleEdit edit(*this, "compute_inline");
+  if (auto why = why_not_inline(rv)) edit.fail(*why);
+  const BlockNode* b = edit.block(rv);
+  const Buffer buffer = b->writes[0]->buffer;
+  const StoreNode* s = single_store(*b);
+  std::unordered_map<const Node*, Stmt> edits{{b, nullptr}};
+  for (const BlockNode* c : edit.consumers(*b)) {
     LoadReplacer replacer(buffer, [&](const std::vector<PrimExpr>& indices) {
       VarMap map;
       for (size_t d = 0; d < indices.size(); ++d) {
@@ -140,7 +151,8 @@ void Schedule::reverse_compute_inline(const BlockRV& rv) {
   if (edit.writers(buffer).size() != 1) {
     edit.fail("producer " + p->name + " writes only a part of " + buffer->name);
   }
-  const StoreNode* ps = element_wise_store(edit, *p);
+  if (auto why = why_not_element_wise(*p)) edit.fail(*why);
+  const StoreNode* ps = single_store(*p);
   const StoreNode* es = single_store(*e);
   if (es == nullptr || es->predicate) edit.fail("block " + e->name + " is not a single store");
   if (e->predicate) edit.fail("block " + e->name + " is guarded by a condition");

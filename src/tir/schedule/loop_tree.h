@@ -16,15 +16,6 @@
 
 namespace relay::tir {
 
-// A copy of a node with some fields changed.
-template <class T, class Fill>
-Ref<T> modified(const T& old, Fill&& fill) {
-  T* node = new T(old);
-  Ref<T> out(node);
-  fill(*node);
-  return out;
-}
-
 class LoopTree {
  public:
   explicit LoopTree(const Stmt& root);

@@ -93,7 +93,7 @@ std::vector<LoopRV> Schedule::split(const LoopRV& rv, const std::vector<int64_t>
       n.min = index(0);
       n.extent = extents[i];
       n.body = body;
-      if (i > 0) n.annotations.clear();
+      if (i > 0) n.hints = {};
     });
   }
   Stmt all = replace_stmts(func_->body, {{f, body}});
@@ -385,7 +385,7 @@ void Schedule::unroll(const LoopRV& rv, int64_t factor) {
     if (factor == 0) {
       n.loop_kind = ForKind::Unrolled;
     } else {
-      n.annotations["unroll"] = std::to_string(factor);
+      n.hints.unroll = factor;
     }
   });
   set_body(replace_stmts(func_->body, {{f, out}}));
@@ -404,12 +404,32 @@ void Schedule::bind(const LoopRV& rv, const std::string& thread_tag) {
   record("bind", {f->var->name, quoted(thread_tag)});
 }
 
-void Schedule::annotate(const LoopRV& rv, const std::string& key, const std::string& value) {
-  ScheduleEdit edit(*this, "annotate");
+void Schedule::prefetch(const LoopRV& rv, int64_t bytes) {
+  ScheduleEdit edit(*this, "prefetch");
   const ForNode* f = edit.loop(rv);
-  Stmt out = modified(*f, [&](ForNode& n) { n.annotations[key] = value; });
+  if (bytes <= 0) edit.fail("the distance is not positive");
+  Stmt out = modified(*f, [&](ForNode& n) { n.hints.prefetch = bytes; });
   set_body(replace_stmts(func_->body, {{f, out}}));
-  record("annotate", {f->var->name, quoted(key), quoted(value)});
+  record("prefetch", {f->var->name, std::to_string(bytes)});
+}
+
+void Schedule::nest(const LoopRV& rv, LoopNest nest, StreamedOperand streamed) {
+  ScheduleEdit edit(*this, "nest");
+  const ForNode* f = edit.loop(rv);
+  Stmt out = modified(*f, [&](ForNode& n) {
+    n.hints.nest = nest;
+    n.hints.streamed = streamed;
+  });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("nest", {f->var->name, std::string(to_string(nest)), std::string(to_string(streamed))});
+}
+
+void Schedule::run_backward(const LoopRV& rv) {
+  ScheduleEdit edit(*this, "run_backward");
+  const ForNode* f = edit.loop(rv);
+  Stmt out = modified(*f, [&](ForNode& n) { n.hints.order = LoopOrder::Backward; });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("run_backward", {f->var->name});
 }
 
 }  // namespace relay::tir

@@ -97,10 +97,17 @@ class Replayer {
       s_.unroll(loop(0), number(1));
     } else if (n == "bind") {
       s_.bind(loop(0), text(1));
-    } else if (n == "annotate") {
-      s_.annotate(loop(0), text(1), text(2));
-    } else if (n == "annotate_func") {
-      s_.annotate_func(text(0), text(1));
+    } else if (n == "prefetch") {
+      s_.prefetch(loop(0), number(1));
+    } else if (n == "nest") {
+      s_.nest(loop(0), named(1, {LoopNest::None, LoopNest::Matrix, LoopNest::Transposed}),
+              named(2, {StreamedOperand::Neither, StreamedOperand::A, StreamedOperand::B}));
+    } else if (n == "run_backward") {
+      s_.run_backward(loop(0));
+    } else if (n == "require_features") {
+      std::vector<std::string> features;
+      for (size_t i = 0; i < step_.args.size(); ++i) features.push_back(text(i));
+      s_.require_features(features);
     } else if (n == "compute_inline") {
       s_.compute_inline(block(0));
     } else if (n == "reverse_compute_inline") {
@@ -167,11 +174,15 @@ class Replayer {
     for (const std::string& t : arg(i)) out.push_back(parse_number(t));
     return out;
   }
-  Scope scope(size_t i) const {
-    for (Scope s : {Scope::Global, Scope::Local, Scope::Register, Scope::Shared}) {
-      if (to_string(s) == text(i)) return s;
+  template <class E>
+  E named(size_t i, std::initializer_list<E> all) const {
+    for (E e : all) {
+      if (to_string(e) == text(i)) return e;
     }
-    bad_line(line_, "there is no scope " + text(i));
+    bad_line(line_, "there is no such word as " + text(i) + " here");
+  }
+  Scope scope(size_t i) const {
+    return named(i, {Scope::Global, Scope::Local, Scope::Register, Scope::Shared});
   }
 
   Schedule s_;

@@ -136,9 +136,25 @@ bool Schedule::is_output(const Buffer& buffer) const {
   return std::find(func_->params.begin(), func_->params.end(), buffer) != func_->params.end();
 }
 
-void Schedule::annotate_func(const std::string& key, const std::string& value) {
-  func_ = modified(*func_, [&](PrimFuncNode& n) { n.attrs[key] = value; });
-  record("annotate_func", {quoted(key), quoted(value)});
+void Schedule::require_features(const std::vector<std::string>& features) {
+  func_ = modified(*func_, [&](PrimFuncNode& n) { n.features = features; });
+  std::vector<std::string> args;
+  for (const std::string& f : features) args.push_back(quoted(f));
+  record("require_features", args);
+}
+
+std::optional<std::string> attempt(Schedule& s, const std::function<void(Schedule&)>& steps) {
+  Schedule tried = s;
+  try {
+    steps(tried);
+  } catch (const UserError& e) {
+    // Whichever step is refused, none behind it may run: it unwinds them all.
+    const Diagnostic& first = e.diagnostics().front();
+    if (first.code != codes::schedule_illegal.id) throw;
+    return first.message;
+  }
+  s = std::move(tried);
+  return std::nullopt;
 }
 
 // ---- Shared by the steps

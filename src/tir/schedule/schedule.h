@@ -18,7 +18,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -121,14 +123,21 @@ class Schedule {
   // Fully (factor 0; constant extent only), or by a factor (an annotation, for any extent).
   void unroll(const LoopRV& loop, int64_t factor = 0);
   void bind(const LoopRV& loop, const std::string& thread_tag);
-  void annotate(const LoopRV& loop, const std::string& key, const std::string& value);
-  // A note on the function, such as the reason of a rule.
-  void annotate_func(const std::string& key, const std::string& value);
+  // Each iteration asks for what lies `bytes` behind that which its vectors read.
+  void prefetch(const LoopRV& loop, int64_t bytes);
+  // The loop is one of a nest that code generation takes as a whole.
+  void nest(const LoopRV& loop, LoopNest nest, StreamedOperand streamed = StreamedOperand::Neither);
+  // The loop starts at its last iteration.
+  void run_backward(const LoopRV& loop);
+  // Code for the function uses these features of the target.
+  void require_features(const std::vector<std::string>& features);
 
   // ---- Where blocks are computed
   // ------------------------------------------------------------------- The block's value replaces
   // every read of its buffer; for blocks without reduction whose buffer is not a parameter.
   void compute_inline(const BlockRV& block);
+  // Why that is not legal; nullopt where it is.
+  std::optional<std::string> why_not_inline(const BlockRV& block) const;
   // An element-wise consumer of one producer is applied where the producer stores.
   void reverse_compute_inline(const BlockRV& block);
   // Moves the computation of a block under a loop that contains all its consumers, shrunk to the
@@ -185,5 +194,9 @@ class Schedule {
   std::vector<std::string> trace_;
   std::unordered_set<std::string> names_;
 };
+
+// Takes steps on the schedule together. Where one of them is not legal the schedule is left as it was before the first, and
+// the reason is returned.
+std::optional<std::string> attempt(Schedule& s, const std::function<void(Schedule&)>& steps);
 
 }  // namespace relay::tir

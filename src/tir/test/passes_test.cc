@@ -525,7 +525,8 @@ TEST(TirUnrollLoops, copies_and_groups_of_copies) {
     n.var = l.j;
     n.min = index(1);
     n.extent = index(5);
-    n.annotations = {{"prefetch", "64"}, {"unroll", "2"}};
+    n.hints.prefetch = 64;
+    n.hints.unroll = 2;
     n.body = store(l.out, {l.j}, load(l.a, {l.j}));
   });
   Stmt body =
@@ -552,7 +553,7 @@ PrimFunc adds_rows(int64_t width, bool noted) {
                 n.var = l.k;
                 n.min = index(0);
                 n.extent = index(4);
-                if (noted) n.annotations = {{"prefetch", "256"}};
+                if (noted) n.hints.prefetch = 256;
                 n.body = body;
               }));
 }

@@ -1,0 +1,60 @@
+// What later stages are told about a loop, a block or a kernel beside its statements.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "node/node.h"
+#include "node/record.h"
+#include "node/scalar_fields.h"
+
+namespace relay::tir {
+
+// The order in which a loop runs: Backward starts at its last iteration.
+enum class LoopOrder : int64_t { Forward, Backward };
+std::string_view to_string(LoopOrder order);
+
+// A perfect nest that code generation takes as a whole: by a matrix unit (tir/matrix_nest.h), or as blocks of elements that
+// shuffles transpose (tir/transposed_nest.h).
+enum class LoopNest : int64_t { None, Matrix, Transposed };
+std::string_view to_string(LoopNest nest);
+
+// The operand of a matrix nest that passes by while tiles read the other one again and again.
+enum class StreamedOperand : int64_t { Neither, A, B };
+std::string_view to_string(StreamedOperand operand);
+
+// How a loop is to be turned into code. Hints never change what it computes.
+struct LoopHints {
+  int64_t unroll = 0;    // iterations that one turn of the loop holds; 0: as the loop stands
+  int64_t prefetch = 0;  // bytes between what an iteration reads and what it asks for; 0: nothing
+  LoopOrder order = LoopOrder::Forward;
+  LoopNest nest = LoopNest::None;
+  StreamedOperand streamed = StreamedOperand::Neither;  // of a matrix nest
+
+  static constexpr auto members() {
+    return std::tuple{member("nest", &LoopHints::nest), member("order", &LoopHints::order),
+                      member("prefetch", &LoopHints::prefetch),
+                      member("streamed", &LoopHints::streamed),
+                      member("unroll", &LoopHints::unroll)};
+  }
+  friend bool operator==(const LoopHints&, const LoopHints&) = default;
+};
+
+// The part of a block in an algorithm of several blocks, which the schedule rule of that algorithm places:
+// {"winograd", "product"}. Algorithms are an open set. A block with a role is not inlined.
+struct BlockRole {
+  std::string algorithm;
+  std::string part;
+  int64_t number = 0;  // what the algorithm counts: an axis, or the elements of a word
+
+  bool empty() const { return algorithm.empty(); }
+  static constexpr auto members() {
+    return std::tuple{member("algorithm", &BlockRole::algorithm), member("part", &BlockRole::part),
+                      member("number", &BlockRole::number)};
+  }
+  friend bool operator==(const BlockRole&, const BlockRole&) = default;
+};
+
+}  // namespace relay::tir
