@@ -7,12 +7,14 @@
 #include <sstream>
 
 #include "base/budget.h"
+#include "base/codes/lowering.h"
 #include "base/parallel.h"
 #include "codegen/backend.h"
 #include "codegen/targets.h"
 #include "driver/evaluate_constant.h"
 #include "driver/interface.h"
 #include "driver/kernel_work.h"
+#include "driver/kinds.h"
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
@@ -82,7 +84,16 @@ class PassSteps : public PassInstrument {
 };
 
 Target resolve_target(const CompileOptions& options) {
-  Target target = parse_target(options.target);
+  ProgramTarget all = parse_program_target(options.target);
+  if (!all.devices.empty()) {
+    throw UserError(Diagnostic(codes::lower_unsupported, {},
+                               "no kernel is placed on the device '" + all.devices.front().name +
+                                   "' of the target")
+                        .expected("a host without devices")
+                        .found(escape_for_terminal(options.target, 200))
+                        .help("compile for '" + all.host.name + "' alone"));
+  }
+  Target target = std::move(all.host);
   if (options.num_threads > 0) target.num_cores = options.num_threads;
   return target;
 }
@@ -229,7 +240,7 @@ std::vector<CompiledKernel> lower_each(Bytecode& bytecode, const CompileOptions&
     c.declined = lines_of(note_of(c.scheduled, "declined"));
     c.layouts = layouts_of(k.primitive);
     c.sites = k.sites;
-    c.lowered = checked(tir::lower_loops(c.scheduled, observed));
+    c.lowered = checked(tir::lower_loops(c.scheduled, kind_of(target).lowering(), observed));
     tir::verify_accesses(c.lowered, options.verify ? tir::Accesses::All : tir::Accesses::Masked);
     if (each) each();
   });
@@ -238,7 +249,10 @@ std::vector<CompiledKernel> lower_each(Bytecode& bytecode, const CompileOptions&
 
 }  // namespace
 
-void initialize() { register_ops(); }
+void initialize() {
+  register_ops();
+  register_kinds();
+}
 
 runtime::Denormals denormals_of(const Target& target) {
   return target.keeps_denormals ? runtime::Denormals::keep : runtime::Denormals::flush;

@@ -116,7 +116,8 @@ class Cache {
   }
 
   runtime::Module compile(const ComposedKernel& composed, const std::vector<TensorType>& results) {
-    tir::PrimFunc kernel = tir::lower_loops(schedule_kernel(composed.func, target_, 1));
+    tir::PrimFunc kernel =
+        tir::lower_loops(schedule_kernel(composed.func, target_, 1), kind_of(target_).lowering());
     auto jit = std::make_shared<LoadedKernels>(
         load_kernels(std::vector<tir::PrimFunc>{kernel}, target_, on_disk_.get()));
     runtime::Program program;

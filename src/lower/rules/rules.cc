@@ -103,8 +103,7 @@ std::pair<Schedule, int> with_producers_inlined(const tir::PrimFunc& composed) {
   return {s, count};
 }
 
-// The first that fits takes the kernel.
-constexpr const ScheduleRule* kRules[] = {
+constexpr const ScheduleRule* kProcessorRules[] = {
 #define RELAY_SCHEDULE_RULE(name) &k##name##Rule,
 #include "lower/rules/rule_list.def"
 #undef RELAY_SCHEDULE_RULE
@@ -137,6 +136,8 @@ tir::PrimFunc ordered(Schedule& s) {
 
 }  // namespace
 
+std::span<const ScheduleRule* const> processor_rules() { return kProcessorRules; }
+
 tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& target, int opt_level) {
   if (opt_level == 0) return composed;
   Schedule s(composed);
@@ -153,7 +154,7 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
   if (tir::PrimFunc split = split_axes(s.func()); !(split == s.func())) s = Schedule(split);
   if (tir::PrimFunc merged = merge_rows(s.func()); !(merged == s.func())) s = Schedule(merged);
   std::string why_not, declined;
-  for (const ScheduleRule* rule : kRules) {
+  for (const ScheduleRule* rule : kind_of(target).rules()) {
     Schedule attempt = s;
     std::string reason = std::string("takes only ") + rule->takes;
     try {
