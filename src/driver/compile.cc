@@ -18,6 +18,7 @@
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
+#include "lower/index_width.h"
 #include "lower/rules/rules.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
@@ -242,6 +243,7 @@ std::vector<CompiledKernel> lower_each(Bytecode& bytecode, const CompileOptions&
     c.sites = k.sites;
     c.lowered = checked(tir::lower_loops(c.scheduled, kind_of(target).lowering(), observed));
     tir::verify_accesses(c.lowered, options.verify ? tir::Accesses::All : tir::Accesses::Masked);
+    c.lowered = checked(with_index_width(c.lowered, target, k.primitive->span));
     if (each) each();
   });
   return out;
@@ -330,11 +332,15 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   phases.begin("plan");
   Bytecode bytecode = make_bytecode(out.optimized, options);
   out.arenas = bytecode.arenas;
+  for (const ArenaReport& a : out.arenas) {
+    check_pointer_width("intermediate results of @" + a.function, a.arena_bytes, target);
+  }
   out.donations = bytecode.donations;
 
   phases.begin("lower", static_cast<int64_t>(bytecode.kernels.size()));
   out.kernels = lower_each(bytecode, options, phases.step());
   out.program = std::move(bytecode.program);
+  check_pointer_width("constants", out.constant_bytes(), target);
 
   phases.begin("generate", static_cast<int64_t>(out.kernels.size()));
   std::vector<tir::PrimFunc> functions;

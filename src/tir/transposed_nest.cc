@@ -4,6 +4,10 @@
 
 namespace relay::tir {
 
+bool in_transposed_nest(const ForNode& loop) {
+  return loop.annotations.contains(std::string(kTransposedNest));
+}
+
 std::optional<TransposedNest> transposed_nest(const Stmt& s) {
   auto nest = constant_nest(s, kTransposedNest);
   if (!nest || nest->loops.size() != 2) return std::nullopt;

@@ -14,5 +14,7 @@ inline constexpr DiagnosticCode codegen_failed{"E0404", "code generation failed"
 inline constexpr DiagnosticCode target_two_kinds{"E0406", "words of two kinds of target"};
 inline constexpr DiagnosticCode target_kind_registration{"E0407",
                                                          "a kind of target cannot be registered"};
+inline constexpr DiagnosticCode index_width{"E0408",
+                                            "a tensor needs wider indices than the target has"};
 
 }  // namespace relay::codes
