@@ -24,6 +24,7 @@
 #include "ops/register_ops.h"
 #include "passes/pipelines.h"
 #include "plan/verify.h"
+#include "runtime/core/device.h"
 #include "runtime/cpu.h"
 #include "tir/lower_loops.h"
 #include "tir/verify.h"
@@ -93,6 +94,14 @@ Target resolve_target(const CompileOptions& options) {
                         .expected("a host without devices")
                         .found(escape_for_terminal(options.target, 200))
                         .help("compile for '" + all.host.name + "' alone"));
+  }
+  const runtime::Device memory{kind_of(all.host).device};
+  if (!memory.is_host()) {
+    throw UserError(Diagnostic(codes::lower_unsupported, {},
+                               "'" + all.host.name +
+                                   "' cannot be the host: its kernels read memory of " +
+                                   memory.to_string())
+                        .expected("a kind of target whose kernels read the memory of the CPU"));
   }
   Target target = std::move(all.host);
   if (options.num_threads > 0) target.num_cores = options.num_threads;

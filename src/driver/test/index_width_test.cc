@@ -9,6 +9,7 @@
 #include "driver/test/networks.h"
 #include "lower/rules/rules.h"
 #include "node/walk.h"
+#include "runtime/core/dlpack.h"
 #include "runtime/core/kernel_abi.h"
 #include "runtime/core/kernel_errors.h"
 #include "tir/lower_loops.h"
@@ -18,25 +19,30 @@
 namespace relay {
 namespace {
 
-// "cpu32" is least_target(), "cpu32-wide" the machine.
+// A name that ends in -wide is the machine, another one least_target().
 class Reader : public TargetReader {
  public:
-  std::vector<std::string> names() const override { return {"cpu32", "cpu32-wide"}; }
+  explicit Reader(std::vector<std::string> names) : names_(std::move(names)) {}
+  std::vector<std::string> names() const override { return names_; }
   std::span<const TargetOption> options() const override {
     static constexpr TargetOption kOptions[] = {{"-num-threads", "N", "Threads."}};
     return kOptions;
   }
   Target read(const TargetWords& words) const override {
-    Target t = words.name() == "cpu32" ? least_target() : native_target();
+    Target t = words.name().ends_with("-wide") ? native_target() : least_target();
     t.name = words.name();
     const std::string threads = words.value_of("-num-threads");
     t.num_cores = threads.empty() ? 1 : std::stoi(threads);
     return t;
   }
+
+ private:
+  std::vector<std::string> names_;
 };
 
 class Backend32 : public Backend {
  public:
+  explicit Backend32(std::vector<std::string> names) : reader_(std::move(names)) {}
   std::string_view name() const override { return "llvm32"; }
   bool supports(const Target& t) const override { return llvm().supports(t); }
   const TargetReader& reader() const override { return reader_; }
@@ -65,7 +71,11 @@ class Backend32 : public Backend {
 };
 
 const Backend& backend() {
-  static const Backend32 out;
+  static const Backend32 out({"cpu32", "cpu32-wide"});
+  return out;
+}
+const Backend& far_backend() {
+  static const Backend32 out({"far"});
   return out;
 }
 
@@ -79,6 +89,10 @@ Module parse(const std::string& text) {
     kind.lowering = tir::lowering_passes;
     kind.index_bits = kind.pointer_bits = 32;
     // Addresses are the machine's; the limits of 32 bits hold all the same.
+    register_target_kind(kind);
+    kind.name = "far";
+    kind.backend = far_backend;
+    kind.device = kDLCUDA;
     register_target_kind(kind);
   });
   return driver_test::parse(text);
@@ -260,6 +274,19 @@ TEST(IndexWidth, a_tensor_that_needs_more_is_refused_E0408) {
 
 TEST(IndexWidth, sizes_that_need_more_end_the_run_E0601) {
   EXPECT_EQ(runtime::kernel_error_code(RELAY_KERNEL_INDEX_WIDTH).id, "E0601");
+}
+
+TEST(TargetKinds, a_kind_of_other_memory_is_not_a_host) {
+  Module mod = parse("def @main(%x: Tensor[(4), float32]) { add(%x, %x) }");
+  CompileOptions options;
+  options.target = "far";
+  try {
+    compile(mod, options);
+    ADD_FAILURE() << "it is compiled";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.diagnostics().front().code, "E0401");
+    EXPECT_NE(std::string(e.what()).find("memory of cuda:0"), std::string::npos) << e.what();
+  }
 }
 
 }  // namespace
