@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 python=.venv/bin/python
 "$python" tools/check_layers.py --self-test
 "$python" tools/check_layers.py
+"$python" tools/check_instruction_sets.py --self-test
+"$python" tools/check_instruction_sets.py
 "$python" tools/check_words.py --self-test
 "$python" tools/check_words.py
 tools/format.sh --check

@@ -16,16 +16,32 @@
 #include "passes/pass_list.h"
 #include "runtime/core/print.h"
 #include "runtime/temporary_file.h"
+#include "target/architectures.h"
 
 namespace relay::cli {
 
+namespace {
+
+// The levels of architectures, which are targets by name.
+std::string level_names() {
+  std::string out;
+  for (const Architecture& a : architectures()) {
+    for (const Architecture::Level& l : a.levels) {
+      out += (out.empty() ? "" : ", ") + std::string(l.name);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<Option> CompileFlags::table() {
   return {
-      option(
-          "--target TARGET", target,
-          "What to compile for: native, x86-64-v2, x86-64-v3, x86-64-v4, 'llvm -mcpu=znver4'; with "
-          "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
-          "-denormals=keep"),
+      option("--target TARGET", target,
+             "What to compile for: native, a level (" + level_names() +
+                 "), 'llvm -mcpu=CPU'; with "
+                 "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
+                 "-denormals=keep"),
       option("--opt-level LEVEL", opt_level, "0 (as written) to 3 (everything)").range(0, 3),
       option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")
           .range(0, 1024),

@@ -3,32 +3,32 @@
 #include <set>
 
 #include "base/codes/lowering.h"
-#include "codegen/llvm/backend.h"
 #include "node/walk.h"
 #include "runtime/core/string_functions.h"
 #include "runtime/cpu.h"
+#include "target/architectures.h"
+#include "target/target_kind.h"
 
 namespace relay {
 
-std::span<const Backend* const> backends() {
-  static const Backend* const all[] = {&codegen::llvm_backend()};
-  return all;
-}
-
 const Backend& backend_of(const Target& target) {
+  const Backend& backend = kind_of(target).backend();
+  if (backend.supports(target)) return backend;
   std::string known;
-  for (const Backend* b : backends()) {
-    if (b->supports(target)) return *b;
+  for (const TargetKind* kind : target_kinds()) {
+    const Backend& other = kind->backend();
     for (const Architecture& a : architectures()) {
-      if (b->processors().has_code_for(a)) {
-        known +=
-            (known.empty() ? "" : ", ") + std::string(a.name) + " (" + std::string(b->name()) + ")";
-      }
+      Target asked;
+      asked.kind = kind->name;
+      asked.arch = a.name;
+      if (!other.supports(asked)) continue;
+      known += (known.empty() ? "" : ", ") + std::string(a.name) + " (" +
+               std::string(other.name()) + ")";
     }
   }
   throw UserError(Diagnostic(codes::codegen_target, {},
                              "there is no code generator for '" + target.name + "', a " +
-                                 std::string(to_string(target.kind)) + " of " +
+                                 target.kind + " of " +
                                  (target.arch.empty() ? "no architecture" : target.arch))
                       .expected(known));
 }

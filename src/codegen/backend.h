@@ -1,5 +1,5 @@
 // What a code generator is: lowered kernels in, machine code out. The driver, the constant evaluator and the tests see
-// this and no code generator; a new one is a folder beside codegen/llvm and a line in backend.cc.
+// this and no code generator. A kind of target names its own (target/target_kind.h).
 #pragma once
 
 #include <functional>
@@ -47,8 +47,8 @@ class Backend {
   virtual std::string_view name() const = 0;
   // Whether it makes code for the target.
   virtual bool supports(const Target& target) const = 0;
-  // The processors that it knows by name.
-  virtual const Processors& processors() const = 0;
+  // What it reads of target strings.
+  virtual const TargetReader& reader() const = 0;
   // Whether it makes code for a call of the intrinsic.
   virtual bool has_intrinsic(const tir::Intrinsic& intrinsic) const = 0;
 
@@ -70,9 +70,8 @@ class Backend {
                            const Target& target) const = 0;
 };
 
-std::span<const Backend* const> backends();
-
-// The first that supports the target. Throws UserError E0403, which lists the architectures that there is code for.
+// That of the target's kind. Throws UserError E0403, which lists the architectures that there is code for, when it does not
+// support the target.
 const Backend& backend_of(const Target& target);
 
 // Features that code of the kernels uses beside those that all code for the target may use: what their schedules wrote

@@ -1,4 +1,4 @@
-// The targets of all code generators, from a user's words.
+// Targets of all kinds (target/target_kind.h), from a user's words.
 //
 //   parse_target("native")                       this machine
 //   parse_target("x86-64-v3 -num-threads=1")     a level of the x86-64 psABI
@@ -6,7 +6,7 @@
 //
 // Only native, and llvm without a processor, depend on this machine.
 //
-// target/target_text.h has the options.
+// target/processor_text.h has the options of processors.
 #pragma once
 
 #include <string_view>
@@ -15,8 +15,12 @@
 
 namespace relay {
 
-// Throws UserError E0403, with what there is, for a target, processor, feature or option that is not there.
+// Throws UserError E0403, with what there is, for a target, processor, feature or option that is not there, and E0406 for
+// words of two kinds.
 Target parse_target(std::string_view text);
+
+// Targets with semicolons in between: the host's, and those of devices. Throws like parse_target, which reads each.
+ProgramTarget parse_program_target(std::string_view text);
 
 // The machine this runs on: its features, caches, and the cores that the process may use.
 Target native_target();

@@ -6,20 +6,24 @@
 #include <nlohmann/json.hpp>
 
 #include "base/budget.h"
+#include "base/codes/lowering.h"
 #include "base/parallel.h"
 #include "codegen/backend.h"
 #include "codegen/targets.h"
 #include "driver/evaluate_constant.h"
 #include "driver/interface.h"
 #include "driver/kernel_work.h"
+#include "driver/kinds.h"
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
+#include "lower/index_width.h"
 #include "lower/kernel_body.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
 #include "passes/pipelines.h"
 #include "plan/verify.h"
+#include "runtime/core/device.h"
 #include "runtime/cpu.h"
 #include "tir/schedule_report.h"
 
@@ -81,7 +85,24 @@ class PassSteps : public PassInstrument {
 };
 
 Target resolve_target(const CompileOptions& options) {
-  Target target = parse_target(options.target);
+  ProgramTarget all = parse_program_target(options.target);
+  if (!all.devices.empty()) {
+    throw UserError(Diagnostic(codes::lower_unsupported, {},
+                               "no kernel is placed on the device '" + all.devices.front().name +
+                                   "' of the target")
+                        .expected("a host without devices")
+                        .found(escape_for_terminal(options.target, 200))
+                        .help("compile for '" + all.host.name + "' alone"));
+  }
+  const runtime::Device memory{kind_of(all.host).device};
+  if (!memory.is_host()) {
+    throw UserError(Diagnostic(codes::lower_unsupported, {},
+                               "'" + all.host.name +
+                                   "' cannot be the host: its kernels read memory of " +
+                                   memory.to_string())
+                        .expected("a kind of target whose kernels read the memory of the CPU"));
+  }
+  Target target = std::move(all.host);
   if (options.num_threads > 0) target.num_cores = options.num_threads;
   return target;
 }
@@ -270,7 +291,10 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
 
 }  // namespace
 
-void initialize() { register_ops(); }
+void initialize() {
+  register_ops();
+  register_kinds();
+}
 
 runtime::Denormals denormals_of(const Target& target) {
   return target.keeps_denormals ? runtime::Denormals::keep : runtime::Denormals::flush;
@@ -334,11 +358,15 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
     return phases.step();
   });
   out.arenas = bytecode.arenas;
+  for (const ArenaReport& a : out.arenas) {
+    check_pointer_width("intermediate results of @" + a.function, a.arena_bytes, target);
+  }
   out.donations = bytecode.donations;
 
   phases.begin("lower", static_cast<int64_t>(bytecode.kernels.size()));
   out.kernels = lower_each(bytecode, phases.step());
   out.program = std::move(bytecode.program);
+  check_pointer_width("constants", out.constant_bytes(), target);
 
   const std::vector<tir::PrimFunc> functions = generated_functions(out.kernels);
   phases.begin("generate", static_cast<int64_t>(functions.size()));

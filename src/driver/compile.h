@@ -38,8 +38,8 @@ class StageObserver {
   virtual void plan(plan::PlanProgram&) {}
   // The bytecode, before its kernels are lowered to loops.
   virtual void bytecode(Bytecode&) {}
-  // A kernel after "compose", "schedule", and each of tir::lowering_passes(); returns what the next
-  // stage gets. Called from several threads at once.
+  // A kernel after "compose", "schedule", and each lowering pass of its target's kind; returns what the
+  // next stage gets. Called from several threads at once.
   virtual tir::PrimFunc kernel(std::string_view /*stage*/, tir::PrimFunc f) { return f; }
 };
 

@@ -12,6 +12,7 @@
 #include "base/fork.h"
 #include "codegen/backend.h"
 #include "codegen/targets.h"
+#include "driver/kinds.h"
 
 namespace relay {
 namespace {
@@ -21,7 +22,12 @@ using Clock = std::chrono::steady_clock;
 constexpr int kAccumulators = 12;
 constexpr int kRounds = 5;
 
-int native_lanes() { return static_cast<int>(native_target().vector_bits / 32); }
+Target this_machine() {
+  register_kinds();
+  return native_target();
+}
+
+int native_lanes() { return static_cast<int>(this_machine().vector_bits / 32); }
 
 // Of kernels that cannot fail and have no parallel loops: there is no error word, and they always go on.
 relay_kernel_context serial_context() {
@@ -177,7 +183,7 @@ std::mutex& measuring() {
 double measure_peak_gflops(int threads) {
   constexpr int64_t kSteps = 100000;
   std::lock_guard<std::mutex> lock(measuring());
-  static const LoadedKernels jit = load_kernels({arithmetic(kSteps)}, native_target());
+  static const LoadedKernels jit = load_kernels({arithmetic(kSteps)}, this_machine());
   double flops = 2.0 * kAccumulators * native_lanes() * static_cast<double>(kSteps);
   return best_rate(threads, flops, [&](size_t) {
     alignas(64) float result[64];
@@ -192,7 +198,7 @@ MachineLimits measure_limits(int threads) {
   out.threads = threads;
   out.gflops = measure_peak_gflops(threads);
   std::lock_guard<std::mutex> lock(measuring());
-  Target target = native_target();
+  Target target = this_machine();
   static const LoadedKernels jit = load_kernels({reading()}, target);
   relay_kernel kernel = jit.functions()[0];
   constexpr int64_t kMega = 1 << 20;

@@ -171,8 +171,9 @@ struct Checker::Impl {
     std::shared_ptr<const std::pair<Module, Reference>> derivative = nullptr;
   };
 
-  explicit Impl(CheckOptions o) : options(std::move(o)), target(native_target()) {
+  explicit Impl(CheckOptions o) : options(std::move(o)) {
     initialize();
+    target = native_target();
     target.num_cores = 1;
     compile_options.num_threads = 1;
     compile_options.instruments = options.instruments;

@@ -5,12 +5,14 @@
 #include "base/codes/kernels.h"
 #include "base/parallel.h"
 #include "lower/compose.h"
+#include "lower/index_width.h"
 #include "lower/kernel_body.h"
 #include "lower/rules/rules.h"
 #include "lower/scalar_form.h"
 #include "lower/written_over.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "target/target_kind.h"
 #include "tir/lower_loops.h"
 #include "tir/verify.h"
 #include "tir/verify_accesses.h"
@@ -353,9 +355,11 @@ const KernelBody& KernelProvider::lower(int32_t variant) {
   if (body == nullptr) return v.body;
   for (TirLaunch& l : body->launches) {
     if (l.lowered) continue;
-    l.lowered = tir::lower_loops(l.scheduled, options_->observer);
+    l.lowered = tir::lower_loops(l.scheduled, kind_of(options_->target).lowering(), options_->observer);
     if (options_->verify) tir::verify(l.lowered);
     tir::verify_accesses(l.lowered, options_->verify ? tir::Accesses::All : tir::Accesses::Masked);
+    l.lowered = with_index_width(l.lowered, options_->target, primitive(v.kernel)->span);
+    if (options_->verify) tir::verify(l.lowered);
   }
   return v.body;
 }

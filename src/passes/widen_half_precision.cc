@@ -91,7 +91,7 @@ class Widening {
                         0;
     auto column = product.only(ContractionRole::Column),
          sum = product.only(ContractionRole::Reduced);
-    if (!target_.has_feature("f16c") || !data->dtype.is_float(16) || !weight->dtype.is_float(16) ||
+    if (!target_.converts_float16 || !data->dtype.is_float(16) || !weight->dtype.is_float(16) ||
         !constants_.contains(c.args[1]) || !shape || shape->size() != 2 || !matrix || !column ||
         !sum || !product.operands[0].back().has(*sum) || (*shape)[0] == 1 || (*shape)[1] == 1) {
       return false;

@@ -74,6 +74,7 @@ void derive_x86(Target& t) {
   t.num_vector_registers = avx512 ? 32 : 16;
   t.has_fma = t.has_feature("fma");
   t.converts_float16 = t.has_feature("f16c");
+  t.rounds_bfloat16 = t.has_feature("avx512bf16") && t.has_feature("avx512vl");
 }
 
 constexpr Architecture kArchitectures[] = {

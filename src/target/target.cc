@@ -4,14 +4,6 @@
 
 namespace relay {
 
-std::string_view to_string(TargetKind kind) {
-  switch (kind) {
-    case TargetKind::Cpu:
-      return "cpu";
-  }
-  return "";
-}
-
 bool Target::has_feature(std::string_view feature) const {
   // The last word about a feature counts: "+avx,-avx" is without.
   bool has = false;
@@ -26,8 +18,8 @@ bool Target::has_feature(std::string_view feature) const {
 }
 
 std::string Target::describe() const {
-  return name + ": " + cpu + ", " + std::to_string(vector_bits) + "-bit vectors, " +
-         std::to_string(num_cores) + (num_cores == 1 ? " core" : " cores") +
+  return name + ": " + (cpu.empty() ? kind : cpu) + ", " + std::to_string(vector_bits) +
+         "-bit vectors, " + std::to_string(num_cores) + (num_cores == 1 ? " core" : " cores") +
          (keeps_denormals ? ", denormals kept" : "");
 }
 

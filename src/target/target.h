@@ -11,20 +11,19 @@
 
 namespace relay {
 
-// What runs kernels. Lowering and schedule rules belong to it.
-enum class TargetKind : uint8_t {
-  Cpu,  // a processor with vectors, caches and threads that share memory
+// What a kind of target restricts its kernels to.
+struct TargetLimits {
+  // Of a kernel's own buffers on the stack of its thread; further ones come from the runtime's scratch memory. Threads of
+  // the pool may have stacks as small as 256 KB.
+  int64_t stack_bytes = 32 << 10;
 };
 
-// "cpu".
-std::string_view to_string(TargetKind kind);
-
 struct Target {
-  std::string name;  // as written, "native"
-  TargetKind kind = TargetKind::Cpu;
-  std::string arch;      // its row of architectures(), "x86_64"
-  std::string triple;    // "x86_64-unknown-linux-gnu"
-  std::string cpu;       // the code generator's name of the processor, "znver4"
+  std::string name;          // as written, "native"
+  std::string kind = "cpu";  // its row of target_kinds() (target/target_kind.h)
+  std::string arch;          // its row of architectures(), "x86_64"
+  std::string triple;        // "x86_64-unknown-linux-gnu"
+  std::string cpu;           // the code generator's name of the processor, "znver4"
   std::string features;  // the instruction set beyond the architecture's least, "+avx2,+fma,..."
 
   // Follow from the features.
@@ -32,6 +31,7 @@ struct Target {
   int64_t num_vector_registers = 16;
   bool has_fma = false;           // a multiplication and an addition are one instruction
   bool converts_float16 = false;  // whole vectors between float16 and float32
+  bool rounds_bfloat16 = false;   // whole vectors of float32 to bfloat16 by one instruction
   bool has_blocked_kernels =
       true;  // rules have kernels for blocked layouts; false: a model's layouts stay
 
@@ -44,6 +44,11 @@ struct Target {
   int64_t l3_bytes = 8 << 20;    // shared
   int num_cores = 1;             // threads that kernels are split over
 
+  // The kind's (target/target_kind.h).
+  TargetLimits limits;
+  int index_bits = 64;    // of an integer that counts elements
+  int pointer_bits = 64;  // of an address
+
   // Elements of so many bits in one vector.
   int64_t lanes(int64_t bits) const { return vector_bits / bits; }
   // Whether the feature text has it, by the code generator's name ("avx512vl").
@@ -53,6 +58,12 @@ struct Target {
   std::string describe() const;
   // Instruction sets that generated code may use, as the artifact's loader checks them.
   std::vector<std::string> required_features() const;
+};
+
+// What a program is compiled for: the host runs its control, and a kernel runs on the host or on a device.
+struct ProgramTarget {
+  Target host;
+  std::vector<Target> devices;
 };
 
 }  // namespace relay

@@ -1,336 +1,137 @@
 #include "target/target_text.h"
 
 #include <algorithm>
-#include <charconv>
-#include <functional>
-#include <map>
 #include <sstream>
-#include <utility>
-#include <vector>
 
 #include "base/codes/lowering.h"
 
 namespace relay {
 namespace {
 
-constexpr int kMostThreads = 1024;
-constexpr int64_t kLeastCache = 1 << 10;
-constexpr int64_t kMostCache = int64_t{1} << 32;
-
 constexpr TargetOption kOptions[] = {
-    {"-mcpu", "CPU", "A processor by the code generator's name; its features are the target's."},
-    {"-mattr", "+FEATURE,-FEATURE",
-     "Features that the processor has or lacks beyond that; +FEATURE alone is short for it."},
-    {"-mtune", "CPU",
-     "The processor whose caches, cores and instruction times code is made for; features stay."},
-    {"-mtriple", "TRIPLE", "The architecture and system to make code for."},
     {"-keys", "KIND", "The kind of machine."},
-    {"-num-threads", "N", "Threads that kernels are split over."},
-    {"-denormals", "flush|keep",
-     "Whether runs take numbers below the normal ones for zero, which is faster, or compute with "
-     "them."},
-    {"-l1", "SIZE", "Bytes of the L1 data cache of a core, as in 32K."},
-    {"-l2", "SIZE", "Bytes of the L2 cache of a core, as in 1M."},
-    {"-l3", "SIZE", "Bytes of the L3 cache, which cores share, as in 32M."},
 };
 
-// The fields that caches set, by option.
-constexpr std::pair<std::string_view, int64_t Target::*> kCaches[] = {
-    {"-l1", &Target::l1_bytes}, {"-l2", &Target::l2_bytes}, {"-l3", &Target::l3_bytes}};
-
-void set_machine(Target& t, const Machine& machine) {
-  t.l1_bytes = machine.l1_bytes;
-  t.l2_bytes = machine.l2_bytes;
-  t.l3_bytes = machine.l3_bytes;
-  t.num_cores = machine.num_cores;
+const TargetOption* find_option(std::span<const TargetOption> options, std::string_view name) {
+  auto it = std::ranges::find(options, name, &TargetOption::name);
+  return it == options.end() ? nullptr : &*it;
 }
 
-// "32K", "1M", "65536"; nullopt for anything else, and outside what a cache may have.
-std::optional<int64_t> read_bytes(std::string_view text) {
-  int64_t number = 0;
-  auto [stop, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc() || number < 1 || number > kMostCache) return std::nullopt;
-  const std::string_view unit = text.substr(static_cast<size_t>(stop - text.data()));
-  if (unit == "K") number <<= 10;
-  if (unit == "M") number <<= 20;
-  if (unit == "G") number <<= 30;
-  const bool known = unit.empty() || unit == "K" || unit == "M" || unit == "G";
-  if (!known || number < kLeastCache || number > kMostCache) return std::nullopt;
-  return number;
+bool has_name(const KindReader& k, const std::string& name) {
+  return std::ranges::count(k.reader->names(), name) > 0;
 }
 
-std::string listed(const std::vector<std::string>& words) {
+[[noreturn]] void two_kinds(const TargetWords& words, const KindReader& kind,
+                            const std::string& other, const KindReader& of) {
+  throw UserError(
+      Diagnostic(codes::target_two_kinds, {},
+                 "the target '" + words.text() + "' has words of two kinds: " + words.name() +
+                     " is a " + kind.kind->name + ", " + other + " belongs to " + of.kind->name)
+          .expected(words.name() + " with words of " + kind.kind->name + ", or one of " +
+                    joined(of.reader->names()) + " with words of " + of.kind->name));
+}
+
+const KindReader& kind_of(const TargetWords& words, std::span<const KindReader> kinds) {
+  std::vector<std::string> names;
+  const KindReader* found = nullptr;
+  for (const KindReader& k : kinds) {
+    for (std::string& name : k.reader->names()) names.push_back(std::move(name));
+    if (!has_name(k, words.name())) continue;
+    if (found != nullptr) two_kinds(words, *found, "the same name", k);
+    found = &k;
+  }
+  if (found != nullptr) return *found;
+  words.refuse(words.name().empty() ? "it is empty" : "there is no target '" + words.name() + "'",
+               joined(names));
+}
+
+void check_keys(const TargetWords& words, const KindReader& kind,
+                std::span<const KindReader> kinds) {
+  const std::string keys = words.value_of("-keys");
+  if (keys.empty() || keys == kind.kind->name) return;
+  for (const KindReader& k : kinds) {
+    if (k.kind->name == keys) two_kinds(words, kind, "-keys=" + keys, k);
+  }
+  words.refuse("there is no kind of machine '" + keys + "'", "-keys=" + kind.kind->name);
+}
+
+void check_options(const TargetWords& words, const KindReader& kind,
+                   std::span<const KindReader> kinds) {
+  std::vector<std::pair<std::string, std::string>> seen;
+  for (const auto& [name, value] : words.options()) {
+    const std::string word = name + "=" + value;
+    const TargetOption* option = find_option(kOptions, name);
+    if (option == nullptr) option = find_option(kind.reader->options(), name);
+    if (option == nullptr || value.empty()) {
+      for (const KindReader& k : kinds) {
+        if (option == nullptr && find_option(k.reader->options(), name) != nullptr) {
+          two_kinds(words, kind, value.empty() ? name : word, k);
+        }
+      }
+      std::vector<std::string> known;
+      for (std::span<const TargetOption> list : {kind.reader->options(), target_options()}) {
+        for (const TargetOption& o : list) {
+          known.push_back(std::string(o.name) + "=" + std::string(o.value));
+        }
+      }
+      words.refuse("there is no option '" + (value.empty() ? name : word) + "'", joined(known));
+    }
+    auto before = std::ranges::find(seen, name, &std::pair<std::string, std::string>::first);
+    if (before != seen.end() && !option->is_list) {
+      words.refuse(name + " is said twice", name + "=" + before->second + ", or " + word);
+    }
+    seen.emplace_back(name, value);
+  }
+}
+
+}  // namespace
+
+std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
   return out;
 }
 
-// The names a target may begin with, of architectures that there is code for.
-std::vector<std::string> names(const Processors& processors) {
-  std::vector<std::string> out{"native", "llvm"};
-  for (const Architecture& a : architectures()) {
-    if (!processors.has_code_for(a)) continue;
-    for (const Architecture::Level& l : a.levels) out.emplace_back(l.name);
+TargetWords::TargetWords(std::string_view text) : text_(text) {
+  std::istringstream in(text_);
+  in >> name_;
+  for (std::string word; in >> word;) {
+    if (word[0] == '+') {
+      options_.emplace_back("-mattr", word);
+      continue;
+    }
+    const size_t equals = std::min(word.find('='), word.size());
+    options_.emplace_back(word.substr(0, equals), word.substr(std::min(equals + 1, word.size())));
+  }
+}
+
+std::string TargetWords::value_of(std::string_view option) const {
+  std::string out;
+  for (const auto& [name, value] : options_) {
+    if (name == option) out += (out.empty() ? "" : ",") + value;
   }
   return out;
 }
 
-class Reader {
- public:
-  Reader(std::string_view text, const Processors& processors)
-      : text_(text), processors_(processors) {}
-
-  Target run() {
-    std::istringstream in{std::string(text_)};
-    std::string name, word;
-    if (!(in >> name)) unknown("it is empty", listed(names(processors_)));
-    while (in >> word) read_option(word);
-    Target t = begin(name);
-    const std::string keys = value_of("-keys");
-    if (!keys.empty() && keys != to_string(t.kind)) {
-      unknown("there is no kind of machine '" + keys + "'",
-              "-keys=" + std::string(to_string(t.kind)));
-    }
-    set_triple(t);
-    set_processor(t);
-    set_tuning(t);
-    set_features(t);
-    set_denormals(t);
-    set_caches(t);
-    set_threads(t);
-    return t;
-  }
-
- private:
-  [[noreturn]] void unknown(const std::string& what, const std::string& expected) const {
-    throw UserError(Diagnostic(codes::codegen_target, {},
-                               "the target '" + std::string(text_) + "' is not known: " + what)
-                        .expected(expected));
-  }
-
-  [[noreturn]] void unknown_option(const std::string& word) const {
-    std::vector<std::string> known;
-    for (const TargetOption& o : kOptions) {
-      known.push_back(std::string(o.name) + "=" + std::string(o.value));
-    }
-    unknown("there is no option '" + word + "'", listed(known));
-  }
-
-  void read_option(const std::string& word) {
-    if (word[0] == '+') {
-      features_ += (features_.empty() ? "" : ",") + word;
-      return;
-    }
-    size_t equals = word.find('=');
-    std::string name = word.substr(0, equals);
-    std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (value.empty()) unknown_option(word);
-    if (name == "-mattr") {
-      features_ += (features_.empty() ? "" : ",") + value;
-      return;
-    }
-    if (std::ranges::find(kOptions, name, &TargetOption::name) == std::end(kOptions)) {
-      unknown_option(word);
-    }
-    auto [place, is_new] = values_.emplace(name, value);
-    if (!is_new) unknown(name + " is said twice", name + "=" + place->second + ", or " + word);
-  }
-
-  // The value of an option, as written; empty: not given.
-  std::string value_of(std::string_view option) const {
-    auto it = values_.find(option);
-    return it == values_.end() ? std::string() : it->second;
-  }
-
-  // What the first word says. This machine is described by native, and by llvm without a processor; any other target
-  // is the same on every machine.
-  Target begin(const std::string& name) {
-    for (const Architecture& a : architectures()) {
-      const Architecture::Level* level = a.find_level(name);
-      if (level == nullptr || !processors_.has_code_for(a)) continue;
-      is_level_ = true;
-      Target t;
-      t.name = name;
-      set_level(t, a, *level);
-      return t;
-    }
-    if (name != "native" && name != "llvm") {
-      unknown("there is no target '" + name + "'", listed(names(processors_)));
-    }
-    if (name == "llvm" && !value_of("-mcpu").empty()) return least_of_processor();
-    Target t = processors_.host();
-    t.name = name;
-    arch_ = find_architecture(t.arch);
-    if (arch_ == nullptr) {
-      unknown("there is no code generator for this machine, " + t.arch, triples());
-    }
-    return t;
-  }
-
-  // The least processor of the architecture of the one that -mcpu names.
-  Target least_of_processor() {
-    const std::string cpu = value_of("-mcpu");
-    std::string known;
-    for (const Architecture& a : architectures()) {
-      if (!processors_.has_code_for(a)) continue;
-      known += (known.empty() ? "" : " or ") + std::string(a.name);
-      if (!processors_.features_of(a, cpu)) continue;
-      Target t;
-      t.name = "llvm";
-      set_level(t, a, a.levels.front());
-      return t;
-    }
-    unknown_processor(cpu, known);
-  }
-
-  [[noreturn]] void unknown_processor(const std::string& cpu, const std::string& arch) const {
-    unknown("there is no CPU '" + cpu + "'",
-            "a processor of " + arch + " by the code generator's name");
-  }
-
-  void set_level(Target& t, const Architecture& a, const Architecture::Level& level) {
-    arch_ = &a;
-    t.triple = a.triple;
-    t.arch = a.name;
-    t.cpu = a.generic_cpu;
-    t.features = level.features;
-    set_machine(t, level.machine);
-    a.derive(t);
-  }
-
-  // "x86_64-linux-gnu", "x86_64-unknown-linux-gnu", "x86_64": an architecture, any vendor, and Linux with the GNU C
-  // library.
-  void set_triple(Target& t) {
-    const std::string triple = value_of("-mtriple");
-    if (triple.empty()) return;
-    std::string name = triple.substr(0, triple.find('-'));
-    const Architecture* a = find_architecture(name);
-    bool known = a != nullptr && processors_.has_code_for(*a);
-    if (known && triple != name) {
-      std::string system = triple.substr(name.size() + 1);
-      for (const char* vendor : {"unknown-", "pc-"}) {
-        if (system.starts_with(vendor)) system = system.substr(std::string(vendor).size());
-      }
-      known = system == "linux-gnu" || system == "linux";
-    }
-    if (!known) unknown("there is no code generator for '" + triple + "'", triples());
-    if (a == arch_) return;
-    if (is_level_)
-      unknown("-mtriple=" + triple + " does not go with " + t.name, std::string(arch_->triple));
-    set_level(t, *a, a->levels.front());
-  }
-
-  std::string features_of(const std::string& cpu) const {
-    auto features = processors_.features_of(*arch_, cpu);
-    if (!features) unknown_processor(cpu, std::string(arch_->name));
-    return *features;
-  }
-
-  void set_processor(Target& t) {
-    const std::string cpu = value_of("-mcpu");
-    if (cpu.empty()) return;
-    if (t.name != "llvm") {
-      unknown("-mcpu does not go with " + t.name,
-              "llvm -mcpu=" + cpu + ", or " + t.name + " with -mattr=+FEATURE or -mtune=" + cpu);
-    }
-    t.cpu = cpu;
-    t.features = features_of(cpu);
-    arch_->derive(t);
-    set_machine(t, arch_->machine_of(cpu, t));
-  }
-
-  // The code generator takes instruction times from the processor, and then also its features: those that the target lacks
-  // are taken away again.
-  void set_tuning(Target& t) {
-    const std::string cpu = value_of("-mtune");
-    if (cpu.empty()) return;
-    Target tuned;
-    tuned.features = features_of(cpu);
-    for (std::string_view f : arch_->checked_features) {
-      if (tuned.has_feature(f) && !t.has_feature(f)) t.features += ",-" + std::string(f);
-    }
-    t.cpu = cpu;
-    arch_->derive(t);
-    set_machine(t, arch_->machine_of(cpu, tuned));
-  }
-
-  void set_features(Target& t) {
-    if (features_.empty()) return;
-    std::istringstream in(features_);
-    for (std::string f; std::getline(in, f, ',');) {
-      bool has_sign = !f.empty() && (f[0] == '+' || f[0] == '-');
-      if (!has_sign || !processors_.knows_feature(*arch_, std::string_view(f).substr(1))) {
-        unknown("there is no feature '" + f + "'", "+ or - and a feature of " +
-                                                       std::string(arch_->name) +
-                                                       " by the code generator's name");
-      }
-    }
-    t.features += (t.features.empty() ? "" : ",") + features_;
-    arch_->derive(t);
-  }
-
-  // Without the instructions that flush whatever the mode is.
-  void set_denormals(Target& t) {
-    const std::string mode = value_of("-denormals");
-    if (mode.empty() || mode == "flush") return;
-    if (mode != "keep") unknown("-denormals=" + mode, "-denormals=flush or -denormals=keep");
-    t.keeps_denormals = true;
-    for (std::string_view f : arch_->flushing_features) {
-      if (!t.has_feature(f)) continue;
-      Target asked;
-      asked.features = features_;
-      if (asked.has_feature(f)) {
-        unknown("its instructions of " + std::string(f) + " flush denormals in any mode",
-                "-denormals=keep or +" + std::string(f));
-      }
-      t.features += ",-" + std::string(f);
-    }
-    arch_->derive(t);
-  }
-
-  void set_caches(Target& t) {
-    for (auto [option, field] : kCaches) {
-      const std::string size = value_of(option);
-      if (size.empty()) continue;
-      auto bytes = read_bytes(size);
-      const std::string name(option);
-      if (!bytes) unknown(name + "=" + size, name + "=1K to 4G, in bytes or with K, M or G");
-      t.*field = *bytes;
-    }
-  }
-
-  void set_threads(Target& t) {
-    const std::string threads = value_of("-num-threads");
-    if (threads.empty()) return;
-    const char* end = threads.data() + threads.size();
-    auto [stop, failed] = std::from_chars(threads.data(), end, t.num_cores);
-    if (failed != std::errc() || stop != end || t.num_cores < 1 || t.num_cores > kMostThreads) {
-      unknown("-num-threads=" + threads, "-num-threads=1 to " + std::to_string(kMostThreads));
-    }
-  }
-
-  std::string triples() const {
-    std::vector<std::string> known;
-    for (const Architecture& a : architectures()) {
-      if (processors_.has_code_for(a)) known.emplace_back(a.triple);
-    }
-    return listed(known);
-  }
-
-  std::string_view text_;
-  const Processors& processors_;
-  const Architecture* arch_ = nullptr;
-  bool is_level_ = false;
-  std::string features_;                                    // of all -mattr, as written
-  std::map<std::string, std::string, std::less<>> values_;  // of the other options, as written
-};
-
-}  // namespace
+void TargetWords::refuse(const std::string& what, const std::string& expected) const {
+  throw UserError(
+      Diagnostic(codes::codegen_target, {}, "the target '" + text_ + "' is not known: " + what)
+          .expected(expected));
+}
 
 std::span<const TargetOption> target_options() { return kOptions; }
 
-Target read_target(std::string_view text, const Processors& processors) {
-  return Reader(text, processors).run();
+Target read_target(std::string_view text, std::span<const KindReader> kinds) {
+  const TargetWords words(text);
+  const KindReader& kind = kind_of(words, kinds);
+  check_options(words, kind, kinds);
+  check_keys(words, kind, kinds);
+  Target t = kind.reader->read(words);
+  t.kind = kind.kind->name;
+  t.limits = kind.kind->limits;
+  t.index_bits = kind.kind->index_bits;
+  t.pointer_bits = kind.kind->pointer_bits;
+  return t;
 }
 
 }  // namespace relay

@@ -226,7 +226,8 @@ PrimExpr Translator::extent_of_nest(const ForNode& outer) {
         loops, [&](const ForNode* l) { return uses(inner->extent, l->var.get()); });
     if (varies) break;
     if (!known || *known <= 0) {
-      extent = select(le(inner->extent, index(0)), index(0), extent);
+      extent =
+          select(le(inner->extent, imm(inner->extent->dtype, 0)), imm(extent->dtype, 0), extent);
     }
     loops.push_back(inner);
   }

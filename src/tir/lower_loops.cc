@@ -32,9 +32,10 @@ constexpr LoweringPass kPasses[] = {
 
 std::span<const LoweringPass> lowering_passes() { return kPasses; }
 
-PrimFunc lower_loops(const PrimFunc& f, const LoweringObserver& observer) {
+PrimFunc lower_loops(const PrimFunc& f, std::span<const LoweringPass> passes,
+                     const LoweringObserver& observer) {
   PrimFunc out = f;
-  for (const LoweringPass& pass : kPasses) {
+  for (const LoweringPass& pass : passes) {
     out = pass.run(out);
     if (observer) out = observer(pass.name, std::move(out));
   }

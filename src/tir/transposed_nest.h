@@ -19,6 +19,9 @@ struct TransposedNest {
   PrimExpr to_step, from_step;  // the same in all of the nest
 };
 
+// Whether the loop is of such a nest.
+bool in_transposed_nest(const ForNode& loop);
+
 // After lowering: indices are flat. Nullopt when the statement is no such nest, or changes what it moves.
 std::optional<TransposedNest> transposed_nest(const Stmt& nest);
 

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <mutex>
 #include <set>
 
+#include "abacus/abacus.h"
 #include "driver/evaluate.h"
 #include "driver/test/networks.h"
 #include "frontend/onnx/onnx.h"
@@ -119,6 +121,85 @@ TEST(Guides, an_architecture_has_code) {
     } catch (const UserError& e) {
       EXPECT_EQ(e.diagnostics()[0].code, "E0610") << e.what();
     }
+  }
+}
+
+void register_abacus() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    initialize();
+    abacus::register_kind();
+  });
+}
+
+CompileOptions for_abacus() {
+  register_abacus();
+  CompileOptions out;
+  out.target = "abacus -lanes=2";
+  out.verify = true;
+  return out;
+}
+
+std::string refused(const std::string& target, const std::string& text) {
+  CompileOptions options = for_abacus();
+  options.target = target;
+  try {
+    compile(driver_test::parse(text), options);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(Guides, a_kind_of_target_schedules_lowers_and_compiles) {
+  Module mod =
+      driver_test::parse("def @main(%x: Tensor[(8), float32]) { add(multiply(%x, 2f), 1f) }");
+  CompiledModule out = compile(mod, for_abacus());
+  ASSERT_EQ(out.kernels.size(), 1u);
+  EXPECT_EQ(out.target, "abacus: " + least_target().cpu + ", 64-bit vectors, " +
+                            std::to_string(least_target().num_cores) + " cores");
+  EXPECT_EQ(out.kernels[0].rule, "rods");
+  EXPECT_EQ(out.kernels[0].schedule, "rods of 2 elements");
+  // Its pass left no product, and indices are of its width.
+  size_t products = 0, wide = 0;
+  post_order(out.kernels[0].lowered->body, [&](const Node& n) {
+    auto* binary = as<tir::BinaryNode>(&n);
+    if (binary == nullptr) return;
+    products += binary->op == tir::BinaryOp::Mul && binary->dtype.is_floating();
+    wide += binary->dtype == tir::kIndex;
+  });
+  EXPECT_EQ(products, 0u);
+  EXPECT_EQ(wide, 0u);
+  EXPECT_EQ(llvm_ir_text(out, for_abacus()).find("abacus of 2 lanes\n"), 0u);
+  const std::vector<float> x{1, -2, 3, 4, 5, 6, 7, 0.5}, want{3, -3, 7, 9, 11, 13, 15, 2};
+  EXPECT_EQ(numbers(out.load({}).run("main", {floats(x)}, {}).at(0)), want);
+  // Rules of processors are not asked.
+  out =
+      compile(driver_test::parse("def @main(%x: Tensor[(7), float32]) { sum(%x) }"), for_abacus());
+  EXPECT_EQ(out.kernels.at(0).rule, "loops");
+  EXPECT_EQ(out.kernels[0].declined.size(), 1u);
+  EXPECT_EQ(numbers(out.load({}).run("main", {floats({1, 2, 3, 4, 5, 6, 7})}, {}).at(0)),
+            std::vector<float>{28});
+}
+
+TEST(Guides, a_kind_of_target_refuses_what_it_has_not) {
+  const std::string plain = "def @main(%x: Tensor[(8), float32]) { add(%x, %x) }";
+  auto has = [](const std::string& text, const std::string& code, const std::string& part) {
+    EXPECT_NE(text.find(code), std::string::npos) << text;
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(refused("abacus -lanes=3", plain), "E0403", "-lanes=1, -lanes=2 or -lanes=4");
+  has(refused("abacus -mcpu=znver4", plain), "E0406", "-mcpu=znver4 belongs to cpu");
+  has(refused("native -lanes=2", plain), "E0406", "-lanes=2 belongs to abacus");
+  has(refused("native; abacus -lanes=2", plain), "E0401", "the device 'abacus'");
+  has(refused("abacus", "def @main(%x: Tensor[(8), float32]) { erf(%x) }"), "E0401", "calls erf");
+  has(refused("abacus", "def @main(%x: Tensor[(65536, 65536), int8]) { add(%x, %x) }"), "E0408",
+      "4294967296 elements");
+  try {
+    abacus::register_kind();
+    ADD_FAILURE() << "it is registered twice";
+  } catch (const UserError& e) {
+    has(e.what(), "E0407", "it is registered already");
   }
 }
 

@@ -29,9 +29,9 @@ def touched(guide: Path) -> str:
     lines = [path for path, added in places.lines.items() if len(added) == 1]
     files = {*places.new, *(places.changed.keys() - set(lines))}
     if guide.name == "adding_a_target.md":
-        # The section that the guide speaks of is there.
-        assert "#elif defined(__aarch64__)" in (ROOT / "src/runtime/cpu.cc").read_text()
-        files.add("src/runtime/cpu.cc")
+        # The file that the guide speaks of is there.
+        assert (ROOT / "src/runtime/machine/aarch64.cc").exists()
+        files.add("src/runtime/machine/aarch64.cc")
     text = f"{len(files)} file" + ("s" if len(files) > 1 else "")
     return text + (f" + {len(lines)} line" if lines else "")
 

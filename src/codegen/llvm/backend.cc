@@ -6,6 +6,8 @@
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/host.h"
+#include "target/processor_text.h"
+#include "tir/lower_loops.h"
 
 namespace relay::codegen {
 namespace {
@@ -18,7 +20,7 @@ class LlvmProcessors : public Processors {
     if (name == nullptr || *name == '\0') return host_target();
     std::string known;
     for (const TestHost& host : test_hosts()) {
-      if (host.name == name) return read_target(host.target, *this);
+      if (host.name == name) return ProcessorReader(*this).read(TargetWords(host.target));
       known += (known.empty() ? "" : ", ") + std::string(host.name);
     }
     throw UserError(Diagnostic(codes::codegen_target, {}, "RELAY_HOST names no machine")
@@ -42,9 +44,9 @@ class LlvmBackend : public Backend {
  public:
   std::string_view name() const override { return "llvm"; }
   bool supports(const Target& target) const override {
-    return target.kind == TargetKind::Cpu && find_llvm_architecture(target.arch) != nullptr;
+    return find_llvm_architecture(target.arch) != nullptr;
   }
-  const Processors& processors() const override { return processors_; }
+  const TargetReader& reader() const override { return reader_; }
   // Those without an inline form are calls of libm's functions of the same name.
   bool has_intrinsic(const tir::Intrinsic&) const override { return true; }
   std::vector<ObjectCode> compile(const std::vector<tir::PrimFunc>& kernels, const Target& target,
@@ -67,14 +69,27 @@ class LlvmBackend : public Backend {
   }
 
  private:
-  LlvmProcessors processors_;
+  const ProcessorReader reader_{llvm_processors()};
 };
 
 }  // namespace
 
+const Processors& llvm_processors() {
+  static const LlvmProcessors processors;
+  return processors;
+}
+
 const Backend& llvm_backend() {
   static const LlvmBackend backend;
   return backend;
+}
+
+TargetKind cpu_kind() {
+  TargetKind kind;
+  kind.name = "cpu";
+  kind.backend = llvm_backend;
+  kind.lowering = tir::lowering_passes;
+  return kind;
 }
 
 }  // namespace relay::codegen

@@ -57,7 +57,7 @@ Value* KernelBuilder::float_call(const std::string& name, DType d,
       {"floor", llvm::Intrinsic::floor}, {"ceil", llvm::Intrinsic::ceil},
       {"trunc", llvm::Intrinsic::trunc}, {"round", llvm::Intrinsic::rint},
   };
-  // Without SSE4.1 rounding is a call; every supported target has it.
+  // Rounding is an instruction on the least level of every architecture.
   if (auto it = direct.find(name); it != direct.end()) return unary(it->second, args[0]);
   if (name == "fma") return b_.CreateIntrinsic(llvm::Intrinsic::fma, {args[0]->getType()}, args);
   if (name == "rsqrt") {

@@ -155,19 +155,23 @@ void KernelBuilder::ask_after(Value* work) {
 
 void KernelBuilder::polled_loop(const ForNode& l, const Poll& poll, Value* begin, Value* end,
                                 const std::function<void(Value*, Value*)>& loop) {
-  llvm::Type* type = begin->getType();
+  // The end of the last block may need more bits than that of the loop.
+  llvm::Type *type = begin->getType(), *wide = b_.getInt64Ty();
+  begin = b_.CreateSExt(begin, wide);
+  end = b_.CreateSExt(end, wide);
   int64_t block = std::max<int64_t>(kBetweenPolls / std::max<int64_t>(poll.work, 1), 1);
   block = std::min<int64_t>(block, std::numeric_limits<int32_t>::max() / 2);
   // A loop without loops inside is cut into blocks, between which it asks: its body stays what it is.
-  Value* size = llvm::ConstantInt::get(type, static_cast<uint64_t>(block));
-  Value* last = llvm::ConstantInt::get(type, static_cast<uint64_t>(block - 1));
+  Value* size = b_.getInt64(static_cast<uint64_t>(block));
+  Value* last = b_.getInt64(static_cast<uint64_t>(block - 1));
   Value* blocks = b_.CreateSDiv(b_.CreateAdd(b_.CreateSub(end, begin), last), size);
-  Var number = tir::var(l.var->name + "_block", l.var->dtype);
-  counted_loop(number, llvm::ConstantInt::get(type, 0), blocks, [&] {
+  Var number = tir::var(l.var->name + "_block");
+  counted_loop(number, b_.getInt64(0), blocks, [&] {
     ask_to_go_on();
     Value* first = b_.CreateAdd(begin, b_.CreateMul(vars_.at(number.get()), size));
     Value* next = b_.CreateAdd(first, size);
-    loop(first, b_.CreateSelect(b_.CreateICmpSLT(next, end), next, end));
+    Value* stop = b_.CreateSelect(b_.CreateICmpSLT(next, end), next, end);
+    loop(b_.CreateTrunc(first, type), b_.CreateTrunc(stop, type));
   });
 }
 

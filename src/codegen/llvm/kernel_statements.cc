@@ -8,13 +8,6 @@
 #include "runtime/core/kernel_abi.h"
 
 namespace relay::codegen {
-namespace {
-
-// What a function keeps on the stack, at most; further buffers come from the runtime's scratch
-// memory. Threads of the pool may have stacks as small as 256 KB.
-constexpr int64_t kMaxStackBytes = 32 * 1024;
-
-}  // namespace
 
 void KernelBuilder::forget(size_t mark) {
   for (; cached_.size() > mark; cached_.pop_back()) cache_.erase(cached_.back());
@@ -113,11 +106,13 @@ void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
     counted_loop(l.var, begin, end, body);
     return;
   }
-  Value* last =
-      b_.CreateNSWSub(b_.CreateNSWAdd(begin, end), llvm::ConstantInt::get(begin->getType(), 1));
+  // The sum of both ends may need more bits than they do.
+  auto wide = [&](Value* v) { return b_.CreateSExt(v, b_.getInt64Ty()); };
+  Value* last = b_.CreateNSWSub(b_.CreateNSWAdd(wide(begin), wide(end)), b_.getInt64(1));
   Var count = tir::var(l.var->name + "_back", l.var->dtype);
   counted_loop(count, begin, end, [&] {
-    vars_[l.var.get()] = b_.CreateNSWSub(last, vars_.at(count.get()));
+    vars_[l.var.get()] =
+        b_.CreateTrunc(b_.CreateNSWSub(last, wide(vars_.at(count.get()))), begin->getType());
     body();
     vars_.erase(l.var.get());
   });
@@ -147,10 +142,11 @@ void KernelBuilder::parallel_loop(const ForNode& l) {
     b_.CreateStore(buffers_.at(p), b_.CreateStructGEP(env_type, env, field++));
   for (const Node* v : scalars)
     b_.CreateStore(vars_.at(v), b_.CreateStructGEP(env_type, env, field++));
-  Value* min = expr(l.min);
+  // The runtime counts in 64 bits.
+  Value* min = b_.CreateSExt(expr(l.min), b_.getInt64Ty());
   b_.CreateStore(min, b_.CreateStructGEP(env_type, env, field++));
   b_.CreateStore(ctx_, b_.CreateStructGEP(env_type, env, field));
-  Value* extent = expr(l.extent);
+  Value* extent = b_.CreateSExt(expr(l.extent), b_.getInt64Ty());
   auto* callback_type = llvm::FunctionType::get(
       b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
   Value* callback = b_.CreateLoad(
@@ -181,8 +177,9 @@ void KernelBuilder::parallel_loop(const ForNode& l) {
   ctx_ = inner->getArg(arg++);
   in_parallel_ = true;
   begin_function(inner);
-  Value* begin = b_.CreateNSWAdd(first, inner->getArg(arg++));
-  Value* end = b_.CreateNSWAdd(first, inner->getArg(arg));
+  llvm::Type* type = value_type(l.var->dtype);
+  Value* begin = b_.CreateTrunc(b_.CreateNSWAdd(first, inner->getArg(arg++)), type);
+  Value* end = b_.CreateTrunc(b_.CreateNSWAdd(first, inner->getArg(arg)), type);
   shape_registers(&l);
   counted_loop(l, begin, end);
   finish_function();
@@ -257,8 +254,8 @@ void KernelBuilder::allocate(const AllocateNode& a) {
   llvm::Type* element = memory_type(a.buffer->dtype.element());
   int64_t bytes = elements * static_cast<int64_t>(a.buffer->dtype.element().bytes());
   // A register tile is a few kilobytes; one that could not be shrunk is memory like any other.
-  bool tile = a.buffer->scope == Scope::Register && bytes <= kMaxStackBytes;
-  bool on_stack = constant && (tile || stack_bytes_ + bytes <= kMaxStackBytes);
+  bool tile = a.buffer->scope == Scope::Register && bytes <= target_.limits.stack_bytes;
+  bool on_stack = constant && (tile || stack_bytes_ + bytes <= target_.limits.stack_bytes);
   if (on_stack) {
     stack_bytes_ += bytes;
     buffers_[a.buffer.get()] = stack_slot(

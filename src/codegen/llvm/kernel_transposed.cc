@@ -30,7 +30,7 @@ std::vector<int> interleaved(int first, int count, int lanes, int parts) {
 
 bool KernelBuilder::transposed_statement(const StmtNode* s) {
   auto* loop = as<ForNode>(s);
-  if (loop == nullptr || loop->hints.nest != LoopNest::Transposed) return false;
+  if (loop == nullptr || !in_transposed_nest(*loop)) return false;
   auto nest = transposed_nest(Stmt(loop));
   if (!nest) return false;
   const DType dtype = nest->load->buffer->dtype.element();

@@ -58,8 +58,7 @@ Value* KernelBuilder::to_memory(DType d, Value* v) {
 
 Value* KernelBuilder::float_to_bfloat(Value* v) {
   // One instruction, which takes denormals for zeros as kernels do.
-  if (v->getType()->isVectorTy() && target_.has_feature("avx512bf16") &&
-      target_.has_feature("avx512vl")) {
+  if (v->getType()->isVectorTy() && target_.rounds_bfloat16) {
     Value* narrow = b_.CreateFPTrunc(v, lanes_of(b_.getBFloatTy(), v->getType()));
     return b_.CreateBitCast(narrow, lanes_of(b_.getInt16Ty(), v->getType()));
   }

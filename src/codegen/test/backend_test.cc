@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/llvm/architecture.h"
+#include "codegen/llvm/backend.h"
 #include "codegen/targets.h"
 #include "codegen/test/kernel_harness.h"
 #include "runtime/cpu.h"
@@ -19,7 +20,7 @@ class WithoutErf : public Backend {
  public:
   std::string_view name() const override { return "partial"; }
   bool supports(const Target& target) const override { return target.arch == "x86_64"; }
-  const Processors& processors() const override { return backends().front()->processors(); }
+  const TargetReader& reader() const override { return codegen::llvm_backend().reader(); }
   bool has_intrinsic(const tir::Intrinsic& i) const override { return i.name != "erf"; }
   std::vector<ObjectCode> compile(const std::vector<PrimFunc>&, const Target&, int, KernelCache*,
                                   const std::function<void()>&) const override {
@@ -63,6 +64,15 @@ TEST(Backend, a_target_without_a_code_generator_is_refused_by_name) {
   EXPECT_NE(message.find("x86_64 (llvm)"), std::string::npos) << message;
 }
 
+TEST(Backend, the_kind_of_the_target_has_the_backend) {
+  EXPECT_EQ(&backend_of(native_target()), &codegen::llvm_backend());
+  Target t = native_target();
+  t.kind = "abacus";
+  std::string message = error_of([&] { backend_of(t); });
+  EXPECT_NE(message.find("E0403"), std::string::npos) << message;
+  EXPECT_NE(message.find("there is no kind of target 'abacus'"), std::string::npos) << message;
+}
+
 TEST(Backend, an_intrinsic_without_code_names_the_kernel) {
   std::string message = error_of([] {
     check_intrinsics(WithoutErf(), {calls("exp"), calls("erf")});
@@ -70,7 +80,7 @@ TEST(Backend, an_intrinsic_without_code_names_the_kernel) {
   EXPECT_NE(message.find("E0401"), std::string::npos) << message;
   EXPECT_NE(message.find("kernel uses_erf calls erf"), std::string::npos) << message;
   for (const tir::Intrinsic& i : tir::intrinsics())
-    EXPECT_TRUE(backends().front()->has_intrinsic(i)) << i.name;
+    EXPECT_TRUE(codegen::llvm_backend().has_intrinsic(i)) << i.name;
 }
 
 // An architecture has three parts: its row, LLVM's file and the runtime's table of what a processor offers.
@@ -79,7 +89,7 @@ TEST(Backend, every_architecture_has_its_parts) {
     const codegen::LlvmArchitecture* llvm = codegen::find_llvm_architecture(a.name);
     ASSERT_NE(llvm, nullptr) << a.name;
     EXPECT_FALSE(llvm->libm.empty()) << a.name;
-    const Processors& processors = backends().front()->processors();
+    const Processors& processors = codegen::llvm_processors();
     EXPECT_TRUE(processors.features_of(a, a.generic_cpu)) << a.name;
     EXPECT_FALSE(processors.features_of(a, "nonsense")) << a.name;
     for (std::string_view f : a.checked_features) EXPECT_TRUE(processors.knows_feature(a, f)) << f;
@@ -124,6 +134,20 @@ TEST(Backend, targets_know_processors_by_llvms_names) {
   EXPECT_THROW(parse_target("native -mcpu=nonsense"), UserError);
   EXPECT_THROW(parse_target("native -mattr=+nonsense"), UserError);
   EXPECT_THROW(parse_target("llvm -mtriple=aarch64-linux-gnu"), UserError);
+}
+
+TEST(Backend, a_program_has_a_host_and_devices) {
+  ProgramTarget alone = parse_program_target("x86-64-v3 -num-threads=2");
+  EXPECT_EQ(alone.host.num_cores, 2);
+  EXPECT_TRUE(alone.devices.empty());
+  ProgramTarget both = parse_program_target("x86-64-v2; x86-64-v3 -num-threads=2 ;x86-64-v4");
+  EXPECT_EQ(both.host.name, "x86-64-v2");
+  ASSERT_EQ(both.devices.size(), 2u);
+  EXPECT_EQ(both.devices[0].num_cores, 2);
+  EXPECT_EQ(both.devices[1].name, "x86-64-v4");
+  for (const char* text : {"", ";", "native;", "; native", "native; nativ"}) {
+    EXPECT_THROW(parse_program_target(text), UserError) << text;
+  }
 }
 
 // RELAY_HOST while it lives.

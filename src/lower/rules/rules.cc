@@ -12,8 +12,7 @@ namespace {
 using tir::BlockRV;
 using tir::Schedule;
 
-// The first that fits takes the kernel.
-constexpr const ScheduleRule* kRules[] = {
+constexpr const ScheduleRule* kProcessorRules[] = {
 #define RELAY_SCHEDULE_RULE(name) &k##name##Rule,
 #include "lower/rules/rule_list.def"
 #undef RELAY_SCHEDULE_RULE
@@ -56,10 +55,11 @@ tir::PrimFunc ordered(const tir::PrimFunc& f) {
 
 }  // namespace
 
-std::span<const ScheduleRule* const> processor_rules() { return kRules; }
+std::span<const ScheduleRule* const> processor_rules() { return kProcessorRules; }
 
 tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& target, int opt_level) {
-  return schedule_kernel(composed, target, opt_level, processor_rules());
+  if (opt_level == 0) return composed;
+  return schedule_kernel(composed, target, opt_level, kind_of(target).rules());
 }
 
 tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& target, int opt_level,

@@ -38,7 +38,7 @@ TEST(WidenHalfPrecision, a_sum_that_is_asked_for_in_float32_is_not_rounded) {
 
 TEST(WidenHalfPrecision, a_large_matrix_that_few_rows_wait_for_stays_float16) {
   PassContext ctx;
-  ctx.target.features = "+f16c";
+  ctx.target.converts_float16 = true;
   ctx.target.l2_bytes = 2 << 20;
   auto program = [](const std::string& rows, const std::string& product) {
     return "def @main(%x: Tensor[(" + rows + ", 1024), float16]) {\n  " + product + "\n}";

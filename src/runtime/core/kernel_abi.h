@@ -36,7 +36,8 @@ enum relay_kernel_error {
   RELAY_KERNEL_IMAGE_IS_WEBP = 11, /* formats that are known and not decoded */
   RELAY_KERNEL_IMAGE_IS_TIFF = 12,
   RELAY_KERNEL_IMAGE_IS_JPEG2000 = 13,
-  RELAY_KERNEL_ERROR_COUNT = 14
+  RELAY_KERNEL_INDEX_WIDTH = 14, /* sizes need more bits than the target's indices have */
+  RELAY_KERNEL_ERROR_COUNT = 15
 };
 
 struct relay_kernel_context;

@@ -32,6 +32,8 @@ const KernelError& row(int64_t error) {
       {"an image is WebP, which is not decoded", codes::run_image, kConvert},
       {"an image is TIFF, which is not decoded", codes::run_image, kConvert},
       {"an image is JPEG 2000, which is not decoded", codes::run_image, kConvert},
+      {"sizes need indices of more bits than the target has", codes::tensor_size,
+       "compile for a target with 64-bit indices"},
   };
   static const KernelError unknown{"it reported an unknown error"};
   return error >= 0 && error < RELAY_KERNEL_ERROR_COUNT ? rows[error] : unknown;

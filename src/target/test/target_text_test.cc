@@ -1,4 +1,4 @@
-#include "target/target_text.h"
+#include "target/processor_text.h"
 
 #include <gtest/gtest.h>
 
@@ -36,21 +36,50 @@ class Known : public Processors {
   }
 };
 
-Target read(const std::string& text) { return read_target(text, Known()); }
+// A kind whose targets have units.
+class Units : public TargetReader {
+ public:
+  std::vector<std::string> names() const override { return {"npu", "npu-small"}; }
+  std::span<const TargetOption> options() const override {
+    static constexpr TargetOption kOptions[] = {{"-units", "N", "Units."},
+                                                {"-num-threads", "N", "Threads of a unit."}};
+    return kOptions;
+  }
+  Target read(const TargetWords& words) const override {
+    Target t;
+    t.name = words.name();
+    const std::string units = words.value_of("-units");
+    if (!units.empty()) t.num_cores = std::stoi(units);
+    if (t.num_cores > 8) words.refuse("-units=" + units, "-units=1 to 8");
+    return t;
+  }
+};
 
-std::string error(const std::string& text) {
+Target read(const std::string& text) {
+  static const Known known;
+  static const ProcessorReader processors(known);
+  static const Units units;
+  TargetKind cpu, npu;
+  cpu.name = "cpu";
+  npu.name = "npu";
+  npu.index_bits = npu.pointer_bits = 32;
+  npu.limits.stack_bytes = 1 << 10;
+  return read_target(text, std::vector<KindReader>{{&cpu, &processors}, {&npu, &units}});
+}
+
+std::string error(const std::string& text, const char* code = "E0403") {
   try {
     read(text);
   } catch (const UserError& e) {
-    EXPECT_EQ(e.diagnostics().front().code, "E0403");
+    EXPECT_EQ(e.diagnostics().front().code, code) << e.what();
     return e.what();
   }
   ADD_FAILURE() << text << " is accepted";
   return "";
 }
 
-bool says(const std::string& text, const std::string& part) {
-  std::string message = error(text);
+bool says(const std::string& text, const std::string& part, const char* code = "E0403") {
+  std::string message = error(text, code);
   return message.find(part) != std::string::npos;
 }
 
@@ -135,8 +164,11 @@ TEST(TargetText, every_option_is_used) {
   EXPECT_TRUE(read("native -mattr=+f16c -keys=cpu -mtriple=x86_64-linux-gnu").converts_float16);
   // The triple of the same architecture leaves this machine's.
   EXPECT_EQ(read("llvm -mtriple=x86_64-unknown-linux-gnu").triple, "x86_64-pc-linux-gnu");
-  for (const TargetOption& o : target_options()) {
-    EXPECT_TRUE(says("native " + std::string(o.name) + "=@", "@")) << o.name;
+  const ProcessorReader processors{Known()};
+  for (std::span<const TargetOption> list : {target_options(), processors.options()}) {
+    for (const TargetOption& o : list) {
+      EXPECT_TRUE(says("native " + std::string(o.name) + "=@", "@")) << o.name;
+    }
   }
 }
 
@@ -163,6 +195,43 @@ TEST(TargetText, contradictions_are_refused) {
   EXPECT_TRUE(says("x86-64-v2 -mcpu=big", "llvm -mcpu=big"));
   EXPECT_TRUE(says("native -mcpu=big", "llvm -mcpu=big"));
   EXPECT_TRUE(says("llvm -mcpu=big -mcpu=here", "twice"));
+}
+
+TEST(TargetText, each_kind_reads_its_own_words) {
+  const Target npu = read("npu-small -units=4 -keys=npu");
+  EXPECT_EQ(npu.kind, "npu");
+  EXPECT_EQ(npu.num_cores, 4);
+  EXPECT_EQ(npu.index_bits, 32);
+  EXPECT_EQ(npu.pointer_bits, 32);
+  EXPECT_EQ(npu.limits.stack_bytes, 1 << 10);
+  EXPECT_EQ(npu.describe(), "npu-small: npu, 128-bit vectors, 4 cores");
+  EXPECT_EQ(read("native -keys=cpu").kind, "cpu");
+  EXPECT_EQ(read("native").index_bits, 64);
+  // An option of both is that of the kind.
+  EXPECT_EQ(read("npu -num-threads=3").num_cores, 1);
+  EXPECT_TRUE(says("npu -units=9", "-units=1 to 8"));
+  EXPECT_TRUE(says("npu -unit=2", "-units=N, -num-threads=N, -keys=KIND"));
+  EXPECT_TRUE(says("gpu", "native, llvm, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, npu, npu-small"));
+}
+
+TEST(TargetText, words_of_two_kinds_E0406) {
+  for (const char* text : {"native -units=4", "llvm -mcpu=big -units", "npu -mcpu=big", "npu +avx2",
+                           "npu -keys=cpu", "x86-64-v3 -keys=npu -num-threads=2"}) {
+    EXPECT_TRUE(says(text, "words of two kinds", "E0406")) << text;
+  }
+  EXPECT_TRUE(says("npu -units=4 -l2=1M", "npu is a npu, -l2=1M belongs to cpu", "E0406"));
+  EXPECT_TRUE(says("npu -l2=1M", "npu with words of npu, or one of native, llvm", "E0406"));
+  // A name that two kinds have is neither's.
+  static const Units units;
+  TargetKind first, second;
+  first.name = "first";
+  second.name = "second";
+  try {
+    read_target("npu", std::vector<KindReader>{{&first, &units}, {&second, &units}});
+    ADD_FAILURE() << "the name is accepted";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.diagnostics().front().code, "E0406") << e.what();
+  }
 }
 
 void is_whole(const Machine& m, std::string_view name) {

@@ -7,6 +7,7 @@
 #include "tir/compute.h"
 #include "tir/joint_tensors.h"
 #include "tir/lower_loops.h"
+#include "tir/passes/narrow_indices.h"
 #include "tir/scalar.h"
 #include "tir/schedule/schedule.h"
 #include "tir/test/invented_inputs.h"
@@ -35,6 +36,9 @@ std::vector<Data> expect_stages_alike(const PrimFunc& f, const std::vector<Steps
       verify(stage);
       expect_equal(want, run(stage, 1, dims), name + " after " + std::string(pass.name));
     }
+    stage = narrow_indices(stage);
+    verify(stage);
+    expect_equal(want, run(stage, 1, dims), name + " in 32 bits");
   }
   return want;
 }
@@ -558,6 +562,11 @@ TEST(Stages, random_schedules_of_random_kernels_compute_the_same) {
         stage = pass.run(stage);
         verify(stage);
         expect_equal(want, run(stage), std::string(pass.name));
+      }
+      if (!HasFailure()) {
+        stage = narrow_indices(stage);
+        verify(stage);
+        expect_equal(want, run(stage), "in 32 bits");
       }
     } catch (const InternalError& e) {
       ADD_FAILURE() << e.what();

@@ -1,0 +1,20 @@
+#include "driver/kinds.h"
+
+#include <mutex>
+
+#include "codegen/llvm/backend.h"
+#include "lower/rules/rules.h"
+#include "target/target_kind.h"
+
+namespace relay {
+
+void register_kinds() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    TargetKind cpu = codegen::cpu_kind();
+    cpu.rules = processor_rules;
+    register_target_kind(std::move(cpu));
+  });
+}
+
+}  // namespace relay

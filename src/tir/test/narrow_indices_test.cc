@@ -1,0 +1,108 @@
+#include "tir/passes/narrow_indices.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/core/kernel_abi.h"
+#include "tir/interpret.h"
+#include "tir/verify.h"
+
+namespace relay::tir {
+namespace {
+
+using Data = runtime::Tensor;
+
+PrimFunc kernel(std::vector<Buffer> params, int64_t num_inputs, std::vector<Var> dims, Stmt body) {
+  return make<PrimFuncNode>([&](PrimFuncNode& n) {
+    n.name = "test";
+    n.params = std::move(params);
+    n.num_inputs = num_inputs;
+    n.dims = std::move(dims);
+    n.body = std::move(body);
+  });
+}
+
+PrimFunc narrowed(const PrimFunc& f) {
+  PrimFunc out = narrow_indices(f);
+  verify(out);
+  return out;
+}
+
+TEST(NarrowIndices, loops_offsets_and_sizes_have_32_bits) {
+  Var n = var("n"), i = var("i");
+  const DType f32 = DType::Float(32);
+  Buffer b = buffer("b", f32, {n}), a = buffer("a", f32, {n * 4});
+  PrimFunc f =
+      narrowed(kernel({b, a}, 1, {n}, for_(i, index(0), n, store(a, {i * 4 + 3}, load(b, {i})))));
+  const std::string text = to_string(f);
+  for (const char* part : {"n <= 2147483647", "n_32", "i_32"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  auto* steps = as<SeqNode>(f->body);
+  ASSERT_NE(steps, nullptr);
+  auto* entry = as<LetStmtNode>(steps->stmts.back());
+  ASSERT_NE(entry, nullptr) << text;
+  auto* loop = as<ForNode>(entry->body);
+  ASSERT_NE(loop, nullptr) << text;
+  EXPECT_EQ(loop->var->dtype, DType::Int(32));
+  auto* s = as<StoreNode>(loop->body);
+  auto* at = s == nullptr ? nullptr : as<CastNode>(s->indices[0]);
+  ASSERT_NE(at, nullptr) << text;
+  EXPECT_EQ(at->value->dtype, DType::Int(32));
+}
+
+// out[0] = float64(an expression of the size and the last iteration of a loop over it).
+int64_t last(const std::function<PrimExpr(Var i, Var n)>& value, int64_t size, double* result) {
+  Var n = var("n"), i = var("i");
+  Buffer out = buffer("out", DType::Float(64), {index(1)});
+  Stmt body = for_(i, max(n - 2, index(0)), index(2),
+                   store(out, {index(0)}, cast(DType::Float(64), value(i, n))));
+  Data data = Data::zeros(DType::Float(64), {1});
+  const int64_t code = interpret(narrowed(kernel({out}, 0, {n}, body)), {data}, {size});
+  *result = data.get_as_double(0);
+  return code;
+}
+
+TEST(NarrowIndices, sizes_beyond_32_bits_end_the_kernel) {
+  double got = 0;
+  auto plain = [](const Var& i, const Var&) -> PrimExpr { return i; };
+  EXPECT_EQ(last(plain, (int64_t{1} << 31) - 1, &got), RELAY_KERNEL_OK);
+  EXPECT_EQ(got, static_cast<double>((int64_t{1} << 31) - 2));
+  EXPECT_EQ(last(plain, int64_t{1} << 31, &got), RELAY_KERNEL_INDEX_WIDTH);
+  EXPECT_EQ(last(plain, int64_t{1} << 40, &got), RELAY_KERNEL_INDEX_WIDTH);
+  auto product = [](const Var& i, const Var& n) { return i * n + i; };
+  EXPECT_EQ(last(product, 46340, &got), RELAY_KERNEL_OK);
+  EXPECT_EQ(got, 46339.0 * 46341.0);
+  EXPECT_EQ(last(product, 46342, &got), RELAY_KERNEL_INDEX_WIDTH);
+  EXPECT_EQ(last(product, (int64_t{1} << 31) - 1, &got), RELAY_KERNEL_INDEX_WIDTH);
+}
+
+TEST(NarrowIndices, what_constants_exceed_stays_wide) {
+  double got = 0;
+  auto large = [](const Var& i, const Var&) {
+    return floor_div(i * (int64_t{1} << 33), index(64));
+  };
+  EXPECT_EQ(last(large, 100, &got), RELAY_KERNEL_OK);
+  EXPECT_EQ(got, 99.0 * (1 << 27));
+}
+
+TEST(NarrowIndices, buffers_beyond_the_width_are_found) {
+  auto beyond = [](int64_t elements, DType dtype, int index_bits, int pointer_bits) {
+    Buffer b = buffer("b", dtype, {index(elements)});
+    Stmt nothing = seq({});
+    PrimFunc of_param = kernel({b}, 0, {}, nothing),
+             of_scratch = kernel({}, 0, {}, allocate(b, nothing));
+    const bool found = buffer_beyond(of_param, index_bits, pointer_bits).has_value();
+    EXPECT_EQ(buffer_beyond(of_scratch, index_bits, pointer_bits).has_value(), found);
+    return found;
+  };
+  const int64_t most = (int64_t{1} << 31) - 1;
+  EXPECT_FALSE(beyond(most, DType::Int(8), 32, 32));
+  EXPECT_TRUE(beyond(most + 1, DType::Int(8), 32, 32));
+  EXPECT_TRUE(beyond(most + 1, DType::Int(8), 32, 64));
+  EXPECT_FALSE(beyond(most, DType::Float(32), 32, 64));
+  EXPECT_TRUE(beyond(most, DType::Float(32), 32, 32));
+  EXPECT_FALSE(beyond(most + 1, DType::Float(32), 64, 64));
+}
+
+}  // namespace
+}  // namespace relay::tir
