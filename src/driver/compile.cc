@@ -14,6 +14,7 @@
 #include "driver/interface.h"
 #include "driver/kernel_work.h"
 #include "driver/options.h"
+#include "driver/relay_text.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
 #include "lower/rules/rules.h"
@@ -238,7 +239,10 @@ std::vector<CompiledKernel> lower_each(Bytecode& bytecode, const CompileOptions&
 
 }  // namespace
 
-void initialize() { register_ops(); }
+void initialize() {
+  register_ops();
+  use_relay_text();
+}
 
 runtime::Denormals denormals_of(const Target& target) {
   return target.keeps_denormals ? runtime::Denormals::keep : runtime::Denormals::flush;
