@@ -113,7 +113,7 @@ def page() -> str:
     reasons = "\n".join(f"| {len(g['names'])} | {g['reason']} |" for g in groups)
     tables = []
     coverage = onnx_coverage.coverage()
-    for domain, rows in groupby(_core.onnx_operators(), key=lambda row: row[0]):
+    for domain, rows in groupby(_core.imported_operators("onnx"), key=lambda row: row[0]):
         lines, others = [], []
         for name, versions in groupby(rows, key=lambda row: row[1]):
             since = ", ".join(str(version) for _, _, version in versions)

@@ -60,14 +60,15 @@ def from_onnx(
     if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int) or opset < 1):
         raise wrong(f"opset is a number from 1 on, or None, not {opset!r}")
     frozen = {} if freeze is None else freeze
+    own = {} if opset is None else {"opset": opset}
 
     def load(**known: dict[str, Any]) -> tuple[_core.IRModule, list]:
         found: list = []
         sizes = shapes | known.get("sizes", {})
         rest = known.get("value", {}), known.get("elements", {}), found
         try:
-            mod, weights = _core.import_onnx(
-                model, sizes, dtypes, freeze_params, "", opset or 0, frozen, *rest
+            mod, weights = _core.import_model(
+                "onnx", model, sizes, dtypes, freeze_params, "", own, frozen, *rest
             )
         except _core.UserError as error:
             if not found:
@@ -100,7 +101,7 @@ def check_onnx(
 
     shape, freeze: as for `from_onnx`.
     """
-    return json.loads(_core.check_onnx(os.fspath(path), shape or {}, freeze or {}))
+    return json.loads(_core.check_model("onnx", os.fspath(path), shape or {}, freeze or {}))
 
 
 if not TYPE_CHECKING:

@@ -35,7 +35,6 @@
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "driver/specialise.h"
-#include "frontend/onnx/onnx.h"
 #include "ir/bindings.h"
 #include "ir/donation.h"
 #include "ir/op.h"
@@ -202,13 +201,15 @@ namespace {
 
 nb::list describe(const std::vector<runtime::Slot>& slots);
 
-std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb::dict dtypes,
-                                          bool freeze_params, const std::string& folder,
-                                          int64_t opset, nb::dict frozen, nb::dict specialised,
-                                          nb::dict elements, nb::list open) {
-  OnnxOptions options;
+std::pair<PyModule, nb::dict> import_with(const std::string& front_end, nb::handle model,
+                                          nb::dict shapes, nb::dict dtypes, bool freeze_params,
+                                          const std::string& folder, nb::dict own, nb::dict frozen,
+                                          nb::dict specialised, nb::dict elements, nb::list open) {
+  ImportOptions options;
   options.freeze_params = freeze_params;
-  options.opset = opset;
+  for (auto [key, value] : own) {
+    options.own[to_text(key, "the name of an option")] = to_value(value);
+  }
   for (auto [key, value] : frozen) {
     options.frozen[to_text(key, "the name of an input")] = to_tensor(value).copy();
   }
@@ -243,8 +244,12 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
   std::optional<RankIsOpen> refused;
   ImportedModel imported = compile_unlocked([&]() -> ImportedModel {
     try {
-      return is_path ? import_onnx_file(path, options)
-                     : import_onnx_bytes(bytes, path, folder, options);
+      ModelSource source{path};
+      if (!is_path) {
+        source.bytes = bytes;
+        source.folder = folder;
+      }
+      return import_model(front_end_named(front_end), source, options);
     } catch (const RankIsOpen& e) {
       refused = e;
       return {};
@@ -650,8 +655,9 @@ void bind_compiler(nb::module_& m) {
     Module interface = interface_of(loaded);
     return Executable{std::move(loaded), nullptr, path, nullptr, std::move(interface)};
   });
-  m.def("import_onnx", &import_onnx);
-  m.def("check_onnx", [](const std::string& path, nb::dict shapes, nb::dict frozen) {
+  m.def("import_model", &import_with);
+  m.def("check_model", [](const std::string& front_end, const std::string& path, nb::dict shapes,
+                          nb::dict frozen) {
     ModelOptions options;
     for (auto [key, shape] : shapes) {
       std::vector<int64_t>& dims = options.shapes[to_text(key, "the name of an input")];
@@ -661,14 +667,14 @@ void bind_compiler(nb::module_& m) {
       options.frozen[to_text(key, "the name of an input")] = to_tensor(value).copy();
     }
     return compile_unlocked([&] {
-      return check_onnx_model(path, options)
+      return check_imported_model(front_end_named(front_end), path, options)
           .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     });
   });
-  m.def("onnx_operators", [] {
+  m.def("imported_operators", [](const std::string& front_end) {
     nb::list out;
-    for (const OnnxOperator& op : supported_onnx_operators()) {
-      out.append(nb::make_tuple(std::string(op.domain), std::string(op.name), op.since_version));
+    for (const SupportedOperator& op : front_end_named(front_end).operators()) {
+      out.append(nb::make_tuple(op.domain, op.name, op.since));
     }
     return out;
   });

@@ -15,6 +15,7 @@
 #include "bind/unlocked.h"
 #include "bind/wrong_argument.h"
 #include "driver/model.h"
+#include "driver/relay_text.h"
 #include "ir/bindings.h"
 #include "ir/op.h"
 #include "ir/open_types.h"

@@ -10,6 +10,7 @@
 #include "cli/kernel_work.h"
 #include "cli/terminal.h"
 #include "driver/machine_limits.h"
+#include "driver/relay_text.h"
 #include "driver/specialise.h"
 #include "runtime/profiler.h"
 
@@ -423,7 +424,7 @@ Command bench_command() {
   Command out{
       "bench",
       "Measure a model or a compiled file",
-      {argument("MODEL", o->model, "ONNX model, Relay text or compiled .so"),
+      {argument("MODEL", o->model, model_kinds("compiled .so")),
        option("--repeat N", o->repeat, "Runs to measure; 0: for two seconds").range(0, 1000000),
        option("--function NAME", o->function, "The function to run"),
        flag("--profile", o->profile, "Show every kernel beside what limits it"),

@@ -146,9 +146,9 @@ std::string text_of_program(const Json& program, const std::string& path) {
   return out;
 }
 
-// An ONNX model's report; with --json as it is.
-int check_onnx(const Options& o, const ModelOptions& options) {
-  const Json report = check_onnx_model(o.file, options);
+// The report on a model of a front end; with --json as it is.
+int check_imported(const Options& o, const FrontEnd& front_end, const ModelOptions& options) {
+  const Json report = check_imported_model(front_end, o.file, options);
   const bool ok = report["ok"].get<bool>();
   if (o.json) {
     std::printf("%s\n", report.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
@@ -202,7 +202,10 @@ int run(const Options& o, const Given& given) {
     }
     read_freeze_options(o.frozen, options);
     const bool artifact = is_artifact(o.file);
-    if (!artifact && !is_relay_text(o.file)) return check_onnx(o, options);
+    if (!artifact) {
+      const FrontEnd& front_end = front_end_of(o.file);
+      if (front_end.check) return check_imported(o, front_end, options);
+    }
     checked = artifact ? check_compiled(o, given) : check_model(o, options);
   } catch (const UserError& e) {
     if (!o.json) throw;
@@ -231,7 +234,7 @@ Command check_command() {
   auto o = std::make_shared<Options>();
   return {"check",
           "Report on a model before it is used, type-check a program, or verify an artifact",
-          {argument("FILE", o->file, "ONNX model, Relay text, or an artifact").required(),
+          {argument("FILE", o->file, model_kinds("artifact")).required(),
            option("--input NAME=SHAPE[:DTYPE]", o->inputs, "Shape of an input; may be repeated"),
            option("--dim NAME=SIZE", o->dims, "The size of a named dimension; may be repeated"),
            option("--freeze INPUT=VALUE", o->frozen,

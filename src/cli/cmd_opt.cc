@@ -89,7 +89,7 @@ Command opt_command() {
   Command out{
       "opt",
       "Run passes: text in, text out",
-      {argument("FILE", o->file, "Relay text or ONNX model"),
+      {argument("FILE", o->file, model_kinds()),
        option("--passes PASS,...", o->passes,
               "Names of passes, separated by commas; without, the whole pipeline"),
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),

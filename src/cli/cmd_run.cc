@@ -336,7 +336,7 @@ Command run_command() {
   auto o = std::make_shared<Options>();
   Command out{"run",
               "Run a model or a compiled file",
-              {argument("MODEL", o->model, "ONNX model, Relay text or compiled .so").required(),
+              {argument("MODEL", o->model, model_kinds("compiled .so")).required(),
                option("--executor EXECUTOR", o->executor,
                       "vm compiles the model, eval is the reference evaluator: slow")
                    .choices({"vm", "eval"}),

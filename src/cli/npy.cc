@@ -1,17 +1,16 @@
 #include "cli/npy.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <new>
+#include <memory>
 #include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/codes/driver.h"
+#include "frontend/common/archive.h"
 #include "runtime/core/strings.h"
 
 namespace relay::cli {
@@ -173,99 +172,6 @@ Tensor read_array(std::istream& in, const std::string& path) {
   return out;
 }
 
-// A ZIP archive's directory and entries. Every number in it is checked before it is used.
-class Archive {
- public:
-  Archive(const std::string& path, std::string bytes) : path_(path), bytes_(std::move(bytes)) {}
-
-  std::map<std::string, Tensor> read() const {
-    size_t end = end_of_directory();
-    size_t count = number(end + 10, 2), at = number(end + 16, 4);
-    std::map<std::string, Tensor> out;
-    for (size_t i = 0; i < count; ++i) {
-      expect(at, "PK\x01\x02");
-      size_t name_size = number(at + 28, 2);
-      std::string name(span(at + 46, name_size));
-      std::istringstream content(entry(at));
-      if (name.ends_with(".npy")) name.resize(name.size() - 4);
-      if (!out.try_emplace(name, read_array(content, path_)).second)
-        bad(path_, "two arrays have the name '" + escape_for_terminal(name, 100) + "'");
-      at += 46 + name_size + number(at + 30, 2) + number(at + 32, 2);
-    }
-    return out;
-  }
-
- private:
-  static constexpr size_t kEndSize = 22;
-
-  std::string_view span(size_t at, size_t size) const {
-    if (at > bytes_.size() || size > bytes_.size() - at) bad(path_, "the archive is damaged");
-    return std::string_view(bytes_).substr(at, size);
-  }
-  size_t number(size_t at, size_t size) const {
-    std::string_view text = span(at, size);
-    size_t out = 0;
-    for (size_t i = size; i-- > 0;) out = out << 8 | static_cast<unsigned char>(text[i]);
-    return out;
-  }
-  void expect(size_t at, const char* mark) const {
-    if (span(at, 4) != mark) bad(path_, "the archive is damaged");
-  }
-
-  // The record that ends an archive; a comment may stand behind it.
-  size_t end_of_directory() const {
-    size_t at = bytes_.rfind("PK\x05\x06");
-    if (at == std::string::npos || bytes_.size() - at < kEndSize)
-      bad(path_, "the file is not a .npz archive");
-    return at;
-  }
-
-  // The content of the entry that the directory describes at `at`.
-  std::string entry(size_t at) const {
-    constexpr size_t kStored = 0, kDeflated = 8, kIn64BitField = 0xFFFFFFFF;
-    size_t flags = number(at + 8, 2), method = number(at + 10, 2), crc = number(at + 16, 4);
-    size_t packed = number(at + 20, 4), size = number(at + 24, 4), place = number(at + 42, 4);
-    if ((flags & 1) != 0) bad(path_, "the archive is encrypted");
-    if (packed == kIn64BitField || size == kIn64BitField || place == kIn64BitField)
-      bad(path_, "arrays of 4 GiB or more in one archive are not supported");
-    expect(place, "PK\x03\x04");
-    place += 30 + number(place + 26, 2) + number(place + 28, 2);
-    std::string_view data = span(place, packed);
-    std::string out;
-    if (method == kStored) {
-      out = data;
-    } else if (method == kDeflated) {
-      out = inflated(data, size);
-    } else {
-      bad(path_, "the archive is compressed in a way that NumPy does not use");
-    }
-    if (out.size() != size ||
-        crc32(0, reinterpret_cast<const Bytef*>(out.data()), static_cast<uInt>(out.size())) != crc)
-      bad(path_, "the archive is damaged");
-    return out;
-  }
-
-  std::string inflated(std::string_view data, size_t size) const {
-    // No stream of this format holds more.
-    constexpr size_t kHighestRatio = 1032;
-    if (size / kHighestRatio > data.size() + 1) bad(path_, "the archive is damaged");
-    std::string out(size, '\0');
-    z_stream stream{};
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
-    stream.avail_in = static_cast<uInt>(data.size());
-    stream.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = static_cast<uInt>(size);
-    int result = inflate(&stream, Z_FINISH);
-    inflateEnd(&stream);
-    if (result != Z_STREAM_END || stream.avail_out != 0) bad(path_, "the archive is damaged");
-    return out;
-  }
-
-  const std::string& path_;
-  std::string bytes_;
-};
-
 std::ifstream opened(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) bad(path, "the file cannot be opened");
@@ -284,7 +190,26 @@ std::map<std::string, Tensor> read_npz(const std::string& path) {
   std::ostringstream bytes;
   bytes << in.rdbuf();
   if (!in) bad(path, "the file cannot be read");
-  return Archive(path, std::move(bytes).str()).read();
+  const std::string all = std::move(bytes).str();
+  // What is wrong with an archive is said of a file of the command line.
+  auto checked = [&](const auto& read) {
+    try {
+      return read();
+    } catch (const UserError& e) {
+      bad(path, e.diagnostics()[0].message);
+    }
+  };
+  auto archive =
+      checked([&] { return std::make_unique<importer::Archive>(all, SourceFile::make(path)); });
+  std::map<std::string, Tensor> out;
+  for (const importer::Archive::Entry& entry : archive->entries()) {
+    std::istringstream content(checked([&] { return archive->read(entry); }));
+    std::string name = entry.name;
+    if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    if (!out.try_emplace(name, read_array(content, path)).second)
+      bad(path, "two arrays have the name '" + escape_for_terminal(name, 100) + "'");
+  }
+  return out;
 }
 
 void write_npy(runtime::TemporaryFile& file, const Tensor& t) {

@@ -7,8 +7,6 @@
 #include "codegen/backend.h"
 #include "driver/compile.h"
 #include "driver/kernel_work.h"
-#include "frontend/onnx/onnx.h"
-#include "frontend/onnx/summary.h"
 #include "ir/op.h"
 #include "lower/open_work.h"
 #include "node/walk.h"
@@ -20,16 +18,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json describe(const OnnxSummary& file) {
+Json describe(const ModelSummary& file) {
   Json out;
   out["producer"] = file.producer;
   out["opsets"] = Json::object();
-  for (const auto& [domain, version] : file.opsets) out["opsets"][domain] = version;
+  for (const auto& [domain, version] : file.versions) out["opsets"][domain] = version;
   out["operators"] = Json::array();
-  for (const OnnxSummary::Operator& op : file.operators) {
+  for (const ModelSummary::Operator& op : file.operators) {
     out["operators"].push_back({{"domain", op.domain},
                                 {"name", op.name},
-                                {"opset", op.opset},
+                                {"opset", op.version},
                                 {"nodes", op.nodes},
                                 {"imported", op.imported}});
   }
@@ -37,7 +35,7 @@ Json describe(const OnnxSummary& file) {
   out["parameters"] = file.parameters;
   out["parameter_bytes"] = file.parameter_bytes;
   out["open_sizes"] = Json::array();
-  for (const OnnxSummary::OpenSize& s : file.open_sizes) {
+  for (const ModelSummary::OpenSize& s : file.open_sizes) {
     Json axes = Json::array();
     for (const auto& [input, axis] : s.axes) axes.push_back({{"input", input}, {"axis", axis}});
     out["open_sizes"].push_back({{"name", s.name}, {"axes", axes}});
@@ -157,13 +155,16 @@ nlohmann::ordered_json to_json(const Diagnostic& d) {
   return j;
 }
 
-nlohmann::ordered_json check_onnx_model(const std::string& path, const ModelOptions& options) {
+nlohmann::ordered_json check_imported_model(const FrontEnd& front_end, const std::string& path,
+                                            const ModelOptions& options) {
   Json out;
   out["ok"] = true;
   out["diagnostics"] = Json::array();
-  out["file"] = describe(summarize_onnx_file(path));
+  out["file"] = describe(front_end.check(path));
   try {
-    LoadedModel model = load_model(path, options);
+    ModelOptions same = options;
+    same.front_end = front_end.name;
+    LoadedModel model = load_model(path, same);
     for (const Diagnostic& d : check_matches(model.module)) {
       out["diagnostics"].push_back(to_json(d));
     }

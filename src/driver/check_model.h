@@ -13,7 +13,7 @@ namespace relay {
 // A diagnostic as JSON: severity, code, message, place, expected, found, help, notes (place, message).
 nlohmann::ordered_json to_json(const Diagnostic& d);
 
-// An ONNX model as a JSON object:
+// A model of a front end that reports on files (FrontEnd::check), as a JSON object:
 //   ok            whether it can be imported and compiled
 //   diagnostics   everything that is wrong with it, together
 //   file          producer, opsets, operators (domain, name, opset, nodes, imported), nodes, parameters, parameter_bytes,
@@ -25,7 +25,8 @@ nlohmann::ordered_json to_json(const Diagnostic& d);
 //                 formula of the open sizes in bytes, where there are any; flops of the kernels of
 //                 known sizes, and open_kernels, of which only a run knows; plain_loops: the kernels with much arithmetic
 //                 for which no schedule rule holds, and their nodes; libraries: those beside the runtime that it needs
-// Throws UserError for a file that is not an ONNX model at all. Nothing is compiled to machine code.
-nlohmann::ordered_json check_onnx_model(const std::string& path, const ModelOptions& options);
+// Throws UserError for a file that is no model of the front end at all. Nothing is compiled to machine code.
+nlohmann::ordered_json check_imported_model(const FrontEnd& front_end, const std::string& path,
+                                            const ModelOptions& options);
 
 }  // namespace relay

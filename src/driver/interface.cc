@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
-#include "driver/model.h"
+#include "driver/relay_text.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
 

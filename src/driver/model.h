@@ -1,4 +1,4 @@
-// Reading programs: ONNX models and `.relay` text by one name.
+// Reading programs: models of every front end, and Relay text, by one name.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/frontend.h"
 #include "ir/module.h"
 
 namespace relay {
@@ -29,7 +30,7 @@ struct LoadedModel {
   std::vector<std::string> output_names;
   std::string source_name;
   std::string source_hash;  // 16 hexadecimal digits
-  std::string format;       // "onnx" or "relay"
+  std::string format;       // the name of the front end
   std::vector<SpecialisedInput> specialised;
 };
 
@@ -42,25 +43,24 @@ struct ModelOptions {
   // Inputs whose shape is written as one number and holds for rank 1 only: for an input of rank 0 the number is its
   // value, which the reader of the options has.
   std::set<std::string> numbers;
-  // Inputs of an ONNX model that become constants of the program.
+  // Inputs that become constants of the program.
   std::map<std::string, Tensor> frozen;
-  // Values of inputs that a run has. Where the number of dimensions of something depends on one, the program of an
-  // ONNX model is specialised for its shape, or, where that says too little, for the value.
+  // Values of inputs that a run has. Where the number of dimensions of something depends on one, the program is
+  // specialised for its shape, or, where that says too little, for the value.
   std::map<std::string, Tensor> values;
+  // The name of the front end; empty: the one that recognises the file.
+  std::string front_end;
 };
 
-// By what the file holds, not by its name: text that starts like a Relay program, else ONNX. Throws
-// UserError E0701 for a file that cannot be read, and the front end's errors.
+// The front end that recognises a file by what it holds, else by the ending of its name. Throws UserError E0701 for a
+// file that cannot be read, and those of front_end_for.
+const FrontEnd& front_end_of(const std::string& path);
+
+// "ONNX model, Relay text or compiled .so": what can be given as a model, and what `also` names.
+std::string model_kinds(std::string_view also = {});
+
+// The program of a file. Throws the errors of front_end_of and of the front end.
 LoadedModel load_model(const std::string& path, const ModelOptions& options = {});
-
-// Whether load_model would read the file as Relay text.
-bool is_relay_text(const std::string& path);
-
-// The text of a file. UserError E0701 for a file that cannot be read.
-std::shared_ptr<const SourceFile> read_source(const std::string& path);
-// A module from its text, typed. One UserError reports the mistakes of the text, and the type
-// errors of the definitions that do not depend on these.
-Module read_module(const std::shared_ptr<const SourceFile>& source);
 
 // Parses "NAME=1,3,224,224" or "NAME=1x3x224x224:float32" into the options; UserError E0702 for what is not a shape, and
 // for an input that has one already.

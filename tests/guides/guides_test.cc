@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <set>
 
 #include "abacus/abacus.h"
 #include "driver/evaluate.h"
+#include "driver/model.h"
 #include "driver/test/networks.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/test/model_builder.h"
@@ -59,6 +61,15 @@ TEST(Guides, an_onnx_operator_is_imported) {
   b.node("HardShrink", {"x"}, {"y"}, "com.example").attr_f("lambd", 1);
   Module mod = import_onnx_bytes(b.bytes(), "shrink.onnx").module;
   EXPECT_EQ(compiled(mod, {-2, -1, 0.5, 3}), (std::vector<float>{-2, 0, 0, 3}));
+}
+
+TEST(Guides, a_front_end_is_a_row_among_others) {
+  const std::string path = testing::TempDir() + "guides_polynomial";
+  std::ofstream(path) << "poly 1\n1 0 2\n";
+  LoadedModel model = load_model(path);
+  EXPECT_EQ(model.format, "poly");
+  EXPECT_EQ(compiled(model.module, {0, 1, 3}), (std::vector<float>{1, 3, 19}));
+  std::remove(path.c_str());
 }
 
 size_t constants_of(const Module& mod) {

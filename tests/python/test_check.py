@@ -190,10 +190,10 @@ def test_values_that_do_not_fit(tmp_path, given, complaint):
     assert complaint in done.stderr
 
 
-def test_freeze_is_for_onnx_models(tmp_path):
+def test_freeze_is_not_for_relay_text(tmp_path):
     (tmp_path / "p.relay").write_text(
         '#[version = "0.0.5"]\ndef @main(%x: int64) -> int64 { %x }\n'
     )
     done = command("run", tmp_path / "p.relay", "--freeze", "x=1", check=False)
     assert "E0702" in done.stderr
-    assert "ONNX models only" in done.stderr
+    assert "does not apply to Relay text" in done.stderr

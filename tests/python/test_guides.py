@@ -33,7 +33,8 @@ def touched(guide: Path) -> str:
         assert (ROOT / "src/runtime/machine/aarch64.cc").exists()
         files.add("src/runtime/machine/aarch64.cc")
     text = f"{len(files)} file" + ("s" if len(files) > 1 else "")
-    return text + (f" + {len(lines)} line" if lines else "")
+    text += f" + {len(lines)} line" if lines else ""
+    return text + ("s" if len(lines) > 1 else "")
 
 
 def test_the_counts_are_those_of_the_documentation():

@@ -18,5 +18,9 @@ inline constexpr DiagnosticCode frontend_tensor{"E0508", "bad tensor in a model"
 inline constexpr DiagnosticCode frontend_external_data{"E0509", "unusable external data"};
 inline constexpr DiagnosticCode frontend_input{"E0510", "wrong option for a model input"};
 inline constexpr DiagnosticCode frontend_file{"E0511", "model file cannot be read"};
+inline constexpr DiagnosticCode frontend_ambiguous{"E0512", "file that two front ends claim"};
+inline constexpr DiagnosticCode frontend_twice{"E0513", "front end registered twice"};
+inline constexpr DiagnosticCode frontend_unknown{"E0514", "no front end for a file"};
+inline constexpr DiagnosticCode frontend_option{"E0515", "wrong option of a front end"};
 
 }  // namespace relay::codes

@@ -5,8 +5,8 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/open_args.h"
 #include "frontend/onnx/converters.h"
-#include "frontend/onnx/open_args.h"
 #include "frontend/onnx/window.h"
 
 namespace relay::importer {

@@ -87,16 +87,6 @@ Expr elu(NodeContext& ctx, const Expr& x, double alpha, double beta) {
   return ctx.add(maximum(ctx, x, zero), e);
 }
 
-}  // namespace
-
-std::optional<double> constant_scalar(const NodeContext& ctx, size_t input) {
-  auto k = ctx.known(input);
-  if (!k || k->size() != 1 || !k->is_constant()) return std::nullopt;
-  return k->float_at(0);
-}
-
-namespace {
-
 Values convert_unary(NodeContext& ctx) {
   Expr x = ctx.in(0);
   if (ctx.op_type() == "Reciprocal") return {value_of(ctx.div(ctx.scalar_like(1, x), x))};
@@ -144,7 +134,7 @@ Values convert_pow(NodeContext& ctx) {
   Expr x = ctx.in(0);
   DType dtype = NodeContext::dtype_of(x);
   // Small whole exponents are products; what else is asked for needs the general operator.
-  auto exponent = constant_scalar(ctx, 1);
+  auto exponent = ctx.const_scalar(1);
   bool keeps_shape =
       ctx.known(1) && static_cast<int64_t>(ctx.known(1)->shape.size()) <= NodeContext::rank_of(x);
   if (exponent && keeps_shape) {
@@ -265,7 +255,7 @@ Values convert_clip_attrs(NodeContext& ctx) {
 
 Values convert_clip(NodeContext& ctx) {
   Expr x = ctx.in(0);
-  auto low = constant_scalar(ctx, 1), high = constant_scalar(ctx, 2);
+  auto low = ctx.const_scalar(1), high = ctx.const_scalar(2);
   if (NodeContext::dtype_of(x).is_floating() && low && high) {
     return {value_of(clip(ctx, x, *low, *high))};
   }

@@ -7,8 +7,8 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/lists.h"
 #include "frontend/onnx/ml_values.h"
-#include "frontend/onnx/sequences.h"
 #include "runtime/core/strings.h"
 
 namespace relay::importer {

@@ -1,21 +1,17 @@
 // Operators that move, join, cut, repeat and pad tensors.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/shape_args.h"
+#include "frontend/common/slices.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/onnx/open_args.h"
-#include "frontend/onnx/shape_args.h"
 
 namespace relay::importer {
 namespace {
-
-constexpr int64_t kMaxInt = std::numeric_limits<int64_t>::max();
-// Exporters say "to the end" by an end that no dimension reaches; the smallest in use is 10^9.
-constexpr int64_t kToTheEnd = 1'000'000'000;
 
 // ---- Concat, Split, Slice ----------------------------------------------------------------------
 
@@ -23,26 +19,6 @@ Values convert_concat(NodeContext& ctx) {
   std::vector<Expr> parts = ctx.all();
   int64_t axis = ctx.axis(ctx.attr("axis", 1), NodeContext::rank_of(parts[0]));
   return {value_of(ctx.concat(std::move(parts), axis))};
-}
-
-Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t axis) {
-  Values out;
-  Expr x = ctx.in(0);
-  if (!as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)])) {
-    x = with_size(ctx, x, axis, dim(std::accumulate(sizes.begin(), sizes.end(), int64_t{0})));
-  }
-  if (sizes.size() == 1) return {value_of(x)};
-  std::vector<int64_t> indices;
-  int64_t at = 0;
-  for (size_t i = 0; i + 1 < sizes.size(); ++i) indices.push_back(at += sizes[i]);
-  bool equal = std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; });
-  AttrValue parts =
-      equal && sizes[0] > 0 ? AttrValue(static_cast<int64_t>(sizes.size())) : to_value(indices);
-  Expr all = ctx.call("split", {x}, {{"indices_or_sections", parts}, {"axis", axis}});
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    out.push_back(value_of(ctx.item(all, static_cast<int64_t>(i))));
-  }
-  return out;
 }
 
 Values split_known(NodeContext& ctx) {
@@ -91,7 +67,9 @@ Values split_known(NodeContext& ctx) {
              std::to_string(outputs) + " parts of " + to_string(whole) + " together",
              std::to_string(sizes.size()) + " parts of " + std::to_string(sum) + " together");
   }
-  return split_into(ctx, sizes, axis);
+  Values out;
+  for (Expr& part : split_into(ctx, ctx.in(0), sizes, axis)) out.push_back(value_of(part));
+  return out;
 }
 
 Values split_open(NodeContext& ctx) {
@@ -118,12 +96,7 @@ Values split_open(NodeContext& ctx) {
 
 Values convert_split(NodeContext& ctx) { return known_or_open(ctx, split_known, split_open); }
 
-struct SliceSpec {
-  std::vector<Dim> starts, ends;
-  std::vector<int64_t> axes, steps;
-};
-
-SliceSpec slice_spec(NodeContext& ctx, int64_t rank) {
+SliceSpec slice_spec(NodeContext& ctx) {
   SliceSpec s;
   if (ctx.has_attr("starts")) {
     for (int64_t v : ctx.attr_ints("starts")) s.starts.push_back(dim(v));
@@ -135,98 +108,11 @@ SliceSpec slice_spec(NodeContext& ctx, int64_t rank) {
     if (ctx.has(3)) s.axes = ctx.const_ints(3, "the list of axes");
     if (ctx.has(4)) s.steps = ctx.const_ints(4, "the list of steps");
   }
-  size_t n = s.starts.size();
-  if (s.axes.empty()) {
-    for (size_t i = 0; i < n; ++i) s.axes.push_back(static_cast<int64_t>(i));
-  }
-  if (s.steps.empty()) s.steps.assign(n, 1);
-  if (s.ends.size() != n || s.axes.size() != n || s.steps.size() != n) {
-    ctx.fail(codes::frontend_attribute, "starts, ends, axes and steps differ in length",
-             std::to_string(n) + " each");
-  }
-  s.axes = ctx.axes(s.axes, rank);
-  for (int64_t& step : s.steps) {
-    if (step == 0) {
-      ctx.fail(codes::frontend_attribute, "a step is impossible", "a step of not 0",
-               std::to_string(step));
-    }
-    // Its negative is a number, and no dimension has room for two steps.
-    step = std::max(step, -kMaxInt);
-  }
   return s;
 }
 
-// Start and end within a dimension of known size. As Python's slice.indices gives them, but a start
-// before the first element is the first one, whatever the direction.
-std::pair<int64_t, int64_t> clamp_slice(int64_t start, int64_t end, int64_t step, int64_t size) {
-  auto fix = [&](int64_t v) {
-    if (v < 0) v = v < -size ? -1 : v + size;
-    return step > 0 ? std::clamp<int64_t>(v, 0, size) : std::clamp<int64_t>(v, -1, size - 1);
-  };
-  int64_t low = std::max<int64_t>(fix(start), size > 0 || step > 0 ? 0 : -1);
-  // Before the first element means 0 when going up.
-  int64_t high = step > 0 ? std::max<int64_t>(fix(end), 0) : fix(end);
-  return {low, high};
-}
-
 Values slice_known(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  const std::vector<Dim> shape = NodeContext::shape_of(x);
-  SliceSpec s = slice_spec(ctx, static_cast<int64_t>(shape.size()));
-  Dims begin, end;
-  std::vector<int64_t> strides, axes;
-  for (size_t i = 0; i < s.axes.size(); ++i) {
-    const Dim& size = shape[static_cast<size_t>(s.axes[i])];
-    auto from = as_const(s.starts[i]), to = as_const(s.ends[i]);
-    int64_t step = s.steps[i];
-    if (to == std::nullopt && dim_equal(s.ends[i], size)) to = kMaxInt;
-    // "The end minus a few" of an open dimension counts from its end.
-    if (!to) {
-      if (auto less = as_const(s.ends[i] - size); less && *less < 0) to = *less;
-    }
-    if (!from) {
-      if (auto less = as_const(s.starts[i] - size); less && *less < 0) from = *less;
-    }
-    if ((!from || !to) && is_size(s.starts[i]) && is_size(s.ends[i])) {
-      begin.push_back(from ? dim(*from) : s.starts[i]);
-      end.push_back(to ? dim(*to) : s.ends[i]);
-      strides.push_back(step);
-      axes.push_back(s.axes[i]);
-      continue;
-    }
-    // Only a run knows whether that is before the first element, which is the first one then.
-    const bool before = step < 0 && from && *from < -1 && !as_const(size);
-    if (!from || !to || before) {
-      ctx.fail(codes::frontend_dynamic, "a bound depends on an input's open dimension", "a number",
-               to_string(from && !before ? s.ends[i] : s.starts[i]),
-               "give the input's shape, as in --input NAME=1x3x224x224");
-    }
-    if (auto n = as_const(size)) {
-      auto [low, high] = clamp_slice(*from, *to, step, *n);
-      if (low == 0 && high == *n && step == 1) continue;
-      // -1 would count from the end; so much below zero is before the first element.
-      auto place = [&](int64_t at) { return at < 0 ? -*n - 1 : at; };
-      begin.push_back(dim(place(low)));
-      end.push_back(dim(place(high)));
-    } else if (*from == 0 && *to >= kToTheEnd && step == 1) {
-      continue;
-    } else if (*from >= 0 && *from < kToTheEnd && *to == *from + 1 && step == 1) {
-      // One element of an open dimension, kept as a dimension.
-      x = ctx.slice(x, s.axes[i], *from, *to);
-      continue;
-    } else {
-      begin.push_back(dim(*from));
-      end.push_back(dim(*to));
-    }
-    strides.push_back(step);
-    axes.push_back(s.axes[i]);
-  }
-  if (axes.empty()) return {value_of(x)};
-  return {value_of(ctx.call("strided_slice", {x},
-                            {{"begin", relay::to_value(begin)},
-                             {"end", relay::to_value(end)},
-                             {"strides", to_value(strides)},
-                             {"axes", to_value(axes)}}))};
+  return {value_of(strided_slice(ctx, ctx.in(0), slice_spec(ctx)))};
 }
 
 Values slice_open(NodeContext& ctx) {
@@ -365,62 +251,6 @@ Values convert_tile_axis(NodeContext& ctx) {
   std::vector<int64_t> reps(static_cast<size_t>(rank), 1);
   reps[static_cast<size_t>(ctx.axis(one(2, "the axis"), rank))] = one(1, "the number of tiles");
   return {value_of(ctx.call("tile", {x}, {{"reps", to_value(reps)}}))};
-}
-
-// Periodic continuation along one axis.
-Expr pad_wrap(NodeContext& ctx, Expr x, int64_t axis, int64_t before, int64_t after) {
-  int64_t n = ctx.const_dim(x, axis, "the size of a dimension padded by wrapping");
-  if (n == 0) ctx.unsupported("wrapping an empty dimension");
-  auto whole = [n](int64_t width) { return (width + n - 1) / n; };
-  std::vector<Dim> sizes = NodeContext::shape_of(x);
-  std::vector<int64_t> reps(sizes.size(), 1);
-  reps[static_cast<size_t>(axis)] = whole(before) + 1 + whole(after);
-  sizes[static_cast<size_t>(axis)] = dim(n) * dim(reps[static_cast<size_t>(axis)]);
-  check_sizes(ctx, sizes);
-  int64_t begin = whole(before) * n - before;
-  return ctx.slice(ctx.call("tile", {std::move(x)}, {{"reps", to_value(reps)}}), axis, begin,
-                   begin + before + n + after);
-}
-
-Expr pad(NodeContext& ctx, Expr x, const std::vector<int64_t>& pads, const std::string& mode,
-         Expr fill) {
-  int64_t rank = NodeContext::rank_of(x);
-  if (static_cast<int64_t>(pads.size()) != 2 * rank) {
-    ctx.fail(codes::frontend_attribute, "the list of pads has the wrong length",
-             std::to_string(2 * rank), std::to_string(pads.size()));
-  }
-  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") {
-    ctx.fail(codes::frontend_attribute, "attribute 'mode' has an unknown value",
-             "constant, edge, reflect or wrap", mode);
-  }
-  // Negative pads remove elements, which happens first: what is repeated is what is left.
-  ValueList widths, cuts;
-  bool pads_any = false, cuts_any = false;
-  for (int64_t a = 0; a < rank; ++a) {
-    int64_t before = pads[static_cast<size_t>(a)], after = pads[static_cast<size_t>(a + rank)];
-    constexpr int64_t kMaxPad = int64_t{1} << 40;
-    if (std::max(std::abs(before / 2), std::abs(after / 2)) > kMaxPad / 2) {
-      ctx.fail(codes::frontend_limit, "a pad is too large", "at most 2^40", std::to_string(before));
-    }
-    cuts_any |= before < 0 || after < 0;
-    cuts.push_back(to_value({std::min<int64_t>(before, 0), std::min<int64_t>(after, 0)}));
-    pads_any |= before > 0 || after > 0;
-    widths.push_back(to_value({std::max<int64_t>(before, 0), std::max<int64_t>(after, 0)}));
-  }
-  if (cuts_any) {
-    x = ctx.call("nn.pad", {x, ctx.scalar_like(0, x)}, {{"pad_width", AttrValue(std::move(cuts))}});
-  }
-  if (!pads_any) return x;
-  if (mode != "wrap") {
-    return ctx.call("nn.pad", {x, std::move(fill)},
-                    {{"pad_width", AttrValue(std::move(widths))}, {"pad_mode", mode}});
-  }
-  for (int64_t a = 0; a < rank; ++a) {
-    int64_t before = std::max<int64_t>(pads[static_cast<size_t>(a)], 0);
-    int64_t after = std::max<int64_t>(pads[static_cast<size_t>(a + rank)], 0);
-    if (before > 0 || after > 0) x = pad_wrap(ctx, x, a, before, after);
-  }
-  return x;
 }
 
 Values convert_pad_attr(NodeContext& ctx) {

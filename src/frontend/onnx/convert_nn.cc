@@ -7,9 +7,9 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/shape_args.h"
 #include "frontend/onnx/converters.h"
-#include "frontend/onnx/open_args.h"
-#include "frontend/onnx/shape_args.h"
 #include "frontend/onnx/window.h"
 
 namespace relay::importer {
@@ -51,17 +51,8 @@ int64_t groups_of(NodeContext& ctx) {
 Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype, std::vector<Expr> quantized) {
   int64_t nd = spatial_rank(ctx, x);
   Window win = window_of(ctx, x, kernel_of(ctx, w, nd));
-  AttrList attrs{{"strides", to_value(win.strides)},
-                 {"padding", to_value(win.padding())},
-                 {"dilation", to_value(win.dilations)},
-                 {"groups", groups_of(ctx)},
-                 {"channels", ctx.const_dim(w, 0, "the number of channels")},
-                 {"kernel_size", to_value(win.kernel)}};
-  if (out_dtype != NodeContext::dtype_of(x)) attrs.emplace_back("out_dtype", to_value(out_dtype));
-  std::string op = with_rank(quantized.empty() ? "nn.conv" : "qnn.conv", nd);
-  std::vector<Expr> args{std::move(x), std::move(w)};
-  args.insert(args.end(), quantized.begin(), quantized.end());
-  return ctx.call(op, std::move(args), attrs);
+  return convolution(ctx, std::move(x), std::move(w), win, groups_of(ctx), out_dtype,
+                     std::move(quantized));
 }
 
 namespace {

@@ -1,8 +1,9 @@
 // Images taken apart into patches and put together: Col2Im, convolution at displaced places.
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
-#include "frontend/onnx/open_args.h"
-#include "frontend/onnx/shape_args.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/shape_args.h"
+#include "frontend/onnx/importer.h"
 
 namespace relay::importer {
 namespace {

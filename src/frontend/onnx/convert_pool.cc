@@ -7,9 +7,9 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/shape_args.h"
 #include "frontend/onnx/converters.h"
-#include "frontend/onnx/open_args.h"
-#include "frontend/onnx/shape_args.h"
 #include "frontend/onnx/window.h"
 
 namespace relay::importer {

@@ -3,9 +3,9 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/step_loop.h"
 #include "frontend/onnx/converters.h"
-#include "frontend/onnx/open_args.h"
-#include "frontend/onnx/step_loop.h"
 
 namespace relay::importer {
 namespace {

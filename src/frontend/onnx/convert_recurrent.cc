@@ -6,10 +6,11 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/quantized.h"
+#include "frontend/common/step_loop.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/onnx/step_loop.h"
 
 namespace relay::importer {
 namespace {

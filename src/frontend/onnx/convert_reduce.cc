@@ -1,63 +1,36 @@
 // Reductions, arg-reductions, sorting and running sums.
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/codes/frontend.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/reduction.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/onnx/open_args.h"
 
 namespace relay::importer {
 namespace {
 
-std::vector<int64_t> all_axes(int64_t rank) {
-  std::vector<int64_t> axes(static_cast<size_t>(rank));
-  std::iota(axes.begin(), axes.end(), 0);
-  return axes;
-}
-
-// The node's reduction of `x`; the axes are sorted.
-Expr reduced(NodeContext& ctx, const Expr& x, const std::vector<int64_t>& axes, bool keepdims) {
-  const std::string& op = ctx.op_type();
-  auto run = [&](const char* name, const Expr& e) { return ctx.reduce(name, e, axes, keepdims); };
-  Expr y;
-  if (op == "ReduceSum") {
-    y = run("sum", x);
-  } else if (op == "ReduceMean") {
-    y = run("mean", x);
-  } else if (op == "ReduceMax" || op == "ReduceMin") {
-    bool maximum = op == "ReduceMax";
-    bool logic = NodeContext::dtype_of(x).is_bool();
-    y = run(logic ? (maximum ? "any" : "all") : (maximum ? "max" : "min"), x);
-  } else if (op == "ReduceProd") {
-    y = run("prod", x);
-  } else if (op == "ReduceL1") {
-    y = run("sum", ctx.call("abs", {x}));
-  } else if (op == "ReduceL2") {
-    Expr squares = run("sum", ctx.mul(x, x));
-    DType dtype = NodeContext::dtype_of(x);
-    y = dtype.is_floating()
-            ? ctx.call("sqrt", {squares})
-            : ctx.cast(ctx.call("sqrt", {ctx.cast(squares, DType::Float(64))}), dtype);
-  } else if (op == "ReduceSumSquare") {
-    y = run("sum", ctx.mul(x, x));
-  } else if (op == "ReduceLogSum") {
-    y = ctx.call("log", {run("sum", x)});
-  } else if (op == "ReduceLogSumExp") {
-    y = ctx.call("logsumexp", {x}, {{"axis", to_value(axes)}, {"keepdims", keepdims}});
-  }
-  RELAY_CHECK(y != nullptr, op);
-  return y;
+Reduction reduction_of(NodeContext& ctx) {
+  static constexpr std::pair<std::string_view, Reduction> kNames[] = {
+      {"ReduceSum", Reduction::Sum},       {"ReduceMean", Reduction::Mean},
+      {"ReduceMax", Reduction::Max},       {"ReduceMin", Reduction::Min},
+      {"ReduceProd", Reduction::Prod},     {"ReduceL1", Reduction::L1},
+      {"ReduceL2", Reduction::L2},         {"ReduceSumSquare", Reduction::SumSquare},
+      {"ReduceLogSum", Reduction::LogSum}, {"ReduceLogSumExp", Reduction::LogSumExp}};
+  auto row =
+      std::ranges::find(kNames, ctx.op_type(), &std::pair<std::string_view, Reduction>::first);
+  RELAY_CHECK(row != std::end(kNames), ctx.op_type());
+  return row->second;
 }
 
 Values reduce(NodeContext& ctx, std::vector<int64_t> axes) {
   Expr x = ctx.in(0);
   int64_t rank = NodeContext::rank_of(x);
   bool noop = ctx.attr("noop_with_empty_axes", 0) != 0;
-  if (axes.empty() && !noop) axes = all_axes(rank);
+  if (axes.empty() && !noop) axes = Builder::all_axes(rank);
   axes = ctx.axes(axes, rank);
   std::sort(axes.begin(), axes.end());
-  return {value_of(reduced(ctx, x, axes, ctx.attr("keepdims", 1) != 0))};
+  return {value_of(reduce_axes(ctx, reduction_of(ctx), x, axes, ctx.attr("keepdims", 1) != 0))};
 }
 
 Values convert_reduce_attr(NodeContext& ctx) { return reduce(ctx, ctx.attr_ints("axes")); }
@@ -68,40 +41,12 @@ Values convert_reduce_input(NodeContext& ctx) {
   return reduce(ctx, std::move(axes));
 }
 
-// The axes are moved behind the others; what remains and what is reduced are an axis each. How many there are matters
-// only where they are removed.
 Values reduce_open(NodeContext& ctx) {
-  const DType i64 = DType::Int(64);
   const bool keeps = ctx.attr("keepdims", 1) != 0;
-  Expr x = ctx.in(0);
   Expr axes = keeps ? int_list(ctx, 1, "the list of axes") : int_vector(ctx, 1, "the list of axes");
-  const int64_t rank = NodeContext::rank_of(x);
   if (!has_open_length(axes) && length_of_vector(axes) == 0) return reduce(ctx, {});
-  if (!has_open_length(axes) && length_of_vector(axes) > rank) {
-    ctx.fail(codes::frontend_attribute, "there are more axes than dimensions",
-             "at most " + std::to_string(rank), std::to_string(length_of_vector(axes)));
-  }
-  auto number = [&](double v) { return ctx.scalar(v, i64); };
-  Expr taken = spread(ctx, ctx.full(0, {dim(rank)}, i64), axes, ones_for(ctx, axes));
-  if (has_open_length(axes) && ctx.attr("noop_with_empty_axes", 0) == 0) {
-    // An empty list means all axes.
-    Expr none = ctx.call("equal", {ctx.reduce("max", taken, {0}, true), number(0)});
-    taken = ctx.call("where", {none, number(1), taken});
-  }
-  // The order is stable: first those that are kept.
-  Expr order = ctx.call("argsort", {taken}, {{"axis", int64_t{0}}, {"dtype", to_value(i64)}});
-  Expr sizes = sizes_of(ctx, x), is_taken = ctx.call("not_equal", {taken, number(0)});
-  Expr kept = ctx.call("where", {is_taken, number(1), sizes});
-  Expr gone = ctx.call("where", {is_taken, sizes, number(1)});
-  auto count = [&](const Expr& of) { return ctx.reduce("prod", of, {0}, true); };
-  Expr y = open_reshape(ctx, ctx.call("dyn.transpose", {x, order}),
-                        ctx.concat({count(kept), count(gone)}, 0));
-  y = reduced(ctx, y, {1}, false);
-  if (!keeps) {
-    Expr left = entries(ctx, order, 0, rank - length_of_vector(axes));
-    kept = ctx.call("take", {kept, left}, {{"axis", int64_t{0}}});
-  }
-  return {value_of(open_reshape(ctx, y, kept))};
+  return {value_of(reduce_at_run_time(ctx, reduction_of(ctx), ctx.in(0), axes, keeps,
+                                      ctx.attr("noop_with_empty_axes", 0) == 0))};
 }
 
 Values convert_reduce(NodeContext& ctx) {

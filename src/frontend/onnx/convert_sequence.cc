@@ -8,9 +8,9 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/lists.h"
+#include "frontend/common/open_args.h"
 #include "frontend/onnx/graph_importer.h"
-#include "frontend/onnx/open_args.h"
-#include "frontend/onnx/sequences.h"
 
 namespace relay::importer {
 namespace {
@@ -361,9 +361,7 @@ Values convert_sequence_map(NodeContext& ctx) {
 
 Values convert_optional(NodeContext& ctx) {
   if (ctx.has(0)) return {ctx.value(0)};
-  auto nothing = std::make_shared<ModelValue>();
-  nothing->absent = true;
-  return {nothing};
+  return {absent_value()};
 }
 
 // The value itself, where it is known to be there.

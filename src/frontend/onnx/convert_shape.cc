@@ -11,10 +11,10 @@
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "base/quantities.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/shape_args.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/onnx/open_args.h"
-#include "frontend/onnx/shape_args.h"
 #include "node/walk.h"
 #include "runtime/core/strings.h"
 

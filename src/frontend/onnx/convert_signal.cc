@@ -4,8 +4,8 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/open_args.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/onnx/open_args.h"
 
 namespace relay::importer {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "base/quantities.h"
+#include "frontend/common/step_loop.h"
 #include "frontend/onnx/ml_values.h"
-#include "frontend/onnx/step_loop.h"
 
 namespace relay::importer {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/codes/frontend.h"
 #include "base/quantities.h"
+#include "frontend/common/open_args.h"
 #include "frontend/onnx/graph_importer.h"
-#include "frontend/onnx/open_args.h"
 #include "grad/dataflow.h"
 #include "node/walk.h"
 

@@ -6,9 +6,10 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/quantized.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/onnx/open_args.h"
 
 namespace relay::importer {
 
@@ -282,7 +283,10 @@ Values convert_packed_attention(NodeContext& ctx) {
 // The same of integers: (x, weights, bias, scales of both, mask, zero points of both, past).
 Values convert_quantized_attention(NodeContext& ctx) {
   constexpr size_t kNoBias = 9;
-  return packed_attention(ctx, scaled_product(ctx, {0, 1, 3, 4, 6, 7}), 5, 8, kNoBias);
+  return packed_attention(
+      ctx,
+      scaled_product(ctx, {ctx.in(0), ctx.in(1), ctx.in(3), ctx.in(4), ctx.given(6), ctx.given(7)}),
+      5, 8, kNoBias);
 }
 
 // com.microsoft.MultiHeadAttention: queries, keys and values that are made before it.

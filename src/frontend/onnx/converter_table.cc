@@ -44,10 +44,10 @@ const ConverterRow* find_converter(std::string_view domain, std::string_view op,
 
 namespace relay {
 
-std::vector<OnnxOperator> supported_onnx_operators() {
-  std::vector<OnnxOperator> out;
+std::vector<SupportedOperator> supported_onnx_operators() {
+  std::vector<SupportedOperator> out;
   for (const auto& row : importer::converter_table())
-    out.push_back({row.domain, row.op, row.since});
+    out.push_back({std::string(row.domain), std::string(row.op), row.since});
   return out;
 }
 

@@ -17,19 +17,8 @@ Expr pooled(NodeContext& ctx, const Expr& x, bool average);
 // alpha * a * b + beta * c of Gemm.
 Expr general_product(NodeContext& ctx);
 
-// A product of integers as floats: inputs a and b with their scales and zero points, by number. Zero points may be absent.
-struct ScaledOperands {
-  size_t a, b, a_scale, b_scale, a_zero, b_zero;
-};
-Expr scaled_product(NodeContext& ctx, const ScaledOperands& inputs);
-
-// Floats rounded as DynamicQuantizeLinear rounds them: to 256 levels between their own least and greatest.
-Expr dynamically_quantized(NodeContext& ctx, const Expr& x);
-
 // Keys and values (batch, heads, length, size) with as many heads as the queries have: each group of
 // query heads shares one of theirs. Fails when these do not divide those.
 void share_heads(NodeContext& ctx, const Expr& queries, Expr& keys, Expr& values);
-// Whether an expression is the float scalar-like constant `value`.
-std::optional<double> constant_scalar(const NodeContext& ctx, size_t input);
 
 }  // namespace relay::importer

@@ -6,7 +6,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/text.h"
-#include "frontend/onnx/sequences.h"
+#include "frontend/common/branches.h"
 #include "ir/op.h"
 #include "node/node_map.h"
 #include "node/walk.h"
@@ -45,93 +45,11 @@ std::string node_label(const ::onnx::NodeProto& node, int index) {
   return "node #" + std::to_string(index) + " " + op + " -> " + out;
 }
 
-ValuePtr value_of(Expr expr) {
-  auto v = std::make_shared<ModelValue>();
-  v->expr = std::move(expr);
-  return v;
-}
-ValuePtr value_of(KnownValue known) {
-  auto v = std::make_shared<ModelValue>();
-  v->known = std::move(known);
-  return v;
-}
-ValuePtr value_of(Tensor data) {
-  auto v = std::make_shared<ModelValue>();
-  v->known = known_from(data);
-  v->data = std::move(data);
-  return v;
-}
-
 Importer::Importer(std::shared_ptr<const SourceFile> file, const OnnxOptions& options,
                    TensorSource tensors)
-    : file_(std::move(file)),
-      options_(options),
-      tensors_(std::move(tensors)),
-      known_values_(options.evaluate) {
-  deadline_ = std::chrono::steady_clock::now() +
-              std::chrono::milliseconds(static_cast<int64_t>(options.max_seconds * 1000));
-}
-Importer::~Importer() = default;
-
-ValuePtr Importer::Scope::find(const std::string& name) const {
-  for (const Scope* s = this; s != nullptr; s = s->parent) {
-    if (auto it = s->values.find(name); it != s->values.end()) return it->second;
-  }
-  return nullptr;
-}
-
-// ---- Budget and errors -------------------------------------------------------------------------
-
-void Importer::exceed(const Span& span, std::string message, std::string expected) {
-  exceeded_ = true;
-  throw UserError(Diagnostic(codes::frontend_limit, span, std::move(message))
-                      .expected(std::move(expected))
-                      .help("the limits are options of the importer; is the model trusted?"));
-}
-
-void Importer::check_budget(const Span& span) {
-  if (++nodes_ > options_.max_nodes) {
-    exceed(span, "the model has too many nodes once functions and loops are expanded",
-           "at most " + std::to_string(options_.max_nodes));
-  }
-  if (nodes_ % 64 == 0 && std::chrono::steady_clock::now() > deadline_) {
-    exceed(span, "importing the model takes too long",
-           "at most " + std::to_string(static_cast<int64_t>(options_.max_seconds)) + " seconds");
-  }
-}
-
-void Importer::charge_bytes(int64_t bytes, const Span& span) {
-  if (bytes > options_.max_constant_bytes - constant_bytes_) {
-    exceed(span, "the constants that this model makes are too large",
-           "at most " + std::to_string(options_.max_constant_bytes) + " bytes together");
-  }
-  constant_bytes_ += bytes;
-}
-
-bool Importer::attempt(const std::function<void()>& import) {
-  Diagnostics before = diagnostics_;
-  std::vector<DecidingInput> deciding = deciding_;
-  Scope* scope = scope_;
-  int nesting = nesting_;
-  bool good = true;
-  try {
-    import();
-    good = diagnostics_.error_count() == before.error_count();
-  } catch (const Poisoned&) {
-    good = false;
-  } catch (const UserError&) {
-    if (exceeded_) throw;
-    good = false;
-  }
-  if (good) return true;
-  diagnostics_ = std::move(before);
-  deciding_ = std::move(deciding);
-  scope_ = scope;
-  nesting_ = nesting;
-  return false;
-}
-
-void Importer::report(Diagnostic diagnostic) { diagnostics_.add(std::move(diagnostic)); }
+    : ProgramBuilder(std::move(file), options),
+      opset_(options.opset),
+      tensors_(std::move(tensors)) {}
 
 // ---- The whole model ---------------------------------------------------------------------------
 
@@ -148,115 +66,32 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
   check_operators(model);
 
   OpsetImports opsets = opsets_of(model.opset_import());
-  if (options_.opset > 0) {
+  if (opset_ > 0) {
     std::erase_if(opsets.versions, [](const auto& v) { return is_default_domain(v.first); });
-    opsets.versions.emplace_back("", options_.opset);
+    opsets.versions.emplace_back("", opset_);
   }
-  result_.opset = opsets.of("");
-  result_.producer = model.producer_name();
-  if (!model.producer_version().empty()) result_.producer += " " + model.producer_version();
+  result().version = opsets.of("");
+  result().producer = model.producer_name();
+  if (!model.producer_version().empty()) result().producer += " " + model.producer_version();
 
   const auto& graph = model.graph();
   frames_.push_back({std::move(opsets), {}});
-  scope_ = &main_scope_;
-  const size_t missing = diagnostics_.error_count();
-  import_initializers(graph, main_scope_);
-  declare_inputs(graph);
-  if (diagnostics_.error_count() > missing) throw_if_errors(graph);
+  scope_ = &main_scope();
+  const size_t missing = diagnostics().error_count();
+  import_initializers(graph, main_scope());
+  declare_inputs(declared_inputs(graph));
+  if (diagnostics().error_count() > missing) throw_if_errors();
   Names asked;
   for (const auto& o : graph.output()) asked.push_back(o.name());
   try {
-    import_nodes(graph.node(), main_scope_, asked);
+    import_nodes(graph.node(), main_scope(), asked);
   } catch (const BranchesDiffer& branches) {
     report(open_branches(branches, place("outputs")));
-    throw_if_errors(graph);
+    throw_if_errors();
   }
-
-  std::vector<Expr> outputs;
-  for (const auto& o : graph.output()) {
-    Span span = place("output " + shorten(o.name()));
-    result_.output_names.push_back(o.name());
-    ValuePtr v = main_scope_.find(o.name());
-    if (v == nullptr) {
-      report(Diagnostic(codes::frontend_graph, span,
-                        "output '" + shorten(o.name()) + "' is not computed by any node"));
-      continue;
-    }
-    if (v->failed) continue;
-    try {
-      outputs.push_back(expr_of(v));  // of a sequence a tuple
-    } catch (const UserError& e) {
-      for (const Diagnostic& d : e.diagnostics()) report(d);
-    }
-  }
-  if (graph.output_size() == 0) {
-    report(Diagnostic(codes::frontend_graph, place("graph"), "the model has no outputs"));
-  }
-  throw_if_errors(graph);
-  RELAY_CHECK(static_cast<int>(outputs.size()) == graph.output_size(),
-              "an output failed without a message");
-
-  Expr body = outputs.size() == 1 ? outputs[0] : Expr(tuple(outputs, place("outputs")));
-  drop_unused_weights(body);
-  body = with_checks(std::move(body));
-  ValueList inputs, results;
-  for (size_t i = 0; i < params_.size(); ++i) {
-    const std::string &mine = params_[i]->name_hint, &name = result_.input_names[i];
-    // Weights go by the names that they are returned under.
-    if (name != mine && !result_.params.contains(mine)) inputs.emplace_back(ValueList{mine, name});
-  }
-  for (const std::string& name : result_.output_names) results.emplace_back(name);
-  Dict attrs{{attr::kOutputNames, AttrValue(std::move(results))}};
-  if (!inputs.empty()) attrs[attr::kInputNames] = AttrValue(std::move(inputs));
-  Function main = function(params_, body, nullptr, type_params_, std::move(attrs), place("graph"));
-  std::vector<GlobalVar> names{global_var("main", main->type)};
-  std::vector<Function> functions{main};
-  std::vector<TypeData> types;
-  if (uses_sequences_) {
-    const Module& library = sequence_library();
-    names.insert(names.end(), library->global_vars.begin(), library->global_vars.end());
-    functions.insert(functions.end(), library->functions.begin(), library->functions.end());
-    types = library->type_definitions;
-  }
-  result_.module = make_module(std::move(names), std::move(functions), std::move(types));
-  return std::move(result_);
-}
-
-// Weights that only decided sizes and axes are no parameters.
-void Importer::drop_unused_weights(const Expr& body) {
-  if (result_.params.empty()) return;
-  NodeMap<bool> used;
-  post_order(
-      body, [&](const Node& n) { used[&n] = true; }, family::expr | family::pattern);
-  size_t kept = 0;
-  for (size_t i = 0; i < params_.size(); ++i) {
-    auto weight = result_.params.find(params_[i]->name_hint);
-    if (weight != result_.params.end() && !used.contains(params_[i].get())) {
-      result_.params.erase(weight);
-      continue;
-    }
-    params_[kept] = params_[i];
-    result_.input_names[kept++] = result_.input_names[i];
-  }
-  params_.resize(kept);
-  result_.input_names.resize(kept);
-}
-
-std::string Importer::unique_name(const std::string& name) {
-  std::string out;
-  for (char c : name.substr(0, kMaxLabel)) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    out += plain ? c : '_';
-  }
-  bool letter =
-      !out.empty() && ((out[0] >= 'a' && out[0] <= 'z') || (out[0] >= 'A' && out[0] <= 'Z'));
-  if (!letter) out = "v" + out;
-  int& used = names_[out];
-  std::string candidate = out;
-  while (used > 0 && names_.contains(candidate)) candidate = out + "_" + std::to_string(used++);
-  if (used == 0) used = 1;
-  names_[candidate] = std::max(names_[candidate], 1);
-  return candidate;
+  std::vector<std::pair<std::string, ValuePtr>> outputs;
+  for (const std::string& name : asked) outputs.emplace_back(name, main_scope().find(name));
+  return finish(outputs);
 }
 
 // ---- Weights -----------------------------------------------------------------------------------
@@ -268,13 +103,12 @@ void Importer::import_initializers(const ::onnx::GraphProto& graph, Scope& scope
     try {
       v = value_of(read(span));
     } catch (const UserError& e) {
-      for (const Diagnostic& d : e.diagnostics()) report(d);
-      v = std::make_shared<ModelValue>();
-      v->failed = true;
+      report(e);
+      v = failed_value();
     }
     v->name = name;
     v->span = span;
-    v->is_parameter = !options_.freeze_params;
+    v->is_parameter = !options().freeze_params;
     define(scope, name, std::move(v), span);
   };
   for (const auto& t : graph.initializer()) {
@@ -282,31 +116,19 @@ void Importer::import_initializers(const ::onnx::GraphProto& graph, Scope& scope
   }
   for (const auto& t : graph.sparse_initializer()) {
     add(t.values().name(), [&](const Span& span) {
-      return read_sparse_tensor(t, tensors_, options_.max_constant_bytes, span);
+      return read_sparse_tensor(t, tensors_, options().max_constant_bytes, span);
     });
   }
 }
 
 // ---- Nodes -------------------------------------------------------------------------------------
 
-void Importer::define(Scope& scope, const std::string& name, ValuePtr value, const Span& span) {
-  if (name.empty()) return;
-  auto [it, inserted] = scope.values.try_emplace(name, std::move(value));
-  if (!inserted) {
-    report(Diagnostic(codes::frontend_graph, span, "value '" + shorten(name) + "' is defined twice")
-               .expected("one definition of each name")
-               .help("the exporter wrote a graph that is not in single-assignment form"));
-  }
-}
-
 template <class Nodes>
 void Importer::import_nodes(const Nodes& nodes, Scope& scope, const Names& results, int first) {
   for (int i = first; i < nodes.size(); ++i) {
-    Scope* outer = scope_;
     try {
       import_node(nodes[i], i, scope);
     } catch (const BranchesDiffer& branches) {
-      scope_ = outer;
       return import_both_ways(branches, nodes, i, scope, results);
     }
   }
@@ -321,7 +143,6 @@ void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nod
   if (static_cast<int>(branches.then_values.size()) != node.output_size()) {
     throw UserError(open_branches(branches, span));
   }
-  enter(span);
   struct Way {
     Scope scope;
     std::vector<Diagnostic> found;
@@ -330,17 +151,20 @@ void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nod
   auto follow = [&](const Values& values) {
     Way way;
     way.scope.parent = &scope;
-    Diagnostics before = std::exchange(diagnostics_, Diagnostics());
-    for (int i = 0; i < node.output_size(); ++i) {
-      define(way.scope, node.output(i), values[static_cast<size_t>(i)], span);
-    }
-    import_nodes(nodes, way.scope, results, at + 1);
-    way.good = !diagnostics_.has_errors();
-    way.found = std::exchange(diagnostics_, std::move(before)).all();
+    way.found = apart([&] {
+      for (int i = 0; i < node.output_size(); ++i) {
+        define(way.scope, node.output(i), values[static_cast<size_t>(i)], span);
+      }
+      import_nodes(nodes, way.scope, results, at + 1);
+      way.good = !diagnostics().has_errors();
+    });
     return way;
   };
-  Way yes = follow(branches.then_values), no = follow(branches.else_values);
-  --nesting_;
+  Way yes, no;
+  nested(span, [&] {
+    yes = follow(branches.then_values);
+    no = follow(branches.else_values);
+  });
   // What is a result and comes after the node. One that no node computes is reported where it is asked for.
   Names after;
   for (const std::string& name : results) {
@@ -373,26 +197,8 @@ void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nod
     for (const Diagnostic& d : (yes.good ? no : yes).found) report(d);
   }
   for (size_t i = 0; i < after.size(); ++i) {
-    ValuePtr v = i < chosen.size() ? chosen[i] : std::make_shared<ModelValue>();
-    v->failed = v->failed || chosen.empty();
-    define(scope, after[i], std::move(v), span);
+    define(scope, after[i], i < chosen.size() ? chosen[i] : failed_value(), span);
   }
-}
-
-void Importer::enter(const Span& span) {
-  if (nesting_ == kMaxNesting) {
-    exceed(span, "subgraphs and model-local functions are nested too deeply, or call themselves",
-           "at most " + std::to_string(kMaxNesting) + " levels");
-  }
-  ++nesting_;
-}
-
-template <class Nodes>
-void Importer::import_nested(const Nodes& nodes, Scope& scope, const Names& results,
-                             const Span& span) {
-  enter(span);
-  import_nodes(nodes, scope, results);
-  --nesting_;
 }
 
 const ::onnx::FunctionProto* Importer::find_function(const ::onnx::NodeProto& node) const {
@@ -435,9 +241,12 @@ void Importer::import_node(const ::onnx::NodeProto& node, int index, Scope& scop
       converted = true;
     } catch (const Poisoned&) {
       outputs.clear();
+    } catch (const BranchesDiffer&) {
+      scope_ = outer;
+      throw;
     } catch (const UserError& e) {
       scope_ = outer;
-      if (exceeded_) throw;
+      if (exceeded()) throw;
       std::string types = describe_inputs(node, inputs);
       if (e.diagnostics().front().code == codes::frontend_dynamic.id) note_deciding(inputs);
       for (Diagnostic d : e.diagnostics()) {
@@ -464,8 +273,7 @@ void Importer::import_node(const ::onnx::NodeProto& node, int index, Scope& scop
                               shorten(node.op_type()) + " cannot be imported")
                    .help("export the model without it"));
       }
-      v = std::make_shared<ModelValue>();
-      v->failed = true;
+      v = failed_value();
     }
     if (v->name.empty()) {
       v->name = node.output(i);
@@ -499,7 +307,7 @@ Values Importer::convert(const ::onnx::NodeProto& node, Values inputs, const Spa
   if (opset == 0) opset = frames_.front().opsets.of(node.domain());
   if (opset == 0) opset = 1;
   const ConverterRow* row = find_converter(canonical_domain(node.domain()), node.op_type(), opset);
-  if (row == nullptr && diagnostics_.has_errors())
+  if (row == nullptr && diagnostics().has_errors())
     throw Poisoned{};  // check_operators has reported it
   if (row == nullptr) {
     throw UserError(Diagnostic(codes::frontend_unsupported, span,
@@ -514,11 +322,7 @@ Values Importer::convert(const ::onnx::NodeProto& node, Values inputs, const Spa
     Expr e = expr_of(v);
     if (NodeContext::dtype_of(e) == DType::Float(32)) v = value_of(ctx.cast(e, narrow));
   }
-  for (ValuePtr& v : outputs) {
-    if (v == nullptr || !v->expr || v->data || v->known) continue;
-    const KnownValue* known = known_values_.of(v->expr);
-    if (known != nullptr && known->is_complete()) v = value_of(*known);
-  }
+  for (ValuePtr& v : outputs) v = with_known(std::move(v));
   return outputs;
 }
 
@@ -543,21 +347,17 @@ Values Importer::inline_function(const ::onnx::FunctionProto& function,
     frame.attrs[a.name()] = a.ref_attr_name().empty() ? &a : function_attr(a.ref_attr_name());
   }
   Scope scope;
-  auto absent = [] {
-    auto v = std::make_shared<ModelValue>();
-    v->absent = true;
-    return v;
-  };
   for (int i = 0; i < function.input_size(); ++i) {
     auto at = static_cast<size_t>(i);
     ValuePtr v = at < inputs.size() ? inputs[at] : nullptr;
     // An input that is not given counts as left out inside, too.
-    define(scope, function.input(i), v != nullptr ? v : absent(), span);
+    define(scope, function.input(i), v != nullptr ? v : absent_value(), span);
   }
   frames_.push_back(std::move(frame));
   try {
-    import_nested(function.node(), scope, {function.output().begin(), function.output().end()},
-                  span);
+    nested(span, [&] {
+      import_nodes(function.node(), scope, {function.output().begin(), function.output().end()});
+    });
   } catch (...) {
     frames_.pop_back();
     throw;
@@ -598,7 +398,7 @@ Values Importer::import_graph(const ::onnx::GraphProto& graph, const Values& inp
   }
   Names results;
   for (const auto& o : graph.output()) results.push_back(o.name());
-  import_nested(graph.node(), scope, results, span);
+  nested(span, [&] { import_nodes(graph.node(), scope, results); });
   Values outputs;
   for (const auto& o : graph.output()) {
     ValuePtr v = scope.find(o.name());
@@ -611,33 +411,6 @@ Values Importer::import_graph(const ::onnx::GraphProto& graph, const Values& inp
     outputs.push_back(std::move(v));
   }
   return outputs;
-}
-
-// ---- Expressions of values ---------------------------------------------------------------------
-
-Expr Importer::expr_of(const ValuePtr& v) {
-  if (v->failed) throw Poisoned{};
-  if (v->expr) return v->expr;
-  if (v->is_list) {
-    std::vector<Expr> fields;
-    for (const ValuePtr& f : v->list) fields.push_back(expr_of(f));
-    return v->expr = tuple(std::move(fields), v->span);
-  }
-  if (v->data) v->data = aligned(v->data);
-  if (v->data && v->is_parameter) {
-    std::vector<int64_t> shape(v->data.shape().begin(), v->data.shape().end());
-    Var p = var(unique_name(v->name), tensor_type(shape, v->data.dtype()), v->span);
-    params_.push_back(p);
-    result_.input_names.push_back(v->name);
-    result_.params[p->name_hint] = v->data;
-    // Lists of sizes and axes are constants of the program; numbers are the parameter's own.
-    if (v->known && v->known->is_int()) known_values_.assume(p, *v->known);
-    return v->expr = p;
-  }
-  if (v->data) return v->expr = constant(v->data, v->span, v->name);
-  if (v->known) return v->expr = known_expr(*v->known, v->span);
-  throw UserError(Diagnostic(codes::frontend_attribute, v->span,
-                             "an input that is absent is used as a tensor"));
 }
 
 }  // namespace relay::importer

@@ -27,10 +27,6 @@ std::string_view canonical_domain(std::string_view domain) {
   return is_default_domain(domain) ? std::string_view() : domain;
 }
 
-std::string shorten(const std::string& s) {
-  return s.size() <= kMaxLabel ? s : s.substr(0, kMaxLabel) + "...";
-}
-
 OpsetImports opsets_of(
     const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) {
   OpsetImports out;
@@ -174,7 +170,7 @@ void Importer::check_operators(const ::onnx::ModelProto& model) {
     d.found(std::move(found));
     constexpr size_t kMaxSuggestions = 50;
     std::string near;
-    if (diagnostics_.error_count() < kMaxSuggestions) near = suggest(m.op, known);
+    if (diagnostics().error_count() < kMaxSuggestions) near = suggest(m.op, known);
     // What ONNX Runtime writes for the processor that it runs on.
     const bool one_machine = m.domain == "com.microsoft.nchwc";
     d.help(one_machine

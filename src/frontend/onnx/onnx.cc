@@ -84,8 +84,8 @@ std::vector<std::string_view> importer::parse_model(std::string_view bytes,
   return std::move(stripped.payloads);
 }
 
-OnnxSummary importer::with_parsed_file(
-    const std::string& path, const std::function<OnnxSummary(const ::onnx::ModelProto&)>& use) {
+ModelSummary importer::with_parsed_file(
+    const std::string& path, const std::function<ModelSummary(const ::onnx::ModelProto&)>& use) {
   auto mapped = MappedFile::open(path, OnnxOptions().max_file_bytes);
   ::onnx::ModelProto model;
   parse_model(mapped->bytes(), SourceFile::make(path), model);

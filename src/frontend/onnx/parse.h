@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/onnx/mapped_file.h"
+#include "frontend/common/mapped_file.h"
 #include "frontend/onnx/summary.h"
 
 namespace onnx {
@@ -21,7 +21,7 @@ std::vector<std::string_view> parse_model(std::string_view bytes,
                                           const std::shared_ptr<const SourceFile>& file,
                                           ::onnx::ModelProto& model);
 
-OnnxSummary with_parsed_file(const std::string& path,
-                             const std::function<OnnxSummary(const ::onnx::ModelProto&)>& use);
+ModelSummary with_parsed_file(const std::string& path,
+                              const std::function<ModelSummary(const ::onnx::ModelProto&)>& use);
 
 }  // namespace relay::importer

@@ -23,10 +23,10 @@ struct Body {
 
 class Summary {
  public:
-  OnnxSummary run(const ::onnx::ModelProto& model) {
+  ModelSummary run(const ::onnx::ModelProto& model) {
     out_.producer = model.producer_name();
     for (const auto& o : model.opset_import()) {
-      out_.opsets.emplace_back(shown(o.domain()), o.version());
+      out_.versions.emplace_back(shown(o.domain()), o.version());
     }
     std::vector<Body> work{{&model.graph(), nullptr, importer::opsets_of(model.opset_import())}};
     for (const auto& f : model.functions()) {
@@ -75,7 +75,7 @@ class Summary {
     if (op.nodes++ > 0) return;
     op.domain = shown(n.domain());
     op.name = n.op_type();
-    op.opset = opset;
+    op.version = opset;
     op.imported = own_.contains(importer::function_key(n.domain(), n.op_type(), n.overload())) ||
                   importer::find_converter(importer::canonical_domain(n.domain()), n.op_type(),
                                            opset) != nullptr;
@@ -99,14 +99,14 @@ class Summary {
     }
   }
 
-  OnnxSummary out_;
+  ModelSummary out_;
   std::set<std::string> own_;
-  std::map<std::pair<std::string, std::string>, OnnxSummary::Operator> operators_;
+  std::map<std::pair<std::string, std::string>, ModelSummary::Operator> operators_;
 };
 
 }  // namespace
 
-OnnxSummary summarize_onnx_file(const std::string& path) {
+ModelSummary summarize_onnx_file(const std::string& path) {
   return importer::with_parsed_file(
       path, [](const ::onnx::ModelProto& model) { return Summary().run(model); });
 }

@@ -1,5 +1,4 @@
 #include "frontend/onnx/tensor_data.h"
-#include "base/quantities.h"
 
 #include <onnx/onnx-ml.pb.h>
 
@@ -8,69 +7,13 @@
 #include <cstring>
 
 #include "base/codes/frontend.h"
-#include "base/parallel.h"
-#include "runtime/core/narrow.h"
+#include "base/quantities.h"
 #include "runtime/core/strings.h"
 
 namespace relay::importer {
 namespace {
 
 using ::onnx::TensorProto;
-
-[[noreturn]] void bad_tensor(const Span& span, std::string message, std::string expected = {},
-                             std::string found = {}) {
-  throw UserError(Diagnostic(codes::frontend_tensor, span, std::move(message))
-                      .expected(std::move(expected))
-                      .found(std::move(found))
-                      .help("the model file is damaged or was written by a faulty exporter"));
-}
-
-std::string quoted(const std::string& name) {
-  return name.empty() ? std::string("a tensor") : "tensor '" + escape_for_terminal(name, 200) + "'";
-}
-
-std::vector<int64_t> checked_dims(const google::protobuf::RepeatedField<int64_t>& dims,
-                                  const std::string& name, DType dtype, const Span& span) {
-  if (dims.size() > kMaxRank) {
-    bad_tensor(span, quoted(name) + " has too many dimensions",
-               "at most " + std::to_string(kMaxRank), std::to_string(dims.size()));
-  }
-  std::vector<int64_t> shape(dims.begin(), dims.end());
-  auto bytes = static_cast<int64_t>(dtype.bytes());
-  for (int64_t d : shape) {
-    if (d < 0) {
-      bad_tensor(span, quoted(name) + " has a negative dimension", "sizes of 0 or more",
-                 std::to_string(d));
-    }
-    // Also when another dimension is zero: such a shape has no meaning anywhere.
-    if (__builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes) ||
-        bytes > (int64_t{1} << 62)) {
-      bad_tensor(span, "the size of " + quoted(name) + " overflows", "a product below 2^62",
-                 runtime::shape_to_string(shape));
-    }
-  }
-  return shape;
-}
-
-constexpr size_t kMinMapped = 64u << 10;
-
-// Raw bytes as a tensor: a view of large mapped ones, a copy of others.
-Tensor from_bytes(std::string_view bytes, DType dtype, const std::vector<int64_t>& shape,
-                  const std::shared_ptr<const MappedFile>& file) {
-  bool is_aligned = reinterpret_cast<uintptr_t>(bytes.data()) % dtype.bytes() == 0;
-  if (file != nullptr && !dtype.is_bool() && !bytes.empty() &&
-      (is_aligned || bytes.size() >= kMinMapped)) {
-    auto owner = std::const_pointer_cast<MappedFile>(file);
-    return Tensor::from_external(const_cast<char*>(bytes.data()), dtype, shape, owner, true);
-  }
-  Tensor t = Tensor::empty(dtype, shape);
-  if (dtype.is_bool()) {
-    for (size_t i = 0; i < bytes.size(); ++i) t.data<uint8_t>()[i] = bytes[i] != 0;
-  } else if (!bytes.empty()) {
-    std::memcpy(t.data(), bytes.data(), bytes.size());
-  }
-  return t;
-}
 
 template <class To, class From>
 void convert(const From& from, const Tensor& to) {
@@ -85,7 +28,7 @@ int64_t parse_offset(const std::string& text, const char* what, const std::strin
   if (error != std::errc() || end != text.data() + text.size() || value < 0) {
     throw UserError(Diagnostic(codes::frontend_external_data, span,
                                std::string("the ") + what + " of the external data of " +
-                                   quoted(name) + " is not a number")
+                                   quoted_tensor(name) + " is not a number")
                         .expected("a number of 0 or more")
                         .found(escape_for_terminal(text, 100)));
   }
@@ -113,7 +56,7 @@ std::string_view external_bytes(const TensorProto& proto, int64_t needed, Tensor
   if (length != needed || offset > size || length > size - offset) {
     throw UserError(
         Diagnostic(codes::frontend_external_data, span,
-                   "the external data of " + quoted(proto.name()) + " does not fit its file")
+                   "the external data of " + quoted_tensor(proto.name()) + " does not fit its file")
             .expected(std::to_string(needed) + " bytes inside the " + std::to_string(size) +
                       " bytes of '" + escape_for_terminal(location, 200) + "'")
             .found(std::to_string(length) + " bytes from offset " + std::to_string(offset))
@@ -122,44 +65,20 @@ std::string_view external_bytes(const TensorProto& proto, int64_t needed, Tensor
   return file->bytes().substr(static_cast<size_t>(offset), static_cast<size_t>(length));
 }
 
-}  // namespace
-
-namespace {
-
-// The bits of an element in a file.
-int64_t bits_of(DType dtype) {
-  return dtype.is_narrow() ? runtime::narrow_format(dtype.code).bits : dtype.bits;
-}
-
-// One byte for each element of a stream of `width` bits for each, the first in the lowest bits.
-Tensor unpack(std::string_view packed, DType dtype, const std::vector<int64_t>& shape,
-              int64_t width) {
-  const runtime::NarrowFormat& format = runtime::narrow_format(dtype.code);
-  Tensor t = Tensor::empty(dtype, shape);
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    auto at = static_cast<size_t>(i * width / 8);
-    int bits = static_cast<uint8_t>(packed[at]);
-    if (i * width % 8 + format.bits > 8) bits |= static_cast<uint8_t>(packed[at + 1]) << 8;
-    int low = bits >> (i * width % 8) & ((1 << format.bits) - 1);
-    bool negative = !format.is_float && format.is_signed && low >> (format.bits - 1) != 0;
-    t.data<uint8_t>()[i] = static_cast<uint8_t>(negative ? low - (1 << format.bits) : low);
-  }
-  return t;
-}
-
 Tensor strings_of(const TensorProto& proto, const std::vector<int64_t>& shape, int64_t count,
                   const Span& span) {
   if (proto.data_location() == TensorProto::EXTERNAL || proto.has_raw_data()) {
-    bad_tensor(span, quoted(proto.name()) + " has strings that are not in string_data");
+    bad_tensor(span, quoted_tensor(proto.name()) + " has strings that are not in string_data");
   }
   if (proto.string_data_size() != count) {
-    bad_tensor(span, "the data of " + quoted(proto.name()) + " does not have the size of its shape",
-               counted(count, "element") + " for " + runtime::type_string(DType::String(), shape),
-               counted(proto.string_data_size(), "element"));
+    bad_tensor(
+        span, "the data of " + quoted_tensor(proto.name()) + " does not have the size of its shape",
+        counted(count, "element") + " for " + runtime::type_string(DType::String(), shape),
+        counted(proto.string_data_size(), "element"));
   }
   std::vector<std::string_view> texts(proto.string_data().begin(), proto.string_data().end());
   if (!std::ranges::all_of(texts, runtime::is_utf8)) {
-    bad_tensor(span, quoted(proto.name()) + " has strings that are not UTF-8");
+    bad_tensor(span, quoted_tensor(proto.name()) + " has strings that are not UTF-8");
   }
   return runtime::make_strings(shape, texts);
 }
@@ -242,44 +161,48 @@ std::string onnx_type_name(int onnx_type) {
 Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& span) {
   auto dtype = dtype_of(proto.data_type());
   if (!dtype) {
-    throw UserError(Diagnostic(codes::frontend_tensor, span,
-                               quoted(proto.name()) + " has an element type that Relay lacks")
-                        .expected("a float, integer or bool type of at most 64 bits")
-                        .found(onnx_type_name(proto.data_type()))
-                        .help("export the model with another element type"));
+    throw UserError(
+        Diagnostic(codes::frontend_tensor, span,
+                   quoted_tensor(proto.name()) + " has an element type that Relay lacks")
+            .expected("a float, integer or bool type of at most 64 bits")
+            .found(onnx_type_name(proto.data_type()))
+            .help("export the model with another element type"));
   }
-  if (proto.has_segment()) bad_tensor(span, quoted(proto.name()) + " is stored in segments");
-  std::vector<int64_t> shape = checked_dims(proto.dims(), proto.name(), *dtype, span);
+  if (proto.has_segment()) bad_tensor(span, quoted_tensor(proto.name()) + " is stored in segments");
+  std::vector<int64_t> shape =
+      checked_shape({proto.dims().begin(), proto.dims().end()}, proto.name(), *dtype, span);
   int64_t count = runtime::checked_num_elements(*dtype, shape);
   if (dtype->is_string()) return strings_of(proto, shape, count, span);
-  const int64_t bits = bits_of(*dtype);
+  const int64_t bits = stored_bits(*dtype);
   const bool packed = bits < 8;
   const int64_t needed = packed ? (count * bits + 7) / 8 : count * (bits / 8);
 
   auto check_bytes = [&](std::string_view bytes) {
     if (static_cast<int64_t>(bytes.size()) != needed) {
-      bad_tensor(span,
-                 "the data of " + quoted(proto.name()) + " does not have the size of its shape",
-                 std::to_string(needed) + " bytes for " + runtime::type_string(*dtype, shape),
-                 std::to_string(bytes.size()) + " bytes");
+      bad_tensor(
+          span,
+          "the data of " + quoted_tensor(proto.name()) + " does not have the size of its shape",
+          std::to_string(needed) + " bytes for " + runtime::type_string(*dtype, shape),
+          std::to_string(bytes.size()) + " bytes");
     }
   };
   if (proto.data_location() == TensorProto::EXTERNAL) {
     std::shared_ptr<const MappedFile> file;
     std::string_view bytes = external_bytes(proto, needed, source, file, span);
-    return packed ? unpack(bytes, *dtype, shape, bits) : from_bytes(bytes, *dtype, shape, file);
+    return packed ? unpack_narrow(bytes, *dtype, shape, bits)
+                  : tensor_from_bytes(bytes, *dtype, shape, file);
   }
   if (proto.has_doc_string()) {  // put there by strip_payloads
     auto index = static_cast<size_t>(std::stoul(proto.doc_string()));
     std::string_view bytes = source.payloads.at(index);
     check_bytes(bytes);
-    return packed ? unpack(bytes, *dtype, shape, bits)
-                  : from_bytes(bytes, *dtype, shape, source.file);
+    return packed ? unpack_narrow(bytes, *dtype, shape, bits)
+                  : tensor_from_bytes(bytes, *dtype, shape, source.file);
   }
   if (proto.has_raw_data()) {
     check_bytes(proto.raw_data());
-    return packed ? unpack(proto.raw_data(), *dtype, shape, bits)
-                  : from_bytes(proto.raw_data(), *dtype, shape, nullptr);
+    return packed ? unpack_narrow(proto.raw_data(), *dtype, shape, bits)
+                  : tensor_from_bytes(proto.raw_data(), *dtype, shape, nullptr);
   }
 
   int64_t given = 0;
@@ -303,14 +226,15 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
   // An entry has as many elements as fill a byte.
   const int64_t in_entry = std::max<int64_t>(8 / bits, 1);
   if (given != (count + in_entry - 1) / in_entry) {
-    bad_tensor(span, "the data of " + quoted(proto.name()) + " does not have the size of its shape",
-               counted(count, "element") + " for " + runtime::type_string(*dtype, shape),
-               counted(given, "element"));
+    bad_tensor(
+        span, "the data of " + quoted_tensor(proto.name()) + " does not have the size of its shape",
+        counted(count, "element") + " for " + runtime::type_string(*dtype, shape),
+        counted(given, "element"));
   }
   if (dtype->is_narrow()) {
     std::string bytes;
     for (int32_t v : proto.int32_data()) bytes += static_cast<char>(v);
-    return unpack(bytes, *dtype, shape, 8 / in_entry);
+    return unpack_narrow(bytes, *dtype, shape, 8 / in_entry);
   }
   Tensor t = Tensor::empty(*dtype, shape);
   switch (proto.data_type()) {
@@ -356,8 +280,8 @@ Tensor read_sparse_tensor(const ::onnx::SparseTensorProto& proto, TensorSource& 
                           int64_t max_bytes, const Span& span) {
   Tensor values = read_tensor(proto.values(), source, span);
   Tensor indices = read_tensor(proto.indices(), source, span);
-  std::vector<int64_t> shape =
-      checked_dims(proto.dims(), proto.values().name(), values.dtype(), span);
+  std::vector<int64_t> shape = checked_shape({proto.dims().begin(), proto.dims().end()},
+                                             proto.values().name(), values.dtype(), span);
   int64_t count = runtime::checked_num_elements(values.dtype(), shape);
   if (count > max_bytes / static_cast<int64_t>(values.dtype().bytes())) {
     throw UserError(
@@ -393,67 +317,6 @@ Tensor read_sparse_tensor(const ::onnx::SparseTensorProto& proto, TensorSource& 
                 values.data<char>() + static_cast<size_t>(i) * bytes, bytes);
   }
   return dense;
-}
-
-namespace {
-
-// A tile at a time: each side is touched in whole cache lines, so that lines of the same cache set
-// (row lengths are often powers of two) do not push each other out.
-template <class T>
-void transpose_blocks(const char* from, T* to, int64_t rows, int64_t columns) {
-  constexpr int64_t kTile = 16;
-  T tile[kTile][kTile];
-  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
-    int64_t height = std::min(kTile, rows - r0);
-    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
-      int64_t width = std::min(kTile, columns - c0);
-      for (int64_t r = 0; r < height; ++r) {
-        std::memcpy(tile[r], from + static_cast<size_t>((r0 + r) * columns + c0) * sizeof(T),
-                    static_cast<size_t>(width) * sizeof(T));
-      }
-      for (int64_t c = 0; c < width; ++c) {
-        T* line = to + (c0 + c) * rows + r0;
-        for (int64_t r = 0; r < height; ++r) line[r] = tile[r][c];
-      }
-    }
-  }
-}
-
-}  // namespace
-
-Tensor aligned(const Tensor& t) {
-  if (reinterpret_cast<uintptr_t>(t.data()) % t.dtype().bytes() == 0) return t;
-  Tensor copy = Tensor::empty(t.dtype(), t.shape());
-  // The system clears new pages where they are touched first, which takes longer than the copy: on all threads.
-  constexpr size_t kPart = size_t{8} << 20;
-  constexpr int kThreads = 4;  // more wait for the memory
-  const size_t bytes = t.byte_size(), parts = (bytes + kPart - 1) / kPart;
-  for_each_parallel(parts, kThreads, [&](size_t i) {
-    const size_t begin = i * kPart, size = std::min(kPart, bytes - begin);
-    std::memcpy(copy.data<char>() + begin, t.data<char>() + begin, size);
-  });
-  MappedFile::forget({t.data<char>(), bytes});
-  return copy;
-}
-
-Tensor transpose_matrix(const Tensor& matrix) {
-  int64_t rows = matrix.dim(0), columns = matrix.dim(1);
-  Tensor out = Tensor::empty(matrix.dtype(), {columns, rows});
-  switch (matrix.dtype().bytes()) {
-    case 1:
-      transpose_blocks(matrix.data<char>(), out.data<uint8_t>(), rows, columns);
-      break;
-    case 2:
-      transpose_blocks(matrix.data<char>(), out.data<uint16_t>(), rows, columns);
-      break;
-    case 4:
-      transpose_blocks(matrix.data<char>(), out.data<uint32_t>(), rows, columns);
-      break;
-    default:
-      transpose_blocks(matrix.data<char>(), out.data<uint64_t>(), rows, columns);
-  }
-  if (matrix.read_only()) MappedFile::forget({matrix.data<char>(), matrix.byte_size()});
-  return out;
 }
 
 }  // namespace relay::importer

@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/onnx/mapped_file.h"
-#include "runtime/core/tensor.h"
+#include "frontend/common/tensor_bytes.h"
 
 namespace onnx {
 class TensorProto;
@@ -17,11 +16,6 @@ class SparseTensorProto;
 }  // namespace onnx
 
 namespace relay::importer {
-
-using runtime::DType;
-using runtime::Tensor;
-
-inline constexpr int kMaxRank = 32;
 
 // The dtype of TensorProto.DataType; empty for those that Relay does not have.
 std::optional<DType> dtype_of(int onnx_type);
@@ -46,11 +40,5 @@ Tensor read_tensor(const ::onnx::TensorProto& proto, TensorSource& source, const
 // The same of a sparse tensor, made dense; `max_bytes` bounds the dense size.
 Tensor read_sparse_tensor(const ::onnx::SparseTensorProto& proto, TensorSource& source,
                           int64_t max_bytes, const Span& span);
-
-// The tensor itself when its data has the alignment of its elements, a copy otherwise.
-Tensor aligned(const Tensor& t);
-
-// A matrix with rows and columns exchanged; its data may be misaligned.
-Tensor transpose_matrix(const Tensor& matrix);
 
 }  // namespace relay::importer

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/codes/frontend.h"
-#include "base/codes/types.h"
 
 namespace relay::importer {
 
@@ -35,20 +34,7 @@ Window window_of(NodeContext& ctx, const Expr& x, std::vector<int64_t> kernel) {
   w.end = w.begin;
   std::string mode = ctx.attr_string("auto_pad", "NOTSET");
   if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-    for (size_t i = 0; i < w.kernel.size(); ++i) {
-      int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1, stride = w.strides[i];
-      int64_t total = 0;
-      if (stride == 1) {
-        total = reach - 1;
-      } else {
-        int64_t size = ctx.const_dim(x, static_cast<int64_t>(i) + 2, "a size padded by auto_pad");
-        int64_t out = (size + stride - 1) / stride;
-        total = std::max<int64_t>((out - 1) * stride + reach - size, 0);
-      }
-      int64_t half = total / 2;
-      w.begin[i] = mode == "SAME_UPPER" ? half : total - half;
-      w.end[i] = total - w.begin[i];
-    }
+    pad_to_same(ctx, x, mode == "SAME_UPPER", w);
   } else if (mode == "NOTSET") {
     std::vector<int64_t> pads = ctx.attr_ints("pads");
     if (!pads.empty()) {
@@ -70,31 +56,6 @@ Window window_of(NodeContext& ctx, const Expr& x, std::vector<int64_t> kernel) {
              "NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
   }
   return w;
-}
-
-int64_t spatial_rank(NodeContext& ctx, const Expr& x) {
-  int64_t nd = NodeContext::rank_of(x) - 2;
-  if (nd < 1 || nd > 3) {
-    ctx.fail(codes::type_rank, "the input must have 1 to 3 spatial dimensions", "rank 3, 4 or 5",
-             to_string(x->type));
-  }
-  return nd;
-}
-
-std::string with_rank(const char* name, int64_t nd) { return name + std::to_string(nd) + "d"; }
-
-Expr channels_first(NodeContext& ctx, const Expr& x) {
-  const int64_t rank = NodeContext::rank_of(x);
-  std::vector<int64_t> order{0, rank - 1};
-  for (int64_t a = 1; a < rank - 1; ++a) order.push_back(a);
-  return ctx.transpose(x, order);
-}
-
-Expr channels_last(NodeContext& ctx, const Expr& x) {
-  std::vector<int64_t> order{0};
-  for (int64_t a = 2; a < NodeContext::rank_of(x); ++a) order.push_back(a);
-  order.push_back(1);
-  return ctx.transpose(x, order);
 }
 
 }  // namespace relay::importer

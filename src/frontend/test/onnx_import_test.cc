@@ -69,7 +69,7 @@ TEST_F(OnnxImport, keeps_names_and_types_of_inputs) {
   EXPECT_EQ(m.output_names, std::vector<std::string>{"y"});
   EXPECT_EQ(to_string(main_of(m)->attrs.at(attr::kInputNames)), R"([["data_x_0", "data/x:0"]])");
   EXPECT_EQ(to_string(main_of(m)->attrs.at(attr::kOutputNames)), R"(["y"])");
-  EXPECT_EQ(m.opset, 17);
+  EXPECT_EQ(m.version, 17);
   EXPECT_EQ(m.producer, "test");
   EXPECT_EQ(m.source_hash.size(), 16u);
   EXPECT_EQ(result_type(m), "Tensor[(2, 3), float32]");

@@ -1,4 +1,4 @@
-#include "frontend/onnx/mapped_file.h"
+#include "frontend/common/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

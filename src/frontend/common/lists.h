@@ -1,6 +1,6 @@
-// Sequences and optionals that a run holds: values of Relay's List and Option.
+// Lists and optionals that a run holds: values of Relay's List and Option.
 //
-// A sequence whose length is known at import is a list of values there (ModelValue::is_list) and leaves
+// A list whose length is known at import is a list of values there (ModelValue::is_list) and leaves
 // no trace in the program. One that comes in as an input, is carried by a loop or chosen by a branch is a
 // List[Tensor[(?, ..., ?), dtype]]: its elements have one rank, and sizes of their own.
 #pragma once
@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/common/builder.h"
 #include "ir/module.h"
 
 namespace relay::importer {
 
 // The definitions of List, Option and the functions on them that models need; one for the process.
-const Module& sequence_library();
+const Module& list_library();
 
 // `List[element]` and `Option[element]`.
 Type list_type(Type element);
@@ -25,16 +25,13 @@ Type element_of(const Type& type, std::string_view name);
 Type opened(const Type& type);
 
 // A function of the library, by its name there, for the element types.
-Expr library_call(NodeContext& ctx, std::string_view function, std::vector<Expr> args,
+Expr library_call(const Builder& build, std::string_view function, std::vector<Expr> args,
                   std::vector<Type> types);
 
-// The sequence as a List: itself, or made of the values of a known one, whose elements have the given
+// The list as a List: itself, or made of the values of a known one, whose elements have the given
 // type or else that of the first. E0505 when there is neither.
-Expr as_run_time_list(NodeContext& ctx, const ValuePtr& v, Type element = nullptr);
+Expr as_run_time_list(const Builder& build, const ValuePtr& v, Type element = nullptr);
 // Whether a value is a List.
 bool is_run_time_list(const ValuePtr& v);
-
-// A sequence that is known.
-ValuePtr list_of(Values items);
 
 }  // namespace relay::importer

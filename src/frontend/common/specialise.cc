@@ -3,13 +3,11 @@
 // Where the number of dimensions of something depends on what only a run knows, no type says it. The inputs that it is
 // computed from are found by walking back from the node that could not be imported, so that whoever has a run's inputs
 // can have a program for these (RankIsOpen).
-#include <onnx/onnx-ml.pb.h>
-
 #include <algorithm>
 
 #include "analysis/calls.h"
 #include "base/codes/frontend.h"
-#include "frontend/onnx/graph_importer.h"
+#include "frontend/common/program_builder.h"
 #include "ir/op.h"
 #include "node/walk.h"
 #include "runtime/core/strings.h"
@@ -44,7 +42,7 @@ std::string text_of(const Tensor& t) {
 
 }  // namespace
 
-void Importer::note_deciding(const Values& values) {
+void ProgramBuilder::note_deciding(const Values& values) {
   // Lists of sizes and axes, numbers and conditions; where none of them is open, whatever else there is.
   auto is_list_of_numbers = [](const Type& type) {
     auto* t = as<TensorTypeNode>(type);
@@ -61,7 +59,7 @@ void Importer::note_deciding(const Values& values) {
   }
 }
 
-void Importer::note_deciding(const Expr& e) {
+void ProgramBuilder::note_deciding(const Expr& e) {
   post_order(
       e,
       [&](const Node& n) {
@@ -79,12 +77,12 @@ void Importer::note_deciding(const Expr& e) {
       family::expr);
 }
 
-Diagnostic Importer::open_branches(const BranchesDiffer& branches, const Span& span) {
+Diagnostic ProgramBuilder::open_branches(const BranchesDiffer& branches, const Span& span) {
   note_deciding(branches.condition);
   return rank_is_open(branches, span);
 }
 
-void Importer::throw_if_errors(const ::onnx::GraphProto& graph) const {
+void ProgramBuilder::throw_if_errors() const {
   if (!diagnostics_.has_errors()) return;
   // What does not fit behind a rank that is open may fit once it is known.
   const bool open = std::ranges::all_of(diagnostics_.all(), [](const Diagnostic& d) {
@@ -92,10 +90,10 @@ void Importer::throw_if_errors(const ::onnx::GraphProto& graph) const {
            std::string_view(d.code).starts_with("E02");
   });
   std::vector<DecidingInput> deciding = deciding_;
-  // A sequence that its type says wrongly may fit once it is known what it holds; then, how often a loop adds to it.
+  // A list whose declared type is wrong may fit once it is known what it holds; then, how often a loop adds to it.
   const auto asked = options_.elements.empty() ? DecidingInput::Elements : DecidingInput::Value;
-  const bool sequences = uses_sequences_ || !options_.elements.empty();
-  for (size_t i = 0; i < params_.size() && sequences && deciding_.empty(); ++i) {
+  const bool lists = uses_lists_ || !options_.elements.empty();
+  for (size_t i = 0; i < params_.size() && lists && deciding_.empty(); ++i) {
     if (open_part(params_[i]->type) == asked &&
         !options_.specialised.contains(result_.input_names[i])) {
       deciding.push_back({result_.input_names[i], asked});
@@ -103,14 +101,14 @@ void Importer::throw_if_errors(const ::onnx::GraphProto& graph) const {
   }
   if (!open || deciding.empty()) diagnostics_.throw_if_errors();
   std::vector<ModelInput> inputs;
-  for (const auto& i : graph.input()) {
-    auto* found = main_scope_.find(i.name()).get();
-    const bool weight = found != nullptr && found->data && !options_.frozen.contains(i.name()) &&
-                        !options_.specialised.contains(i.name());
+  for (const DeclaredInput& i : declared_) {
+    auto* found = main_scope_.find(i.name).get();
+    const bool weight = found != nullptr && found->data && !options_.frozen.contains(i.name) &&
+                        !options_.specialised.contains(i.name);
     if (weight) continue;
-    auto param = std::ranges::find(result_.input_names, i.name());
+    auto param = std::ranges::find(result_.input_names, i.name);
     const auto at = static_cast<size_t>(param - result_.input_names.begin());
-    inputs.push_back({i.name(), at < params_.size() ? params_[at]->type : Type()});
+    inputs.push_back({i.name, at < params_.size() ? params_[at]->type : Type()});
   }
   std::vector<Diagnostic> found = diagnostics_.all();
   std::string names;
@@ -130,58 +128,7 @@ void Importer::throw_if_errors(const ::onnx::GraphProto& graph) const {
   throw RankIsOpen(std::move(found), std::move(deciding), std::move(inputs));
 }
 
-void Importer::specialise_input(const ::onnx::ValueInfoProto& input, const Tensor& given,
-                                const Span& span) {
-  Tensor value = value_for(input, given, span);
-  std::vector<int64_t> shape(value.shape().begin(), value.shape().end());
-  Var v = var(unique_name(input.name()), tensor_type(shape, value.dtype()), span);
-  params_.push_back(v);
-  result_.input_names.push_back(input.name());
-  specialised_.emplace_back(v, value);
-  ValuePtr constant = value_of(std::move(value));
-  constant->name = input.name();
-  constant->span = span;
-  define(main_scope_, input.name(), std::move(constant), span);
-}
-
-bool Importer::declare_elements(const ::onnx::ValueInfoProto& input, const Span& span) {
-  auto given = options_.elements.find(input.name());
-  if (given == options_.elements.end()) return false;
-  const ::onnx::TypeProto* type = &input.type();
-  bool list = false;
-  while (type->has_optional_type() || type->has_sequence_type()) {
-    list = list || type->has_sequence_type();
-    type = type->has_optional_type() ? &type->optional_type().elem_type()
-                                     : &type->sequence_type().elem_type();
-  }
-  auto dtype = dtype_of(type->tensor_type().elem_type());
-  if (!dtype || type == &input.type()) return false;
-  std::vector<Type> fields;
-  if (given->second) {
-    for (const auto& shape : *given->second) fields.emplace_back(tensor_type(shape, *dtype));
-  }
-  const bool one = !list && fields.size() == 1;
-  Var v = var(unique_name(input.name()), one ? fields[0] : Type(tuple_type(fields)), span);
-  params_.push_back(v);
-  result_.input_names.push_back(input.name());
-  ValuePtr value = value_of(Expr(v));
-  if (!given->second) {
-    value = std::make_shared<ModelValue>();
-    value->absent = true;
-  } else if (!one) {
-    value = std::make_shared<ModelValue>();
-    value->is_list = true;
-    for (size_t i = 0; i < fields.size(); ++i) {
-      value->list.push_back(value_of(tuple_get_item(v, static_cast<int64_t>(i), span)));
-    }
-  }
-  value->name = input.name();
-  value->span = span;
-  define(main_scope_, input.name(), std::move(value), span);
-  return true;
-}
-
-Expr Importer::with_checks(Expr body) {
+Expr ProgramBuilder::with_checks(Expr body) {
   for (size_t i = specialised_.size(); i-- > 0;) {
     const auto& [v, value] = specialised_[i];
     const Span& span = v->span;

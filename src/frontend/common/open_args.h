@@ -7,16 +7,27 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
-#include "frontend/onnx/importer.h"
-#include "frontend/onnx/tensor_data.h"
+#include "frontend/common/operands.h"
+#include "frontend/common/tensor_bytes.h"
 
 namespace relay::importer {
 
-// What `known` makes of the node, or, where it refuses because something is known only in a run
+// Whether the errors say only that something is known in a run alone (E0505).
+bool are_open(const UserError& error);
+
+// What `known` makes of the operator, or, where it refuses because something is known only in a run
 // (E0505), what `open` makes of it.
-Values known_or_open(NodeContext& ctx, const std::function<Values(NodeContext&)>& known,
-                     const std::function<Values(NodeContext&)>& open);
+template <class Site, class Known, class Open>
+Values known_or_open(Site& site, const Known& known, const Open& open) {
+  try {
+    return known(site);
+  } catch (const UserError& e) {
+    if (!are_open(e)) throw;
+  }
+  return open(site);
+}
 
 // ---- Reading arguments
 
@@ -25,58 +36,58 @@ inline constexpr int64_t kMaxPerAxis = 2 * kMaxRank;
 
 // An input as a vector of int64; E0505 when its length is open, for that decides a rank, and E0506 when it has more than
 // `most` entries. `what` is "the list of axes".
-Expr int_vector(NodeContext& ctx, size_t input, const char* what, int64_t most = kMaxPerAxis);
+Expr int_vector(const Operands& build, size_t input, const char* what, int64_t most = kMaxPerAxis);
 // The same with exactly `length` entries, E0504 otherwise; a run checks a length that is open.
-Expr int_vector_of(NodeContext& ctx, size_t input, const char* what, int64_t length);
-Expr float_vector_of(NodeContext& ctx, size_t input, const char* what, int64_t length);
+Expr int_vector_of(const Operands& build, size_t input, const char* what, int64_t length);
+Expr float_vector_of(const Operands& build, size_t input, const char* what, int64_t length);
 // The same with any number of entries, which may be open.
-Expr int_list(NodeContext& ctx, size_t input, const char* what);
+Expr int_list(const Operands& build, size_t input, const char* what);
 bool has_open_length(const Expr& vector);
 // An input of one element as a scalar of the dtype.
-Expr one_number(NodeContext& ctx, size_t input, DType dtype);
+Expr one_number(const Operands& build, size_t input, DType dtype);
 int64_t length_of_vector(const Expr& vector);
 
 // ---- Vectors of integers, computed when the model runs
 
 // The sizes of a tensor.
-Expr sizes_of(NodeContext& ctx, const Expr& x);
+Expr sizes_of(const Builder& build, const Expr& x);
 
 // Indices into the data, negative ones counted from the end, with a check when the model runs: all of them into axis
 // `first`, or those along the first axis of the indices into `count` axes from there, one after the other.
-Expr checked_index(NodeContext& ctx, Expr indices, const Expr& data, int64_t first,
+Expr checked_index(const Builder& build, Expr indices, const Expr& data, int64_t first,
                    std::optional<int64_t> count = std::nullopt);
 // The number of elements of a vector, as a vector of one element.
-Expr length_at_run_time(NodeContext& ctx, const Expr& vector);
+Expr length_at_run_time(const Builder& build, const Expr& vector);
 // A 1 for each entry of a vector.
-Expr ones_for(NodeContext& ctx, const Expr& vector);
+Expr ones_for(const Builder& build, const Expr& vector);
 // `values` with as many entries as `like`, which a run checks.
-Expr as_long_as(NodeContext& ctx, const Expr& values, const Expr& like);
+Expr as_long_as(const Builder& build, const Expr& values, const Expr& like);
 // 0, 1, ... n - 1
-Expr numbers_below(NodeContext& ctx, int64_t n);
+Expr numbers_below(const Builder& build, int64_t n);
 // Axes counted from the front. What is out of range stays so; all that reads axes refuses it.
-Expr axes_from_front(NodeContext& ctx, const Expr& axes, int64_t rank);
+Expr axes_from_front(const Builder& build, const Expr& axes, int64_t rank);
 // `otherwise`, with the entries at `axes` replaced; there are as many values as axes. A run refuses axes that are out of
 // range.
-Expr spread(NodeContext& ctx, const Expr& otherwise, const Expr& axes, const Expr& values);
+Expr spread(const Builder& build, const Expr& otherwise, const Expr& axes, const Expr& values);
 // The axes that are not among `axes`, in order; both together are all.
-Expr other_axes(NodeContext& ctx, const Expr& axes, int64_t rank);
+Expr other_axes(const Builder& build, const Expr& axes, int64_t rank);
 
 // ---- Tensors moved as such vectors say
 
 // The same tensor with this size of an axis, which a run checks where it is open.
-Expr with_size(NodeContext& ctx, const Expr& x, int64_t axis, const Dim& size);
+Expr with_size(const Builder& build, const Expr& x, int64_t axis, const Dim& size);
 
 // The entries [begin, end) of a vector.
-Expr entries(NodeContext& ctx, const Expr& vector, int64_t begin, int64_t end);
+Expr entries(const Builder& build, const Expr& vector, int64_t begin, int64_t end);
 // What `along` makes of the last axis, for one axis that a run tells. The result has the sizes of `x`
 // but for that axis, and those of `x` altogether when `keeps_size` is set.
-Expr along_open_axis(NodeContext& ctx, const Expr& x, const Expr& axis, bool keeps_size,
+Expr along_open_axis(const Builder& build, const Expr& x, const Expr& axis, bool keeps_size,
                      const std::function<Expr(const Expr&)>& along);
-Expr open_reshape(NodeContext& ctx, const Expr& x, const Expr& sizes);
+Expr open_reshape(const Builder& build, const Expr& x, const Expr& sizes);
 // Elements begin, begin + step, ... up to end of the axes, as Slice counts.
-Expr open_slice(NodeContext& ctx, const Expr& x, const Expr& begin, const Expr& end,
+Expr open_slice(const Builder& build, const Expr& x, const Expr& begin, const Expr& end,
                 const Expr& steps, const std::vector<int64_t>& axes, bool strict = false);
 // first, first + 1, ... up to end, which is left out.
-Expr open_range(NodeContext& ctx, const Expr& first, const Expr& end);
+Expr open_range(const Builder& build, const Expr& first, const Expr& end);
 
 }  // namespace relay::importer

@@ -1,4 +1,4 @@
-// Reading of files that a model names: the one place where the importer opens anything.
+// Reading of files that a model names: the one place where front ends open anything.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 #include <functional>
 #include <vector>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/common/builder.h"
 
 namespace relay::importer {
 
@@ -42,15 +42,15 @@ struct StepResults {
 };
 
 // The number of elements of a vector, an int64.
-Expr length_of(NodeContext& ctx, const Expr& vector);
+Expr length_of(const Builder& build, const Expr& vector);
 // A vector of zeros as long as an axis of a tensor.
-Expr zeros_along(NodeContext& ctx, Expr e, int64_t axis);
+Expr zeros_along(const Builder& build, Expr e, int64_t axis);
 
 // `step` is called for all steps together: with the number of the step (an int64), whether to go on
 // (null if unused), and the states; again when a state turns out to change its size from step to
 // step, which is then `?`. Results are as long as there were steps. E0505 when a state would change its
 // rank or dtype.
-StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
+StepResults run_steps(const Builder& build, const StepLoop& loop,
                       const std::function<Step(const Expr& t, const Expr& go,
                                                const std::vector<Expr>& states)>& step);
 

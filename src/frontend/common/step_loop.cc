@@ -1,11 +1,11 @@
-#include "frontend/onnx/step_loop.h"
+#include "frontend/common/step_loop.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "base/codes/frontend.h"
-#include "frontend/onnx/graph_importer.h"
+#include "frontend/common/builder.h"
 #include "ir/op.h"
 #include "node/node_map.h"
 #include "node/structural.h"
@@ -19,7 +19,7 @@ constexpr uint32_t kFamilies = family::expr | family::pattern;
 // Makes what a step reads but does not change further parameters of the loop.
 class Invariants {
  public:
-  Invariants(const Importer& importer, const Expr& body, const std::vector<Var>& params) {
+  Invariants(const ProgramBuilder& program, const Expr& body, const std::vector<Var>& params) {
     for (const Var& p : params) bound_[p.get()] = true;
     post_order(
         body, [&](const Node& n) { each_bound(n, [&](const Var& v) { bound_[v.get()] = true; }); },
@@ -41,7 +41,7 @@ class Invariants {
           each_bound(n, [&](const Var& v) { free.erase(v.get()); });
           // Weights are bound to constants before passes see them.
           auto* v = as<VarNode>(&n);
-          if (v != nullptr && !importer.is_weight(*v)) kind.varies = invariant;
+          if (v != nullptr && !program.is_weight(*v)) kind.varies = invariant;
           auto* call = as<CallNode>(&n);
           auto* op = call == nullptr ? nullptr : as<OpNode>(call->op);
           // What is drawn at random is drawn in each step.
@@ -112,41 +112,41 @@ class Invariants {
 };
 
 // Zeros of the shape of all lines together.
-Expr stacked_zeros(NodeContext& ctx, const Expr& lines, const Expr& line) {
-  const TensorTypeNode& type = NodeContext::type_of(line);
-  std::vector<Dim> shape{NodeContext::shape_of(lines)[0]};
+Expr stacked_zeros(const Builder& build, const Expr& lines, const Expr& line) {
+  const TensorTypeNode& type = Builder::type_of(line);
+  std::vector<Dim> shape{Builder::shape_of(lines)[0]};
   shape.insert(shape.end(), type.shape.begin(), type.shape.end());
   bool fixed = as_const(shape[0]).has_value();
-  if (fixed) return ctx.full(0, shape, type.dtype);
-  Expr zeros = ctx.cast(ctx.call("zeros_like", {lines}), type.dtype);
+  if (fixed) return build.full(0, shape, type.dtype);
+  Expr zeros = build.cast(build.call("zeros_like", {lines}), type.dtype);
   if (type.shape.empty()) return zeros;
-  return ctx.add(ctx.expand_dims(zeros, 1, type.rank()), ctx.full(0, type.shape, type.dtype));
+  return build.add(build.expand_dims(zeros, 1, type.rank()), build.full(0, type.shape, type.dtype));
 }
 
 }  // namespace
 
-Expr length_of(NodeContext& ctx, const Expr& vector) {
-  if (auto n = as_const(NodeContext::shape_of(vector)[0])) {
-    return ctx.constant(Tensor::scalar(*n, DType::Int(64)));
+Expr length_of(const Builder& build, const Expr& vector) {
+  if (auto n = as_const(Builder::shape_of(vector)[0])) {
+    return build.constant(Tensor::scalar(*n, DType::Int(64)));
   }
-  return ctx.call("ndarray_size", {vector}, {{"dtype", to_value(DType::Int(64))}});
+  return build.call("ndarray_size", {vector}, {{"dtype", to_value(DType::Int(64))}});
 }
 
-Expr zeros_along(NodeContext& ctx, Expr e, int64_t axis) {
-  const Dim size = NodeContext::shape_of(e)[static_cast<size_t>(axis)];
-  if (as_const(size)) return ctx.full(0, {size}, DType::Int(32));
-  for (int64_t other = NodeContext::rank_of(e); other-- > 0;) {
+Expr zeros_along(const Builder& build, Expr e, int64_t axis) {
+  const Dim size = Builder::shape_of(e)[static_cast<size_t>(axis)];
+  if (as_const(size)) return build.full(0, {size}, DType::Int(32));
+  for (int64_t other = Builder::rank_of(e); other-- > 0;) {
     if (other == axis) continue;
-    e = ctx.call("take", {e, ctx.scalar(0, DType::Int(64))}, {{"axis", other}});
+    e = build.call("take", {e, build.scalar(0, DType::Int(64))}, {{"axis", other}});
   }
-  return ctx.cast(ctx.call("zeros_like", {e}), DType::Int(32));
+  return build.cast(build.call("zeros_like", {e}), DType::Int(32));
 }
 
 namespace {
 
 // Sizes that the code of a loop needs, and that its parameters have only inside of terms (`n // 2`): a vector for each
 // whose length it is.
-std::vector<Expr> carriers_of_sizes(NodeContext& ctx, const std::vector<Var>& params,
+std::vector<Expr> carriers_of_sizes(const Builder& build, const std::vector<Var>& params,
                                     const Expr& body) {
   std::vector<TypeVar> met;
   NodeMap<bool> seen, plain;
@@ -176,9 +176,9 @@ std::vector<Expr> carriers_of_sizes(NodeContext& ctx, const std::vector<Var>& pa
       kFamilies);
   std::vector<Expr> out;
   for (const TypeVar& v : met) {
-    const auto* source = ctx.importer().source_of(v);
+    const auto* source = build.program().source_of(v);
     if (!plain.contains(v.get()) && source != nullptr) {
-      out.push_back(zeros_along(ctx, source->first, source->second));
+      out.push_back(zeros_along(build, source->first, source->second));
     }
   }
   return out;
@@ -197,24 +197,24 @@ Type widened(const Type& a, const Type& b) {
   return tensor_type(std::move(shape), x->dtype);
 }
 
-bool has_any(const Expr& e) { return std::ranges::any_of(NodeContext::shape_of(e), is_any); }
+bool has_any(const Expr& e) { return std::ranges::any_of(Builder::shape_of(e), is_any); }
 
 // Lines of open sizes one behind the other. Before the first there is nothing to tell the sizes.
-Expr appended(NodeContext& ctx, const Expr& t, const Expr& lines, const Expr& line) {
-  Expr first = ctx.call("equal", {t, ctx.scalar(0, DType::Int(64))});
-  Expr one = ctx.expand_dims(line, 0);
-  return if_(first, one, ctx.concat({lines, one}, 0), ctx.span());
+Expr appended(const Builder& build, const Expr& t, const Expr& lines, const Expr& line) {
+  Expr first = build.call("equal", {t, build.scalar(0, DType::Int(64))});
+  Expr one = build.expand_dims(line, 0);
+  return if_(first, one, build.concat({lines, one}, 0), build.span());
 }
 
 }  // namespace
 
-StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
+StepResults run_steps(const Builder& build, const StepLoop& loop,
                       const std::function<Step(const Expr& t, const Expr& go,
                                                const std::vector<Expr>& states)>& step) {
   const DType i64 = DType::Int(64);
-  const Span& span = ctx.span();
+  const Span& span = build.span();
   std::vector<Var> params{var("t", scalar_type(i64), span)};
-  std::vector<Expr> arguments{ctx.scalar(0, i64)};
+  std::vector<Expr> arguments{build.scalar(0, i64)};
   Expr t = params[0], go;
   if (loop.go) {
     params.push_back(var("go", scalar_type(DType::Bool()), span));
@@ -238,9 +238,9 @@ StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
     for (size_t i = 0; i < states.size(); ++i) {
       Type both = widened(states[i]->type, next.states[i]->type);
       if (both == nullptr) {
-        ctx.fail(codes::frontend_dynamic, "a value that a loop carries changes its type",
-                 to_string(states[i]->type), to_string(next.states[i]->type),
-                 "carry values of one rank and dtype");
+        build.fail(codes::frontend_dynamic, "a value that a loop carries changes its type",
+                   to_string(states[i]->type), to_string(next.states[i]->type),
+                   "carry values of one rank and dtype");
       }
       if (structural_equal(both, states[i]->type)) continue;
       changed = true;
@@ -250,55 +250,54 @@ StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
     }
   }
   kept = states;
-  if (loop.lines && as_const(NodeContext::shape_of(loop.lines)[0]) == 0) {
+  if (loop.lines && as_const(Builder::shape_of(loop.lines)[0]) == 0) {
     StepResults none{loop.initial, {}};
     for (const Expr& line : next.results)
-      none.stacked.push_back(stacked_zeros(ctx, loop.lines, line));
+      none.stacked.push_back(stacked_zeros(build, loop.lines, line));
     return none;
   }
-  std::vector<Expr> again{ctx.add(t, ctx.scalar(1, i64))};
+  std::vector<Expr> again{build.add(t, build.scalar(1, i64))};
   if (loop.go) again.push_back(next.go);
   again.insert(again.end(), next.states.begin(), next.states.end());
   for (size_t i = 0; i < next.results.size(); ++i) {
     const Expr& line = next.results[i];
     if (has_any(line)) {
-      if (loop.backward[i]) ctx.unsupported("lines of open sizes in reverse order");
-      std::vector<Dim> none(NodeContext::shape_of(line).size() + 1, dim(1));
+      if (loop.backward[i]) build.unsupported("lines of open sizes in reverse order");
+      std::vector<Dim> none(Builder::shape_of(line).size() + 1, dim(1));
       none[0] = dim(0);
-      Type open =
-          tensor_type(std::vector<Dim>(none.size(), dim_any()), NodeContext::dtype_of(line));
+      Type open = tensor_type(std::vector<Dim>(none.size(), dim_any()), Builder::dtype_of(line));
       params.push_back(var("stacked" + std::to_string(i), open, span));
-      arguments.push_back(ctx.full(0, none, NodeContext::dtype_of(line)));
+      arguments.push_back(build.full(0, none, Builder::dtype_of(line)));
       kept.push_back(params.back());
-      again.push_back(appended(ctx, t, params.back(), line));
+      again.push_back(appended(build, t, params.back(), line));
       continue;
     }
-    Expr zeros = stacked_zeros(ctx, loop.lines, line);
+    Expr zeros = stacked_zeros(build, loop.lines, line);
     params.push_back(var("stacked" + std::to_string(i), zeros->type, span));
     arguments.push_back(zeros);
     kept.push_back(params.back());
-    Expr at = loop.backward[i] ? ctx.sub(ctx.sub(loop.count, ctx.scalar(1, i64)), t) : t;
-    again.push_back(ctx.call("update_slice", {params.back(), ctx.expand_dims(line, 0), at}));
+    Expr at = loop.backward[i] ? build.sub(build.sub(loop.count, build.scalar(1, i64)), t) : t;
+    again.push_back(build.call("update_slice", {params.back(), build.expand_dims(line, 0), at}));
   }
-  Expr test = loop.count ? ctx.call("less", {t, loop.count}) : go;
-  if (loop.count && go) test = ctx.call("logical_and", {go, test});
+  Expr test = loop.count ? build.call("less", {t, loop.count}) : go;
+  if (loop.count && go) test = build.call("logical_and", {go, test});
   // A loop that ends before its time has stacked fewer lines.
   const bool cuts = go && !next.results.empty();
   if (cuts) kept.push_back(t);
-  const Expr result = kept.size() == 1 ? kept[0] : ctx.tuple_of(kept);
+  const Expr result = kept.size() == 1 ? kept[0] : build.tuple_of(kept);
   // All that a step computes, in one expression, so that what it shares is seen.
   again.push_back(test);
-  Invariants invariants(ctx.importer(), ctx.tuple_of(again), params);
+  Invariants invariants(build.program(), build.tuple_of(again), params);
   for (size_t i = 0; i < invariants.params().size(); ++i) {
     params.push_back(invariants.params()[i]);
     arguments.push_back(invariants.values()[i]);
   }
-  Expr moved = invariants.apply(ctx.tuple_of(again));
+  Expr moved = invariants.apply(build.tuple_of(again));
   again = as<TupleNode>(moved)->fields;
   test = again.back();
   again.pop_back();
   again.insert(again.end(), invariants.params().begin(), invariants.params().end());
-  for (const Expr& sizes : carriers_of_sizes(ctx, params, moved)) {
+  for (const Expr& sizes : carriers_of_sizes(build, params, moved)) {
     params.push_back(var("sizes" + std::to_string(params.size()), sizes->type, span));
     arguments.push_back(sizes);
     again.push_back(params.back());
@@ -312,14 +311,14 @@ StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
   Expr run = let(self, f, call(self, arguments, nullptr, span), span);
   StepResults out;
   auto part = [&](size_t i) {
-    return kept.size() == 1 ? run : ctx.item(run, static_cast<int64_t>(i));
+    return kept.size() == 1 ? run : build.item(run, static_cast<int64_t>(i));
   };
   for (size_t i = 0; i < states.size(); ++i) out.states.push_back(part(i));
   for (size_t i = 0; i < next.results.size(); ++i) {
     Expr all = part(states.size() + i);
     if (cuts && !has_any(next.results[i])) {
-      Expr done = ctx.reshape(part(kept.size() - 1), std::vector<int64_t>{1});
-      all = ctx.call("dyn.strided_slice", {all, ctx.ints({0}), done, ctx.ints({1})});
+      Expr done = build.reshape(part(kept.size() - 1), std::vector<int64_t>{1});
+      all = build.call("dyn.strided_slice", {all, build.ints({0}), done, build.ints({1})});
     }
     out.stacked.push_back(all);
   }

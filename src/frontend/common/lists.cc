@@ -1,7 +1,7 @@
-#include "frontend/onnx/sequences.h"
+#include "frontend/common/lists.h"
 
 #include "base/codes/frontend.h"
-#include "frontend/onnx/graph_importer.h"
+#include "frontend/common/builder.h"
 #include "ir/text/text.h"
 #include "types/infer.h"
 
@@ -99,12 +99,12 @@ def @optional.get[A](%x: Option[A]) -> A {
 )";
 
 Type applied(const char* name, Type element) {
-  return type_call(sequence_library()->find_type(name)->header, {std::move(element)});
+  return type_call(list_library()->find_type(name)->header, {std::move(element)});
 }
 
 }  // namespace
 
-const Module& sequence_library() {
+const Module& list_library() {
   static const Module library = infer_types(parse_module("sequences", kLibrary));
   return library;
 }
@@ -130,41 +130,34 @@ Type opened(const Type& type) {
   return type;
 }
 
-Expr library_call(NodeContext& ctx, std::string_view function, std::vector<Expr> args,
+Expr library_call(const Builder& build, std::string_view function, std::vector<Expr> args,
                   std::vector<Type> types) {
-  ctx.importer().use_sequence_library();
-  GlobalVar f = sequence_library()->find_global_var(function);
-  return call(f, std::move(args), nullptr, ctx.span(), std::move(types));
+  build.program().use_list_library();
+  GlobalVar f = list_library()->find_global_var(function);
+  return call(f, std::move(args), nullptr, build.span(), std::move(types));
 }
 
 bool is_run_time_list(const ValuePtr& v) {
   return v->expr && element_of(v->expr->type, "List") != nullptr;
 }
 
-Expr as_run_time_list(NodeContext& ctx, const ValuePtr& v, Type element) {
+Expr as_run_time_list(const Builder& build, const ValuePtr& v, Type element) {
   if (is_run_time_list(v)) return v->expr;
   if (!v->is_list) {
-    ctx.fail(codes::frontend_attribute, "a tensor is given for a sequence", "a sequence",
-             to_string(ctx.expr_of(v)->type));
+    build.fail(codes::frontend_attribute, "a tensor is given for a sequence", "a sequence",
+               to_string(build.expr_of(v)->type));
   }
-  if (element == nullptr && !v->list.empty()) element = opened(ctx.expr_of(v->list[0])->type);
+  if (element == nullptr && !v->list.empty()) element = opened(build.expr_of(v->list[0])->type);
   if (element == nullptr) {
-    ctx.fail(codes::frontend_dynamic, "what an empty sequence may hold is not known",
-             "a sequence that something is inserted into");
+    build.fail(codes::frontend_dynamic, "what an empty sequence may hold is not known",
+               "a sequence that something is inserted into");
   }
-  Expr list = library_call(ctx, "sequence.empty", {}, {element});
-  const Constructor cons = sequence_library()->find_constructor("Cons");
+  Expr list = library_call(build, "sequence.empty", {}, {element});
+  const Constructor cons = list_library()->find_constructor("Cons");
   for (size_t i = v->list.size(); i-- > 0;) {
-    list = call(cons, {ctx.expr_of(v->list[i]), list}, nullptr, ctx.span(), {element});
+    list = call(cons, {build.expr_of(v->list[i]), list}, nullptr, build.span(), {element});
   }
   return list;
-}
-
-ValuePtr list_of(Values items) {
-  auto v = std::make_shared<ModelValue>();
-  v->is_list = true;
-  v->list = std::move(items);
-  return v;
 }
 
 }  // namespace relay::importer

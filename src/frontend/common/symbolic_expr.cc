@@ -1,13 +1,13 @@
-// Expressions for what the importer knows only symbolically: sizes of open dimensions, computed
+// Expressions for what a front end knows only symbolically: sizes of open dimensions, computed
 // from the shapes of @main's parameters.
 #include "analysis/calls.h"
 #include "base/codes/frontend.h"
-#include "frontend/onnx/graph_importer.h"
+#include "frontend/common/builder.h"
 #include "node/walk.h"
 
 namespace relay::importer {
 
-Expr Importer::known_expr(const KnownValue& known, const Span& span) {
+Expr ProgramBuilder::known_expr(const KnownValue& known, const Span& span) {
   if (known.is_constant()) return constant(tensor_from(known), span);
   std::vector<Expr> elements;
   for (const Dim& d : known.ints) {
@@ -24,7 +24,7 @@ Expr Importer::known_expr(const KnownValue& known, const Span& span) {
 }
 
 // The value of a dimension at run time, an int64 scalar.
-Expr Importer::dim_expr(const Dim& d, const Span& span) {
+Expr ProgramBuilder::dim_expr(const Dim& d, const Span& span) {
   std::unordered_map<const Node*, Expr> done;
   auto get = [&](const Dim& part) { return done.at(part.get()); };
   post_order(

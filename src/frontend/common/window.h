@@ -1,0 +1,51 @@
+// Windows that convolutions and pools move over spatial axes, which are those from 2 on.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "frontend/common/builder.h"
+
+namespace relay::importer {
+
+inline constexpr int64_t kMaxWindow = int64_t{1} << 31;
+
+// Kernel, strides, dilations and pads of a convolution or pooling over `nd` spatial dimensions.
+struct Window {
+  std::vector<int64_t> kernel, strides, dilations;
+  std::vector<int64_t> begin, end;  // pads
+
+  std::vector<int64_t> padding() const {
+    std::vector<int64_t> all = begin;
+    all.insert(all.end(), end.begin(), end.end());
+    return all;
+  }
+  bool padded() const {
+    auto any = [](const std::vector<int64_t>& v) {
+      return std::any_of(v.begin(), v.end(), [](int64_t p) { return p != 0; });
+    };
+    return any(begin) || any(end);
+  }
+};
+
+// The window whose results are as many as the input has places for its strides: the pads are what is missing. Where
+// their sum is odd, the greater one is at the end (`upper`) or at the begin. E0505 for strides over an open size.
+void pad_to_same(const Builder& build, const Expr& x, bool upper, Window& window);
+
+// A convolution with symmetric semantics for float and integer operands, of images and weights (channels, channels of a
+// group, kernel...). `quantized` are the further arguments of the quantised dialect's operator, where it is that one.
+Expr convolution(const Builder& build, Expr x, Expr w, const Window& window, int64_t groups,
+                 DType out_dtype, std::vector<Expr> quantized = {});
+
+// The number of spatial dimensions, 1 to 3.
+int64_t spatial_rank(const Builder& build, const Expr& x);
+
+// "nn.conv2d"
+std::string with_rank(const char* name, int64_t nd);
+
+// (n, ..., c) as (n, c, ...), and back.
+Expr channels_first(const Builder& build, const Expr& x);
+Expr channels_last(const Builder& build, const Expr& x);
+
+}  // namespace relay::importer
