@@ -1,10 +1,13 @@
 # A room is one folder of src/, one static library relay_<room> and one test program <room>_test.
 #
-#   relay_room(<room> [SMALL] [DEPS <room>...] [TEST_DEPS <room>...] [LIBRARIES <target>...] [PROGRAM <name>])
+#   relay_room(<room> [SMALL | LIGHT] [DEPS <room>...] [TEST_DEPS <room>...] [LIBRARIES <target>...] [PROGRAM <name>]
+#              [PRECOMPILE <header>...])
 #
 # Sources are every .cc below the room except those in a folder named test/, which make up the test program.
 # DEPS are the rooms that its sources include, TEST_DEPS the further ones that its tests include, LIBRARIES
-# outside libraries. SMALL: a release is compiled for size, for rooms of which one feels the size but not the time.
+# outside libraries. SMALL: a release compiles the room for size (-Os), where its size matters and its speed does not. LIGHT: a release
+# compiles it with -O1, which takes the compiler half the time of -O2; for rooms in which a compilation spends little time.
+# PRECOMPILE: large headers that several of its sources include, beside those of RELAY_COMMON_HEADERS.
 # With RELAY_FUZZERS, every test/fuzz/<name>_fuzzer.cc becomes a program of its own. A room without sources is skipped; a dependency that is not there is left out, so that
 # a tree with only the lower rooms builds. tools/check_layers.py checks the includes themselves.
 include_guard(GLOBAL)
@@ -27,7 +30,7 @@ function(relay_link_with_lld target)
 endfunction()
 
 function(relay_room room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SMALL" "PROGRAM" "DEPS;TEST_DEPS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SMALL;LIGHT" "PROGRAM" "DEPS;TEST_DEPS;LIBRARIES;PRECOMPILE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "relay_room(${room}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -45,12 +48,16 @@ function(relay_room room)
   if(sources)
     add_library(${target} STATIC ${sources})
     relay_compile_options(${target})
-    if(arg_SMALL AND CMAKE_BUILD_TYPE STREQUAL "Release")
-      target_compile_options(${target} PRIVATE -Os)
-      relay_precompiled_headers(${target} small OPTIONS -Os)
-    else()
-      relay_precompiled_headers(${target} libraries)
+    set(options "")
+    if(CMAKE_BUILD_TYPE STREQUAL "Release" AND arg_SMALL)
+      set(options -Os)
+    elseif(CMAKE_BUILD_TYPE STREQUAL "Release" AND arg_LIGHT)
+      set(options -O1)
     endif()
+    target_compile_options(${target} PRIVATE ${options})
+    # One set of precompiled headers for all rooms that are compiled alike.
+    string(MAKE_C_IDENTIFIER "libraries${options}${arg_PRECOMPILE}" headers)
+    relay_precompiled_headers(${target} ${headers} HEADERS ${arg_PRECOMPILE} OPTIONS ${options})
     target_link_libraries(${target} PUBLIC Threads::Threads ${arg_LIBRARIES})
     foreach(dep IN LISTS arg_DEPS)
       target_link_libraries(${target} PUBLIC "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")
