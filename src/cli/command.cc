@@ -9,16 +9,13 @@
 #include <sstream>
 
 #include "base/codes/driver.h"
+#include "base/quoted_name.h"
 #include "ir/op.h"
 
 namespace relay::cli {
 namespace {
 
 constexpr size_t kShownWord = 100;
-
-std::string quoted(const std::string& word) {
-  return "'" + escape_for_terminal(word, kShownWord) + "'";
-}
 
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string out;
@@ -130,7 +127,7 @@ class Reader {
     std::vector<std::string_view> known;
     for (const Option& o : command_.options)
       known.insert(known.end(), o.names.begin(), o.names.end());
-    problem(program_ + " has no option " + quoted(name))
+    problem(program_ + " has no option " + quoted_name(name, kShownWord))
         .help(near_names(name, known, program_ + " --help lists the options"));
   }
 
@@ -142,7 +139,7 @@ class Reader {
     for (const Option& o : command_.options) {
       if (o.names.empty()) expected += (expected.empty() ? "" : " ") + o.value;
     }
-    problem("unexpected argument " + quoted(word))
+    problem("unexpected argument " + quoted_name(word, kShownWord))
         .expected(expected.empty() ? "options only" : "no more than " + expected)
         .help(program_ + " --help shows the usage");
   }
@@ -155,7 +152,7 @@ class Reader {
     if (equals == std::string::npos) return values(*o, {});
     std::string value = word.substr(equals + 1);
     if (o->is_flag()) {
-      problem(name + " takes no value").found(quoted(value));
+      problem(name + " takes no value").found(quoted_name(value, kShownWord));
     } else {
       values(*o, {value});
     }
@@ -207,7 +204,7 @@ class Reader {
     }
     if (store(o, text)) return;
     Diagnostic& d = problem("the value of " + o.name() + " is wrong");
-    d.expected(expected_of(o)).found(quoted(text));
+    d.expected(expected_of(o)).found(quoted_name(text, kShownWord));
     if (!o.allowed.empty()) {
       d.help(near_names(text, {o.allowed.begin(), o.allowed.end()}, ""));
     }

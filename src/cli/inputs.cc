@@ -8,6 +8,7 @@
 
 #include "base/codes/driver.h"
 #include "base/codes/frontend.h"
+#include "base/quoted_name.h"
 #include "cli/literal.h"
 #include "cli/npy.h"
 #include "driver/size_options.h"
@@ -24,8 +25,6 @@ using runtime::Tensor;
 
 namespace {
 
-std::string quoted(const std::string& name) { return "'" + escape_for_terminal(name, 200) + "'"; }
-
 // The parameter of that name; UserError E0510 when there is none.
 const Slot& slot_of(const runtime::Function& function, const std::string& name) {
   std::vector<std::string_view> names;
@@ -35,9 +34,10 @@ const Slot& slot_of(const runtime::Function& function, const std::string& name) 
     names.push_back(s.name);
     known += (known.empty() ? "" : ", ") + s.name;
   }
-  throw UserError(Diagnostic(codes::frontend_input, {}, "input " + quoted(name) + " does not exist")
-                      .expected(known.empty() ? "no inputs" : known)
-                      .help(suggest(name, names)));
+  throw UserError(
+      Diagnostic(codes::frontend_input, {}, "input " + quoted_name(name) + " does not exist")
+          .expected(known.empty() ? "no inputs" : known)
+          .help(suggest(name, names)));
 }
 
 // Digits of whole numbers that a float type holds exactly.
@@ -131,15 +131,15 @@ class Sizes {
     for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
     for (const auto& [name, size] : inputs_.dims) {
       if (!open_.contains(name)) {
-        throw UserError(
-            Diagnostic(codes::driver_option, {}, "no input has an open dimension " + quoted(name))
-                .expected(known.empty() ? "no --dim: every dimension is fixed" : known)
-                .help(suggest(name, names)));
+        throw UserError(Diagnostic(codes::driver_option, {},
+                                   "no input has an open dimension " + quoted_name(name))
+                            .expected(known.empty() ? "no --dim: every dimension is fixed" : known)
+                            .help(suggest(name, names)));
       }
       auto it = known_.find(name);
       if (it == known_.end() || it->second == size) continue;
       throw UserError(Diagnostic(codes::driver_option, {},
-                                 "--dim says another size of dimension " + quoted(name) +
+                                 "--dim says another size of dimension " + quoted_name(name) +
                                      " than the inputs that are given")
                           .expected(std::to_string(it->second))
                           .found(std::to_string(size)));
@@ -150,7 +150,7 @@ class Sizes {
     std::string symbol = symbol_of(slot, axis);
     if (is_expression(symbol)) {
       throw UserError(Diagnostic(codes::driver_option, {},
-                                 "no value can be invented for input " + quoted(slot.name))
+                                 "no value can be invented for input " + quoted_name(slot.name))
                           .found(slot.type_string())
                           .help("its size " + symbol + " follows from others: give --input " +
                                 slot.name + "=SHAPE"));
@@ -205,14 +205,15 @@ Tensor array_of(const std::string& name, const std::string& file) {
   std::string known;
   for (const auto& [n, array] : arrays)
     known += (known.empty() ? "" : ", ") + escape_for_terminal(n, 100);
-  bad_option(quoted(file) + " has no array " + quoted(name), known.empty() ? "no arrays" : known);
+  bad_option(quoted_name(file) + " has no array " + quoted_name(name),
+             known.empty() ? "no arrays" : known);
 }
 
 void read_input(const std::string& text, Inputs& out) {
   auto new_name = [&](const std::string& name) {
     if (out.literals.contains(name) || out.arrays.contains(name) ||
         out.shapes.shapes.contains(name))
-      bad_option("input " + quoted(name) + " is given twice", "one --input for each input");
+      bad_option("input " + quoted_name(name) + " is given twice", "one --input for each input");
   };
   // Names may have "=" in them; values have none, but files may.
   size_t equals = text.find('=');
@@ -322,7 +323,8 @@ std::vector<std::string> read_dim_options(const std::vector<std::string>& texts,
                  "NAME=SIZE, or a range NAME=LOW..HIGH, such as n=1..512");
     }
     if (!options.dims.emplace(name, sizes[0]).second)
-      bad_option("dimension " + quoted(name) + " is given twice", "one --dim for each dimension");
+      bad_option("dimension " + quoted_name(name) + " is given twice",
+                 "one --dim for each dimension");
   }
   return ranges;
 }
@@ -343,7 +345,7 @@ void read_freeze_options(const std::vector<std::string>& texts, ModelOptions& op
                  "INPUT=VALUE: a number, true, false, a list such as [1,2], or FILE.npy");
     }
     if (!options.frozen.emplace(name, std::move(t)).second) {
-      bad_option("input " + quoted(name) + " is frozen twice", "one --freeze for each input");
+      bad_option("input " + quoted_name(name) + " is frozen twice", "one --freeze for each input");
     }
   }
 }
@@ -365,7 +367,7 @@ std::map<std::string, std::vector<Tensor>> read_specialise_options(
                  "INPUT=VALUE,VALUE,...: numbers, or lists such as [0],[0,1]");
     }
     if (!out.emplace(name, std::move(values)).second) {
-      bad_option("--specialise names input " + quoted(name) + " twice", "one for each input");
+      bad_option("--specialise names input " + quoted_name(name) + " twice", "one for each input");
     }
   }
   return out;
@@ -374,7 +376,7 @@ std::map<std::string, std::vector<Tensor>> read_specialise_options(
 void read_one_specialisation(const std::vector<std::string>& texts, ModelOptions& options) {
   for (auto& [name, values] : read_specialise_options(texts)) {
     if (values.size() > 1) {
-      bad_option("--specialise gives several values of input " + quoted(name),
+      bad_option("--specialise gives several values of input " + quoted_name(name),
                  "one: relay compile makes a program for each");
     }
     options.values[name] = values[0];
@@ -401,7 +403,8 @@ Inputs InputFlags::read() const {
     if (read_range(text, out.ranges)) continue;
     auto [name, sizes] = read_sizes("--dim", text);
     if (out.dims.contains(name) || out.lists.contains(name)) {
-      bad_option("dimension " + quoted(name) + " is given twice", "one --dim for each dimension");
+      bad_option("dimension " + quoted_name(name) + " is given twice",
+                 "one --dim for each dimension");
     }
     if (sizes.size() == 1) {
       out.dims.emplace(name, sizes[0]);
@@ -430,15 +433,16 @@ std::vector<Inputs> Inputs::single() const {
 
 void Inputs::refuse_lists() const {
   if (lists.empty()) return;
-  bad_option("several sizes are given for dimension " + quoted(lists.begin()->first),
+  bad_option("several sizes are given for dimension " + quoted_name(lists.begin()->first),
              "one size: relay bench measures several");
 }
 
 void check_shapes(const runtime::Function& function, const ModelOptions& given) {
   auto wrong = [](const Slot& slot, const char* why, std::string found) {
-    throw UserError(Diagnostic(codes::frontend_input, {}, "input " + quoted(slot.name) + " " + why)
-                        .expected(slot.type_string())
-                        .found(std::move(found)));
+    throw UserError(
+        Diagnostic(codes::frontend_input, {}, "input " + quoted_name(slot.name) + " " + why)
+            .expected(slot.type_string())
+            .found(std::move(found)));
   };
   for (const auto& [name, shape] : given.shapes) {
     const Slot& slot = slot_of(function, name);
@@ -488,9 +492,10 @@ Arguments make_arguments(const runtime::Function& function, const Inputs& inputs
       t = slot.is_tensor ? widened(array->second, slot.tensor.dtype) : array->second;
     } else if (literal != inputs.literals.end() && !size) {
       if (!slot.is_tensor) {
-        throw UserError(Diagnostic(codes::driver_option, {},
-                                   "the command line has no values for input " + quoted(slot.name))
-                            .found(slot.type_string()));
+        throw UserError(
+            Diagnostic(codes::driver_option, {},
+                       "the command line has no values for input " + quoted_name(slot.name))
+                .found(slot.type_string()));
       }
       t = read_literal(slot.name, literal->second, slot.tensor.dtype);
     }
@@ -503,7 +508,7 @@ Arguments make_arguments(const runtime::Function& function, const Inputs& inputs
     const Slot& slot = function.params[i];
     if (!given[i] && !slot.is_tensor) {
       throw UserError(Diagnostic(codes::driver_option, {},
-                                 "no value can be invented for input " + quoted(slot.name))
+                                 "no value can be invented for input " + quoted_name(slot.name))
                           .found(slot.type_string())
                           .help("run a function whose inputs are tensors: --function NAME"));
     }

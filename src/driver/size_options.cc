@@ -5,12 +5,11 @@
 #include <optional>
 
 #include "base/codes/driver.h"
+#include "base/quoted_name.h"
 #include "ir/op.h"
 
 namespace relay {
 namespace {
-
-std::string quoted(const std::string& text) { return "'" + escape_for_terminal(text, 200) + "'"; }
 
 [[noreturn]] void refuse(const std::string& message, std::string expected, std::string found = {}) {
   throw UserError(Diagnostic(codes::driver_option, {}, message)
@@ -31,12 +30,12 @@ std::string range_text(const SizeHint& h) {
 
 void check(const SizeHint& h) {
   if (h.low < 0 || h.low > h.high) {
-    refuse("the range of dimension " + quoted(h.name) + " is empty",
+    refuse("the range of dimension " + quoted_name(h.name) + " is empty",
            "LOW..HIGH with 0 <= LOW <= HIGH", range_text(h));
   }
   for (int64_t size : h.likely) {
     if (size >= h.low && size <= h.high) continue;
-    refuse("a likely size of dimension " + quoted(h.name) + " is outside of its range",
+    refuse("a likely size of dimension " + quoted_name(h.name) + " is outside of its range",
            range_text(h), std::to_string(size));
   }
 }
@@ -60,7 +59,7 @@ bool read_range(const std::string& text, std::vector<SizeHint>& hints) {
   }
   SizeHint& hint = hint_of(hints, name);
   if (hint.has_range()) {
-    refuse("dimension " + quoted(name) + " is given twice", "one range for each dimension");
+    refuse("dimension " + quoted_name(name) + " is given twice", "one range for each dimension");
   }
   hint.low = *low;
   hint.high = *high;
@@ -108,7 +107,7 @@ Module with_size_hints(const Module& mod, const std::vector<SizeHint>& hints) {
   for (const SizeHint& h : all) {
     if (std::ranges::find(names, h.name) == names.end()) {
       throw UserError(
-          Diagnostic(codes::driver_option, {}, "@main has no open dimension " + quoted(h.name))
+          Diagnostic(codes::driver_option, {}, "@main has no open dimension " + quoted_name(h.name))
               .expected(known.empty() ? "no sizes: every dimension is fixed" : known)
               .help(suggest(h.name, names)));
     }

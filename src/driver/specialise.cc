@@ -5,11 +5,10 @@
 #include <set>
 
 #include "base/codes/driver.h"
+#include "base/quoted_name.h"
 
 namespace relay {
 namespace {
-
-std::string quoted(const std::string& text) { return "'" + escape_for_terminal(text, 200) + "'"; }
 
 // Every combination of one value for each input.
 std::vector<std::map<std::string, Tensor>> combinations(
@@ -79,7 +78,7 @@ LoadedModel load_entries(const std::string& path, const ModelOptions& options,
   for (const auto& [name, list] : values) {
     if (decided.contains(name)) continue;
     throw UserError(Diagnostic(codes::driver_option, {},
-                               "--specialise " + quoted(name) +
+                               "--specialise " + quoted_name(name) +
                                    ": nothing depends on it that a run could not find out")
                         .help("leave it out; --freeze makes an input a constant"));
   }

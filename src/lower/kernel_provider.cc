@@ -355,7 +355,8 @@ const KernelBody& KernelProvider::lower(int32_t variant) {
   if (body == nullptr) return v.body;
   for (TirLaunch& l : body->launches) {
     if (l.lowered) continue;
-    l.lowered = tir::lower_loops(l.scheduled, kind_of(options_->target).lowering(), options_->observer);
+    l.lowered =
+        tir::lower_loops(l.scheduled, kind_of(options_->target).lowering(), options_->observer);
     if (options_->verify) tir::verify(l.lowered);
     tir::verify_accesses(l.lowered, options_->verify ? tir::Accesses::All : tir::Accesses::Masked);
     l.lowered = with_index_width(l.lowered, options_->target, primitive(v.kernel)->span);

@@ -4,9 +4,7 @@
 
 namespace relay::tir {
 
-bool in_transposed_nest(const ForNode& loop) {
-  return loop.hints.nest == LoopNest::Transposed;
-}
+bool in_transposed_nest(const ForNode& loop) { return loop.hints.nest == LoopNest::Transposed; }
 
 std::optional<TransposedNest> transposed_nest(const Stmt& s) {
   auto nest = constant_nest(s, LoopNest::Transposed);
