@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares every #include below src/ with the directions in layers.toml, and code with what [absent] and [only] forbid.
+"""Compares every #include below src/ with layers.toml, and code with what [absent] and [only] forbid.
 
 tools/check_layers.py              check the tree; one line per violation, exit code 1 if there is any
 tools/check_layers.py --self-test  check the checker on small trees with planted violations
