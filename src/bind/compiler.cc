@@ -673,7 +673,9 @@ void bind_compiler(nb::module_& m) {
   });
   m.def("imported_operators", [](const std::string& front_end) {
     nb::list out;
-    for (const SupportedOperator& op : front_end_named(front_end).operators()) {
+    const FrontEnd& row = front_end_named(front_end);
+    if (!row.operators) return out;
+    for (const SupportedOperator& op : row.operators()) {
       out.append(nb::make_tuple(op.domain, op.name, op.since));
     }
     return out;

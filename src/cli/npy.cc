@@ -191,16 +191,21 @@ std::map<std::string, Tensor> read_npz(const std::string& path) {
   bytes << in.rdbuf();
   if (!in) bad(path, "the file cannot be read");
   const std::string all = std::move(bytes).str();
-  // What is wrong with an archive is said of a file of the command line.
+  // Errors of the archive are reported as errors of a file of the command line.
   auto checked = [&](const auto& read) {
     try {
       return read();
     } catch (const UserError& e) {
       bad(path, e.diagnostics()[0].message);
+    } catch (const std::bad_alloc&) {
+      bad(path, "its arrays do not fit into memory");
     }
   };
-  auto archive =
-      checked([&] { return std::make_unique<importer::Archive>(all, SourceFile::make(path)); });
+  // Entries are named like tensors, which models may call "/encoder/Add_output_0".
+  auto archive = checked([&] {
+    return std::make_unique<importer::Archive>(all, SourceFile::make(path),
+                                               importer::Archive::Limits{.names_are_paths = false});
+  });
   std::map<std::string, Tensor> out;
   for (const importer::Archive::Entry& entry : archive->entries()) {
     std::istringstream content(checked([&] { return archive->read(entry); }));

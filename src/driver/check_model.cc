@@ -85,7 +85,8 @@ Json describe(const LoadedModel& model, const CompileOptions& options) {
   out["inputs"] = Json::array();
   for (size_t i = 0; i < main->params.size(); ++i) {
     out["inputs"].push_back(
-        {{"name", model.input_names[i]}, {"type", to_string(main->params[i]->type)}});
+        {{"name", i < model.input_names.size() ? model.input_names[i] : main->params[i]->name_hint},
+         {"type", to_string(main->params[i]->type)}});
   }
   out["outputs"] = Json::array();
   auto* tuple = as<TupleTypeNode>(main->ret_type);
@@ -160,7 +161,7 @@ nlohmann::ordered_json check_imported_model(const FrontEnd& front_end, const std
   Json out;
   out["ok"] = true;
   out["diagnostics"] = Json::array();
-  out["file"] = describe(front_end.check(path));
+  if (front_end.check) out["file"] = describe(front_end.check(path));
   try {
     ModelOptions same = options;
     same.front_end = front_end.name;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/codes/frontend.h"
+#include "base/fork.h"
 #include "frontend/front_ends.h"
 #include "ir/op.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 // The rows do not move when others are added.
 struct FrontEndList {
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::deque<FrontEnd> rows;
 
   FrontEndList() {

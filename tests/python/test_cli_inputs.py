@@ -82,6 +82,15 @@ def test_archives_give_one_or_all_inputs(files, tmp_path, file, save):
         np.testing.assert_array_equal(outputs[0], np.maximum(x, 0))
 
 
+def test_archives_name_inputs_that_begin_with_a_slash(tmp_path):
+    graph = [helper.make_node("Relu", ["/encoder/x"], ["y"])]
+    inputs, outputs = [value("/encoder/x", [2])], [value("y", [2])]
+    onnx.save(model(graph, inputs, outputs), tmp_path / "m.onnx")
+    np.savez_compressed(tmp_path / "in.npz", **{"/encoder/x": np.float32([-1, 2])})
+    relay("run", tmp_path / "m.onnx", "--input", tmp_path / "in.npz", "--output", tmp_path / "out")
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "y.npy"), [0, 2])
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_arrays_are_converted_where_nothing_is_lost(files, tmp_path, file):
     np.save(tmp_path / "half.npy", np.float16([[1, -2, 3]]))

@@ -42,10 +42,12 @@ std::optional<std::string_view> record(std::string_view bytes, uint64_t begin, s
   return out && number(*out, 0, 4) == mark ? out : std::nullopt;
 }
 
+bool is_name(std::string_view name) {
+  return !name.empty() && name.size() <= 4096 && name.find('\0') == std::string_view::npos;
+}
+
 bool leaves_the_folder(std::string_view name) {
-  if (name.empty() || name.front() == '/' || name.size() > 4096) return true;
-  if (name.find('\\') != std::string_view::npos || name.find('\0') != std::string_view::npos)
-    return true;
+  if (name.front() == '/' || name.find('\\') != std::string_view::npos) return true;
   for (size_t at = 0; at <= name.size();) {
     const size_t slash = std::min(name.find('/', at), name.size());
     if (name.substr(at, slash - at) == "..") return true;
@@ -150,7 +152,7 @@ void Archive::read_directory(const Directory& directory, const Limits& limits) {
     if (!name || !extra) damaged("its directory ends inside of an entry");
     at += kCentralSize + name_size + extra_size + comment_size;
     if (at > records.size()) damaged("its directory ends inside of an entry");
-    Entry entry = read_entry(*header, *name, *extra, directory.begin);
+    Entry entry = read_entry(*header, *name, *extra, directory.begin, limits);
     if (entry.name.ends_with('/')) {
       if (entry.size != 0) damaged("a folder has content", entry.name);
       continue;
@@ -162,10 +164,14 @@ void Archive::read_directory(const Directory& directory, const Limits& limits) {
 }
 
 Archive::Entry Archive::read_entry(std::string_view header, std::string_view name,
-                                   std::string_view extra, uint64_t end) const {
+                                   std::string_view extra, uint64_t end,
+                                   const Limits& limits) const {
   Entry out;
   out.name = std::string(name);
-  if (leaves_the_folder(name)) damaged("the name of an entry is no path inside of it", out.name);
+  if (!is_name(name)) damaged("an entry has no name", out.name);
+  if (limits.names_are_paths && leaves_the_folder(name)) {
+    damaged("the name of an entry is no path inside of it", out.name);
+  }
   constexpr uint64_t kEncrypted = 1, kStored = 0, kDeflated = 8;
   if ((number(header, 8, 2) & kEncrypted) != 0) unsupported("an encrypted entry", out.name);
   const uint64_t method = number(header, 10, 2);
@@ -254,7 +260,9 @@ std::string_view Archive::view(const Entry& entry) const {
 std::string Archive::read(const Entry& entry) const {
   if (entry.is_stored) return std::string(view(entry));
   std::string_view packed = bytes_.substr(entry.begin, entry.packed);
-  std::string out(entry.size, '\0');
+  // Memory follows what the stream gives, not the size that a directory claims.
+  constexpr uint64_t kStep = uint64_t{64} << 20;
+  std::string out(std::min(entry.size, kStep), '\0');
   // zlib takes 32-bit counts; a byte more than the size of the entry shows that there is too much.
   constexpr uint64_t kMost = uint64_t{1} << 30;
   z_stream stream{};
@@ -265,6 +273,9 @@ std::string Archive::read(const Entry& entry) const {
   Bytef more = 0;
   while (state == Z_OK) {
     const uint64_t in = std::min(packed.size() - taken, kMost);
+    if (given == out.size() && given < entry.size) {
+      out.resize(std::min(entry.size, std::max(kStep, 2 * given)));
+    }
     const uint64_t room = std::min(out.size() - given, kMost);
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data() + taken));
     stream.avail_in = static_cast<uInt>(in);
@@ -279,7 +290,7 @@ std::string Archive::read(const Entry& entry) const {
     }
   }
   inflateEnd(&stream);
-  if (state != Z_STREAM_END || given != out.size() || taken != packed.size()) {
+  if (state != Z_STREAM_END || given != entry.size || taken != packed.size()) {
     damaged("an entry does not have the size that the directory says", entry.name);
   }
   check_sum(entry, out);

@@ -29,9 +29,10 @@ class Archive {
   struct Limits {
     uint64_t entries = 1'000'000;
     uint64_t bytes = uint64_t{64} << 30;  // of all entries together, as they are read
+    bool names_are_paths = true;          // and stay inside; otherwise they are the names of tensors
   };
   struct Entry {
-    std::string name;  // a relative path
+    std::string name;  // a relative path, or any name (Limits::names_are_paths)
     uint64_t size = 0;
     bool is_stored = false;  // as it is, so that `view` gives it
 
@@ -64,7 +65,7 @@ class Archive {
   Directory find_directory() const;
   void read_directory(const Directory& directory, const Limits& limits);
   Entry read_entry(std::string_view header, std::string_view name, std::string_view extra,
-                   uint64_t end) const;
+                   uint64_t end, const Limits& limits) const;
   void check_overlaps() const;
   void check_sum(const Entry& entry, std::string_view bytes) const;
   [[noreturn]] void damaged(const std::string& why, const std::string& entry = {}) const;

@@ -135,6 +135,12 @@ TEST(Archive, names_that_leave_the_folder_E0502) {
   EXPECT_EQ(refusal(zip({{.name = "..a", .bytes = "1"}, {.name = "b..", .bytes = "2"}})), "");
 }
 
+TEST(Archive, names_of_tensors_are_no_paths_where_the_limits_say_so) {
+  const std::string bytes = zip({{.name = "/encoder/Add_output_0.npy", .bytes = "abc"}});
+  const Archive archive(bytes, SourceFile::make("a.npz"), {.names_are_paths = false});
+  EXPECT_EQ(archive.read(archive.at("/encoder/Add_output_0.npy")), "abc");
+}
+
 TEST(Archive, sizes_and_places_that_are_not_true_E0502) {
   auto one = [](Item change) {
     change.name = "a";
