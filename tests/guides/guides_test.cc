@@ -14,6 +14,7 @@
 #include "driver/test/networks.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/test/model_builder.h"
+#include "ir/op.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "passes/pass_list.h"
