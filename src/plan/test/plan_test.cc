@@ -8,6 +8,7 @@
 #include "base/test/source_dir.h"
 #include "plan/in_place.h"
 #include "plan/lifetimes.h"
+#include "plan/places.h"
 #include "plan/registers.h"
 #include "plan/step_table.h"
 #include "plan/step_writer.h"
@@ -408,6 +409,80 @@ TEST(InPlace, must_not_take_memory_that_is_read_otherwise) {
   larger.kernel(a, {larger.x});
   larger.kernel(b, {a});
   EXPECT_FALSE(larger.planned().buffer(1).in_place);
+}
+
+// A function of one size whose values are in places; kernel 0 may write in place of its input.
+struct InPlaces {
+  InPlaces() : n(dim(type_var("n", Kind::Dim))), w("f"), size(w.scalar()) {
+    kernels.emplace_back().signature.in_place = {0};
+    kernels[0].signature.results.resize(1);
+  }
+  ValueId memory(int64_t columns = 1) {
+    TensorType t = tensor_type(std::vector<Dim>{n, dim(columns)}, runtime::DType::Float(32));
+    ValueId out = w.in_place(t);
+    w.add(StepKind::place, {out}, {size});
+    return out;
+  }
+  void kernel(std::vector<ValueId> results, std::vector<ValueId> operands) {
+    w.add(StepKind::kernel, std::move(results), std::move(operands), 0);
+  }
+  // The place of each value in which its memory is.
+  std::vector<int32_t> places(const std::vector<ValueId>& values) {
+    PlanFunction f = w.function();
+    share_places(f, kernels);
+    std::vector<int32_t> out;
+    for (ValueId id : values) out.push_back(f.value(id).index);
+    return out;
+  }
+
+  Dim n;
+  StepWriter w;
+  ValueId size;
+  std::vector<ProgramKernel> kernels;
+};
+
+TEST(Places, a_result_takes_the_place_of_an_operand_that_it_may_overwrite) {
+  InPlaces p;
+  ValueId a = p.memory();
+  p.kernel({a}, {});
+  ValueId b = p.memory(), work = p.memory();
+  p.kernel({b, work}, {a});
+  EXPECT_EQ(p.places({a, b, work}), (std::vector{0, 0, 1}));
+  // Not where the kernel reads the operand elsewhere,
+  p.kernels[0].signature.in_place.clear();
+  EXPECT_EQ(p.places({a, b, work}), (std::vector{0, 1, 2}));
+  // nor where it has another result.
+  p.kernels[0].signature.in_place = {0};
+  p.kernels[0].signature.results.resize(2);
+  EXPECT_EQ(p.places({a, b, work}), (std::vector{0, 1, 2}));
+}
+
+TEST(Places, results_of_one_kernel_are_apart) {
+  for (size_t results : {1, 2}) {
+    InPlaces p;
+    p.kernels[0].signature.results.resize(results);
+    // Nothing reads the first; of one result, the second is working memory.
+    ValueId first = p.memory(), second = p.memory();
+    p.kernel({first, second}, {});
+    ValueId last = p.memory();
+    p.kernel({last}, {second});
+    std::vector<int32_t> at = p.places({first, second});
+    EXPECT_NE(at[0], at[1]) << results;
+  }
+}
+
+TEST(Places, working_memory_takes_no_place_that_its_kernel_uses) {
+  InPlaces p;
+  ValueId a = p.memory();
+  p.kernel({a}, {});
+  // The result is too large for the operand's place.
+  ValueId b = p.memory(2), work = p.memory(), more = p.memory();
+  p.kernel({b, work, more}, {a});
+  EXPECT_EQ(p.places({a, b, work, more}), (std::vector{0, 1, 2, 3}));
+  // Behind the kernel all of it is free.
+  ValueId late = p.memory();
+  p.kernel({late}, {b});
+  EXPECT_NE(p.places({late})[0], 4);
 }
 
 }  // namespace
