@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/test/source_dir.h"
+#include "lower/kernel_body.h"
 #include "plan/in_place.h"
 #include "plan/lifetimes.h"
 #include "plan/places.h"
@@ -130,6 +131,40 @@ plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> (output0
   4  %output0 = fused_nn_contrib_dense_pack(%x4, %x1)      Tensor[(4, 16), float32]     output 0                 4..4  // test.relay:4:39
   5  return outputs
 )");
+}
+
+// The kernel for any size takes gaps in what it reads, the one for a likely size does not.
+TEST(Plan, what_a_version_reads_densely_has_no_gaps) {
+  struct KnownSizesOnly : KernelSource {
+    std::string_view name() const override { return "a library"; }
+    std::optional<OfferedKernel> offer(const FunctionNode& f, const Target&) const override {
+      auto* t = as<TensorTypeNode>(f.body->type);
+      const bool open = t == nullptr || !t->const_shape() || f.params.size() != 2;
+      return open ? std::nullopt
+                  : std::optional(OfferedKernel{ExternalCall{"libproduct.so", "product"}});
+    }
+  };
+  auto text = [](bool with_source) {
+    ProviderOptions options;
+    if (with_source) options.sources = {std::make_shared<KnownSizesOnly>()};
+    PlanProgram p = plan_of(
+        "def @main[n: Dim](%y: Tensor[(n, 32), float32], %x: Tensor[(4, 32), float32], "
+        "size_hints=[[\"n\", 1, 64, [3]]]) {\n"
+        "let %a = exp(%x); let %b = negative(%x);\n"
+        "(nn.dense(%y, %a), abs(concatenate((%a, %b), axis=1))) }",
+        0, std::make_shared<KernelProvider>(std::move(options)));
+    verify(p);
+    return to_string(p);
+  };
+  // The place of %a.
+  auto gaps = [](const std::string& plan) {
+    const size_t at = plan.find("%a = ");
+    const std::string line = plan.substr(at, plan.find('\n', at) - at);
+    return line.find("with gaps") != std::string::npos;
+  };
+  EXPECT_TRUE(gaps(text(false))) << text(false);
+  EXPECT_FALSE(gaps(text(true))) << text(true);
+  EXPECT_NE(text(true).find("dense_3("), std::string::npos) << text(true);
 }
 
 TEST(Plan, scalars_are_in_registers_and_calls_of_itself_are_loops) {
