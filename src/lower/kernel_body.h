@@ -31,7 +31,7 @@ struct TirKernel {
 
 // A function of a library beside the runtime; of one launch.
 struct ExternalCall {
-  std::string library;  // a file name: "librelay_dnnl.so"
+  std::string library;  // a file name (runtime/core/library_names.h): "librelay_dnnl.so"
   std::string symbol;   // a relay_kernel (runtime/core/kernel_abi.h)
 };
 
@@ -48,7 +48,8 @@ struct KernelBody : std::variant<TirKernel, ExternalCall, HostFunction> {
 // function's parameters and results.
 struct OfferedKernel {
   KernelBody body;
-  // As in KernelSignature.
+  // As in KernelSignature. Tensor IR that may write in place is one launch, which writes the result
+  // alone.
   std::vector<Dim> sizes{};
   std::vector<size_t> in_place{};
   std::vector<TensorType> workspace{};  // see KernelWorkspace
@@ -69,7 +70,8 @@ class KernelSource {
                                              const Target& target) const = 0;
 };
 
-// Gets a kernel after "compose", "schedule" and each of tir::lowering_passes(), and returns what the
+// Gets a kernel after "compose", "schedule", each of the lowering passes of the target's kind, and
+// "index_width" where the target's indices are narrower than those of the passes, and returns what the
 // next stage gets. Called from several threads at once.
 using KernelObserver = std::function<tir::PrimFunc(std::string_view stage, tir::PrimFunc f)>;
 

@@ -12,6 +12,7 @@
 #include "lower/written_over.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "runtime/core/library_names.h"
 #include "target/target_kind.h"
 #include "tir/lower_loops.h"
 #include "tir/verify.h"
@@ -74,10 +75,18 @@ void add_operands(const Type& type, std::vector<KernelOperand>& out) {
   }
 }
 
-tir::PrimFunc with_name(const tir::PrimFunc& f, const std::string& name) {
-  auto* named = new tir::PrimFuncNode(*f.get());
-  tir::PrimFunc out(named);
-  named->name = name;
+// The function of a launch under its name. It promises that its buffers do not overlap but for those
+// which the plan may give one memory.
+tir::PrimFunc of_launch(const tir::PrimFunc& f, const KernelLaunch& launch,
+                        const std::vector<size_t>& in_place) {
+  auto* node = new tir::PrimFuncNode(*f.get());
+  tir::PrimFunc out(node);
+  node->name = launch.name;
+  node->in_place.clear();
+  for (size_t p = 0; p < launch.reads.size(); ++p) {
+    if (std::ranges::find(in_place, launch.reads[p]) == in_place.end()) continue;
+    node->in_place.push_back(static_cast<int64_t>(p));
+  }
   return out;
 }
 
@@ -102,6 +111,11 @@ void check_offered(const OfferedKernel& kernel, const KernelSignature& s, std::s
   for (size_t i : s.in_place) {
     RELAY_CHECK(i < s.inputs.size() && s.results.size() == 1, who + "no such input");
   }
+  if (auto* call = std::get_if<ExternalCall>(&kernel.body)) {
+    RELAY_CHECK(runtime::is_library_name(call->library), who + "no file name of a library");
+  }
+  RELAY_CHECK(s.entry.kind == KernelEntry::Kind::generated || !s.entry.symbol.empty(),
+              who + "a function without a name");
   for (const KernelWorkspace& w : s.workspace) {
     for (const Dim& d : w.type->shape) {
       const bool known = as_const(d) || std::ranges::any_of(s.sizes, [&](const Dim& size) {
@@ -120,6 +134,11 @@ void check_offered(const OfferedKernel& kernel, const KernelSignature& s, std::s
                     f.dims.size() == s.sizes.size(),
                 who + "a launch takes other buffers");
   }
+  // Only of one launch that writes nothing else is it known when the result's memory is written.
+  RELAY_CHECK(
+      s.in_place.empty() || tir == nullptr ||
+          (s.launches.size() == 1 && s.launches[0].writes == std::vector<size_t>{s.inputs.size()}),
+      who + "several launches or buffers are written in place of an input");
 }
 
 }  // namespace
@@ -300,7 +319,7 @@ void KernelProvider::add_variant(Kernel& k, int32_t kernel, const VariantRequest
       s.launches[i].name = i == 0 ? s.name : unique_name(s.name + "_launch");
       if (tir == nullptr) continue;
       tir::PrimFunc& f = tir->launches[i].composed;
-      f = with_name(f, s.launches[i].name);
+      f = of_launch(f, s.launches[i], s.in_place);
     }
     variants_.push_back(std::make_unique<Variant>(Variant{kernel, std::move(s), std::move(body)}));
     return;
@@ -359,7 +378,12 @@ const KernelBody& KernelProvider::lower(int32_t variant) {
         tir::lower_loops(l.scheduled, kind_of(options_->target).lowering(), options_->observer);
     if (options_->verify) tir::verify(l.lowered);
     tir::verify_accesses(l.lowered, options_->verify ? tir::Accesses::All : tir::Accesses::Masked);
-    l.lowered = with_index_width(l.lowered, options_->target, primitive(v.kernel)->span);
+    tir::PrimFunc narrow = with_index_width(l.lowered, options_->target, primitive(v.kernel)->span);
+    const bool changed = narrow.get() != l.lowered.get();
+    l.lowered = std::move(narrow);
+    if (changed && options_->observer) {
+      l.lowered = options_->observer("index_width", std::move(l.lowered));
+    }
     if (options_->verify) tir::verify(l.lowered);
   }
   return v.body;

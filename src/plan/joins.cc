@@ -23,17 +23,22 @@ bool calls_kernel(const Node& n) {
   return f != nullptr && !is_view(*f) && !is_update(*f) && !has_open_size(*f);
 }
 
-bool takes_strides(const KernelOperand& operand) { return operand.takes_strides; }
-
-// The signature of the kernel that a call of the primitive function comes to; null where it has none.
-const KernelSignature* signature_of(const FunctionNode& f, const LoweredProgram& lowered) {
-  const int32_t kernel = lowered.call(f).kernel;
-  return kernel < 0 ? nullptr : &lowered.provider()->signature(kernel);
+// Whether each kernel that a call of the primitive function may come to when it runs takes operands
+// with gaps: its inputs, or its results.
+bool takes_strides(const FunctionNode& f, const LoweredProgram& lowered,
+                   std::vector<KernelOperand> KernelSignature::*operands) {
+  const LoweredCall& call = lowered.call(f);
+  auto takes = [&](int32_t kernel) {
+    return kernel < 0 || std::ranges::all_of(lowered.provider()->signature(kernel).*operands,
+                                             &KernelOperand::takes_strides);
+  };
+  return takes(call.kernel) && takes(call.equal_sizes) &&
+         std::ranges::all_of(call.versions, takes, &KernelVersion::kernel);
 }
 
 bool reads_strides(const Node& call, const LoweredProgram& lowered) {
-  const KernelSignature* s = signature_of(*as_primitive(as<CallNode>(&call)->op.get()), lowered);
-  return s == nullptr || std::ranges::all_of(s->inputs, takes_strides);
+  return takes_strides(*as_primitive(as<CallNode>(&call)->op.get()), lowered,
+                       &KernelSignature::inputs);
 }
 
 // Finds what is read by other means than kernels, which alone take tensors with gaps.
@@ -85,10 +90,7 @@ Joins find_joins(const FunctionNode& f, const VarSet& escapes, const LoweredProg
       continue;
     }
     kernels.insert(l->var.get());
-    const KernelSignature* signature = signature_of(*called, lowered);
-    if (signature == nullptr || std::ranges::all_of(signature->results, takes_strides)) {
-      strided.insert(l->var.get());
-    }
+    if (takes_strides(*called, lowered, &KernelSignature::results)) strided.insert(l->var.get());
     if (memory_of(*called) != Memory::Joined) continue;
     std::vector<int64_t> whole = shape_of(called->body->type);
     std::vector<std::vector<int64_t>> parts;

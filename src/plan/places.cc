@@ -87,17 +87,24 @@ std::vector<Group> groups_of(const PlanFunction& f) {
   return out;
 }
 
-// Whether the kernel of a step may write where the operands of that place are.
+// Whether a kernel reads the place `from` through operands that its only result may overwrite, and the
+// result is in `to`. Working memory overwrites nothing: a kernel writes it before it has read all operands.
 bool writes_in_place(const PlanFunction& f, const Step& s,
-                     const std::vector<ProgramKernel>& kernels, int32_t place) {
+                     const std::vector<ProgramKernel>& kernels, int32_t from, int32_t to) {
   if (s.kind != StepKind::kernel) return false;
-  const auto& allowed = kernels[static_cast<size_t>(s.number)].signature.in_place;
+  const KernelSignature& kernel = kernels[static_cast<size_t>(s.number)].signature;
+  auto is_in = [&](ValueId id, int32_t place) {
+    const PlanValue& v = f.value(id);
+    return v.place == Place::open && v.index == place;
+  };
+  if (kernel.results.size() != 1 || !is_in(s.results[0], to)) return false;
+  bool reads = false;
   for (size_t i = 0; i < s.operands.size(); ++i) {
-    const PlanValue& v = f.value(s.operands[i]);
-    bool there = v.place == Place::open && v.index == place;
-    if (there && std::ranges::find(allowed, i) == allowed.end()) return false;
+    if (!is_in(s.operands[i], from)) continue;
+    if (std::ranges::find(kernel.in_place, i) == kernel.in_place.end()) return false;
+    reads = true;
   }
-  return true;
+  return reads;
 }
 
 }  // namespace
@@ -127,8 +134,8 @@ void share_places(PlanFunction& f, const std::vector<ProgramKernel>& kernels) {
       if (before.last < group.made) return true;
       // Read for the last time by the kernel that writes the new value.
       bool kernel = group.written >= 0 && before.last == group.written;
-      return kernel &&
-             writes_in_place(f, f.steps[static_cast<size_t>(group.written)], kernels, before.place);
+      return kernel && writes_in_place(f, f.steps[static_cast<size_t>(group.written)], kernels,
+                                       before.place, group.place);
     };
     size_t best = shared.size();
     for (size_t i = 0; i < shared.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "plan/outputs.h"
 #include "plan/places.h"
@@ -290,6 +291,7 @@ class Verifier {
   // Follows which value each place holds: that of the `place` step behind what was written last.
   void check_places() {
     std::vector<ValueId> made(f_.values.size(), -1), holds(f_.places.size(), -1);
+    std::vector<size_t> written(f_.places.size(), kNowhere);  // the last step that writes the place
     auto is_open = [&](ValueId id) { return f_.value(id).place == Place::open; };
     auto root = [&](ValueId id) -> ValueId& { return made[static_cast<size_t>(id)]; };
     for (now_ = 0; now_ < f_.steps.size(); ++now_) {
@@ -299,10 +301,10 @@ class Verifier {
         if (!is_open(s.operands[i])) continue;
         check(root(s.operands[i]) >= 0 && holds[place_of(s.operands[i])] == root(s.operands[i]),
               "a value is read whose place another has taken");
-        bool taken = writes && std::ranges::any_of(s.results, [&](ValueId r) {
-                       return is_open(r) && place_of(r) == place_of(s.operands[i]);
-                     });
-        check(!taken || may_write_over(s, i), "a kernel writes where it reads");
+        for (size_t r = 0; writes && r < s.results.size(); ++r) {
+          bool taken = is_open(s.results[r]) && place_of(s.results[r]) == place_of(s.operands[i]);
+          check(!taken || may_write_over(s, r, i), "a kernel writes where it reads");
+        }
       }
       for (ValueId id : s.results) {
         if (!is_open(id)) continue;
@@ -318,6 +320,8 @@ class Verifier {
           root(id) = root(s.operands[0]);
         } else if (writes) {
           check(root(id) >= 0, "a place is written that is not taken");
+          check(std::exchange(written[place_of(id)], now_) != now_,
+                "two results of a step are in one place");
           holds[place_of(id)] = root(id);
         }
       }
@@ -327,10 +331,13 @@ class Verifier {
 
   size_t place_of(ValueId id) const { return static_cast<size_t>(f_.value(id).index); }
 
-  bool may_write_over(const Step& s, size_t operand) const {
+  // Whether a result of the step may take the memory of an operand; both by their index in the step.
+  bool may_write_over(const Step& s, size_t result, size_t operand) const {
     if (s.kind != StepKind::kernel) return false;
-    const auto& allowed = program_.kernels[static_cast<size_t>(s.number)].signature.in_place;
-    return std::ranges::find(allowed, operand) != allowed.end();
+    const KernelSignature& k = program_.kernels[static_cast<size_t>(s.number)].signature;
+    // The others are working memory.
+    return k.results.size() == 1 && result == 0 &&
+           std::ranges::find(k.in_place, operand) != k.in_place.end();
   }
 
   // ---- Donated parameters ----

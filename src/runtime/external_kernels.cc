@@ -1,12 +1,12 @@
 #include "runtime/external_kernels.h"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 
 #include "base/codes/kernels.h"
 #include "base/diagnostic.h"
 #include "base/fork.h"
+#include "runtime/core/library_names.h"
 #include "runtime/core/string_functions.h"
 
 namespace relay::runtime {
@@ -22,17 +22,9 @@ struct HostKernels {
   std::map<std::string, relay_kernel, std::less<>> by_name;
 };
 
-// A file name and nothing else: no path leads out of the runtime's folder.
-bool is_file_name(const std::string& name) {
-  return name.starts_with("lib") && std::ranges::all_of(name, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '_' || c == '-' || c == '.';
-         });
-}
-
 relay_kernel find(const KernelInfo& kernel) {
   if (kernel.linkage == KernelLinkage::library) {
-    if (!is_file_name(kernel.library)) return nullptr;
+    if (!is_library_name(kernel.library)) return nullptr;
     return reinterpret_cast<relay_kernel>(find_beside(kernel.library, kernel.symbol));
   }
   HostKernels& host = HostKernels::instance();

@@ -6,6 +6,9 @@
 #include "analysis/primitives.h"
 #include "lower/kernel_body.h"
 #include "ops/test/parse.h"
+#include "target/target_kind.h"
+#include "tir/compute.h"
+#include "tir/lower_loops.h"
 
 namespace relay {
 namespace {
@@ -130,6 +133,106 @@ TEST(KernelProvider, must_fail_E0405_variants_that_a_kernel_cannot_give) {
   const std::string strides = refusal(outside, kernel, {.within = {{}, {9}}});
   EXPECT_NE(strides.find("E0405"), std::string::npos) << strides;
   EXPECT_NE(strides.find("a library"), std::string::npos) << strides;
+}
+
+// Offers the same kernel for every function.
+class Fixed : public KernelSource {
+ public:
+  explicit Fixed(OfferedKernel kernel) : kernel_(std::move(kernel)) {}
+  std::string_view name() const override { return "test source"; }
+  std::optional<OfferedKernel> offer(const FunctionNode&, const Target&) const override {
+    return kernel_;
+  }
+
+ private:
+  OfferedKernel kernel_;
+};
+
+// A provider that gives the offered kernel for a function of one vector of 4 numbers.
+std::unique_ptr<KernelProvider> provider_of(OfferedKernel kernel) {
+  ProviderOptions options;
+  options.verify = true;
+  options.sources = {std::make_shared<Fixed>(std::move(kernel))};
+  auto out = std::make_unique<KernelProvider>(std::move(options));
+  out->add(primitive("%x: Tensor[(4,), float32]", "nn.relu(%x)"));
+  return out;
+}
+
+std::string defect(OfferedKernel kernel) {
+  try {
+    provider_of(std::move(kernel));
+  } catch (const InternalError& e) {
+    return e.what();
+  }
+  return "none";
+}
+
+// Writes the sums of two vectors of 4 numbers, or of one and itself.
+tir::PrimFunc sums(size_t inputs) {
+  std::vector<tir::PrimExpr> shape{tir::index(4)};
+  std::vector<tir::Tensor> in;
+  for (size_t i = 0; i < inputs; ++i) {
+    in.push_back(tir::placeholder("x" + std::to_string(i), runtime::DType::Float(32), shape));
+  }
+  tir::Tensor y =
+      tir::compute("y", shape, [&](const tir::Indices& i) { return in.front()(i) + in.back()(i); });
+  return tir::create_prim_func("sums", in, {y}, {});
+}
+
+TEST(KernelProvider, an_offered_function_promises_what_the_plan_keeps) {
+  OfferedKernel kernel{TirKernel{{{.composed = sums(1)}}}};
+  auto in_place = [](OfferedKernel k) {
+    auto provider = provider_of(std::move(k));
+    const int32_t variant = provider->variant(0);
+    return std::get<TirKernel>(provider->lower(variant)).launches.at(0).lowered->in_place;
+  };
+  EXPECT_EQ(in_place(kernel), std::vector<int64_t>{});
+  kernel.in_place = {0};
+  EXPECT_EQ(in_place(kernel), std::vector<int64_t>{0});
+  // By the place in what the launch reads.
+  OfferedKernel twice{TirKernel{{{.composed = sums(2)}}}};
+  twice.in_place = {0};
+  twice.launches = {{"", {0, 0}, {1}}};
+  EXPECT_EQ(in_place(twice), (std::vector<int64_t>{0, 1}));
+}
+
+TEST(KernelProvider, must_fail_offered_kernels_that_write_more_than_the_result_in_place) {
+  const std::string expected = "several launches or buffers are written in place of an input";
+  OfferedKernel two{TirKernel{{{.composed = sums(1)}, {.composed = sums(2)}}}};
+  two.launches = {{"", {0}, {1}}, {"", {0, 1}, {1}}};
+  EXPECT_EQ(defect(two), "none");
+  two.in_place = {0};
+  EXPECT_NE(defect(two).find(expected), std::string::npos) << defect(two);
+}
+
+TEST(KernelProvider, must_fail_offered_functions_without_a_name_or_a_library) {
+  EXPECT_EQ(defect({ExternalCall{"liba.so", "f"}}), "none");
+  for (const char* library : {"", "a.so", "../liba.so", "lib/a.so", "/liba.so"}) {
+    const std::string found = defect({ExternalCall{library, "f"}});
+    EXPECT_NE(found.find("no file name of a library"), std::string::npos) << library << found;
+  }
+  for (const KernelBody& body :
+       {KernelBody(ExternalCall{"liba.so", ""}), KernelBody(HostFunction{})}) {
+    EXPECT_NE(defect({body}).find("a function without a name"), std::string::npos);
+  }
+}
+
+TEST(KernelProvider, observers_get_the_stages_of_the_target) {
+  for (int bits : {64, 32}) {
+    ProviderOptions options;
+    options.target.index_bits = bits;
+    std::vector<std::string> seen, expected{"compose", "schedule"};
+    for (const auto& pass : kind_of(options.target).lowering()) expected.emplace_back(pass.name);
+    if (bits == 32) expected.emplace_back("index_width");
+    options.observer = [&](std::string_view stage, tir::PrimFunc f) {
+      seen.emplace_back(stage);
+      return f;
+    };
+    KernelProvider provider(std::move(options));
+    const int32_t relu = provider.add(primitive("%x: Tensor[(4,), float32]", "nn.relu(%x)"));
+    provider.lower(provider.variant(relu));
+    EXPECT_EQ(seen, expected) << bits;
+  }
 }
 
 }  // namespace

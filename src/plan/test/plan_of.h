@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/test/parse.h"
@@ -17,7 +19,9 @@ namespace relay::plan_test {
 
 // The plan of a program after the passes that give every kernel its function and every value its
 // name; functions stay functions and constants constants. Level 3 fuses operators.
-inline plan::PlanProgram plan_of(const std::string& text, int opt_level = 3) {
+inline plan::PlanProgram plan_of(
+    const std::string& text, int opt_level = 3,
+    std::shared_ptr<KernelProvider> provider = std::make_shared<KernelProvider>()) {
   PassContext ctx;
   ctx.verify = true;
   ctx.opt_level = opt_level;
@@ -28,7 +32,7 @@ inline plan::PlanProgram plan_of(const std::string& text, int opt_level = 3) {
     throw std::logic_error("nothing is folded here");
   };
   Module mod = run_passes(test::parse(text), optimize_pipeline(), ctx);
-  LoweredProgram lowered(mod, std::make_shared<KernelProvider>());
+  LoweredProgram lowered(mod, std::move(provider));
   return plan::make_plan(mod, lowered);
 }
 

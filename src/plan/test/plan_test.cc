@@ -6,8 +6,10 @@
 #include <sstream>
 
 #include "base/test/source_dir.h"
+#include "lower/kernel_body.h"
 #include "plan/in_place.h"
 #include "plan/lifetimes.h"
+#include "plan/places.h"
 #include "plan/registers.h"
 #include "plan/step_table.h"
 #include "plan/step_writer.h"
@@ -129,6 +131,40 @@ plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> (output0
   4  %output0 = fused_nn_contrib_dense_pack(%x4, %x1)      Tensor[(4, 16), float32]     output 0                 4..4  // test.relay:4:39
   5  return outputs
 )");
+}
+
+// The kernel for any size takes gaps in what it reads, the one for a likely size does not.
+TEST(Plan, what_a_version_reads_densely_has_no_gaps) {
+  struct KnownSizesOnly : KernelSource {
+    std::string_view name() const override { return "a library"; }
+    std::optional<OfferedKernel> offer(const FunctionNode& f, const Target&) const override {
+      auto* t = as<TensorTypeNode>(f.body->type);
+      const bool open = t == nullptr || !t->const_shape() || f.params.size() != 2;
+      return open ? std::nullopt
+                  : std::optional(OfferedKernel{ExternalCall{"libproduct.so", "product"}});
+    }
+  };
+  auto text = [](bool with_source) {
+    ProviderOptions options;
+    if (with_source) options.sources = {std::make_shared<KnownSizesOnly>()};
+    PlanProgram p = plan_of(
+        "def @main[n: Dim](%y: Tensor[(n, 32), float32], %x: Tensor[(4, 32), float32], "
+        "size_hints=[[\"n\", 1, 64, [3]]]) {\n"
+        "let %a = exp(%x); let %b = negative(%x);\n"
+        "(nn.dense(%y, %a), abs(concatenate((%a, %b), axis=1))) }",
+        0, std::make_shared<KernelProvider>(std::move(options)));
+    verify(p);
+    return to_string(p);
+  };
+  // The place of %a.
+  auto gaps = [](const std::string& plan) {
+    const size_t at = plan.find("%a = ");
+    const std::string line = plan.substr(at, plan.find('\n', at) - at);
+    return line.find("with gaps") != std::string::npos;
+  };
+  EXPECT_TRUE(gaps(text(false))) << text(false);
+  EXPECT_FALSE(gaps(text(true))) << text(true);
+  EXPECT_NE(text(true).find("dense_3("), std::string::npos) << text(true);
 }
 
 TEST(Plan, scalars_are_in_registers_and_calls_of_itself_are_loops) {
@@ -408,6 +444,80 @@ TEST(InPlace, must_not_take_memory_that_is_read_otherwise) {
   larger.kernel(a, {larger.x});
   larger.kernel(b, {a});
   EXPECT_FALSE(larger.planned().buffer(1).in_place);
+}
+
+// A function of one size whose values are in places; kernel 0 may write in place of its input.
+struct InPlaces {
+  InPlaces() : n(dim(type_var("n", Kind::Dim))), w("f"), size(w.scalar()) {
+    kernels.emplace_back().signature.in_place = {0};
+    kernels[0].signature.results.resize(1);
+  }
+  ValueId memory(int64_t columns = 1) {
+    TensorType t = tensor_type(std::vector<Dim>{n, dim(columns)}, runtime::DType::Float(32));
+    ValueId out = w.in_place(t);
+    w.add(StepKind::place, {out}, {size});
+    return out;
+  }
+  void kernel(std::vector<ValueId> results, std::vector<ValueId> operands) {
+    w.add(StepKind::kernel, std::move(results), std::move(operands), 0);
+  }
+  // The place of each value in which its memory is.
+  std::vector<int32_t> places(const std::vector<ValueId>& values) {
+    PlanFunction f = w.function();
+    share_places(f, kernels);
+    std::vector<int32_t> out;
+    for (ValueId id : values) out.push_back(f.value(id).index);
+    return out;
+  }
+
+  Dim n;
+  StepWriter w;
+  ValueId size;
+  std::vector<ProgramKernel> kernels;
+};
+
+TEST(Places, a_result_takes_the_place_of_an_operand_that_it_may_overwrite) {
+  InPlaces p;
+  ValueId a = p.memory();
+  p.kernel({a}, {});
+  ValueId b = p.memory(), work = p.memory();
+  p.kernel({b, work}, {a});
+  EXPECT_EQ(p.places({a, b, work}), (std::vector{0, 0, 1}));
+  // Not where the kernel reads the operand elsewhere,
+  p.kernels[0].signature.in_place.clear();
+  EXPECT_EQ(p.places({a, b, work}), (std::vector{0, 1, 2}));
+  // nor where it has another result.
+  p.kernels[0].signature.in_place = {0};
+  p.kernels[0].signature.results.resize(2);
+  EXPECT_EQ(p.places({a, b, work}), (std::vector{0, 1, 2}));
+}
+
+TEST(Places, results_of_one_kernel_are_apart) {
+  for (size_t results : {1, 2}) {
+    InPlaces p;
+    p.kernels[0].signature.results.resize(results);
+    // Nothing reads the first; of one result, the second is working memory.
+    ValueId first = p.memory(), second = p.memory();
+    p.kernel({first, second}, {});
+    ValueId last = p.memory();
+    p.kernel({last}, {second});
+    std::vector<int32_t> at = p.places({first, second});
+    EXPECT_NE(at[0], at[1]) << results;
+  }
+}
+
+TEST(Places, working_memory_takes_no_place_that_its_kernel_uses) {
+  InPlaces p;
+  ValueId a = p.memory();
+  p.kernel({a}, {});
+  // The result is too large for the operand's place.
+  ValueId b = p.memory(2), work = p.memory(), more = p.memory();
+  p.kernel({b, work, more}, {a});
+  EXPECT_EQ(p.places({a, b, work, more}), (std::vector{0, 1, 2, 3}));
+  // Behind the kernel all of it is free.
+  ValueId late = p.memory();
+  p.kernel({late}, {b});
+  EXPECT_NE(p.places({late})[0], 4);
 }
 
 }  // namespace

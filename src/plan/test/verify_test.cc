@@ -286,5 +286,35 @@ TEST(VerifyPlan, must_fail_memory_that_is_taken_too_early) {
           });
 }
 
+TEST(VerifyPlan, must_fail_places_that_a_kernel_uses_twice) {
+  static const PlanProgram open = plan_of(
+      "def @main[n: Dim](%x: Tensor[(n, 16), float32]) { let %a = exp(%x); let %b = negative(%a); "
+      "let %c = sum(%b, axis=[1]); tanh(%c) }",
+      0);
+  EXPECT_EQ(complaint(open), "nothing");
+  // Gives the n-th kernel working memory where another value of its call is.
+  auto add_workspace = [](PlanFunction& f, PlanProgram& p, size_t n, auto&& other) {
+    Step& s = f.steps[find_step(f, StepKind::kernel, n)];
+    const ValueId at = other(s);
+    EXPECT_EQ(f.value(at).place, Place::open);
+    p.kernels[static_cast<size_t>(s.number)].signature.workspace.push_back(
+        {cast<TensorTypeNode>(f.value(at).type), -1});
+    s.results.push_back(at);
+  };
+  refused(open, "main", "two results of a step are in one place", [&](auto& f, auto& p) {
+    add_workspace(f, p, 2, [](const Step& s) { return s.results[0]; });
+  });
+  // The result of the second may overwrite its operand, working memory may not.
+  refused(open, "main", "a kernel writes where it reads", [&](auto& f, auto& p) {
+    EXPECT_EQ(p.kernels[1].signature.in_place, std::vector<size_t>{0});
+    add_workspace(f, p, 1, [](const Step& s) { return s.operands[0]; });
+  });
+  // A kernel that reads elsewhere than it writes.
+  refused(open, "main", "a kernel writes where it reads", [&](auto& f, auto& p) {
+    const Step& s = f.steps[find_step(f, StepKind::kernel, 1)];
+    p.kernels[static_cast<size_t>(s.number)].signature.in_place.clear();
+  });
+}
+
 }  // namespace
 }  // namespace relay::plan
