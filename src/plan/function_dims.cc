@@ -31,7 +31,7 @@ void FunctionPlanner::declare_params() {
   for (const Var& v : given) bind_field_dims(v);
   for (const Var& v : given) bind_shifted_dims(v);
   for (const auto& [name, value] : dims_) entry_dims_.insert(name);
-  has_places_ = !w_.function().internal && !in_loop_ && !program_.is_called(index_);
+  has_places_ = program_.has_places(w_.function(), index_);
   if (w_.function().internal) return;
   for (const Var& v : f_->params) {
     if (auto* t = as<TensorTypeNode>(v->type)) {

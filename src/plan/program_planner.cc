@@ -90,7 +90,12 @@ int32_t ProgramPlanner::constructor_function(const ConstructorNode& c) {
   return next_function_++;
 }
 
-void ProgramPlanner::add_working_memory(PlanFunction& f) const {
+bool ProgramPlanner::has_places(const PlanFunction& f, int32_t index) const {
+  return !f.internal && !is_called(index) &&
+         std::ranges::find(f.steps, StepKind::loop, &Step::kind) == f.steps.end();
+}
+
+void ProgramPlanner::add_working_memory(PlanFunction& f, int32_t index) const {
   auto signature = [&](const Step& s) -> const KernelSignature& {
     return out_.kernels[static_cast<size_t>(s.number)].signature;
   };
@@ -98,6 +103,7 @@ void ProgramPlanner::add_working_memory(PlanFunction& f) const {
     return s.kind == StepKind::kernel && !signature(s).workspace.empty();
   };
   if (std::ranges::none_of(f.steps, needs_memory)) return;
+  const bool places = has_places(f, index);
   std::vector<Step> steps;
   auto add_value = [&](Place place, size_t index, const Type& type) {
     f.values.push_back({place, static_cast<int32_t>(index), type, {}});
@@ -123,10 +129,13 @@ void ProgramPlanner::add_working_memory(PlanFunction& f) const {
           call.results.push_back(add_value(Place::arena, f.buffers.size() - 1, t));
           continue;
         }
-        f.places.push_back({t});
-        const ValueId memory = add_value(Place::open, f.places.size() - 1, t);
+        // Elsewhere it is an object, as other values of open sizes are.
+        if (places) f.places.push_back({t});
+        const ValueId memory =
+            places ? add_value(Place::open, f.places.size() - 1, t)
+                   : add_value(Place::object, static_cast<size_t>(f.num_objects++), t);
         Step made;
-        made.kind = StepKind::place;
+        made.kind = places ? StepKind::place : StepKind::alloc_sized;
         made.dtype = t->dtype;
         made.results = {memory};
         for (const Dim& d : t->shape) made.operands.push_back(size_of(d, kernel, call));
@@ -139,8 +148,8 @@ void ProgramPlanner::add_working_memory(PlanFunction& f) const {
   f.steps = std::move(steps);
 }
 
-void ProgramPlanner::place(PlanFunction& f) const {
-  add_working_memory(f);
+void ProgramPlanner::place(PlanFunction& f, int32_t index) const {
+  add_working_memory(f, index);
   find_lifetimes(f);
   reuse_operands(f, out_.kernels);
   share_places(f, out_.kernels);
@@ -189,9 +198,9 @@ PlanProgram ProgramPlanner::run(const KernelProvider::Steps& schedule_steps) {
   out_.provider->schedule(schedule_steps);
   // A schedule decides launches and working memory.
   for (ProgramKernel& k : out_.kernels) k.signature = out_.provider->variant_signature(k.variant);
-  for (PlanFunction& f : out_.functions) {
+  for (size_t i = 0; i < out_.functions.size(); ++i) {
     check_budget();
-    place(f);
+    place(out_.functions[i], static_cast<int32_t>(i));
   }
   return std::move(out_);
 }

@@ -37,6 +37,9 @@ class ProgramPlanner {
   const Module& module() const { return mod_; }
   // Whether the program calls the function, or has it as a value.
   bool is_called(int32_t index) const { return called_.contains(index); }
+  // Whether values of open sizes may be in places of the function (plan/places.h), as far as it is
+  // planned: where a loop begins, there are none.
+  bool has_places(const PlanFunction& f, int32_t index) const;
   LoweredProgram& lowered() { return lowered_; }
   const PlanProgram& program() const { return out_; }
 
@@ -57,9 +60,9 @@ class ProgramPlanner {
  private:
   void add(int32_t index, PlanFunction f);
   // Gives the calls of kernels that need it working memory, behind their results.
-  void add_working_memory(PlanFunction& f) const;
+  void add_working_memory(PlanFunction& f, int32_t index) const;
   // Where its values are.
-  void place(PlanFunction& f) const;
+  void place(PlanFunction& f, int32_t index) const;
   void find_called();
 
   struct Job {

@@ -40,6 +40,7 @@ class Verifier {
     check_values();
     check_buffers();
     check_donations();
+    allocated_.assign(f_.values.size(), false);
     for (now_ = 0; now_ < f_.steps.size(); ++now_) {
       const Step& s = f_.steps[now_];
       check_step(s);
@@ -183,6 +184,7 @@ class Verifier {
       bool given = is_donated(f_, s.operands[0], s.results[0]);
       check(same || part || given, "a view is elsewhere than what it shows");
     }
+    if (s.kind == StepKind::alloc_sized) allocated_[static_cast<size_t>(s.results[0])] = true;
     if (s.kind == StepKind::join) check_join(s);
     if (s.kind == StepKind::copy) return;
     for (ValueId id : s.results) {
@@ -213,10 +215,15 @@ class Verifier {
           "the kernel takes another number of values");
     for (size_t i = k.results.size(); i < s.results.size(); ++i) {
       const PlanValue& v = f_.value(s.results[i]);
-      check(v.place == Place::arena || v.place == Place::open,
-            "working memory is not the function's own");
+      const ValueId id = s.results[i];
+      bool own =
+          v.place == Place::arena || v.place == Place::open ||
+          (allocated_[static_cast<size_t>(id)] && v.life.last == static_cast<int32_t>(now_) &&
+           std::ranges::count(s.results, id) == 1 &&
+           std::ranges::find(s.operands, id) == s.operands.end());
+      check(own, "working memory is not the function's own");
       const int64_t bytes = k.workspace[i - k.results.size()].bytes;
-      check(v.place == Place::open || (bytes >= 0 && bytes <= f_.buffer(v.index).bytes),
+      check(v.place != Place::arena || (bytes >= 0 && bytes <= f_.buffer(v.index).bytes),
             "working memory is smaller than the kernel takes it to be");
     }
     check(within(s.text, kernel.sites), "a kernel's site is out of range");
@@ -673,6 +680,7 @@ class Verifier {
   std::vector<Open> open_;
   bool reachable_ = true;
   bool in_loop_ = false;
+  std::vector<bool> allocated_;  // by steps so far, with sizes that a run tells
   // Values, buffers that are written in part or as a whole, and outputs; and what to undo of them
   // where a branch ends.
   std::vector<bool> defined_, written_, complete_, outputs_;

@@ -167,6 +167,62 @@ TEST(Plan, what_a_version_reads_densely_has_no_gaps) {
   EXPECT_NE(text(true).find("dense_3("), std::string::npos) << text(true);
 }
 
+// Offers a function of the process for nn.relu of a matrix, with as much working memory.
+struct ReluWithMemory : KernelSource {
+  std::string_view name() const override { return "test relu"; }
+  std::optional<OfferedKernel> offer(const FunctionNode& f, const Target&) const override {
+    auto* c = as<CallNode>(f.body);
+    auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+    if (op == nullptr || op->name != "nn.relu") return std::nullopt;
+    TensorType t = cast<TensorTypeNode>(f.params[0]->type);
+    OfferedKernel out{HostFunction{"test.relu"}};
+    out.sizes = t->shape;
+    out.workspace = {t};
+    return out;
+  }
+};
+
+TEST(Plan, working_memory_of_open_size_is_where_other_values_of_open_sizes_are) {
+  struct Case {
+    const char* text;
+    Place place;
+  };
+  for (const Case& c : {
+           Case{"def @main[n: Dim](%x: Tensor[(n, 16), float32]) { nn.relu(%x) }", Place::open},
+           // In a loop,
+           Case{"def @main[n: Dim](%x: Tensor[(n, 16), float32], %i: int32) -> "
+                "Tensor[(n, 16), float32] {\n"
+                "if (less(%i, 3)) { @main(nn.relu(%x), add(%i, 1)) } else { %x } }",
+                Place::object},
+           // and in a function of which several frames may be there.
+           Case{"def @f[n: Dim](%x: Tensor[(n, 16), float32]) -> Tensor[(n, 16), float32] { "
+                "nn.relu(%x) }\n"
+                "def @main[n: Dim](%x: Tensor[(n, 16), float32]) { @f(@f(%x)) }",
+                Place::object},
+       }) {
+    ProviderOptions options;
+    options.sources = {std::make_shared<ReluWithMemory>()};
+    PlanProgram p = plan_of(c.text, 0, std::make_shared<KernelProvider>(std::move(options)));
+    verify(p);
+    size_t found = 0;
+    for (const PlanFunction& f : p.functions) {
+      for (const Step& s : f.steps) {
+        if (s.kind != StepKind::kernel || s.results.size() != 2) continue;
+        ++found;
+        EXPECT_EQ(f.value(s.results[1]).place, c.place) << to_string(p, f);
+      }
+    }
+    EXPECT_EQ(found, 1u) << to_string(p);
+    // It is not where another value is.
+    for (PlanFunction& f : p.functions) {
+      for (Step& s : f.steps) {
+        if (s.kind == StepKind::kernel && s.results.size() == 2) s.results[1] = s.results[0];
+      }
+    }
+    EXPECT_THROW(verify(p), InternalError) << to_string(p);
+  }
+}
+
 TEST(Plan, scalars_are_in_registers_and_calls_of_itself_are_loops) {
   EXPECT_EQ(
       plan_text("def @main(%n: int32, %acc: int32) -> int32 {\n"
