@@ -29,7 +29,7 @@ class Archive {
   struct Limits {
     uint64_t entries = 1'000'000;
     uint64_t bytes = uint64_t{64} << 30;  // of all entries together, as they are read
-    bool names_are_paths = true;          // and stay inside; otherwise they are the names of tensors
+    bool names_are_paths = true;  // and stay inside; otherwise they are the names of tensors
   };
   struct Entry {
     std::string name;  // a relative path, or any name (Limits::names_are_paths)
