@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -60,7 +61,11 @@ class TemporaryFolder {
     no_folder();
   }
   ~TemporaryFolder() {
-    remove(path_);
+    try {
+      remove(path_);
+    } catch (const std::bad_alloc&) {
+      // Listing the folder takes memory. A later link removes it (remove_leftovers).
+    }
     close(fd_);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
