@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import onnx
-import onnxruntime
+import oracles
 import pytest
 from command_line import relay as relay_command
 from onnx import TensorProto, helper, numpy_helper
@@ -30,15 +30,6 @@ def model_of(nodes, inputs, outputs, constants=()):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 9
     return model
-
-
-def reference(model, feeds):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return session.run(None, feeds)
 
 
 def build(model, **options):
@@ -146,7 +137,7 @@ def test_cells_of_fixed_and_open_lengths(kind, seed):
         exe = build(cell.model(layout, steps, batch))
         for n in lengths:
             feeds = cell.feeds(n)
-            want = reference(oracle, feeds)
+            want = oracles.run_onnxruntime(oracle, feeds)
             if layout:
                 feeds, want = cell.turned(feeds), cell.results(want)
             agree(run(exe, feeds), want)
@@ -160,7 +151,7 @@ def test_the_evaluator_agrees(kind):
     feeds = cell.feeds(4)
     agree(
         [np.asarray(v) for v in relay.create_executor("debug", mod).evaluate()(*feeds.values())],
-        reference(cell.model(0, "n", cell.batch), feeds),
+        oracles.run_onnxruntime(cell.model(0, "n", cell.batch), feeds),
     )
 
 
@@ -201,7 +192,7 @@ def test_code_and_compile_time_do_not_grow_with_the_length(tmp_path):
         lines.append(len(relay_command("show", path, "--bytecode", "-q").stdout.splitlines()))
         if steps == 1000:
             x = np.random.default_rng(2).uniform(-1, 1, (steps, 1, 5)).astype(np.float32)
-            agree(run(exe, {"x": x}), reference(model, {"x": x}), 1e-4)
+            agree(run(exe, {"x": x}), oracles.run_onnxruntime(model, {"x": x}), 1e-4)
     assert max(lines) - min(lines) <= 4 and max(lines) < 60, lines
     assert times[2] < 5 * times[0] + 1, times
 
@@ -223,7 +214,7 @@ def test_weights_that_are_parameters_are_packed_once_they_are_bound():
         mod, params = relay.frontend.from_onnx(model.SerializeToString(), freeze_params=freeze)
         assert len(params) == (0 if freeze else 2)
         exe = relay.build(mod, params=params)
-        agree(run(exe, {"x": x}), reference(model, {"x": x}))
+        agree(run(exe, {"x": x}), oracles.run_onnxruntime(model, {"x": x}))
         kernels.append(exe.metadata.count("contrib_dense_pack"))
     assert kernels[0] == kernels[1] > 0
 
@@ -297,7 +288,7 @@ def test_scans_of_fixed_and_open_lengths(attrs):
         for n in lengths:
             shapes = {"w": (3, 3), "s0": (3,), "x": (3, n), "y": (n, 3)}
             feeds = {k: rng.uniform(-1, 1, s).astype(np.float32) for k, s in shapes.items()}
-            agree(run(exe, feeds), reference(scan(n, n, **attrs), feeds))
+            agree(run(exe, feeds), oracles.run_onnxruntime(scan(n, n, **attrs), feeds))
 
 
 def test_scanned_inputs_must_be_of_one_length():
@@ -350,7 +341,7 @@ def test_loops_that_stack(limit, keep_going):
             feeds["z"] = np.zeros(n, np.float32)
         if limit == "data":
             feeds["m"] = np.array(n)
-        agree(run(exe, feeds), reference(model, feeds))
+        agree(run(exe, feeds), oracles.run_onnxruntime(model, feeds))
 
 
 def test_a_loop_that_needs_its_steps_number_is_written_out():
@@ -371,7 +362,7 @@ def test_a_loop_that_needs_its_steps_number_is_written_out():
     inputs = [("x", F, (4,)), ("s", F, ())]
     model = model_of(nodes, inputs, ["last"], [("m", np.int64(4))])
     feeds = {"x": np.arange(4, dtype=np.float32), "s": np.array(1, np.float32)}
-    agree(run(build(model), feeds), reference(model, feeds))
+    agree(run(build(model), feeds), oracles.run_onnxruntime(model, feeds))
 
 
 @pytest.mark.parametrize("op", ["forward", "backward"])
