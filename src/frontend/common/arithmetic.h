@@ -4,7 +4,7 @@
 #include "frontend/common/builder.h"
 #include "frontend/common/open_args.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 struct Arithmetic {
   const Builder& build;
@@ -21,4 +21,4 @@ struct Arithmetic {
   Expr below(const Expr& n) const { return open_range(build, number(0), n); }
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

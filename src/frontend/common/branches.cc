@@ -5,7 +5,7 @@
 #include "base/codes/frontend.h"
 #include "frontend/common/lists.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 Expr one_or_tuple(const Builder& build, const std::vector<Expr>& parts) {
@@ -88,4 +88,4 @@ Values only_if(const Builder& build, const Expr& condition, bool holds, const Va
   return values_of(build, chosen, values, parts.size());
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -10,7 +10,7 @@
 #include "frontend/common/builder.h"
 #include "frontend/common/open_rank.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // The values that are chosen by a condition, one for each pair; sequences of one length element by element, others as
 // what a run holds. Throws BranchesDiffer where the ranks differ.
@@ -20,4 +20,4 @@ Values join_branches(const Builder& build, const Expr& condition, Values then_va
 // The values where the condition is `holds`; a run in which it is not ends.
 Values only_if(const Builder& build, const Expr& condition, bool holds, const Values& values);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -11,7 +11,7 @@
 #include "ir/op.h"
 #include "runtime/core/strings.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 AttrValue to_value(DType dtype) { return AttrValue(dtype.to_string()); }
 
@@ -393,4 +393,4 @@ void Builder::charge_bytes(int64_t elements, DType dtype) const {
   program_.charge_bytes(elements * width, span_);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -16,7 +16,7 @@
 #include "analysis/calls.h"
 #include "frontend/common/program_builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 using AttrList = std::vector<std::pair<std::string, AttrValue>>;
 inline AttrValue to_value(const std::vector<int64_t>& list) { return relay::to_value(list); }
@@ -120,4 +120,4 @@ class Builder {
   Span span_;
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -6,7 +6,7 @@
 
 #include "base/codes/frontend.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 const DType kI64 = DType::Int(64);
@@ -169,4 +169,4 @@ Expr open_range(const Builder& build, const Expr& first, const Expr& end) {
   return build.call("dyn.arange", {first, end, build.scalar(1, Builder::dtype_of(end))});
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

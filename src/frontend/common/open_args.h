@@ -12,7 +12,7 @@
 #include "frontend/common/operands.h"
 #include "frontend/common/tensor_bytes.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // Whether the errors say only that something is known in a run alone (E0505).
 bool are_open(const UserError& error);
@@ -90,4 +90,4 @@ Expr open_slice(const Builder& build, const Expr& x, const Expr& begin, const Ex
 // first, first + 1, ... up to end, which is left out.
 Expr open_range(const Builder& build, const Expr& first, const Expr& end);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -4,7 +4,7 @@
 #include "base/quantities.h"
 #include "frontend/common/tensor_bytes.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 const ValuePtr& Operands::value(size_t i) const {
   if (!has(i)) {
@@ -93,4 +93,4 @@ Expr Operands::matmul_input(Expr a, size_t b) const {
   return call("nn.dense", {std::move(a), v->transposed});
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -8,7 +8,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 class Operands : public Builder {
  public:
@@ -42,4 +42,4 @@ class Operands : public Builder {
   Values inputs_;
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -5,7 +5,7 @@
 #include "base/codes/types.h"
 #include "runtime/core/narrow.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 struct Range {
@@ -206,4 +206,4 @@ Expr dynamically_quantized(const Builder& build, const Expr& x) {
   return build.mul(build.sub(kept, zero), scale);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -9,7 +9,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // Whether a scale or zero point is one number for the whole tensor.
 bool is_one_number(const Expr& e);
@@ -59,4 +59,4 @@ struct ScaledOperands {
 };
 Expr scaled_product(const Builder& build, const ScaledOperands& operands);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -9,7 +9,7 @@
 #include "frontend/common/arithmetic.h"
 #include "frontend/common/shape_args.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 constexpr std::string_view kCrop = "tf_crop_and_resize";
@@ -503,4 +503,4 @@ Expr resize_at_run_time(const Builder& build, const Expr& x, const ResizeSpec& s
   return resize_open_axes(build, x, s, which, axes);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

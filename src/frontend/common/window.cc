@@ -2,7 +2,7 @@
 
 #include "base/codes/types.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 void pad_to_same(const Builder& build, const Expr& x, bool upper, Window& w) {
   for (size_t i = 0; i < w.kernel.size(); ++i) {
@@ -63,4 +63,4 @@ Expr channels_last(const Builder& build, const Expr& x) {
   return build.transpose(x, order);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -7,7 +7,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 inline constexpr int64_t kMaxWindow = int64_t{1} << 31;
 
@@ -48,4 +48,4 @@ std::string with_rank(const char* name, int64_t nd);
 Expr channels_first(const Builder& build, const Expr& x);
 Expr channels_last(const Builder& build, const Expr& x);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -9,7 +9,7 @@
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/window.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // What attribute 'activation' says, with its numbers in 'activation_params' or in attributes of their own.
@@ -235,4 +235,4 @@ std::span<const ConverterRow> converter_rows<Converters::Contrib>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -5,7 +5,7 @@
 #include "frontend/common/control.h"
 #include "frontend/onnx/graph_importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 int64_t max_steps(NodeContext& ctx) { return ctx.importer().options().max_unrolled_steps; }
@@ -141,4 +141,4 @@ std::span<const ConverterRow> converter_rows<Converters::Control>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -7,7 +7,7 @@
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/tensor_data.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 struct Name {
@@ -438,4 +438,4 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

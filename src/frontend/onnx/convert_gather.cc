@@ -9,7 +9,7 @@
 #include "frontend/common/shape_args.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 [[noreturn]] void index_out_of_range(NodeContext& ctx, int64_t index, int64_t size) {
@@ -206,4 +206,4 @@ std::span<const ConverterRow> converter_rows<Converters::Gather>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -10,7 +10,7 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // ---- Concat, Split, Slice ----------------------------------------------------------------------
@@ -490,4 +490,4 @@ std::span<const ConverterRow> converter_rows<Converters::Move>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -12,7 +12,7 @@
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/window.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 Expr add_bias(NodeContext& ctx, Expr y, size_t input) {
@@ -354,4 +354,4 @@ std::span<const ConverterRow> converter_rows<Converters::Nn>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

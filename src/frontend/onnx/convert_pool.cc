@@ -12,7 +12,7 @@
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/window.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // With ceil_mode the last window may reach past the padded input. The same is said by padding more
@@ -257,4 +257,4 @@ std::span<const ConverterRow> converter_rows<Converters::Pool>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -7,7 +7,7 @@
 #include "base/codes/types.h"
 #include "frontend/onnx/converters.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {}  // namespace
 
 Expr general_product(NodeContext& ctx) {
@@ -274,4 +274,4 @@ std::span<const ConverterRow> converter_rows<Converters::Product>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -7,7 +7,7 @@
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/window.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 const DType kFloat = DType::Float(32);
@@ -379,4 +379,4 @@ std::span<const ConverterRow> converter_rows<Converters::Quantize>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

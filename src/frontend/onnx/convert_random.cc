@@ -11,7 +11,7 @@
 #include "frontend/common/open_args.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The first key of the node's stream (random.threefry_key in Python): four words of seed, no path, no
@@ -140,4 +140,4 @@ std::span<const ConverterRow> converter_rows<Converters::Random>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -7,7 +7,7 @@
 #include "frontend/common/step_loop.h"
 #include "frontend/onnx/converters.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The size of a head of a packed tensor (batch, length, heads * size).
@@ -214,4 +214,4 @@ std::span<const ConverterRow> converter_rows<Converters::Recent>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

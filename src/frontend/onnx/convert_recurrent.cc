@@ -12,7 +12,7 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The d-th part of a weight along its first axis; a constant's part shares its memory.
@@ -435,4 +435,4 @@ std::span<const ConverterRow> converter_rows<Converters::Recurrent>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

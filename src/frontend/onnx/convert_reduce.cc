@@ -7,7 +7,7 @@
 #include "frontend/common/reduction.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 Reduction reduction_of(NodeContext& ctx) {
@@ -173,4 +173,4 @@ std::span<const ConverterRow> converter_rows<Converters::Reduce>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -10,7 +10,7 @@
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 std::vector<double> scales_of(NodeContext& ctx, size_t input) {
@@ -275,4 +275,4 @@ std::span<const ConverterRow> converter_rows<Converters::Resize>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

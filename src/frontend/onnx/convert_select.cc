@@ -8,7 +8,7 @@
 #include "frontend/common/shape_args.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 const DType kI64 = DType::Int(64);
@@ -149,4 +149,4 @@ std::span<const ConverterRow> converter_rows<Converters::Select>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

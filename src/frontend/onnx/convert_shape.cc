@@ -18,7 +18,7 @@
 #include "node/walk.h"
 #include "runtime/core/strings.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // ---- Shape, Size, constants --------------------------------------------------------------------
@@ -458,4 +458,4 @@ std::span<const ConverterRow> converter_rows<Converters::Shape>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

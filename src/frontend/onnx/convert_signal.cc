@@ -7,7 +7,7 @@
 #include "frontend/common/open_args.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The window a0 - a1 cos(angle) + a2 cos(2 angle).
@@ -315,4 +315,4 @@ std::span<const ConverterRow> converter_rows<Converters::Signal>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -9,7 +9,7 @@
 #include "grad/dataflow.h"
 #include "node/walk.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
@@ -156,4 +156,4 @@ std::span<const ConverterRow> converter_rows<Converters::Train>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

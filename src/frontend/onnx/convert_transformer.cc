@@ -11,7 +11,7 @@
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 void share_heads(NodeContext& ctx, const Expr& queries, Expr& keys, Expr& values) {
   int64_t wanted = ctx.const_dim(queries, 1, "the number of heads");
@@ -706,4 +706,4 @@ std::span<const ConverterRow> converter_rows<Converters::Transformer>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -3,7 +3,7 @@
 
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 // A convolution with symmetric semantics for float and integer operands; shared by Conv and its
 // quantised forms. `quantized` are the further arguments of the quantised dialect's operator, where it
@@ -21,4 +21,4 @@ Expr general_product(NodeContext& ctx);
 // query heads shares one of theirs. Fails when these do not divide those.
 void share_heads(NodeContext& ctx, const Expr& queries, Expr& keys, Expr& values);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -11,7 +11,7 @@
 #include "node/node_map.h"
 #include "node/walk.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The types of a node's inputs, as far as they are known.
@@ -413,4 +413,4 @@ Values Importer::import_graph(const ::onnx::GraphProto& graph, const Values& inp
   return outputs;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -19,7 +19,7 @@ class ModelProto;
 class OperatorSetIdProto;
 }  // namespace onnx
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 class Importer : public ProgramBuilder {
  public:
@@ -84,4 +84,4 @@ std::string function_key(const std::string& domain, const std::string& name,
 // "node conv1 (Conv)", or "node #12 (Conv) -> output".
 std::string node_label(const ::onnx::NodeProto& node, int index);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -19,7 +19,7 @@ class GraphProto;
 class NodeProto;
 }  // namespace onnx
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 class Importer;
 
@@ -129,4 +129,4 @@ struct OpsetImports {
   int64_t of(std::string_view domain) const;
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -6,7 +6,7 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 using ::onnx::AttributeProto;
 
@@ -129,7 +129,7 @@ Tensor NodeContext::attr_tensor(const char* name) const {
 DType NodeContext::attr_dtype(const char* name, DType otherwise) const {
   if (!has_attr(name)) return otherwise;
   auto type = attr(name, 0);
-  auto dtype = importer::dtype_of(type > 0 && type < 1000 ? static_cast<int>(type) : 0);
+  auto dtype = onnx::dtype_of(type > 0 && type < 1000 ? static_cast<int>(type) : 0);
   if (!dtype) {
     fail(codes::frontend_attribute,
          std::string("attribute '") + name + "' names a type that Relay lacks",
@@ -151,4 +151,4 @@ Values NodeContext::import_graph(const ::onnx::GraphProto& graph, const Values& 
   return with_one_rank([&] { return importer_.import_graph(graph, inputs, span()); });
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -4,7 +4,7 @@
 
 #include "base/codes/frontend.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 std::vector<int64_t> positive_list(NodeContext& ctx, const char* name, int64_t nd,
                                    const std::vector<int64_t>& otherwise) {
@@ -58,4 +58,4 @@ Window window_of(NodeContext& ctx, const Expr& x, std::vector<int64_t> kernel) {
   return w;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -7,7 +7,7 @@
 #include "frontend/common/window.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 // The attribute with one number of 1 or more for each of `nd` axes; without it `otherwise`, and ones for that empty.
 std::vector<int64_t> positive_list(NodeContext& ctx, const char* name, int64_t nd,
@@ -16,4 +16,4 @@ std::vector<int64_t> positive_list(NodeContext& ctx, const char* name, int64_t n
 // The window of this kernel over the spatial axes of x, which are those from 2 on.
 Window window_of(NodeContext& ctx, const Expr& x, std::vector<int64_t> kernel);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx
