@@ -130,88 +130,122 @@ bool make_letters(std::vector<std::string*> all) {
   return true;
 }
 
+// The labels of an ellipsis that stands for so many dimensions: characters below 'A', the last dimension having the
+// last of them.
+std::string ellipsis_labels(size_t count) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) out += static_cast<char>('0' + 16 - count + i);
+  return out;
+}
+
+// An equation with labels of its own for the dimensions of an ellipsis.
+class Equation {
+ public:
+  Equation(const Builder& build, std::string text) : build_(build), text_(std::move(text)) {
+    std::erase(text_, ' ');
+    if (text_.size() > 1000) bad("it is too long");
+    arrow_ = text_.find("->");
+  }
+
+  [[noreturn]] void bad(const std::string& why) const {
+    build_.fail(codes::frontend_attribute, "the equation cannot be used: " + why, {},
+                text_.substr(0, 200));
+  }
+
+  // The operands, each with its labels.
+  std::vector<Term> terms(const std::vector<Expr>& operands) {
+    std::vector<std::string> inputs(1);
+    for (char c : text_.substr(0, arrow_)) {
+      if (c == ',') {
+        inputs.emplace_back();
+      } else {
+        inputs.back() += c;
+      }
+    }
+    if (inputs.size() != operands.size()) bad("it has another number of operands");
+    std::vector<Term> out;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const int64_t rank = Builder::rank_of(operands[i]);
+      out.push_back({operands[i], expanded(inputs[i], rank)});
+      if (static_cast<int64_t>(out.back().labels.size()) != rank) {
+        bad("an operand has another rank");
+      }
+      for (char c : inputs[i]) {
+        if (c != '.' && !std::isalpha(static_cast<unsigned char>(c))) {
+          bad("an index is not a letter");
+        }
+      }
+    }
+    return out;
+  }
+
+  // The labels of the result.
+  std::string result(const std::vector<Term>& terms) const {
+    std::string out;
+    if (arrow_ != std::string::npos) {
+      out = text_.substr(arrow_ + 2);
+      const size_t dots = out.find("...");
+      if (dots != std::string::npos) out.replace(dots, 3, ellipsis_labels(widest_));
+    } else {
+      // Labels that occur once, in alphabetical order after the ellipsis.
+      std::map<char, int> uses;
+      for (const Term& t : terms) {
+        for (char c : t.labels) uses[c] += 1;
+      }
+      for (auto [c, n] : uses) {
+        if (n == 1 || c < 'A') out += c;
+      }
+    }
+    for (char c : out) {
+      const bool found = std::ranges::any_of(
+          terms, [&](const Term& t) { return t.labels.find(c) != std::string::npos; });
+      if (!found || std::ranges::count(out, c) > 1) bad("its result is unclear");
+    }
+    return out;
+  }
+
+ private:
+  // Labels with those of the dimensions for which an ellipsis stands.
+  std::string expanded(std::string labels, int64_t rank) {
+    const size_t dots = labels.find("...");
+    if (dots == std::string::npos) return labels;
+    const auto others = static_cast<int64_t>(labels.size()) - 3;
+    if (rank < others || rank - others > 16) bad("an operand has another rank");
+    const auto count = static_cast<size_t>(rank - others);
+    widest_ = std::max(widest_, count);
+    return labels.replace(dots, 3, ellipsis_labels(count));
+  }
+
+  const Builder& build_;
+  std::string text_;
+  size_t arrow_ = std::string::npos;
+  size_t widest_ = 0;  // of all ellipses
+};
+
+// Products with a diagonal are no matrix products: Relay's own operator.
+Expr whole_einsum(const Builder& build, const Equation& equation, std::vector<Term> terms,
+                  std::string output) {
+  std::vector<std::string*> labels{&output};
+  for (Term& t : terms) labels.push_back(&t.labels);
+  if (!make_letters(labels)) equation.bad("it has more than 52 indices");
+  std::string text;
+  std::vector<Expr> all;
+  for (const Term& t : terms) {
+    text += (all.empty() ? "" : ",") + t.labels;
+    all.push_back(t.e);
+  }
+  return build.call("einsum", {build.tuple_of(all)}, {{"equation", text + "->" + output}});
+}
+
 }  // namespace
 
-// An ellipsis stands for labels of its own, one per dimension.
-Expr einsum(const Builder& build, std::string equation, const std::vector<Expr>& operands) {
-  std::erase(equation, ' ');
-  auto bad = [&](const std::string& why) {
-    build.fail(codes::frontend_attribute, "the equation cannot be used: " + why, {},
-               equation.substr(0, 200));
-  };
-  if (equation.size() > 1000) bad("it is too long");
-  size_t arrow = equation.find("->");
-  std::string left = equation.substr(0, arrow);
-  std::vector<std::string> inputs(1);
-  for (char c : left) {
-    if (c == ',') {
-      inputs.emplace_back();
-    } else {
-      inputs.back() += c;
-    }
-  }
-  if (inputs.size() != operands.size()) bad("it has another number of operands");
-  // Characters below 'A' serve as labels of the ellipsis' dimensions.
-  size_t widest = 0;
-  auto expand = [&](std::string labels, int64_t rank) {
-    size_t dots = labels.find("...");
-    if (dots == std::string::npos) return labels;
-    auto more = static_cast<int64_t>(labels.size()) - 3;
-    if (rank < more || rank - more > 16) bad("an operand has another rank");
-    auto n = static_cast<size_t>(rank - more);
-    widest = std::max(widest, n);
-    std::string own;
-    for (size_t i = 0; i < n; ++i) own += static_cast<char>('0' + 16 - n + i);
-    return labels.replace(dots, 3, own);
-  };
-  std::vector<Term> terms;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    int64_t rank = Builder::rank_of(operands[i]);
-    std::string labels = expand(inputs[i], rank);
-    if (static_cast<int64_t>(labels.size()) != rank) bad("an operand has another rank");
-    for (char c : inputs[i]) {
-      if (c != '.' && !std::isalpha(static_cast<unsigned char>(c))) bad("an index is not a letter");
-    }
-    terms.push_back({operands[i], labels});
-  }
+Expr einsum(const Builder& build, std::string text, const std::vector<Expr>& operands) {
+  Equation equation(build, std::move(text));
+  std::vector<Term> terms = equation.terms(operands);
   drop_broadcast(build, terms);
-  std::string output;
-  if (arrow != std::string::npos) {
-    output = equation.substr(arrow + 2);
-    size_t dots = output.find("...");
-    if (dots != std::string::npos) {
-      std::string own;
-      for (size_t i = 0; i < widest; ++i) own += static_cast<char>('0' + 16 - widest + i);
-      output.replace(dots, 3, own);
-    }
-  } else {
-    // Labels that occur once, in alphabetical order after the ellipsis.
-    std::map<char, int> uses;
-    for (const Term& t : terms) {
-      for (char c : t.labels) uses[c] += 1;
-    }
-    for (auto [c, n] : uses) {
-      if (n == 1 || c < 'A') output += c;
-    }
-  }
-  for (char c : output) {
-    bool found = std::any_of(terms.begin(), terms.end(),
-                             [&](const Term& t) { return t.labels.find(c) != std::string::npos; });
-    if (!found || std::count(output.begin(), output.end(), c) > 1) bad("its result is unclear");
-  }
+  const std::string output = equation.result(terms);
   if (std::ranges::any_of(terms, has_diagonal)) {
-    // No matrix product.
-    std::vector<std::string*> labels{&output};
-    for (Term& t : terms) labels.push_back(&t.labels);
-    if (!make_letters(labels)) bad("it has more than 52 indices");
-    std::string text;
-    std::vector<Expr> all;
-    for (const Term& t : terms) {
-      text += (all.empty() ? "" : ",") + t.labels;
-      all.push_back(t.e);
-    }
-    text += "->" + output;
-    return build.call("einsum", {build.tuple_of(all)}, {{"equation", text}});
+    return whole_einsum(build, equation, std::move(terms), output);
   }
   Term at = terms[0];
   for (size_t i = 1; i < terms.size(); ++i) {

@@ -20,7 +20,7 @@ bool are_open(const UserError& error);
 // What `known` makes of the operator, or, where it refuses because something is known only in a run
 // (E0505), what `open` makes of it.
 template <class Site, class Known, class Open>
-Values known_or_open(Site& site, const Known& known, const Open& open) {
+auto known_or_open(Site& site, const Known& known, const Open& open) -> decltype(known(site)) {
   try {
     return known(site);
   } catch (const UserError& e) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/shape_args.h"
 
@@ -111,11 +111,49 @@ Expr strided_slice(const Builder& build, Expr x, SliceSpec s) {
                      {"axes", to_value(axes)}});
 }
 
+Expr slice_at_run_time(const Builder& build, const Expr& x, const OpenSlice& slice) {
+  const DType i64 = DType::Int(64);
+  const int64_t rank = Builder::rank_of(x);
+  Expr begin = slice.begin, end = slice.end, which = slice.which;
+  Expr steps = slice.steps ? slice.steps : ones_for(build, begin);
+  std::vector<int64_t> axes;
+  if (slice.axes) {
+    axes = *slice.axes;
+  } else if (!which && !has_open_length(begin)) {
+    axes = Builder::all_axes(length_of_vector(begin));
+  } else {
+    // All axes are cut: those that are not named at the bounds that they have.
+    if (!which) {
+      which = open_range(build, build.scalar(0, i64), build.select(sizes_of(build, begin), 0, 0));
+    }
+    begin = spread(build, build.full(0, {dim(rank)}, i64), which, begin);
+    end = spread(build, sizes_of(build, x), which, end);
+    steps = spread(build, build.full(1, {dim(rank)}, i64), which, steps);
+    axes = Builder::all_axes(rank);
+  }
+  if (!slice.forward) {
+    // A start before the first element is the first one.
+    Expr sizes = build.call("take", {sizes_of(build, x), build.ints(axes)}, {{"axis", int64_t{0}}});
+    begin = build.maximum(begin, build.call("negative", {sizes}));
+  }
+  return open_slice(build, x, begin, end, steps, axes);
+}
+
 std::vector<Expr> split_into(const Builder& build, Expr x, const std::vector<int64_t>& sizes,
                              int64_t axis) {
-  if (!as_const(Builder::shape_of(x)[static_cast<size_t>(axis)])) {
-    x = with_size(build, x, axis, dim(std::accumulate(sizes.begin(), sizes.end(), int64_t{0})));
+  const Dim whole = Builder::shape_of(x)[static_cast<size_t>(axis)];
+  int64_t sum = 0;
+  for (int64_t s : sizes) {
+    if (s < 0 || __builtin_add_overflow(sum, s, &sum)) {
+      build.fail(codes::frontend_attribute, "a part has an impossible size", "sizes of 0 or more",
+                 std::to_string(s));
+    }
   }
+  if (auto n = as_const(whole); n && *n != sum) {
+    build.fail(codes::type_shape, "the parts do not add up", to_string(whole) + " together",
+               std::to_string(sum) + " together");
+  }
+  if (!as_const(whole)) x = with_size(build, x, axis, dim(sum));
   if (sizes.size() == 1) return {x};
   std::vector<int64_t> indices;
   int64_t at = 0;
@@ -129,6 +167,39 @@ std::vector<Expr> split_into(const Builder& build, Expr x, const std::vector<int
     out.push_back(build.item(all, static_cast<int64_t>(i)));
   }
   return out;
+}
+
+std::vector<Expr> split_evenly(const Builder& build, const Expr& x, int64_t parts, int64_t axis) {
+  const Dim& whole = Builder::shape_of(x)[static_cast<size_t>(axis)];
+  auto n = as_const(whole);
+  if (!n) {
+    if (as_const(mod(whole, dim(parts))) != 0) {
+      build.fail(codes::frontend_dynamic, "an open dimension is split into equal parts", "a number",
+                 to_string(whole), "give the input's shape, as in --input NAME=1x3x224x224");
+    }
+    return build.split(x, axis, parts);
+  }
+  std::vector<int64_t> sizes;
+  const int64_t each = (*n + parts - 1) / parts;
+  for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(*n - i * each, 0, each));
+  return split_into(build, x, sizes, axis);
+}
+
+std::vector<Expr> split_at_run_time(const Builder& build, const Expr& x, const Expr& sizes,
+                                    int64_t axis) {
+  Expr all = build.call("dyn.split", {x, sizes}, {{"axis", axis}});
+  std::vector<Expr> out;
+  for (int64_t i = 0; i < length_of_vector(sizes); ++i) out.push_back(build.item(all, i));
+  return out;
+}
+
+Expr even_sizes(const Builder& build, const Expr& x, int64_t parts, int64_t axis) {
+  Expr n = entries(build, sizes_of(build, x), axis, axis + 1);
+  auto number = [&](int64_t v) { return build.scalar(static_cast<double>(v), DType::Int(64)); };
+  Expr each = build.call("floor_divide", {build.add(n, number(parts - 1)), number(parts)});
+  Expr begin = build.mul(numbers_below(build, parts), each);
+  Expr rest = build.maximum(build.sub(n, begin), number(0));
+  return build.minimum(rest, each);
 }
 
 namespace {

@@ -21,11 +21,15 @@ Values convert_concat(NodeContext& ctx) {
   return {value_of(ctx.concat(std::move(parts), axis))};
 }
 
+Values values_of(const std::vector<Expr>& parts) {
+  Values out;
+  for (const Expr& part : parts) out.push_back(value_of(part));
+  return out;
+}
+
 Values split_known(NodeContext& ctx) {
-  auto shape = shape_of_input(ctx, 0);
-  if (!shape) shape = NodeContext::shape_of(ctx.in(0));
-  int64_t axis = ctx.axis(ctx.attr("axis", 0), static_cast<int64_t>(shape->size()));
-  const Dim& whole = (*shape)[static_cast<size_t>(axis)];
+  Expr x = ctx.in(0);
+  const int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
   auto outputs = static_cast<int64_t>(ctx.num_outputs());
   std::vector<int64_t> sizes;
   if (ctx.has_attr("split")) {
@@ -38,60 +42,22 @@ Values split_known(NodeContext& ctx) {
       ctx.fail(codes::frontend_attribute, "the number of outputs does not fit",
                std::to_string(parts), std::to_string(outputs));
     }
-    auto n = as_const(whole);
-    if (!n) {
-      if (as_const(mod(whole, dim(parts))) != 0) {
-        ctx.fail(codes::frontend_dynamic, "an open dimension is split into equal parts", "a number",
-                 to_string(whole), "give the input's shape, as in --input NAME=1x3x224x224");
-      }
-      Values out;
-      for (const Expr& e : ctx.split(ctx.in(0), axis, parts)) out.push_back(value_of(e));
-      return out;
-    }
-    // The last part is smaller when the size does not divide.
-    int64_t each = (*n + parts - 1) / parts;
-    for (int64_t i = 0; i < parts; ++i) {
-      sizes.push_back(std::clamp<int64_t>(*n - i * each, 0, each));
-    }
+    return values_of(split_evenly(ctx, x, parts, axis));
   }
-  int64_t sum = 0;
-  for (int64_t s : sizes) {
-    if (s < 0 || __builtin_add_overflow(sum, s, &sum)) {
-      ctx.fail(codes::frontend_attribute, "a part has an impossible size", "sizes of 0 or more",
-               std::to_string(s));
-    }
+  if (static_cast<int64_t>(sizes.size()) != outputs) {
+    ctx.fail(codes::type_shape, "the parts are not as many as the outputs", std::to_string(outputs),
+             std::to_string(sizes.size()));
   }
-  auto n = as_const(whole);
-  if (static_cast<int64_t>(sizes.size()) != outputs || (n && *n != sum)) {
-    ctx.fail(codes::type_shape, "the parts do not add up",
-             std::to_string(outputs) + " parts of " + to_string(whole) + " together",
-             std::to_string(sizes.size()) + " parts of " + std::to_string(sum) + " together");
-  }
-  Values out;
-  for (Expr& part : split_into(ctx, ctx.in(0), sizes, axis)) out.push_back(value_of(part));
-  return out;
+  return values_of(split_into(ctx, x, sizes, axis));
 }
 
 Values split_open(NodeContext& ctx) {
-  Expr x = ctx.in(0), sizes;
-  int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
+  Expr x = ctx.in(0);
+  const int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
   auto parts = static_cast<int64_t>(ctx.num_outputs());
-  if (ctx.has(1)) {
-    sizes = int_vector_of(ctx, 1, "the list of sizes", parts);
-  } else {
-    // Equal parts; the last is smaller when the size does not divide.
-    const DType i64 = DType::Int(64);
-    Expr n = entries(ctx, sizes_of(ctx, x), axis, axis + 1);
-    auto number = [&](int64_t v) { return ctx.scalar(static_cast<double>(v), i64); };
-    Expr each = ctx.call("floor_divide", {ctx.add(n, number(parts - 1)), number(parts)});
-    Expr begin = ctx.mul(numbers_below(ctx, parts), each);
-    Expr rest = ctx.call("maximum", {ctx.sub(n, begin), number(0)});
-    sizes = ctx.call("minimum", {rest, each});
-  }
-  Expr all = ctx.call("dyn.split", {x, sizes}, {{"axis", axis}});
-  Values out;
-  for (int64_t i = 0; i < parts; ++i) out.push_back(value_of(ctx.item(all, i)));
-  return out;
+  Expr sizes = ctx.has(1) ? int_vector_of(ctx, 1, "the list of sizes", parts)
+                          : even_sizes(ctx, x, parts, axis);
+  return values_of(split_at_run_time(ctx, x, sizes, axis));
 }
 
 Values convert_split(NodeContext& ctx) { return known_or_open(ctx, split_known, split_open); }
@@ -117,9 +83,7 @@ Values slice_known(NodeContext& ctx) {
 
 Values slice_open(NodeContext& ctx) {
   Expr x = ctx.in(0);
-  const int64_t rank = NodeContext::rank_of(x);
   if (!ctx.has(1)) return slice_known(ctx);
-  const DType i64 = DType::Int(64);
   static constexpr const char* kWhat[] = {nullptr, "the list of starts", "the list of ends",
                                           "the list of axes", "the list of steps"};
   // All are as long as one of which that is known.
@@ -131,32 +95,20 @@ Values slice_open(NodeContext& ctx) {
   auto list = [&](size_t i) {
     return n ? int_vector_of(ctx, i, kWhat[i], *n) : int_list(ctx, i, kWhat[i]);
   };
-  Expr begin = list(1), end = list(2);
-  Expr steps = ctx.has(4) ? list(4) : ones_for(ctx, begin);
-  Expr which = ctx.has(3) ? list(3) : nullptr;
-  std::vector<int64_t> axes = Builder::all_axes(n.value_or(rank));
-  auto known = which ? ctx.known(3) : std::nullopt;
-  if (known && known->is_constant()) {
-    axes = ctx.axes(ctx.const_ints(3, kWhat[3]), rank);
-  } else if (which || !n) {
-    // All axes are cut: those that are not named at the bounds that they have.
-    if (!which) which = open_range(ctx, ctx.scalar(0, i64), ctx.select(sizes_of(ctx, begin), 0, 0));
-    begin = spread(ctx, ctx.full(0, {dim(rank)}, i64), which, begin);
-    end = spread(ctx, sizes_of(ctx, x), which, end);
-    steps = spread(ctx, ctx.full(1, {dim(rank)}, i64), which, steps);
-    axes = Builder::all_axes(rank);
+  OpenSlice slice{.begin = list(1), .end = list(2)};
+  if (ctx.has(3)) slice.which = list(3);
+  if (ctx.has(4)) {
+    slice.steps = list(4);
+    auto known = ctx.known(4);
+    slice.forward = known && known->is_constant();
+    for (int64_t i = 0; slice.forward && i < known->size(); ++i) {
+      slice.forward = known->int_at(i) > 0;
+    }
   }
-  auto known_steps = ctx.has(4) ? ctx.known(4) : std::nullopt;
-  bool forward = !ctx.has(4) || (known_steps && known_steps->is_constant());
-  for (int64_t i = 0; forward && known_steps && i < known_steps->size(); ++i) {
-    forward = known_steps->int_at(i) > 0;
+  if (auto known = ctx.known(3); known && known->is_constant()) {
+    slice.axes = ctx.axes(ctx.const_ints(3, kWhat[3]), NodeContext::rank_of(x));
   }
-  if (!forward) {
-    // A start before the first element is the first one.
-    Expr sizes = ctx.call("take", {sizes_of(ctx, x), ctx.ints(axes)}, {{"axis", int64_t{0}}});
-    begin = ctx.call("maximum", {begin, ctx.call("negative", {sizes})});
-  }
-  return {value_of(open_slice(ctx, x, begin, end, steps, axes))};
+  return {value_of(slice_at_run_time(ctx, x, slice))};
 }
 
 Values convert_slice(NodeContext& ctx) { return known_or_open(ctx, slice_known, slice_open); }
@@ -169,26 +121,7 @@ Values expand_known(NodeContext& ctx) {
 }
 
 Values expand_open(NodeContext& ctx) {
-  Expr x = ctx.in(0), target = int_vector(ctx, 1, "the new shape");
-  int64_t from = NodeContext::rank_of(x), to = length_of_vector(target);
-  Expr have = sizes_of(ctx, x);
-  const DType i64 = DType::Int(64);
-  auto ones_before = [&](const Expr& sizes, int64_t count) {
-    return count > 0 ? ctx.concat({ctx.full(1, {dim(count)}, i64), sizes}, 0) : sizes;
-  };
-  have = ones_before(have, to - from);
-  target = ones_before(target, from - to);
-  // A target of 1 keeps the input's size.
-  Expr keeps = ctx.call("equal", {target, ctx.scalar(1, i64)});
-  Expr y = ctx.call("dyn.broadcast_to", {x, ctx.call("where", {keeps, have, target})});
-  std::vector<Dim> told(static_cast<size_t>(NodeContext::rank_of(y)), dim_any());
-  if (auto known = ctx.partly_known(target); known && known->is_int()) told = known->ints;
-  const std::vector<Dim>& own = NodeContext::shape_of(x);
-  for (size_t i = 0; i < told.size(); ++i) {
-    size_t lead = told.size() - own.size();
-    if (i >= lead && !is_any(told[i])) told[i] = broadcast(own[i - lead], told[i]);
-  }
-  return {value_of(ctx.with_sizes(y, told))};
+  return {value_of(expand_at_run_time(ctx, ctx.in(0), int_vector(ctx, 1, "the new shape")))};
 }
 
 Values convert_expand(NodeContext& ctx) { return known_or_open(ctx, expand_known, expand_open); }

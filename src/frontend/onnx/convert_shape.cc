@@ -3,20 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
-#include <numeric>
-#include <unordered_set>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
-#include "base/quantities.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/reshape.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
-#include "node/walk.h"
 #include "runtime/core/strings.h"
 
 namespace relay::frontend::onnx {
@@ -187,35 +181,8 @@ Values convert_range(NodeContext& ctx) {
 
 // ---- Reshape and friends -----------------------------------------------------------------------
 
-// Whether the i-th size of a Reshape's target may be a 0 that stands for the input's size: where it is
-// made of sizes that the input has not. One that is made of the input's is 0 where the input is empty.
-bool may_copy_size(const std::vector<Dim>& from, const std::vector<Dim>& target, size_t i,
-                   bool allowzero) {
-  if (allowzero || i >= from.size() || as_const(target[i]) || is_any(target[i])) return false;
-  std::unordered_set<const Node*> of_input;
-  auto names = [](const Dim& d, const std::function<void(const Node*)>& visit) {
-    post_order(d, [&](const Node& n) {
-      if (auto* name = as<DimVarNode>(&n)) visit(name->var.get());
-    });
-  };
-  for (const Dim& d : from) names(d, [&](const Node* name) { of_input.insert(name); });
-  bool other = false;
-  names(target[i], [&](const Node* name) { other = other || !of_input.contains(name); });
-  return other;
-}
-
-// The shape that a Reshape gives to a tensor of these sizes: a 0 copies the input's size.
-std::vector<Dim> reshape_target(NodeContext& ctx, const std::vector<Dim>& from,
-                                std::vector<Dim> target, bool allowzero) {
-  for (size_t i = 0; i < target.size() && !allowzero; ++i) {
-    if (as_const(target[i]) != 0) continue;
-    if (i >= from.size()) {
-      ctx.fail(codes::type_shape, "the new shape copies a dimension that the input lacks",
-               "at least " + counted(i + 1, "dimension"), std::to_string(from.size()));
-    }
-    target[i] = from[i];
-  }
-  return inferred_shape(ctx, from, std::move(target));
+ZeroSize zero_size(NodeContext& ctx) {
+  return ctx.attr("allowzero", 0) != 0 ? ZeroSize::Empty : ZeroSize::Copies;
 }
 
 // The axes of Squeeze and Unsqueeze: attribute before opset 13, input since.
@@ -225,78 +192,24 @@ std::optional<std::vector<int64_t>> given_axes(NodeContext& ctx) {
   return std::nullopt;
 }
 
-std::vector<int64_t> squeezed_axes(NodeContext& ctx, const std::vector<Dim>& shape) {
-  auto rank = static_cast<int64_t>(shape.size());
-  std::vector<int64_t> axes;
-  if (auto given = given_axes(ctx)) {
-    axes = ctx.axes(*given, rank);
-  } else {
-    for (int64_t a = 0; a < rank; ++a) {
-      if (as_const(shape[static_cast<size_t>(a)]) == 1) axes.push_back(a);
-    }
-  }
-  for (int64_t a : axes) {
-    auto c = as_const(shape[static_cast<size_t>(a)]);
-    if (c && *c != 1) {
-      ctx.fail(codes::type_shape, "only a dimension of 1 can be removed", "1", std::to_string(*c));
-    }
-  }
-  std::sort(axes.begin(), axes.end());
-  return axes;
-}
-
 Values reshape_known(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  std::vector<Dim> target = shape_elements(ctx, 1, "the new shape");
-  bool allowzero = ctx.attr("allowzero", 0) != 0;
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (may_copy_size(NodeContext::shape_of(x), target, i, allowzero)) {
-      ctx.fail(codes::frontend_dynamic, "a size of the new shape may be a 0 that copies a size",
-               "a size that is known", to_string(target[i]),
-               "give fixed input shapes, as in --input NAME=1x3x224x224");
-    }
-  }
-  return {
-      value_of(ctx.reshape(x, reshape_target(ctx, NodeContext::shape_of(x), target, allowzero)))};
+  return {value_of(
+      reshape_to(ctx, ctx.in(0), shape_elements(ctx, 1, "the new shape"), zero_size(ctx)))};
 }
 
-// Of the sizes some are known, or none. One that is not known is what is left over, as long as the others
-// are no sizes that may be 0 where the tensor has elements.
 Values reshape_open(NodeContext& ctx) {
-  Expr x = ctx.in(0), sizes = int_vector(ctx, 1, "the new shape");
-  const bool allowzero = ctx.attr("allowzero", 0) != 0;
-  const std::vector<Dim>& from = NodeContext::shape_of(x);
-  std::vector<Dim> told(static_cast<size_t>(length_of_vector(sizes)), dim_any());
-  if (auto known = ctx.partly_known(sizes); known && known->is_int()) told = known->ints;
-  bool sure = true;
-  for (size_t i = 0; i < told.size(); ++i) {
-    auto c = as_const(told[i]);
-    if (c == 0 && !allowzero && i < from.size()) told[i] = from[i];
-    if ((c && *c < 0) || may_copy_size(from, told, i, allowzero)) told[i] = dim_any();
-    sure =
-        sure && (is_any(told[i]) || as_const(told[i]).value_or(0) > 0 || isa<DimVarNode>(told[i]));
-  }
-  auto at_run_time = [&](NodeContext& open) {
-    Expr y = open.call("dyn.reshape", {x, sizes}, {{"allowzero", allowzero}});
-    return Values{value_of(open.with_sizes(y, told))};
-  };
-  if (!sure || std::ranges::count_if(told, is_any) > 1) return at_run_time(ctx);
-  auto what_is_left = [&](NodeContext& open) {
-    std::vector<Dim> target = told;
-    std::ranges::replace_if(target, is_any, dim(-1));
-    return Values{value_of(open.reshape(x, reshape_target(open, from, target, true)))};
-  };
-  return known_or_open(ctx, what_is_left, at_run_time);
+  Expr x = ctx.in(0);
+  return {
+      value_of(reshape_at_run_time(ctx, x, int_vector(ctx, 1, "the new shape"), zero_size(ctx)))};
 }
 
 Values convert_reshape(NodeContext& ctx) { return known_or_open(ctx, reshape_known, reshape_open); }
 
 // The shape as an attribute, before opset 5.
 Values convert_reshape_attr(NodeContext& ctx) {
-  Expr x = ctx.in(0);
   std::vector<Dim> target;
   for (int64_t d : ctx.attr_ints("shape")) target.push_back(dim(d));
-  return {value_of(ctx.reshape(x, reshape_target(ctx, NodeContext::shape_of(x), target, false)))};
+  return {value_of(reshape_to(ctx, ctx.in(0), target, ZeroSize::Copies))};
 }
 
 Values convert_flatten(NodeContext& ctx) {
@@ -312,15 +225,13 @@ Values convert_flatten(NodeContext& ctx) {
 
 Values squeeze_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
-  return {value_of(ctx.squeeze(x, squeezed_axes(ctx, NodeContext::shape_of(x))))};
+  auto axes = given_axes(ctx);
+  return {value_of(axes ? remove_axes(ctx, x, *axes) : remove_single_axes(ctx, x))};
 }
 
-// The sizes of the axes that are left; that the others are 1 is what the number of elements says.
 Values squeeze_open(NodeContext& ctx) {
-  Expr x = ctx.in(0), axes = int_vector(ctx, 1, "the list of axes");
-  Expr left = other_axes(ctx, axes, NodeContext::rank_of(x));
-  Expr sizes = ctx.call("take", {sizes_of(ctx, x), left}, {{"axis", int64_t{0}}});
-  return {value_of(open_reshape(ctx, x, sizes))};
+  Expr x = ctx.in(0);
+  return {value_of(remove_axes_at_run_time(ctx, x, int_vector(ctx, 1, "the list of axes")))};
 }
 
 Values convert_squeeze(NodeContext& ctx) { return known_or_open(ctx, squeeze_known, squeeze_open); }
@@ -333,15 +244,8 @@ Values unsqueeze_known(NodeContext& ctx) {
 }
 
 Values unsqueeze_open(NodeContext& ctx) {
-  Expr x = ctx.in(0), axes = int_vector(ctx, 1, "the list of axes");
-  int64_t rank = NodeContext::rank_of(x) + length_of_vector(axes);
-  if (rank > kMaxRank) {
-    ctx.fail(codes::frontend_limit, "the result has too many dimensions",
-             "at most " + std::to_string(kMaxRank));
-  }
-  Expr ones = ctx.full(1, {dim(rank)}, DType::Int(64));
-  Expr sizes = spread(ctx, ones, other_axes(ctx, axes, rank), sizes_of(ctx, x));
-  return {value_of(open_reshape(ctx, x, sizes))};
+  Expr x = ctx.in(0);
+  return {value_of(insert_axes_at_run_time(ctx, x, int_vector(ctx, 1, "the list of axes")))};
 }
 
 Values convert_unsqueeze(NodeContext& ctx) {

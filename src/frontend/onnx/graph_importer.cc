@@ -5,12 +5,9 @@
 #include <algorithm>
 
 #include "base/codes/frontend.h"
-#include "base/codes/text.h"
 #include "frontend/common/branches.h"
 #include "frontend/common/builder.h"
-#include "ir/op.h"
-#include "node/node_map.h"
-#include "node/walk.h"
+#include "frontend/common/operator_error.h"
 
 namespace relay::frontend::onnx {
 namespace {
@@ -187,11 +184,7 @@ void Importer::import_node(const ::onnx::NodeProto& node, int index, Scope& scop
       std::string types = describe_inputs(node, inputs);
       if (e.diagnostics().front().code == codes::frontend_dynamic.id) note_deciding(inputs);
       for (Diagnostic d : e.diagnostics()) {
-        if (!d.span) d.span = span;
-        if (d.code == codes::text_unknown_operator.id) {
-          d.help_text = "this operator of Relay is not built in; " + d.help_text;
-          d.code = codes::frontend_unsupported.id;
-        }
+        d = operator_error(std::move(d), span);
         if (!types.empty()) d.note(span, "its inputs are " + types);
         report(std::move(d));
       }

@@ -13,6 +13,8 @@
 #include "frontend/common/norm.h"
 #include "frontend/common/pool.h"
 #include "frontend/common/recurrent.h"
+#include "frontend/common/reshape.h"
+#include "frontend/common/slices.h"
 #include "frontend/common/window.h"
 #include "ops/register_ops.h"
 
@@ -273,6 +275,60 @@ TEST_F(Builders, coordinates_name_parts) {
                  });
   EXPECT_EQ(out[0], (Numbers{3, 4, 5, 6}));
   EXPECT_EQ(out[1], (Numbers{1, 2, 6, 8, 10, 12, 7, 8}));
+}
+
+// ---- Shapes
+
+TEST_F(Builders, shapes_that_a_run_tells_are_those_that_are_known) {
+  auto vector = [](const std::vector<int64_t>& v) {
+    return integers({static_cast<int64_t>(v.size())}, v);
+  };
+  auto out = run(
+      {floats({2, 1, 6}), vector({3, -1}), vector({2, 4, 1}), vector({1}), vector({5, 1}),
+       vector({0, 0}), vector({-1, 0}), vector({-2, 2})},
+      [](const Builder& build, const std::vector<Expr>& in) {
+        const Expr& x = in[0];
+        Expr rows = build.reshape(x, {dim(2), dim(6)});
+        SliceSpec spec{{dim(5), dim(0)}, {dim(0), dim(2)}, {-1, 0}, {-2, 2}};
+        return std::vector<Expr>{
+            reshape_to(build, x, {dim(3), dim(-1)}, ZeroSize::Empty),
+            reshape_at_run_time(build, x, in[1], ZeroSize::Empty),
+            expand_to(build, x, {dim(2), dim(4), dim(1)}),
+            expand_at_run_time(build, x, in[2]),
+            remove_axes(build, x, {-2}),
+            remove_axes_at_run_time(build, x, in[3]),
+            insert_axes(build, rows, {1}),
+            insert_axes_at_run_time(build, rows, in[3]),
+            strided_slice(build, rows, spec),
+            slice_at_run_time(build, rows,
+                              {.begin = build.concat(
+                                   {build.slice(in[4], 0, 0, 1), build.slice(in[5], 0, 0, 1)}, 0),
+                               .end = build.ints({0, 2}),
+                               .steps = in[7],
+                               .which = in[6],
+                               .forward = false})};
+      });
+  for (size_t i = 0; i < out.size(); i += 2) EXPECT_EQ(out[i], out[i + 1]) << "pair " << i / 2;
+  EXPECT_EQ(out[8].size(), 3u);
+}
+
+TEST_F(Builders, parts_are_even_but_for_the_last) {
+  auto out = run(
+      {floats({7}, {1, 2, 3, 4, 5, 6, 7})}, [](const Builder& build, const std::vector<Expr>& in) {
+        std::vector<Expr> all = split_evenly(build, in[0], 3, 0);
+        for (const Expr& e : split_at_run_time(build, in[0], even_sizes(build, in[0], 3, 0), 0)) {
+          all.push_back(e);
+        }
+        return all;
+      });
+  ASSERT_EQ(out.size(), 6u);
+  EXPECT_EQ(out[2], (Numbers{7}));
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(out[i], out[i + 3]);
+  EXPECT_EQ(error_of({floats({7})},
+                     [](const Builder& build, const std::vector<Expr>& in) {
+                       return split_into(build, in[0], {3, 3}, 0);
+                     }),
+            "E0203");
 }
 
 // ---- Products
