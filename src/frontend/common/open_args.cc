@@ -112,6 +112,13 @@ Expr numbers_below(const Builder& build, int64_t n) {
   return build.ints(all);
 }
 
+Expr places_along(const Builder& build, const Expr& x, int64_t axis) {
+  if (auto n = as_const(Builder::shape_of(x)[static_cast<size_t>(axis)])) {
+    if (*n <= kMaxKnownElements) return numbers_below(build, *n);
+  }
+  return open_range(build, build.scalar(0, kI64), build.select(sizes_of(build, x), 0, axis));
+}
+
 Expr axes_from_front(const Builder& build, const Expr& axes, int64_t rank) {
   Expr below = build.call("less", {axes, build.scalar(0, kI64)});
   Expr moved = build.add(axes, build.scalar(static_cast<double>(rank), kI64));

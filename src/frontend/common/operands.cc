@@ -13,11 +13,6 @@ const ValuePtr& Operands::value(size_t i) const {
   }
   return inputs_[i];
 }
-Expr Operands::in(size_t i) const {
-  const ValuePtr& v = value(i);
-  if (v->is_list) fail(codes::frontend_attribute, "a list is given for a tensor");
-  return expr_of(v);
-}
 std::vector<Expr> Operands::all() const {
   std::vector<Expr> out;
   for (size_t i = 0; i < inputs_.size(); ++i) out.push_back(in(i));
@@ -68,13 +63,6 @@ std::optional<double> Operands::const_scalar(size_t i) const {
   auto k = known(i);
   if (!k || k->size() != 1 || !k->is_constant()) return std::nullopt;
   return k->float_at(0);
-}
-Tensor Operands::constant_data(size_t i) const {
-  if (!has(i)) return nullptr;
-  ModelValue& v = *inputs_[i];
-  if (v.data) return v.data = aligned(v.data);
-  if (v.known && v.known->is_constant()) return tensor_from(*v.known);
-  return nullptr;
 }
 
 Expr Operands::matmul_input(Expr a, size_t b) const {

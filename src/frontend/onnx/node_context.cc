@@ -107,6 +107,21 @@ std::vector<int64_t> NodeContext::attr_ints(const char* name,
   auto all = attr_int_span(name);
   return {all.begin(), all.end()};
 }
+std::vector<int64_t> NodeContext::attr_list(const char* name, size_t size,
+                                            int64_t otherwise) const {
+  std::vector<int64_t> v = attr_ints(name);
+  if (v.empty()) v.assign(size, otherwise);
+  if (v.size() != size) {
+    fail(codes::frontend_attribute, std::string("attribute '") + name + "' has the wrong length",
+         std::to_string(size), std::to_string(v.size()));
+  }
+  return v;
+}
+
+std::vector<int64_t> NodeContext::attr_axes(int64_t rank) const {
+  return has_attr("axes") ? axes(attr_ints("axes"), rank) : all_axes(rank);
+}
+
 std::vector<double> NodeContext::attr_floats(const char* name,
                                              std::vector<double> otherwise) const {
   if (!has_attr(name)) return otherwise;

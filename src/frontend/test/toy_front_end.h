@@ -31,6 +31,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/quantities.h"
+#include "frontend/common/branches.h"
 #include "frontend/common/control.h"
 #include "frontend/common/front_end.h"
 #include "frontend/common/mapped_file.h"
@@ -137,7 +138,10 @@ class ToyReader : public frontend::ProgramBuilder {
     }
     declare_inputs(std::move(inputs));
     throw_if_errors();
-    std::vector<std::pair<std::string, ValuePtr>> outputs;
+    for (const ToyLine& l : lines_) {
+      if (l.words[0] == "output")
+        outputs_.insert(outputs_.end(), l.words.begin() + 1, l.words.end());
+    }
     try {
       read_part(lines_, main_scope());
     } catch (const UserError& e) {
@@ -146,11 +150,8 @@ class ToyReader : public frontend::ProgramBuilder {
       report(open_branches(branches, place("outputs")));
     }
     throw_if_errors();
-    for (const ToyLine& l : lines_) {
-      if (l.words[0] != "output") continue;
-      for (size_t i = 1; i < l.words.size(); ++i)
-        outputs.emplace_back(l.words[i], main_scope().find(l.words[i]));
-    }
+    std::vector<std::pair<std::string, ValuePtr>> outputs;
+    for (const std::string& name : outputs_) outputs.emplace_back(name, main_scope().find(name));
     return finish(outputs);
   }
 
@@ -200,8 +201,9 @@ class ToyReader : public frontend::ProgramBuilder {
   }
 
   // Reads lines into a scope; gives the values of the `give` that ends them.
-  Values read_part(const std::vector<ToyLine>& lines, frontend::Scope& scope) {
-    for (const ToyLine& l : lines) {
+  Values read_part(const std::vector<ToyLine>& lines, frontend::Scope& scope, size_t first = 0) {
+    for (size_t line = first; line < lines.size(); ++line) {
+      const ToyLine& l = lines[line];
       const Span span = place_of(l);
       check_budget(span);
       if (l.words[0] == "input" || l.words[0] == "output" || l.words[0] == "toy") continue;
@@ -214,7 +216,24 @@ class ToyReader : public frontend::ProgramBuilder {
                frontend::value_of(constant_of(l, equals)), span);
         continue;
       }
-      Values results = operator_of(l, l.words[equals + 1], values_of(l, equals + 2, scope), scope);
+      const std::string& name = l.words[equals + 1];
+      Values results;
+      try {
+        results = operator_of(l, name, values_of(l, equals + 2, scope), scope);
+      } catch (const frontend::BranchesDiffer& branches) {
+        if (&lines != &lines_) throw;
+        // What follows is read for each rank.
+        import_both_ways(frontend::Builder(*this, name, span), branches,
+                         {l.words.begin(), l.words.begin() + static_cast<std::ptrdiff_t>(equals)},
+                         scope, outputs_, [&](frontend::Scope& way) {
+                           try {
+                             read_part(lines, way, line + 1);
+                           } catch (const UserError& e) {
+                             report(e);
+                           }
+                         });
+        return {};
+      }
       if (results.size() < equals) wrong(l, "the operator has fewer results");
       for (size_t i = 0; i < equals; ++i) define(scope, l.words[i], with_known(results[i]), span);
     }
@@ -285,6 +304,7 @@ class ToyReader : public frontend::ProgramBuilder {
   }
 
   std::vector<ToyLine> lines_;
+  std::vector<std::string> outputs_;
 };
 
 inline FrontEnd toy_front_end() {
