@@ -66,7 +66,10 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions into its core operators, of operators that Relay does not have itself."""
     rows = set(_core.torch_rows())
     table = torch._decomp.core_aten_decompositions()
-    return {op: f for op, f in table.items() if _schema.operator_name(op) not in rows}
+    kept = {op: f for op, f in table.items() if _schema.operator_name(op) not in rows}
+    # Its second result is not what the backward operator takes.
+    kept.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
+    return kept
 
 
 def _partition(
