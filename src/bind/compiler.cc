@@ -24,6 +24,7 @@
 #include "bind/python_code.h"
 #include "bind/settings.h"
 #include "bind/tensor_expressions.h"
+#include "bind/torch.h"
 #include "bind/unlocked.h"
 #include "bind/wrong_argument.h"
 #include "codegen/kernel_cache.h"
@@ -737,4 +738,5 @@ NB_MODULE(_core, m) {
   bind::bind_tensor_expressions(m);
   bind::bind_schedules(m);
   bind::bind_operators(m);
+  bind::bind_torch(m);
 }

@@ -203,11 +203,11 @@ std::map<std::string, Tensor> read_npz(const std::string& path) {
   };
   // Entries are named like tensors, which models may call "/encoder/Add_output_0".
   auto archive = checked([&] {
-    return std::make_unique<importer::Archive>(all, SourceFile::make(path),
-                                               importer::Archive::Limits{.names_are_paths = false});
+    return std::make_unique<frontend::Archive>(all, SourceFile::make(path),
+                                               frontend::Archive::Limits{.names_are_paths = false});
   });
   std::map<std::string, Tensor> out;
-  for (const importer::Archive::Entry& entry : archive->entries()) {
+  for (const frontend::Archive::Entry& entry : archive->entries()) {
     std::istringstream content(checked([&] { return archive->read(entry); }));
     std::string name = entry.name;
     if (name.ends_with(".npy")) name.resize(name.size() - 4);

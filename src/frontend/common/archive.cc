@@ -8,7 +8,7 @@
 
 #include "base/codes/frontend.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 // The records of the format begin with these; numbers are stored with the lowest byte first.
@@ -297,4 +297,4 @@ std::string Archive::read(const Entry& entry) const {
   return out;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -19,7 +19,7 @@
 
 #include "base/source.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // Whether the first bytes of a file are those of an archive.
 bool is_archive(std::string_view head);
@@ -77,4 +77,4 @@ class Archive {
   std::unordered_map<std::string_view, size_t> by_name_;
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

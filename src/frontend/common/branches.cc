@@ -5,7 +5,7 @@
 #include "base/codes/frontend.h"
 #include "frontend/common/lists.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 Expr one_or_tuple(const Builder& build, const std::vector<Expr>& parts) {
@@ -55,7 +55,80 @@ bool ranks_differ(const Expr& a, const Expr& b) {
   return x != nullptr && y != nullptr && x->rank() != y->rank() && x->dtype == y->dtype;
 }
 
+// One of two ways through the rest of a model.
+struct Way {
+  Scope scope;
+  std::vector<Diagnostic> found;
+  bool good = true;
+};
+
+Way follow(const Builder& build, const Values& values, const std::vector<std::string>& outputs,
+           const Scope& around, const std::function<void(Scope& scope)>& rest) {
+  ProgramBuilder& program = build.program();
+  Way way;
+  way.scope.parent = &around;
+  way.found = program.apart([&] {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      program.define(way.scope, outputs[i], values[i], build.span());
+    }
+    rest(way.scope);
+    way.good = !program.diagnostics().has_errors();
+  });
+  return way;
+}
+
+// What was reported before may have kept a way from its results.
+bool are_sound(const Values& values) {
+  return std::ranges::none_of(values, [](const ValuePtr& v) {
+    return v->failed || std::ranges::any_of(v->list, &ModelValue::failed);
+  });
+}
+
 }  // namespace
+
+void import_both_ways(const Builder& build, const BranchesDiffer& branches,
+                      const std::vector<std::string>& outputs, Scope& scope,
+                      const std::vector<std::string>& results,
+                      const std::function<void(Scope& scope)>& rest) {
+  ProgramBuilder& program = build.program();
+  const Span& span = build.span();
+  // Of an operator that is made of others some outputs may be the same either way.
+  if (branches.then_values.size() != outputs.size()) {
+    throw UserError(program.open_branches(branches, span));
+  }
+  Way yes, no;
+  program.nested(span, [&] {
+    yes = follow(build, branches.then_values, outputs, scope, rest);
+    no = follow(build, branches.else_values, outputs, scope, rest);
+  });
+  // What is a result and comes after the operator. One that no operator computes is reported where it is asked for.
+  std::vector<std::string> after;
+  for (const std::string& name : results) {
+    bool computed = yes.scope.find(name) != nullptr && no.scope.find(name) != nullptr;
+    if (scope.find(name) == nullptr && computed) after.push_back(name);
+  }
+  auto results_of = [&](const Way& way) {
+    Values out;
+    for (const std::string& name : after) out.push_back(way.scope.find(name));
+    return out;
+  };
+  Values chosen;
+  if (yes.good && no.good) {
+    Values a = results_of(yes), b = results_of(no);
+    if (are_sound(a) && are_sound(b)) {
+      chosen = join_branches(build, branches.condition, std::move(a), std::move(b));
+    }
+  } else if (yes.good != no.good && are_type_errors(yes.good ? no.found : yes.found)) {
+    Values values = results_of(yes.good ? yes : no);
+    if (are_sound(values)) chosen = only_if(build, branches.condition, yes.good, values);
+  } else {
+    program.report(program.open_branches(branches, span));
+    for (const Diagnostic& d : (yes.good ? no : yes).found) program.report(d);
+  }
+  for (size_t i = 0; i < after.size(); ++i) {
+    program.define(scope, after[i], i < chosen.size() ? chosen[i] : failed_value(), span);
+  }
+}
 
 Values join_branches(const Builder& build, const Expr& condition, Values a, Values b) {
   for (size_t i = 0; i < a.size(); ++i) {
@@ -88,4 +161,4 @@ Values only_if(const Builder& build, const Expr& condition, bool holds, const Va
   return values_of(build, chosen, values, parts.size());
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

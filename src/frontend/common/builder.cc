@@ -11,7 +11,7 @@
 #include "ir/op.h"
 #include "runtime/core/strings.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 AttrValue to_value(DType dtype) { return AttrValue(dtype.to_string()); }
 
@@ -102,6 +102,15 @@ Expr Builder::cast(Expr e, DType dtype) const {
 Expr Builder::transpose(Expr e, const std::vector<int64_t>& axes) const {
   if (std::is_sorted(axes.begin(), axes.end())) return e;
   return call("transpose", {std::move(e)}, {{"axes", to_value(axes)}});
+}
+
+Expr Builder::swap_last(Expr e) const {
+  std::vector<int64_t> axes = all_axes(rank_of(e));
+  if (axes.size() < 2) {
+    fail(codes::type_rank, "the operand must be a matrix", "rank 2 or more", to_string(e->type));
+  }
+  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+  return transpose(std::move(e), axes);
 }
 
 Expr Builder::expand_dims(Expr e, int64_t axis, int64_t count) const {
@@ -268,6 +277,18 @@ std::optional<KnownValue> Builder::partly_known(const Expr& e) const {
   return known == nullptr ? std::nullopt : std::optional(*known);
 }
 
+Expr Builder::tensor_of(const ValuePtr& v) const {
+  if (v->is_list) fail(codes::frontend_attribute, "a list is given for a tensor");
+  return expr_of(v);
+}
+
+Tensor Builder::constant_data(const ValuePtr& v) {
+  if (v == nullptr) return nullptr;
+  if (v->data) return v->data = aligned(v->data);
+  if (v->known && v->known->is_constant()) return tensor_from(*v->known);
+  return nullptr;
+}
+
 Expr Builder::matmul(Expr a, Expr b) const {
   // A vector is a matrix with one row (left) or column (right), which is dropped again.
   bool left_vector = rank_of(a) == 1;
@@ -374,17 +395,22 @@ Expr Builder::open_batch_matmul(const Expr& x, const Expr& y, const std::vector<
   return if_(alike, product(a, b, left), repeated(), span_);
 }
 
-Expr Builder::matmul_along(Expr e, int64_t axis, const Tensor& matrix) const {
-  int64_t rank = rank_of(e);
+Expr Builder::with_axis_last(Expr e, int64_t axis,
+                             const std::function<Expr(const Expr&)>& along) const {
+  const int64_t rank = rank_of(e);
   std::vector<int64_t> to_last, back;
   for (int64_t i = 0; i < rank; ++i) {
     if (i != axis) to_last.push_back(i);
     back.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
   }
   to_last.push_back(axis);
-  return transpose(
-      call("nn.dense", {transpose(std::move(e), to_last), constant(transpose_matrix(matrix))}),
-      back);
+  return transpose(along(transpose(std::move(e), to_last)), back);
+}
+
+Expr Builder::matmul_along(Expr e, int64_t axis, const Tensor& matrix) const {
+  return with_axis_last(std::move(e), axis, [&](const Expr& lines) {
+    return call("nn.dense", {lines, constant(transpose_matrix(matrix))});
+  });
 }
 
 void Builder::charge_bytes(int64_t elements, DType dtype) const {
@@ -393,4 +419,4 @@ void Builder::charge_bytes(int64_t elements, DType dtype) const {
   program_.charge_bytes(elements * width, span_);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

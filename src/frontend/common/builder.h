@@ -7,6 +7,7 @@
 // type can say is refused with E0505, and what makes no sense with E0504 or the E02xx of Relay's operators.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@
 #include "analysis/calls.h"
 #include "frontend/common/program_builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 using AttrList = std::vector<std::pair<std::string, AttrValue>>;
 inline AttrValue to_value(const std::vector<int64_t>& list) { return relay::to_value(list); }
@@ -57,6 +58,14 @@ class Builder {
   Expr sub(Expr a, Expr b) const { return call("subtract", {std::move(a), std::move(b)}); }
   Expr mul(Expr a, Expr b) const { return call("multiply", {std::move(a), std::move(b)}); }
   Expr div(Expr a, Expr b) const { return call("divide", {std::move(a), std::move(b)}); }
+  Expr maximum(Expr a, Expr b) const { return call("maximum", {std::move(a), std::move(b)}); }
+  Expr minimum(Expr a, Expr b) const { return call("minimum", {std::move(a), std::move(b)}); }
+  Expr where(Expr condition, Expr a, Expr b) const {
+    return call("where", {std::move(condition), std::move(a), std::move(b)});
+  }
+  Expr clip(Expr e, double low, double high) const {
+    return call("clip", {std::move(e)}, {{"a_min", low}, {"a_max", high}});
+  }
   // A scalar of the dtype, or of the dtype of another expression.
   Expr scalar(double value, DType dtype) const;
   Expr scalar_like(double value, const Expr& like) const { return scalar(value, dtype_of(like)); }
@@ -66,6 +75,8 @@ class Builder {
   Expr tuple_of(std::vector<Expr> fields) const { return relay::tuple(std::move(fields), span_); }
   Expr cast(Expr e, DType dtype) const;  // the identical expression when it has the dtype
   Expr transpose(Expr e, const std::vector<int64_t>& axes) const;  // identity gives `e`
+  // The last two axes exchanged.
+  Expr swap_last(Expr e) const;
   Expr expand_dims(Expr e, int64_t axis, int64_t count = 1) const;
   Expr squeeze(Expr e, const std::vector<int64_t>& axes) const;
   // `e` with the given dimensions, which must hold as many elements.
@@ -93,12 +104,18 @@ class Builder {
   Expr full(double value, const std::vector<Dim>& shape, DType dtype) const;
   // numpy's matmul: any ranks, batch dimensions broadcast.
   Expr matmul(Expr a, Expr b) const;
+  // What `along` makes of the last axis, for another one.
+  Expr with_axis_last(Expr e, int64_t axis, const std::function<Expr(const Expr&)>& along) const;
   // The product of every line along an axis with a matrix (old size, new size).
   Expr matmul_along(Expr e, int64_t axis, const Tensor& matrix) const;
 
   // ---- Values of the model
   // The expression of a value of this model.
   Expr expr_of(const ValuePtr& v) const { return program_.expr_of(v); }
+  // The same of a tensor; E0504 for a list.
+  Expr tensor_of(const ValuePtr& v) const;
+  // The data of a value that is constant, aligned; null for other values and for none.
+  static Tensor constant_data(const ValuePtr& v);
   // Counts constants that the front end makes; E0506 when they exceed their bound.
   void charge_bytes(int64_t elements, DType dtype) const;
   // The values of a part of the model whose ranks the operator around it has to know: E0505 for a rank that is open.
@@ -120,4 +137,4 @@ class Builder {
   Span span_;
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

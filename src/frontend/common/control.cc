@@ -8,7 +8,7 @@
 #include "frontend/common/lists.h"
 #include "frontend/common/step_loop.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 std::optional<bool> constant_truth(const ValuePtr& v) {
   if (v == nullptr || !v->known || v->known->size() != 1 || !v->known->is_constant()) {
@@ -307,4 +307,4 @@ Values scan(const Builder& build, const ModelScan& scan) {
   return loop_of_scan(build, scan);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

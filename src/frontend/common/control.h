@@ -11,7 +11,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // A part of a model: imports it with these values for its inputs, and gives those of its outputs. It is called again
 // whenever more is known of the inputs, each time for new expressions.
@@ -53,4 +53,4 @@ struct ModelScan {
 };
 Values scan(const Builder& build, const ModelScan& scan);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -5,7 +5,7 @@
 #include "ir/text/text.h"
 #include "types/infer.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 // What the prelude (ir/text/prelude) lacks. Positions below zero count from the end.
@@ -160,4 +160,4 @@ Expr as_run_time_list(const Builder& build, const ValuePtr& v, Type element) {
   return list;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -11,7 +11,7 @@
 #include "frontend/common/builder.h"
 #include "ir/module.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // The definitions of List, Option and the functions on them that models need; one for the process.
 const Module& list_library();
@@ -34,4 +34,4 @@ Expr as_run_time_list(const Builder& build, const ValuePtr& v, Type element = nu
 // Whether a value is a List.
 bool is_run_time_list(const ValuePtr& v);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

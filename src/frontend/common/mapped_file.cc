@@ -11,7 +11,7 @@
 
 #include "base/codes/frontend.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 int64_t modified_ns(const struct stat& s) {
@@ -147,4 +147,4 @@ std::shared_ptr<const MappedFile> ModelFolder::map(const std::string& location,
   return MappedFile::adopt(at, path_ + "/" + location);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

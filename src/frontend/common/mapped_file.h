@@ -8,7 +8,7 @@
 
 #include "base/source.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // A regular file mapped into memory, read-only. Errors are UserErrors E0511.
 class MappedFile {
@@ -54,4 +54,4 @@ class ModelFolder {
   std::string path_;
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

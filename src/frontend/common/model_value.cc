@@ -1,6 +1,6 @@
 #include "frontend/common/model_value.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 ValuePtr value_of(Expr expr) {
   auto v = std::make_shared<ModelValue>();
@@ -51,4 +51,4 @@ std::string shorten(const std::string& name) {
   return name.size() <= kMaxLabel ? name : name.substr(0, kMaxLabel) + "...";
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

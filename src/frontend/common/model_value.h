@@ -10,7 +10,7 @@
 #include "analysis/known_value.h"
 #include "ir/expr.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 struct ModelValue;
 using ValuePtr = std::shared_ptr<ModelValue>;
@@ -55,4 +55,4 @@ struct Poisoned {};
 inline constexpr size_t kMaxLabel = 160;
 std::string shorten(const std::string& name);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

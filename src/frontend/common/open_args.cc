@@ -6,7 +6,7 @@
 
 #include "base/codes/frontend.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 const DType kI64 = DType::Int(64);
@@ -112,6 +112,13 @@ Expr numbers_below(const Builder& build, int64_t n) {
   return build.ints(all);
 }
 
+Expr places_along(const Builder& build, const Expr& x, int64_t axis) {
+  if (auto n = as_const(Builder::shape_of(x)[static_cast<size_t>(axis)])) {
+    if (*n <= kMaxKnownElements) return numbers_below(build, *n);
+  }
+  return open_range(build, build.scalar(0, kI64), build.select(sizes_of(build, x), 0, axis));
+}
+
 Expr axes_from_front(const Builder& build, const Expr& axes, int64_t rank) {
   Expr below = build.call("less", {axes, build.scalar(0, kI64)});
   Expr moved = build.add(axes, build.scalar(static_cast<double>(rank), kI64));
@@ -169,4 +176,4 @@ Expr open_range(const Builder& build, const Expr& first, const Expr& end) {
   return build.call("dyn.arange", {first, end, build.scalar(1, Builder::dtype_of(end))});
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -12,7 +12,7 @@
 #include "frontend/common/operands.h"
 #include "frontend/common/tensor_bytes.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // Whether the errors say only that something is known in a run alone (E0505).
 bool are_open(const UserError& error);
@@ -64,6 +64,8 @@ Expr ones_for(const Builder& build, const Expr& vector);
 Expr as_long_as(const Builder& build, const Expr& values, const Expr& like);
 // 0, 1, ... n - 1
 Expr numbers_below(const Builder& build, int64_t n);
+// 0, 1, ... below a size of a tensor.
+Expr places_along(const Builder& build, const Expr& x, int64_t axis);
 // Axes counted from the front. What is out of range stays so; all that reads axes refuses it.
 Expr axes_from_front(const Builder& build, const Expr& axes, int64_t rank);
 // `otherwise`, with the entries at `axes` replaced; there are as many values as axes. A run refuses axes that are out of
@@ -90,4 +92,4 @@ Expr open_slice(const Builder& build, const Expr& x, const Expr& begin, const Ex
 // first, first + 1, ... up to end, which is left out.
 Expr open_range(const Builder& build, const Expr& first, const Expr& end);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

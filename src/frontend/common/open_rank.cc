@@ -5,7 +5,7 @@
 
 #include "base/codes/frontend.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 Diagnostic rank_is_open(const BranchesDiffer& branches, const Span& span) {
   auto types = [](const Values& values) {
@@ -30,4 +30,4 @@ bool are_type_errors(const std::vector<Diagnostic>& found) {
   });
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -6,7 +6,7 @@
 #include "base/diagnostic.h"
 #include "frontend/common/model_value.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // Thrown by an operator whose results have one rank or another.
 struct BranchesDiffer {
@@ -20,4 +20,4 @@ Diagnostic rank_is_open(const BranchesDiffer& branches, const Span& span);
 // Whether the errors say that the program makes no sense, and not that something of it cannot be imported.
 bool are_type_errors(const std::vector<Diagnostic>& found);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -4,7 +4,7 @@
 #include "base/quantities.h"
 #include "frontend/common/tensor_bytes.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 const ValuePtr& Operands::value(size_t i) const {
   if (!has(i)) {
@@ -12,11 +12,6 @@ const ValuePtr& Operands::value(size_t i) const {
          "at least " + counted(i + 1, "input"), std::to_string(inputs_.size()));
   }
   return inputs_[i];
-}
-Expr Operands::in(size_t i) const {
-  const ValuePtr& v = value(i);
-  if (v->is_list) fail(codes::frontend_attribute, "a list is given for a tensor");
-  return expr_of(v);
 }
 std::vector<Expr> Operands::all() const {
   std::vector<Expr> out;
@@ -69,13 +64,6 @@ std::optional<double> Operands::const_scalar(size_t i) const {
   if (!k || k->size() != 1 || !k->is_constant()) return std::nullopt;
   return k->float_at(0);
 }
-Tensor Operands::constant_data(size_t i) const {
-  if (!has(i)) return nullptr;
-  ModelValue& v = *inputs_[i];
-  if (v.data) return v.data = aligned(v.data);
-  if (v.known && v.known->is_constant()) return tensor_from(*v.known);
-  return nullptr;
-}
 
 Expr Operands::matmul_input(Expr a, size_t b) const {
   // A larger matrix is exchanged when the program is compiled, so that weights which are mapped stay so.
@@ -93,4 +81,4 @@ Expr Operands::matmul_input(Expr a, size_t b) const {
   return call("nn.dense", {std::move(a), v->transposed});
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -8,7 +8,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 class Operands : public Builder {
  public:
@@ -22,7 +22,9 @@ class Operands : public Builder {
   const ValuePtr& value(size_t i) const;
   // Null for an input that is left out.
   ValuePtr given(size_t i) const { return has(i) ? inputs_[i] : nullptr; }
-  Expr in(size_t i) const;
+  Expr in(size_t i) const { return tensor_of(value(i)); }
+  // Null for an input that is left out.
+  Expr in_if_given(size_t i) const { return has(i) ? in(i) : nullptr; }
   // All inputs as expressions.
   std::vector<Expr> all() const;
   // What is known about an input's elements.
@@ -34,7 +36,7 @@ class Operands : public Builder {
   // The one number of an input; nullopt where it has more, or where it is not known.
   std::optional<double> const_scalar(size_t i) const;
   // The data of a constant input, or null.
-  Tensor constant_data(size_t i) const;
+  Tensor constant_data(size_t i) const { return Builder::constant_data(given(i)); }
   // The matrix product with an input on the right; a constant matrix becomes the weight of nn.dense.
   Expr matmul_input(Expr a, size_t b) const;
 
@@ -42,4 +44,4 @@ class Operands : public Builder {
   Values inputs_;
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

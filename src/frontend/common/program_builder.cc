@@ -9,7 +9,7 @@
 #include "node/node_map.h"
 #include "node/walk.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 // Sets a variable back when it leaves its scope.
@@ -238,4 +238,4 @@ void ProgramBuilder::drop_unused_weights(const Expr& body) {
   result_.input_names.resize(kept);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

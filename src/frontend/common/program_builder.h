@@ -26,7 +26,7 @@
 #include "frontend/common/model_value.h"
 #include "frontend/common/open_rank.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // Subgraphs and calls of a model's functions inside each other; each level costs C++ stack.
 inline constexpr int kMaxNesting = 20;
@@ -167,4 +167,4 @@ class ProgramBuilder {
   ImportedModel result_;
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -7,7 +7,7 @@
 #include "frontend/common/tensor_bytes.h"
 #include "ir/op.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 // The tensor in a dtype that holds all its numbers, else as it is.
@@ -348,7 +348,7 @@ void ProgramBuilder::declare_inputs(std::vector<DeclaredInput> inputs) {
   }
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend
 
 namespace relay {
 
@@ -356,9 +356,9 @@ Diagnostic no_such_dimension(const std::string& where, const std::string& name,
                              const std::vector<std::string_view>& open) {
   std::string known;
   for (std::string_view n : open)
-    known += (known.empty() ? "" : ", ") + importer::shorten(std::string(n));
+    known += (known.empty() ? "" : ", ") + frontend::shorten(std::string(n));
   return Diagnostic(codes::frontend_input, {},
-                    where + " has no open dimension '" + importer::shorten(name) + "'")
+                    where + " has no open dimension '" + frontend::shorten(name) + "'")
       .expected(known.empty() ? "no sizes: every dimension is fixed" : known)
       .help(suggest(name, open));
 }

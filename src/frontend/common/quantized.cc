@@ -5,7 +5,7 @@
 #include "base/codes/types.h"
 #include "runtime/core/narrow.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 struct Range {
@@ -132,8 +132,7 @@ Expr dequantize_linear(const Builder& build, const Expr& x, const Expr& scale, c
 }
 
 Levels dynamic_levels(const Builder& build, const Expr& x) {
-  std::vector<int64_t> axes;
-  for (int64_t a = 0; a < Builder::rank_of(x); ++a) axes.push_back(a);
+  const std::vector<int64_t> axes = Builder::all_axes(Builder::rank_of(x));
   auto c = [&](double v) { return build.scalar_like(v, x); };
   // The range always holds zero.
   Expr low = build.call("minimum", {build.reduce("min", x, axes, false), c(0)});
@@ -147,22 +146,95 @@ Levels dynamic_levels(const Builder& build, const Expr& x) {
   return {scale, zero};
 }
 
-std::vector<Expr> byte_parameters(const Builder& build, const Expr& x, const Expr& w,
-                                  const ValuePtr& x_zero, const ValuePtr& w_zero,
-                                  const Expr& x_scale, const Expr& w_scale) {
-  Expr xz = zero_point(build, x_zero), wz = zero_point(build, w_zero), one = constant(1, kFloat);
-  Expr xs = x_scale ? x_scale : one, ws = w_scale ? w_scale : one;
-  const bool fits = is_byte(x) && is_byte(w) && is_one_number(xz) && is_one_number(xs) &&
+Expr in_floats(const Builder& build, const QuantizedOperand& q) {
+  return build.call("qnn.dequantize", {q.x, q.scale, zero_point(build, q.zero)},
+                    {{"axis", int64_t{-1}}});
+}
+
+Expr in_levels(const Builder& build, const Expr& y, const Expr& scale, const ValuePtr& zero,
+               DType to) {
+  return build.call("qnn.quantize", {y, scale, zero_point(build, zero)},
+                    {{"axis", int64_t{-1}}, {"out_dtype", to_value(to)}});
+}
+
+namespace {
+
+// What qnn.dense and qnn.conv take beside data and weights: both zero points and both scales. Empty where they do not take
+// such data: bytes with one zero point and scale, weights with one or one for each column.
+std::vector<Expr> byte_parameters(const Builder& build, const QuantizedOperand& x,
+                                  const QuantizedOperand& w) {
+  Expr xz = zero_point(build, x.zero), wz = zero_point(build, w.zero), one = constant(1, kFloat);
+  Expr xs = x.scale ? x.scale : one, ws = w.scale ? w.scale : one;
+  const bool fits = is_byte(x.x) && is_byte(w.x) && is_one_number(xz) && is_one_number(xs) &&
                     Builder::rank_of(wz) <= 1 && is_scale(ws);
   return fits ? std::vector<Expr>{xz, wz, xs, ws} : std::vector<Expr>{};
 }
 
-Expr byte_product(const Builder& build, const Expr& x, const Expr& w, const ValuePtr& x_zero,
-                  const ValuePtr& w_zero, const Expr& x_scale, const Expr& w_scale) {
-  std::vector<Expr> args = byte_parameters(build, x, w, x_zero, w_zero, x_scale, w_scale);
-  if (args.empty() || Builder::rank_of(x) < 2 || Builder::rank_of(w) != 2) return nullptr;
-  args.insert(args.begin(), {x, build.transpose(w, {1, 0})});
+// The product where the dialect does not take the operands.
+Expr spelt_out_product(const Builder& build, const QuantizedOperand& a, const QuantizedOperand& b) {
+  return build.matmul(without_zero(build, a.x, a.zero, Builder::rank_of(a.x) - 2),
+                      without_zero(build, b.x, b.zero, Builder::rank_of(b.x) - 1));
+}
+
+// The scale of a product: of numbers and vectors along one axis.
+Expr product_scale(const Builder& build, Expr a, Expr b) {
+  for (Expr* e : {&a, &b}) {
+    *e = build.cast(*e, kFloat);
+    if (is_one_number(*e)) *e = build.reshape(*e, std::vector<int64_t>{});
+  }
+  return build.mul(a, b);
+}
+
+}  // namespace
+
+Expr byte_product(const Builder& build, const QuantizedOperand& x, const QuantizedOperand& w) {
+  std::vector<Expr> args = byte_parameters(build, x, w);
+  if (args.empty() || Builder::rank_of(x.x) < 2 || Builder::rank_of(w.x) != 2) return nullptr;
+  args.insert(args.begin(), {x.x, build.transpose(w.x, {1, 0})});
   return build.call("qnn.dense", std::move(args), {{"out_dtype", to_value(kInt)}});
+}
+
+Expr integer_product(const Builder& build, const QuantizedOperand& a, const QuantizedOperand& b) {
+  Expr sum = byte_product(build, a, b);
+  return sum ? sum : spelt_out_product(build, a, b);
+}
+
+Expr scaled_product(const Builder& build, const QuantizedOperand& a, const QuantizedOperand& b) {
+  Expr sum =
+      build.cast(integer_product(build, {a.x, nullptr, a.zero}, {b.x, nullptr, b.zero}), kFloat);
+  const int64_t rank = Builder::rank_of(sum);
+  return build.mul(sum, build.mul(along_axis(build, a.scale, sum, rank - 2, 0),
+                                  along_axis(build, b.scale, sum, rank - 1, 0)));
+}
+
+Expr quantized_product(const Builder& build, const QuantizedOperand& a, const QuantizedOperand& b,
+                       const Expr& out_scale, const Expr& zero) {
+  if (Expr sum = byte_product(build, a, b)) {
+    return requantize(build, sum, product_scale(build, a.scale, b.scale), Builder::rank_of(sum) - 1,
+                      out_scale, zero);
+  }
+  Expr sum = spelt_out_product(build, a, b);
+  const int64_t rank = Builder::rank_of(sum);
+  Expr scale = build.mul(along_axis(build, build.cast(a.scale, kFloat), sum, rank - 2, 0),
+                         along_axis(build, build.cast(b.scale, kFloat), sum, rank - 1, 0));
+  return requantize(build, sum, scale, 1, out_scale, zero);
+}
+
+Expr integer_convolution(const Builder& build, const QuantizedOperand& x, const QuantizedOperand& w,
+                         const Window& window, int64_t groups) {
+  std::vector<Expr> parameters = byte_parameters(build, x, w);
+  if (!parameters.empty() && Builder::rank_of(x.x) == 4) {
+    return convolution(build, x.x, w.x, window, groups, kInt, std::move(parameters));
+  }
+  return convolution(build, without_zero(build, x.x, x.zero, 1),
+                     without_zero(build, w.x, w.zero, 0), window, groups, kInt);
+}
+
+Expr quantized_convolution(const Builder& build, const QuantizedOperand& x,
+                           const QuantizedOperand& w, const Window& window, int64_t groups,
+                           const Expr& bias, const Expr& scale, const Expr& zero) {
+  Expr sum = with_channel_bias(build, integer_convolution(build, x, w, window, groups), bias);
+  return requantize(build, sum, product_scale(build, x.scale, w.scale), 1, scale, zero);
 }
 
 Expr requantize(const Builder& build, const Expr& sum, const Expr& scale, int64_t axis,
@@ -179,26 +251,6 @@ Expr requantize(const Builder& build, const Expr& sum, const Expr& scale, int64_
                    along_axis(build, zero, y, axis, 0), to);
 }
 
-Expr product_scale(const Builder& build, Expr a, Expr b) {
-  for (Expr* e : {&a, &b}) {
-    *e = build.cast(*e, kFloat);
-    if (is_one_number(*e)) *e = build.reshape(*e, std::vector<int64_t>{});
-  }
-  return build.mul(a, b);
-}
-
-Expr scaled_product(const Builder& build, const ScaledOperands& of) {
-  Expr sum = byte_product(build, of.a, of.b, of.a_zero, of.b_zero, nullptr, nullptr);
-  if (!sum) {
-    sum = build.matmul(without_zero(build, of.a, of.a_zero, Builder::rank_of(of.a) - 2),
-                       without_zero(build, of.b, of.b_zero, Builder::rank_of(of.b) - 1));
-  }
-  sum = build.cast(sum, kFloat);
-  const int64_t rank = Builder::rank_of(sum);
-  return build.mul(sum, build.mul(along_axis(build, of.a_scale, sum, rank - 2, 0),
-                                  along_axis(build, of.b_scale, sum, rank - 1, 0)));
-}
-
 Expr dynamically_quantized(const Builder& build, const Expr& x) {
   auto [scale, zero] = dynamic_levels(build, x);
   Expr level = build.add(build.call("round", {build.div(x, scale)}), zero);
@@ -206,4 +258,4 @@ Expr dynamically_quantized(const Builder& build, const Expr& x) {
   return build.mul(build.sub(kept, zero), scale);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

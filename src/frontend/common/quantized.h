@@ -7,9 +7,9 @@
 
 #include <vector>
 
-#include "frontend/common/builder.h"
+#include "frontend/common/window.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // Whether a scale or zero point is one number for the whole tensor.
 bool is_one_number(const Expr& e);
@@ -38,25 +38,34 @@ Levels dynamic_levels(const Builder& build, const Expr& x);
 // Floats rounded to these levels.
 Expr dynamically_quantized(const Builder& build, const Expr& x);
 
-// What qnn.dense and qnn.conv take beside data and weights: both zero points and both scales (1 where these are null).
-// Empty where they do not take such data: bytes with one zero point and scale, weights with one or one for each column.
-std::vector<Expr> byte_parameters(const Builder& build, const Expr& x, const Expr& w,
-                                  const ValuePtr& x_zero, const ValuePtr& w_zero,
-                                  const Expr& x_scale, const Expr& w_scale);
+// Integers with a scale, a number or one for each line of an axis (null for 1), and a zero point.
+struct QuantizedOperand {
+  Expr x, scale = nullptr;
+  ValuePtr zero = nullptr;
+};
+// As floats, and floats in the type `to` with such a scale and zero point; of one scale for the whole tensor.
+Expr in_floats(const Builder& build, const QuantizedOperand& q);
+Expr in_levels(const Builder& build, const Expr& y, const Expr& scale, const ValuePtr& zero,
+               DType to);
+
 // The product of bytes by a matrix, as int32; null where qnn.dense does not take them.
-Expr byte_product(const Builder& build, const Expr& x, const Expr& w, const ValuePtr& x_zero,
-                  const ValuePtr& w_zero, const Expr& x_scale, const Expr& w_scale);
+Expr byte_product(const Builder& build, const QuantizedOperand& x, const QuantizedOperand& w);
+// The matrix product of integers less their zero points, as int32: one for all, for each row of `a` or column of `b`.
+Expr integer_product(const Builder& build, const QuantizedOperand& a, const QuantizedOperand& b);
+// The same as floats, by the scales.
+Expr scaled_product(const Builder& build, const QuantizedOperand& a, const QuantizedOperand& b);
+// The same with the scale and zero point of a result, in the type of that zero point.
+Expr quantized_product(const Builder& build, const QuantizedOperand& a, const QuantizedOperand& b,
+                       const Expr& scale, const Expr& zero);
+// The convolution of integers less their zero points (of `w` one for each channel of the result), as int32.
+Expr integer_convolution(const Builder& build, const QuantizedOperand& x, const QuantizedOperand& w,
+                         const Window& window, int64_t groups);
+// The same plus a bias in int32, null for none, with the scale and zero point of a result.
+Expr quantized_convolution(const Builder& build, const QuantizedOperand& x,
+                           const QuantizedOperand& w, const Window& window, int64_t groups,
+                           const Expr& bias, const Expr& scale, const Expr& zero);
 // A sum that stands for sum * scale, with the scale and zero point of the result, in the type of that zero point.
 Expr requantize(const Builder& build, const Expr& sum, const Expr& scale, int64_t axis,
                 const Expr& out_scale, const Expr& zero);
-// The scale of a product: of numbers and vectors along one axis.
-Expr product_scale(const Builder& build, Expr a, Expr b);
 
-// A product of integers, as floats.
-struct ScaledOperands {
-  Expr a, b, a_scale, b_scale;
-  ValuePtr a_zero, b_zero;
-};
-Expr scaled_product(const Builder& build, const ScaledOperands& operands);
-
-}  // namespace relay::importer
+}  // namespace relay::frontend

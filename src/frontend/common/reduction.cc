@@ -3,7 +3,7 @@
 #include "base/codes/frontend.h"
 #include "frontend/common/open_args.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 Expr reduce_axes(const Builder& build, Reduction kind, const Expr& x,
                  const std::vector<int64_t>& axes, bool keepdims) {
@@ -68,4 +68,4 @@ Expr reduce_at_run_time(const Builder& build, Reduction kind, const Expr& x, con
   return open_reshape(build, y, kept);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -5,7 +5,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // Max and Min of bools are any and all.
 enum class Reduction { Sum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp };
@@ -20,4 +20,4 @@ Expr reduce_axes(const Builder& build, Reduction kind, const Expr& x,
 Expr reduce_at_run_time(const Builder& build, Reduction kind, const Expr& x, const Expr& axes,
                         bool keepdims, bool empty_is_all);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -9,7 +9,7 @@
 #include "frontend/common/arithmetic.h"
 #include "frontend/common/shape_args.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 constexpr std::string_view kCrop = "tf_crop_and_resize";
@@ -426,16 +426,9 @@ Expr open_weighted(const Arithmetic& m, const Expr& e, int64_t axis, const Resiz
       build.cast(build.call("equal", {build.expand_dims(inputs, 1), build.expand_dims(nearest, 0)}),
                  DType::Float(64));
   Expr matrix = build.matmul(counts, w);  // (inputs, positions)
-  DType dtype = Builder::dtype_of(e);
-  std::vector<int64_t> to_last, back;
-  const int64_t rank = Builder::rank_of(e);
-  for (int64_t i = 0; i < rank; ++i) {
-    if (i != axis) to_last.push_back(i);
-    back.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
-  }
-  to_last.push_back(axis);
-  return build.transpose(build.matmul(build.transpose(e, to_last), build.cast(matrix, dtype)),
-                         back);
+  Expr weights = build.cast(matrix, Builder::dtype_of(e));
+  return build.with_axis_last(e, axis,
+                              [&](const Expr& lines) { return build.matmul(lines, weights); });
 }
 
 // Resizes the axes `which` one after the other.
@@ -503,4 +496,4 @@ Expr resize_at_run_time(const Builder& build, const Expr& x, const ResizeSpec& s
   return resize_open_axes(build, x, s, which, axes);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -11,7 +11,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // The words are those of image.resize2d; E0504 for others.
 struct ResizeSpec {
@@ -39,4 +39,4 @@ Expr resize_at_run_time(const Builder& build, const Expr& x, const ResizeSpec& s
                         const std::vector<int64_t>& which, const Expr& scales, const Expr& sizes,
                         const std::string& policy, const Expr& region);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

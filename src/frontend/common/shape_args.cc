@@ -5,7 +5,7 @@
 #include "base/codes/frontend.h"
 #include "frontend/common/tensor_bytes.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 int64_t count_of(const std::vector<int64_t>& shape) {
   int64_t n = 1;
@@ -65,4 +65,4 @@ void check_sizes(const Builder& build, const std::vector<Dim>& shape) {
   }
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

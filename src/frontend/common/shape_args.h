@@ -6,7 +6,7 @@
 
 #include "frontend/common/operands.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // The number of elements of a shape that is known to be small.
 int64_t count_of(const std::vector<int64_t>& shape);
@@ -28,4 +28,4 @@ bool is_size(const Dim& d);
 // Refuses negative dimensions (E0504) and sizes that overflow (E0506).
 void check_sizes(const Builder& build, const std::vector<Dim>& shape);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -8,7 +8,7 @@
 #include "frontend/common/open_args.h"
 #include "frontend/common/shape_args.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 constexpr int64_t kMaxInt = std::numeric_limits<int64_t>::max();
@@ -193,4 +193,4 @@ Expr pad(const Builder& build, Expr x, const std::vector<int64_t>& pads, const s
   return x;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

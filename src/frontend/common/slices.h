@@ -6,7 +6,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 // Elements starts, starts + steps, ... up to ends, which are left out. Negative bounds count from the end, and bounds
 // outside of the tensor are its ends. Without axes they are the first ones, without steps all steps are 1.
@@ -26,4 +26,4 @@ std::vector<Expr> split_into(const Builder& build, Expr x, const std::vector<int
 Expr pad(const Builder& build, Expr x, const std::vector<int64_t>& pads, const std::string& mode,
          Expr fill);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -12,7 +12,7 @@
 #include "node/walk.h"
 #include "runtime/core/strings.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 // Values with more elements are data rather than sizes, axes or conditions.
@@ -151,4 +151,4 @@ Expr ProgramBuilder::with_checks(Expr body) {
   return body;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

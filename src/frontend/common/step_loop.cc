@@ -11,7 +11,7 @@
 #include "node/structural.h"
 #include "node/walk.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
@@ -325,4 +325,4 @@ StepResults run_steps(const Builder& build, const StepLoop& loop,
   return out;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

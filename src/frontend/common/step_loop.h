@@ -16,7 +16,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 struct StepLoop {
   // How many steps there are at most, an int64; null: as many as `go` says.
@@ -54,4 +54,4 @@ StepResults run_steps(const Builder& build, const StepLoop& loop,
                       const std::function<Step(const Expr& t, const Expr& go,
                                                const std::vector<Expr>& states)>& step);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -5,7 +5,7 @@
 #include "frontend/common/builder.h"
 #include "node/walk.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 Expr ProgramBuilder::known_expr(const KnownValue& known, const Span& span) {
   if (known.is_constant()) return constant(tensor_from(known), span);
@@ -85,4 +85,4 @@ Expr ProgramBuilder::dim_expr(const Dim& d, const Span& span) {
   return done.at(d.get());
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -8,7 +8,7 @@
 #include "runtime/core/narrow.h"
 #include "runtime/core/strings.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 void bad_tensor(const Span& span, std::string message, std::string expected, std::string found) {
   throw UserError(Diagnostic(codes::frontend_tensor, span, std::move(message))
@@ -150,4 +150,4 @@ Tensor string_vector(const std::vector<std::string>& strings) {
                                std::vector<std::string_view>(strings.begin(), strings.end()));
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

@@ -9,7 +9,7 @@
 #include "frontend/common/mapped_file.h"
 #include "runtime/core/tensor.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 using runtime::DType;
 using runtime::Tensor;
@@ -49,4 +49,4 @@ Tensor transpose_matrix(const Tensor& matrix);
 // Strings as a tensor of rank 1.
 Tensor string_vector(const std::vector<std::string>& strings);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

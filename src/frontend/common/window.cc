@@ -2,7 +2,7 @@
 
 #include "base/codes/types.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 void pad_to_same(const Builder& build, const Expr& x, bool upper, Window& w) {
   for (size_t i = 0; i < w.kernel.size(); ++i) {
@@ -38,6 +38,56 @@ Expr convolution(const Builder& build, Expr x, Expr w, const Window& window, int
   return build.call(op, std::move(args), attrs);
 }
 
+Expr transposed_convolution(const Builder& build, Expr x, Expr w, const Window& window,
+                            const std::vector<int64_t>& extra, int64_t groups) {
+  const auto nd = static_cast<int64_t>(window.kernel.size());
+  const int64_t per_group = build.const_dim(w, 1, "the number of channels");
+  return build.call(with_rank("nn.conv", nd) + "_transpose", {std::move(x), std::move(w)},
+                    {{"channels", per_group * groups},
+                     {"kernel_size", to_value(window.kernel)},
+                     {"strides", to_value(window.strides)},
+                     {"output_padding", to_value(extra)},
+                     {"padding", to_value(window.padding())},
+                     {"dilation", to_value(window.dilations)},
+                     {"groups", groups}});
+}
+
+void pad_transposed(const Builder& build, const Expr& x, bool upper,
+                    const std::vector<int64_t>& sizes, Window& w, std::vector<int64_t>& extra) {
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
+    int64_t total = reach - w.strides[i] + extra[i];
+    if (!sizes.empty()) {
+      int64_t size = build.const_dim(x, static_cast<int64_t>(i) + 2, "a size of the input");
+      total = w.strides[i] * (size - 1) + extra[i] + reach - sizes[i];
+    }
+    if (total < 0) {
+      extra[i] -= total;
+      total = 0;
+    }
+    int64_t half = total / 2;
+    w.begin[i] = upper ? half : total - half;
+    w.end[i] = total - w.begin[i];
+  }
+}
+
+std::vector<int64_t> kernel_of(const Builder& build, const Expr& w, int64_t nd) {
+  if (Builder::rank_of(w) != nd + 2) {
+    build.fail(codes::type_rank, "the weight has the wrong rank", "rank " + std::to_string(nd + 2),
+               to_string(w->type));
+  }
+  std::vector<int64_t> kernel;
+  for (int64_t i = 0; i < nd; ++i) {
+    kernel.push_back(build.const_dim(w, i + 2, "a size of the weight"));
+  }
+  return kernel;
+}
+
+Expr with_channel_bias(const Builder& build, Expr y, const Expr& bias) {
+  if (!bias) return y;
+  return build.call("nn.bias_add", {std::move(y), bias}, {{"axis", int64_t{1}}});
+}
+
 int64_t spatial_rank(const Builder& build, const Expr& x) {
   int64_t nd = Builder::rank_of(x) - 2;
   if (nd < 1 || nd > 3) {
@@ -63,4 +113,4 @@ Expr channels_last(const Builder& build, const Expr& x) {
   return build.transpose(x, order);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

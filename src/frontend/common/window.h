@@ -7,7 +7,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 
 inline constexpr int64_t kMaxWindow = int64_t{1} << 31;
 
@@ -38,6 +38,21 @@ void pad_to_same(const Builder& build, const Expr& x, bool upper, Window& window
 Expr convolution(const Builder& build, Expr x, Expr w, const Window& window, int64_t groups,
                  DType out_dtype, std::vector<Expr> quantized = {});
 
+// A transposed convolution, of images and weights (channels, channels of a group, kernel...). `extra` elements are
+// appended along each spatial axis of the result.
+Expr transposed_convolution(const Builder& build, Expr x, Expr w, const Window& window,
+                            const std::vector<int64_t>& extra, int64_t groups);
+// The pads of a transposed convolution of which the padding is to be the same on both sides, or greater by one at the
+// end (`upper`) or at the begin: as many as give results of the input's sizes times the strides or, where `sizes` is
+// not empty, of these sizes. What no pad gives is added to `extra`.
+void pad_transposed(const Builder& build, const Expr& x, bool upper,
+                    const std::vector<int64_t>& sizes, Window& window, std::vector<int64_t>& extra);
+
+// The kernel of weights with two axes before it. E0205 for a weight of another rank.
+std::vector<int64_t> kernel_of(const Builder& build, const Expr& w, int64_t nd);
+// y plus a number for each channel, which are along axis 1; a null bias adds nothing.
+Expr with_channel_bias(const Builder& build, Expr y, const Expr& bias);
+
 // The number of spatial dimensions, 1 to 3.
 int64_t spatial_rank(const Builder& build, const Expr& x);
 
@@ -48,4 +63,4 @@ std::string with_rank(const char* name, int64_t nd);
 Expr channels_first(const Builder& build, const Expr& x);
 Expr channels_last(const Builder& build, const Expr& x);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend

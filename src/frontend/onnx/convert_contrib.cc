@@ -5,11 +5,14 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/activation.h"
+#include "frontend/common/norm.h"
 #include "frontend/common/open_args.h"
+#include "frontend/onnx/activation_names.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/window.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // What attribute 'activation' says, with its numbers in 'activation_params' or in attributes of their own.
@@ -20,39 +23,22 @@ Expr activated(NodeContext& ctx, Expr y) {
     static constexpr const char* kNames[] = {"activation_alpha", "activation_beta"};
     return i < params.size() ? params[i] : ctx.attr_float(kNames[i], otherwise);
   };
-  if (name == "Relu") return ctx.call("nn.relu", {y});
-  if (name == "Sigmoid") return ctx.call("sigmoid", {y});
-  if (name == "Tanh") return ctx.call("tanh", {y});
-  if (name == "LeakyRelu") return ctx.call("nn.leaky_relu", {y}, {{"alpha", param(0, 0.01)}});
+  if (name.empty()) return y;
   if (name == "Clip") {
     constexpr double kMost = std::numeric_limits<float>::max();
-    return ctx.call("clip", {y}, {{"a_min", param(0, -kMost)}, {"a_max", param(1, kMost)}});
+    return ctx.clip(y, param(0, -kMost), param(1, kMost));
   }
-  if (name == "HardSigmoid") {
-    Expr line =
-        ctx.add(ctx.mul(y, ctx.scalar_like(param(0, 0.2), y)), ctx.scalar_like(param(1, 0.5), y));
-    return ctx.call("clip", {line}, {{"a_min", 0.0}, {"a_max", 1.0}});
-  }
-  if (name == "Softplus") {
-    Expr e = ctx.call("exp", {ctx.call("negative", {ctx.call("abs", {y})})});
-    Expr rest = ctx.call("log", {ctx.add(ctx.scalar_like(1, y), e)});
-    return ctx.add(ctx.call("maximum", {y, ctx.scalar_like(0, y)}), rest);
-  }
-  if (!name.empty()) ctx.unsupported("activation " + name.substr(0, 100));
-  return y;
+  const ActivationName* row = find_activation(name);
+  if (row == nullptr) ctx.unsupported("activation " + name.substr(0, 100));
+  return activate(
+      ctx, {row->kind, param(0, row->alpha.value_or(0)), param(1, row->beta.value_or(0))}, y);
 }
 
 // ---- Convolutions and pooling
 
-Expr biased(NodeContext& ctx, const Expr& y, size_t input) {
-  if (!ctx.has(input)) return y;
-  return ctx.call("nn.bias_add", {y, ctx.in(input)}, {{"axis", int64_t{1}}});
-}
-
 // (x, weights, bias, what is added to the result)
 Values convert_fused_conv(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  Expr y = biased(ctx, convolution(ctx, x, ctx.in(1), NodeContext::dtype_of(x)), 2);
+  Expr y = with_channel_bias(ctx, convolution(ctx, ctx.in(0), ctx.in(1)), ctx.in_if_given(2));
   if (ctx.has(3)) y = ctx.add(y, ctx.in(3));
   return {value_of(activated(ctx, y))};
 }
@@ -62,13 +48,14 @@ Values convert_nhwc_conv(NodeContext& ctx) {
   const bool turned = ctx.op_type() == "NhwcConv";
   Expr x = channels_first(ctx, ctx.in(0));
   Expr w = turned ? channels_first(ctx, ctx.in(1)) : ctx.in(1);
-  Expr y = channels_last(ctx, biased(ctx, convolution(ctx, x, w, NodeContext::dtype_of(x)), 2));
+  Expr y = convolution(ctx, x, w);
+  y = channels_last(ctx, with_channel_bias(ctx, y, ctx.in_if_given(2)));
   if (ctx.has(3)) y = ctx.add(y, ctx.in(3));
   return {value_of(activated(ctx, y))};
 }
 
 Values convert_nhwc_max_pool(NodeContext& ctx) {
-  return {value_of(channels_last(ctx, pooled(ctx, channels_first(ctx, ctx.in(0)), false)))};
+  return {value_of(channels_last(ctx, pooled(ctx, PoolKind::Max, channels_first(ctx, ctx.in(0)))))};
 }
 
 // ---- Normalisation
@@ -90,18 +77,11 @@ Values convert_contrib_group_norm(NodeContext& ctx) {
     sum = ctx.add(sum, last ? bias : ctx.expand_dims(bias, 1, rank - 2));
   }
   Expr x = last ? channels_first(ctx, sum) : sum;
-  const int64_t groups = ctx.attr("groups", 0);
-  const int64_t channels = ctx.const_dim(x, 1, "the number of channels");
-  if (groups < 1 || channels % groups != 0) {
-    ctx.fail(codes::frontend_attribute, "attribute 'groups' does not divide the channels",
-             "a divisor of " + std::to_string(channels), std::to_string(groups));
-  }
   const DType dtype = NodeContext::dtype_of(x);
   auto vector = [&](size_t input) { return ctx.cast(ctx.in(input), dtype); };
-  Expr y = ctx.call(
-      "nn.group_norm", {x, vector(1), vector(2)},
-      {{"num_groups", groups}, {"axis", int64_t{1}}, {"epsilon", ctx.attr_float("epsilon", 1e-5)}});
-  if (ctx.attr("activation", 0) != 0) y = ctx.mul(y, ctx.call("sigmoid", {y}));
+  Expr y = group_norm(ctx, x, vector(1), vector(2), ctx.attr("groups", 0),
+                      ctx.attr_float("epsilon", 1e-5));
+  if (ctx.attr("activation", 0) != 0) y = swish(ctx, y);
   return {value_of(last ? channels_last(ctx, y) : y), value_of(sum)};
 }
 
@@ -123,10 +103,7 @@ Values convert_bias_add(NodeContext& ctx) {
 Values convert_bias_split_gelu(NodeContext& ctx) {
   Expr x = ctx.add(ctx.in(0), ctx.in(1));
   std::vector<Expr> half = ctx.split(x, NodeContext::rank_of(x) - 1, 2);
-  auto c = [&](double v) { return ctx.scalar_like(v, x); };
-  Expr turn = ctx.call("erf", {ctx.mul(half[1], c(0.70710678118654752))});
-  Expr gelu = ctx.mul(ctx.mul(half[1], c(0.5)), ctx.add(c(1), turn));
-  return {value_of(ctx.mul(half[0], gelu))};
+  return {value_of(ctx.mul(half[0], gelu(ctx, half[1])))};
 }
 
 // Pairs of a real and an imaginary part in the last axis; of ComplexMulConj the second's complex conjugate.
@@ -153,8 +130,7 @@ Values convert_is_all_finite(NodeContext& ctx) {
   for (const Expr& x : ctx.all()) {
     Expr bad = nan && inf ? ctx.call("logical_not", {ctx.call("isfinite", {x})})
                           : ctx.call(nan ? "isnan" : "isinf", {x});
-    std::vector<int64_t> axes;
-    for (int64_t a = 0; a < NodeContext::rank_of(x); ++a) axes.push_back(a);
+    const std::vector<int64_t> axes = Builder::all_axes(NodeContext::rank_of(x));
     Expr good = ctx.call("logical_not", {ctx.reduce("any", bad, axes, false)});
     all = all ? ctx.call("logical_and", {all, good}) : good;
   }
@@ -189,17 +165,11 @@ Values convert_inverse(NodeContext& ctx) { return {value_of(ctx.call("linalg.inv
 // The x of A x = B, for a vector or the columns of a matrix.
 Values convert_solve(NodeContext& ctx) {
   Expr a = ctx.in(0), b = ctx.in(1);
-  const int64_t rank = NodeContext::rank_of(a);
-  if (rank < 2) {
+  if (NodeContext::rank_of(a) < 2) {
     ctx.fail(codes::type_rank, "the first operand must be a matrix", "rank 2 or more",
              to_string(a->type));
   }
-  if (ctx.attr("transposed", 0) != 0) {
-    std::vector<int64_t> axes(static_cast<size_t>(rank));
-    std::iota(axes.begin(), axes.end(), 0);
-    std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-    a = ctx.transpose(a, axes);
-  }
+  if (ctx.attr("transposed", 0) != 0) a = ctx.swap_last(a);
   return {value_of(ctx.matmul(ctx.call("linalg.inv", {a}), b))};
 }
 
@@ -235,4 +205,4 @@ std::span<const ConverterRow> converter_rows<Converters::Contrib>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

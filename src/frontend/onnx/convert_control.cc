@@ -5,7 +5,7 @@
 #include "frontend/common/control.h"
 #include "frontend/onnx/graph_importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 int64_t max_steps(NodeContext& ctx) { return ctx.importer().options().max_unrolled_steps; }
@@ -53,20 +53,10 @@ Values convert_scan(NodeContext& ctx) {
     ctx.fail(codes::frontend_graph, "the scan has fewer outputs than states");
   }
   size_t num_results = ctx.num_outputs() - num_states;
-  auto lists = [&](const char* name, size_t size) {
-    std::vector<int64_t> v = ctx.attr_ints(name);
-    if (v.empty()) v.assign(size, 0);
-    if (v.size() != size) {
-      ctx.fail(codes::frontend_attribute,
-               std::string("attribute '") + name + "' has the wrong length", std::to_string(size),
-               std::to_string(v.size()));
-    }
-    return v;
-  };
-  std::vector<int64_t> in_axes = lists("scan_input_axes", n);
-  std::vector<int64_t> in_reverse = lists("scan_input_directions", n);
-  std::vector<int64_t> out_axes = lists("scan_output_axes", num_results);
-  std::vector<int64_t> out_reverse = lists("scan_output_directions", num_results);
+  std::vector<int64_t> in_axes = ctx.attr_list("scan_input_axes", n, 0);
+  std::vector<int64_t> in_reverse = ctx.attr_list("scan_input_directions", n, 0);
+  std::vector<int64_t> out_axes = ctx.attr_list("scan_output_axes", num_results, 0);
+  std::vector<int64_t> out_reverse = ctx.attr_list("scan_output_directions", num_results, 0);
 
   ModelScan model{body_of(ctx), {}, in_axes, in_reverse, out_axes, out_reverse, {}};
   for (size_t i = 0; i < n; ++i) {
@@ -141,4 +131,4 @@ std::span<const ConverterRow> converter_rows<Converters::Control>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

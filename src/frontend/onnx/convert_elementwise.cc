@@ -4,10 +4,12 @@
 #include <limits>
 
 #include "base/codes/frontend.h"
+#include "frontend/common/activation.h"
+#include "frontend/onnx/activation_names.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/tensor_data.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 struct Name {
@@ -53,38 +55,6 @@ const char* relay_name(const Name (&names)[N], std::string_view onnx) {
   }
   RELAY_CHECK(false, std::string(onnx));
   return nullptr;
-}
-
-// ---- Building blocks ---------------------------------------------------------------------------
-
-Expr where(NodeContext& ctx, Expr c, Expr a, Expr b) {
-  return ctx.call("where", {std::move(c), std::move(a), std::move(b)});
-}
-Expr clip(NodeContext& ctx, Expr e, double low, double high) {
-  return ctx.call("clip", {std::move(e)}, {{"a_min", low}, {"a_max", high}});
-}
-Expr maximum(NodeContext& ctx, Expr a, Expr b) {
-  return ctx.call("maximum", {std::move(a), std::move(b)});
-}
-Expr minimum(NodeContext& ctx, Expr a, Expr b) {
-  return ctx.call("minimum", {std::move(a), std::move(b)});
-}
-
-// log(1 + exp(x)) without overflow.
-Expr softplus(NodeContext& ctx, const Expr& x) {
-  Expr small = ctx.call("exp", {ctx.call("negative", {ctx.call("abs", {x})})});
-  Expr log = ctx.call("log", {ctx.add(small, ctx.scalar_like(1, x))});
-  return ctx.add(maximum(ctx, x, ctx.scalar_like(0, x)), log);
-}
-
-// max(x, 0) + alpha * (exp(min(x, 0) / beta) - 1)
-Expr elu(NodeContext& ctx, const Expr& x, double alpha, double beta) {
-  Expr zero = ctx.scalar_like(0, x);
-  Expr low = minimum(ctx, x, zero);
-  if (beta != 1) low = ctx.div(low, ctx.scalar_like(beta, x));
-  Expr e = ctx.sub(ctx.call("exp", {low}), ctx.scalar_like(1, x));
-  if (alpha != 1) e = ctx.mul(e, ctx.scalar_like(alpha, x));
-  return ctx.add(maximum(ctx, x, zero), e);
 }
 
 Values convert_unary(NodeContext& ctx) {
@@ -177,42 +147,30 @@ Values convert_bit_shift(NodeContext& ctx) {
 Values convert_activation(NodeContext& ctx) {
   Expr x = ctx.in(0);
   const std::string& op = ctx.op_type();
-  auto c = [&](double v) { return ctx.scalar_like(v, x); };
+  if (const ActivationName* row = find_activation(op)) {
+    auto number = [&](const char* attr, std::optional<double> otherwise) {
+      return otherwise ? ctx.attr_float(attr, *otherwise) : 0;
+    };
+    return {value_of(
+        activate(ctx, {row->kind, number("alpha", row->alpha), number("beta", row->beta)}, x))};
+  }
   Expr y;
-  if (op == "LeakyRelu") {
-    y = ctx.call("nn.leaky_relu", {x}, {{"alpha", ctx.attr_float("alpha", 0.01)}});
-  } else if (op == "Elu") {
-    y = elu(ctx, x, ctx.attr_float("alpha", 1.0), 1);
-  } else if (op == "Selu") {
+  if (op == "Selu") {
     double alpha = ctx.attr_float("alpha", 1.67326319217681884765625);
     double gamma = ctx.attr_float("gamma", 1.05070102214813232421875);
-    y = ctx.mul(elu(ctx, x, alpha, 1), c(gamma));
+    y = ctx.mul(elu(ctx, x, alpha), ctx.scalar_like(gamma, x));
   } else if (op == "Celu") {
     double alpha = ctx.attr_float("alpha", 1.0);
     if (alpha == 0) ctx.fail(codes::frontend_attribute, "alpha must not be zero");
     y = elu(ctx, x, alpha, alpha);
-  } else if (op == "HardSigmoid") {
-    double alpha = ctx.attr_float("alpha", 0.2), beta = ctx.attr_float("beta", 0.5);
-    y = clip(ctx, ctx.add(ctx.mul(x, c(alpha)), c(beta)), 0, 1);
   } else if (op == "HardSwish") {
-    y = ctx.mul(x, clip(ctx, ctx.add(ctx.mul(x, c(1.0 / 6)), c(0.5)), 0, 1));
-  } else if (op == "Softplus") {
-    y = softplus(ctx, x);
+    y = hard_swish(ctx, x);
   } else if (op == "Mish") {
-    y = ctx.mul(x, ctx.call("tanh", {softplus(ctx, x)}));
-  } else if (op == "Softsign") {
-    y = ctx.div(x, ctx.add(ctx.call("abs", {x}), c(1)));
-  } else if (op == "ThresholdedRelu") {
-    Expr above = ctx.call("greater", {x, c(ctx.attr_float("alpha", 1.0))});
-    y = where(ctx, above, x, c(0));
+    y = mish(ctx, x);
   } else if (op == "Shrink") {
-    double bias = ctx.attr_float("bias", 0.0), lambd = ctx.attr_float("lambd", 0.5);
-    Expr high = where(ctx, ctx.call("greater", {x, c(lambd)}), ctx.sub(x, c(bias)), c(0));
-    y = where(ctx, ctx.call("less", {x, c(-lambd)}), ctx.add(x, c(bias)), high);
+    y = shrink(ctx, x, ctx.attr_float("lambd", 0.5), ctx.attr_float("bias", 0.0));
   } else if (op == "Swish" || op == "QuickGelu") {
-    double alpha = ctx.attr_float("alpha", op == "Swish" ? 1.0 : 1.702);
-    Expr scaled = alpha == 1 ? x : ctx.mul(x, c(alpha));
-    y = ctx.mul(x, ctx.call("sigmoid", {scaled}));
+    y = swish(ctx, x, ctx.attr_float("alpha", op == "Swish" ? 1.0 : 1.702));
   }
   RELAY_CHECK(y != nullptr, op);
   return {value_of(y)};
@@ -225,42 +183,33 @@ Values convert_prelu(NodeContext& ctx) {
       as_const(NodeContext::shape_of(slope)[0]) != 1) {
     slope = ctx.expand_dims(slope, 1, NodeContext::rank_of(x) - 2);
   }
-  Expr negative = ctx.call("less", {x, ctx.scalar_like(0, x)});
-  return {value_of(where(ctx, negative, ctx.mul(x, slope), x))};
+  return {value_of(prelu(ctx, x, slope))};
 }
 
 Values convert_gelu(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  auto c = [&](double v) { return ctx.scalar_like(v, x); };
   std::string approximate = ctx.attr_string("approximate", "none");
-  Expr inner;
-  if (approximate == "tanh") {
-    // tanh(sqrt(2 / pi) * (x + 0.044715 x^3))
-    Expr cubic = ctx.mul(ctx.mul(ctx.mul(x, x), x), c(0.044715));
-    inner = ctx.call("tanh", {ctx.mul(ctx.add(x, cubic), c(0.7978845608028654))});
-  } else if (approximate == "none") {
-    inner = ctx.call("erf", {ctx.mul(x, c(0.7071067811865476))});
-  } else {
+  if (approximate != "tanh" && approximate != "none") {
     ctx.fail(codes::frontend_attribute, "attribute 'approximate' has an unknown value",
              "none or tanh", approximate);
   }
-  return {value_of(ctx.mul(ctx.mul(x, c(0.5)), ctx.add(inner, c(1))))};
+  Expr x = ctx.in(0);
+  return {value_of(approximate == "tanh" ? gelu_by_tanh(ctx, x) : gelu(ctx, x))};
 }
 
 Values convert_clip_attrs(NodeContext& ctx) {
   constexpr double kMax = 3.4028234663852886e38;
   double low = ctx.attr_float("min", -kMax), high = ctx.attr_float("max", kMax);
-  return {value_of(clip(ctx, ctx.in(0), low, high))};
+  return {value_of(ctx.clip(ctx.in(0), low, high))};
 }
 
 Values convert_clip(NodeContext& ctx) {
   Expr x = ctx.in(0);
   auto low = ctx.const_scalar(1), high = ctx.const_scalar(2);
   if (NodeContext::dtype_of(x).is_floating() && low && high) {
-    return {value_of(clip(ctx, x, *low, *high))};
+    return {value_of(ctx.clip(x, *low, *high))};
   }
-  if (ctx.has(1)) x = maximum(ctx, x, ctx.in(1));
-  if (ctx.has(2)) x = minimum(ctx, x, ctx.in(2));
+  if (ctx.has(1)) x = ctx.maximum(x, ctx.in(1));
+  if (ctx.has(2)) x = ctx.minimum(x, ctx.in(2));
   return {value_of(x)};
 }
 
@@ -320,7 +269,7 @@ Values convert_binarizer(NodeContext& ctx) {
 }
 
 Values convert_where(NodeContext& ctx) {
-  return {value_of(where(ctx, ctx.in(0), ctx.in(1), ctx.in(2)))};
+  return {value_of(ctx.where(ctx.in(0), ctx.in(1), ctx.in(2)))};
 }
 
 // The first input; a float of 8 bits or fewer as one that is computed with.
@@ -438,4 +387,4 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

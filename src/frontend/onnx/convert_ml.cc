@@ -11,7 +11,7 @@
 #include "frontend/onnx/ml_values.h"
 #include "runtime/core/strings.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 constexpr DType kF32 = DType::Float(32);
@@ -289,4 +289,4 @@ std::span<const ConverterRow> converter_rows<Converters::Ml>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -1,16 +1,16 @@
 // Operators that move, join, cut, repeat and pad tensors.
 #include <algorithm>
-#include <numeric>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/common/open_args.h"
+#include "frontend/common/reshape.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/common/slices.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // ---- Concat, Split, Slice ----------------------------------------------------------------------
@@ -134,8 +134,7 @@ Values slice_open(NodeContext& ctx) {
   Expr begin = list(1), end = list(2);
   Expr steps = ctx.has(4) ? list(4) : ones_for(ctx, begin);
   Expr which = ctx.has(3) ? list(3) : nullptr;
-  std::vector<int64_t> axes(static_cast<size_t>(n.value_or(rank)));
-  std::iota(axes.begin(), axes.end(), 0);
+  std::vector<int64_t> axes = Builder::all_axes(n.value_or(rank));
   auto known = which ? ctx.known(3) : std::nullopt;
   if (known && known->is_constant()) {
     axes = ctx.axes(ctx.const_ints(3, kWhat[3]), rank);
@@ -145,8 +144,7 @@ Values slice_open(NodeContext& ctx) {
     begin = spread(ctx, ctx.full(0, {dim(rank)}, i64), which, begin);
     end = spread(ctx, sizes_of(ctx, x), which, end);
     steps = spread(ctx, ctx.full(1, {dim(rank)}, i64), which, steps);
-    axes.resize(static_cast<size_t>(rank));
-    std::iota(axes.begin(), axes.end(), 0);
+    axes = Builder::all_axes(rank);
   }
   auto known_steps = ctx.has(4) ? ctx.known(4) : std::nullopt;
   bool forward = !ctx.has(4) || (known_steps && known_steps->is_constant());
@@ -167,18 +165,7 @@ Values convert_slice_attr(NodeContext& ctx) { return convert_slice(ctx); }
 // ---- Expand, Tile, Pad -------------------------------------------------------------------------
 
 Values expand_known(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  std::vector<Dim> target = shape_elements(ctx, 1, "the new shape");
-  check_sizes(ctx, target);
-  const std::vector<Dim>& from = NodeContext::shape_of(x);
-  // Broadcasting goes both ways: a target of 1 keeps the input's size.
-  while (target.size() < from.size()) target.insert(target.begin(), dim(1));
-  size_t lead = target.size() - from.size();
-  for (size_t i = 0; i < from.size(); ++i) {
-    Dim& size = target[lead + i];
-    if (as_const(size) == 1 || !dim_differs(from[i], size)) size = broadcast(from[i], size);
-  }
-  return {value_of(ctx.broadcast_to(x, target))};
+  return {value_of(expand_to(ctx, ctx.in(0), shape_elements(ctx, 1, "the new shape")))};
 }
 
 Values expand_open(NodeContext& ctx) {
@@ -207,29 +194,7 @@ Values expand_open(NodeContext& ctx) {
 Values convert_expand(NodeContext& ctx) { return known_or_open(ctx, expand_known, expand_open); }
 
 Values tile_known(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  Dims reps;
-  for (const Dim& d : shape_elements(ctx, 1, "the list of repeats")) {
-    if (!is_size(d)) {
-      ctx.fail(codes::frontend_dynamic, "a repeat may be negative", "0 or more", to_string(d));
-    }
-    reps.push_back(d);
-  }
-  if (static_cast<int64_t>(reps.size()) != NodeContext::rank_of(x)) {
-    ctx.fail(codes::frontend_attribute, "the list of repeats has the wrong length",
-             std::to_string(NodeContext::rank_of(x)), std::to_string(reps.size()));
-  }
-  std::vector<Dim> result;
-  for (size_t i = 0; i < reps.size(); ++i) {
-    if (as_const(reps[i]).value_or(0) < 0)
-      ctx.fail(codes::frontend_attribute, "a repeat is negative");
-    result.push_back(NodeContext::shape_of(x)[i] * reps[i]);
-  }
-  check_sizes(ctx, result);
-  if (std::ranges::all_of(reps, [](const Dim& r) { return as_const(r) == 1; })) {
-    return {value_of(x)};
-  }
-  return {value_of(ctx.call("tile", {x}, {{"reps", relay::to_value(reps)}}))};
+  return {value_of(repeat_to(ctx, ctx.in(0), shape_elements(ctx, 1, "the list of repeats")))};
 }
 
 Values tile_open(NodeContext& ctx) {
@@ -308,9 +273,7 @@ Values center_crop_pad_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t rank = NodeContext::rank_of(x);
   std::vector<int64_t> target = ctx.const_ints(1, "the new shape");
-  std::vector<int64_t> axes(static_cast<size_t>(rank));
-  std::iota(axes.begin(), axes.end(), 0);
-  if (ctx.has_attr("axes")) axes = ctx.axes(ctx.attr_ints("axes"), rank);
+  const std::vector<int64_t> axes = ctx.attr_axes(rank);
   if (axes.size() != target.size()) {
     ctx.fail(codes::frontend_attribute, "the new shape has the wrong length",
              std::to_string(axes.size()), std::to_string(target.size()));
@@ -332,9 +295,7 @@ Values center_crop_pad_known(NodeContext& ctx) {
 Values center_crop_pad_open(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t rank = NodeContext::rank_of(x);
-  std::vector<int64_t> axes(static_cast<size_t>(rank));
-  std::iota(axes.begin(), axes.end(), 0);
-  if (ctx.has_attr("axes")) axes = ctx.axes(ctx.attr_ints("axes"), rank);
+  const std::vector<int64_t> axes = ctx.attr_axes(rank);
   auto n = static_cast<int64_t>(axes.size());
   Expr target = int_vector_of(ctx, 1, "the new shape", n);
   const DType i64 = DType::Int(64);
@@ -490,4 +451,4 @@ std::span<const ConverterRow> converter_rows<Converters::Move>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -3,26 +3,14 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/activation.h"
+#include "frontend/common/attention.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/step_loop.h"
 #include "frontend/onnx/converters.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
-
-// The size of a head of a packed tensor (batch, length, heads * size).
-int64_t head_size(NodeContext& ctx, const Expr& x, int64_t heads) {
-  if (NodeContext::rank_of(x) != 3) {
-    ctx.fail(codes::type_rank, "the input must be a batch of sequences", "rank 3",
-             to_string(x->type));
-  }
-  int64_t width = ctx.const_dim(x, 2, "the width of the heads");
-  if (heads < 1 || width % heads != 0) {
-    ctx.fail(codes::frontend_attribute, "the number of heads does not divide the width",
-             "a divisor of " + std::to_string(width), std::to_string(heads));
-  }
-  return width / heads;
-}
 
 // The recurrence over the sequence: a state of (batch, heads, key, value) is faded, corrected, written
 // and read once a step.
@@ -121,7 +109,7 @@ Values convert_causal_conv(NodeContext& ctx) {
   if (ctx.has(2)) y = ctx.add(y, ctx.expand_dims(ctx.in(2), 1));
   std::string activation = ctx.attr_string("activation", "none");
   if (activation == "silu" || activation == "swish") {
-    y = ctx.mul(y, ctx.call("sigmoid", {y}));
+    y = swish(ctx, y);
   } else if (activation != "none") {
     ctx.fail(codes::frontend_attribute, "attribute 'activation' has an unknown value",
              "none, silu or swish", activation.substr(0, 100));
@@ -160,7 +148,7 @@ Values convert_flex_attention(NodeContext& ctx) {
   wide = ctx.attr_dtype("softmax_precision", wide);
   share_heads(ctx, q, k, v);
   const auto size = static_cast<double>(ctx.const_dim(q, 3, "the size of a head"));
-  Expr scores = ctx.matmul(ctx.cast(q, wide), ctx.transpose(ctx.cast(k, wide), {0, 1, 3, 2}));
+  Expr scores = ctx.matmul(ctx.cast(q, wide), ctx.swap_last(ctx.cast(k, wide)));
   scores = ctx.mul(scores, ctx.scalar(ctx.attr_float("scale", 1 / std::sqrt(size)), wide));
   Expr weights =
       ctx.call("nn.softmax", {modified(ctx, "score_mod", scores)}, {{"axis", int64_t{-1}}});
@@ -214,4 +202,4 @@ std::span<const ConverterRow> converter_rows<Converters::Recent>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -1,13 +1,13 @@
 // Reductions, arg-reductions, sorting and running sums.
 #include <algorithm>
-#include <limits>
 
 #include "base/codes/frontend.h"
 #include "frontend/common/open_args.h"
+#include "frontend/common/order.h"
 #include "frontend/common/reduction.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 Reduction reduction_of(NodeContext& ctx) {
@@ -63,63 +63,32 @@ Values convert_arg_reduce(NodeContext& ctx) {
   return {value_of(ctx.cast(y, DType::Int(64)))};
 }
 
-// The first k in order; all for a k of 0.
-Values top_k(NodeContext& ctx, int64_t k) {
-  Expr x = ctx.in(0);
-  int64_t axis = ctx.axis(ctx.attr("axis", -1), NodeContext::rank_of(x));
-  int64_t size = as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)])
-                     .value_or(std::numeric_limits<int64_t>::max());
-  if (k < 0 || k > size) {
-    ctx.fail(codes::frontend_attribute, "k is out of range", "0 to " + std::to_string(size),
-             std::to_string(k));
-  }
-  bool ascending = ctx.attr("largest", 1) == 0;
-  Expr both = ctx.call("topk", {x},
-                       {{"k", k},
-                        {"axis", axis},
-                        {"ret_type", std::string("both")},
-                        {"is_ascend", ascending},
-                        {"dtype", to_value(DType::Int(64))}});
-  return {value_of(ctx.item(both, 0)), value_of(ctx.item(both, 1))};
+TopSpec top_spec(NodeContext& ctx) {
+  return {.axis = ctx.axis(ctx.attr("axis", -1), NodeContext::rank_of(ctx.in(0))),
+          .least = ctx.attr("largest", 1) == 0};
 }
 
-Values convert_top_k_attr(NodeContext& ctx) { return top_k(ctx, ctx.attr("k", -1)); }
+Values outputs_of(const Ordered& top) { return {value_of(top.values), value_of(top.places)}; }
 
-// All in order, and the first k of them.
-Values top_k_open(NodeContext& ctx) {
-  Values all = top_k(ctx, 0);
-  Expr k = int_vector_of(ctx, 1, "k", 1);
-  int64_t axis = ctx.axis(ctx.attr("axis", -1), NodeContext::rank_of(ctx.in(0)));
-  for (ValuePtr& v : all) {
-    v = value_of(open_slice(ctx, v->expr, ctx.ints({0}), k, ctx.ints({1}), {axis}, true));
-  }
-  return all;
+Values convert_top_k_attr(NodeContext& ctx) {
+  return outputs_of(top_k(ctx, ctx.in(0), ctx.attr("k", -1), top_spec(ctx)));
 }
 
 Values convert_top_k(NodeContext& ctx) {
   return known_or_open(
       ctx,
       [](NodeContext& known) {
-        int64_t k = known.const_int(1, "k");
-        Values all = top_k(known, k);
-        if (k > 0) return all;
-        // The operator takes a k of 0 for all.
-        int64_t axis = known.axis(known.attr("axis", -1), NodeContext::rank_of(known.in(0)));
-        for (ValuePtr& v : all) v = value_of(known.slice(v->expr, axis, 0, 0));
-        return all;
+        return outputs_of(top_k(known, known.in(0), known.const_int(1, "k"), top_spec(known)));
       },
-      top_k_open);
+      [](NodeContext& open) {
+        Expr k = int_vector_of(open, 1, "k", 1);
+        return outputs_of(top_k_at_run_time(open, open.in(0), k, top_spec(open)));
+      });
 }
 
-Expr cumulative(NodeContext& ctx, Expr x, int64_t axis) {
-  bool reverse = ctx.attr("reverse", 0) != 0;
-  auto flip = [&](Expr e) { return ctx.call("reverse", {std::move(e)}, {{"axis", axis}}); };
-  if (reverse) x = flip(x);
-  Expr y = ctx.call(ctx.op_type() == "CumSum" ? "cumsum" : "cumprod", {x},
-                    {{"axis", axis},
-                     {"dtype", to_value(NodeContext::dtype_of(x))},
-                     {"exclusive", ctx.attr("exclusive", 0) != 0}});
-  return reverse ? flip(y) : y;
+Expr cumulative(NodeContext& ctx, const Expr& x, int64_t axis) {
+  return running(ctx, ctx.op_type() == "CumSum" ? Running::Sum : Running::Product, x, axis,
+                 ctx.attr("exclusive", 0) != 0, ctx.attr("reverse", 0) != 0);
 }
 
 Values convert_cumulative(NodeContext& ctx) {
@@ -173,4 +142,4 @@ std::span<const ConverterRow> converter_rows<Converters::Reduce>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -3,14 +3,14 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
-#include "frontend/common/arithmetic.h"
+#include "frontend/common/image.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/resize.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 std::vector<double> scales_of(NodeContext& ctx, size_t input) {
@@ -73,17 +73,13 @@ bool is_left_out(NodeContext& ctx, size_t input) {
   return shape && shape->size() == 1 && as_const((*shape)[0]) == 0;
 }
 
-std::vector<int64_t> resized_axes(NodeContext& ctx) {
-  const int64_t rank = NodeContext::rank_of(ctx.in(0));
-  return ctx.has_attr("axes") ? ctx.axes(ctx.attr_ints("axes"), rank) : Builder::all_axes(rank);
-}
 std::string ratio_policy(NodeContext& ctx) {
   return ctx.attr_string("keep_aspect_ratio_policy", "stretch");
 }
 
 Values resize_open_inputs(NodeContext& ctx) {
   const ResizeSpec s = resize_spec(ctx);
-  const std::vector<int64_t> which = resized_axes(ctx);
+  const std::vector<int64_t> which = ctx.attr_axes(NodeContext::rank_of(ctx.in(0)));
   const auto n = static_cast<int64_t>(which.size());
   Expr sizes, scales, region;
   if (is_left_out(ctx, 3)) {
@@ -98,7 +94,7 @@ Values resize_open_inputs(NodeContext& ctx) {
 
 Values resize_known(NodeContext& ctx) {
   const ResizeSpec s = resize_spec(ctx);
-  const std::vector<int64_t> which = resized_axes(ctx);
+  const std::vector<int64_t> which = ctx.attr_axes(NodeContext::rank_of(ctx.in(0)));
   std::vector<double> region;
   if (s.coordinates == "tf_crop_and_resize") region = scales_of(ctx, 1);
   if (is_left_out(ctx, 3)) {
@@ -117,19 +113,10 @@ Values convert_grid_sample(NodeContext& ctx) {
   std::string mode = ctx.attr_string("mode", ctx.opset() >= 20 ? "linear" : "bilinear");
   if (mode == "linear") mode = "bilinear";
   if (mode == "cubic") mode = "bicubic";
-  int64_t rank = NodeContext::rank_of(x);
-  if (rank != 4 && rank != 5) {
-    ctx.fail(codes::type_rank, "the input must be an image or a volume", "rank 4 or 5",
-             to_string(x->type));
-  }
-  // Relay's grid has its coordinates in the second dimension.
-  std::vector<int64_t> axes{0, rank - 1};
-  for (int64_t a = 1; a + 1 < rank; ++a) axes.push_back(a);
-  return {value_of(ctx.call("image.grid_sample", {x, ctx.transpose(ctx.in(1), axes)},
-                            {{"method", mode},
-                             {"layout", std::string(rank == 4 ? "NCHW" : "NCDHW")},
-                             {"padding_mode", ctx.attr_string("padding_mode", "zeros")},
-                             {"align_corners", ctx.attr("align_corners", 0) != 0}}))};
+  return {value_of(grid_sample(ctx, x, ctx.in(1),
+                               {.method = mode,
+                                .padding = ctx.attr_string("padding_mode", "zeros"),
+                                .align_corners = ctx.attr("align_corners", 0) != 0}))};
 }
 
 // How many dimensions the image has that theta, a matrix of as many rows for each of the batch, turns.
@@ -144,7 +131,6 @@ int64_t affine_dimensions(NodeContext& ctx, const Expr& theta) {
   return *nd;
 }
 
-// The grid is the product of theta with the homogeneous coordinates of every place.
 Values affine_grid_known(NodeContext& ctx) {
   Expr theta = ctx.in(0);
   std::vector<int64_t> size = ctx.const_ints(1, "the size");
@@ -153,62 +139,16 @@ Values affine_grid_known(NodeContext& ctx) {
     ctx.fail(codes::frontend_attribute, "the size has the wrong length", std::to_string(nd + 2),
              std::to_string(size.size()));
   }
-  bool corners = ctx.attr("align_corners", 0) != 0;
-  DType dtype = NodeContext::dtype_of(theta);
-  int64_t places = 1;
-  for (int64_t i = 0; i < nd; ++i) {
-    int64_t n = size[static_cast<size_t>(i + 2)];
-    if (n < 1 || n > (1 << 24)) ctx.fail(codes::frontend_attribute, "a size is out of range");
-    places *= n;
-    ctx.charge_bytes(places, dtype);
-  }
-  ctx.charge_bytes(places * (nd + 1), dtype);
-  // Columns x, y, (z,) 1; x runs along the last dimension.
-  Tensor base = Tensor::empty(dtype, {nd + 1, places});
-  for (int64_t p = 0; p < places; ++p) {
-    int64_t rest = p;
-    for (int64_t c = 0; c < nd; ++c) {
-      int64_t n = size[size.size() - 1 - static_cast<size_t>(c)];
-      auto at = static_cast<double>(rest % n), m = static_cast<double>(n);
-      rest /= n;
-      double v = corners ? (n > 1 ? 2 * at / (m - 1) - 1 : 0) : (2 * at + 1) / m - 1;
-      base.set_from_double(c * places + p, v);
-    }
-    base.set_from_double(nd * places + p, 1);
-  }
-  Expr grid = ctx.transpose(ctx.matmul(theta, ctx.constant(std::move(base))), {0, 2, 1});
-  std::vector<Dim> shape{NodeContext::shape_of(theta)[0]};
-  for (size_t i = 2; i < size.size(); ++i) shape.push_back(dim(size[i]));
-  shape.push_back(dim(nd));
-  return {value_of(ctx.reshape(grid, shape))};
+  size.erase(size.begin(), size.begin() + 2);  // batch and channels
+  return {value_of(affine_grid(ctx, theta, size, ctx.attr("align_corners", 0) != 0))};
 }
 
-// The sum of theta's columns, each times the coordinate of its axis; x runs along the last axis.
 Values affine_grid_open(NodeContext& ctx) {
-  Arithmetic m{ctx};
   Expr theta = ctx.in(0);
   const int64_t nd = affine_dimensions(ctx, theta);
   Expr size = float_vector_of(ctx, 1, "the size", nd + 2);
-  const bool corners = ctx.attr("align_corners", 0) != 0;
-  DType dtype = NodeContext::dtype_of(theta);
-  // (batch, 1, ..., parts, columns), one axis of the image after the other between the two.
-  Expr wide = ctx.expand_dims(theta, 1, nd);
-  Expr grid = ctx.select(wide, nd + 2, nd);
-  for (int64_t c = 0; c < nd; ++c) {
-    const int64_t axis = nd - 1 - c;  // of the image
-    Expr n = ctx.select(size, 0, 2 + axis), at = m.below(n), one = m.number(1), two = m.number(2);
-    Expr place;
-    if (corners) {
-      Expr single = m.equal(n, 1), steps = m.where(single, one, ctx.sub(n, one));
-      place = m.where(single, m.number(0), ctx.sub(ctx.div(ctx.mul(two, at), steps), one));
-    } else {
-      place = ctx.sub(ctx.div(ctx.add(ctx.mul(two, at), one), n), one);
-    }
-    // Behind it: the axes of the image that follow, and the parts.
-    place = ctx.expand_dims(ctx.cast(place, dtype), 1, nd - axis);
-    grid = ctx.add(grid, ctx.mul(ctx.select(wide, nd + 2, c), place));
-  }
-  return {value_of(grid)};
+  return {
+      value_of(affine_grid_at_run_time(ctx, theta, size, nd, ctx.attr("align_corners", 0) != 0))};
 }
 
 Values convert_affine_grid(NodeContext& ctx) {
@@ -275,4 +215,4 @@ std::span<const ConverterRow> converter_rows<Converters::Resize>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -12,7 +12,7 @@
 #include "frontend/common/open_args.h"
 #include "frontend/onnx/graph_importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The elements of a sequence that is known.
@@ -403,4 +403,4 @@ std::span<const ConverterRow> converter_rows<Converters::Sequence>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

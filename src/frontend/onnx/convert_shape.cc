@@ -12,13 +12,14 @@
 #include "base/codes/types.h"
 #include "base/quantities.h"
 #include "frontend/common/open_args.h"
+#include "frontend/common/reshape.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "node/walk.h"
 #include "runtime/core/strings.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // ---- Shape, Size, constants --------------------------------------------------------------------
@@ -203,72 +204,18 @@ bool may_copy_size(const std::vector<Dim>& from, const std::vector<Dim>& target,
   return other;
 }
 
-// The shape that a Reshape gives; nullopt when its target is not known.
+// The shape that a Reshape gives to a tensor of these sizes: a 0 copies the input's size.
 std::vector<Dim> reshape_target(NodeContext& ctx, const std::vector<Dim>& from,
                                 std::vector<Dim> target, bool allowzero) {
-  std::optional<size_t> inferred;
-  for (size_t i = 0; i < target.size(); ++i) {
-    auto c = as_const(target[i]);
-    if (!c) continue;
-    if (*c == 0 && !allowzero) {
-      if (i >= from.size()) {
-        ctx.fail(codes::type_shape, "the new shape copies a dimension that the input lacks",
-                 "at least " + counted(i + 1, "dimension"), std::to_string(from.size()));
-      }
-      target[i] = from[i];
-    } else if (*c == -1) {
-      if (inferred) ctx.fail(codes::frontend_attribute, "the new shape has two dimensions of -1");
-      inferred = i;
-    } else if (*c < 0) {
-      ctx.fail(codes::frontend_attribute, "the new shape has a negative dimension",
-               "sizes of 0 or more, or -1 once", std::to_string(*c));
+  for (size_t i = 0; i < target.size() && !allowzero; ++i) {
+    if (as_const(target[i]) != 0) continue;
+    if (i >= from.size()) {
+      ctx.fail(codes::type_shape, "the new shape copies a dimension that the input lacks",
+               "at least " + counted(i + 1, "dimension"), std::to_string(from.size()));
     }
+    target[i] = from[i];
   }
-  auto mismatch = [&]() {
-    std::vector<Dim> shown = target;
-    if (inferred) shown[*inferred] = dim_any();
-    ctx.fail(codes::type_shape, "the new shape does not hold as many elements",
-             to_string(tensor_type(from, DType::Float(32))),
-             to_string(tensor_type(shown, DType::Float(32))));
-  };
-  if (!inferred) {
-    check_sizes(ctx, target);
-    if (dim_differs(product(from, 0, from.size()), product(target, 0, target.size()))) mismatch();
-    return target;
-  }
-  // Dimensions that are on both sides cancel; what is left over is the inferred one.
-  std::vector<Dim> above = from;
-  Dim below = dim(1);
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (i == *inferred) continue;
-    auto same = std::find_if(above.begin(), above.end(),
-                             [&](const Dim& d) { return !as_const(d) && dim_equal(d, target[i]); });
-    if (same != above.end()) {
-      above.erase(same);
-    } else {
-      below = below * target[i];
-    }
-  }
-  Dim total = product(above, 0, above.size());
-  if (auto divisor = as_const(below)) {
-    if (*divisor == 0) {
-      ctx.fail(codes::type_shape, "a dimension of -1 cannot be found for a shape without elements");
-    }
-    if (auto t = as_const(total); t && *t % *divisor != 0) mismatch();
-    target[*inferred] = floor_div(total, below);
-  } else {
-    // Rows that were height by width become both again: what is left over is one of the other dimensions, or 1.
-    above.push_back(dim(1));
-    auto left = std::find_if(above.begin(), above.end(),
-                             [&](const Dim& d) { return dim_equal(total, below * d); });
-    if (left == above.end()) {
-      ctx.fail(codes::frontend_dynamic, "the dimension of -1 cannot be found from open dimensions",
-               {}, to_string(total) + " / " + to_string(below),
-               "give the input's shape, as in --input NAME=1x3x224x224");
-    }
-    target[*inferred] = *left;
-  }
-  return target;
+  return inferred_shape(ctx, from, std::move(target));
 }
 
 // The axes of Squeeze and Unsqueeze: attribute before opset 13, input since.
@@ -294,18 +241,6 @@ std::vector<int64_t> squeezed_axes(NodeContext& ctx, const std::vector<Dim>& sha
       ctx.fail(codes::type_shape, "only a dimension of 1 can be removed", "1", std::to_string(*c));
     }
   }
-  std::sort(axes.begin(), axes.end());
-  return axes;
-}
-
-std::vector<int64_t> unsqueezed_axes(NodeContext& ctx, int64_t rank) {
-  auto given = given_axes(ctx);
-  if (!given) ctx.fail(codes::frontend_graph, "the axes are missing");
-  if (static_cast<int64_t>(given->size()) + rank > kMaxRank) {
-    ctx.fail(codes::frontend_limit, "the result has too many dimensions",
-             "at most " + std::to_string(kMaxRank));
-  }
-  std::vector<int64_t> axes = ctx.axes(*given, rank + static_cast<int64_t>(given->size()));
   std::sort(axes.begin(), axes.end());
   return axes;
 }
@@ -392,15 +327,9 @@ Values convert_squeeze(NodeContext& ctx) { return known_or_open(ctx, squeeze_kno
 Values convert_squeeze_attr(NodeContext& ctx) { return convert_squeeze(ctx); }
 
 Values unsqueeze_known(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  std::vector<int64_t> axes = unsqueezed_axes(ctx, NodeContext::rank_of(x));
-  for (size_t i = 0; i < axes.size();) {
-    size_t end = i + 1;
-    while (end < axes.size() && axes[end] == axes[end - 1] + 1) ++end;
-    x = ctx.expand_dims(x, axes[i], static_cast<int64_t>(end - i));
-    i = end;
-  }
-  return {value_of(x)};
+  auto axes = given_axes(ctx);
+  if (!axes) ctx.fail(codes::frontend_graph, "the axes are missing");
+  return {value_of(insert_axes(ctx, ctx.in(0), *axes))};
 }
 
 Values unsqueeze_open(NodeContext& ctx) {
@@ -458,4 +387,4 @@ std::span<const ConverterRow> converter_rows<Converters::Shape>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -1,13 +1,19 @@
-// Windows and the discrete Fourier transform (written out as a matrix product), and losses.
+// Windows, the discrete Fourier transform, and losses.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string_view>
+#include <utility>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/activation.h"
+#include "frontend/common/fourier.h"
+#include "frontend/common/loss.h"
 #include "frontend/common/open_args.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The window a0 - a1 cos(angle) + a2 cos(2 angle).
@@ -52,123 +58,35 @@ Values window_open(NodeContext& ctx) {
 
 Values convert_window(NodeContext& ctx) { return known_or_open(ctx, window_known, window_open); }
 
+FourierSpec fourier_spec(NodeContext& ctx, int64_t onesided) {
+  return {.inverse = ctx.attr("inverse", 0) != 0, .onesided = ctx.attr("onesided", onesided) != 0};
+}
+
 Values dft_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
-  int64_t rank = NodeContext::rank_of(x);
-  if (rank < 2)
-    ctx.fail(codes::type_rank, "the input needs a last axis of real and imaginary parts");
+  const int64_t rank = NodeContext::rank_of(x);
+  complex_parts(ctx, x);
   int64_t axis =
       ctx.opset() >= 20 ? (ctx.has(2) ? ctx.const_int(2, "the axis") : -2) : ctx.attr("axis", 1);
   axis = ctx.axis(axis, rank);
   if (axis == rank - 1) ctx.fail(codes::frontend_attribute, "the last axis cannot be transformed");
-  bool inverse = ctx.attr("inverse", 0) != 0, onesided = ctx.attr("onesided", 0) != 0;
-  int64_t parts = ctx.const_dim(x, rank - 1, "the number of parts");
-  if (parts != 1 && parts != 2) {
-    ctx.fail(codes::type_shape, "the last axis must hold real, or real and imaginary parts",
-             "1 or 2", std::to_string(parts));
-  }
-  int64_t given = ctx.const_dim(x, axis, "the length of the signal");
-  int64_t n = ctx.has(1) ? ctx.const_int(1, "the length of the transform") : given;
+  const FourierSpec spec = fourier_spec(ctx, 0);
+  int64_t n = ctx.has(1) ? ctx.const_int(1, "the length of the transform")
+                         : ctx.const_dim(x, axis, "the length of the signal");
   if (n < 1) ctx.fail(codes::frontend_attribute, "the length of the transform must be positive");
-  // Longer signals are cut, shorter ones continued by zeros, which the matrix simply lacks.
-  int64_t used = std::min(given, n);
-  x = ctx.slice(x, axis, 0, used);
   // What is more regular than a matrix of numbers is left to the run.
-  if (inverse && onesided) ctx.fail(codes::frontend_dynamic, "a one-sided inverse transform");
-  int64_t bins = onesided ? n / 2 + 1 : n;
-  DType dtype = NodeContext::dtype_of(x);
-  ctx.charge_bytes(2 * used * bins, dtype);
-  Tensor cosines = Tensor::empty(dtype, {used, bins}), sines = Tensor::empty(dtype, {used, bins});
-  double scale = inverse ? 1.0 / static_cast<double>(n) : 1.0;
-  for (int64_t t = 0; t < used; ++t) {
-    for (int64_t k = 0; k < bins; ++k) {
-      double turn = static_cast<double>((t * k) % n) / static_cast<double>(n);
-      double angle = 2 * std::numbers::pi * turn;
-      cosines.set_from_double(t * bins + k, scale * std::cos(angle));
-      sines.set_from_double(t * bins + k, scale * (inverse ? -std::sin(angle) : std::sin(angle)));
-    }
+  if (spec.inverse && spec.onesided) {
+    ctx.fail(codes::frontend_dynamic, "a one-sided inverse transform");
   }
-  auto product = [&](const Expr& signal, const Tensor& m) {
-    return ctx.matmul_along(signal, axis, m);
-  };
-  // (re + i im)(cos - i sin)
-  Expr re = ctx.select(x, rank - 1, 0);
-  Expr out_re = product(re, cosines), out_im = ctx.call("negative", {product(re, sines)});
-  if (parts == 2) {
-    Expr im = ctx.select(x, rank - 1, 1);
-    out_re = ctx.add(out_re, product(im, sines));
-    out_im = ctx.add(out_im, product(im, cosines));
-  }
-  return {value_of(ctx.concat(
-      {ctx.expand_dims(out_re, rank - 1), ctx.expand_dims(out_im, rank - 1)}, rank - 1))};
-}
-
-// The transform of the last axis but one of `x`, whose last holds `parts`, 1 or 2. `count` is the length
-// of the transform, null for that of the signal.
-Expr transformed(NodeContext& ctx, const Expr& x, int64_t parts, const Expr& count, bool inverse,
-                 bool onesided) {
-  const DType f64 = DType::Float(64);
-  const int64_t rank = NodeContext::rank_of(x), axis = rank - 2;
-  auto number = [&](double v) { return ctx.scalar(v, f64); };
-  Expr given = ctx.cast(ctx.select(sizes_of(ctx, x), 0, axis), f64);
-  // Of a one-sided spectrum of k bins the transform has 2 (k - 1) elements.
-  const bool mirrored = inverse && onesided;
-  Expr n = count      ? ctx.cast(count, f64)
-           : mirrored ? ctx.mul(ctx.sub(given, number(1)), number(2))
-                      : given;
-  Expr half = ctx.add(ctx.call("floor", {ctx.div(n, number(2))}), number(1));
-  // Longer signals are cut, shorter ones continued by zeros, which the matrix simply lacks.
-  Expr used = ctx.call("minimum", {given, mirrored ? half : n});
-  auto as_sizes = [&](const Expr& e) {
-    return ctx.reshape(ctx.cast(e, DType::Int(64)), std::vector<int64_t>{1});
-  };
-  Expr signal = open_slice(ctx, x, ctx.ints({0}), as_sizes(used), ctx.ints({1}), {axis});
-  Expr t = open_range(ctx, number(0), used);
-  Expr k = open_range(ctx, number(0), onesided && !inverse ? half : n);
-  Expr turns = ctx.mul(ctx.expand_dims(t, 1), ctx.expand_dims(k, 0));
-  turns = ctx.sub(turns, ctx.mul(ctx.call("floor", {ctx.div(turns, n)}), n));
-  Expr angle = ctx.div(ctx.mul(turns, number(2 * std::numbers::pi)), n);
-  Expr cosines = ctx.call("cos", {angle}), sines = ctx.call("sin", {angle});
-  if (inverse) {
-    Expr scale = ctx.div(number(1), n);
-    if (mirrored) {
-      // Each bin but the first, and the last of an even length, stands for its mirror image, too.
-      Expr first = ctx.call("equal", {t, number(0)});
-      Expr middle = ctx.call("equal", {ctx.mul(t, number(2)), n});
-      Expr weight =
-          ctx.call("where", {ctx.call("logical_or", {first, middle}), number(1), number(2)});
-      scale = ctx.expand_dims(ctx.mul(weight, scale), 1);
-    }
-    cosines = ctx.mul(cosines, scale);
-    sines = ctx.call("negative", {ctx.mul(sines, scale)});
-  }
-  DType dtype = NodeContext::dtype_of(x);
-  cosines = ctx.cast(cosines, dtype);
-  sines = ctx.cast(sines, dtype);
-  auto product = [&](const Expr& e, const Expr& matrix) { return ctx.matmul(e, matrix); };
-  Expr re = ctx.select(signal, rank - 1, 0), im;
-  if (parts == 2) im = ctx.select(signal, rank - 1, 1);
-  // (re + i im)(cos - i sin)
-  Expr out_re = product(re, cosines);
-  if (im) out_re = ctx.add(out_re, product(im, sines));
-  if (mirrored) return ctx.expand_dims(out_re, rank - 1);
-  Expr out_im = ctx.call("negative", {product(re, sines)});
-  if (im) out_im = ctx.add(out_im, product(im, cosines));
-  return ctx.concat({ctx.expand_dims(out_re, rank - 1), ctx.expand_dims(out_im, rank - 1)},
-                    rank - 1);
+  return {value_of(fourier(ctx, x, axis, n, spec))};
 }
 
 Values dft_open(NodeContext& ctx) {
   const DType i64 = DType::Int(64);
   Expr x = ctx.in(0);
   const int64_t rank = NodeContext::rank_of(x);
-  auto parts = rank < 2 ? std::nullopt : as_const(NodeContext::shape_of(x).back());
-  if (parts != 1 && parts != 2) {
-    ctx.fail(codes::type_shape, "the last axis must hold real, or real and imaginary parts",
-             "1 or 2", to_string(x->type));
-  }
+  const int64_t parts = complex_parts(ctx, x);
   Expr count = ctx.has(1) ? one_number(ctx, 1, i64) : nullptr;
-  const bool inverse = ctx.attr("inverse", 0) != 0, onesided = ctx.attr("onesided", 0) != 0;
   Expr axis;
   if (ctx.opset() < 20) {
     axis = ctx.ints({ctx.axis(ctx.attr("axis", 1), rank)});
@@ -181,8 +99,8 @@ Values dft_open(NodeContext& ctx) {
   axis = axes_from_front(ctx, axis, rank);
   Expr last = ctx.concat({axis, ctx.ints({rank - 1})}, 0);
   Expr order = ctx.concat({other_axes(ctx, last, rank), last}, 0);
-  Expr y =
-      transformed(ctx, ctx.call("dyn.transpose", {x, order}), *parts, count, inverse, onesided);
+  Expr lines = ctx.call("dyn.transpose", {x, order});
+  Expr y = fourier_at_run_time(ctx, lines, parts, count, fourier_spec(ctx, 0));
   return {value_of(ctx.call("dyn.transpose", {y, ctx.call("invert_permutation", {order})}))};
 }
 
@@ -229,12 +147,10 @@ Values convert_mel_weight_matrix(NodeContext& ctx) {
   return {value_of(ctx.cast(y, ctx.attr_dtype("output_datatype", DType::Float(32))))};
 }
 
-// Overlapping pieces of the signal, each times the window and transformed.
 Values convert_stft(NodeContext& ctx) {
   const DType i64 = DType::Int(64);
   Expr x = ctx.in(0), step = one_number(ctx, 1, i64);
-  auto parts = NodeContext::rank_of(x) == 3 ? as_const(NodeContext::shape_of(x)[2]) : std::nullopt;
-  if (parts != 1 && parts != 2) {
+  if (NodeContext::rank_of(x) != 3) {
     ctx.fail(codes::type_shape, "the signal must be (batch, length, 1 or 2)", "3 dimensions",
              to_string(x->type));
   }
@@ -246,56 +162,33 @@ Values convert_stft(NodeContext& ctx) {
   } else {
     ctx.fail(codes::frontend_graph, "neither a window nor a length is given");
   }
-  Expr whole = ctx.select(sizes_of(ctx, x), 0, 1), zero = ctx.scalar(0, i64);
-  Expr count =
-      ctx.add(ctx.call("floor_divide", {ctx.sub(whole, length), step}), ctx.scalar(1, i64));
-  Expr begins = ctx.mul(open_range(ctx, zero, count), step);
-  Expr places =
-      ctx.add(ctx.expand_dims(begins, 1), ctx.expand_dims(open_range(ctx, zero, length), 0));
-  Expr frames = ctx.call("take", {x, places}, {{"axis", int64_t{1}}});
-  if (ctx.has(2)) frames = ctx.mul(frames, ctx.expand_dims(ctx.in(2), 1));
-  return {value_of(transformed(ctx, frames, *parts, nullptr, false, ctx.attr("onesided", 1) != 0))};
+  return {
+      value_of(short_time_fourier(ctx, x, step, length, ctx.in_if_given(2), fourier_spec(ctx, 1)))};
 }
 
-Expr negative_log_likelihood(NodeContext& ctx, const Expr& log_prob, const Expr& given) {
-  DType dtype = NodeContext::dtype_of(log_prob);
-  DType index = NodeContext::dtype_of(given);
-  Expr target = given;
-  Expr ignored;
-  if (ctx.has_attr("ignore_index")) {
-    auto number = static_cast<double>(ctx.attr("ignore_index", -1));
-    ignored = ctx.call("equal", {target, ctx.scalar(number, index)});
-    target = ctx.call("where", {ignored, ctx.scalar(0, index), target});
-  }
-  Expr picked = ctx.call("gather", {log_prob, ctx.expand_dims(target, 1)}, {{"axis", int64_t{1}}});
-  Expr loss = ctx.call("negative", {ctx.squeeze(picked, {1})});
-  Expr weight;
-  if (ctx.has(2)) weight = ctx.call("take", {ctx.in(2), target}, {{"axis", int64_t{0}}});
-  if (ignored) {
-    Expr one = weight ? weight : ctx.scalar(1, dtype);
-    weight = ctx.call("where", {ignored, ctx.scalar(0, dtype), one});
-  }
-  if (weight) loss = ctx.mul(loss, weight);
-  std::string reduction = ctx.attr_string("reduction", "mean");
-  if (reduction == "none") return loss;
-  std::vector<int64_t> axes;
-  for (int64_t a = 0; a < NodeContext::rank_of(loss); ++a) axes.push_back(a);
-  if (reduction == "sum") return ctx.reduce("sum", loss, axes, false);
-  if (reduction != "mean") {
+Loss loss_of(NodeContext& ctx) {
+  static constexpr std::pair<std::string_view, LossReduction> kNames[] = {
+      {"none", LossReduction::None}, {"sum", LossReduction::Sum}, {"mean", LossReduction::Mean}};
+  const std::string reduction = ctx.attr_string("reduction", "mean");
+  auto row =
+      std::ranges::find(kNames, reduction, &std::pair<std::string_view, LossReduction>::first);
+  if (row == std::end(kNames)) {
     ctx.fail(codes::frontend_attribute, "attribute 'reduction' has an unknown value",
              "none, sum or mean", reduction.substr(0, 100));
   }
-  if (!weight) return ctx.reduce("mean", loss, axes, false);
-  return ctx.div(ctx.reduce("sum", loss, axes, false), ctx.reduce("sum", weight, axes, false));
+  Loss loss{.weights = ctx.in_if_given(2), .reduction = row->second};
+  if (ctx.has_attr("ignore_index")) loss.ignored = ctx.attr("ignore_index", -1);
+  return loss;
 }
 
 Values convert_nll_loss(NodeContext& ctx) {
-  return {value_of(negative_log_likelihood(ctx, ctx.in(0), ctx.in(1)))};
+  return {value_of(negative_log_likelihood(ctx, ctx.in(0), ctx.in(1), loss_of(ctx)))};
 }
 
 Values convert_softmax_cross_entropy(NodeContext& ctx) {
-  Expr log_prob = ctx.call("nn.log_softmax", {ctx.in(0)}, {{"axis", int64_t{1}}});
-  return {value_of(negative_log_likelihood(ctx, log_prob, ctx.in(1))), value_of(log_prob)};
+  Expr log_prob = softmax(ctx, Softmax::Log, ctx.in(0), 1);
+  return {value_of(negative_log_likelihood(ctx, log_prob, ctx.in(1), loss_of(ctx))),
+          value_of(log_prob)};
 }
 
 }  // namespace
@@ -315,4 +208,4 @@ std::span<const ConverterRow> converter_rows<Converters::Signal>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -9,7 +9,7 @@
 #include "frontend/common/step_loop.h"
 #include "frontend/onnx/ml_values.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 constexpr DType kF32 = DType::Float(32);
@@ -280,4 +280,4 @@ std::span<const ConverterRow> converter_rows<Converters::Support>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

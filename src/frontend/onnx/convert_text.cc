@@ -11,7 +11,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/core/token_pattern.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 Expr one_string(NodeContext& ctx, const std::string& text) {
@@ -389,4 +389,4 @@ std::span<const ConverterRow> converter_rows<Converters::Text>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

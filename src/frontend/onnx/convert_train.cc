@@ -4,12 +4,13 @@
 
 #include "base/codes/frontend.h"
 #include "base/quantities.h"
+#include "frontend/common/norm.h"
 #include "frontend/common/open_args.h"
 #include "frontend/onnx/graph_importer.h"
 #include "grad/dataflow.h"
 #include "node/walk.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
@@ -107,11 +108,9 @@ Values convert_adam(NodeContext& ctx) {
     const Expr& x = in[0];
     auto c = [&](double v) { return ctx.scalar_like(v, x); };
     const double alpha = ctx.attr_float("alpha", 0.9), beta = ctx.attr_float("beta", 0.999);
-    auto mixed = [&](const Expr& old, double keep, const Expr& now) {
-      return ctx.add(ctx.mul(old, c(keep)), ctx.mul(now, c(1 - keep)));
-    };
     Expr g = regularised(ctx, x, in[1]);
-    Expr v = mixed(in[2], alpha, g), h = mixed(in[3], beta, ctx.mul(g, g));
+    Expr v = running_average(ctx, in[2], g, alpha);
+    Expr h = running_average(ctx, in[3], ctx.mul(g, g), beta);
     Expr root = ctx.add(ctx.call("sqrt", {h}), c(ctx.attr_float("epsilon", 1e-6)));
     // Averages that begin with zero are too small at first.
     auto missing = [&](double keep) { return ctx.sub(c(1), ctx.call("power", {c(keep), time})); };
@@ -156,4 +155,4 @@ std::span<const ConverterRow> converter_rows<Converters::Train>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

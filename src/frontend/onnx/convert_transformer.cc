@@ -1,44 +1,25 @@
 // Operators of transformers that exporters and optimisers write as one node.
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/activation.h"
+#include "frontend/common/attention.h"
+#include "frontend/common/norm.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/quantized.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
-
-void share_heads(NodeContext& ctx, const Expr& queries, Expr& keys, Expr& values) {
-  int64_t wanted = ctx.const_dim(queries, 1, "the number of heads");
-  int64_t heads = ctx.const_dim(keys, 1, "the number of heads");
-  if (heads < 1 || wanted % heads != 0) {
-    ctx.fail(codes::type_shape, "the number of key heads does not divide that of query heads",
-             "a divisor of " + std::to_string(wanted), std::to_string(heads));
-  }
-  if (wanted == heads) return;
-  for (Expr* e : {&keys, &values}) {
-    *e = ctx.call("repeat", {*e}, {{"repeats", wanted / heads}, {"axis", int64_t{1}}});
-  }
-}
+namespace relay::frontend::onnx {
 
 namespace {
 
-Expr tanh_gelu(NodeContext& ctx, const Expr& x) {
-  auto c = [&](double v) { return ctx.scalar_like(v, x); };
-  Expr cubic = ctx.mul(ctx.mul(ctx.mul(x, x), x), c(0.044715));
-  Expr t = ctx.call("tanh", {ctx.mul(ctx.add(x, cubic), c(0.7978845608028654))});
-  return ctx.mul(ctx.mul(x, c(0.5)), ctx.add(t, c(1)));
-}
-
+// Along the last axis, with the node's epsilon.
 Expr layer_norm(NodeContext& ctx, const Expr& x, const Expr& gamma, const Expr& beta) {
-  Expr b = beta ? beta : ctx.full(0, NodeContext::shape_of(gamma), NodeContext::dtype_of(x));
-  return ctx.call("nn.layer_norm", {x, gamma, b},
-                  {{"axis", int64_t{-1}}, {"epsilon", ctx.attr_float("epsilon", 1e-12)}});
+  return layer_norm(ctx, x, gamma, beta, NodeContext::rank_of(x) - 1,
+                    ctx.attr_float("epsilon", 1e-12));
 }
 
 void require_rank(NodeContext& ctx, const Expr& e, int64_t rank, const char* what) {
@@ -47,92 +28,29 @@ void require_rank(NodeContext& ctx, const Expr& e, int64_t rank, const char* wha
            "rank " + std::to_string(rank), to_string(e->type));
 }
 
-// (batch, sequence, heads * size) as (batch, heads, sequence, size).
-Expr split_heads(NodeContext& ctx, const Expr& x, int64_t heads) {
-  if (NodeContext::rank_of(x) != 3) {
-    ctx.fail(codes::type_rank, "the input must be a batch of sequences", "rank 3",
-             to_string(x->type));
-  }
-  int64_t width = ctx.const_dim(x, 2, "the width of the heads");
-  if (heads < 1 || width % heads != 0) {
-    ctx.fail(codes::frontend_attribute, "the number of heads does not divide the width",
-             "a divisor of " + std::to_string(width), std::to_string(heads));
-  }
-  const std::vector<Dim>& s = NodeContext::shape_of(x);
-  return ctx.transpose(ctx.reshape(x, {s[0], s[1], dim(heads), dim(width / heads)}), {0, 2, 1, 3});
-}
-
-Expr join_heads(NodeContext& ctx, const Expr& x) {
-  Expr y = ctx.transpose(x, {0, 2, 1, 3});
-  const std::vector<Dim>& s = NodeContext::shape_of(y);
-  return ctx.reshape(y, {s[0], s[1], s[2] * s[3]});
-}
-
-// A number so low that softmax gives zero.
-double lowest(DType dtype) { return dtype.is_float(16) ? -65504.0 : -3.3e38; }
-Expr lowest_like(NodeContext& ctx, const Expr& e) {
-  return ctx.scalar_like(lowest(NodeContext::dtype_of(e)), e);
-}
-
-// -inf-like entries above the diagonal: query i sees keys up to i + shift.
-Expr causal_bias(NodeContext& ctx, const Expr& scores, int64_t shift) {
-  DType dtype = NodeContext::dtype_of(scores);
-  int64_t rows = ctx.const_dim(scores, 2, "the length of a causal sequence");
-  int64_t columns = ctx.const_dim(scores, 3, "the length of a causal sequence");
-  ctx.charge_bytes(rows * columns, dtype);
-  Tensor t = Tensor::zeros(dtype, {rows, columns});
-  double low = lowest(dtype);
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = std::max<int64_t>(r + shift + 1, 0); c < columns; ++c) {
-      t.set_from_double(r * columns + c, low);
-    }
-  }
-  return ctx.constant(std::move(t));
-}
-
-Expr swap_last(NodeContext& ctx, const Expr& x) {
-  std::vector<int64_t> axes(static_cast<size_t>(NodeContext::rank_of(x)));
-  std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-  return ctx.transpose(x, axes);
-}
-
-// 0, 1, ... below a size of a tensor.
-Expr places_along(NodeContext& ctx, const Expr& x, int64_t axis) {
-  if (auto n = as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)])) {
-    if (*n <= kMaxKnownElements) return numbers_below(ctx, *n);
-  }
-  return open_range(ctx, ctx.scalar(0, DType::Int(64)), ctx.select(sizes_of(ctx, x), 0, axis));
-}
-
 Values convert_fast_gelu(NodeContext& ctx) {
   Expr x = ctx.in(0);
   if (ctx.has(1)) x = ctx.add(x, ctx.in(1));
-  return {value_of(tanh_gelu(ctx, x))};
+  return {value_of(gelu_by_tanh(ctx, x))};
 }
 
 Values convert_bias_gelu(NodeContext& ctx) {
-  Expr x = ctx.add(ctx.in(0), ctx.in(1));
-  Expr e = ctx.call("erf", {ctx.mul(x, ctx.scalar_like(0.7071067811865476, x))});
-  Expr half = ctx.mul(x, ctx.scalar_like(0.5, x));
-  return {value_of(ctx.mul(half, ctx.add(e, ctx.scalar_like(1, x))))};
+  return {value_of(gelu(ctx, ctx.add(ctx.in(0), ctx.in(1))))};
 }
 
 Values convert_skip_layer_norm(NodeContext& ctx) {
   Expr sum = ctx.add(ctx.in(0), ctx.in(1));
   if (ctx.has(4)) sum = ctx.add(sum, ctx.in(4));
-  Expr y = layer_norm(ctx, sum, ctx.in(2), ctx.has(3) ? ctx.in(3) : nullptr);
+  Expr y = layer_norm(ctx, sum, ctx.in(2), ctx.in_if_given(3));
   return {value_of(y), nullptr, nullptr, value_of(sum)};
 }
 
 Values convert_skip_rms_norm(NodeContext& ctx) {
   Expr sum = ctx.add(ctx.in(0), ctx.in(1));
   if (ctx.has(3)) sum = ctx.add(sum, ctx.in(3));
-  std::vector<int64_t> last{NodeContext::rank_of(sum) - 1};
-  Expr square = ctx.reduce("mean", ctx.mul(sum, sum), last, true);
-  Expr root =
-      ctx.call("sqrt", {ctx.add(square, ctx.scalar_like(ctx.attr_float("epsilon", 1e-5), sum))});
-  return {value_of(ctx.mul(ctx.div(sum, root), ctx.in(2))), nullptr, nullptr, value_of(sum)};
+  Expr y =
+      rms_norm(ctx, sum, ctx.in(2), NodeContext::rank_of(sum) - 1, ctx.attr_float("epsilon", 1e-5));
+  return {value_of(y), nullptr, nullptr, value_of(sum)};
 }
 
 Values convert_embed_layer_norm(NodeContext& ctx) {
@@ -184,7 +102,7 @@ Expr attend(NodeContext& ctx, const Expr& q, const Expr& k, const Expr& v, const
   int64_t size = ctx.const_dim(q, 3, "the size of a head");
   double scale = ctx.attr_float("scale", 0);
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(size));
-  Expr scores = ctx.matmul(q, swap_last(ctx, k));
+  Expr scores = ctx.matmul(q, ctx.swap_last(k));
   scores = ctx.mul(scores, ctx.scalar_like(scale, scores));
   const DType dtype = NodeContext::dtype_of(scores);
   if (by.mask) {
@@ -283,10 +201,10 @@ Values convert_packed_attention(NodeContext& ctx) {
 // The same of integers: (x, weights, bias, scales of both, mask, zero points of both, past).
 Values convert_quantized_attention(NodeContext& ctx) {
   constexpr size_t kNoBias = 9;
-  return packed_attention(
-      ctx,
-      scaled_product(ctx, {ctx.in(0), ctx.in(1), ctx.in(3), ctx.in(4), ctx.given(6), ctx.given(7)}),
-      5, 8, kNoBias);
+  return packed_attention(ctx,
+                          scaled_product(ctx, {ctx.in(0), ctx.in(3), ctx.given(6)},
+                                         {ctx.in(1), ctx.in(4), ctx.given(7)}),
+                          5, 8, kNoBias);
 }
 
 // com.microsoft.MultiHeadAttention: queries, keys and values that are made before it.
@@ -320,87 +238,6 @@ Values convert_multi_head_attention(NodeContext& ctx) {
   return {value_of(y), value_of(k), value_of(v)};
 }
 
-// A mask for as many keys as there are: those that it does not reach are not seen.
-Expr mask_for_all_keys(NodeContext& ctx, const Expr& mask, const Expr& scores) {
-  const int64_t rank = NodeContext::rank_of(mask);
-  const Dim &have = NodeContext::shape_of(mask).back(),
-            &need = NodeContext::shape_of(scores).back();
-  if (dim_equal(have, need)) return mask;
-  DType dtype = NodeContext::dtype_of(mask);
-  Expr hidden = ctx.scalar(dtype.is_bool() ? 0 : -std::numeric_limits<double>::infinity(), dtype);
-  Expr more = ctx.sub(entries(ctx, sizes_of(ctx, scores), 3, 4),
-                      entries(ctx, sizes_of(ctx, mask), rank - 1, rank));
-  Expr none = ctx.full(0, {dim(2 * rank - 1)}, DType::Int(64));
-  return ctx.call("dyn.pad", {mask, ctx.concat({none, more}, 0), hidden});
-}
-
-// Which keys each query sees, (batch or 1, 1, queries, keys); null where all. A query's place among the
-// keys is its number and what comes before all queries: the past, or what is left of each sequence.
-Expr visible_keys(NodeContext& ctx, const Expr& scores, const Expr& past) {
-  const DType i64 = DType::Int(64);
-  Expr before = ctx.scalar(0, i64), lengths;
-  if (past) before = ctx.select(sizes_of(ctx, past), 0, 2);
-  if (ctx.has(6)) {
-    lengths = ctx.expand_dims(ctx.cast(ctx.in(6), i64), 1, 3);
-    before = ctx.sub(lengths, ctx.select(sizes_of(ctx, scores), 0, 2));
-  }
-  Expr query = ctx.expand_dims(ctx.expand_dims(places_along(ctx, scores, 2), 1), 0, 2);
-  Expr key = ctx.expand_dims(places_along(ctx, scores, 3), 0, 3);
-  Expr distance = ctx.sub(ctx.add(query, before), key), seen;
-  auto demand = [&](Expr condition) {
-    seen = seen ? ctx.call("logical_and", {seen, condition}) : condition;
-  };
-  auto number = [&](int64_t v) { return ctx.scalar(static_cast<double>(v), i64); };
-  if (ctx.attr("is_causal", 0) != 0) demand(ctx.call("greater_equal", {distance, number(0)}));
-  int64_t left = ctx.attr("left_window_size", -1), right = ctx.attr("right_window_size", -1);
-  if (left >= 0) demand(ctx.call("less_equal", {distance, number(left)}));
-  if (right >= 0) demand(ctx.call("greater_equal", {distance, number(-right)}));
-  if (lengths) demand(ctx.call("less", {key, lengths}));
-  return seen;
-}
-
-// What the node makes of the products of queries and keys: weights, and its fourth output.
-struct Weights {
-  Expr weights, products;
-};
-
-Weights masked_weights(NodeContext& ctx, Expr scores, const Expr& past) {
-  const int64_t mode = ctx.attr("qk_matmul_output_mode", 0);
-  const DType dtype = NodeContext::dtype_of(scores);
-  const double kHidden = -std::numeric_limits<double>::infinity();
-  Weights out;
-  if (mode <= 1) out.products = scores;
-  Expr seen = visible_keys(ctx, scores, past);
-  auto demand = [&](Expr condition) {
-    seen = seen ? ctx.call("logical_and", {seen, condition}) : condition;
-  };
-  if (ctx.has(3)) {
-    Expr mask = mask_for_all_keys(ctx, ctx.in(3), scores);
-    if (NodeContext::dtype_of(mask).is_bool()) {
-      demand(mask);
-    } else {
-      mask = ctx.cast(mask, dtype);
-      demand(ctx.call("greater", {mask, ctx.scalar(kHidden, dtype)}));
-      scores = ctx.add(scores, mask);
-    }
-  }
-  if (mode == 2) {
-    out.products = seen ? ctx.call("where", {seen, scores, ctx.scalar(kHidden, dtype)}) : scores;
-  }
-  DType precise = ctx.attr_dtype("softmax_precision", dtype);
-  scores = ctx.cast(scores, precise);
-  if (seen) scores = ctx.call("where", {seen, scores, lowest_like(ctx, scores)});
-  out.weights = ctx.call("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
-  if (seen) {
-    // A query that may see nothing gets nothing.
-    Expr some = ctx.reduce("any", seen, {NodeContext::rank_of(seen) - 1}, true);
-    out.weights = ctx.call("where", {some, out.weights, ctx.scalar_like(0, out.weights)});
-  }
-  out.weights = ctx.cast(out.weights, dtype);
-  if (mode == 3) out.products = out.weights;
-  return out;
-}
-
 Values convert_attention(NodeContext& ctx) {
   Expr q = ctx.in(0), k = ctx.in(1), v = ctx.in(2);
   bool flat = NodeContext::rank_of(q) == 3;
@@ -410,14 +247,7 @@ Values convert_attention(NodeContext& ctx) {
     k = split_heads(ctx, k, kv_heads);
     v = split_heads(ctx, v, kv_heads);
   }
-  for (const Expr& e : {q, k, v}) {
-    if (NodeContext::rank_of(e) != 4) {
-      ctx.fail(codes::type_rank, "queries, keys and values must have the same rank", "rank 3 or 4",
-               to_string(e->type));
-    }
-  }
-  if (ctx.has(3) && NodeContext::rank_of(ctx.in(3)) == 0)
-    ctx.fail(codes::type_rank, "the mask has no axis of keys", "rank 1 to 4", "a scalar");
+  for (const Expr& e : {q, k, v}) require_rank(ctx, e, 4, "what attention reads");
   Expr past;
   if (ctx.has(4) && ctx.has(5)) {
     past = ctx.in(4);
@@ -428,87 +258,26 @@ Values convert_attention(NodeContext& ctx) {
   }
   Expr present_key = k, present_value = v;
   share_heads(ctx, q, k, v);
-  int64_t size = ctx.const_dim(q, 3, "the size of a head");
-  double scale = ctx.attr_float("scale", 1 / std::sqrt(static_cast<double>(size)));
-  Expr scores = ctx.matmul(q, swap_last(ctx, k));
-  scores = ctx.mul(scores, ctx.scalar_like(scale, scores));
-  double softcap = ctx.attr_float("softcap", 0);
-  if (softcap > 0) {
-    Expr cap = ctx.scalar_like(softcap, scores);
-    scores = ctx.mul(ctx.call("tanh", {ctx.div(scores, cap)}), cap);
+  AttentionSpec spec{.softcap = ctx.attr_float("softcap", 0),
+                     .causal = ctx.attr("is_causal", 0) != 0,
+                     .left_window = ctx.attr("left_window_size", -1),
+                     .right_window = ctx.attr("right_window_size", -1),
+                     .past = past,
+                     .lengths = ctx.in_if_given(6),
+                     .mask = ctx.in_if_given(3),
+                     .all_stages = ctx.output_used(3)};
+  if (ctx.has_attr("scale")) spec.scale = ctx.attr_float("scale", 1);
+  if (ctx.has_attr("softmax_precision")) {
+    spec.precision = ctx.attr_dtype("softmax_precision", NodeContext::dtype_of(q));
   }
-  bool causal = ctx.attr("is_causal", 0) != 0;
-  auto fixed = [&](const Expr& e, size_t axis) { return as_const(NodeContext::shape_of(e)[axis]); };
-  std::optional<int64_t> before = past ? fixed(past, 2) : 0;
-  bool narrow_mask = ctx.has(3) && !dim_equal(NodeContext::shape_of(ctx.in(3)).back(),
-                                              NodeContext::shape_of(scores)[3]);
-  bool open = causal && (!before || !fixed(scores, 2) || !fixed(scores, 3));
-  if (open || narrow_mask || ctx.has(6) || ctx.output_used(3) ||
-      ctx.has_attr("softmax_precision") || ctx.attr("left_window_size", -1) >= 0 ||
-      ctx.attr("right_window_size", -1) >= 0) {
-    auto [weights, products] = masked_weights(ctx, scores, past);
-    Expr y = ctx.matmul(weights, v);
-    return {value_of(flat ? join_heads(ctx, y) : y), value_of(present_key), value_of(present_value),
-            value_of(products)};
+  AttentionStages stages = attention(ctx, q, k, v, spec);
+  Values out{value_of(flat ? join_heads(ctx, stages.y) : stages.y), value_of(present_key),
+             value_of(present_value)};
+  if (spec.all_stages) {
+    const int64_t mode = ctx.attr("qk_matmul_output_mode", 0);
+    out.push_back(value_of(mode == 3 ? stages.weights : mode == 2 ? stages.masked : stages.scores));
   }
-  bool truth_mask = ctx.has(3) && NodeContext::dtype_of(ctx.in(3)).is_bool();
-  Expr allowed = truth_mask ? ctx.in(3) : nullptr;
-  if (truth_mask && causal) {
-    Expr seen = ctx.call("equal", {causal_bias(ctx, scores, *before), ctx.scalar_like(0, scores)});
-    allowed = ctx.call("logical_and", {allowed, seen});
-  } else if (causal) {
-    scores = ctx.add(scores, causal_bias(ctx, scores, *before));
-  }
-  if (allowed) {
-    scores = ctx.call("where", {allowed, scores, lowest_like(ctx, scores)});
-  } else if (ctx.has(3)) {
-    scores = ctx.add(scores, ctx.cast(ctx.in(3), NodeContext::dtype_of(scores)));
-  }
-  Expr weights = ctx.call("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
-  if (allowed) {
-    // A query that may see nothing gets nothing.
-    Expr some = ctx.reduce("any", allowed, {NodeContext::rank_of(allowed) - 1}, true);
-    weights = ctx.call("where", {some, weights, ctx.scalar_like(0, weights)});
-  }
-  Expr y = ctx.matmul(weights, v);
-  return {value_of(flat ? join_heads(ctx, y) : y), value_of(present_key), value_of(present_value)};
-}
-
-// The first `rotated` entries of (batch, heads, sequence, size) turned by angles whose cosines and sines are
-// (batch or 1, 1, sequence, rotated / 2).
-Expr rotate(NodeContext& ctx, const Expr& x, int64_t rotated, const Expr& cosines,
-            const Expr& sines, bool interleaved) {
-  const DType dtype = NodeContext::dtype_of(x);
-  auto wide = [&](const Expr& e) { return dtype.bits == 16 ? ctx.cast(e, DType::Float(32)) : e; };
-  const Expr cos = wide(cosines), sin = wide(sines);
-  const int64_t size = ctx.const_dim(x, 3, "the size of a head");
-  Expr turning = wide(ctx.slice(x, 3, 0, rotated));
-  const std::vector<Dim> shape = NodeContext::shape_of(turning);
-  Expr a, b;
-  if (interleaved) {
-    // Pairs are split off as a further axis.
-    std::vector<Dim> pairs(shape.begin(), shape.end() - 1);
-    pairs.push_back(dim(rotated / 2));
-    pairs.push_back(dim(2));
-    Expr p = ctx.reshape(turning, pairs);
-    a = ctx.select(p, 4, 0);
-    b = ctx.select(p, 4, 1);
-  } else {
-    std::vector<Expr> halves = ctx.split(turning, 3, 2);
-    a = halves[0];
-    b = halves[1];
-  }
-  Expr real = ctx.sub(ctx.mul(a, cos), ctx.mul(b, sin));
-  Expr imaginary = ctx.add(ctx.mul(a, sin), ctx.mul(b, cos));
-  Expr y;
-  if (interleaved) {
-    Expr p = ctx.concat({ctx.expand_dims(real, 4), ctx.expand_dims(imaginary, 4)}, 4);
-    y = ctx.reshape(p, shape);
-  } else {
-    y = ctx.concat({real, imaginary}, 3);
-  }
-  y = ctx.cast(y, dtype);
-  return rotated < size ? ctx.concat({y, ctx.slice(x, 3, rotated, size)}, 3) : y;
+  return out;
 }
 
 int64_t rotated_size(NodeContext& ctx, int64_t size) {
@@ -675,7 +444,7 @@ Values convert_fused_matmul(NodeContext& ctx) {
       order.insert(order.end(), {0, rank - 1});
       e = ctx.transpose(e, order);
     }
-    return ctx.attr(turned, 0) != 0 && rank > 1 ? swap_last(ctx, e) : e;
+    return ctx.attr(turned, 0) != 0 && rank > 1 ? ctx.swap_last(e) : e;
   };
   Expr a = side(0, "transA", "transBatchA"), b = side(1, "transB", "transBatchB");
   Expr y = ctx.matmul(a, b);
@@ -706,4 +475,4 @@ std::span<const ConverterRow> converter_rows<Converters::Transformer>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -11,7 +11,7 @@
 #include "base/codes/frontend.h"
 #include "frontend/onnx/ml_values.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 constexpr DType kF32 = DType::Float(32);
@@ -699,4 +699,4 @@ std::span<const ConverterRow> converter_rows<Converters::Trees>() {
   return rows;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

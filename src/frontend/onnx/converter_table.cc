@@ -4,7 +4,7 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/onnx.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 template <size_t... kFamilies>
@@ -40,13 +40,13 @@ const ConverterRow* find_converter(std::string_view domain, std::string_view op,
   return row.domain == domain && row.op == op ? &row : nullptr;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx
 
 namespace relay {
 
 std::vector<SupportedOperator> supported_onnx_operators() {
   std::vector<SupportedOperator> out;
-  for (const auto& row : importer::converter_table())
+  for (const auto& row : frontend::onnx::converter_table())
     out.push_back({std::string(row.domain), std::string(row.op), row.since});
   return out;
 }

@@ -1,24 +1,24 @@
 // What converters of several families share.
 #pragma once
 
+#include "frontend/common/pool.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
-// A convolution with symmetric semantics for float and integer operands; shared by Conv and its
-// quantised forms. `quantized` are the further arguments of the quantised dialect's operator, where it
-// is that one.
-Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype,
-                 std::vector<Expr> quantized = {});
+// What the attributes of a convolution say of these images and weights.
+struct ConvolutionSpec {
+  Window window;
+  int64_t groups = 1;
+};
+ConvolutionSpec convolution_spec(NodeContext& ctx, const Expr& x, const Expr& w);
+// The convolution, of floats; its bias is added by with_channel_bias.
+Expr convolution(NodeContext& ctx, const Expr& x, const Expr& w);
 
 // The pooling that the node's attributes say, of channels behind the batch.
-Expr pooled(NodeContext& ctx, const Expr& x, bool average);
+Expr pooled(NodeContext& ctx, PoolKind kind, const Expr& x);
 
 // alpha * a * b + beta * c of Gemm.
 Expr general_product(NodeContext& ctx);
 
-// Keys and values (batch, heads, length, size) with as many heads as the queries have: each group of
-// query heads shares one of theirs. Fails when these do not divide those.
-void share_heads(NodeContext& ctx, const Expr& queries, Expr& keys, Expr& values);
-
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

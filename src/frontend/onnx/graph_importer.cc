@@ -7,11 +7,12 @@
 #include "base/codes/frontend.h"
 #include "base/codes/text.h"
 #include "frontend/common/branches.h"
+#include "frontend/common/builder.h"
 #include "ir/op.h"
 #include "node/node_map.h"
 #include "node/walk.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The types of a node's inputs, as far as they are known.
@@ -129,75 +130,11 @@ void Importer::import_nodes(const Nodes& nodes, Scope& scope, const Names& resul
     try {
       import_node(nodes[i], i, scope);
     } catch (const BranchesDiffer& branches) {
-      return import_both_ways(branches, nodes, i, scope, results);
+      const auto& node = nodes[i];
+      return import_both_ways(Builder(*this, node.op_type(), place(node_label(node, i))), branches,
+                              {node.output().begin(), node.output().end()}, scope, results,
+                              [&](Scope& way) { import_nodes(nodes, way, results, i + 1); });
     }
-  }
-}
-
-template <class Nodes>
-void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nodes, int at,
-                                Scope& scope, const Names& results) {
-  const auto& node = nodes[at];
-  const Span span = place(node_label(node, at));
-  // Of a model-local function some outputs may be the same either way.
-  if (static_cast<int>(branches.then_values.size()) != node.output_size()) {
-    throw UserError(open_branches(branches, span));
-  }
-  struct Way {
-    Scope scope;
-    std::vector<Diagnostic> found;
-    bool good = true;
-  };
-  auto follow = [&](const Values& values) {
-    Way way;
-    way.scope.parent = &scope;
-    way.found = apart([&] {
-      for (int i = 0; i < node.output_size(); ++i) {
-        define(way.scope, node.output(i), values[static_cast<size_t>(i)], span);
-      }
-      import_nodes(nodes, way.scope, results, at + 1);
-      way.good = !diagnostics().has_errors();
-    });
-    return way;
-  };
-  Way yes, no;
-  nested(span, [&] {
-    yes = follow(branches.then_values);
-    no = follow(branches.else_values);
-  });
-  // What is a result and comes after the node. One that no node computes is reported where it is asked for.
-  Names after;
-  for (const std::string& name : results) {
-    bool computed = yes.scope.find(name) != nullptr && no.scope.find(name) != nullptr;
-    if (scope.find(name) == nullptr && computed) after.push_back(name);
-  }
-  auto results_of = [&](const Way& way) {
-    Values out;
-    for (const std::string& name : after) out.push_back(way.scope.find(name));
-    return out;
-  };
-  // What was reported before may have kept a way from its results.
-  auto sound = [](const Values& values) {
-    return std::ranges::none_of(values, [](const ValuePtr& v) {
-      return v->failed || std::ranges::any_of(v->list, &ModelValue::failed);
-    });
-  };
-  NodeContext ctx(*this, node, {}, frames_.back().opsets.of(node.domain()), span);
-  Values chosen;
-  if (yes.good && no.good) {
-    Values a = results_of(yes), b = results_of(no);
-    if (sound(a) && sound(b)) {
-      chosen = join_branches(ctx, branches.condition, std::move(a), std::move(b));
-    }
-  } else if (yes.good != no.good && are_type_errors(yes.good ? no.found : yes.found)) {
-    Values values = results_of(yes.good ? yes : no);
-    if (sound(values)) chosen = only_if(ctx, branches.condition, yes.good, values);
-  } else {
-    report(open_branches(branches, span));
-    for (const Diagnostic& d : (yes.good ? no : yes).found) report(d);
-  }
-  for (size_t i = 0; i < after.size(); ++i) {
-    define(scope, after[i], i < chosen.size() ? chosen[i] : failed_value(), span);
   }
 }
 
@@ -413,4 +350,4 @@ Values Importer::import_graph(const ::onnx::GraphProto& graph, const Values& inp
   return outputs;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -19,7 +19,7 @@ class ModelProto;
 class OperatorSetIdProto;
 }  // namespace onnx
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 class Importer : public ProgramBuilder {
  public:
@@ -51,10 +51,6 @@ class Importer : public ProgramBuilder {
   using Names = std::vector<std::string>;
   template <class Nodes>
   void import_nodes(const Nodes& nodes, Scope& scope, const Names& results, int first = 0);
-  // The nodes behind one whose outputs have one rank or another, once for each (branches.h).
-  template <class Nodes>
-  void import_both_ways(const BranchesDiffer& branches, const Nodes& nodes, int at, Scope& scope,
-                        const Names& results);
   void import_node(const ::onnx::NodeProto& node, int index, Scope& scope);
   Values convert(const ::onnx::NodeProto& node, Values inputs, const Span& span);
   Values inline_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& node,
@@ -84,4 +80,4 @@ std::string function_key(const std::string& domain, const std::string& name,
 // "node conv1 (Conv)", or "node #12 (Conv) -> output".
 std::string node_label(const ::onnx::NodeProto& node, int index);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -5,7 +5,7 @@
 #include "frontend/common/lists.h"
 #include "frontend/onnx/graph_importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The number of dimensions of a tensor that a node puts into a sequence; nullopt where none tells it.
@@ -119,4 +119,4 @@ std::vector<DeclaredInput> declared_inputs(const ::onnx::GraphProto& graph) {
   return out;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

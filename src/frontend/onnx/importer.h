@@ -19,7 +19,7 @@ class GraphProto;
 class NodeProto;
 }  // namespace onnx
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 class Importer;
 
@@ -42,6 +42,10 @@ class NodeContext : public Operands {
   double attr_float(const char* name, double otherwise) const;
   std::string attr_string(const char* name, const std::string& otherwise) const;
   std::vector<int64_t> attr_ints(const char* name, std::vector<int64_t> otherwise = {}) const;
+  // A list of so many numbers, all `otherwise` where it is absent or empty; E0504 for another length.
+  std::vector<int64_t> attr_list(const char* name, size_t size, int64_t otherwise) const;
+  // What attribute 'axes' says of a tensor of this rank, which is all axes where it is absent.
+  std::vector<int64_t> attr_axes(int64_t rank) const;
   std::vector<double> attr_floats(const char* name, std::vector<double> otherwise = {}) const;
   std::vector<std::string> attr_strings(const char* name,
                                         std::vector<std::string> otherwise = {}) const;
@@ -129,4 +133,4 @@ struct OpsetImports {
   int64_t of(std::string_view domain) const;
 };
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

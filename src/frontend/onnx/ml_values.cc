@@ -5,7 +5,7 @@
 
 #include "base/codes/types.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 // The input as floats: integers become float32.
@@ -83,4 +83,4 @@ Expr two_columns(NodeContext& ctx, const Expr& second, bool to_one) {
   return ctx.concat({first, second}, 1);
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -6,7 +6,7 @@
 
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 // Numbers of an attribute as a vector.
 Tensor floats(const std::vector<double>& values, DType dtype = DType::Float(32));
@@ -26,4 +26,4 @@ Expr best_label(NodeContext& ctx, const Expr& scores, const Tensor& labels);
 // negative or what is left to 1.
 Expr two_columns(NodeContext& ctx, const Expr& second, bool to_one);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -8,7 +8,7 @@
 #include "frontend/onnx/graph_importer.h"
 #include "ir/op.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 constexpr int kOldestOpset = 1;
@@ -182,4 +182,4 @@ void Importer::check_operators(const ::onnx::ModelProto& model) {
   }
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -6,7 +6,7 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 using ::onnx::AttributeProto;
 
@@ -107,6 +107,21 @@ std::vector<int64_t> NodeContext::attr_ints(const char* name,
   auto all = attr_int_span(name);
   return {all.begin(), all.end()};
 }
+std::vector<int64_t> NodeContext::attr_list(const char* name, size_t size,
+                                            int64_t otherwise) const {
+  std::vector<int64_t> v = attr_ints(name);
+  if (v.empty()) v.assign(size, otherwise);
+  if (v.size() != size) {
+    fail(codes::frontend_attribute, std::string("attribute '") + name + "' has the wrong length",
+         std::to_string(size), std::to_string(v.size()));
+  }
+  return v;
+}
+
+std::vector<int64_t> NodeContext::attr_axes(int64_t rank) const {
+  return has_attr("axes") ? axes(attr_ints("axes"), rank) : all_axes(rank);
+}
+
 std::vector<double> NodeContext::attr_floats(const char* name,
                                              std::vector<double> otherwise) const {
   if (!has_attr(name)) return otherwise;
@@ -129,7 +144,7 @@ Tensor NodeContext::attr_tensor(const char* name) const {
 DType NodeContext::attr_dtype(const char* name, DType otherwise) const {
   if (!has_attr(name)) return otherwise;
   auto type = attr(name, 0);
-  auto dtype = importer::dtype_of(type > 0 && type < 1000 ? static_cast<int>(type) : 0);
+  auto dtype = onnx::dtype_of(type > 0 && type < 1000 ? static_cast<int>(type) : 0);
   if (!dtype) {
     fail(codes::frontend_attribute,
          std::string("attribute '") + name + "' names a type that Relay lacks",
@@ -151,4 +166,4 @@ Values NodeContext::import_graph(const ::onnx::GraphProto& graph, const Values& 
   return with_one_rank([&] { return importer_.import_graph(graph, inputs, span()); });
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -20,8 +20,8 @@
 namespace relay {
 namespace {
 
-using importer::MappedFile;
-using importer::ModelFolder;
+using frontend::MappedFile;
+using frontend::ModelFolder;
 
 // A hash of the whole file, without keeping it all in memory.
 std::string hash_of(std::string_view bytes, bool mapped) {
@@ -44,10 +44,11 @@ ImportedModel import_bytes(std::string_view bytes, const std::string& name,
                            std::shared_ptr<const ModelFolder> folder, const OnnxOptions& options) {
   auto file = SourceFile::make(name);
   ::onnx::ModelProto model;
-  std::vector<std::string_view> payloads = importer::parse_model(bytes, file, model);
+  std::vector<std::string_view> payloads = frontend::onnx::parse_model(bytes, file, model);
   std::string hash = hash_of(bytes, mapped != nullptr);
-  importer::TensorSource source{std::move(payloads), std::move(mapped), std::move(folder), {}};
-  importer::Importer run(file, options, std::move(source));
+  frontend::onnx::TensorSource source{
+      std::move(payloads), std::move(mapped), std::move(folder), {}};
+  frontend::onnx::Importer run(file, options, std::move(source));
   ImportedModel out = run.run(model);
   out.source_hash = std::move(hash);
   return out;
@@ -61,9 +62,9 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string_view> importer::parse_model(std::string_view bytes,
-                                                    const std::shared_ptr<const SourceFile>& file,
-                                                    ::onnx::ModelProto& model) {
+std::vector<std::string_view> frontend::onnx::parse_model(
+    std::string_view bytes, const std::shared_ptr<const SourceFile>& file,
+    ::onnx::ModelProto& model) {
   auto damaged = [&](const std::string& why) {
     throw UserError(Diagnostic(codes::frontend_damaged, Span::place(file, "model"),
                                "this is not an ONNX model, or it is damaged: " + why)
@@ -84,7 +85,7 @@ std::vector<std::string_view> importer::parse_model(std::string_view bytes,
   return std::move(stripped.payloads);
 }
 
-ModelSummary importer::with_parsed_file(
+ModelSummary frontend::onnx::with_parsed_file(
     const std::string& path, const std::function<ModelSummary(const ::onnx::ModelProto&)>& use) {
   auto mapped = MappedFile::open(path, OnnxOptions().max_file_bytes);
   ::onnx::ModelProto model;

@@ -14,7 +14,7 @@ namespace onnx {
 class ModelProto;
 }  // namespace onnx
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 // Fills `model`, and returns where the bytes of its tensors are. UserError for what is not a model.
 std::vector<std::string_view> parse_model(std::string_view bytes,
@@ -24,4 +24,4 @@ std::vector<std::string_view> parse_model(std::string_view bytes,
 ModelSummary with_parsed_file(const std::string& path,
                               const std::function<ModelSummary(const ::onnx::ModelProto&)>& use);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -9,10 +9,8 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/parse.h"
 
-namespace relay {
+namespace relay::frontend::onnx {
 namespace {
-
-using importer::OpsetImports;
 
 // The graphs and functions of a model, each with the operator sets that it is written in.
 struct Body {
@@ -28,10 +26,10 @@ class Summary {
     for (const auto& o : model.opset_import()) {
       out_.versions.emplace_back(shown(o.domain()), o.version());
     }
-    std::vector<Body> work{{&model.graph(), nullptr, importer::opsets_of(model.opset_import())}};
+    std::vector<Body> work{{&model.graph(), nullptr, opsets_of(model.opset_import())}};
     for (const auto& f : model.functions()) {
-      own_.insert(importer::function_key(f.domain(), f.name(), f.overload()));
-      work.push_back({nullptr, &f, importer::opsets_of(f.opset_import())});
+      own_.insert(function_key(f.domain(), f.name(), f.overload()));
+      work.push_back({nullptr, &f, opsets_of(f.opset_import())});
     }
     while (!work.empty()) {
       Body b = std::move(work.back());
@@ -54,7 +52,7 @@ class Summary {
 
  private:
   static std::string shown(const std::string& domain) {
-    return importer::is_default_domain(domain) ? "ai.onnx" : domain;
+    return is_default_domain(domain) ? "ai.onnx" : domain;
   }
 
   void count(const ::onnx::TensorProto& t) {
@@ -62,7 +60,7 @@ class Summary {
     for (int64_t d : t.dims()) {
       if (d < 0 || __builtin_mul_overflow(elements, d, &elements)) return;
     }
-    auto dtype = importer::dtype_of(t.data_type());
+    auto dtype = dtype_of(t.data_type());
     out_.parameters += elements;
     if (dtype) out_.parameter_bytes += elements * static_cast<int64_t>(dtype->bytes());
   }
@@ -70,15 +68,14 @@ class Summary {
   void add(const ::onnx::NodeProto& n, const OpsetImports& opsets) {
     ++out_.nodes;
     int64_t opset = opsets.of(n.domain());
-    if (opset == 0 && !importer::is_default_domain(n.domain())) opset = 1;
+    if (opset == 0 && !is_default_domain(n.domain())) opset = 1;
     auto& op = operators_[{shown(n.domain()), n.op_type()}];
     if (op.nodes++ > 0) return;
     op.domain = shown(n.domain());
     op.name = n.op_type();
     op.version = opset;
-    op.imported = own_.contains(importer::function_key(n.domain(), n.op_type(), n.overload())) ||
-                  importer::find_converter(importer::canonical_domain(n.domain()), n.op_type(),
-                                           opset) != nullptr;
+    op.imported = own_.contains(function_key(n.domain(), n.op_type(), n.overload())) ||
+                  find_converter(canonical_domain(n.domain()), n.op_type(), opset) != nullptr;
   }
 
   void open_sizes(const ::onnx::GraphProto& graph) {
@@ -105,10 +102,13 @@ class Summary {
 };
 
 }  // namespace
+}  // namespace relay::frontend::onnx
+
+namespace relay {
 
 ModelSummary summarize_onnx_file(const std::string& path) {
-  return importer::with_parsed_file(
-      path, [](const ::onnx::ModelProto& model) { return Summary().run(model); });
+  return frontend::onnx::with_parsed_file(
+      path, [](const ::onnx::ModelProto& model) { return frontend::onnx::Summary().run(model); });
 }
 
 }  // namespace relay

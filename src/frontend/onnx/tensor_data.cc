@@ -10,7 +10,7 @@
 #include "base/quantities.h"
 #include "runtime/core/strings.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 using ::onnx::TensorProto;
@@ -319,4 +319,4 @@ Tensor read_sparse_tensor(const ::onnx::SparseTensorProto& proto, TensorSource& 
   return dense;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

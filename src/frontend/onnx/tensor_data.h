@@ -15,7 +15,7 @@ class TensorProto;
 class SparseTensorProto;
 }  // namespace onnx
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 // The dtype of TensorProto.DataType; empty for those that Relay does not have.
 std::optional<DType> dtype_of(int onnx_type);
@@ -41,4 +41,4 @@ Tensor read_tensor(const ::onnx::TensorProto& proto, TensorSource& source, const
 Tensor read_sparse_tensor(const ::onnx::SparseTensorProto& proto, TensorSource& source,
                           int64_t max_bytes, const Span& span);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

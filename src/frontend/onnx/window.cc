@@ -1,20 +1,11 @@
 #include "frontend/onnx/window.h"
 
-#include <algorithm>
-
 #include "base/codes/frontend.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
-std::vector<int64_t> positive_list(NodeContext& ctx, const char* name, int64_t nd,
-                                   const std::vector<int64_t>& otherwise) {
-  std::vector<int64_t> v = ctx.attr_ints(name, otherwise);
-  if (v.empty()) v.assign(static_cast<size_t>(nd), 1);
-  if (static_cast<int64_t>(v.size()) != nd) {
-    ctx.fail(codes::frontend_attribute,
-             std::string("attribute '") + name + "' has the wrong length", std::to_string(nd),
-             std::to_string(v.size()));
-  }
+std::vector<int64_t> positive_list(NodeContext& ctx, const char* name, int64_t nd) {
+  std::vector<int64_t> v = ctx.attr_list(name, static_cast<size_t>(nd), 1);
   for (int64_t x : v) {
     if (x < 1 || x > kMaxWindow) {
       ctx.fail(codes::frontend_attribute, std::string("attribute '") + name + "' is out of range",
@@ -24,14 +15,20 @@ std::vector<int64_t> positive_list(NodeContext& ctx, const char* name, int64_t n
   return v;
 }
 
-Window window_of(NodeContext& ctx, const Expr& x, std::vector<int64_t> kernel) {
+Window unpadded_window(NodeContext& ctx, std::vector<int64_t> kernel) {
   int64_t nd = static_cast<int64_t>(kernel.size());
   Window w;
   w.kernel = std::move(kernel);
-  w.strides = positive_list(ctx, "strides", nd, {});
-  w.dilations = positive_list(ctx, "dilations", nd, {});
+  w.strides = positive_list(ctx, "strides", nd);
+  w.dilations = positive_list(ctx, "dilations", nd);
   w.begin.assign(static_cast<size_t>(nd), 0);
   w.end = w.begin;
+  return w;
+}
+
+Window window_of(NodeContext& ctx, const Expr& x, std::vector<int64_t> kernel) {
+  Window w = unpadded_window(ctx, std::move(kernel));
+  int64_t nd = static_cast<int64_t>(w.kernel.size());
   std::string mode = ctx.attr_string("auto_pad", "NOTSET");
   if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
     pad_to_same(ctx, x, mode == "SAME_UPPER", w);
@@ -58,4 +55,4 @@ Window window_of(NodeContext& ctx, const Expr& x, std::vector<int64_t> kernel) {
   return w;
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -7,13 +7,14 @@
 #include "frontend/common/window.h"
 #include "frontend/onnx/importer.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
-// The attribute with one number of 1 or more for each of `nd` axes; without it `otherwise`, and ones for that empty.
-std::vector<int64_t> positive_list(NodeContext& ctx, const char* name, int64_t nd,
-                                   const std::vector<int64_t>& otherwise);
+// The attribute with one number of 1 or more for each of `nd` axes; ones without it.
+std::vector<int64_t> positive_list(NodeContext& ctx, const char* name, int64_t nd);
 
+// The strides and dilations of this kernel, without pads.
+Window unpadded_window(NodeContext& ctx, std::vector<int64_t> kernel);
 // The window of this kernel over the spatial axes of x, which are those from 2 on.
 Window window_of(NodeContext& ctx, const Expr& x, std::vector<int64_t> kernel);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -4,7 +4,7 @@
 
 #include "base/codes/frontend.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 namespace {
 
 enum class Message { Model, Graph, Node, Attribute, Tensor, Sparse, Function };
@@ -181,4 +181,4 @@ StrippedModel strip_payloads(std::string_view model,
   return stripper.take();
 }
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -12,7 +12,7 @@
 
 #include "base/source.h"
 
-namespace relay::importer {
+namespace relay::frontend::onnx {
 
 struct StrippedModel {
   // The model without documentation and without raw_data of at least kMinPayload bytes. A tensor
@@ -28,4 +28,4 @@ inline constexpr int kMaxGraphDepth = 12;
 // nested deeper than kMaxGraphDepth.
 StrippedModel strip_payloads(std::string_view model, const std::shared_ptr<const SourceFile>& file);
 
-}  // namespace relay::importer
+}  // namespace relay::frontend::onnx

@@ -9,7 +9,7 @@
 
 #include "base/diagnostic.h"
 
-namespace relay::importer {
+namespace relay::frontend {
 namespace {
 
 std::string le(uint64_t value, size_t width) {
@@ -210,4 +210,4 @@ TEST(Archive, cut_and_changed_bytes_end_in_an_error_or_nothing) {
 }
 
 }  // namespace
-}  // namespace relay::importer
+}  // namespace relay::frontend

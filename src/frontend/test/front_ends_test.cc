@@ -114,6 +114,29 @@ TEST_F(ToyFrontEnd, a_known_condition_leaves_one_part) {
   EXPECT_EQ(run(m, {floats({-1, 3}, {2})}), (std::vector<double>{-2, 6}));
 }
 
+TEST_F(ToyFrontEnd, operators_behind_two_ranks_are_read_for_each) {
+  ImportedModel m =
+      toy("input x float32 2 1\n"
+          "input c bool\n"
+          "const last int64 1 = 1\n"
+          "const two int64 1 = 2\n"
+          "y = if c\n"
+          "  s = sum x last\n"
+          "  t = add s s\n"
+          "  give t\n"
+          "else\n"
+          "  give x\n"
+          "end\n"
+          "z = mul y y\n"
+          "r = reshape z two\n"
+          "output r\n");
+  EXPECT_EQ(to_string(m.module->find("main")->ret_type), "Tensor[(2,), float32]");
+  Tensor x = floats({1, 3}, {2, 1});
+  Tensor yes = Tensor::scalar(1, DType::Bool()), no = Tensor::scalar(0, DType::Bool());
+  EXPECT_EQ(run(m, {x, yes}), (std::vector<double>{4, 36}));
+  EXPECT_EQ(run(m, {x, no}), (std::vector<double>{1, 9}));
+}
+
 TEST_F(ToyFrontEnd, ranks_that_a_run_chooses_E0505) {
   std::string why = error_of([] {
     toy("input x float32 2\ninput c bool\nconst all int64 1 = 0\n"

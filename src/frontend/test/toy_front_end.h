@@ -31,6 +31,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/quantities.h"
+#include "frontend/common/branches.h"
 #include "frontend/common/control.h"
 #include "frontend/common/front_end.h"
 #include "frontend/common/mapped_file.h"
@@ -40,9 +41,9 @@
 
 namespace relay::test {
 
-using importer::Operands;
-using importer::ValuePtr;
-using importer::Values;
+using frontend::Operands;
+using frontend::ValuePtr;
+using frontend::Values;
 using Words = std::vector<std::string>;
 
 // A line of the model, and the lines of its parts.
@@ -56,11 +57,11 @@ struct ToyLine {
 using ToyOperator = Values (*)(const Operands& op);
 
 inline Values toy_call(const Operands& op, const char* name) {
-  return {importer::value_of(op.call(name, op.all()))};
+  return {frontend::value_of(op.call(name, op.all()))};
 }
 
 inline const std::map<std::string, ToyOperator>& toy_operators() {
-  using importer::value_of;
+  using frontend::value_of;
   static const std::map<std::string, ToyOperator> rows{
       {"add", [](const Operands& op) { return toy_call(op, "add"); }},
       {"mul", [](const Operands& op) { return toy_call(op, "multiply"); }},
@@ -91,7 +92,7 @@ inline const std::map<std::string, ToyOperator>& toy_operators() {
   return rows;
 }
 
-class ToyReader : public importer::ProgramBuilder {
+class ToyReader : public frontend::ProgramBuilder {
  public:
   ToyReader(std::string_view text, const std::string& name, const ImportOptions& options)
       : ProgramBuilder(SourceFile::make(name), options) {
@@ -115,18 +116,18 @@ class ToyReader : public importer::ProgramBuilder {
       const bool begins = word_after_equals(read) == "if" || word_after_equals(read) == "while";
       open.back().push_back(std::move(read));
       if (begins) open.emplace_back();
-      if (open.size() > importer::kMaxNesting + 1) wrong(open.back().back(), "parts nest too deep");
+      if (open.size() > frontend::kMaxNesting + 1) wrong(open.back().back(), "parts nest too deep");
     }
     if (open.size() != 1) wrong(open[open.size() - 2].back(), "`end` is missing");
     lines_ = std::move(open[0]);
   }
 
   ImportedModel read() {
-    std::vector<importer::DeclaredInput> inputs;
+    std::vector<frontend::DeclaredInput> inputs;
     for (const ToyLine& l : lines_) {
       if (l.words[0] != "input") continue;
       if (l.words.size() < 3) wrong(l, "an input has a name and a dtype");
-      importer::DeclaredInput input{l.words[1], DType::parse(l.words[2]), l.words[2]};
+      frontend::DeclaredInput input{l.words[1], DType::parse(l.words[2]), l.words[2]};
       input.shape.emplace();
       for (size_t i = 3; i < l.words.size(); ++i) {
         const bool number = std::isdigit(static_cast<unsigned char>(l.words[i][0])) != 0;
@@ -137,20 +138,20 @@ class ToyReader : public importer::ProgramBuilder {
     }
     declare_inputs(std::move(inputs));
     throw_if_errors();
-    std::vector<std::pair<std::string, ValuePtr>> outputs;
+    for (const ToyLine& l : lines_) {
+      if (l.words[0] == "output")
+        outputs_.insert(outputs_.end(), l.words.begin() + 1, l.words.end());
+    }
     try {
       read_part(lines_, main_scope());
     } catch (const UserError& e) {
       report(e);
-    } catch (const importer::BranchesDiffer& branches) {
+    } catch (const frontend::BranchesDiffer& branches) {
       report(open_branches(branches, place("outputs")));
     }
     throw_if_errors();
-    for (const ToyLine& l : lines_) {
-      if (l.words[0] != "output") continue;
-      for (size_t i = 1; i < l.words.size(); ++i)
-        outputs.emplace_back(l.words[i], main_scope().find(l.words[i]));
-    }
+    std::vector<std::pair<std::string, ValuePtr>> outputs;
+    for (const std::string& name : outputs_) outputs.emplace_back(name, main_scope().find(name));
     return finish(outputs);
   }
 
@@ -166,16 +167,16 @@ class ToyReader : public importer::ProgramBuilder {
   int64_t number_of(const ToyLine& l, size_t at) const {
     char* end = nullptr;
     const int64_t value = std::strtoll(l.words[at].c_str(), &end, 10);
-    if (*end != '\0') wrong(l, "'" + importer::shorten(l.words[at]) + "' is not a number");
+    if (*end != '\0') wrong(l, "'" + frontend::shorten(l.words[at]) + "' is not a number");
     return value;
   }
 
   // The values that the words name, from that one on.
-  Values values_of(const ToyLine& l, size_t from, const importer::Scope& scope) const {
+  Values values_of(const ToyLine& l, size_t from, const frontend::Scope& scope) const {
     Values out;
     for (size_t i = from; i < l.words.size(); ++i) {
       out.push_back(scope.find(l.words[i]));
-      if (out.back() == nullptr) wrong(l, "'" + importer::shorten(l.words[i]) + "' has no value");
+      if (out.back() == nullptr) wrong(l, "'" + frontend::shorten(l.words[i]) + "' has no value");
     }
     return out;
   }
@@ -185,10 +186,10 @@ class ToyReader : public importer::ProgramBuilder {
     if (!dtype) wrong(l, "a constant has a name and a dtype");
     std::vector<int64_t> shape;
     for (size_t i = 3; i < equals; ++i) shape.push_back(number_of(l, i));
-    shape = importer::checked_shape(shape, l.words[1], *dtype, place_of(l));
+    shape = frontend::checked_shape(shape, l.words[1], *dtype, place_of(l));
     const auto given = static_cast<int64_t>(l.words.size() - equals - 1);
     if (given != runtime::checked_num_elements(*dtype, shape)) {
-      importer::bad_tensor(place_of(l), "a constant does not have the size of its shape", {},
+      frontend::bad_tensor(place_of(l), "a constant does not have the size of its shape", {},
                            counted(given, "element"));
     }
     Tensor t = Tensor::empty(*dtype, shape);
@@ -200,8 +201,9 @@ class ToyReader : public importer::ProgramBuilder {
   }
 
   // Reads lines into a scope; gives the values of the `give` that ends them.
-  Values read_part(const std::vector<ToyLine>& lines, importer::Scope& scope) {
-    for (const ToyLine& l : lines) {
+  Values read_part(const std::vector<ToyLine>& lines, frontend::Scope& scope, size_t first = 0) {
+    for (size_t line = first; line < lines.size(); ++line) {
+      const ToyLine& l = lines[line];
       const Span span = place_of(l);
       check_budget(span);
       if (l.words[0] == "input" || l.words[0] == "output" || l.words[0] == "toy") continue;
@@ -211,10 +213,27 @@ class ToyReader : public importer::ProgramBuilder {
       if (equals + 1 >= l.words.size()) wrong(l, "a line is NAME... = OPERATOR OPERAND...");
       if (l.words[0] == "const") {
         define(scope, l.words.size() > 1 ? l.words[1] : "",
-               importer::value_of(constant_of(l, equals)), span);
+               frontend::value_of(constant_of(l, equals)), span);
         continue;
       }
-      Values results = operator_of(l, l.words[equals + 1], values_of(l, equals + 2, scope), scope);
+      const std::string& name = l.words[equals + 1];
+      Values results;
+      try {
+        results = operator_of(l, name, values_of(l, equals + 2, scope), scope);
+      } catch (const frontend::BranchesDiffer& branches) {
+        if (&lines != &lines_) throw;
+        // What follows is read for each rank.
+        import_both_ways(frontend::Builder(*this, name, span), branches,
+                         {l.words.begin(), l.words.begin() + static_cast<std::ptrdiff_t>(equals)},
+                         scope, outputs_, [&](frontend::Scope& way) {
+                           try {
+                             read_part(lines, way, line + 1);
+                           } catch (const UserError& e) {
+                             report(e);
+                           }
+                         });
+        return {};
+      }
       if (results.size() < equals) wrong(l, "the operator has fewer results");
       for (size_t i = 0; i < equals; ++i) define(scope, l.words[i], with_known(results[i]), span);
     }
@@ -222,20 +241,20 @@ class ToyReader : public importer::ProgramBuilder {
   }
 
   // A part one level deeper, in a scope of its own.
-  Values nested_part(const ToyLine& l, const std::vector<ToyLine>& lines, importer::Scope& inner) {
+  Values nested_part(const ToyLine& l, const std::vector<ToyLine>& lines, frontend::Scope& inner) {
     Values out;
     nested(place_of(l), [&] { out = read_part(lines, inner); });
     return out;
   }
 
   Values operator_of(const ToyLine& l, const std::string& name, Values operands,
-                     const importer::Scope& scope) {
+                     const frontend::Scope& scope) {
     Operands op(*this, name, std::move(operands), place_of(l));
     if (name == "if") {
       if (l.parts.size() != 2) wrong(l, "`if` has two parts");
       auto part = [&](size_t which) {
         return [this, &l, &scope, which] {
-          importer::Scope inner{{}, &scope};
+          frontend::Scope inner{{}, &scope};
           return nested_part(l, l.parts[which], inner);
         };
       };
@@ -245,12 +264,12 @@ class ToyReader : public importer::ProgramBuilder {
     auto row = toy_operators().find(name);
     if (row == toy_operators().end()) {
       throw UserError(Diagnostic(codes::frontend_unsupported, place_of(l),
-                                 "operator " + importer::shorten(name) + " cannot be imported"));
+                                 "operator " + frontend::shorten(name) + " cannot be imported"));
     }
     return row->second(op);
   }
 
-  Values while_of(const Operands& op, const ToyLine& l, const importer::Scope& scope) {
+  Values while_of(const Operands& op, const ToyLine& l, const frontend::Scope& scope) {
     const auto is = [](const char* word) {
       return [word](const ToyLine& inner) { return inner.words[0] == word; };
     };
@@ -261,7 +280,7 @@ class ToyReader : public importer::ProgramBuilder {
     if (test == part.end()) wrong(l, "`while` has a `test`");
     const Words& names = part[0].words;
     // The carried values by their names inside, and what is computed for the test.
-    auto begin = [&](const Values& carried, importer::Scope& inner) {
+    auto begin = [&](const Values& carried, frontend::Scope& inner) {
       if (carried.size() + 1 != names.size()) wrong(part[0], "`do` names each carried value");
       for (size_t i = 0; i < carried.size(); ++i)
         define(inner, names[i + 1], carried[i], place_of(part[0]));
@@ -270,21 +289,22 @@ class ToyReader : public importer::ProgramBuilder {
       if (go.size() != 1) wrong(*test, "`test` has one operand");
       return go[0];
     };
-    importer::ModelLoop loop;
+    frontend::ModelLoop loop;
     for (size_t i = 0; i < op.num_inputs(); ++i) loop.carried.push_back(op.value(i));
-    importer::Scope first{{}, &scope};
+    frontend::Scope first{{}, &scope};
     loop.go = begin(loop.carried, first);
     loop.body = [&](const Values& inputs) {
-      importer::Scope now{{}, &scope}, then{{}, &scope};
+      frontend::Scope now{{}, &scope}, then{{}, &scope};
       begin({inputs.begin() + 2, inputs.end()}, now);
       Values next = nested_part(l, {test + 1, part.end()}, now);
       next.insert(next.begin(), begin(next, then));
       return next;
     };
-    return importer::loop(op, loop);
+    return frontend::loop(op, loop);
   }
 
   std::vector<ToyLine> lines_;
+  std::vector<std::string> outputs_;
 };
 
 inline FrontEnd toy_front_end() {
@@ -295,9 +315,9 @@ inline FrontEnd toy_front_end() {
       .sniff = [](std::string_view head) { return head.starts_with("toy 1\n"); },
       .import =
           [](const ModelSource& source, const ImportOptions& options) {
-            std::shared_ptr<const importer::MappedFile> file;
+            std::shared_ptr<const frontend::MappedFile> file;
             if (!source.bytes)
-              file = importer::MappedFile::open(source.path, options.max_file_bytes);
+              file = frontend::MappedFile::open(source.path, options.max_file_bytes);
             return ToyReader(source.bytes ? *source.bytes : file->bytes(), source.path, options)
                 .read();
           },

@@ -1,0 +1,131 @@
+#include "frontend/common/fourier.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/codes/types.h"
+#include "frontend/common/open_args.h"
+
+namespace relay::frontend {
+namespace {
+
+// Real and imaginary parts along a new last axis.
+Expr joined(const Builder& build, const Expr& real, const Expr& imaginary) {
+  const int64_t last = Builder::rank_of(real);
+  return build.concat({build.expand_dims(real, last), build.expand_dims(imaginary, last)}, last);
+}
+
+}  // namespace
+
+int64_t complex_parts(const Builder& build, const Expr& x) {
+  auto parts = Builder::rank_of(x) < 2 ? std::nullopt : as_const(Builder::shape_of(x).back());
+  if (parts != 1 && parts != 2) {
+    build.fail(codes::type_shape, "the last axis must hold real, or real and imaginary parts",
+               "1 or 2", to_string(x->type));
+  }
+  return *parts;
+}
+
+Expr fourier(const Builder& build, const Expr& signal, int64_t axis, int64_t n,
+             const FourierSpec& spec) {
+  const int64_t rank = Builder::rank_of(signal), parts = complex_parts(build, signal);
+  const int64_t given = build.const_dim(signal, axis, "the length of the signal");
+  // What a signal lacks the matrix lacks, too.
+  int64_t used = std::min(given, n);
+  Expr x = build.slice(signal, axis, 0, used);
+  int64_t bins = spec.onesided ? n / 2 + 1 : n;
+  DType dtype = Builder::dtype_of(x);
+  build.charge_bytes(2 * used * bins, dtype);
+  Tensor cosines = Tensor::empty(dtype, {used, bins}), sines = Tensor::empty(dtype, {used, bins});
+  double scale = spec.inverse ? 1.0 / static_cast<double>(n) : 1.0;
+  for (int64_t row = 0; row < used; ++row) {
+    for (int64_t k = 0; k < bins; ++k) {
+      double turn = static_cast<double>((row * k) % n) / static_cast<double>(n);
+      double angle = 2 * std::numbers::pi * turn;
+      cosines.set_from_double(row * bins + k, scale * std::cos(angle));
+      sines.set_from_double(row * bins + k,
+                            scale * (spec.inverse ? -std::sin(angle) : std::sin(angle)));
+    }
+  }
+  auto product = [&](const Expr& e, const Tensor& matrix) {
+    return build.matmul_along(e, axis, matrix);
+  };
+  // (re + i im)(cos - i sin)
+  Expr re = build.select(x, rank - 1, 0);
+  Expr out_re = product(re, cosines), out_im = build.call("negative", {product(re, sines)});
+  if (parts == 2) {
+    Expr im = build.select(x, rank - 1, 1);
+    out_re = build.add(out_re, product(im, sines));
+    out_im = build.add(out_im, product(im, cosines));
+  }
+  return joined(build, out_re, out_im);
+}
+
+Expr fourier_at_run_time(const Builder& build, const Expr& x, int64_t parts, const Expr& count,
+                         const FourierSpec& spec) {
+  const DType f64 = DType::Float(64);
+  const int64_t rank = Builder::rank_of(x), axis = rank - 2;
+  auto number = [&](double v) { return build.scalar(v, f64); };
+  Expr given = build.cast(build.select(sizes_of(build, x), 0, axis), f64);
+  // Of a one-sided spectrum of k bins the transform has 2 (k - 1) elements.
+  const bool mirrored = spec.inverse && spec.onesided;
+  Expr n = count      ? build.cast(count, f64)
+           : mirrored ? build.mul(build.sub(given, number(1)), number(2))
+                      : given;
+  Expr half = build.add(build.call("floor", {build.div(n, number(2))}), number(1));
+  // What a signal lacks the matrix lacks, too.
+  Expr used = build.call("minimum", {given, mirrored ? half : n});
+  auto as_sizes = [&](const Expr& e) {
+    return build.reshape(build.cast(e, DType::Int(64)), std::vector<int64_t>{1});
+  };
+  Expr signal = open_slice(build, x, build.ints({0}), as_sizes(used), build.ints({1}), {axis});
+  Expr t = open_range(build, number(0), used);
+  Expr k = open_range(build, number(0), spec.onesided && !spec.inverse ? half : n);
+  Expr turns = build.mul(build.expand_dims(t, 1), build.expand_dims(k, 0));
+  turns = build.sub(turns, build.mul(build.call("floor", {build.div(turns, n)}), n));
+  Expr angle = build.div(build.mul(turns, number(2 * std::numbers::pi)), n);
+  Expr cosines = build.call("cos", {angle}), sines = build.call("sin", {angle});
+  if (spec.inverse) {
+    Expr scale = build.div(number(1), n);
+    if (mirrored) {
+      // Each bin but the first, and the last of an even length, stands for its mirror image, too.
+      Expr first = build.call("equal", {t, number(0)});
+      Expr middle = build.call("equal", {build.mul(t, number(2)), n});
+      Expr weight =
+          build.call("where", {build.call("logical_or", {first, middle}), number(1), number(2)});
+      scale = build.expand_dims(build.mul(weight, scale), 1);
+    }
+    cosines = build.mul(cosines, scale);
+    sines = build.call("negative", {build.mul(sines, scale)});
+  }
+  DType dtype = Builder::dtype_of(x);
+  cosines = build.cast(cosines, dtype);
+  sines = build.cast(sines, dtype);
+  auto product = [&](const Expr& e, const Expr& matrix) { return build.matmul(e, matrix); };
+  Expr re = build.select(signal, rank - 1, 0), im;
+  if (parts == 2) im = build.select(signal, rank - 1, 1);
+  // (re + i im)(cos - i sin)
+  Expr out_re = product(re, cosines);
+  if (im) out_re = build.add(out_re, product(im, sines));
+  if (mirrored) return build.expand_dims(out_re, rank - 1);
+  Expr out_im = build.call("negative", {product(re, sines)});
+  if (im) out_im = build.add(out_im, product(im, cosines));
+  return joined(build, out_re, out_im);
+}
+
+Expr short_time_fourier(const Builder& build, const Expr& x, const Expr& step, const Expr& length,
+                        const Expr& window, const FourierSpec& spec) {
+  const DType i64 = DType::Int(64);
+  Expr whole = build.select(sizes_of(build, x), 0, 1), zero = build.scalar(0, i64);
+  Expr count =
+      build.add(build.call("floor_divide", {build.sub(whole, length), step}), build.scalar(1, i64));
+  Expr begins = build.mul(open_range(build, zero, count), step);
+  Expr places = build.add(build.expand_dims(begins, 1),
+                          build.expand_dims(open_range(build, zero, length), 0));
+  Expr frames = build.call("take", {x, places}, {{"axis", int64_t{1}}});
+  if (window) frames = build.mul(frames, build.expand_dims(window, 1));
+  return fourier_at_run_time(build, frames, complex_parts(build, x), nullptr, spec);
+}
+
+}  // namespace relay::frontend

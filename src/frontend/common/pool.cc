@@ -1,0 +1,227 @@
+#include "frontend/common/pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/shape_args.h"
+
+namespace relay::frontend {
+namespace {
+
+// Where a last window may reach past the padded input, the same is said by padding more at the end, which leaves maximum
+// and exclusive average unchanged. Windows that would start in that padding do not exist. A window that is larger than
+// the padded input, by less than a stride, stands there once in either mode.
+void extend_window(const Builder& build, const Expr& x, bool ceil, Window& w) {
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    auto known = as_const(Builder::shape_of(x)[i + 2]);
+    if (!known && !ceil) continue;
+    int64_t size = build.const_dim(x, static_cast<int64_t>(i) + 2, "a size pooled with ceil_mode");
+    int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1, stride = w.strides[i];
+    int64_t room = size + w.begin[i] + w.end[i] - reach;
+    if (room < 0) {
+      if (-room < stride && size > 0) w.end[i] -= room;
+      continue;
+    }
+    if (!ceil) continue;
+    int64_t count = (room + stride - 1) / stride + 1;
+    if ((count - 1) * stride >= size + w.begin[i]) --count;
+    w.end[i] += std::max<int64_t>((count - 1) * stride - room, 0);
+  }
+}
+
+// The sizes of the result where no window fits along some axis, and all sizes are known; nullopt elsewhere.
+std::optional<std::vector<Dim>> empty_result(const Expr& x, const Window& w) {
+  std::vector<Dim> out = Builder::shape_of(x);
+  bool none = false;
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    auto size = as_const(out[i + 2]);
+    if (!size) return std::nullopt;
+    int64_t room = *size + w.begin[i] + w.end[i] - (w.kernel[i] - 1) * w.dilations[i] - 1;
+    if (room <= -2 * w.strides[i]) return std::nullopt;  // fewer than no window
+    int64_t count = room / w.strides[i] + 1;
+    none = none || count == 0;
+    out[i + 2] = dim(count);
+  }
+  return none ? std::optional(out) : std::nullopt;
+}
+
+// The widths of nn.pad for the pads of a window.
+AttrValue pad_widths(const Window& w) {
+  ValueList widths{to_value({0, 0}), to_value({0, 0})};
+  for (size_t i = 0; i < w.kernel.size(); ++i) widths.push_back(to_value({w.begin[i], w.end[i]}));
+  return AttrValue(std::move(widths));
+}
+
+Expr windows_pooled(const Builder& build, const char* op, const Expr& x, const Window& w,
+                    const AttrList& more) {
+  AttrList attrs{{"pool_size", to_value(w.kernel)},
+                 {"strides", to_value(w.strides)},
+                 {"dilation", to_value(w.dilations)},
+                 {"padding", to_value(w.padding())}};
+  attrs.insert(attrs.end(), more.begin(), more.end());
+  return build.call(with_rank(op, static_cast<int64_t>(w.kernel.size())), {x}, attrs);
+}
+
+std::vector<int64_t> spatial_axes(const Builder& build, const Expr& x) {
+  const int64_t rank = Builder::rank_of(x);
+  if (rank < 2) {
+    build.fail(codes::type_rank, "the input needs spatial dimensions", "rank 3 or more");
+  }
+  std::vector<int64_t> axes(static_cast<size_t>(rank - 2));
+  std::iota(axes.begin(), axes.end(), 2);
+  return axes;
+}
+
+}  // namespace
+
+Pooled pool(const Builder& build, PoolKind kind, const Expr& input, const PoolSpec& spec) {
+  const bool average = kind == PoolKind::Average;
+  Expr x = input;
+  Window w = spec.window;
+  bool count_padding = average && spec.count_padding;
+  Window full = w;
+  extend_window(build, x, spec.ceil, full);
+  if (count_padding && full.end != w.end) {
+    // The padding counts, what reaches past it does not: pad first, then average exclusively.
+    x = build.call("nn.pad", {x, build.scalar_like(0, x)},
+                   {{"pad_width", pad_widths(w)}, {"pad_mode", std::string("constant")}});
+    for (size_t i = 0; i < w.kernel.size(); ++i) {
+      full.end[i] -= w.end[i];
+      full.begin[i] = 0;
+    }
+    count_padding = false;
+  }
+  w = full;
+  if (auto empty = empty_result(x, w)) {
+    return {build.full(0, *empty, Builder::dtype_of(x)), x, w};
+  }
+  AttrList attrs;
+  if (average) attrs.emplace_back("count_include_pad", count_padding);
+  return {windows_pooled(build, average ? "nn.avg_pool" : "nn.max_pool", x, w, attrs), x, w};
+}
+
+// The element of each window that is greatest, and from there where the window stands.
+Expr places_of_maxima(const Builder& build, const Pooled& pooled, PlacesIn counted,
+                      bool column_major) {
+  const auto& [y, x, w] = pooled;
+  const DType i64 = DType::Int(64);
+  auto number = [&](int64_t v) { return build.scalar(static_cast<double>(v), i64); };
+  const auto nd = static_cast<int64_t>(w.kernel.size());
+  Expr sizes = sizes_of(build, x), results = sizes_of(build, y), zero = number(0);
+  DType dtype = Builder::dtype_of(x);
+  double least = dtype.is_floating() ? -std::numeric_limits<double>::infinity()
+                 : dtype.is_int()    ? -std::ldexp(1.0, dtype.bits - 1)
+                                     : 0;
+  Expr windows =
+      build.call("nn.pad", {x, build.scalar(least, dtype)}, {{"pad_width", pad_widths(w)}});
+  // (n, c, out, kernel, out, kernel, ...), and the places of windows along each axis.
+  std::vector<Expr> starts;
+  int64_t count = 1;
+  for (int64_t i = 0; i < nd; ++i) {
+    auto at = static_cast<size_t>(i);
+    Expr out = open_range(build, zero, build.select(results, 0, 2 + i));
+    starts.push_back(build.mul(out, number(w.strides[at])));
+    Expr inner = build.mul(numbers_below(build, w.kernel[at]), number(w.dilations[at]));
+    Expr places = build.add(build.expand_dims(starts.back(), 1), build.expand_dims(inner, 0));
+    windows = build.call("take", {windows, places}, {{"axis", 2 + 2 * i}});
+    count *= w.kernel[at];
+  }
+  std::vector<int64_t> order{0, 1};
+  for (int64_t i = 0; i < nd; ++i) order.push_back(2 + 2 * i);
+  for (int64_t i = 0; i < nd; ++i) order.push_back(3 + 2 * i);
+  windows = build.transpose(windows, order);
+  std::vector<Dim> flat = Builder::shape_of(y);
+  flat.push_back(dim(count));
+  Expr best = build.call("argmax", {build.reshape(windows, flat)},
+                         {{"axis", to_value(std::vector<int64_t>{nd + 2})}});
+  best = build.cast(best, i64);
+  // The index in the window taken apart from the last axis on.
+  std::vector<Expr> at(static_cast<size_t>(nd));
+  for (int64_t i = nd; i-- > 0;) {
+    auto k = static_cast<size_t>(i);
+    Expr inside = build.call("floor_mod", {best, number(w.kernel[k])});
+    best = build.call("floor_divide", {best, number(w.kernel[k])});
+    Expr start = build.expand_dims(build.sub(starts[k], number(w.begin[k])), 1, nd - 1 - i);
+    at[k] = build.add(start, build.mul(inside, number(w.dilations[k])));
+  }
+  Expr within, place;
+  if (counted == PlacesIn::Tensor) {
+    Expr images = build.expand_dims(open_range(build, zero, build.select(sizes, 0, 0)), 1);
+    Expr channels = build.expand_dims(open_range(build, zero, build.select(sizes, 0, 1)), 0);
+    place = build.add(build.mul(images, build.select(sizes, 0, 1)), channels);
+    place = build.expand_dims(place, 2, nd);
+  }
+  for (int64_t i = 0; i < nd; ++i) {
+    int64_t axis = column_major ? nd - 1 - i : i;
+    Expr size = build.select(sizes, 0, 2 + axis), here = at[static_cast<size_t>(axis)];
+    within = within ? build.add(build.mul(within, size), here) : here;
+    if (place) place = build.mul(place, size);
+  }
+  return place ? build.add(place, within) : within;
+}
+
+std::vector<Dim> unpooled_shape(const Builder& build, const Expr& x, const Window& w) {
+  std::vector<Dim> shape = Builder::shape_of(x);
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    int64_t size = build.const_dim(x, 2 + static_cast<int64_t>(i), "a size that is unpooled");
+    shape[i + 2] = dim((size - 1) * w.strides[i] + w.kernel[i] - w.begin[i] - w.end[i]);
+  }
+  return shape;
+}
+
+Expr unpool(const Builder& build, const Expr& x, const Expr& places, PlacesIn counted,
+            const std::vector<Dim>& shape) {
+  check_sizes(build, shape);
+  // What places are counted through is the last axis; axes before it are lines of their own.
+  const size_t apart = counted == PlacesIn::Channel ? 2 : 0;
+  auto flat = [&](const std::vector<Dim>& sizes) {
+    std::vector<Dim> out;
+    if (apart > 0) out.push_back(product(sizes, 0, apart));
+    out.push_back(product(sizes, apart, sizes.size()));
+    return out;
+  };
+  const std::vector<Dim> own = flat(Builder::shape_of(x));
+  Expr y = build.call("scatter_elements",
+                      {build.full(0, flat(shape), Builder::dtype_of(x)), build.reshape(places, own),
+                       build.reshape(x, own)},
+                      {{"axis", int64_t{apart > 0 ? 1 : 0}}, {"reduction", std::string("update")}});
+  return build.reshape(y, shape);
+}
+
+Expr norm_pool(const Builder& build, const Expr& x, const PoolSpec& spec, double p) {
+  Window w = spec.window;
+  extend_window(build, x, spec.ceil, w);
+  if (auto empty = empty_result(x, w)) return build.full(0, *empty, Builder::dtype_of(x));
+  Expr powers = build.call("abs", {x});
+  if (p != 1) powers = build.call("power", {powers, build.scalar_like(p, x)});
+  Expr mean = windows_pooled(build, "nn.avg_pool", powers, w, {{"count_include_pad", true}});
+  double count = 1;
+  for (int64_t k : w.kernel) count *= static_cast<double>(k);
+  Expr sum = build.mul(mean, build.scalar_like(count, x));
+  if (p != 1) sum = build.call("power", {sum, build.scalar_like(1 / p, x)});
+  return sum;
+}
+
+Expr global_pool(const Builder& build, PoolKind kind, const Expr& x) {
+  const std::vector<int64_t> axes = spatial_axes(build, x);
+  const bool average = kind == PoolKind::Average;
+  if (axes.size() == 2) {
+    return build.call(average ? "nn.global_avg_pool2d" : "nn.global_max_pool2d", {x});
+  }
+  return build.reduce(average ? "mean" : "max", x, axes, true);
+}
+
+Expr global_norm_pool(const Builder& build, const Expr& x, double p) {
+  const std::vector<int64_t> axes = spatial_axes(build, x);
+  Expr powers = build.call("power", {build.call("abs", {x}), build.scalar_like(p, x)});
+  Expr sum = build.reduce("sum", powers, axes, true);
+  return build.call("power", {sum, build.scalar_like(1 / p, x)});
+}
+
+}  // namespace relay::frontend

@@ -1,0 +1,367 @@
+// Convolutions, normalisations and pools.
+#include <algorithm>
+#include <numeric>
+
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
+#include "frontend/common/norm.h"
+#include "frontend/common/pool.h"
+#include "frontend/common/window.h"
+#include "frontend/torch/node_context.h"
+
+namespace relay::frontend::torch {
+namespace {
+
+// An image without the axis of a batch has one of size 1 put before it, which the result loses again.
+struct Batched {
+  Expr x;
+  bool added = false;
+};
+Batched batched(NodeContext& ctx, Expr x, int64_t nd) {
+  const int64_t rank = Builder::rank_of(x);
+  if (rank != nd + 1 && rank != nd + 2) {
+    ctx.fail(codes::type_rank, "the input has the wrong rank",
+             "rank " + std::to_string(nd + 1) + " or " + std::to_string(nd + 2), to_string(x->type));
+  }
+  if (rank == nd + 2) return {x};
+  return {ctx.expand_dims(x, 0), true};
+}
+Values unbatched(NodeContext& ctx, const Batched& from, std::vector<Expr> results) {
+  Values out;
+  for (Expr& e : results) out.push_back(value_of(from.added ? ctx.squeeze(e, {0}) : e));
+  return out;
+}
+
+// ---- Convolutions ------------------------------------------------------------------------------
+
+Window window_of(NodeContext& ctx, const Expr& w, int64_t nd) {
+  Window out;
+  out.kernel = kernel_of(ctx, w, nd);
+  out.strides = ctx.ints_for("stride", nd, 1);
+  out.dilations = ctx.ints_for("dilation", nd, 1);
+  for (const auto& list : {out.strides, out.dilations}) {
+    if (std::ranges::any_of(list, [](int64_t v) { return v < 1; }))
+      ctx.fail(codes::frontend_attribute, "a stride or dilation is not 1 or more");
+  }
+  return out;
+}
+
+void set_padding(NodeContext& ctx, Window& window, int64_t nd) {
+  window.begin = window.end = ctx.ints_for("padding", nd, 0);
+  if (std::ranges::any_of(window.begin, [](int64_t v) { return v < 0 || v > kMaxWindow; }))
+    ctx.fail(codes::frontend_attribute, "a padding is negative");
+}
+
+Values convolve(NodeContext& ctx, bool transposed) {
+  Expr w = ctx.tensor("weight");
+  const int64_t nd = Builder::rank_of(w) - 2;
+  if (nd < 1 || nd > 3) ctx.fail(codes::type_rank, "a weight has 1 to 3 spatial dimensions");
+  const Batched b = batched(ctx, ctx.tensor("input"), nd);
+  Window window = window_of(ctx, w, nd);
+  const int64_t groups = ctx.integer("groups", 1);
+  if (groups < 1) ctx.fail(codes::frontend_attribute, "the groups are not 1 or more");
+  Expr y;
+  if (transposed) {
+    set_padding(ctx, window, nd);
+    y = transposed_convolution(ctx, b.x, w, window, ctx.ints_for("output_padding", nd, 0), groups);
+  } else {
+    const Argument* padding = ctx.find("padding");
+    const bool is_word = padding != nullptr && !padding->is_list &&
+                         std::holds_alternative<std::string>(padding->elements[0]);
+    const std::string word = is_word ? ctx.text("padding", "") : "";
+    if (!is_word) {
+      set_padding(ctx, window, nd);
+    } else {
+      window.begin.assign(static_cast<size_t>(nd), 0);
+      window.end = window.begin;
+      if (word == "same") {
+        // Strides are 1; where the sum is odd, the greater part is at the end.
+        pad_to_same(ctx, b.x, true, window);
+      } else if (word != "valid") {
+        ctx.fail(codes::frontend_attribute, "argument 'padding' has an unknown value",
+                 "same or valid", shorten(word));
+      }
+    }
+    if (ctx.has("output_padding")) ctx.ints("output_padding");
+    y = convolution(ctx, b.x, w, window, groups, Builder::dtype_of(b.x));
+  }
+  y = with_channel_bias(ctx, y, ctx.tensor_or_null("bias"));
+  return unbatched(ctx, b, {y});
+}
+
+Values conv(NodeContext& ctx) { return convolve(ctx, false); }
+Values conv_transpose(NodeContext& ctx) { return convolve(ctx, true); }
+Values convolution_row(NodeContext& ctx) { return convolve(ctx, ctx.truth("transposed", false)); }
+
+// ---- Normalisations ----------------------------------------------------------------------------
+
+// With n elements for each channel, their variance divided by n - 1, as running statistics have it.
+Expr unbiased(NodeContext& ctx, const Expr& variance, const Expr& x) {
+  Dim n = Builder::shape_of(x)[0];
+  for (int64_t a = 2; a < Builder::rank_of(x); ++a) n = n * Builder::shape_of(x)[static_cast<size_t>(a)];
+  const DType dtype = Builder::dtype_of(variance);
+  if (auto count = as_const(n)) {
+    const double by = *count > 1 ? static_cast<double>(*count) / static_cast<double>(*count - 1) : 1;
+    return ctx.mul(variance, ctx.scalar(by, dtype));
+  }
+  Expr count = ctx.cast(ctx.expr_of(value_of(known_scalar(n))), dtype);
+  return ctx.mul(variance, ctx.div(count, ctx.sub(count, ctx.scalar(1, dtype))));
+}
+
+struct Normalised {
+  Expr y, mean, inverse, running_mean, running_variance;
+};
+
+Normalised normalise_batch(NodeContext& ctx, bool training) {
+  Expr x = ctx.tensor("input");
+  if (Builder::rank_of(x) < 2) ctx.fail(codes::type_rank, "the input needs a channel dimension");
+  Expr gamma = ctx.tensor_or_null("weight"), beta = ctx.tensor_or_null("bias");
+  const double epsilon = ctx.real("eps", 1e-5), momentum = ctx.real("momentum", 0.1);
+  Expr old_mean = ctx.tensor_or_null("running_mean"), old_variance = ctx.tensor_or_null("running_var");
+  if (!training) {
+    if (!old_mean || !old_variance)
+      ctx.fail(codes::frontend_graph, "the running statistics are missing");
+    return {batch_norm(ctx, x, gamma, beta, old_mean, old_variance, epsilon), {}, {}, old_mean,
+            old_variance};
+  }
+  BatchNorm n = batch_norm_of_batch(ctx, x, gamma, beta, epsilon);
+  Normalised out{n.y, n.mean,
+                 ctx.call("rsqrt", {ctx.add(n.variance, ctx.scalar_like(epsilon, n.variance))}), {}, {}};
+  if (old_mean) out.running_mean = running_average(ctx, old_mean, n.mean, 1 - momentum);
+  if (old_variance) {
+    out.running_variance =
+        running_average(ctx, old_variance, unbiased(ctx, n.variance, x), 1 - momentum);
+  }
+  return out;
+}
+
+// Statistics that are not computed are empty.
+Expr or_empty(NodeContext& ctx, const Expr& e, size_t output) {
+  return e ? e : ctx.full(0, ctx.out_shape(output), ctx.out_dtype(output));
+}
+
+Values batch_norm_row(NodeContext& ctx) {
+  const bool training = ctx.truth("training", false);
+  const Normalised n = normalise_batch(ctx, training);
+  if (training && n.running_mean) ctx.write("running_mean", n.running_mean);
+  if (training && n.running_variance) ctx.write("running_var", n.running_variance);
+  Values out{value_of(n.y)};
+  if (ctx.outputs().size() > 2) {
+    out.push_back(value_of(or_empty(ctx, n.mean, 1)));
+    out.push_back(value_of(or_empty(ctx, n.inverse, 2)));
+  }
+  return out;
+}
+
+Values batch_norm_inference(NodeContext& ctx) {
+  const Normalised n = normalise_batch(ctx, false);
+  return {value_of(n.y), value_of(or_empty(ctx, {}, 1)), value_of(or_empty(ctx, {}, 2))};
+}
+
+// The running statistics are results.
+Values batch_norm_functional(NodeContext& ctx) {
+  const Normalised n = normalise_batch(ctx, ctx.truth("training", false));
+  return {value_of(n.y), value_of(or_empty(ctx, n.mean, 1)), value_of(or_empty(ctx, n.inverse, 2)),
+          value_of(n.running_mean), value_of(n.running_variance)};
+}
+
+int64_t first_normalised(NodeContext& ctx, const Expr& x) {
+  const std::vector<Dim> shape = ctx.sizes("normalized_shape");
+  const int64_t axis = Builder::rank_of(x) - static_cast<int64_t>(shape.size());
+  if (axis < 0 || shape.empty())
+    ctx.fail(codes::frontend_attribute, "normalized_shape does not fit the input");
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (dim_differs(shape[i], Builder::shape_of(x)[static_cast<size_t>(axis) + i]))
+      ctx.fail(codes::frontend_attribute, "normalized_shape does not fit the input");
+  }
+  return axis;
+}
+
+Values layer_norm_row(NodeContext& ctx) {
+  Expr x = ctx.tensor("input");
+  Expr gamma = ctx.tensor_or_null("weight"), beta = ctx.tensor_or_null("bias");
+  const double epsilon = ctx.real("eps", 1e-5);
+  const int64_t axis = first_normalised(ctx, x);
+  if (ctx.outputs().size() < 2) return {value_of(layer_norm(ctx, x, gamma, beta, axis, epsilon))};
+  const Moments m = layer_norm_with_moments(ctx, x, gamma, beta, axis, epsilon);
+  return {value_of(m.normalised), value_of(m.mean), value_of(m.inverse_deviation)};
+}
+
+Values rms_norm_row(NodeContext& ctx) {
+  Expr x = ctx.tensor("input");
+  const DType dtype = ctx.out_dtype();
+  const double least = dtype.is_bfloat16()  ? 0.0078125
+                       : dtype.bits == 16   ? 0.0009765625
+                       : dtype.bits == 64   ? 2.220446049250313e-16
+                                            : 1.1920928955078125e-07;
+  const double epsilon = ctx.real("eps", least);
+  return {value_of(rms_norm(ctx, x, ctx.tensor_or_null("weight"), first_normalised(ctx, x), epsilon))};
+}
+
+Values group_norm_row(NodeContext& ctx) {
+  Expr x = ctx.tensor("input");
+  const int64_t groups = ctx.integer(ctx.has("num_groups") ? "num_groups" : "group");
+  for (const char* name : {"N", "C", "HxW"}) ctx.find(name);
+  const double epsilon = ctx.real("eps", 1e-5);
+  Expr gamma = ctx.tensor_or_null("weight"), beta = ctx.tensor_or_null("bias");
+  Values out{value_of(group_norm(ctx, x, gamma, beta, groups, epsilon))};
+  if (ctx.outputs().size() < 3) return out;
+  // The moments of each group.
+  const std::vector<Dim> from = Builder::shape_of(x);
+  const int64_t channels = ctx.const_dim(x, 1, "the channels");
+  std::vector<Dim> split{from[0], dim(groups), dim(channels / groups)};
+  split.insert(split.end(), from.begin() + 2, from.end());
+  Expr grouped = ctx.reshape(x, split);
+  std::vector<int64_t> axes(split.size() - 2);
+  std::iota(axes.begin(), axes.end(), 2);
+  const Moments m = normalise(ctx, grouped, axes, epsilon);
+  out.push_back(value_of(ctx.squeeze(m.mean, axes)));
+  out.push_back(value_of(ctx.squeeze(m.inverse_deviation, axes)));
+  return out;
+}
+
+Values instance_norm_row(NodeContext& ctx) {
+  Expr x = ctx.tensor("input");
+  Expr gamma = ctx.tensor_or_null("weight"), beta = ctx.tensor_or_null("bias");
+  const double epsilon = ctx.real("eps", 1e-5);
+  ctx.find("momentum");
+  if (!ctx.truth("use_input_stats", true)) {
+    return {value_of(batch_norm(ctx, x, gamma, beta, ctx.tensor("running_mean"),
+                                ctx.tensor("running_var"), epsilon))};
+  }
+  if (ctx.has("running_mean") || ctx.has("running_var"))
+    ctx.unsupported("an instance normalisation that keeps statistics");
+  return {value_of(instance_norm(ctx, x, gamma, beta, epsilon))};
+}
+
+// ---- Pools -------------------------------------------------------------------------------------
+
+PoolSpec pool_spec(NodeContext& ctx, int64_t nd) {
+  PoolSpec out;
+  out.window.kernel = ctx.ints_for("kernel_size", nd, 1);
+  out.window.strides = ctx.ints("stride", std::vector<int64_t>{});
+  if (out.window.strides.empty()) out.window.strides = out.window.kernel;
+  if (out.window.strides.size() == 1)
+    out.window.strides.assign(static_cast<size_t>(nd), out.window.strides[0]);
+  out.window.dilations = ctx.ints_for("dilation", nd, 1);
+  set_padding(ctx, out.window, nd);
+  for (size_t i = 0; i < static_cast<size_t>(nd); ++i) {
+    if (out.window.strides.size() != static_cast<size_t>(nd) || out.window.kernel[i] < 1 ||
+        out.window.strides[i] < 1 || out.window.dilations[i] < 1 ||
+        2 * out.window.begin[i] > out.window.kernel[i] * out.window.dilations[i])
+      ctx.fail(codes::frontend_attribute, "a kernel, stride, dilation or padding is impossible");
+  }
+  out.ceil = ctx.truth("ceil_mode", false);
+  return out;
+}
+
+template <int64_t kRank>
+Values max_pool(NodeContext& ctx) {
+  const Batched b = batched(ctx, ctx.tensor("self"), kRank);
+  const Pooled p = pool(ctx, PoolKind::Max, b.x, pool_spec(ctx, kRank));
+  std::vector<Expr> out{p.y};
+  if (ctx.outputs().size() > 1) out.push_back(places_of_maxima(ctx, p, PlacesIn::Channel));
+  return unbatched(ctx, b, std::move(out));
+}
+
+template <int64_t kRank>
+Values avg_pool(NodeContext& ctx) {
+  const Batched b = batched(ctx, ctx.tensor("self"), kRank);
+  PoolSpec spec = pool_spec(ctx, kRank);
+  spec.count_padding = ctx.truth("count_include_pad", true);
+  if (!ctx.has("divisor_override"))
+    return unbatched(ctx, b, {pool(ctx, PoolKind::Average, b.x, spec).y});
+  const int64_t by = ctx.integer("divisor_override");
+  if (by == 0) ctx.fail(codes::frontend_attribute, "the divisor is zero");
+  if (spec.ceil) ctx.unsupported("a divisor with ceil_mode");
+  // Means that count the padding are sums divided by the size of the window.
+  spec.count_padding = true;
+  int64_t size = 1;
+  for (int64_t k : spec.window.kernel) size *= k;
+  Expr mean = pool(ctx, PoolKind::Average, b.x, spec).y;
+  const double factor = static_cast<double>(size) / static_cast<double>(by);
+  return unbatched(ctx, b, {ctx.mul(mean, ctx.scalar_like(factor, mean))});
+}
+
+template <int64_t kRank>
+Values adaptive_avg_pool(NodeContext& ctx) {
+  const Batched b = batched(ctx, ctx.tensor("self"), kRank);
+  std::vector<int64_t> size = ctx.ints_for("output_size", kRank, 1);
+  if (std::ranges::all_of(size, [](int64_t n) { return n == 1; }))
+    return unbatched(ctx, b, {global_pool(ctx, PoolKind::Average, b.x)});
+  return unbatched(ctx, b,
+                   {ctx.call(with_rank("nn.adaptive_avg_pool", kRank), {b.x},
+                             {{"output_size", to_value(size)}})});
+}
+
+template <int64_t kRank>
+Values adaptive_max_pool(NodeContext& ctx) {
+  const Batched b = batched(ctx, ctx.tensor("self"), kRank);
+  std::vector<int64_t> size = ctx.ints_for("output_size", kRank, 1);
+  Expr y = ctx.call(with_rank("nn.adaptive_max_pool", kRank), {b.x},
+                    {{"output_size", to_value(size)}});
+  if (ctx.outputs().size() < 2) return unbatched(ctx, b, {y});
+  // Where a maximum is follows from the window, which is one size where the output divides the input.
+  PoolSpec spec;
+  for (int64_t a = 0; a < kRank; ++a) {
+    const int64_t n = ctx.const_dim(b.x, a + 2, "a size of the input"),
+                  m = size[static_cast<size_t>(a)];
+    if (m < 1 || n % m != 0) ctx.unsupported("places of maxima of windows of several sizes");
+    spec.window.kernel.push_back(n / m);
+    spec.window.strides.push_back(n / m);
+    spec.window.dilations.push_back(1);
+    spec.window.begin.push_back(0);
+    spec.window.end.push_back(0);
+  }
+  const Pooled p = pool(ctx, PoolKind::Max, b.x, spec);
+  return unbatched(ctx, b, {p.y, places_of_maxima(ctx, p, PlacesIn::Channel)});
+}
+
+}  // namespace
+
+template <>
+std::span<const Row> rows<Family::Nn>() {
+  static constexpr Row kRows[] = {
+      {"aten.convolution.default", convolution_row},
+      {"aten.conv1d.default", conv},
+      {"aten.conv1d.padding", conv},
+      {"aten.conv2d.default", conv},
+      {"aten.conv2d.padding", conv},
+      {"aten.conv3d.default", conv},
+      {"aten.conv3d.padding", conv},
+      {"aten.conv_transpose1d.default", conv_transpose},
+      {"aten.conv_transpose2d.input", conv_transpose},
+      {"aten.conv_transpose3d.input", conv_transpose},
+      {"aten.batch_norm.default", batch_norm_row, kInFloat32},
+      {"aten.native_batch_norm.default", batch_norm_row, kInFloat32},
+      {"aten._native_batch_norm_legit.default", batch_norm_row, kInFloat32},
+      {"aten._native_batch_norm_legit_no_training.default", batch_norm_inference, kInFloat32},
+      {"aten._native_batch_norm_legit_functional.default", batch_norm_functional, kInFloat32},
+      {"aten.layer_norm.default", layer_norm_row, kInFloat32},
+      {"aten.native_layer_norm.default", layer_norm_row, kInFloat32},
+      {"aten.rms_norm.default", rms_norm_row, kInFloat32},
+      {"aten.group_norm.default", group_norm_row, kInFloat32},
+      {"aten.native_group_norm.default", group_norm_row, kInFloat32},
+      {"aten.instance_norm.default", instance_norm_row, kInFloat32},
+      {"aten.max_pool1d.default", max_pool<1>},
+      {"aten.max_pool2d.default", max_pool<2>},
+      {"aten.max_pool3d.default", max_pool<3>},
+      {"aten.max_pool1d_with_indices.default", max_pool<1>},
+      {"aten.max_pool2d_with_indices.default", max_pool<2>},
+      {"aten.max_pool3d_with_indices.default", max_pool<3>},
+      {"aten.avg_pool1d.default", avg_pool<1>},
+      {"aten.avg_pool2d.default", avg_pool<2>},
+      {"aten.avg_pool3d.default", avg_pool<3>},
+      {"aten.adaptive_avg_pool1d.default", adaptive_avg_pool<1>},
+      {"aten.adaptive_avg_pool2d.default", adaptive_avg_pool<2>},
+      {"aten._adaptive_avg_pool2d.default", adaptive_avg_pool<2>},
+      {"aten.adaptive_avg_pool3d.default", adaptive_avg_pool<3>},
+      {"aten._adaptive_avg_pool3d.default", adaptive_avg_pool<3>},
+      {"aten.adaptive_max_pool1d.default", adaptive_max_pool<1>},
+      {"aten.adaptive_max_pool2d.default", adaptive_max_pool<2>},
+      {"aten.adaptive_max_pool3d.default", adaptive_max_pool<3>},
+  };
+  return kRows;
+}
+
+}  // namespace relay::frontend::torch
