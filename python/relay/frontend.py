@@ -114,7 +114,8 @@ def from_exported_program(
 ) -> tuple[_core.IRModule, dict[str, Any]]:
     """Returns the typed module of a program that `torch.export` made, and its weights by parameter name.
 
-    program: a `torch.export.ExportedProgram`, or the path or bytes of a `.pt2` archive, which needs no PyTorch.
+    program: a `torch.export.ExportedProgram`, or the path or bytes of a `.pt2` archive, which needs
+        no PyTorch.
     shape: shapes of inputs by name; -1 keeps a dimension symbolic.
     freeze_params: makes the weights constants; the dictionary is empty then.
     model: the name of the program, of an archive that holds several.

@@ -39,7 +39,9 @@ def imported(graph: TorchGraph, *values, tensors=None, **kwargs):
 def perceptron():
     g = TorchGraph()
     x = g.input("x", ("n", 3))
-    w1, b1, w2 = (g.weight(n, floats(*s)) for n, s in (("a.w", (4, 3)), ("a.b", (4,)), ("b.w", (2, 4))))
+    w1, b1, w2 = (
+        g.weight(n, floats(*s)) for n, s in (("a.w", (4, 3)), ("a.b", (4,)), ("b.w", (2, 4)))
+    )
     h = g.node("aten.linear.default", {"input": x, "weight": w1, "bias": b1}, ("n", 4))
     h = g.node("aten.relu_.default", {"self": h}, ("n", 4))
     y = g.node("aten.linear.default", {"input": h, "weight": w2, "bias": None}, ("n", 2))
@@ -59,7 +61,9 @@ def test_a_program_with_open_sizes_computes_what_numpy_does():
     for n in (1, 5):
         x = floats(n, 3)
         np.testing.assert_allclose(run(data, x)[0], perceptron_in_numpy(g, x), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(compiled(data, x)[0], perceptron_in_numpy(g, x), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            compiled(data, x)[0], perceptron_in_numpy(g, x), rtol=1e-5, atol=1e-6
+        )
 
 
 def test_the_command_reads_an_archive(tmp_path):
@@ -68,7 +72,15 @@ def test_the_command_reads_an_archive(tmp_path):
     path.write_bytes(g.archive(y))
     x = floats(2, 3)
     np.save(tmp_path / "x.npy", x)
-    relay("run", path, "--input", f"x={tmp_path / 'x.npy'}", "--output", tmp_path / "out", cwd=tmp_path)
+    relay(
+        "run",
+        path,
+        "--input",
+        f"x={tmp_path / 'x.npy'}",
+        "--output",
+        tmp_path / "out",
+        cwd=tmp_path,
+    )
     relay("compile", path, "-o", tmp_path / "net.so", cwd=tmp_path)
     report = relay_json("check", path)
     assert report["file"]["nodes"] == 3
@@ -112,10 +124,21 @@ def test_writes_go_through_chains_of_views():
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_parts_are_written(axis):
     g = TorchGraph()
-    x, y = g.input("x", (3, 4, 5)), g.input("y", tuple(2 if a == axis else n for a, n in enumerate((3, 4, 5))))
+    x, y = (
+        g.input("x", (3, 4, 5)),
+        g.input("y", tuple(2 if a == axis else n for a, n in enumerate((3, 4, 5)))),
+    )
     c = g.node("aten.clone.default", {"self": x}, (3, 4, 5))
-    part = g.node("aten.narrow.default", {"self": c, "dim": axis, "start": 1, "length": 2}, tuple(2 if a == axis else n for a, n in enumerate((3, 4, 5))))
-    g.node("aten.copy_.default", {"self": part, "src": y}, tuple(2 if a == axis else n for a, n in enumerate((3, 4, 5))))
+    part = g.node(
+        "aten.narrow.default",
+        {"self": c, "dim": axis, "start": 1, "length": 2},
+        tuple(2 if a == axis else n for a, n in enumerate((3, 4, 5))),
+    )
+    g.node(
+        "aten.copy_.default",
+        {"self": part, "src": y},
+        tuple(2 if a == axis else n for a, n in enumerate((3, 4, 5))),
+    )
     d = g.node("aten.diagonal.default", {"self": c, "offset": 1, "dim1": 0, "dim2": 2}, (4, 3))
     g.node("aten.fill_.Scalar", {"self": d, "value": 7}, (4, 3))
     a = floats(3, 4, 5)
@@ -153,7 +176,7 @@ def test_a_write_into_repeated_elements_is_refused():
     x = g.input("x", (1, 3))
     e = g.node("aten.expand.default", {"self": x, "size": [4, 3]}, (4, 3))
     g.node("aten.add_.Tensor", {"self": e, "other": 1}, (4, 3))
-    with pytest.raises(rl.UserError, match="E0504.*repeats elements"):
+    with pytest.raises(rl.UserError, match=r"E0504.*repeats elements"):
         imported(g, x)
 
 
@@ -163,7 +186,10 @@ def test_a_write_into_repeated_elements_is_refused():
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(1))", "2 * s0 + 1"),
+        (
+            "Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(1))",
+            "2 * s0 + 1",
+        ),
         ("2*s0 + 1", "2 * s0 + 1"),
         ("FloorDiv(Symbol('s0', integer=True), Integer(2))", "s0 // 2"),
         ("((s0 + 1)//2)", "(s0 + 1) // 2"),
@@ -182,9 +208,7 @@ def test_sizes_are_expressions_of_symbols(text, want):
     z = g.node("aten.full.default", {"size": [n], "fill_value": 1.0}, (text,))
     mod, _, _ = imported(g, z)
     for s in (3, 6):
-        expected = eval(  # noqa: S307
-            want.replace("ceildiv(s0, 2)", "-(-s0 // 2)"), {"max": max}, {"s0": s}
-        )
+        expected = eval(want.replace("ceildiv(s0, 2)", "-(-s0 // 2)"), {"max": max}, {"s0": s})
         out = rl.create_executor(mod=mod).evaluate()(floats(s), floats(s, 2))
         assert out.shape == (expected,)
 
@@ -192,14 +216,16 @@ def test_sizes_are_expressions_of_symbols(text, want):
 def test_sizes_that_follow_from_others_are_checked():
     g = TorchGraph()
     x, y = g.input("x", ("s0",)), g.input("y", ("2*s0",))
-    h = g.node("aten.slice.Tensor", {"self": y, "dim": 0, "start": 0, "end": g.integer("n", "s0")}, ("s0",))
+    h = g.node(
+        "aten.slice.Tensor", {"self": y, "dim": 0, "start": 0, "end": g.integer("n", "s0")}, ("s0",)
+    )
     z = g.node("aten.add.Tensor", {"self": x, "other": h}, ("s0",))
     mod, _, about = imported(g, z)
     assert [i["kind"] for i in about["inputs"]] == ["tensor", "tensor", "size_of"]
     f = rl.create_executor(mod=mod).evaluate()
     a, b = floats(3), floats(6)
     np.testing.assert_allclose(f(a, b), a + b[:3], rtol=1e-6)
-    with pytest.raises(rl.Error):
+    with pytest.raises(rl.RelayError):
         f(a, floats(7))
 
 
@@ -233,12 +259,16 @@ def part(build):
 def test_a_branch_and_a_loop():
     g = TorchGraph()
     x, c = g.input("x", (3,)), g.input("c", (), "bool")
-    yes = part(lambda p: [p.node("aten.mul.Tensor", {"self": p.input("a", (3,)), "other": 2.0}, (3,))])
+    yes = part(
+        lambda p: [p.node("aten.mul.Tensor", {"self": p.input("a", (3,)), "other": 2.0}, (3,))]
+    )
     no = part(lambda p: [p.node("aten.neg.default", {"self": p.input("a", (3,))}, (3,))])
     (y,) = g.node("higher_order.cond", [c, yes, no, [x]], [(3,)])
     test, body = part(_loop_test), part(_loop_body)
     i = g.node("aten.full.default", {"size": [], "fill_value": 0}, (), "int64")
-    i, v = g.node("higher_order.while_loop", [test, body, [i, y], []], [(), (3,)], ["int64", "float32"])
+    i, v = g.node(
+        "higher_order.while_loop", [test, body, [i, y], []], [(), (3,)], ["int64", "float32"]
+    )
     data = g.archive(i, v)
     a = floats(3)
     for truth in (True, False):
@@ -262,7 +292,10 @@ def _loop_body(p):
 
 # ---- Bad programs --------------------------------------------------------------------------------
 
-TRACE = 'File "/home/me/train.py", line 3, in main\n  m(x)\nFile "model.py", line 12, in forward\n    y = odd(x)\n'
+TRACE = (
+    'File "/home/me/train.py", line 3, in main\n  m(x)\n'
+    'File "model.py", line 12, in forward\n    y = odd(x)\n'
+)
 
 
 def test_what_cannot_be_imported_is_named_with_its_place_in_python():
@@ -310,7 +343,9 @@ BAD = {
     "a list for a string": ("E0502", lambda p: a_node(p).update(target=[])),
     "a size that is a string": (
         "E0502",
-        lambda p: p["graph_module"]["graph"]["tensor_values"]["x"]["sizes"].__setitem__(0, {"as_int": "3"}),
+        lambda p: p["graph_module"]["graph"]["tensor_values"]["x"]["sizes"].__setitem__(
+            0, {"as_int": "3"}
+        ),
     ),
     "two alternatives": (
         "E0502",
@@ -328,7 +363,9 @@ BAD = {
     ),
     "another shape than the result's": (
         "E0507",
-        lambda p: p["graph_module"]["graph"]["tensor_values"]["v3"]["sizes"].__setitem__(1, {"as_int": 9}),
+        lambda p: p["graph_module"]["graph"]["tensor_values"]["v3"]["sizes"].__setitem__(
+            1, {"as_int": 9}
+        ),
     ),
     "another dtype than the result's": (
         "E0507",
@@ -345,7 +382,7 @@ BAD = {
     "a size that no dimension is": (
         "E0505",
         lambda p: p["graph_module"]["graph"]["tensor_values"]["v1"]["sizes"].__setitem__(
-            0, {"as_expr": {"expr_str": "Piecewise((s0, True))"}}
+            0, {"as_expr": {"expr_str": "sqrt(n)"}}
         ),
     ),
     "a size that is no expression": (
@@ -362,7 +399,9 @@ BAD = {
     ),
     "a weight of another shape": (
         "E0508",
-        lambda p: p["graph_module"]["graph"]["tensor_values"]["w_a_w"]["sizes"].__setitem__(0, {"as_int": 5}),
+        lambda p: p["graph_module"]["graph"]["tensor_values"]["w_a_w"]["sizes"].__setitem__(
+            0, {"as_int": 5}
+        ),
     ),
 }
 
@@ -387,7 +426,10 @@ def test_graphs_in_graphs_have_a_bound():
     program = g.program(y)
     graph = deep = program["graph_module"]["graph"]
     for _ in range(40):
-        node = {**graph["nodes"][0], "inputs": [{"name": "", "arg": {"as_graph": {"name": "p", "graph": deep}}}]}
+        node = {
+            **graph["nodes"][0],
+            "inputs": [{"name": "", "arg": {"as_graph": {"name": "p", "graph": deep}}}],
+        }
         deep = {**graph, "nodes": [node]}
     program["graph_module"]["graph"] = deep
     with pytest.raises(rl.UserError, match="E0506"):
@@ -420,7 +462,7 @@ def test_a_program_of_several_is_chosen_by_name():
     data = g.archive(y, files={"models/other.json": json.dumps(other).encode()})
     mod, _ = rl.frontend.from_exported_program(data, model="model")
     assert len(mod["main"].params) == 1
-    with pytest.raises(rl.UserError, match="E0515.*several|several"):
+    with pytest.raises(rl.UserError, match=r"E0515.*several programs"):
         rl.frontend.from_exported_program(data)
 
 
@@ -431,9 +473,26 @@ def test_a_program_of_several_is_chosen_by_name():
 def test_strides_stay_within_their_file(sizes, strides, offset):
     g, y = perceptron()
     whole = [{"as_int": s} for s in sizes], [{"as_int": s} for s in strides]
-    meta = {"dtype": 7, "sizes": whole[0], "strides": whole[1], "storage_offset": {"as_int": offset}, "layout": 7}
-    config = {"config": {n: {"path_name": f"weight_{i}", "use_pickle": False, "tensor_meta": meta if n == "a.w" else None} for i, n in enumerate(g.weights)}}
-    data = g.archive(y, files={"data/weights/model_weights_config.json": json.dumps(config).encode()})
+    meta = {
+        "dtype": 7,
+        "sizes": whole[0],
+        "strides": whole[1],
+        "storage_offset": {"as_int": offset},
+        "layout": 7,
+    }
+    config = {
+        "config": {
+            n: {
+                "path_name": f"weight_{i}",
+                "use_pickle": False,
+                "tensor_meta": meta if n == "a.w" else None,
+            }
+            for i, n in enumerate(g.weights)
+        }
+    }
+    data = g.archive(
+        y, files={"data/weights/model_weights_config.json": json.dumps(config).encode()}
+    )
     with pytest.raises(rl.UserError, match="E0508"):
         rl.frontend.from_exported_program(data)
 
@@ -441,7 +500,9 @@ def test_strides_stay_within_their_file(sizes, strides, offset):
 def test_a_weight_may_lie_by_strides():
     g = TorchGraph()
     w = np.arange(12, dtype=np.float32).reshape(3, 4)
-    y = g.node("aten.add.Tensor", {"self": g.input("x", (4, 3)), "other": g.weight("w", w.T)}, (4, 3))
+    y = g.node(
+        "aten.add.Tensor", {"self": g.input("x", (4, 3)), "other": g.weight("w", w.T)}, (4, 3)
+    )
     meta = {
         "dtype": 7,
         "sizes": [{"as_int": 4}, {"as_int": 3}],
@@ -484,10 +545,29 @@ def test_changed_fields_end_in_messages():
     g, y = perceptron()
     text = json.dumps(g.program(y))
     draw = random.Random(12)
-    values = [None, True, -1, 1 << 62, 1e308, "", "x", [], {}, [[]], {"as_int": 0}, {"as_none": True}]
+    values = [
+        None,
+        True,
+        -1,
+        1 << 62,
+        1e308,
+        "",
+        "x",
+        [],
+        {},
+        [[]],
+        {"as_int": 0},
+        {"as_none": True},
+    ]
 
     def fields(node, path=()):
-        items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+        items = (
+            node.items()
+            if isinstance(node, dict)
+            else enumerate(node)
+            if isinstance(node, list)
+            else ()
+        )
         for key, value in items:
             yield (*path, key)
             yield from fields(value, (*path, key))

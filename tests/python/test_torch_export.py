@@ -1,4 +1,7 @@
-"""Programs that torch.export writes, compared with PyTorch: they run from a file, in a process without PyTorch."""
+"""Programs that torch.export writes, compared with PyTorch.
+
+They run from a file, in a process that cannot import PyTorch.
+"""
 
 import subprocess
 import sys
@@ -66,12 +69,18 @@ class InvertedResidual(nn.Module):
 
     def __init__(self, c=8, e=24):
         super().__init__()
-        self.expand = nn.Sequential(nn.Conv2d(c, e, 1, bias=False), nn.BatchNorm2d(e), nn.Hardswish())
+        self.expand = nn.Sequential(
+            nn.Conv2d(c, e, 1, bias=False), nn.BatchNorm2d(e), nn.Hardswish()
+        )
         self.depth = nn.Sequential(
             nn.Conv2d(e, e, 5, 1, 2, groups=e, bias=False), nn.BatchNorm2d(e), nn.ReLU6()
         )
         self.squeeze = nn.Sequential(
-            nn.AdaptiveAvgPool2d(1), nn.Conv2d(e, 6, 1), nn.SiLU(), nn.Conv2d(6, e, 1), nn.Hardsigmoid()
+            nn.AdaptiveAvgPool2d(1),
+            nn.Conv2d(e, 6, 1),
+            nn.SiLU(),
+            nn.Conv2d(6, e, 1),
+            nn.Hardsigmoid(),
         )
         self.project = nn.Sequential(nn.Conv2d(e, c, 1, bias=False), nn.BatchNorm2d(c))
 
@@ -240,7 +249,11 @@ def exported(name):
             nn.init.uniform_(module.running_mean)
             nn.init.uniform_(module.running_var, 0.5, 2)
     dynamic = None if open_sizes is None else (open_sizes,)
-    return model, torch.export.export(model, args, dynamic_shapes=dynamic), [args, *([second] if second else [])]
+    return (
+        model,
+        torch.export.export(model, args, dynamic_shapes=dynamic),
+        [args, *([second] if second else [])],
+    )
 
 
 @pytest.mark.parametrize("name", MODELS)

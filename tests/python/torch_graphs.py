@@ -1,9 +1,9 @@
 """Exported programs of PyTorch, written without PyTorch: the JSON of torch.export, and archives of it.
 
-    g = TorchGraph()
-    x, w = g.input("x", ("n", 3)), g.weight("w", np.ones((2, 3), np.float32))
-    y = g.node("aten.linear.default", {"input": x, "weight": w}, ("n", 2))
-    data = g.archive(y)
+g = TorchGraph()
+x, w = g.input("x", ("n", 3)), g.weight("w", np.ones((2, 3), np.float32))
+y = g.node("aten.linear.default", {"input": x, "weight": w}, ("n", 2))
+data = g.archive(y)
 """
 
 from __future__ import annotations
@@ -109,7 +109,11 @@ class TorchGraph:
 
     def argument(self, a: Any) -> dict[str, Any]:
         if isinstance(a, Value):
-            return {"as_sym_int": {"as_name": a.name}} if a.is_size else {"as_tensor": {"name": a.name}}
+            return (
+                {"as_sym_int": {"as_name": a.name}}
+                if a.is_size
+                else {"as_tensor": {"name": a.name}}
+            )
         if a is None:
             return {"as_none": True}
         if isinstance(a, bool):
@@ -117,7 +121,9 @@ class TorchGraph:
         if isinstance(a, int):
             return {"as_int": a}
         if isinstance(a, float):
-            return {"as_float": a if np.isfinite(a) else {np.inf: "Infinity", -np.inf: "-Infinity"}[a]}
+            return {
+                "as_float": a if np.isfinite(a) else {np.inf: "Infinity", -np.inf: "-Infinity"}[a]
+            }
         if isinstance(a, str):
             return {"as_string": a}
         if isinstance(a, np.dtype):
@@ -128,11 +134,16 @@ class TorchGraph:
             if all(isinstance(i, Value) and not i.is_size for i in a):
                 return {"as_tensors": [{"name": i.name} for i in a]}
             if any(isinstance(i, Value) and i.is_size for i in a):
-                return {"as_sym_ints": [{"as_name": i.name} if isinstance(i, Value) else {"as_int": i} for i in a]}
+                return {
+                    "as_sym_ints": [
+                        {"as_name": i.name} if isinstance(i, Value) else {"as_int": i} for i in a
+                    ]
+                }
             if any(i is None for i in a):
                 return {
                     "as_optional_tensors": [
-                        {"as_none": True} if i is None else {"as_tensor": {"name": i.name}} for i in a
+                        {"as_none": True} if i is None else {"as_tensor": {"name": i.name}}
+                        for i in a
                     ]
                 }
             return {"as_floats" if any(isinstance(i, float) for i in a) else "as_ints": a}
@@ -146,10 +157,12 @@ class TorchGraph:
         dtype: str | list[str] = "float32",
         trace: str = "",
     ) -> Any:
-        """A call; a list of shapes is a list of results, and None a result that is an integer (`dtype` is its size)."""
+        """A call; a list of shapes gives a list of results, None an integer whose size is `dtype`."""
         self.count += 1
         name = f"v{self.count}"
-        named = list(arguments.items()) if isinstance(arguments, dict) else [("", a) for a in arguments]
+        named = (
+            list(arguments.items()) if isinstance(arguments, dict) else [("", a) for a in arguments]
+        )
         if shape is None:
             self.sizes[name] = size(dtype)
             outputs: list[dict] = [{"as_sym_int": {"as_name": name}}]
@@ -210,10 +223,17 @@ class TorchGraph:
     def json(self, *values: Any) -> str:
         return json.dumps(self.program(*values))
 
-    def archive(self, *values: Any, name: str = "model", files: dict[str, bytes] | None = None) -> bytes:
+    def archive(
+        self, *values: Any, name: str = "model", files: dict[str, bytes] | None = None
+    ) -> bytes:
         """The archive, in which `files` are further files, or others in the place of its own."""
         config = {
-            n: {"path_name": f"weight_{i}", "is_param": True, "use_pickle": False, "tensor_meta": meta(w.shape, str(w.dtype))}
+            n: {
+                "path_name": f"weight_{i}",
+                "is_param": True,
+                "use_pickle": False,
+                "tensor_meta": meta(w.shape, str(w.dtype)),
+            }
             for i, (n, w) in enumerate(self.weights.items())
         }
         own = {

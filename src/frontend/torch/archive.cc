@@ -30,7 +30,8 @@ class Reader {
   ExportedArchive read(const std::string& asked) {
     const std::string model = choose(asked);
     ExportedArchive out;
-    out.program = read_program(archive_.read(archive_.at(root_ + "models/" + model + ".json")), file_);
+    out.program =
+        read_program(archive_.read(archive_.at(root_ + "models/" + model + ".json")), file_);
     read_tensors("data/weights/", model + "_weights_config.json", out.tensors);
     read_tensors("data/constants/", model + "_constants_config.json", out.tensors);
     return out;
@@ -89,8 +90,9 @@ class Reader {
     std::string known;
     for (const std::string& n : names) known += (known.empty() ? "" : ", ") + shorten(n);
     throw UserError(Diagnostic(codes::frontend_option, place("archive"),
-                               asked.empty() ? "the archive holds several programs"
-                                             : "the archive has no program '" + shorten(asked) + "'")
+                               asked.empty()
+                                   ? "the archive holds several programs"
+                                   : "the archive has no program '" + shorten(asked) + "'")
                         .expected("the option 'model' of the front end 'torch': " + known));
   }
 
@@ -100,7 +102,7 @@ class Reader {
     if (entry == nullptr) return;
     const Span span = place("entry " + shorten(folder + config));
     for (const auto& [name, payload] : read_payloads(archive_.read(*entry), span)) {
-      // What is no tensor is refused where the program uses it.
+      // A payload that is not a tensor is refused where the program uses it.
       if (payload.pickled || !payload.meta) continue;
       tensors[name] = read_tensor(name, payload, folder);
     }
@@ -151,9 +153,10 @@ class Reader {
            !__builtin_mul_overflow(end, width, &end);
     const std::string_view stored = fits ? bytes_of(folder + payload.file) : std::string_view();
     if (!fits || static_cast<uint64_t>(end) > stored.size()) {
-      bad_tensor(span, quoted_tensor(name) + " does not fit its file",
-                 fits ? std::to_string(end) + " bytes or more" : "sizes and strides within the file",
-                 std::to_string(stored.size()));
+      bad_tensor(
+          span, quoted_tensor(name) + " does not fit its file",
+          fits ? std::to_string(end) + " bytes or more" : "sizes and strides within the file",
+          std::to_string(stored.size()));
     }
     const std::string_view from = stored.substr(static_cast<size_t>(*offset * width));
     if (dense) {
@@ -206,7 +209,8 @@ bool is_exported_archive(std::string_view head) {
   // The name of the first entry is behind its record of 30 bytes, which says how long it is.
   constexpr size_t kRecord = 30;
   if (head.size() < kRecord) return false;
-  const size_t length = static_cast<unsigned char>(head[26]) + 256 * static_cast<unsigned char>(head[27]);
+  const size_t length =
+      static_cast<unsigned char>(head[26]) + 256 * static_cast<unsigned char>(head[27]);
   const std::string_view name = head.substr(kRecord, length);
   const size_t slash = name.find('/');
   if (slash == std::string_view::npos) return false;

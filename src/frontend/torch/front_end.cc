@@ -38,11 +38,12 @@ ImportedModel import_archive(const ModelSource& source, const ImportOptions& opt
   // An archive has all weights.
   for (const InputSpec& spec : archive.program.inputs) {
     if (spec.is_weight() && !archive.tensors.contains(spec.target)) {
-      throw UserError(Diagnostic(codes::frontend_tensor,
-                                 Span::place(file, "weight " + frontend::shorten(spec.target)),
-                                 "the archive has no tensor '" + frontend::shorten(spec.target) + "'")
-                          .expected("a dense tensor, stored as its bytes")
-                          .help("save the program with torch.export.save"));
+      throw UserError(
+          Diagnostic(codes::frontend_tensor,
+                     Span::place(file, "weight " + frontend::shorten(spec.target)),
+                     "the archive has no tensor '" + frontend::shorten(spec.target) + "'")
+              .expected("a dense tensor, stored as its bytes")
+              .help("save the program with torch.export.save"));
     }
   }
   Importer importer(file, options, archive.program, archive.tensors);
@@ -70,7 +71,8 @@ ModelSummary summarise(const std::string& path) {
       ++out.nodes;
       const std::string target(operator_of(n.target));
       const size_t dot = target.find('.');
-      auto& op = operators[{target.substr(0, dot), target.substr(std::min(dot + 1, target.size()))}];
+      auto& op =
+          operators[{target.substr(0, dot), target.substr(std::min(dot + 1, target.size()))}];
       op.domain = target.substr(0, dot);
       op.name = target.substr(std::min(dot + 1, target.size()));
       op.imported = is_imported(target);
@@ -106,7 +108,8 @@ std::vector<SupportedOperator> supported() {
   std::vector<SupportedOperator> out;
   for (const Row& row : all_rows()) {
     const size_t dot = row.target.find('.');
-    out.push_back({std::string(row.target.substr(0, dot)), std::string(row.target.substr(dot + 1)), 0});
+    out.push_back(
+        {std::string(row.target.substr(0, dot)), std::string(row.target.substr(dot + 1)), 0});
   }
   return out;
 }

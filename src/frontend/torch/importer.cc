@@ -98,7 +98,8 @@ ValuePtr Importer::read(TensorValue& v) {
   if (storage.value->failed) throw Poisoned{};
   if (v.views.empty()) return storage.value;
   if (v.known_at >= 0 && v.known_at != storage.writes) {
-    throw UserError(Diagnostic(codes::frontend_attribute, place("value " + shorten(storage.value->name)),
+    throw UserError(Diagnostic(codes::frontend_attribute,
+                               place("value " + shorten(storage.value->name)),
                                "a tensor is read that may be a view of one that was written")
                         .help("make it a copy: x = x.clone()"));
   }
@@ -201,21 +202,26 @@ void Importer::bind_symbols() {
       }
     }
   }
+  for (const TorchInput& input : inputs_) {
+    if (input.kind == "size")
+      dims_.emplace(symbol_of(torch_.graph.sizes.at(input.name)), shape_of(input.name)[0]);
+  }
   const Span span = place("inputs");
   for (const Relation& r : relations) {
     const Dim own = shape_of(*r.input)[r.axis];
     // A symbol that no size is: where the size is linear in it, it is (size - b) / a.
     std::set<std::string> unknown;
-    parse_size(std::get<std::string>(*r.text),
-               [&](const std::string& s) {
-                 if (!dims_.contains(s)) unknown.insert(s);
-                 return dim(0);
-               },
-               span);
+    parse_size(
+        std::get<std::string>(*r.text),
+        [&](const std::string& s) {
+          if (!dims_.contains(s)) unknown.insert(s);
+          return dim(0);
+        },
+        span);
     if (unknown.size() == 1) {
       auto with = [&](int64_t n) {
-        return as_const(parse_size(std::get<std::string>(*r.text),
-                                   [&](const std::string&) { return dim(n); }, span));
+        return as_const(parse_size(
+            std::get<std::string>(*r.text), [&](const std::string&) { return dim(n); }, span));
       };
       const auto zero = with(0), one = with(1), two = with(2);
       if (zero && one && two && *one > *zero && *two - *one == *one - *zero)
@@ -225,9 +231,9 @@ void Importer::bind_symbols() {
     ValuePtr v = main_scope().find(*r.input);
     Builder build(*this, *r.input, span);
     TensorValue& held = value(*r.input, span);
-    held.storage->value = value_of(
-        with_size(build, expr_of(held.storage->value), static_cast<int64_t>(r.axis),
-                  size_of(*r.text, symbols_, span)));
+    held.storage->value =
+        value_of(with_size(build, expr_of(held.storage->value), static_cast<int64_t>(r.axis),
+                           size_of(*r.text, symbols_, span)));
   }
 }
 
@@ -249,17 +255,19 @@ void Importer::bind_integers() {
     if (source == nullptr) continue;
     for (const TorchInput& other : inputs_) {
       ValuePtr v = other.parameter ? main_scope().find(other.name) : nullptr;
-      if (v != nullptr && v->expr == Expr(source->first)) input.source = {other.name, source->second};
+      if (v != nullptr && v->expr == Expr(source->first))
+        input.source = {other.name, source->second};
     }
   }
 }
 
 void Importer::declare() {
   frames_.emplace_back();
-  // Symbols that are sizes of tensors: an integer that is one of them is no parameter.
+  // Symbols that are sizes of tensors: such an integer is not a parameter.
   std::set<std::string> sizes;
   for (const Argument& a : torch_.graph.inputs) {
-    auto meta = a.name() == nullptr ? torch_.graph.tensors.end() : torch_.graph.tensors.find(*a.name());
+    auto meta =
+        a.name() == nullptr ? torch_.graph.tensors.end() : torch_.graph.tensors.find(*a.name());
     if (meta == torch_.graph.tensors.end()) continue;
     for (const SizeText& s : meta->second.sizes)
       if (std::string symbol = symbol_of(s); !symbol.empty()) sizes.insert(symbol);
@@ -289,7 +297,8 @@ void Importer::declare() {
     if (auto size = torch_.graph.sizes.find(*name); size != torch_.graph.sizes.end()) {
       const std::string symbol = symbol_of(size->second);
       const auto range = torch_.ranges.find(symbol);
-      const bool negative = range != torch_.ranges.end() && (!range->second.least || *range->second.least < 0);
+      const bool negative =
+          range != torch_.ranges.end() && (!range->second.least || *range->second.least < 0);
       if (symbol.empty() || sizes.contains(symbol)) {
         input.kind = "size_of";
         continue;
@@ -320,7 +329,8 @@ void Importer::declare() {
     input.kind = "tensor";
     d.dtype = dtype_of(meta->second.dtype);
     d.dtype_name = name_of_scalar_type(meta->second.dtype);
-    if (meta->second.layout != TensorMeta::kStrided) d.unusable = "a tensor whose layout is not strided";
+    if (meta->second.layout != TensorMeta::kStrided)
+      d.unusable = "a tensor whose layout is not strided";
     d.shape.emplace();
     for (const SizeText& s : meta->second.sizes) {
       if (const auto* n = std::get_if<int64_t>(&s)) {
@@ -339,7 +349,8 @@ void Importer::declare() {
     if (at != parameters.end()) input.parameter = static_cast<size_t>(at - parameters.begin());
     if (input.kind == "tensor") {
       // What nodes call the input; a write into it leaves the parameter as it is.
-      define_fresh(input.name, main_scope().find(input.name), place("input " + shorten(input.name)));
+      define_fresh(input.name, main_scope().find(input.name),
+                   place("input " + shorten(input.name)));
     }
   }
   bind_symbols();
@@ -373,7 +384,9 @@ void Importer::fail(const Node& node, size_t index, const std::vector<OutputRef>
   for (const OutputRef& o : outputs) {
     Type type = o.meta == nullptr ? Type() : type_of(*o.meta, span);
     if (o.kind == OutputRef::size) type = tensor_type(std::vector<Dim>{}, DType::Int(64));
-    define_fresh(o.name, type == nullptr ? failed_value() : value_of(Expr(var("unknown", type, span))), span);
+    define_fresh(o.name,
+                 type == nullptr ? failed_value() : value_of(Expr(var("unknown", type, span))),
+                 span);
   }
 }
 
@@ -406,7 +419,8 @@ ValuePtr Importer::checked(NodeContext& ctx, ValuePtr v, const OutputRef& output
     ctx.fail(codes::frontend_attribute, "the result has an element type that Relay lacks", {},
              name_of_scalar_type(output.meta->dtype));
   }
-  if (output.meta->layout != TensorMeta::kStrided) ctx.unsupported("a tensor whose layout is not strided");
+  if (output.meta->layout != TensorMeta::kStrided)
+    ctx.unsupported("a tensor whose layout is not strided");
   std::vector<Dim> shape;
   for (const SizeText& s : output.meta->sizes) shape.push_back(size_of(s, symbols_, ctx.span()));
   Expr e = expr_of(v);
@@ -543,14 +557,15 @@ Values Importer::import_part(const Graph& graph, const Values& inputs, const Spa
         const auto* name = std::get_if<ValueName>(&e);
         if (name == nullptr) {
           throw UserError(Diagnostic(codes::frontend_attribute, span,
-                                     "a part of the program has a result that is no tensor"));
+                                     "a result of a part of the program is not a tensor"));
         }
         results.push_back(read(value(name->name, span)));
       }
     }
     for (auto& [name, v] : frames_.back()) {
-      const bool is_input = std::ranges::any_of(
-          graph.inputs, [&](const Argument& a) { return a.name() != nullptr && *a.name() == name; });
+      const bool is_input = std::ranges::any_of(graph.inputs, [&](const Argument& a) {
+        return a.name() != nullptr && *a.name() == name;
+      });
       if (is_input && v.storage->writes > 0) {
         throw UserError(Diagnostic(codes::frontend_attribute, span,
                                    "a part of the program writes into its input")
@@ -588,8 +603,9 @@ void Importer::collect_outputs(TorchProgram& out,
     output.target = spec.target;
     if (!spec.target.empty()) told.insert(spec.target);
     if (arg.kind != Argument::Kind::value || arg.is_list || arg.elements.size() != 1) {
-      report(Diagnostic(codes::frontend_attribute, span, "an output of this kind cannot be imported")
-                 .expected("a tensor, a number, a string or None"));
+      report(
+          Diagnostic(codes::frontend_attribute, span, "an output of this kind cannot be imported")
+              .expected("a tensor, a number, a string or None"));
       continue;
     }
     const std::string* name = arg.name();
@@ -605,7 +621,8 @@ void Importer::collect_outputs(TorchProgram& out,
     output.name = *name;
     try {
       TensorValue& v = value(*name, span);
-      if (auto it = input_of_.find(v.storage.get()); it != input_of_.end()) output.alias_of = it->second;
+      if (auto it = input_of_.find(v.storage.get()); it != input_of_.end())
+        output.alias_of = it->second;
       if (torch_.graph.sizes.contains(*name)) output.number = "int";
       ValuePtr read_value = v.storage->value->failed ? v.storage->value : read(v);
       add(std::move(output), std::move(read_value));

@@ -44,7 +44,7 @@ class Importer : public ProgramBuilder {
   ValuePtr read(TensorValue& v);
   // Gives it other elements, which have its shape and dtype. E0504 for a value that cannot be written.
   void write(TensorValue& v, const Expr& elements, const Span& span);
-  // The dimension of a symbol; `?` for one that data decide.
+  // The dimension of a symbol; `?` for a data-dependent one.
   const Symbols& symbols() const { return symbols_; }
   // The results of a part of the program for these values of its inputs.
   Values import_part(const Graph& graph, const Values& inputs, const Span& span);
@@ -67,11 +67,10 @@ class Importer : public ProgramBuilder {
   // The value as its metadata says; E0507 where it is something else.
   ValuePtr checked(class NodeContext& ctx, ValuePtr v, const OutputRef& output);
   // Reports why a node cannot be imported, or notes it as a gap.
-  void fail(const Node& node, size_t index, const std::vector<OutputRef>& outputs,
-            const Span& span, std::vector<Diagnostic> why);
+  void fail(const Node& node, size_t index, const std::vector<OutputRef>& outputs, const Span& span,
+            std::vector<Diagnostic> why);
   void define_fresh(const std::string& name, ValuePtr value, const Span& span);
-  void collect_outputs(TorchProgram& out,
-                       std::vector<std::pair<std::string, ValuePtr>>& results);
+  void collect_outputs(TorchProgram& out, std::vector<std::pair<std::string, ValuePtr>>& results);
   Span place_of(const Node& node) const;
   // The type of a value by its metadata; null where Relay has none.
   Type type_of(const TensorMeta& meta, const Span& span) const;
@@ -83,8 +82,8 @@ class Importer : public ProgramBuilder {
   std::deque<Frame> frames_;
   std::vector<TorchInput> inputs_;
   std::unordered_map<const Storage*, std::string> input_of_;  // of storages that inputs have
-  size_t outer_node_ = 0;                                     // of the node of the program that is imported
-  int depth_ = 0;                                             // of the graph in others
+  size_t outer_node_ = 0;  // of the node of the program that is imported
+  int depth_ = 0;          // of the graph in others
   bool surveys_ = false;
   std::vector<TorchGap> gaps_;
 };

@@ -130,8 +130,7 @@ const Argument& NodeContext::at(size_t index) const {
 
 const Argument& NodeContext::must(std::string_view name) const {
   const Argument* a = find(name);
-  if (a == nullptr)
-    fail(codes::frontend_graph, "argument '" + std::string(name) + "' is missing");
+  if (a == nullptr) fail(codes::frontend_graph, "argument '" + std::string(name) + "' is missing");
   return *a;
 }
 
@@ -219,9 +218,8 @@ std::vector<int64_t> NodeContext::ints(std::string_view name,
   for (const Dim& d : sizes(name)) {
     auto n = as_const(d);
     if (!n) {
-      fail(codes::frontend_dynamic,
-           "argument '" + std::string(name) + "' depends on an open size", "a number", to_string(d),
-           "give the input's shape, as in --input NAME=1x3x224x224");
+      fail(codes::frontend_dynamic, "argument '" + std::string(name) + "' depends on an open size",
+           "a number", to_string(d), "give the input's shape, as in --input NAME=1x3x224x224");
     }
     out.push_back(*n);
   }
@@ -268,7 +266,9 @@ std::optional<Number> NodeContext::number(std::string_view name) const {
   return Number{dtype.is_floating() ? Number::real
                 : dtype.is_bool()   ? Number::truth
                                     : Number::integer,
-                {}, {}, expr};
+                {},
+                {},
+                expr};
 }
 
 Expr NodeContext::number_as(const Number& n, DType dtype) const {

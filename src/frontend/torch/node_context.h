@@ -16,9 +16,9 @@ namespace relay::frontend::torch {
 // A number that is an argument: known, or a scalar that a run knows.
 struct Number {
   enum Kind { truth, integer, real } kind = integer;
-  std::optional<double> value;      // of a real
-  std::optional<int64_t> whole;     // of an integer or a truth value
-  Expr expr;                        // where only a run knows it
+  std::optional<double> value;   // of a real
+  std::optional<int64_t> whole;  // of an integer or a truth value
+  Expr expr;                     // where only a run knows it
 
   bool is_known() const { return value || whole; }
   double as_double() const { return value ? *value : static_cast<double>(*whole); }
@@ -151,6 +151,7 @@ inline constexpr bool kInFloat32 = true;
 // The families of rows; each is a file rows_*.cc with a table.
 enum class Family {
   Activation,
+  Backward,
   Binary,
   Control,
   Create,

@@ -160,15 +160,14 @@ Expr write_diagonal(const Builder& build, const Expr& x, const Expr& elements, c
   const std::vector<int64_t> front = to_front(rank, rank - 1);
   Expr indices = build.reshape(build.ints(d.places),
                                std::vector<int64_t>{1, static_cast<int64_t>(d.places.size())});
-  Expr out =
-      build.call("scatter_nd",
-                 {build.transpose(flat, front), indices, build.transpose(elements, front)},
-                 {{"mode", std::string("update")}});
+  Expr out = build.call("scatter_nd",
+                        {build.transpose(flat, front), indices, build.transpose(elements, front)},
+                        {{"mode", std::string("update")}});
   const std::vector<int64_t> order = matrix_last(x, d);
   Expr ordered = build.transpose(x, order);
-  return build.transpose(build.reshape(build.transpose(out, inverse(front)),
-                                       Builder::shape_of(ordered)),
-                         inverse(order));
+  return build.transpose(
+      build.reshape(build.transpose(out, inverse(front)), Builder::shape_of(ordered)),
+      inverse(order));
 }
 
 }  // namespace relay::frontend::torch

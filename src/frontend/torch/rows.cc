@@ -9,7 +9,9 @@ namespace {
 template <size_t... kFamilies>
 std::vector<Row> make_table(std::index_sequence<kFamilies...>) {
   std::vector<Row> all;
-  auto add = [&](std::span<const Row> family) { all.insert(all.end(), family.begin(), family.end()); };
+  auto add = [&](std::span<const Row> family) {
+    all.insert(all.end(), family.begin(), family.end());
+  };
   (add(rows<static_cast<Family>(kFamilies)>()), ...);
   std::ranges::sort(all, {}, &Row::target);
   auto twice = std::ranges::adjacent_find(all, {}, &Row::target);

@@ -26,8 +26,8 @@ Values clip(NodeContext& ctx, double low, double high) {
 Values relu(NodeContext& ctx) { return {value_of(ctx.call("nn.relu", {self(ctx)}))}; }
 
 Values leaky_relu(NodeContext& ctx) {
-  return {value_of(ctx.call("nn.leaky_relu", {self(ctx)},
-                            {{"alpha", ctx.real("negative_slope", 0.01)}}))};
+  return {value_of(
+      ctx.call("nn.leaky_relu", {self(ctx)}, {{"alpha", ctx.real("negative_slope", 0.01)}}))};
 }
 
 Values gelu_row(NodeContext& ctx) {
@@ -105,7 +105,6 @@ Values shrink_row(NodeContext& ctx, bool soft) {
   const double lambd = ctx.real("lambd", 0.5);
   return {value_of(shrink(ctx, self(ctx), lambd, soft ? lambd : 0))};
 }
-
 
 Values prelu_row(NodeContext& ctx) {
   Expr x = self(ctx), slope = ctx.tensor("weight");

@@ -60,10 +60,10 @@ Expr floor_quotient(NodeContext& ctx, const NodeContext::Pair& p) {
   // The quotient of what leaves no remainder: a rounded quotient may reach the next whole number.
   Expr remainder = ctx.call("trunc_mod", {p.a, p.b}), zero = ctx.scalar(0, p.dtype);
   Expr whole = ctx.div(ctx.sub(p.a, remainder), p.b);
-  Expr crosses = ctx.call(
-      "logical_and",
-      {ctx.call("not_equal", {remainder, zero}),
-       ctx.call("not_equal", {ctx.call("less", {remainder, zero}), ctx.call("less", {p.b, zero})})});
+  Expr crosses =
+      ctx.call("logical_and", {ctx.call("not_equal", {remainder, zero}),
+                               ctx.call("not_equal", {ctx.call("less", {remainder, zero}),
+                                                      ctx.call("less", {p.b, zero})})});
   Expr lower = ctx.sub(whole, ctx.cast(crosses, p.dtype));
   Expr rounded = ctx.call("round", {lower});
   Expr by_zero = ctx.call("equal", {p.b, zero});
@@ -106,8 +106,7 @@ Values pow_row(NodeContext& ctx) {
     if (n == 3) return {value_of(ctx.mul(ctx.mul(p.a, p.a), p.a))};
     if (n == 0.5 && p.dtype.is_floating()) return {value_of(ctx.call("sqrt", {p.a}))};
     if (n == -0.5 && p.dtype.is_floating()) return {value_of(ctx.call("rsqrt", {p.a}))};
-    if (n == -1 && p.dtype.is_floating())
-      return {value_of(ctx.div(ctx.scalar(1, p.dtype), p.a))};
+    if (n == -1 && p.dtype.is_floating()) return {value_of(ctx.div(ctx.scalar(1, p.dtype), p.a))};
   }
   return {value_of(ctx.call("power", {p.a, p.b}))};
 }
@@ -115,7 +114,8 @@ Values pow_row(NodeContext& ctx) {
 Values extreme(NodeContext& ctx) {
   auto p = ctx.pair();
   const bool greatest = ctx.relay_op() == "maximum";
-  if (both_bool(p)) return {value_of(ctx.call(greatest ? "logical_or" : "logical_and", {p.a, p.b}))};
+  if (both_bool(p))
+    return {value_of(ctx.call(greatest ? "logical_or" : "logical_and", {p.a, p.b}))};
   return {value_of(ctx.call(ctx.relay_op(), {p.a, p.b}))};
 }
 // The other operand where one is NaN.
@@ -134,8 +134,8 @@ Values comparison(NodeContext& ctx) {
 
 Values logical(NodeContext& ctx) {
   auto p = ctx.pair();
-  return {value_of(ctx.call(ctx.relay_op(),
-                            {ctx.cast(p.a, DType::Bool()), ctx.cast(p.b, DType::Bool())}))};
+  return {value_of(
+      ctx.call(ctx.relay_op(), {ctx.cast(p.a, DType::Bool()), ctx.cast(p.b, DType::Bool())}))};
 }
 
 // The operator is that of integers, behind "bitwise_".
@@ -202,8 +202,8 @@ Values copysign(NodeContext& ctx) {
   Expr zero = ctx.scalar(0, p.dtype), one = ctx.scalar(1, p.dtype);
   Expr sign = ctx.call("where", {ctx.call("equal", {p.b, zero}), ctx.div(one, p.b), p.b});
   Expr size = ctx.call("abs", {p.a});
-  return {value_of(ctx.call("where", {ctx.call("less", {sign, zero}),
-                                      ctx.call("negative", {size}), size}))};
+  return {value_of(
+      ctx.call("where", {ctx.call("less", {sign, zero}), ctx.call("negative", {size}), size}))};
 }
 
 // self + value * a (op) b
@@ -271,8 +271,8 @@ Values isclose(NodeContext& ctx) {
   Expr allowed = ctx.add(c(ctx.real("atol", 1e-8)),
                          ctx.mul(c(ctx.real("rtol", 1e-5)), ctx.call("abs", {p.b})));
   Expr apart = ctx.call("abs", {ctx.sub(p.a, p.b)});
-  Expr near = ctx.call("logical_and", {ctx.call("less_equal", {apart, allowed}),
-                                       ctx.call("isfinite", {apart})});
+  Expr near = ctx.call("logical_and",
+                       {ctx.call("less_equal", {apart, allowed}), ctx.call("isfinite", {apart})});
   Expr out = ctx.call("logical_or", {near, ctx.call("equal", {p.a, p.b})});
   if (ctx.truth("equal_nan", false)) {
     Expr both = ctx.call("logical_and", {ctx.call("isnan", {p.a}), ctx.call("isnan", {p.b})});

@@ -40,13 +40,14 @@ Values while_loop(NodeContext& ctx) {
   };
   auto goes_on = [&](const Values& carried) {
     Values out = ctx.importer().import_part(test, with_further(carried), ctx.span());
-    if (out.size() != 1) ctx.fail(codes::frontend_graph, "the condition of a loop is one truth value");
+    if (out.size() != 1)
+      ctx.fail(codes::frontend_graph, "the condition of a loop is one truth value");
     return out[0];
   };
   of.go = goes_on(of.carried);
   of.body = [&](const Values& inputs) {
-    Values next = ctx.importer().import_part(
-        body, with_further({inputs.begin() + 2, inputs.end()}), ctx.span());
+    Values next = ctx.importer().import_part(body, with_further({inputs.begin() + 2, inputs.end()}),
+                                             ctx.span());
     if (next.size() != of.carried.size())
       ctx.fail(codes::frontend_graph, "the body of a loop gives other values than it takes");
     ValuePtr go = goes_on(next);
@@ -59,9 +60,7 @@ Values while_loop(NodeContext& ctx) {
 // A part that is called once, such as one under another setting of gradients.
 Values called(NodeContext& ctx) {
   size_t part = 0;
-  while (part < ctx.node().inputs.size() &&
-         ctx.at(part).kind != Argument::Kind::graph)
-    ++part;
+  while (part < ctx.node().inputs.size() && ctx.at(part).kind != Argument::Kind::graph) ++part;
   const Graph& graph = ctx.part(part);
   Values operands;
   for (size_t i = part + 1; i < ctx.node().inputs.size(); ++i) {

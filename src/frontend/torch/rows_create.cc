@@ -44,8 +44,8 @@ Values fill(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   auto value = ctx.number("value");
   if (!value) ctx.fail(codes::frontend_graph, "the value is missing");
-  return {value_of(ctx.broadcast_to(ctx.number_as(*value, Builder::dtype_of(x)),
-                                    Builder::shape_of(x)))};
+  return {value_of(
+      ctx.broadcast_to(ctx.number_as(*value, Builder::dtype_of(x)), Builder::shape_of(x)))};
 }
 Values zero(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
@@ -54,8 +54,7 @@ Values zero(NodeContext& ctx) {
 // The elements of `src` in the shape and dtype of `self`.
 Values copy(NodeContext& ctx) {
   Expr x = ctx.tensor("self"), src = ctx.tensor("src");
-  return {value_of(
-      ctx.broadcast_to(ctx.cast(src, Builder::dtype_of(x)), Builder::shape_of(x)))};
+  return {value_of(ctx.broadcast_to(ctx.cast(src, Builder::dtype_of(x)), Builder::shape_of(x)))};
 }
 
 Values arange(NodeContext& ctx) {
@@ -67,7 +66,8 @@ Values arange(NodeContext& ctx) {
   };
   const Number start = number("start", 0), step = number("step", 1), end = number("end", 0);
   if (!ctx.has("end")) ctx.fail(codes::frontend_graph, "argument 'end' is missing");
-  const bool reals = start.kind == Number::real || end.kind == Number::real || step.kind == Number::real;
+  const bool reals =
+      start.kind == Number::real || end.kind == Number::real || step.kind == Number::real;
   if (reals || dtype.is_floating()) {
     if (!start.is_known() || !step.is_known() || !end.is_known())
       ctx.unsupported("a range of floats whose bounds only a run knows");
@@ -79,10 +79,11 @@ Values arange(NodeContext& ctx) {
         std::max(0.0, std::ceil((end.as_double() - start.as_double()) / step.as_double()));
     if (dim_differs(shape[0], dim(static_cast<int64_t>(count))))
       ctx.fail(codes::frontend_graph, "the range has another length than the graph says");
-    const DType wide = dtype.is_float(64) || !dtype.is_floating() ? DType::Float(64) : DType::Float(32);
-    Expr i = ctx.cast(ctx.call("arange", {}, {{"stop", to_value(shape[0])},
-                                              {"dtype", to_value(DType::Int(64))}}),
-                      wide);
+    const DType wide =
+        dtype.is_float(64) || !dtype.is_floating() ? DType::Float(64) : DType::Float(32);
+    Expr i = ctx.cast(
+        ctx.call("arange", {}, {{"stop", to_value(shape[0])}, {"dtype", to_value(DType::Int(64))}}),
+        wide);
     Expr y = ctx.add(ctx.mul(i, ctx.scalar(step.as_double(), wide)),
                      ctx.scalar(start.as_double(), wide));
     return {value_of(ctx.cast(y, dtype))};
@@ -91,15 +92,16 @@ Values arange(NodeContext& ctx) {
   const Dim from = ctx.has("start") ? ctx.size("start") : dim(0), to = ctx.size("end");
   const int64_t by = ctx.integer("step", 1);
   if (is_any(from) || is_any(to)) {
-    Expr y = ctx.call("dyn.arange", {ctx.number_as(start, DType::Int(64)),
-                                     ctx.number_as(end, DType::Int(64)),
-                                     ctx.scalar(static_cast<double>(by), DType::Int(64))});
+    Expr y = ctx.call("dyn.arange",
+                      {ctx.number_as(start, DType::Int(64)), ctx.number_as(end, DType::Int(64)),
+                       ctx.scalar(static_cast<double>(by), DType::Int(64))});
     return {value_of(ctx.cast(y, dtype))};
   }
-  Expr y = ctx.call("arange", {}, {{"start", to_value(from)},
-                                   {"stop", to_value(to)},
-                                   {"step", by},
-                                   {"dtype", to_value(DType::Int(64))}});
+  Expr y = ctx.call("arange", {},
+                    {{"start", to_value(from)},
+                     {"stop", to_value(to)},
+                     {"step", by},
+                     {"dtype", to_value(DType::Int(64))}});
   return {value_of(ctx.cast(y, dtype))};
 }
 
@@ -115,7 +117,7 @@ Values linspace(NodeContext& ctx) {
   // From the nearer end, as PyTorch does.
   for (int64_t i = 0; i < steps; ++i) {
     const double v = i < steps / 2 || steps == 1 ? start + step * static_cast<double>(i)
-                                  : end - step * static_cast<double>(steps - 1 - i);
+                                                 : end - step * static_cast<double>(steps - 1 - i);
     t.set_from_double(i, v);
   }
   return {value_of(t)};

@@ -89,9 +89,9 @@ Expr scattered(NodeContext& ctx, Scatter how) {
   if (rank > 0) return scatter_elements(ctx, x, index, src, axis, how);
   // Of a tensor without dimensions there is one place.
   const std::vector<int64_t> one{1}, none;
-  Expr y = scatter_elements(ctx, ctx.reshape(x, one),
-                            value_of(ctx.reshape(ctx.expr_of(index), one)), ctx.reshape(src, one),
-                            0, how);
+  Expr y =
+      scatter_elements(ctx, ctx.reshape(x, one), value_of(ctx.reshape(ctx.expr_of(index), one)),
+                       ctx.reshape(src, one), 0, how);
   return ctx.reshape(y, none);
 }
 
@@ -101,7 +101,8 @@ Values scatter(NodeContext& ctx) {
 }
 Values scatter_add(NodeContext& ctx) { return {value_of(scattered(ctx, Scatter::Add))}; }
 Values scatter_reduce(NodeContext& ctx) {
-  if (!ctx.truth("include_self", true)) ctx.unsupported("a scatter that leaves out the tensor itself");
+  if (!ctx.truth("include_self", true))
+    ctx.unsupported("a scatter that leaves out the tensor itself");
   return {value_of(scattered(ctx, reduction(ctx, ctx.text("reduce", ""))))};
 }
 
@@ -117,7 +118,8 @@ Expr scatter_lines(NodeContext& ctx, const Expr& x, int64_t axis, const ValuePtr
   for (size_t i = 0; i < order.size(); ++i)
     back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   ValuePtr coordinates = value_of(ctx.expand_dims(ctx.expr_of(index), 1));
-  Expr out = scatter_nd(ctx, ctx.transpose(x, order), coordinates, ctx.transpose(lines, order), how);
+  Expr out =
+      scatter_nd(ctx, ctx.transpose(x, order), coordinates, ctx.transpose(lines, order), how);
   return ctx.transpose(out, back);
 }
 
@@ -144,8 +146,8 @@ Values index_fill(NodeContext& ctx) {
                                      : ctx.number_as(*ctx.number("value"), Builder::dtype_of(x));
   std::vector<Dim> shape = Builder::shape_of(x);
   shape[static_cast<size_t>(axis)] = Builder::shape_of(ctx.expr_of(index))[0];
-  return {value_of(
-      scatter_lines(ctx, x, axis, index, ctx.broadcast_to(by, shape), Scatter::Update))};
+  return {
+      value_of(scatter_lines(ctx, x, axis, index, ctx.broadcast_to(by, shape), Scatter::Update))};
 }
 
 // The gradient of an embedding: the adjoints of the places, added up.
@@ -161,8 +163,8 @@ Values embedding_backward(NodeContext& ctx) {
     Expr skipped = ctx.call("equal", {at, ctx.scalar_like(static_cast<double>(padding), at)});
     lines = ctx.call("where", {ctx.expand_dims(skipped, 1), ctx.scalar_like(0, lines), lines});
   }
-  Expr zeros = ctx.full(0, {ctx.size("num_weights"), Builder::shape_of(lines)[1]},
-                        Builder::dtype_of(lines));
+  Expr zeros =
+      ctx.full(0, {ctx.size("num_weights"), Builder::shape_of(lines)[1]}, Builder::dtype_of(lines));
   return {value_of(scatter_lines(ctx, zeros, 0, value_of(at), lines, Scatter::Add))};
 }
 
@@ -242,7 +244,8 @@ Values index(NodeContext& ctx) {
 
 // One mask and one number: no place need be found.
 Expr put_by_mask(NodeContext& ctx, const Expr& x, Expr mask, const Expr& value) {
-  mask = ctx.expand_dims(mask, Builder::rank_of(mask), Builder::rank_of(x) - Builder::rank_of(mask));
+  mask =
+      ctx.expand_dims(mask, Builder::rank_of(mask), Builder::rank_of(x) - Builder::rank_of(mask));
   return ctx.call("where", {mask, value, x});
 }
 
@@ -255,8 +258,8 @@ Values index_put(NodeContext& ctx) {
     bool one = true;
     for (const Dim& d : Builder::shape_of(values)) one = one && as_const(d) == 1;
     if (one) {
-      return {value_of(
-          put_by_mask(ctx, x, indices[0], ctx.reshape(values, std::vector<int64_t>{})))};
+      return {
+          value_of(put_by_mask(ctx, x, indices[0], ctx.reshape(values, std::vector<int64_t>{})))};
     }
   }
   const Indexing by = indexing_of(ctx, x);
@@ -273,8 +276,8 @@ Values index_put(NodeContext& ctx) {
   std::vector<Expr> wide;
   for (const Expr& e : by.places)
     wide.push_back(by.places.size() == 1 ? e : ctx.broadcast_to(e, shape));
-  Expr coordinates = ctx.call("stack", {ctx.tuple_of(wide)},
-                              {{"axis", static_cast<int64_t>(shape.size())}});
+  Expr coordinates =
+      ctx.call("stack", {ctx.tuple_of(wide)}, {{"axis", static_cast<int64_t>(shape.size())}});
   Expr moved = ctx.transpose(x, by.order);
   // The values in the order of the indexed axes, which come first.
   std::vector<Dim> expected = shape;
@@ -285,9 +288,11 @@ Values index_put(NodeContext& ctx) {
   if (by.adjacent && by.axes[0] > 0) {
     const auto total = static_cast<int64_t>(expected.size());
     std::vector<Dim> seen;
-    for (int64_t a = 0; a < by.axes[0]; ++a) seen.push_back(expected[static_cast<size_t>(depth + a)]);
+    for (int64_t a = 0; a < by.axes[0]; ++a)
+      seen.push_back(expected[static_cast<size_t>(depth + a)]);
     for (int64_t a = 0; a < depth; ++a) seen.push_back(expected[static_cast<size_t>(a)]);
-    for (int64_t a = depth + by.axes[0]; a < total; ++a) seen.push_back(expected[static_cast<size_t>(a)]);
+    for (int64_t a = depth + by.axes[0]; a < total; ++a)
+      seen.push_back(expected[static_cast<size_t>(a)]);
     std::vector<int64_t> order;
     for (int64_t a = 0; a < depth; ++a) order.push_back(by.axes[0] + a);
     for (int64_t a = 0; a < by.axes[0]; ++a) order.push_back(a);
@@ -339,8 +344,8 @@ Values one_hot_row(NodeContext& ctx) {
     ctx.fail(codes::frontend_dynamic, "the number of classes is known only in a run", "a number",
              {}, "give num_classes");
   }
-  return {value_of(one_hot(ctx, x, depth, ctx.scalar(1, kI64), ctx.scalar(0, kI64),
-                           Builder::rank_of(x)))};
+  return {value_of(
+      one_hot(ctx, x, depth, ctx.scalar(1, kI64), ctx.scalar(0, kI64), Builder::rank_of(x)))};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "frontend/common/norm.h"
 #include "frontend/common/pool.h"
 #include "frontend/common/window.h"
+#include "frontend/torch/layers.h"
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
@@ -21,7 +22,8 @@ Batched batched(NodeContext& ctx, Expr x, int64_t nd) {
   const int64_t rank = Builder::rank_of(x);
   if (rank != nd + 1 && rank != nd + 2) {
     ctx.fail(codes::type_rank, "the input has the wrong rank",
-             "rank " + std::to_string(nd + 1) + " or " + std::to_string(nd + 2), to_string(x->type));
+             "rank " + std::to_string(nd + 1) + " or " + std::to_string(nd + 2),
+             to_string(x->type));
   }
   if (rank == nd + 2) return {x};
   return {ctx.expand_dims(x, 0), true};
@@ -34,74 +36,43 @@ Values unbatched(NodeContext& ctx, const Batched& from, std::vector<Expr> result
 
 // ---- Convolutions ------------------------------------------------------------------------------
 
-Window window_of(NodeContext& ctx, const Expr& w, int64_t nd) {
-  Window out;
-  out.kernel = kernel_of(ctx, w, nd);
-  out.strides = ctx.ints_for("stride", nd, 1);
-  out.dilations = ctx.ints_for("dilation", nd, 1);
-  for (const auto& list : {out.strides, out.dilations}) {
-    if (std::ranges::any_of(list, [](int64_t v) { return v < 1; }))
-      ctx.fail(codes::frontend_attribute, "a stride or dilation is not 1 or more");
-  }
-  return out;
-}
-
-void set_padding(NodeContext& ctx, Window& window, int64_t nd) {
-  window.begin = window.end = ctx.ints_for("padding", nd, 0);
-  if (std::ranges::any_of(window.begin, [](int64_t v) { return v < 0 || v > kMaxWindow; }))
-    ctx.fail(codes::frontend_attribute, "a padding is negative");
-}
-
-Values convolve(NodeContext& ctx, bool transposed) {
+Values convolve(NodeContext& ctx, std::optional<bool> transposed) {
   Expr w = ctx.tensor("weight");
   const int64_t nd = Builder::rank_of(w) - 2;
-  if (nd < 1 || nd > 3) ctx.fail(codes::type_rank, "a weight has 1 to 3 spatial dimensions");
   const Batched b = batched(ctx, ctx.tensor("input"), nd);
-  Window window = window_of(ctx, w, nd);
-  const int64_t groups = ctx.integer("groups", 1);
-  if (groups < 1) ctx.fail(codes::frontend_attribute, "the groups are not 1 or more");
-  Expr y;
-  if (transposed) {
-    set_padding(ctx, window, nd);
-    y = transposed_convolution(ctx, b.x, w, window, ctx.ints_for("output_padding", nd, 0), groups);
-  } else {
-    const Argument* padding = ctx.find("padding");
-    const bool is_word = padding != nullptr && !padding->is_list &&
-                         std::holds_alternative<std::string>(padding->elements[0]);
-    const std::string word = is_word ? ctx.text("padding", "") : "";
-    if (!is_word) {
-      set_padding(ctx, window, nd);
-    } else {
-      window.begin.assign(static_cast<size_t>(nd), 0);
-      window.end = window.begin;
-      if (word == "same") {
-        // Strides are 1; where the sum is odd, the greater part is at the end.
-        pad_to_same(ctx, b.x, true, window);
-      } else if (word != "valid") {
-        ctx.fail(codes::frontend_attribute, "argument 'padding' has an unknown value",
-                 "same or valid", shorten(word));
-      }
+  Convolution c = convolution_of(ctx, nd, w);
+  if (transposed) c.transposed = *transposed;
+  const Argument* padding = ctx.find("padding");
+  if (padding != nullptr && !padding->is_list &&
+      std::holds_alternative<std::string>(padding->elements[0])) {
+    const std::string word = ctx.text("padding", "");
+    if (word == "same") {
+      // Where the sum is odd, the greater part is at the end.
+      pad_to_same(ctx, b.x, true, c.window);
+    } else if (word != "valid") {
+      ctx.fail(codes::frontend_attribute, "argument 'padding' has an unknown value",
+               "same or valid", shorten(word));
     }
-    if (ctx.has("output_padding")) ctx.ints("output_padding");
-    y = convolution(ctx, b.x, w, window, groups, Builder::dtype_of(b.x));
   }
-  y = with_channel_bias(ctx, y, ctx.tensor_or_null("bias"));
-  return unbatched(ctx, b, {y});
+  return unbatched(ctx, b,
+                   {with_channel_bias(ctx, c.apply(ctx, b.x, w), ctx.tensor_or_null("bias"))});
 }
 
 Values conv(NodeContext& ctx) { return convolve(ctx, false); }
 Values conv_transpose(NodeContext& ctx) { return convolve(ctx, true); }
-Values convolution_row(NodeContext& ctx) { return convolve(ctx, ctx.truth("transposed", false)); }
+Values convolution_row(NodeContext& ctx) { return convolve(ctx, std::nullopt); }
 
 // ---- Normalisations ----------------------------------------------------------------------------
 
 // With n elements for each channel, their variance divided by n - 1, as running statistics have it.
 Expr unbiased(NodeContext& ctx, const Expr& variance, const Expr& x) {
   Dim n = Builder::shape_of(x)[0];
-  for (int64_t a = 2; a < Builder::rank_of(x); ++a) n = n * Builder::shape_of(x)[static_cast<size_t>(a)];
+  for (int64_t a = 2; a < Builder::rank_of(x); ++a)
+    n = n * Builder::shape_of(x)[static_cast<size_t>(a)];
   const DType dtype = Builder::dtype_of(variance);
   if (auto count = as_const(n)) {
-    const double by = *count > 1 ? static_cast<double>(*count) / static_cast<double>(*count - 1) : 1;
+    const double by =
+        *count > 1 ? static_cast<double>(*count) / static_cast<double>(*count - 1) : 1;
     return ctx.mul(variance, ctx.scalar(by, dtype));
   }
   Expr count = ctx.cast(ctx.expr_of(value_of(known_scalar(n))), dtype);
@@ -117,16 +88,23 @@ Normalised normalise_batch(NodeContext& ctx, bool training) {
   if (Builder::rank_of(x) < 2) ctx.fail(codes::type_rank, "the input needs a channel dimension");
   Expr gamma = ctx.tensor_or_null("weight"), beta = ctx.tensor_or_null("bias");
   const double epsilon = ctx.real("eps", 1e-5), momentum = ctx.real("momentum", 0.1);
-  Expr old_mean = ctx.tensor_or_null("running_mean"), old_variance = ctx.tensor_or_null("running_var");
+  Expr old_mean = ctx.tensor_or_null("running_mean"),
+       old_variance = ctx.tensor_or_null("running_var");
   if (!training) {
     if (!old_mean || !old_variance)
       ctx.fail(codes::frontend_graph, "the running statistics are missing");
-    return {batch_norm(ctx, x, gamma, beta, old_mean, old_variance, epsilon), {}, {}, old_mean,
+    return {batch_norm(ctx, x, gamma, beta, old_mean, old_variance, epsilon),
+            {},
+            {},
+            old_mean,
             old_variance};
   }
   BatchNorm n = batch_norm_of_batch(ctx, x, gamma, beta, epsilon);
-  Normalised out{n.y, n.mean,
-                 ctx.call("rsqrt", {ctx.add(n.variance, ctx.scalar_like(epsilon, n.variance))}), {}, {}};
+  Normalised out{n.y,
+                 n.mean,
+                 ctx.call("rsqrt", {ctx.add(n.variance, ctx.scalar_like(epsilon, n.variance))}),
+                 {},
+                 {}};
   if (old_mean) out.running_mean = running_average(ctx, old_mean, n.mean, 1 - momentum);
   if (old_variance) {
     out.running_variance =
@@ -190,12 +168,13 @@ Values layer_norm_row(NodeContext& ctx) {
 Values rms_norm_row(NodeContext& ctx) {
   Expr x = ctx.tensor("input");
   const DType dtype = ctx.out_dtype();
-  const double least = dtype.is_bfloat16()  ? 0.0078125
-                       : dtype.bits == 16   ? 0.0009765625
-                       : dtype.bits == 64   ? 2.220446049250313e-16
-                                            : 1.1920928955078125e-07;
+  const double least = dtype.is_bfloat16() ? 0.0078125
+                       : dtype.bits == 16  ? 0.0009765625
+                       : dtype.bits == 64  ? 2.220446049250313e-16
+                                           : 1.1920928955078125e-07;
   const double epsilon = ctx.real("eps", least);
-  return {value_of(rms_norm(ctx, x, ctx.tensor_or_null("weight"), first_normalised(ctx, x), epsilon))};
+  return {
+      value_of(rms_norm(ctx, x, ctx.tensor_or_null("weight"), first_normalised(ctx, x), epsilon))};
 }
 
 Values group_norm_row(NodeContext& ctx) {
@@ -236,25 +215,6 @@ Values instance_norm_row(NodeContext& ctx) {
 
 // ---- Pools -------------------------------------------------------------------------------------
 
-PoolSpec pool_spec(NodeContext& ctx, int64_t nd) {
-  PoolSpec out;
-  out.window.kernel = ctx.ints_for("kernel_size", nd, 1);
-  out.window.strides = ctx.ints("stride", std::vector<int64_t>{});
-  if (out.window.strides.empty()) out.window.strides = out.window.kernel;
-  if (out.window.strides.size() == 1)
-    out.window.strides.assign(static_cast<size_t>(nd), out.window.strides[0]);
-  out.window.dilations = ctx.ints_for("dilation", nd, 1);
-  set_padding(ctx, out.window, nd);
-  for (size_t i = 0; i < static_cast<size_t>(nd); ++i) {
-    if (out.window.strides.size() != static_cast<size_t>(nd) || out.window.kernel[i] < 1 ||
-        out.window.strides[i] < 1 || out.window.dilations[i] < 1 ||
-        2 * out.window.begin[i] > out.window.kernel[i] * out.window.dilations[i])
-      ctx.fail(codes::frontend_attribute, "a kernel, stride, dilation or padding is impossible");
-  }
-  out.ceil = ctx.truth("ceil_mode", false);
-  return out;
-}
-
 template <int64_t kRank>
 Values max_pool(NodeContext& ctx) {
   const Batched b = batched(ctx, ctx.tensor("self"), kRank);
@@ -267,39 +227,22 @@ Values max_pool(NodeContext& ctx) {
 template <int64_t kRank>
 Values avg_pool(NodeContext& ctx) {
   const Batched b = batched(ctx, ctx.tensor("self"), kRank);
-  PoolSpec spec = pool_spec(ctx, kRank);
-  spec.count_padding = ctx.truth("count_include_pad", true);
-  if (!ctx.has("divisor_override"))
-    return unbatched(ctx, b, {pool(ctx, PoolKind::Average, b.x, spec).y});
-  const int64_t by = ctx.integer("divisor_override");
-  if (by == 0) ctx.fail(codes::frontend_attribute, "the divisor is zero");
-  if (spec.ceil) ctx.unsupported("a divisor with ceil_mode");
-  // Means that count the padding are sums divided by the size of the window.
-  spec.count_padding = true;
-  int64_t size = 1;
-  for (int64_t k : spec.window.kernel) size *= k;
-  Expr mean = pool(ctx, PoolKind::Average, b.x, spec).y;
-  const double factor = static_cast<double>(size) / static_cast<double>(by);
-  return unbatched(ctx, b, {ctx.mul(mean, ctx.scalar_like(factor, mean))});
+  return unbatched(ctx, b, {average_pool(ctx, b.x, kRank)});
 }
 
 template <int64_t kRank>
 Values adaptive_avg_pool(NodeContext& ctx) {
   const Batched b = batched(ctx, ctx.tensor("self"), kRank);
-  std::vector<int64_t> size = ctx.ints_for("output_size", kRank, 1);
-  if (std::ranges::all_of(size, [](int64_t n) { return n == 1; }))
-    return unbatched(ctx, b, {global_pool(ctx, PoolKind::Average, b.x)});
   return unbatched(ctx, b,
-                   {ctx.call(with_rank("nn.adaptive_avg_pool", kRank), {b.x},
-                             {{"output_size", to_value(size)}})});
+                   {adaptive_average_pool(ctx, b.x, ctx.ints_for("output_size", kRank, 1))});
 }
 
 template <int64_t kRank>
 Values adaptive_max_pool(NodeContext& ctx) {
   const Batched b = batched(ctx, ctx.tensor("self"), kRank);
   std::vector<int64_t> size = ctx.ints_for("output_size", kRank, 1);
-  Expr y = ctx.call(with_rank("nn.adaptive_max_pool", kRank), {b.x},
-                    {{"output_size", to_value(size)}});
+  Expr y =
+      ctx.call(with_rank("nn.adaptive_max_pool", kRank), {b.x}, {{"output_size", to_value(size)}});
   if (ctx.outputs().size() < 2) return unbatched(ctx, b, {y});
   // Where a maximum is follows from the window, which is one size where the output divides the input.
   PoolSpec spec;

@@ -1,5 +1,6 @@
 // Sorting, and what follows from an order.
 #include "base/codes/frontend.h"
+#include "frontend/common/order.h"
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
@@ -7,19 +8,17 @@ namespace {
 
 const DType kI64 = DType::Int(64);
 
-Values sorted(NodeContext& ctx, const Expr& x, int64_t axis, bool descending) {
+Values in_order(NodeContext& ctx, const Expr& x, int64_t axis, bool descending) {
   if (Builder::rank_of(x) == 0) return {value_of(x), value_of(ctx.scalar(0, kI64))};
-  Expr places = ctx.call("argsort", {x}, {{"axis", axis},
-                                          {"is_ascend", !descending},
-                                          {"dtype", to_value(kI64)}});
-  Expr values = ctx.call("gather", {x, places}, {{"axis", axis}, {"checked", false}});
-  return {value_of(values), value_of(places)};
+  const Ordered all = sorted(ctx, x, {.axis = axis, .least = !descending});
+  return {value_of(all.values), value_of(all.places)};
 }
 
 Values sort(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   ctx.find("stable");  // an order is always stable here
-  return sorted(ctx, x, ctx.axis_of("dim", Builder::rank_of(x), -1), ctx.truth("descending", false));
+  return in_order(ctx, x, ctx.axis_of("dim", Builder::rank_of(x), -1),
+                  ctx.truth("descending", false));
 }
 
 Values argsort(NodeContext& ctx) { return {sort(ctx)[1]}; }
@@ -34,13 +33,8 @@ Values topk(NodeContext& ctx) {
     if (k != 1) ctx.unsupported("topk of other than one element of a number");
     return {value_of(x), value_of(ctx.scalar(0, kI64))};
   }
-  if (k < 1) ctx.unsupported("topk of no elements");
-  Expr both = ctx.call("topk", {x}, {{"k", k},
-                                     {"axis", axis},
-                                     {"ret_type", std::string("both")},
-                                     {"is_ascend", !greatest},
-                                     {"dtype", to_value(kI64)}});
-  return {value_of(ctx.item(both, 0)), value_of(ctx.item(both, 1))};
+  const Ordered top = top_k(ctx, x, k, {.axis = axis, .least = !greatest});
+  return {value_of(top.values), value_of(top.places)};
 }
 
 // The element in the middle, the lower one of two; NaN where there is one.
@@ -58,7 +52,7 @@ Values median(NodeContext& ctx) {
   const int64_t n = ctx.const_dim(x, axis, "the size of the axis");
   if (n == 0) ctx.unsupported("the median of no elements");
   const bool keeps = ctx.truth("keepdim", false);
-  Values all = sorted(ctx, x, axis, false);
+  Values all = in_order(ctx, x, axis, false);
   Values out;
   // NaN is last in the order.
   Expr last = ctx.slice(ctx.expr_of(all[0]), axis, n - 1, n);
@@ -82,7 +76,7 @@ Values kthvalue(NodeContext& ctx) {
   const int64_t n = ctx.const_dim(x, axis, "the size of the axis");
   if (k < 1 || k > n) ctx.fail(codes::frontend_attribute, "k is out of range");
   Values out;
-  for (const ValuePtr& v : sorted(ctx, x, axis, false)) {
+  for (const ValuePtr& v : in_order(ctx, x, axis, false)) {
     Expr e = ctx.slice(ctx.expr_of(v), axis, k - 1, k);
     out.push_back(value_of(keeps ? e : ctx.squeeze(e, {axis})));
   }
@@ -114,9 +108,7 @@ std::span<const Row> rows<Family::Order>() {
       {"aten.sort.default", sort},
       {"aten.sort.stable", sort},
       {"aten.msort.default",
-       [](NodeContext& ctx) {
-         return Values{sorted(ctx, ctx.tensor("self"), 0, false)[0]};
-       }},
+       [](NodeContext& ctx) { return Values{in_order(ctx, ctx.tensor("self"), 0, false)[0]}; }},
       {"aten.argsort.default", argsort},
       {"aten.argsort.stable", argsort},
       {"aten.topk.default", topk},

@@ -1,11 +1,9 @@
 // Matrix products and attention.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "base/codes/frontend.h"
+#include "frontend/common/attention.h"
 #include "frontend/common/einsum.h"
-#include "frontend/common/open_args.h"
 #include "frontend/torch/node_context.h"
 #include "ir/op.h"
 
@@ -63,12 +61,14 @@ Expr scaled(NodeContext& ctx, const char* name, Expr e) {
 
 // beta * self + alpha * product
 Values add_product(NodeContext& ctx) {
-  const char *first = ctx.has("mat1") ? "mat1" : ctx.has("batch1") ? "batch1"
-                                        : ctx.has("mat")   ? "mat"
-                                                           : "vec1";
-  const char *second = ctx.has("mat2") ? "mat2" : ctx.has("batch2") ? "batch2"
-                                         : ctx.has("vec")   ? "vec"
-                                                            : "vec2";
+  const char* first = ctx.has("mat1")     ? "mat1"
+                      : ctx.has("batch1") ? "batch1"
+                      : ctx.has("mat")    ? "mat"
+                                          : "vec1";
+  const char* second = ctx.has("mat2")     ? "mat2"
+                       : ctx.has("batch2") ? "batch2"
+                       : ctx.has("vec")    ? "vec"
+                                           : "vec2";
   Expr a = ctx.tensor(first), b = ctx.tensor(second);
   if (std::string_view(second) == "vec2") {
     a = ctx.expand_dims(a, 1);
@@ -113,7 +113,8 @@ Values tensordot(NodeContext& ctx) {
   for (int64_t i = 0; i < Builder::rank_of(a); ++i) left += next++;
   for (int64_t i = 0; i < Builder::rank_of(b); ++i) {
     auto at = std::ranges::find(db, i);
-    right += at == db.end() ? next++ : left[static_cast<size_t>(da[static_cast<size_t>(at - db.begin())])];
+    right += at == db.end() ? next++
+                            : left[static_cast<size_t>(da[static_cast<size_t>(at - db.begin())])];
     if (next == 'z' + 1) next = 'A';
   }
   for (int64_t i = 0; i < Builder::rank_of(a); ++i)
@@ -125,76 +126,84 @@ Values tensordot(NodeContext& ctx) {
 
 // ---- Attention ---------------------------------------------------------------------------------
 
-Expr swap_last(NodeContext& ctx, const Expr& e) {
-  std::vector<int64_t> order = Builder::all_axes(Builder::rank_of(e));
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return ctx.transpose(e, order);
+// Queries, keys and values may have any number of axes before (length, size): they are those of a batch and of heads.
+struct Heads {
+  std::vector<Dim> lead;  // of the result
+  Expr q, k, v, mask;
+};
+
+Expr as_four(NodeContext& ctx, Expr e) {
+  const int64_t rank = Builder::rank_of(e);
+  if (rank > 4) return ctx.merge_axes(std::move(e), 0, static_cast<size_t>(rank) - 3);
+  // One head, and one batch.
+  if (rank == 3) return ctx.expand_dims(std::move(e), 1);
+  return rank == 2 ? ctx.expand_dims(std::move(e), 0, 2) : e;
 }
 
-// 0 for keys that a query sees, minus infinity for others. A query sees the keys up to its own place.
-Expr causal_mask(NodeContext& ctx, const Expr& scores) {
-  const std::vector<Dim>& shape = Builder::shape_of(scores);
-  auto places = [&](const Dim& n) -> Expr {
-    if (is_any(n)) ctx.fail(codes::frontend_dynamic, "a causal mask of an open size", "a term over sizes");
-    return ctx.call("arange", {}, {{"stop", to_value(n)}, {"dtype", to_value(DType::Int(64))}});
-  };
-  Expr rows = ctx.expand_dims(places(shape[shape.size() - 2]), 1);
-  Expr seen = ctx.call("less_equal", {places(shape.back()), rows});
-  return ctx.call("where", {seen, ctx.scalar_like(0, scores),
-                            ctx.scalar_like(-std::numeric_limits<double>::infinity(), scores)});
+Heads heads_of(NodeContext& ctx) {
+  Heads h{{}, ctx.tensor("query"), ctx.tensor("key"), ctx.tensor("value"), {}};
+  const std::vector<Dim>& shape = Builder::shape_of(h.q);
+  const auto rank = static_cast<int64_t>(shape.size());
+  for (const Expr& e : {h.k, h.v}) {
+    if (Builder::rank_of(e) != rank || rank < 2)
+      ctx.fail(codes::frontend_attribute, "queries, keys and values have different ranks");
+  }
+  h.lead.assign(shape.begin(), shape.end() - 2);
+  h.mask = ctx.tensor_or_null(ctx.has("attn_bias") ? "attn_bias" : "attn_mask");
+  if (h.mask) {
+    // One entry stands for all keys.
+    std::vector<Dim> reach = Builder::shape_of(h.mask);
+    if (!reach.empty() && as_const(reach.back()) == 1) {
+      reach.back() = Builder::shape_of(h.k)[static_cast<size_t>(rank) - 2];
+      h.mask = ctx.broadcast_to(h.mask, reach);
+    }
+    const int64_t own = Builder::rank_of(h.mask);
+    if (rank > 4 && own > 2) {
+      std::vector<Dim> wide = h.lead;
+      const std::vector<Dim>& last = Builder::shape_of(h.mask);
+      wide.insert(wide.end(), last.end() - 2, last.end());
+      h.mask = as_four(ctx, ctx.broadcast_to(h.mask, wide));
+    } else if (rank == 3 && own == 3) {
+      h.mask = ctx.expand_dims(h.mask, 1);
+    }
+  }
+  h.q = as_four(ctx, h.q);
+  h.k = as_four(ctx, h.k);
+  h.v = as_four(ctx, h.v);
+  if (ctx.truth("enable_gqa", false)) share_heads(ctx, h.q, h.k, h.v);
+  return h;
 }
 
-// Keys or values with as many heads as the queries: groups of queries share one.
-Expr shared_heads(NodeContext& ctx, const Expr& e, const Expr& queries) {
-  const int64_t rank = Builder::rank_of(e), axis = rank - 3;
-  const int64_t have = ctx.const_dim(e, axis, "the number of heads"),
-                need = ctx.const_dim(queries, axis, "the number of heads");
-  if (have < 1 || need % have != 0)
-    ctx.fail(codes::frontend_attribute, "the heads of keys do not divide those of queries");
-  if (have == need) return e;
-  return ctx.call("repeat", {e}, {{"repeats", need / have}, {"axis", axis}});
-}
-
-Values attention(NodeContext& ctx) {
-  Expr q = ctx.tensor("query"), k = ctx.tensor("key"), v = ctx.tensor("value");
-  if (ctx.real("dropout_p", 0) != 0) ctx.unsupported("attention with dropout");
-  if (ctx.has("dropout_mask")) ctx.unsupported("attention with dropout");
+Values attention_row(NodeContext& ctx) {
+  if (ctx.real("dropout_p", 0) != 0 || ctx.has("dropout_mask"))
+    ctx.unsupported("attention with dropout");
   ctx.find("compute_log_sumexp");
-  ctx.truth("return_debug_mask", false);
-  const int64_t rank = Builder::rank_of(q);
-  if (rank < 2) ctx.fail(codes::frontend_attribute, "queries have too few dimensions");
-  if (ctx.truth("enable_gqa", false)) {
-    k = shared_heads(ctx, k, q);
-    v = shared_heads(ctx, v, q);
-  }
-  double scale = 0;
-  if (ctx.has("scale")) {
-    scale = ctx.real("scale");
-  } else {
-    const int64_t size = ctx.const_dim(q, rank - 1, "the size of a head");
-    scale = 1 / std::sqrt(static_cast<double>(size));
-  }
-  Expr scores = ctx.matmul(q, swap_last(ctx, k));
-  scores = ctx.mul(scores, ctx.scalar_like(scale, scores));
-  const char* name = ctx.has("attn_bias") ? "attn_bias" : "attn_mask";
-  Expr mask = ctx.tensor_or_null(name);
-  if (mask && Builder::dtype_of(mask).is_bool()) {
-    mask = ctx.call("where",
-                    {mask, ctx.scalar_like(0, scores),
-                     ctx.scalar_like(-std::numeric_limits<double>::infinity(), scores)});
-  }
-  if (mask) scores = ctx.add(scores, ctx.cast(mask, Builder::dtype_of(scores)));
-  if (ctx.truth("is_causal", false)) scores = ctx.add(scores, causal_mask(ctx, scores));
-  Expr weights = ctx.call("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
-  Values out{value_of(ctx.matmul(weights, v))};
-  if (ctx.outputs().size() < 2 || ctx.relay_op() == "plain") return out;
+  ctx.find("return_debug_mask");
+  const Heads h = heads_of(ctx);
+  AttentionSpec spec;
+  if (ctx.has("scale")) spec.scale = ctx.real("scale");
+  spec.causal = ctx.truth("is_causal", false);
+  spec.mask = h.mask;
+  if (h.mask && !Builder::dtype_of(h.mask).is_bool())
+    spec.mask = ctx.cast(h.mask, Builder::dtype_of(h.q));
+  const bool more = ctx.outputs().size() > 1 && ctx.relay_op() != "plain";
+  spec.all_stages = more;
+  const AttentionStages stages = attention(ctx, h.q, h.k, h.v, spec);
+  auto with_lead = [&](const Expr& e, size_t behind) {
+    std::vector<Dim> shape = h.lead;
+    const std::vector<Dim>& own = Builder::shape_of(e);
+    shape.insert(shape.end(), own.end() - static_cast<std::ptrdiff_t>(behind), own.end());
+    return value_of(ctx.reshape(e, shape));
+  };
+  Values out{with_lead(stages.y, 2)};
+  if (!more) return out;
   if (ctx.relay_op() == "weights") {
-    out.push_back(value_of(weights));
+    out.push_back(with_lead(stages.weights, 2));
   } else {
     // What the gradient of the fused kernel reads.
-    out.push_back(value_of(
-        ctx.call("logsumexp", {scores}, {{"axis", to_value(std::vector<int64_t>{Builder::rank_of(scores) - 1})},
-                                         {"keepdims", false}})));
+    Expr sums = ctx.call("logsumexp", {stages.masked},
+                         {{"axis", to_value(std::vector<int64_t>{3})}, {"keepdims", false}});
+    out.push_back(with_lead(sums, 1));
   }
   return out;
 }
@@ -222,9 +231,10 @@ std::span<const Row> rows<Family::Product>() {
       {"aten.outer.default", outer},
       {"aten.ger.default", outer},
       {"aten.tensordot.default", tensordot},
-      {"aten.scaled_dot_product_attention.default", attention, "plain", kInFloat32},
-      {"aten._scaled_dot_product_attention_math.default", attention, "weights", kInFloat32},
-      {"aten._scaled_dot_product_flash_attention_for_cpu.default", attention, "sum", kInFloat32},
+      {"aten.scaled_dot_product_attention.default", attention_row, "plain", kInFloat32},
+      {"aten._scaled_dot_product_attention_math.default", attention_row, "weights", kInFloat32},
+      {"aten._scaled_dot_product_flash_attention_for_cpu.default", attention_row, "sum",
+       kInFloat32},
   };
   return kRows;
 }

@@ -9,8 +9,10 @@ namespace {
 // A number or a tensor of one element.
 Expr number(NodeContext& ctx, const char* name, DType dtype) {
   const Argument* a = ctx.find(name);
-  if (a == nullptr) ctx.fail(codes::frontend_graph, std::string("argument '") + name + "' is missing");
-  Expr e = a->name() != nullptr ? ctx.cast(ctx.tensor(name), dtype) : ctx.number_as(*ctx.number(name), dtype);
+  if (a == nullptr)
+    ctx.fail(codes::frontend_graph, std::string("argument '") + name + "' is missing");
+  Expr e = a->name() != nullptr ? ctx.cast(ctx.tensor(name), dtype)
+                                : ctx.number_as(*ctx.number(name), dtype);
   return Builder::rank_of(e) == 0 ? e : ctx.reshape(e, std::vector<int64_t>{});
 }
 
@@ -47,14 +49,16 @@ Values quantize(NodeContext& ctx) {
   const bool whole = has_all_values(ctx, to);
   if (whole) {
     const Grid g = grid_of(ctx, x, to, kByChannel);
-    return {value_of(quantize_linear(ctx, x, g.scale, g.zero ? value_of(g.zero) : nullptr, g.axis, 0, to))};
+    return {value_of(
+        quantize_linear(ctx, x, g.scale, g.zero ? value_of(g.zero) : nullptr, g.axis, 0, to))};
   }
   // Clamped to fewer values than the type has.
   const Grid g = grid_of(ctx, x, DType::Float(32), kByChannel);
   Expr level = ctx.call("round", {ctx.div(x, along_axis(ctx, g.scale, x, g.axis, 0))});
   if (g.zero) level = ctx.add(level, along_axis(ctx, g.zero, x, g.axis, 0));
-  Expr y = ctx.call("clip", {level}, {{"a_min", static_cast<double>(ctx.integer("quant_min"))},
-                                      {"a_max", static_cast<double>(ctx.integer("quant_max"))}});
+  Expr y = ctx.call("clip", {level},
+                    {{"a_min", static_cast<double>(ctx.integer("quant_min"))},
+                     {"a_max", static_cast<double>(ctx.integer("quant_max"))}});
   return {value_of(ctx.cast(y, to))};
 }
 

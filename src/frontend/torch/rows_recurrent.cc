@@ -11,9 +11,12 @@ namespace {
 // state, the last ones of all layers.
 Values layers(NodeContext& ctx, RecurrentCell cell, ActivationKind activation) {
   Expr x = ctx.tensor("input");
-  const bool batch_first = ctx.truth("batch_first", false), has_biases = ctx.truth("has_biases", true);
+  const bool batch_first = ctx.truth("batch_first", false),
+             has_biases = ctx.truth("has_biases", true);
   const bool batched = Builder::rank_of(x) == 3;
-  if (!batched) ctx.fail(codes::type_rank, "the input must be a batch of sequences", "rank 3", to_string(x->type));
+  if (!batched)
+    ctx.fail(codes::type_rank, "the input must be a batch of sequences", "rank 3",
+             to_string(x->type));
   if (ctx.truth("train", false) && ctx.real("dropout", 0) > 0)
     ctx.unsupported("dropout in training", "export the module in evaluation: model.eval()");
   ctx.find("dropout");
@@ -30,9 +33,11 @@ Values layers(NodeContext& ctx, RecurrentCell cell, ActivationKind activation) {
   const size_t wanted_states = cell == RecurrentCell::Lstm ? 2 : 1;
   if (num_layers < 1 || num_layers > 10000 || states.size() != wanted_states ||
       static_cast<int64_t>(weights.size()) != num_layers * directions * per) {
-    const bool projected = has_biases && static_cast<int64_t>(weights.size()) == num_layers * directions * 5;
+    const bool projected =
+        has_biases && static_cast<int64_t>(weights.size()) == num_layers * directions * 5;
     if (projected) ctx.unsupported("an LSTM with projections");
-    ctx.fail(codes::frontend_attribute, "the weights or states of a recurrent layer are not as many as its layers");
+    ctx.fail(codes::frontend_attribute,
+             "the weights or states of a recurrent layer are not as many as its layers");
   }
   if (batch_first) x = ctx.transpose(x, {1, 0, 2});
   std::vector<std::vector<Expr>> last(wanted_states);
@@ -71,8 +76,8 @@ Values layers(NodeContext& ctx, RecurrentCell cell, ActivationKind activation) {
 // One step.
 Values cell_step(NodeContext& ctx, RecurrentCell cell, ActivationKind activation) {
   Expr x = ctx.tensor("input");
-  const std::vector<Expr> states = cell == RecurrentCell::Lstm ? ctx.tensors("hx")
-                                                               : std::vector<Expr>{ctx.tensor("hx")};
+  const std::vector<Expr> states =
+      cell == RecurrentCell::Lstm ? ctx.tensors("hx") : std::vector<Expr>{ctx.tensor("hx")};
   if (states.empty() || (cell == RecurrentCell::Lstm && states.size() != 2))
     ctx.fail(codes::frontend_attribute, "a cell has other states");
   RecurrentLayer of{.cell = cell, .x = ctx.expand_dims(x, 0)};
@@ -80,8 +85,10 @@ Values cell_step(NodeContext& ctx, RecurrentCell cell, ActivationKind activation
   if (cell == RecurrentCell::Gru) of.gate_order = {1, 0};
   of.reset_after = cell == RecurrentCell::Gru;
   of.all_steps = false;
-  RecurrentDirection direction{.w = ctx.tensor("w_ih"), .r = ctx.tensor("w_hh"),
-                               .w_bias = ctx.tensor_or_null("b_ih"), .r_bias = ctx.tensor_or_null("b_hh"),
+  RecurrentDirection direction{.w = ctx.tensor("w_ih"),
+                               .r = ctx.tensor("w_hh"),
+                               .w_bias = ctx.tensor_or_null("b_ih"),
+                               .r_bias = ctx.tensor_or_null("b_hh"),
                                .state = states[0]};
   if (cell == RecurrentCell::Lstm) direction.cell = states[1];
   if (cell == RecurrentCell::Rnn) direction.activations = {{activation}};

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/codes/frontend.h"
+#include "frontend/common/order.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/torch/node_context.h"
 
@@ -43,8 +44,8 @@ Values accumulate(NodeContext& ctx) {
   const DType dtype = ctx.dtype().value_or(ctx.out_dtype());
   const std::vector<int64_t> axes = reduced_axes(ctx, Builder::rank_of(x));
   const bool keeps = ctx.truth("keepdim", false);
-  return {value_of(
-      ctx.reduce(std::string(ctx.relay_op()).c_str(), ctx.cast(x, dtype), axes, keeps))};
+  return {
+      value_of(ctx.reduce(std::string(ctx.relay_op()).c_str(), ctx.cast(x, dtype), axes, keeps))};
 }
 
 Values mean(NodeContext& ctx) {
@@ -159,8 +160,8 @@ Values logsumexp(NodeContext& ctx) {
   if (!Builder::dtype_of(x).is_floating()) x = ctx.cast(x, DType::Float(32));
   const std::vector<int64_t> axes = reduced_axes(ctx, Builder::rank_of(x));
   if (axes.empty()) return {value_of(x)};
-  return {value_of(ctx.call("logsumexp", {x}, {{"axis", to_value(axes)},
-                                               {"keepdims", ctx.truth("keepdim", false)}}))};
+  return {value_of(ctx.call(
+      "logsumexp", {x}, {{"axis", to_value(axes)}, {"keepdims", ctx.truth("keepdim", false)}}))};
 }
 
 Expr p_norm(NodeContext& ctx, Expr x, double p, const std::vector<int64_t>& axes, bool keeps) {
@@ -188,13 +189,13 @@ Values norm(NodeContext& ctx) {
 
 // ---- Running reductions ------------------------------------------------------------------------
 
-Values running(NodeContext& ctx) {
+Values running_row(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   x = ctx.cast(x, ctx.dtype().value_or(ctx.out_dtype()));
   const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), std::nullopt);
   if (Builder::rank_of(x) == 0) return {value_of(x)};
-  return {value_of(ctx.call(ctx.relay_op(), {x}, {{"axis", axis},
-                                                  {"dtype", to_value(Builder::dtype_of(x))}}))};
+  const auto kind = ctx.relay_op() == "cumsum" ? Running::Sum : Running::Product;
+  return {value_of(running(ctx, kind, x, axis, false, false))};
 }
 
 Values diff(NodeContext& ctx) {
@@ -280,8 +281,8 @@ std::span<const Row> rows<Family::Reduce>() {
       {"aten.norm.ScalarOpt_dim", norm, kInFloat32},
       {"aten.norm.ScalarOpt_dim_dtype", norm, kInFloat32},
       {"aten.linalg_vector_norm.default", norm, kInFloat32},
-      {"aten.cumsum.default", running, "cumsum"},
-      {"aten.cumprod.default", running, "cumprod"},
+      {"aten.cumsum.default", running_row, "cumsum"},
+      {"aten.cumprod.default", running_row, "cumprod"},
       {"aten.diff.default", diff},
       {"aten.count_nonzero.default", count_nonzero},
       {"aten.count_nonzero.dim_IntList", count_nonzero},

@@ -59,12 +59,13 @@ Values repeated(NodeContext& ctx, const char* name) {
   const int64_t rank = Builder::rank_of(x), count = static_cast<int64_t>(reps.size());
   if (count < rank) reps.insert(reps.begin(), static_cast<size_t>(rank - count), dim(1));
   x = ctx.expand_dims(x, 0, std::max<int64_t>(count - rank, 0));
-  if (std::ranges::all_of(reps, [](const Dim& d) { return as_const(d) == 1; })) return {value_of(x)};
+  if (std::ranges::all_of(reps, [](const Dim& d) { return as_const(d) == 1; }))
+    return {value_of(x)};
   if (std::ranges::any_of(reps, is_any))
     ctx.fail(codes::frontend_dynamic, "a repetition is known only in a run", "a number");
   if (reps.empty()) return {value_of(x)};
-  return {value_of(
-      ctx.call("tile", {x}, {{"reps", relay::to_value(Dims(reps.begin(), reps.end()))}}))};
+  return {
+      value_of(ctx.call("tile", {x}, {{"reps", relay::to_value(Dims(reps.begin(), reps.end()))}}))};
 }
 
 Values repeat_interleave(NodeContext& ctx) {
@@ -105,7 +106,8 @@ Expr rolled(NodeContext& ctx, const Expr& x, int64_t axis, int64_t shift) {
 
 Values roll(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
-  const std::vector<int64_t> shifts = ctx.ints("shifts"), dims = ctx.ints("dims", std::vector<int64_t>{});
+  const std::vector<int64_t> shifts = ctx.ints("shifts"),
+                             dims = ctx.ints("dims", std::vector<int64_t>{});
   if (dims.empty()) {
     if (shifts.size() != 1) ctx.fail(codes::frontend_attribute, "shifts and dims differ in length");
     const std::vector<Dim> shape = Builder::shape_of(x);
@@ -237,7 +239,8 @@ Values meshgrid(NodeContext& ctx) {
   }
   std::vector<Expr> grids;
   for (int64_t i = 0; i < rank; ++i) {
-    Expr e = ctx.expand_dims(ctx.expand_dims(xs[static_cast<size_t>(i)], 0, i), i + 1, rank - 1 - i);
+    Expr e =
+        ctx.expand_dims(ctx.expand_dims(xs[static_cast<size_t>(i)], 0, i), i + 1, rank - 1 - i);
     e = ctx.broadcast_to(e, shape);
     if (columns_first) {
       std::vector<int64_t> order = Builder::all_axes(rank);

@@ -44,7 +44,9 @@ Values logical(NodeContext& ctx) {
   return {value_of(ctx.call(ctx.relay_op(), {a, b}))};
 }
 
-Values number_as(NodeContext& ctx, DType dtype) { return {value_of(ctx.cast(operand(ctx, 0), dtype))}; }
+Values number_as(NodeContext& ctx, DType dtype) {
+  return {value_of(ctx.cast(operand(ctx, 0), dtype))};
+}
 
 // A check that a run makes: the value is given on only where the condition holds.
 void require(NodeContext& ctx, const ValuePtr& condition, const std::string& message) {
@@ -52,7 +54,7 @@ void require(NodeContext& ctx, const ValuePtr& condition, const std::string& mes
     if (condition->known->float_at(0) != 0) return;
     ctx.fail(codes::frontend_attribute, message);
   }
-  // What data decide is checked where it is used: an index against its axis, a size against its tensor.
+  // A data-dependent condition is checked where the value is used: an index against its axis, a size against its tensor.
 }
 
 Values assert_scalar(NodeContext& ctx) {

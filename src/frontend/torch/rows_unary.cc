@@ -127,10 +127,10 @@ Values nan_to_num(NodeContext& ctx) {
   const DType dtype = Builder::dtype_of(x);
   if (!dtype.is_floating()) return {value_of(x)};
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  const double greatest = dtype.is_bfloat16()  ? 3.3895313892515355e38
-                          : dtype.bits == 16   ? 65504.0
-                          : dtype.bits == 32   ? std::numeric_limits<float>::max()
-                                               : std::numeric_limits<double>::max();
+  const double greatest = dtype.is_bfloat16() ? 3.3895313892515355e38
+                          : dtype.bits == 16  ? 65504.0
+                          : dtype.bits == 32  ? std::numeric_limits<float>::max()
+                                              : std::numeric_limits<double>::max();
   auto replace = [&](const Expr& test, double by) {
     x = ctx.call("where", {test, ctx.scalar(by, dtype), x});
   };

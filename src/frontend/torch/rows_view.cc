@@ -89,10 +89,9 @@ std::vector<View> squeeze(NodeContext& ctx) {
     if (a < rank && as_const(Builder::shape_of(x)[static_cast<size_t>(a)]) == 1) axes.push_back(a);
   if (axes.empty()) return {whole()};
   const Builder build = ctx;
-  return {{[build, axes](const Expr& e) { return build.squeeze(e, axes); },
-           [build](const Expr& e, const Expr& v) {
-             return build.reshape(v, Builder::shape_of(e));
-           }}};
+  return {
+      {[build, axes](const Expr& e) { return build.squeeze(e, axes); },
+       [build](const Expr& e, const Expr& v) { return build.reshape(v, Builder::shape_of(e)); }}};
 }
 
 View permuted(NodeContext& ctx, const std::vector<int64_t>& axes) {
@@ -161,8 +160,8 @@ std::vector<View> expand(NodeContext& ctx) {
   const std::vector<Dim> shape = ctx.out_shape(), from = Builder::shape_of(base(ctx));
   const Builder build = ctx;
   View out{[build, shape](const Expr& e) { return build.broadcast_to(e, shape); }};
-  const bool same = from.size() == shape.size() &&
-                    std::equal(from.begin(), from.end(), shape.begin(), dim_equal);
+  const bool same =
+      from.size() == shape.size() && std::equal(from.begin(), from.end(), shape.begin(), dim_equal);
   return {same ? whole() : std::move(out)};
 }
 
@@ -319,8 +318,7 @@ std::vector<View> view_dtype(NodeContext& ctx) {
   if (from.bytes() != dtype.bytes()) ctx.unsupported("a view of elements of another width");
   const Builder build = ctx;
   auto as = [build](const Expr& e, DType d) {
-    return Builder::dtype_of(e) == d ? e
-                                     : build.call("reinterpret", {e}, {{"dtype", to_value(d)}});
+    return Builder::dtype_of(e) == d ? e : build.call("reinterpret", {e}, {{"dtype", to_value(d)}});
   };
   return {{[as, dtype](const Expr& e) { return as(e, dtype); },
            [as, from](const Expr&, const Expr& v) { return as(v, from); }}};

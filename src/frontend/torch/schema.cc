@@ -47,13 +47,14 @@ class Reader {
   }
   Field at(const Field& of, const char* name) const {
     const Json* found = find(of, name);
-    if (found == nullptr) damaged("'" + escape_for_terminal(of.path, 200) + "' has no '" + name + "'");
+    if (found == nullptr)
+      damaged("'" + escape_for_terminal(of.path, 200) + "' has no '" + name + "'");
     return {*found, of.path + "." + name};
   }
   int64_t integer(const Field& f) const {
     constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-    const bool fits = f.json.is_number_unsigned() ? f.json.get<uint64_t>() <= kMost
-                                                  : f.json.is_number_integer();
+    const bool fits =
+        f.json.is_number_unsigned() ? f.json.get<uint64_t>() <= kMost : f.json.is_number_integer();
     if (!fits) wrong(f.path, "an integer of 64 bits");
     return f.json.get<int64_t>();
   }
@@ -144,7 +145,7 @@ class Reader {
 
   Argument argument(const Field& f) {
     static constexpr std::string_view kSingle[] = {
-        "none", "bool", "int", "float", "string", "tensor", "optional_tensor",
+        "none",    "bool",      "int",     "float", "string", "tensor", "optional_tensor",
         "sym_int", "sym_float", "sym_bool"};
     static constexpr std::pair<std::string_view, Argument::Kind> kNumbers[] = {
         {"scalar_type", Argument::Kind::scalar_type},
@@ -160,7 +161,8 @@ class Reader {
       }
       if (kind == std::string(single) + "s") {
         out.is_list = true;
-        each(value, [&](const Field& e) { out.elements.push_back(element(std::string(single), e)); });
+        each(value,
+             [&](const Field& e) { out.elements.push_back(element(std::string(single), e)); });
         return out;
       }
     }
@@ -208,8 +210,9 @@ class Reader {
       if (find(n, "metadata") != nullptr && find(at(n, "metadata"), "stack_trace") != nullptr)
         node.stack_trace = text(at(at(n, "metadata"), "stack_trace"));
     });
-    each_named(f, "tensor_values",
-               [&](const std::string& name, const Field& m) { out.tensors.emplace(name, meta(m)); });
+    each_named(f, "tensor_values", [&](const std::string& name, const Field& m) {
+      out.tensors.emplace(name, meta(m));
+    });
     each_named(f, "sym_int_values",
                [&](const std::string& name, const Field& s) { out.sizes.emplace(name, size(s)); });
     --depth_;
@@ -278,7 +281,8 @@ class Reader {
     const Field module = at(top, "graph_module");
     out.graph = graph(at(module, "graph"));
     const Field signature = at(module, "signature");
-    each(at(signature, "input_specs"), [&](const Field& s) { out.inputs.push_back(input_spec(s)); });
+    each(at(signature, "input_specs"),
+         [&](const Field& s) { out.inputs.push_back(input_spec(s)); });
     each(at(signature, "output_specs"),
          [&](const Field& s) { out.outputs.push_back(output_spec(s)); });
     if (out.inputs.size() != out.graph.inputs.size() ||

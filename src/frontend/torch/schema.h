@@ -45,7 +45,7 @@ struct Argument {
   };
   Kind kind = Kind::value;
   bool is_list = false;
-  std::vector<Element> elements;  // one, if it is no list
+  std::vector<Element> elements;  // one, if it is not a list
   std::shared_ptr<const Graph> graph;
   std::string what;
 

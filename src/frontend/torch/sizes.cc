@@ -68,7 +68,8 @@ class SizeParser {
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
   std::string word() {
     const size_t begin = at_;
-    while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '.'))
+    while (at_ < text_.size() &&
+           (is_letter(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '.'))
       ++at_;
     return std::string(text_.substr(begin, at_ - begin));
   }
@@ -88,7 +89,9 @@ class SizeParser {
     return operation(over, under);
   }
   // A quotient that is a size leaves no remainder: PyTorch has proved so.
-  Dim whole(const Quotient& q) const { return is_whole(q) ? q.over : rounded(q.over, q.under, floor_div); }
+  Dim whole(const Quotient& q) const {
+    return is_whole(q) ? q.over : rounded(q.over, q.under, floor_div);
+  }
   static Quotient plus(const Quotient& a, const Quotient& b, bool minus) {
     const Dim left = a.over * b.under, right = b.over * a.under;
     return {minus ? left - right : left + right, a.under * b.under};
@@ -147,8 +150,9 @@ class SizeParser {
 
   Quotient primary() {
     if (++depth_ > kMaxDepth) {
-      throw UserError(Diagnostic(codes::frontend_limit, span_, "the expression of a size is too deep")
-                          .expected("at most " + std::to_string(kMaxDepth) + " levels"));
+      throw UserError(
+          Diagnostic(codes::frontend_limit, span_, "the expression of a size is too deep")
+              .expected("at most " + std::to_string(kMaxDepth) + " levels"));
     }
     Quotient out;
     const char c = next();
@@ -249,7 +253,8 @@ class SizeParser {
     if (args.size() != 1) no_dimension(name);
     if (name == "FloorToInt" || name == "floor" || name == "TruncToInt")
       return {rounded(args[0].over, args[0].under, floor_div)};
-    if (name == "CeilToInt" || name == "ceiling") return {rounded(args[0].over, args[0].under, ceil_div)};
+    if (name == "CeilToInt" || name == "ceiling")
+      return {rounded(args[0].over, args[0].under, ceil_div)};
     if (name == "Identity" || name == "ToFloat") return args[0];
     no_dimension(name);
   }

@@ -18,12 +18,12 @@ namespace relay {
 struct TorchInput {
   std::string name;
   // "tensor"; "size": an empty tensor (n, 0) whose first size is the integer; "size_of": the integer is a size of
-  // another input; "number": a scalar of int64; "weight": it has a value; "constant": it is no tensor.
+  // another input; "number": a scalar of int64; "weight": it has a value; "constant": it is not a tensor.
   std::string kind;
-  std::string role;    // "user_input", "parameter", "buffer" or "tensor_constant"
-  std::string target;  // the name of a weight in the module
-  std::optional<size_t> parameter = {};          // of @main
-  std::pair<std::string, int64_t> source = {};   // of "size_of": the input and the axis
+  std::string role;                      // "user_input", "parameter", "buffer" or "tensor_constant"
+  std::string target;                    // the name of a weight in the module
+  std::optional<size_t> parameter = {};  // of @main
+  std::pair<std::string, int64_t> source = {};  // of "size_of": the input and the axis
 };
 
 // An output of the graph, in its order; behind these, what operators write into inputs.
@@ -39,7 +39,7 @@ struct TorchOutput {
 };
 
 struct TorchSize {
-  std::string name;       // in the type of @main
+  std::string name;  // in the type of @main
   std::optional<int64_t> least, greatest;
 };
 
