@@ -40,8 +40,7 @@ struct Range {
   const char* begin;
   const char* end;
 
-  explicit Range(const Tensor& t)
-      : begin(t.data<char>()), end(t.data<char>() + t.byte_size()) {}
+  explicit Range(const Tensor& t) : begin(t.data<char>()), end(t.data<char>() + t.byte_size()) {}
   bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
 };
 
@@ -123,10 +122,8 @@ class ArrayFunction {
 void bind_array_function(nb::module_& m) {
   nb::class_<ArrayFunction>(m, "ArrayFunction",
                             "A function of a program on the arrays of one library.")
-      .def("__init__",
-           [](ArrayFunction* self, const Executable& exe, nb::handle function, nb::handle type) {
-             new (self) ArrayFunction(exe, function, type);
-           })
+      .def("__init__", [](ArrayFunction* self, const Executable& exe, nb::handle function,
+                          nb::handle type) { new (self) ArrayFunction(exe, function, type); })
       .def("__call__", &ArrayFunction::call, nb::arg("arguments"),
            "The results for a sequence of arrays, as a list.");
 }

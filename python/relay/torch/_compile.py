@@ -223,11 +223,8 @@ def _unbound(region: _regions.Region, inputs: Sequence[fx.Node]) -> list[tuple[A
 
 def _is_made_inside(symbol: Any, region: _regions.Region) -> bool:
     """Whether an operator of the region decides a size."""
-    first = {str(symbol)}
-    for node in region.inputs:
-        if first <= _schema.symbols_of([_schema.value_of(node)]).keys():
-            return False
-    return True
+    name = str(symbol)
+    return not any(name in _schema.symbols_of([_schema.value_of(n)]) for n in region.inputs)
 
 
 # ---- What runs ----------------------------------------------------------------------------------

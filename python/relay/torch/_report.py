@@ -6,7 +6,9 @@ import re
 import threading
 from dataclasses import dataclass, field
 
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"]*)", line (?P<line>\d+), in (?P<function>[^\n]*)', re.M)
+_FRAME = re.compile(
+    r'^\s*File "(?P<file>[^"]*)", line (?P<line>\d+), in (?P<function>[^\n]*)', re.M
+)
 
 
 def place_of(stack_trace: str | None) -> str:
