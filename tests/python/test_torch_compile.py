@@ -133,12 +133,12 @@ def test_after_three_compiles_no_size_compiles_again():
 
 def test_open_sizes_from_the_beginning():
     model = Transformer().eval()
-    fast = compiled(model, dynamic=True)
+    fast = compiled(model, dynamic=True, options=STRICT)
     with torch.no_grad():
         for shape in ((2, 7), (3, 5), (4, 11)):
             x = torch.randint(0, 50, shape)
             close(fast(x), model(x))
-    assert all(len(graph.symbols) <= 2 for graph in relay.torch.report().graphs)
+    assert max(len(graph.symbols) for graph in relay.torch.report().graphs) == 2
 
 
 def test_a_size_that_is_a_number_in_the_program():
@@ -412,8 +412,9 @@ def test_graphs_are_written_as_torch_export_writes_them(name, dynamic):
         n for n in want["nodes"] if n["name"] not in numbers and "_assert" not in n["target"]
     ]
     assert got["inputs"] == want["inputs"] and got["outputs"] == want["outputs"]
-    assert len(got["nodes"]) == len(tensor_nodes)
-    for mine, theirs in zip(got["nodes"], tensor_nodes, strict=True):
+    mine_nodes = [n for n in got["nodes"] if n["name"] not in numbers]
+    assert len(mine_nodes) == len(tensor_nodes)
+    for mine, theirs in zip(mine_nodes, tensor_nodes, strict=True):
         for part in ("target", "inputs", "outputs", "name"):
             assert mine[part] == theirs[part], part
     assert got["tensor_values"].keys() == want["tensor_values"].keys()

@@ -57,8 +57,19 @@ def refused(graph_module: fx.GraphModule) -> dict[fx.Node, str]:
             found[node] = reason
     written = _schema.write(kept, outside(kept), results(kept, graph_module.graph), graph_module)
     for index, _, reason in _core.torch_unsupported(written.text):
-        found[written.nodes[index]] = reason
+        node = written.nodes[index]
+        # A number that no expression is: what takes it is refused.
+        for n in [node] if node is not None else _users(written, index):
+            found[n] = reason
     return found
+
+
+def _users(written: _schema.Written, index: int) -> list[fx.Node]:
+    """The operators that take a number which the writer added as a node."""
+    name = written.program["graph_module"]["graph"]["nodes"][index]["name"]
+    return [
+        n for n in written.nodes if n is not None and any(p.name == name for p in n.all_input_nodes)
+    ]
 
 
 def partition(graph_module: fx.GraphModule, refusals: dict[fx.Node, str]) -> Partition:

@@ -141,6 +141,7 @@ class _Graph:
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
         self.nodes: list[Any] = []
+        self.sources: list[fx.Node | None] = []  # of `nodes`; None for what the writer adds
         self.tensor_values: dict[str, Any] = {}
         self.numbers: dict[str, dict[str, Any]] = {
             "sym_int_values": {},
@@ -194,6 +195,22 @@ class _Graph:
         self.numbers[f"sym_{kind}_values"][name] = said
         return {f"as_sym_{kind}": {"as_name": name}}
 
+    def computed_number(self, node: fx.Node, value: Any) -> dict[str, Any]:
+        """The reference to a number that comes before its first use as a node of its own.
+
+        It has no inputs: the number is its expression.
+        """
+        known = any(node.name in kind for kind in self.numbers.values())
+        reference = self.number(node.name, value)
+        if not known:
+            target = "torch.sym_int" if node.op == "placeholder" else target_name(node.target)
+            self.append(_node(target, [], reference, node.name), None)
+        return reference
+
+    def append(self, written: dict[str, Any], source: fx.Node | None) -> None:
+        self.nodes.append(written)
+        self.sources.append(source)
+
     def result(self, name: str, value: Any) -> dict[str, Any]:
         if value is None:
             return {"as_none": True}
@@ -212,7 +229,7 @@ class _Graph:
                 return {"as_graph": {"name": str(node.target), "graph": nested(part, self)}}
         value = value_of(node)
         if is_number(value):
-            return self.number(node.name, value)
+            return self.computed_number(node, value)
         return {"as_tensor": {"name": self.same_part.get(node.name, node.name)}}
 
     def argument(self, value: Any, declared: Any = None) -> dict[str, Any]:
@@ -306,7 +323,7 @@ class _Graph:
             else isinstance(value_of(node), torch.Tensor),
             "name": node.name,
         }
-        self.nodes.append(written)
+        self.append(written, node)
 
     def arguments(self, node: fx.Node, schema: Any) -> list[dict[str, Any]]:
         def named(name: str, value: Any, kind: int, declared: Any = None) -> dict[str, Any]:
@@ -413,9 +430,9 @@ def _range(symbol: Any, shape_env: Any) -> dict[str, Any]:
 
 
 class Written:
-    """A program of the format: its text, and the FX nodes in the order of its nodes."""
+    """A program of the format: its text, and the FX nodes that its nodes are of."""
 
-    def __init__(self, program: dict[str, Any], nodes: list[fx.Node]) -> None:
+    def __init__(self, program: dict[str, Any], nodes: list[fx.Node | None]) -> None:
         self.program = program
         self.nodes = nodes
 
@@ -455,7 +472,6 @@ def write(
     graph = _Graph(owner)
     order_of = {} if order_of is None else order_of
     specs = []
-    permuted = []
     for node in inputs:
         name = node.name
         if node in order_of:
@@ -465,7 +481,7 @@ def write(
             graph.inputs.append({"as_tensor": graph.tensor(name, stored)})
             graph.tensor(node.name, value_of(node))
             back = [order.index(i) for i in range(len(order))]
-            permuted.append(_permute(name, node.name, back))
+            graph.append(_permute(name, node.name, back), None)
         else:
             graph.add_input(node)
         argument = {"as_tensor": {"name": name}}
@@ -482,19 +498,15 @@ def write(
         argument = {"as_sym_int": {"as_name": name}}
         graph.inputs.append(argument)
         specs.append({"user_input": {"arg": argument}})
-    graph.nodes.extend(permuted)
-    written: list[fx.Node] = [node for node in inputs if node in order_of]
     for node in nodes:
         graph.add_node(node)
-        written.append(node)
     for node in outputs:
         name = graph.same_part.get(node.name, node.name)
         if node in order_of:
             stored_name = f"{node.name}_stored"
             order = order_of[node]
             graph.tensor(stored_name, value_of(node).permute(order))
-            graph.nodes.append(_permute(name, stored_name, order))
-            written.append(node)
+            graph.append(_permute(name, stored_name, order), None)
             name = stored_name
         graph.outputs.append({"as_tensor": {"name": name}})
     program = {
@@ -513,21 +525,28 @@ def write(
         "verifiers": [],
         "torch_version": torch.__version__,
     }
-    return Written(program, written)
+    return Written(program, graph.sources)
+
+
+def _node(
+    target: str, inputs: list[dict[str, Any]], output: dict[str, Any], name: str
+) -> dict[str, Any]:
+    return {
+        "target": target,
+        "inputs": inputs,
+        "outputs": [output],
+        "metadata": {},
+        "is_hop_single_tensor_return": None,
+        "name": name,
+    }
 
 
 def _permute(source: str, result: str, order: Sequence[int]) -> dict[str, Any]:
     def named(name: str, argument: dict[str, Any]) -> dict[str, Any]:
         return {"name": name, "arg": argument, "kind": _POSITIONAL}
 
-    return {
-        "target": "torch.ops.aten.permute.default",
-        "inputs": [
-            named("self", {"as_tensor": {"name": source}}),
-            named("dims", {"as_ints": list(order)}),
-        ],
-        "outputs": [{"as_tensor": {"name": result}}],
-        "metadata": {},
-        "is_hop_single_tensor_return": None,
-        "name": result,
-    }
+    inputs = [
+        named("self", {"as_tensor": {"name": source}}),
+        named("dims", {"as_ints": list(order)}),
+    ]
+    return _node("torch.ops.aten.permute.default", inputs, {"as_tensor": {"name": result}}, result)
