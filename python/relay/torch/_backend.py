@@ -63,9 +63,17 @@ backend.reset = _report.reset  # type: ignore[attr-defined]
 
 @functools.cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """PyTorch's decompositions into its core operators, of operators that Relay does not have itself."""
+    """PyTorch's decompositions of operators that Relay does not have itself into others.
+
+    Those of torch._refs are left out: they end in operators (prims) that no back end has.
+    """
     rows = set(_core.torch_rows())
-    table = torch._decomp.core_aten_decompositions()
+    table = {
+        op: f
+        for op, f in torch._decomp.decomposition_table.items()
+        if f.__module__.startswith("torch._decomp")
+    }
+    table |= torch._decomp.core_aten_decompositions()
     kept = {op: f for op, f in table.items() if _schema.operator_name(op) not in rows}
     # Its second result is not what the backward operator takes.
     kept.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
