@@ -8,6 +8,7 @@
 #include "bind/unlocked.h"
 #include "driver/evaluate_constant.h"
 #include "frontend/torch/torch.h"
+#include "frontend/torch/weights.h"
 
 namespace relay::bind {
 namespace {
@@ -90,6 +91,13 @@ nb::list torch_unsupported(const std::string& program) {
   return out;
 }
 
+nb::dict load_weights(const std::string& path) {
+  const auto tensors = compile_unlocked([&] { return read_weights(path); });
+  nb::dict out;
+  for (const auto& [name, tensor] : tensors) out[name.c_str()] = to_numpy(tensor);
+  return out;
+}
+
 }  // namespace
 
 void bind_torch(nb::module_& m) {
@@ -99,6 +107,8 @@ void bind_torch(nb::module_& m) {
         "what its inputs and outputs are.");
   m.def("torch_unsupported", &torch_unsupported, nb::arg("program"),
         "The nodes of a graph that cannot be imported: place, operator and reason of each.");
+  m.def("load_weights", &load_weights, nb::arg("path"),
+        "The tensors of a safetensors file or of a state dictionary that torch.save wrote.");
   m.def("torch_rows", &torch_operators, "The operators of PyTorch that can be imported.");
 }
 

@@ -290,6 +290,21 @@ def _loop_body(p):
     ]
 
 
+def test_assertions_are_checked_in_the_run():
+    g = TorchGraph()
+    x = g.input("x", (3,))
+    total = g.node("aten.sum.default", {"self": x}, ())
+    small = g.node("aten.lt.Scalar", {"self": total, "other": 10.0}, (), "bool")
+    g.node("aten._assert_async.msg", {"self": small, "assert_msg": "the sum is too large"}, ())
+    g.nodes[-1]["outputs"] = []
+    y = g.node("aten.neg.default", {"self": x}, (3,))
+    data = g.archive(y)
+    np.testing.assert_array_equal(run(data, np.ones(3, np.float32))[0], -np.ones(3))
+    for f in (run, compiled):
+        with pytest.raises(rl.RelayError, match=r"E0616.*the sum is too large"):
+            f(data, np.full(3, 9, np.float32))
+
+
 # ---- Bad programs --------------------------------------------------------------------------------
 
 TRACE = (

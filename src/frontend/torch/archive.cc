@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 #include "base/codes/frontend.h"
 #include "base/diagnostic.h"
 #include "frontend/common/tensor_bytes.h"
 #include "frontend/torch/node_context.h"
+#include "frontend/torch/storage.h"
 
 namespace relay::frontend::torch {
 namespace {
@@ -129,62 +129,13 @@ class Reader {
     }
     if (meta.layout != TensorMeta::kStrided)
       bad_tensor(span, quoted_tensor(name) + " is not strided", "a dense tensor");
-    const std::vector<int64_t> shape =
-        checked_shape(numbers(meta.sizes, name, span), name, *dtype, span);
-    const std::vector<int64_t> strides = numbers(meta.strides, name, span);
     const auto* offset = std::get_if<int64_t>(&meta.offset);
-    const int64_t count = runtime::checked_num_elements(*dtype, shape);
-    const auto width = static_cast<int64_t>(dtype->bytes());
-    if (count == 0) return Tensor::empty(*dtype, shape);
-    if (strides.size() != shape.size() || offset == nullptr || *offset < 0)
-      bad_tensor(span, "the strides of " + quoted_tensor(name) + " make no sense");
-    // The place behind the last element.
-    int64_t end = 0;
-    bool fits = true, dense = true;
-    int64_t expected = 1;
-    for (size_t a = shape.size(); a-- > 0;) {
-      int64_t reach = 0;
-      fits = fits && strides[a] >= 0 && !__builtin_mul_overflow(shape[a] - 1, strides[a], &reach) &&
-             !__builtin_add_overflow(end, reach, &end);
-      dense = dense && (shape[a] == 1 || strides[a] == expected);
-      expected *= shape[a];
-    }
-    fits = fits && !__builtin_add_overflow(end, *offset + 1, &end) &&
-           !__builtin_mul_overflow(end, width, &end);
-    const std::string_view stored = fits ? bytes_of(folder + payload.file) : std::string_view();
-    if (!fits || static_cast<uint64_t>(end) > stored.size()) {
-      bad_tensor(
-          span, quoted_tensor(name) + " does not fit its file",
-          fits ? std::to_string(end) + " bytes or more" : "sizes and strides within the file",
-          std::to_string(stored.size()));
-    }
-    const std::string_view from = stored.substr(static_cast<size_t>(*offset * width));
-    if (dense) {
-      const bool mapped = !owned_.contains(folder + payload.file);
-      return tensor_from_bytes(from.substr(0, static_cast<size_t>(count * width)), *dtype, shape,
-                               mapped ? mapped_ : nullptr);
-    }
-    return gathered(from, *dtype, shape, strides);
-  }
-
-  // The elements at strides, in row-major order.
-  static Tensor gathered(std::string_view from, DType dtype, const std::vector<int64_t>& shape,
-                         const std::vector<int64_t>& strides) {
-    Tensor out = Tensor::empty(dtype, shape);
-    const size_t width = dtype.bytes(), rank = shape.size();
-    std::vector<int64_t> at(rank, 0);
-    int64_t place = 0;
-    for (int64_t i = 0; i < out.num_elements(); ++i) {
-      std::memcpy(out.data<char>() + static_cast<size_t>(i) * width,
-                  from.data() + static_cast<size_t>(place) * width, width);
-      for (size_t a = rank; a-- > 0;) {
-        place += strides[a];
-        if (++at[a] < shape[a]) break;
-        place -= strides[a] * shape[a];
-        at[a] = 0;
-      }
-    }
-    return out;
+    if (offset == nullptr) bad_tensor(span, quoted_tensor(name) + " has an open place");
+    const Strided layout{numbers(meta.sizes, name, span), numbers(meta.strides, name, span),
+                         *offset};
+    const std::string_view stored = bytes_of(folder + payload.file);
+    const bool mapped = !owned_.contains(folder + payload.file);
+    return tensor_in_storage(stored, *dtype, layout, name, span, mapped ? mapped_ : nullptr);
   }
 
   std::string_view bytes_of(const std::string& name) {

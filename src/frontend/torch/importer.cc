@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/calls.h"
 #include "base/codes/frontend.h"
 #include "base/codes/text.h"
 #include "frontend/common/open_args.h"
@@ -9,6 +10,7 @@
 #include "frontend/common/tensor_bytes.h"
 #include "frontend/torch/node_context.h"
 #include "ir/op.h"
+#include "runtime/core/strings.h"
 
 namespace relay::frontend::torch {
 namespace {
@@ -130,6 +132,19 @@ void Importer::write(TensorValue& v, const Expr& elements, const Span& span) {
   for (size_t i = v.views.size(); i-- > 0;) e = v.views[i].write(bases[i], e);
   v.storage->value = value_of(std::move(e));
   ++v.storage->writes;
+}
+
+void Importer::require(const Expr& condition, const std::string& message, const Span& span) {
+  Expr text = constant(runtime::make_strings({}, {message}), span);
+  checks_.push_back(make_call("debug.check", {condition, tuple({text}, span)}, {}, span));
+}
+
+void Importer::put_behind_checks(Values& values, const Span& span) {
+  if (values.empty() || values[0]->failed) return;
+  Expr first = checks_.empty() ? nullptr : expr_of(values[0]);
+  for (const Expr& check : checks_) first = make_call("after", {first, check}, {}, span);
+  if (first) values[0] = value_of(first);
+  checks_.clear();
 }
 
 void Importer::define_fresh(const std::string& name, ValuePtr v, const Span& span) {
@@ -438,7 +453,7 @@ ValuePtr Importer::checked(NodeContext& ctx, ValuePtr v, const OutputRef& output
   return says_more ? value_of(ctx.with_sizes(e, shape)) : with_known(std::move(v));
 }
 
-void Importer::convert_view(NodeContext& ctx, const Row& row,
+void Importer::convert_view(NodeContext& ctx, const Row& row, bool copies,
                             const std::vector<OutputRef>& outputs) {
   const Argument& base_arg = ctx.at(0);
   const std::string* name = base_arg.name();
@@ -448,7 +463,7 @@ void Importer::convert_view(NodeContext& ctx, const Row& row,
   for (size_t i = 0; i < std::min(outputs.size(), views.size()); ++i) {
     if (outputs[i].name.empty()) continue;
     TensorValue v = value(*name, ctx.span());
-    const View::How how = views[i].how;
+    const View::How how = copies ? View::How::copy : views[i].how;
     v.views.push_back(std::move(views[i]));
     v.read_at = -1;
     // A view that cannot be read fails here, where its operator is.
@@ -513,7 +528,7 @@ void Importer::convert(const Graph& graph, const Node& node, const std::vector<O
   }
   NodeContext ctx(*this, graph, node, *row, span);
   if (found.in_place) return convert_in_place(ctx, *row, outputs);
-  if (row->view != nullptr) return convert_view(ctx, *row, outputs);
+  if (row->view != nullptr) return convert_view(ctx, *row, found.copies, outputs);
   Values values = row->convert(ctx);
   ctx.check_all_read();
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -541,10 +556,12 @@ Values Importer::import_part(const Graph& graph, const Values& inputs, const Spa
   Values results;
   frames_.emplace_back();
   ++depth_;
+  std::vector<Expr> checks = std::exchange(checks_, {});
   const size_t before = diagnostics().error_count();
   auto leave = [&] {
     --depth_;
     frames_.pop_back();
+    checks_ = std::move(checks);
   };
   try {
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -576,6 +593,7 @@ Values Importer::import_part(const Graph& graph, const Values& inputs, const Spa
     leave();
     throw;
   }
+  if (diagnostics().error_count() == before) put_behind_checks(results, span);
   leave();
   if (diagnostics().error_count() > before) throw Poisoned{};
   return results;
@@ -664,6 +682,11 @@ TorchProgram Importer::run() {
       s.least = range->second.least;
       s.greatest = range->second.greatest;
     }
+  }
+  if (!results.empty()) {
+    Values first{results[0].second};
+    put_behind_checks(first, place("outputs"));
+    results[0].second = first[0];
   }
   result().producer = "PyTorch " + torch_.torch_version;
   out.inputs = inputs_;

@@ -46,6 +46,8 @@ class Importer : public ProgramBuilder {
   void write(TensorValue& v, const Expr& elements, const Span& span);
   // The dimension of a symbol; `?` for a data-dependent one.
   const Symbols& symbols() const { return symbols_; }
+  // Ends a run with E0616 in which a condition does not hold, before it gives a result.
+  void require(const Expr& condition, const std::string& message, const Span& span);
   // The results of a part of the program for these values of its inputs.
   Values import_part(const Graph& graph, const Values& inputs, const Span& span);
 
@@ -63,7 +65,8 @@ class Importer : public ProgramBuilder {
                const Span& span);
   void convert_in_place(class NodeContext& ctx, const Row& row,
                         const std::vector<OutputRef>& outputs);
-  void convert_view(class NodeContext& ctx, const Row& row, const std::vector<OutputRef>& outputs);
+  void convert_view(class NodeContext& ctx, const Row& row, bool copies,
+                    const std::vector<OutputRef>& outputs);
   // The value as its metadata says; E0507 where it is something else.
   ValuePtr checked(class NodeContext& ctx, ValuePtr v, const OutputRef& output);
   // Reports why a node cannot be imported, or notes it as a gap.
@@ -71,6 +74,8 @@ class Importer : public ProgramBuilder {
             std::vector<Diagnostic> why);
   void define_fresh(const std::string& name, ValuePtr value, const Span& span);
   void collect_outputs(TorchProgram& out, std::vector<std::pair<std::string, ValuePtr>>& results);
+  // The first of the values behind what has to hold.
+  void put_behind_checks(Values& values, const Span& span);
   Span place_of(const Node& node) const;
   // The type of a value by its metadata; null where Relay has none.
   Type type_of(const TensorMeta& meta, const Span& span) const;
@@ -82,8 +87,9 @@ class Importer : public ProgramBuilder {
   std::deque<Frame> frames_;
   std::vector<TorchInput> inputs_;
   std::unordered_map<const Storage*, std::string> input_of_;  // of storages that inputs have
-  size_t outer_node_ = 0;  // of the node of the program that is imported
-  int depth_ = 0;          // of the graph in others
+  size_t outer_node_ = 0;     // of the node of the program that is imported
+  int depth_ = 0;             // of the graph in others
+  std::vector<Expr> checks_;  // of the graph that is imported
   bool surveys_ = false;
   std::vector<TorchGap> gaps_;
 };

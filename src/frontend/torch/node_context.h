@@ -176,11 +176,12 @@ template <Family kFamily>
 std::span<const Row> rows();
 
 const Row* find_row(std::string_view target);
-// The row for a target, or the row of the operator that it does in place: aten.add_.Tensor is aten.add.Tensor into its
-// first argument. No row for an unknown one.
+// The row for a target; the row of the operator that it does in place, since aten.add_.Tensor is aten.add.Tensor into its
+// first argument; or that of the view that it copies, as aten.view_copy.default does. No row for an unknown one.
 struct FoundRow {
   const Row* row = nullptr;
   bool in_place = false;
+  bool copies = false;
 };
 FoundRow row_for(std::string_view target);
 inline bool is_imported(std::string_view target) { return row_for(target).row != nullptr; }

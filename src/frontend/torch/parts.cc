@@ -116,9 +116,9 @@ Expr write_part(const Builder& build, const Expr& x, const Expr& elements, const
   return build.reshape(build.concat(std::move(pieces), p.axis), Builder::shape_of(x));
 }
 
-Diagonal diagonal_of(NodeContext& ctx, const Expr& x) {
+Diagonal diagonal_of(NodeContext& ctx, const Expr& x, int64_t rows, int64_t columns) {
   const int64_t rank = Builder::rank_of(x);
-  Diagonal d{ctx.axis_of("dim1", rank, 0), ctx.axis_of("dim2", rank, 1), {}, 0, 0};
+  Diagonal d{ctx.axis_of("dim1", rank, rows), ctx.axis_of("dim2", rank, columns), {}, 0, 0};
   if (d.rows == d.columns) ctx.fail(codes::frontend_attribute, "an axis is given twice");
   d.height = ctx.const_dim(x, d.rows, "the size of a matrix");
   d.width = ctx.const_dim(x, d.columns, "the size of a matrix");

@@ -29,7 +29,8 @@ struct Diagonal {
   int64_t height = 0, width = 0;
 };
 
-Diagonal diagonal_of(NodeContext& ctx, const Expr& x);
+// The diagonal that "offset", "dim1" and "dim2" say; the axes are these where they are left out.
+Diagonal diagonal_of(NodeContext& ctx, const Expr& x, int64_t rows = 0, int64_t columns = 1);
 Expr read_diagonal(const Builder& build, const Expr& x, const Diagonal& d);
 Expr write_diagonal(const Builder& build, const Expr& x, const Expr& elements, const Diagonal& d);
 

@@ -33,12 +33,20 @@ const Row* find_row(std::string_view target) {
 }
 
 FoundRow row_for(std::string_view target) {
-  if (const Row* row = find_row(target)) return {row, false};
+  if (const Row* row = find_row(target)) return {row};
   const size_t dot = target.rfind('.');
-  if (dot == std::string_view::npos || dot == 0 || target[dot - 1] != '_') return {};
-  const Row* row =
-      find_row(std::string(target.substr(0, dot - 1)) + std::string(target.substr(dot)));
-  return {row, row != nullptr};
+  if (dot == std::string_view::npos) return {};
+  // The row without an ending of the operator's name.
+  auto without = [&](std::string_view ending) -> const Row* {
+    const std::string_view name = target.substr(0, dot);
+    if (!name.ends_with(ending)) return nullptr;
+    return find_row(std::string(name.substr(0, name.size() - ending.size())) +
+                    std::string(target.substr(dot)));
+  };
+  if (const Row* row = without("_")) return {.row = row, .in_place = true};
+  const Row* row = without("_copy");
+  if (row == nullptr || row->view == nullptr) return {};
+  return {.row = row, .copies = true};
 }
 
 }  // namespace relay::frontend::torch

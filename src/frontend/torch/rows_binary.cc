@@ -197,6 +197,22 @@ Values logaddexp(NodeContext& ctx) {
   return {value_of(ctx.add(greatest, ctx.call("where", {same, two, log})))};
 }
 
+Values logaddexp2(NodeContext& ctx) {
+  auto p = as_floats(ctx, ctx.pair());
+  Expr apart = ctx.call("negative", {ctx.call("abs", {ctx.sub(p.a, p.b)})});
+  Expr power = ctx.call("power", {ctx.scalar(2, p.dtype), apart});
+  Expr log = ctx.call("log2", {ctx.add(power, ctx.scalar(1, p.dtype))});
+  Expr same = ctx.call("equal", {p.a, p.b});
+  return {value_of(ctx.add(ctx.maximum(p.a, p.b), ctx.where(same, ctx.scalar(1, p.dtype), log)))};
+}
+
+// self * 2 ** other
+Values ldexp(NodeContext& ctx) {
+  const DType dtype = ctx.out_dtype();
+  Expr a = ctx.cast(ctx.tensor("self"), dtype), b = ctx.cast(ctx.tensor("other"), dtype);
+  return {value_of(ctx.mul(a, ctx.call("power", {ctx.scalar(2, dtype), b})))};
+}
+
 Values copysign(NodeContext& ctx) {
   auto p = as_floats(ctx, ctx.pair());
   Expr zero = ctx.scalar(0, p.dtype), one = ctx.scalar(1, p.dtype);
@@ -381,6 +397,8 @@ std::span<const Row> rows<Family::Binary>() {
       {"aten.xlogy.Scalar_Other", xlogy, kInFloat32},
       {"aten.xlogy.Scalar_Self", xlogy, kInFloat32},
       {"aten.logaddexp.default", logaddexp, kInFloat32},
+      {"aten.logaddexp2.default", logaddexp2, kInFloat32},
+      {"aten.ldexp.Tensor", ldexp},
       {"aten.copysign.Tensor", copysign},
       {"aten.copysign.Scalar", copysign},
       {"aten.addcmul.default", fused_step, "multiply", kInFloat32},

@@ -123,6 +123,14 @@ Values linspace(NodeContext& ctx) {
   return {value_of(t)};
 }
 
+Values logspace(NodeContext& ctx) {
+  Expr exponents = ctx.expr_of(linspace(ctx)[0]);
+  const double base = ctx.real("base", 10);
+  Expr wide = ctx.cast(exponents, DType::Float(64));
+  Expr y = ctx.call("power", {ctx.scalar(base, DType::Float(64)), wide});
+  return {value_of(ctx.cast(y, ctx.out_dtype()))};
+}
+
 Values eye(NodeContext& ctx) {
   const DType dtype = ctx.out_dtype();
   for (const char* name : {"dtype", "layout", "n", "m"}) ctx.find(name);
@@ -168,6 +176,7 @@ std::span<const Row> rows<Family::Create>() {
       {"aten.arange.start", arange},
       {"aten.arange.start_step", arange},
       {"aten.linspace.default", linspace},
+      {"aten.logspace.default", logspace},
       {"aten.eye.default", eye},
       {"aten.eye.m", eye},
   };

@@ -1,9 +1,12 @@
 // Elements read and written at computed places.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/codes/frontend.h"
 #include "frontend/common/gather.h"
 #include "frontend/common/open_args.h"
+#include "frontend/common/order.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/torch/node_context.h"
 #include "frontend/torch/parts.h"
@@ -39,8 +42,9 @@ Values embedding(NodeContext& ctx) {
 Values index_select(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
+  ValuePtr index = places(ctx, "index", true);
   if (rank == 0) return {value_of(x)};
-  return {value_of(take_along(ctx, x, places(ctx, "index", true), axis))};
+  return {value_of(take_along(ctx, x, index, axis))};
 }
 
 // `x` within the sizes of other axes than one.
@@ -101,9 +105,34 @@ Values scatter(NodeContext& ctx) {
 }
 Values scatter_add(NodeContext& ctx) { return {value_of(scattered(ctx, Scatter::Add))}; }
 Values scatter_reduce(NodeContext& ctx) {
-  if (!ctx.truth("include_self", true))
-    ctx.unsupported("a scatter that leaves out the tensor itself");
-  return {value_of(scattered(ctx, reduction(ctx, ctx.text("reduce", ""))))};
+  const bool with_self = ctx.truth("include_self", true);
+  const std::string how = ctx.text("reduce", "");
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x);
+  if (with_self && how != "mean") return {value_of(scattered(ctx, reduction(ctx, how)))};
+  if (rank == 0) ctx.unsupported("this reduction into a tensor without dimensions");
+  const int64_t axis = ctx.axis_of("dim", rank, std::nullopt);
+  ValuePtr index = places(ctx, "index");
+  Expr src = source(ctx, index, x);
+  auto everywhere = [&](double v) {
+    return ctx.full(v, Builder::shape_of(src), Builder::dtype_of(src));
+  };
+  if (!with_self) {
+    // What is written to begins with a number that changes nothing.
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    const double neutral = how == "prod" ? 1 : how == "amax" ? -kInf : how == "amin" ? kInf : 0;
+    if (!Builder::dtype_of(x).is_floating() && std::isinf(neutral))
+      ctx.unsupported("this reduction of integers");
+    x = scatter_elements(ctx, x, index, everywhere(neutral), axis, Scatter::Update);
+  }
+  if (how != "mean")
+    return {value_of(scatter_elements(ctx, x, index, src, axis, reduction(ctx, how)))};
+  Expr sum = scatter_elements(ctx, x, index, src, axis, Scatter::Add);
+  Expr count = ctx.full(with_self ? 1 : 0, Builder::shape_of(x), Builder::dtype_of(x));
+  count = scatter_elements(ctx, count, index, everywhere(1), axis, Scatter::Add);
+  count = ctx.maximum(count, ctx.scalar_like(1, count));
+  const char* divide = Builder::dtype_of(x).is_floating() ? "divide" : "floor_divide";
+  return {value_of(ctx.call(divide, {sum, count}))};
 }
 
 // ---- Lines of an axis --------------------------------------------------------------------------
@@ -126,20 +155,22 @@ Expr scatter_lines(NodeContext& ctx, const Expr& x, int64_t axis, const ValuePtr
 Values index_add(NodeContext& ctx, Scatter how) {
   Expr x = ctx.tensor("self");
   const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
-  if (rank == 0) ctx.unsupported("an index into a tensor without dimensions");
   Expr lines = ctx.cast(ctx.tensor("source"), Builder::dtype_of(x));
-  if (Builder::rank_of(lines) < rank) lines = ctx.expand_dims(lines, axis);
+  // A tensor without dimensions is one line.
+  if (rank == 0) x = ctx.expand_dims(x, 0);
+  if (Builder::rank_of(lines) < std::max<int64_t>(rank, 1)) lines = ctx.expand_dims(lines, axis);
   auto alpha = ctx.number("alpha");
   if (alpha && !(alpha->is_known() && alpha->as_double() == 1))
     lines = ctx.mul(lines, ctx.number_as(*alpha, Builder::dtype_of(x)));
-  return {value_of(scatter_lines(ctx, x, axis, places(ctx, "index", true), lines, how))};
+  Expr y = scatter_lines(ctx, x, axis, places(ctx, "index", true), lines, how);
+  return {value_of(rank == 0 ? ctx.squeeze(y, {0}) : y)};
 }
 
 Values index_fill(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
-  if (rank == 0) ctx.unsupported("an index into a tensor without dimensions");
   ValuePtr index = places(ctx, "index", true);
+  if (rank == 0) x = ctx.expand_dims(x, 0);
   const Argument* value = ctx.find("value");
   if (value == nullptr) ctx.fail(codes::frontend_graph, "argument 'value' is missing");
   Expr by = value->name() != nullptr ? ctx.cast(ctx.tensor("value"), Builder::dtype_of(x))
@@ -242,11 +273,28 @@ Values index(NodeContext& ctx) {
   return {value_of(y)};
 }
 
-// One mask and one number: no place need be found.
-Expr put_by_mask(NodeContext& ctx, const Expr& x, Expr mask, const Expr& value) {
-  mask =
-      ctx.expand_dims(mask, Builder::rank_of(mask), Builder::rank_of(x) - Builder::rank_of(mask));
-  return ctx.call("where", {mask, value, x});
+// How many elements of a mask are true before each one, in its shape.
+Expr count_before(NodeContext& ctx, const Expr& mask) {
+  Expr ones = ctx.cast(flat(ctx, mask), kI64);
+  Expr count = running(ctx, Running::Sum, ones, 0, true, false);
+  return ctx.reshape(count, Builder::shape_of(mask));
+}
+
+// By one mask: its places need not be found. The n-th true element gets the n-th line of the values, or all get one.
+Expr put_by_mask(NodeContext& ctx, const Expr& x, Expr mask, Expr values, bool adds) {
+  const int64_t rest = Builder::rank_of(x) - Builder::rank_of(mask);
+  if (rest < 0) ctx.fail(codes::frontend_attribute, "a mask has more dimensions than the tensor");
+  const bool lines =
+      Builder::rank_of(values) == rest + 1 && as_const(Builder::shape_of(values)[0]) != 1;
+  if (lines) {
+    // A place behind the last line belongs to an element that is not written.
+    values = ctx.call("take", {values, count_before(ctx, mask)},
+                      {{"axis", int64_t{0}}, {"mode", std::string("clip")}});
+  } else if (Builder::rank_of(values) > rest) {
+    values = ctx.squeeze(values, {0});
+  }
+  mask = ctx.expand_dims(mask, Builder::rank_of(mask), rest);
+  return ctx.where(mask, adds ? ctx.add(x, values) : values, x);
 }
 
 Values index_put(NodeContext& ctx) {
@@ -254,14 +302,11 @@ Values index_put(NodeContext& ctx) {
   const bool adds = ctx.truth("accumulate", false);
   ctx.find("unsafe");
   const std::vector<Expr> indices = ctx.optional_tensors("indices");
-  if (!adds && indices.size() == 1 && indices[0] && Builder::dtype_of(indices[0]).is_bool()) {
-    bool one = true;
-    for (const Dim& d : Builder::shape_of(values)) one = one && as_const(d) == 1;
-    if (one) {
-      return {
-          value_of(put_by_mask(ctx, x, indices[0], ctx.reshape(values, std::vector<int64_t>{})))};
-    }
-  }
+  const bool one_mask =
+      indices.size() == 1 && indices[0] && Builder::dtype_of(indices[0]).is_bool();
+  if (one_mask &&
+      Builder::rank_of(values) <= Builder::rank_of(x) - Builder::rank_of(indices[0]) + 1)
+    return {value_of(put_by_mask(ctx, x, indices[0], values, adds))};
   const Indexing by = indexing_of(ctx, x);
   // All index tensors in one shape, as coordinates along a last axis.
   std::vector<Dim> shape;
@@ -313,6 +358,44 @@ Values index_put(NodeContext& ctx) {
 
 Values take(NodeContext& ctx) {
   return {value_of(take_along(ctx, flat(ctx, ctx.tensor("self")), places(ctx, "index"), 0))};
+}
+
+// Each element that the mask has takes the next one of the source.
+Values masked_scatter(NodeContext& ctx) {
+  Expr x = ctx.tensor("self"), source = flat(ctx, ctx.tensor("source"));
+  Expr mask = ctx.broadcast_to(ctx.cast(ctx.tensor("mask"), DType::Bool()), Builder::shape_of(x));
+  return {value_of(put_by_mask(ctx, x, mask, ctx.cast(source, Builder::dtype_of(x)), false))};
+}
+
+// Elements of the tensor as one vector.
+Values put(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  Expr source = flat(ctx, ctx.cast(ctx.tensor("source"), Builder::dtype_of(x)));
+  Expr index = flat(ctx, ctx.expr_of(places(ctx, "index")));
+  const Scatter how = ctx.truth("accumulate", false) ? Scatter::Add : Scatter::Update;
+  Expr y = scatter_elements(ctx, flat(ctx, x), value_of(index), source, 0, how);
+  return {value_of(ctx.reshape(y, Builder::shape_of(x)))};
+}
+
+// Whether each element is one of others.
+Values isin(NodeContext& ctx) {
+  auto p = ctx.pair(ctx.has("elements") ? "elements" : "element",
+                    ctx.has("test_elements") ? "test_elements" : "test_element");
+  ctx.find("assume_unique");
+  Expr others = flat(ctx, p.b);
+  Expr same = ctx.call("equal", {ctx.expand_dims(p.a, Builder::rank_of(p.a)), others});
+  Expr any = ctx.reduce("any", same, {Builder::rank_of(same) - 1}, false);
+  return {value_of(ctx.truth("invert", false) ? ctx.call("logical_not", {any}) : any)};
+}
+
+// The coordinates of true elements, a vector for each axis.
+Values places_of_true(NodeContext& ctx) {
+  Expr at =
+      ctx.cast(ctx.call("argwhere", {ctx.cast(ctx.tensor("condition"), DType::Bool())}), kI64);
+  Values out;
+  for (size_t i = 0; i < ctx.outputs().size(); ++i)
+    out.push_back(value_of(ctx.select(at, 1, static_cast<int64_t>(i))));
+  return out;
 }
 
 Values nonzero(NodeContext& ctx) {
@@ -378,6 +461,12 @@ std::span<const Row> rows<Family::Index>() {
       {"aten.index_put.default", index_put},
       {"aten._unsafe_index_put.default", index_put},
       {"aten._index_put_impl.default", index_put},
+      {"aten.masked_scatter.default", masked_scatter},
+      {"aten.put.default", put},
+      {"aten.isin.Tensor_Tensor", isin},
+      {"aten.isin.Tensor_Scalar", isin},
+      {"aten.isin.Scalar_Tensor", isin},
+      {"aten.where.default", places_of_true},
       {"aten.take.default", take},
       {"aten.nonzero.default", nonzero},
       {"aten.masked_select.default", masked_select},

@@ -138,6 +138,12 @@ Values cross_entropy(NodeContext& ctx) {
   return {value_of(sum)};
 }
 
+// log(1 + exp(-target * x))
+Values soft_margin_loss(NodeContext& ctx) {
+  Expr product = ctx.mul(ctx.tensor("self"), ctx.tensor("target"));
+  return {value_of(reduced(ctx, softplus(ctx, ctx.call("negative", {product}))))};
+}
+
 Values kl_div(NodeContext& ctx) {
   Expr x = ctx.tensor("self"), t = ctx.tensor("target");
   Expr loss;
@@ -171,6 +177,7 @@ std::span<const Row> rows<Family::Loss>() {
       {"aten.nll_loss_forward.default", nll_loss, kInFloat32},
       {"aten.nll_loss2d_forward.default", nll_loss, kInFloat32},
       {"aten.cross_entropy_loss.default", cross_entropy, kInFloat32},
+      {"aten.soft_margin_loss.default", soft_margin_loss, kInFloat32},
       {"aten.kl_div.default", kl_div, kInFloat32},
   };
   return kRows;

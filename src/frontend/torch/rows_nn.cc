@@ -4,6 +4,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/image.h"
 #include "frontend/common/norm.h"
 #include "frontend/common/pool.h"
 #include "frontend/common/window.h"
@@ -143,6 +144,14 @@ Values batch_norm_functional(NodeContext& ctx) {
           value_of(n.running_mean), value_of(n.running_variance)};
 }
 
+// Training, with a further result in which other devices keep something.
+Values batch_norm_with_update(NodeContext& ctx) {
+  const Normalised n = normalise_batch(ctx, true);
+  if (n.running_mean) ctx.write("running_mean", n.running_mean);
+  if (n.running_variance) ctx.write("running_var", n.running_variance);
+  return {value_of(n.y), value_of(n.mean), value_of(n.inverse), value_of(or_empty(ctx, {}, 3))};
+}
+
 int64_t first_normalised(NodeContext& ctx, const Expr& x) {
   const std::vector<Dim> shape = ctx.sizes("normalized_shape");
   const int64_t axis = Builder::rank_of(x) - static_cast<int64_t>(shape.size());
@@ -224,6 +233,40 @@ Values max_pool(NodeContext& ctx) {
   return unbatched(ctx, b, std::move(out));
 }
 
+// Maxima where they were, and zeros around them.
+template <int64_t kRank>
+Values max_unpool(NodeContext& ctx) {
+  for (const char* name : {"stride", "padding", "output_size"})
+    if (ctx.has(name)) ctx.sizes(name);
+  Expr places = ctx.tensor("indices");
+  const Batched b = batched(ctx, ctx.tensor("self"), kRank);
+  std::vector<Dim> shape = ctx.out_shape();
+  if (b.added) {
+    shape.insert(shape.begin(), dim(1));
+    places = ctx.expand_dims(places, 0);
+  }
+  return unbatched(ctx, b, {unpool(ctx, b.x, places, PlacesIn::Channel, shape)});
+}
+
+// ---- Sampling ----------------------------------------------------------------------------------
+
+Values grid_sampler(NodeContext& ctx) {
+  constexpr const char* kMethods[] = {"bilinear", "nearest", "bicubic"};
+  constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
+  const int64_t method = ctx.integer("interpolation_mode"), padding = ctx.integer("padding_mode");
+  if (method < 0 || method > 2 || padding < 0 || padding > 2)
+    ctx.fail(codes::frontend_attribute, "there is no such way to sample");
+  SampleSpec spec{kMethods[method], kPaddings[padding], ctx.truth("align_corners", false)};
+  return {value_of(grid_sample(ctx, ctx.tensor("input"), ctx.tensor("grid"), spec))};
+}
+
+Values affine_grid_row(NodeContext& ctx) {
+  std::vector<int64_t> size = ctx.ints("size");
+  if (size.size() < 4) ctx.fail(codes::frontend_attribute, "the size has too few entries");
+  size.erase(size.begin(), size.begin() + 2);
+  return {value_of(affine_grid(ctx, ctx.tensor("theta"), size, ctx.truth("align_corners", false)))};
+}
+
 template <int64_t kRank>
 Values avg_pool(NodeContext& ctx) {
   const Batched b = batched(ctx, ctx.tensor("self"), kRank);
@@ -280,6 +323,7 @@ std::span<const Row> rows<Family::Nn>() {
       {"aten._native_batch_norm_legit.default", batch_norm_row, kInFloat32},
       {"aten._native_batch_norm_legit_no_training.default", batch_norm_inference, kInFloat32},
       {"aten._native_batch_norm_legit_functional.default", batch_norm_functional, kInFloat32},
+      {"aten._batch_norm_with_update.default", batch_norm_with_update, kInFloat32},
       {"aten.layer_norm.default", layer_norm_row, kInFloat32},
       {"aten.native_layer_norm.default", layer_norm_row, kInFloat32},
       {"aten.rms_norm.default", rms_norm_row, kInFloat32},
@@ -292,6 +336,12 @@ std::span<const Row> rows<Family::Nn>() {
       {"aten.max_pool1d_with_indices.default", max_pool<1>},
       {"aten.max_pool2d_with_indices.default", max_pool<2>},
       {"aten.max_pool3d_with_indices.default", max_pool<3>},
+      {"aten.max_unpool2d.default", max_unpool<2>},
+      {"aten.max_unpool3d.default", max_unpool<3>},
+      {"aten.grid_sampler.default", grid_sampler},
+      {"aten.grid_sampler_2d.default", grid_sampler},
+      {"aten.grid_sampler_3d.default", grid_sampler},
+      {"aten.affine_grid_generator.default", affine_grid_row},
       {"aten.avg_pool1d.default", avg_pool<1>},
       {"aten.avg_pool2d.default", avg_pool<2>},
       {"aten.avg_pool3d.default", avg_pool<3>},

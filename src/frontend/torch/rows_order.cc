@@ -1,6 +1,7 @@
 // Sorting, and what follows from an order.
 #include "base/codes/frontend.h"
 #include "frontend/common/order.h"
+#include "frontend/common/unique.h"
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
@@ -42,6 +43,7 @@ Values median(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   const int64_t rank = Builder::rank_of(x);
   const bool along = ctx.has("dim");
+  const bool keeps = ctx.truth("keepdim", false);
   if (rank == 0) return {value_of(x), value_of(ctx.scalar(0, kI64))};
   int64_t axis = 0;
   if (along) {
@@ -51,7 +53,6 @@ Values median(NodeContext& ctx) {
   }
   const int64_t n = ctx.const_dim(x, axis, "the size of the axis");
   if (n == 0) ctx.unsupported("the median of no elements");
-  const bool keeps = ctx.truth("keepdim", false);
   Values all = in_order(ctx, x, axis, false);
   Values out;
   // NaN is last in the order.
@@ -100,6 +101,15 @@ Values searchsorted(NodeContext& ctx, const char* sequence, const char* values) 
   return {value_of(scalar ? ctx.reshape(y, std::vector<int64_t>{}) : y)};
 }
 
+// The different elements in order, which of them each element is, and how many there are of each.
+Values unique_row(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  for (const char* name : {"sorted", "return_inverse", "return_counts"}) ctx.find(name);
+  const Unique u = unique(ctx, x, std::nullopt, true);
+  return {value_of(u.values), value_of(ctx.reshape(u.inverse, Builder::shape_of(x))),
+          value_of(u.counts)};
+}
+
 }  // namespace
 
 template <>
@@ -112,6 +122,7 @@ std::span<const Row> rows<Family::Order>() {
       {"aten.argsort.default", argsort},
       {"aten.argsort.stable", argsort},
       {"aten.topk.default", topk},
+      {"aten._unique2.default", unique_row},
       {"aten.median.default", median},
       {"aten.median.dim", median},
       {"aten.kthvalue.default", kthvalue},

@@ -95,6 +95,36 @@ Values einsum_row(NodeContext& ctx) {
   return {value_of(einsum(ctx, equation, ctx.tensors("tensors")))};
 }
 
+// The sum over some axes of a product of three, each with further axes of size 1.
+Values trilinear(NodeContext& ctx) {
+  ctx.find("unroll_dim");
+  Expr y;
+  for (const char* i : {"1", "2", "3"}) {
+    Expr e = ctx.tensor("i" + std::string(i));
+    for (int64_t a : ctx.ints("expand" + std::string(i))) e = ctx.expand_dims(e, a);
+    y = y ? ctx.mul(y, e) : e;
+  }
+  std::vector<int64_t> axes = ctx.axes(ctx.ints("sumdim"), Builder::rank_of(y));
+  std::ranges::sort(axes);
+  return {value_of(ctx.reduce("sum", y, axes, false))};
+}
+
+// Of vectors of 3 along an axis.
+Values cross(NodeContext& ctx) {
+  Expr a = ctx.tensor("self"), b = ctx.tensor("other");
+  const std::vector<Dim> shape = ctx.out_shape();
+  a = ctx.broadcast_to(a, shape);
+  b = ctx.broadcast_to(b, shape);
+  const int64_t axis = ctx.axis_of("dim", static_cast<int64_t>(shape.size()), -1);
+  auto rolled = [&](const Expr& e, int64_t by) {
+    return ctx.concat({ctx.slice(e, axis, by, 3), ctx.slice(e, axis, 0, by)}, axis);
+  };
+  if (ctx.const_dim(a, axis, "the size of the axis") != 3)
+    ctx.fail(codes::frontend_attribute, "a cross product is of vectors of 3");
+  return {
+      value_of(ctx.sub(ctx.mul(rolled(a, 1), rolled(b, 2)), ctx.mul(rolled(a, 2), rolled(b, 1))))};
+}
+
 Values outer(NodeContext& ctx) {
   Expr a = ctx.expand_dims(ctx.tensor("self"), 1), b = ctx.tensor("vec2");
   const DType dtype = ctx.out_dtype();
@@ -228,6 +258,8 @@ std::span<const Row> rows<Family::Product>() {
       {"aten.baddbmm.default", add_product},
       {"aten.addr.default", add_product},
       {"aten.einsum.default", einsum_row},
+      {"aten._trilinear.default", trilinear, kInFloat32},
+      {"aten.linalg_cross.default", cross},
       {"aten.outer.default", outer},
       {"aten.ger.default", outer},
       {"aten.tensordot.default", tensordot},

@@ -159,9 +159,9 @@ Values logsumexp(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   if (!Builder::dtype_of(x).is_floating()) x = ctx.cast(x, DType::Float(32));
   const std::vector<int64_t> axes = reduced_axes(ctx, Builder::rank_of(x));
+  const bool keeps = ctx.truth("keepdim", false);
   if (axes.empty()) return {value_of(x)};
-  return {value_of(ctx.call(
-      "logsumexp", {x}, {{"axis", to_value(axes)}, {"keepdims", ctx.truth("keepdim", false)}}))};
+  return {value_of(ctx.call("logsumexp", {x}, {{"axis", to_value(axes)}, {"keepdims", keeps}}))};
 }
 
 Expr p_norm(NodeContext& ctx, Expr x, double p, const std::vector<int64_t>& axes, bool keeps) {
@@ -187,6 +187,21 @@ Values norm(NodeContext& ctx) {
   return {value_of(p_norm(ctx, x, p, axes, ctx.truth("keepdim", false)))};
 }
 
+// The norm of a difference.
+Values dist(NodeContext& ctx) {
+  Expr d = ctx.sub(ctx.tensor("self"), ctx.tensor("other"));
+  const std::vector<int64_t> all = Builder::all_axes(Builder::rank_of(d));
+  return {value_of(p_norm(ctx, d, ctx.real("p", 2), all, false))};
+}
+// The norms of the differences of all pairs of rows.
+Values cdist(NodeContext& ctx) {
+  Expr a = ctx.tensor("x1"), b = ctx.tensor("x2");
+  ctx.find("compute_mode");
+  Expr d = ctx.sub(ctx.expand_dims(a, Builder::rank_of(a) - 1),
+                   ctx.expand_dims(b, Builder::rank_of(b) - 2));
+  return {value_of(p_norm(ctx, d, ctx.real("p", 2), {Builder::rank_of(d) - 1}, false))};
+}
+
 // ---- Running reductions ------------------------------------------------------------------------
 
 Values running_row(NodeContext& ctx) {
@@ -196,6 +211,31 @@ Values running_row(NodeContext& ctx) {
   if (Builder::rank_of(x) == 0) return {value_of(x)};
   const auto kind = ctx.relay_op() == "cumsum" ? Running::Sum : Running::Product;
   return {value_of(running(ctx, kind, x, axis, false, false))};
+}
+
+// The extreme up to each element and where it is, the last of several: what 1, 2, 4, ... elements before it say.
+Values running_extreme(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
+  const DType i64 = DType::Int(64);
+  if (rank == 0) return {value_of(x), value_of(ctx.scalar(0, i64))};
+  const int64_t n = ctx.const_dim(x, axis, "the size of the axis");
+  Expr at = ctx.call("arange", {}, {{"stop", AttrValue(n)}, {"dtype", to_value(i64)}});
+  at = ctx.broadcast_to(ctx.expand_dims(at, 1, rank - 1 - axis), Builder::shape_of(x));
+  const DType dtype = Builder::dtype_of(x);
+  Expr value = dtype.is_bool() ? ctx.cast(x, DType::UInt(8)) : x;
+  const char* better = ctx.relay_op() == "max" ? "greater_equal" : "less_equal";
+  for (int64_t step = 1; step < n; step *= 2) {
+    auto shifted = [&](const Expr& e) {
+      return ctx.concat({ctx.slice(e, axis, 0, step), ctx.slice(e, axis, 0, n - step)}, axis);
+    };
+    Expr other = shifted(value);
+    Expr keep =
+        ctx.call("logical_or", {ctx.call(better, {value, other}), ctx.call("isnan", {value})});
+    at = ctx.where(keep, at, shifted(at));
+    value = ctx.where(keep, value, other);
+  }
+  return {value_of(ctx.cast(value, dtype)), value_of(at)};
 }
 
 Values diff(NodeContext& ctx) {
@@ -283,6 +323,10 @@ std::span<const Row> rows<Family::Reduce>() {
       {"aten.linalg_vector_norm.default", norm, kInFloat32},
       {"aten.cumsum.default", running_row, "cumsum"},
       {"aten.cumprod.default", running_row, "cumprod"},
+      {"aten.cummax.default", running_extreme, "max"},
+      {"aten.cummin.default", running_extreme, "min"},
+      {"aten.dist.default", dist, kInFloat32},
+      {"aten._cdist_forward.default", cdist, kInFloat32},
       {"aten.diff.default", diff},
       {"aten.count_nonzero.default", count_nonzero},
       {"aten.count_nonzero.dim_IntList", count_nonzero},

@@ -214,6 +214,51 @@ Values diagonal_scatter(NodeContext& ctx) {
   return {value_of(write_diagonal(ctx, x, ctx.cast(ctx.tensor("src"), Builder::dtype_of(x)), d))};
 }
 
+// A matrix of zeros but for a diagonal.
+Values diag_embed(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  Expr zeros = ctx.full(0, ctx.out_shape(), Builder::dtype_of(x));
+  return {value_of(write_diagonal(ctx, zeros, x, diagonal_of(ctx, zeros, -2, -1)))};
+}
+Values diagonal_backward(NodeContext& ctx) {
+  Expr grad = ctx.tensor("grad_output");
+  Expr zeros = ctx.full(0, ctx.sizes("input_sizes"), Builder::dtype_of(grad));
+  return {value_of(write_diagonal(ctx, zeros, grad, diagonal_of(ctx, zeros)))};
+}
+
+Values block_diag(NodeContext& ctx) {
+  const DType dtype = ctx.out_dtype();
+  const std::vector<Dim> shape = ctx.out_shape();
+  std::vector<Expr> rows;
+  Dim before = dim(0);
+  for (Expr e : ctx.tensors("tensors")) {
+    e = ctx.cast(e, dtype);
+    if (Builder::rank_of(e) < 2) e = ctx.expand_dims(e, 0, 2 - Builder::rank_of(e));
+    const std::vector<Dim> own = Builder::shape_of(e);
+    const Dim after = shape[1] - before - own[1];
+    rows.push_back(ctx.concat(
+        {ctx.full(0, {own[0], before}, dtype), e, ctx.full(0, {own[0], after}, dtype)}, 1));
+    before = before + own[1];
+  }
+  return {value_of(ctx.concat(std::move(rows), 0))};
+}
+
+Values rot90(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const std::vector<int64_t> axes =
+      ctx.axes(ctx.ints("dims", std::vector<int64_t>{0, 1}), Builder::rank_of(x));
+  if (axes.size() != 2) ctx.fail(codes::frontend_attribute, "a rotation is in a plane", "2 axes");
+  const int64_t quarters = ((ctx.integer("k", 1) % 4) + 4) % 4;
+  auto reversed = [&](const Expr& e, int64_t axis) {
+    return ctx.call("reverse", {e}, {{"axis", axis}});
+  };
+  if (quarters == 2) return {value_of(reversed(reversed(x, axes[0]), axes[1]))};
+  if (quarters == 0) return {value_of(x)};
+  std::vector<int64_t> order = Builder::all_axes(Builder::rank_of(x));
+  std::swap(order[static_cast<size_t>(axes[0])], order[static_cast<size_t>(axes[1])]);
+  return {value_of(reversed(ctx.transpose(x, order), axes[quarters == 1 ? 0 : 1]))};
+}
+
 // The gradient of a part: zeros, with the adjoint in the part.
 Values slice_backward(NodeContext& ctx) {
   Expr grad = ctx.tensor("grad_output");
@@ -343,6 +388,10 @@ std::span<const Row> rows<Family::Shape>() {
       {"aten.slice_scatter.default", slice_scatter},
       {"aten.select_scatter.default", select_scatter},
       {"aten.diagonal_scatter.default", diagonal_scatter},
+      {"aten.diag_embed.default", diag_embed},
+      {"aten.diagonal_backward.default", diagonal_backward},
+      {"aten.block_diag.default", block_diag},
+      {"aten.rot90.default", rot90},
       {"aten.slice_backward.default", slice_backward},
       {"aten.select_backward.default", select_backward},
       {"aten.meshgrid.default", meshgrid},

@@ -48,13 +48,14 @@ Values number_as(NodeContext& ctx, DType dtype) {
   return {value_of(ctx.cast(operand(ctx, 0), dtype))};
 }
 
-// A check that a run makes: the value is given on only where the condition holds.
+// A condition that is known is checked here, any other by the run.
 void require(NodeContext& ctx, const ValuePtr& condition, const std::string& message) {
   if (condition->known && condition->known->is_constant() && condition->known->size() == 1) {
     if (condition->known->float_at(0) != 0) return;
     ctx.fail(codes::frontend_attribute, message);
   }
-  // A data-dependent condition is checked where the value is used: an index against its axis, a size against its tensor.
+  Expr holds = ctx.cast(ctx.reshape(ctx.expr_of(condition), std::vector<int64_t>{}), DType::Bool());
+  ctx.importer().require(holds, message, ctx.span());
 }
 
 Values assert_scalar(NodeContext& ctx) {

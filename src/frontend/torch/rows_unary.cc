@@ -90,6 +90,62 @@ Values logit(NodeContext& ctx) {
   return {value_of(ctx.call("log", {ctx.div(x, ctx.sub(one, x))}))};
 }
 
+// The angle of a real number: 0, or pi below 0.
+Values angle(NodeContext& ctx) {
+  Expr x = as_result(ctx);
+  Expr y = ctx.where(ctx.call("less", {x, ctx.scalar_like(0, x)}),
+                     ctx.scalar_like(std::numbers::pi, x), ctx.scalar_like(0, x));
+  return {value_of(ctx.where(ctx.call("isnan", {x}), x, y))};
+}
+
+// sin(pi * x) / (pi * x)
+Values sinc(NodeContext& ctx) {
+  Expr x = as_result(ctx), scaled = ctx.mul(x, ctx.scalar_like(std::numbers::pi, x));
+  Expr none = ctx.call("equal", {x, ctx.scalar_like(0, x)}), one = ctx.scalar_like(1, x);
+  Expr by = ctx.where(none, one, scaled);
+  return {value_of(ctx.where(none, one, ctx.div(ctx.call("sin", {scaled}), by)))};
+}
+
+// Of -0 the reciprocal is below 0.
+Values signbit(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const DType dtype = Builder::dtype_of(x);
+  if (dtype.is_bool()) return {value_of(ctx.full(0, Builder::shape_of(x), DType::Bool()))};
+  Expr zero = ctx.scalar_like(0, x), sign = x;
+  if (dtype.is_floating()) {
+    sign = ctx.where(ctx.call("equal", {x, zero}), ctx.div(ctx.scalar_like(1, x), x), x);
+  }
+  return {value_of(ctx.call("less", {sign, zero}))};
+}
+
+// Giles' approximation of the inverse error function (GPU Computing Gems 2, chapter 10), and two steps of Newton's method.
+Values erfinv(NodeContext& ctx) {
+  Expr x = as_result(ctx);
+  auto c = [&](double v) { return ctx.scalar_like(v, x); };
+  auto polynomial = [&](const Expr& w, std::initializer_list<double> coefficients) {
+    Expr y;
+    for (double k : coefficients) y = y ? ctx.add(ctx.mul(y, w), c(k)) : c(k);
+    return y;
+  };
+  Expr one = c(1);
+  Expr w = ctx.call("negative", {ctx.call("log", {ctx.mul(ctx.sub(one, x), ctx.add(one, x))})});
+  Expr middle = polynomial(
+      ctx.sub(w, c(2.5)), {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
+                           0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941});
+  Expr tail = polynomial(ctx.sub(ctx.call("sqrt", {ctx.maximum(w, c(5))}), c(3)),
+                         {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
+                          0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682});
+  Expr y = ctx.mul(ctx.where(ctx.call("less", {w, c(5)}), middle, tail), x);
+  for (int i = 0; i < 2; ++i) {
+    Expr slope = ctx.mul(c(2 / std::sqrt(std::numbers::pi)),
+                         ctx.call("exp", {ctx.call("negative", {ctx.mul(y, y)})}));
+    y = ctx.sub(y, ctx.div(ctx.sub(ctx.call("erf", {y}), x), slope));
+  }
+  Expr size = ctx.call("abs", {x});
+  Expr infinite = ctx.mul(x, c(std::numeric_limits<double>::infinity()));
+  return {value_of(ctx.where(ctx.call("equal", {size, one}), infinite, y))};
+}
+
 // What only floats can be.
 Values float_test(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
@@ -214,6 +270,12 @@ std::span<const Row> rows<Family::Unary>() {
        [](NodeContext& ctx) { return is_infinity(ctx, std::numeric_limits<double>::infinity()); }},
       {"aten.isneginf.default",
        [](NodeContext& ctx) { return is_infinity(ctx, -std::numeric_limits<double>::infinity()); }},
+      {"aten.angle.default", angle},
+      {"aten.sinc.default", sinc, kInFloat32},
+      {"aten.special_sinc.default", sinc, kInFloat32},
+      {"aten.signbit.default", signbit},
+      {"aten.erfinv.default", erfinv, kInFloat32},
+      {"aten.special_erfinv.default", erfinv, kInFloat32},
       {"aten.logical_not.default", logical_not},
       {"aten.bitwise_not.default", bitwise_not},
       {"aten.deg2rad.default",
