@@ -469,7 +469,8 @@ def _quantised_concat(dice: Dice, op: str) -> Setting:
 @drawn("8 bits", "QLinearMatMul", "MatMulInteger")
 def _quantised_matmul(dice: Dice, op: str) -> Setting:
     m, k, n = dice.size(300), dice.size(700), dice.size(300)
-    a, b = values((m, k), UINT8), Weights((k, n), INT8, -100, 100)
+    # Two products fit 16 bits, at which ONNX Runtime saturates their sum on some processors.
+    a, b = values((m, k), UINT8), Weights((k, n), INT8, -63, 63)
     text = by((m, k, n))
     traits = ("K % 4 = 0" if k % 4 == 0 else "K % 4 != 0",)
     if op == "MatMulInteger":
@@ -647,9 +648,9 @@ def _sampling(dice: Dice, op: str) -> Setting:
     if op == "MaxRoiPool":
         boxes = np.concatenate([np.zeros((count, 1), np.float32), corners], 1)
         return setting(op, text, values(shape), boxes, pooled_shape=[7, 5])
+    # Of a maximum ONNX Runtime says itself that what it computes is not what ONNX means.
     return setting(op, text, values(shape), corners, np.zeros(count, np.int64), output_height=7,
-                   output_width=5, sampling_ratio=dice.between(0, 3),
-                   mode=dice.one_of(("avg", "max")))  # fmt: skip
+                   output_width=5, sampling_ratio=dice.between(0, 3))  # fmt: skip
 
 
 @drawn("detection", "NonMaxSuppression")

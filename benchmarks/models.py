@@ -705,7 +705,8 @@ def make_inputs(
             value = uniform(key, shape, spec.get("low", -1.0), spec.get("high", 1.0))
         else:
             value = np.floor(uniform(key, shape, spec.get("low", 0), spec.get("high", 2)))
-        inputs[info.name] = np.ascontiguousarray(value).astype(dtype)
+        # Of one number NumPy would make a vector.
+        inputs[info.name] = np.ascontiguousarray(value).astype(dtype).reshape(shape)
     return inputs
 
 
