@@ -35,7 +35,7 @@ bench: build  ## the benchmark models: Relay and the installed peers side by sid
 	@.venv/bin/python benchmarks/compare.py
 
 bench-cliffs: build  ## what is not static float32 of batch 1: open sizes, other dtypes, awkward operators
-	@.venv/bin/python benchmarks/cliffs.py $(if $(ONLY),--only "$(ONLY)")
+	@.venv/bin/python benchmarks/cliffs.py $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--threads 1 --drawn "$(DRAWN)")
 
 bench-training: build  ## steps of training beside PyTorch and JAX, where they are installed
 	@.venv/bin/python benchmarks/training.py $(if $(ONLY),--only "$(ONLY)")

@@ -11,6 +11,7 @@ from cliff_models import (
     BFLOAT,
     DOUBLE,
     FLOAT,
+    HALF,
     INT8,
     INT32,
     INT64,
@@ -167,6 +168,17 @@ def int8() -> Iterator[Case]:
     yield Case("ConvInteger 28x28x128",
                one("ConvInteger", In((1, 128, 28, 28), UINT8, 0, 255),
                    Weights((128, 128, 3, 3), INT8, -127, 127), results=(INT32,), **conv))  # fmt: skip
+    channels = (Weights((33,), FLOAT, 0.01, 0.02), Weights((33,), UINT8, 100, 140))
+    yield Case("quantise by channel 64x33x57", one("QuantizeLinear", In((64, 33, 57)), *channels,
+                                                   axis=1, results=(UINT8,)))  # fmt: skip
+    yield Case("dequantise by channel 64x33x57", one("DequantizeLinear", In((64, 33, 57), UINT8, 0, 256),
+                                                     *channels, axis=1))  # fmt: skip
+    byte = In((300, 301), UINT8, 0, 256)
+    step = lambda s, z: (np.float32(s), np.uint8(z))  # noqa: E731
+    for op in ("QLinearAdd", "QLinearMul"):
+        yield Case(f"{op} 300x301", one(op, byte, *step(0.02, 3), byte, *step(0.03, 7),
+                                        *step(0.04, 5), results=(UINT8,),
+                                        domain="com.microsoft"))  # fmt: skip
     yield Case("quantise 1M", one("QuantizeLinear", In((1 << 20,)), np.float32([0.01])[0],
                                   np.uint8([128])[0], results=(UINT8,)))  # fmt: skip
 
@@ -225,6 +237,8 @@ def conv() -> Iterator[Case]:
     yield Case("1x1 of 1 pixel", Conv(1, 960, 240, 1).model, 0.95)
     yield Case("unequal padding", one("Conv", image(1, 64, 57, 57), Weights((64, 64, 2, 2)),
                                       pads=[0, 0, 1, 1]), 0.95)  # fmt: skip
+    yield Case("3x3 padded by 20", one("Conv", image(1, 64, 8, 8), Weights((64, 64, 3, 3)),
+                                       pads=[20] * 4), 0.95)  # fmt: skip
     yield Case("stride 3", Conv(85, 64, 64, 5, stride=3).model, 0.95)
     up = dict(kernel_shape=[4, 4], strides=[2, 2], pads=[1] * 4)
     yield Case("grouped transposed", one("ConvTranspose", image(1, 64, 28, 28),
@@ -250,8 +264,23 @@ def pool() -> Iterator[Case]:
                                   pads=[4, 4]))  # fmt: skip
     yield Case("max 3d 3x3x3", one("MaxPool", image(1, 16, 16, 56, 56), kernel_shape=[3, 3, 3],
                                    strides=[2, 2, 2], pads=[1] * 6))  # fmt: skip
+    # Windows beyond the image cost what lies inside.
+    yield Case("mean 1280x1280 of 7x7", one("AveragePool", image(1, 1280, 7, 7),
+                                            kernel_shape=[1280, 1280], ceil_mode=1,
+                                            pads=[0, 0, 1273, 1273]))  # fmt: skip
+    yield Case("max 1d 1001 /1", one("MaxPool", image(1, 16, 2000), kernel_shape=[1001],
+                                     pads=[500, 500]))  # fmt: skip
+    yield Case("max 3x3 /2 and places", one("MaxPool", image(1, 64, 112, 112), kernel_shape=[3, 3],
+                                            strides=[2, 2], pads=[1] * 4,
+                                            results=(FLOAT, INT64)))  # fmt: skip
     yield Case("global max", one("GlobalMaxPool", image(1, 512, 28, 28)))
     yield Case("global mean", one("GlobalAveragePool", image(1, 512, 28, 28)))
+
+
+def uniform_boxes(count: int) -> np.ndarray:
+    """Squares of 10 spread over a square of 100."""
+    centre = models.uniform("boxes", (1, count, 2), 0, 100)
+    return np.concatenate([centre - 5, centre + 5], 2)
 
 
 def order() -> Iterator[Case]:
@@ -272,6 +301,13 @@ def order() -> Iterator[Case]:
     yield Case("top 1000 of 1M", top((million,), 1000))
     yield Case("top 100 of 1000x300, first axis", top((1000, 300), 100, axis=0))
     yield Case("top 300 of 20000, least", top((20000,), 300, largest=0))
+    yield Case("top 1 of 300x1000", top((300, 1000), 1))
+    yield Case("top 1 of 1000x300, first axis", top((1000, 300), 1, axis=0))
+    for boxes, classes in ((200, 1), (500, 1), (500, 80), (10000, 1)):
+        corners = uniform_boxes(boxes)
+        yield Case(f"non-max suppression of {boxes} boxes, {classes} classes",
+                   one("NonMaxSuppression", corners, In((1, classes, boxes), FLOAT, 0.0, 1.0),
+                       ints(boxes), np.float32([0.5]), np.float32([0.2]), results=(INT64,)))  # fmt: skip
     yield Case("sort 1M", sort((million,), 0))
     yield Case("sort 1M int64", sort((million,), 0, INT64))
     yield Case("sort 1000x1000", sort((1000, 1000), 1))
@@ -282,6 +318,9 @@ def order() -> Iterator[Case]:
         for axis in range(len(shape)):
             yield Case(f"cumsum {'x'.join(map(str, shape))}, axis {axis}",
                        one("CumSum", In(shape), np.array(axis, np.int64)))  # fmt: skip
+    yield Case("cumsum 1000x1000, reverse", one("CumSum", In((1000, 1000)), np.array(0, np.int64),
+                                                reverse=1))  # fmt: skip
+    yield Case("cumsum 100x300x3, axis 1", one("CumSum", In((100, 300, 3)), np.array(1, np.int64)))
     yield Case("cumsum 1M", one("CumSum", In((million,)), np.array(0, np.int64)))
     yield Case("cumsum 1M int64, reverse",
                one("CumSum", In((million,), INT64, 0, 9), np.array(0, np.int64), reverse=1,
@@ -364,6 +403,20 @@ def moves() -> Iterator[Case]:
     yield Case("pad reflect", one("Pad", image(1, 32, 112, 112), ints(0, 0, 3, 3, 0, 0, 3, 3),
                                   mode="reflect"))  # fmt: skip
     yield Case("tile", one("Tile", In((64, 1, 64)), ints(1, 128, 2)))
+    yield Case("tile 100x70 uint8", one("Tile", In((100, 70), UINT8, 0, 256), ints(3, 11),
+                                        results=(UINT8,)))  # fmt: skip
+    yield Case("tile 64x7", one("Tile", In((64, 7)), ints(3, 30)))
+    flags = TensorProto.BOOL
+    yield Case("transpose 300x301 bool", one("Transpose", In((300, 301), flags, 0, 2), perm=[1, 0],
+                                             results=(flags,)))  # fmt: skip
+    yield Case("transpose 8x30x9x31 bool", one("Transpose", In((8, 30, 9, 31), flags, 0, 2),
+                                               perm=[0, 2, 1, 3], results=(flags,)))  # fmt: skip
+    yield Case("concat of 50", one("Concat", *[In((64, 20))] * 50, axis=1))
+    yield Case("split into 40", one("Split", In((64, 1000)), ints(*[25] * 40), axis=1,
+                                    results=(FLOAT,) * 40))  # fmt: skip
+    for mode in ("edge", "wrap"):
+        yield Case(f"pad {mode}", one("Pad", In((3, 97, 53)), ints(0, 3, 3, 0, 3, 3), mode=mode,
+                                      opset=19))  # fmt: skip
     yield Case("slice with steps", one("Slice", In((1, 64, 112, 112)), ints(1, 0), ints(111, 112),
                                        ints(2, 3), ints(2, 2)))  # fmt: skip
     yield Case("expand", one("Expand", In((512, 1, 64)), ints(512, 32, 64)))
@@ -393,6 +446,20 @@ def elementwise() -> Iterator[Case]:
     yield Case("where 1M", one("Where", In(million, TensorProto.BOOL, 0, 2), pair, pair))
     yield Case("add of a row", one("Add", In((1000, 1000)), In((1000,))))
     yield Case("add of a column", one("Add", In((1000, 1000)), In((1000, 1))))
+    for op in ("IsNaN", "Sign", "LeakyRelu"):
+        result = TensorProto.BOOL if op == "IsNaN" else HALF
+        yield Case(f"{op.lower()} 300x301 float16", one(op, In((300, 301), HALF), results=(result,),
+                                                        opset=20 if op == "IsNaN" else 17))  # fmt: skip
+    yield Case("max pool 56x56 float16", one("MaxPool", image(1, 16, 56, 56, dtype=HALF),
+                                             kernel_shape=[3, 3], results=(HALF,)))  # fmt: skip
+    yield Case("clip of rows of 3", one("Clip", In((30000, 3)), np.float32(-0.5), np.float32(0.5)))
+
+    def behind_fill(g: models.Graph, x: str) -> str:
+        ones = g.op("Expand", g.scalar(1.0), g.ints(300, 700))
+        axis = g.constant("axis", np.array(1, np.int64))
+        return g.op("Add", x, g.op("Sin", g.op("CumSum", ones, axis)))
+
+    yield Case("add of what hangs on a fill", traced("fill", behind_fill, In((300, 700))))
     for axis in (0, 1):
         yield Case(f"reduce sum 1000x1000, axis {axis}",
                    one("ReduceSum", In((1000, 1000)), ints(axis)))  # fmt: skip
@@ -418,6 +485,8 @@ def contraction() -> Iterator[Case]:
         ("abc,cd->abd", (16, 50, 64), (64, 96)),
     ):
         yield Case(f"einsum {equation}", one("Einsum", *map(In, shapes), equation=equation))
+    for n in (1000, 1009, 1024, 4096):
+        yield Case(f"dft {n}", one("DFT", In((4, n, 1)), axis=1))
     for m, k, n in ((333, 777, 555), (5, 3000, 7), (1, 4096, 4096), (2000, 16, 2000)):
         yield Case(f"matmul {m}x{k}x{n}", one("MatMul", In((m, k)), Weights((k, n))))
     yield Case("matmul of inputs 512", one("MatMul", In((512, 512)), In((512, 512))))

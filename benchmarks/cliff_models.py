@@ -66,6 +66,7 @@ class In:
     dtype: int = FLOAT
     low: float = -1.0
     high: float = 1.0
+    kind: str = "numbers"  # as make_inputs knows it
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def feed(g: models.Graph, operands: tuple[Operand, ...]) -> list[str]:
     names = []
     for i, x in enumerate(operands):
         if isinstance(x, In):
-            names.append(g.input(f"x{i}", x.shape, x.dtype, low=x.low, high=x.high))
+            names.append(g.input(f"x{i}", x.shape, x.dtype, low=x.low, high=x.high, kind=x.kind))
         elif isinstance(x, Weights):
             names.append(x.into(g, f"w{i}"))
         else:
@@ -99,11 +100,17 @@ def feed(g: models.Graph, operands: tuple[Operand, ...]) -> list[str]:
     return names
 
 
-def one(op: str, *operands: Operand, results: tuple[int, ...] = (FLOAT,), **attrs) -> Build:
+def one(
+    op: str,
+    *operands: Operand,
+    results: tuple[int, ...] = (FLOAT,),
+    opset: int = models.OPSET,
+    **attrs,
+) -> Build:
     """A model of one node."""
 
     def build() -> onnx.ModelProto:
-        g = models.Graph(op)
+        g = models.Graph(op, opset)
         out = g.op(op, *feed(g, operands), outputs=len(results), **attrs)
         for i, dtype in enumerate(results):
             g.output(out if len(results) == 1 else out[i], f"y{i}", None, dtype)
@@ -112,11 +119,17 @@ def one(op: str, *operands: Operand, results: tuple[int, ...] = (FLOAT,), **attr
     return build
 
 
-def traced(name: str, body: Callable[..., str], *operands: Operand, result: int = FLOAT) -> Build:
+def traced(
+    name: str,
+    body: Callable[..., str],
+    *operands: Operand,
+    result: int = FLOAT,
+    opset: int = models.OPSET,
+) -> Build:
     """A model of what `body(graph, *names)` adds."""
 
     def build() -> onnx.ModelProto:
-        g = models.Graph(name)
+        g = models.Graph(name, opset)
         g.output(body(g, *feed(g, operands)), "y", None, result)
         return g.model()
 

@@ -5,6 +5,8 @@
     python benchmarks/cliffs.py --threads 1 --json out.json
     python benchmarks/cliffs.py --list
     python benchmarks/cliffs.py --compare before.json after.json
+    python benchmarks/cliffs.py --drawn --threads 1          # settings that a seed draws
+    python benchmarks/cliffs.py --drawn 7 --index 12,40 --keep FOLDER
 
 Each case (cliff_cases.py) is a contest of Relay and the installed peers as in compare.py: processes
 that take turns, the minimum of all runs. `ratio` is Relay's time as a part of the best peer's, `own`
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -27,6 +30,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import cliff_cases
+import cliff_drawn
 import cliff_models
 import compare
 import kernels
@@ -197,7 +201,25 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help=f"groups ({', '.join(cliff_cases.GROUPS)}), or cases by the beginning of their name",
     )
     parser.add_argument("--list", action="store_true", help="measure nothing: name the cases")
+    parser.add_argument(
+        "--drawn",
+        type=int,
+        nargs="?",
+        const=-1,
+        metavar="SEED",
+        help="settings that SEED draws (default: a random one), not the chosen cases; --only takes "
+        "classes and operators",
+    )
+    parser.add_argument("--count", type=int, default=300, help="settings drawn (default: 300)")
+    parser.add_argument("--index", type=indices, help="these settings of the seed alone")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the drawn models there")
     args = compare.parse_measuring(parser, argv)
+    if args.drawn is not None:
+        if args.drawn < 0:
+            args.drawn = random.randrange(1 << 20)
+        args.threads, args.clock = args.threads[:1], "processor"
+        args.engines = [e for e in args.engines if e in ("relay", compare.REFERENCE)]
+        return args
     known = cliff_cases.cases()
     for part in args.only:
         if not any(chosen(name, part) for name in known):
@@ -211,12 +233,34 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
+def indices(text: str) -> list[int]:
+    return [int(part) for part in text.split(",") if part]
+
+
 def chosen(name: str, part: str) -> bool:
     return name.startswith(part) if "/" in part else name.split("/")[0] == part
 
 
+def drawn(args: argparse.Namespace) -> int:
+    """Measures the drawn board; the status is 1 where no engine is installed."""
+    if args.list:
+        board = cliff_drawn.settings(args.drawn, args.index or range(args.count), args.only)
+        print("\n".join(name for name, _ in board))
+        return 0
+    installed, data = compare.opened_report(args, only=args.only, drawn=args.drawn)
+    if not {"relay", compare.REFERENCE} <= set(installed):
+        print("The drawn board needs Relay and ONNX Runtime.", file=sys.stderr)
+        return 1
+    data |= {"operators": {}, "traits": {}, "tolerances": {}}
+    cliff_drawn.measure(args, installed, data)
+    print(cliff_drawn.report(data))
+    return 0
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_arguments(argv)
+    if args.drawn is not None:
+        return drawn(args)
     if args.list:
         print("\n".join(args.cases))
         return 0

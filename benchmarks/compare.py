@@ -52,9 +52,17 @@ class WorkerError(RuntimeError):
 class Worker:
     """A child process that holds one engine (worker.py), stopped whenever it is not asked."""
 
-    def __init__(self, engine: str, threads: int, cores: Sequence[int], log: Path) -> None:
+    def __init__(
+        self,
+        engine: str,
+        threads: int,
+        cores: Sequence[int],
+        log: Path,
+        limit_s: float = COMPILE_LIMIT_S,
+    ) -> None:
         self.engine = engine
         self.log = log
+        self.limit_s = limit_s
         environment = os.environ | {
             "OMP_NUM_THREADS": str(threads),
             "OMP_PROC_BIND": "true",
@@ -75,7 +83,7 @@ class Worker:
                 start_new_session=True,
             )
 
-    def ask(self, what: str, limit_s: float = COMPILE_LIMIT_S, **arguments: object) -> dict:
+    def ask(self, what: str, **arguments: object) -> dict:
         """Sends one request and returns its reply; raises WorkerError on any failure."""
         request = json.dumps({"do": what, **arguments}) + "\n"
         try:
@@ -84,22 +92,24 @@ class Worker:
             self.process.stdin.flush()
         except (BrokenPipeError, ProcessLookupError) as error:
             raise WorkerError(self._obituary()) from error
-        reply = self._read_line(limit_s)
+        reply = self._read_line()
         self._signal(signal.SIGSTOP)
         if "error" in reply:
             raise WorkerError(" ".join(reply["error"].split())[:240])
         return reply
 
-    def _read_line(self, limit_s: float) -> dict:
+    def _read_line(self) -> dict:
         # A reply is read to the end of its line before the next request goes out, so what select
         # sees is all that there is: nothing hides in a buffer of ours.
-        deadline = time.monotonic() + limit_s
+        deadline = time.monotonic() + self.limit_s
         data = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             while not data.endswith(b"\n"):
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise WorkerError(f"no answer within {limit_s:.0f} s")
+                    # It would answer the next request with the answer to this one.
+                    self._signal(signal.SIGKILL)
+                    raise WorkerError(f"no answer within {self.limit_s:.0f} s")
                 chunk = os.read(self.process.stdout.fileno(), 1 << 20)
                 if not chunk:
                     raise WorkerError(self._obituary())
@@ -251,7 +261,9 @@ class Contest:
 
     def _burst(self, engine: str, seconds: float) -> None:
         warmup = 1 if self.results[engine]["first_run_s"] < 1.0 else 0
-        reply = self.workers[engine].ask("run", seconds=seconds, warmup=warmup)
+        reply = self.workers[engine].ask(
+            "run", seconds=seconds, warmup=warmup, clock=self.args.clock
+        )
         self.results[engine].setdefault("ns", []).extend(reply["ns"])
 
     def _finish(self, engine: str) -> None:
@@ -268,11 +280,19 @@ def agreement(reference: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) ->
     for a, b in zip(reference, outputs, strict=True):
         if a.size == 0:
             continue
-        wide = a.astype(np.float64)
-        error = float(np.abs(wide - b.astype(np.float64)).max())
+        if a.dtype.kind in "OSU":
+            error = 0.0 if np.array_equal(a.astype(str), b.astype(str)) else math.inf
+            absolute, scaled = max(absolute, error), max(scaled, error)
+            continue
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        # Infinities and NaN agree where both have them; everything else is a distance.
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        with np.errstate(invalid="ignore"):
+            error = float(np.where(same, 0.0, np.abs(a - b)).max())
         error = math.inf if math.isnan(error) else error
         absolute = max(absolute, error)
-        scaled = max(scaled, error / (float(np.abs(wide).max()) or 1.0))
+        scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
+        scaled = max(scaled, error / (scale or 1.0))
     return {"max_abs_error": absolute, "scaled_error": scaled}
 
 
@@ -533,6 +553,13 @@ def measuring_parser(description: str, rounds: int, burst: float) -> argparse.Ar
         type=Path,
         default=HERE.parent / "build" / "models",
         help="where the models are kept (default: build/models)",
+    )
+    add(
+        "--clock",
+        choices=("wall", "processor"),
+        default="wall",
+        help="the time of a run: on the wall, or of the processor, which other processes do not "
+        "lengthen (default: wall)",
     )
     add("--json", type=Path, metavar="OUT", help="write every number here")
     add(

@@ -54,8 +54,9 @@ def uniform(key: str, shape: Sequence[int], low: float, high: float) -> np.ndarr
 class Graph:
     """An ONNX graph under construction: tensors named by scope, weights invented by name."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, opset: int = OPSET) -> None:
         self.name = name
+        self.opset = opset
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
         self.outputs: list[onnx.ValueInfoProto] = []
@@ -256,9 +257,13 @@ class Graph:
         )
 
     def model(self) -> onnx.ModelProto:
+        others = sorted({node.domain for node in self.nodes if node.domain})
         model = helper.make_model(
             self.graph(),
-            opset_imports=[helper.make_opsetid("", OPSET)],
+            opset_imports=[
+                helper.make_opsetid("", self.opset),
+                *(helper.make_opsetid(domain, 1) for domain in others),
+            ],
             producer_name="relay-benchmarks",
             ir_version=IR_VERSION,
         )
@@ -687,6 +692,11 @@ def make_inputs(
         dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
         spec = json.loads(specs.get(f"input.{info.name}", "{}"))
         key = f"input/{info.name}/{seed}"
+        if spec.get("kind") == "words":
+            # Decimal numbers below `high`, so that words are repeated.
+            numbers = np.floor(uniform(key, shape, 0, spec["high"])).astype(np.int64)
+            inputs[info.name] = np.array([f"word {n}" for n in numbers.flat]).reshape(shape)
+            continue
         if spec.get("kind") == "prefix":
             # A padding mask: between half and all of the last axis is real.
             length = int(uniform(key, (1,), shape[-1] / 2, shape[-1] + 1)[0])
@@ -695,7 +705,8 @@ def make_inputs(
             value = uniform(key, shape, spec.get("low", -1.0), spec.get("high", 1.0))
         else:
             value = np.floor(uniform(key, shape, spec.get("low", 0), spec.get("high", 2)))
-        inputs[info.name] = np.ascontiguousarray(value).astype(dtype)
+        # Of one number NumPy would make a vector.
+        inputs[info.name] = np.ascontiguousarray(value).astype(dtype).reshape(shape)
     return inputs
 
 

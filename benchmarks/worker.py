@@ -6,7 +6,8 @@ error stream, so that it cannot be taken for a reply.
     {"do": "compile", "model": F, "artifact": F}     -> {"seconds": s, "bytes": n}
     {"do": "load", "path": F, "inputs": F.npz, "outputs": F.npz}
                                                      -> {"seconds": s, "first_run": s, ...}
-    {"do": "run", "seconds": s, "warmup": n}         -> {"ns": [t, ...]}
+    {"do": "run", "seconds": s, "warmup": n, "clock": "wall" or "processor"}
+                                                     -> {"ns": [t, ...]}
     {"do": "memory"}                                 -> {"peak_run": bytes, "resident": bytes}
 
 A failure is {"error": text}. The end of the input ends the process.
@@ -68,7 +69,11 @@ class Worker:
 
     def load(self, request: dict) -> dict:
         with self.np.load(request["inputs"]) as archive:
-            inputs = {name: archive[name] for name in archive.files}
+            # Archives hold strings of a fixed width; engines take them as objects.
+            inputs = {
+                name: a.astype(object) if (a := archive[name]).dtype.kind == "U" else a
+                for name in archive.files
+            }
         self.engine.import_()
         imported = _memory("VmRSS")
         start = time.perf_counter()
@@ -76,7 +81,7 @@ class Worker:
         loaded = time.perf_counter()
         result = self.engine.run()
         done = time.perf_counter()
-        outputs = self.engine.outputs(result)
+        outputs = [a.astype(str) if a.dtype == object else a for a in self.engine.outputs(result)]
         self.np.savez(request["outputs"], **{f"{i:03}": a for i, a in enumerate(outputs)})
         peak = _memory("VmHWM")
         del result, outputs
@@ -89,7 +94,8 @@ class Worker:
         }
 
     def run(self, request: dict) -> dict:
-        run, clock = self.engine.run, time.perf_counter_ns
+        run = self.engine.run
+        clock = time.process_time_ns if request["clock"] == "processor" else time.perf_counter_ns
         for _ in range(request["warmup"]):
             run()
         times: list[int] = []

@@ -75,13 +75,11 @@ function(relay_room room)
 
   if(RELAY_TESTS AND tests)
     add_executable(${room}_test ${tests} "${RELAY_TEST_SOURCE_DIR}")
-    relay_compile_options(${room}_test)
+    relay_test_options(${room}_test)
     foreach(dep IN ITEMS ${room} ${arg_DEPS} ${arg_TEST_DEPS})
       target_link_libraries(${room}_test PRIVATE "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")
     endforeach()
     target_link_libraries(${room}_test PRIVATE ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
-    relay_precompiled_headers(${room}_test tests HEADERS <gtest/gtest.h> LIBRARIES GTest::gtest)
-    relay_link_with_lld(${room}_test)
     relay_add_tests(${room})
   endif()
 
@@ -136,6 +134,16 @@ function(relay_compile_options target)
   target_compile_options(${target} PRIVATE ${RELAY_WARNINGS}
     "$<$<CONFIG:Release>:-ffunction-sections;-fdata-sections>")
   target_link_options(${target} PRIVATE "$<$<CONFIG:Release>:-Wl,--gc-sections>")
+endfunction()
+
+# What every test program is compiled and linked with. It spends its time in the rooms' code, not in its own: -Og takes the
+# compiler half the time of -O2.
+function(relay_test_options target)
+  set(options "$<$<CONFIG:Release>:-Og>")
+  relay_compile_options(${target})
+  target_compile_options(${target} PRIVATE ${options})
+  relay_precompiled_headers(${target} tests HEADERS <gtest/gtest.h> LIBRARIES GTest::gtest OPTIONS ${options})
+  relay_link_with_lld(${target})
 endfunction()
 
 # The tests of a room run on a small stack: no service, pass or printer may recurse over a program, and the tests that

@@ -23,28 +23,27 @@ step() {
   echo "== $name: $((SECONDS - start)) s"
 }
 
-# The C++ tests are built and run once, under the sanitizers, which do not see generated code: what generates it is tested in
-# the release build as well, on the small stack.
-build_product() {
-  tools/build.sh
-  ninja -C build/release codegen_test
+# The C++ tests run on what the release build makes. The rooms that handle memory and hostile input by hand run theirs under the
+# sanitizers as well; the whole tree under them takes longer than everything else together, and is a part of `make test-long`.
+checked=(base target runtime image ir tir)
+
+unit_tests() {
+  GTEST_OUTPUT="xml:$PWD/$results/unit/" ctest --preset release --no-tests=error
 }
 
-codegen_tests() {
-  GTEST_OUTPUT="xml:$PWD/$results/unit/" ctest --preset release -R '^codegen$' --no-tests=error
-}
-
+# Builds and runs the tests of these rooms under the sanitizers; without rooms, all.
 asan_build() {
   [[ -f build/asan/build.ninja ]] || cmake --preset asan --log-level=WARNING
-  ninja -C build/asan
+  ninja -C build/asan "${@/%/_test}"
 }
 
 asan_tests() {
   # RELAY_DETECT_LEAKS=0 is for containers that take ptrace away, which the leak check needs. Of each allocation a few
   # frames are kept: to keep all of them takes the tests an eighth longer.
   local options=detect_leaks=${RELAY_DETECT_LEAKS:-1}:detect_stack_use_after_return=1:malloc_context_size=6
+  local names=$*
   ASAN_OPTIONS=$options UBSAN_OPTIONS=print_stacktrace=1 \
-    GTEST_OUTPUT="xml:$PWD/$results/asan/" ctest --preset asan --no-tests=error
+    GTEST_OUTPUT="xml:$PWD/$results/asan/" ctest --preset asan --no-tests=error -R "^(${names// /|})$"
 }
 
 python_tests() {
@@ -52,14 +51,15 @@ python_tests() {
   .venv/bin/python -m pytest -m "not slow" -n "$(nproc)" --dist worksteal --junit-xml "$results/python.xml"
 }
 
-if [[ "${1:-}" != asan ]]; then
+if [[ "${1:-}" == asan ]]; then
+  step "sanitizer build" asan_build
+  step "sanitizer tests" asan_tests '.*'
+else
   step "lint" tools/lint.sh
-  step "build" build_product
-  step "codegen tests" codegen_tests
-fi
-step "sanitizer build" asan_build
-step "sanitizer tests" asan_tests
-if [[ "${1:-}" != asan ]]; then
+  step "build" tools/build.sh --tests
+  step "unit tests" unit_tests
+  step "sanitizer build" asan_build "${checked[@]}"
+  step "sanitizer tests" asan_tests "${checked[@]}"
   step "Python tests" python_tests
 fi
 printf '%s\n' "" "${times[@]}" "$(printf '%-18s %5d s' "together" $SECONDS)"

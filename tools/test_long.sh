@@ -1,5 +1,5 @@
 #!/bin/bash
-# The slow tests. One part a day, by the date, so that every part has its turn within a week; what is random begins
+# The slow tests. One part a day, by the date, so that every part has its turn; what is random begins
 # where the date says, so that a failure can be repeated on the same day's seed, which is printed.
 #
 #   tools/test_long.sh          today's part
@@ -31,11 +31,14 @@ part_faults() {  # every planted fault, in as many random programs as it takes t
 part_command_lines() {  # 10,000 random command lines
   $build/src/fuzz/relay_fuzz --command-lines --count 10000 --seed "$seed"
 }
+part_sanitizers() {  # the C++ tests of all rooms under the address and undefined-behaviour sanitizers
+  tools/test.sh asan
+}
 part_files() {  # text, models and artifacts from libFuzzer, which needs Clang
   tools/fuzzers.sh 600
 }
 
-parts=(python properties graphs programs faults command_lines files)
+parts=(python properties graphs programs faults sanitizers command_lines files)
 today=${parts[$(($(date -u +%s) / 86400 % ${#parts[@]}))]}
 
 if [[ "${1:-}" == --list ]]; then

@@ -104,6 +104,62 @@ def check_onnx(
     return json.loads(_core.check_model("onnx", os.fspath(path), shape or {}, freeze or {}))
 
 
+def from_exported_program(
+    program: object,
+    shape: dict[str, Any] | None = None,
+    freeze_params: bool = True,
+    *,
+    model: str = "",
+    freeze: dict[str, Any] | None = None,
+) -> tuple[_core.IRModule, dict[str, Any]]:
+    """Returns the typed module of a program that `torch.export` made, and its weights by parameter name.
+
+    program: a `torch.export.ExportedProgram`, or the path or bytes of a `.pt2` archive, which needs
+        no PyTorch.
+    shape: shapes of inputs by name; -1 keeps a dimension symbolic.
+    freeze_params: makes the weights constants; the dictionary is empty then.
+    model: the name of the program, of an archive that holds several.
+    freeze: values of inputs by name, which become constants of the program.
+    """
+    if not isinstance(freeze_params, bool):
+        raise wrong(f"freeze_params is True or False, not {freeze_params!r}")
+    if isinstance(program, (str, os.PathLike)):
+        source: str | bytes = os.fspath(program)
+    elif isinstance(program, (bytes, bytearray, memoryview)):
+        source = bytes(program)
+    elif type(program).__name__ == "ExportedProgram":
+        import io
+
+        import torch
+
+        buffer = io.BytesIO()
+        torch.export.save(program, buffer)
+        source = buffer.getvalue()
+    else:
+        raise wrong(
+            f"a program is an ExportedProgram, a path or bytes, not {type(program).__name__}"
+        )
+    own = {"model": model} if model else {}
+    return _core.import_model(
+        "torch", source, shape or {}, {}, freeze_params, "", own, freeze or {}, {}, {}, []
+    )
+
+
+def load_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the arrays of a file of weights by their names.
+
+    path: a safetensors file, a NumPy archive (.npz), or a state dictionary that `torch.save` wrote. It is
+        read without PyTorch, and nothing in it is executed. Dots join the names of nested dictionaries.
+    """
+    path = os.fspath(path)
+    if path.endswith(".npz"):
+        import numpy as np
+
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    return _core.load_weights(path)
+
+
 if not TYPE_CHECKING:
 
     def __getattr__(name):

@@ -24,6 +24,7 @@
 #include "bind/python_code.h"
 #include "bind/settings.h"
 #include "bind/tensor_expressions.h"
+#include "bind/torch.h"
 #include "bind/unlocked.h"
 #include "bind/wrong_argument.h"
 #include "codegen/kernel_cache.h"
@@ -730,10 +731,12 @@ NB_MODULE(_core, m) {
   bind::bind_data_values(m);
   bind::bind_functions(m);
   bind::bind_compiler(m);
+  bind::bind_array_function(m);
   bind::bind_quantize(m);
   bind::bind_passes(m);
   bind::bind_dataflow_patterns(m);
   bind::bind_tensor_expressions(m);
   bind::bind_schedules(m);
   bind::bind_operators(m);
+  bind::bind_torch(m);
 }

@@ -4,8 +4,10 @@ import json
 from fnmatch import fnmatchcase
 
 import cliff_cases
+import cliff_drawn
 import cliff_page
 import cliff_reasons
+import cliff_settings
 import cliffs
 import compare
 import onnx
@@ -174,3 +176,58 @@ def test_the_summary_has_a_line_for_every_case():
         assert isinstance(case, CompileCase) or any(
             fnmatchcase(name, p) for _, takes in cliff_page.LINES for p in takes
         ), name
+
+
+def test_the_same_numbers_draw_the_same_setting():
+    for index in range(40):
+        (group, a), (other, b) = (cliff_settings.draw(5, index) for _ in range(2))
+        assert (group, a.operator, a.text, a.traits) == (other, b.operator, b.text, b.traits)
+        assert a.build().SerializeToString() == b.build().SerializeToString()
+    assert cliff_settings.draw(5, 3)[1].text != cliff_settings.draw(6, 3)[1].text
+
+
+@pytest.mark.parametrize("draw", cliff_settings.DRAWS, ids=lambda d: d[1])
+def test_drawn_models_are_valid(draw):
+    _, operator, function = draw
+    for index in range(3):
+        setting = function(cliff_settings.Dice(1, index), operator)
+        model = setting.build()
+        # Shapes are inferred for ONNX's own operators only.
+        if all(node.domain == "" for node in model.graph.node):
+            onnx.checker.check_model(model, full_check=True)
+
+
+def test_a_drawn_board_is_measured_by_processor_time(tmp_path, capsys):
+    out = tmp_path / "board.json"
+    options = ["--rounds", "1", "--burst", "0.01", "--threads", "1", "--json", str(out)]
+    assert cliffs.main(["--drawn", "4", "--only", "scans,Neg", "--count", "60", *options]) == 0
+    data = json.loads(out.read_text())
+    assert data["settings"]["drawn"] == 4
+    assert {r["engine"] for r in data["results"]} == {"relay", "onnxruntime"}
+    assert all("error" not in r and r["min_ms"] > 0 for r in data["results"])
+    assert "scans/CumSum" in capsys.readouterr().out
+
+
+def test_the_report_of_a_board_names_what_is_slow_wrong_and_refused(monkeypatch):
+    monkeypatch.setattr(cliff_drawn, "DRAWN_CAUSES", {"g/A *": "it copies."})
+    names = ["g/A f32 3 #0", "g/A f32 4 #1", "g/B f32 5 #2"]
+    results = []
+    for name, ours in zip(names, (4.0, 1.0, None), strict=True):
+        mine = row(name, "relay", ours, scaled_error=0.5 if ours == 1.0 else 0.0)
+        if ours is None:
+            mine = {"model": name, "threads": 1, "engine": "relay", "error": "no such operator"}
+        results += [mine, row(name, "onnxruntime", 2.0)]
+    data = {
+        "results": results,
+        "settings": {"drawn": 3},
+        "operators": {n: n[2] for n in names},
+        "traits": {n: ["f32"] for n in names},
+        "tolerances": dict.fromkeys(names, 1e-3),
+    }
+    lines = cliff_drawn.report(data).splitlines()
+    cells = {line.split("  ")[0].strip() or line.split()[0]: line.split() for line in lines if line}
+    assert cells["g"][:6] == ["g", "2", "1.00", "1", "0", "2.00"]
+    assert cells["g/A f32 3 #0"][-2:] == ["it", "copies."]
+    assert "5.0e-01" in cells["g/A f32 4 #1"]
+    assert "operator" in cells["g/B f32 5 #2"]
+    assert any("seed 3: all  2  1.00  1  0  2.00" in line for line in lines)

@@ -332,6 +332,8 @@ def set_item(tensor: Tensor, index: Value, value: Value) -> Tensor:
     items = items_of(index, len(tensor.shape))
     if (lines := _leading(tensor, items)) is not None:
         return Tensor(call("update_slice", tensor.expr, _spread(new, *lines[1:]), lines[0]))
+    if (changed := _within_line(tensor, items, value)) is not None:
+        return changed
     first = items[0]
     mask = _array(first) if _is_array_item(first) and _is_whole(items[1:]) else None
     if mask is not None and mask.dtype == "bool" and not sizes_in(new.checked_type):
@@ -362,6 +364,21 @@ def _leading(tensor: Tensor, items: list[Value]) -> tuple[_core.Expr, list, int]
     if not _is_integer(first):
         return None
     return place_in(first, shape[0], tensor.expr, 0), shape[1:], 1
+
+
+def _within_line(tensor: Tensor, items: list[Value], value: Value) -> Tensor | None:
+    """The tensor with a part of one line of the first axis replaced; None for other parts.
+
+    The line is read, changed and written back, so that a loop copies lines and not the tensor.
+    """
+    plain = all(isinstance(item, Slice) or _is_integer(item) for item in items)
+    if not plain or not _is_integer(items[0]) or None in tensor.shape[1:]:
+        return None
+    place = place_in(items[0], tensor.shape[0], tensor.expr, 0)
+    line = Tensor(call("take", tensor.expr, place, axis=0))
+    changed = set_item(line, Tuple(tuple(items[1:])), value)
+    written = call("expand_dims", changed.expr, axis=0)
+    return Tensor(call("update_slice", tensor.expr, written, place))
 
 
 def place_in(index: Value, size: object, of: _core.Expr, axis: int) -> _core.Expr:

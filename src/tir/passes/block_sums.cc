@@ -25,46 +25,48 @@ constexpr int64_t kMostStatements = 32;
 // Accumulators of a thin product: more are a tile, which takes the registers.
 constexpr size_t kThinTile = 8;
 
-bool loads_from(const PrimExpr& e, const BufferNode* buffer) {
-  bool found = false;
-  post_order(
-      e,
-      [&](const Node& n) {
-        auto* l = as<LoadNode>(&n);
-        found |= l != nullptr && l->buffer.get() == buffer;
-      },
-      kCode);
-  return found;
-}
-
-bool has_loads(const PrimExpr& e) {
-  bool found = false;
-  post_order(
-      e, [&](const Node& n) { found |= isa<LoadNode>(&n); }, kCode);
-  return found;
-}
-
 bool same_place(const std::vector<PrimExpr>& a, const std::vector<PrimExpr>& b) {
-  return std::ranges::equal(
-      a, b, [](const PrimExpr& x, const PrimExpr& y) { return x == y || structural_equal(x, y); });
+  return std::ranges::equal(a, b, [](const PrimExpr& x, const PrimExpr& y) {
+    return x == y || (x->kind() == y->kind() && structural_equal(x, y));
+  });
 }
 
-// What the store adds to the element that it stores; null when it does something else.
+// The buffers and variables of an expression.
+struct Leaves {
+  std::vector<Buffer> buffers;
+  std::vector<const Node*> variables;
+
+  void add(const PrimExpr& e) {
+    if (!e || isa<IntImmNode>(e)) return;
+    post_order(
+        e,
+        [&](const Node& n) {
+          if (isa<VarNode>(&n)) variables.push_back(&n);
+          auto* l = as<LoadNode>(&n);
+          if (l != nullptr && !reads(l->buffer)) buffers.push_back(l->buffer);
+        },
+        kCode);
+  }
+  bool reads(const Buffer& b) const { return std::ranges::find(buffers, b) != buffers.end(); }
+  bool uses(const Node* variable) const {
+    return std::ranges::find(variables, variable) != variables.end();
+  }
+};
+
+// What the store adds to the element that it stores; null when it does something else. Other elements of the buffer may be
+// among what it reads.
 PrimExpr addend_of(const StoreNode& s) {
   auto is_old = [&](const PrimExpr& e) {
     auto* l = as<LoadNode>(e);
     return l != nullptr && l->buffer == s.buffer && same_place(l->indices, s.indices);
   };
-  PrimExpr old, addend;
+  PrimExpr addend;
   if (auto* b = as<BinaryNode>(s.value); b != nullptr && b->op == BinaryOp::Add) {
-    old = is_old(b->a) ? b->a : b->b;
-    addend = is_old(b->a) ? b->b : b->a;
+    addend = is_old(b->a) ? b->b : is_old(b->b) ? b->a : nullptr;
   } else if (auto* c = as<CallNode>(s.value); c != nullptr && c->name == "fma") {
-    old = c->args[2];
-    addend = c->args[0] * c->args[1];
+    if (is_old(c->args[2])) addend = c->args[0] * c->args[1];
   }
-  if (!old || !is_old(old) || loads_from(addend, s.buffer.get())) return nullptr;
-  return std::ranges::any_of(s.indices, has_loads) ? nullptr : addend;
+  return addend;
 }
 
 // A product of elements of different tensors.
@@ -92,11 +94,89 @@ bool is_product(const PrimExpr& e) {
   return found;
 }
 
+// What the pass asks of a store, whatever loops stand around it.
+struct Facts {
+  PrimExpr
+      addend;  // what it adds to the float32 element that it stores; null when it does something else
+  Leaves indices;
+  std::vector<Buffer> reads;  // but for the element that it adds to
+};
+
+// The facts of a function's stores, each found once however many loops ask for them.
+class Stores {
+ public:
+  const Facts& of(const StoreNode& s) {
+    auto [it, added] = facts_.try_emplace(&s);
+    if (added) it->second = find(s);
+    return it->second;
+  }
+
+  // The same number for the same indices.
+  size_t place_of(const StoreNode& s) {
+    auto [it, added] = place_.try_emplace(&s, 0);
+    if (added) it->second = find_place(s);
+    return it->second;
+  }
+
+  // How often the statement adds to float32 elements at the most, whatever the elements are.
+  double additions(const Stmt& s) {
+    auto [it, added] = additions_.try_emplace(s.get(), 0);
+    if (!added) return it->second;
+    double count = 0;
+    if (auto* store = as<StoreNode>(s)) count = may_add(*store) ? 1 : 0;
+    for_each_inner(*s.get(), [&](const Stmt& inner) { count += additions(inner); });
+    if (auto* f = as<ForNode>(s); f != nullptr && count > 0) count *= trips(*f);
+    return additions_[s.get()] = count;
+  }
+
+  static double trips(const ForNode& f) {
+    auto extent = as_int(f.extent);
+    return extent ? static_cast<double>(*extent) : std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  static bool may_add(const StoreNode& s) {
+    if (s.buffer->dtype != kNarrow) return false;
+    auto* b = as<BinaryNode>(s.value);
+    return b != nullptr ? b->op == BinaryOp::Add : isa<CallNode>(s.value);
+  }
+
+  static Facts find(const StoreNode& s) {
+    Facts out;
+    for (const PrimExpr& e : s.indices) out.indices.add(e);
+    if (s.buffer->dtype == kNarrow && out.indices.buffers.empty()) out.addend = addend_of(s);
+    Leaves others{out.indices.buffers, {}};
+    others.add(s.predicate);
+    others.add(out.addend ? out.addend : s.value);
+    if (others.reads(s.buffer)) out.addend = nullptr;
+    out.reads = std::move(others.buffers);
+    return out;
+  }
+
+  size_t find_place(const StoreNode& s) {
+    uint64_t hash = 0;
+    for (const PrimExpr& e : s.indices) hash = hash * 31 + structural_hash(e);
+    auto [first, last] = places_.equal_range(hash);
+    auto known = std::find_if(first, last, [&](const auto& entry) {
+      return same_place(entry.second.first->indices, s.indices);
+    });
+    if (known != last) return known->second.second;
+    const size_t number = places_.size();
+    places_.emplace(hash, std::pair(&s, number));
+    return number;
+  }
+
+  std::unordered_map<const StoreNode*, Facts> facts_;
+  std::unordered_map<const StoreNode*, size_t> place_;
+  std::unordered_map<const Node*, double> additions_;
+  std::unordered_multimap<uint64_t, std::pair<const StoreNode*, size_t>> places_;
+};
+
 // What a loop adds in one place, under these conditions.
 struct Update {
   const StoreNode* store;
   std::vector<PrimExpr> conditions;
-  size_t place = 0;  // the same number for the same indices
+  size_t place;  // the same number for the same indices, counted from 0 in the accumulator
 };
 
 // A buffer that a loop adds to, and whether it uses it for nothing else.
@@ -104,12 +184,13 @@ struct Accumulator {
   Buffer buffer;
   std::vector<Update> updates;
   bool legal = true;
+  std::unordered_map<size_t, size_t> places;  // of the function to those of the accumulator
 };
 
 // All that a loop reads and writes.
 class Accesses {
  public:
-  explicit Accesses(const ForNode& f) { look(f); }
+  Accesses(const ForNode& f, Stores& stores) : stores_(stores) { look(f); }
 
   // The accumulators of the loop; empty when it is one that stays as it is.
   std::vector<Accumulator> accumulators(const Var& var) const {
@@ -117,8 +198,7 @@ class Accesses {
     if (!plain_) return out;
     std::ranges::copy_if(all_, std::back_inserter(out), [&](const Accumulator& a) {
       return a.legal && std::ranges::none_of(a.updates, [&](const Update& u) {
-               return std::ranges::any_of(u.store->indices,
-                                          [&](const PrimExpr& e) { return uses(e, var.get()); });
+               return stores_.of(*u.store).indices.uses(var.get());
              });
     });
     return out;
@@ -129,47 +209,40 @@ class Accesses {
  private:
   Accumulator& at(const Buffer& b) {
     auto found = std::ranges::find_if(all_, [&](const Accumulator& a) { return a.buffer == b; });
-    if (found == all_.end()) found = all_.insert(found, Accumulator{b, {}, true});
+    if (found == all_.end()) found = all_.insert(found, Accumulator{b, {}, true, {}});
     return *found;
   }
 
   void see(const PrimExpr& e) {
-    if (!e) return;
-    post_order(
-        e,
-        [&](const Node& n) {
-          if (auto* l = as<LoadNode>(&n)) at(l->buffer).legal = false;
-        },
-        kCode);
+    Leaves leaves;
+    leaves.add(e);
+    for (const Buffer& b : leaves.buffers) at(b).legal = false;
   }
 
   void look(const ForNode& f) {
-    see(f.min);
-    see(f.extent);
     plain_ = plain_ && f.loop_kind == ForKind::Serial && !in_matrix_nest(f) &&
              f.hints.order == LoopOrder::Forward;
+    see(f.min);
+    see(f.extent);
     variables_.push_back(f.var);
     look(f.body);
   }
 
   void look(const Stmt& s) {
+    if (!plain_) return;
     switch (s->kind()) {
       case StmtKind::Store: {
         auto& store = static_cast<const StoreNode&>(*s.get());
-        see(store.predicate);
-        for (const PrimExpr& e : store.indices) see(e);
-        PrimExpr addend = store.buffer->dtype == kNarrow ? addend_of(store) : nullptr;
-        see(addend ? addend : store.value);
-        Accumulator& a = at(store.buffer);
-        a.legal = a.legal && addend != nullptr;
         // Copies of a body may be one statement that stands in several places.
-        if (std::ranges::find(a.updates, &store, &Update::store) == a.updates.end()) {
-          auto same = std::ranges::find_if(a.updates, [&](const Update& u) {
-            return same_place(u.store->indices, store.indices);
-          });
-          const size_t place = same == a.updates.end() ? a.updates.size() : same->place;
-          a.updates.push_back({&store, conditions_, place});
-        }
+        if (!seen_.insert(&store).second) return;
+        const Facts& facts = stores_.of(store);
+        for (const Buffer& b : facts.reads) at(b).legal = false;
+        Accumulator& a = at(store.buffer);
+        a.legal = a.legal && facts.addend;
+        if (!a.legal) return;
+        const size_t place =
+            a.places.try_emplace(stores_.place_of(store), a.places.size()).first->second;
+        a.updates.push_back({&store, conditions_, place});
         return;
       }
       case StmtKind::For:
@@ -204,7 +277,9 @@ class Accesses {
     for_each_inner(*s.get(), [&](const Stmt& inner) { look(inner); });
   }
 
+  Stores& stores_;
   std::vector<Accumulator> all_;
+  std::unordered_set<const StoreNode*> seen_;
   std::vector<Var> variables_;
   std::vector<PrimExpr> conditions_;
   bool plain_ = true;
@@ -213,21 +288,17 @@ class Accesses {
 // How often each store of some statement adds to one element.
 using Counts = std::unordered_map<const StoreNode*, double>;
 
-Counts counts_of(const Stmt& s) {
+Counts counts_of(const Stmt& s, Stores& stores) {
   Counts out;
   if (auto* store = as<StoreNode>(s)) out[store] = 1;
   for_each_inner(*s.get(), [&](const Stmt& inner) {
-    for (const auto& [store, count] : counts_of(inner)) out[store] += count;
+    for (const auto& [store, count] : counts_of(inner, stores)) out[store] += count;
   });
   auto* f = as<ForNode>(s);
   if (f == nullptr) return out;
-  auto extent = as_int(f->extent);
-  const double trips =
-      extent ? static_cast<double>(*extent) : std::numeric_limits<double>::infinity();
+  const double trips = Stores::trips(*f);
   for (auto& [store, count] : out) {
-    bool moves = std::ranges::any_of(store->indices,
-                                     [&](const PrimExpr& e) { return uses(e, f->var.get()); });
-    if (!moves) count *= trips;
+    if (!stores.of(*store).indices.uses(f->var.get())) count *= trips;
   }
   return out;
 }
@@ -250,19 +321,20 @@ struct Whole {
 // One loop that adds to some accumulators.
 class BlockedLoop {
  public:
-  BlockedLoop(const ForNode& f, const std::vector<Var>& dims, Analyzer& analyzer)
-      : loop_(f), dims_(dims), analyzer_(analyzer) {
-    Accesses accesses(f);
-    size_t stores = 0;
+  BlockedLoop(const ForNode& f, const std::vector<Var>& dims, Stores& stores, Analyzer& analyzer)
+      : loop_(f), dims_(dims), stores_(stores), analyzer_(analyzer) {
+    Accesses accesses(f, stores);
+    size_t updates = 0;
     bool products = false;
     for (Accumulator& a : accesses.accumulators(f.var)) {
       if (a.updates.empty() || !takes(a, accesses.variables())) continue;
-      stores += a.updates.size();
-      for (const Update& u : a.updates) products |= is_product(addend_of(*u.store));
+      updates += a.updates.size();
+      for (const Update& u : a.updates)
+        products = products || is_product(stores.of(*u.store).addend);
       sums_.push_back(std::move(a));
     }
     if (!products) return;
-    block_ = stores > kThinTile ? kProductBlock : kThinProductBlock;
+    block_ = updates > kThinTile ? kProductBlock : kThinProductBlock;
     least_ = kShortProductSum;
   }
 
@@ -304,6 +376,7 @@ class BlockedLoop {
       return true;
     }
     std::vector<Part> places;
+    std::unordered_map<size_t, size_t> numbers;  // of the accumulator's places to those in `places`
     for (const Update& u : a.updates) {
       auto moves = [&](const PrimExpr& e) {
         return std::ranges::any_of(variables, [&](const Var& v) { return uses(e, v.get()); });
@@ -318,11 +391,11 @@ class BlockedLoop {
           return false;
         }
       }
-      auto known = std::ranges::find_if(
-          places, [&](const Part& p) { return same_place(p.at, u.store->indices); });
-      if (known == places.end()) {
+      auto [number, added] = numbers.try_emplace(u.place, places.size());
+      if (added) {
         places.push_back(part);
-      } else if (!same(known->guard, part.guard) || !same(known->lanes, part.lanes)) {
+      } else if (const Part& known = places[number->second];
+                 !same(known.guard, part.guard) || !same(known.lanes, part.lanes)) {
         return false;
       }
     }
@@ -427,7 +500,7 @@ class BlockedLoop {
     for (const Part& p : parts_) {
       if (!(p.sum == update->buffer) || !same_place(p.at, update->indices)) continue;
       PrimExpr place = lanes_from(index(0), update->value->dtype.lanes);
-      return store(p.block, {place}, load(p.block, {place}) + addend_of(*update));
+      return store(p.block, {place}, load(p.block, {place}) + stores_.of(*update).addend);
     }
     return s;
   }
@@ -446,10 +519,10 @@ class BlockedLoop {
 
   // Terms that the statement adds to one element, at the most.
   double terms(const Stmt& s) const {
-    const Counts counts = counts_of(s);
+    const Counts counts = counts_of(s, stores_);
     double most = 0;
     for (const Accumulator& a : sums_) {
-      std::vector<double> sums(a.updates.size());
+      std::vector<double> sums(a.places.size());
       for (const Update& u : a.updates) {
         if (auto it = counts.find(u.store); it != counts.end()) sums[u.place] += it->second;
       }
@@ -515,6 +588,7 @@ class BlockedLoop {
 
   const ForNode& loop_;
   const std::vector<Var>& dims_;
+  Stores& stores_;
   Analyzer& analyzer_;
   std::vector<Accumulator> sums_;
   std::vector<Part> parts_;
@@ -528,9 +602,11 @@ class BlockedLoop {
 PrimFunc block_sums(const PrimFunc& f) {
   Analyzer analyzer;
   analyzer.bind_dims(f);
+  Stores stores;
   std::function<Stmt(const Stmt&)> run = [&](const Stmt& s) {
+    if (stores.additions(s) <= static_cast<double>(kShortSum)) return s;
     if (auto* loop = as<ForNode>(s)) {
-      if (Stmt done = BlockedLoop(*loop, f->dims, analyzer).run()) return done;
+      if (Stmt done = BlockedLoop(*loop, f->dims, stores, analyzer).run()) return done;
     }
     return map_inner(s, run);
   };

@@ -1,0 +1,95 @@
+#include "frontend/torch/layers.h"
+
+#include <algorithm>
+
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
+
+namespace relay::frontend::torch {
+namespace {
+
+// The padding in numbers; a word leaves it at 0.
+void set_padding(NodeContext& ctx, Window& window, int64_t nd) {
+  const Argument* a = ctx.find("padding");
+  const bool is_word =
+      a != nullptr && !a->is_list && std::holds_alternative<std::string>(a->elements[0]);
+  window.begin.assign(static_cast<size_t>(nd), 0);
+  if (!is_word) window.begin = ctx.ints_for("padding", nd, 0);
+  window.end = window.begin;
+  if (std::ranges::any_of(window.begin, [](int64_t v) { return v < 0 || v > kMaxWindow; }))
+    ctx.fail(codes::frontend_attribute, "a padding is negative");
+}
+
+void check_positive(NodeContext& ctx, const std::vector<int64_t>& list, const char* what) {
+  if (std::ranges::any_of(list, [](int64_t v) { return v < 1 || v > kMaxWindow; }))
+    ctx.fail(codes::frontend_attribute, std::string(what) + " is not 1 or more");
+}
+
+}  // namespace
+
+Expr Convolution::apply(const Builder& build, const Expr& x, const Expr& w) const {
+  return transposed ? transposed_convolution(build, x, w, window, extra, groups)
+                    : convolution(build, x, w, window, groups, Builder::dtype_of(x));
+}
+
+Convolution convolution_of(NodeContext& ctx, int64_t nd, const Expr& w) {
+  if (nd < 1 || nd > 3) {
+    ctx.fail(codes::type_rank, "a weight has 1 to 3 spatial dimensions", "rank 3, 4 or 5",
+             to_string(w->type));
+  }
+  Convolution out;
+  out.window.kernel = kernel_of(ctx, w, nd);
+  out.window.strides = ctx.ints_for("stride", nd, 1);
+  out.window.dilations = ctx.ints_for("dilation", nd, 1);
+  check_positive(ctx, out.window.strides, "a stride");
+  check_positive(ctx, out.window.dilations, "a dilation");
+  set_padding(ctx, out.window, nd);
+  out.extra = ctx.ints_for("output_padding", nd, 0);
+  out.groups = ctx.integer("groups", 1);
+  check_positive(ctx, {out.groups}, "the number of groups");
+  out.transposed = ctx.truth("transposed", false);
+  return out;
+}
+
+PoolSpec pool_spec(NodeContext& ctx, int64_t nd) {
+  PoolSpec out;
+  out.window.kernel = ctx.ints_for("kernel_size", nd, 1);
+  out.window.strides = out.window.kernel;
+  if (!ctx.ints("stride", std::vector<int64_t>{}).empty())
+    out.window.strides = ctx.ints_for("stride", nd, 1);
+  out.window.dilations = ctx.ints_for("dilation", nd, 1);
+  check_positive(ctx, out.window.kernel, "a size of the kernel");
+  check_positive(ctx, out.window.strides, "a stride");
+  check_positive(ctx, out.window.dilations, "a dilation");
+  set_padding(ctx, out.window, nd);
+  for (size_t i = 0; i < out.window.kernel.size(); ++i) {
+    if (2 * out.window.begin[i] > (out.window.kernel[i] - 1) * out.window.dilations[i] + 1)
+      ctx.fail(codes::frontend_attribute, "a padding is more than half of the kernel");
+  }
+  out.ceil = ctx.truth("ceil_mode", false);
+  return out;
+}
+
+Expr average_pool(NodeContext& ctx, const Expr& x, int64_t nd) {
+  PoolSpec spec = pool_spec(ctx, nd);
+  spec.count_padding = ctx.truth("count_include_pad", true);
+  if (!ctx.has("divisor_override")) return pool(ctx, PoolKind::Average, x, spec).y;
+  const int64_t by = ctx.integer("divisor_override");
+  if (by == 0) ctx.fail(codes::frontend_attribute, "the divisor is zero");
+  if (spec.ceil) ctx.unsupported("a divisor with ceil_mode");
+  // Means that count the padding are sums divided by the size of the window.
+  spec.count_padding = true;
+  int64_t size = 1;
+  for (int64_t k : spec.window.kernel) size *= k;
+  Expr mean = pool(ctx, PoolKind::Average, x, spec).y;
+  return ctx.mul(mean, ctx.scalar_like(static_cast<double>(size) / static_cast<double>(by), mean));
+}
+
+Expr adaptive_average_pool(const Builder& build, const Expr& x, const std::vector<int64_t>& size) {
+  if (std::ranges::all_of(size, [](int64_t n) { return n == 1; }))
+    return global_pool(build, PoolKind::Average, x);
+  return build.call(with_rank("nn.adaptive_avg_pool", static_cast<int64_t>(size.size())), {x},
+                    {{"output_size", to_value(size)}});
+}
+
+}  // namespace relay::frontend::torch

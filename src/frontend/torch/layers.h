@@ -1,0 +1,30 @@
+// Arguments of layers that rows of the layers and of their gradients read alike.
+#pragma once
+
+#include <vector>
+
+#include "frontend/common/pool.h"
+#include "frontend/common/window.h"
+#include "frontend/torch/node_context.h"
+
+namespace relay::frontend::torch {
+
+struct Convolution {
+  Window window;
+  std::vector<int64_t> extra;  // of a transposed one
+  int64_t groups = 1;
+  bool transposed = false;
+
+  // Without a bias, of an image with a batch.
+  Expr apply(const Builder& build, const Expr& x, const Expr& w) const;
+};
+// As "stride", "padding" in numbers, "dilation", "transposed", "output_padding" and "groups" say.
+Convolution convolution_of(NodeContext& ctx, int64_t nd, const Expr& w);
+
+// As "kernel_size", "stride", "padding", "dilation" and "ceil_mode" say.
+PoolSpec pool_spec(NodeContext& ctx, int64_t nd);
+// Means by the same and "count_include_pad" and "divisor_override", of an image with a batch.
+Expr average_pool(NodeContext& ctx, const Expr& x, int64_t nd);
+Expr adaptive_average_pool(const Builder& build, const Expr& x, const std::vector<int64_t>& size);
+
+}  // namespace relay::frontend::torch

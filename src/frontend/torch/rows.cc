@@ -1,0 +1,62 @@
+// All rows, sorted.
+#include <algorithm>
+
+#include "frontend/torch/node_context.h"
+
+namespace relay::frontend::torch {
+namespace {
+
+template <size_t... kFamilies>
+std::vector<Row> make_table(std::index_sequence<kFamilies...>) {
+  std::vector<Row> all;
+  auto add = [&](std::span<const Row> family) {
+    all.insert(all.end(), family.begin(), family.end());
+  };
+  (add(rows<static_cast<Family>(kFamilies)>()), ...);
+  std::ranges::sort(all, {}, &Row::target);
+  auto twice = std::ranges::adjacent_find(all, {}, &Row::target);
+  RELAY_CHECK(twice == all.end(), std::string(twice->target) + " has two rows");
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Row>& all_rows() {
+  static const std::vector<Row> table =
+      make_table(std::make_index_sequence<static_cast<size_t>(Family::kCount)>());
+  return table;
+}
+
+const Row* find_row(std::string_view target) {
+  auto it = std::ranges::lower_bound(all_rows(), target, {}, &Row::target);
+  return it == all_rows().end() || it->target != target ? nullptr : &*it;
+}
+
+FoundRow row_for(std::string_view target) {
+  if (const Row* row = find_row(target)) return {row};
+  const size_t dot = target.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  // The row without an ending of the operator's name.
+  auto without = [&](std::string_view ending) -> const Row* {
+    const std::string_view name = target.substr(0, dot);
+    if (!name.ends_with(ending)) return nullptr;
+    return find_row(std::string(name.substr(0, name.size() - ending.size())) +
+                    std::string(target.substr(dot)));
+  };
+  if (const Row* row = without("_")) return {.row = row, .in_place = true};
+  const Row* row = without("_copy");
+  if (row == nullptr || row->view == nullptr) return {};
+  return {.row = row, .copies = true};
+}
+
+}  // namespace relay::frontend::torch
+
+namespace relay {
+
+std::vector<std::string> torch_operators() {
+  std::vector<std::string> out;
+  for (const auto& row : frontend::torch::all_rows()) out.emplace_back(row.target);
+  return out;
+}
+
+}  // namespace relay

@@ -1,0 +1,186 @@
+// Tensors from nothing but sizes and numbers.
+#include <cmath>
+
+#include "base/codes/frontend.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/shape_args.h"
+#include "frontend/torch/node_context.h"
+
+namespace relay::frontend::torch {
+namespace {
+
+// A number everywhere in the shape of the result.
+Expr filled(NodeContext& ctx, const Number& value) {
+  const DType dtype = ctx.out_dtype();
+  for (const char* name : {"dtype", "size", "self", "layout"}) ctx.find(name);
+  const std::vector<Dim> shape = ctx.out_shape();
+  check_sizes(ctx, shape);
+  Expr e = ctx.number_as(value, dtype);
+  if (shape.empty()) return e;
+  if (std::ranges::any_of(shape, is_any)) {
+    ctx.fail(codes::frontend_dynamic, "a size is known only in a run", "a term over sizes",
+             to_string(tensor_type(shape, dtype)));
+  }
+  return ctx.call(
+      "full", {e},
+      {{"shape", relay::to_value(Dims(shape.begin(), shape.end()))}, {"dtype", to_value(dtype)}});
+}
+
+Values zeros(NodeContext& ctx) { return {value_of(filled(ctx, {Number::integer, {}, 0, {}}))}; }
+Values ones(NodeContext& ctx) { return {value_of(filled(ctx, {Number::integer, {}, 1, {}}))}; }
+Values full(NodeContext& ctx) {
+  const char* name = ctx.has("fill_value") ? "fill_value" : ctx.has("s") ? "s" : "value";
+  auto value = ctx.number(name);
+  if (!value) ctx.fail(codes::frontend_graph, "the value is missing");
+  return {value_of(filled(ctx, *value))};
+}
+// Elements that are not set: zeros are as good as any.
+Values empty(NodeContext& ctx) {
+  ctx.find("stride");
+  return zeros(ctx);
+}
+
+Values fill(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  auto value = ctx.number("value");
+  if (!value) ctx.fail(codes::frontend_graph, "the value is missing");
+  return {value_of(
+      ctx.broadcast_to(ctx.number_as(*value, Builder::dtype_of(x)), Builder::shape_of(x)))};
+}
+Values zero(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  return {value_of(ctx.full(0, Builder::shape_of(x), Builder::dtype_of(x)))};
+}
+// The elements of `src` in the shape and dtype of `self`.
+Values copy(NodeContext& ctx) {
+  Expr x = ctx.tensor("self"), src = ctx.tensor("src");
+  return {value_of(ctx.broadcast_to(ctx.cast(src, Builder::dtype_of(x)), Builder::shape_of(x)))};
+}
+
+Values arange(NodeContext& ctx) {
+  const DType dtype = ctx.out_dtype();
+  for (const char* name : {"dtype", "layout"}) ctx.find(name);
+  auto number = [&](const char* name, int64_t otherwise) {
+    auto n = ctx.number(name);
+    return n ? *n : Number{Number::integer, {}, otherwise, {}};
+  };
+  const Number start = number("start", 0), step = number("step", 1), end = number("end", 0);
+  if (!ctx.has("end")) ctx.fail(codes::frontend_graph, "argument 'end' is missing");
+  const bool reals =
+      start.kind == Number::real || end.kind == Number::real || step.kind == Number::real;
+  if (reals || dtype.is_floating()) {
+    if (!start.is_known() || !step.is_known() || !end.is_known())
+      ctx.unsupported("a range of floats whose bounds only a run knows");
+    // The elements are start + i * step, each rounded once.
+    const std::vector<Dim> shape = ctx.out_shape();
+    if (shape.size() != 1 || step.as_double() == 0)
+      ctx.fail(codes::frontend_attribute, "a range is impossible");
+    const double count =
+        std::max(0.0, std::ceil((end.as_double() - start.as_double()) / step.as_double()));
+    if (dim_differs(shape[0], dim(static_cast<int64_t>(count))))
+      ctx.fail(codes::frontend_graph, "the range has another length than the graph says");
+    const DType wide =
+        dtype.is_float(64) || !dtype.is_floating() ? DType::Float(64) : DType::Float(32);
+    Expr i = ctx.cast(
+        ctx.call("arange", {}, {{"stop", to_value(shape[0])}, {"dtype", to_value(DType::Int(64))}}),
+        wide);
+    Expr y = ctx.add(ctx.mul(i, ctx.scalar(step.as_double(), wide)),
+                     ctx.scalar(start.as_double(), wide));
+    return {value_of(ctx.cast(y, dtype))};
+  }
+  // Bounds may be sizes.
+  const Dim from = ctx.has("start") ? ctx.size("start") : dim(0), to = ctx.size("end");
+  const int64_t by = ctx.integer("step", 1);
+  if (is_any(from) || is_any(to)) {
+    Expr y = ctx.call("dyn.arange",
+                      {ctx.number_as(start, DType::Int(64)), ctx.number_as(end, DType::Int(64)),
+                       ctx.scalar(static_cast<double>(by), DType::Int(64))});
+    return {value_of(ctx.cast(y, dtype))};
+  }
+  Expr y = ctx.call("arange", {},
+                    {{"start", to_value(from)},
+                     {"stop", to_value(to)},
+                     {"step", by},
+                     {"dtype", to_value(DType::Int(64))}});
+  return {value_of(ctx.cast(y, dtype))};
+}
+
+Values linspace(NodeContext& ctx) {
+  const DType dtype = ctx.out_dtype();
+  for (const char* name : {"dtype", "layout"}) ctx.find(name);
+  const double start = ctx.real("start"), end = ctx.real("end");
+  const int64_t steps = ctx.integer("steps");
+  if (steps < 0) ctx.fail(codes::frontend_attribute, "the number of steps is negative");
+  ctx.charge_bytes(steps, dtype);
+  Tensor t = Tensor::empty(dtype, {steps});
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  // From the nearer end, as PyTorch does.
+  for (int64_t i = 0; i < steps; ++i) {
+    const double v = i < steps / 2 || steps == 1 ? start + step * static_cast<double>(i)
+                                                 : end - step * static_cast<double>(steps - 1 - i);
+    t.set_from_double(i, v);
+  }
+  return {value_of(t)};
+}
+
+Values logspace(NodeContext& ctx) {
+  Expr exponents = ctx.expr_of(linspace(ctx)[0]);
+  const double base = ctx.real("base", 10);
+  Expr wide = ctx.cast(exponents, DType::Float(64));
+  Expr y = ctx.call("power", {ctx.scalar(base, DType::Float(64)), wide});
+  return {value_of(ctx.cast(y, ctx.out_dtype()))};
+}
+
+Values eye(NodeContext& ctx) {
+  const DType dtype = ctx.out_dtype();
+  for (const char* name : {"dtype", "layout", "n", "m"}) ctx.find(name);
+  const std::vector<Dim> shape = ctx.out_shape();
+  if (shape.size() != 2) ctx.fail(codes::frontend_graph, "the identity is a matrix");
+  auto numbers = [&](const Dim& n) {
+    return ctx.call("arange", {}, {{"stop", to_value(n)}, {"dtype", to_value(DType::Int(64))}});
+  };
+  Expr same = ctx.call("equal", {ctx.expand_dims(numbers(shape[0]), 1), numbers(shape[1])});
+  return {value_of(ctx.cast(same, dtype))};
+}
+
+}  // namespace
+
+template <>
+std::span<const Row> rows<Family::Create>() {
+  static constexpr Row kRows[] = {
+      {"aten.zeros.default", zeros},
+      {"aten.zeros_like.default", zeros},
+      {"aten.new_zeros.default", zeros},
+      {"aten.ones.default", ones},
+      {"aten.ones_like.default", ones},
+      {"aten.new_ones.default", ones},
+      {"aten.full.default", full},
+      {"aten.full_like.default", full},
+      {"aten.new_full.default", full},
+      {"aten.scalar_tensor.default", full},
+      {"aten.empty.memory_format", empty},
+      {"aten.empty_like.default", empty},
+      {"aten.new_empty.default", empty},
+      {"aten.empty_strided.default", empty},
+      {"aten.new_empty_strided.default", empty},
+      {"aten.empty_permuted.default",
+       [](NodeContext& ctx) {
+         ctx.find("physical_layout");
+         return empty(ctx);
+       }},
+      {"aten.fill.Scalar", fill},
+      {"aten.fill.Tensor", fill},
+      {"aten.zero.default", zero},
+      {"aten.copy.default", copy},
+      {"aten.arange.default", arange},
+      {"aten.arange.start", arange},
+      {"aten.arange.start_step", arange},
+      {"aten.linspace.default", linspace},
+      {"aten.logspace.default", logspace},
+      {"aten.eye.default", eye},
+      {"aten.eye.m", eye},
+  };
+  return kRows;
+}
+
+}  // namespace relay::frontend::torch

@@ -1,0 +1,478 @@
+// Elements read and written at computed places.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/codes/frontend.h"
+#include "frontend/common/gather.h"
+#include "frontend/common/open_args.h"
+#include "frontend/common/order.h"
+#include "frontend/common/shape_args.h"
+#include "frontend/torch/node_context.h"
+#include "frontend/torch/parts.h"
+
+namespace relay::frontend::torch {
+namespace {
+
+const DType kI64 = DType::Int(64);
+
+Expr flat(NodeContext& ctx, const Expr& x) {
+  const std::vector<Dim>& shape = Builder::shape_of(x);
+  return ctx.reshape(x, {product(shape, 0, shape.size())});
+}
+
+// Places as a value, since those that are known are checked here; a tensor of rank 0 as a vector.
+ValuePtr places(NodeContext& ctx, std::string_view name, bool as_vector = false) {
+  ValuePtr v = ctx.known_tensor(name);
+  if (v == nullptr) ctx.fail(codes::frontend_graph, "the indices are missing");
+  Expr e = ctx.expr_of(v);
+  if (as_vector && Builder::rank_of(e) == 0)
+    return value_of(ctx.reshape(e, std::vector<int64_t>{1}));
+  return v;
+}
+
+Values embedding(NodeContext& ctx) {
+  // What the gradient leaves out, or divides by.
+  ctx.find("padding_idx");
+  ctx.find("scale_grad_by_freq");
+  if (ctx.truth("sparse", false)) ctx.find("sparse");
+  return {value_of(take_along(ctx, ctx.tensor("weight"), places(ctx, "indices"), 0))};
+}
+
+Values index_select(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
+  ValuePtr index = places(ctx, "index", true);
+  if (rank == 0) return {value_of(x)};
+  return {value_of(take_along(ctx, x, index, axis))};
+}
+
+// `x` within the sizes of other axes than one.
+Expr within(NodeContext& ctx, Expr x, const std::vector<Dim>& sizes, std::optional<int64_t> but) {
+  for (int64_t a = 0; a < Builder::rank_of(x); ++a) {
+    const auto i = static_cast<size_t>(a);
+    if (but == a || i >= sizes.size() || dim_equal(Builder::shape_of(x)[i], sizes[i])) continue;
+    x = read_part(ctx, x, {a, dim(0), sizes[i]});
+  }
+  return x;
+}
+
+Values gather(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  ctx.find("sparse_grad");
+  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
+  ValuePtr index = places(ctx, "index");
+  if (rank == 0) return {value_of(x)};
+  x = within(ctx, x, Builder::shape_of(ctx.expr_of(index)), axis);
+  return {value_of(gather_elements(ctx, x, index, axis))};
+}
+
+Scatter reduction(NodeContext& ctx, const std::string& name) {
+  if (name == "sum" || name == "add") return Scatter::Add;
+  if (name == "prod" || name == "multiply") return Scatter::Mul;
+  if (name == "amax") return Scatter::Max;
+  if (name == "amin") return Scatter::Min;
+  ctx.unsupported("the reduction " + shorten(name));
+}
+
+// The source, or a number for all places.
+Expr source(NodeContext& ctx, const ValuePtr& index, const Expr& x) {
+  const std::vector<Dim> shape = Builder::shape_of(ctx.expr_of(index));
+  if (ctx.has("src"))
+    return within(ctx, ctx.cast(ctx.tensor("src"), Builder::dtype_of(x)), shape, std::nullopt);
+  auto value = ctx.number("value");
+  if (!value) ctx.fail(codes::frontend_graph, "argument 'value' is missing");
+  return ctx.broadcast_to(ctx.number_as(*value, Builder::dtype_of(x)), shape);
+}
+
+Expr scattered(NodeContext& ctx, Scatter how) {
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
+  ValuePtr index = places(ctx, "index");
+  Expr src = source(ctx, index, x);
+  if (rank > 0) return scatter_elements(ctx, x, index, src, axis, how);
+  // Of a tensor without dimensions there is one place.
+  const std::vector<int64_t> one{1}, none;
+  Expr y =
+      scatter_elements(ctx, ctx.reshape(x, one), value_of(ctx.reshape(ctx.expr_of(index), one)),
+                       ctx.reshape(src, one), 0, how);
+  return ctx.reshape(y, none);
+}
+
+Values scatter(NodeContext& ctx) {
+  const std::string reduce = ctx.text("reduce", "");
+  return {value_of(scattered(ctx, reduce.empty() ? Scatter::Update : reduction(ctx, reduce)))};
+}
+Values scatter_add(NodeContext& ctx) { return {value_of(scattered(ctx, Scatter::Add))}; }
+Values scatter_reduce(NodeContext& ctx) {
+  const bool with_self = ctx.truth("include_self", true);
+  const std::string how = ctx.text("reduce", "");
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x);
+  if (with_self && how != "mean") return {value_of(scattered(ctx, reduction(ctx, how)))};
+  if (rank == 0) ctx.unsupported("this reduction into a tensor without dimensions");
+  const int64_t axis = ctx.axis_of("dim", rank, std::nullopt);
+  ValuePtr index = places(ctx, "index");
+  Expr src = source(ctx, index, x);
+  auto everywhere = [&](double v) {
+    return ctx.full(v, Builder::shape_of(src), Builder::dtype_of(src));
+  };
+  if (!with_self) {
+    // What is written to begins with a number that changes nothing.
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    const double neutral = how == "prod" ? 1 : how == "amax" ? -kInf : how == "amin" ? kInf : 0;
+    if (!Builder::dtype_of(x).is_floating() && std::isinf(neutral))
+      ctx.unsupported("this reduction of integers");
+    x = scatter_elements(ctx, x, index, everywhere(neutral), axis, Scatter::Update);
+  }
+  if (how != "mean")
+    return {value_of(scatter_elements(ctx, x, index, src, axis, reduction(ctx, how)))};
+  Expr sum = scatter_elements(ctx, x, index, src, axis, Scatter::Add);
+  Expr count = ctx.full(with_self ? 1 : 0, Builder::shape_of(x), Builder::dtype_of(x));
+  count = scatter_elements(ctx, count, index, everywhere(1), axis, Scatter::Add);
+  count = ctx.maximum(count, ctx.scalar_like(1, count));
+  const char* divide = Builder::dtype_of(x).is_floating() ? "divide" : "floor_divide";
+  return {value_of(ctx.call(divide, {sum, count}))};
+}
+
+// ---- Lines of an axis --------------------------------------------------------------------------
+
+// Lines of an axis at a vector of places: replaced, or added to.
+Expr scatter_lines(NodeContext& ctx, const Expr& x, int64_t axis, const ValuePtr& index,
+                   const Expr& lines, Scatter how) {
+  std::vector<int64_t> order{axis};
+  for (int64_t a = 0; a < Builder::rank_of(x); ++a)
+    if (a != axis) order.push_back(a);
+  std::vector<int64_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  ValuePtr coordinates = value_of(ctx.expand_dims(ctx.expr_of(index), 1));
+  Expr out =
+      scatter_nd(ctx, ctx.transpose(x, order), coordinates, ctx.transpose(lines, order), how);
+  return ctx.transpose(out, back);
+}
+
+Values index_add(NodeContext& ctx, Scatter how) {
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
+  Expr lines = ctx.cast(ctx.tensor("source"), Builder::dtype_of(x));
+  // A tensor without dimensions is one line.
+  if (rank == 0) x = ctx.expand_dims(x, 0);
+  if (Builder::rank_of(lines) < std::max<int64_t>(rank, 1)) lines = ctx.expand_dims(lines, axis);
+  auto alpha = ctx.number("alpha");
+  if (alpha && !(alpha->is_known() && alpha->as_double() == 1))
+    lines = ctx.mul(lines, ctx.number_as(*alpha, Builder::dtype_of(x)));
+  Expr y = scatter_lines(ctx, x, axis, places(ctx, "index", true), lines, how);
+  return {value_of(rank == 0 ? ctx.squeeze(y, {0}) : y)};
+}
+
+Values index_fill(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
+  ValuePtr index = places(ctx, "index", true);
+  if (rank == 0) x = ctx.expand_dims(x, 0);
+  const Argument* value = ctx.find("value");
+  if (value == nullptr) ctx.fail(codes::frontend_graph, "argument 'value' is missing");
+  Expr by = value->name() != nullptr ? ctx.cast(ctx.tensor("value"), Builder::dtype_of(x))
+                                     : ctx.number_as(*ctx.number("value"), Builder::dtype_of(x));
+  std::vector<Dim> shape = Builder::shape_of(x);
+  shape[static_cast<size_t>(axis)] = Builder::shape_of(ctx.expr_of(index))[0];
+  return {
+      value_of(scatter_lines(ctx, x, axis, index, ctx.broadcast_to(by, shape), Scatter::Update))};
+}
+
+// The gradient of an embedding: the adjoints of the places, added up.
+Values embedding_backward(NodeContext& ctx) {
+  Expr grad = ctx.tensor("grad_output");
+  if (ctx.truth("scale_grad_by_freq", false)) ctx.unsupported("gradients scaled by frequency");
+  const int64_t padding = ctx.integer("padding_idx", -1);
+  ValuePtr index = places(ctx, "indices");
+  Expr at = flat(ctx, ctx.expr_of(index));
+  const auto rank = static_cast<size_t>(Builder::rank_of(grad));
+  Expr lines = rank == 1 ? ctx.expand_dims(grad, 0) : ctx.merge_axes(grad, 0, rank - 1);
+  if (padding >= 0) {
+    Expr skipped = ctx.call("equal", {at, ctx.scalar_like(static_cast<double>(padding), at)});
+    lines = ctx.call("where", {ctx.expand_dims(skipped, 1), ctx.scalar_like(0, lines), lines});
+  }
+  Expr zeros =
+      ctx.full(0, {ctx.size("num_weights"), Builder::shape_of(lines)[1]}, Builder::dtype_of(lines));
+  return {value_of(scatter_lines(ctx, zeros, 0, value_of(at), lines, Scatter::Add))};
+}
+
+// ---- Several index tensors ---------------------------------------------------------------------
+
+struct Indexing {
+  std::vector<int64_t> axes;   // that are indexed, in order
+  std::vector<Expr> places;    // of each, integers
+  std::vector<int64_t> order;  // of all axes: the indexed ones first
+  bool adjacent = true;        // the result's new axes stand where the first indexed axis was
+};
+
+// A mask says where it is true, in the axes that it has.
+Indexing indexing_of(NodeContext& ctx, const Expr& x) {
+  Indexing out;
+  int64_t axis = 0;
+  const int64_t rank = Builder::rank_of(x);
+  auto add = [&](Expr places) {
+    if (axis >= rank) ctx.fail(codes::frontend_attribute, "there are more indices than dimensions");
+    if (!out.axes.empty() && out.axes.back() != axis - 1) out.adjacent = false;
+    out.axes.push_back(axis++);
+    out.places.push_back(std::move(places));
+  };
+  for (const Expr& index : ctx.optional_tensors("indices")) {
+    if (index == nullptr) {
+      ++axis;
+      continue;
+    }
+    const DType dtype = Builder::dtype_of(index);
+    if (dtype.is_bool()) {
+      Expr at = ctx.cast(ctx.call("argwhere", {index}), kI64);
+      const int64_t depth = Builder::rank_of(index);
+      if (depth == 0) ctx.unsupported("a mask without dimensions");
+      for (int64_t d = 0; d < depth; ++d) add(ctx.select(at, 1, d));
+    } else {
+      add(ctx.cast(index, kI64));
+    }
+  }
+  if (out.axes.empty()) ctx.fail(codes::frontend_attribute, "there is no index");
+  out.order = out.axes;
+  for (int64_t a = 0; a < rank; ++a)
+    if (std::ranges::find(out.axes, a) == out.axes.end()) out.order.push_back(a);
+  return out;
+}
+
+// Indices that a run checks against the size of their axis.
+Expr checked(NodeContext& ctx, const Expr& places, const Expr& x, int64_t axis) {
+  ValuePtr v = ctx.importer().with_known(value_of(places));
+  const Dim& size = Builder::shape_of(x)[static_cast<size_t>(axis)];
+  return known_inside(ctx, v, {size}) ? places : checked_index(ctx, places, x, axis);
+}
+
+Values index(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const Indexing by = indexing_of(ctx, x);
+  if (by.axes.size() == 1) {
+    ValuePtr v = ctx.importer().with_known(value_of(by.places[0]));
+    return {value_of(take_along(ctx, x, v, by.axes[0]))};
+  }
+  std::vector<Expr> fields{ctx.transpose(x, by.order)};
+  int64_t depth = 0;
+  for (size_t i = 0; i < by.axes.size(); ++i) {
+    fields.push_back(checked(ctx, by.places[i], x, by.axes[i]));
+    depth = std::max(depth, Builder::rank_of(by.places[i]));
+  }
+  Expr y = ctx.call("adv_index", {ctx.tuple_of(fields)});
+  if (by.adjacent && by.axes[0] > 0) {
+    // The new axes go behind those that come before the indexed ones.
+    std::vector<int64_t> order;
+    for (int64_t a = 0; a < by.axes[0]; ++a) order.push_back(depth + a);
+    for (int64_t a = 0; a < depth; ++a) order.push_back(a);
+    for (int64_t a = depth + by.axes[0]; a < Builder::rank_of(y); ++a) order.push_back(a);
+    y = ctx.transpose(y, order);
+  }
+  return {value_of(y)};
+}
+
+// How many elements of a mask are true before each one, in its shape.
+Expr count_before(NodeContext& ctx, const Expr& mask) {
+  Expr ones = ctx.cast(flat(ctx, mask), kI64);
+  Expr count = running(ctx, Running::Sum, ones, 0, true, false);
+  return ctx.reshape(count, Builder::shape_of(mask));
+}
+
+// By one mask: its places need not be found. The n-th true element gets the n-th line of the values, or all get one.
+Expr put_by_mask(NodeContext& ctx, const Expr& x, Expr mask, Expr values, bool adds) {
+  const int64_t rest = Builder::rank_of(x) - Builder::rank_of(mask);
+  if (rest < 0) ctx.fail(codes::frontend_attribute, "a mask has more dimensions than the tensor");
+  const bool lines =
+      Builder::rank_of(values) == rest + 1 && as_const(Builder::shape_of(values)[0]) != 1;
+  if (lines) {
+    // A place behind the last line belongs to an element that is not written.
+    values = ctx.call("take", {values, count_before(ctx, mask)},
+                      {{"axis", int64_t{0}}, {"mode", std::string("clip")}});
+  } else if (Builder::rank_of(values) > rest) {
+    values = ctx.squeeze(values, {0});
+  }
+  mask = ctx.expand_dims(mask, Builder::rank_of(mask), rest);
+  return ctx.where(mask, adds ? ctx.add(x, values) : values, x);
+}
+
+Values index_put(NodeContext& ctx) {
+  Expr x = ctx.tensor("self"), values = ctx.cast(ctx.tensor("values"), Builder::dtype_of(x));
+  const bool adds = ctx.truth("accumulate", false);
+  ctx.find("unsafe");
+  const std::vector<Expr> indices = ctx.optional_tensors("indices");
+  const bool one_mask =
+      indices.size() == 1 && indices[0] && Builder::dtype_of(indices[0]).is_bool();
+  if (one_mask &&
+      Builder::rank_of(values) <= Builder::rank_of(x) - Builder::rank_of(indices[0]) + 1)
+    return {value_of(put_by_mask(ctx, x, indices[0], values, adds))};
+  const Indexing by = indexing_of(ctx, x);
+  // All index tensors in one shape, as coordinates along a last axis.
+  std::vector<Dim> shape;
+  for (const Expr& e : by.places) {
+    std::vector<Dim> own = Builder::shape_of(e);
+    if (own.size() > shape.size()) shape.swap(own);
+    for (size_t i = 0; i < own.size(); ++i) {
+      Dim& d = shape[shape.size() - own.size() + i];
+      d = broadcast(d, own[i]);
+    }
+  }
+  std::vector<Expr> wide;
+  for (const Expr& e : by.places)
+    wide.push_back(by.places.size() == 1 ? e : ctx.broadcast_to(e, shape));
+  Expr coordinates =
+      ctx.call("stack", {ctx.tuple_of(wide)}, {{"axis", static_cast<int64_t>(shape.size())}});
+  Expr moved = ctx.transpose(x, by.order);
+  // The values in the order of the indexed axes, which come first.
+  std::vector<Dim> expected = shape;
+  const std::vector<Dim>& rest = Builder::shape_of(moved);
+  expected.insert(expected.end(), rest.begin() + static_cast<std::ptrdiff_t>(by.axes.size()),
+                  rest.end());
+  const auto depth = static_cast<int64_t>(shape.size());
+  if (by.adjacent && by.axes[0] > 0) {
+    const auto total = static_cast<int64_t>(expected.size());
+    std::vector<Dim> seen;
+    for (int64_t a = 0; a < by.axes[0]; ++a)
+      seen.push_back(expected[static_cast<size_t>(depth + a)]);
+    for (int64_t a = 0; a < depth; ++a) seen.push_back(expected[static_cast<size_t>(a)]);
+    for (int64_t a = depth + by.axes[0]; a < total; ++a)
+      seen.push_back(expected[static_cast<size_t>(a)]);
+    std::vector<int64_t> order;
+    for (int64_t a = 0; a < depth; ++a) order.push_back(by.axes[0] + a);
+    for (int64_t a = 0; a < by.axes[0]; ++a) order.push_back(a);
+    for (int64_t a = depth + by.axes[0]; a < total; ++a) order.push_back(a);
+    values = ctx.transpose(ctx.broadcast_to(values, seen), order);
+  } else {
+    values = ctx.broadcast_to(values, expected);
+  }
+  Expr y = scatter_nd(ctx, moved, ctx.importer().with_known(value_of(coordinates)), values,
+                      adds ? Scatter::Add : Scatter::Update);
+  std::vector<int64_t> back(by.order.size());
+  for (size_t i = 0; i < by.order.size(); ++i)
+    back[static_cast<size_t>(by.order[i])] = static_cast<int64_t>(i);
+  return {value_of(ctx.transpose(y, back))};
+}
+
+// ---- Others ------------------------------------------------------------------------------------
+
+Values take(NodeContext& ctx) {
+  return {value_of(take_along(ctx, flat(ctx, ctx.tensor("self")), places(ctx, "index"), 0))};
+}
+
+// Each element that the mask has takes the next one of the source.
+Values masked_scatter(NodeContext& ctx) {
+  Expr x = ctx.tensor("self"), source = flat(ctx, ctx.tensor("source"));
+  Expr mask = ctx.broadcast_to(ctx.cast(ctx.tensor("mask"), DType::Bool()), Builder::shape_of(x));
+  return {value_of(put_by_mask(ctx, x, mask, ctx.cast(source, Builder::dtype_of(x)), false))};
+}
+
+// Elements of the tensor as one vector.
+Values put(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  Expr source = flat(ctx, ctx.cast(ctx.tensor("source"), Builder::dtype_of(x)));
+  Expr index = flat(ctx, ctx.expr_of(places(ctx, "index")));
+  const Scatter how = ctx.truth("accumulate", false) ? Scatter::Add : Scatter::Update;
+  Expr y = scatter_elements(ctx, flat(ctx, x), value_of(index), source, 0, how);
+  return {value_of(ctx.reshape(y, Builder::shape_of(x)))};
+}
+
+// Whether each element is one of others.
+Values isin(NodeContext& ctx) {
+  auto p = ctx.pair(ctx.has("elements") ? "elements" : "element",
+                    ctx.has("test_elements") ? "test_elements" : "test_element");
+  ctx.find("assume_unique");
+  Expr others = flat(ctx, p.b);
+  Expr same = ctx.call("equal", {ctx.expand_dims(p.a, Builder::rank_of(p.a)), others});
+  Expr any = ctx.reduce("any", same, {Builder::rank_of(same) - 1}, false);
+  return {value_of(ctx.truth("invert", false) ? ctx.call("logical_not", {any}) : any)};
+}
+
+// The coordinates of true elements, a vector for each axis.
+Values places_of_true(NodeContext& ctx) {
+  Expr at =
+      ctx.cast(ctx.call("argwhere", {ctx.cast(ctx.tensor("condition"), DType::Bool())}), kI64);
+  Values out;
+  for (size_t i = 0; i < ctx.outputs().size(); ++i)
+    out.push_back(value_of(ctx.select(at, 1, static_cast<int64_t>(i))));
+  return out;
+}
+
+Values nonzero(NodeContext& ctx) {
+  Expr x = ctx.cast(ctx.tensor("self"), DType::Bool());
+  if (Builder::rank_of(x) == 0) ctx.unsupported("nonzero of a tensor without dimensions");
+  return {value_of(ctx.cast(ctx.call("argwhere", {x}), kI64))};
+}
+
+Values masked_select(NodeContext& ctx) {
+  Expr x = ctx.tensor("self"), mask = ctx.tensor("mask");
+  // Both in their common shape.
+  const std::vector<Dim>&a = Builder::shape_of(x), &b = Builder::shape_of(mask);
+  std::vector<Dim> shape = a.size() >= b.size() ? a : b;
+  const std::vector<Dim>& other = a.size() >= b.size() ? b : a;
+  for (size_t i = 0; i < other.size(); ++i) {
+    Dim& d = shape[shape.size() - other.size() + i];
+    d = broadcast(d, other[i]);
+  }
+  Expr kept = flat(ctx, ctx.broadcast_to(mask, shape));
+  Expr at = ctx.cast(ctx.reshape(ctx.call("argwhere", {kept}), {dim_any()}), kI64);
+  return {value_of(ctx.call("take", {flat(ctx, ctx.broadcast_to(x, shape)), at},
+                            {{"axis", int64_t{0}}, {"mode", std::string("fast")}}))};
+}
+
+Values one_hot_row(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const int64_t depth = ctx.integer("num_classes", -1);
+  if (depth < 0) {
+    ctx.fail(codes::frontend_dynamic, "the number of classes is known only in a run", "a number",
+             {}, "give num_classes");
+  }
+  return {value_of(
+      one_hot(ctx, x, depth, ctx.scalar(1, kI64), ctx.scalar(0, kI64), Builder::rank_of(x)))};
+}
+
+}  // namespace
+
+template <>
+std::span<const Row> rows<Family::Index>() {
+  static constexpr Row kRows[] = {
+      {"aten.embedding.default", embedding},
+      {"aten.embedding_dense_backward.default", embedding_backward},
+      {"aten.index_select.default", index_select},
+      {"aten.gather.default", gather},
+      {"aten.take_along_dim.default",
+       [](NodeContext& ctx) {
+         Expr x = ctx.tensor("self");
+         const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), std::nullopt);
+         return Values{value_of(gather_elements(ctx, x, places(ctx, "indices"), axis))};
+       }},
+      {"aten.scatter.src", scatter},
+      {"aten.scatter.value", scatter},
+      {"aten.scatter.reduce", scatter},
+      {"aten.scatter.value_reduce", scatter},
+      {"aten.scatter_add.default", scatter_add},
+      {"aten.scatter_reduce.two", scatter_reduce},
+      {"aten.index_add.default", [](NodeContext& ctx) { return index_add(ctx, Scatter::Add); }},
+      {"aten.index_copy.default", [](NodeContext& ctx) { return index_add(ctx, Scatter::Update); }},
+      {"aten.index_fill.int_Scalar", index_fill},
+      {"aten.index_fill.int_Tensor", index_fill},
+      {"aten.index.Tensor", index},
+      {"aten._unsafe_index.Tensor", index},
+      {"aten.index_put.default", index_put},
+      {"aten._unsafe_index_put.default", index_put},
+      {"aten._index_put_impl.default", index_put},
+      {"aten.masked_scatter.default", masked_scatter},
+      {"aten.put.default", put},
+      {"aten.isin.Tensor_Tensor", isin},
+      {"aten.isin.Tensor_Scalar", isin},
+      {"aten.isin.Scalar_Tensor", isin},
+      {"aten.where.default", places_of_true},
+      {"aten.take.default", take},
+      {"aten.nonzero.default", nonzero},
+      {"aten.masked_select.default", masked_select},
+      {"aten.one_hot.default", one_hot_row},
+  };
+  return kRows;
+}
+
+}  // namespace relay::frontend::torch

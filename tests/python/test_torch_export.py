@@ -1,0 +1,289 @@
+"""Programs that torch.export writes, compared with PyTorch.
+
+They run from a file, in a process that cannot import PyTorch.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import relay as rl
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+# Runs an archive in a process that cannot import PyTorch.
+RUN = """
+import sys
+sys.modules["torch"] = None
+import numpy as np, relay
+mod, _ = relay.frontend.from_exported_program(sys.argv[1])
+xs = np.load(sys.argv[2])
+out = relay.build(mod)(*(xs[k] for k in sorted(xs)))
+out = out if isinstance(out, tuple) else (out,)
+np.savez(sys.argv[3], **{f"y{i:02}": np.asarray(y) for i, y in enumerate(out)})
+"""
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.down = None
+        if stride != 1 or inputs != outputs:
+            self.down = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        y += x if self.down is None else self.down(x)
+        return self.relu(y)
+
+
+class ResNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, 2, 1),
+        )
+        self.blocks = nn.Sequential(Block(8, 8, 1), Block(8, 16, 2))
+        self.pool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(16, 10)
+
+    def forward(self, x):
+        return self.fc(torch.flatten(self.pool(self.blocks(self.stem(x))), 1))
+
+
+class InvertedResidual(nn.Module):
+    """A block of MobileNet v3: expansion, depthwise convolution, squeeze and excitation."""
+
+    def __init__(self, c=8, e=24):
+        super().__init__()
+        self.expand = nn.Sequential(
+            nn.Conv2d(c, e, 1, bias=False), nn.BatchNorm2d(e), nn.Hardswish()
+        )
+        self.depth = nn.Sequential(
+            nn.Conv2d(e, e, 5, 1, 2, groups=e, bias=False), nn.BatchNorm2d(e), nn.ReLU6()
+        )
+        self.squeeze = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1),
+            nn.Conv2d(e, 6, 1),
+            nn.SiLU(),
+            nn.Conv2d(6, e, 1),
+            nn.Hardsigmoid(),
+        )
+        self.project = nn.Sequential(nn.Conv2d(e, c, 1, bias=False), nn.BatchNorm2d(c))
+
+    def forward(self, x):
+        y = self.depth(self.expand(x))
+        return x + self.project(y * self.squeeze(y))
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(12, 32), nn.GELU(), nn.LayerNorm(32), nn.Dropout(0.1), nn.Linear(32, 4)
+        )
+
+    def forward(self, x):
+        return torch.softmax(self.layers(x), -1)
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 16)
+        self.position = nn.Parameter(torch.randn(20, 16))
+        layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, activation="gelu")
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(16, 50, bias=False)
+
+    def forward(self, ids):
+        x = self.embedding(ids) + self.position[: ids.shape[1]]
+        return self.head(self.layers(x))
+
+
+class Decoder(nn.Module):
+    """Causal attention with rotary places, RMS norm and a gated perceptron, as Llama has them."""
+
+    def __init__(self, size=16, heads=4, groups=2):
+        super().__init__()
+        self.heads, self.groups, self.head = heads, groups, size // heads
+        self.embedding = nn.Embedding(40, size)
+        self.norm = nn.RMSNorm(size)
+        self.q = nn.Linear(size, size, bias=False)
+        self.kv = nn.Linear(size, 2 * groups * self.head, bias=False)
+        self.out = nn.Linear(size, size, bias=False)
+        self.gate, self.up = nn.Linear(size, 24, bias=False), nn.Linear(size, 24, bias=False)
+        self.down = nn.Linear(24, size, bias=False)
+        frequency = 1 / 100 ** (torch.arange(0, self.head, 2).float() / self.head)
+        self.register_buffer("frequency", frequency)
+
+    def rotated(self, x):
+        places = torch.arange(x.shape[2], device=x.device).float()
+        angles = torch.outer(places, self.frequency)
+        angles = torch.cat([angles, angles], -1)
+        a, b = x.chunk(2, -1)
+        return x * angles.cos() + torch.cat([-b, a], -1) * angles.sin()
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        n, t, _ = x.shape
+        y = self.norm(x)
+        q = self.q(y).view(n, t, self.heads, self.head).transpose(1, 2)
+        k, v = self.kv(y).view(n, t, 2, self.groups, self.head).unbind(2)
+        k, v = k.transpose(1, 2), v.transpose(1, 2)
+        y = nn.functional.scaled_dot_product_attention(
+            self.rotated(q), self.rotated(k), v, is_causal=True, enable_gqa=True
+        )
+        x = x + self.out(y.transpose(1, 2).reshape(n, t, -1))
+        return x + self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(6, 8, num_layers=2, bidirectional=True, batch_first=True)
+        self.fc = nn.Linear(16, 3)
+
+    def forward(self, x):
+        y, (h, c) = self.lstm(x)
+        return self.fc(y[:, -1]), h, c
+
+
+class Gru(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(6, 8)
+
+    def forward(self, x):
+        return self.gru(x)
+
+
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Conv2d(3, 6, 3, 2, 1)
+        self.mid = nn.Sequential(nn.GroupNorm(2, 6), nn.SiLU(), nn.Conv2d(6, 6, 3, 1, 1))
+        self.up = nn.ConvTranspose2d(6, 6, 2, 2)
+        self.out = nn.Conv2d(9, 3, 1)
+
+    def forward(self, x):
+        y = self.up(self.mid(self.down(x)))
+        y = nn.functional.interpolate(y, size=x.shape[2:], mode="bilinear", align_corners=False)
+        return self.out(torch.cat([x, y], 1))
+
+
+class Writer(nn.Module):
+    """Writes into parts, as code of users does."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x):
+        y = torch.zeros_like(x)
+        y[:, 0] = x[:, 1] * 2
+        y[1:, 1:] += x[:-1, 1:]
+        y[y > 1] = 1.0
+        y.transpose(0, 1)[2].mul_(3)
+        self.seen.add_(y.sum(0))
+        return y, self.seen * 2
+
+
+class Choice(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda a: a.sin() + 1, lambda a: a.cos() * 2, (x,))
+
+
+def image(*shape):
+    return torch.randn(*shape)
+
+
+def ids(*shape):
+    return torch.randint(0, 40, shape)
+
+
+BATCH = torch.export.Dim("batch", min=2, max=64)
+LENGTH = torch.export.Dim("length", min=2, max=20)
+
+# The model, its example, the sizes that are open, and a second example.
+MODELS = {
+    "resnet": (ResNet, (image(2, 3, 32, 32),), {0: BATCH}, (image(5, 3, 32, 32),)),
+    "mobilenet": (InvertedResidual, (image(2, 8, 9, 9),), {0: BATCH}, (image(3, 8, 9, 9),)),
+    "mlp": (Mlp, (image(3, 12),), {0: BATCH}, (image(7, 12),)),
+    "encoder": (Encoder, (ids(2, 6),), {0: BATCH, 1: LENGTH}, (ids(3, 11),)),
+    "decoder": (Decoder, (ids(2, 6),), {0: BATCH, 1: LENGTH}, (ids(3, 9),)),
+    "lstm": (Lstm, (image(2, 5, 6),), None, None),
+    "gru": (Gru, (image(5, 2, 6),), None, None),
+    "unet": (UNet, (image(2, 3, 16, 16),), None, None),
+    "writer": (Writer, (image(3, 3),), None, None),
+    "choice": (Choice, (image(4),), None, None),
+}
+
+
+def results(model, args):
+    with torch.no_grad():
+        out = model(*args)
+    flat, _ = torch.utils._pytree.tree_flatten(out)
+    return [y.numpy() for y in flat]
+
+
+def exported(name):
+    make, args, open_sizes, second = MODELS[name]
+    torch.manual_seed(1)
+    model = make().eval()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.running_mean)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+    dynamic = None if open_sizes is None else (open_sizes,)
+    return (
+        model,
+        torch.export.export(model, args, dynamic_shapes=dynamic),
+        [args, *([second] if second else [])],
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_saved_program_computes_what_eager_mode_does(name, tmp_path):
+    model, program, examples = exported(name)
+    path = tmp_path / "model.pt2"
+    torch.export.save(program, path)
+    for args in examples:
+        np.savez(tmp_path / "in.npz", **{f"x{i}": a.numpy() for i, a in enumerate(args)})
+        want = results(model if name != "writer" else MODELS[name][0](), args)
+        subprocess.run(
+            [sys.executable, "-c", RUN, path, tmp_path / "in.npz", tmp_path / "out.npz"], check=True
+        )
+        got = np.load(tmp_path / "out.npz")
+        for i, y in enumerate(want):
+            np.testing.assert_allclose(got[f"y{i:02}"], y, rtol=2e-4, atol=2e-5)
+
+
+def test_a_program_in_memory_is_imported():
+    model, program, ((x,), _) = exported("mlp")
+    mod, params = rl.frontend.from_exported_program(program, freeze_params=False)
+    assert len(params) == 6
+    got = rl.build(mod, params=params)(x.numpy())
+    np.testing.assert_allclose(got, results(model, (x,))[0], rtol=1e-4, atol=1e-5)
+
+
+def test_decomposed_programs_are_imported_too(tmp_path):
+    for name in ("resnet", "encoder", "unet"):
+        model, program, (args, *_) = exported(name)
+        program = program.run_decompositions()
+        mod, _ = rl.frontend.from_exported_program(program)
+        got = rl.build(mod)(*(a.numpy() for a in args))
+        np.testing.assert_allclose(got, results(model, args)[0], rtol=2e-4, atol=2e-5)

@@ -1,0 +1,232 @@
+"""Files of weights: safetensors, NumPy archives, and state dictionaries of PyTorch, read without it."""
+
+import io
+import json
+import pickle
+import random
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+import relay as rl
+
+
+def safetensors(tensors, change=lambda header: None):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    names = {"float32": "F32", "int64": "I64", "bool": "BOOL", "uint16": "BF16"}
+    for name, t in tensors.items():
+        header[name] = {
+            "dtype": names[str(t.dtype)],
+            "shape": list(t.shape),
+            "data_offsets": [len(data), len(data) + t.nbytes],
+        }
+        data += t.tobytes()
+    change(header)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+class Storage:
+    def __init__(self, key, kind, count):
+        self.key, self.kind, self.count = key, kind, count
+
+
+class Global:
+    """Pickled as the name of something that need not be here."""
+
+    def __init__(self, name):
+        self.module, self.name = name.rsplit(".", 1)
+
+
+class Tensor:
+    def __init__(self, storage, offset, shape, strides):
+        self.arguments = (storage, offset, shape, strides, False, {})
+
+
+class Pickler(pickle._Pickler):
+    """Writes tensors and dictionaries as torch.save does."""
+
+    def persistent_id(self, value):
+        if isinstance(value, Storage):
+            return ("storage", Global(f"torch.{value.kind}"), value.key, "cpu", value.count)
+        return None
+
+    def save(self, value, *args, **kwargs):
+        if isinstance(value, Global):
+            self.write(b"c" + f"{value.module}\n{value.name}\n".encode())
+        elif isinstance(value, Tensor):
+            self.save(Global("torch._utils._rebuild_tensor_v2"))
+            self.save(value.arguments)
+            self.write(pickle.REDUCE)
+        else:
+            super().save(value, *args, **kwargs)
+
+
+def pickled(value, protocol=2):
+    out = io.BytesIO()
+    Pickler(out, protocol).dump(value)
+    return out.getvalue()
+
+
+def state_dictionary(program: bytes, storages: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("model/data.pkl", program)
+        archive.writestr("model/byteorder", "little")
+        for key, data in storages.items():
+            archive.writestr(f"model/data/{key}", data)
+        archive.writestr("model/version", "3\n")
+    return out.getvalue()
+
+
+A = np.arange(6, dtype=np.float32).reshape(2, 3)
+B = np.array([5, -1], np.int64)
+
+
+def an_example(**more):
+    first = Storage("0", "FloatStorage", 6)
+    value = {
+        "fc.weight": Tensor(first, 0, (2, 3), (3, 1)),
+        "fc.transposed": Tensor(first, 0, (3, 2), (1, 3)),
+        "fc.row": Tensor(first, 3, (3,), (1,)),
+        "steps": {"count": Tensor(Storage("1", "LongStorage", 2), 0, (2,), (1,)), "epoch": 3},
+        "note": "of a test",
+    }
+    return state_dictionary(pickled(value | more), {"0": A.tobytes(), "1": B.tobytes()})
+
+
+def load(tmp_path, data, name="weights.bin"):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return rl.frontend.load_weights(path)
+
+
+def test_safetensors_are_read(tmp_path):
+    got = load(tmp_path, safetensors({"a": A, "b": B, "c": np.array(True)}))
+    assert sorted(got) == ["a", "b", "c"]
+    np.testing.assert_array_equal(got["a"], A)
+    np.testing.assert_array_equal(got["b"], B)
+    assert got["c"].shape == () and bool(got["c"])
+
+
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [
+        ("E0508", lambda h: h["a"].update(data_offsets=[0, 20])),
+        ("E0508", lambda h: h["a"].update(data_offsets=[0, 1 << 40])),
+        ("E0508", lambda h: h["a"].update(shape=[1 << 40, 1 << 40])),
+        ("E0508", lambda h: h["a"].update(dtype="Q4")),
+        ("E0502", lambda h: h["a"].update(shape="x")),
+        ("E0502", lambda h: h["a"].update(shape=[-1])),
+        ("E0502", lambda h: h.update(a=[1])),
+    ],
+)
+def test_bad_safetensors_are_refused(tmp_path, code, change):
+    with pytest.raises(rl.UserError, match=code):
+        load(tmp_path, safetensors({"a": A}, change))
+
+
+def test_numpy_archives_are_read(tmp_path):
+    np.savez(tmp_path / "w.npz", a=A, b=B)
+    got = rl.frontend.load_weights(tmp_path / "w.npz")
+    np.testing.assert_array_equal(got["a"], A)
+
+
+def test_state_dictionaries_are_read_without_pytorch(tmp_path):
+    got = load(tmp_path, an_example())
+    assert sorted(got) == ["fc.row", "fc.transposed", "fc.weight", "steps.count"]
+    np.testing.assert_array_equal(got["fc.weight"], A)
+    np.testing.assert_array_equal(got["fc.transposed"], A.T)
+    np.testing.assert_array_equal(got["fc.row"], A[1])
+    np.testing.assert_array_equal(got["steps.count"], B)
+
+
+def test_what_torch_saves_is_read(tmp_path):
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    torch.save({"model": model.state_dict(), "epoch": 7, "lr": 0.1}, tmp_path / "w.pt")
+    got = rl.frontend.load_weights(tmp_path / "w.pt")
+    want = {f"model.{k}": v.numpy() for k, v in model.state_dict().items()}
+    assert sorted(got) == sorted(want)
+    for name, value in want.items():
+        np.testing.assert_array_equal(got[name], value)
+
+
+class Evil:
+    def __reduce__(self):
+        return (print, ("executed",))
+
+
+def nested(depth):
+    value: list = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("code", "program"),
+    [
+        ("E0504", pickle.dumps(Evil(), 2)),
+        ("E0504", b"cposix\nsystem\n(S'true'\ntR."),
+        ("E0504", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R."),
+        ("E0504", b"\x80\x02ccollections\nOrderedDict\n(K\x01tR."),
+        ("E0504", pickle.dumps({1, 2}, 4)),
+        ("E0504", b"\x80\x02]q\x00h\x00a."),  # a list that holds itself
+        ("E0506", b"\x80\x02" + b"]" * 200 + b"a" * 199 + b"."),
+        ("E0502", b"\x80\x02}"),
+        ("E0502", b"\x80\x02."),
+        ("E0502", b"\x80\x02h\x05."),
+        ("E0502", b"\x80\x02t."),
+        ("E0502", b"\x80\x02}K\x01a."),
+        ("E0502", b"\x80\x02X\xff\xff\xff\x7fabc."),
+        ("E0502", b"\x80\x02K\x01Q."),
+        ("E0504", b"\x80\x02K\x01."),
+    ],
+)
+def test_a_pickle_executes_nothing(tmp_path, capsys, code, program):
+    with pytest.raises(rl.UserError, match=code):
+        load(tmp_path, state_dictionary(program, {}))
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "tensor"),
+    [
+        ("E0508", Tensor(Storage("0", "FloatStorage", 6), 0, (3, 3), (3, 1))),
+        ("E0508", Tensor(Storage("0", "FloatStorage", 6), 5, (2,), (1,))),
+        ("E0508", Tensor(Storage("0", "FloatStorage", 6), 0, (2,), (-1,))),
+        ("E0508", Tensor(Storage("0", "FloatStorage", 6), 0, (1 << 40,), (0,))),
+        ("E0508", Tensor(Storage("0", "FloatStorage", 6), 0, (1 << 62, 1 << 62), (0, 0))),
+        ("E0507", Tensor(Storage("../../etc/passwd", "FloatStorage", 6), 0, (2,), (1,))),
+    ],
+)
+def test_tensors_stay_within_their_storage(tmp_path, code, tensor):
+    with pytest.raises(rl.UserError, match=code):
+        load(tmp_path, an_example(bad=tensor))
+
+
+@pytest.mark.parametrize("data", [b"", b"abc", bytes(100), b"\x93NUMPY" + bytes(100)])
+def test_other_files_are_refused(tmp_path, data):
+    with pytest.raises(rl.UserError, match="E0514"):
+        load(tmp_path, data)
+
+
+@pytest.mark.parametrize("make", [an_example, lambda: safetensors({"a": A, "b": B})])
+def test_damaged_files_end_in_messages(tmp_path, make):
+    data = make()
+    draw = random.Random(3)
+    refused = 0
+    for _ in range(150):
+        bad = bytearray(data)
+        for _ in range(draw.choice([1, 2, 5])):
+            bad[draw.randrange(len(bad))] = draw.randrange(256)
+        if draw.random() < 0.3:
+            bad = bad[: draw.randrange(len(bad))]
+        try:
+            load(tmp_path, bytes(bad))
+        except rl.UserError:
+            refused += 1
+    assert refused > 50
