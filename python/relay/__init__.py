@@ -162,4 +162,9 @@ __all__ = [name for name in globals() if not name.startswith("_") and name != "a
 if not _typing.TYPE_CHECKING:
 
     def __getattr__(name):
+        if name == "torch":
+            # Importing this package does not import PyTorch; its part of the package does.
+            import importlib
+
+            return importlib.import_module("relay.torch")
         raise _wrappers.absent("relay", name)

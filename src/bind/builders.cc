@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/codes/batching.h"
+#include "base/codes/frontend.h"
 #include "base/codes/gradients.h"
 #include "base/codes/python.h"
 #include "base/diagnostic.h"
@@ -28,10 +29,12 @@ struct PySource {
 thread_local Span place;
 
 constexpr std::array kPythonCodes{
-    codes::python_source, codes::python_unsupported, codes::python_name, codes::python_mutation,
-    codes::python_value,  codes::python_static,      codes::python_call, codes::python_annotation,
-    codes::python_limit,  codes::python_recursion,   codes::batch_axis,  codes::batch_sizes,
-    codes::batch_ragged,  codes::grad_integers};
+    codes::python_source,    codes::python_unsupported, codes::python_name,
+    codes::python_mutation,  codes::python_value,       codes::python_static,
+    codes::python_call,      codes::python_annotation,  codes::python_limit,
+    codes::python_recursion, codes::batch_axis,         codes::batch_sizes,
+    codes::batch_ragged,     codes::grad_integers,      codes::frontend_unsupported,
+    codes::frontend_dynamic};
 
 const DiagnosticCode& python_code(const std::string& id) {
   for (const DiagnosticCode& code : kPythonCodes) {

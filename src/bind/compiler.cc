@@ -731,6 +731,7 @@ NB_MODULE(_core, m) {
   bind::bind_data_values(m);
   bind::bind_functions(m);
   bind::bind_compiler(m);
+  bind::bind_array_function(m);
   bind::bind_quantize(m);
   bind::bind_passes(m);
   bind::bind_dataflow_patterns(m);

@@ -103,6 +103,7 @@ runtime::Value to_run_value(nb::handle object, const std::string& name, const Ty
 nb::object from_run_value(const runtime::Value& value, const Type& type, const Module& mod,
                           Exchange& exchange);
 
+void bind_array_function(nb::module_& m);
 void bind_errors(nb::module_& m);
 void bind_nodes(nb::module_& m);
 void bind_builders(nb::module_& m);

@@ -1,0 +1,312 @@
+"""FX graphs of operators as functions: regions are Relay's programs, PyTorch runs the rest."""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import fx
+from torch.utils._python_dispatch import _disable_current_modes
+
+from relay import _core
+from relay._build import build
+from relay.torch import _regions, _report, _schema
+from relay.torch._options import Options
+
+
+def compile_graph(
+    graph_module: fx.GraphModule,
+    kind: str,
+    options: Options,
+    constants: Mapping[fx.Node, torch.Tensor] | None = None,
+) -> Callable[[list[Any]], Sequence[Any]]:
+    """Returns a function of a list of arguments, which it empties.
+
+    kind: what the report calls the graph.
+    constants: placeholders whose values do not change any more; they are arguments all the same.
+    """
+    begin = time.perf_counter()
+    entry = _report.Graph(kind)
+    refused = _regions.refused(graph_module)
+    if not options.fallback:
+        refuse(graph_module, refused)
+    function = _compiled(graph_module, refused, options, dict(constants or {}), entry)
+    entry.seconds = time.perf_counter() - begin
+    _report.record(entry)
+
+    def run(arguments: list[Any]) -> Sequence[Any]:
+        entry.calls += 1
+        return function(arguments)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def refuse(graph_module: fx.GraphModule, refused: Mapping[fx.Node, str]) -> None:
+    """Raises the error of the operators that Relay does not have, if there are any."""
+    if not refused:
+        return
+    node, reason = next(iter(refused.items()))
+    count = len(refused)
+    more = "" if count == 1 else f" (and {count - 1} more)"
+    place = _report.place_of(node.meta.get("stack_trace"))
+    _fail(
+        "E0501",
+        f"operator {_schema.operator_name(node.target)} cannot be compiled{more}: {reason}"
+        + (f"\n  {place}" if place else ""),
+        "without fallback=False PyTorch runs it, and relay.torch.report() shows it",
+    )
+
+
+def _fail(code: str, message: str, help: str) -> NoReturn:
+    _core.fail(code, None, 0, 0, message, "", "", help)
+    raise AssertionError(code)
+
+
+def _compiled(
+    graph_module: fx.GraphModule,
+    refused: dict[fx.Node, str],
+    options: Options,
+    constants: dict[fx.Node, torch.Tensor],
+    entry: _report.Graph,
+) -> Callable[[list[Any]], Sequence[Any]]:
+    while True:
+        parts = _regions.partition(graph_module, refused)
+        programs = {}
+        failed = None
+        for region in parts.regions:
+            try:
+                programs[region.number] = _Program(graph_module, region, options, constants)
+            except _core.UserError as error:
+                # What one operator cannot say of itself: the region runs in PyTorch, and the report says why.
+                if not options.fallback:
+                    raise
+                failed = region, error
+                break
+        if failed is None:
+            break
+        region, error = failed
+        refused = refused | {n: _first_line(error) for n in region.nodes}
+
+    for node, reason in refused.items():
+        place = _report.place_of(node.meta.get("stack_trace"))
+        entry.add_fallback(_schema.operator_name(node.target), reason, place)
+    entry.operators = sum(len(r.nodes) for r in parts.regions)
+    entry.programs = len(programs)
+    entry.symbols = tuple(sorted({s for p in programs.values() for s in p.symbols}))
+    return _joined(graph_module, parts, programs)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+class _Program:
+    """A region as a program, and how its inputs and outputs are in memory."""
+
+    def __init__(
+        self,
+        owner: fx.GraphModule,
+        region: _regions.Region,
+        options: Options,
+        constants: dict[fx.Node, torch.Tensor],
+    ) -> None:
+        self.region = region
+        self.order_of: dict[fx.Node, tuple[int, ...]] = {}
+        self.strided: set[fx.Node] = set()  # inputs that are neither contiguous nor dense
+        tensors: dict[str, torch.Tensor] = {}
+        for node in region.inputs:
+            value = constants.get(node)
+            if value is None and node.op == "get_attr":
+                value = _schema.value_of(node)
+                if isinstance(value, torch._subclasses.FakeTensor):
+                    value = None
+            if value is not None:
+                with _disable_current_modes():
+                    tensors[node.name] = value.detach().contiguous()
+                continue
+            order = memory_order(_schema.value_of(node))
+            if order is None:
+                self.strided.add(node)
+            elif list(order) != sorted(order):
+                self.order_of[node] = order
+        for node in region.outputs:
+            order = memory_order(_schema.value_of(node))
+            if order is not None and list(order) != sorted(order):
+                self.order_of[node] = order
+
+        inside = [n for n in region.inputs if n.name not in tensors]
+        self.numbers = _unbound(region, inside)
+        written = _schema.write(
+            region.nodes,
+            region.inputs,
+            region.outputs,
+            owner,
+            constants=list(tensors),
+            order_of=self.order_of,
+            numbers=self.numbers,
+        )
+        self.symbols = list(written.program["range_constraints"])
+        module, _, description = _core.import_torch(written.text, tensors, True, "torch graph")
+        executable = build(module, **options.build)
+        run = _core.ArrayFunction(executable._module, "main", torch.Tensor)
+
+        def call(*given: torch.Tensor) -> list[torch.Tensor]:
+            return run(given)
+
+        # Code that torch.fx writes has one function of a name.
+        call.__name__ = f"program_{region.number}"
+        self.call = call
+
+        # The number of @main's parameter for each input of the region, and then for the numbers.
+        parameters = [d["parameter"] for d in description["inputs"]]
+        self.kinds = [d["kind"] for d in description["inputs"]]
+        order = sorted((p, i) for i, p in enumerate(parameters) if p is not None)
+        self.arguments = [i for _, i in order]
+        self.outputs = [d["result"] for d in description["outputs"]]
+
+
+def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
+    """The dimensions of a dense tensor from the outermost in memory to the innermost; None for others."""
+    sizes, strides = list(value.shape), list(value.stride())
+
+    def same(a: Any, b: Any) -> bool:
+        return _expr(a) == _expr(b)
+
+    def dense(order: Sequence[int]) -> bool:
+        expected: Any = 1
+        for axis in reversed(order):
+            if same(sizes[axis], 1):
+                continue
+            if not same(strides[axis], expected):
+                return False
+            expected = _expr(expected) * _expr(sizes[axis])
+        return True
+
+    identity = tuple(range(len(sizes)))
+    if dense(identity):
+        return identity
+    hints = [_hint(s) for s in strides]
+    if any(h is None for h in hints):
+        return None
+    order = tuple(sorted(identity, key=lambda axis: (-hints[axis], axis)))
+    return order if dense(order) else None
+
+
+def _expr(number: Any) -> Any:
+    return _schema.expression(number) if isinstance(number, torch.SymInt) else number
+
+
+def _hint(number: Any) -> int | None:
+    return number.node.hint if isinstance(number, torch.SymInt) else int(number)
+
+
+def _unbound(region: _regions.Region, inputs: Sequence[fx.Node]) -> list[tuple[Any, Any]]:
+    """The symbols of the program's expressions that no size of an input is, each with its environment."""
+    bound = set()
+    for node in inputs:
+        for size in _schema.value_of(node).shape:
+            if isinstance(size, torch.SymInt):
+                bound.add(_schema.expression(size))
+    values = [_schema.value_of(n) for n in region.nodes]
+    values += [_schema.value_of(p) for n in region.nodes for p in n.all_input_nodes]
+    return [
+        (symbol, env)
+        for _, (symbol, env) in sorted(_schema.symbols_of(values).items())
+        if symbol not in bound
+        and not (env.is_unbacked_symint(symbol) and _is_made_inside(symbol, region))
+    ]
+
+
+def _is_made_inside(symbol: Any, region: _regions.Region) -> bool:
+    """Whether an operator of the region decides a size."""
+    name = str(symbol)
+    return not any(name in _schema.symbols_of([_schema.value_of(n)]) for n in region.inputs)
+
+
+# ---- What runs ----------------------------------------------------------------------------------
+
+
+def _size_input(n: int) -> torch.Tensor:
+    """A size that is of no tensor, as a program takes it: that of a tensor without elements."""
+    return torch.empty((n, 0), dtype=torch.uint8)
+
+
+def _number_input(n: int) -> torch.Tensor:
+    return torch.tensor(n, dtype=torch.int64)
+
+
+def _joined(
+    graph_module: fx.GraphModule,
+    parts: _regions.Partition,
+    programs: Mapping[int, _Program],
+) -> Callable[[list[Any]], Sequence[Any]]:
+    """The function that calls the programs and runs the other nodes, as code that torch.fx writes.
+
+    It empties the list of its arguments, and lets each value go after its last use.
+    """
+    graph = fx.Graph()
+    graph.set_codegen(fx.graph._BoxedCodeGen())
+    made: dict[fx.Node, fx.Node] = {}
+    for node in graph_module.graph.nodes:
+        if node.op == "placeholder":
+            made[node] = graph.placeholder(f"in_{len(made)}")
+
+    for number in range(max([0, *parts.after, *programs]) + 1):
+        if number in programs:
+            _add_call(graph, made, programs[number])
+        for node in parts.after.get(number, ()):
+            made[node] = graph.node_copy(node, made.__getitem__)
+    (output,) = [n for n in graph_module.graph.nodes if n.op == "output"]
+    graph.output(fx.node.map_arg(output.args[0], made.__getitem__))
+    return fx.GraphModule(graph_module, graph).forward
+
+
+def _add_call(graph: fx.Graph, made: dict[fx.Node, fx.Node], program: _Program) -> None:
+    region = program.region
+    sources: list[Any] = [*region.inputs, *program.numbers]
+    arguments = []
+    for i in program.arguments:
+        source = sources[i]
+        if isinstance(source, fx.Node):
+            value = made[source]
+            if source in program.order_of:
+                order = list(program.order_of[source])
+                value = graph.call_function(torch.ops.aten.permute.default, (value, order))
+            elif source in program.strided:
+                value = graph.call_function(torch.ops.aten.contiguous.default, (value,))
+        else:
+            make = _size_input if program.kinds[i] == "size" else _number_input
+            value = graph.call_function(make, (_symbol(graph, made, source[0]),))
+        arguments.append(value)
+    results = graph.call_function(program.call, tuple(arguments))
+    for node, index in zip(region.outputs, program.outputs, strict=True):
+        value = graph.call_function(operator.getitem, (results, index))
+        if node in program.order_of:
+            order = program.order_of[node]
+            back = [order.index(axis) for axis in range(len(order))]
+            value = graph.call_function(torch.ops.aten.permute.default, (value, back))
+        made[node] = value
+
+
+def _symbol(graph: fx.Graph, made: dict[fx.Node, fx.Node], symbol: Any) -> fx.Node:
+    """A symbol's value: a number that Python has, or the size of a tensor."""
+    for node, copy in made.items():
+        value = _schema.value_of(node)
+        if isinstance(value, torch.SymInt) and _schema.expression(value) == symbol:
+            return copy
+    for node, copy in made.items():
+        value = _schema.value_of(node)
+        if not isinstance(value, torch.Tensor):
+            continue
+        for axis, size in enumerate(value.shape):
+            if isinstance(size, torch.SymInt) and _schema.expression(size) == symbol:
+                return graph.call_function(torch.ops.aten.sym_size.int, (copy, axis))
+    _fail(
+        "E0505",
+        f"the size {symbol} is of no input of the graph",
+        "export the model with that size fixed",
+    )

@@ -1,0 +1,439 @@
+"""torch.compile(model, backend="relay"): PyTorch's results, sizes, fallback, options, errors."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import relay
+
+STRICT = {"fallback": False}
+
+
+@pytest.fixture(autouse=True)
+def from_the_beginning():
+    torch._dynamo.reset()
+    relay.torch.reset()
+    torch.manual_seed(3)
+    yield
+    torch._dynamo.reset()
+
+
+def close(got, want, tolerance=2e-5):
+    torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+
+
+def compiled(model, **how):
+    return torch.compile(model, backend="relay", **how)
+
+
+class Perceptron(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 4)
+        )
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+class Convolutions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+        self.block = nn.Sequential(
+            nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()
+        )
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = nn.functional.max_pool2d(x + self.block(x), 2)
+        return self.head(nn.functional.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 32)
+        layer = nn.TransformerEncoderLayer(
+            32, 4, 64, dropout=0.0, batch_first=True, norm_first=True
+        )
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(32, 50)
+
+    def forward(self, tokens):
+        return self.head(self.encoder(self.embedding(tokens)))
+
+
+MODELS = {
+    "perceptron": (Perceptron, lambda: (torch.randn(8, 16),)),
+    "convolutions": (Convolutions, lambda: (torch.randn(2, 3, 16, 16),)),
+    "transformer": (Transformer, lambda: (torch.randint(0, 50, (2, 7)),)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_without_fallback_are_eager_mode(name):
+    make, inputs = MODELS[name]
+    model = make().eval()
+    fast = compiled(model, options=STRICT)
+    given = inputs()
+    with torch.no_grad():
+        close(fast(*given), model(*given))
+        close(fast(*given), model(*given))
+    (graph,) = relay.torch.report().graphs
+    assert graph.kind == "inference" and graph.programs == 1 and graph.operators > 0
+    assert graph.calls == 2 and graph.fallbacks == []
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_of_training_are_eager_mode(name):
+    make, inputs = MODELS[name]
+    model = make().train()
+    twin = copy.deepcopy(model)
+    fast = compiled(model)
+    for _ in range(2):
+        given = inputs()
+        got, want = fast(*given), twin(*given)
+        close(got, want)
+        got.square().mean().backward()
+        want.square().mean().backward()
+    for (path, mine), (_, other) in zip(
+        model.named_parameters(), twin.named_parameters(), strict=True
+    ):
+        assert mine.grad is not None, path
+        close(mine.grad, other.grad, 1e-4)
+    for mine, other in zip(model.buffers(), twin.buffers(), strict=True):
+        close(mine, other)
+    assert {g.kind for g in relay.torch.report().graphs} == {"forward", "backward"}
+
+
+@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.AdamW])
+def test_steps_of_optimizers_are_eager_mode(make):
+    model = nn.Linear(8, 8)
+    twin = copy.deepcopy(model)
+    first, second = make(model.parameters(), lr=0.01), make(twin.parameters(), lr=0.01)
+    step = compiled(first.step)
+    for _ in range(3):
+        x = torch.randn(4, 8)
+        for m, optimizer, run in ((model, first, step), (twin, second, second.step)):
+            optimizer.zero_grad()
+            m(x).square().sum().backward()
+            run()
+    for mine, other in zip(model.parameters(), twin.parameters(), strict=True):
+        close(mine, other)
+
+
+# ---- Sizes --------------------------------------------------------------------------------------
+
+
+def test_after_three_compiles_no_size_compiles_again():
+    model = Perceptron().eval()
+    fast = compiled(model, options=STRICT)
+    with torch.no_grad():
+        for batch in (4, 7, 1, 3, 1, 64, 9, 2):
+            x = torch.randn(batch, 16)
+            close(fast(x), model(x))
+    assert len(relay.torch.report().graphs) <= 3
+
+
+def test_open_sizes_from_the_beginning():
+    model = Transformer().eval()
+    fast = compiled(model, dynamic=True, options=STRICT)
+    with torch.no_grad():
+        for shape in ((2, 7), (3, 5), (4, 11)):
+            x = torch.randint(0, 50, shape)
+            close(fast(x), model(x))
+    assert max(len(graph.symbols) for graph in relay.torch.report().graphs) == 2
+
+
+def test_a_size_that_is_a_number_in_the_program():
+    fast = compiled(lambda x, n: x * n + torch.arange(n).sum(), dynamic=True)
+    for n in (3, 5, 8):
+        x = torch.randn(4, 6)
+        close(fast(x, n), x * n + sum(range(n)))
+
+
+# ---- Fallback -----------------------------------------------------------------------------------
+
+
+def with_singular_values(x):
+    y = torch.relu(x @ x.T) + torch.eye(4)
+    z = torch.linalg.svdvals(y)  # this line is reported
+    return (z * 2).sum(0)
+
+
+LINE = with_singular_values.__code__.co_firstlineno + 2
+
+
+def test_what_has_no_row_runs_in_pytorch_and_is_reported_with_its_line():
+    fast = compiled(with_singular_values)
+    for _ in range(3):
+        x = torch.randn(4, 4)
+        close(fast(x), with_singular_values(x), 1e-3)
+    report = relay.torch.report()
+    (graph,) = report.graphs
+    assert graph.programs == 2 and graph.calls == 3
+    (fallback,) = report.fallbacks
+    assert "linalg_svd" in fallback.operator and fallback.count == 1
+    assert f'test_torch_compile.py", line {LINE}, in with_singular_values' in fallback.place
+    assert fallback.place in str(report) and fallback.reason in str(report)
+
+
+def test_without_fallback_it_is_an_error():
+    fast = compiled(with_singular_values, options=STRICT)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="E0501") as raised:
+        fast(torch.randn(4, 4))
+    assert f"line {LINE}" in str(raised.value) and "linalg_svd" in str(raised.value)
+    assert raised.value.inner_exception.code == "E0501"
+
+
+def test_fallback_in_training_gives_gradients_and_runs_once():
+    model = nn.Linear(4, 4)
+    twin = copy.deepcopy(model)
+
+    def step(m, x):
+        return with_singular_values(m(x)).sum()
+
+    fast = compiled(step)
+    x = torch.randn(4, 4)
+    fast(model, x).backward()
+    step(twin, x).backward()
+    close(model.weight.grad, twin.weight.grad, 1e-3)
+    counted = [f for g in relay.torch.report().graphs for f in g.fallbacks]
+    assert sum("linalg_svd" in f.operator for f in counted) == 1
+
+
+def test_random_numbers_are_those_of_eager_mode():
+    def draw(x):
+        return torch.rand(5) * x + torch.rand(5)
+
+    torch.manual_seed(9)
+    want = draw(torch.ones(5))
+    torch.manual_seed(9)
+    close(compiled(draw)(torch.ones(5)), want)
+
+
+# ---- Memory -------------------------------------------------------------------------------------
+
+
+def test_results_are_in_memory_of_their_own():
+    fast = compiled(lambda x: (x.clone(), x + 0, x.T.contiguous().T))
+    x = torch.randn(3, 4)
+    kept = x.clone()
+    for result in fast(x):
+        result.zero_()
+        close(x, kept)
+
+
+def test_views_of_inputs_are_views():
+    fast = compiled(lambda x: (x.T, x[1], x + 1))
+    x = torch.randn(3, 4)
+    turned, row, _ = fast(x)
+    row.zero_()
+    assert x[1].abs().sum() == 0 and turned[:, 1].abs().sum() == 0
+
+
+def test_inputs_that_are_changed_in_place():
+    def change(x, y):
+        x.mul_(2)
+        y[1:] = x[1:]
+        return x.sum()
+
+    x, y = torch.randn(3, 4), torch.randn(3, 4)
+    other_x, other_y = x.clone(), y.clone()
+    close(compiled(change)(x, y), change(other_x, other_y))
+    close(x, other_x)
+    close(y, other_y)
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        lambda x: x.to(memory_format=torch.channels_last),
+        lambda x: x.transpose(1, 3),
+        lambda x: x[:, ::2],
+        lambda x: x[:1].expand(2, -1, -1, -1),
+    ],
+    ids=["channels_last", "transposed", "strided", "expanded"],
+)
+def test_memory_layouts_are_those_of_eager_mode(arrange):
+    def change(x):
+        return torch.relu(x) * 2, x.permute(0, 2, 3, 1) + 1
+
+    x = arrange(torch.randn(2, 4, 6, 4))
+    for got, want in zip(compiled(change, options=STRICT)(x), change(x), strict=True):
+        close(got, want)
+        assert got.stride() == want.stride()
+
+
+def test_inputs_and_results_are_not_copied():
+    code = """
+import resource, torch
+fast = torch.compile(lambda x: x.sum(0), backend="relay", options={"fallback": False})
+x, y = torch.ones(2, 1 << 25), torch.ones(2, 1 << 12)
+torch._dynamo.mark_dynamic(x, 1), torch._dynamo.mark_dynamic(y, 1)
+fast(y), torch.ones(1 << 25)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+result = fast(x)
+grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+assert result[-1] == 2 and grown < 192, grown  # the result is 128 MiB, the argument 256
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- Options ------------------------------------------------------------------------------------
+
+
+def test_frozen_parameters_are_constants():
+    model = Perceptron().eval()
+    fast = compiled(model, options={"freeze": True, "fallback": False})
+    x = torch.randn(8, 16)
+    with torch.no_grad():
+        want = model(x)
+        close(fast(x), want)
+        model.layers[0].weight.zero_()
+        close(fast(x), want)
+        torch._dynamo.reset()
+        fast = compiled(model, options=STRICT)
+        close(fast(x), model(x))
+        model.layers[0].weight.data.fill_(0.5)
+        close(fast(x), model(x))
+
+
+def test_freeze_of_what_is_differentiated_is_refused():
+    fast = compiled(Perceptron(), options={"freeze": True})
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=r"E0913[\s\S]*no_grad"):
+        fast(torch.randn(8, 16))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"options": {"falback": False}}, "no option 'falback'; did you mean 'fallback'"),
+        ({"options": {"prepack": ["w"]}}, "takes no option 'prepack'"),
+        ({"options": {"fallback": 1}}, "'fallback' is True or False"),
+        ({"options": {"memory": 2}}, "from 0 to 1"),
+        ({"options": {"opt_level": 9}}, "opt_level"),
+        ({"mode": "max-autotune"}, "no mode 'max-autotune'"),
+    ],
+)
+def test_wrong_options_are_refused(how, said):
+    fast = compiled(lambda x: x + 1, **how)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=r"E0[79]\d\d") as raised:
+        fast(torch.ones(2))
+    assert said in str(raised.value)
+
+
+def test_options_reach_the_compiler():
+    fast = compiled(lambda x: x * 3, options={"target": "x86-64-v2", "opt_level": 1, **STRICT})
+    close(fast(torch.ones(4)), torch.full((4,), 3.0))
+
+
+# ---- Around it ----------------------------------------------------------------------------------
+
+
+def test_relay_is_imported_without_pytorch():
+    code = "import sys, relay; assert 'torch' not in sys.modules; relay.torch; assert 'torch' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_back_end_is_found_by_name():
+    assert "relay" in torch.compiler.list_backends()
+
+
+def test_autocast_and_inference_mode():
+    model = Perceptron().eval()
+    fast = compiled(model, options=STRICT)
+    x = torch.randn(8, 16)
+    with torch.inference_mode():
+        close(fast(x), model(x))
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        close(fast(x), model(x), 3e-2)
+
+
+def test_graph_breaks_are_pytorchs():
+    def broken(x):
+        y = torch.relu(x) + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    x = torch.randn(5)
+    close(compiled(broken, options=STRICT)(x), broken(x))
+    assert len(relay.torch.report().graphs) == 2
+
+
+def test_tensors_on_other_devices_are_left_to_pytorch_or_refused():
+    x = torch.ones(2, device="meta")
+    assert compiled(lambda x: x + 1)(x).device.type == "meta"
+    assert "meta" in relay.torch.report().fallbacks[0].reason
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="device meta"):
+        compiled(lambda x: x + 1, options=STRICT)(x)
+
+
+# ---- The format ---------------------------------------------------------------------------------
+
+
+class Mixed(nn.Module):
+    """Operators with each kind of argument and result."""
+
+    def forward(self, x, index):
+        a, b = x.split(2, dim=1)
+        values, places = torch.topk(a, 2)
+        picked = x[index, :2]
+        c = torch.cat([a, b, picked], 0).to(torch.float64)
+        d = torch.clamp(c, min=-0.5).sum(dim=[0], keepdim=True)
+        return values, places, d, torch.full((2,), float("inf")), x.new_zeros(3, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", [*MODELS, "mixed"])
+def test_graphs_are_written_as_torch_export_writes_them(name, dynamic):
+    from torch._export.serde.serialize import serialize
+
+    from relay.torch import _regions, _schema
+
+    if name == "mixed":
+        model, given = Mixed(), (torch.randn(3, 4), torch.tensor([0, 2]))
+    else:
+        make, inputs = MODELS[name]
+        model, given = make().eval(), inputs()
+    sizes = None
+    if dynamic:
+        batch = torch.export.Dim.AUTO
+        sizes = tuple({0: batch} for _ in given)
+    program = torch.export.export(model, given, dynamic_shapes=sizes).run_decompositions()
+    want = json.loads(serialize(program).exported_program)["graph_module"]["graph"]
+
+    module = program.graph_module
+    nodes = _regions.operators(module.graph)
+    inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+    (output,) = [n for n in module.graph.nodes if n.op == "output"]
+    written = _schema.write(nodes, inputs, list(output.args[0]), module)
+    got = written.program["graph_module"]["graph"]
+
+    numbers = want["sym_int_values"].keys()
+    tensor_nodes = [
+        n for n in want["nodes"] if n["name"] not in numbers and "_assert" not in n["target"]
+    ]
+    assert got["inputs"] == want["inputs"] and got["outputs"] == want["outputs"]
+    mine_nodes = [n for n in got["nodes"] if n["name"] not in numbers]
+    assert len(mine_nodes) == len(tensor_nodes)
+    for mine, theirs in zip(mine_nodes, tensor_nodes, strict=True):
+        for part in ("target", "inputs", "outputs", "name"):
+            assert mine[part] == theirs[part], part
+    assert got["tensor_values"].keys() == want["tensor_values"].keys()
+    for value, mine in got["tensor_values"].items():
+        theirs = want["tensor_values"][value]
+        assert mine["dtype"] == theirs["dtype"] and mine["device"] == theirs["device"]
+        for m, t in zip(mine["sizes"], theirs["sizes"], strict=True):
+            assert ("as_int" in m) == ("as_int" in t) and m.get("as_int") == t.get("as_int")
