@@ -70,8 +70,6 @@ class Transformer(nn.Module):
         self.head = nn.Linear(32, 50)
 
     def forward(self, tokens):
-        # PyTorch's fused operator of a whole layer in inference is one that only PyTorch has.
-        torch.backends.mha.set_fastpath_enabled(False)
         return self.head(self.encoder(self.embedding(tokens)))
 
 
@@ -116,6 +114,22 @@ def test_steps_of_training_are_eager_mode(name):
     for mine, other in zip(model.buffers(), twin.buffers(), strict=True):
         close(mine, other)
     assert {g.kind for g in relay.torch.report().graphs} == {"forward", "backward"}
+
+
+@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.AdamW])
+def test_steps_of_optimizers_are_eager_mode(make):
+    model = nn.Linear(8, 8)
+    twin = copy.deepcopy(model)
+    first, second = make(model.parameters(), lr=0.01), make(twin.parameters(), lr=0.01)
+    step = compiled(first.step)
+    for _ in range(3):
+        x = torch.randn(4, 8)
+        for m, optimizer, run in ((model, first, step), (twin, second, second.step)):
+            optimizer.zero_grad()
+            m(x).square().sum().backward()
+            run()
+    for mine, other in zip(model.parameters(), twin.parameters(), strict=True):
+        close(mine, other)
 
 
 # ---- Sizes --------------------------------------------------------------------------------------

@@ -77,7 +77,60 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     kept = {op: f for op, f in table.items() if _schema.operator_name(op) not in rows}
     # Its second result is not what the backward operator takes.
     kept.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
-    return kept
+    return kept | {
+        torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+    }
+
+
+def _encoder_layer(
+    x: torch.Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: torch.Tensor,
+    qkv_bias: torch.Tensor,
+    proj_weight: torch.Tensor,
+    proj_bias: torch.Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: torch.Tensor,
+    norm_bias_1: torch.Tensor,
+    norm_weight_2: torch.Tensor,
+    norm_bias_2: torch.Tensor,
+    ffn_weight_1: torch.Tensor,
+    ffn_bias_1: torch.Tensor,
+    ffn_weight_2: torch.Tensor,
+    ffn_bias_2: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    mask_type: int | None = None,
+) -> Any:
+    """What nn.TransformerEncoderLayer calls in inference: a layer as one operator, as the operators of it."""
+    if mask is not None or x.dim() != 3:
+        return NotImplemented
+    f = torch.nn.functional
+
+    def attend(y: torch.Tensor) -> torch.Tensor:
+        heads = f.linear(y, qkv_weight, qkv_bias).unflatten(-1, (3, num_heads, -1))
+        q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)
+        scores = (q / (embed_dim // num_heads) ** 0.5) @ k.transpose(-1, -2)
+        mixed = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        return f.linear(mixed, proj_weight, proj_bias)
+
+    def feed(y: torch.Tensor) -> torch.Tensor:
+        y = f.linear(y, ffn_weight_1, ffn_bias_1)
+        return f.linear(f.gelu(y) if use_gelu else f.relu(y), ffn_weight_2, ffn_bias_2)
+
+    def norm_1(y: torch.Tensor) -> torch.Tensor:
+        return f.layer_norm(y, (embed_dim,), norm_weight_1, norm_bias_1, eps)
+
+    def norm_2(y: torch.Tensor) -> torch.Tensor:
+        return f.layer_norm(y, (embed_dim,), norm_weight_2, norm_bias_2, eps)
+
+    if norm_first:
+        x = x + attend(norm_1(x))
+        return x + feed(norm_2(x))
+    x = norm_1(x + attend(x))
+    return norm_2(x + feed(x))
 
 
 def _partition(

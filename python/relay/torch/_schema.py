@@ -440,14 +440,6 @@ class Written:
     def text(self) -> str:
         return json.dumps(self.program, allow_nan=False)
 
-    @property
-    def content(self) -> str:
-        """The text without the places of the user's program: equal for programs that mean the same."""
-        graph = self.program["graph_module"]["graph"]
-        bare = graph | {"nodes": [n | {"metadata": {}} for n in graph["nodes"]]}
-        inside = self.program["graph_module"] | {"graph": bare}
-        return json.dumps(self.program | {"graph_module": inside}, allow_nan=False)
-
 
 def write(
     nodes: Sequence[fx.Node],

@@ -5,6 +5,7 @@
 
 #include "base/codes/frontend.h"
 #include "frontend/common/activation.h"
+#include "frontend/common/power.h"
 #include "frontend/onnx/activation_names.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/tensor_data.h"
@@ -108,13 +109,7 @@ Values convert_pow(NodeContext& ctx) {
   bool keeps_shape =
       ctx.known(1) && static_cast<int64_t>(ctx.known(1)->shape.size()) <= NodeContext::rank_of(x);
   if (exponent && keeps_shape) {
-    if (*exponent == 1) return {value_of(x)};
-    if (*exponent == 2) return {value_of(ctx.mul(x, x))};
-    if (*exponent == 3) return {value_of(ctx.mul(ctx.mul(x, x), x))};
-    if (*exponent == 0.5 && dtype.is_floating()) return {value_of(ctx.call("sqrt", {x}))};
-    if (*exponent == -1 && dtype.is_floating()) {
-      return {value_of(ctx.div(ctx.scalar_like(1, x), x))};
-    }
+    if (Expr y = short_power(ctx, x, *exponent)) return {value_of(y)};
   }
   Expr y = second_operand(ctx, x);
   DType other = NodeContext::dtype_of(y);

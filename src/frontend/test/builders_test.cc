@@ -12,6 +12,7 @@
 #include "frontend/common/gather.h"
 #include "frontend/common/norm.h"
 #include "frontend/common/pool.h"
+#include "frontend/common/power.h"
 #include "frontend/common/recurrent.h"
 #include "frontend/common/reshape.h"
 #include "frontend/common/slices.h"
@@ -232,6 +233,22 @@ TEST_F(Builders, activations_do_not_overflow) {
   expect_near(out[5], {0, 0, 0, 1});
   expect_near(out[6], {0, -0.158655, 0.841345, 200}, 1e-4);
   expect_near(out[7], out[6], 1e-3);
+}
+
+TEST_F(Builders, short_powers_are_products_and_roots) {
+  auto out =
+      run({floats({3}, {1, 4, 0.25})}, [](const Builder& build, const std::vector<Expr>& in) {
+        EXPECT_EQ(short_power(build, in[0], 0.25), nullptr);
+        EXPECT_EQ(short_power(build, build.ints({2}), 0.5), nullptr);
+        std::vector<Expr> all;
+        for (double n : {1.0, 2.0, 3.0, 0.5, -1.0}) all.push_back(short_power(build, in[0], n));
+        return all;
+      });
+  EXPECT_EQ(out[0], (Numbers{1, 4, 0.25}));
+  EXPECT_EQ(out[1], (Numbers{1, 16, 0.0625}));
+  EXPECT_EQ(out[2], (Numbers{1, 64, 0.015625}));
+  EXPECT_EQ(out[3], (Numbers{1, 2, 0.5}));
+  EXPECT_EQ(out[4], (Numbers{1, 0.25, 4}));
 }
 
 // ---- Gather and scatter

@@ -4,8 +4,8 @@
 
 #include "analysis/calls.h"
 #include "base/codes/frontend.h"
-#include "base/codes/text.h"
 #include "frontend/common/open_args.h"
+#include "frontend/common/operator_error.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/common/tensor_bytes.h"
 #include "frontend/torch/node_context.h"
@@ -382,14 +382,7 @@ void Importer::declare() {
 void Importer::fail(const Node& node, size_t index, const std::vector<OutputRef>& outputs,
                     const Span& span, std::vector<Diagnostic> why) {
   if (!surveys_) {
-    for (Diagnostic& d : why) {
-      if (!d.span) d.span = span;
-      if (d.code == codes::text_unknown_operator.id) {
-        d.help_text = "this operator of Relay is not built in; " + d.help_text;
-        d.code = codes::frontend_unsupported.id;
-      }
-      report(std::move(d));
-    }
+    for (Diagnostic& d : why) report(operator_error(std::move(d), span));
     for (const OutputRef& o : outputs) define_fresh(o.name, failed_value(), span);
     return;
   }

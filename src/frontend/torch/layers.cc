@@ -71,12 +71,25 @@ PoolSpec pool_spec(NodeContext& ctx, int64_t nd) {
 }
 
 Expr average_pool(NodeContext& ctx, const Expr& x, int64_t nd) {
+  if (!Builder::dtype_of(x).is_floating()) ctx.unsupported("a pool of means of integers");
   PoolSpec spec = pool_spec(ctx, nd);
   spec.count_padding = ctx.truth("count_include_pad", true);
   if (!ctx.has("divisor_override")) return pool(ctx, PoolKind::Average, x, spec).y;
   const int64_t by = ctx.integer("divisor_override");
   if (by == 0) ctx.fail(codes::frontend_attribute, "the divisor is zero");
-  if (spec.ceil) ctx.unsupported("a divisor with ceil_mode");
+  if (spec.ceil) {
+    // The last window of an axis may reach behind the padding: zeros there are no part of a sum.
+    Window& w = spec.window;
+    for (size_t i = 0; i < w.kernel.size(); ++i) {
+      const int64_t n = ctx.const_dim(x, static_cast<int64_t>(i) + 2, "a size of the input");
+      const int64_t padded = n + 2 * w.begin[i], rest = padded - w.kernel[i];
+      int64_t count = rest < 0 ? 0 : (rest + w.strides[i] - 1) / w.strides[i] + 1;
+      // It begins before the padding at the end.
+      if (count > 0 && (count - 1) * w.strides[i] >= n + w.begin[i]) --count;
+      w.end[i] += std::max<int64_t>((count - 1) * w.strides[i] + w.kernel[i] - padded, 0);
+    }
+    spec.ceil = false;
+  }
   // Means that count the padding are sums divided by the size of the window.
   spec.count_padding = true;
   int64_t size = 1;

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "base/codes/frontend.h"
+#include "frontend/common/power.h"
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
@@ -101,12 +102,8 @@ Values pow_row(NodeContext& ctx) {
   // Small whole exponents are products.
   if (exponent && exponent->is_known() && p.dtype == ctx.out_dtype()) {
     const double n = exponent->as_double();
-    if (n == 1) return {value_of(p.a)};
-    if (n == 2) return {value_of(ctx.mul(p.a, p.a))};
-    if (n == 3) return {value_of(ctx.mul(ctx.mul(p.a, p.a), p.a))};
-    if (n == 0.5 && p.dtype.is_floating()) return {value_of(ctx.call("sqrt", {p.a}))};
+    if (Expr y = short_power(ctx, p.a, n)) return {value_of(y)};
     if (n == -0.5 && p.dtype.is_floating()) return {value_of(ctx.call("rsqrt", {p.a}))};
-    if (n == -1 && p.dtype.is_floating()) return {value_of(ctx.div(ctx.scalar(1, p.dtype), p.a))};
   }
   return {value_of(ctx.call("power", {p.a, p.b}))};
 }

@@ -177,8 +177,8 @@ Values index_fill(NodeContext& ctx) {
                                      : ctx.number_as(*ctx.number("value"), Builder::dtype_of(x));
   std::vector<Dim> shape = Builder::shape_of(x);
   shape[static_cast<size_t>(axis)] = Builder::shape_of(ctx.expr_of(index))[0];
-  return {
-      value_of(scatter_lines(ctx, x, axis, index, ctx.broadcast_to(by, shape), Scatter::Update))};
+  Expr y = scatter_lines(ctx, x, axis, index, ctx.broadcast_to(by, shape), Scatter::Update);
+  return {value_of(rank == 0 ? ctx.squeeze(y, {0}) : y)};
 }
 
 // The gradient of an embedding: the adjoints of the places, added up.

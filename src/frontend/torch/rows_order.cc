@@ -68,6 +68,30 @@ Values median(NodeContext& ctx) {
   return out;
 }
 
+// The same of the elements that are not NaN.
+Values nanmedian(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x);
+  const bool keeps = ctx.truth("keepdim", false), along = ctx.has("dim");
+  if (rank == 0) return {value_of(x), value_of(ctx.scalar(0, kI64))};
+  const int64_t axis = along ? ctx.axis_of("dim", rank, std::nullopt) : 0;
+  if (!along) x = ctx.merge_axes(x, 0, static_cast<size_t>(rank));
+  Expr missing = Builder::dtype_of(x).is_floating()
+                     ? ctx.call("isnan", {x})
+                     : ctx.full(0, Builder::shape_of(x), DType::Bool());
+  Expr there = ctx.cast(ctx.call("logical_not", {missing}), kI64);
+  Expr count = ctx.reduce("sum", there, {axis}, true);
+  Expr middle =
+      ctx.call("floor_divide", {ctx.sub(count, ctx.scalar(1, kI64)), ctx.scalar(2, kI64)});
+  middle = ctx.maximum(middle, ctx.scalar(0, kI64));
+  Values out;
+  for (const ValuePtr& v : in_order(ctx, x, axis, false)) {
+    Expr e = ctx.call("gather", {ctx.expr_of(v), middle}, {{"axis", axis}, {"checked", false}});
+    out.push_back(value_of(keeps ? e : ctx.squeeze(e, {axis})));
+  }
+  return out;
+}
+
 Values kthvalue(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, -1);
@@ -104,10 +128,14 @@ Values searchsorted(NodeContext& ctx, const char* sequence, const char* values) 
 // The different elements in order, which of them each element is, and how many there are of each.
 Values unique_row(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
-  for (const char* name : {"sorted", "return_inverse", "return_counts"}) ctx.find(name);
+  ctx.find("sorted");  // sorted is one of the orders that are allowed
+  const bool inverse = ctx.truth("return_inverse", false),
+             counts = ctx.truth("return_counts", false);
   const Unique u = unique(ctx, x, std::nullopt, true);
-  return {value_of(u.values), value_of(ctx.reshape(u.inverse, Builder::shape_of(x))),
-          value_of(u.counts)};
+  Expr none = ctx.full(0, {dim(0)}, kI64);
+  return {value_of(u.values),
+          value_of(inverse ? ctx.reshape(u.inverse, Builder::shape_of(x)) : none),
+          value_of(counts ? u.counts : none)};
 }
 
 }  // namespace
@@ -125,6 +153,8 @@ std::span<const Row> rows<Family::Order>() {
       {"aten._unique2.default", unique_row},
       {"aten.median.default", median},
       {"aten.median.dim", median},
+      {"aten.nanmedian.default", nanmedian},
+      {"aten.nanmedian.dim", nanmedian},
       {"aten.kthvalue.default", kthvalue},
       {"aten.searchsorted.Tensor",
        [](NodeContext& ctx) { return searchsorted(ctx, "sorted_sequence", "self"); }},

@@ -254,7 +254,7 @@ std::span<const Row> rows<Family::Product>() {
       {"aten.bilinear.default", bilinear},
       {"aten.addmm.default", add_product},
       {"aten.addmv.default", add_product},
-      {"aten.addbmm.default", add_product, "sum"},
+      {"aten.addbmm.default", add_product, "sum", kInFloat32},
       {"aten.baddbmm.default", add_product},
       {"aten.addr.default", add_product},
       {"aten.einsum.default", einsum_row},

@@ -99,6 +99,11 @@ std::span<const Row> rows<Family::Size>() {
       {"_operator.or_", logical, "logical_or"},
       {"torch.sym_max", arithmetic, "maximum"},
       {"torch.sym_min", arithmetic, "minimum"},
+      {"torch.sym_ite",
+       [](NodeContext& ctx) {
+         Expr c = ctx.cast(operand(ctx, 0), DType::Bool());
+         return Values{value_of(ctx.where(c, operand(ctx, 1), operand(ctx, 2)))};
+       }},
       {"_operator.neg",
        [](NodeContext& ctx) { return Values{value_of(ctx.call("negative", {operand(ctx, 0)}))}; }},
       {"_operator.pos", [](NodeContext& ctx) { return Values{value_of(operand(ctx, 0))}; }},

@@ -245,6 +245,10 @@ std::vector<View> unfold(NodeContext& ctx) {
   Expr x = base(ctx);
   const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dimension", rank, std::nullopt);
   const int64_t size = ctx.integer("size"), step = ctx.integer("step");
+  if (rank == 0) {
+    if (size != 1) ctx.unsupported("windows of a tensor without dimensions");
+    return {reshaped(ctx, {dim(1)})};
+  }
   const int64_t n = ctx.const_dim(x, axis, "the size of the unfolded axis");
   if (size < 0 || size > n || step < 1)
     ctx.fail(codes::frontend_attribute, "a window does not fit into its axis");
@@ -264,20 +268,61 @@ std::vector<View> unfold(NodeContext& ctx) {
   }}};
 }
 
-// Strides of a tensor that lies in row-major order.
+// A view of a storage by strides: a reshape, or elements at places. The storage is known where the tensor is all of it.
 std::vector<View> as_strided(NodeContext& ctx) {
   const std::vector<Dim> sizes = ctx.sizes("size"), strides = ctx.sizes("stride");
-  const bool at_begin = as_const(ctx.size("storage_offset", 0)) == 0;
+  const Dim offset = ctx.size("storage_offset", 0);
+  const std::string* self = ctx.at(0).name();
+  const bool whole_storage = self != nullptr && ctx.is_contiguous("self") &&
+                             ctx.importer().value(*self, ctx.span()).views.empty();
+  const std::vector<Dim> from = Builder::shape_of(base(ctx));
+  const Dim all = product(from, 0, from.size());
   Dim expected = dim(1);
-  bool dense = at_begin && sizes.size() == strides.size() && ctx.is_contiguous("self");
+  bool dense = as_const(offset) == 0 && sizes.size() == strides.size();
   for (size_t i = sizes.size(); dense && i-- > 0;) {
     dense = as_const(sizes[i]) == 1 || dim_equal(strides[i], expected);
     expected = expected * sizes[i];
   }
-  const std::vector<Dim> from = Builder::shape_of(base(ctx));
-  if (!dense || dim_differs(product(from, 0, from.size()), expected))
-    ctx.unsupported("a view by strides that is not a reshape");
-  return {reshaped(ctx, sizes)};
+  if (!whole_storage || sizes.size() != strides.size())
+    ctx.unsupported("a view by strides of a part of a storage");
+  if (dense && !dim_differs(all, expected)) return {reshaped(ctx, sizes)};
+  // The places of the elements, in row-major order.
+  std::vector<int64_t> places{ctx.integer("storage_offset", 0)};
+  const std::vector<int64_t> counts = ctx.ints("size"), steps = ctx.ints("stride");
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < 0 || steps[i] < 0)
+      ctx.fail(codes::frontend_attribute, "a size or a stride is negative");
+    ctx.charge_bytes(static_cast<int64_t>(places.size()) * counts[i], DType::Int(64));
+    std::vector<int64_t> next;
+    for (int64_t at : places)
+      for (int64_t k = 0; k < counts[i]; ++k) next.push_back(at + k * steps[i]);
+    places.swap(next);
+  }
+  const std::optional<int64_t> total = as_const(all);
+  if (!total) ctx.fail(codes::frontend_dynamic, "a view by strides of an open size", "a number");
+  std::vector<int64_t> sorted = places;
+  std::ranges::sort(sorted);
+  if (!sorted.empty() && (sorted.front() < 0 || sorted.back() >= *total))
+    ctx.fail(codes::frontend_attribute, "a view by strides leaves its storage");
+  const bool repeats = std::ranges::adjacent_find(sorted) != sorted.end();
+  const Builder build = ctx;
+  View out{[=](const Expr& e) {
+    Expr flat = build.reshape(e, {all});
+    Expr taken = build.call("take", {flat, build.ints(places)},
+                            {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+    return build.reshape(taken, sizes);
+  }};
+  if (!repeats) {
+    out.write = [=](const Expr& e, const Expr& v) {
+      Expr flat = build.reshape(e, {all});
+      Expr lines = build.reshape(v, {dim(static_cast<int64_t>(places.size()))});
+      Expr at = build.reshape(build.ints(places),
+                              std::vector<int64_t>{1, static_cast<int64_t>(places.size())});
+      Expr y = build.call("scatter_nd", {flat, at, lines}, {{"mode", std::string("update")}});
+      return build.reshape(y, Builder::shape_of(e));
+    };
+  }
+  return {std::move(out)};
 }
 
 // ---- The whole tensor --------------------------------------------------------------------------

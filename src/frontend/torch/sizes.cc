@@ -272,9 +272,29 @@ Dim parse_size(std::string_view text, const Symbols& symbols, const Span& span) 
   return SizeParser(text, symbols, span).parse();
 }
 
+namespace {
+
+// Whether an expression has a symbol that stands for data: u0, u1, ... It may be of any form.
+bool is_data_dependent(std::string_view text) {
+  auto is_word = [&](size_t at) {
+    const char c = at < text.size() ? text[at] : ' ';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  for (size_t at = text.find('u'); at != std::string_view::npos; at = text.find('u', at + 1)) {
+    if (at > 0 && is_word(at - 1)) continue;
+    size_t end = at + 1;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+    if (end > at + 1 && !is_word(end)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Dim size_of(const SizeText& size, const Symbols& symbols, const Span& span) {
   if (const auto* number = std::get_if<int64_t>(&size)) return dim(*number);
-  return parse_size(std::get<std::string>(size), symbols, span);
+  const std::string& text = std::get<std::string>(size);
+  return is_data_dependent(text) ? dim_any() : parse_size(text, symbols, span);
 }
 
 std::string symbol_of(const SizeText& size) {
