@@ -146,6 +146,49 @@ std::optional<std::vector<Dim>> pooled_shape(RelationContext& ctx, const PoolAtt
   return shape;
 }
 
+std::vector<WindowAxis> window_axes(const PoolAttrs& a, const std::vector<PrimExpr>& data,
+                                    const std::vector<PrimExpr>& windows) {
+  const size_t dims = a.pool_size.size();
+  const Layout l = Layout::of(a.layout);
+  const Ints pad = *full_padding(a.padding, dims);
+  std::vector<WindowAxis> out;
+  for (size_t d = 0; d < dims; ++d) {
+    // Windows hang over the end only with ceil_mode; then reads are guarded at both ends.
+    WindowAxis axis{axis_of(l, spatial_axes(dims)[d]),
+                    a.pool_size[d],
+                    a.strides[d],
+                    a.dilation[d],
+                    pad[d],
+                    false};
+    axis.reads_outside = pad[d] > 0 || pad[dims + d] > 0 || a.ceil_mode;
+    auto in = as_int(data[axis.at]), count = as_int(windows[axis.at]);
+    if (axis.reads_outside && in && count && *in > 0 && *count > 0) {
+      const int64_t reach = (*count - 1) * axis.stride;  // from the first window to the last
+      // A tap is of use unless it is before the image in the last window, or behind it in the first.
+      const int64_t before = std::max<int64_t>(axis.pad_begin - reach, 0);
+      const int64_t first = std::min((before + axis.dilation - 1) / axis.dilation, axis.count - 1);
+      const int64_t last =
+          std::clamp((*in - 1 + axis.pad_begin) / axis.dilation, first, axis.count - 1);
+      axis.count = last - first + 1;
+      axis.pad_begin -= first * axis.dilation;
+      axis.reads_outside =
+          axis.pad_begin > 0 || reach + (axis.count - 1) * axis.dilation - axis.pad_begin >= *in;
+    }
+    out.push_back(axis);
+  }
+  return out;
+}
+
+PrimExpr inside_image(const std::vector<WindowAxis>& axes, const std::vector<PrimExpr>& shape,
+                      const Indices& at) {
+  PrimExpr inside = boolean(true);
+  for (const WindowAxis& a : axes) {
+    if (!a.reads_outside) continue;
+    inside = logical_and(inside, logical_and(ge(at[a.at], index(0)), lt(at[a.at], shape[a.at])));
+  }
+  return inside;
+}
+
 namespace {
 
 template <size_t kDims>
@@ -158,13 +201,7 @@ Type pool_relation(RelationContext& ctx) {
 
 // One pool as compute rules see it: its windows along each spatial axis.
 struct PoolWindows {
-  struct Axis {
-    size_t at;      // in the layout
-    int64_t count;  // elements of a window
-    int64_t stride, dilation, pad_begin;
-    bool reads_outside;
-  };
-  std::vector<Axis> axes;
+  std::vector<WindowAxis> axes;
   Combiner combiner;
   DType acc;
   std::vector<PrimExpr> out;
@@ -175,12 +212,7 @@ struct PoolWindows {
   }
   // The element of `x` at a place that may lie in the border.
   PrimExpr read(const TirTensor& x, const Indices& at) const {
-    PrimExpr inside = boolean(true);
-    for (const Axis& a : axes) {
-      if (!a.reads_outside) continue;
-      inside =
-          logical_and(inside, logical_and(ge(at[a.at], index(0)), lt(at[a.at], x->shape()[a.at])));
-    }
+    PrimExpr inside = inside_image(axes, x->shape(), at);
     PrimExpr v = tir::cast(acc, x(at));
     return as_int(inside) == 1 ? v : select(inside, v, identity_of(combiner, acc));
   }
@@ -196,7 +228,7 @@ bool is_cheaper_by_axes(const PoolWindows& w) {
   const bool open = !as_int(w.out.back());
   double whole = 1, by_axes = 0, places = 1;
   for (size_t d = w.axes.size(); d-- > 0;) {
-    const PoolWindows::Axis& a = w.axes[d];
+    const WindowAxis& a = w.axes[d];
     bool strided = a.at + 1 == w.out.size() && a.stride > 1;
     auto loads = static_cast<double>(a.count) * (strided ? kStridedLoad : 1);
     whole *= loads;
@@ -214,11 +246,11 @@ bool is_cheaper_by_axes(const PoolWindows& w) {
 TirTensor reduce_by_axes(const PoolWindows& w, const TirTensor& x) {
   TirTensor from = x;
   std::vector<PrimExpr> shape = x->shape();
-  for (const PoolWindows::Axis& a : w.axes) {
+  for (const WindowAxis& a : w.axes) {
     shape[a.at] = (w.out[a.at] - 1) * a.stride + ((a.count - 1) * a.dilation + 1);
   }
   for (size_t d = 0; d < w.axes.size(); ++d) {
-    const PoolWindows::Axis& a = w.axes[d];
+    const WindowAxis& a = w.axes[d];
     bool first = d == 0, last = d + 1 == w.axes.size();
     shape[a.at] = w.out[a.at];
     TirTensor source = from;
@@ -232,7 +264,7 @@ TirTensor reduce_by_axes(const PoolWindows& w, const TirTensor& x) {
             Indices at = i;
             at[a.at] = i[a.at] * a.stride + k[0] * a.dilation;
             if (!first) return source(at);
-            for (const PoolWindows::Axis& b : w.axes) at[b.at] = at[b.at] - b.pad_begin;
+            for (const WindowAxis& b : w.axes) at[b.at] = at[b.at] - b.pad_begin;
             return w.read(source, at);
           });
         },
@@ -241,16 +273,91 @@ TirTensor reduce_by_axes(const PoolWindows& w, const TirTensor& x) {
   return from;
 }
 
+// Whether windows along the axis are so long and so many that each shares most of its elements with the next ones.
+bool is_long(const PoolWindows& w, const WindowAxis& a) {
+  constexpr int64_t kLongWindow = 32, kPasses = 8;
+  auto windows = as_int(w.out[a.at]);
+  if (!windows || a.count < kLongWindow) return false;
+  const int64_t span = (*windows - 1) * a.stride + (a.count - 1) * a.dilation + 1;
+  return *windows * a.count > kPasses * span;
+}
+
+// The windows reduced along one axis after the other, a long one by way of windows of 4, 16, 64, .. elements: each is made
+// of four of those before, so that an element is read about as often as the length has digits. The greatest of a window is
+// that of windows that overlap; a sum is put together of one part for each digit, and is as exact as one by pairs.
+TirTensor reduce_long_windows(const PoolWindows& w, const TirTensor& x) {
+  constexpr int64_t kRadix = 4;
+  std::vector<PrimExpr> shape = x->shape();
+  for (const WindowAxis& a : w.axes)
+    shape[a.at] = (w.out[a.at] - 1) * a.stride + ((a.count - 1) * a.dilation + 1);
+  TirTensor from = x;
+  // Only what reads the data meets the border: what is made of it spans the border of the later axes.
+  auto element = [&](const TirTensor& source, Indices at) {
+    if (source.get() != x.get()) return source(at);
+    for (const WindowAxis& b : w.axes) at[b.at] = at[b.at] - b.pad_begin;
+    return w.read(source, at);
+  };
+  // For each place along the axis that `stride` leads to, `taps` elements of `source` at offsets from it.
+  auto part = [&](const TirTensor& source, const WindowAxis& a, int64_t stride, int64_t taps,
+                  const std::function<PrimExpr(const PrimExpr&)>& offset) {
+    return tir::compute("pool_part", shape, [&](const Indices& i) {
+      return w.reduced({index(taps)}, [&](const Indices& k) {
+        Indices at = i;
+        at[a.at] = i[a.at] * stride + offset(k[0]);
+        return element(source, std::move(at));
+      });
+    });
+  };
+  for (const WindowAxis& a : w.axes) {
+    const PrimExpr span = shape[a.at];
+    std::vector<TirTensor> windows{from};  // of 1, 4, 16, .. elements
+    int64_t length = 1;
+    for (; is_long(w, a) && length * kRadix <= a.count; length *= kRadix) {
+      const int64_t step = length * a.dilation;
+      shape[a.at] = span - (length * kRadix - 1) * a.dilation;
+      windows.push_back(
+          part(windows.back(), a, 1, kRadix, [&](const PrimExpr& k) { return k * step; }));
+    }
+    shape[a.at] = w.out[a.at];
+    if (w.combiner == Combiner::Max) {
+      from = part(
+          windows.back(), a, a.stride, (a.count + length - 1) / length,
+          [&](const PrimExpr& k) { return min(k * length, index(a.count - length)) * a.dilation; });
+      continue;
+    }
+    std::vector<TirTensor> parts;
+    for (int64_t begin = 0; begin < a.count; length /= kRadix) {
+      const int64_t taps = (a.count - begin) / length;
+      if (taps > 0) {
+        parts.push_back(part(windows.back(), a, a.stride, taps,
+                             [&](const PrimExpr& k) { return (k * length + begin) * a.dilation; }));
+      }
+      windows.pop_back();
+      begin += taps * length;
+    }
+    from = parts[0];
+    if (parts.size() == 1) continue;
+    from = tir::compute("pool_sum", shape, [&](const Indices& i) {
+      PrimExpr sum = parts[0](i);
+      for (size_t k = 1; k < parts.size(); ++k) sum = sum + parts[k](i);
+      return sum;
+    });
+  }
+  return from;
+}
+
 TirTensor reduce_windows(const PoolWindows& w, const TirTensor& x) {
+  if (std::ranges::any_of(w.axes, [&](const WindowAxis& a) { return is_long(w, a); }))
+    return reduce_long_windows(w, x);
   if (is_cheaper_by_axes(w)) return reduce_by_axes(w, x);
   std::vector<PrimExpr> extents;
-  for (const PoolWindows::Axis& a : w.axes) extents.push_back(index(a.count));
+  for (const WindowAxis& a : w.axes) extents.push_back(index(a.count));
   return tir::compute("pool", w.out, [&](const Indices& i) {
     return w.reduced(extents, [&](const Indices& k) {
       Indices at = i;
       for (size_t d = 0; d < w.axes.size(); ++d) {
-        const PoolWindows::Axis& a = w.axes[d];
-        at[a.at] = i[a.at] * a.stride + k[d] * a.dilation - a.pad_begin;
+        const WindowAxis& a = w.axes[d];
+        at[a.at] = a.element(i[a.at], k[d]);
       }
       return w.read(x, at);
     });
@@ -265,20 +372,16 @@ std::shared_ptr<const ComputeRule> pool_rule(bool average) {
     Ints pad = *full_padding(a.padding, kDims);
     TirTensor x = ctx.inputs[0];
     DType acc = accumulator(x->dtype, average);
-    // Windows hang over the end only with ceil_mode; then reads are guarded at both ends.
-    auto reads_outside = [&](size_t d) { return pad[d] > 0 || pad[kDims + d] > 0 || a.ceil_mode; };
-    PoolWindows w{{}, average ? Combiner::Sum : Combiner::Max, acc, ctx.outputs[0].shape};
-    for (size_t d = 0; d < kDims; ++d) {
-      w.axes.push_back({axis_of(l, spatial_axes(kDims)[d]), a.pool_size[d], a.strides[d],
-                        a.dilation[d], pad[d], reads_outside(d)});
-    }
+    PoolWindows w{window_axes(a, x->shape(), ctx.outputs[0].shape),
+                  average ? Combiner::Sum : Combiner::Max, acc, ctx.outputs[0].shape};
     TirTensor r = reduce_windows(w, x);
     if (!average) return r;
+    auto hangs_over = [&](size_t d) { return pad[d] > 0 || pad[kDims + d] > 0 || a.ceil_mode; };
     return tir::compute("pool_avg", r->shape(), [&](const Indices& i) {
       PrimExpr count = index(1);
       for (size_t d = 0; d < kDims; ++d) {
         size_t axis = axis_of(l, spatial_axes(kDims)[d]);
-        if (!reads_outside(d)) {
+        if (!hangs_over(d)) {
           count = count * a.pool_size[d];
           continue;
         }
@@ -466,6 +569,7 @@ std::span<const OpInfo> rows_of<Family::Pool>() {
       pool_row("nn.max_pool3d", "Greatest of each window.", MaxPool3DAttrs::static_info(),
                pool_relation<3>, pool_rule<3>(false), follow_layout<MaxPool3DAttrs>,
                max_pool_gradient<3>, three, "pool_size=[2, 2, 2]", Precision::Follow),
+      max_pool_places_row(),
       max_pool_gather_row(),
       max_pool_spread_row(),
       pool_row("nn.avg_pool1d", "Mean of each window.", AvgPool1DAttrs::static_info(),

@@ -42,7 +42,29 @@ std::optional<Layout> pool_layout_of(RelationContext& ctx, const std::string& te
 std::optional<std::vector<Dim>> pooled_shape(RelationContext& ctx, const PoolAttrs& a, size_t dims,
                                              const TensorTypeNode& x);
 
-// The operators that move values between windows and the elements that are the greatest in them (ops/pool_places.cc).
+// The windows of a pool along one spatial axis: tap `k` of window `i` is element i * stride + k * dilation - pad_begin.
+struct WindowAxis {
+  size_t at;      // in the layout
+  int64_t count;  // taps of a window
+  int64_t stride, dilation, pad_begin;
+  bool reads_outside;  // whether some tap of some window is in the border
+
+  PrimExpr element(const PrimExpr& window, const PrimExpr& tap) const {
+    return window * stride + tap * dilation - pad_begin;
+  }
+};
+
+// The windows that the attributes say, of data and a result of these shapes. Taps that are in the border for all windows
+// are left out, where sizes are known: a window may be far larger than the image, and costs what lies inside.
+std::vector<WindowAxis> window_axes(const PoolAttrs& a, const std::vector<PrimExpr>& data,
+                                    const std::vector<PrimExpr>& windows);
+
+// Whether the element at `at` of data of a shape is inside it along the axes that may read outside.
+PrimExpr inside_image(const std::vector<WindowAxis>& axes, const std::vector<PrimExpr>& shape,
+                      const Indices& at);
+
+// The places of the greatest elements of windows, and the operators that move values between both (ops/pool_places.cc).
+OpInfo max_pool_places_row();
 OpInfo max_pool_gather_row();
 OpInfo max_pool_spread_row();
 

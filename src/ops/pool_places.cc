@@ -1,5 +1,6 @@
-// The operators that move values between the windows of a pool and the elements that are the greatest in them: what the
-// gradient of a maximum is made of. Each is linear in the values that it moves, and the other is its gradient.
+// The places of the greatest elements of a pool's windows, and the operators that move values between windows and these
+// elements: what the gradient of a maximum is made of. Each of the latter is linear in the values that it moves, and the
+// other is its gradient.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
@@ -29,52 +30,43 @@ struct MaxPoolPlacesAttrs : AttrsOf<MaxPoolPlacesAttrs, PoolAttrs> {
 
 size_t dims_of(const PoolAttrs& a) { return a.pool_size.size(); }
 
+// The shape of the windows of data; fails in `ctx` where attributes do not fit.
+std::optional<std::vector<Dim>> places_windows(RelationContext& ctx, const PoolAttrs& a,
+                                               const TensorTypeNode& x) {
+  constexpr size_t kMostDims = 3;
+  if (!require(ctx, dims_of(a) >= 1 && dims_of(a) <= kMostDims, codes::op_bad_attribute,
+               "pool_size has another number of axes", "1 to 3 sizes", std::to_string(dims_of(a))))
+    return std::nullopt;
+  return pooled_shape(ctx, a, dims_of(a), x);
+}
+
+bool fits_as(RelationContext& ctx, const TensorTypeNode& t, const std::vector<Dim>& shape,
+             DType dtype) {
+  bool same = t.shape.size() == shape.size();
+  for (size_t i = 0; same && i < shape.size(); ++i) same = ctx.equal(t.shape[i], shape[i]);
+  return require(ctx, same, codes::type_shape, "the argument has another shape", shape_text(shape),
+                 shape_text(t.shape)) &&
+         require(ctx, t.dtype == dtype, codes::type_dtype, "the argument has another dtype",
+                 dtype.to_string(), t.dtype.to_string());
+}
+
 // Data, the greatest of each window, and values: with `spread` of the windows, otherwise of the data, or one for all.
 Type places_relation(RelationContext& ctx, bool spread) {
   const TensorTypeNode *x = ctx.tensor(0), *best = ctx.tensor(1), *values = ctx.tensor(2);
   if (x == nullptr || best == nullptr || values == nullptr) return nullptr;
   auto& a = ctx.attrs<PoolAttrs>();
-  constexpr size_t kMostDims = 3;
-  if (!require(ctx, dims_of(a) >= 1 && dims_of(a) <= kMostDims, codes::op_bad_attribute,
-               "pool_size has another number of axes", "1 to 3 sizes",
-               std::to_string(dims_of(a))) ||
-      !require(ctx, x->dtype.is_floating(), codes::type_dtype, "needs floats", "a floating dtype",
+  if (!require(ctx, x->dtype.is_floating(), codes::type_dtype, "needs floats", "a floating dtype",
                x->dtype.to_string()))
     return nullptr;
-  auto windows = pooled_shape(ctx, a, dims_of(a), *x);
-  if (!windows) return nullptr;
-  auto fits = [&](const TensorTypeNode& t, const std::vector<Dim>& shape) {
-    bool same = t.shape.size() == shape.size();
-    for (size_t i = 0; same && i < shape.size(); ++i) same = ctx.equal(t.shape[i], shape[i]);
-    return require(ctx, same, codes::type_shape, "the argument has another shape",
-                   shape_text(shape), shape_text(t.shape)) &&
-           require(ctx, t.dtype == x->dtype, codes::type_dtype, "the argument has another dtype",
-                   x->dtype.to_string(), t.dtype.to_string());
-  };
-  if (!fits(*best, *windows) || !fits(*values, spread                ? *windows
-                                               : values->rank() == 0 ? std::vector<Dim>{}
-                                                                     : x->shape))
+  auto windows = places_windows(ctx, a, *x);
+  if (!windows || !fits_as(ctx, *best, *windows, x->dtype) ||
+      !fits_as(ctx, *values,
+               spread                ? *windows
+               : values->rank() == 0 ? std::vector<Dim>{}
+                                     : x->shape,
+               x->dtype))
     return nullptr;
   return tensor_type(spread ? x->shape : *windows, x->dtype);
-}
-
-// One spatial axis of the windows.
-struct Axis {
-  size_t at;  // in the layout
-  int64_t count, stride, dilation, padding;
-  bool reads_outside;
-};
-
-std::vector<Axis> axes_of(const PoolAttrs& a) {
-  const size_t dims = dims_of(a);
-  const Layout l = Layout::of(a.layout);
-  const Ints pad = *full_padding(a.padding, dims);
-  std::vector<Axis> out;
-  for (size_t d = 0; d < dims; ++d) {
-    out.push_back({axis_of(l, spatial_axes(dims)[d]), a.pool_size[d], a.strides[d], a.dilation[d],
-                   pad[d], pad[d] > 0 || pad[dims + d] > 0 || a.ceil_mode});
-  }
-  return out;
 }
 
 DType sums_in(DType d) { return d.bits == 16 ? DType::Float(32) : d; }
@@ -92,22 +84,18 @@ TirTensor in_dtype(const TirTensor& t, DType dtype) {
 }
 
 TirTensor gather(const ComputeContext& ctx) {
-  const std::vector<Axis> axes = axes_of(ctx.attrs<PoolAttrs>());
   TirTensor x = ctx.inputs[0], best = ctx.inputs[1], values = ctx.inputs[2];
+  const std::vector<WindowAxis> axes =
+      window_axes(ctx.attrs<PoolAttrs>(), x->shape(), best->shape());
   const DType acc = sums_in(x->dtype);
   std::vector<PrimExpr> extents;
-  for (const Axis& a : axes) extents.push_back(index(a.count));
+  for (const WindowAxis& a : axes) extents.push_back(index(a.count));
   TirTensor sums = tir::compute("max_pool_gather", ctx.outputs[0].shape, [&](const Indices& i) {
     return tir::reduce(Combiner::Sum, extents, [&](const Indices& k) {
       Indices at = i;
-      PrimExpr inside = boolean(true);
-      for (size_t d = 0; d < axes.size(); ++d) {
-        const Axis& a = axes[d];
-        at[a.at] = i[a.at] * a.stride + k[d] * a.dilation - a.padding;
-        if (!a.reads_outside) continue;
-        inside = logical_and(inside,
-                             logical_and(ge(at[a.at], index(0)), lt(at[a.at], x->shape()[a.at])));
-      }
+      for (size_t d = 0; d < axes.size(); ++d)
+        at[axes[d].at] = axes[d].element(i[axes[d].at], k[d]);
+      PrimExpr inside = inside_image(axes, x->shape(), at);
       PrimExpr value = tir::cast(acc, values->shape().empty() ? values(Indices{}) : values(at));
       PrimExpr sum = taken(x(at), best(i), value);
       return as_int(inside) == 1 ? sum : select(inside, sum, imm(acc, 0));
@@ -118,11 +106,12 @@ TirTensor gather(const ComputeContext& ctx) {
 
 // The windows that an element is in: along each axis the last that begins at or before it and those before that one.
 TirTensor spread(const ComputeContext& ctx) {
-  const std::vector<Axis> axes = axes_of(ctx.attrs<PoolAttrs>());
   TirTensor x = ctx.inputs[0], best = ctx.inputs[1], values = ctx.inputs[2];
+  const std::vector<WindowAxis> axes =
+      window_axes(ctx.attrs<PoolAttrs>(), x->shape(), best->shape());
   const DType acc = sums_in(x->dtype);
   std::vector<PrimExpr> extents;
-  for (const Axis& a : axes) {
+  for (const WindowAxis& a : axes) {
     extents.push_back(index(a.dilation == 1 ? (a.count + a.stride - 1) / a.stride : a.count));
   }
   TirTensor sums = tir::compute("max_pool_spread", x->shape(), [&](const Indices& i) {
@@ -130,8 +119,8 @@ TirTensor spread(const ComputeContext& ctx) {
       Indices at = i;
       PrimExpr inside = boolean(true);
       for (size_t d = 0; d < axes.size(); ++d) {
-        const Axis& a = axes[d];
-        PrimExpr place = i[a.at] + a.padding;
+        const WindowAxis& a = axes[d];
+        PrimExpr place = i[a.at] + a.pad_begin;
         if (a.dilation == 1) {
           at[a.at] = floor_div(place, index(a.stride)) - k[d];
           if (a.count % a.stride != 0) {
@@ -150,6 +139,50 @@ TirTensor spread(const ComputeContext& ctx) {
     });
   });
   return in_dtype(sums, x->dtype);
+}
+
+Type max_places_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *best = ctx.tensor(1);
+  if (x == nullptr || best == nullptr) return nullptr;
+  auto& a = ctx.attrs<PoolAttrs>();
+  auto windows = places_windows(ctx, a, *x);
+  if (!windows || !fits_as(ctx, *best, *windows, x->dtype)) return nullptr;
+  return tensor_type(*windows, DType::Int(64));
+}
+
+// The least place of those that hold the greatest element: the maximum is known, so that a lane for each window compares.
+// As wide as the data where places fit, so that both fill vectors alike.
+TirTensor max_places(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], best = ctx.inputs[1];
+  const std::vector<WindowAxis> axes =
+      window_axes(ctx.attrs<PoolAttrs>(), x->shape(), best->shape());
+  std::vector<PrimExpr> extents;
+  PrimExpr image = index(1);
+  for (const WindowAxis& a : axes) {
+    extents.push_back(index(a.count));
+    image = image * x->shape()[a.at];
+  }
+  const auto size = as_int(image);
+  const DType place = size && *size < (int64_t{1} << 31) ? DType::Int(32) : DType::Int(64);
+  TirTensor first = tir::compute("max_pool_place", best->shape(), [&](const Indices& i) {
+    return tir::reduce(Combiner::Min, extents, [&](const Indices& k) {
+      Indices at = i;
+      PrimExpr here = index(0);
+      for (size_t d = 0; d < axes.size(); ++d) {
+        PrimExpr& element = at[axes[d].at];
+        element = axes[d].element(i[axes[d].at], k[d]);
+        here = here * x->shape()[axes[d].at] + element;
+      }
+      // NaN is the greatest of a window that has one.
+      PrimExpr e = x(at), greatest = best(i), found = eq(e, greatest);
+      if (e->dtype.is_floating())
+        found = logical_or(found, logical_and(ne(e, e), ne(greatest, greatest)));
+      PrimExpr counts = logical_and(inside_image(axes, x->shape(), at), found);
+      return select(counts, tir::cast(place, here), max_value(place));
+    });
+  });
+  return tir::compute("max_pool_places", best->shape(),
+                      [&](const Indices& i) { return tir::cast(DType::Int(64), first(i)); });
 }
 
 // All arguments of some axes in the current layout.
@@ -217,6 +250,37 @@ OpInfo places_row(const char* name, const char* doc, const char* values, bool sp
 const std::vector<double> kData{1, 3, 2, 3, 0, 3, 5, 5, 4, 1, 5, 2};
 
 }  // namespace
+
+OpInfo max_pool_places_row() {
+  return {
+      .name = "nn.max_pool_places",
+      .doc =
+          "For each window the place of the first element that is its greatest, counted through "
+          "the rows of the image.",
+      .args = {{"data", "The data of the pool, in `layout`."},
+               {"result", "The greatest of each window."}},
+      .attrs = &MaxPoolPlacesAttrs::static_info(),
+      .support_level = 10,
+      .fusion = FusionClass::OutEWiseFusable,
+      .effect = Effect::Pure,
+      .relation = max_places_relation,
+      .compute = compute_rule(max_places),
+      .contraction = Absent::NotOneSum,
+      .layout = places_layout,
+      .memory = Absent::OnePiece,
+      .precision = Precision::Never,
+      .cost = places_cost,
+      .gradient = Absent::NotDifferentiable,
+      .batching = batch_places,
+      .examples = {{.args = {"Tensor[(1, 1, 3, 4), float32]", "Tensor[(1, 1, 2, 2), float32]"},
+                    .attrs = "pool_size=[3, 3], strides=[2, 2], padding=[1, 1]",
+                    .inputs = {kData, {3, 5, 4, 5}}},
+                   {.args = {"Tensor[(1, 5, 1), int8]", "Tensor[(1, 3, 1), int8]"},
+                    .attrs = "pool_size=[9], strides=[1], padding=[3], layout=\"NWC\"",
+                    .inputs = {{-7, 2, 9, 9, -3}, {9, 9, 9}}}},
+      .expected = Absent::ByNumPy,
+  };
+}
 
 OpInfo max_pool_gather_row() {
   return places_row(

@@ -206,6 +206,18 @@ def places(a: SimpleNamespace, x: np.ndarray, best: np.ndarray):
                 yield window, tuple(at)
 
 
+@oracle("nn.max_pool_places")
+def _(a, x, best):
+    out = np.full(best.shape, -1, np.int64)
+    axes = [a.layout.index(axis) for axis in "DHW"[3 - len(a.pool_size) :]]
+    for window, element in places(a, x, best):
+        place = 0
+        for axis in axes:
+            place = place * x.shape[axis] + element[axis]
+        out[window] = place if out[window] < 0 else min(out[window], place)
+    return out
+
+
 @oracle("nn.max_pool_gather")
 def _(a, x, best, values):
     out = np.zeros(best.shape)

@@ -419,6 +419,8 @@ TEST(RegistryGradient, rows_without_one_do_not_move) {
     const OpInfo& row = *op->row;
     if (row.gradient || row.gradient.reason() != Absent::NotDifferentiable) continue;
     if (!row.compute || row.effect.get() != Effect::Pure) continue;
+    // It looks for elements that equal the greatest of their window, which a step moves apart.
+    if (row.name == "nn.max_pool_places") continue;
     for (OpExample example : row.examples) {
       for (std::string& a : example.args) a = in_float64(a);
       example.attrs = in_float64(example.attrs);
