@@ -55,13 +55,19 @@ Stretch whole(const Dimension& d) {
   return out;
 }
 
+// Stretches with the same taps. Near taps differ at each position next to the border, so that they are cut only where the
+// border is wider than the kernel: before and behind all windows that see the image.
 std::vector<Stretch> stretches(const Dimension& d) {
   std::vector<Stretch> out;
+  const bool near = d.dilation == 1;
   for (int64_t y = 0; y < d.out; ++y) {
     auto [first, last] = d.taps_at(y);
     if (first == last) first = last = 0;
     if (!out.empty() && out.back().first == first && out.back().last == last) {
       out.back().end = y + 1;
+    } else if (near && first < last && !out.empty() && out.back().first < out.back().last) {
+      Stretch& seen = out.back();
+      seen = {seen.begin, y + 1, std::min(seen.first, first), std::max(seen.last, last)};
     } else {
       out.push_back({y, y + 1, first, last});
     }
@@ -86,8 +92,6 @@ class Skipping {
     }
     // Rows lie one behind the other, so that nothing is copied for them; lines of columns are.
     for (size_t i = 0; i < dims_.size(); ++i) {
-      // Near taps lie in the border for a few positions only.
-      if (dims_[i].dilation == 1) continue;
       std::vector<Stretch> cut = stretches(dims_[i]);
       double gained = least * (1 - products(cut) / parts[i][0].products());
       double count = static_cast<double>(cut.size()) - 1;
@@ -151,7 +155,11 @@ class Skipping {
     for (const Stretch& s : parts[axis]) {
       std::vector<Stretch> next = chosen;
       next.push_back(s);
-      along.push_back(joined(parts, next, axis + 1));
+      // Zeros are not cut any further.
+      const bool empty = s.first >= s.last;
+      for (size_t i = axis + 1; empty && i < dims_.size(); ++i)
+        next.push_back({0, dims_[i].out, 0, 0});
+      along.push_back(joined(parts, next, empty ? dims_.size() : axis + 1));
     }
     if (along.size() == 1) return along[0];
     return make_call("concatenate", {tuple(std::move(along), c_.span)},

@@ -10,7 +10,9 @@
 //
 // A tap that lies in the border of zeros for a whole stretch of rows adds nothing there. The same for columns, where that
 // leaves out more than cutting lines costs. Taps that lie in the border for all of the result disappear: of a 3x3 kernel
-// with taps farther apart than the image is long, one is left.
+// with taps farther apart than the image is long, one is left. Neighbouring taps leave out the border beyond all
+// windows that see the image: a 3x3 kernel on 8x8 padded by 20 computes 10x10 of its 46x46 results, and the others
+// are zeros.
 // Legal for constant weights that are finite and static shapes: then a zero times a weight is a zero, and every
 // sum is what it was. Loses where a stretch is so short that a kernel of its own costs more than its products.
 #pragma once

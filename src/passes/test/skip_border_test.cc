@@ -57,6 +57,10 @@ TEST(SkipBorder, computes_the_same_by_the_parts_that_pay) {
       // Taps farther apart than the image is long: one is left along the rows.
       {{1, 9, 30, 8}, {16, 8, 3, 3}, "padding=[12, 2], dilation=[12, 2]", 1},
       {{2, 33, 12, 32}, {64, 32, 3, 1}, "padding=[24, 0], dilation=[24, 1], strides=[2, 1]", 3},
+      // A border that is wider than the kernel: zeros around one convolution; more of it behind than before, and strides.
+      {{1, 8, 8, 32}, {32, 32, 3, 3}, "padding=[20, 20]", 1},
+      {{2, 7, 9, 64}, {32, 64, 5, 3}, "padding=[9, 30, 21, 0], strides=[2, 3]", 1},
+      {{1, 40, 64}, {64, 64, 5}, "padding=[50]", 1},
       // More border behind than before; several images; groups; an even kernel.
       {{3, 25, 8, 32}, {64, 16, 4, 2}, "padding=[5, 0, 14, 1], dilation=[7, 1], groups=2", 4},
       // Positions that no tap reaches are zeros.
