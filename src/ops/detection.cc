@@ -1,8 +1,9 @@
 // Operators of object detection whose results are as many as data says.
-#include <limits>
+#include <array>
 
 #include "base/codes/types.h"
 #include "ops/dynamic.h"
+#include "ops/order.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -43,74 +44,123 @@ Type suppression_type(RelationContext& ctx) {
   return tensor_type(std::vector<Dim>{dim_any(), dim(3)}, DType::Int(64));
 }
 
-// The corners of a box, whichever two are given.
-struct Box {
-  PrimExpr low_y, low_x, high_y, high_x;
+constexpr DType kBoxDType = DType::Float(32);
+
+// What is known of a box: its corners, whichever two are given, and what it covers.
+enum Part { kLowY, kLowX, kHighY, kHighX, kArea, kParts };
+
+std::array<PrimExpr, kParts> box_at(const Buffer& boxes, const PrimExpr& batch, const PrimExpr& i,
+                                    bool centred) {
+  auto part = [&](int64_t k) { return tir::cast(kBoxDType, load(boxes, {batch, i, index(k)})); };
+  PrimExpr a = part(0), b = part(1), c = part(2), d = part(3);
+  std::array<PrimExpr, kParts> out{min(a, c), min(b, d), max(a, c), max(b, d), PrimExpr()};
+  if (centred) {
+    PrimExpr half = imm_float(kBoxDType, 0.5);
+    out = {b - d * half, a - c * half, b + d * half, a + c * half, PrimExpr()};
+  }
+  out[kArea] = (out[kHighY] - out[kLowY]) * (out[kHighX] - out[kLowX]);
+  return out;
+}
+
+// The boxes that are selected of one class: as many as data says, each part in a row of its own, so that a candidate is
+// compared with a vector of them at a time.
+class Selected {
+ public:
+  explicit Selected(const PrimExpr& room) {
+    for (int p = 0; p < kParts; ++p) {
+      rows_.push_back(buffer("selected", kBoxDType, {max(room, index(1))}));
+      box_.emplace_back("box", kBoxDType);
+    }
+  }
+  Stmt in(Stmt body) const {
+    body = count_.in(hits_.in(std::move(body)));
+    for (int p = 0; p < kParts; ++p) body = allocate(rows_[p], box_[p].in(std::move(body)));
+    return body;
+  }
+  PrimExpr count() const { return count_.get(); }
+  Stmt clear() const { return count_.set(index(0)); }
+
+  // Runs `taken` and adds the box unless it shares more than `limit` of what it covers together with one of those here.
+  // They are looked at in blocks: most boxes that go overlap with one of the first.
+  Stmt add_unless_hit(const std::array<PrimExpr, kParts>& box, const PrimExpr& limit,
+                      Stmt taken) const {
+    constexpr int64_t kBlock = 64;
+    std::vector<Stmt> steps;
+    for (int p = 0; p < kParts; ++p) steps.push_back(box_[p].set(box[p]));
+    steps.push_back(hits_.set(imm(kFlag, 0)));
+    PrimExpr blocks = floor_div(count() + (kBlock - 1), index(kBlock));
+    steps.push_back(each("block", blocks, [&](const PrimExpr& block) {
+      PrimExpr begin = block * kBlock;
+      Stmt look = each_in_lanes("k", min(count() - begin, index(kBlock)), [&](const PrimExpr& k) {
+        return hits_.set(hits_.get() +
+                         select(overlaps(begin + k, limit), imm(kFlag, 1), imm(kFlag, 0)));
+      });
+      return if_(eq(hits_.get(), imm(kFlag, 0)), look);
+    }));
+    std::vector<Stmt> add;
+    for (int p = 0; p < kParts; ++p) add.push_back(store(rows_[p], {count()}, box_[p].get()));
+    add.push_back(count_.set(count() + 1));
+    add.push_back(std::move(taken));
+    steps.push_back(if_(eq(hits_.get(), imm(kFlag, 0)), seq(std::move(add))));
+    return seq(std::move(steps));
+  }
+
+ private:
+  static constexpr DType kFlag = DType::Int(32);
+
+  PrimExpr overlaps(const PrimExpr& k, const PrimExpr& limit) const {
+    PrimExpr zero = imm_float(kBoxDType, 0);
+    auto of = [&](Part p) { return load(rows_[p], {k}); };
+    auto shared_along = [&](Part low, Part high) {
+      return max(min(of(high), box_[high].get()) - max(of(low), box_[low].get()), zero);
+    };
+    PrimExpr shared = shared_along(kLowY, kHighY) * shared_along(kLowX, kHighX);
+    PrimExpr together = of(kArea) + box_[kArea].get() - shared;
+    PrimExpr real = logical_and(gt(of(kArea), zero), gt(box_[kArea].get(), zero));
+    return logical_and(real, gt(shared, together * limit));
+  }
+
+  std::vector<Buffer> rows_;
+  std::vector<Cell> box_;
+  Cell count_{"count", kIndex}, hits_{"hits", kFlag};
 };
 
-Box box_at(const Buffer& boxes, const PrimExpr& batch, const PrimExpr& i, bool centred) {
-  auto part = [&](int64_t k) {
-    return tir::cast(DType::Float(32), load(boxes, {batch, i, index(k)}));
-  };
-  PrimExpr a = part(0), b = part(1), c = part(2), d = part(3);
-  if (!centred) return {min(a, c), min(b, d), max(a, c), max(b, d)};
-  PrimExpr half = imm_float(DType::Float(32), 0.5);
-  return {b - d * half, a - c * half, b + d * half, a + c * half};
-}
-
-// Whether two boxes share more than `threshold` of what they cover together.
-PrimExpr overlap(const Box& a, const Box& b, const PrimExpr& threshold) {
-  PrimExpr zero = imm_float(DType::Float(32), 0);
-  auto area = [&](const Box& x) { return (x.high_y - x.low_y) * (x.high_x - x.low_x); };
-  PrimExpr height = max(min(a.high_y, b.high_y) - max(a.low_y, b.low_y), zero);
-  PrimExpr width = max(min(a.high_x, b.high_x) - max(a.low_x, b.low_x), zero);
-  PrimExpr shared = height * width, together = area(a) + area(b) - shared;
-  PrimExpr real = logical_and(gt(area(a), zero), gt(area(b), zero));
-  return logical_and(real, gt(shared, together * threshold));
-}
-
-// Runs `select(batch, class, box)` for all that are selected: of each class the box with the highest
-// score, then of those that do not overlap with it, and so on.
+// Runs `selected(batch, class, box)` for all that are selected: of each class the box with the highest score, then the
+// next of those that do not overlap with one before it, and so on. Scores are sorted once for each class.
 Stmt each_selected(const ComputeContext& ctx, const std::vector<Buffer>& in,
                    const std::function<Stmt(const Indices&)>& selected) {
   const Buffer &boxes = in[0], &scores = in[1];
   const bool centred = ctx.attrs<SuppressionAttrs>().center_point_box;
+  const DType key = order_key_dtype(kBoxDType);
   PrimExpr n = boxes->shape[1], most = tir::cast(kIndex, load(in[2], Indices{}));
-  PrimExpr limit = tir::cast(DType::Float(32), load(in[3], Indices{}));
-  PrimExpr least = tir::cast(DType::Float(32), load(in[4], Indices{}));
-  Buffer alive = buffer("alive", DType::UInt(8), {max(n, index(1))});
-  Cell best("best", kIndex), score("score", DType::Float(32));
-  auto set_alive = [&](const PrimExpr& i, const PrimExpr& yes) {
-    return store(alive, {i}, tir::cast(DType::UInt(8), yes));
-  };
-  auto is_alive = [&](const PrimExpr& i) { return ne(load(alive, {i}), imm(DType::UInt(8), 0)); };
+  PrimExpr limit = tir::cast(kBoxDType, load(in[3], Indices{}));
+  PrimExpr least = tir::cast(kBoxDType, load(in[4], Indices{}));
+  Selected kept(n);
+  Cell found("found", kIndex);
+  const PrimExpr room = max(n, index(1));
+  Entries entries("entries", key, room, room), other("other", key, room, room);
   Stmt all = each("batch", scores->shape[0], [&](const PrimExpr& b) {
     return each("class", scores->shape[1], [&](const PrimExpr& c) {
       auto score_of = [&](const PrimExpr& i) {
-        return tir::cast(DType::Float(32), load(scores, {b, c, i}));
+        return tir::cast(kBoxDType, load(scores, {b, c, i}));
       };
-      Stmt start =
-          each("i", n, [&](const PrimExpr& i) { return set_alive(i, gt(score_of(i), least)); });
-      Stmt steps = each("step", max(min(n, most), index(0)), [&](const PrimExpr&) {
-        Stmt find = each("i", n, [&](const PrimExpr& i) {
-          PrimExpr better = logical_or(lt(best.get(), index(0)), gt(score_of(i), score.get()));
-          return if_(logical_and(is_alive(i), better), seq({best.set(i), score.set(score_of(i))}));
-        });
-        Stmt take = named("chosen", best.get(), [&](const PrimExpr& chosen) {
-          Stmt strike = each("i", n, [&](const PrimExpr& i) {
-            PrimExpr gone = logical_or(eq(i, chosen), overlap(box_at(boxes, b, chosen, centred),
-                                                              box_at(boxes, b, i, centred), limit));
-            return if_(logical_and(is_alive(i), gone), set_alive(i, boolean(false)));
-          });
-          return seq({selected({b, c, chosen}), strike});
-        });
-        Stmt none = seq({best.set(index(-1)), score.set(imm_float(DType::Float(32), 0))});
-        return seq({none, find, if_(ge(best.get(), index(0)), take)});
+      // Equal scores keep the order of their places.
+      Stmt candidates = each("i", n, [&](const PrimExpr& i) {
+        return if_(gt(score_of(i), least),
+                   seq({entries.put(found.get(), order_key(score_of(i), false), i),
+                        found.set(found.get() + 1)}));
       });
-      return seq({start, steps});
+      Stmt take = each("i", found.get(), [&](const PrimExpr& i) {
+        return if_(
+            lt(kept.count(), most), named("place", entries.place(i), [&](const PrimExpr& p) {
+              return kept.add_unless_hit(box_at(boxes, b, p, centred), limit, selected({b, c, p}));
+            }));
+      });
+      return seq({found.set(index(0)), kept.clear(), candidates,
+                  sort_entries(entries, other, found.get(), 1), take});
     });
   });
-  return allocate(alive, best.in(score.in(all)));
+  return entries.in(other.in(found.in(kept.in(all))));
 }
 
 Stmt suppression_sizes(const ComputeContext& ctx, const std::vector<Buffer>& in,
