@@ -1,5 +1,6 @@
 #include "passes/fold_constant.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,6 +19,9 @@ namespace relay {
 namespace {
 
 constexpr int64_t kDefaultMaxBytes = int64_t{1} << 30;
+// Largest fill that is made while compiling, for what is folded behind it, and largest result of a reduction or a scan of
+// fills that is kept: reading it costs less than computing it in each run, and the artifact grows by it.
+constexpr int64_t kMaxFillBytes = int64_t{1} << 28, kMaxWorkedBytes = int64_t{1} << 24;
 
 // Fused kernels are folded as a whole or not at all.
 class Folder : public RewriterOutsidePrimitives {
@@ -32,9 +36,7 @@ class Folder : public RewriterOutsidePrimitives {
         if (Expr sizes = known_sizes(original, rebuilt)) return sizes;
         return rebuilt;
       case ExprKind::Tuple: {
-        bool constant = true;
-        for (const Expr& e : as<TupleNode>(rebuilt)->fields) constant &= is_constant(e.get());
-        if (constant) mark(*as<ExprNode>(rebuilt));
+        note_tuple(*as<TupleNode>(rebuilt));
         return rebuilt;
       }
       case ExprKind::TupleGetItem: {
@@ -74,14 +76,61 @@ class Folder : public RewriterOutsidePrimitives {
     Function marked = apply(f);
     if (constant_.empty() || !ctx_.evaluate) return marked;
     auto values = evaluate_constants(marked, constant_, ctx_.evaluate);
+    // A fill that something else reads, too, stays a fill there.
+    for (const auto& [fill, bytes] : fills_) values.erase(fill);
     return cast<FunctionNode>(substitute(marked, values, family::expr | family::pattern));
   }
 
  private:
-  bool is_constant(const Node* n) const { return isa<ConstantNode>(n) || constant_.contains(n); }
+  bool is_fill(const Node* n) const { return fills_.contains(n); }
+  bool is_constant(const Node* n) const {
+    return isa<ConstantNode>(n) || (constant_.contains(n) && !is_fill(n));
+  }
+  // Whatever is computed here is computed with the fills below it.
   void mark(const ExprNode& e) {
-    constant_.insert(&e);
+    std::vector<const Node*> open{&e};
     keep_.push_back(NodeRef(&e));
+    while (!open.empty()) {
+      const Node* n = open.back();
+      open.pop_back();
+      if (!constant_.insert(n).second) continue;
+      for_each_child(*n, [&](const NodeRef& child) {
+        if (is_fill(child.get())) open.push_back(child.get());
+      });
+    }
+  }
+  void note_fill(const ExprNode& e, int64_t made_of) {
+    fills_.emplace(&e, made_of);
+    keep_.push_back(NodeRef(&e));
+  }
+
+  // The bytes of constants that a constant or a fill is made of; nullopt for everything else.
+  std::optional<int64_t> made_of(const Expr& e) const {
+    auto it = fills_.find(e.get());
+    if (it != fills_.end()) return it->second;
+    return is_constant(e.get()) ? bytes_of(e->type) : std::nullopt;
+  }
+  template <class Exprs>
+  std::optional<int64_t> made_of_all(const Exprs& all) const {
+    int64_t total = 0;
+    for (const Expr& e : all) {
+      auto bytes = made_of(e);
+      if (!bytes) return std::nullopt;
+      total += *bytes;
+    }
+    return total;
+  }
+  template <class Exprs>
+  bool has_fill(const Exprs& all) const {
+    return std::ranges::any_of(all, [&](const Expr& e) { return is_fill(e.get()); });
+  }
+
+  void note_tuple(const TupleNode& t) {
+    if (std::ranges::all_of(t.fields, [&](const Expr& e) { return is_constant(e.get()); })) {
+      mark(t);
+    } else if (auto bytes = made_of_all(t.fields)) {
+      note_fill(t, *bytes);
+    }
   }
 
   // The expression that makes a matched value, as far as it is in sight: a Let's value when all its
@@ -118,19 +167,24 @@ class Folder : public RewriterOutsidePrimitives {
     return constant(tensor_from(*known), c.span);
   }
 
+  // A call of constants is computed here, unless it is a *fill*: so much larger than what it is made of that the run makes
+  // it. What is made of fills is a fill, too, up to the call at which the chain shrinks, or that does more than move and
+  // map elements: there the chain ends, and its result is computed here.
   void note_call(const CallNode& c) {
     if (!is_pure_op_call(c) || as<OpNode>(c.op)->row->compute == nullptr) return;
     if (has_symbolic_sizes(c.attrs)) return;
-    int64_t arg_bytes = 0;
-    for (const Expr& a : c.args) {
-      if (!is_constant(a.get())) return;
-      auto bytes = bytes_of(a->type);
-      if (!bytes) return;
-      arg_bytes += *bytes;
-    }
+    auto arg_bytes = made_of_all(c.args);
     auto bytes = bytes_of(c.type);
-    if (!bytes || *bytes > max_bytes_) return;
-    if (grows_too_much(*bytes, arg_bytes)) return;
+    if (!arg_bytes || !bytes || *bytes > max_bytes_) return;
+    const bool of_fills = has_fill(c.args);
+    const FusionClass fusion = as<OpNode>(c.op)->row->fusion;
+    const bool moves = fusion == FusionClass::ElemWise || fusion == FusionClass::Broadcast ||
+                       fusion == FusionClass::Injective;
+    const bool worked = of_fills && !moves && *bytes <= kMaxWorkedBytes;
+    if (grows_too_much(*bytes, *arg_bytes) && !worked) {
+      if (*bytes <= kMaxFillBytes) note_fill(c, *arg_bytes);
+      return;
+    }
     if (keep_transposes_ > 0 && *bytes >= keep_transposes_ && is_call_to(Expr(&c), "transpose")) {
       return;
     }
@@ -143,6 +197,8 @@ class Folder : public RewriterOutsidePrimitives {
   LazyPurity& purity_;
   KnownValues known_;
   std::unordered_set<const Node*> constant_;
+  std::unordered_map<const Node*, int64_t>
+      fills_;  // to the bytes of the constants that they are made of
   std::unordered_map<const Node*, const ExprNode*> bound_;  // a Let's variable to its value
   std::vector<NodeRef> keep_;
 };

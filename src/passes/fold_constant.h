@@ -5,6 +5,7 @@
 //   let %c = const(1f); add(%x, %c)           add(%x, const(1f))
 //   if (True) { %a } else { %b }              %a
 //   (%a, %b).0                                %a
+//   cumsum(ones(shape=[300, 700]), axis=1)    const
 //   take(shape_of(%x), const(1))              const(3), where %x: Tensor[(n, 3), float32]
 //   match (Some(%a)) { Some(%x) => %x, ... }  let %x = %a; %x
 //
@@ -13,7 +14,9 @@
 // tensors are not kept (evaluate_constants.h).
 // Loses when the result is much larger than what it is made of: results above
 // `relay.FoldConstant.max_bytes` (default 1 GiB), or above 64 KiB and more than 16 times the bytes
-// of the arguments (zeros, arange, broadcast_to), are left to run time. Until layouts are chosen the
+// of the arguments (zeros, arange, broadcast_to), are left to run time. What such fills lead to is
+// computed where the chain ends: at a result that is small again, or at a reduction, a scan or a
+// contraction of at most 16 MiB. Until layouts are chosen the
 // pipeline keeps the transposes of large weights (`relay.FoldConstant.keep_transposes`): packing a
 // weight moves each element once more, and both moves are one when they are computed together.
 // Does not fold through function calls; PartialEvaluate does. An If whose condition is computed

@@ -42,6 +42,27 @@ TEST(FoldConstant, known_sizes_of_tensors_that_are_not) {
       "def @main(%x: Tensor[(3), float32]) { shape_of(@f(%x), dtype=\"int64\") }");
 }
 
+TEST(FoldConstant, what_fills_lead_to_is_computed_where_the_chain_ends) {
+  // A small result, through a fill and a map of it.
+  becomes(
+      "def @main(%x: float32) { multiply(%x, sum(add(ones(shape=[20000], dtype=\"float32\"), 1f))) "
+      "}",
+      "def @main(%x: float32) { multiply(%x, 40000f) }");
+  // A scan is kept, large as it is; so are its fill's other uses, as a fill.
+  Module scanned = pass_test::apply(kFoldConstant,
+                                    parse("def @main(%x: Tensor[(300, 100), float32]) {\n"
+                                          "  let %f = ones(shape=[300, 100], dtype=\"float32\");\n"
+                                          "  (add(%x, cumsum(%f, axis=1)), add(%x, %f)) }"),
+                                    pass_test::folding_context());
+  const std::string text = print_module(scanned);
+  EXPECT_EQ(text.find("cumsum"), text.npos) << text;
+  EXPECT_NE(text.find("ones"), text.npos) << text;
+  // Maps and moves of a fill cost a kernel nothing.
+  unchanged(
+      "def @main(%x: Tensor[(300, 100), float32]) {\n"
+      "  add(%x, transpose(sqrt(ones(shape=[100, 300], dtype=\"float32\")))) }");
+}
+
 constexpr const char* kList = "type List[A] { Cons(A, List[A]), Nil, }\n";
 
 TEST(FoldConstant, a_match_of_a_known_constructor) {
