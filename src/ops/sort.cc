@@ -59,6 +59,39 @@ TirTensor sorted_order(const TirTensor& x, size_t axis, const PrimExpr& count, b
       });
 }
 
+// The tensor with `axis` last: a line is then read element after element, not each in a line of the cache of its own.
+TirTensor as_lines(const TirTensor& x, size_t axis) {
+  const std::vector<PrimExpr>& shape = x->shape();
+  auto behind =
+      as_int(count_elements({shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape.end()}));
+  if (axis + 1 == shape.size() || behind == 1 || x->dtype.is_string()) return x;
+  std::vector<PrimExpr> turned = shape;
+  turned.erase(turned.begin() + static_cast<std::ptrdiff_t>(axis));
+  turned.push_back(shape[axis]);
+  return tir::compute("T_lines", turned, [&](const Indices& i) {
+    Indices at(i.begin(), i.end() - 1);
+    at.insert(at.begin() + static_cast<std::ptrdiff_t>(axis), i.back());
+    return x(at);
+  });
+}
+
+// What `sorted_order` gives of x along an axis, indexed as x is.
+std::function<PrimExpr(const Indices&)> order_along(const TirTensor& x, size_t axis,
+                                                    const PrimExpr& count, bool ascending,
+                                                    DType dtype) {
+  TirTensor lines = as_lines(x, axis);
+  const bool turned = lines.get() != x.get();
+  TirTensor order =
+      sorted_order(lines, turned ? x->shape().size() - 1 : axis, count, ascending, dtype);
+  return [=](const Indices& i) {
+    if (!turned) return order(i);
+    Indices at = i;
+    at.erase(at.begin() + static_cast<std::ptrdiff_t>(axis));
+    at.push_back(i[axis]);
+    return order(at);
+  };
+}
+
 DType index_dtype(DType wanted) { return is_set(wanted) ? wanted : DType::Int(32); }
 
 bool valid_index_dtype(RelationContext& ctx, DType dtype) {
@@ -114,7 +147,7 @@ std::vector<TirTensor> topk_rule(const ComputeContext& ctx) {
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
   DType dtype = index_dtype(a.dtype);
   PrimExpr count = ctx.outputs[0].shape[axis];
-  TirTensor order = sorted_order(x, axis, count, a.is_ascend, dtype);
+  auto order = order_along(x, axis, count, a.is_ascend, dtype);
   std::vector<TirTensor> out;
   if (a.ret_type != "indices")
     out.push_back(tir::compute("T_values", ctx.outputs[0].shape, [&](const Indices& i) {
@@ -224,12 +257,18 @@ TirTensor argsort(const ComputeContext& ctx) {
   auto& a = ctx.attrs<ArgsortAttrs>();
   TirTensor x = ctx.inputs[0];
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-  return sorted_order(x, axis, x->shape()[axis], a.is_ascend, index_dtype(a.dtype));
+  const DType dtype = index_dtype(a.dtype);
+  if (as_lines(x, axis).get() == x.get())
+    return sorted_order(x, axis, x->shape()[axis], a.is_ascend, dtype);
+  return tir::compute("T_order", x->shape(),
+                      order_along(x, axis, x->shape()[axis], a.is_ascend, dtype));
 }
 
 TirTensor sort(const ComputeContext& ctx) {
-  TirTensor x = ctx.inputs[0], order = argsort(ctx);
-  size_t axis = static_cast<size_t>(from_front(ctx.attrs<ArgsortAttrs>().axis, x->rank()));
+  auto& a = ctx.attrs<ArgsortAttrs>();
+  TirTensor x = ctx.inputs[0];
+  size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+  auto order = order_along(x, axis, x->shape()[axis], a.is_ascend, index_dtype(a.dtype));
   return tir::compute("T_sort", x->shape(), [&](const Indices& i) {
     Indices at = i;
     at[axis] = tir::cast(kIndex, order(i));
