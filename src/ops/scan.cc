@@ -15,12 +15,13 @@ using relay::Type;
 struct ScanopAttrs : AttrsOf<ScanopAttrs> {
   std::optional<int64_t> axis;
   DType dtype = kUnsetDType;
-  bool exclusive = false;
+  bool exclusive = false, reverse = false;
   static AttrsList describe() {
     return {"relay.attrs.ScanopAttrs",
             {attribute("axis", &Self::axis, "Axis to run along; None: flattened."),
              attribute("dtype", &Self::dtype, "dtype of the result; unset: the input's."),
-             attribute("exclusive", &Self::exclusive, "Leave out the element itself.")}};
+             attribute("exclusive", &Self::exclusive, "Leave out the element itself."),
+             attribute("reverse", &Self::reverse, "Run from the last element to the first.")}};
   }
 };
 
@@ -49,10 +50,15 @@ Indices unflattened(const std::vector<PrimExpr>& shape, PrimExpr place) {
   return at;
 }
 
+// Which element of an axis the scan's step `k` takes.
+PrimExpr place_of_step(const PrimExpr& k, const PrimExpr& size, bool reverse) {
+  return reverse ? size - 1 - k : k;
+}
+
 // Running values along `axis` of a tensor whose last axis is another: of as many columns at once as
 // stay in the nearest cache, in vectors. Each column's values are added in the same order as alone.
 Stmt scan_columns(const Buffer& x, const Buffer& out, size_t axis, DType acc, bool product,
-                  bool exclusive) {
+                  bool exclusive, bool reverse) {
   constexpr int64_t kColumns = 1024;
   size_t last = out->shape.size() - 1;
   std::vector<PrimExpr> groups = out->shape;
@@ -64,7 +70,7 @@ Stmt scan_columns(const Buffer& x, const Buffer& out, size_t axis, DType acc, bo
     PrimExpr begin = group(index(0))[last] * kColumns;
     PrimExpr count = min(index(kColumns), out->shape[last] - begin);
     auto at = [&](const PrimExpr& k, const PrimExpr& j) {
-      Indices place = group(k);
+      Indices place = group(place_of_step(k, out->shape[axis], reverse));
       place[last] = begin + j;
       return place;
     };
@@ -105,7 +111,7 @@ TirTensor scan(const ComputeContext& ctx, bool product) {
   const auto& result = ctx.outputs[0];
   size_t axis = a.axis ? static_cast<size_t>(from_front(*a.axis, x->rank())) : 0;
   DType acc = working_dtype(result.dtype);
-  bool flat = !a.axis, exclusive = a.exclusive;
+  bool flat = !a.axis, exclusive = a.exclusive, reverse = a.reverse;
   // Fewer columns do not fill a vector.
   constexpr int64_t kFewColumns = 8;
   bool columns = axis + 1 < result.shape.size() &&
@@ -113,10 +119,11 @@ TirTensor scan(const ComputeContext& ctx, bool product) {
   return tir::imperative(
       std::string(product ? "T_cumprod" : "T_cumsum") + (columns ? "_of_columns" : ""),
       result.dtype, result.shape, {x}, [=](const std::vector<Buffer>& in, const Buffer& out) {
-        if (columns) return scan_columns(in[0], out, axis, acc, product, exclusive);
+        if (columns) return scan_columns(in[0], out, axis, acc, product, exclusive, reverse);
         return each_line(out->shape, axis, 4, [&](const LineIndex& at) {
           Cell total("total", acc);
-          Stmt step = each("k", out->shape[axis], [&](const PrimExpr& k) {
+          Stmt step = each("k", out->shape[axis], [&](const PrimExpr& number) {
+            const PrimExpr k = place_of_step(number, out->shape[axis], reverse);
             PrimExpr v = load(in[0], flat ? unflattened(in[0]->shape, k) : at(k));
             // 16-bit floats are accumulated in float32, like the input of a wider result.
             PrimExpr term = tir::cast(acc, v);
@@ -138,8 +145,8 @@ struct Lines {
   Expr x;
   int64_t axis;
 
-  Expr running(const char* op, const Expr& e, bool exclusive) const {
-    return apply(op, {e}, {{"axis", axis}, {"exclusive", exclusive}});
+  Expr running(const char* op, const Expr& e, bool exclusive, bool reverse) const {
+    return apply(op, {e}, {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}});
   }
   Expr reversed(const Expr& e) const { return apply("reverse", {e}, {{"axis", axis}}); }
 };
@@ -156,13 +163,11 @@ Adjoints as_data(const GradientContext& ctx, const Expr& lines) {
   return {cast_to(reshape_like(lines, ctx.arg(0)), type_of(ctx.arg(0)).dtype)};
 }
 
-// Each element counts in all results from its own on.
+// Each element counts in all results from its own on, in the direction of the scan.
 Adjoints cumsum_gradient(const GradientContext& ctx) {
   if (!type_of(ctx.arg(0)).dtype.is_floating()) return {};
-  Lines lines = lines_of(ctx);
-  Expr sums =
-      lines.running("cumsum", lines.reversed(ctx.adjoint()), ctx.attrs<ScanopAttrs>().exclusive);
-  return as_data(ctx, lines.reversed(sums));
+  auto& a = ctx.attrs<ScanopAttrs>();
+  return as_data(ctx, lines_of(ctx).running("cumsum", ctx.adjoint(), a.exclusive, !a.reverse));
 }
 
 // The product before an element, times the sum over the later results of what they multiply that
@@ -170,11 +175,15 @@ Adjoints cumsum_gradient(const GradientContext& ctx) {
 Adjoints cumprod_gradient(const GradientContext& ctx) {
   if (!type_of(ctx.arg(0)).dtype.is_floating()) return {};
   Lines lines = lines_of(ctx);
-  bool exclusive = ctx.attrs<ScanopAttrs>().exclusive;
+  const bool exclusive = ctx.attrs<ScanopAttrs>().exclusive;
+  auto forward = [&](const Expr& e) {
+    return ctx.attrs<ScanopAttrs>().reverse ? lines.reversed(e) : e;
+  };
   const Dim size = type_of(lines.x).shape[static_cast<size_t>(lines.axis)];
   if (is_any(size)) no_gradient(ctx, "only the data tells the size of the axis");
   int64_t last = rank_of(lines.x) - 1;
-  Expr x = move_axis(lines.x, lines.axis, last), g = move_axis(ctx.adjoint(), lines.axis, last);
+  Expr x = move_axis(forward(lines.x), lines.axis, last),
+       g = move_axis(forward(ctx.adjoint()), lines.axis, last);
   auto row = [&](const Expr& e) { return apply("expand_dims", {e}, {{"axis", last}}); };
   Expr place = iota(size), from = apply("expand_dims", {place}, {{"axis", int64_t{1}}});
   Expr behind = is_greater(place, from);
@@ -183,7 +192,7 @@ Adjoints cumprod_gradient(const GradientContext& ctx) {
   Expr counts = exclusive ? behind : apply("greater_equal", {place, from});
   Expr later = sum_over(kept(counts, products * row(g)), {last + 1});
   Expr before = apply("cumprod", {x}, {{"axis", last}, {"exclusive", true}});
-  return as_data(ctx, move_axis(before * later, last, lines.axis));
+  return as_data(ctx, forward(move_axis(before * later, last, lines.axis)));
 }
 
 // ---- Batching
@@ -219,6 +228,8 @@ std::span<const OpInfo> rows_of<Family::Scan>() {
           .batching = batch_scan,
           .examples = {{{"Tensor[(3, 4), float32]"}, "axis=1"},
                        {{"Tensor[(3, 4), int32]"}, "axis=-2, exclusive=True, dtype=\"int64\""},
+                       {{"Tensor[(3, 9), float32]"}, "axis=0, reverse=True"},
+                       {{"Tensor[(3, 4), float32]"}, "axis=1, exclusive=True, reverse=True"},
                        {{"Tensor[(2, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },
@@ -240,6 +251,8 @@ std::span<const OpInfo> rows_of<Family::Scan>() {
           .batching = batch_scan,
           .examples = {{{"Tensor[(3, 4), float32]"}, "axis=1"},
                        {{"Tensor[(3, 4), int32]"}, "axis=-2, exclusive=True, dtype=\"int64\""},
+                       {{"Tensor[(3, 9), float32]"}, "axis=0, reverse=True"},
+                       {{"Tensor[(3, 4), float32]"}, "axis=1, exclusive=True, reverse=True"},
                        {{"Tensor[(2, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },

@@ -164,11 +164,13 @@ def _(a, x, patterns, frame):
 def scan(a: SimpleNamespace, x: np.ndarray, run: Callable, first: int) -> np.ndarray:
     x, axis = (x.reshape(-1), 0) if a.axis is None else (x, a.axis)
     x = x.astype(a.dtype or x.dtype)
+    x = np.flip(x, axis) if a.reverse else x
     if a.exclusive:
         x = np.concatenate(
             [np.full_like(np.take(x, [0], axis), first), np.delete(x, -1, axis)], axis
         )
-    return run(x, axis=axis, dtype=x.dtype)
+    y = run(x, axis=axis, dtype=x.dtype)
+    return np.flip(y, axis) if a.reverse else y
 
 
 oracle("cumsum")(lambda a, x: scan(a, x, np.cumsum, 0))

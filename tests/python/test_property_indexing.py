@@ -121,21 +121,29 @@ def test_searchsorted(shape, n, dtype, right, lines, seed):
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-@hypothesis.given(place=shape_and_axis(), dtype=DTYPES, exclusive=st.booleans(), seed=SEEDS)
-def test_scan(name, place, dtype, exclusive, seed):
+@hypothesis.given(
+    place=shape_and_axis(),
+    dtype=DTYPES,
+    exclusive=st.booleans(),
+    reverse=st.booleans(),
+    seed=SEEDS,
+)
+def test_scan(name, place, dtype, exclusive, reverse, seed):
     shape, axis, written = place
     x = values(seed, shape, dtype, 0.5, 1.5)
     run = np.cumsum if name == "cumsum" else np.cumprod
 
     def answer(array, axis):
         array = array.astype(np.float64) if dtype == "float32" else array
+        array = np.flip(array, axis) if reverse else array
         if exclusive:
             first = np.full_like(np.take(array, [0], axis), 0 if name == "cumsum" else 1)
             array = np.concatenate([first, np.delete(array, -1, axis)], axis)
-        return run(array, axis=axis).astype(dtype)
+        out = run(array, axis=axis).astype(dtype)
+        return np.flip(out, axis) if reverse else out
 
     hypothesis.assume(shape[axis] > 0 and x.size > 0)
-    attrs = f"exclusive={exclusive}"
+    attrs = f"exclusive={exclusive}, reverse={reverse}"
     agree(name, [x], f"axis={written}, {attrs}", [answer(x, axis)], tolerance=1e-4)
     agree(name, [x], attrs, [answer(x.reshape(-1), 0)], tolerance=1e-3)
 
