@@ -29,6 +29,8 @@ std::vector<Rule> arithmetic_rules();
 std::vector<Rule> shape_rules();
 // Sums of products.
 std::vector<Rule> product_rules();
+// Scans, selections and copies.
+std::vector<Rule> order_rules();
 // A reshape for changes of the order of axes that undo each other behind one.
 Rule permuted_view_rule();
 

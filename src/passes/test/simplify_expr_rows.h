@@ -190,7 +190,20 @@ inline const std::vector<Row>& rows() {
       {"broadcast_to_same", f("broadcast_to(%x, shape=[2, 3])"), f("%x"),
        f("broadcast_to(%x, shape=[4, 2, 3])")},
       {"tile_once", f("repeat(tile(%x, reps=[1, 1]), repeats=1, axis=0)"), f("%x"),
-       f("tile(%x, reps=[1, 2])")},
+       program("%x: Tensor[(?, 3), float32]", "tile(%x, reps=[1, 2])")},
+      {"tile_broadcast", f("tile(%x, reps=[2, 1])"),
+       f("reshape(broadcast_to(reshape(%x, newshape=[1, 2, 3]), shape=[2, 2, 3]), newshape=[4, "
+         "3])"),
+       program("%x: Tensor[(?, 3), float32]", "tile(%x, reps=[2, 1])")},
+      {"scan_columns", program("%x: Tensor[(4, 5, 2, 3), float32]", "cumsum(%x, axis=1)"),
+       program("%x: Tensor[(4, 5, 2, 3), float32]",
+               "reshape(cumsum(reshape(%x, newshape=[4, 5, 6]), axis=1), newshape=[4, 5, 2, 3])"),
+       f("(cumsum(%x, axis=0), cumsum(%x))")},
+      {"topk_one", i("topk(%x, k=1, axis=1, ret_type=\"indices\")"),
+       i("%0 = min(where(equal(%x, max(%x, axis=[1], keepdims=True)), "
+         "reshape(arange(stop=3, dtype=\"int32\"), newshape=[1, 3]), 3), axis=[1], keepdims=True); "
+         "where(equal(%0, 3), 0, %0)"),
+       i("topk(%x, k=2, axis=1, ret_type=\"indices\")")},
       {"slice_whole", f("strided_slice(%x, begin=[0, 0], end=[2, 3])"), f("%x"),
        f("strided_slice(%x, begin=[-1], end=[-3], strides=[-1], axes=[0])")},
       {"pad_nothing", f("nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0]])"), f("%x"),
