@@ -46,14 +46,13 @@ Ordered top_k_at_run_time(const Builder& build, const Expr& x, const Expr& k, co
   return {first(all.values), first(all.places)};
 }
 
-Expr running(const Builder& build, Running kind, Expr x, int64_t axis, bool exclusive,
+Expr running(const Builder& build, Running kind, const Expr& x, int64_t axis, bool exclusive,
              bool reverse) {
-  auto flip = [&](Expr e) { return build.call("reverse", {std::move(e)}, {{"axis", axis}}); };
-  if (reverse) x = flip(x);
-  Expr y = build.call(
-      kind == Running::Sum ? "cumsum" : "cumprod", {x},
-      {{"axis", axis}, {"dtype", to_value(Builder::dtype_of(x))}, {"exclusive", exclusive}});
-  return reverse ? flip(y) : y;
+  return build.call(kind == Running::Sum ? "cumsum" : "cumprod", {x},
+                    {{"axis", axis},
+                     {"dtype", to_value(Builder::dtype_of(x))},
+                     {"exclusive", exclusive},
+                     {"reverse", reverse}});
 }
 
 }  // namespace relay::frontend

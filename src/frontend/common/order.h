@@ -23,7 +23,7 @@ Ordered sorted(const Builder& build, const Expr& x, const TopSpec& spec);
 enum class Running { Sum, Product };
 // The sum or the product of the elements up to each one along an axis, from the end for `reverse`; an `exclusive` one leaves
 // out the element itself.
-Expr running(const Builder& build, Running kind, Expr x, int64_t axis, bool exclusive,
+Expr running(const Builder& build, Running kind, const Expr& x, int64_t axis, bool exclusive,
              bool reverse);
 
 }  // namespace relay::frontend

@@ -58,12 +58,16 @@ AttrValue pad_widths(const Window& w) {
   return AttrValue(std::move(widths));
 }
 
+AttrList window_attrs(const Window& w) {
+  return {{"pool_size", to_value(w.kernel)},
+          {"strides", to_value(w.strides)},
+          {"dilation", to_value(w.dilations)},
+          {"padding", to_value(w.padding())}};
+}
+
 Expr windows_pooled(const Builder& build, const char* op, const Expr& x, const Window& w,
                     const AttrList& more) {
-  AttrList attrs{{"pool_size", to_value(w.kernel)},
-                 {"strides", to_value(w.strides)},
-                 {"dilation", to_value(w.dilations)},
-                 {"padding", to_value(w.padding())}};
+  AttrList attrs = window_attrs(w);
   attrs.insert(attrs.end(), more.begin(), more.end());
   return build.call(with_rank(op, static_cast<int64_t>(w.kernel.size())), {x}, attrs);
 }
@@ -106,64 +110,34 @@ Pooled pool(const Builder& build, PoolKind kind, const Expr& input, const PoolSp
   return {windows_pooled(build, average ? "nn.avg_pool" : "nn.max_pool", x, w, attrs), x, w};
 }
 
-// The element of each window that is greatest, and from there where the window stands.
 Expr places_of_maxima(const Builder& build, const Pooled& pooled, PlacesIn counted,
                       bool column_major) {
   const auto& [y, x, w] = pooled;
   const DType i64 = DType::Int(64);
-  auto number = [&](int64_t v) { return build.scalar(static_cast<double>(v), i64); };
   const auto nd = static_cast<int64_t>(w.kernel.size());
-  Expr sizes = sizes_of(build, x), results = sizes_of(build, y), zero = number(0);
-  DType dtype = Builder::dtype_of(x);
-  double least = dtype.is_floating() ? -std::numeric_limits<double>::infinity()
-                 : dtype.is_int()    ? -std::ldexp(1.0, dtype.bits - 1)
-                                     : 0;
-  Expr windows =
-      build.call("nn.pad", {x, build.scalar(least, dtype)}, {{"pad_width", pad_widths(w)}});
-  // (n, c, out, kernel, out, kernel, ...), and the places of windows along each axis.
-  std::vector<Expr> starts;
-  int64_t count = 1;
-  for (int64_t i = 0; i < nd; ++i) {
-    auto at = static_cast<size_t>(i);
-    Expr out = open_range(build, zero, build.select(results, 0, 2 + i));
-    starts.push_back(build.mul(out, number(w.strides[at])));
-    Expr inner = build.mul(numbers_below(build, w.kernel[at]), number(w.dilations[at]));
-    Expr places = build.add(build.expand_dims(starts.back(), 1), build.expand_dims(inner, 0));
-    windows = build.call("take", {windows, places}, {{"axis", 2 + 2 * i}});
-    count *= w.kernel[at];
+  if (empty_result(x, w)) return build.full(0, Builder::shape_of(y), i64);
+  Expr sizes = sizes_of(build, x), zero = build.scalar(0, i64);
+  auto size = [&](int64_t axis) { return build.select(sizes, 0, axis); };
+  AttrList attrs = window_attrs(w);
+  attrs.emplace_back("layout", std::string("NC") + (nd == 1 ? "W" : nd == 2 ? "HW" : "DHW"));
+  Expr within = build.call("nn.max_pool_places", {x, y}, attrs);
+  if (column_major) {
+    // Counted through the columns: the place taken apart from the last axis on.
+    Expr rest = within;
+    within = Expr();
+    for (int64_t i = nd; i-- > 0;) {
+      Expr at = build.call("floor_mod", {rest, size(2 + i)});
+      rest = build.call("floor_divide", {rest, size(2 + i)});
+      within = within ? build.add(build.mul(within, size(2 + i)), at) : at;
+    }
   }
-  std::vector<int64_t> order{0, 1};
-  for (int64_t i = 0; i < nd; ++i) order.push_back(2 + 2 * i);
-  for (int64_t i = 0; i < nd; ++i) order.push_back(3 + 2 * i);
-  windows = build.transpose(windows, order);
-  std::vector<Dim> flat = Builder::shape_of(y);
-  flat.push_back(dim(count));
-  Expr best = build.call("argmax", {build.reshape(windows, flat)},
-                         {{"axis", to_value(std::vector<int64_t>{nd + 2})}});
-  best = build.cast(best, i64);
-  // The index in the window taken apart from the last axis on.
-  std::vector<Expr> at(static_cast<size_t>(nd));
-  for (int64_t i = nd; i-- > 0;) {
-    auto k = static_cast<size_t>(i);
-    Expr inside = build.call("floor_mod", {best, number(w.kernel[k])});
-    best = build.call("floor_divide", {best, number(w.kernel[k])});
-    Expr start = build.expand_dims(build.sub(starts[k], number(w.begin[k])), 1, nd - 1 - i);
-    at[k] = build.add(start, build.mul(inside, number(w.dilations[k])));
-  }
-  Expr within, place;
-  if (counted == PlacesIn::Tensor) {
-    Expr images = build.expand_dims(open_range(build, zero, build.select(sizes, 0, 0)), 1);
-    Expr channels = build.expand_dims(open_range(build, zero, build.select(sizes, 0, 1)), 0);
-    place = build.add(build.mul(images, build.select(sizes, 0, 1)), channels);
-    place = build.expand_dims(place, 2, nd);
-  }
-  for (int64_t i = 0; i < nd; ++i) {
-    int64_t axis = column_major ? nd - 1 - i : i;
-    Expr size = build.select(sizes, 0, 2 + axis), here = at[static_cast<size_t>(axis)];
-    within = within ? build.add(build.mul(within, size), here) : here;
-    if (place) place = build.mul(place, size);
-  }
-  return place ? build.add(place, within) : within;
+  if (counted == PlacesIn::Channel) return within;
+  Expr image = size(2);
+  for (int64_t i = 1; i < nd; ++i) image = build.mul(image, size(2 + i));
+  Expr images = build.expand_dims(open_range(build, zero, size(0)), 1);
+  Expr channels = build.expand_dims(open_range(build, zero, size(1)), 0);
+  Expr lines = build.add(build.mul(images, size(1)), channels);
+  return build.add(build.expand_dims(build.mul(lines, image), 2, nd), within);
 }
 
 std::vector<Dim> unpooled_shape(const Builder& build, const Expr& x, const Window& w) {

@@ -49,11 +49,12 @@ TEST(FoldConstant, what_fills_lead_to_is_computed_where_the_chain_ends) {
       "}",
       "def @main(%x: float32) { multiply(%x, 40000f) }");
   // A scan is kept, large as it is; so are its fill's other uses, as a fill.
-  Module scanned = pass_test::apply(kFoldConstant,
-                                    parse("def @main(%x: Tensor[(300, 100), float32]) {\n"
-                                          "  let %f = ones(shape=[300, 100], dtype=\"float32\");\n"
-                                          "  (add(%x, cumsum(%f, axis=1)), add(%x, %f)) }"),
-                                    pass_test::folding_context());
+  Module scanned =
+      pass_test::apply(kFoldConstant,
+                       test::parse("def @main(%x: Tensor[(300, 100), float32]) {\n"
+                                   "  let %f = ones(shape=[300, 100], dtype=\"float32\");\n"
+                                   "  (add(%x, cumsum(%f, axis=1)), add(%x, %f)) }"),
+                       pass_test::folding_context());
   const std::string text = print_module(scanned);
   EXPECT_EQ(text.find("cumsum"), text.npos) << text;
   EXPECT_NE(text.find("ones"), text.npos) << text;
