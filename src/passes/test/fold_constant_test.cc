@@ -52,8 +52,8 @@ TEST(FoldConstant, what_fills_lead_to_is_computed_where_the_chain_ends) {
   Module scanned =
       pass_test::apply(kFoldConstant,
                        test::parse("def @main(%x: Tensor[(300, 100), float32]) {\n"
-                                   "  let %f = ones(shape=[300, 100], dtype=\"float32\");\n"
-                                   "  (add(%x, cumsum(%f, axis=1)), add(%x, %f)) }"),
+                                   "  %0 = ones(shape=[300, 100], dtype=\"float32\");\n"
+                                   "  (add(%x, cumsum(%0, axis=1)), add(%x, %0)) }"),
                        pass_test::folding_context());
   const std::string text = print_module(scanned);
   EXPECT_EQ(text.find("cumsum"), text.npos) << text;
