@@ -13,8 +13,6 @@
 #include "runtime/core/kernel_abi.h"
 #include "runtime/core/kernel_errors.h"
 #include "tir/lower_loops.h"
-#include "tir/matrix_nest.h"
-#include "tir/transposed_nest.h"
 
 namespace relay {
 namespace {
@@ -98,16 +96,10 @@ Module parse(const std::string& text) {
   return driver_test::parse(text);
 }
 
-// Index arithmetic of 64 bits, but for checks, which are of sizes as a caller passes them, and nests whose loops become
-// shuffles.
+// Index arithmetic of 64 bits, but for checks, which are of sizes as a caller passes them.
 std::string wide_arithmetic(const tir::PrimFunc& f) {
   std::string out;
-  auto enter = [](const Node& n) {
-    auto* loop = as<tir::ForNode>(&n);
-    const bool nest =
-        loop != nullptr && (tir::in_transposed_nest(*loop) || tir::in_matrix_nest(*loop));
-    return !isa<tir::CheckNode>(&n) && !nest;
-  };
+  auto enter = [](const Node& n) { return !isa<tir::CheckNode>(&n); };
   auto visit = [&](const Node& n) {
     auto* binary = as<tir::BinaryNode>(&n);
     auto* loop = as<tir::ForNode>(&n);
