@@ -15,7 +15,6 @@
 #include "driver/kernel_work.h"
 #include "driver/kinds.h"
 #include "driver/options.h"
-#include "driver/relay_text.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
 #include "lower/index_width.h"
@@ -295,7 +294,6 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
 void initialize() {
   register_ops();
   register_kinds();
-  use_relay_text();
 }
 
 runtime::Denormals denormals_of(const Target& target) {
