@@ -251,9 +251,9 @@ std::vector<CompiledKernel> lower_each(const Bytecode& bytecode,
   return out;
 }
 
-// The kernels of an optimised program, for the target of the options.
-std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options) {
-  ProviderOptions out{.target = resolve_target(options), .opt_level = options.opt_level};
+// The kernels of an optimised program.
+std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options, const Target& target) {
+  ProviderOptions out{.target = target, .opt_level = options.opt_level};
   out.verify = options.verify;
   out.threads = runtime::available_threads();
   out.sources = options.kernel_sources;
@@ -266,16 +266,15 @@ std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options) {
   return std::make_shared<KernelProvider>(std::move(out));
 }
 
-Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
+Bytecode make_bytecode(const Module& optimized, const CompileOptions& options, const Target& target,
                        const KernelProvider::Steps& schedule_steps) {
   PassContext ctx;
   ctx.disabled_pass = options.disabled_pass;
   check_takes(optimized, kOptimizedForm, "the compiler", ctx);
   BudgetScope budget;
   const bool versions = options.opt_level > 0;
-  LoweredProgram lowered(
-      optimized, make_provider(options),
-      versions ? resolve_target(options).l2_bytes / 2 : std::numeric_limits<int64_t>::max());
+  LoweredProgram lowered(optimized, make_provider(options, target),
+                         versions ? target.l2_bytes / 2 : std::numeric_limits<int64_t>::max());
   plan::PlanProgram plan = plan::make_plan(optimized, lowered, schedule_steps);
   for (plan::ProgramKernel& k : plan.kernels) {
     for (KernelSite& site : k.sites) {
@@ -287,6 +286,31 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
   Bytecode bytecode = compile_to_bytecode(std::move(plan));
   for (StageObserver* o : options.observers) o->bytecode(bytecode);
   return bytecode;
+}
+
+PassContext pass_context(const CompileOptions& options, const Target& target) {
+  PassContext ctx;
+  ctx.opt_level = options.opt_level;
+  ctx.required_pass = options.required_pass;
+  ctx.disabled_pass = options.disabled_pass;
+  ctx.config = options.config;
+  if (options.entries.size() > 1) {
+    ValueList names;
+    for (const EntryFunction& e : options.entries) names.emplace_back(e.function);
+    ctx.config["relay.RemoveUnusedFunctions.entry_functions"] = AttrValue(std::move(names));
+  }
+  ctx.verify = options.verify;
+  ctx.instruments = options.instruments;
+  ctx.target = target;
+  ctx.evaluate = make_constant_evaluator(options.cache, denormals_of(target));
+  return ctx;
+}
+
+Module optimize(const Module& mod, const CompileOptions& options, const Target& target) {
+  BudgetScope budget;
+  check_options(options);
+  PassContext ctx = pass_context(options, target);
+  return run_passes(with_size_hints(mod, options.sizes), optimize_pipeline(), ctx);
 }
 
 }  // namespace
@@ -301,34 +325,16 @@ runtime::Denormals denormals_of(const Target& target) {
 }
 
 PassContext pass_context(const CompileOptions& options) {
-  PassContext ctx;
-  Target target = resolve_target(options);
-  ctx.opt_level = options.opt_level;
-  ctx.required_pass = options.required_pass;
-  ctx.disabled_pass = options.disabled_pass;
-  ctx.config = options.config;
-  if (options.entries.size() > 1) {
-    ValueList names;
-    for (const EntryFunction& e : options.entries) names.emplace_back(e.function);
-    ctx.config["relay.RemoveUnusedFunctions.entry_functions"] = AttrValue(std::move(names));
-  }
-  ctx.verify = options.verify;
-  ctx.instruments = options.instruments;
-  ctx.target = target;
-  ctx.evaluate = constant_evaluator(options);
-  return ctx;
+  return pass_context(options, resolve_target(options));
 }
 
 Module optimize(const Module& mod, const CompileOptions& options) {
   initialize();
-  BudgetScope budget;
-  check_options(options);
-  PassContext ctx = pass_context(options);
-  return run_passes(with_size_hints(mod, options.sizes), optimize_pipeline(), ctx);
+  return optimize(mod, options, resolve_target(options));
 }
 
 Bytecode make_bytecode(const Module& optimized, const CompileOptions& options) {
-  return make_bytecode(optimized, options, nullptr);
+  return make_bytecode(optimized, options, resolve_target(options), nullptr);
 }
 
 std::vector<CompiledKernel> lower_kernels(const Bytecode& bytecode) {
@@ -349,11 +355,11 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   CompileOptions with_timing = options;
   with_timing.instruments.push_back(&timing);
   with_timing.instruments.push_back(&steps);
-  out.optimized = optimize(mod, with_timing);
+  out.optimized = optimize(mod, with_timing, target);
   out.passes = timing.rows();
 
   phases.begin("plan");
-  Bytecode bytecode = make_bytecode(out.optimized, options, [&](size_t count) {
+  Bytecode bytecode = make_bytecode(out.optimized, options, target, [&](size_t count) {
     phases.set_total(static_cast<int64_t>(count));
     return phases.step();
   });
@@ -390,10 +396,6 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.metadata = make_metadata(out, bytecode.kernels, options);
   phases.end();
   return out;
-}
-
-ConstantEvaluator constant_evaluator(const CompileOptions& options) {
-  return make_constant_evaluator(options.cache, denormals_of(resolve_target(options)));
 }
 
 std::vector<tir::PrimFunc> generated_functions(const std::vector<CompiledKernel>& kernels) {

@@ -27,12 +27,15 @@ class Reader : public TargetReader {
     return kOptions;
   }
   Target read(const TargetWords& words) const override {
+    ++reads;
     Target t = words.name().ends_with("-wide") ? native_target() : least_target();
     t.name = words.name();
     const std::string threads = words.value_of("-num-threads");
     t.num_cores = threads.empty() ? 1 : std::stoi(threads);
     return t;
   }
+
+  static inline int reads = 0;  // of target strings
 
  private:
   std::vector<std::string> names_;
@@ -266,6 +269,15 @@ TEST(IndexWidth, a_tensor_that_needs_more_is_refused_E0408) {
 
 TEST(IndexWidth, sizes_that_need_more_end_the_run_E0601) {
   EXPECT_EQ(runtime::kernel_error_code(RELAY_KERNEL_INDEX_WIDTH).id, "E0601");
+}
+
+TEST(TargetKinds, a_compilation_reads_its_target_string_once) {
+  Module mod = parse("def @main(%x: Tensor[(4), float32]) { add(%x, multiply(2f, 3f)) }");
+  CompileOptions options;
+  options.target = "cpu32";
+  const int before = Reader::reads;
+  compile(mod, options);
+  EXPECT_EQ(Reader::reads, before + 1);
 }
 
 TEST(TargetKinds, a_kind_of_other_memory_is_not_a_host) {
