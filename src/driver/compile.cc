@@ -229,9 +229,8 @@ std::vector<CompiledKernel> compiled_kernels(const plan::ProgramKernel& k, size_
       c.rule = report.rule;
       c.declined = report.declined;
     }
-    const int32_t composed = provider.kernel_of(k.variant);
-    c.source = provider.source(composed);
-    c.version = provider.version(composed);
+    c.source = provider.variant_source(k.variant);
+    c.version = provider.variant_version(k.variant);
     c.layouts = layouts_of(k.primitive);
     c.sites = k.sites;
   }
