@@ -19,6 +19,7 @@
 #include "ir/op.h"
 #include "lower/index_width.h"
 #include "lower/kernel_body.h"
+#include "lower/kernel_sources.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
 #include "passes/pipelines.h"
@@ -256,6 +257,7 @@ std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options, con
   out.verify = options.verify;
   out.threads = runtime::available_threads();
   out.sources = options.kernel_sources;
+  for (auto& source : kernel_sources()) out.sources.push_back(std::move(source));
   if (!options.observers.empty()) {
     out.observer = [observers = options.observers](std::string_view stage, tir::PrimFunc f) {
       for (StageObserver* o : observers) f = o->kernel(stage, std::move(f));
