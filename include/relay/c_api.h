@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define RELAY_C_API_VERSION 2
+#define RELAY_C_API_VERSION 3
 
 typedef enum relay_status {
   RELAY_OK = 0,
@@ -157,6 +157,21 @@ RELAY_API relay_status relay_session_output_string(const relay_session* session,
 /* The same as a DLManagedTensor of its own lifetime: the caller calls its deleter. */
 RELAY_API relay_status relay_session_output_dlpack(const relay_session* session, size_t index,
                                                    void** dl_managed_tensor);
+
+/* What a kernel is called with beside its buffers and sizes. */
+struct relay_kernel_context;
+
+/* A kernel of the process. `buffers` are those of its inputs, then of its results; results do not overlap inputs. `sizes` are the
+ * dimensions of all of them, in the same order. It may be called from several threads at once, for several sessions. */
+typedef void (*relay_host_kernel)(void* const* buffers, const int64_t* sizes,
+                                  const struct relay_kernel_context* context);
+
+/* Makes a kernel known to artifacts that call it by name, as those do whose operators were given one when they were compiled
+ * (relay/plugin.h; host_kernel of relay.register_op in Python). To load such an artifact without it is a user error. For one name
+ * the last registration holds, for modules that are loaded after it; NULL removes the name. Since version 3. */
+RELAY_API relay_status relay_register_host_kernel(const char* name, relay_host_kernel kernel);
+/* In a host kernel: its data are wrong, and the run ends with RELAY_RUNTIME_ERROR when it returns. Since version 3. */
+RELAY_API void relay_kernel_fail(const struct relay_kernel_context* context);
 
 #ifdef __cplusplus
 }

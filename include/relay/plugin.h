@@ -48,6 +48,12 @@ typedef struct relay_reply relay_reply; /* where the answer goes */
 typedef relay_plugin_status (*relay_plugin_callback)(void* state, const relay_call* call,
                                                      relay_reply* reply);
 
+/* A kernel: buffers of the arguments, then of the results; the dimensions of all of them in the same order; and the context for
+ * relay_kernel_fail. Called from several threads at once. */
+struct relay_kernel_context;
+typedef void (*relay_plugin_kernel)(void* const* buffers, const int64_t* sizes,
+                                    const struct relay_kernel_context* context);
+
 /* An attribute of an operator: its name, its type ("bool", "int", "float", "string", "dtype", "list of int", "list of
  * float", "list of string", "value"), its default as text ("1", "0.5f", "\"NCHW\"") and a sentence. */
 typedef struct relay_attribute_spec {
@@ -88,6 +94,12 @@ typedef struct relay_operator_spec {
   const char* compute;
   /* The same for a call, which says types of arguments and values of attributes: answers such a text. */
   relay_plugin_callback make_compute;
+  /* Of an operator that is a tensor function: the name of a kernel of the process (relay_register_host_kernel of
+   * relay/c_api.h) that compiled programs call in place of code for that function, which says what it computes. The operator is
+   * not fused with others. */
+  const char* host_kernel;
+  /* The kernel of that name for this process; null: it is registered elsewhere. */
+  relay_plugin_kernel host_function;
 } relay_operator_spec;
 
 /* A pass over whole programs. */

@@ -74,6 +74,7 @@ def register_op(
     attrs: dict[str, object] | None = None,
     examples: Sequence[Sequence[str]] = (),
     doc: str | None = None,
+    host_kernel: str | None = None,
 ) -> Any:
     """Registers an operator, for every thread, and returns it; a decorator without `compute`.
 
@@ -98,6 +99,9 @@ def register_op(
     attrs: attributes with their defaults; a type in the place of a value has its zero for a default.
     examples: the types of the arguments of calls that are right: [["Tensor[(2, 3), float32]"]].
     doc: a sentence; by default the function's own.
+    host_kernel: the name of a function of the process (`relay.runtime.register_host_kernel`) that compiled
+        programs call in place of code for `compute`, which says what it computes. The operator is
+        "Opaque" then.
 
     UserError E0802 for a name without namespace, E0803 for one that is taken, E0805 for attributes of
     no known type. What the functions raise later is E0911 with the call and the traceback, what they
@@ -114,11 +118,14 @@ def register_op(
             attrs=attrs,
             examples=examples,
             doc=doc,
+            host_kernel=host_kernel,
         )
     if compute is not None and definition is not None:
         raise wrong("an operator has a definition or a tensor expression, not both")
     if definition is not None and fusion is not None:
         raise wrong("fusion follows from the definition")
+    if host_kernel is not None:
+        _check_host_kernel(host_kernel, compute, fusion)
     _check_columns(name, doc, attrs, examples, {"relation": relation, "gradient": gradient})
     if not (layout is None or layout == "follow" or callable(layout)):
         raise wrong(f"a layout rule is a function, or 'follow', not {layout!r}")
@@ -140,6 +147,7 @@ def register_op(
         compute,
         gradient,
         layout,
+        host_kernel or "",
     )
     op.row.cache_clear()
     parameter = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -165,6 +173,20 @@ def _check_columns(
     for column, function in functions.items():
         if function is not None and not callable(function):
             raise wrong(f"{column} is a function, not {function!r}")
+
+
+def _check_host_kernel(name: object, compute: object, fusion: str | None) -> None:
+    """TypeError where a function of the process cannot compute the operator."""
+    if not isinstance(name, str) or not name:
+        raise wrong(f"the name of a host kernel is a string, not {name!r}")
+    if compute is None:
+        raise wrong(
+            "a host kernel computes what `compute` says; a definition becomes other operators"
+        )
+    if fusion not in (None, "Opaque"):
+        raise wrong(
+            f"a host kernel computes its operator alone: fusion is 'Opaque', not {fusion!r}"
+        )
 
 
 def unregister_op(name: str) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 
 from relay import _core
 from relay._build import Executable
+from relay._errors import wrong
+
+# Code that ctypes makes of a Python function lives as long as its object; loaded programs may call it.
+_registered: list[object] = []
 
 
 def load_module(path: str | os.PathLike[str], num_threads: int = 0) -> Executable:
@@ -13,4 +18,28 @@ def load_module(path: str | os.PathLike[str], num_threads: int = 0) -> Executabl
     return Executable(_core.load_module(os.fspath(path), num_threads))
 
 
-__all__ = ["Executable", "load_module"]
+def register_host_kernel(name: str, function: object) -> None:
+    """Makes a C function of this process the kernel that programs call by this name.
+
+    function: `void f(void* const* buffers, const int64_t* sizes, const struct relay_kernel_context*)`,
+        as ctypes has it (a function of a library, or a CFUNCTYPE), or its address; None removes the name.
+        Buffers are those of the arguments and results, sizes the dimensions of all of them in the same order.
+
+    For programs that are loaded afterwards, in place of what had the name. A program is compiled for it by
+    `relay.register_op(..., host_kernel=name)`; to load one without its function is UserError E0619.
+    """
+    if not isinstance(name, str) or not name:
+        raise wrong(f"the name of a host kernel is a string, not {name!r}")
+    if isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]
+        address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    elif isinstance(function, int) and not isinstance(function, bool) and function > 0:
+        address = function
+    elif function is None:
+        address = 0
+    else:
+        raise wrong(f"a host kernel is a C function or its address, not {function!r}")
+    _core.register_host_kernel(name, address)
+    _registered.append(function)
+
+
+__all__ = ["Executable", "load_module", "register_host_kernel"]

@@ -46,6 +46,7 @@
 #include "passes/derivative_pass.h"
 #include "passes/pass_list.h"
 #include "runtime/donations.h"
+#include "runtime/external_kernels.h"
 #include "types/infer.h"
 
 namespace relay::bind {
@@ -655,6 +656,10 @@ void bind_compiler(nb::module_& m) {
     runtime::Module loaded = runtime::Module::load(path, options);
     Module interface = interface_of(loaded);
     return Executable{std::move(loaded), nullptr, path, nullptr, std::move(interface)};
+  });
+  // By the address of a function; 0 removes the name.
+  m.def("register_host_kernel", [](const std::string& name, uintptr_t address) {
+    runtime::register_host_kernel(name, reinterpret_cast<relay_kernel>(address));
   });
   m.def("import_model", &import_with);
   m.def("check_model", [](const std::string& front_end, const std::string& path, nb::dict shapes,

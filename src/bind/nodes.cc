@@ -15,7 +15,6 @@
 #include "bind/unlocked.h"
 #include "bind/wrong_argument.h"
 #include "driver/model.h"
-#include "driver/relay_text.h"
 #include "ir/bindings.h"
 #include "ir/op.h"
 #include "ir/open_types.h"
@@ -24,6 +23,7 @@
 #include "node/walk.h"
 #include "passes/form.h"
 #include "types/infer.h"
+#include "types/read_module.h"
 
 namespace relay::bind {
 namespace {

@@ -183,7 +183,7 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
                        nb::handle attrs, const std::string& fusion,
                        const std::vector<std::vector<std::string>>& examples, nb::handle relation,
                        nb::handle definition, nb::handle compute, nb::handle gradient,
-                       nb::handle layout) {
+                       nb::handle layout, const std::string& host_kernel) {
   OutsideOperator op;
   op.name = name;
   op.doc = doc;
@@ -220,6 +220,7 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
   } else if (!layout.is_none()) {
     op.layout = layout_of(name, Held(layout));
   }
+  op.host_kernel = host_kernel;
   extend::register_operator(std::move(op));
 }
 
@@ -240,7 +241,7 @@ void bind_operators(nb::module_& m) {
   m.def("register_op", &register_operator, nb::arg("name"), nb::arg("doc"), nb::arg("args"),
         nb::arg("attrs"), nb::arg("fusion"), nb::arg("examples"), nb::arg("relation").none(),
         nb::arg("definition").none(), nb::arg("compute").none(), nb::arg("gradient").none(),
-        nb::arg("layout").none());
+        nb::arg("layout").none(), nb::arg("host_kernel"));
   m.def("unregister_op", [](const std::string& name) { OpRegistry::global().remove(name); });
   // Path, operators and passes of each plug-in that is a shared library.
   auto row = [](const extend::Plugin& p) { return nb::make_tuple(p.path, p.operators, p.passes); };

@@ -185,6 +185,19 @@ tir::Scope scope_of(const std::string& name) {
   throw WrongArgument(("a scope is 'global', 'local' or 'register', not '" + name + "'").c_str());
 }
 
+// A step as Python takes it: one that is not legal is an error.
+template <class T, class... Args>
+auto step(tir::StepResult<T> (Schedule::*take)(Args...)) {
+  return [take](Schedule& s, Args... args) {
+    tir::StepResult<T> done = (s.*take)(std::forward<Args>(args)...);
+    if constexpr (std::is_same_v<T, tir::Done>) {
+      std::move(done).value();
+    } else {
+      return std::move(done).value();
+    }
+  };
+}
+
 }  // namespace
 
 void bind_schedules(nb::module_& m) {
@@ -233,45 +246,48 @@ void bind_schedules(nb::module_& m) {
           "get_loops", [](const Schedule& s, const BlockRV& b) { return s.get_loops(b); },
           nb::arg("block"))
       .def("extent", &Schedule::extent, nb::arg("loop"))
-      .def("split", &Schedule::split, nb::arg("loop"), nb::arg("factors"))
+      .def("split", step(&Schedule::split), nb::arg("loop"), nb::arg("factors"))
       .def(
-          "fuse", [](Schedule& s, const std::vector<LoopRV>& loops) { return s.fuse(loops); },
+          "fuse",
+          [](Schedule& s, const std::vector<LoopRV>& loops) { return s.fuse(loops).value(); },
           nb::arg("loops"))
-      .def("reorder", &Schedule::reorder, nb::arg("loops"))
-      .def("parallel", &Schedule::parallel, nb::arg("loop"))
-      .def("vectorize", &Schedule::vectorize, nb::arg("loop"))
-      .def("unroll", &Schedule::unroll, nb::arg("loop"), nb::arg("factor") = 0)
+      .def("reorder", step(&Schedule::reorder), nb::arg("loops"))
+      .def("parallel", step(&Schedule::parallel), nb::arg("loop"))
+      .def("vectorize", step(&Schedule::vectorize), nb::arg("loop"))
+      .def("unroll", step(&Schedule::unroll), nb::arg("loop"), nb::arg("factor") = 0)
       .def(
           "partition",
           [](Schedule& s, const LoopRV& loop, int64_t point) {
-            tir::Partition p = s.partition(loop, point);
+            tir::Partition p = s.partition(loop, point).value();
             return std::pair(p.head, p.tail);
           },
           nb::arg("loop"), nb::arg("point"))
-      .def("compute_inline", &Schedule::compute_inline, nb::arg("block"))
-      .def("reverse_compute_inline", &Schedule::reverse_compute_inline, nb::arg("block"))
-      .def("compute_at", &Schedule::compute_at, nb::arg("block"), nb::arg("loop"))
-      .def("reverse_compute_at", &Schedule::reverse_compute_at, nb::arg("block"), nb::arg("loop"))
+      .def("compute_inline", step(&Schedule::compute_inline), nb::arg("block"))
+      .def("reverse_compute_inline", step(&Schedule::reverse_compute_inline), nb::arg("block"))
+      .def("compute_at", step(&Schedule::compute_at), nb::arg("block"), nb::arg("loop"))
+      .def("reverse_compute_at", step(&Schedule::reverse_compute_at), nb::arg("block"),
+           nb::arg("loop"))
       .def(
           "cache_read",
           [](Schedule& s, const BlockRV& b, const std::string& buffer, const std::string& scope) {
-            return s.cache_read(b, buffer, scope_of(scope));
+            return s.cache_read(b, buffer, scope_of(scope)).value();
           },
           nb::arg("block"), nb::arg("buffer"), nb::arg("scope"))
       .def(
           "cache_write",
           [](Schedule& s, const BlockRV& b, const std::string& scope) {
-            return s.cache_write(b, scope_of(scope));
+            return s.cache_write(b, scope_of(scope)).value();
           },
           nb::arg("block"), nb::arg("scope"))
       .def(
           "set_scope",
           [](Schedule& s, const BlockRV& b, const std::string& scope) {
-            s.set_scope(b, scope_of(scope));
+            s.set_scope(b, scope_of(scope)).value();
           },
           nb::arg("block"), nb::arg("scope"))
-      .def("decompose_reduction", &Schedule::decompose_reduction, nb::arg("block"), nb::arg("loop"))
-      .def("rfactor", &Schedule::rfactor, nb::arg("block"), nb::arg("loop"));
+      .def("decompose_reduction", step(&Schedule::decompose_reduction), nb::arg("block"),
+           nb::arg("loop"))
+      .def("rfactor", step(&Schedule::rfactor), nb::arg("block"), nb::arg("loop"));
 }
 
 }  // namespace relay::bind

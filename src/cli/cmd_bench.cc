@@ -10,8 +10,8 @@
 #include "cli/kernel_work.h"
 #include "cli/terminal.h"
 #include "driver/machine_limits.h"
-#include "driver/relay_text.h"
 #include "driver/specialise.h"
+#include "frontend/read_source.h"
 #include "runtime/profiler.h"
 
 namespace relay::cli {

@@ -3,7 +3,7 @@
 #include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
-#include "driver/relay_text.h"
+#include "frontend/read_source.h"
 #include "ir/text/format.h"
 #include "ir/text/text.h"
 

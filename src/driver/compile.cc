@@ -15,11 +15,11 @@
 #include "driver/kernel_work.h"
 #include "driver/kinds.h"
 #include "driver/options.h"
-#include "driver/relay_text.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
 #include "lower/index_width.h"
 #include "lower/kernel_body.h"
+#include "lower/kernel_sources.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
 #include "passes/pipelines.h"
@@ -230,9 +230,8 @@ std::vector<CompiledKernel> compiled_kernels(const plan::ProgramKernel& k, size_
       c.rule = report.rule;
       c.declined = report.declined;
     }
-    const int32_t composed = provider.kernel_of(k.variant);
-    c.source = provider.source(composed);
-    c.version = provider.version(composed);
+    c.source = provider.variant_source(k.variant);
+    c.version = provider.variant_version(k.variant);
     c.layouts = layouts_of(k.primitive);
     c.sites = k.sites;
   }
@@ -252,12 +251,13 @@ std::vector<CompiledKernel> lower_each(const Bytecode& bytecode,
   return out;
 }
 
-// The kernels of an optimised program, for the target of the options.
-std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options) {
-  ProviderOptions out{.target = resolve_target(options), .opt_level = options.opt_level};
+// The kernels of an optimised program.
+std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options, const Target& target) {
+  ProviderOptions out{.target = target, .opt_level = options.opt_level};
   out.verify = options.verify;
   out.threads = runtime::available_threads();
   out.sources = options.kernel_sources;
+  for (auto& source : kernel_sources()) out.sources.push_back(std::move(source));
   if (!options.observers.empty()) {
     out.observer = [observers = options.observers](std::string_view stage, tir::PrimFunc f) {
       for (StageObserver* o : observers) f = o->kernel(stage, std::move(f));
@@ -267,16 +267,15 @@ std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options) {
   return std::make_shared<KernelProvider>(std::move(out));
 }
 
-Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
+Bytecode make_bytecode(const Module& optimized, const CompileOptions& options, const Target& target,
                        const KernelProvider::Steps& schedule_steps) {
   PassContext ctx;
   ctx.disabled_pass = options.disabled_pass;
   check_takes(optimized, kOptimizedForm, "the compiler", ctx);
   BudgetScope budget;
   const bool versions = options.opt_level > 0;
-  LoweredProgram lowered(
-      optimized, make_provider(options),
-      versions ? resolve_target(options).l2_bytes / 2 : std::numeric_limits<int64_t>::max());
+  LoweredProgram lowered(optimized, make_provider(options, target),
+                         versions ? target.l2_bytes / 2 : std::numeric_limits<int64_t>::max());
   plan::PlanProgram plan = plan::make_plan(optimized, lowered, schedule_steps);
   for (plan::ProgramKernel& k : plan.kernels) {
     for (KernelSite& site : k.sites) {
@@ -290,21 +289,8 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
   return bytecode;
 }
 
-}  // namespace
-
-void initialize() {
-  register_ops();
-  register_kinds();
-  use_relay_text();
-}
-
-runtime::Denormals denormals_of(const Target& target) {
-  return target.keeps_denormals ? runtime::Denormals::keep : runtime::Denormals::flush;
-}
-
-PassContext pass_context(const CompileOptions& options) {
+PassContext pass_context(const CompileOptions& options, const Target& target) {
   PassContext ctx;
-  Target target = resolve_target(options);
   ctx.opt_level = options.opt_level;
   ctx.required_pass = options.required_pass;
   ctx.disabled_pass = options.disabled_pass;
@@ -317,20 +303,39 @@ PassContext pass_context(const CompileOptions& options) {
   ctx.verify = options.verify;
   ctx.instruments = options.instruments;
   ctx.target = target;
-  ctx.evaluate = constant_evaluator(options);
+  ctx.evaluate = make_constant_evaluator(options.cache, denormals_of(target));
   return ctx;
+}
+
+Module optimize(const Module& mod, const CompileOptions& options, const Target& target) {
+  BudgetScope budget;
+  check_options(options);
+  PassContext ctx = pass_context(options, target);
+  return run_passes(with_size_hints(mod, options.sizes), optimize_pipeline(), ctx);
+}
+
+}  // namespace
+
+void initialize() {
+  register_ops();
+  register_kinds();
+}
+
+runtime::Denormals denormals_of(const Target& target) {
+  return target.keeps_denormals ? runtime::Denormals::keep : runtime::Denormals::flush;
+}
+
+PassContext pass_context(const CompileOptions& options) {
+  return pass_context(options, resolve_target(options));
 }
 
 Module optimize(const Module& mod, const CompileOptions& options) {
   initialize();
-  BudgetScope budget;
-  check_options(options);
-  PassContext ctx = pass_context(options);
-  return run_passes(with_size_hints(mod, options.sizes), optimize_pipeline(), ctx);
+  return optimize(mod, options, resolve_target(options));
 }
 
 Bytecode make_bytecode(const Module& optimized, const CompileOptions& options) {
-  return make_bytecode(optimized, options, nullptr);
+  return make_bytecode(optimized, options, resolve_target(options), nullptr);
 }
 
 std::vector<CompiledKernel> lower_kernels(const Bytecode& bytecode) {
@@ -351,11 +356,11 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   CompileOptions with_timing = options;
   with_timing.instruments.push_back(&timing);
   with_timing.instruments.push_back(&steps);
-  out.optimized = optimize(mod, with_timing);
+  out.optimized = optimize(mod, with_timing, target);
   out.passes = timing.rows();
 
   phases.begin("plan");
-  Bytecode bytecode = make_bytecode(out.optimized, options, [&](size_t count) {
+  Bytecode bytecode = make_bytecode(out.optimized, options, target, [&](size_t count) {
     phases.set_total(static_cast<int64_t>(count));
     return phases.step();
   });
@@ -392,10 +397,6 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.metadata = make_metadata(out, bytecode.kernels, options);
   phases.end();
   return out;
-}
-
-ConstantEvaluator constant_evaluator(const CompileOptions& options) {
-  return make_constant_evaluator(options.cache, denormals_of(resolve_target(options)));
 }
 
 std::vector<tir::PrimFunc> generated_functions(const std::vector<CompiledKernel>& kernels) {

@@ -152,9 +152,6 @@ std::vector<tir::PrimFunc> generated_functions(const std::vector<CompiledKernel>
 std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options);
 std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options);
 
-// Evaluates constant expressions with kernels compiled in this process.
-ConstantEvaluator constant_evaluator(const CompileOptions& options);
-
 // A pass context for the options, as `optimize` uses it (for running single passes).
 PassContext pass_context(const CompileOptions& options);
 

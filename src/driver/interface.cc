@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
-#include "driver/relay_text.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
+#include "types/read_module.h"
 
 namespace relay {
 namespace {

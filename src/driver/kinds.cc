@@ -4,7 +4,7 @@
 
 #include "codegen/llvm/backend.h"
 #include "lower/rules/rules.h"
-#include "target/target_kind.h"
+#include "target/own_kinds.h"
 
 namespace relay {
 
@@ -13,7 +13,7 @@ void register_kinds() {
   std::call_once(once, [] {
     TargetKind cpu = codegen::cpu_kind();
     cpu.rules = processor_rules;
-    register_target_kind(std::move(cpu));
+    register_own_target_kind(std::move(cpu));
   });
 }
 

@@ -6,7 +6,7 @@
 #include "base/codes/driver.h"
 #include "driver/compile.h"
 #include "driver/evaluate_constant.h"
-#include "driver/relay_text.h"
+#include "frontend/read_source.h"
 
 namespace relay {
 namespace {
@@ -56,14 +56,10 @@ ImportedModel import_specialised(const FrontEnd& front_end, const std::string& p
 }  // namespace
 
 const FrontEnd& front_end_of(const std::string& path) {
-  use_relay_text();
   return front_end_for(path, first_bytes(path));
 }
 
-std::string model_kinds(std::string_view also) {
-  use_relay_text();
-  return titles_of_front_ends(also);
-}
+std::string model_kinds(std::string_view also) { return titles_of_front_ends(also); }
 
 std::string SpecialisedInput::text() const {
   if (!value) return "shape " + runtime::shape_to_string(shape);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/codes/python.h"
+#include "extend/host_kernel.h"
 #include "grad/dataflow.h"
 #include "ir/bindings.h"
 #include "ir/text/text.h"
@@ -418,7 +419,7 @@ Op register_operator(OutsideOperator given) {
     row.compute = Absent::Defined;
     row.definition = [op](const CallNode& call) { return expand(*op, call); };
   } else {
-    if (!op->fusion && !row.examples.empty()) {
+    if (!op->fusion && op->host_kernel.empty() && !row.examples.empty()) {
       std::vector<Type> types;
       for (const std::string& text : row.examples[0].args) types.push_back(parse_type(text));
       Computed c = compute_for(*op, types, default_attrs(row), {});
@@ -429,6 +430,8 @@ Op register_operator(OutsideOperator given) {
     row.compute = compute_rule_multi(
         [op, declared](const ComputeContext& ctx) { return compute_checked(*op, declared, ctx); });
   }
+  RELAY_CHECK(op->host_kernel.empty() || (op->compute && declared == FusionClass::Opaque),
+              "a host function computes an opaque operator that is a tensor expression");
   row.fusion = declared;
   if (declared == FusionClass::OutEWiseFusable) row.contraction = Absent::NotOneSum;
   // Without an example the least that a call may look like; nothing is run of it.
@@ -436,7 +439,9 @@ Op register_operator(OutsideOperator given) {
     row.examples.push_back(
         {.args = std::vector<std::string>(row.args.size(), "Tensor[(4,), float32]"), .attrs = ""});
   }
-  return OpRegistry::global().add(std::move(row));
+  Op out = OpRegistry::global().add(std::move(row));
+  if (!op->host_kernel.empty()) compute_by_host_function(out, op->host_kernel);
+  return out;
 }
 
 }  // namespace relay::extend

@@ -30,6 +30,9 @@ struct OutsideOperator {
   std::vector<OpExample> examples = {};
   // Of a tensor expression; without, as it shows for the first example, and Opaque where there is none.
   std::optional<FusionClass> fusion = {};
+  // The function of the process that computes calls (extend/host_kernel.h), in place of code for `compute`, which says what they
+  // mean; empty for none. The operator is Opaque then.
+  std::string host_kernel = {};
 
   // The result's type; without, that of the definition or of the tensors.
   std::function<Type(const std::vector<Type>& args, const Attrs& attrs, const Span& call)>

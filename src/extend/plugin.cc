@@ -23,6 +23,7 @@
 #include "passes/pass_list.h"
 #include "passes/pattern/rewrite_patterns.h"
 #include "relay/plugin.h"
+#include "runtime/external_kernels.h"
 
 using relay::UserError;
 
@@ -245,6 +246,12 @@ void add_operator(Plugin& plugin, const relay_operator_spec* given) {
       return instantiated(read_function(what, text, args.size()), args);
     };
   }
+  if (spec.host_kernel != nullptr || spec.host_function != nullptr) {
+    if (!op.compute)
+      refuse_spec(op.name, "a host kernel of an operator that is not a tensor function");
+    op.host_kernel = text_or_empty(spec.host_kernel);
+    if (op.host_kernel.empty()) refuse_spec(op.name, "a host kernel without a name");
+  }
   if (spec.relation != nullptr) {
     op.relation = [what = op.name + ", type relation", spec](const std::vector<Type>& args,
                                                              const Attrs& attrs, const Span& span) {
@@ -261,7 +268,11 @@ void add_operator(Plugin& plugin, const relay_operator_spec* given) {
     op.layout = ops::follow_layout;
   }
   std::string name = op.name;
+  const std::string host_kernel = op.host_kernel;
   register_operator(std::move(op));
+  if (spec.host_function != nullptr) {
+    runtime::register_host_kernel(host_kernel, spec.host_function);
+  }
   plugin.operators.push_back(std::move(name));
 }
 

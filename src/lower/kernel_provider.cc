@@ -141,6 +141,13 @@ void check_offered(const OfferedKernel& kernel, const KernelSignature& s, std::s
       who + "several launches or buffers are written in place of an input");
 }
 
+[[noreturn]] void refuse_variant(const Function& primitive, const KernelSignature& kernel,
+                                 const std::string& what, const std::string& help) {
+  throw UserError(Diagnostic(codes::kernel_variant, primitive->span,
+                             "the kernel " + kernel.name + " has no variant " + what)
+                      .help(help));
+}
+
 }  // namespace
 
 // A primitive function's kernel, without a place in memory for its buffers.
@@ -154,6 +161,8 @@ struct KernelProvider::Kernel {
   std::string source{};
   std::string version{};
   std::vector<std::pair<VariantRequest, int32_t>> variants{};
+  // With sizes known: the kernels of the primitive function with these sizes.
+  std::vector<std::pair<VariantSizes, int32_t>> sized{};
 };
 
 struct KernelProvider::Variant {
@@ -173,6 +182,10 @@ KernelProvider::Kernel& KernelProvider::at(int32_t kernel) const {
 }
 KernelProvider::Variant& KernelProvider::variant_at(int32_t variant) const {
   return *variants_[static_cast<size_t>(variant)];
+}
+
+int32_t KernelProvider::add(const Function& primitive, KernelOf what) {
+  return add(primitive, what, {});
 }
 
 int32_t KernelProvider::add(const Function& primitive, KernelOf what, const KnownSizes& sizes) {
@@ -226,12 +239,33 @@ std::unique_ptr<KernelProvider::Kernel> KernelProvider::offered(const Function& 
   return nullptr;
 }
 
-const Function& KernelProvider::primitive(int32_t kernel) const { return at(kernel).primitive; }
+int32_t KernelProvider::sized(int32_t kernel, const VariantSizes& sizes) {
+  Kernel& k = at(kernel);
+  auto known = std::ranges::find(k.sized, sizes, [](const auto& s) { return s.first; });
+  if (known != k.sized.end()) return known->second;
+  if (k.what != KernelOf::result) {
+    refuse_variant(k.primitive, k.signature, "for " + to_string(sizes.known),
+                   "only a kernel of the result is specialised for sizes");
+  }
+  TypeParams values;
+  for (const auto& [v, size] : sizes.known) values[v.get()] = dim(size);
+  for (const auto& [v, size] : sizes.named) values[v.get()] = size;
+  const Function primitive = for_sizes(k.primitive, values);
+  if (!broadcasts_of(*primitive.get()).empty()) {
+    refuse_variant(k.primitive, k.signature, "for " + to_string(sizes.known),
+                   "which of its other sizes are equal is not known; give more of them");
+  }
+  const int32_t made = add(primitive, KernelOf::result, sizes.known);
+  k.sized.emplace_back(sizes, made);
+  return made;
+}
+
 const KernelSignature& KernelProvider::signature(int32_t kernel) const {
   return at(kernel).signature;
 }
-const std::string& KernelProvider::source(int32_t kernel) const { return at(kernel).source; }
-const std::string& KernelProvider::version(int32_t kernel) const { return at(kernel).version; }
+const KernelSignature& KernelProvider::signature(int32_t kernel, const VariantSizes& sizes) {
+  return signature(sized(kernel, sizes));
+}
 
 Aliasing KernelProvider::aliasing(int32_t kernel, size_t input) const {
   const Kernel& k = at(kernel);
@@ -278,6 +312,11 @@ std::string KernelProvider::unique_name(const std::string& base) {
 }
 
 int32_t KernelProvider::variant(int32_t kernel, const VariantRequest& request) {
+  if (!request.sizes.empty()) {
+    VariantRequest rest = request;
+    rest.sizes = {};
+    return variant(sized(kernel, request.sizes), rest);
+  }
   Kernel& k = at(kernel);
   auto known = std::ranges::find(k.variants, request, [](const auto& v) { return v.first; });
   if (known != k.variants.end()) return known->second;
@@ -289,9 +328,7 @@ int32_t KernelProvider::variant(int32_t kernel, const VariantRequest& request) {
 
 void KernelProvider::add_variant(Kernel& k, int32_t kernel, const VariantRequest& request) {
   auto refuse = [&](const std::string& what, const std::string& help) {
-    throw UserError(Diagnostic(codes::kernel_variant, k.primitive->span,
-                               "the kernel " + k.signature.name + " has no variant " + what)
-                        .help(help));
+    refuse_variant(k.primitive, k.signature, what, help);
   };
   if (!(request.device == k.signature.device)) {
     refuse("for " + request.device.to_string(),
@@ -337,7 +374,15 @@ size_t KernelProvider::num_variants() const { return variants_.size(); }
 const KernelSignature& KernelProvider::variant_signature(int32_t variant) const {
   return variant_at(variant).signature;
 }
-int32_t KernelProvider::kernel_of(int32_t variant) const { return variant_at(variant).kernel; }
+const Function& KernelProvider::variant_primitive(int32_t variant) const {
+  return at(variant_at(variant).kernel).primitive;
+}
+const std::string& KernelProvider::variant_source(int32_t variant) const {
+  return at(variant_at(variant).kernel).source;
+}
+const std::string& KernelProvider::variant_version(int32_t variant) const {
+  return at(variant_at(variant).kernel).version;
+}
 
 void KernelProvider::schedule(Variant& v) const {
   auto checked = [&](std::string_view stage, tir::PrimFunc f) {
@@ -378,7 +423,8 @@ const KernelBody& KernelProvider::lower(int32_t variant) {
         tir::lower_loops(l.scheduled, kind_of(options_->target).lowering(), options_->observer);
     if (options_->verify) tir::verify(l.lowered);
     tir::verify_accesses(l.lowered, options_->verify ? tir::Accesses::All : tir::Accesses::Masked);
-    tir::PrimFunc narrow = with_index_width(l.lowered, options_->target, primitive(v.kernel)->span);
+    tir::PrimFunc narrow =
+        with_index_width(l.lowered, options_->target, variant_primitive(variant)->span);
     const bool changed = narrow.get() != l.lowered.get();
     l.lowered = std::move(narrow);
     if (changed && options_->observer) {

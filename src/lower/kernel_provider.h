@@ -3,6 +3,7 @@
 //   auto provider = std::make_shared<KernelProvider>(options);
 //   int32_t k = provider->add(primitive);               // composed; its signature is known
 //   int32_t v = provider->variant(k, {.within = ...});  // the kernel for buffers with these strides
+//   int32_t w = provider->variant(k, {.sizes = ...});   // the kernel for calls with these sizes
 //   provider->schedule();                               // all variants that were asked for
 //   provider->lower(v)                                  // loops and stores, for code generation
 //
@@ -11,6 +12,7 @@
 // signatures and numbers of variants, never a body (lower/kernel_body.h).
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +30,21 @@ namespace relay {
 struct KernelBody;
 struct ProviderOptions;
 
+// Sizes that a kernel leaves open and that a variant knows.
+struct VariantSizes {
+  KnownSizes known{};  // "n = 128", for its name and reports
+  // What the kernel's names for compound sizes (LoweredCall::named) are then: numbers, or sizes over the names that stay.
+  std::vector<std::pair<TypeVar, Dim>> named{};
+
+  bool empty() const { return known.empty(); }
+  friend bool operator==(const VariantSizes& a, const VariantSizes& b) {
+    return a.known == b.known &&
+           std::ranges::equal(a.named, b.named, [](const auto& x, const auto& y) {
+             return x.first == y.first && dim_equal(x.second, y.second);
+           });
+  }
+};
+
 // How a call uses a kernel. Equal requests give the same variant.
 struct VariantRequest {
   // For each input and result the shape of the tensor that it is part of, or none; empty when every
@@ -36,6 +53,8 @@ struct VariantRequest {
   // The input whose memory the result takes though its elements are read at other indices than they
   // are written (Aliasing::written_over).
   std::optional<size_t> in_place{};
+  // Empty: a variant for all sizes.
+  VariantSizes sizes{};
   runtime::Device device{};
 
   friend bool operator==(const VariantRequest&, const VariantRequest&) = default;
@@ -57,17 +76,13 @@ class KernelProvider {
   KernelProvider(const KernelProvider&) = delete;
   KernelProvider& operator=(const KernelProvider&) = delete;
 
-  // The kernel of a primitive function; functions that compute the same have one. `sizes`: those of which the function is a
-  // version, for its name and reports. Throws UserError E0401, with the place, for what has no kernel.
-  int32_t add(const Function& primitive, KernelOf what = KernelOf::result,
-              const KnownSizes& sizes = {});
-  const Function& primitive(int32_t kernel) const;
+  // The kernel of a primitive function; functions that compute the same have one. Throws UserError E0401, with the place, for
+  // what has no kernel.
+  int32_t add(const Function& primitive, KernelOf what = KernelOf::result);
   const KernelSignature& signature(int32_t kernel) const;
-  // The sizes of which it is a version: "n = 128"; empty where it serves all.
-  const std::string& version(int32_t kernel) const;
+  // That of the kernel's variants for these sizes.
+  const KernelSignature& signature(int32_t kernel, const VariantSizes& sizes);
   Aliasing aliasing(int32_t kernel, size_t input) const;
-  // Of a kernel of a source, what the source says of it; empty where it is composed of operators.
-  const std::string& source(int32_t kernel) const;
   // Whether the kernel reduces, and whether it is a matrix product all of whose rows are symbolic.
   bool reduces(int32_t kernel) const;
   bool has_symbolic_rows(int32_t kernel) const;
@@ -75,9 +90,14 @@ class KernelProvider {
   // The variant for a request. Throws UserError E0405 for one that the kernel cannot give.
   int32_t variant(int32_t kernel, const VariantRequest& request = {});
   size_t num_variants() const;
-  // Unlike that of its kernel it has the strides of the request and a name of its own.
+  // Unlike that of its kernel it has the strides and sizes of the request and a name of its own.
   const KernelSignature& variant_signature(int32_t variant) const;
-  int32_t kernel_of(int32_t variant) const;
+  // What it computes, with the sizes of the request.
+  const Function& variant_primitive(int32_t variant) const;
+  // Of one that a source has, what the source says of it; empty where it is composed of operators.
+  const std::string& variant_source(int32_t variant) const;
+  // The sizes that it knows: "n = 128"; empty where it serves all.
+  const std::string& variant_version(int32_t variant) const;
 
   // Schedules the variants that are not scheduled yet, on all threads. `begin` gets how many there
   // are; what it returns (may be null) is called behind each, by the thread that scheduled it.
@@ -97,6 +117,9 @@ class KernelProvider {
   Variant& variant_at(int32_t variant) const;
   // Of the first source that has one; null where none has.
   std::unique_ptr<Kernel> offered(const Function& primitive, const std::string& name) const;
+  int32_t add(const Function& primitive, KernelOf what, const KnownSizes& sizes);
+  // The kernel of the primitive function with these sizes.
+  int32_t sized(int32_t kernel, const VariantSizes& sizes);
   void add_variant(Kernel& kernel, int32_t index, const VariantRequest& request);
   std::string unique_name(const std::string& base);
   void schedule(Variant& v) const;

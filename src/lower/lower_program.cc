@@ -96,6 +96,12 @@ Type with_sizes(const Type& type, const std::function<Dim(const Dim&)>& size) {
   return tuple_type(std::move(fields));
 }
 
+// The dimension with values in the place of names.
+Dim with_values(const Dim& d, const TypeParams& values) {
+  Type type = with_type_params(tensor_type({d}, tir::kIndex), values);
+  return as<TensorTypeNode>(type)->shape[0];
+}
+
 // Bytes of the largest parameter of constant sizes.
 int64_t largest_of_known_size(const FunctionNode& f) {
   int64_t most = 0;
@@ -170,7 +176,10 @@ LoweredCall LoweredProgram::lower(const Function& f, const FunctionNode& around)
   out.assumes_sizes = count_assumptions(out.primitive) > 0;
   if (is_view(*out.primitive.get())) return out;
   const Function written = out.primitive;
+  size_t next = named;
   out.primitive = with_named_sizes(out.primitive, named, out.named);
+  std::vector<TypeVar> names;
+  while (next < named) names.push_back(size_name(next++));
   out.sized = out.primitive;
   const FunctionNode& g = *out.primitive.get();
   if (!has_open_size(g.body->type)) {
@@ -179,7 +188,7 @@ LoweredCall LoweredProgram::lower(const Function& f, const FunctionNode& around)
     if (!broadcasts.empty() && may_be_equal(broadcasts)) {
       out.equal_sizes = provider_->add(out.primitive, KernelOf::equal_sizes);
     }
-    out.versions = versions_of(out.kernel, written, around);
+    out.versions = versions_of(out, names, written, around);
     return out;
   }
   if (!has_data_dependent_result(g)) return out;
@@ -190,21 +199,26 @@ LoweredCall LoweredProgram::lower(const Function& f, const FunctionNode& around)
   return out;
 }
 
-std::vector<KernelVersion> LoweredProgram::versions_of(int32_t general, const Function& written,
-                                                       const FunctionNode& around) {
-  std::vector<KernelVersion> out;
-  if (!provider_->reduces(general)) return out;
+std::vector<VariantSizes> LoweredProgram::versions_of(const LoweredCall& call,
+                                                      const std::vector<TypeVar>& names,
+                                                      const Function& written,
+                                                      const FunctionNode& around) const {
+  std::vector<VariantSizes> out;
+  if (!provider_->reduces(call.kernel)) return out;
   std::vector<KnownSizes> likely = likely_sizes(around, *written.get());
-  if (likely.empty()) likely.push_back(one_row(general, written, around));
+  if (likely.empty()) likely.push_back(one_row(call.kernel, written, around));
+  const bool broadcasts = !broadcasts_of(*written.get()).empty();
   for (KnownSizes& sizes : likely) {
     if (sizes.empty()) continue;
     TypeParams values;
     for (const auto& [v, size] : sizes) values[v.get()] = dim(size);
-    Function sized = for_sizes(written, values);
     // Of sizes that are open still it is not known which are equal.
-    if (!broadcasts_of(*sized.get()).empty()) continue;
-    int32_t version = provider_->add(sized, KernelOf::result, sizes);
-    out.push_back({std::move(sizes), version});
+    if (broadcasts && !broadcasts_of(*for_sizes(written, values).get()).empty()) continue;
+    VariantSizes version{std::move(sizes), {}};
+    for (size_t i = 0; i < names.size(); ++i) {
+      version.named.emplace_back(names[i], with_values(call.named[i], values));
+    }
+    out.push_back(std::move(version));
   }
   return out;
 }

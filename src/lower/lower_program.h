@@ -15,7 +15,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analysis/size_hints.h"
 #include "ir/module.h"
 #include "lower/kernel_provider.h"
 
@@ -26,12 +25,6 @@ namespace relay {
 struct KernelSite {
   std::string origin;
   std::string ends;
-};
-
-// A kernel for some of the sizes that a call's function leaves open.
-struct KernelVersion {
-  KnownSizes sizes;
-  int32_t kernel = -1;
 };
 
 // What the call of a primitive function comes to.
@@ -51,10 +44,10 @@ struct LoweredCall {
   // -1: nothing but sizes is computed, the result is a view; or the result's sizes are known to no
   // rule.
   int32_t kernel = -1;
-  // The kernels to call instead where a run has these sizes: what is likely by the hints of the function around the call, for
-  // kernels that reduce; without hints, one row of a product with large weights. Others wait for memory, whatever is known of
-  // them.
-  std::vector<KernelVersion> versions{};
+  // The sizes for which a run calls a variant of the kernel that knows them: what is likely by the hints of the function around
+  // the call, for kernels that reduce; without hints, one row of a product with large weights. Others wait for memory, whatever
+  // is known of them.
+  std::vector<VariantSizes> versions{};
   // Where sizes may be broadcast: the kernel for the case that all of them are equal. Else -1.
   int32_t equal_sizes = -1;
   // The kernel that gives the sizes of the result where they are data-dependent. Else -1.
@@ -96,9 +89,9 @@ class LoweredProgram {
   LoweredCall lower(const Function& f, const FunctionNode& around);
   // The call of a function that computes the same; null where none is known.
   const LoweredCall* find_same(const Function& f, uint64_t hash) const;
-  // The versions of a kernel; `written` is the function with the sizes of the function around it.
-  std::vector<KernelVersion> versions_of(int32_t general, const Function& written,
-                                         const FunctionNode& around);
+  // The versions of a call; `written` is its function with the sizes of the function around it, `names` stand for `call.named`.
+  std::vector<VariantSizes> versions_of(const LoweredCall& call, const std::vector<TypeVar>& names,
+                                        const Function& written, const FunctionNode& around) const;
   // The open sizes of `written` that make it the product of one row and large weights, all of them 1; else empty.
   KnownSizes one_row(int32_t general, const Function& written, const FunctionNode& around) const;
   Function with_named_parameters(const Function& f, size_t& named);

@@ -198,11 +198,13 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   const VariantRequest around{.within = within(inputs, outputs)};
   auto kernel = program_.kernel(lowered.kernel, lowered.site, around);
   size_t versions = 0;
-  for (const KernelVersion& v : lowered.versions) {
-    auto chosen = has_sizes(v.sizes);
+  for (const VariantSizes& sizes : lowered.versions) {
+    auto chosen = has_sizes(sizes.known);
     if (!chosen) continue;
+    VariantRequest request = around;
+    request.sizes = sizes;
     w_.add(StepKind::if_, outputs, {*chosen});
-    invoke(program_.kernel(v.kernel, lowered.site, around), inputs, outputs, c.span);
+    invoke(program_.kernel(lowered.kernel, lowered.site, request), inputs, outputs, c.span);
     w_.add(StepKind::else_);
     ++versions;
   }

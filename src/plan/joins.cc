@@ -28,12 +28,16 @@ bool calls_kernel(const Node& n) {
 bool takes_strides(const FunctionNode& f, const LoweredProgram& lowered,
                    std::vector<KernelOperand> KernelSignature::*operands) {
   const LoweredCall& call = lowered.call(f);
-  auto takes = [&](int32_t kernel) {
-    return kernel < 0 || std::ranges::all_of(lowered.provider()->signature(kernel).*operands,
-                                             &KernelOperand::takes_strides);
+  KernelProvider& provider = *lowered.provider();
+  auto takes = [&](const KernelSignature& s) {
+    return std::ranges::all_of(s.*operands, &KernelOperand::takes_strides);
   };
-  return takes(call.kernel) && takes(call.equal_sizes) &&
-         std::ranges::all_of(call.versions, takes, &KernelVersion::kernel);
+  for (int32_t kernel : {call.kernel, call.equal_sizes}) {
+    if (kernel >= 0 && !takes(provider.signature(kernel))) return false;
+  }
+  return std::ranges::all_of(call.versions, [&](const VariantSizes& sizes) {
+    return takes(provider.signature(call.kernel, sizes));
+  });
 }
 
 bool reads_strides(const Node& call, const LoweredProgram& lowered) {

@@ -47,7 +47,7 @@ ProgramPlanner::KernelCall ProgramPlanner::kernel(int32_t lowered, const KernelS
   auto [it, fresh] = kernels_.emplace(variant, static_cast<int32_t>(out_.kernels.size()));
   if (fresh) {
     out_.kernels.push_back(
-        {variant, provider.variant_signature(variant), provider.primitive(lowered), {}});
+        {variant, provider.variant_signature(variant), provider.variant_primitive(variant), {}});
   }
   std::vector<KernelSite>& sites = out_.kernels[static_cast<size_t>(it->second)].sites;
   sites.push_back(site);

@@ -14,6 +14,7 @@
 #include "base/thread_locals.h"
 #include "runtime/core/strings.h"
 #include "runtime/donations.h"
+#include "runtime/external_kernels.h"
 #include "runtime/module.h"
 
 using relay::Diagnostic;
@@ -404,6 +405,18 @@ relay_status relay_session_output_dlpack(const relay_session* session, size_t in
     need(dl_managed_tensor, "dl_managed_tensor");
     *dl_managed_tensor = relay::runtime::to_dlpack(at(session->outputs, index, "output of a run"));
   });
+}
+
+relay_status relay_register_host_kernel(const char* name, relay_host_kernel kernel) {
+  return guarded([&] {
+    need(name, "name");
+    if (*name == '\0') wrong("the name of a host kernel is empty");
+    relay::runtime::register_host_kernel(name, kernel);
+  });
+}
+
+void relay_kernel_fail(const struct relay_kernel_context* context) {
+  if (context != nullptr) *context->error = RELAY_KERNEL_CHECK_FAILED;
 }
 
 }  // extern "C"

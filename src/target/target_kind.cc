@@ -6,13 +6,16 @@
 
 #include "base/codes/lowering.h"
 #include "base/fork.h"
+#include "target/own_kinds.h"
 
 namespace relay {
 namespace {
 
 struct Kinds {
   ForkSafe<std::mutex> mutex;
-  std::deque<TargetKind> rows;  // which do not move
+  // Which do not move.
+  std::deque<TargetKind> own;
+  std::deque<TargetKind> others;
 };
 
 Kinds& all() {
@@ -36,9 +39,7 @@ bool is_name(std::string_view text) {
 
 bool is_width(int bits) { return bits == 32 || bits == 64; }
 
-}  // namespace
-
-const TargetKind& register_target_kind(TargetKind row) {
+void check(const TargetKind& row) {
   if (!is_name(row.name)) {
     refuse(row, "it has no name", "lower-case letters, digits and underscores");
   }
@@ -52,27 +53,54 @@ const TargetKind& register_target_kind(TargetKind row) {
                std::to_string(row.pointer_bits),
            "32 or 64 bits, and pointers at least as wide as indices");
   }
-  Kinds& kinds = all();
-  std::lock_guard lock(kinds.mutex);
-  if (std::ranges::find(kinds.rows, row.name, &TargetKind::name) != kinds.rows.end()) {
+}
+
+const TargetKind& add(TargetKind row, std::deque<TargetKind>& rows) {
+  if (std::ranges::find(rows, row.name, &TargetKind::name) != rows.end()) {
     refuse(row, "it is registered already", "another name");
   }
-  return kinds.rows.emplace_back(std::move(row));
+  return rows.emplace_back(std::move(row));
+}
+
+bool is_own(std::string_view name) {
+  return std::ranges::find(kOwnTargetKinds, name) != std::end(kOwnTargetKinds);
+}
+
+}  // namespace
+
+const TargetKind& register_target_kind(TargetKind row) {
+  check(row);
+  if (is_own(row.name)) refuse(row, "it is one of Relay's own", "another name");
+  Kinds& kinds = all();
+  std::lock_guard lock(kinds.mutex);
+  return add(std::move(row), kinds.others);
+}
+
+const TargetKind& register_own_target_kind(TargetKind row) {
+  check(row);
+  RELAY_CHECK(is_own(row.name), "the name of the kind is not on the list of Relay's own");
+  Kinds& kinds = all();
+  std::lock_guard lock(kinds.mutex);
+  return add(std::move(row), kinds.own);
 }
 
 std::vector<const TargetKind*> target_kinds() {
   Kinds& kinds = all();
   std::lock_guard lock(kinds.mutex);
   std::vector<const TargetKind*> out;
-  for (const TargetKind& k : kinds.rows) out.push_back(&k);
+  for (std::string_view name : kOwnTargetKinds) {
+    auto it = std::ranges::find(kinds.own, name, &TargetKind::name);
+    if (it != kinds.own.end()) out.push_back(&*it);
+  }
+  for (const TargetKind& k : kinds.others) out.push_back(&k);
   return out;
 }
 
 const TargetKind* find_target_kind(std::string_view name) {
-  Kinds& kinds = all();
-  std::lock_guard lock(kinds.mutex);
-  auto it = std::ranges::find(kinds.rows, name, &TargetKind::name);
-  return it == kinds.rows.end() ? nullptr : &*it;
+  for (const TargetKind* k : target_kinds()) {
+    if (k->name == name) return k;
+  }
+  return nullptr;
 }
 
 const TargetKind& kind_of(const Target& target) {

@@ -41,11 +41,11 @@ struct TargetKind {
   int pointer_bits = 64;
 };
 
-// Adds a kind for the rest of the process. Throws UserError E0407 when the name is registered already or is not lower-case
-// letters, digits and underscores, when a column of code is missing, and for widths other than 32 and 64.
+// Adds a kind for the rest of the process. Throws UserError E0407 when the name is one of Relay's own (target/own_kinds.h), is
+// registered already or is not lower-case letters, digits and underscores, when a column is missing, and for other widths.
 const TargetKind& register_target_kind(TargetKind row);
 
-// In the order of their registration; they stay where they are.
+// Relay's own, then the others in the order of their registration; they stay where they are.
 std::vector<const TargetKind*> target_kinds();
 
 // Null when there is none of that name.

@@ -23,7 +23,12 @@ std::optional<ConstantNest> constant_nest(const Stmt& s, LoopNest nest) {
   return out;
 }
 
-std::optional<LinearIndex> linear_index(const PrimExpr& at, const ConstantNest& nest) {
+std::optional<LinearIndex> linear_index(const PrimExpr& index, const ConstantNest& nest) {
+  // An index of fewer bits is widened as a whole (tir/passes/narrow_indices.h): it moves as what is widened does.
+  auto* widened = as<CastNode>(index);
+  const PrimExpr& at =
+      widened != nullptr && widened->value->dtype.is_int() ? widened->value : index;
+  auto whole = [&](const PrimExpr& e) { return cast(index->dtype, e); };
   LinearIndex out;
   Analyzer analyzer;
   std::unordered_map<const Node*, NodeRef> begin;
@@ -31,14 +36,15 @@ std::optional<LinearIndex> linear_index(const PrimExpr& at, const ConstantNest& 
     PrimExpr next = PrimExpr::unchecked(
         substitute(at, {{l->var.get(), PrimExpr(l->var) + 1}}, family::tir_expr));
     auto constant = analyzer.constant_difference(next, at);
-    PrimExpr step = constant ? index(*constant) : analyzer.simplify(next - at);
+    PrimExpr step = constant ? tir::index(*constant) : whole(analyzer.simplify(next - at));
     for (const ForNode* other : nest.loops) {
       if (uses_var(step, other->var.get())) return std::nullopt;
     }
     out.steps.push_back(step);
     begin[l->var.get()] = l->min;
   }
-  out.first = analyzer.simplify(PrimExpr::unchecked(substitute(at, begin, family::tir_expr)));
+  out.first =
+      whole(analyzer.simplify(PrimExpr::unchecked(substitute(at, begin, family::tir_expr))));
   return out;
 }
 

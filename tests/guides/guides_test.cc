@@ -18,6 +18,7 @@
 #include "node/structural.h"
 #include "node/walk.h"
 #include "passes/pass_list.h"
+#include "slide_rule/slide_rule.h"
 
 namespace relay {
 namespace {
@@ -192,6 +193,30 @@ TEST(Guides, a_kind_of_target_schedules_lowers_and_compiles) {
   EXPECT_EQ(out.kernels[0].declined.size(), 1u);
   EXPECT_EQ(numbers(out.load({}).run("main", {floats({1, 2, 3, 4, 5, 6, 7})}, {}).at(0)),
             std::vector<float>{28});
+}
+
+TEST(Guides, an_external_backend_computes_what_it_offers) {
+  static std::once_flag once;
+  std::call_once(once, slide_rule::register_backend);
+  using runtime::KernelLinkage;
+  auto linkages = [](const CompiledModule& m) {
+    std::vector<KernelLinkage> out;
+    for (const runtime::KernelInfo& k : m.program.kernels) out.push_back(k.linkage);
+    return out;
+  };
+  const std::vector<float> x{1, -2, 3}, y{5, 6, -7}, product{5, -12, -21}, square{1, 4, 9};
+  Module mod = driver_test::parse(
+      "def @main[n: Dim](%x: Tensor[(n,), float32], %y: Tensor[(n,), float32]) { "
+      "multiply(%x, %y) }");
+  CompiledModule out = compile(mod, {});
+  EXPECT_EQ(linkages(out), std::vector<KernelLinkage>{KernelLinkage::host});
+  EXPECT_EQ(out.kernels.at(0).source, "slide rule: one product after the other");
+  EXPECT_EQ(numbers(out.load({}).run("main", {floats(x), floats(y)}, {}).at(0)), product);
+  // What it does not offer is Relay's.
+  mod = driver_test::parse("def @main(%x: Tensor[(3), float32]) { multiply(%x, %x) }");
+  out = compile(mod, {});
+  EXPECT_EQ(linkages(out), std::vector<KernelLinkage>{KernelLinkage::generated});
+  EXPECT_EQ(numbers(out.load({}).run("main", {floats(x)}, {}).at(0)), square);
 }
 
 TEST(Guides, a_kind_of_target_refuses_what_it_has_not) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/llvm/backend.h"
+#include "target/own_kinds.h"
 
 namespace relay::codegen_test {
 
@@ -15,7 +16,7 @@ class CpuKind : public testing::Environment {
   void SetUp() override {
     TargetKind kind = codegen::cpu_kind();
     kind.rules = rules_;
-    if (find_target_kind(kind.name) == nullptr) register_target_kind(std::move(kind));
+    if (find_target_kind(kind.name) == nullptr) register_own_target_kind(std::move(kind));
   }
 
  private:

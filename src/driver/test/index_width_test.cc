@@ -13,8 +13,6 @@
 #include "runtime/core/kernel_abi.h"
 #include "runtime/core/kernel_errors.h"
 #include "tir/lower_loops.h"
-#include "tir/matrix_nest.h"
-#include "tir/transposed_nest.h"
 
 namespace relay {
 namespace {
@@ -29,12 +27,15 @@ class Reader : public TargetReader {
     return kOptions;
   }
   Target read(const TargetWords& words) const override {
+    ++reads;
     Target t = words.name().ends_with("-wide") ? native_target() : least_target();
     t.name = words.name();
     const std::string threads = words.value_of("-num-threads");
     t.num_cores = threads.empty() ? 1 : std::stoi(threads);
     return t;
   }
+
+  static inline int reads = 0;  // of target strings
 
  private:
   std::vector<std::string> names_;
@@ -98,16 +99,10 @@ Module parse(const std::string& text) {
   return driver_test::parse(text);
 }
 
-// Index arithmetic of 64 bits, but for checks, which are of sizes as a caller passes them, and nests whose loops become
-// shuffles.
+// Index arithmetic of 64 bits, but for checks, which are of sizes as a caller passes them.
 std::string wide_arithmetic(const tir::PrimFunc& f) {
   std::string out;
-  auto enter = [](const Node& n) {
-    auto* loop = as<tir::ForNode>(&n);
-    const bool nest =
-        loop != nullptr && (tir::in_transposed_nest(*loop) || tir::in_matrix_nest(*loop));
-    return !isa<tir::CheckNode>(&n) && !nest;
-  };
+  auto enter = [](const Node& n) { return !isa<tir::CheckNode>(&n); };
   auto visit = [&](const Node& n) {
     auto* binary = as<tir::BinaryNode>(&n);
     auto* loop = as<tir::ForNode>(&n);
@@ -274,6 +269,15 @@ TEST(IndexWidth, a_tensor_that_needs_more_is_refused_E0408) {
 
 TEST(IndexWidth, sizes_that_need_more_end_the_run_E0601) {
   EXPECT_EQ(runtime::kernel_error_code(RELAY_KERNEL_INDEX_WIDTH).id, "E0601");
+}
+
+TEST(TargetKinds, a_compilation_reads_its_target_string_once) {
+  Module mod = parse("def @main(%x: Tensor[(4), float32]) { add(%x, multiply(2f, 3f)) }");
+  CompileOptions options;
+  options.target = "cpu32";
+  const int before = Reader::reads;
+  compile(mod, options);
+  EXPECT_EQ(Reader::reads, before + 1);
 }
 
 TEST(TargetKinds, a_kind_of_other_memory_is_not_a_host) {

@@ -240,6 +240,51 @@ TEST(KernelSources, two_launches_share_working_memory_of_open_size) {
   for (int64_t n : {1, 7, 2}) expect_right(mod, compiled, {numbers({n, 3}), numbers({3, 3})});
 }
 
+// In a loop, and in a function of which several frames are there at once, it is memory of its own in each round.
+TEST(KernelSources, working_memory_of_open_size_in_loops_and_functions) {
+  struct Seen : StageObserver {
+    void plan(plan::PlanProgram& p) override {
+      for (const plan::PlanFunction& f : p.functions) {
+        for (const plan::Step& s : f.steps) {
+          if (s.kind != plan::StepKind::kernel || s.results.size() < 2) continue;
+          places.push_back(f.value(s.results[1]).place);
+          loops |=
+              std::ranges::find(f.steps, plan::StepKind::loop, &plan::Step::kind) != f.steps.end();
+        }
+      }
+    }
+    std::vector<plan::Place> places;
+    bool loops = false;
+  };
+  const std::string type = "Tensor[(n, 3), float32]", squares = "add(multiply(%x, %x), %x)";
+  const std::string head = "[n: Dim](%x: " + type + ", %i: int32) -> " + type + " { ";
+  struct Case {
+    std::string text;
+    bool loops;
+  };
+  for (const Case& c :
+       {Case{"def @main" + head + "if (less(%i, 3)) { @main(" + squares +
+                 ", add(%i, 1)) } else { %x } }",
+             true},
+        Case{"def @f" + head + "if (less(%i, 3)) { negative(@f(" + squares +
+                 ", add(%i, 1))) } else { %x } }\ndef @main" + head + "@f(%x, %i) }",
+             false}}) {
+    Module mod = driver_test::parse(c.text);
+    Seen seen;
+    CompileOptions options = with_source(std::make_shared<Squares>(), 3);
+    options.observers = {&seen};
+    CompiledModule compiled = compile(mod, options);
+    EXPECT_EQ(seen.places, (std::vector<plan::Place>{plan::Place::object})) << c.text;
+    EXPECT_EQ(seen.loops, c.loops);
+    for (int64_t n : {1, 7, 2}) {
+      // No round, one, and three.
+      for (double i : {3.0, 2.0, 0.0}) {
+        expect_right(mod, compiled, {numbers({n, 3}), Tensor::scalar(i, DType::Int(32))});
+      }
+    }
+  }
+}
+
 TEST(KernelSources, working_memory_of_known_size_is_in_the_arena) {
   Module mod = driver_test::parse(
       "def @main(%x: Tensor[(8, 4), float32], %w: Tensor[(4, 4), float32]) { "

@@ -277,6 +277,19 @@ TEST_F(FrontEnds, one_name_twice_E0513) {
   EXPECT_FALSE(front_end_named("one").sniff("another mark"));
 }
 
+TEST_F(FrontEnds, rows_of_relay_are_first_and_keep_their_names_E0513) {
+  std::vector<std::string> names;
+  for (const FrontEnd* row : front_ends()) names.push_back(row->name);
+  ASSERT_GE(names.size(), 4u);
+  EXPECT_EQ(names[0], "onnx");
+  EXPECT_EQ(names[1], "relay");
+  for (const char* own : {"onnx", "relay"}) {
+    std::string why = error_of([&] { register_front_end(claims(own, "mark 3", ".three")); });
+    EXPECT_TRUE(says(why, {"E0513", own})) << why;
+    EXPECT_FALSE(front_end_named(own).sniff("mark 3"));
+  }
+}
+
 TEST_F(FrontEnds, names_that_no_front_end_has_E0514) {
   std::string why = error_of([] { front_end_named("onxn"); });
   EXPECT_TRUE(says(why, {"E0514", "onxn", "onnx"})) << why;

@@ -185,8 +185,8 @@ class Attention {
  private:
   Outcome run_all(const std::array<LoopRV, 4>& loops) {
     // Reductions stay in registers until they are complete.
-    blocks_[kStoredTop] = s_.cache_write(blocks_[kTop], tir::Scope::Register);
-    blocks_[kStoredTotal] = s_.cache_write(blocks_[kTotal], tir::Scope::Register);
+    blocks_[kStoredTop] = RELAY_TRY(s_.cache_write(blocks_[kTop], tir::Scope::Register));
+    blocks_[kStoredTotal] = RELAY_TRY(s_.cache_write(blocks_[kTotal], tir::Scope::Register));
     return sizes_.queries == kOpen || sizes_.queries == 1 ? run_by_parts(loops) : run_blocks(loops);
   }
 
@@ -204,34 +204,34 @@ class Attention {
     std::vector<LoopRV> outer{loops[0], loops[1]};
     LoopRV row = loops[2];
     if (rows < sizes_.queries) {
-      std::vector<LoopRV> parts = s_.split(row, {-1, rows});
+      std::vector<LoopRV> parts = RELAY_TRY(s_.split(row, {-1, rows}));
       outer.push_back(parts[0]);
       row = parts[1];
     }
     std::vector<LoopRV> order = outer;
     order.insert(order.end(), {row, loops[3]});
-    s_.reorder(order);
-    compute_inside(outer.back());
+    RELAY_TRY(s_.reorder(order));
+    RELAY_TRY(compute_inside(outer.back()));
     std::string text =
         "attention: " + std::to_string(rows) + " queries by " + keys_text() + " at once, ";
     around_ = outer.size();
     bool open_batch = sizes_.batch == kOpen;
-    std::string threads = open_batch ? "" : share(outer, rows);
+    std::string threads = open_batch ? "" : RELAY_TRY(share(outer, rows));
     if (int64_t rest = sizes_.queries % rows; rest != 0) {
-      Blocks last = cut_last(outer.back(), row, rows, rest);
+      Blocks last = RELAY_TRY(cut_last(outer.back(), row, rows, rest));
       if (Outcome tiles = tile(last, false); !took(tiles)) return tiles;
     }
     Outcome tiles = tile(blocks_, rows < sizes_.queries);
     // Last: an index of an open batch that is a quotient is not seen to be below the batch.
-    if (open_batch) threads = share({outer[0], outer[1]}, rows);
+    if (open_batch) threads = RELAY_TRY(share({outer[0], outer[1]}, rows));
     if (!took(tiles)) return tiles;
     return Report{text + text_of(tiles) + threads};
   }
 
   // Blocks of several sizes, each for the queries that larger ones leave over.
   Outcome run_by_parts(const std::array<LoopRV, 4>& loops) {
-    s_.reorder({loops[0], loops[1], loops[2], loops[3]});
-    compute_inside(loops[2]);
+    RELAY_TRY(s_.reorder({loops[0], loops[1], loops[2], loops[3]}));
+    RELAY_TRY(compute_inside(loops[2]));
     std::string text = "attention: ";
     const Shared shared = decide_.value(parameters_.shared, [&](const Target& target) {
       if (!pays_threads(target, sizes_.work(), 4 * kMinParallelWork)) return Shared::Nothing;
@@ -260,45 +260,46 @@ class Attention {
       if (extent >= 0 && extent < parts[i]) continue;
       const bool whole = s_.has_whole_tiles(row, parts[i]);
       if (!whole) {
-        tir::Partition cut = s_.partition_tiles(row, parts[i]);
+        tir::Partition cut = RELAY_TRY(s_.partition_tiles(row, parts[i]));
         for (BlockRV& rv : rest) rv = cut.copy_of(rv);
         row = cut.tail;
       }
       Outcome tiles = Declined{};
       if (parts[i] == 1) {
-        if (one_query(now)) tiles = Report{"lanes over depth and keys"};
+        if (RELAY_TRY(one_query(now))) tiles = Report{"lanes over depth and keys"};
       } else {
-        std::vector<LoopRV> block = s_.split(at, {-1, parts[i]});
+        std::vector<LoopRV> block = RELAY_TRY(s_.split(at, {-1, parts[i]}));
         at = block[0];
         for (Part part : {kQueries, kProduct, kScores, kTop, kStoredTop, kWeights, kTotal,
                           kStoredTotal, kWeighted}) {
-          s_.compute_at(now[part], at);
+          RELAY_TRY(s_.compute_at(now[part], at));
         }
         tiles = tile(now, true);
       }
       if (!took(tiles)) return tiles;
-      if (over_blocks) s_.parallel(at);
+      if (over_blocks) RELAY_TRY(s_.parallel(at));
       text += (i == 0 ? "" : "; ") + std::to_string(parts[i]) +
               (parts[i] == 1 ? " query by " : " queries by ") + keys_text() + " at once, " +
               text_of(tiles);
       if (whole) break;
     }
     // Last: an index of an open batch that is a quotient is not seen to be below the batch.
-    if (shared == Shared::Heads) s_.parallel(s_.fuse({loops[0], loops[1]}));
+    if (shared == Shared::Heads) RELAY_TRY(s_.parallel(RELAY_TRY(s_.fuse({loops[0], loops[1]}))));
     return Report{text + (over_blocks               ? ", threads over blocks"
                           : shared == Shared::Heads ? ", threads over heads"
                                                     : "")};
   }
 
   // Everything but the result under the loop, in a thread's own memory.
-  void compute_inside(const LoopRV& loop) {
+  tir::StepResult<> compute_inside(const LoopRV& loop) {
     for (Part part : {kWeighted, kStoredTotal, kTotal, kWeights, kStoredTop, kTop, kScores,
                       kProduct, kQueries}) {
-      s_.compute_at(blocks_[part], loop);
+      RELAY_TRY(s_.compute_at(blocks_[part], loop));
     }
     for (Part part : {kStoredTotal, kWeights, kStoredTop, kScores, kQueries}) {
-      s_.set_scope(blocks_[part], tir::Scope::Local);
+      RELAY_TRY(s_.set_scope(blocks_[part], tir::Scope::Local));
     }
+    return {};
   }
 
   std::string keys_text() const {
@@ -306,7 +307,7 @@ class Attention {
   }
 
   // Threads over the heads, and the blocks of queries where they are equal or the heads are few.
-  std::string share(const std::vector<LoopRV>& outer, int64_t rows) {
+  tir::StepResult<std::string> share(const std::vector<LoopRV>& outer, int64_t rows) {
     const Shared shared = decide_.value(parameters_.shared, [&](const Target& target) {
       if (!pays_threads(target, sizes_.work(), 4 * kMinParallelWork)) return Shared::Nothing;
       if (sizes_.queries % rows == 0) return Shared::HeadsAndBlocks;
@@ -315,32 +316,34 @@ class Attention {
     });
     switch (shared) {
       case Shared::HeadsAndBlocks:
-        share_all(outer);
+        RELAY_TRY(share_all(outer));
         return ", threads over heads and blocks";
       case Shared::Blocks:
-        s_.parallel(outer.back());
+        RELAY_TRY(s_.parallel(outer.back()));
         return ", threads over blocks";
       case Shared::Heads:
-        share_all({outer[0], outer[1]});
+        RELAY_TRY(share_all({outer[0], outer[1]}));
         return ", threads over heads";
       default:
         return "";
     }
   }
 
-  void share_all(const std::vector<LoopRV>& loops) {
-    s_.parallel(s_.fuse(loops));
+  tir::StepResult<> share_all(const std::vector<LoopRV>& loops) {
+    RELAY_TRY(s_.parallel(RELAY_TRY(s_.fuse(loops))));
     around_ -= loops.size() - 1;
+    return {};
   }
 
   // The last block of queries, of `rest` instead of `rows`, apart from the others: its blocks.
-  Blocks cut_last(const LoopRV& over_blocks, const LoopRV& row, int64_t rows, int64_t rest) {
-    tir::Partition cut = s_.partition(over_blocks, sizes_.queries / rows);
+  tir::StepResult<Blocks> cut_last(const LoopRV& over_blocks, const LoopRV& row, int64_t rows,
+                                   int64_t rest) {
+    tir::Partition cut = RELAY_TRY(s_.partition(over_blocks, sizes_.queries / rows));
     Blocks last;
     for (size_t i = 0; i < kBlocks; ++i) last[i] = cut.copy_of(blocks_[i]);
-    s_.partition(cut.copy_of(row), rest);
+    RELAY_TRY(s_.partition(cut.copy_of(row), rest));
     for (size_t i = 0; i < kBlocks; ++i) {
-      if (i != kResult) s_.partition(inside(last[i])[kQueryLoop[i]], rest);
+      if (i != kResult) RELAY_TRY(s_.partition(inside(last[i])[kQueryLoop[i]], rest));
     }
     return last;
   }
@@ -356,10 +359,13 @@ class Attention {
 
   // Everything for one block of queries; declined when a product does not take register tiles.
   Outcome tile(const Blocks& b, bool whole_tiles) {
-    transpose(b[kQueries]);
-    if (!reduce(b[kTop], b[kStoredTop]) || !reduce(b[kTotal], b[kStoredTotal])) return Declined{};
+    RELAY_TRY(transpose(b[kQueries]));
+    if (!RELAY_TRY(reduce(b[kTop], b[kStoredTop])) ||
+        !RELAY_TRY(reduce(b[kTotal], b[kStoredTotal])))
+      return Declined{};
     LoopRV queries = inside(b[kWeights])[1];
-    few_copies(s_, vectorize_elements(s_, queries, lanes_along(s_.extent(queries))));
+    RELAY_TRY(few_copies(
+        s_, RELAY_TRY(vectorize_elements(s_, queries, lanes_along(s_.extent(queries))))));
     Outcome scores = tile_sum(s_, b[kProduct], b[kScores], around_, whole_tiles, tiles_, decide_);
     if (!took(scores)) return scores;
     Outcome result = tile_sum(s_, b[kWeighted], b[kResult], around_, whole_tiles, tiles_, decide_);
@@ -369,44 +375,45 @@ class Attention {
 
   // A single query: no vector of queries, so each score is a sum along the depth, and the results are
   // sums of values.
-  bool one_query(const Blocks& b) {
-    few_copies(s_, vectorize_elements(s_, inside(b[kQueries])[0], lanes_));
+  tir::StepResult<bool> one_query(const Blocks& b) {
+    RELAY_TRY(few_copies(s_, RELAY_TRY(vectorize_elements(s_, inside(b[kQueries])[0], lanes_))));
     LoopRV key = inside(b[kScores])[0];
-    s_.compute_at(b[kProduct], key);
-    s_.set_scope(b[kProduct], tir::Scope::Register);
-    vectorize_reduction(s_, b[kProduct], loops_below(s_, b[kProduct], key)[0], lanes_);
-    vectorize_reduction(s_, b[kTop], inside(b[kTop])[0], lanes_);
-    few_copies(s_, vectorize_elements(s_, inside(b[kWeights])[0], lanes_));
-    vectorize_reduction(s_, b[kTotal], inside(b[kTotal])[0], lanes_);
-    s_.set_scope(b[kWeighted], tir::Scope::Register);
-    return reduce(b[kWeighted], b[kResult]);
+    RELAY_TRY(s_.compute_at(b[kProduct], key));
+    RELAY_TRY(s_.set_scope(b[kProduct], tir::Scope::Register));
+    RELAY_TRY(vectorize_reduction(s_, b[kProduct], loops_below(s_, b[kProduct], key)[0], lanes_));
+    RELAY_TRY(vectorize_reduction(s_, b[kTop], inside(b[kTop])[0], lanes_));
+    RELAY_TRY(few_copies(s_, RELAY_TRY(vectorize_elements(s_, inside(b[kWeights])[0], lanes_))));
+    RELAY_TRY(vectorize_reduction(s_, b[kTotal], inside(b[kTotal])[0], lanes_));
+    RELAY_TRY(s_.set_scope(b[kWeighted], tir::Scope::Register));
+    return RELAY_TRY(reduce(b[kWeighted], b[kResult]));
   }
 
   // Lanes over the queries, as many lines of their memory at once.
-  void transpose(const BlockRV& rv) {
+  tir::StepResult<> transpose(const BlockRV& rv) {
     std::vector<LoopRV> loops = inside(rv);
     int64_t n = s_.extent(loops[1]), lanes = lanes_along(n);
-    std::vector<LoopRV> parts = s_.split(loops[1], {-1, lanes});
-    s_.reorder({parts[0], loops[0], parts[1]});
+    std::vector<LoopRV> parts = RELAY_TRY(s_.split(loops[1], {-1, lanes}));
+    RELAY_TRY(s_.reorder({parts[0], loops[0], parts[1]}));
     if (n > lanes && n % lanes != 0) {
-      s_.vectorize(s_.partition(parts[0], n / lanes).copy_of(parts[1]));
+      RELAY_TRY(s_.vectorize(RELAY_TRY(s_.partition(parts[0], n / lanes)).copy_of(parts[1])));
     }
-    s_.vectorize(parts[1]);
+    RELAY_TRY(s_.vectorize(parts[1]));
+    return {};
   }
 
   // A reduction whose results are neighbours along the loop of the block that stores them.
-  bool reduce(const BlockRV& rv, const BlockRV& stored) {
+  tir::StepResult<bool> reduce(const BlockRV& rv, const BlockRV& stored) {
     LoopRV results = inside(stored)[0];
     int64_t n = s_.extent(results), lanes = lanes_along(n);
     const int64_t most = decide_.number(parameters_.vectors, kVectorsAtOnce, [](const Target& t) {
       return std::max<int64_t>(1, t.num_vector_registers / 4);
     });
     const int64_t chunk = lanes * vectors_at_once((n + lanes - 1) / lanes, most);
-    std::vector<LoopRV> parts = s_.split(results, {-1, chunk});
-    s_.compute_at(rv, parts[0]);
-    if (!sum_columns(s_, rv, parts[0], lanes)) return false;
-    vectors(s_, parts[1], lanes);
-    if (n > chunk && n % chunk != 0) s_.partition(parts[0], n / chunk);
+    std::vector<LoopRV> parts = RELAY_TRY(s_.split(results, {-1, chunk}));
+    RELAY_TRY(s_.compute_at(rv, parts[0]));
+    if (!RELAY_TRY(sum_columns(s_, rv, parts[0], lanes))) return false;
+    RELAY_TRY(vectors(s_, parts[1], lanes));
+    if (n > chunk && n % chunk != 0) RELAY_TRY(s_.partition(parts[0], n / chunk));
     return true;
   }
 
@@ -428,7 +435,7 @@ Outcome schedule_attention(Schedule& s, AttentionParameters& parameters, Decider
     bool writes_output = s.is_output(s.block(rv)->writes[0]->buffer);
     if (!writes_output || rv == (*parts)[kResult]) continue;
     // What follows the operator is applied to each tile.
-    s.compute_inline((*parts)[kResult]);
+    RELAY_TRY(s.compute_inline((*parts)[kResult]));
     (*parts)[kResult] = rv;
   }
   std::optional<Sizes> sizes = sizes_of(s, *parts);

@@ -71,7 +71,7 @@ void inline_producers(Schedule& s, bool lines) {
     if (lines && consumers.size() == 1 && turns_lines_of(s.block(consumers[0]), b)) continue;
     if (consumers.empty() || ((into_reduction || consumers.size() > 1) && !is_cheap(b))) continue;
     // Where it is not legal (an opaque block reads it), it stays a loop of its own.
-    if (!s.why_not_inline(rv)) s.compute_inline(rv);
+    static_cast<void>(s.compute_inline(rv));
   }
 }
 
@@ -97,10 +97,7 @@ Schedule with_producers_inlined(const tir::PrimFunc& composed) {
 
 // Builds with the parameters. The outcome is a report only where all steps were legal and no parameter was refused.
 Outcome build(const ScheduleRule& rule, Schedule& s, Node& parameters, Decider& decide) {
-  Outcome out = Declined{};
-  const auto illegal =
-      tir::attempt(s, [&](Schedule& at) { out = rule.build(at, parameters, decide); });
-  if (illegal) out = Declined{*illegal};
+  Outcome out = rule.build(s, parameters, decide);
   if (decide.refused()) out = *decide.refused();
   auto* declined = std::get_if<Declined>(&out);
   if (declined != nullptr && declined->reason.empty()) {

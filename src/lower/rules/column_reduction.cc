@@ -108,7 +108,7 @@ bool uses_factors_once(const Block& b) {
 }
 
 // What a reduction alone reads, each element once, is computed in it, however long that takes.
-void inline_elements(Schedule& s) {
+tir::StepResult<> inline_elements(Schedule& s) {
   for (const BlockRV& rv : s.get_blocks()) {
     Block b = s.block(rv);
     std::vector<BlockRV> consumers = s.consumers(rv);
@@ -117,8 +117,10 @@ void inline_elements(Schedule& s) {
       continue;
     }
     Block sum = s.block(consumers[0]);
-    if (reduces(sum) && count_of(sum) > 0 && count_of(sum) == count_of(b)) s.compute_inline(rv);
+    if (reduces(sum) && count_of(sum) > 0 && count_of(sum) == count_of(b))
+      RELAY_TRY(s.compute_inline(rv));
   }
+  return {};
 }
 
 // The loop over the last axis in groups of `chunk`, outside the loops that the reductions do not
@@ -128,8 +130,9 @@ struct Columns {
   LoopRV group;
   std::vector<LoopRV> outer;
 };
-std::optional<Columns> columns_of(Schedule& s, const BlockRV& out,
-                                  const std::vector<PrimExpr>& wanted, int64_t chunk) {
+tir::StepResult<std::optional<Columns>> columns_of(Schedule& s, const BlockRV& out,
+                                                   const std::vector<PrimExpr>& wanted,
+                                                   int64_t chunk) {
   std::vector<LoopRV> loops = s.get_loops(out), inner;
   if (loops.empty() || !structural_equal(s.loop(loops.back())->extent, wanted.back())) {
     return std::nullopt;
@@ -143,14 +146,14 @@ std::optional<Columns> columns_of(Schedule& s, const BlockRV& out,
     (mine || tir::as_int(extent) == 1 ? out_loops.outer : inner).push_back(loops[i]);
   }
   if (at + 1 != wanted.size()) return std::nullopt;
-  std::vector<LoopRV> parts = s.split(loops.back(), {-1, chunk});
+  std::vector<LoopRV> parts = RELAY_TRY(s.split(loops.back(), {-1, chunk}));
   out_loops.groups = parts[0];
   out_loops.group = parts[1];
   std::vector<LoopRV> order = out_loops.outer;
   order.push_back(parts[0]);
   order.insert(order.end(), inner.begin(), inner.end());
   order.push_back(parts[1]);
-  s.reorder(order);
+  RELAY_TRY(s.reorder(order));
   return out_loops;
 }
 
@@ -174,7 +177,7 @@ struct ColumnReductionParameters : AttrsOf<ColumnReductionParameters> {
 // last axis does not walk neighbouring elements.
 Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parameters,
                                   Decider& decide) {
-  inline_elements(s);
+  RELAY_TRY(inline_elements(s));
   std::vector<PrimExpr> wanted;
   std::vector<BlockRV> reductions, others;
   for (const BlockRV& rv : s.get_blocks()) {
@@ -201,7 +204,7 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
   if (reductions.empty()) return Declined{};
   auto channels = tir::as_int(wanted.back());
   BlockRV out;
-  if (!channels || !split_output(s, out, others)) return Declined{};
+  if (!channels || !RELAY_TRY(split_output(s, out, others))) return Declined{};
   const int64_t lanes = decide.number(parameters.lanes, kLanes, [&](const Target& target) {
     return lanes_of(s.block(reductions[0]), target);
   });
@@ -209,9 +212,9 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
       lanes * decide.number(parameters.vectors, kVectorsAtOnce, [&](const Target& target) {
         return vectors_at_once((*channels + lanes - 1) / lanes, target);
       });
-  std::optional<Columns> columns = columns_of(s, out, wanted, chunk);
+  std::optional<Columns> columns = RELAY_TRY(columns_of(s, out, wanted, chunk));
   if (!columns) return Declined{};
-  for (size_t i = others.size(); i-- > 0;) s.compute_at(others[i], columns->groups);
+  for (size_t i = others.size(); i-- > 0;) RELAY_TRY(s.compute_at(others[i], columns->groups));
 
   double work = static_cast<double>(*channels);
   for (const LoopRV& l : columns->outer) {
@@ -226,14 +229,14 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
       each *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : 64;
     }
     elements += each / static_cast<double>(chunk);
-    s.set_scope(rv, sums ? tir::Scope::Register : tir::Scope::Local);
+    RELAY_TRY(s.set_scope(rv, sums ? tir::Scope::Register : tir::Scope::Local));
     if (sums) {
-      if (!sum_columns(s, rv, columns->groups, lanes)) return Declined{};
+      if (!RELAY_TRY(sum_columns(s, rv, columns->groups, lanes))) return Declined{};
     } else if (!below.empty()) {
-      vectors(s, below.back(), lanes);
+      RELAY_TRY(vectors(s, below.back(), lanes));
     }
   }
-  vectors(s, columns->group, lanes);
+  RELAY_TRY(vectors(s, columns->group, lanes));
   work *= std::max(elements, 1.0);
 
   std::string text = "columns: " + std::to_string(chunk / lanes) + "x" + std::to_string(lanes) +
@@ -241,7 +244,7 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
   LoopRV groups = columns->groups;
   BlockRV windows = reductions[0];
   if (*channels % chunk != 0 && *channels > chunk) {
-    groups = s.partition(groups, *channels / chunk).head;
+    groups = RELAY_TRY(s.partition(groups, *channels / chunk)).head;
   }
   // Borders, outermost first; inside the outer border all is as it was.
   std::vector<LoopRV>& outer = columns->outer;
@@ -250,13 +253,13 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
     if (s.extent(outer[i]) <= 0) continue;
     auto [low, high] = border(s, windows, outer[i], outer);
     if (low > 0) {
-      tir::Partition p = s.partition(outer[i], low);
+      tir::Partition p = RELAY_TRY(s.partition(outer[i], low));
       windows = p.copy_of(windows);
       groups = p.copy_of(groups);
       for (size_t j = i + 1; j < outer.size(); ++j) outer[j] = p.copy_of(outer[j]);
       outer[i] = p.tail;
     }
-    if (high > 0) outer[i] = s.partition(outer[i], s.extent(outer[i]) - high).head;
+    if (high > 0) outer[i] = RELAY_TRY(s.partition(outer[i], s.extent(outer[i]) - high)).head;
     peeled |= low + high > 0;
   }
   if (peeled) text += ", borders peeled";
@@ -273,7 +276,7 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
       });
   if (which >= 0) {
     const LoopRV& shared = outer[static_cast<size_t>(which)];
-    s.parallel(shared);
+    RELAY_TRY(s.parallel(shared));
     text += ", threads over " + shared.var->name;
   }
   return Report{text};

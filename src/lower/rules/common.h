@@ -69,7 +69,7 @@ using BlockPlans = PlanList<BlockPlan>;
 
 // Loops of one block: data-parallel ones outside, reductions inside; lanes over the last
 // data-parallel loop, which then stands innermost; threads over the outermost. The text may be empty: nothing was to be done.
-std::string schedule_block(tir::Schedule& s, const tir::BlockRV& block, BlockPlans& plans,
-                           Decider& decide);
+tir::StepResult<std::string> schedule_block(tir::Schedule& s, const tir::BlockRV& block,
+                                            BlockPlans& plans, Decider& decide);
 
 }  // namespace relay

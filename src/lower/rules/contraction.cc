@@ -45,7 +45,7 @@ struct ContractionParameters : AttrsOf<ContractionParameters> {
 
 // The producers that only put a border around an operand disappear: tiles inside read the operand
 // itself.
-void inline_borders(Schedule& s, const BlockRV& sum) {
+tir::StepResult<> inline_borders(Schedule& s, const BlockRV& sum) {
   for (const BlockRV& rv : s.producers(sum)) {
     Block b = s.block(rv);
     auto* store = as<tir::StoreNode>(b->body);
@@ -54,22 +54,24 @@ void inline_borders(Schedule& s, const BlockRV& sum) {
         !isa<tir::LoadNode>(select->true_value) || !tir::as_float(select->false_value)) {
       continue;
     }
-    s.compute_inline(rv);
+    RELAY_TRY(s.compute_inline(rv));
   }
+  return {};
 }
 
 // A copy that the sum reads an element at a time (a padded image) may have its axes in any order. Where lanes over its last
 // axis would be few and far apart in what it copies, the axis that is contiguous there becomes the last: of an image whose
 // three colours follow each other pixel by pixel, lines of one colour are copied. Of constant lengths, plain loops copy as
 // fast (ResNet, MobileNet and VGG take the same time either way).
-void keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum, int64_t lanes) {
+tir::StepResult<> keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum,
+                                       int64_t lanes) {
   Block b = s.block(copy);
   std::vector<LoopRV> loops = s.get_loops(copy);
   if (loops.empty() || b->init || reduces(b) || b->writes.size() != 1 ||
       loops.size() != b->iters.size() || s.is_output(b->writes[0]->buffer) ||
       s.consumers(copy).size() != 1 || !(s.consumers(copy)[0] == sum.block) ||
       s.extent(loops.back()) < 2 || s.extent(loops.back()) >= lanes) {
-    return;
+    return {};
   }
   bool by_element = true;
   post_order(s.block(sum.block)->body, [&](const Node& n) {
@@ -82,7 +84,7 @@ void keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum, int6
   auto all = [](const std::vector<std::optional<int64_t>>& steps, auto holds) {
     return !steps.empty() && std::all_of(steps.begin(), steps.end(), holds);
   };
-  if (!by_element || is_contiguous(s, copy, loops.back())) return;
+  if (!by_element || is_contiguous(s, copy, loops.back())) return {};
   for (size_t i = 0; i + 1 < loops.size(); ++i) {
     if (s.extent(loops[i]) != kOpen) continue;
     if (!all(read_steps(s, copy, loops[i]), [](auto step) { return step == 1; })) continue;
@@ -90,7 +92,7 @@ void keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum, int6
     for (size_t d = 0; d < loops.size(); ++d) {
       if (!(as<tir::VarNode>(b->writes[0]->mins[d]) == b->iters[d]->var.get()) ||
           !(as<tir::VarNode>(b->bindings[d]) == loops[d].var.get())) {
-        return;
+        return {};
       }
     }
     std::vector<tir::LayoutAxis> layout;
@@ -98,13 +100,13 @@ void keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum, int6
       if (d != i) layout.push_back({static_cast<int64_t>(d)});
     }
     layout.push_back({static_cast<int64_t>(i)});
-    s.transform_layout(copy, layout);
+    RELAY_TRY(s.transform_layout(copy, layout));
     LoopRV line = loops[i];
     loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(i));
     loops.push_back(line);
-    s.reorder(loops);
-    return;
+    return s.reorder(loops);
   }
+  return {};
 }
 
 Outcome tile_kernel(Schedule& s, Sum sum, ContractionParameters& parameters, TilePlans& tiles,
@@ -115,18 +117,18 @@ Outcome tile_kernel(Schedule& s, Sum sum, ContractionParameters& parameters, Til
   const SumCut cut = consumers.empty() ? cut_of_sum(s, sum, parameters.sum, decide) : SumCut{};
   if (cut.parts > 1) {
     out = sum.block;
-    sum = part_of_sum(s, sum, cut);
+    sum = RELAY_TRY(part_of_sum(s, sum, cut));
   } else if (consumers.empty()) {
-    out = s.cache_write(sum.block, tir::Scope::Register);
+    out = RELAY_TRY(s.cache_write(sum.block, tir::Scope::Register));
   } else {
     out = consumers[0];
     if (reduces(s.block(out)) || !s.consumers(out).empty()) return Declined{};
     if (sum.matrix) {
       // What follows takes the sums from memory.
-      copy = s.cache_write(sum.block, tir::Scope::Register);
-      s.set_scope(copy, tir::Scope::Local);
+      copy = RELAY_TRY(s.cache_write(sum.block, tir::Scope::Register));
+      RELAY_TRY(s.set_scope(copy, tir::Scope::Local));
     } else {
-      s.set_scope(sum.block, tir::Scope::Register);
+      RELAY_TRY(s.set_scope(sum.block, tir::Scope::Register));
     }
   }
   // What else there is (a padded input) gets plain loops.
@@ -138,9 +140,9 @@ Outcome tile_kernel(Schedule& s, Sum sum, ContractionParameters& parameters, Til
     Block b = s.block(rv);
     if (b->writes.size() != 1) continue;
     int64_t& of_copy = lanes[lanes.next()];
-    keep_lines_of_source(s, rv, sum, decide.number(of_copy, kLanes, [&](const Target& target) {
-      return lanes_of(b, target);
-    }));
+    RELAY_TRY(keep_lines_of_source(
+        s, rv, sum,
+        decide.number(of_copy, kLanes, [&](const Target& target) { return lanes_of(b, target); })));
   }
   lanes.finish();
   bool open = sum.rows() == kOpen || sum.columns() == kOpen;
@@ -164,7 +166,7 @@ Outcome tile_kernel(Schedule& s, Sum sum, ContractionParameters& parameters, Til
     });
     if (scheduled || other->init || reduces(other) || around.size() != other->iters.size())
       continue;
-    std::string note = schedule_block(s, rv, blocks, decide);
+    std::string note = RELAY_TRY(schedule_block(s, rv, blocks, decide));
     if (!note.empty()) text += "; " + rv.name + " " + note;
   }
   return Report{text};
@@ -196,7 +198,7 @@ Outcome schedule_contraction(Schedule& s, ContractionParameters& parameters, Dec
   if (sum->depthwise && sum->reduction <= 9 &&
       decide.value(parameters.borders_inlined, [](const Target&) { return true; })) {
     Schedule in_place = s;
-    inline_borders(in_place, sum->block);
+    RELAY_TRY(inline_borders(in_place, sum->block));
     Outcome out = tiled(in_place);
     if (took(out)) {
       s = in_place;
@@ -228,7 +230,7 @@ Outcome tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t arou
   sum->whole_columns = whole_tiles && part[1] != sum->columns();
   sum->extents = part;
   sum->rows_span_two_axes = false;
-  s.set_scope(rv, tir::Scope::Register);
+  RELAY_TRY(s.set_scope(rv, tir::Scope::Register));
   return sum->is_open() ? tile_open_part(s, *sum, out, plans, decide)
                         : tile_loops(s, *sum, out, around, plans, decide);
 }

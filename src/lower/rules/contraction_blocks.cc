@@ -58,14 +58,14 @@ std::optional<Blocks> find_blocks(const Schedule& s) {
 }
 
 // The block that stores the sum: its only consumer, or a new one. Null name where no tile can end with it.
-BlockRV end_of(Schedule& s, const BlockRV& sum) {
+tir::StepResult<BlockRV> end_of(Schedule& s, const BlockRV& sum) {
   std::vector<BlockRV> consumers = s.consumers(sum);
   if (consumers.empty()) return s.cache_write(sum, tir::Scope::Register);
   if (consumers.size() > 1 || reduces(s.block(consumers[0])) ||
       !s.consumers(consumers[0]).empty()) {
-    return {};
+    return BlockRV{};
   }
-  s.set_scope(sum, tir::Scope::Register);
+  RELAY_TRY(s.set_scope(sum, tir::Scope::Register));
   return consumers[0];
 }
 
@@ -89,9 +89,9 @@ Outcome schedule_widened(Schedule& s, TilePlans& tiles, Decider& decide) {
     });
     if (!in_panels || s.get_blocks().size() > 3) return Declined{};
     sum->rows_span_two_axes = false;
-    BlockRV out = end_of(s, consumers[0]);
+    BlockRV out = RELAY_TRY(end_of(s, consumers[0]));
     if (out.name.empty()) return Declined{};
-    s.set_scope(rv, tir::Scope::Local);
+    RELAY_TRY(s.set_scope(rv, tir::Scope::Local));
     const Outcome tiled = tile_widened_loops(s, *sum, rv, in_word, out, tiles, decide);
     if (!took(tiled)) return tiled;
     tiles.finish();
@@ -125,9 +125,9 @@ Outcome schedule_blocks(Schedule& s, BlockContractionParameters& parameters, Dec
   terms->widening = terms->dtype.is_floating() ? kFloatWidening : kByteWidening;
   terms->rows_span_two_axes = false;
   terms->streamed = sum->rows() == kOpen;
-  BlockRV out = end_of(s, found->sum);
+  BlockRV out = RELAY_TRY(end_of(s, found->sum));
   if (out.name.empty()) return Declined{};
-  s.set_scope(found->terms, tir::Scope::Register);
+  RELAY_TRY(s.set_scope(found->terms, tir::Scope::Register));
   std::vector<BlockRV> others = s.get_blocks();
   std::erase_if(others, [&](const BlockRV& rv) {
     return rv == found->sum || rv == found->terms || rv == out;
@@ -140,7 +140,7 @@ Outcome schedule_blocks(Schedule& s, BlockContractionParameters& parameters, Dec
   for (const BlockRV& rv : others) {
     // A sum of words of a row, by one instruction each, is fast as it is.
     if (reduces(s.block(rv))) continue;
-    std::string note = schedule_block(s, rv, blocks, decide);
+    std::string note = RELAY_TRY(schedule_block(s, rv, blocks, decide));
     if (!note.empty()) text += "; " + rv.name + " " + note;
   }
   tiles.finish();

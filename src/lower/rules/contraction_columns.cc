@@ -28,9 +28,9 @@ int64_t columns_of_block(const Sum& sum, const Target& target) {
 }
 
 // The loops of a nest in this order, with the sum inside all of them.
-void sink(Schedule& s, const BlockRV& sum, const std::vector<LoopRV>& order) {
-  s.reorder(order);
-  s.compute_at(sum, order.back());
+tir::StepResult<> sink(Schedule& s, const BlockRV& sum, const std::vector<LoopRV>& order) {
+  RELAY_TRY(s.reorder(order));
+  return s.compute_at(sum, order.back());
 }
 
 // The loops over `columns` of the columns at a time, the outermost loop of `out`, and the tiles inside.
@@ -40,9 +40,23 @@ Outcome tile_blocks(Schedule& s, Sum sum, const BlockRV& block, const BlockRV& o
   sum.extents.back() = columns;
   sum.in_blocks = true;
   std::vector<LoopRV> loops = s.get_loops(out);
-  const std::vector<LoopRV> blocks = s.split(loops[0], {-1, columns});
-  sink(s, block, {blocks[0], loops[1], blocks[1]});
+  const std::vector<LoopRV> blocks = RELAY_TRY(s.split(loops[0], {-1, columns}));
+  RELAY_TRY(sink(s, block, {blocks[0], loops[1], blocks[1]}));
   return tile_loops(s, sum, out, 1, plans, decide);
+}
+
+// All columns of `out`, whose `loops` are rows and columns, `width` at a time.
+Outcome tile_all_blocks(Schedule& s, const Sum& sum, const BlockRV& out,
+                        const std::vector<LoopRV>& loops, int64_t width, TilePlans& plans,
+                        Decider& decide) {
+  RELAY_TRY(sink(s, sum.block, {loops[1], loops[0]}));
+  if (const int64_t rest = sum.columns() % width; rest != 0) {
+    const tir::Partition cut = RELAY_TRY(s.partition(loops[1], sum.columns() - rest));
+    const Outcome left =
+        tile_blocks(s, sum, cut.copy_of(sum.block), cut.copy_of(out), rest, plans, decide);
+    if (!took(left)) return left;
+  }
+  return tile_blocks(s, sum, sum.block, out, width, plans, decide);
 }
 
 }  // namespace
@@ -60,20 +74,14 @@ Outcome tile_column_blocks(Schedule& s, const Sum& sum, const BlockRV& out, int6
   if (loops.size() != 2) return Declined{};
   const size_t before = plans.used();
   Schedule tiled = s;
-  sink(tiled, sum.block, {loops[1], loops[0]});
-  Outcome left = Report{};
-  if (const int64_t rest = sum.columns() % width; rest != 0) {
-    const tir::Partition cut = tiled.partition(loops[1], sum.columns() - rest);
-    left = tile_blocks(tiled, sum, cut.copy_of(sum.block), cut.copy_of(out), rest, plans, decide);
-  }
-  const Outcome whole = tile_blocks(tiled, sum, sum.block, out, width, plans, decide);
-  if (!took(left) || !took(whole)) {
+  const Outcome out_of_tiles = tile_all_blocks(tiled, sum, out, loops, width, plans, decide);
+  if (!took(out_of_tiles)) {
     plans.rewind(before);
     if (decide.chooses()) width = 0;
-    return Declined{"too many kinds of tiles"};
+    return out_of_tiles;
   }
   s = tiled;
-  return Report{text_of(whole) + ", columns in blocks of " + std::to_string(width)};
+  return Report{text_of(out_of_tiles) + ", columns in blocks of " + std::to_string(width)};
 }
 
 }  // namespace relay

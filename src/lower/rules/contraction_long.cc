@@ -67,7 +67,7 @@ SumCut cut_of_sum(const Schedule& s, const Sum& sum, SumCutPlan& plan, Decider& 
   return {at, plan.parts};
 }
 
-Sum part_of_sum(Schedule& s, const Sum& sum, const SumCut& cut) {
+tir::StepResult<Sum> part_of_sum(Schedule& s, const Sum& sum, const SumCut& cut) {
   Block b = s.block(sum.block);
   const auto at = std::find(b->iters.begin(), b->iters.end(), cut.at) - b->iters.begin();
   std::vector<LoopRV> loops = s.get_loops(sum.block);
@@ -76,10 +76,10 @@ Sum part_of_sum(Schedule& s, const Sum& sum, const SumCut& cut) {
   });
   // All loops inside the one over parts are the parts' own.
   std::rotate(loops.begin(), loop, loop + 1);
-  s.reorder(loops);
+  RELAY_TRY(s.reorder(loops));
   Sum out = sum;
-  out.block = s.rfactor(sum.block, s.split(loops[0], {cut.parts, -1})[0]);
-  s.set_scope(out.block, tir::Scope::Register);
+  out.block = RELAY_TRY(s.rfactor(sum.block, RELAY_TRY(s.split(loops[0], {cut.parts, -1}))[0]));
+  RELAY_TRY(s.set_scope(out.block, tir::Scope::Register));
   out.reduction /= static_cast<double>(cut.parts);
   out.in_parts = true;
   out.spatial.clear();
@@ -89,8 +89,8 @@ Sum part_of_sum(Schedule& s, const Sum& sum, const SumCut& cut) {
   out.spatial.pop_back();  // which part it is
   loops = s.get_loops(sum.block);
   std::rotate(loops.begin(), loops.end() - 1, loops.end());
-  s.reorder(loops);
-  s.decompose_reduction(sum.block, loops[0]);
+  RELAY_TRY(s.reorder(loops));
+  RELAY_TRY(s.decompose_reduction(sum.block, loops[0]));
   return out;
 }
 

@@ -57,35 +57,37 @@ TilePart tile_part(Schedule& s, const Sum& sum, const BlockRV& block, size_t dep
   return out;
 }
 
-std::vector<TilePart> sum_parts(Schedule& s, const Sum& sum, const BlockRV& block, size_t depth,
-                                size_t axes) {
+tir::StepResult<std::vector<TilePart>> sum_parts(Schedule& s, const Sum& sum, const BlockRV& block,
+                                                 size_t depth, size_t axes) {
   TilePart update = tile_part(s, sum, block, depth, axes);
-  if (update.sums.empty()) return {};
+  if (update.sums.empty()) return std::vector<TilePart>{};
   update.by_matrix_unit = sum.matrix.has_value();
   std::vector<LoopRV> nest;
   for (const auto& [var, loop] : update.sums) nest.push_back(loop);
   for (const LoopRV& l : update.loops) {
     if (l.var) nest.push_back(l);
   }
-  s.reorder(nest);
-  TilePart zeros{
-      s.decompose_reduction(block, nest[0]), std::vector<LoopRV>(axes), {}, update.by_matrix_unit};
+  RELAY_TRY(s.reorder(nest));
+  TilePart zeros{RELAY_TRY(s.decompose_reduction(block, nest[0])),
+                 std::vector<LoopRV>(axes),
+                 {},
+                 update.by_matrix_unit};
   std::vector<LoopRV> zero_loops = s.get_loops(zeros.block);
   for (size_t i = axes, at = zero_loops.size(); i-- > 0;) {
     if (update.loops[i].var) zeros.loops[i] = zero_loops[--at];
   }
-  return {zeros, update};
+  return std::vector<TilePart>{zeros, update};
 }
 
-void Tiling::peel(std::vector<TileAxis> axes, std::vector<TilePart> parts,
-                  std::span<const size_t> nesting) {
+tir::StepResult<> Tiling::peel(std::vector<TileAxis> axes, std::vector<TilePart> parts,
+                               std::span<const size_t> nesting) {
   while (!nesting.empty() && axes[nesting[0]].cuts.empty()) nesting = nesting.subspan(1);
   if (nesting.empty()) {
-    for (const TilePart& p : parts) finish(axes, p);
-    return;
+    for (const TilePart& p : parts) RELAY_TRY(finish(axes, p));
+    return {};
   }
   size_t a = nesting[0];
-  tir::Partition cut = s_.partition(axes[a].outer, axes[a].cuts[0] - axes[a].begin);
+  tir::Partition cut = RELAY_TRY(s_.partition(axes[a].outer, axes[a].cuts[0] - axes[a].begin));
   auto copied = [&](const LoopRV& l) {
     for (const auto& [head, tail] : cut.loops) {
       if (head == l) return tail;
@@ -108,13 +110,13 @@ void Tiling::peel(std::vector<TileAxis> axes, std::vector<TilePart> parts,
   }
   int64_t rest = axes[a].extent % axes[a].tile;
   if (rest != 0 && tail_axes[a].begin == axes[a].extent / axes[a].tile) {
-    for (const TilePart& p : tail_parts) s_.partition(p.loops[a], rest);
+    for (const TilePart& p : tail_parts) RELAY_TRY(s_.partition(p.loops[a], rest));
   }
-  peel(std::move(axes), std::move(parts), nesting.subspan(1));
-  peel(std::move(tail_axes), std::move(tail_parts), nesting);
+  RELAY_TRY(peel(std::move(axes), std::move(parts), nesting.subspan(1)));
+  return peel(std::move(tail_axes), std::move(tail_parts), nesting);
 }
 
-void Tiling::finish_matrix(const TilePart& p) {
+tir::StepResult<> Tiling::finish_matrix(const TilePart& p) {
   const MatrixUnit& unit = sum_.matrix->unit;
   std::vector<LoopRV> tiles, inside;
   for (size_t i = 0; i < p.loops.size(); ++i) {
@@ -127,31 +129,29 @@ void Tiling::finish_matrix(const TilePart& p) {
     int64_t most = is_column ? unit.words : unit.rows, extent = s_.extent(p.loops[i]);
     int64_t count = (extent + most - 1) / most;
     RELAY_CHECK(extent % count == 0, "a tile is no whole number of registers");
-    std::vector<LoopRV> parts = s_.split(p.loops[i], {count, -1});
+    std::vector<LoopRV> parts = RELAY_TRY(s_.split(p.loops[i], {count, -1}));
     tiles.push_back(parts[0]);
     inside.push_back(parts[1]);
   }
   if (!p.sums.empty()) {
     std::vector<LoopRV> parts =
-        s_.split(p.sums.back().second, {-1, sum_.matrix->words, unit.word_elements});
+        RELAY_TRY(s_.split(p.sums.back().second, {-1, sum_.matrix->words, unit.word_elements}));
     inside.insert(inside.end(), parts.begin() + 1, parts.end());
   }
   tiles.insert(tiles.end(), inside.begin(), inside.end());
-  s_.reorder(tiles);
+  RELAY_TRY(s_.reorder(tiles));
   const Streamed streamed = p.sums.empty() ? Streamed::Neither : sum_.matrix->streamed;
   const auto operand = streamed == Streamed::Data      ? tir::StreamedOperand::A
                        : streamed == Streamed::Weights ? tir::StreamedOperand::B
                                                        : tir::StreamedOperand::Neither;
-  for (const LoopRV& l : tiles) s_.nest(l, tir::LoopNest::Matrix, operand);
+  for (const LoopRV& l : tiles) RELAY_TRY(s_.nest(l, tir::LoopNest::Matrix, operand));
+  return {};
 }
 
-void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
-  if (p.by_matrix_unit) {
-    finish_matrix(p);
-    return;
-  }
+tir::StepResult<> Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
+  if (p.by_matrix_unit) return finish_matrix(p);
   // Weights hold the last of the sums in fours.
-  if (sum_.bytes && !p.sums.empty()) s_.byte_dot(p.block, p.sums.back().second);
+  if (sum_.bytes && !p.sums.empty()) RELAY_TRY(s_.byte_dot(p.block, p.sums.back().second));
   for (const auto& [var, loop] : p.sums) {
     bool border = std::any_of(axes.begin(), axes.end(), [&](const TileAxis& x) {
       bool inside = x.begin >= x.low && x.begin < x.high;
@@ -159,33 +159,33 @@ void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
     });
     bool last = &var == &p.sums.back().first;
     // All elements of a word of few bits are taken of one register.
-    if (border || (last && (sum_.depthwise || sum_.widening > 0))) s_.unroll(loop);
+    if (border || (last && (sum_.depthwise || sum_.widening > 0))) RELAY_TRY(s_.unroll(loop));
   }
   if (sum_.streamed && sum_.widening == 0 && !p.sums.empty()) {
-    s_.prefetch(p.sums.back().second, kPrefetchBytes);
+    RELAY_TRY(s_.prefetch(p.sums.back().second, kPrefetchBytes));
   }
   // Words of few bits, and what is unrolled as a whole, have long turns as they are.
   if (!p.sums.empty() && !sum_.depthwise && sum_.widening == 0) {
     const LoopRV& last = p.sums.back().second;
-    if (s_.extent(last) >= 2 * kStepsInTurn) s_.unroll(last, kStepsInTurn);
+    if (s_.extent(last) >= 2 * kStepsInTurn) RELAY_TRY(s_.unroll(last, kStepsInTurn));
   }
   for (size_t i = 0; i + 1 < p.loops.size(); ++i) {
-    if (p.loops[i].var) s_.unroll(p.loops[i]);
+    if (p.loops[i].var) RELAY_TRY(s_.unroll(p.loops[i]));
   }
   LoopRV column = p.loops.back();
-  if (!column.var) return;
+  if (!column.var) return {};
   int64_t extent = s_.extent(column), rest = extent % lanes_;
   if (extent > lanes_ && rest != 0) {
-    tir::Partition cut = s_.partition(column, extent - rest);
-    s_.vectorize(cut.tail);
+    tir::Partition cut = RELAY_TRY(s_.partition(column, extent - rest));
+    RELAY_TRY(s_.vectorize(cut.tail));
     extent -= rest;
   }
   if (extent > lanes_) {
-    std::vector<LoopRV> parts = s_.split(column, {-1, lanes_});
-    s_.unroll(parts[0]);
+    std::vector<LoopRV> parts = RELAY_TRY(s_.split(column, {-1, lanes_}));
+    RELAY_TRY(s_.unroll(parts[0]));
     column = parts[1];
   }
-  s_.vectorize(column);
+  return s_.vectorize(column);
 }
 
 namespace {
@@ -257,7 +257,7 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
   for (size_t i = 0; i < sizes.size(); ++i) {
     const tir::IterVar& iter = sum.spatial[first + i];
     std::vector<LoopRV> parts{loops[first + i], LoopRV{}};
-    if (sizes[i] > 1 || i > 0) parts = s.split(loops[first + i], {-1, sizes[i]});
+    if (sizes[i] > 1 || i > 0) parts = RELAY_TRY(s.split(loops[first + i], {-1, sizes[i]}));
     axes.push_back(
         make_axis(parts[0], parts[1], sum.extents[first + i], sizes[i], interior_of(b, iter)));
   }
@@ -281,11 +281,12 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
   for (const TileAxis& a : axes) {
     if (a.inner.var) order.push_back(a.inner);
   }
-  s.reorder(order);
-  if (!copy.name.empty()) s.compute_at(copy, order[outside - 1]);
-  s.compute_at(sum.block, order[outside - 1]);
+  RELAY_TRY(s.reorder(order));
+  if (!copy.name.empty()) RELAY_TRY(s.compute_at(copy, order[outside - 1]));
+  RELAY_TRY(s.compute_at(sum.block, order[outside - 1]));
 
-  std::vector<TilePart> parts = sum_parts(s, sum, sum.block, around + outside, axes.size());
+  std::vector<TilePart> parts =
+      RELAY_TRY(sum_parts(s, sum, sum.block, around + outside, axes.size()));
   if (parts.empty()) return Declined{};
   const bool windows = parts[1].sums.size() > 1;
   if (!copy.name.empty()) {
@@ -326,7 +327,7 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
       portions *= s.extent(order[i]) < 0 ? kTypicalExtent : s.extent(order[i]);
       if (cut) break;
     }
-    s.parallel(shared.size() > 1 ? s.fuse(shared) : shared[0]);
+    RELAY_TRY(s.parallel(shared.size() > 1 ? RELAY_TRY(s.fuse(shared)) : shared[0]));
     text += ", threads over tiles";
   }
   Sum tiled = sum;
@@ -335,7 +336,7 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
       return streamed_operand(sum, tile, order[0] == axes.back().outer, windows, target);
     });
   }
-  Tiling(s, tiled, plan.lanes).peel(axes, std::move(parts), nesting);
+  RELAY_TRY(Tiling(s, tiled, plan.lanes).peel(axes, std::move(parts), nesting));
   return Report{text};
 }
 

@@ -26,8 +26,9 @@ TilePart tile_part(tir::Schedule& s, const Sum& sum, const tir::BlockRV& block, 
 // The parts that compute a tile, when `block`, a copy of the sum's block, stands inside `depth` loops and below them
 // computes the iterations of one tile: zeros, then the sum with its reduction outside. `axes` are the last so many spatial
 // iterations. Empty when nothing is summed.
-std::vector<TilePart> sum_parts(tir::Schedule& s, const Sum& sum, const tir::BlockRV& block,
-                                size_t depth, size_t axes);
+tir::StepResult<std::vector<TilePart>> sum_parts(tir::Schedule& s, const Sum& sum,
+                                                 const tir::BlockRV& block, size_t depth,
+                                                 size_t axes);
 
 // Finishes the tiles whose parts they are.
 class Tiling {
@@ -36,14 +37,14 @@ class Tiling {
 
   // Cuts the loops over tiles and finishes each kind of tile. `nesting` has the axes in the order
   // of their loops, outermost first: what is inside a loop is copied with it.
-  void peel(std::vector<TileAxis> axes, std::vector<TilePart> parts,
-            std::span<const size_t> nesting);
+  tir::StepResult<> peel(std::vector<TileAxis> axes, std::vector<TilePart> parts,
+                         std::span<const size_t> nesting);
   // Rows are copies, columns are lanes: whole vectors, then one shorter vector.
-  void finish(const std::vector<TileAxis>& axes, const TilePart& p);
+  tir::StepResult<> finish(const std::vector<TileAxis>& axes, const TilePart& p);
 
  private:
   // Loops over registers of the matrix unit, then those that it does at once.
-  void finish_matrix(const TilePart& p);
+  tir::StepResult<> finish_matrix(const TilePart& p);
 
   tir::Schedule& s_;
   const Sum& sum_;
@@ -109,6 +110,6 @@ SumCut cut_of_sum(const tir::Schedule& s, const Sum& sum, SumCutPlan& plan, Deci
 
 // Cuts the sum, which no block reads: the part inside a loop over the parts, whose block adds to the result in memory and is
 // the block of `sum` still.
-Sum part_of_sum(tir::Schedule& s, const Sum& sum, const SumCut& cut);
+tir::StepResult<Sum> part_of_sum(tir::Schedule& s, const Sum& sum, const SumCut& cut);
 
 }  // namespace relay

@@ -111,18 +111,19 @@ class OpenTiles {
         masked_end_(plan.masked_end) {}
 
   // The loops over tiles of columns, one for each part; outside of all others (`outermost`) or of the last rows.
-  std::vector<LoopRV> build(const BlockRV& out, bool outermost, const BlockRV& copy = {},
-                            const BlockRV& widened = {}) {
+  tir::StepResult<std::vector<LoopRV>> build(const BlockRV& out, bool outermost,
+                                             const BlockRV& copy = {},
+                                             const BlockRV& widened = {}) {
     std::vector<LoopRV> order = s_.get_loops(out);
     LoopRV column = order.back();
     order.pop_back();
     order.insert(outermost ? order.begin() : order.end() - 1, column);
     // Of a part of a kernel, what is around need be no perfect nest.
-    s_.reorder(outermost ? order : std::vector<LoopRV>(order.end() - 2, order.end()));
+    RELAY_TRY(s_.reorder(outermost ? order : std::vector<LoopRV>(order.end() - 2, order.end())));
     Copies all{sum_.block, out,          copy,  terms_ ? terms_->block : BlockRV{},
                widened,    order.back(), column};
-    sink(all, all.column);
-    if (!widened.name.empty()) s_.compute_at(widened, all.column);
+    RELAY_TRY(sink(all, all.column));
+    if (!widened.name.empty()) RELAY_TRY(s_.compute_at(widened, all.column));
     around_ = order.size() - 2;
     lines_.assign(order.begin() + 1, order.end() - 1);
     if (!outermost) lines_.clear();
@@ -131,13 +132,13 @@ class OpenTiles {
     for (int64_t size : columns_) {
       if (!fits(all.column, size)) continue;
       const bool whole = s_.has_whole_tiles(all.column, size);
-      Copies rest = whole ? Copies{} : cut(all, all.column, size);
-      tiles.push_back(columns(all, size));
+      Copies rest = whole ? Copies{} : RELAY_TRY(cut(all, all.column, size));
+      tiles.push_back(RELAY_TRY(columns(all, size)));
       left = !whole;
       if (whole) break;
       all = rest;
     }
-    if (masked_end_ && left) tiles.push_back(columns(all, lanes_));
+    if (masked_end_ && left) tiles.push_back(RELAY_TRY(columns(all, lanes_)));
     return tiles;
   }
 
@@ -167,20 +168,22 @@ class OpenTiles {
   }
 
   // What is stored is computed inside the loop, where it stands around that or inside.
-  void sink(const Copies& c, const LoopRV& loop) {
-    if (!c.copy.name.empty()) s_.compute_at(c.copy, loop);
-    s_.compute_at(c.sum, loop);
-    if (terms_) s_.compute_at(c.terms, loop);
+  tir::StepResult<> sink(const Copies& c, const LoopRV& loop) {
+    if (!c.copy.name.empty()) RELAY_TRY(s_.compute_at(c.copy, loop));
+    RELAY_TRY(s_.compute_at(c.sum, loop));
+    if (terms_) RELAY_TRY(s_.compute_at(c.terms, loop));
+    return {};
   }
-  void lift(const Copies& c, const LoopRV& loop) {
-    if (terms_) s_.compute_at(c.terms, loop);
-    s_.compute_at(c.sum, loop);
-    if (!c.copy.name.empty()) s_.compute_at(c.copy, loop);
+  tir::StepResult<> lift(const Copies& c, const LoopRV& loop) {
+    if (terms_) RELAY_TRY(s_.compute_at(c.terms, loop));
+    RELAY_TRY(s_.compute_at(c.sum, loop));
+    if (!c.copy.name.empty()) RELAY_TRY(s_.compute_at(c.copy, loop));
+    return {};
   }
 
   // The loop keeps what fills tiles of the size; the copies have the rest.
-  Copies cut(const Copies& c, const LoopRV& loop, int64_t size) {
-    Partition p = s_.partition_tiles(loop, size);
+  tir::StepResult<Copies> cut(const Copies& c, const LoopRV& loop, int64_t size) {
+    Partition p = RELAY_TRY(s_.partition_tiles(loop, size));
     Copies rest{p.copy_of(c.sum), p.copy_of(c.out), {}, {}, c.widened, {}, {}};
     if (!c.widened.name.empty() && loop == c.column) rest.widened = p.copy_of(c.widened);
     if (!c.copy.name.empty()) rest.copy = p.copy_of(c.copy);
@@ -191,20 +194,20 @@ class OpenTiles {
   }
 
   // The loop over tiles of one part of the columns.
-  LoopRV columns(Copies c, int64_t size) {
-    std::vector<LoopRV> tiles = s_.split(c.column, {-1, size});
+  tir::StepResult<LoopRV> columns(Copies c, int64_t size) {
+    std::vector<LoopRV> tiles = RELAY_TRY(s_.split(c.column, {-1, size}));
     c.column = tiles[1];
-    if (!c.widened.name.empty()) s_.compute_at(c.widened, tiles[0]);
-    lift(c, tiles[0]);
+    if (!c.widened.name.empty()) RELAY_TRY(s_.compute_at(c.widened, tiles[0]));
+    RELAY_TRY(lift(c, tiles[0]));
     std::vector<LoopRV> order = lines_;
     order.insert(order.end(), {c.row, c.column});
-    s_.reorder(order);
-    sink(c, c.row);
+    RELAY_TRY(s_.reorder(order));
+    RELAY_TRY(sink(c, c.row));
     for (int64_t size : rows_) {
       if (!fits(c.row, size)) continue;
       bool whole = s_.has_whole_tiles(c.row, size);
-      Copies rest = whole ? Copies{} : cut(c, c.row, size);
-      rows(c, size);
+      Copies rest = whole ? Copies{} : RELAY_TRY(cut(c, c.row, size));
+      RELAY_TRY(rows(c, size));
       if (whole) break;
       c = rest;
     }
@@ -212,16 +215,16 @@ class OpenTiles {
     return tiles[0];
   }
 
-  void rows(Copies c, int64_t size) {
+  tir::StepResult<> rows(Copies c, int64_t size) {
     LoopRV tiles = c.row;
     LoopRV inside;
     if (size > 1) {
-      std::vector<LoopRV> split = s_.split(c.row, {-1, size});
+      std::vector<LoopRV> split = RELAY_TRY(s_.split(c.row, {-1, size}));
       tiles = split[0];
       inside = split[1];
     }
-    lift(c, tiles);
-    std::vector<TilePart> parts = sum_parts(s_, sum_, c.sum, around_ + 2, 2);
+    RELAY_TRY(lift(c, tiles));
+    std::vector<TilePart> parts = RELAY_TRY(sum_parts(s_, sum_, c.sum, around_ + 2, 2));
     const bool copies = !c.copy.name.empty();
     if (copies) {
       parts.push_back(tile_part(s_, sum_, c.copy, around_ + 2, 2));
@@ -231,12 +234,13 @@ class OpenTiles {
     Tiling tiling(s_, sum_, lanes_);
     if (terms_) {
       const LoopRV blocks = parts[1].sums.back().second;
-      s_.compute_at(c.terms, blocks);
-      for (const TilePart& p : sum_parts(s_, *terms_, c.terms, around_ + 3, 2)) {
-        Tiling(s_, *terms_, lanes_).finish({}, p);
+      RELAY_TRY(s_.compute_at(c.terms, blocks));
+      for (const TilePart& p : RELAY_TRY(sum_parts(s_, *terms_, c.terms, around_ + 3, 2))) {
+        RELAY_TRY(Tiling(s_, *terms_, lanes_).finish({}, p));
       }
     }
-    for (const TilePart& p : parts) tiling.finish({}, p);
+    for (const TilePart& p : parts) RELAY_TRY(tiling.finish({}, p));
+    return {};
   }
 
   Schedule& s_;
@@ -270,16 +274,16 @@ bool is_worth_threads(const Sum& sum, double terms) {
 
 // Threads share the tiles of columns, and what is around them where every index of that has a sum of its own. The end of
 // the rule's sentence.
-std::string share_tiles(Schedule& s, const Sum& sum, std::vector<LoopRV> around,
-                        const std::vector<LoopRV>& columns, bool outermost) {
+tir::StepResult<std::string> share_tiles(Schedule& s, const Sum& sum, std::vector<LoopRV> around,
+                                         const std::vector<LoopRV>& columns, bool outermost) {
   const bool batch =
       !around.empty() && sum.spatial[around.size() - 1]->role == ContractionRole::Batch;
   if (columns.size() == 1) around.insert(outermost ? around.begin() : around.end(), columns[0]);
   if (columns.size() == 1 || batch) {
-    s.parallel(around.size() > 1 ? s.fuse(around) : around[0]);
+    RELAY_TRY(s.parallel(around.size() > 1 ? RELAY_TRY(s.fuse(around)) : around[0]));
   } else {
     for (const LoopRV& l : columns) {
-      if (s.extent(l) != 1) s.parallel(l);
+      if (s.extent(l) != 1) RELAY_TRY(s.parallel(l));
     }
   }
   return std::string(", threads over ") + (batch ? "the batch" : "tiles");
@@ -294,7 +298,7 @@ Outcome tile_open_part(Schedule& s, const Sum& sum, const BlockRV& out, TilePlan
       plans[at], [&](const Target& target) { return choose_open_plan(sum, 4, 4, target); });
   if (!decide.chooses() && !is_plan_of(sum, plan)) return refuse_plan(decide);
   OpenTiles tiles(s, sum, plan);
-  tiles.build(out, false);
+  RELAY_TRY(tiles.build(out, false));
   return Report{"sum: " + arithmetic_of(sum, decide) + ", " + tiles.text()};
 }
 
@@ -341,12 +345,12 @@ Outcome tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, TilePla
   if (outermost && (around == 0 || !columns_may_be_outermost(sum, plan)))
     return refuse_plan(decide);
   OpenTiles tiles(s, streamed, plan);
-  std::vector<LoopRV> columns = tiles.build(out, outermost, copy);
+  std::vector<LoopRV> columns = RELAY_TRY(tiles.build(out, outermost, copy));
   std::string text = "sum: " + arithmetic_of(sum, decide) + ", " + tiles.text();
   if (plan.prefetch) text += ", weights prefetched";
   if (!plan.threads) return Report{text};
   loops.resize(around);
-  return Report{text + share_tiles(s, sum, loops, columns, outermost)};
+  return Report{text + RELAY_TRY(share_tiles(s, sum, loops, columns, outermost))};
 }
 
 Outcome tile_block_loops(Schedule& s, const Sum& sum, const Sum& terms, const BlockRV& out,
@@ -368,11 +372,11 @@ Outcome tile_block_loops(Schedule& s, const Sum& sum, const Sum& terms, const Bl
     return refuse_plan(decide);
   }
   OpenTiles tiles(s, sum, plan, &terms);
-  std::vector<LoopRV> columns = tiles.build(out, outermost);
+  std::vector<LoopRV> columns = RELAY_TRY(tiles.build(out, outermost));
   std::string text = "sum: " + arithmetic_of(sum, decide) + ", " + tiles.text();
   if (!plan.threads) return Report{text};
   loops.resize(loops.size() - 2);
-  return Report{text + share_tiles(s, sum, loops, columns, outermost)};
+  return Report{text + RELAY_TRY(share_tiles(s, sum, loops, columns, outermost))};
 }
 
 Outcome tile_widened_loops(Schedule& s, const Sum& sum, const BlockRV& widened, int64_t in_word,
@@ -388,16 +392,16 @@ Outcome tile_widened_loops(Schedule& s, const Sum& sum, const BlockRV& widened, 
   if (!decide.chooses() && !is_plan_of(sum, plan)) return refuse_plan(decide);
   OpenTiles tiles(s, sum, plan);
   if (loops.size() > 2 && !columns_may_be_outermost(sum, plan)) return Declined{};
-  std::vector<LoopRV> columns = tiles.build(out, loops.size() > 2, {}, widened);
+  std::vector<LoopRV> columns = RELAY_TRY(tiles.build(out, loops.size() > 2, {}, widened));
   for (const BlockRV& part : tiles.widened()) {
     std::vector<LoopRV> around = s.get_loops(part);
-    std::vector<LoopRV> words = s.split(around[around.size() - 2], {-1, in_word});
-    Tiling(s, sum, plan.lanes).finish({}, {part, {words[1], around.back()}, {}});
+    std::vector<LoopRV> words = RELAY_TRY(s.split(around[around.size() - 2], {-1, in_word}));
+    RELAY_TRY(Tiling(s, sum, plan.lanes).finish({}, {part, {words[1], around.back()}, {}}));
   }
   std::string text = "sum: " + arithmetic_of(sum, decide) + ", " + tiles.text();
   if (!plan.threads) return Report{text};
   loops.resize(loops.size() - 2);
-  return Report{text + share_tiles(s, sum, loops, columns, loops.size() > 0)};
+  return Report{text + RELAY_TRY(share_tiles(s, sum, loops, columns, loops.size() > 0))};
 }
 
 }  // namespace relay

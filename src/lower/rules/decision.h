@@ -18,11 +18,17 @@
 
 #include "ir/attrs.h"
 #include "target/target.h"
+#include "tir/schedule/step_result.h"
 
 namespace relay {
 
 // Why a rule does not take a kernel; no reason: the kernel is not of the rule's kind.
 struct Declined {
+  Declined() = default;
+  explicit Declined(std::string why) : reason(std::move(why)) {}
+  // A step of the rule is not legal for the kernel.
+  Declined(const tir::Illegal& step) : reason(step.reason) {}
+
   std::string reason;
 };
 // What a rule did with a kernel.

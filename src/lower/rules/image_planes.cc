@@ -158,18 +158,18 @@ struct Piece {
   LoopRV loop;
   bool inside;
 };
-std::vector<Piece> cut(Schedule& s, const BlockRV& rv, const LoopRV& loop, int64_t low,
-                       int64_t high) {
+tir::StepResult<std::vector<Piece>> cut(Schedule& s, const BlockRV& rv, const LoopRV& loop,
+                                        int64_t low, int64_t high) {
   std::vector<Piece> out;
   Piece rest{rv, loop, true};
   const int64_t extent = s.extent(loop);
   if (low > 0) {
-    tir::Partition p = s.partition(loop, low);
+    tir::Partition p = RELAY_TRY(s.partition(loop, low));
     out.push_back({rv, p.head, false});
     rest = {p.copy_of(rv), p.tail, true};
   }
   if (high < extent) {
-    tir::Partition p = s.partition(rest.loop, high - low);
+    tir::Partition p = RELAY_TRY(s.partition(rest.loop, high - low));
     out.push_back({p.copy_of(rest.block), p.tail, false});
     rest.loop = p.head;
   }
@@ -179,16 +179,16 @@ std::vector<Piece> cut(Schedule& s, const BlockRV& rv, const LoopRV& loop, int64
 
 // A channel's image with its border, line by line. Elements that lie `step` apart become neighbours, as a vector of results
 // reads them.
-void copy_plane(Schedule& s, const BlockRV& copy, int64_t step, int64_t lanes) {
+tir::StepResult<> copy_plane(Schedule& s, const BlockRV& copy, int64_t step, int64_t lanes) {
   Block b = s.block(copy);
   const size_t last = b->iters.size() - 1;
   Interior columns = interior_of(b, b->iters[last]);
   LoopRV column = loop_of(s, copy, last), row = last > 0 ? loop_of(s, copy, last - 1) : LoopRV{};
-  if (!column.var) return;
+  if (!column.var) return {};
   LoopRV phase;
   if (step > 1) {
-    std::vector<LoopRV> parts = s.split(column, {-1, step});
-    s.reorder({parts[1], parts[0]});
+    std::vector<LoopRV> parts = RELAY_TRY(s.split(column, {-1, step}));
+    RELAY_TRY(s.reorder({parts[1], parts[0]}));
     phase = parts[1];
     column = parts[0];
     columns.low = (columns.low + step - 1) / step;
@@ -200,24 +200,25 @@ void copy_plane(Schedule& s, const BlockRV& copy, int64_t step, int64_t lanes) {
   if (row.var && s.extent(row) > 1) {
     Interior rows = interior_of(b, b->iters[last - 1]);
     rows.high = std::min(rows.high, s.extent(row));
-    if (rows.low < rows.high) lines = cut(s, copy, row, rows.low, rows.high);
+    if (rows.low < rows.high) lines = RELAY_TRY(cut(s, copy, row, rows.low, rows.high));
   }
   for (const Piece& line : lines) {
     std::vector<LoopRV> loops = s.get_loops(line.block);
     LoopRV x = loops.back(), phases = loops.size() > 1 ? loops[loops.size() - 2] : LoopRV{};
     std::vector<Piece> pieces{{line.block, x, true}};
     if (line.inside && columns.low < columns.high) {
-      pieces = cut(s, line.block, x, columns.low, columns.high);
+      pieces = RELAY_TRY(cut(s, line.block, x, columns.low, columns.high));
     }
     for (const Piece& piece : pieces) {
       if (s.extent(piece.loop) < lanes / 2) {
-        s.unroll(piece.loop);
+        RELAY_TRY(s.unroll(piece.loop));
       } else {
-        few_copies(s, vectorize_elements(s, piece.loop, lanes));
+        RELAY_TRY(few_copies(s, RELAY_TRY(vectorize_elements(s, piece.loop, lanes))));
       }
     }
-    if (phase.var) s.unroll(phases);
+    if (phase.var) RELAY_TRY(s.unroll(phases));
   }
+  return {};
 }
 
 // What is done for a tile: zeros, the sum, or what follows it.
@@ -248,39 +249,42 @@ struct Tiles {
 };
 
 // Rows of a tile are copies, and so are its vectors; the end of a line that fills no vector is a vector of its own.
-void finish_tile(Schedule& s, const TilePart& part, int64_t lanes) {
-  if (part.row.var) s.unroll(part.row);
+tir::StepResult<> finish_tile(Schedule& s, const TilePart& part, int64_t lanes) {
+  if (part.row.var) RELAY_TRY(s.unroll(part.row));
   const int64_t extent = s.extent(part.column), rest = extent % lanes;
-  if (extent > lanes && rest != 0) s.vectorize(s.partition(part.column, extent - rest).tail);
+  if (extent > lanes && rest != 0)
+    RELAY_TRY(s.vectorize(RELAY_TRY(s.partition(part.column, extent - rest)).tail));
   if (extent < lanes) {
-    s.vectorize(part.column);
+    RELAY_TRY(s.vectorize(part.column));
   } else {
-    vectors(s, part.column, lanes);
+    RELAY_TRY(vectors(s, part.column, lanes));
   }
+  return {};
 }
 
 // Less than a whole tile at the end of an axis is a loop of its own: no tile tests anything.
-void finish_tiles(Schedule& s, std::vector<Tiles> axes, const std::vector<TilePart>& parts,
-                  int64_t lanes) {
+tir::StepResult<> finish_tiles(Schedule& s, std::vector<Tiles> axes,
+                               const std::vector<TilePart>& parts, int64_t lanes) {
   std::erase_if(axes, [](const Tiles& a) { return !a.loop.var || a.extent % a.size == 0; });
   if (axes.empty()) {
-    for (const TilePart& part : parts) finish_tile(s, part, lanes);
-    return;
+    for (const TilePart& part : parts) RELAY_TRY(finish_tile(s, part, lanes));
+    return {};
   }
   const Tiles axis = axes[0];
   axes.erase(axes.begin());
-  tir::Partition p = s.partition(axis.loop, axis.extent / axis.size);
+  tir::Partition p = RELAY_TRY(s.partition(axis.loop, axis.extent / axis.size));
   std::vector<TilePart> tail = parts;
   for (TilePart& part : tail) {
     part.block = p.copy_of(part.block);
     if (part.row.var) part.row = p.copy_of(part.row);
     part.column = p.copy_of(part.column);
-    if ((part.*axis.inside).var) s.partition(part.*axis.inside, axis.extent % axis.size);
+    if ((part.*axis.inside).var) RELAY_TRY(s.partition(part.*axis.inside, axis.extent % axis.size));
   }
   std::vector<Tiles> tail_axes = axes;
   for (Tiles& a : tail_axes) a.loop = p.copy_of(a.loop);
-  finish_tiles(s, axes, parts, lanes);
-  finish_tiles(s, tail_axes, tail, lanes);
+  RELAY_TRY(finish_tiles(s, axes, parts, lanes));
+  RELAY_TRY(finish_tiles(s, tail_axes, tail, lanes));
+  return {};
 }
 
 struct ImagePlanesParameters : AttrsOf<ImagePlanesParameters> {
@@ -325,19 +329,19 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
   if (!copy.name.empty() && (reduces(s.block(copy)) || s.consumers(copy).size() != 1))
     return Declined{};
   if (copy.name.empty() && p->column_step > 1) {
-    copy = s.cache_read(p->sum, p->data->buffer->name, tir::Scope::Local);
+    copy = RELAY_TRY(s.cache_read(p->sum, p->data->buffer->name, tir::Scope::Local));
   }
-  if (!copy.name.empty()) s.set_scope(copy, tir::Scope::Local);
+  if (!copy.name.empty()) RELAY_TRY(s.set_scope(copy, tir::Scope::Local));
 
   std::vector<BlockRV> consumers = s.consumers(p->sum);
   if (consumers.size() > 1) return Declined{};
   BlockRV out;
   if (consumers.empty()) {
-    out = s.cache_write(p->sum, tir::Scope::Register);
+    out = RELAY_TRY(s.cache_write(p->sum, tir::Scope::Register));
   } else {
     out = consumers[0];
     if (reduces(s.block(out)) || !s.consumers(out).empty()) return Declined{};
-    s.set_scope(p->sum, tir::Scope::Register);
+    RELAY_TRY(s.set_scope(p->sum, tir::Scope::Register));
   }
   if (s.get_blocks().size() != (copy.name.empty() ? 2U : 3U)) return Declined{};
   std::vector<LoopRV> loops = s.get_loops(out);
@@ -356,27 +360,27 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
   std::vector<LoopRV> order(loops.begin(), loops.end() - (p->has_rows() ? 2 : 1)), inside;
   LoopRV rows;
   if (p->has_rows()) {
-    std::vector<LoopRV> parts = s.split(loops[loops.size() - 2], {-1, tile.rows});
+    std::vector<LoopRV> parts = RELAY_TRY(s.split(loops[loops.size() - 2], {-1, tile.rows}));
     rows = parts[0];
     order.push_back(parts[0]);
     inside.push_back(parts[1]);
   }
   const int64_t width = std::min(p->columns(), tile.vectors * lanes);
-  std::vector<LoopRV> parts = s.split(loops.back(), {-1, width});
+  std::vector<LoopRV> parts = RELAY_TRY(s.split(loops.back(), {-1, width}));
   LoopRV columns = parts[0];
   order.push_back(columns);
   inside.push_back(parts[1]);
   order.insert(order.end(), inside.begin(), inside.end());
-  s.reorder(order);
-  s.compute_at(p->sum, columns);
-  if (!copy.name.empty()) s.compute_at(copy, channel);
+  RELAY_TRY(s.reorder(order));
+  RELAY_TRY(s.compute_at(p->sum, columns));
+  if (!copy.name.empty()) RELAY_TRY(s.compute_at(copy, channel));
   if (p->column_step > 1) {
     std::vector<tir::LayoutAxis> layout;
     const auto last = static_cast<int64_t>(p->spatial.size()) - 1;
     for (int64_t d = 0; d < last; ++d) layout.push_back({d});
     layout.push_back({last, 1, p->column_step});
     layout.push_back({last, p->column_step, 0});
-    s.transform_layout(copy, layout);
+    RELAY_TRY(s.transform_layout(copy, layout));
   }
 
   // The window's columns are the outer loop, then its rows, then the tile. Vectors are whole ones of accumulators.
@@ -395,18 +399,18 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
   nest.push_back(window.back());
   nest.insert(nest.end(), window.begin(), window.end() - 1);
   nest.insert(nest.end(), tile_loops.begin(), tile_loops.end());
-  s.reorder(nest);
-  BlockRV zeros = s.decompose_reduction(p->sum, nest[0]);
-  for (size_t i = 1; i < nest.size() - tile_loops.size(); ++i) s.unroll(nest[i]);
+  RELAY_TRY(s.reorder(nest));
+  BlockRV zeros = RELAY_TRY(s.decompose_reduction(p->sum, nest[0]));
+  for (size_t i = 1; i < nest.size() - tile_loops.size(); ++i) RELAY_TRY(s.unroll(nest[i]));
   // Which of the copied lines is read follows from the column of the window.
-  if (p->column_step > 1 || s.extent(nest[0]) <= kSmallLoop) s.unroll(nest[0]);
+  if (p->column_step > 1 || s.extent(nest[0]) <= kSmallLoop) RELAY_TRY(s.unroll(nest[0]));
   std::vector<TilePart> tile_parts;
   for (const BlockRV& rv : {zeros, p->sum, out}) {
     tile_parts.push_back({rv, p->has_rows() ? inside_of(s, rv, columns, 1) : LoopRV{},
                           inside_of(s, rv, columns, 0)});
     if (!tile_parts.back().column.var) return Declined{};
   }
-  if (!copy.name.empty()) copy_plane(s, copy, p->column_step, lanes);
+  if (!copy.name.empty()) RELAY_TRY(copy_plane(s, copy, p->column_step, lanes));
 
   double work = 1;
   for (const IterVar& i : p->spatial) work *= static_cast<double>(p->extent(i));
@@ -419,13 +423,13 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
   if (threads) {
     std::vector<LoopRV> outer(loops.begin(),
                               loops.begin() + static_cast<std::ptrdiff_t>(p->channel) + 1);
-    s.parallel(outer.size() > 1 ? s.fuse(outer) : outer[0]);
+    RELAY_TRY(s.parallel(outer.size() > 1 ? RELAY_TRY(s.fuse(outer)) : outer[0]));
     text += ", threads over channels";
   }
-  finish_tiles(s,
-               {{rows, &TilePart::row, p->rows(), std::min(p->rows(), tile.rows)},
-                {columns, &TilePart::column, p->columns(), width}},
-               tile_parts, lanes);
+  RELAY_TRY(finish_tiles(s,
+                         {{rows, &TilePart::row, p->rows(), std::min(p->rows(), tile.rows)},
+                          {columns, &TilePart::column, p->columns(), width}},
+                         tile_parts, lanes));
   return Report{text};
 }
 

@@ -108,7 +108,7 @@ std::vector<LoopRV> loops_below(const Schedule& s, const BlockRV& rv, const Loop
   return loops;
 }
 
-bool split_output(Schedule& s, BlockRV& out, std::vector<BlockRV>& others) {
+tir::StepResult<bool> split_output(Schedule& s, BlockRV& out, std::vector<BlockRV>& others) {
   others = s.get_blocks();
   for (const BlockRV& rv : others) {
     Block b = s.block(rv);
@@ -117,42 +117,44 @@ bool split_output(Schedule& s, BlockRV& out, std::vector<BlockRV>& others) {
   }
   out = others.back();
   if (reduces(s.block(out))) {
-    out = s.cache_write(out, tir::Scope::Register);
+    out = RELAY_TRY(s.cache_write(out, tir::Scope::Register));
   } else {
     others.pop_back();
   }
   return true;
 }
 
-void vectors(Schedule& s, const LoopRV& loop, int64_t lanes) {
+tir::StepResult<> vectors(Schedule& s, const LoopRV& loop, int64_t lanes) {
   if (s.extent(loop) == lanes) {
-    s.vectorize(loop);
-    return;
+    RELAY_TRY(s.vectorize(loop));
+    return {};
   }
-  std::vector<LoopRV> parts = s.split(loop, {-1, lanes});
-  s.unroll(parts[0]);
-  s.vectorize(parts[1]);
+  std::vector<LoopRV> parts = RELAY_TRY(s.split(loop, {-1, lanes}));
+  RELAY_TRY(s.unroll(parts[0]));
+  RELAY_TRY(s.vectorize(parts[1]));
+  return {};
 }
 
-void few_copies(Schedule& s, const LoopRV& loop) {
+tir::StepResult<> few_copies(Schedule& s, const LoopRV& loop) {
   int64_t n = s.extent(loop);
   if (n > 0 && n <= kSmallLoop) {
-    s.unroll(loop);
+    RELAY_TRY(s.unroll(loop));
   } else {
-    s.unroll(loop, kAccumulators);
+    RELAY_TRY(s.unroll(loop, kAccumulators));
   }
+  return {};
 }
 
-LoopRV vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
+tir::StepResult<LoopRV> vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
   int64_t n = s.extent(loop);
-  std::vector<LoopRV> parts = s.split(loop, {-1, lanes});
+  std::vector<LoopRV> parts = RELAY_TRY(s.split(loop, {-1, lanes}));
   LoopRV chunks = parts[0], lane = parts[1];
   if (n > lanes && n % lanes != 0) {
-    tir::Partition p = s.partition(chunks, n / lanes);
-    s.vectorize(p.copy_of(lane));
+    tir::Partition p = RELAY_TRY(s.partition(chunks, n / lanes));
+    RELAY_TRY(s.vectorize(p.copy_of(lane)));
     chunks = p.head;
   }
-  s.vectorize(lane);
+  RELAY_TRY(s.vectorize(lane));
   return chunks;
 }
 
@@ -174,35 +176,37 @@ LoopRV outermost_of_reduction(const Schedule& s, const BlockRV& rv) {
 
 }  // namespace
 
-void vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop, int64_t lanes) {
+tir::StepResult<> vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop,
+                                      int64_t lanes) {
   int64_t n = s.extent(loop);
   int64_t count = n > 0 ? (n + lanes - 1) / lanes : kAccumulators;
   int64_t chunk = lanes * std::min(kAccumulators, count);
   LoopRV first = outermost_of_reduction(s, rv);
-  std::vector<LoopRV> parts = s.split(loop, {-1, chunk});
+  std::vector<LoopRV> parts = RELAY_TRY(s.split(loop, {-1, chunk}));
   if (first == loop) first = parts[0];
-  s.mask_reduction(rv);
-  BlockRV partial = s.rfactor(rv, parts[1]);
-  s.set_scope(partial, tir::Scope::Register);
+  RELAY_TRY(s.mask_reduction(rv));
+  BlockRV partial = RELAY_TRY(s.rfactor(rv, parts[1]));
+  RELAY_TRY(s.set_scope(partial, tir::Scope::Register));
   if (chunk > lanes) {
     LoopRV all = s.get_loops(rv).back();
-    std::vector<LoopRV> vector = s.split(all, {-1, lanes});
-    BlockRV one = s.rfactor(rv, vector[1]);
-    s.set_scope(one, tir::Scope::Register);
-    s.unroll(vector[0]);
-    s.vectorize(vector[1]);
+    std::vector<LoopRV> vector = RELAY_TRY(s.split(all, {-1, lanes}));
+    BlockRV one = RELAY_TRY(s.rfactor(rv, vector[1]));
+    RELAY_TRY(s.set_scope(one, tir::Scope::Register));
+    RELAY_TRY(s.unroll(vector[0]));
+    RELAY_TRY(s.vectorize(vector[1]));
   }
-  s.vectorize(s.get_loops(rv).back());
-  BlockRV init = s.decompose_reduction(partial, first);
-  vectors(s, s.get_loops(init).back(), lanes);
+  RELAY_TRY(s.vectorize(s.get_loops(rv).back()));
+  BlockRV init = RELAY_TRY(s.decompose_reduction(partial, first));
+  RELAY_TRY(vectors(s, s.get_loops(init).back(), lanes));
   LoopRV chunks = parts[0];
   if (n > chunk && n % chunk != 0) {
-    tir::Partition p = s.partition(chunks, n / chunk);
-    vectors(s, p.copy_of(parts[1]), lanes);
+    tir::Partition p = RELAY_TRY(s.partition(chunks, n / chunk));
+    RELAY_TRY(vectors(s, p.copy_of(parts[1]), lanes));
     chunks = p.head;
   }
-  vectors(s, parts[1], lanes);
-  if (n > 0 && s.extent(chunks) <= kSmallLoop) s.unroll(chunks);
+  RELAY_TRY(vectors(s, parts[1], lanes));
+  if (n > 0 && s.extent(chunks) <= kSmallLoop) RELAY_TRY(s.unroll(chunks));
+  return {};
 }
 
 int64_t vectors_at_once(int64_t count, const Target& target) {
@@ -218,8 +222,9 @@ int64_t vectors_at_once(int64_t count, int64_t accumulators) {
   return best;
 }
 
-bool sum_columns(Schedule& s, const BlockRV& rv, const LoopRV& groups, int64_t lanes) {
-  s.mask_reduction(rv);
+tir::StepResult<bool> sum_columns(Schedule& s, const BlockRV& rv, const LoopRV& groups,
+                                  int64_t lanes) {
+  RELAY_TRY(s.mask_reduction(rv));
   Block b = s.block(rv);
   std::vector<LoopRV> sums, columns;
   int64_t window = 1;
@@ -235,20 +240,20 @@ bool sum_columns(Schedule& s, const BlockRV& rv, const LoopRV& groups, int64_t l
   if (columns.size() != 1 || sums.empty()) return false;
   std::vector<LoopRV> order = sums;
   order.push_back(columns[0]);
-  s.reorder(order);
+  RELAY_TRY(s.reorder(order));
   if (window <= kSmallWindow) {
-    for (const LoopRV& loop : sums) s.unroll(loop);
+    for (const LoopRV& loop : sums) RELAY_TRY(s.unroll(loop));
   } else {
     int64_t n = s.extent(sums.back());
     if (n > 0 && n <= kSmallWindow / 2) {
-      s.unroll(sums.back());
+      RELAY_TRY(s.unroll(sums.back()));
     } else {
-      s.unroll(sums.back(), kSmallWindow / 4);
+      RELAY_TRY(s.unroll(sums.back(), kSmallWindow / 4));
     }
   }
-  vectors(s, columns[0], lanes);
+  RELAY_TRY(vectors(s, columns[0], lanes));
   // The vector at the end: under a mask its accumulator would be stored and loaded at each step.
-  s.mask_reduction(rv);
+  RELAY_TRY(s.mask_reduction(rv));
   return true;
 }
 

@@ -45,16 +45,18 @@ std::vector<tir::LoopRV> loops_below(const tir::Schedule& s, const tir::BlockRV&
 
 // The block that writes the kernel's only output, last, and the others in program order. An output
 // that is a reduction is written from a register copy. False when the kernel is not of that kind.
-bool split_output(tir::Schedule& s, tir::BlockRV& out, std::vector<tir::BlockRV>& others);
+tir::StepResult<bool> split_output(tir::Schedule& s, tir::BlockRV& out,
+                                   std::vector<tir::BlockRV>& others);
 
 // The loop as copies of one vector; a rest is masked.
-void vectors(tir::Schedule& s, const tir::LoopRV& loop, int64_t lanes);
+tir::StepResult<> vectors(tir::Schedule& s, const tir::LoopRV& loop, int64_t lanes);
 
 // Copies of a short loop; of a long one, as many as there are accumulators.
-void few_copies(tir::Schedule& s, const tir::LoopRV& loop);
+tir::StepResult<> few_copies(tir::Schedule& s, const tir::LoopRV& loop);
 
 // Whole vectors, then one that is masked. The loop over the whole vectors.
-tir::LoopRV vectorize_elements(tir::Schedule& s, const tir::LoopRV& loop, int64_t lanes);
+tir::StepResult<tir::LoopRV> vectorize_elements(tir::Schedule& s, const tir::LoopRV& loop,
+                                                int64_t lanes);
 
 // Vectors of accumulators for `count` vectors of results: few enough for the registers, and so that
 // the last group is as full as can be.
@@ -64,12 +66,12 @@ int64_t vectors_at_once(int64_t count, int64_t accumulators);
 
 // The accumulators of a reduction of leading axes, for one iteration of `groups`: the reduction's
 // loops outside, vectors of neighbouring columns inside. False when the block has another shape.
-bool sum_columns(tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& groups,
-                 int64_t lanes);
+tir::StepResult<bool> sum_columns(tir::Schedule& s, const tir::BlockRV& block,
+                                  const tir::LoopRV& groups, int64_t lanes);
 
 // The block's innermost reduction loop: partial results in several vectors, over all its reduction loops, then the vectors,
 // then their lanes. An end that fills no vectors is masked.
-void vectorize_reduction(tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& loop,
-                         int64_t lanes);
+tir::StepResult<> vectorize_reduction(tir::Schedule& s, const tir::BlockRV& block,
+                                      const tir::LoopRV& loop, int64_t lanes);
 
 }  // namespace relay

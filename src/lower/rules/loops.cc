@@ -86,28 +86,29 @@ bool sums_floats(const Block& b) {
 
 // Columns whose number only a run knows, each summed over all rows before the next ones: of whole vectors as many at once as
 // accumulators have room, then vector by vector with a mask for the last. The loop over the former.
-LoopRV sum_open_columns(Schedule& s, const LoopRV& last, const std::vector<LoopRV>& reduction,
-                        int64_t lanes, int64_t vectors) {
+tir::StepResult<LoopRV> sum_open_columns(Schedule& s, const LoopRV& last,
+                                         const std::vector<LoopRV>& reduction, int64_t lanes,
+                                         int64_t vectors) {
   LoopRV whole = last;
   auto innermost = [&](std::vector<LoopRV> outer, const std::vector<LoopRV>& sums,
                        const std::vector<LoopRV>& inner) {
     outer.insert(outer.end(), sums.begin(), sums.end());
     outer.insert(outer.end(), inner.begin(), inner.end());
-    s.reorder(outer);
+    RELAY_TRY(s.reorder(outer));
   };
   if (!s.has_whole_tiles(last, lanes * vectors)) {
-    tir::Partition p = s.partition_tiles(last, lanes * vectors);
+    tir::Partition p = RELAY_TRY(s.partition_tiles(last, lanes * vectors));
     std::vector<LoopRV> sums;
     for (const LoopRV& l : reduction) sums.push_back(p.copy_of(l));
-    std::vector<LoopRV> rest = s.split(p.tail, {-1, lanes});
+    std::vector<LoopRV> rest = RELAY_TRY(s.split(p.tail, {-1, lanes}));
     innermost({rest[0]}, sums, {rest[1]});
-    s.vectorize(rest[1]);
+    RELAY_TRY(s.vectorize(rest[1]));
     whole = p.head;
   }
-  std::vector<LoopRV> parts = s.split(whole, {-1, vectors, lanes});
+  std::vector<LoopRV> parts = RELAY_TRY(s.split(whole, {-1, vectors, lanes}));
   innermost({parts[0]}, reduction, {parts[1], parts[2]});
-  s.unroll(parts[1]);
-  s.vectorize(parts[2]);
+  RELAY_TRY(s.unroll(parts[1]));
+  RELAY_TRY(s.vectorize(parts[2]));
   return parts[0];
 }
 
@@ -119,7 +120,8 @@ constexpr int64_t kMostRows = 64;
 
 }  // namespace
 
-std::string schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans, Decider& decide) {
+tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans,
+                                            Decider& decide) {
   BlockRV rv = block;
   Block b = s.block(rv);
   std::vector<LoopRV> loops = s.get_loops(rv);
@@ -139,9 +141,8 @@ std::string schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans,
   }
   if (parallel.empty()) return "";
   BlockPlan& plan = plans[plans.next()];
-  if (Outcome transposed = schedule_transposition(s, rv, plan, decide); took(transposed)) {
-    return text_of(transposed);
-  }
+  const Outcome transposed = RELAY_TRY(schedule_transposition(s, rv, plan, decide));
+  if (took(transposed)) return text_of(transposed);
   std::string note;
   const auto bytes = static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
   const int64_t lanes = decide.number(
@@ -152,14 +153,14 @@ std::string schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans,
     if (decide.chooses()) std::tie(plan.first, plan.last) = border(s, rv, last);
     const int64_t low = plan.first, high = plan.last;
     if (low > 0) {
-      tir::Partition p = s.partition(last, low);
-      s.unroll(p.head);
+      tir::Partition p = RELAY_TRY(s.partition(last, low));
+      RELAY_TRY(s.unroll(p.head));
       rv = p.copy_of(rv);
       last = p.tail;
     }
     if (high > 0) {
-      tir::Partition p = s.partition(last, s.extent(last) - high);
-      s.unroll(p.tail);
+      tir::Partition p = RELAY_TRY(s.partition(last, s.extent(last) - high));
+      RELAY_TRY(s.unroll(p.tail));
       last = p.head;
     }
     if (low + high > 0) ends = ", ends peeled";
@@ -175,14 +176,14 @@ std::string schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans,
     const int64_t vectors = decide.number(plan.vectors, kVectorsAtOnce, [](const Target& target) {
       return vectors_at_once(target.num_vector_registers, target);
     });
-    parallel.back() = sum_open_columns(s, last, reduction, width, vectors);
+    parallel.back() = RELAY_TRY(sum_open_columns(s, last, reduction, width, vectors));
     note = std::to_string(vectors) + "x" + std::to_string(width) + " lanes over all rows";
   } else if (extent != 0 && width > 1) {
     if (!reduction.empty()) {
       std::vector<LoopRV> order(parallel.begin(), parallel.end() - 1);
       order.insert(order.end(), reduction.begin(), reduction.end());
       order.push_back(last);
-      s.reorder(order);
+      RELAY_TRY(s.reorder(order));
     }
     const int64_t line = kLineBytes / bytes;
     LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
@@ -190,10 +191,11 @@ std::string schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans,
     if (open && !across.var && !s.has_whole_tiles(last, width)) {
       // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far. With rows inside the loop
       // over vectors, that is cut when all is lowered (PartitionLoops).
-      s.vectorize(s.split(s.partition_tiles(last, width).tail, {-1, width})[1]);
+      RELAY_TRY(s.vectorize(
+          RELAY_TRY(s.split(RELAY_TRY(s.partition_tiles(last, width)).tail, {-1, width}))[1]));
     }
     if (extent != width) {
-      std::vector<LoopRV> parts = s.split(last, {-1, width});
+      std::vector<LoopRV> parts = RELAY_TRY(s.split(last, {-1, width}));
       parallel.back() = parts[0];
       inner = parts[1];
       const bool far = decide.value(plan.prefetch, [&](const Target& target) {
@@ -201,7 +203,7 @@ std::string schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans,
                computes_long(b);
       });
       if (far) {
-        s.prefetch(parts[0], kPageBytes);
+        RELAY_TRY(s.prefetch(parts[0], kPageBytes));
         ends += ", operands prefetched";
       }
     } else {
@@ -214,14 +216,14 @@ std::string schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans,
       const int64_t at_once =
           decide.number(plan.rows, {1, count < 0 ? kMostRows : std::max<int64_t>(count, 1)},
                         [&](const Target&) { return count < 0 ? line : std::min(line, count); });
-      std::vector<LoopRV> rows = s.split(across, {-1, at_once});
+      std::vector<LoopRV> rows = RELAY_TRY(s.split(across, {-1, at_once}));
       std::replace(parallel.begin(), parallel.end(), across, rows[0]);
       std::vector<LoopRV> order = parallel;
       order.insert(order.end(), {rows[1], inner});
-      s.reorder(order);
+      RELAY_TRY(s.reorder(order));
       note += " in blocks of " + std::to_string(s.extent(rows[1])) + " rows";
     }
-    s.vectorize(inner);
+    RELAY_TRY(s.vectorize(inner));
   }
   LoopRV outer = s.get_loops(rv).front();
   bool outer_is_parallel = outer == parallel.front() || parallel.size() == 1;
@@ -233,9 +235,9 @@ std::string schedule_block(Schedule& s, const BlockRV& block, BlockPlans& plans,
     std::vector<LoopRV> fused{parallel.front()};
     for (size_t i = 1; i + 1 < parallel.size() && s.extent(fused.back()) == 1; ++i)
       fused.push_back(parallel[i]);
-    LoopRV shared = fused.size() > 1 ? s.fuse(fused) : fused[0];
+    LoopRV shared = fused.size() > 1 ? RELAY_TRY(s.fuse(fused)) : fused[0];
     if (s.extent(shared) != 1) {
-      s.parallel(shared);
+      RELAY_TRY(s.parallel(shared));
       note += std::string(note.empty() ? "" : ", ") + "threads over " + shared.var->name;
     }
   }
@@ -258,9 +260,10 @@ Outcome schedule_loops(Schedule& s, LoopsParameters& parameters, Decider& decide
   BlockPlans plans(parameters.blocks, decide);
   std::string text;
   for (const BlockRV& rv : s.get_blocks()) {
-    std::string note;
-    auto why = tir::attempt(s, [&](Schedule& at) { note = schedule_block(at, rv, plans, decide); });
-    if (why) note = "as composed (" + *why + ")";
+    auto loops =
+        tir::attempt(s, [&](Schedule& at) { return schedule_block(at, rv, plans, decide); });
+    const std::string note =
+        loops.is_legal() ? std::move(loops).take() : "as composed (" + loops.why().reason + ")";
     text += (text.empty() ? "loops: " : "; ") + rv.name + (note.empty() ? "" : " " + note);
   }
   plans.finish();

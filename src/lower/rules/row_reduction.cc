@@ -74,10 +74,11 @@ bool is_over_windows(const Block& b, int64_t few) {
 }
 
 // The loops as one where that keeps neighbours, else the innermost.
-LoopRV innermost(Schedule& s, const BlockRV& rv, const std::vector<LoopRV>& loops) {
+tir::StepResult<LoopRV> innermost(Schedule& s, const BlockRV& rv,
+                                  const std::vector<LoopRV>& loops) {
   if (loops.size() > 1) {
     Schedule attempt = s;
-    LoopRV fused = attempt.fuse(loops);
+    LoopRV fused = RELAY_TRY(attempt.fuse(loops));
     if (is_contiguous(attempt, rv, fused)) {
       s = attempt;
       return fused;
@@ -93,7 +94,8 @@ struct Rows {
   LoopRV outer;
   LoopRV inner;
 };
-std::optional<Rows> row_loops(Schedule& s, const BlockRV& out, const std::vector<PrimExpr>& rows) {
+tir::StepResult<std::optional<Rows>> row_loops(Schedule& s, const BlockRV& out,
+                                               const std::vector<PrimExpr>& rows) {
   std::vector<LoopRV> loops = s.get_loops(out), taken;
   size_t at = 0;
   for (const PrimExpr& extent : rows) {
@@ -103,7 +105,7 @@ std::optional<Rows> row_loops(Schedule& s, const BlockRV& out, const std::vector
     auto n = tir::as_int(extent), m = tir::as_int(have);
     if (n && m && *m > *n && *m % *n == 0) {
       // Groups of an axis.
-      std::vector<LoopRV> parts = s.split(loops[at], {*n, -1});
+      std::vector<LoopRV> parts = RELAY_TRY(s.split(loops[at], {*n, -1}));
       loops[at] = parts[1];
       taken.push_back(parts[0]);
       continue;
@@ -116,7 +118,7 @@ std::optional<Rows> row_loops(Schedule& s, const BlockRV& out, const std::vector
   bool constant =
       std::all_of(taken.begin(), taken.end(), [&](const LoopRV& l) { return s.extent(l) >= 0; });
   if (!constant) return Rows{taken.front(), taken.back()};
-  LoopRV row = s.fuse(taken);
+  LoopRV row = RELAY_TRY(s.fuse(taken));
   return Rows{row, row};
 }
 
@@ -168,12 +170,12 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
   if (decide.chooses() && reductions.size() == 1 && is_over_windows(first, lanes_of(first) + 1))
     return Declined{};
   BlockRV out;
-  if (!split_output(s, out, blocks)) return Declined{};
-  std::optional<Rows> loops_of_rows = row_loops(s, out, rows);
+  if (!RELAY_TRY(split_output(s, out, blocks))) return Declined{};
+  std::optional<Rows> loops_of_rows = RELAY_TRY(row_loops(s, out, rows));
   if (!loops_of_rows) return Declined{};
   auto [shared, row] = *loops_of_rows;
   if (row.var) {
-    for (size_t i = blocks.size(); i-- > 0;) s.compute_at(blocks[i], row);
+    for (size_t i = blocks.size(); i-- > 0;) RELAY_TRY(s.compute_at(blocks[i], row));
   }
 
   double work = 0;
@@ -196,14 +198,14 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
     if (sums && iterating != reduced) return Declined{};
     if (!(rv == out)) {
       bool one = sums || elements == 1;
-      s.set_scope(rv, one ? tir::Scope::Register : tir::Scope::Local);
+      RELAY_TRY(s.set_scope(rv, one ? tir::Scope::Register : tir::Scope::Local));
     }
     if (loops.empty() || elements == 1) continue;
-    LoopRV inner = innermost(s, rv, loops);
+    LoopRV inner = RELAY_TRY(innermost(s, rv, loops));
     if (sums) {
-      vectorize_reduction(s, rv, inner, lanes_of(b));
+      RELAY_TRY(vectorize_reduction(s, rv, inner, lanes_of(b)));
     } else {
-      few_copies(s, vectorize_elements(s, inner, lanes_of(b)));
+      RELAY_TRY(few_copies(s, RELAY_TRY(vectorize_elements(s, inner, lanes_of(b)))));
     }
   }
   std::string text = "rows: " + std::to_string(reductions.size()) + " reductions, " +
@@ -216,7 +218,7 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
       return s.extent(shared) != 1 && pays_threads(target, work);
     });
     if (threads) {
-      s.parallel(shared);
+      RELAY_TRY(s.parallel(shared));
       text += ", threads over rows";
     }
   }

@@ -35,7 +35,7 @@ tir::PrimFunc ordered(const tir::PrimFunc& f) {
   std::vector<BlockRV> blocks = s.get_blocks();
   for (const tir::LoopRV& loop : s.get_loops(blocks.back())) {
     if (s.extent(loop) == 1) continue;
-    s.run_backward(loop);
+    s.run_backward(loop).value();
     break;
   }
   return s.func();

@@ -47,26 +47,26 @@ class ShortRows {
     std::vector<BlockRV> made = s_.get_blocks();
     BlockRV out = made.back();
     if (has_elements(out)) {
-      out = s_.cache_write(out, tir::Scope::Register);
+      out = RELAY_TRY(s_.cache_write(out, tir::Scope::Register));
     } else if (reduces(s_.block(out))) {
-      out = s_.cache_write(out, tir::Scope::Register);
+      out = RELAY_TRY(s_.cache_write(out, tir::Scope::Register));
     } else {
       made.pop_back();
     }
     std::vector<LoopRV> loops = s_.get_loops(out);
     if (loops.size() <= row_) return Declined{};
-    std::vector<LoopRV> parts = s_.split(loops[row_], {-1, lanes_});
+    std::vector<LoopRV> parts = RELAY_TRY(s_.split(loops[row_], {-1, lanes_}));
     group_ = parts[0];
     for (size_t i = made.size(); i-- > 0;) {
-      s_.set_scope(made[i], tir::Scope::Register);
-      s_.compute_at(made[i], group_);
-      if (has_elements(made[i]) && !reduces(s_.block(made[i]))) columns_first(made[i]);
+      RELAY_TRY(s_.set_scope(made[i], tir::Scope::Register));
+      RELAY_TRY(s_.compute_at(made[i], group_));
+      if (has_elements(made[i]) && !reduces(s_.block(made[i]))) RELAY_TRY(columns_first(made[i]));
     }
     std::vector<BlockRV> copies;
     for (const auto& [reader, buffer] : turned_) {
-      BlockRV copy = s_.cache_read(reader, buffer, tir::Scope::Local);
-      columns_first(copy);
-      s_.compute_at(copy, group_);
+      BlockRV copy = RELAY_TRY(s_.cache_read(reader, buffer, tir::Scope::Local));
+      RELAY_TRY(columns_first(copy));
+      RELAY_TRY(s_.compute_at(copy, group_));
       copies.push_back(copy);
     }
     LoopRV shared = loops.front() == loops[row_] ? group_ : loops.front();
@@ -74,22 +74,22 @@ class ShortRows {
       return pays_threads(target, work_) && s_.extent(shared) > 1;
     });
     if (threads) {
-      s_.parallel(shared);
+      RELAY_TRY(s_.parallel(shared));
       threads_ = ", threads over " + shared.var->name;
     }
     // Rows that fill no group go one by one.
     if (rows_ % lanes_ != 0) {
-      tir::Partition p = s_.partition(group_, rows_ / lanes_);
+      tir::Partition p = RELAY_TRY(s_.partition(group_, rows_ / lanes_));
       for (const auto& [from, copy] : p.blocks) {
-        if (LoopRV l = row_loop(copy); l.var) s_.partition(l, rows_ % lanes_);
+        if (LoopRV l = row_loop(copy); l.var) RELAY_TRY(s_.partition(l, rows_ % lanes_));
       }
     }
-    for (const BlockRV& rv : made) compute(rv);
-    for (const BlockRV& rv : copies) turn(rv);
+    for (const BlockRV& rv : made) RELAY_TRY(compute(rv));
+    for (const BlockRV& rv : copies) RELAY_TRY(turn(rv));
     if (has_elements(out)) {
-      turn(out);
+      RELAY_TRY(turn(out));
     } else {
-      compute(out);
+      RELAY_TRY(compute(out));
     }
     return Report{"short rows: " + counted(length_, "element") + ", " + std::to_string(lanes_) +
                   " rows in lanes" + threads_};
@@ -182,12 +182,13 @@ class ShortRows {
   }
 
   // The buffer that the block writes has the elements of a row before the rows.
-  void columns_first(const BlockRV& rv) {
+  tir::StepResult<> columns_first(const BlockRV& rv) {
     std::vector<tir::LayoutAxis> layout;
     for (size_t d = 0; d < row_; ++d) layout.push_back({static_cast<int64_t>(d)});
     layout.push_back({static_cast<int64_t>(row_) + 1});
     layout.push_back({static_cast<int64_t>(row_)});
-    s_.transform_layout(rv, layout);
+    RELAY_TRY(s_.transform_layout(rv, layout));
+    return {};
   }
 
   // The loop over what an iteration of the block is; null where that is one value.
@@ -207,43 +208,46 @@ class ShortRows {
   }
 
   // Lanes over the rows, element after element.
-  void compute(const BlockRV& rv) {
+  tir::StepResult<> compute(const BlockRV& rv) {
     LoopRV rows = loop_of(rv, row_), elements = has_elements(rv) ? loop_of(rv, row_ + 1) : LoopRV{};
     if (elements.var) {
-      s_.reorder({elements, rows});
+      RELAY_TRY(s_.reorder({elements, rows}));
       if (reduces(s_.block(rv)))
-        s_.vectorize(s_.get_loops(s_.decompose_reduction(rv, elements)).back());
-      s_.unroll(elements);
+        RELAY_TRY(
+            s_.vectorize(s_.get_loops(RELAY_TRY(s_.decompose_reduction(rv, elements))).back()));
+      RELAY_TRY(s_.unroll(elements));
     }
-    s_.vectorize(rows);
+    RELAY_TRY(s_.vectorize(rows));
+    return {};
   }
 
   // Moves blocks of a power of two elements of rows to the other layout.
-  void turn(const BlockRV& rv) {
+  tir::StepResult<> turn(const BlockRV& rv) {
     LoopRV rows = loop_of(rv, row_), elements = loop_of(rv, row_ + 1);
-    if (!rows.var || !elements.var) return;
-    s_.reorder({elements, rows});
+    if (!rows.var || !elements.var) return {};
+    RELAY_TRY(s_.reorder({elements, rows}));
     BlockRV block = rv;
     for (int64_t rest = length_; rest > 0;) {
       const auto part = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rest)));
       BlockRV next = block;
       LoopRV next_elements, next_rows;
       if (part < rest) {
-        tir::Partition p = s_.partition(elements, part);
+        tir::Partition p = RELAY_TRY(s_.partition(elements, part));
         next = p.copy_of(block);
         next_elements = p.tail;
         next_rows = p.copy_of(rows);
       }
       if (part > 1) {
-        for (const LoopRV& l : {elements, rows}) s_.nest(l, tir::LoopNest::Transposed);
+        for (const LoopRV& l : {elements, rows}) RELAY_TRY(s_.nest(l, tir::LoopNest::Transposed));
       } else {
-        s_.vectorize(rows);
+        RELAY_TRY(s_.vectorize(rows));
       }
       block = next;
       elements = next_elements;
       rows = next_rows;
       rest -= part;
     }
+    return {};
   }
 
   Schedule& s_;

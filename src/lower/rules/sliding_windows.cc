@@ -43,8 +43,8 @@ struct SlidingWindowsParameters : AttrsOf<SlidingWindowsParameters> {
 
 // The vectors of the block's last loop in groups, and its reduction `sums` for a group in
 // registers. False when it has another shape.
-bool reduce_in_registers(Schedule& s, const BlockRV& out, const BlockRV& sums,
-                         PlanList<Accumulators>& plans, Decider& decide) {
+tir::StepResult<bool> reduce_in_registers(Schedule& s, const BlockRV& out, const BlockRV& sums,
+                                          PlanList<Accumulators>& plans, Decider& decide) {
   LoopRV last = s.get_loops(out).back();
   Accumulators& plan = plans[plans.next()];
   const int64_t lanes = decide.number(
@@ -53,11 +53,11 @@ bool reduce_in_registers(Schedule& s, const BlockRV& out, const BlockRV& sums,
       lanes * decide.number(plan.vectors, kVectorsAtOnce, [&](const Target& target) {
         return vectors_at_once((s.extent(last) + lanes - 1) / lanes, target);
       });
-  std::vector<LoopRV> parts = s.split(last, {-1, chunk});
-  s.compute_at(sums, parts[0]);
-  s.set_scope(sums, tir::Scope::Register);
-  if (!sum_columns(s, sums, parts[0], lanes)) return false;
-  vectors(s, parts[1], lanes);
+  std::vector<LoopRV> parts = RELAY_TRY(s.split(last, {-1, chunk}));
+  RELAY_TRY(s.compute_at(sums, parts[0]));
+  RELAY_TRY(s.set_scope(sums, tir::Scope::Register));
+  if (!RELAY_TRY(sum_columns(s, sums, parts[0], lanes))) return false;
+  RELAY_TRY(vectors(s, parts[1], lanes));
   return true;
 }
 
@@ -91,7 +91,7 @@ Outcome schedule_sliding_windows(Schedule& s, SlidingWindowsParameters& paramete
     }
   }
   BlockRV out;
-  if (parts.empty() || !split_output(s, out, others)) return Declined{};
+  if (parts.empty() || !RELAY_TRY(split_output(s, out, others))) return Declined{};
   // The parts, then the reduction of the last axis, and nothing else.
   if (others.size() != parts.size() + 1 || !reduces(s.block(others.back()))) return Declined{};
   if (!std::equal(parts.begin(), parts.end(), others.begin())) return Declined{};
@@ -106,15 +106,15 @@ Outcome schedule_sliding_windows(Schedule& s, SlidingWindowsParameters& paramete
   const int64_t at_once =
       decide.number(parameters.lines, {1, std::max<int64_t>(1, s.extent(axes[next]))},
                     [&](const Target&) { return lines_at_once(s, axes, next); });
-  std::vector<LoopRV> lines = s.split(axes[next], {-1, at_once});
+  std::vector<LoopRV> lines = RELAY_TRY(s.split(axes[next], {-1, at_once}));
   around[next] = lines[0];
-  if (!reduce_in_registers(s, out, others.back(), plans, decide)) return Declined{};
+  if (!RELAY_TRY(reduce_in_registers(s, out, others.back(), plans, decide))) return Declined{};
   for (size_t i = parts.size(); i-- > 0;) {
     size_t axis = axis_of(s.block(parts[i]));
-    BlockRV line = s.cache_write(parts[i], tir::Scope::Register);
-    s.compute_at(line, around[axis]);
-    s.set_scope(line, tir::Scope::Local);
-    if (!reduce_in_registers(s, line, parts[i], plans, decide)) return Declined{};
+    BlockRV line = RELAY_TRY(s.cache_write(parts[i], tir::Scope::Register));
+    RELAY_TRY(s.compute_at(line, around[axis]));
+    RELAY_TRY(s.set_scope(line, tir::Scope::Local));
+    if (!RELAY_TRY(reduce_in_registers(s, line, parts[i], plans, decide))) return Declined{};
   }
   std::string text = "windows: " + counted(parts.size() + 1, "axis") + " one after the other, " +
                      std::to_string(parameters.accumulators[0].lanes) + " lanes";
@@ -122,11 +122,12 @@ Outcome schedule_sliding_windows(Schedule& s, SlidingWindowsParameters& paramete
   const bool threads = decide.value(
       parameters.threads, [&](const Target& target) { return pays_threads(target, work * 4); });
   if (threads) {
-    LoopRV shared = first > 0
-                        ? s.fuse({axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(first)})
-                        : around[0];
+    LoopRV shared =
+        first > 0
+            ? RELAY_TRY(s.fuse({axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(first)}))
+            : around[0];
     if (s.extent(shared) == 1) shared = around[first];
-    s.parallel(shared);
+    RELAY_TRY(s.parallel(shared));
     text += ", threads over " + shared.var->name;
   }
   return Report{text};

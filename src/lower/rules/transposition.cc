@@ -52,7 +52,7 @@ class Transposition {
   Transposition(Schedule& s, BlockPlan& plan, Decider& decide)
       : s_(s), plan_(plan), decide_(decide) {}
 
-  Outcome schedule(const BlockRV& rv) {
+  tir::StepResult<Outcome> schedule(const BlockRV& rv) {
     Block b = s_.block(rv);
     std::vector<LoopRV> loops = s_.get_loops(rv);
     if (!find(rv, b, loops)) return Declined{};
@@ -65,7 +65,7 @@ class Transposition {
     }
     std::vector<LoopRV> around = order;
     order.insert(order.end(), {rows_, column});
-    s_.reorder(order);
+    RELAY_TRY(s_.reorder(order));
     std::string note =
         "transposed in blocks of " + std::to_string(size_) + "x" + std::to_string(size_);
     threads_ = decide_.value(plan_.threads, [&](const Target& t) { return pays_threads(t, work); });
@@ -76,15 +76,16 @@ class Transposition {
         LoopRV shared =
             last == 0
                 ? around[0]
-                : s_.fuse({around.begin(), around.begin() + static_cast<std::ptrdiff_t>(last) + 1});
-        s_.parallel(shared);
+                : RELAY_TRY(s_.fuse(
+                      {around.begin(), around.begin() + static_cast<std::ptrdiff_t>(last) + 1}));
+        RELAY_TRY(s_.parallel(shared));
         threads_ = false;
         note += ", threads over " + shared.var->name;
       }
     }
     if (threads_) note += ", threads over blocks";
-    make_lines(rv);
-    cut(rv, rows_, column, size_, size_);
+    RELAY_TRY(make_lines(rv));
+    RELAY_TRY(cut(rv, rows_, column, size_, size_));
     return Report{note};
   }
 
@@ -173,9 +174,9 @@ class Transposition {
 
   // What only moves elements into a tensor of the kernel's own that is turned next does so for one iteration of the loop
   // around the rows and columns, in the nearest cache.
-  void make_lines(const BlockRV& rv) {
+  tir::StepResult<> make_lines(const BlockRV& rv) {
     std::vector<LoopRV> loops = s_.get_loops(rv);
-    if (loops.size() < 3) return;
+    if (loops.size() < 3) return {};
     const LoopRV line = loops[loops.size() - 3];
     for (const BlockRV& made : s_.producers(rv)) {
       Block b = s_.block(made);
@@ -187,17 +188,18 @@ class Transposition {
       double all = 1, each = 1;
       for (const tir::IterVar& i : b->iters) all *= extent_of(i);
       Schedule attempt = s_;
-      attempt.compute_at(made, line);
+      RELAY_TRY(attempt.compute_at(made, line));
       const std::vector<LoopRV> inside = loops_below(attempt, made, line);
       for (const LoopRV& l : inside) each *= static_cast<double>(attempt.extent(l));
       // Each element once.
       if (inside.empty() || each * static_cast<double>(s_.extent(line)) > all) continue;
-      attempt.set_scope(made, tir::Scope::Local);
+      RELAY_TRY(attempt.set_scope(made, tir::Scope::Local));
       const int64_t lanes = decide_.number(
           plan_.lanes, kLanes, [&](const Target& target) { return lanes_of(b, target); });
-      few_copies(attempt, vectorize_elements(attempt, inside.back(), lanes));
+      RELAY_TRY(few_copies(attempt, RELAY_TRY(vectorize_elements(attempt, inside.back(), lanes))));
       s_ = attempt;
     }
+    return {};
   }
 
   static double extent_of(const tir::IterVar& i) {
@@ -206,8 +208,8 @@ class Transposition {
 
   // Blocks of a power of two rows and columns; what is left over by smaller ones. Of open loops blocks of `rows` and
   // `columns`.
-  void cut(const BlockRV& block, const LoopRV& row, const LoopRV& column, int64_t rows,
-           int64_t columns) {
+  tir::StepResult<> cut(const BlockRV& block, const LoopRV& row, const LoopRV& column, int64_t rows,
+                        int64_t columns) {
     for (const LoopRV* l : {&row, &column}) {
       int64_t extent = s_.extent(*l);
       if (is_open(extent)) {
@@ -216,17 +218,17 @@ class Transposition {
         // Copies for every size of both would be many.
         const bool halves =
             size / 2 >= kShortestAxis && !(is_open(s_.extent(row)) && is_open(s_.extent(column)));
-        if (l == &column) s_.reorder({column, row});
-        tir::Partition p = s_.partition_tiles(*l, size);
+        if (l == &column) RELAY_TRY(s_.reorder({column, row}));
+        tir::Partition p = RELAY_TRY(s_.partition_tiles(*l, size));
         const int64_t rest = halves ? size / 2 : 1;
         if (l == &row) {
-          cut(block, p.head, column, rows, columns);
-          cut(p.copy_of(block), p.tail, p.copy_of(column), rest, columns);
+          RELAY_TRY(cut(block, p.head, column, rows, columns));
+          RELAY_TRY(cut(p.copy_of(block), p.tail, p.copy_of(column), rest, columns));
         } else {
-          cut(block, row, p.head, rows, columns);
-          cut(p.copy_of(block), p.copy_of(row), p.tail, rows, rest);
+          RELAY_TRY(cut(block, row, p.head, rows, columns));
+          RELAY_TRY(cut(p.copy_of(block), p.copy_of(row), p.tail, rows, rest));
         }
-        return;
+        return {};
       }
       int64_t whole = extent >= size_
                           ? extent - extent % size_
@@ -234,60 +236,64 @@ class Transposition {
       const bool is_row = l == &row;
       if (whole == extent || (!is_row && extent < kShortestAxis)) continue;
       // All that is inside the loop is copied.
-      if (!is_row) s_.reorder({column, row});
-      tir::Partition p = s_.partition(*l, whole);
-      cut(block, is_row ? p.head : row, is_row ? column : p.head, rows, columns);
-      cut(p.copy_of(block), is_row ? p.tail : p.copy_of(row), is_row ? p.copy_of(column) : p.tail,
-          rows, columns);
-      return;
+      if (!is_row) RELAY_TRY(s_.reorder({column, row}));
+      tir::Partition p = RELAY_TRY(s_.partition(*l, whole));
+      RELAY_TRY(cut(block, is_row ? p.head : row, is_row ? column : p.head, rows, columns));
+      RELAY_TRY(cut(p.copy_of(block), is_row ? p.tail : p.copy_of(row),
+                    is_row ? p.copy_of(column) : p.tail, rows, columns));
+      return {};
     }
     auto side = [&](const LoopRV& l, int64_t open) {
       return is_open(s_.extent(l)) ? open : std::min(size_, s_.extent(l));
     };
-    finish(block, row, column, side(row, rows), side(column, columns));
+    RELAY_TRY(finish(block, row, column, side(row, rows), side(column, columns)));
+    return {};
   }
 
-  void finish(const BlockRV& block, const LoopRV& row, const LoopRV& column, int64_t rows,
-              int64_t columns) {
+  tir::StepResult<> finish(const BlockRV& block, const LoopRV& row, const LoopRV& column,
+                           int64_t rows, int64_t columns) {
     // What is left over of an open extent is little.
     const bool shares = threads_ && (!is_open(s_.extent(row)) || rows == size_);
     // Lines of what is read are used up while they are in L1.
     const int64_t blocks = is_open(s_.extent(row)) ? 1 : s_.extent(row) / rows;
     int64_t near = std::clamp<int64_t>(2 * kLineBytes / (size_ * bytes_), 1, blocks);
     while (blocks % near != 0) --near;
-    std::vector<LoopRV> r = s_.split(row, {-1, near, rows}), c = s_.split(column, {-1, columns});
-    s_.reorder({r[0], c[0], r[1], r[2], c[1]});
-    if (shares && s_.extent(r[0]) != 1) s_.parallel(r[0]);
+    std::vector<LoopRV> r = RELAY_TRY(s_.split(row, {-1, near, rows})),
+                        c = RELAY_TRY(s_.split(column, {-1, columns}));
+    RELAY_TRY(s_.reorder({r[0], c[0], r[1], r[2], c[1]}));
+    if (shares && s_.extent(r[0]) != 1) RELAY_TRY(s_.parallel(r[0]));
     if (rows > 1 && columns > 1) {
       if (moves_) {
-        for (const LoopRV& l : {r[2], c[1]}) s_.nest(l, tir::LoopNest::Transposed);
-        return;
+        for (const LoopRV& l : {r[2], c[1]}) RELAY_TRY(s_.nest(l, tir::LoopNest::Transposed));
+        return {};
       }
-      for (const Turned& t : turned_) turn(block, t, r[1]);
+      for (const Turned& t : turned_) RELAY_TRY(turn(block, t, r[1]));
     }
     if (columns < kShortestAxis) {
-      s_.unroll(c[1]);
+      RELAY_TRY(s_.unroll(c[1]));
     } else {
-      s_.vectorize(c[1]);
+      RELAY_TRY(s_.vectorize(c[1]));
     }
+    return {};
   }
 
   // The block reads a copy of the tensor in which the columns are the last dimension.
-  void turn(const BlockRV& block, const Turned& t, const LoopRV& at) {
-    BlockRV copy = s_.cache_read(block, t.buffer, tir::Scope::Local);
+  tir::StepResult<> turn(const BlockRV& block, const Turned& t, const LoopRV& at) {
+    BlockRV copy = RELAY_TRY(s_.cache_read(block, t.buffer, tir::Scope::Local));
     std::vector<tir::LayoutAxis> layout;
     for (size_t d = 0; d < t.rank; ++d) {
       if (d != t.row && d != t.column) layout.push_back({static_cast<int64_t>(d)});
     }
     layout.push_back({static_cast<int64_t>(t.row)});
     layout.push_back({static_cast<int64_t>(t.column)});
-    s_.transform_layout(copy, layout);
-    s_.compute_at(copy, at);
+    RELAY_TRY(s_.transform_layout(copy, layout));
+    RELAY_TRY(s_.compute_at(copy, at));
     std::vector<LoopRV> inside = loops_below(s_, copy, at), order, nest;
     for (const LoopRV& l : inside) (s_.extent(l) == 1 ? order : nest).push_back(l);
     order.insert(order.end(), nest.begin(), nest.end());
-    s_.reorder(order);
-    for (const LoopRV& l : nest) s_.nest(l, tir::LoopNest::Transposed);
+    RELAY_TRY(s_.reorder(order));
+    for (const LoopRV& l : nest) RELAY_TRY(s_.nest(l, tir::LoopNest::Transposed));
+    return {};
   }
 
   Schedule& s_;
@@ -307,8 +313,8 @@ bool is_long_line(const tir::PrimExpr& extent) {
   return tir::as_int(extent).value_or(0) >= kShortestAxis;
 }
 
-Outcome schedule_transposition(Schedule& s, const BlockRV& block, BlockPlan& plan,
-                               Decider& decide) {
+tir::StepResult<Outcome> schedule_transposition(Schedule& s, const BlockRV& block, BlockPlan& plan,
+                                                Decider& decide) {
   if (!decide.chooses() && plan.transposed == 0) return Declined{};
   return Transposition(s, plan, decide).schedule(block);
 }

@@ -11,7 +11,7 @@ bool is_long_line(const tir::PrimExpr& extent);
 // Schedules a block of data-parallel loops that reads elements along one axis and writes along another: what it reads is
 // transposed in blocks of a register by shuffles (tir/transposed_nest.h), and the rest goes by vectors. A tensor of the kernel's own that
 // is turned is made line by line before. Declined, with nothing done, when the block is no such.
-Outcome schedule_transposition(tir::Schedule& s, const tir::BlockRV& block, BlockPlan& plan,
-                               Decider& decide);
+tir::StepResult<Outcome> schedule_transposition(tir::Schedule& s, const tir::BlockRV& block,
+                                                BlockPlan& plan, Decider& decide);
 
 }  // namespace relay

@@ -140,8 +140,9 @@ std::optional<Group> choose_group(const Sizes& sizes, const Target& target) {
   return best;
 }
 
-void unroll_all(Schedule& s, const std::vector<LoopRV>& loops) {
-  for (const LoopRV& l : loops) s.unroll(l);
+tir::StepResult<> unroll_all(Schedule& s, const std::vector<LoopRV>& loops) {
+  for (const LoopRV& l : loops) RELAY_TRY(s.unroll(l));
+  return {};
 }
 
 // The block's loops inside `outer` loops of its nest.
@@ -201,15 +202,15 @@ class Winograd {
     if (!whole || (!group && !sides.empty())) {
       return Declined{"groups do not divide the lines and columns of tiles"};
     }
-    if (!(parts_.result == parts_.out)) s_.compute_inline(parts_.result);
-    BlockRV stored = s_.cache_write(parts_.product, tir::Scope::Register);
-    std::vector<LoopRV> outside = results(group, stored);
+    if (!(parts_.result == parts_.out)) RELAY_TRY(s_.compute_inline(parts_.result));
+    BlockRV stored = RELAY_TRY(s_.cache_write(parts_.product, tir::Scope::Register));
+    std::vector<LoopRV> outside = RELAY_TRY(results(group, stored));
     size_t outer = group ? outside.size() : 0;
-    data(outer);
+    RELAY_TRY(data(outer));
     const Outcome tile = product(outer, stored);
     if (!took(tile)) return tile;
     // Last: an index of an open batch that is a quotient is not seen to be below the batch.
-    share(outside);
+    RELAY_TRY(share(outside));
     std::string text = "winograd: " + std::to_string(sizes_.tiles()) + " tiles, ";
     if (group) {
       text += "groups of " + std::to_string(group->rows * group->columns);
@@ -223,70 +224,74 @@ class Winograd {
 
  private:
   // Threads over perfectly nested loops.
-  void share(const std::vector<LoopRV>& loops) {
-    if (!threads_) return;
-    s_.parallel(loops.size() > 1 ? s_.fuse(loops) : loops[0]);
+  tir::StepResult<> share(const std::vector<LoopRV>& loops) {
+    if (!threads_) return {};
+    RELAY_TRY(s_.parallel(loops.size() > 1 ? RELAY_TRY(s_.fuse(loops)) : loops[0]));
+    return {};
   }
 
   // The output's loops, and everything under the loop over groups. The loops around the tiles of a
   // group, without groups those over all tiles.
-  std::vector<LoopRV> results(const std::optional<Group>& group, const BlockRV& stored) {
+  tir::StepResult<std::vector<LoopRV>> results(const std::optional<Group>& group,
+                                               const BlockRV& stored) {
     std::vector<LoopRV> l = s_.get_loops(parts_.out);
-    std::vector<LoopRV> row = s_.split(l[1], {-1, kTile}), column = s_.split(l[2], {-1, kTile});
-    std::vector<LoopRV> channel = s_.split(l[3], {-1, lanes_});
+    std::vector<LoopRV> row = RELAY_TRY(s_.split(l[1], {-1, kTile})),
+                        column = RELAY_TRY(s_.split(l[2], {-1, kTile}));
+    std::vector<LoopRV> channel = RELAY_TRY(s_.split(l[3], {-1, lanes_}));
     std::vector<LoopRV> outside{l[0], row[0], column[0]}, tiles;
     if (group) {
-      std::vector<LoopRV> rows = s_.split(row[0], {-1, group->rows});
-      std::vector<LoopRV> columns = s_.split(column[0], {-1, group->columns});
+      std::vector<LoopRV> rows = RELAY_TRY(s_.split(row[0], {-1, group->rows}));
+      std::vector<LoopRV> columns = RELAY_TRY(s_.split(column[0], {-1, group->columns}));
       outside = {l[0], rows[0], columns[0]};
       tiles = {rows[1], columns[1]};
     }
     std::vector<LoopRV> order = outside;
     order.insert(order.end(), tiles.begin(), tiles.end());
     order.insert(order.end(), {channel[0], row[1], column[1], channel[1]});
-    s_.reorder(order);
-    s_.compute_at(parts_.result_rows, channel[0]);
-    s_.set_scope(parts_.result_rows, tir::Scope::Register);
+    RELAY_TRY(s_.reorder(order));
+    RELAY_TRY(s_.compute_at(parts_.result_rows, channel[0]));
+    RELAY_TRY(s_.set_scope(parts_.result_rows, tir::Scope::Register));
     if (group) {
       for (const BlockRV& rv :
            {stored, parts_.product, parts_.data, parts_.data_rows, parts_.pad}) {
-        s_.compute_at(rv, outside.back());
+        RELAY_TRY(s_.compute_at(rv, outside.back()));
       }
       for (const BlockRV& rv : {stored, parts_.data, parts_.pad}) {
-        s_.set_scope(rv, tir::Scope::Local);
+        RELAY_TRY(s_.set_scope(rv, tir::Scope::Local));
       }
     }
     size_t inside = outside.size() + tiles.size() + 1;
     std::vector<LoopRV> lines = loops_inside(s_, parts_.result_rows, inside);
-    s_.vectorize(lines.back());
+    RELAY_TRY(s_.vectorize(lines.back()));
     lines.pop_back();
-    unroll_all(s_, lines);
-    s_.vectorize(channel[1]);
-    unroll_all(s_, {row[1], column[1]});
+    RELAY_TRY(unroll_all(s_, lines));
+    RELAY_TRY(s_.vectorize(channel[1]));
+    RELAY_TRY(unroll_all(s_, {row[1], column[1]}));
     return outside;
   }
 
-  void data(size_t outer) {
+  tir::StepResult<> data(size_t outer) {
     std::vector<LoopRV> border = loops_inside(s_, parts_.pad, outer);
-    s_.vectorize(s_.split(border.back(), {-1, lanes_})[1]);
+    RELAY_TRY(s_.vectorize(RELAY_TRY(s_.split(border.back(), {-1, lanes_}))[1]));
     std::vector<LoopRV> l = loops_inside(s_, parts_.data, outer);
     std::vector<LoopRV> points(l.begin(), l.begin() + 2), tiles(l.begin() + 2, l.end() - 1);
-    std::vector<LoopRV> channel = s_.split(l.back(), {-1, lanes_});
+    std::vector<LoopRV> channel = RELAY_TRY(s_.split(l.back(), {-1, lanes_}));
     std::vector<LoopRV> order = tiles;
     order.insert(order.end(), {channel[0], points[0], points[1], channel[1]});
-    s_.reorder(order);
-    s_.compute_at(parts_.data_rows, channel[0]);
-    s_.set_scope(parts_.data_rows, tir::Scope::Register);
+    RELAY_TRY(s_.reorder(order));
+    RELAY_TRY(s_.compute_at(parts_.data_rows, channel[0]));
+    RELAY_TRY(s_.set_scope(parts_.data_rows, tir::Scope::Register));
     std::vector<LoopRV> lines = loops_inside(s_, parts_.data_rows, outer + tiles.size() + 1);
-    s_.reorder({lines[1], lines[0], lines[2]});
-    unroll_all(s_, {lines[0], lines[1]});
-    s_.vectorize(lines[2]);
-    unroll_all(s_, points);
-    s_.vectorize(channel[1]);
+    RELAY_TRY(s_.reorder({lines[1], lines[0], lines[2]}));
+    RELAY_TRY(unroll_all(s_, {lines[0], lines[1]}));
+    RELAY_TRY(s_.vectorize(lines[2]));
+    RELAY_TRY(unroll_all(s_, points));
+    RELAY_TRY(s_.vectorize(channel[1]));
     if (outer == 0) {
-      share({border[0], border[1]});
-      share(tiles);
+      RELAY_TRY(share({border[0], border[1]}));
+      RELAY_TRY(share(tiles));
     }
+    return {};
   }
 
   // One product after the other, each in register tiles: whole lines of tiles, or parts of one.
@@ -317,9 +322,9 @@ class Winograd {
     if (height < 1 || height > extent || !loop_of(stored, divided, outer).var) {
       return Declined{"a tile is higher than the axis that it divides"};
     }
-    std::vector<LoopRV> rows = s_.split(loop_of(stored, divided, outer), {-1, height});
+    std::vector<LoopRV> rows = RELAY_TRY(s_.split(loop_of(stored, divided, outer), {-1, height}));
     std::vector<LoopRV> channels =
-        s_.split(loop_of(stored, kChannel, outer), {-1, kVectors * lanes_});
+        RELAY_TRY(s_.split(loop_of(stored, kChannel, outer), {-1, kVectors * lanes_}));
     std::vector<LoopRV> order{points[0], points[1], channels[0]};
     for (const auto& [axis, loop] : axes) {
       if (axis < divided) order.push_back(loop);
@@ -331,27 +336,27 @@ class Winograd {
       if (axis > divided) order.push_back(loop);
     }
     order.push_back(channels[1]);
-    s_.reorder(order);
-    s_.compute_at(parts_.product, rows[0]);
+    RELAY_TRY(s_.reorder(order));
+    RELAY_TRY(s_.compute_at(parts_.product, rows[0]));
     std::vector<LoopRV> tile = loops_inside(s_, parts_.product, inside);
     LoopRV sum = tile.back();
     tile.insert(tile.begin(), sum);
     tile.pop_back();
-    s_.reorder(tile);
-    BlockRV zeros = s_.decompose_reduction(parts_.product, sum);
+    RELAY_TRY(s_.reorder(tile));
+    BlockRV zeros = RELAY_TRY(s_.decompose_reduction(parts_.product, sum));
     std::vector<BlockRV> blocks{zeros, parts_.product, stored};
     int64_t rest = extent % height;
     if (rest != 0) {
-      tir::Partition cut = s_.partition(rows[0], extent / height);
+      tir::Partition cut = RELAY_TRY(s_.partition(rows[0], extent / height));
       for (size_t i = 0; i < 3; ++i) {
         BlockRV copy = cut.copy_of(blocks[i]);
         LoopRV reaching = loop_of(copy, divided, inside);
-        if (reaching.var) s_.partition(reaching, rest);
-        in_registers(copy, inside);
+        if (reaching.var) RELAY_TRY(s_.partition(reaching, rest));
+        RELAY_TRY(in_registers(copy, inside));
       }
     }
-    for (const BlockRV& rv : blocks) in_registers(rv, inside);
-    if (outer == 0) share({points[0], points[1], channels[0]});
+    for (const BlockRV& rv : blocks) RELAY_TRY(in_registers(rv, inside));
+    if (outer == 0) RELAY_TRY(share({points[0], points[1], channels[0]}));
     return Report{std::to_string(rows_of_tile) + "x" + std::to_string(kVectors * lanes_) +
                   " register tiles"};
   }
@@ -366,14 +371,15 @@ class Winograd {
   }
 
   // The tile's loops: copies, and lanes over the channels. The sum's loop, outside them, stays.
-  void in_registers(const BlockRV& rv, size_t inside) {
+  tir::StepResult<> in_registers(const BlockRV& rv, size_t inside) {
     std::vector<LoopRV> loops = loops_inside(s_, rv, inside);
     if (!s_.block(rv)->init && reduces(s_.block(rv))) loops.erase(loops.begin());
-    std::vector<LoopRV> columns = s_.split(loops.back(), {-1, lanes_});
+    std::vector<LoopRV> columns = RELAY_TRY(s_.split(loops.back(), {-1, lanes_}));
     loops.pop_back();
-    unroll_all(s_, loops);
-    s_.unroll(columns[0]);
-    s_.vectorize(columns[1]);
+    RELAY_TRY(unroll_all(s_, loops));
+    RELAY_TRY(s_.unroll(columns[0]));
+    RELAY_TRY(s_.vectorize(columns[1]));
+    return {};
   }
 
   Schedule& s_;
@@ -386,8 +392,8 @@ class Winograd {
 };
 
 // The transform of a weight in panels, whose last axis fills vectors: all 36 points of a vector from registers.
-Outcome transform_weight(Schedule& s, int64_t lanes, WinogradParameters& parameters,
-                         Decider& decide) {
+tir::StepResult<Outcome> transform_weight(Schedule& s, int64_t lanes,
+                                          WinogradParameters& parameters, Decider& decide) {
   constexpr size_t kPanelRank = 5;
   std::vector<BlockRV> blocks = s.get_blocks();
   if (blocks.size() != 2) return Declined{};
@@ -397,16 +403,16 @@ Outcome transform_weight(Schedule& s, int64_t lanes, WinogradParameters& paramet
       s.extent(l[4]) % lanes != 0) {
     return Declined{};
   }
-  std::vector<LoopRV> columns = s.split(l[4], {-1, lanes});
-  s.reorder({l[2], l[3], columns[0], l[0], l[1], columns[1]});
-  s.compute_at(blocks[0], columns[0]);
-  s.set_scope(blocks[0], tir::Scope::Register);
+  std::vector<LoopRV> columns = RELAY_TRY(s.split(l[4], {-1, lanes}));
+  RELAY_TRY(s.reorder({l[2], l[3], columns[0], l[0], l[1], columns[1]}));
+  RELAY_TRY(s.compute_at(blocks[0], columns[0]));
+  RELAY_TRY(s.set_scope(blocks[0], tir::Scope::Register));
   std::vector<LoopRV> line = loops_inside(s, blocks[0], 3);
-  s.vectorize(line.back());
+  RELAY_TRY(s.vectorize(line.back()));
   line.pop_back();
-  unroll_all(s, line);
-  s.vectorize(columns[1]);
-  unroll_all(s, {l[0], l[1]});
+  RELAY_TRY(unroll_all(s, line));
+  RELAY_TRY(s.vectorize(columns[1]));
+  RELAY_TRY(unroll_all(s, {l[0], l[1]}));
   std::string text = "winograd: weights, " + std::to_string(lanes) + " lanes";
   const auto work = static_cast<double>(s.extent(l[2]) * s.extent(l[3]) * s.extent(columns[0]) *
                                         lanes * kPoints * kPoints);
@@ -414,7 +420,7 @@ Outcome transform_weight(Schedule& s, int64_t lanes, WinogradParameters& paramet
     return pays_threads(target, work, 4 * kMinParallelWork);
   });
   if (threads) {
-    s.parallel(s.fuse({l[2], l[3]}));
+    RELAY_TRY(s.parallel(RELAY_TRY(s.fuse({l[2], l[3]}))));
     text += ", threads over panels";
   }
   return Report{text};
@@ -423,7 +429,8 @@ Outcome transform_weight(Schedule& s, int64_t lanes, WinogradParameters& paramet
 Outcome schedule_winograd(Schedule& s, WinogradParameters& parameters, Decider& decide) {
   const int64_t lanes = decide.number(parameters.lanes, kLanes,
                                       [](const Target& target) { return target.lanes(32); });
-  if (Outcome weight = transform_weight(s, lanes, parameters, decide); took(weight)) return weight;
+  const Outcome weight = RELAY_TRY(transform_weight(s, lanes, parameters, decide));
+  if (took(weight)) return weight;
   std::optional<Parts> parts = find_parts(s);
   if (!parts) return Declined{};
   std::optional<Sizes> sizes = sizes_of(s.block(parts->product));

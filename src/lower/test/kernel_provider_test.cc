@@ -116,6 +116,22 @@ TEST(KernelProvider, must_fail_E0405_variants_that_a_kernel_cannot_give) {
   EXPECT_NE(elsewhere.find("E0405"), std::string::npos) << elsewhere;
   EXPECT_NE(elsewhere.find("for cuda"), std::string::npos) << elsewhere;
 
+  // Only the kernel of a result is specialised, and only where it is known which of its sizes are equal.
+  Module open = test::parse(
+      "def @main[n: Dim, m: Dim](%x: Tensor[(n,), float32], %y: Tensor[(m,), float32]) {\n"
+      "  (fn (%p: Tensor[(n,), float32], %q: Tensor[(m,), float32], Primitive=1) "
+      "{ add(%p, %q) })(%x, %y) }");
+  const Function main = open->find("main");
+  const Function sum = cast<FunctionNode>(as<CallNode>(main->body)->op);
+  const VariantSizes both{{{main->type_params[0], 3}, {main->type_params[1], 3}}, {}};
+  const int32_t equal = provider.add(sum, KernelOf::equal_sizes), any = provider.add(sum);
+  const std::string of_equal = refusal(provider, equal, {.sizes = both});
+  EXPECT_NE(of_equal.find("E0405"), std::string::npos) << of_equal;
+  EXPECT_NE(of_equal.find("for n = 3, m = 3"), std::string::npos) << of_equal;
+  const std::string of_one = refusal(provider, any, {.sizes = {{both.known[0]}, {}}});
+  EXPECT_NE(of_one.find("E0405"), std::string::npos) << of_one;
+  EXPECT_EQ(refusal(provider, any, {.sizes = both}), "");
+
   // Of a source: dense buffers only.
   struct Everything : KernelSource {
     std::string_view name() const override { return "a library"; }

@@ -110,13 +110,36 @@ TEST(LowerProgram, kernels_that_reduce_have_versions_for_likely_sizes) {
   ASSERT_EQ(p.calls.size(), 2u);
   ASSERT_EQ(p.calls[0].versions.size(), 2u);
   EXPECT_TRUE(p.calls[1].versions.empty());
-  const int32_t version = p.calls[0].versions[1].kernel;
-  const KernelSignature& of_128 = p.kernel(version);
-  EXPECT_EQ(to_string(p.calls[0].versions[1].sizes), "n = 128");
-  EXPECT_EQ(of_128.name, "fused_nn_dense_128");
-  EXPECT_EQ(p.provider->version(version), "n = 128");
-  EXPECT_TRUE(of_128.sizes.empty());
+  EXPECT_EQ(to_string(p.calls[0].versions[1].known), "n = 128");
   EXPECT_EQ(p.kernel(p.calls[0].kernel).sizes.size(), 1u);
+  // Nothing is made of a version that no call asks for.
+  EXPECT_EQ(p.provider->num_variants(), 0u);
+  const VariantRequest request{.sizes = p.calls[0].versions[1]};
+  const int32_t version = p.provider->variant(p.calls[0].kernel, request);
+  const KernelSignature& of_128 = p.provider->variant_signature(version);
+  EXPECT_EQ(of_128.name, "fused_nn_dense_128");
+  EXPECT_EQ(p.provider->variant_version(version), "n = 128");
+  EXPECT_EQ(to_string(p.provider->variant_primitive(version)->body->type),
+            "Tensor[(128, 8), float32]");
+  EXPECT_TRUE(of_128.sizes.empty());
+  EXPECT_EQ(p.provider->variant(p.calls[0].kernel, request), version);
+  EXPECT_EQ(p.provider->num_variants(), 1u);
+}
+
+TEST(LowerProgram, versions_know_what_compound_sizes_are) {
+  Lowered p(
+      R"(def @main[b: Dim, s: Dim](%x: Tensor[(b * s, 4), float32], %w: Tensor[(8, 4), float32],
+      size_hints=[["b", 0, 512, [1]]]) {
+  (fn (%p: Tensor[(b * s, 4), float32], %q: Tensor[(8, 4), float32], Primitive=1) { nn.dense(%p, %q) })(%x, %w) })");
+  ASSERT_EQ(p.calls[0].named.size(), 1u);
+  ASSERT_EQ(p.calls[0].versions.size(), 1u);
+  const VariantSizes& sizes = p.calls[0].versions[0];
+  ASSERT_EQ(sizes.named.size(), 1u);
+  EXPECT_EQ(to_string(sizes.named[0].second), "s");
+  const KernelSignature& one = p.provider->signature(p.calls[0].kernel, sizes);
+  EXPECT_EQ(one.name, "fused_nn_dense_1");
+  ASSERT_EQ(one.sizes.size(), 1u);
+  EXPECT_EQ(to_string(one.sizes[0]), "s");
 }
 
 TEST(LowerProgram, no_versions_without_likely_sizes_or_for_hints_that_say_nothing) {
@@ -127,8 +150,8 @@ TEST(LowerProgram, no_versions_without_likely_sizes_or_for_hints_that_say_nothin
 }
 
 // A product of an operator and its arguments' types, `large` the bytes of large weights.
-std::vector<KernelVersion> versions_of(const std::string& dims, const std::string& x,
-                                       const std::string& w, const std::string& op, int64_t large) {
+std::vector<VariantSizes> versions_of(const std::string& dims, const std::string& x,
+                                      const std::string& w, const std::string& op, int64_t large) {
   Lowered p("def @main[" + dims + "](%x: " + x + ", %w: " + w + ") {\n  (fn (%p: " + x +
                 ", %q: " + w + ", Primitive=1) { " + op + " })(%x, %w) }",
             large);
@@ -138,9 +161,9 @@ std::vector<KernelVersion> versions_of(const std::string& dims, const std::strin
 TEST(LowerProgram, a_product_with_large_weights_has_a_version_for_one_row) {
   const std::string x = "Tensor[(n, m, 4), float32]", w = "Tensor[(8, 4), float32]",
                     dense = "nn.dense(%p, %q)", dims = "n: Dim, m: Dim, k: Dim";
-  std::vector<KernelVersion> versions = versions_of(dims, x, w, dense, 128);
+  std::vector<VariantSizes> versions = versions_of(dims, x, w, dense, 128);
   ASSERT_EQ(versions.size(), 1u);
-  EXPECT_EQ(to_string(versions[0].sizes), "n = 1, m = 1");
+  EXPECT_EQ(to_string(versions[0].known), "n = 1, m = 1");
   // Weights are small; some rows are there always; the number of columns, or the depth, is open; windows; no weights.
   EXPECT_TRUE(versions_of(dims, x, w, dense, 129).empty());
   EXPECT_TRUE(versions_of(dims, "Tensor[(n, 2, 4), float32]", w, dense, 128).empty());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/diagnostic.h"
+#include "target/own_kinds.h"
 
 namespace relay {
 namespace {
@@ -47,6 +48,16 @@ TEST(TargetKinds, rows_are_found_by_name_and_stay) {
 TEST(TargetKinds, a_kind_registered_twice_E0407) {
   register_target_kind(row("twice"));
   refuses(row("twice"), "it is registered already");
+}
+
+TEST(TargetKinds, kinds_of_relay_are_first_and_keep_their_names_E0407) {
+  register_target_kind(row("early"));
+  refuses(row("cpu"), "it is one of Relay's own");
+  EXPECT_EQ(find_target_kind("cpu"), nullptr);
+  const TargetKind& cpu = register_own_target_kind(row("cpu"));
+  refuses(row("cpu"), "it is one of Relay's own");
+  EXPECT_EQ(target_kinds().front(), &cpu);
+  EXPECT_EQ(find_target_kind("cpu"), &cpu);
 }
 
 TEST(TargetKinds, rows_with_defects_are_refused) {

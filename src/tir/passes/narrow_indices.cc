@@ -294,12 +294,7 @@ class Narrowing {
   }
 
   Stmt loop(const ForNode& l) {
-    if (!wide_ && (in_matrix_nest(l) || in_transposed_nest(l))) {
-      wide_ = true;
-      Stmt out = loop(l);
-      wide_ = false;
-      return out;
-    }
+    if (!in_nest_ && (in_matrix_nest(l) || in_transposed_nest(l))) return nest(l);
     Expressions all(*this);
     // In the order of the fields.
     std::vector<NodeRef> parts = children_of(l);
@@ -321,6 +316,39 @@ class Narrowing {
     return Stmt::unchecked(with_children(ref(l), parts));
   }
 
+  // A nest is recognised by its indices: all of them are narrow, or none.
+  Stmt nest(const ForNode& l) {
+    in_nest_ = true;
+    const size_t checks = checks_.size();
+    Stmt out = loop(l);
+    if (has_wide_access(out)) {
+      checks_.resize(checks);
+      wide_ = true;
+      out = loop(l);
+      wide_ = false;
+    }
+    in_nest_ = false;
+    return out;
+  }
+
+  static bool has_wide_access(const Stmt& s) {
+    bool wide = false;
+    auto look = [&](const std::vector<PrimExpr>& indices) {
+      for (const PrimExpr& i : indices) {
+        auto* widened = as<CastNode>(i);
+        wide |= !as_int(i) && !(widened != nullptr && widened->value->dtype == kNarrow);
+      }
+    };
+    post_order(
+        s,
+        [&](const Node& n) {
+          if (auto* load = as<LoadNode>(&n)) look(load->indices);
+          if (auto* store = as<StoreNode>(&n)) look(store->indices);
+        },
+        family::tir_expr | family::tir_stmt);
+    return wide;
+  }
+
   // The statement with the variable in 32 bits.
   Stmt within(const Var& v, Narrow narrow, const Stmt& body) {
     vars_[v.get()] = std::move(narrow);
@@ -335,7 +363,8 @@ class Narrowing {
   std::unordered_map<const Node*, Narrow> vars_;
   std::unordered_set<const Node*> in_shapes_;  // of allocations, whose sizes are those of memory
   std::vector<PrimExpr> checks_;
-  bool wide_ = false;  // only variables change
+  bool wide_ = false;     // only variables change
+  bool in_nest_ = false;  // of loops that become instructions
 };
 
 }  // namespace

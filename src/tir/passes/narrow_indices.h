@@ -10,8 +10,9 @@
 // Takes lowered functions (tir/lower_loops.h). The sizes that a caller passes stay 64 bits wide and are converted at the
 // entry, and an access widens its finished index to an address. An expression is narrowed when constants bound it within 32
 // bits, or when sizes do: the function then begins with a check that ends it with RELAY_KERNEL_INDEX_WIDTH. What neither
-// bounds, as an index that is data, is computed in 64 bits as before. So are the nests that become instructions of a matrix
-// unit or shuffles (tir/matrix_nest.h, tir/transposed_nest.h), whose loops are no code.
+// bounds, as an index that is data, is computed in 64 bits as before. A nest that becomes instructions of a matrix unit or
+// shuffles (tir/matrix_nest.h, tir/transposed_nest.h) is narrowed as a whole, or stays as it is where one of its indices
+// needs 64 bits.
 #pragma once
 
 #include "tir/stmt.h"

@@ -88,15 +88,16 @@ const Node* top_level(const LoopTree& tree, const Node* stmt) {
 
 }  // namespace
 
-BlockRV Schedule::cache_read(const BlockRV& rv, const std::string& name, Scope scope) {
+StepResult<BlockRV> Schedule::cache_read(const BlockRV& rv, const std::string& name, Scope scope) {
   ScheduleEdit edit(*this, "cache_read");
-  const BlockNode* b = edit.block(rv);
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
   Buffer from;
   for (const Region& r : b->reads) {
     if (r->buffer->name == name) from = r->buffer;
   }
-  if (!from) edit.fail("block " + b->name + " does not read a buffer " + name);
-  if (ScheduleEdit::touches(b->writes, from)) edit.fail("block " + b->name + " writes " + name);
+  if (!from) return edit.fail("block " + b->name + " does not read a buffer " + name);
+  if (ScheduleEdit::touches(b->writes, from))
+    return edit.fail("block " + b->name + " writes " + name);
   Buffer to = modified(*from, [&](BufferNode& n) {
     n.name = fresh_name(from->name + "_cache");
     n.scope = scope;
@@ -109,7 +110,7 @@ BlockRV Schedule::cache_read(const BlockRV& rv, const std::string& name, Scope s
   const Node* place = top_level(edit.tree, b);
   for (const BlockNode* w : edit.writers(from)) {
     if (edit.tree.contains(place, w)) {
-      edit.fail(name + " is written by block " + w->name + " in the same loops");
+      return edit.fail(name + " is written by block " + w->name + " in the same loops");
     }
   }
   Stmt here = ref(*static_cast<const StmtNode*>(place));
@@ -120,12 +121,12 @@ BlockRV Schedule::cache_read(const BlockRV& rv, const std::string& name, Scope s
   return out;
 }
 
-BlockRV Schedule::cache_write(const BlockRV& rv, Scope scope) {
+StepResult<BlockRV> Schedule::cache_write(const BlockRV& rv, Scope scope) {
   ScheduleEdit edit(*this, "cache_write");
-  const BlockNode* b = edit.block(rv);
-  Buffer to = edit.written_buffer(*b);
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
+  Buffer to = RELAY_TRY(edit.written_buffer(*b));
   if (edit.writers(to).size() != 1) {
-    edit.fail("block " + b->name + " is not the only one that writes " + to->name);
+    return edit.fail("block " + b->name + " is not the only one that writes " + to->name);
   }
   Buffer cache = modified(*to, [&](BufferNode& n) {
     n.name = fresh_name(to->name + "_cache");
@@ -138,7 +139,7 @@ BlockRV Schedule::cache_write(const BlockRV& rv, Scope scope) {
   const Node* place = top_level(edit.tree, b);
   for (const BlockNode* c : edit.consumers(*b)) {
     if (edit.tree.contains(place, c)) {
-      edit.fail("consumer " + c->name + " stands in the same loops as block " + b->name);
+      return edit.fail("consumer " + c->name + " stands in the same loops as block " + b->name);
     }
   }
   Stmt here = ref(*static_cast<const StmtNode*>(place));
@@ -150,34 +151,35 @@ BlockRV Schedule::cache_write(const BlockRV& rv, Scope scope) {
   return out;
 }
 
-void Schedule::set_scope(const BlockRV& rv, Scope scope) {
+StepResult<> Schedule::set_scope(const BlockRV& rv, Scope scope) {
   ScheduleEdit edit(*this, "set_scope");
-  const BlockNode* b = edit.block(rv);
-  Buffer old = edit.written_buffer(*b);
-  if (is_output(old)) edit.fail(old->name + " is a parameter of the kernel");
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
+  Buffer old = RELAY_TRY(edit.written_buffer(*b));
+  if (is_output(old)) return edit.fail(old->name + " is a parameter of the kernel");
   Buffer fresh = modified(*old, [&](BufferNode& n) { n.scope = scope; });
   set_body(Stmt::unchecked(substitute(func_->body, {{old.get(), fresh}})));
   record("set_scope", {b->name, std::string(to_string(scope))});
+  return {};
 }
 
-void Schedule::transform_layout(const BlockRV& rv, const std::vector<LayoutAxis>& layout) {
+StepResult<> Schedule::transform_layout(const BlockRV& rv, const std::vector<LayoutAxis>& layout) {
   ScheduleEdit edit(*this, "transform_layout");
-  const BlockNode* b = edit.block(rv);
-  Buffer old = edit.written_buffer(*b);
-  if (is_output(old)) edit.fail(old->name + " is a parameter of the kernel");
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
+  Buffer old = RELAY_TRY(edit.written_buffer(*b));
+  if (is_output(old)) return edit.fail(old->name + " is a parameter of the kernel");
   std::vector<int64_t> covered(old->shape.size(), 0);
   std::vector<PrimExpr> shape;
   std::string text = "[";
   for (const LayoutAxis& axis : layout) {
     bool fits = axis.dim >= 0 && axis.dim < static_cast<int64_t>(old->shape.size()) &&
                 axis.divide >= 1 && axis.modulo >= 0;
-    if (!fits) edit.fail("an axis of the layout is out of range");
+    if (!fits) return edit.fail("an axis of the layout is out of range");
     const PrimExpr& size = old->shape[static_cast<size_t>(axis.dim)];
     std::optional<int64_t> extent = as_int(size);
     // An open dimension moves as a whole.
     if (!extent && (axis.divide > 1 || axis.modulo > 0)) {
-      edit.fail("dimension " + std::to_string(axis.dim) + " of " + old->name +
-                " is not a constant");
+      return edit.fail("dimension " + std::to_string(axis.dim) + " of " + old->name +
+                       " is not a constant");
     }
     int64_t count = (extent.value_or(1) + axis.divide - 1) / axis.divide;
     if (axis.modulo > 0) count = std::min(count, axis.modulo);
@@ -191,7 +193,7 @@ void Schedule::transform_layout(const BlockRV& rv, const std::vector<LayoutAxis>
     auto is_here = [&](const LayoutAxis& axis) { return axis.dim == static_cast<int64_t>(d); };
     bool grew = as_int(old->shape[d]).has_value();
     if (!grew && std::none_of(layout.begin(), layout.end(), is_here)) {
-      edit.fail("dimension " + std::to_string(d) + " of " + old->name + " has no place");
+      return edit.fail("dimension " + std::to_string(d) + " of " + old->name + " has no place");
     }
     while (grew) {
       grew = false;
@@ -205,8 +207,8 @@ void Schedule::transform_layout(const BlockRV& rv, const std::vector<LayoutAxis>
       }
     }
     if (as_int(old->shape[d]).value_or(1) > reached) {
-      edit.fail("two elements of dimension " + std::to_string(d) + " of " + old->name +
-                " would share a place");
+      return edit.fail("two elements of dimension " + std::to_string(d) + " of " + old->name +
+                       " would share a place");
     }
   }
   Buffer fresh = modified(*old, [&](BufferNode& n) { n.shape = shape; });
@@ -249,6 +251,7 @@ void Schedule::transform_layout(const BlockRV& rv, const std::vector<LayoutAxis>
   const AllocateNode* a = tree.allocation_of(old);
   set_body(replace_stmts(body, {{a, allocate(fresh, a->body)}}));
   record("transform_layout", {b->name, text + "]"});
+  return {};
 }
 
 }  // namespace relay::tir

@@ -147,38 +147,38 @@ Stmt ScheduleEdit::loops_over_box(Schedule& s, const BlockNode& b,
   return out;
 }
 
-void Schedule::compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
+StepResult<> Schedule::compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit edit(*this, "compute_at");
-  const BlockNode* b = edit.block(rv);
-  const ForNode* at = edit.loop(loop_rv);
-  Buffer buffer = edit.written_buffer(*b);
-  if (is_output(buffer)) edit.fail("block " + b->name + " writes an output");
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
+  const ForNode* at = RELAY_TRY(edit.loop(loop_rv));
+  Buffer buffer = RELAY_TRY(edit.written_buffer(*b));
+  if (is_output(buffer)) return edit.fail("block " + b->name + " writes an output");
   if (edit.writers(buffer).size() != 1) {
-    edit.fail("block " + b->name + " is not the only one that writes " + buffer->name);
+    return edit.fail("block " + b->name + " is not the only one that writes " + buffer->name);
   }
   if (!b->init && ScheduleEdit::is_reduction(*b)) {
-    edit.fail("the initialisation of block " + b->name + " is a block of its own already");
+    return edit.fail("the initialisation of block " + b->name + " is a block of its own already");
   }
   const StoreNode* s = single_store(*b);
-  if (s == nullptr) edit.fail("block " + b->name + " is not a single store");
-  edit.check_guarded_by_ranges(*b);
+  if (s == nullptr) return edit.fail("block " + b->name + " is not a single store");
+  RELAY_TRY(edit.check_guarded_by_ranges(*b));
   for (const IterVar& v : b->iters) {
-    if (v->kind == IterKind::Opaque) edit.fail("the order of block " + b->name + " matters");
+    if (v->kind == IterKind::Opaque) return edit.fail("the order of block " + b->name + " matters");
     if (v->kind != IterKind::DataParallel || as_int(v->extent) == 1) continue;
     if (std::none_of(s->indices.begin(), s->indices.end(),
                      [&](const PrimExpr& e) { return e == v->var; })) {
-      edit.fail("block " + b->name + " does not store at its plain iteration variable " +
-                v->var->name);
+      return edit.fail("block " + b->name + " does not store at its plain iteration variable " +
+                       v->var->name);
     }
   }
   std::vector<const BlockNode*> consumers = edit.consumers(*b);
-  if (consumers.empty()) edit.fail("nothing reads the result of block " + b->name);
+  if (consumers.empty()) return edit.fail("nothing reads the result of block " + b->name);
   std::vector<Box> boxes;
   std::vector<const ForNode*> inner;
   for (const BlockNode* c : consumers) {
     if (!edit.tree.contains(at, c)) {
-      edit.fail("consumer " + c->name + " of block " + b->name + " is not inside loop " +
-                at->var->name);
+      return edit.fail("consumer " + c->name + " of block " + b->name + " is not inside loop " +
+                       at->var->name);
     }
     add_boxes(*c, c->reads, buffer, boxes);
     for (const ForNode* f : inner_loops(edit.tree, c, at)) {
@@ -205,14 +205,14 @@ void Schedule::compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
     if (std::any_of(producers.begin(), producers.end(), holds)) after_producers = i + 1;
   }
   if (after_producers > first_consumer) {
-    edit.fail("a producer of block " + b->name + " comes after its first consumer in loop " +
-              at->var->name);
+    return edit.fail("a producer of block " + b->name + " comes after its first consumer in loop " +
+                     at->var->name);
   }
   for (const BlockNode* p : producers) {
     for (const ForNode* f : edit.tree.loops_around(p)) {
       bool shared = f == at || edit.tree.contains(f, at);
       if (shared && ScheduleEdit::bound_to(*f, *p, IterKind::Reduce)) {
-        edit.fail("producer " + p->name + " is complete only after loop " + f->var->name);
+        return edit.fail("producer " + p->name + " is complete only after loop " + f->var->name);
       }
     }
   }
@@ -225,36 +225,37 @@ void Schedule::compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   all = ScheduleEdit::place_allocation(all, buffer);
   set_body(ScheduleEdit::reach_moved(all, *b));
   record("compute_at", {b->name, at->var->name});
+  return {};
 }
 
-void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
+StepResult<> Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit edit(*this, "reverse_compute_at");
-  const BlockNode* b = edit.block(rv);
-  const ForNode* at = edit.loop(loop_rv);
-  if (ScheduleEdit::is_reduction(*b)) edit.fail("block " + b->name + " is a reduction");
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
+  const ForNode* at = RELAY_TRY(edit.loop(loop_rv));
+  if (ScheduleEdit::is_reduction(*b)) return edit.fail("block " + b->name + " is a reduction");
   const StoreNode* s = single_store(*b);
-  if (s == nullptr) edit.fail("block " + b->name + " is not a single store");
-  edit.check_guarded_by_ranges(*b);
+  if (s == nullptr) return edit.fail("block " + b->name + " is not a single store");
+  RELAY_TRY(edit.check_guarded_by_ranges(*b));
   std::vector<const BlockNode*> producers = edit.producers(*b);
   std::vector<const BlockNode*> inside;
   for (const BlockNode* p : producers) {
     if (edit.tree.contains(at, p)) inside.push_back(p);
   }
   if (inside.empty())
-    edit.fail("no producer of block " + b->name + " is inside loop " + at->var->name);
+    return edit.fail("no producer of block " + b->name + " is inside loop " + at->var->name);
   const std::vector<const BlockNode*>& order = edit.tree.blocks();
   auto last = std::find_if(order.rbegin(), order.rend(),
                            [&](const BlockNode* x) { return edit.tree.contains(at, x); });
   for (const BlockNode* p : producers) {
     if (std::find(order.rbegin(), last, p) != last) {
-      edit.fail("producer " + p->name + " of block " + b->name + " comes after loop " +
-                at->var->name);
+      return edit.fail("producer " + p->name + " of block " + b->name + " comes after loop " +
+                       at->var->name);
     }
   }
   for (const BlockNode* c : edit.consumers(*b)) {
     if (edit.tree.contains(at, c)) {
-      edit.fail("consumer " + c->name + " of block " + b->name + " is inside loop " +
-                at->var->name);
+      return edit.fail("consumer " + c->name + " of block " + b->name + " is inside loop " +
+                       at->var->name);
     }
   }
   std::vector<const ForNode*> outer = edit.tree.loops_around(at);
@@ -266,16 +267,16 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   for (const BlockNode* p : inside) {
     for (const ForNode* f : outer) {
       if (ScheduleEdit::bound_to(*f, *p, IterKind::Reduce)) {
-        edit.fail("producer " + p->name + " is complete only after its reduction loop " +
-                  f->var->name);
+        return edit.fail("producer " + p->name + " is complete only after its reduction loop " +
+                         f->var->name);
       }
     }
     for (const Region& w : p->writes) {
       if (!ScheduleEdit::touches(b->reads, w->buffer)) continue;
       for (const BlockNode* other : edit.writers(w->buffer)) {
         if (!edit.tree.contains(at, other)) {
-          edit.fail("block " + other->name + " outside loop " + at->var->name + " writes " +
-                    w->buffer->name + " too");
+          return edit.fail("block " + other->name + " outside loop " + at->var->name + " writes " +
+                           w->buffer->name + " too");
         }
       }
       if (std::find(buffers.begin(), buffers.end(), w->buffer) == buffers.end()) {
@@ -296,8 +297,8 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
     for (const Box& part : boxes) {
       for (size_t d = 0; d < part.mins.size(); ++d) {
         if (!leaves_gaps(part.mins[d], part.extents[d], inner)) continue;
-        edit.fail("loop " + at->var->name + " fills " + buffer->name +
-                  " with gaps between the elements of an iteration");
+        return edit.fail("loop " + at->var->name + " fills " + buffer->name +
+                         " with gaps between the elements of an iteration");
       }
     }
     Box box = relaxed_box(buffer, boxes, outer, inner);
@@ -307,15 +308,15 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
         bool plain = std::any_of(b->iters.begin(), b->iters.end(),
                                  [&](const IterVar& v) { return r->mins[d] == v->var; });
         if (!plain && as_int(buffer->shape[d]) != 1) {
-          edit.fail("block " + b->name + " does not read " + buffer->name +
-                    " at its plain iteration variables");
+          return edit.fail("block " + b->name + " does not read " + buffer->name +
+                           " at its plain iteration variables");
         }
         // Iterations beyond the buffer write nothing.
         for (const IterVar& v : b->iters) {
           if (!(r->mins[d] == v->var) || v->extent == buffer->shape[d]) continue;
           auto runs = as_int(v->extent), stored = as_int(buffer->shape[d]);
           if (runs && stored && *runs <= *stored) continue;
-          edit.fail("block " + b->name + " runs over more than " + buffer->name);
+          return edit.fail("block " + b->name + " runs over more than " + buffer->name);
         }
       }
       narrow(*b, r->mins, box, analyzer, iters);
@@ -326,7 +327,8 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
     bool used = std::any_of(iters.mins.begin(), iters.mins.end(),
                             [&](const PrimExpr& e) { return uses_var(e, f->var.get()); });
     if (!used && as_int(f->extent) != 1) {
-      edit.fail("block " + b->name + " would run again in every iteration of loop " + f->var->name);
+      return edit.fail("block " + b->name + " would run again in every iteration of loop " +
+                       f->var->name);
     }
   }
   Stmt nest = ScheduleEdit::loops_over_box(*this, *b, iters.mins, iters.extents, outer);
@@ -337,6 +339,7 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   for (const Buffer& buffer : buffers) all = ScheduleEdit::place_allocation(all, buffer);
   set_body(ScheduleEdit::reach_moved(all, *b));
   record("reverse_compute_at", {b->name, at->var->name});
+  return {};
 }
 
 }  // namespace relay::tir

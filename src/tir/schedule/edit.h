@@ -17,34 +17,35 @@ class ScheduleEdit {
  public:
   ScheduleEdit(const Schedule& s, std::string step);
 
-  [[noreturn]] void fail(const std::string& reason, const std::string& help = {}) const;
-  const BlockNode* block(const BlockRV& rv) const;
-  const ForNode* loop(const LoopRV& rv) const;
+  // The reason in the words of the step.
+  Illegal fail(const std::string& reason, const std::string& help = {}) const;
+  StepResult<const BlockNode*> block(const BlockRV& rv) const;
+  StepResult<const ForNode*> loop(const LoopRV& rv) const;
 
   std::vector<const BlockNode*> producers(const BlockNode& b) const;
   std::vector<const BlockNode*> consumers(const BlockNode& b) const;
   std::vector<const BlockNode*> writers(const Buffer& buffer) const;
   std::vector<const BlockNode*> users(const Buffer& buffer) const;
-  // The one buffer that the block writes; fails when there are several.
-  Buffer written_buffer(const BlockNode& b) const;
-  // Fails unless the iterations of the loop may run in any order and at the same time.
-  void check_data_parallel(const ForNode& f) const;
+  // The one buffer that the block writes; illegal when there are several.
+  StepResult<Buffer> written_buffer(const BlockNode& b) const;
+  // Illegal unless the iterations of the loop may run in any order and at the same time.
+  StepResult<> check_data_parallel(const ForNode& f) const;
 
-  // Fails when the block's predicate says more than that its iterations are in their ranges.
-  void check_guarded_by_ranges(const BlockNode& b) const;
+  // Illegal when the block's predicate says more than that its iterations are in their ranges.
+  StepResult<> check_guarded_by_ranges(const BlockNode& b) const;
 
   static bool touches(const std::vector<Region>& regions, const Buffer& buffer);
   static bool is_reduction(const BlockNode& b);
   // Whether the loop's variable stands in the binding of an iteration variable of that kind.
   static bool bound_to(const ForNode& f, const BlockNode& b, IterKind kind);
-  // The update `result = result op value` of a reduction that is a single store; fails for others.
+  // The update `result = result op value` of a reduction that is a single store; illegal for others.
   struct Update {
     const StoreNode* store;
     BinaryOp op;
     PrimExpr old;  // a load of the result
     PrimExpr value;
   };
-  Update update_of(const BlockNode& b) const;
+  StepResult<Update> update_of(const BlockNode& b) const;
   // Moves the buffer's allocation to the innermost statement around all its uses.
   static Stmt place_allocation(const Stmt& body, const Buffer& buffer);
   // The same for the buffers of a block that has moved, where it left an allocation.

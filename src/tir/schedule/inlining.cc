@@ -91,10 +91,10 @@ std::optional<std::string> Schedule::why_not_inline(const BlockRV& rv) const {
   return std::nullopt;
 }
 
-void Schedule::compute_inline(const BlockRV& rv) {
+StepResult<> Schedule::compute_inline(const BlockRV& rv) {
   ScheduleEdit edit(*this, "compute_inline");
-  if (auto why = why_not_inline(rv)) edit.fail(*why);
-  const BlockNode* b = edit.block(rv);
+  if (auto why = why_not_inline(rv)) return edit.fail(*why);
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
   const Buffer buffer = b->writes[0]->buffer;
   const StoreNode* s = single_store(*b);
   std::unordered_map<const Node*, Stmt> edits{{b, nullptr}};
@@ -130,32 +130,37 @@ void Schedule::compute_inline(const BlockRV& rv) {
   }
   set_body(body);
   record("compute_inline", {b->name});
+  return {};
 }
 
-void Schedule::reverse_compute_inline(const BlockRV& rv) {
+StepResult<> Schedule::reverse_compute_inline(const BlockRV& rv) {
   ScheduleEdit edit(*this, "reverse_compute_inline");
-  const BlockNode* e = edit.block(rv);
-  if (ScheduleEdit::is_reduction(*e) || e->init) edit.fail("block " + e->name + " is a reduction");
+  const BlockNode* e = RELAY_TRY(edit.block(rv));
+  if (ScheduleEdit::is_reduction(*e) || e->init)
+    return edit.fail("block " + e->name + " is a reduction");
   std::vector<const BlockNode*> producers = edit.producers(*e);
   if (producers.size() != 1) {
-    edit.fail("block " + e->name + " has not exactly one producer inside the kernel");
+    return edit.fail("block " + e->name + " has not exactly one producer inside the kernel");
   }
   const BlockNode* p = producers[0];
   if (ScheduleEdit::is_reduction(*p) || p->init) {
-    edit.fail("producer " + p->name + " is a reduction, whose result is ready only at its end",
-              "use cache_write on the producer and inline into the copy");
+    return edit.fail(
+        "producer " + p->name + " is a reduction, whose result is ready only at its end",
+        "use cache_write on the producer and inline into the copy");
   }
-  Buffer buffer = edit.written_buffer(*p);
-  if (is_output(buffer)) edit.fail("producer " + p->name + " writes an output");
-  if (edit.consumers(*p).size() != 1) edit.fail("producer " + p->name + " has other consumers");
+  Buffer buffer = RELAY_TRY(edit.written_buffer(*p));
+  if (is_output(buffer)) return edit.fail("producer " + p->name + " writes an output");
+  if (edit.consumers(*p).size() != 1)
+    return edit.fail("producer " + p->name + " has other consumers");
   if (edit.writers(buffer).size() != 1) {
-    edit.fail("producer " + p->name + " writes only a part of " + buffer->name);
+    return edit.fail("producer " + p->name + " writes only a part of " + buffer->name);
   }
-  if (auto why = why_not_element_wise(*p)) edit.fail(*why);
+  if (auto why = why_not_element_wise(*p)) return edit.fail(*why);
   const StoreNode* ps = single_store(*p);
   const StoreNode* es = single_store(*e);
-  if (es == nullptr || es->predicate) edit.fail("block " + e->name + " is not a single store");
-  if (e->predicate) edit.fail("block " + e->name + " is guarded by a condition");
+  if (es == nullptr || es->predicate)
+    return edit.fail("block " + e->name + " is not a single store");
+  if (e->predicate) return edit.fail("block " + e->name + " is guarded by a condition");
   // All reads of the buffer must be at one place, a permutation of the consumer's iterations.
   std::vector<const LoadNode*> loads;
   post_order(es->value, [&](const Node& n) {
@@ -163,27 +168,27 @@ void Schedule::reverse_compute_inline(const BlockRV& rv) {
     if (l != nullptr && l->buffer == buffer) loads.push_back(l);
   });
   VarMap map;
-  if (loads.empty()) edit.fail("block " + e->name + " does not read " + buffer->name);
+  if (loads.empty()) return edit.fail("block " + e->name + " does not read " + buffer->name);
   for (const LoadNode* l : loads) {
     for (size_t d = 0; d < l->indices.size(); ++d) {
       const VarNode* mine = plain_iter(l->indices[d], *e);
       bool same = mine == plain_iter(loads[0]->indices[d], *e);
       if (mine != nullptr && same) {
         if (l == loads[0] && map.contains(mine)) {
-          edit.fail("block " + e->name + " reads a diagonal of " + buffer->name);
+          return edit.fail("block " + e->name + " reads a diagonal of " + buffer->name);
         }
         map[mine] = ps->indices[d];
       } else if (!same || !(as_int(l->indices[d]) == 0 && as_int(buffer->shape[d]) == 1)) {
-        edit.fail("block " + e->name + " does not read " + buffer->name +
-                  " at its own iteration variables");
+        return edit.fail("block " + e->name + " does not read " + buffer->name +
+                         " at its own iteration variables");
       }
     }
   }
   for (const IterVar& v : e->iters) {
     if (map.contains(v->var.get())) continue;
     if (as_int(v->extent) != 1) {
-      edit.fail("iteration " + v->var->name + " of block " + e->name + " is not one of " +
-                buffer->name);
+      return edit.fail("iteration " + v->var->name + " of block " + e->name + " is not one of " +
+                       buffer->name);
     }
     map[v->var.get()] = v->min;
   }
@@ -193,7 +198,7 @@ void Schedule::reverse_compute_inline(const BlockRV& rv) {
       if (!(loads[0]->indices[d] == v->var)) continue;
       auto have = as_int(v->extent), want = as_int(buffer->shape[d]);
       if (!(v->extent == buffer->shape[d]) && !(have && want && *have == *want)) {
-        edit.fail("block " + e->name + " reads only a part of " + buffer->name);
+        return edit.fail("block " + e->name + " reads only a part of " + buffer->name);
       }
     }
   }
@@ -207,6 +212,7 @@ void Schedule::reverse_compute_inline(const BlockRV& rv) {
   }
   set_body(ScheduleEdit::reach_moved(body, *fused));
   record("reverse_compute_inline", {e->name});
+  return {};
 }
 
 }  // namespace relay::tir

@@ -37,28 +37,29 @@ Stmt guard_blocks(const Stmt& stmt, const PrimExpr& condition) {
 
 }  // namespace
 
-std::vector<LoopRV> Schedule::split(const LoopRV& rv, const std::vector<int64_t>& factors) {
+StepResult<std::vector<LoopRV>> Schedule::split(const LoopRV& rv,
+                                                const std::vector<int64_t>& factors) {
   ScheduleEdit edit(*this, "split");
-  const ForNode* f = edit.loop(rv);
-  if (factors.size() < 2) edit.fail("at least two factors are needed");
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  if (factors.size() < 2) return edit.fail("at least two factors are needed");
   if (f->loop_kind != ForKind::Serial)
-    edit.fail("loop " + f->var->name + " is not serial any more");
+    return edit.fail("loop " + f->var->name + " is not serial any more");
   int64_t known = 1;
   int inferred = -1;
   for (size_t i = 0; i < factors.size(); ++i) {
     if (factors[i] == -1 && inferred < 0) {
       inferred = static_cast<int>(i);
     } else if (factors[i] <= 0 || known > (int64_t{1} << 40) / factors[i]) {
-      edit.fail("factor " + std::to_string(factors[i]) + " of loop " + f->var->name +
-                " is out of range");
+      return edit.fail("factor " + std::to_string(factors[i]) + " of loop " + f->var->name +
+                       " is out of range");
     } else {
       known *= factors[i];
     }
   }
   std::optional<int64_t> extent = as_int(f->extent);
   if (inferred < 0 && (!extent || known < *extent)) {
-    edit.fail("the factors " + list_text(factors) + " do not cover loop " + f->var->name,
-              "let one factor be -1");
+    return edit.fail("the factors " + list_text(factors) + " do not cover loop " + f->var->name,
+                     "let one factor be -1");
   }
   Analyzer analyzer;
   bind_loops(analyzer, edit.tree.loops_around(f));
@@ -104,33 +105,35 @@ std::vector<LoopRV> Schedule::split(const LoopRV& rv, const std::vector<int64_t>
   return out;
 }
 
-Partition Schedule::partition(const LoopRV& rv, int64_t point) {
+StepResult<Partition> Schedule::partition(const LoopRV& rv, int64_t point) {
   ScheduleEdit edit(*this, "partition");
-  const ForNode* f = edit.loop(rv);
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
   std::optional<int64_t> extent = as_int(f->extent);
   if (!extent || as_int(f->min) != 0) {
-    edit.fail("loop " + f->var->name + " has no constant bounds");
+    return edit.fail("loop " + f->var->name + " has no constant bounds");
   }
   if (point <= 0 || point >= *extent) {
-    edit.fail("point " + std::to_string(point) + " is not inside loop " + f->var->name + " [0, " +
-              std::to_string(*extent) + ")");
+    return edit.fail("point " + std::to_string(point) + " is not inside loop " + f->var->name +
+                     " [0, " + std::to_string(*extent) + ")");
   }
-  Partition out = cut(edit, f, index(point));
+  Partition out = RELAY_TRY(cut(edit, f, index(point)));
   record("partition", {rv.var->name, std::to_string(point)});
   return out;
 }
 
-Partition Schedule::partition_tiles(const LoopRV& rv, int64_t size) {
+StepResult<Partition> Schedule::partition_tiles(const LoopRV& rv, int64_t size) {
   ScheduleEdit edit(*this, "partition_tiles");
-  const ForNode* f = edit.loop(rv);
-  if (size <= 0) edit.fail("tiles of " + std::to_string(size) + " are no tiles");
-  if (as_int(f->min) != 0) edit.fail("loop " + f->var->name + " starts not at 0");
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  if (size <= 0) return edit.fail("tiles of " + std::to_string(size) + " are no tiles");
+  if (as_int(f->min) != 0) return edit.fail("loop " + f->var->name + " starts not at 0");
   if (auto extent = as_int(f->extent); extent && (*extent < size || *extent % size == 0)) {
-    edit.fail("tiles of " + std::to_string(size) + " leave no two parts of loop " + f->var->name);
+    return edit.fail("tiles of " + std::to_string(size) + " leave no two parts of loop " +
+                     f->var->name);
   }
   Analyzer analyzer;
   bind_loops(analyzer, edit.tree.loops_around(f));
-  Partition out = cut(edit, f, analyzer.simplify(floor_div(f->extent, index(size)) * index(size)));
+  Partition out =
+      RELAY_TRY(cut(edit, f, analyzer.simplify(floor_div(f->extent, index(size)) * index(size))));
   record("partition_tiles", {rv.var->name, std::to_string(size)});
   return out;
 }
@@ -141,12 +144,12 @@ bool Schedule::has_whole_tiles(const LoopRV& rv, int64_t size) const {
   return as_int(analyzer.simplify(extent - floor_div(extent, index(size)) * index(size))) == 0;
 }
 
-Partition Schedule::cut(ScheduleEdit& edit, const ForNode* f, const PrimExpr& point) {
+StepResult<Partition> Schedule::cut(ScheduleEdit& edit, const ForNode* f, const PrimExpr& point) {
   for (const BlockNode* b : edit.tree.blocks_in(f)) {
     if (b->init && ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) {
-      edit.fail("loop " + f->var->name + " is a reduction loop of block " + b->name +
-                    ", which still has its initialisation inside",
-                "apply decompose_reduction first");
+      return edit.fail("loop " + f->var->name + " is a reduction loop of block " + b->name +
+                           ", which still has its initialisation inside",
+                       "apply decompose_reduction first");
     }
   }
   Partition out;
@@ -196,25 +199,26 @@ Partition Schedule::cut(ScheduleEdit& edit, const ForNode* f, const PrimExpr& po
   return out;
 }
 
-LoopRV Schedule::fuse(const std::vector<LoopRV>& rvs) {
+StepResult<LoopRV> Schedule::fuse(const std::vector<LoopRV>& rvs) {
   ScheduleEdit edit(*this, "fuse");
-  if (rvs.empty()) edit.fail("no loop is given");
+  if (rvs.empty()) return edit.fail("no loop is given");
   if (rvs.size() == 1) return rvs[0];
   std::vector<const ForNode*> loops;
-  for (const LoopRV& rv : rvs) loops.push_back(edit.loop(rv));
+  for (const LoopRV& rv : rvs) loops.push_back(RELAY_TRY(edit.loop(rv)));
   for (size_t i = 0; i < loops.size(); ++i) {
     if (loops[i]->loop_kind != ForKind::Serial) {
-      edit.fail("loop " + loops[i]->var->name + " is not serial any more");
+      return edit.fail("loop " + loops[i]->var->name + " is not serial any more");
     }
-    if (as_int(loops[i]->min) != 0) edit.fail("loop " + loops[i]->var->name + " starts not at 0");
+    if (as_int(loops[i]->min) != 0)
+      return edit.fail("loop " + loops[i]->var->name + " starts not at 0");
     if (i > 0 && loops[i - 1]->body.get() != loops[i]) {
-      edit.fail("loop " + loops[i]->var->name + " is not directly inside loop " +
-                loops[i - 1]->var->name);
+      return edit.fail("loop " + loops[i]->var->name + " is not directly inside loop " +
+                       loops[i - 1]->var->name);
     }
     for (size_t j = 0; j < i; ++j) {
       if (uses_var(loops[i]->extent, loops[j]->var.get())) {
-        edit.fail("the extent of loop " + loops[i]->var->name + " depends on loop " +
-                  loops[j]->var->name);
+        return edit.fail("the extent of loop " + loops[i]->var->name + " depends on loop " +
+                         loops[j]->var->name);
       }
     }
   }
@@ -225,7 +229,7 @@ LoopRV Schedule::fuse(const std::vector<LoopRV>& rvs) {
       spatial |= ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel);
     }
     if (reduces && spatial) {
-      edit.fail("block " + b->name + " has a reduction and a data-parallel loop among them");
+      return edit.fail("block " + b->name + " has a reduction and a data-parallel loop among them");
     }
   }
   std::string name;
@@ -262,20 +266,20 @@ LoopRV Schedule::fuse(const std::vector<LoopRV>& rvs) {
   std::string names = "[";
   for (size_t i = 0; i < loops.size(); ++i) names += (i ? ", " : "") + loops[i]->var->name;
   record("fuse", {names + "]"}, {fused->name});
-  return {fused};
+  return LoopRV{fused};
 }
 
-void Schedule::reorder(const std::vector<LoopRV>& rvs) {
+StepResult<> Schedule::reorder(const std::vector<LoopRV>& rvs) {
   ScheduleEdit edit(*this, "reorder");
   std::vector<const ForNode*> wanted;
   for (const LoopRV& rv : rvs) {
-    const ForNode* f = edit.loop(rv);
+    const ForNode* f = RELAY_TRY(edit.loop(rv));
     if (std::find(wanted.begin(), wanted.end(), f) != wanted.end()) {
-      edit.fail("loop " + f->var->name + " is named twice");
+      return edit.fail("loop " + f->var->name + " is named twice");
     }
     wanted.push_back(f);
   }
-  if (wanted.size() < 2) return;
+  if (wanted.size() < 2) return {};
   // The nest from the outermost to the innermost of them.
   const ForNode* innermost = wanted[0];
   const ForNode* outermost = wanted[0];
@@ -287,9 +291,9 @@ void Schedule::reorder(const std::vector<LoopRV>& rvs) {
   for (const Node* at = innermost;; at = edit.tree.parent(at)) {
     auto* f = as<ForNode>(at);
     if (at == nullptr || f == nullptr) {
-      edit.fail("the loops are not directly inside one another",
-                "other statements stand between " + outermost->var->name + " and " +
-                    innermost->var->name);
+      return edit.fail("the loops are not directly inside one another",
+                       "other statements stand between " + outermost->var->name + " and " +
+                           innermost->var->name);
     }
     nest.push_back(f);
     if (f == outermost) break;
@@ -297,7 +301,8 @@ void Schedule::reorder(const std::vector<LoopRV>& rvs) {
   std::reverse(nest.begin(), nest.end());
   for (const ForNode* f : wanted) {
     if (std::find(nest.begin(), nest.end(), f) == nest.end()) {
-      edit.fail("loop " + f->var->name + " is not in the nest of loop " + outermost->var->name);
+      return edit.fail("loop " + f->var->name + " is not in the nest of loop " +
+                       outermost->var->name);
     }
   }
   std::vector<const ForNode*> order;
@@ -310,15 +315,15 @@ void Schedule::reorder(const std::vector<LoopRV>& rvs) {
     for (size_t j = i; j < order.size(); ++j) {
       if (uses_var(order[i]->extent, order[j]->var.get()) ||
           uses_var(order[i]->min, order[j]->var.get())) {
-        edit.fail("the bounds of loop " + order[i]->var->name + " depend on loop " +
-                  order[j]->var->name);
+        return edit.fail("the bounds of loop " + order[i]->var->name + " depend on loop " +
+                         order[j]->var->name);
       }
     }
   }
   for (const BlockNode* b : edit.tree.blocks_in(innermost)) {
     for (const ForNode* f : nest) {
       if (ScheduleEdit::bound_to(*f, *b, IterKind::Opaque)) {
-        edit.fail("the order of loop " + f->var->name + " matters to block " + b->name);
+        return edit.fail("the order of loop " + f->var->name + " matters to block " + b->name);
       }
     }
   }
@@ -330,56 +335,61 @@ void Schedule::reorder(const std::vector<LoopRV>& rvs) {
   std::vector<std::string> names;
   for (const LoopRV& rv : rvs) names.push_back(rv.var->name);
   record("reorder", names);
+  return {};
 }
 
-void Schedule::parallel(const LoopRV& rv) {
+StepResult<> Schedule::parallel(const LoopRV& rv) {
   ScheduleEdit edit(*this, "parallel");
-  const ForNode* f = edit.loop(rv);
-  edit.check_data_parallel(*f);
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  RELAY_TRY(edit.check_data_parallel(*f));
   for (const ForNode* outer : edit.tree.loops_around(f)) {
     if (outer->loop_kind == ForKind::Parallel) {
-      edit.fail("loop " + outer->var->name + " around loop " + f->var->name +
-                " is parallel already");
+      return edit.fail("loop " + outer->var->name + " around loop " + f->var->name +
+                       " is parallel already");
     }
   }
   Stmt out = modified(*f, [&](ForNode& n) { n.loop_kind = ForKind::Parallel; });
   set_body(replace_stmts(func_->body, {{f, out}}));
   record("parallel", {f->var->name});
+  return {};
 }
 
-void Schedule::vectorize(const LoopRV& rv) {
+StepResult<> Schedule::vectorize(const LoopRV& rv) {
   ScheduleEdit edit(*this, "vectorize");
-  const ForNode* f = edit.loop(rv);
-  if (!as_int(f->extent)) edit.fail("the extent of loop " + f->var->name + " is not a constant");
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  if (!as_int(f->extent))
+    return edit.fail("the extent of loop " + f->var->name + " is not a constant");
   if (edit.tree.loops_in(f).size() > 1) {
-    edit.fail("loop " + f->var->name + " is not an innermost loop");
+    return edit.fail("loop " + f->var->name + " is not an innermost loop");
   }
   std::vector<const BlockNode*> blocks = edit.tree.blocks_in(f);
   if (blocks.size() == 1 && ScheduleEdit::bound_to(*f, *blocks[0], IterKind::Reduce)) {
     const BlockNode& b = *blocks[0];
-    ScheduleEdit::Update update = edit.update_of(b);
+    ScheduleEdit::Update update = RELAY_TRY(edit.update_of(b));
     if (ScheduleEdit::bound_to(*f, b, IterKind::DataParallel)) {
-      edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
+      return edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
     }
-    if (b.predicate) edit.fail("block " + b.name + " is guarded", "apply mask_reduction first");
+    if (b.predicate)
+      return edit.fail("block " + b.name + " is guarded", "apply mask_reduction first");
     DType d = update.value->dtype;
     if (d.is_floating() && d.bits == 16) {
-      edit.fail("values of " + d.to_string() + " are not combined in lanes");
+      return edit.fail("values of " + d.to_string() + " are not combined in lanes");
     }
   } else {
-    edit.check_data_parallel(*f);
+    RELAY_TRY(edit.check_data_parallel(*f));
   }
   Stmt out = modified(*f, [&](ForNode& n) { n.loop_kind = ForKind::Vectorized; });
   set_body(replace_stmts(func_->body, {{f, out}}));
   record("vectorize", {f->var->name});
+  return {};
 }
 
-void Schedule::unroll(const LoopRV& rv, int64_t factor) {
+StepResult<> Schedule::unroll(const LoopRV& rv, int64_t factor) {
   ScheduleEdit edit(*this, "unroll");
-  const ForNode* f = edit.loop(rv);
-  if (factor < 0) edit.fail("the factor is negative");
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  if (factor < 0) return edit.fail("the factor is negative");
   if (factor == 0 && !as_int(f->extent)) {
-    edit.fail("the extent of loop " + f->var->name + " is not a constant", "give a factor");
+    return edit.fail("the extent of loop " + f->var->name + " is not a constant", "give a factor");
   }
   Stmt out = modified(*f, [&](ForNode& n) {
     if (factor == 0) {
@@ -390,46 +400,51 @@ void Schedule::unroll(const LoopRV& rv, int64_t factor) {
   });
   set_body(replace_stmts(func_->body, {{f, out}}));
   record("unroll", {f->var->name, std::to_string(factor)});
+  return {};
 }
 
-void Schedule::bind(const LoopRV& rv, const std::string& thread_tag) {
+StepResult<> Schedule::bind(const LoopRV& rv, const std::string& thread_tag) {
   ScheduleEdit edit(*this, "bind");
-  const ForNode* f = edit.loop(rv);
-  edit.check_data_parallel(*f);
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  RELAY_TRY(edit.check_data_parallel(*f));
   Stmt out = modified(*f, [&](ForNode& n) {
     n.loop_kind = ForKind::ThreadBound;
     n.thread_tag = thread_tag;
   });
   set_body(replace_stmts(func_->body, {{f, out}}));
   record("bind", {f->var->name, quoted(thread_tag)});
+  return {};
 }
 
-void Schedule::prefetch(const LoopRV& rv, int64_t bytes) {
+StepResult<> Schedule::prefetch(const LoopRV& rv, int64_t bytes) {
   ScheduleEdit edit(*this, "prefetch");
-  const ForNode* f = edit.loop(rv);
-  if (bytes <= 0) edit.fail("the distance is not positive");
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  if (bytes <= 0) return edit.fail("the distance is not positive");
   Stmt out = modified(*f, [&](ForNode& n) { n.hints.prefetch = bytes; });
   set_body(replace_stmts(func_->body, {{f, out}}));
   record("prefetch", {f->var->name, std::to_string(bytes)});
+  return {};
 }
 
-void Schedule::nest(const LoopRV& rv, LoopNest nest, StreamedOperand streamed) {
+StepResult<> Schedule::nest(const LoopRV& rv, LoopNest nest, StreamedOperand streamed) {
   ScheduleEdit edit(*this, "nest");
-  const ForNode* f = edit.loop(rv);
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
   Stmt out = modified(*f, [&](ForNode& n) {
     n.hints.nest = nest;
     n.hints.streamed = streamed;
   });
   set_body(replace_stmts(func_->body, {{f, out}}));
   record("nest", {f->var->name, std::string(to_string(nest)), std::string(to_string(streamed))});
+  return {};
 }
 
-void Schedule::run_backward(const LoopRV& rv) {
+StepResult<> Schedule::run_backward(const LoopRV& rv) {
   ScheduleEdit edit(*this, "run_backward");
-  const ForNode* f = edit.loop(rv);
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
   Stmt out = modified(*f, [&](ForNode& n) { n.hints.order = LoopOrder::Backward; });
   set_body(replace_stmts(func_->body, {{f, out}}));
   record("run_backward", {f->var->name});
+  return {};
 }
 
 }  // namespace relay::tir

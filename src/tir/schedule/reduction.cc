@@ -52,21 +52,21 @@ bool overlaps(const PrimExpr& binding, const std::vector<const ForNode*>& loops)
 
 }  // namespace
 
-BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) {
+StepResult<BlockRV> Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit edit(*this, "decompose_reduction");
-  const BlockNode* b = edit.block(rv);
-  const ForNode* at = edit.loop(loop_rv);
-  if (!b->init) edit.fail("block " + b->name + " has no initialisation inside");
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
+  const ForNode* at = RELAY_TRY(edit.loop(loop_rv));
+  if (!b->init) return edit.fail("block " + b->name + " has no initialisation inside");
   if (!edit.tree.contains(at, b)) {
-    edit.fail("loop " + at->var->name + " is not around block " + b->name);
+    return edit.fail("loop " + at->var->name + " is not around block " + b->name);
   }
   std::vector<const ForNode*> inner;
   for (const ForNode* f : edit.tree.loops_around(b)) {
     if (f == at || edit.tree.contains(at, f)) {
       inner.push_back(f);
     } else if (ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) {
-      edit.fail("reduction loop " + f->var->name + " of block " + b->name + " is around loop " +
-                at->var->name);
+      return edit.fail("reduction loop " + f->var->name + " of block " + b->name +
+                       " is around loop " + at->var->name);
     }
   }
   // The initialisation runs over the data-parallel iterations inside `at`.
@@ -77,21 +77,23 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
   for (const ForNode* f : inner) {
     if (ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel)) {
       if (ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) {
-        edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
+        return edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
       }
       spatial.push_back(f);
       fresh[f->var.get()] = fresh_var(f->var);
     } else {
       if (!ScheduleEdit::bound_to(*f, *b, IterKind::Reduce) && as_int(f->extent) != 1) {
-        edit.fail("block " + b->name + " reduces again in every iteration of loop " + f->var->name);
+        return edit.fail("block " + b->name + " reduces again in every iteration of loop " +
+                         f->var->name);
       }
       reduction_vars.push_back(f->var.get());
     }
   }
   for (size_t i = 0; i < b->iters.size(); ++i) {
     if (b->iters[i]->kind != IterKind::Reduce && overlaps(b->bindings[i], spatial)) {
-      edit.fail("block " + b->name +
-                " reduces the same elements in several iterations inside loop " + at->var->name);
+      return edit.fail("block " + b->name +
+                       " reduces the same elements in several iterations inside loop " +
+                       at->var->name);
     }
   }
   PrimExpr predicate;
@@ -101,8 +103,8 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
       continue;
     }
     if (!holds_at_start(edit, *b, e, reduction_vars)) {
-      edit.fail("the first iteration of the reduction of block " + b->name +
-                " is not known to run for every element of the result");
+      return edit.fail("the first iteration of the reduction of block " + b->name +
+                       " is not known to run for every element of the result");
     }
   }
   BlockRV out{fresh_name(b->name + "_init")};
@@ -139,7 +141,7 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
   return out;
 }
 
-ScheduleEdit::Update ScheduleEdit::update_of(const BlockNode& b) const {
+StepResult<ScheduleEdit::Update> ScheduleEdit::update_of(const BlockNode& b) const {
   const StoreNode* s = single_store(b);
   const BinaryNode* update = s != nullptr && !s->predicate ? as<BinaryNode>(s->value) : nullptr;
   const LoadNode* old = update != nullptr ? as<LoadNode>(update->a) : nullptr;
@@ -163,18 +165,19 @@ ScheduleEdit::Update ScheduleEdit::update_of(const BlockNode& b) const {
     }
   }
   if (!known) {
-    fail("the reduction of block " + b.name + " is not one of sum, product, minimum, maximum");
+    return fail("the reduction of block " + b.name +
+                " is not one of sum, product, minimum, maximum");
   }
-  return {s, update->op, update->a, update->b};
+  return Update{s, update->op, update->a, update->b};
 }
 
-void Schedule::mask_reduction(const BlockRV& rv) {
+StepResult<> Schedule::mask_reduction(const BlockRV& rv) {
   ScheduleEdit edit(*this, "mask_reduction");
-  const BlockNode* b = edit.block(rv);
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
   if (!b->init)
-    edit.fail("block " + b->name + " is not a reduction with its initialisation inside");
-  ScheduleEdit::Update update = edit.update_of(*b);
-  Buffer result = edit.written_buffer(*b);
+    return edit.fail("block " + b->name + " is not a reduction with its initialisation inside");
+  ScheduleEdit::Update update = RELAY_TRY(edit.update_of(*b));
+  Buffer result = RELAY_TRY(edit.written_buffer(*b));
   auto* init = as<StoreNode>(b->init);
   bool constant =
       init != nullptr && (isa<IntImmNode>(init->value) || isa<FloatImmNode>(init->value));
@@ -186,7 +189,7 @@ void Schedule::mask_reduction(const BlockRV& rv) {
   bool identity = constant && (update.op == BinaryOp::Add   ? start == 0
                                : update.op == BinaryOp::Mul ? start == 1
                                                             : true);
-  if (!identity) edit.fail("block " + b->name + " does not start from the identity");
+  if (!identity) return edit.fail("block " + b->name + " does not start from the identity");
   // Each reduction loop becomes an iteration of its own, so that the guard can be said in the
   // block's iterations.
   VarMap as_iters, own;
@@ -200,7 +203,7 @@ void Schedule::mask_reduction(const BlockRV& rv) {
   for (const ForNode* f : edit.tree.loops_around(b)) {
     if (!ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) continue;
     if (ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel)) {
-      edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
+      return edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
     }
     Var k = var(f->var->name, f->var->dtype);
     as_iters[f->var.get()] = k;
@@ -232,7 +235,8 @@ void Schedule::mask_reduction(const BlockRV& rv) {
     }
     Bounds reach = at < iters.size() ? analyzer.bounds(bindings[at]) : Bounds{};
     if (at == iters.size() || !reach.has_max() || is_output(result)) {
-      edit.fail("the guard " + to_string(e) + " of block " + b->name + " cannot become a choice");
+      return edit.fail("the guard " + to_string(e) + " of block " + b->name +
+                       " cannot become a choice");
     }
     const IterVar old = iters[at];
     condition = conjoin(condition, lt(old->var, old->min + old->extent));
@@ -242,12 +246,12 @@ void Schedule::mask_reduction(const BlockRV& rv) {
       if (stored == old->var) {
         shape[d] = index(reach.max + 1);
       } else if (uses_var(stored, old->var.get())) {
-        edit.fail("block " + b->name + " does not store at its plain iteration variable " +
-                  old->var->name);
+        return edit.fail("block " + b->name + " does not store at its plain iteration variable " +
+                         old->var->name);
       }
     }
   }
-  if (!condition) return;
+  if (!condition) return {};
   PrimExpr value = replace_vars(update.value, own);
   Block masked = Block::unchecked(modified(*b, [&](BlockNode& n) {
     n.iters = iters;
@@ -265,22 +269,24 @@ void Schedule::mask_reduction(const BlockRV& rv) {
   }
   set_body(all);
   record("mask_reduction", {b->name});
+  return {};
 }
 
-void Schedule::byte_dot(const BlockRV& rv, const LoopRV& loop_rv) {
+StepResult<> Schedule::byte_dot(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit edit(*this, "byte_dot");
-  const BlockNode* b = edit.block(rv);
-  const ForNode* f = edit.loop(loop_rv);
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
+  const ForNode* f = RELAY_TRY(edit.loop(loop_rv));
   constexpr int64_t kBytes = 4;
   auto extent = as_int(f->extent);
   if (!extent || *extent % kBytes != 0 || as_int(f->min) != 0) {
-    edit.fail("loop " + f->var->name + " does not run over a multiple of four");
+    return edit.fail("loop " + f->var->name + " does not run over a multiple of four");
   }
-  if (b->init || b->predicate) edit.fail("block " + b->name + " has an initialisation or a guard");
-  ScheduleEdit::Update update = edit.update_of(*b);
+  if (b->init || b->predicate)
+    return edit.fail("block " + b->name + " has an initialisation or a guard");
+  ScheduleEdit::Update update = RELAY_TRY(edit.update_of(*b));
   auto at = std::ranges::find_if(b->bindings, [&](const PrimExpr& e) { return e == f->var; });
   if (at == b->bindings.end()) {
-    edit.fail("block " + b->name + " has no iteration that is loop " + f->var->name);
+    return edit.fail("block " + b->name + " has no iteration that is loop " + f->var->name);
   }
   const Var& k = b->iters[static_cast<size_t>(at - b->bindings.begin())]->var;
   auto byte_of = [&](const PrimExpr& e) -> const LoadNode* {
@@ -297,7 +303,7 @@ void Schedule::byte_dot(const BlockRV& rv, const LoopRV& loop_rv) {
   }
   if (x != nullptr && y != nullptr && x->dtype.is_int()) std::swap(x, y);
   if (x == nullptr || y == nullptr || !x->dtype.is_uint() || !y->dtype.is_int()) {
-    edit.fail("block " + b->name + " adds no products of an unsigned byte and a signed one");
+    return edit.fail("block " + b->name + " adds no products of an unsigned byte and a signed one");
   }
   Analyzer analyzer;
   Var word = var("word");
@@ -309,7 +315,8 @@ void Schedule::byte_dot(const BlockRV& rv, const LoopRV& loop_rv) {
     for (int64_t byte = 1; byte < kBytes; ++byte) {
       PrimExpr here = analyzer.simplify(place(byte)), first = analyzer.simplify(place(0));
       if (analyzer.constant_difference(here, first) != byte) {
-        edit.fail("block " + b->name + " does not read neighbouring bytes of " + l->buffer->name);
+        return edit.fail("block " + b->name + " does not read neighbouring bytes of " +
+                         l->buffer->name);
       }
     }
   }
@@ -326,38 +333,40 @@ void Schedule::byte_dot(const BlockRV& rv, const LoopRV& loop_rv) {
   });
   set_body(replace_stmts(func_->body, {{f, loop}}));
   record("byte_dot", {b->name, f->var->name});
+  return {};
 }
 
-BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
+StepResult<BlockRV> Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit edit(*this, "rfactor");
-  const BlockNode* b = edit.block(rv);
-  const ForNode* at = edit.loop(loop_rv);
+  const BlockNode* b = RELAY_TRY(edit.block(rv));
+  const ForNode* at = RELAY_TRY(edit.loop(loop_rv));
   if (!b->init)
-    edit.fail("block " + b->name + " is not a reduction with its initialisation inside");
-  Buffer result = edit.written_buffer(*b);
-  ScheduleEdit::Update update = edit.update_of(*b);
+    return edit.fail("block " + b->name + " is not a reduction with its initialisation inside");
+  Buffer result = RELAY_TRY(edit.written_buffer(*b));
+  ScheduleEdit::Update update = RELAY_TRY(edit.update_of(*b));
   const StoreNode* s = update.store;
   const StoreNode* init = as<StoreNode>(b->init);
   if (init == nullptr)
-    edit.fail("the initialisation of block " + b->name + " is not a single store");
+    return edit.fail("the initialisation of block " + b->name + " is not a single store");
   if (!ScheduleEdit::bound_to(*at, *b, IterKind::Reduce) || !edit.tree.contains(at, b)) {
-    edit.fail("loop " + at->var->name + " is not a reduction loop of block " + b->name);
+    return edit.fail("loop " + at->var->name + " is not a reduction loop of block " + b->name);
   }
-  if (!as_int(at->extent)) edit.fail("the extent of loop " + at->var->name + " is not a constant");
+  if (!as_int(at->extent))
+    return edit.fail("the extent of loop " + at->var->name + " is not a constant");
   std::vector<const ForNode*> around = edit.tree.loops_around(b);
   // From the outermost reduction loop on, the loops are the block's own.
   size_t first = 0;
   while (!ScheduleEdit::bound_to(*around[first], *b, IterKind::Reduce)) ++first;
   const ForNode* root = around[first];
   if (edit.tree.blocks_in(root).size() != 1) {
-    edit.fail("other blocks stand in the reduction loops of block " + b->name);
+    return edit.fail("other blocks stand in the reduction loops of block " + b->name);
   }
   std::vector<const ForNode*> inner(around.begin() + static_cast<std::ptrdiff_t>(first),
                                     around.end());
   for (const ForNode* f : inner) {
     if (ScheduleEdit::bound_to(*f, *b, IterKind::Reduce) &&
         ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel)) {
-      edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
+      return edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
     }
   }
 
@@ -367,8 +376,8 @@ BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
   }
   for (const PrimExpr& e : conjuncts(b->predicate)) {
     if (uses_var(e, at->var.get()) && !holds_at_start(edit, *b, e, rest)) {
-      edit.fail("some iterations of loop " + at->var->name + " may run for no element of the " +
-                "reduction of block " + b->name);
+      return edit.fail("some iterations of loop " + at->var->name +
+                       " may run for no element of the " + "reduction of block " + b->name);
     }
   }
 

@@ -76,65 +76,66 @@ class Replayer {
     step_ = parse_step(line);
     const std::string& n = step_.name;
     if (n == "split") {
-      s_.split(loop(0), numbers(1));
+      s_.split(loop(0), numbers(1)).value();
     } else if (n == "partition") {
-      s_.partition(loop(0), number(1));
+      s_.partition(loop(0), number(1)).value();
     } else if (n == "byte_dot") {
-      s_.byte_dot(block(0), loop(1));
+      s_.byte_dot(block(0), loop(1)).value();
     } else if (n == "partition_tiles") {
-      s_.partition_tiles(loop(0), number(1));
+      s_.partition_tiles(loop(0), number(1)).value();
     } else if (n == "fuse") {
-      s_.fuse(loops(arg(0)));
+      s_.fuse(loops(arg(0))).value();
     } else if (n == "reorder") {
       std::vector<LoopRV> all;
       for (size_t i = 0; i < step_.args.size(); ++i) all.push_back(loop(i));
-      s_.reorder(all);
+      s_.reorder(all).value();
     } else if (n == "parallel") {
-      s_.parallel(loop(0));
+      s_.parallel(loop(0)).value();
     } else if (n == "vectorize") {
-      s_.vectorize(loop(0));
+      s_.vectorize(loop(0)).value();
     } else if (n == "unroll") {
-      s_.unroll(loop(0), number(1));
+      s_.unroll(loop(0), number(1)).value();
     } else if (n == "bind") {
-      s_.bind(loop(0), text(1));
+      s_.bind(loop(0), text(1)).value();
     } else if (n == "prefetch") {
-      s_.prefetch(loop(0), number(1));
+      s_.prefetch(loop(0), number(1)).value();
     } else if (n == "nest") {
       s_.nest(loop(0), named(1, {LoopNest::None, LoopNest::Matrix, LoopNest::Transposed}),
-              named(2, {StreamedOperand::Neither, StreamedOperand::A, StreamedOperand::B}));
+              named(2, {StreamedOperand::Neither, StreamedOperand::A, StreamedOperand::B}))
+          .value();
     } else if (n == "run_backward") {
-      s_.run_backward(loop(0));
+      s_.run_backward(loop(0)).value();
     } else if (n == "require_features") {
       std::vector<std::string> features;
       for (size_t i = 0; i < step_.args.size(); ++i) features.push_back(text(i));
       s_.require_features(features);
     } else if (n == "compute_inline") {
-      s_.compute_inline(block(0));
+      s_.compute_inline(block(0)).value();
     } else if (n == "reverse_compute_inline") {
-      s_.reverse_compute_inline(block(0));
+      s_.reverse_compute_inline(block(0)).value();
     } else if (n == "compute_at") {
-      s_.compute_at(block(0), loop(1));
+      s_.compute_at(block(0), loop(1)).value();
     } else if (n == "reverse_compute_at") {
-      s_.reverse_compute_at(block(0), loop(1));
+      s_.reverse_compute_at(block(0), loop(1)).value();
     } else if (n == "cache_read") {
-      s_.cache_read(block(0), text(1), scope(2));
+      s_.cache_read(block(0), text(1), scope(2)).value();
     } else if (n == "cache_write") {
-      s_.cache_write(block(0), scope(1));
+      s_.cache_write(block(0), scope(1)).value();
     } else if (n == "set_scope") {
-      s_.set_scope(block(0), scope(1));
+      s_.set_scope(block(0), scope(1)).value();
     } else if (n == "transform_layout") {
       std::vector<int64_t> flat = numbers(1);
       std::vector<LayoutAxis> layout;
       for (size_t i = 0; i + 2 < flat.size(); i += 3) {
         layout.push_back({flat[i], flat[i + 1], flat[i + 2]});
       }
-      s_.transform_layout(block(0), layout);
+      s_.transform_layout(block(0), layout).value();
     } else if (n == "decompose_reduction") {
-      s_.decompose_reduction(block(0), loop(1));
+      s_.decompose_reduction(block(0), loop(1)).value();
     } else if (n == "mask_reduction") {
-      s_.mask_reduction(block(0));
+      s_.mask_reduction(block(0)).value();
     } else if (n == "rfactor") {
-      s_.rfactor(block(0), loop(1));
+      s_.rfactor(block(0), loop(1)).value();
     } else {
       bad_line(line_, "there is no step " + n);
     }

@@ -92,7 +92,7 @@ bool Schedule::has_block(std::string_view name) const {
 
 BlockRV Schedule::get_block(std::string_view name) const {
   ScheduleEdit edit(*this, "get_block");
-  return BlockRV{edit.block(BlockRV{std::string(name)})->name};
+  return BlockRV{edit.block(BlockRV{std::string(name)}).value()->name};
 }
 
 std::vector<BlockRV> Schedule::get_blocks() const {
@@ -104,16 +104,17 @@ std::vector<BlockRV> Schedule::get_blocks() const {
 std::vector<LoopRV> Schedule::get_loops(const BlockRV& block) const {
   ScheduleEdit edit(*this, "get_loops");
   std::vector<LoopRV> out;
-  for (const ForNode* f : edit.tree.loops_around(edit.block(block))) out.push_back({f->var});
+  for (const ForNode* f : edit.tree.loops_around(edit.block(block).value()))
+    out.push_back({f->var});
   return out;
 }
 
 Block Schedule::block(const BlockRV& block) const {
-  return ref(*ScheduleEdit(*this, "block").block(block));
+  return ref(*ScheduleEdit(*this, "block").block(block).value());
 }
 
 Ref<ForNode> Schedule::loop(const LoopRV& loop) const {
-  return ref(*ScheduleEdit(*this, "loop").loop(loop));
+  return ref(*ScheduleEdit(*this, "loop").loop(loop).value());
 }
 
 int64_t Schedule::extent(const LoopRV& rv) const { return as_int(loop(rv)->extent).value_or(-1); }
@@ -121,14 +122,14 @@ int64_t Schedule::extent(const LoopRV& rv) const { return as_int(loop(rv)->exten
 std::vector<BlockRV> Schedule::producers(const BlockRV& block) const {
   ScheduleEdit edit(*this, "producers");
   std::vector<BlockRV> out;
-  for (const BlockNode* b : edit.producers(*edit.block(block))) out.push_back({b->name});
+  for (const BlockNode* b : edit.producers(*edit.block(block).value())) out.push_back({b->name});
   return out;
 }
 
 std::vector<BlockRV> Schedule::consumers(const BlockRV& block) const {
   ScheduleEdit edit(*this, "consumers");
   std::vector<BlockRV> out;
-  for (const BlockNode* b : edit.consumers(*edit.block(block))) out.push_back({b->name});
+  for (const BlockNode* b : edit.consumers(*edit.block(block).value())) out.push_back({b->name});
   return out;
 }
 
@@ -143,42 +144,31 @@ void Schedule::require_features(const std::vector<std::string>& features) {
   record("require_features", args);
 }
 
-std::optional<std::string> attempt(Schedule& s, const std::function<void(Schedule&)>& steps) {
-  Schedule tried = s;
-  try {
-    steps(tried);
-  } catch (const UserError& e) {
-    // Whichever step is refused, none behind it may run: it unwinds them all.
-    const Diagnostic& first = e.diagnostics().front();
-    if (first.code != codes::schedule_illegal.id) throw;
-    return first.message;
-  }
-  s = std::move(tried);
-  return std::nullopt;
-}
-
 // ---- Shared by the steps
 
 ScheduleEdit::ScheduleEdit(const Schedule& s, std::string step)
     : held_(s.tree()), schedule(s), tree(*held_), step_(std::move(step)) {}
 
-void ScheduleEdit::fail(const std::string& reason, const std::string& help) const {
-  Diagnostic d(codes::schedule_illegal, Span{},
-               step_ + " in kernel " + schedule.func()->name + ": " + reason);
-  if (!help.empty()) d.help(help);
+void throw_illegal(const Illegal& why) {
+  Diagnostic d(codes::schedule_illegal, Span{}, why.reason);
+  if (!why.help.empty()) d.help(why.help);
   throw UserError(std::move(d));
 }
 
-const BlockNode* ScheduleEdit::block(const BlockRV& rv) const {
+Illegal ScheduleEdit::fail(const std::string& reason, const std::string& help) const {
+  return {step_ + " in kernel " + schedule.func()->name + ": " + reason, help};
+}
+
+StepResult<const BlockNode*> ScheduleEdit::block(const BlockRV& rv) const {
   const BlockNode* b = tree.find_block(rv.name);
-  if (b == nullptr) fail("there is no block " + rv.name);
+  if (b == nullptr) return fail("there is no block " + rv.name);
   return b;
 }
 
-const ForNode* ScheduleEdit::loop(const LoopRV& rv) const {
-  if (!rv.var) fail("the loop is gone (an empty handle)");
+StepResult<const ForNode*> ScheduleEdit::loop(const LoopRV& rv) const {
+  if (!rv.var) return fail("the loop is gone (an empty handle)");
   const ForNode* f = tree.find_loop(rv.var);
-  if (f == nullptr) fail("there is no loop " + rv.var->name);
+  if (f == nullptr) return fail("there is no loop " + rv.var->name);
   return f;
 }
 
@@ -225,8 +215,8 @@ std::vector<const BlockNode*> ScheduleEdit::users(const Buffer& buffer) const {
   return out;
 }
 
-Buffer ScheduleEdit::written_buffer(const BlockNode& b) const {
-  if (b.writes.size() != 1) fail("block " + b.name + " does not write exactly one buffer");
+StepResult<Buffer> ScheduleEdit::written_buffer(const BlockNode& b) const {
+  if (b.writes.size() != 1) return fail("block " + b.name + " does not write exactly one buffer");
   return b.writes[0]->buffer;
 }
 
@@ -242,14 +232,14 @@ bool ScheduleEdit::bound_to(const ForNode& f, const BlockNode& b, IterKind kind)
   return false;
 }
 
-void ScheduleEdit::check_data_parallel(const ForNode& f) const {
+StepResult<> ScheduleEdit::check_data_parallel(const ForNode& f) const {
   for (const BlockNode* b : tree.blocks_in(&f)) {
     if (bound_to(f, *b, IterKind::Reduce)) {
-      fail("loop " + f.var->name + " is a reduction loop of block " + b->name,
-           "factor the reduction with rfactor first");
+      return fail("loop " + f.var->name + " is a reduction loop of block " + b->name,
+                  "factor the reduction with rfactor first");
     }
     if (bound_to(f, *b, IterKind::Opaque)) {
-      fail("the order of loop " + f.var->name + " matters to block " + b->name);
+      return fail("the order of loop " + f.var->name + " matters to block " + b->name);
     }
     if (bound_to(f, *b, IterKind::DataParallel)) continue;
     std::optional<int64_t> extent = as_int(f.extent);
@@ -258,14 +248,15 @@ void ScheduleEdit::check_data_parallel(const ForNode& f) const {
     for (const Region& w : b->writes) {
       const AllocateNode* a = tree.allocation_of(w->buffer);
       if (a == nullptr || !tree.contains(&f, a)) {
-        fail("all iterations of loop " + f.var->name + " write the same elements of " +
-             w->buffer->name + " in block " + b->name);
+        return fail("all iterations of loop " + f.var->name + " write the same elements of " +
+                    w->buffer->name + " in block " + b->name);
       }
     }
   }
+  return {};
 }
 
-void ScheduleEdit::check_guarded_by_ranges(const BlockNode& b) const {
+StepResult<> ScheduleEdit::check_guarded_by_ranges(const BlockNode& b) const {
   Analyzer analyzer;
   bind_loops(analyzer, tree.loops_around(&b));
   std::vector<Analyzer::Scope> ranges;
@@ -277,7 +268,9 @@ void ScheduleEdit::check_guarded_by_ranges(const BlockNode& b) const {
   bool implied = true;
   for (const PrimExpr& c : conjuncts(b.predicate)) implied = implied && analyzer.can_prove(c);
   while (!ranges.empty()) ranges.pop_back();  // facts are let go of in reverse
-  if (!implied) fail("block " + b.name + " is guarded by more than the ranges of its iterations");
+  if (!implied)
+    return fail("block " + b.name + " is guarded by more than the ranges of its iterations");
+  return {};
 }
 
 Stmt ScheduleEdit::place_allocation(const Stmt& body, const Buffer& buffer) {

@@ -2,18 +2,18 @@
 //
 // A schedule never changes what a kernel computes (up to the order of floating-point reductions,
 // where a step says so), only when and where. Each step checks that it is legal and otherwise
-// throws UserError E0402 with the reason and the names of the loop and block; the function is then
-// as it was. Steps are recorded as text, and `replay` applies such a text to the same function.
+// returns the reason with the names of the loop and block (tir/schedule/step_result.h); the function
+// is then as it was. Steps are recorded as text, and `replay` applies such a text to the same function.
 //
 //   Schedule s(matmul);                         // C[i, j] += A[i, k] * B[k, j]
 //   auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
-//   auto rows = s.split(i, {-1, 14});
-//   s.reorder({rows[0], k, rows[1], j});
-//   s.decompose_reduction(s.get_block("C"), k);
-//   s.vectorize(j);
+//   auto rows = RELAY_TRY(s.split(i, {-1, 14}));
+//   RELAY_TRY(s.reorder({rows[0], k, rows[1], j}));
+//   RELAY_TRY(s.decompose_reduction(s.get_block("C"), k));
+//   RELAY_TRY(s.vectorize(j));
 //   PrimFunc fast = s.func();
 //
-// Handles stay valid while their block or loop exists. Names of blocks and loop variables are
+// Handles stay valid while their block or loop exists; to look at one that does not is UserError E0402. Names of blocks and loop variables are
 // unique within a schedule (the constructor sees to it), which is what makes a trace readable.
 #pragma once
 
@@ -26,6 +26,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "tir/schedule/step_result.h"
 #include "tir/stmt.h"
 
 namespace relay::tir {
@@ -100,89 +101,90 @@ class Schedule {
   // ------------------------------------------------------------------------------------- Replaces
   // a loop by a nest of loops with these extents, outermost first; one may be -1 and is then as
   // large as needed. Factors that do not divide the extent add a predicate to the blocks.
-  std::vector<LoopRV> split(const LoopRV& loop, const std::vector<int64_t>& factors);
+  StepResult<std::vector<LoopRV>> split(const LoopRV& loop, const std::vector<int64_t>& factors);
   // Peels: [0, extent) becomes [0, point) and [point, extent), each with its own copy of the body.
   // Predicates that are decided by the narrower ranges vanish, and so do blocks that never run;
   // a part without blocks vanishes with its loop (its handle is then null).
-  Partition partition(const LoopRV& loop, int64_t point);
+  StepResult<Partition> partition(const LoopRV& loop, int64_t point);
   // The same at the end of what tiles of `size` fill: [0, extent // size * size) and the rest, for extents that are no
   // constants.
-  Partition partition_tiles(const LoopRV& loop, int64_t size);
+  StepResult<Partition> partition_tiles(const LoopRV& loop, int64_t size);
   // Whether tiles of `size` fill the loop for every size of the function: such a loop has no rest to partition.
   bool has_whole_tiles(const LoopRV& loop, int64_t size) const;
   // Perfectly nested loops, outermost first, become one.
-  LoopRV fuse(const std::vector<LoopRV>& loops);
+  StepResult<LoopRV> fuse(const std::vector<LoopRV>& loops);
   // Brings loops of one perfect nest into the given order; others keep their places.
-  void reorder(const std::vector<LoopRV>& loops);
+  StepResult<> reorder(const std::vector<LoopRV>& loops);
   // Only loops over data-parallel iterations.
-  void parallel(const LoopRV& loop);
+  StepResult<> parallel(const LoopRV& loop);
   // The innermost loop becomes vector lanes; its extent is a constant. A reduction loop needs a
   // block that only adds, multiplies, or takes the least or greatest: the lanes are combined
   // pairwise and then with the result, which changes the order of the reduction.
-  void vectorize(const LoopRV& loop);
+  StepResult<> vectorize(const LoopRV& loop);
   // Fully (factor 0; constant extent only), or by a factor (an annotation, for any extent).
-  void unroll(const LoopRV& loop, int64_t factor = 0);
-  void bind(const LoopRV& loop, const std::string& thread_tag);
+  StepResult<> unroll(const LoopRV& loop, int64_t factor = 0);
+  StepResult<> bind(const LoopRV& loop, const std::string& thread_tag);
   // Each iteration asks for what lies `bytes` behind that which its vectors read.
-  void prefetch(const LoopRV& loop, int64_t bytes);
+  StepResult<> prefetch(const LoopRV& loop, int64_t bytes);
   // The loop is one of a nest that code generation takes as a whole.
-  void nest(const LoopRV& loop, LoopNest nest, StreamedOperand streamed = StreamedOperand::Neither);
+  StepResult<> nest(const LoopRV& loop, LoopNest nest,
+                    StreamedOperand streamed = StreamedOperand::Neither);
   // The loop starts at its last iteration.
-  void run_backward(const LoopRV& loop);
+  StepResult<> run_backward(const LoopRV& loop);
   // Code for the function uses these features of the target.
   void require_features(const std::vector<std::string>& features);
 
   // ---- Where blocks are computed
   // ------------------------------------------------------------------- The block's value replaces
   // every read of its buffer; for blocks without reduction whose buffer is not a parameter.
-  void compute_inline(const BlockRV& block);
-  // Why that is not legal; nullopt where it is.
-  std::optional<std::string> why_not_inline(const BlockRV& block) const;
+  StepResult<> compute_inline(const BlockRV& block);
   // An element-wise consumer of one producer is applied where the producer stores.
-  void reverse_compute_inline(const BlockRV& block);
+  StepResult<> reverse_compute_inline(const BlockRV& block);
   // Moves the computation of a block under a loop that contains all its consumers, shrunk to the
   // region they need in one iteration. New loops: data-parallel ones in order, then reductions.
-  void compute_at(const BlockRV& block, const LoopRV& loop);
+  StepResult<> compute_at(const BlockRV& block, const LoopRV& loop);
   // Moves a consumer under a loop that contains all its producers.
-  void reverse_compute_at(const BlockRV& block, const LoopRV& loop);
+  StepResult<> reverse_compute_at(const BlockRV& block, const LoopRV& loop);
 
   // ---- Buffers
   // ----------------------------------------------------------------------------------- The block
   // reads a copy of `buffer` (found by name among its reads) in another scope.
-  BlockRV cache_read(const BlockRV& block, const std::string& buffer, Scope scope);
+  StepResult<BlockRV> cache_read(const BlockRV& block, const std::string& buffer, Scope scope);
   // The block writes into a new buffer of `scope`, which a new block copies to the old one.
-  BlockRV cache_write(const BlockRV& block, Scope scope);
+  StepResult<BlockRV> cache_write(const BlockRV& block, Scope scope);
   // Where the buffer that the block writes lives; not for parameters.
-  void set_scope(const BlockRV& block, Scope scope);
+  StepResult<> set_scope(const BlockRV& block, Scope scope);
   // Changes the layout of the buffer that the block writes; not for parameters.
-  void transform_layout(const BlockRV& block, const std::vector<LayoutAxis>& layout);
+  StepResult<> transform_layout(const BlockRV& block, const std::vector<LayoutAxis>& layout);
 
   // ---- Reductions
   // ---------------------------------------------------------------------------------- The
   // initialisation becomes a block of its own before `loop`, which must contain all loops of the
   // reduction.
-  BlockRV decompose_reduction(const BlockRV& block, const LoopRV& loop);
+  StepResult<BlockRV> decompose_reduction(const BlockRV& block, const LoopRV& loop);
   // Iterations that the block's guard leaves out combine the reduction's identity instead, so that
   // all iterations run and none needs a branch; what they would read is not read. Guards on the
   // reduction's own loops, and on data-parallel iterations that reach over their end: the buffer,
   // which is not a parameter, then grows by what they reach.
-  void mask_reduction(const BlockRV& block);
+  StepResult<> mask_reduction(const BlockRV& block);
   // Four iterations of the loop become one that adds a dot product of four bytes (the intrinsic byte_dot): a sum of products
   // of an unsigned byte and a signed one in int32, where neighbouring iterations read neighbouring bytes of both. The
   // block's initialisation is a block of its own already.
-  void byte_dot(const BlockRV& block, const LoopRV& loop);
+  StepResult<> byte_dot(const BlockRV& block, const LoopRV& loop);
   // Reduces along all loops but `loop` into a new buffer with one more (last) dimension over that
   // loop, then over that dimension in a new block. Changes the order of the reduction.
   // Returns the block that fills the new buffer; the given block becomes the final reduction.
-  BlockRV rfactor(const BlockRV& block, const LoopRV& loop);
+  StepResult<BlockRV> rfactor(const BlockRV& block, const LoopRV& loop);
 
  private:
   friend class ScheduleEdit;
+  // Why compute_inline is not legal; nullopt where it is.
+  std::optional<std::string> why_not_inline(const BlockRV& block) const;
   std::string fresh_name(const std::string& base);
   Var fresh_var(const Var& like);
   Var fresh_var(const std::string& name, DType dtype);
   // Cuts a loop from 0 at `point`, which is between 0 and its extent.
-  Partition cut(class ScheduleEdit& edit, const ForNode* f, const PrimExpr& point);
+  StepResult<Partition> cut(class ScheduleEdit& edit, const ForNode* f, const PrimExpr& point);
   void record(std::string step, const std::vector<std::string>& args,
               const std::vector<std::string>& results = {});
   void set_body(Stmt body);
@@ -195,8 +197,14 @@ class Schedule {
   std::unordered_set<std::string> names_;
 };
 
-// Takes steps on the schedule together. Where one of them is not legal the schedule is left as it was before the first, and
-// the reason is returned.
-std::optional<std::string> attempt(Schedule& s, const std::function<void(Schedule&)>& steps);
+// Takes steps on the schedule together: what `steps` returns, a StepResult. Where one of them is not legal the schedule is left as
+// it was before the first.
+template <class Steps>
+auto attempt(Schedule& s, Steps&& steps) {
+  Schedule tried = s;
+  auto out = steps(tried);
+  if (out.is_legal()) s = std::move(tried);
+  return out;
+}
 
 }  // namespace relay::tir

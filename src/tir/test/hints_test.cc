@@ -121,14 +121,14 @@ TEST(TirHints, only_an_input_is_written_in_place) {
 TEST(TirHints, steps_that_set_hints_are_replayed) {
   Schedule s(copies());
   const LoopRV loop{as<ForNode>(s.func()->body)->var};
-  s.prefetch(loop, 64);
-  s.nest(loop, LoopNest::Matrix, StreamedOperand::B);
-  s.run_backward(loop);
-  s.unroll(loop, 2);
+  s.prefetch(loop, 64).value();
+  s.nest(loop, LoopNest::Matrix, StreamedOperand::B).value();
+  s.run_backward(loop).value();
+  s.unroll(loop, 2).value();
   s.require_features({"amx-tile", "amx-bf16"});
   EXPECT_TRUE(structural_equal(Schedule::replay(copies(), s.trace_text()), s.func(), true))
       << s.trace_text();
-  EXPECT_THROW(s.prefetch(loop, 0), UserError);
+  EXPECT_THROW(s.prefetch(loop, 0).value(), UserError);
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
 #include "tir/interpret.h"
+#include "tir/matrix_nest.h"
+#include "tir/transposed_nest.h"
 #include "tir/verify.h"
 
 namespace relay::tir {
@@ -83,6 +86,78 @@ TEST(NarrowIndices, what_constants_exceed_stays_wide) {
   };
   EXPECT_EQ(last(large, 100, &got), RELAY_KERNEL_OK);
   EXPECT_EQ(got, 99.0 * (1 << 27));
+}
+
+// A loop of a nest that becomes instructions.
+Stmt marked(const Var& v, int64_t extent, LoopNest nest, Stmt body) {
+  Stmt loop = for_(v, index(0), index(extent), std::move(body));
+  return modified(*as<ForNode>(loop), [&](ForNode& n) { n.hints.nest = nest; });
+}
+
+// The outermost loop of the function's nest, and whether any loop of the function counts in 64 bits.
+std::pair<Stmt, bool> nest_of(const PrimFunc& f) {
+  std::pair<Stmt, bool> out{nullptr, false};
+  post_order(
+      f->body,
+      [&](const Node& n) {
+        auto* loop = as<ForNode>(&n);
+        if (loop == nullptr) return;
+        out.second |= loop->var->dtype == kIndex;
+        if (loop->hints.nest != LoopNest::None) out.first = Stmt(loop);
+      },
+      family::tir_stmt);
+  return out;
+}
+
+TEST(NarrowIndices, a_nest_of_shuffles_has_32_bits_or_64_as_a_whole) {
+  const DType f32 = DType::Float(32);
+  for (int64_t far : {int64_t{64}, int64_t{1} << 33}) {
+    Var n = var("n"), i = var("i"), row = var("row"), column = var("column");
+    Buffer from = buffer("from", f32, {n * far}), to = buffer("to", f32, {n * 64});
+    Stmt move = store(to, {i * 64 + row * 16 + column}, load(from, {i * far + column * n + row}));
+    Stmt inner = marked(column, 16, LoopNest::Transposed, move);
+    PrimFunc f = kernel({from, to}, 1, {n},
+                        for_(i, index(0), n, marked(row, 4, LoopNest::Transposed, inner)));
+    const auto [nest, is_wide] = nest_of(narrowed(f));
+    EXPECT_EQ(is_wide, far > 64);
+    auto found = transposed_nest(nest);
+    ASSERT_TRUE(found) << to_string(nest);
+    EXPECT_EQ(found->rows, 4);
+    EXPECT_EQ(found->columns, 16);
+    EXPECT_EQ(as_int(found->to_step), 16);
+    EXPECT_EQ(found->from->dtype, kIndex);
+    auto* first = as<CastNode>(found->from);
+    EXPECT_EQ(first != nullptr && first->value->dtype == DType::Int(32), !is_wide)
+        << to_string(found->from);
+  }
+}
+
+TEST(NarrowIndices, a_nest_of_a_matrix_unit_has_32_bits) {
+  const DType i32 = DType::Int(32);
+  Var n = var("n"), i = var("i"), row = var("row"), column = var("column"), word = var("word"),
+      element = var("element");
+  Buffer a = buffer("a", DType::UInt(8), {n * 1024}), b = buffer("b", DType::Int(8), {n * 1024}),
+         sums = buffer("sums", i32, {index(256)});
+  PrimExpr at = row * 16 + column;
+  PrimExpr product = cast(i32, load(a, {i * 1024 + row * 64 + word * 4 + element})) *
+                     cast(i32, load(b, {i * 1024 + word * 64 + column * 4 + element}));
+  Stmt nest = store(sums, {at}, load(sums, {at}) + product);
+  for (auto [v, extent] : {std::pair{element, 4}, {word, 16}, {column, 16}, {row, 16}}) {
+    nest = marked(v, extent, LoopNest::Matrix, nest);
+  }
+  PrimFunc f = kernel({a, b, sums}, 2, {n}, for_(i, index(0), n, nest));
+  const auto before = matrix_product(nest_of(f).first);
+  const auto [narrow, is_wide] = nest_of(narrowed(f));
+  const auto after = matrix_product(narrow);
+  EXPECT_FALSE(is_wide);
+  ASSERT_TRUE(before);
+  ASSERT_TRUE(after) << to_string(narrow);
+  EXPECT_EQ(after->words, 16);
+  EXPECT_EQ(after->b.step, before->b.step);
+  EXPECT_EQ(after->sums.tiles, before->sums.tiles);
+  auto* first = as<CastNode>(after->a.first);
+  ASSERT_NE(first, nullptr) << to_string(after->a.first);
+  EXPECT_EQ(first->value->dtype, i32);
 }
 
 TEST(NarrowIndices, buffers_beyond_the_width_are_found) {

@@ -67,7 +67,7 @@ TEST(TirLowerBlocks, initialisation_stands_before_the_reduction) {
 TEST(TirLowerBlocks, a_predicate_guards_the_initialisation_too) {
   Schedule s(row_sums());
   std::vector<LoopRV> loops = s.get_loops(s.get_block("s"));
-  s.split(loops[0], {-1, 3});
+  s.split(loops[0], {-1, 3}).value();
   EXPECT_EQ(body_of(lower_blocks(s.func())), R"(
   for i_0 in range(2):
     for i_1 in range(3):
@@ -82,7 +82,7 @@ TEST(TirLowerBlocks, a_predicate_guards_the_initialisation_too) {
 TEST(TirLowerBlocks, a_guard_of_the_reduction_does_not_hold_back_the_initialisation) {
   Schedule s(row_sums());
   std::vector<LoopRV> loops = s.get_loops(s.get_block("s"));
-  s.split(loops[1], {-1, 3});
+  s.split(loops[1], {-1, 3}).value();
   EXPECT_EQ(body_of(lower_blocks(s.func())), R"(
   for i in range(4):
     s[i] = 0f
@@ -102,8 +102,8 @@ PrimFunc column_sums_in_tiles() {
   });
   Schedule s(create_prim_func("f", {a}, {t}, {n, m}));
   std::vector<LoopRV> loops = s.get_loops(s.get_block("t"));
-  s.reorder({loops[1], loops[0]});
-  s.partition_tiles(loops[0], 4);
+  s.reorder({loops[1], loops[0]}).value();
+  s.partition_tiles(loops[0], 4).value();
   return s.func();
 }
 

@@ -202,7 +202,7 @@ PrimFunc row_sum(int64_t m, int64_t n) {
 TEST(Schedule, split_that_divides_has_no_predicate) {
   PrimFunc f = chain(12);
   Schedule s(f);
-  s.split(s.get_loops(s.get_block("C"))[0], {-1, 4});
+  s.split(s.get_loops(s.get_block("C"))[0], {-1, 4}).value();
   EXPECT_FALSE(s.block(s.get_block("C"))->predicate);
   expect_same(f, s);
 }
@@ -210,7 +210,7 @@ TEST(Schedule, split_that_divides_has_no_predicate) {
 TEST(Schedule, split_that_does_not_divide_guards_the_block) {
   PrimFunc f = chain(13);
   Schedule s(f);
-  s.split(s.get_loops(s.get_block("C"))[0], {-1, 2, 4});
+  s.split(s.get_loops(s.get_block("C"))[0], {-1, 2, 4}).value();
   EXPECT_TRUE(s.block(s.get_block("C"))->predicate);
   expect_same(f, s);
 }
@@ -218,23 +218,23 @@ TEST(Schedule, split_that_does_not_divide_guards_the_block) {
 TEST(Schedule, partition_peels_the_tail_and_drops_the_predicate) {
   PrimFunc f = chain(13);
   Schedule s(f);
-  auto parts = s.split(s.get_loops(s.get_block("C"))[0], {-1, 4});
-  Partition p = s.partition(parts[0], 3);
+  auto parts = s.split(s.get_loops(s.get_block("C"))[0], {-1, 4}).value();
+  Partition p = s.partition(parts[0], 3).value();
   EXPECT_FALSE(s.block(s.get_block("C"))->predicate);
   EXPECT_TRUE(s.block(p.copy_of(s.get_block("C")))->predicate);
-  Partition rest = s.partition(p.copy_of(parts[1]), 1);
+  Partition rest = s.partition(p.copy_of(parts[1]), 1).value();
   EXPECT_FALSE(rest.tail.var);  // elements past the end: nothing is left of them
-  s.vectorize(parts[1]);
+  s.vectorize(parts[1]).value();
   expect_same(f, s);
 }
 
 TEST(Schedule, partition_tiles_leaves_whole_tiles_and_a_rest) {
   PrimFunc f = chain(13);
   Schedule s(f);
-  Partition p = s.partition_tiles(s.get_loops(s.get_block("C"))[0], 4);
+  Partition p = s.partition_tiles(s.get_loops(s.get_block("C"))[0], 4).value();
   EXPECT_EQ(s.extent(p.head), 12);
   EXPECT_EQ(s.extent(p.tail), 1);
-  s.split(p.head, {-1, 4});
+  s.split(p.head, {-1, 4}).value();
   EXPECT_FALSE(s.block(s.get_block("C"))->predicate);
   expect_same(f, s);
 
@@ -245,13 +245,13 @@ TEST(Schedule, partition_tiles_leaves_whole_tiles_and_a_rest) {
   Schedule open(create_prim_func("add", {a}, {b}, {n}));
   LoopRV loop = open.get_loops(open.get_block("B"))[0];
   EXPECT_FALSE(open.has_whole_tiles(loop, 4));
-  Partition parts = open.partition_tiles(loop, 4);
-  open.split(parts.head, {-1, 4});
+  Partition parts = open.partition_tiles(loop, 4).value();
+  open.split(parts.head, {-1, 4}).value();
   EXPECT_FALSE(open.block(open.get_block("B"))->predicate) << to_string(open.func());
   EXPECT_FALSE(open.block(parts.copy_of(open.get_block("B")))->predicate);
   Schedule whole(chain(8));
   LoopRV eight = whole.get_loops(whole.get_block("C"))[0];
-  expect_refused([&] { whole.partition_tiles(eight, 4); }, "leave no two parts");
+  expect_refused([&] { whole.partition_tiles(eight, 4).value(); }, "leave no two parts");
   EXPECT_TRUE(whole.has_whole_tiles(eight, 4));
   EXPECT_FALSE(whole.has_whole_tiles(eight, 3));
 
@@ -268,10 +268,10 @@ TEST(Schedule, fuse_and_reorder_keep_the_result) {
   PrimFunc f = matmul(5, 6, 7);
   Schedule s(f);
   auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
-  s.reorder({k, j, i});
+  s.reorder({k, j, i}).value();
   auto [x, y] = s.get_loops<2>(s.get_block("E"));
-  LoopRV all = s.fuse({x, y});
-  s.split(all, {-1, 8});
+  LoopRV all = s.fuse({x, y}).value();
+  s.split(all, {-1, 8}).value();
   expect_same(f, s);
 }
 
@@ -280,7 +280,7 @@ TEST(Schedule, fuse_takes_loops_over_nothing) {
     PrimFunc f = matmul(rows, columns, 7);
     Schedule s(f);
     auto [x, y] = s.get_loops<2>(s.get_block("E"));
-    s.fuse({x, y});
+    s.fuse({x, y}).value();
     expect_same(f, s);
   }
 }
@@ -288,13 +288,13 @@ TEST(Schedule, fuse_takes_loops_over_nothing) {
 TEST(Schedule, inlining_removes_the_intermediate) {
   PrimFunc f = chain(6);
   Schedule s(f);
-  s.compute_inline(s.get_block("B"));
+  s.compute_inline(s.get_block("B")).value();
   EXPECT_FALSE(s.has_block("B"));
   EXPECT_EQ(to_string(s.func()).find("allocate"), std::string::npos);
   expect_same(f, s);
 
   Schedule r(matmul(3, 4, 5));
-  r.reverse_compute_inline(r.get_block("E"));
+  r.reverse_compute_inline(r.get_block("E")).value();
   expect_same(matmul(3, 4, 5), r);
 }
 
@@ -309,7 +309,7 @@ TEST(Schedule, inlining_what_is_used_twice_does_not_double_it) {
   PrimFunc f = create_prim_func("doubled", {first}, {last});
   Schedule s(f);
   names.pop_back();
-  for (size_t i = names.size(); i-- > 0;) s.compute_inline(s.get_block(names[i]));
+  for (size_t i = names.size(); i-- > 0;) s.compute_inline(s.get_block(names[i])).value();
   int nodes = 0;
   post_order(s.func()->body, [&](const Node&) { ++nodes; });
   EXPECT_LT(nodes, 200);
@@ -321,23 +321,23 @@ TEST(Schedule, register_tile_of_a_matrix_product) {
   for (auto [m, n, k] : {std::array<int64_t, 3>{28, 64, 9}, {29, 40, 5}, {3, 33, 8}, {1, 7, 1}}) {
     PrimFunc f = matmul(m, n, k);
     Schedule s(f);
-    s.compute_inline(s.get_block("D"));
+    s.compute_inline(s.get_block("D")).value();
     auto [i, j] = s.get_loops<2>(s.get_block("E"));
-    auto rows = s.split(i, {-1, 14});
-    auto columns = s.split(j, {-1, 32});
-    s.reorder({rows[0], columns[0], rows[1], columns[1]});
-    s.compute_at(s.get_block("C"), columns[0]);
-    s.set_scope(s.get_block("C"), Scope::Register);
+    auto rows = s.split(i, {-1, 14}).value();
+    auto columns = s.split(j, {-1, 32}).value();
+    s.reorder({rows[0], columns[0], rows[1], columns[1]}).value();
+    s.compute_at(s.get_block("C"), columns[0]).value();
+    s.set_scope(s.get_block("C"), Scope::Register).value();
     std::vector<LoopRV> inner = s.get_loops(s.get_block("C"));
     for (const LoopRV& l : inner) {
       if (s.loop(l)->body.get()->kind() == StmtKind::Block && k > 1) {
         std::vector<LoopRV> order{l};
         for (size_t x = 2; x + 1 < inner.size(); ++x) order.push_back(inner[x]);
-        s.reorder(order);
-        s.decompose_reduction(s.get_block("C"), l);
+        s.reorder(order).value();
+        s.decompose_reduction(s.get_block("C"), l).value();
       }
     }
-    s.parallel(rows[0]);
+    s.parallel(rows[0]).value();
     expect_same(f, s);
   }
 }
@@ -349,8 +349,8 @@ TEST(Schedule, compute_at_computes_overlapping_windows) {
                      [&](const Indices& i) { return b(i[0]) + b(i[0] + 1) + b(i[0] + 2); });
   PrimFunc f = create_prim_func("window", {a}, {c});
   Schedule s(f);
-  auto parts = s.split(s.get_loops(s.get_block("C"))[0], {-1, 3});
-  s.compute_at(s.get_block("B"), parts[0]);
+  auto parts = s.split(s.get_loops(s.get_block("C"))[0], {-1, 3}).value();
+  s.compute_at(s.get_block("B"), parts[0]).value();
   EXPECT_EQ(s.extent(s.get_loops(s.get_block("B"))[1]), 5);
   expect_same(f, s);
 }
@@ -359,18 +359,18 @@ TEST(Schedule, reverse_compute_at_moves_the_consumer) {
   PrimFunc f = matmul(6, 8, 4);
   Schedule s(f);
   auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
-  auto rows = s.split(i, {-1, 4});
-  s.reverse_compute_at(s.get_block("D"), rows[0]);
+  auto rows = s.split(i, {-1, 4}).value();
+  s.reverse_compute_at(s.get_block("D"), rows[0]).value();
   expect_same(f, s);
-  expect_refused([&] { s.reverse_compute_at(s.get_block("E"), k); }, "no producer");
+  expect_refused([&] { s.reverse_compute_at(s.get_block("E"), k).value(); }, "no producer");
 }
 
 TEST(Schedule, caches_copy_in_and_out) {
   PrimFunc f = matmul(6, 8, 4);
   Schedule s(f);
-  BlockRV in = s.cache_read(s.get_block("C"), "B", Scope::Local);
-  s.transform_layout(in, {{1, 4, 0}, {0, 1, 0}, {1, 1, 4}});
-  s.cache_write(s.get_block("E"), Scope::Local);
+  BlockRV in = s.cache_read(s.get_block("C"), "B", Scope::Local).value();
+  s.transform_layout(in, {{1, 4, 0}, {0, 1, 0}, {1, 1, 4}}).value();
+  s.cache_write(s.get_block("E"), Scope::Local).value();
   expect_same(f, s);
   EXPECT_EQ(s.block(in)->writes[0]->buffer->shape.size(), 3u);
 }
@@ -382,16 +382,16 @@ TEST(Schedule, layouts_move_open_dimensions_as_a_whole) {
   Tensor b = compute("B", x->shape(), [&](const Indices& i) { return a(i) * a(i); });
   Schedule s(create_prim_func("open", {x}, {b}, {n}));
   BlockRV copy = s.get_block("A");
-  s.transform_layout(copy, {{1, 1, 0}, {0, 1, 0}});
+  s.transform_layout(copy, {{1, 1, 0}, {0, 1, 0}}).value();
   const auto& shape = s.block(copy)->writes[0]->buffer->shape;
   EXPECT_EQ(as_int(shape[0]), 3);
   EXPECT_EQ(shape[1].get(), n.get());
   expect_refused(
       [&] {
-        s.transform_layout(copy, {{0, 1, 0}, {1, 4, 0}, {1, 1, 4}});
+        s.transform_layout(copy, {{0, 1, 0}, {1, 4, 0}, {1, 1, 4}}).value();
       },
       "is not a constant");
-  expect_refused([&] { s.transform_layout(copy, {{0, 1, 0}}); }, "has no place");
+  expect_refused([&] { s.transform_layout(copy, {{0, 1, 0}}).value(); }, "has no place");
 }
 
 TEST(Schedule, rfactor_splits_a_reduction_into_lanes) {
@@ -399,29 +399,29 @@ TEST(Schedule, rfactor_splits_a_reduction_into_lanes) {
     PrimFunc f = row_sum(5, n);
     Schedule s(f);
     auto [i, k] = s.get_loops<2>(s.get_block("S"));
-    auto parts = s.split(k, {-1, 8});
-    BlockRV partial = s.rfactor(s.get_block("S"), parts[1]);
-    s.decompose_reduction(partial, parts[0]);
-    s.vectorize(parts[1]);
+    auto parts = s.split(k, {-1, 8}).value();
+    BlockRV partial = s.rfactor(s.get_block("S"), parts[1]).value();
+    s.decompose_reduction(partial, parts[0]).value();
+    s.vectorize(parts[1]).value();
     expect_same(f, s);
   }
   // Lanes that no element falls to would stay without a value.
   Schedule s(row_sum(5, 3));
-  auto parts = s.split(s.get_loops(s.get_block("S"))[1], {-1, 8});
-  expect_refused([&] { s.rfactor(s.get_block("S"), parts[1]); }, "may run for no element");
+  auto parts = s.split(s.get_loops(s.get_block("S"))[1], {-1, 8}).value();
+  expect_refused([&] { s.rfactor(s.get_block("S"), parts[1]).value(); }, "may run for no element");
 }
 
 TEST(Schedule, masked_reductions_run_for_all_lanes) {
   for (int64_t n : {3, 8, 21}) {
     PrimFunc f = row_sum(5, n);
     Schedule s(f);
-    auto parts = s.split(s.get_loops(s.get_block("S"))[1], {-1, 8});
-    s.mask_reduction(s.get_block("S"));
+    auto parts = s.split(s.get_loops(s.get_block("S"))[1], {-1, 8}).value();
+    s.mask_reduction(s.get_block("S")).value();
     EXPECT_FALSE(s.block(s.get_block("S"))->predicate);
-    BlockRV partial = s.rfactor(s.get_block("S"), parts[1]);
-    s.decompose_reduction(partial, parts[0]);
-    s.vectorize(parts[1]);
-    s.vectorize(s.get_loops(s.get_block("S")).back());
+    BlockRV partial = s.rfactor(s.get_block("S"), parts[1]).value();
+    s.decompose_reduction(partial, parts[0]).value();
+    s.vectorize(parts[1]).value();
+    s.vectorize(s.get_loops(s.get_block("S")).back()).value();
     expect_same(f, s);
   }
 }
@@ -430,11 +430,11 @@ TEST(Schedule, masked_tiles_reach_over_the_edge_of_a_larger_buffer) {
   PrimFunc f = matmul(6, 7, 4);
   Schedule s(f);
   BlockRV c = s.get_block("C");
-  s.compute_inline(s.get_block("D"));
-  auto columns = s.split(s.get_loops(s.get_block("E"))[1], {-1, 4});
-  s.compute_at(c, columns[0]);
+  s.compute_inline(s.get_block("D")).value();
+  auto columns = s.split(s.get_loops(s.get_block("E"))[1], {-1, 4}).value();
+  s.compute_at(c, columns[0]).value();
   EXPECT_TRUE(s.block(c)->predicate);
-  s.mask_reduction(c);
+  s.mask_reduction(c).value();
   EXPECT_FALSE(s.block(c)->predicate);
   EXPECT_EQ(as_int(s.block(c)->writes[0]->buffer->shape[1]), 8);
   expect_same(f, s);
@@ -442,17 +442,17 @@ TEST(Schedule, masked_tiles_reach_over_the_edge_of_a_larger_buffer) {
 
 TEST(Schedule, a_guarded_reduction_is_not_vectorised_before_it_is_masked) {
   Schedule s(row_sum(5, 21));
-  auto parts = s.split(s.get_loops(s.get_block("S"))[1], {-1, 8});
-  expect_refused([&] { s.vectorize(parts[1]); }, "is guarded");
+  auto parts = s.split(s.get_loops(s.get_block("S"))[1], {-1, 8}).value();
+  expect_refused([&] { s.vectorize(parts[1]).value(); }, "is guarded");
 }
 
 TEST(Schedule, golden_text_of_a_tiled_row_sum) {
   Schedule s(row_sum(4, 8));
   auto [i, k] = s.get_loops<2>(s.get_block("S"));
-  auto parts = s.split(k, {-1, 4});
-  s.decompose_reduction(s.get_block("S"), parts[0]);
-  s.unroll(parts[1]);
-  s.parallel(i);
+  auto parts = s.split(k, {-1, 4}).value();
+  s.decompose_reduction(s.get_block("S"), parts[0]).value();
+  s.unroll(parts[1]).value();
+  s.parallel(i).value();
   EXPECT_EQ(s.trace_text(), R"(split(r, [-1, 4]) -> r_0, r_1
 decompose_reduction(S, r_0) -> S_init
 unroll(r_1, 0)
@@ -478,39 +478,44 @@ TEST(Schedule, illegal_steps_say_why_and_change_nothing) {
   auto [i, j, k] = s.get_loops<3>(c);
   auto [x, y] = s.get_loops<2>(e);
   PrimFunc before = s.func();
-  expect_refused([&, k = k] { s.parallel(k); }, "reduction loop of block C");
-  expect_refused([&] { s.mask_reduction(e); }, "not a reduction");
-  expect_refused([&, i = i] { s.vectorize(i); }, "not an innermost loop");
-  expect_refused([&, i = i] { s.split(i, {2, 2}); }, "do not cover");
-  expect_refused([&, i = i] { s.split(i, {-1, 0}); }, "out of range");
-  expect_refused([&, i = i] { s.split(i, {4}); }, "two factors");
-  expect_refused([&, i = i] { s.partition(i, 6); }, "not inside loop");
-  expect_refused([&, k = k] { s.partition(k, 2); }, "initialisation");
-  expect_refused([&, i = i, k = k] { s.fuse({i, k}); }, "not directly inside");
-  expect_refused([&, j = j, k = k] { s.fuse({j, k}); }, "a reduction and a data-parallel loop");
-  expect_refused([&, i = i, x = x] { s.reorder({i, x}); }, "is not in the nest");
-  expect_refused([&, i = i] { s.reorder({i, i}); }, "named twice");
-  expect_refused([&] { s.compute_inline(c); }, "is a reduction");
-  expect_refused([&] { s.compute_inline(e); }, "writes an output");
-  expect_refused([&] { s.reverse_compute_inline(d); }, "producer C is a reduction");
-  expect_refused([&, x = x] { s.compute_at(c, x); }, "is not inside loop");
-  expect_refused([&, x = x] { s.compute_at(e, x); }, "writes an output");
-  expect_refused([&, k = k] { s.reverse_compute_at(d, k); }, "complete only after");
-  expect_refused([&] { s.cache_read(c, "nothing", Scope::Local); }, "does not read a buffer");
-  expect_refused([&] { s.set_scope(e, Scope::Local); }, "parameter");
-  expect_refused([&] { s.transform_layout(c, {{0, 1, 0}, {1, 1, 2}}); }, "share a place");
-  expect_refused([&, x = x] { s.decompose_reduction(e, x); }, "no initialisation");
-  expect_refused([&, x = x] { s.decompose_reduction(c, x); }, "is not around");
-  expect_refused([&, i = i] { s.rfactor(c, i); }, "not a reduction loop");
+  expect_refused([&, k = k] { s.parallel(k).value(); }, "reduction loop of block C");
+  expect_refused([&] { s.mask_reduction(e).value(); }, "not a reduction");
+  expect_refused([&, i = i] { s.vectorize(i).value(); }, "not an innermost loop");
+  expect_refused([&, i = i] { s.split(i, {2, 2}).value(); }, "do not cover");
+  expect_refused([&, i = i] { s.split(i, {-1, 0}).value(); }, "out of range");
+  expect_refused([&, i = i] { s.split(i, {4}).value(); }, "two factors");
+  expect_refused([&, i = i] { s.partition(i, 6).value(); }, "not inside loop");
+  expect_refused([&, k = k] { s.partition(k, 2).value(); }, "initialisation");
+  expect_refused([&, i = i, k = k] { s.fuse({i, k}).value(); }, "not directly inside");
+  expect_refused(
+      [&, j = j, k = k] {
+        s.fuse({j, k}).value();
+      },
+      "a reduction and a data-parallel loop");
+  expect_refused([&, i = i, x = x] { s.reorder({i, x}).value(); }, "is not in the nest");
+  expect_refused([&, i = i] { s.reorder({i, i}).value(); }, "named twice");
+  expect_refused([&] { s.compute_inline(c).value(); }, "is a reduction");
+  expect_refused([&] { s.compute_inline(e).value(); }, "writes an output");
+  expect_refused([&] { s.reverse_compute_inline(d).value(); }, "producer C is a reduction");
+  expect_refused([&, x = x] { s.compute_at(c, x).value(); }, "is not inside loop");
+  expect_refused([&, x = x] { s.compute_at(e, x).value(); }, "writes an output");
+  expect_refused([&, k = k] { s.reverse_compute_at(d, k).value(); }, "complete only after");
+  expect_refused([&] { s.cache_read(c, "nothing", Scope::Local).value(); },
+                 "does not read a buffer");
+  expect_refused([&] { s.set_scope(e, Scope::Local).value(); }, "parameter");
+  expect_refused([&] { s.transform_layout(c, {{0, 1, 0}, {1, 1, 2}}).value(); }, "share a place");
+  expect_refused([&, x = x] { s.decompose_reduction(e, x).value(); }, "no initialisation");
+  expect_refused([&, x = x] { s.decompose_reduction(c, x).value(); }, "is not around");
+  expect_refused([&, i = i] { s.rfactor(c, i).value(); }, "not a reduction loop");
   expect_refused([&] { s.get_block("nothing"); }, "no block nothing");
   EXPECT_EQ(s.func(), before);
   EXPECT_TRUE(s.trace().empty());
-  s.reorder({k, j});
-  expect_refused([&, j = j] { s.decompose_reduction(c, j); }, "is around loop");
+  s.reorder({k, j}).value();
+  expect_refused([&, j = j] { s.decompose_reduction(c, j).value(); }, "is around loop");
   expect_refused([&] { Schedule::replay(before, "split(i, [-1, x])"); }, "not a number");
   expect_refused([&] { Schedule::replay(before, "explode(i)"); }, "no step");
-  s.parallel(i);
-  expect_refused([&, j = j] { s.parallel(j); }, "parallel already");
+  s.parallel(i).value();
+  expect_refused([&, j = j] { s.parallel(j).value(); }, "parallel already");
 }
 
 }  // namespace

@@ -66,16 +66,16 @@ TEST(Stages, matrix_product) {
         compute("D", sizes({m, n}), [&](const Indices& i) { return max(c(i), imm_float(f32, 0)); });
     Steps tiled = [](Schedule& s) {
       auto [i, j] = s.get_loops<2>(s.get_block("D"));
-      auto rows = s.split(i, {-1, 4}), columns = s.split(j, {-1, 16});
-      s.reorder({rows[0], columns[0], rows[1], columns[1]});
-      s.compute_at(s.get_block("C"), columns[0]);
-      s.set_scope(s.get_block("C"), Scope::Local);
-      s.parallel(rows[0]);
-      s.vectorize(columns[1]);
+      auto rows = s.split(i, {-1, 4}).value(), columns = s.split(j, {-1, 16}).value();
+      s.reorder({rows[0], columns[0], rows[1], columns[1]}).value();
+      s.compute_at(s.get_block("C"), columns[0]).value();
+      s.set_scope(s.get_block("C"), Scope::Local).value();
+      s.parallel(rows[0]).value();
+      s.vectorize(columns[1]).value();
     };
     Steps factored = [](Schedule& s) {
-      s.rfactor(s.get_block("C"), s.get_loops(s.get_block("C"))[2]);
-      s.unroll(s.get_loops(s.get_block("D"))[1], 4);
+      s.rfactor(s.get_block("C"), s.get_loops(s.get_block("C"))[2]).value();
+      s.unroll(s.get_loops(s.get_block("D"))[1], 4).value();
     };
     auto out = expect_stages_alike(create_prim_func("matmul", {a, b}, {d}), {tiled, factored});
     Data x = invented(f32, {m, k}, 1), y = invented(f32, {k, n}, 2);
@@ -103,13 +103,13 @@ TEST(Stages, convolution_with_padding) {
   });
   auto out = expect_stages_alike(
       create_prim_func("conv", {x, w}, {y}),
-      {[](Schedule& s) { s.compute_inline(s.get_block("pad")); },
+      {[](Schedule& s) { s.compute_inline(s.get_block("pad")).value(); },
        [](Schedule& s) {
          auto loops = s.get_loops(s.get_block("conv"));
-         s.reorder({loops[0], loops[2], loops[4], loops[5], loops[6], loops[1], loops[3]});
-         s.compute_at(s.get_block("pad"), loops[2]);
-         s.decompose_reduction(s.get_block("conv"), loops[4]);
-         s.vectorize(loops[3]);
+         s.reorder({loops[0], loops[2], loops[4], loops[5], loops[6], loops[1], loops[3]}).value();
+         s.compute_at(s.get_block("pad"), loops[2]).value();
+         s.decompose_reduction(s.get_block("conv"), loops[4]).value();
+         s.vectorize(loops[3]).value();
        }});
   Data a = invented(f32, {2, 3, 7, 6}, 1), b = invented(f32, {4, 3, 3, 3}, 2);
   int64_t at = 0;
@@ -135,8 +135,8 @@ TEST(Stages, argmax_takes_the_first_of_equals) {
   });
   auto out = expect_stages_alike(create_prim_func("argmax", {x}, {y}), {[](Schedule& s) {
                                    auto [i, k] = s.get_loops<2>(s.get_block("y"));
-                                   s.parallel(i);
-                                   s.split(k, {-1, 7});
+                                   s.parallel(i).value();
+                                   s.split(k, {-1, 7}).value();
                                  }});
   Data a = invented(f32, {5, 40}, 1);
   for (int64_t i = 0; i < 5; ++i) {
@@ -162,11 +162,11 @@ TEST(Stages, softmax_chain) {
                                  {[](Schedule& s) {
                                     LoopRV row = s.get_loops(s.get_block("y"))[0];
                                     for (const char* b : {"total", "e", "top"})
-                                      s.compute_at(s.get_block(b), row);
-                                    s.set_scope(s.get_block("e"), Scope::Local);
-                                    s.parallel(row);
+                                      s.compute_at(s.get_block(b), row).value();
+                                    s.set_scope(s.get_block("e"), Scope::Local).value();
+                                    s.parallel(row).value();
                                   },
-                                  [](Schedule& s) { s.compute_inline(s.get_block("e")); }});
+                                  [](Schedule& s) { s.compute_inline(s.get_block("e")).value(); }});
   for (int64_t i = 0; i < 4; ++i) {
     double row = 0;
     for (int64_t k = 0; k < 19; ++k) row += out[0].get_as_double(i * 19 + k);
@@ -179,14 +179,14 @@ TEST(Stages, concatenation_by_select) {
   Tensor c = compute("c", sizes({3, 11}), [&](const Indices& i) {
     return select(lt(i[1], index(5)), a(i), b(i[0], i[1] - 5));
   });
-  auto out =
-      expect_stages_alike(create_prim_func("concat", {a, b}, {c}),
-                          {[](Schedule& s) { s.vectorize(s.get_loops(s.get_block("c"))[1]); },
-                           [](Schedule& s) {
-                             auto [i, j] = s.get_loops<2>(s.get_block("c"));
-                             auto parts = s.split(s.fuse({i, j}), {-1, 8});
-                             s.vectorize(parts[1]);
-                           }});
+  auto out = expect_stages_alike(
+      create_prim_func("concat", {a, b}, {c}),
+      {[](Schedule& s) { s.vectorize(s.get_loops(s.get_block("c"))[1]).value(); },
+       [](Schedule& s) {
+         auto [i, j] = s.get_loops<2>(s.get_block("c"));
+         auto parts = s.split(s.fuse({i, j}).value(), {-1, 8}).value();
+         s.vectorize(parts[1]).value();
+       }});
   Data x = invented(f32, {3, 5}, 1), y = invented(f32, {3, 6}, 2);
   for (int64_t i = 0; i < 33; ++i) {
     int64_t r = i / 11, k = i % 11;
@@ -205,8 +205,8 @@ TEST(Stages, every_cast) {
       Tensor a = placeholder("a", from, sizes({21}));
       Tensor b = compute("b", sizes({21}), [&](const Indices& i) { return cast(to, a(i)); });
       expect_stages_alike(create_prim_func("cast", {a}, {b}), {[](Schedule& s) {
-                            auto parts = s.split(s.get_loops(s.get_block("b"))[0], {-1, 8});
-                            s.vectorize(parts[1]);
+                            auto parts = s.split(s.get_loops(s.get_block("b"))[0], {-1, 8}).value();
+                            s.vectorize(parts[1]).value();
                           }});
     }
   }
@@ -220,12 +220,12 @@ TEST(Stages, division_and_half_precision) {
       PrimExpr q = select(eq(b(i), imm(d, 0)), imm(d, 1), b(i));
       return floor_div(a(i), q) * imm(d, 3) - mod(a(i), q) + min(floor_mod(a(i), q), div(a(i), q));
     });
-    auto out =
-        expect_stages_alike(create_prim_func("division", {a, b}, {c}), {[](Schedule& s) {
-                              auto parts = s.split(s.get_loops(s.get_block("c"))[0], {-1, 8});
-                              s.vectorize(parts[1]);
-                              s.parallel(parts[0]);
-                            }});
+    auto out = expect_stages_alike(
+        create_prim_func("division", {a, b}, {c}), {[](Schedule& s) {
+          auto parts = s.split(s.get_loops(s.get_block("c"))[0], {-1, 8}).value();
+          s.vectorize(parts[1]).value();
+          s.parallel(parts[0]).value();
+        }});
     if (d.is_floating()) continue;
     Data x = invented(d, {37}, 1), y = invented(d, {37}, 2);
     for (int64_t i = 0; i < 37; ++i) {
@@ -249,13 +249,13 @@ TEST(Stages, symbolic_dimensions_and_indices_from_data) {
   PrimFunc f = create_prim_func("gather", {x, at}, {z}, {n, m});
   for (auto dims : {std::vector<int64_t>{3, 5}, {1, 1}, {8, 16}, {0, 4}, {4, 0}}) {
     auto out = expect_stages_alike(f,
-                                   {[](Schedule& s) { s.compute_inline(s.get_block("y")); },
+                                   {[](Schedule& s) { s.compute_inline(s.get_block("y")).value(); },
                                     [](Schedule& s) {
                                       auto [i, k] = s.get_loops<2>(s.get_block("z"));
-                                      auto rows = s.split(i, {-1, 4});
-                                      s.split(k, {-1, 8});
-                                      s.compute_at(s.get_block("y"), rows[0]);
-                                      s.parallel(rows[0]);
+                                      auto rows = s.split(i, {-1, 4}).value();
+                                      s.split(k, {-1, 8}).value();
+                                      s.compute_at(s.get_block("y"), rows[0]).value();
+                                      s.parallel(rows[0]).value();
                                     }},
                                    dims);
     if (dims[1] == 0) {
@@ -275,8 +275,9 @@ TEST(Stages, statements_of_an_imperative_tensor) {
         return for_(i, index(0), index(3), for_(k, index(0), index(10), add));
       });
   Tensor y = compute("y", sizes({3, 10}), [&](const Indices& i) { return sums(i) * sums(i); });
-  auto out = expect_stages_alike(create_prim_func("cumsum", {x}, {y}),
-                                 {[](Schedule& s) { s.compute_inline(s.get_block("twice")); }});
+  auto out =
+      expect_stages_alike(create_prim_func("cumsum", {x}, {y}),
+                          {[](Schedule& s) { s.compute_inline(s.get_block("twice")).value(); }});
   Data a = invented(f32, {3, 10}, 1);
   for (int64_t r = 0; r < 3; ++r) {
     double total = 0;
@@ -306,8 +307,9 @@ TEST(Stages, statements_of_several_tensors) {
   };
   Data a = invented(f32, {3, 10}, 1);
   auto expect_range = [&](const std::vector<Tensor>& outputs, auto check) {
-    auto out = expect_stages_alike(create_prim_func("range", {x}, outputs),
-                                   {[](Schedule& s) { s.compute_inline(s.get_block("twice")); }});
+    auto out =
+        expect_stages_alike(create_prim_func("range", {x}, outputs),
+                            {[](Schedule& s) { s.compute_inline(s.get_block("twice")).value(); }});
     for (int64_t r = 0; r < 3; ++r) {
       double least = 1e30, greatest = -1e30;
       for (int64_t k = 0; k < 10; ++k) {
@@ -339,32 +341,33 @@ PrimFunc small_product() {
 }
 
 TEST(Stages, reductions_split_around_other_loops_and_blocks) {
-  expect_stages_alike(small_product(),
-                      {// The reduction's outer loop holds a copy of its operand.
-                       [](Schedule& s) {
-                         auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
-                         auto parts = s.split(k, {-1, 3});
-                         s.reorder({parts[0], parts[1], i, j});
-                         s.compute_at(s.cache_read(s.get_block("C"), "b", Scope::Local), parts[0]);
-                       },
-                       // One condition about a reduction loop and a loop of its lanes.
-                       [](Schedule& s) {
-                         auto parts = s.split(s.get_loops(s.get_block("C"))[2], {-1, 2, 2});
-                         s.rfactor(s.get_block("C"), parts[1]);
-                       },
-                       // Lanes inside lanes, and lanes of a reduction.
-                       [](Schedule& s) {
-                         auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
-                         s.vectorize(k);
-                         s.reorder({k, j});
-                         s.vectorize(j);
-                       },
-                       // The copy is inlined away from where its source was computed.
-                       [](Schedule& s) {
-                         BlockRV first = s.cache_read(s.get_block("C"), "b", Scope::Local);
-                         s.split(s.get_loops(first)[0], {-1, 3});
-                         s.compute_inline(first);
-                       }});
+  expect_stages_alike(
+      small_product(),
+      {// The reduction's outer loop holds a copy of its operand.
+       [](Schedule& s) {
+         auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
+         auto parts = s.split(k, {-1, 3}).value();
+         s.reorder({parts[0], parts[1], i, j}).value();
+         s.compute_at(s.cache_read(s.get_block("C"), "b", Scope::Local).value(), parts[0]).value();
+       },
+       // One condition about a reduction loop and a loop of its lanes.
+       [](Schedule& s) {
+         auto parts = s.split(s.get_loops(s.get_block("C"))[2], {-1, 2, 2}).value();
+         s.rfactor(s.get_block("C"), parts[1]).value();
+       },
+       // Lanes inside lanes, and lanes of a reduction.
+       [](Schedule& s) {
+         auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
+         s.vectorize(k).value();
+         s.reorder({k, j}).value();
+         s.vectorize(j).value();
+       },
+       // The copy is inlined away from where its source was computed.
+       [](Schedule& s) {
+         BlockRV first = s.cache_read(s.get_block("C"), "b", Scope::Local).value();
+         s.split(s.get_loops(first)[0], {-1, 3}).value();
+         s.compute_inline(first).value();
+       }});
 }
 
 TEST(Stages, an_initialisation_stays_with_windows_that_overlap) {
@@ -378,9 +381,9 @@ TEST(Stages, an_initialisation_stays_with_windows_that_overlap) {
   PrimFunc f = create_prim_func("pairs", {a}, {pairs});
   Schedule s(f);
   auto [i, k] = s.get_loops<2>(s.get_block("pairs"));
-  s.compute_at(s.get_block("rows"), k);
-  EXPECT_THROW(s.decompose_reduction(s.get_block("rows"), i), UserError);
-  s.decompose_reduction(s.get_block("rows"), s.get_loops(s.get_block("rows"))[2]);
+  s.compute_at(s.get_block("rows"), k).value();
+  EXPECT_THROW(s.decompose_reduction(s.get_block("rows"), i).value(), UserError);
+  s.decompose_reduction(s.get_block("rows"), s.get_loops(s.get_block("rows"))[2]).value();
   expect_equal(run(f), run(s.func()), "windows");
 }
 
@@ -474,61 +477,61 @@ void random_step(Schedule& s, RandomKernel& r) {
   switch (r.pick(19)) {
     case 0:
     case 1:
-      s.split(loop, {-1, 1 + r.pick(5)});
+      s.split(loop, {-1, 1 + r.pick(5)}).value();
       return;
     case 2:
-      s.split(loop, {-1, 1 + r.pick(3), 1 + r.pick(3)});
+      s.split(loop, {-1, 1 + r.pick(3), 1 + r.pick(3)}).value();
       return;
     case 3:
-      s.partition(loop, 1 + r.pick(4));
+      s.partition(loop, 1 + r.pick(4)).value();
       return;
     case 4: {
       size_t at = static_cast<size_t>(r.pick(static_cast<int64_t>(loops.size())));
-      if (at + 1 < loops.size()) s.fuse({loops[at], loops[at + 1]});
+      if (at + 1 < loops.size()) s.fuse({loops[at], loops[at + 1]}).value();
       return;
     }
     case 5:
     case 6:
-      s.reorder({loop, r.one_of(loops)});
+      s.reorder({loop, r.one_of(loops)}).value();
       return;
     case 7:
-      return s.parallel(loop);
+      return s.parallel(loop).value();
     case 8:
-      return s.vectorize(loops.back());
+      return s.vectorize(loops.back()).value();
     case 9:
-      return s.unroll(loop, r.pick(3));
+      return s.unroll(loop, r.pick(3)).value();
     case 10:
-      return s.compute_inline(block);
+      return s.compute_inline(block).value();
     case 11:
-      return s.reverse_compute_inline(block);
+      return s.reverse_compute_inline(block).value();
     case 12:
-      return s.compute_at(block, r.one_of(others));
+      return s.compute_at(block, r.one_of(others)).value();
     case 13:
-      return s.reverse_compute_at(block, r.one_of(others));
+      return s.reverse_compute_at(block, r.one_of(others)).value();
     case 14: {
       std::vector<Region> reads = s.block(block)->reads;
-      if (!reads.empty()) s.cache_read(block, r.one_of(reads)->buffer->name, Scope::Local);
+      if (!reads.empty()) s.cache_read(block, r.one_of(reads)->buffer->name, Scope::Local).value();
       return;
     }
     case 15:
       if (r.pick(2) == 0) {
-        s.cache_write(block, Scope::Local);
+        s.cache_write(block, Scope::Local).value();
       } else {
-        s.decompose_reduction(block, loop);
+        s.decompose_reduction(block, loop).value();
       }
       return;
     case 16:
-      return s.set_scope(block, r.pick(2) == 0 ? Scope::Local : Scope::Register);
+      return s.set_scope(block, r.pick(2) == 0 ? Scope::Local : Scope::Register).value();
     case 17: {
       int64_t lanes = 1 + r.pick(4);
-      s.transform_layout(block, {{1, lanes, 0}, {0, 1, 0}, {1, 1, lanes}});
+      s.transform_layout(block, {{1, lanes, 0}, {0, 1, 0}, {1, 1, lanes}}).value();
       return;
     }
     default:
       if (r.pick(2) == 0) {
-        s.rfactor(block, loop);
+        s.rfactor(block, loop).value();
       } else {
-        s.mask_reduction(block);
+        s.mask_reduction(block).value();
       }
   }
 }

@@ -178,9 +178,9 @@ TEST(Verify, stages_of_a_kernel_pass) {
   Schedule schedule(create_prim_func("kernel", {a}, {s}));
   verify(schedule.func());
   auto [i, k] = schedule.get_loops<2>(schedule.get_block("s"));
-  auto parts = schedule.split(k, {-1, 8});
-  schedule.compute_at(schedule.get_block("t"), parts[0]);
-  schedule.parallel(i);
+  auto parts = schedule.split(k, {-1, 8}).value();
+  schedule.compute_at(schedule.get_block("t"), parts[0]).value();
+  schedule.parallel(i).value();
   PrimFunc f = schedule.func();
   verify(f);
   for (const LoweringPass& pass : lowering_passes()) {

@@ -1,20 +1,17 @@
-#include "driver/relay_text.h"
-
+// Relay text as a front end: programs in the compiler's own language.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <unordered_map>
 
 #include "analysis/size_hints.h"
 #include "base/codes/driver.h"
 #include "base/codes/frontend.h"
-#include "driver/model.h"
+#include "frontend/common/front_end.h"
+#include "frontend/read_source.h"
 #include "ir/op.h"
 #include "ir/text/text.h"
 #include "ir/type_params.h"
-#include "types/infer.h"
+#include "types/read_module.h"
 
 namespace relay {
 namespace {
@@ -140,7 +137,9 @@ ImportedModel import_relay_text(const ModelSource& source, const ImportOptions& 
   return out;
 }
 
-FrontEnd relay_text_front_end() {
+}  // namespace
+
+FrontEnd relay_front_end() {
   return {
       .name = "relay",
       .title = "Relay text",
@@ -148,41 +147,6 @@ FrontEnd relay_text_front_end() {
       .sniff = is_relay_text,
       .import = import_relay_text,
   };
-}
-
-}  // namespace
-
-void use_relay_text() {
-  static const bool once = (register_front_end(relay_text_front_end()), true);
-  static_cast<void>(once);
-}
-
-void unreadable_file(const std::string& path, const std::string& why) {
-  throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"), why)
-                      .help("files that can be read: " + model_kinds("compiled .so")));
-}
-
-std::shared_ptr<const SourceFile> read_source(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_character_file(path, ignored)) unreadable_file(path, "it is a device");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) unreadable_file(path, "the file cannot be opened");
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) unreadable_file(path, "the file cannot be read");
-  return SourceFile::make(path, text.str());
-}
-
-Module read_module(const std::shared_ptr<const SourceFile>& source) {
-  Diagnostics diags;
-  Module mod = parse_module(source, diags);
-  try {
-    mod = infer_types(mod);
-  } catch (const UserError& e) {
-    for (const Diagnostic& d : e.diagnostics()) diags.add(d);
-  }
-  diags.throw_if_errors();
-  return mod;
 }
 
 }  // namespace relay

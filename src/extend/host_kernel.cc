@@ -1,0 +1,97 @@
+#include "extend/host_kernel.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/fork.h"
+#include "lower/kernel_body.h"
+#include "lower/kernel_sources.h"
+
+namespace relay::extend {
+namespace {
+
+// The dimensions of the tensors of a type, behind those that are there; false where a size is not known by name.
+bool add_sizes(const Type& type, std::vector<Dim>& out) {
+  auto tensors = flatten_tensor_types(type);
+  if (!tensors) return false;
+  for (const TensorType& t : *tensors) {
+    if (std::ranges::any_of(t->shape, is_any)) return false;
+    out.insert(out.end(), t->shape.begin(), t->shape.end());
+  }
+  return true;
+}
+
+class HostFunctions : public KernelSource {
+ public:
+  std::string_view name() const override { return "host function"; }
+
+  void add(const Op& op, const std::string& function) {
+    std::lock_guard lock(mutex_);
+    rows_.insert_or_assign(op->row.get(), Row{op->row, function});
+  }
+
+  std::optional<OfferedKernel> offer(const FunctionNode& f, const Target&) const override {
+    auto* call = as<CallNode>(f.body);
+    auto* op = call == nullptr ? nullptr : as<OpNode>(call->op);
+    if (op == nullptr) return std::nullopt;
+    std::string function;
+    {
+      std::lock_guard lock(mutex_);
+      auto row = rows_.find(op->row.get());
+      if (row == rows_.end()) return std::nullopt;
+      function = row->second.function;
+    }
+    if (!std::ranges::equal(leaves(*call), f.params,
+                            [](const Expr& a, const Var& p) { return a.get() == p.get(); })) {
+      return std::nullopt;
+    }
+    OfferedKernel out{HostFunction{function}};
+    for (const Var& p : f.params) {
+      if (!add_sizes(p->type, out.sizes)) return std::nullopt;
+    }
+    if (!add_sizes(f.body->type, out.sizes)) return std::nullopt;
+    out.how = function;
+    return out;
+  }
+
+ private:
+  struct Row {
+    std::shared_ptr<const OpInfo> op;  // the key, which stays so
+    std::string function;
+  };
+
+  // The arguments, and the fields of those that are tuples.
+  static std::vector<Expr> leaves(const CallNode& call) {
+    std::vector<Expr> out;
+    for (const Expr& a : call.args) {
+      if (auto* fields = as<TupleNode>(a)) {
+        out.insert(out.end(), fields->fields.begin(), fields->fields.end());
+      } else {
+        out.push_back(a);
+      }
+    }
+    return out;
+  }
+
+  mutable ForkSafe<std::mutex> mutex_;
+  std::unordered_map<const OpInfo*, Row> rows_;
+};
+
+HostFunctions& functions() {
+  static const std::shared_ptr<HostFunctions> source = [] {
+    auto made = std::make_shared<HostFunctions>();
+    register_kernel_source(made);
+    return made;
+  }();
+  return *source;
+}
+
+}  // namespace
+
+void compute_by_host_function(const Op& op, const std::string& function) {
+  functions().add(op, function);
+}
+
+}  // namespace relay::extend
