@@ -183,8 +183,11 @@ TirTensor max_places(const ComputeContext& ctx) {
       return as_int(inside) == 1 ? counted : select(inside, counted, max_value(place));
     });
   });
-  return tir::compute("max_pool_places", best->shape(),
-                      [&](const Indices& i) { return tir::cast(DType::Int(64), first(i)); });
+  return tir::compute("max_pool_places", best->shape(), [&](const Indices& i) {
+    PrimExpr found = first(i);
+    return select(eq(found, max_value(place)), imm(DType::Int(64), -1),
+                  tir::cast(DType::Int(64), found));
+  });
 }
 
 // All arguments of some axes in the current layout.
@@ -258,7 +261,7 @@ OpInfo max_pool_places_row() {
       .name = "nn.max_pool_places",
       .doc =
           "For each window the place of the first element that is its greatest, counted through "
-          "the rows of the image.",
+          "the rows of the image; -1 where no element is.",
       .args = {{"data", "The data of the pool, in `layout`."},
                {"result", "The greatest of each window."}},
       .attrs = &MaxPoolPlacesAttrs::static_info(),
