@@ -92,9 +92,7 @@ TirTensor gather(const ComputeContext& ctx) {
   for (const WindowAxis& a : axes) extents.push_back(index(a.count));
   TirTensor sums = tir::compute("max_pool_gather", ctx.outputs[0].shape, [&](const Indices& i) {
     return tir::reduce(Combiner::Sum, extents, [&](const Indices& k) {
-      Indices at = i;
-      for (size_t d = 0; d < axes.size(); ++d)
-        at[axes[d].at] = axes[d].element(i[axes[d].at], k[d]);
+      const Indices at = element_of(axes, i, k);
       PrimExpr inside = inside_image(axes, x->shape(), at);
       PrimExpr value = tir::cast(acc, values->shape().empty() ? values(Indices{}) : values(at));
       PrimExpr sum = taken(x(at), best(i), value);
@@ -166,13 +164,9 @@ TirTensor max_places(const ComputeContext& ctx) {
   const DType place = size && *size < (int64_t{1} << 31) ? DType::Int(32) : DType::Int(64);
   TirTensor first = tir::compute("max_pool_place", best->shape(), [&](const Indices& i) {
     return tir::reduce(Combiner::Min, extents, [&](const Indices& k) {
-      Indices at = i;
+      const Indices at = element_of(axes, i, k);
       PrimExpr here = index(0);
-      for (size_t d = 0; d < axes.size(); ++d) {
-        PrimExpr& element = at[axes[d].at];
-        element = axes[d].element(i[axes[d].at], k[d]);
-        here = here * x->shape()[axes[d].at] + element;
-      }
+      for (const WindowAxis& a : axes) here = here * x->shape()[a.at] + at[a.at];
       // NaN is the greatest of a window that has one.
       PrimExpr e = x(at), greatest = best(i), found = eq(e, greatest);
       if (e->dtype.is_floating())
