@@ -179,6 +179,12 @@ std::vector<WindowAxis> window_axes(const PoolAttrs& a, const std::vector<PrimEx
   return out;
 }
 
+Indices element_of(const std::vector<WindowAxis>& axes, const Indices& i, const Indices& taps) {
+  Indices at = i;
+  for (size_t d = 0; d < axes.size(); ++d) at[axes[d].at] = axes[d].element(i[axes[d].at], taps[d]);
+  return at;
+}
+
 PrimExpr inside_image(const std::vector<WindowAxis>& axes, const std::vector<PrimExpr>& shape,
                       const Indices& at) {
   PrimExpr inside = boolean(true);
@@ -209,6 +215,13 @@ struct PoolWindows {
   PrimExpr reduced(std::vector<PrimExpr> extents,
                    const std::function<PrimExpr(const Indices&)>& body) const {
     return tir::reduce(combiner, std::move(extents), body);
+  }
+  // The shape of `x` from the first element that a window has to the last, border and all.
+  std::vector<PrimExpr> spans(const TirTensor& x) const {
+    std::vector<PrimExpr> shape = x->shape();
+    for (const WindowAxis& a : axes)
+      shape[a.at] = (out[a.at] - 1) * a.stride + ((a.count - 1) * a.dilation + 1);
+    return shape;
   }
   // The element of `x` at a place that may lie in the border.
   PrimExpr read(const TirTensor& x, const Indices& at) const {
@@ -245,10 +258,7 @@ bool is_cheaper_by_axes(const PoolWindows& w) {
 // the border along the later axes, so that only the first reads the input, and tests anything.
 TirTensor reduce_by_axes(const PoolWindows& w, const TirTensor& x) {
   TirTensor from = x;
-  std::vector<PrimExpr> shape = x->shape();
-  for (const WindowAxis& a : w.axes) {
-    shape[a.at] = (w.out[a.at] - 1) * a.stride + ((a.count - 1) * a.dilation + 1);
-  }
+  std::vector<PrimExpr> shape = w.spans(x);
   for (size_t d = 0; d < w.axes.size(); ++d) {
     const WindowAxis& a = w.axes[d];
     bool first = d == 0, last = d + 1 == w.axes.size();
@@ -287,9 +297,7 @@ bool is_long(const PoolWindows& w, const WindowAxis& a) {
 // that of windows that overlap; a sum is put together of one part for each digit, and is as exact as one by pairs.
 TirTensor reduce_long_windows(const PoolWindows& w, const TirTensor& x) {
   constexpr int64_t kRadix = 4;
-  std::vector<PrimExpr> shape = x->shape();
-  for (const WindowAxis& a : w.axes)
-    shape[a.at] = (w.out[a.at] - 1) * a.stride + ((a.count - 1) * a.dilation + 1);
+  std::vector<PrimExpr> shape = w.spans(x);
   TirTensor from = x;
   // Only what reads the data meets the border: what is made of it spans the border of the later axes.
   auto element = [&](const TirTensor& source, Indices at) {
@@ -353,14 +361,8 @@ TirTensor reduce_windows(const PoolWindows& w, const TirTensor& x) {
   std::vector<PrimExpr> extents;
   for (const WindowAxis& a : w.axes) extents.push_back(index(a.count));
   return tir::compute("pool", w.out, [&](const Indices& i) {
-    return w.reduced(extents, [&](const Indices& k) {
-      Indices at = i;
-      for (size_t d = 0; d < w.axes.size(); ++d) {
-        const WindowAxis& a = w.axes[d];
-        at[a.at] = a.element(i[a.at], k[d]);
-      }
-      return w.read(x, at);
-    });
+    return w.reduced(extents,
+                     [&](const Indices& k) { return w.read(x, element_of(w.axes, i, k)); });
   });
 }
 

@@ -59,6 +59,8 @@ struct WindowAxis {
 std::vector<WindowAxis> window_axes(const PoolAttrs& a, const std::vector<PrimExpr>& data,
                                     const std::vector<PrimExpr>& windows);
 
+// The element of the data that a tap of the window `i` is.
+Indices element_of(const std::vector<WindowAxis>& axes, const Indices& i, const Indices& taps);
 // Whether the element at `at` of data of a shape is inside it along the axes that may read outside.
 PrimExpr inside_image(const std::vector<WindowAxis>& axes, const std::vector<PrimExpr>& shape,
                       const Indices& at);

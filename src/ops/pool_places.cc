@@ -92,9 +92,7 @@ TirTensor gather(const ComputeContext& ctx) {
   for (const WindowAxis& a : axes) extents.push_back(index(a.count));
   TirTensor sums = tir::compute("max_pool_gather", ctx.outputs[0].shape, [&](const Indices& i) {
     return tir::reduce(Combiner::Sum, extents, [&](const Indices& k) {
-      Indices at = i;
-      for (size_t d = 0; d < axes.size(); ++d)
-        at[axes[d].at] = axes[d].element(i[axes[d].at], k[d]);
+      const Indices at = element_of(axes, i, k);
       PrimExpr inside = inside_image(axes, x->shape(), at);
       PrimExpr value = tir::cast(acc, values->shape().empty() ? values(Indices{}) : values(at));
       PrimExpr sum = taken(x(at), best(i), value);
@@ -166,13 +164,9 @@ TirTensor max_places(const ComputeContext& ctx) {
   const DType place = size && *size < (int64_t{1} << 31) ? DType::Int(32) : DType::Int(64);
   TirTensor first = tir::compute("max_pool_place", best->shape(), [&](const Indices& i) {
     return tir::reduce(Combiner::Min, extents, [&](const Indices& k) {
-      Indices at = i;
+      const Indices at = element_of(axes, i, k);
       PrimExpr here = index(0);
-      for (size_t d = 0; d < axes.size(); ++d) {
-        PrimExpr& element = at[axes[d].at];
-        element = axes[d].element(i[axes[d].at], k[d]);
-        here = here * x->shape()[axes[d].at] + element;
-      }
+      for (const WindowAxis& a : axes) here = here * x->shape()[a.at] + at[a.at];
       // NaN is the greatest of a window that has one.
       PrimExpr e = x(at), greatest = best(i), found = eq(e, greatest);
       if (e->dtype.is_floating())
@@ -183,8 +177,11 @@ TirTensor max_places(const ComputeContext& ctx) {
       return as_int(inside) == 1 ? counted : select(inside, counted, max_value(place));
     });
   });
-  return tir::compute("max_pool_places", best->shape(),
-                      [&](const Indices& i) { return tir::cast(DType::Int(64), first(i)); });
+  return tir::compute("max_pool_places", best->shape(), [&](const Indices& i) {
+    PrimExpr found = first(i);
+    return select(eq(found, max_value(place)), imm(DType::Int(64), -1),
+                  tir::cast(DType::Int(64), found));
+  });
 }
 
 // All arguments of some axes in the current layout.
@@ -258,7 +255,7 @@ OpInfo max_pool_places_row() {
       .name = "nn.max_pool_places",
       .doc =
           "For each window the place of the first element that is its greatest, counted through "
-          "the rows of the image.",
+          "the rows of the image; -1 where no element is.",
       .args = {{"data", "The data of the pool, in `layout`."},
                {"result", "The greatest of each window."}},
       .attrs = &MaxPoolPlacesAttrs::static_info(),

@@ -73,19 +73,24 @@ def _compiled(
     constants: dict[fx.Node, torch.Tensor],
     entry: _report.Graph,
 ) -> Callable[[list[Any]], Sequence[Any]]:
+    # Regions that stay what they are keep their program when others are cut anew.
+    made: dict[tuple[Any, ...], _Program] = {}
     while True:
         parts = _regions.partition(graph_module, refused)
         programs = {}
         failed = None
         for region in parts.regions:
+            key = (tuple(region.nodes), tuple(region.inputs), tuple(region.outputs))
             try:
-                programs[region.number] = _Program(graph_module, region, options, constants)
+                if key not in made:
+                    made[key] = _Program(graph_module, region, options, constants)
             except _core.UserError as error:
                 # What one operator cannot say of itself: the region runs in PyTorch, and the report says why.
                 if not options.fallback:
                     raise
                 failed = region, error
                 break
+            programs[region.number] = made[key]
         if failed is None:
             break
         region, error = failed
@@ -157,8 +162,6 @@ class _Program:
         def call(*given: torch.Tensor) -> list[torch.Tensor]:
             return run(given)
 
-        # Code that torch.fx writes has one function of a name.
-        call.__name__ = f"program_{region.number}"
         self.call = call
 
         # The number of @main's parameter for each input of the region, and then for the numbers.
@@ -257,6 +260,8 @@ def _joined(
 
     for number in range(max([0, *parts.after, *programs]) + 1):
         if number in programs:
+            # Code that torch.fx writes has one function of a name.
+            programs[number].call.__name__ = f"program_{number}"
             _add_call(graph, made, programs[number])
         for node in parts.after.get(number, ()):
             made[node] = graph.node_copy(node, made.__getitem__)

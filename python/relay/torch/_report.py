@@ -56,6 +56,7 @@ class Graph:
         return sum(f.count for f in self.fallbacks)
 
     def add_fallback(self, operator: str, reason: str, place: str) -> None:
+        """Counts one more operator that runs in PyTorch: its name, why, and its place (see `place_of`)."""
         for f in self.fallbacks:
             if (f.operator, f.reason, f.place) == (operator, reason, place):
                 f.count += 1
@@ -81,6 +82,7 @@ class Report:
 
     @property
     def fallbacks(self) -> list[Fallback]:
+        """What runs in PyTorch, of all graphs in their order."""
         return [f for g in self.graphs for f in g.fallbacks]
 
     def __str__(self) -> str:

@@ -1,12 +1,9 @@
 #include "frontend/common/pool.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 
-#include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/shape_args.h"

@@ -105,4 +105,37 @@ Expr adaptive_average_pool(const Builder& build, const Expr& x, const std::vecto
                     {{"output_size", to_value(size)}});
 }
 
+Expr Resizing::apply(const Builder& build, const Expr& x, const std::vector<Dim>& sizes) const {
+  std::vector<int64_t> axes;
+  for (int64_t a = 2; a < Builder::rank_of(x); ++a) axes.push_back(a);
+  return scales.empty() ? resize_by_sizes(build, x, spec, axes, sizes)
+                        : resize_by_scales(build, x, spec, axes, scales);
+}
+
+Resizing resizing_of(NodeContext& ctx, ResizeSpec spec, int64_t nd) {
+  std::vector<double> scales;
+  if (ctx.has("scale_factors")) scales = ctx.reals("scale_factors");
+  std::vector<double> by_axis;
+  for (const char* name : {"scales_d", "scales_h", "scales_w", "scales"})
+    if (ctx.has(name)) by_axis.push_back(ctx.real(name));
+  if (scales.empty()) scales = std::move(by_axis);
+  if (static_cast<int64_t>(scales.size()) != nd || spec.coordinates == "align_corners")
+    scales.clear();
+  return {std::move(spec), std::move(scales)};
+}
+
+ResizeSpec nearest_spec() {
+  ResizeSpec spec;
+  spec.coordinates = "asymmetric";
+  spec.nearest = "floor";
+  return spec;
+}
+
+ResizeSpec smooth_spec(NodeContext& ctx, const char* mode) {
+  ResizeSpec spec;
+  spec.mode = mode;
+  if (ctx.truth("align_corners", false)) spec.coordinates = "align_corners";
+  return spec;
+}
+
 }  // namespace relay::frontend::torch

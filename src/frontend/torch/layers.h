@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "frontend/common/pool.h"
+#include "frontend/common/resize.h"
 #include "frontend/common/window.h"
 #include "frontend/torch/node_context.h"
 
@@ -26,5 +27,19 @@ PoolSpec pool_spec(NodeContext& ctx, int64_t nd);
 // Means by the same and "count_include_pad" and "divisor_override", of an image with a batch.
 Expr average_pool(NodeContext& ctx, const Expr& x, int64_t nd);
 Expr adaptive_average_pool(const Builder& build, const Expr& x, const std::vector<int64_t>& size);
+
+// An image of a batch at another size. Scale factors of all axes, where they are given and the corners are not aligned, say
+// where places lie; else the sizes do.
+struct Resizing {
+  ResizeSpec spec;
+  std::vector<double> scales;  // of every spatial axis, or none
+
+  Expr apply(const Builder& build, const Expr& x, const std::vector<Dim>& sizes) const;
+};
+// As "scale_factors", or "scales" with the axis behind it, say.
+Resizing resizing_of(NodeContext& ctx, ResizeSpec spec, int64_t nd);
+ResizeSpec nearest_spec();
+// As "align_corners" says.
+ResizeSpec smooth_spec(NodeContext& ctx, const char* mode);
 
 }  // namespace relay::frontend::torch

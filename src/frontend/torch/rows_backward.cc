@@ -8,7 +8,6 @@
 #include "frontend/common/attention.h"
 #include "frontend/common/norm.h"
 #include "frontend/common/pool.h"
-#include "frontend/common/resize.h"
 #include "frontend/common/window.h"
 #include "frontend/torch/layers.h"
 #include "frontend/torch/node_context.h"
@@ -284,38 +283,24 @@ Values attention_backward(NodeContext& ctx) {
 // An image at another size is linear in the image.
 Values resize_backward(NodeContext& ctx, ResizeSpec spec, int64_t nd) {
   Expr grad = ctx.tensor("grad_output");
-  std::vector<int64_t> axes;
-  for (int64_t a = 0; a < nd; ++a) axes.push_back(a + 2);
   ctx.sizes("output_size");
   const std::vector<Dim> shape = ctx.sizes("input_size");
   if (static_cast<int64_t>(shape.size()) != nd + 2 || Builder::rank_of(grad) != nd + 2)
     ctx.fail(codes::frontend_attribute, "input_size does not fit the image");
-  std::vector<double> scales;
-  for (const char* name : {"scales_d", "scales_h", "scales_w", "scales"})
-    if (ctx.has(name)) scales.push_back(ctx.real(name));
-  const bool by_scales =
-      static_cast<int64_t>(scales.size()) == nd && spec.coordinates != "align_corners";
+  const Resizing resizing = resizing_of(ctx, std::move(spec), nd);
   const std::vector<Dim>& out = Builder::shape_of(grad);
-  const std::vector<Dim> sizes(out.begin() + 2, out.end());
   Expr zeros = ctx.full(0, shape, Builder::dtype_of(grad));
   return {value_of(adjoints(ctx, {zeros}, grad, [&](const std::vector<Expr>& args) {
-    return by_scales ? resize_by_scales(ctx, args[0], spec, axes, scales)
-                     : resize_by_sizes(ctx, args[0], spec, axes, sizes);
+    return resizing.apply(ctx, args[0], {out.begin() + 2, out.end()});
   })[0])};
 }
 template <int64_t kRank>
 Values nearest_backward(NodeContext& ctx) {
-  ResizeSpec spec;
-  spec.coordinates = "asymmetric";
-  spec.nearest = "floor";
-  return resize_backward(ctx, spec, kRank);
+  return resize_backward(ctx, nearest_spec(), kRank);
 }
 template <int64_t kRank>
 Values linear_backward(NodeContext& ctx) {
-  ResizeSpec spec;
-  spec.mode = "linear";
-  if (ctx.truth("align_corners", false)) spec.coordinates = "align_corners";
-  return resize_backward(ctx, spec, kRank);
+  return resize_backward(ctx, smooth_spec(ctx, "linear"), kRank);
 }
 
 }  // namespace

@@ -1,43 +1,23 @@
 // Images at another size.
 #include "base/codes/frontend.h"
-#include "frontend/common/resize.h"
-#include "frontend/torch/node_context.h"
+#include "frontend/torch/layers.h"
 
 namespace relay::frontend::torch {
 namespace {
 
-// Scale factors, where they are given, say where places lie; else the sizes do.
 Values resized(NodeContext& ctx, ResizeSpec spec, int64_t nd) {
   Expr x = ctx.tensor(ctx.has("input") ? "input" : "self");
   if (Builder::rank_of(x) != nd + 2)
     ctx.fail(codes::frontend_attribute, "the input has the wrong rank", std::to_string(nd + 2));
-  std::vector<int64_t> axes;
-  for (int64_t a = 0; a < nd; ++a) axes.push_back(a + 2);
-  std::vector<double> scales;
-  if (ctx.has("scale_factors")) scales = ctx.reals("scale_factors");
-  static constexpr const char* kNames[3][3] = {
-      {"scales"}, {"scales_h", "scales_w"}, {"scales_d", "scales_h", "scales_w"}};
-  std::vector<double> by_axis;
-  for (int64_t a = 0; a < nd; ++a) {
-    const char* name = kNames[nd - 1][a];
-    if (ctx.has(name)) by_axis.push_back(ctx.real(name));
-  }
-  if (scales.empty() && static_cast<int64_t>(by_axis.size()) == nd) scales = by_axis;
-  const bool corners = spec.coordinates == "align_corners";
+  const Resizing resizing = resizing_of(ctx, std::move(spec), nd);
   const std::vector<Dim> out = ctx.out_shape();
   if (ctx.has("output_size")) ctx.sizes("output_size");
-  const std::vector<Dim> sizes(out.begin() + 2, out.end());
-  if (static_cast<int64_t>(scales.size()) == nd && !corners)
-    return {value_of(resize_by_scales(ctx, x, spec, axes, scales))};
-  return {value_of(resize_by_sizes(ctx, x, spec, axes, sizes))};
+  return {value_of(resizing.apply(ctx, x, {out.begin() + 2, out.end()}))};
 }
 
 template <int64_t kRank>
 Values nearest(NodeContext& ctx) {
-  ResizeSpec spec;
-  spec.coordinates = "asymmetric";
-  spec.nearest = "floor";
-  return resized(ctx, spec, kRank);
+  return resized(ctx, nearest_spec(), kRank);
 }
 template <int64_t kRank>
 Values nearest_exact(NodeContext& ctx) {
@@ -47,17 +27,9 @@ Values nearest_exact(NodeContext& ctx) {
 }
 template <int64_t kRank>
 Values linear(NodeContext& ctx) {
-  ResizeSpec spec;
-  spec.mode = "linear";
-  if (ctx.truth("align_corners", false)) spec.coordinates = "align_corners";
-  return resized(ctx, spec, kRank);
+  return resized(ctx, smooth_spec(ctx, "linear"), kRank);
 }
-Values cubic(NodeContext& ctx) {
-  ResizeSpec spec;
-  spec.mode = "cubic";
-  if (ctx.truth("align_corners", false)) spec.coordinates = "align_corners";
-  return resized(ctx, spec, 2);
-}
+Values cubic(NodeContext& ctx) { return resized(ctx, smooth_spec(ctx, "cubic"), 2); }
 
 }  // namespace
 

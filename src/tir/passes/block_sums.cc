@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -25,10 +26,12 @@ constexpr int64_t kMostStatements = 32;
 // Accumulators of a thin product: more are a tile, which takes the registers.
 constexpr size_t kThinTile = 8;
 
+// Either may be null.
+bool same(const PrimExpr& a, const PrimExpr& b) {
+  return a == b || (a && b && a->kind() == b->kind() && structural_equal(a, b));
+}
 bool same_place(const std::vector<PrimExpr>& a, const std::vector<PrimExpr>& b) {
-  return std::ranges::equal(a, b, [](const PrimExpr& x, const PrimExpr& y) {
-    return x == y || (x->kind() == y->kind() && structural_equal(x, y));
-  });
+  return std::ranges::equal(a, b, same);
 }
 
 // The buffers and variables of an expression.
@@ -96,26 +99,22 @@ bool is_product(const PrimExpr& e) {
 
 // What the pass asks of a store, whatever loops stand around it.
 struct Facts {
-  PrimExpr
-      addend;  // what it adds to the float32 element that it stores; null when it does something else
+  PrimExpr addend;  // to the float32 element that it stores; null when it does something else
   Leaves indices;
-  std::vector<Buffer> reads;  // but for the element that it adds to
+  std::vector<Buffer> reads;    // but for the element that it adds to
+  std::optional<size_t> place;  // once it was asked for
 };
 
 // The facts of a function's stores, each found once however many loops ask for them.
 class Stores {
  public:
-  const Facts& of(const StoreNode& s) {
-    auto [it, added] = facts_.try_emplace(&s);
-    if (added) it->second = find(s);
-    return it->second;
-  }
+  const Facts& of(const StoreNode& s) { return facts(s); }
 
   // The same number for the same indices.
   size_t place_of(const StoreNode& s) {
-    auto [it, added] = place_.try_emplace(&s, 0);
-    if (added) it->second = find_place(s);
-    return it->second;
+    std::optional<size_t>& place = facts(s).place;
+    if (!place) place = find_place(s);
+    return *place;
   }
 
   // How often the statement adds to float32 elements at the most, whatever the elements are.
@@ -139,6 +138,12 @@ class Stores {
     if (s.buffer->dtype != kNarrow) return false;
     auto* b = as<BinaryNode>(s.value);
     return b != nullptr ? b->op == BinaryOp::Add : isa<CallNode>(s.value);
+  }
+
+  Facts& facts(const StoreNode& s) {
+    auto [it, added] = facts_.try_emplace(&s);
+    if (added) it->second = find(s);
+    return it->second;
   }
 
   static Facts find(const StoreNode& s) {
@@ -167,7 +172,6 @@ class Stores {
   }
 
   std::unordered_map<const StoreNode*, Facts> facts_;
-  std::unordered_map<const StoreNode*, size_t> place_;
   std::unordered_map<const Node*, double> additions_;
   std::unordered_multimap<uint64_t, std::pair<const StoreNode*, size_t>> places_;
 };
@@ -413,10 +417,6 @@ class BlockedLoop {
       parts_.push_back(std::move(p));
     }
     return true;
-  }
-
-  static bool same(const PrimExpr& a, const PrimExpr& b) {
-    return a == b || (a && b && structural_equal(a, b));
   }
 
   // Whether the condition is on the loop's own variables and on sizes alone.
