@@ -21,7 +21,7 @@
 #include "ir/text/text.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "passes/form.h"
+#include "passes/structure/form.h"
 #include "types/infer.h"
 #include "types/read_module.h"
 

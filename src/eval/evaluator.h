@@ -8,7 +8,7 @@
 // rules and this file decides what comes out; compilers are compared with it. It is slow by design:
 // tens of millions of tensor elements a second.
 //
-// Sharing means what passes/to_a_normal_form.h says: an expression that occurs several times is
+// Sharing means what passes/structure/to_a_normal_form.h says: an expression that occurs several times is
 // computed once, in the nearest scope common to its uses; operands come before users, and effects
 // keep that order. Calls do not use the C stack and tail calls use no memory, so recursion may be
 // as deep as memory allows. A value is let go after its last use. References that refer to

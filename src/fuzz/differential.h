@@ -21,7 +21,7 @@
 namespace relay::fuzz {
 
 struct CheckOptions {
-  // Levels at which the program is compiled; the last takes approximations (passes/fast_math.h).
+  // Levels at which the program is compiled; the last takes approximations (passes/simplify/fast_math.h).
   std::vector<int> levels = {0, 1, 2, 3, 4};
   // Passes run alone, by name, some with an option ("DivToMul.inexact").
   std::vector<std::string> passes = all_pass_names();

@@ -8,7 +8,7 @@
 #include "grad/derivatives.h"
 #include "ir/op.h"
 #include "node/walk.h"
-#include "passes/derivative_pass.h"
+#include "passes/gradient/derivative_pass.h"
 #include "types/infer.h"
 
 namespace relay::fuzz {

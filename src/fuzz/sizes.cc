@@ -32,7 +32,7 @@ constexpr int64_t kMostElements = 2000;
 // own there are no others to draw.
 constexpr std::string_view kTrees = "ml.tree_ensemble";
 // Short lines are sorted in a room of a vector's lanes, which are compared whether they hold an entry
-// or not (ops/order.cc): what becomes of those that do not is not read.
+// or not (ops/index/order.cc): what becomes of those that do not is not read.
 constexpr std::string_view kSpareLanes = " reads entries";
 constexpr uint8_t kPoisons[] = {0xFF, 0x5A};
 // Widths of vectors, with one thread and with two, and a processor with a matrix unit.

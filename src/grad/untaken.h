@@ -24,7 +24,7 @@
 //          let %p = annotation.derivative_of(nn.dense(%x, %w), %d); where(%c, %p, 0f)
 //
 // In each chain of Lets (A-normal form), and in a body of operators alone. Does not see into calls of
-// functions (passes/derivative_pass.cc puts in place those that it can): their arguments get no adjoint
+// functions (passes/gradient/derivative_pass.cc puts in place those that it can): their arguments get no adjoint
 // where nothing of their result is asked for. Does not see through other branches.
 #pragma once
 

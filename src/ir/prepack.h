@@ -6,7 +6,7 @@
 //
 // It changes nothing about what the function computes, only when: what follows from prepacked inputs
 // alone, such as a weight in the panels that kernels read, becomes a function of its own
-// (passes/prepack_inputs.h), which is run once.
+// (passes/layout/prepack_inputs.h), which is run once.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@
 
 #include "analysis/evaluate_constants.h"
 #include "ir/module.h"
-#include "passes/form.h"
+#include "passes/structure/form.h"
 #include "target/target.h"
 
 namespace relay {

@@ -51,7 +51,7 @@ class ProgramPlanner {
   int32_t local(const Function& f, std::vector<Var> captured, Var self);
 
   // Of a function of the module that does nothing but make a closure of its arguments
-  // (passes/lambda_lift.h): the function of that closure, which takes them before its parameters.
+  // (passes/structure/lambda_lift.h): the function of that closure, which takes them before its parameters.
   std::optional<int32_t> closure_of(int32_t index);
 
   // A function that makes a value with the constructor, for where the constructor is a value.

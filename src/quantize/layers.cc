@@ -10,7 +10,7 @@
 #include "ir/contraction.h"
 #include "ir/op.h"
 #include "node/walk.h"
-#include "passes/fake_quantization_to_integer.h"
+#include "passes/precision/fake_quantization_to_integer.h"
 
 namespace relay::quantize {
 namespace {

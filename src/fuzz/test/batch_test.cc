@@ -9,7 +9,7 @@
 #include "fuzz/values.h"
 #include "ir/text/text.h"
 #include "ops/register_ops.h"
-#include "passes/batch_pass.h"
+#include "passes/gradient/batch_pass.h"
 
 namespace relay::fuzz {
 namespace {

@@ -1,4 +1,4 @@
-// Pools that reduce their windows along one axis after the other (ops/pool.cc).
+// Pools that reduce their windows along one axis after the other (ops/image/pool.cc).
 #include <algorithm>
 
 #include "lower/rules/lanes.h"

@@ -3,8 +3,8 @@
 
 #include "base/budget.h"
 #include "node/walk.h"
-#include "passes/fold_constant.h"
 #include "passes/pipelines.h"
+#include "passes/simplify/fold_constant.h"
 #include "passes/test/pass_test.h"
 
 namespace relay {

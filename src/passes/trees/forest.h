@@ -13,7 +13,7 @@
 
 #include "grad/lift.h"
 #include "grad/tree_functions.h"
-#include "passes/batch_pass.h"
+#include "passes/gradient/batch_pass.h"
 #include "passes/trees/node_lists.h"
 
 namespace relay::trees {

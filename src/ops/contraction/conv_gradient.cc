@@ -1,0 +1,220 @@
+// Gradients of convolutions and of transposed ones: convolutions again.
+#include "ops/contraction/conv.h"
+#include "ops/gradient.h"
+#include "ops/image/window.h"
+
+namespace relay::ops {
+namespace {
+
+// A tensor's axes from one layout to another, without blocks.
+Expr in_axes(const Expr& e, const std::string& from, const std::string& to) {
+  Ints axes;
+  for (char c : to) axes.push_back(static_cast<int64_t>(from.find(c)));
+  return transposed(e, axes);
+}
+
+// A convolution, or a transposed one, in the layouts NC.., OI.. (IO.. when transposed).
+struct PlainConv {
+  size_t dims;
+  Ints strides, dilation, padding;
+  int64_t groups;
+
+  std::string name(bool transposed) const {
+    return "nn.conv" + std::to_string(dims) + (transposed ? "d_transpose" : "d");
+  }
+  std::vector<std::pair<std::string, AttrValue>> attrs() const {
+    return {{"strides", to_value(strides)},
+            {"dilation", to_value(dilation)},
+            {"padding", to_value(padding)},
+            {"groups", groups}};
+  }
+
+  // The data's adjoint, of a convolution without steps: that of the result, convolved with the kernel turned round. Its
+  // weights are packed like those of any convolution, and what is transposed has no kernel of its own.
+  Expr mirrored(const Expr& g, const Expr& w) const {
+    PlainConv back = *this;
+    Expr turned = move_axis(w, 0, 1);
+    for (size_t d = 0; d < dims; ++d) {
+      int64_t kernel = *as_const(type_of(w).shape[d + 2]);
+      for (size_t end : {d, dims + d}) {
+        back.padding[end] = (kernel - 1) * dilation[d] - padding[end];
+        if (back.padding[end] < 0) return nullptr;
+      }
+      if (kernel > 1) turned = apply("reverse", {turned}, {{"axis", static_cast<int64_t>(d) + 2}});
+    }
+    return apply(name(false), {g, turned}, back.attrs());
+  }
+
+  // The data's adjoint: what the other kind of convolution makes of the result's, cut to the size.
+  Expr spread(const Expr& g, const Expr& w, const std::vector<Dim>& data) const {
+    if (groups == 1 && std::ranges::all_of(strides, [](int64_t s) { return s == 1; })) {
+      if (Expr out = mirrored(g, w)) return out;
+    }
+    // Rows at the end that no window reaches are made by padding, and cut off.
+    Ints extra;
+    for (size_t d = 0; d < dims; ++d) {
+      const Dim &out = type_of(g).shape[d + 2], &in = data[d + 2];
+      int64_t kernel = *as_const(type_of(w).shape[d + 2]);
+      Dim made = (out - dim(1)) * dim(strides[d]) + dim((kernel - 1) * dilation[d] + 1) -
+                 dim(padding[d] + padding[dims + d]);
+      auto missing = as_const(in - made);
+      extra.push_back(missing && *missing >= 0 ? *missing : strides[d] - 1);
+    }
+    auto with_extra = attrs();
+    with_extra.emplace_back("output_padding", to_value(extra));
+    Expr out = apply(name(true), {g, w}, with_extra);
+    for (size_t d = 0; d < dims; ++d)
+      out = slice_axis(out, static_cast<int64_t>(d) + 2, dim(0), data[d + 2]);
+    return out;
+  }
+
+  // The data that windows reach, and the padding behind them: what no window reaches at the end would only make sums that
+  // are cut off.
+  std::pair<Expr, Ints> reached(const Expr& x, const Expr& g,
+                                const std::vector<Dim>& weight) const {
+    Expr data = x;
+    Ints around = padding;
+    for (size_t d = 0; d < dims; ++d) {
+      const Dim &size = type_of(x).shape[d + 2], &steps = type_of(g).shape[d + 2];
+      Dim reach =
+          (steps - dim(1)) * dim(strides[d]) + (weight[d + 2] - dim(1)) * dim(dilation[d]) + dim(1);
+      auto rest = as_const(size + dim(padding[d] + padding[dims + d]) - reach);
+      if (!rest || *rest <= 0) continue;
+      int64_t& end = around[dims + d];
+      if (*rest > end)
+        data = slice_axis(data, static_cast<int64_t>(d) + 2, dim(0), size - dim(*rest - end));
+      end = std::max<int64_t>(end - *rest, 0);
+    }
+    return {data, around};
+  }
+
+  // The weight's adjoint, (O, I, ..): windows of the data, of the size of the result, weighted by its
+  // adjoint. Items become channels to sum over, channels items.
+  Expr correlate(const Expr& x, const Expr& g, const std::vector<Dim>& weight) const {
+    // Groups of fewer outputs fill no vector.
+    constexpr int64_t kNarrow = 8;
+    auto outputs = as_const(weight[0]);
+    if (groups > 1 && outputs && *outputs < kNarrow * groups &&
+        std::ranges::all_of(type_of(g).shape, [](const Dim& d) { return as_const(d).has_value(); }))
+      return correlate_narrow(x, g, weight);
+    auto reordered = [&](const Expr& e, bool groups_inside) {
+      const std::vector<Dim>& shape = type_of(e).shape;
+      std::vector<Dim> split = shape;
+      split[1] = floor_div(shape[1], dim(groups));
+      split.insert(split.begin() + 1, dim(groups));
+      // (N, G, C, ..) to (C, G, N, ..) or (G, C, N, ..).
+      Ints order = groups_inside ? Ints{2, 1, 0} : Ints{1, 2, 0};
+      std::vector<Dim> joined = groups_inside ? std::vector<Dim>{split[2], split[1] * split[0]}
+                                              : std::vector<Dim>{split[1] * split[2], split[0]};
+      for (size_t d = 0; d < dims; ++d) {
+        order.push_back(static_cast<int64_t>(d) + 3);
+        joined.push_back(shape[d + 2]);
+      }
+      return reshape_to(transposed(reshape_to(e, split), order), joined);
+    };
+    const auto [data, around] = reached(x, g, weight);
+    PlainConv turned{dims, dilation, strides, around, groups};
+    Expr out = apply(name(false), {reordered(data, true), reordered(g, false)}, turned.attrs());
+    for (size_t d = 0; d < dims; ++d)
+      out = slice_axis(out, static_cast<int64_t>(d) + 2, dim(0), weight[d + 2]);
+    return move_axis(out, 0, 1);
+  }
+
+  // The same where groups have few outputs: items are an axis of the windows, so that the groups are channels and lanes.
+  Expr correlate_narrow(const Expr& x, const Expr& g, const std::vector<Dim>& weight) const {
+    if (dims == 3) return correlate_slices(x, g, weight);
+    const auto [data, around] = reached(x, g, weight);
+    std::vector<Dim> split = type_of(data).shape, kernel = type_of(g).shape, result = weight;
+    split[1] = weight[1];
+    split.insert(split.begin() + 1, dim(groups));
+    std::swap(kernel[0], kernel[1]);
+    kernel.insert(kernel.begin() + 1, dim(1));
+    std::swap(result[0], result[1]);
+    Ints order{2, 1, 0};
+    PlainConv turned{dims + 1, {1}, {1}, {0}, groups};
+    for (size_t d = 0; d < dims; ++d) {
+      order.push_back(static_cast<int64_t>(d) + 3);
+      turned.strides.push_back(dilation[d]);
+      turned.dilation.push_back(strides[d]);
+      turned.padding.push_back(around[d]);
+    }
+    turned.padding.push_back(0);
+    turned.padding.insert(turned.padding.end(), around.begin() + static_cast<std::ptrdiff_t>(dims),
+                          around.end());
+    Expr out =
+        apply(turned.name(false),
+              {transposed(reshape_to(data, split), order), reshape_to(move_axis(g, 0, 1), kernel)},
+              turned.attrs());
+    for (size_t d = 0; d < dims; ++d)
+      out = slice_axis(out, static_cast<int64_t>(d) + 3, dim(0), weight[d + 2]);
+    return move_axis(reshape_to(out, result), 0, 1);
+  }
+
+  // The same for three axes, tap by tap of the first: its places are items.
+  Expr correlate_slices(const Expr& x, const Expr& g, const std::vector<Dim>& weight) const {
+    auto flat = [&](const Expr& e) {
+      std::vector<Dim> shape = type_of(e).shape;
+      shape[0] = shape[0] * shape[2];
+      shape.erase(shape.begin() + 2);
+      return reshape_to(move_axis(e, 2, 1), shape);
+    };
+    Expr padded = pad_axis(x, 2, dim(padding[0]), dim(padding[3])), adjoint = flat(g);
+    const PlainConv plane{2,
+                          {strides.begin() + 1, strides.end()},
+                          {dilation.begin() + 1, dilation.end()},
+                          {padding[1], padding[2], padding[4], padding[5]},
+                          groups};
+    std::vector<Dim> tap = weight;
+    tap.erase(tap.begin() + 2);
+    std::vector<Expr> taps;
+    const int64_t places = *as_const(type_of(g).shape[2]);
+    for (int64_t k = 0; k < *as_const(weight[2]); ++k) {
+      Ints begin{k * dilation[0]}, end{k * dilation[0] + (places - 1) * strides[0] + 1};
+      Expr slice = apply("strided_slice", {padded},
+                         {{"begin", to_value(begin)},
+                          {"end", to_value(end)},
+                          {"strides", to_value(Ints{strides[0]})},
+                          {"axes", to_value(Ints{2})}});
+      taps.push_back(plane.correlate(flat(slice), adjoint, tap));
+    }
+    return apply("stack", {tuple(std::move(taps))}, {{"axis", int64_t{2}}});
+  }
+};
+
+Adjoints adjoints(const GradientContext& ctx, size_t dims, bool transposed) {
+  auto& a = ctx.attrs<ConvAttrs>();
+  const std::string spatial(spatial_axes(dims)), plain = "NC" + spatial,
+                                                 kernel = (transposed ? "IO" : "OI") + spatial;
+  const std::string out_layout = a.out_layout.empty() ? a.data_layout : a.out_layout;
+  for (const std::string& layout : {a.data_layout, a.kernel_layout, out_layout}) {
+    if (layout.size() != dims + 2)
+      no_gradient(ctx, "a layout has blocks", "differentiate before layouts are changed");
+  }
+  DType dtype = type_of(ctx.arg(0)).dtype;
+  Expr x = in_axes(ctx.arg(0), a.data_layout, plain);
+  Expr w = in_axes(ctx.arg(1), a.kernel_layout, kernel);
+  Expr g = in_axes(cast_to(ctx.adjoint(), dtype), out_layout, plain);
+  for (const Expr& e : {x, g}) {
+    if (std::ranges::any_of(type_of(e).shape, is_any))
+      no_gradient(ctx, "only the data tells a size");
+  }
+  PlainConv conv{dims, a.strides, a.dilation, *full_padding(a.padding, dims), a.groups};
+  // A transposed convolution is the gradient of one that takes its result to its data.
+  Expr dx = transposed ? apply(conv.name(false), {g, w}, conv.attrs())
+                       : conv.spread(g, w, type_of(x).shape);
+  if (transposed) {
+    for (size_t d = 0; d < dims; ++d)
+      dx = slice_axis(dx, static_cast<int64_t>(d) + 2, dim(0), type_of(x).shape[d + 2]);
+  }
+  Expr dw =
+      transposed ? conv.correlate(g, x, type_of(w).shape) : conv.correlate(x, g, type_of(w).shape);
+  return {in_axes(dx, plain, a.data_layout), in_axes(dw, kernel, a.kernel_layout)};
+}
+
+}  // namespace
+
+GradientRule conv_gradient(size_t dims, bool transposed) {
+  return [dims, transposed](const GradientContext& ctx) { return adjoints(ctx, dims, transposed); };
+}
+
+}  // namespace relay::ops

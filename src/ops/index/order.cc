@@ -1,0 +1,268 @@
+#include "ops/index/order.h"
+
+namespace relay::ops {
+
+using namespace tir;  // NOLINT
+
+namespace {
+
+constexpr int64_t kDigitBits = 8;
+constexpr int64_t kBuckets = int64_t{1} << kDigitBits;
+// Up to as many entries as one vector operation may have lanes.
+constexpr int64_t kFewEntries = 64;
+
+PrimExpr bit_and(const PrimExpr& a, const PrimExpr& b) { return binary(BinaryOp::BitAnd, a, b); }
+PrimExpr bit_or(const PrimExpr& a, const PrimExpr& b) { return binary(BinaryOp::BitOr, a, b); }
+PrimExpr bit_xor(const PrimExpr& a, const PrimExpr& b) { return binary(BinaryOp::BitXor, a, b); }
+PrimExpr shift_right(const PrimExpr& a, int64_t bits) {
+  return binary(BinaryOp::Shr, a, imm(a->dtype.element(), bits));
+}
+
+DType same_lanes(DType element, const PrimExpr& e) { return element.with_lanes(e->dtype.lanes); }
+
+// The greatest bit of a key dtype.
+PrimExpr top_bit(DType key) {
+  return imm(key, key.bits == 64 ? INT64_MIN : int64_t{1} << (key.bits - 1));
+}
+
+// Digit `shift` / 8 of a key as an index.
+PrimExpr digit_of(const PrimExpr& key, int64_t shift) {
+  PrimExpr moved = shift == 0 ? key : shift_right(key, shift);
+  return tir::cast(kIndex, bit_and(moved, imm(key->dtype, kBuckets - 1)));
+}
+
+// By how many entries come before each of them: no branches, and nothing to count buckets for. All
+// `room` entries have a lane, and `n` of them count.
+Stmt sort_few(const Entries& entries, const Entries& other, const PrimExpr& n, int64_t room) {
+  Buffer rank = buffer("rank", kIndex, {index(room)}, Scope::Local);
+  auto at = [&](const PrimExpr& i) { return load(rank, {i}); };
+  Stmt clear = each(
+      "i", index(room), [&](const PrimExpr& i) { return store(rank, {i}, index(0)); },
+      ForKind::Vectorized);
+  Stmt count = each("j", n, [&](const PrimExpr& j) {
+    return named("rival", entries.key(j), [&](const PrimExpr& rival) {
+      return each(
+          "i", index(room),
+          [&](const PrimExpr& i) {
+            PrimExpr key = entries.key(i);
+            PrimExpr before = logical_or(lt(rival, key), logical_and(eq(rival, key), lt(j, i)));
+            return store(rank, {i}, at(i) + tir::cast(kIndex, before));
+          },
+          ForKind::Vectorized);
+    });
+  });
+  Stmt move = each("i", n, [&](const PrimExpr& i) { return other.take(at(i), entries, i); });
+  Stmt back = each("i", n, [&](const PrimExpr& i) { return entries.take(i, other, i); });
+  return allocate(rank, seq({clear, count, move, back}));
+}
+
+class RadixSort {
+ public:
+  RadixSort(PrimExpr n, DType key, int64_t parts) : n_(std::move(n)), key_(key), parts_(parts) {}
+
+  Stmt run(const Entries& entries, const Entries& other) {
+    Cell least("least", key_), greatest("greatest", key_);
+    PrimExpr varies = bit_xor(least.get(), greatest.get());
+    std::vector<Stmt> passes{find_range(entries, least, greatest)};
+    for (int64_t shift = 0; shift < key_.bits; shift += 2 * kDigitBits) {
+      // Two passes at a time, so that the entries end where they began. All keys are alike above
+      // the first bit in which the least and the greatest differ.
+      PrimExpr above = shift == 0 ? varies : shift_right(varies, shift);
+      passes.push_back(
+          if_(ne(above, imm(key_, 0)),
+              seq({pass(entries, other, shift), pass(other, entries, shift + kDigitBits)})));
+    }
+    return if_(gt(n_, index(0)), allocate(counts_, least.in(greatest.in(seq(std::move(passes))))));
+  }
+
+ private:
+  Stmt find_range(const Entries& entries, const Cell& least, const Cell& greatest) {
+    return named("first", entries.key(index(0)), [&](const PrimExpr& first) {
+      return seq(
+          {least.set(first), greatest.set(first), each_in_lanes("i", n_, [&](const PrimExpr& i) {
+             return seq({least.set(min(least.get(), entries.key(i))),
+                         greatest.set(max(greatest.get(), entries.key(i)))});
+           })});
+    });
+  }
+
+  // Runs the body for each entry of each part, after `before` for the part.
+  Stmt each_part(const std::function<Stmt(const PrimExpr& part)>& before,
+                 const std::function<Stmt(const PrimExpr& part, const PrimExpr& i)>& body) {
+    if (parts_ == 1) {
+      Stmt loop = each("i", n_, [&](const PrimExpr& i) { return body(index(0), i); });
+      Stmt first = before(index(0));
+      return first ? seq({first, loop}) : loop;
+    }
+    PrimExpr size = floor_div(n_ + (parts_ - 1), index(parts_));
+    return each(
+        "part", index(parts_),
+        [&](const PrimExpr& part) {
+          PrimExpr count = max(min(size, n_ - part * size), index(0));
+          Stmt loop =
+              each("k", count, [&](const PrimExpr& k) { return body(part, part * size + k); });
+          Stmt first = before(part);
+          return first ? seq({first, loop}) : loop;
+        },
+        ForKind::Parallel);
+  }
+
+  Stmt pass(const Entries& from, const Entries& to, int64_t shift) {
+    auto count_of = [&](const PrimExpr& part, const PrimExpr& bucket) {
+      return Indices{part, bucket};
+    };
+    Stmt count = each_part(
+        [&](const PrimExpr& part) {
+          return each_in_lanes("b", index(kBuckets), [&](const PrimExpr& b) {
+            return store(counts_, count_of(part, b), index(0));
+          });
+        },
+        [&](const PrimExpr& part, const PrimExpr& i) {
+          return named("digit", digit_of(from.key(i), shift), [&](const PrimExpr& digit) {
+            Indices at = count_of(part, digit);
+            return store(counts_, at, load(counts_, at) + 1);
+          });
+        });
+    // Where the entries of each part and digit go.
+    Cell total("total", kIndex);
+    Stmt places = total.in(
+        seq({total.set(index(0)), each("b", index(kBuckets), [&](const PrimExpr& b) {
+               return each("part", index(parts_), [&](const PrimExpr& part) {
+                 Indices at = count_of(part, b);
+                 return named("count", load(counts_, at), [&](const PrimExpr& count) {
+                   return seq({store(counts_, at, total.get()), total.set(total.get() + count)});
+                 });
+               });
+             })}));
+    Stmt move = each_part([](const PrimExpr&) { return Stmt(); },
+                          [&](const PrimExpr& part, const PrimExpr& i) {
+                            Indices at = count_of(part, digit_of(from.key(i), shift));
+                            return named("to", load(counts_, at), [&](const PrimExpr& place) {
+                              return seq({to.take(place, from, i), store(counts_, at, place + 1)});
+                            });
+                          });
+    return seq({count, places, move});
+  }
+
+  PrimExpr n_;
+  DType key_;
+  int64_t parts_;
+  Buffer counts_ = buffer("counts", kIndex, {index(parts_), index(kBuckets)});
+};
+
+}  // namespace
+
+DType order_key_dtype(DType data) { return DType::UInt(working_dtype(data).bits == 64 ? 64 : 32); }
+
+PrimExpr order_key(const PrimExpr& value, bool ascending) {
+  DType data = working_dtype(value->dtype.element());
+  DType key = order_key_dtype(data);
+  PrimExpr v = tir::cast(same_lanes(data, value), value);
+  PrimExpr top = top_bit(key), all = imm(key, -1), out;
+  if (!data.is_floating()) {
+    out = tir::cast(same_lanes(key, v), v);
+    if (!data.is_uint()) out = bit_xor(out, top);
+    return ascending ? out : bit_xor(out, all);
+  }
+  // In whole numbers alone: a comparison of floats may take a denormal for zero. The zeros become
+  // one, and the bits of a negative number grow with its size.
+  PrimExpr given = tir::call("bitcast", same_lanes(key, v), {v});
+  PrimExpr bits = select(eq(given, top), imm(key, 0), given);
+  PrimExpr negative = imm(key, 0) - shift_right(bits, key.bits - 1);
+  PrimExpr mask = bit_or(negative, top);
+  out = bit_xor(bits, ascending ? mask : bit_xor(mask, all));
+  PrimExpr infinity = imm(key, key.bits == 64 ? 0x7FF0000000000000 : 0x7F800000);
+  return select(gt(bit_and(bits, bit_xor(top, all)), infinity), all, out);
+}
+
+Entries::Entries(const std::string& name, DType key, const PrimExpr& size, const PrimExpr& places)
+    : key_(key) {
+  auto known = as_int(places);
+  bool fit = key.bits == 32 && known && *known <= int64_t{1} << 32;
+  keys_ = buffer(name, fit ? DType::UInt(64) : key, {size});
+  if (!fit) places_ = buffer(name + "_places", kIndex, {size});
+}
+
+Stmt Entries::in(Stmt body) const {
+  if (!packed()) body = allocate(places_, std::move(body));
+  return allocate(keys_, std::move(body));
+}
+
+Stmt Entries::put(const PrimExpr& at, const PrimExpr& key, const PrimExpr& place) const {
+  if (!packed()) return seq({store(keys_, {at}, key), store(places_, {at}, place)});
+  DType word = DType::UInt(64);
+  PrimExpr high = binary(BinaryOp::Shl, tir::cast(word, key), imm(word, 32));
+  return store(keys_, {at}, bit_or(high, tir::cast(word, place)));
+}
+
+Stmt Entries::take(const PrimExpr& at, const Entries& other, const PrimExpr& from) const {
+  Stmt key = store(keys_, {at}, load(other.keys_, {from}));
+  return packed() ? key : seq({key, store(places_, {at}, load(other.places_, {from}))});
+}
+
+PrimExpr Entries::key(const PrimExpr& at) const {
+  PrimExpr word = load(keys_, {at});
+  return packed() ? tir::cast(same_lanes(key_, word), shift_right(word, 32)) : word;
+}
+
+PrimExpr Entries::place(const PrimExpr& at) const {
+  if (!packed()) return load(places_, {at});
+  return tir::cast(kIndex, bit_and(load(keys_, {at}), imm(DType::UInt(64), 0xFFFFFFFF)));
+}
+
+Stmt sort_entries(const Entries& entries, const Entries& other, const PrimExpr& n, int64_t parts) {
+  auto room = as_int(entries.size());
+  if (room && *room <= kFewEntries) return sort_few(entries, other, n, *room);
+  return RadixSort(n, entries.key_dtype(), parts).run(entries, other);
+}
+
+namespace {
+
+// Elements that are compared at once with the last of those that are kept.
+constexpr int64_t kSelectBlock = 16;
+
+}  // namespace
+
+int64_t select_room(int64_t k) { return k <= kFewEntries / 2 ? kFewEntries : 2 * k + kSelectBlock; }
+
+Stmt select_first(const Buffer& data, const LineIndex& at, const PrimExpr& n, int64_t k,
+                  bool ascending, const Entries& kept, const Entries& other) {
+  const int64_t block = kSelectBlock, most = select_room(k) - block - 1;
+  auto key_at = [&](const PrimExpr& i) { return order_key(load(data, at(i)), ascending); };
+  // Of those seen: how many are kept, whether that many are sorted, and then the key of the k-th.
+  Cell count("count", kIndex), full("full", DType::Bool()), last("last", kept.key_dtype());
+  Cell some("some", DType::Bool());
+  // An element that does not come before the last is written over by the next.
+  auto offer = [&](const PrimExpr& i) {
+    return named("key", key_at(i), [&](const PrimExpr& mine) {
+      PrimExpr belongs = logical_or(lt(mine, last.get()), logical_not(full.get()));
+      return seq(
+          {kept.put(count.get(), mine, i), count.set(count.get() + tir::cast(kIndex, belongs))});
+    });
+  };
+  Stmt cut = seq({sort_entries(kept, other, count.get(), 1), count.set(index(k)),
+                  last.set(kept.key(index(k - 1))), full.set(boolean(true))});
+  PrimExpr blocks = floor_div(n + (block - 1), index(block));
+  Stmt scan = each("block", blocks, [&](const PrimExpr& number) {
+    return named("begin", number * block, [&](const PrimExpr& begin) {
+      return named("at_end", eq(number, blocks - 1), [&](const PrimExpr& at_end) {
+        Stmt test = each(
+            "lane", index(block),
+            [&](const PrimExpr& lane) {
+              return some.set(logical_or(some.get(), lt(key_at(begin + lane), last.get())));
+            },
+            ForKind::Vectorized);
+        Stmt take = seq({each("lane", min(index(block), n - begin),
+                              [&](const PrimExpr& lane) { return offer(begin + lane); }),
+                         if_(logical_or(at_end, gt(count.get(), index(most))), cut)});
+        return seq({some.set(logical_or(at_end, logical_not(full.get()))),
+                    if_(logical_not(some.get()), test), if_(some.get(), take)});
+      });
+    });
+  });
+  Stmt start =
+      seq({count.set(index(0)), full.set(boolean(false)), last.set(imm(kept.key_dtype(), 0))});
+  return count.in(full.in(last.in(some.in(seq({start, scan})))));
+}
+
+}  // namespace relay::ops

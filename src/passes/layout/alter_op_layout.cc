@@ -1,0 +1,695 @@
+#include "passes/layout/alter_op_layout.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "analysis/calls.h"
+#include "analysis/constant_expressions.h"
+#include "ir/contraction.h"
+#include "ir/layout.h"
+#include "ir/op.h"
+#include "ir/views.h"
+#include "node/walk.h"
+#include "passes/layout/matrix_products.h"
+#include "passes/simplify/rewrite_calls.h"
+
+namespace relay {
+namespace {
+
+class Packing {
+ public:
+  Packing(const Function& f, const Target& target) : target_(target), constants_(f) {
+    post_order(
+        f,
+        [&](const Node& n) {
+          auto* c = as<CallNode>(&n);
+          if (c != nullptr && c->args.size() == 2 && has_attr(*c, "units")) {
+            rows_[c->args[1].get()] += rows_of_data(*c);
+          }
+        },
+        family::expr | family::pattern);
+  }
+
+  // The call with its weight packed, or null.
+  Expr pack(const CallNode& c) {
+    if (is_call_to(Expr(&c), "nn.contrib_conv2d_winograd_without_weight_transform")) {
+      return winograd(c);
+    }
+    if (is_call_to(Expr(&c), "nn.contrib_dense_bits")) return dense_bits(c);
+    auto contraction = contraction_of(c);
+    if (contraction && is_call_to(Expr(&c), "einsum")) return einsum(c, *contraction);
+    if (!contraction || c.args.size() != 2) return nullptr;
+    if (has_open_columns(c)) return open_columns(c, *contraction);
+    if (!packs(c.args[1])) return nullptr;
+    constexpr const char* kSpaces[] = {"", "W", "HW", "DHW"};
+    size_t windows = contraction->count(ContractionRole::Window);
+    if (windows >= std::size(kSpaces)) return nullptr;
+    if (windows > 0 && !has_attr(c, "kernel_layout")) return nullptr;
+    word_ = word_of(c, *contraction);
+    if (Expr whole = with_whole_words(c, *contraction)) return whole;
+    if (Expr shifted = with_signed_weights(c, *contraction)) return shifted;
+    if (Expr shifted = with_unsigned_data(c, *contraction)) return shifted;
+    if (contraction->transposed()) return conv_transpose(c, kSpaces[windows]);
+    if (windows > 0) return conv(c, kSpaces[windows]);
+    return contraction->count(ContractionRole::Batch) > 0 ? batch_matmul(c, *contraction)
+                                                          : dense(c, *contraction);
+  }
+
+ private:
+  static bool packs(const Expr& weight) {
+    auto* type = tensor_of(weight);
+    return type != nullptr && type->const_shape() && !type->dtype.is_bool() &&
+           (type->dtype.bits >= 32 || is_byte(type->dtype) || type->dtype.is_bfloat16() ||
+            type->dtype.is_float(16));
+  }
+
+  static bool is_byte(DType d) { return d.is_integer() && d.bits == 8; }
+
+  // Elements of the sum that stand beside each other in a packed weight: a word of them where the target multiplies words.
+  int64_t word_of(const CallNode& c, const Contraction& product) const {
+    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]),
+         *result = tensor_of(Expr(&c));
+    constexpr int64_t kBytes = 4;
+    if (data->dtype.is_bfloat16() && weight->dtype.is_bfloat16() && result->dtype.is_float(32)) {
+      return by_matrix_unit(c, product, MatrixFactors::BFloat16, target_) ? 2 : 1;
+    }
+    if (!is_byte(data->dtype) || !is_byte(weight->dtype) || result->dtype != DType::Int(32)) {
+      return 1;
+    }
+    bool dots = data->dtype.is_uint() && weight->dtype.is_int() && has_byte_dot(target_) &&
+                as_const(product.dims.back().extent).value_or(1) % kBytes == 0;
+    return dots || by_matrix_unit(c, product, MatrixFactors::Byte, target_) ? kBytes : 1;
+  }
+
+  // The layout of a weight with its columns in panels, and words of the sum beside each other.
+  std::string panels(const std::string& layout, char columns, char sum, int64_t width) const {
+    std::string out = layout + std::to_string(width) + columns;
+    return word_ == 1 ? out : out + std::to_string(word_) + sum;
+  }
+
+  static bool has_attr(const CallNode& c, std::string_view name) {
+    auto* op = as<OpNode>(c.op);
+    return op != nullptr && op->row->attrs != nullptr && op->row->attrs->find(name) != nullptr;
+  }
+
+  // Unsigned weights of rows by a matrix, where the target multiplies unsigned bytes by signed ones: 128 is taken off the
+  // weights, and as often as each row's sum of its data is added to that row. Null for anything else: windows would need a
+  // sum of their own for each place.
+  Expr with_signed_weights(const CallNode& c, const Contraction& product) {
+    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]);
+    auto inputs = as_const(product.dims.back().extent);
+    const std::vector<size_t> sums = product.axes_of(product.operands[0], product.dims.size() - 1);
+    auto column = product.only(ContractionRole::Column);
+    bool bytes = is_byte(data->dtype) && weight->dtype == DType::UInt(8) &&
+                 tensor_of(Expr(&c))->dtype == DType::Int(32) && has_byte_dot(target_);
+    if (!bytes || word_ != 1 || !column || !product.only(ContractionRole::Reduced) || !inputs ||
+        *inputs % 4 != 0 || sums.size() != 1 || sums[0] + 1 != product.operands[0].size() ||
+        product.operands[0].back().dims.size() != 1 ||
+        product.count(ContractionRole::Window) + product.count(ContractionRole::Group) +
+                product.count(ContractionRole::Batch) >
+            0 ||
+        !product.result.back().has(*column) || !constants_.contains(c.args[1])) {
+      return nullptr;
+    }
+    Expr w =
+        make_call("subtract", {as_type(c.args[1], "int32", c), shift(DType::Int(32), c)}, {}, c);
+    Expr sum = with_attrs(c, {c.args[0], as_type(w, "int8", c)}, {});
+    Expr packed = pack(*as<CallNode>(sum));
+    if (!packed) return nullptr;
+    Expr rows = make_call("sum", {as_type(c.args[0], "int32", c)},
+                          {{"axis", to_value(std::vector<int64_t>{static_cast<int64_t>(sums[0])})},
+                           {"keepdims", AttrValue(true)}},
+                          c);
+    rows = make_call("multiply", {rows, shift(DType::Int(32), c)}, {}, c);
+    return make_call("add", {packed, rows}, {}, c);
+  }
+
+  // Between a signed byte and the unsigned one for it.
+  static constexpr int64_t kShift = 128;
+  static Expr shift(DType d, const CallNode& c) {
+    Tensor t = Tensor::empty(d, {});
+    t.set_from_int(0, kShift);
+    return constant(t, c.span);
+  }
+  static Expr as_type(const Expr& e, const char* dtype, const CallNode& c) {
+    return make_call("cast", {e}, {{"dtype", AttrValue(std::string(dtype))}}, c);
+  }
+
+  // Signed bytes by signed bytes, where the target multiplies unsigned ones by signed ones: 128 is added to the data, and
+  // what that adds to each column taken off the sum. Null for anything else.
+  Expr with_unsigned_data(const CallNode& c, const Contraction& product) {
+    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]);
+    auto inputs = as_const(product.dims.back().extent);
+    auto column = product.only(ContractionRole::Column);
+    bool bytes = data->dtype == DType::Int(8) && weight->dtype == DType::Int(8) &&
+                 tensor_of(Expr(&c))->dtype == DType::Int(32) && has_byte_dot(target_);
+    if (!bytes || word_ != 1 || !column || !inputs || *inputs % 4 != 0 || product.transposed() ||
+        product.count(ContractionRole::Group) + product.count(ContractionRole::Batch) > 0 ||
+        !product.result.back().has(*column) || !constants_.contains(c.args[1])) {
+      return nullptr;
+    }
+    Expr x = make_call("add", {as_type(c.args[0], "int32", c), shift(DType::Int(32), c)}, {}, c);
+    x = as_type(x, "uint8", c);
+    std::vector<std::pair<std::string, AttrValue>> changes;
+    // Zeros around signed data are 128 around the unsigned.
+    x = bordered(c, product, x, shift(DType::UInt(8), c), 0, changes);
+    Expr sums = with_attrs(c, {x, c.args[1]}, std::move(changes));
+    Expr packed = pack(*as<CallNode>(sums));
+    if (!packed) return nullptr;
+    std::vector<int64_t> others;
+    for (size_t a = 0; a < product.operands[1].size(); ++a) {
+      if (!product.operands[1][a].has(*column)) others.push_back(static_cast<int64_t>(a));
+    }
+    Expr added =
+        make_call("sum", {as_type(c.args[1], "int32", c)}, {{"axis", to_value(others)}}, c);
+    added = make_call("multiply", {added, shift(DType::Int(32), c)}, {}, c);
+    return make_call("subtract", {packed, added}, {}, c);
+  }
+
+  // The data of `c` with what its windows read around them, of `value`, and `more` elements of it at the end of the sum's
+  // dimension. The attributes that say so change.
+  Expr bordered(const CallNode& c, const Contraction& product, const Expr& x, const Expr& value,
+                int64_t more, std::vector<std::pair<std::string, AttrValue>>& changes) {
+    const size_t windows = product.count(ContractionRole::Window), sum = product.dims.size() - 1;
+    if (windows == 0 && more == 0) return x;
+    std::vector<int64_t> padding(2 * windows, 0);
+    if (windows > 0) {
+      padding = *ints_attr(c, "padding");
+      changes.emplace_back("padding", to_value(std::vector<int64_t>(2 * windows, 0)));
+    }
+    ValueList widths;
+    size_t at = 0;
+    for (const Contraction::Axis& axis : product.operands[0]) {
+      int64_t begin = 0, end = axis.has(sum) ? more : 0;
+      if (axis.window) {
+        begin = axis.window->padding;
+        end = padding.size() == 2 * windows ? padding[windows + at] : begin;
+        ++at;
+      }
+      widths.push_back(AttrValue(ValueList{AttrValue(begin), AttrValue(end)}));
+    }
+    return make_call("nn.pad", {x, value}, {{"pad_width", AttrValue(widths)}}, c);
+  }
+
+  // A sum of bytes that is no whole number of words, with zeros where words end: the first convolution of a model has three
+  // channels. Null for anything else.
+  Expr with_whole_words(const CallNode& c, const Contraction& product) {
+    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]);
+    auto inputs = as_const(product.dims.back().extent);
+    constexpr int64_t kBytes = 4;
+    bool bytes = is_byte(data->dtype) && weight->dtype == DType::Int(8) &&
+                 tensor_of(Expr(&c))->dtype == DType::Int(32) && has_byte_dot(target_);
+    if (!bytes || !inputs || *inputs % kBytes == 0 || product.transposed() ||
+        product.count(ContractionRole::Window) != 2 ||
+        product.count(ContractionRole::Group) + product.count(ContractionRole::Batch) > 0 ||
+        product.dims.back().role != ContractionRole::Reduced || !has_attr(c, "groups") ||
+        int_attr(c, "groups") != 1 || text_attr(c, "data_layout") != "NHWC" ||
+        !constants_.contains(c.args[1])) {
+      return nullptr;
+    }
+    const int64_t more = kBytes - *inputs % kBytes;
+    auto zero = [&](DType d) { return constant(Tensor::zeros(d, {}), c.span); };
+    std::vector<std::pair<std::string, AttrValue>> changes;
+    Expr x = bordered(c, product, c.args[0], zero(data->dtype), more, changes);
+    ValueList widths;
+    for (const Contraction::Axis& axis : product.operands[1]) {
+      int64_t end = axis.has(product.dims.size() - 1) ? more : 0;
+      widths.push_back(AttrValue(ValueList{AttrValue(int64_t{0}), AttrValue(end)}));
+    }
+    Expr w = make_call("nn.pad", {c.args[1], zero(weight->dtype)},
+                       {{"pad_width", AttrValue(widths)}}, c);
+    Expr sums = with_attrs(c, {x, w}, std::move(changes));
+    Expr packed = pack(*as<CallNode>(sums));
+    return packed ? packed : sums;
+  }
+
+  // Columns that stand together in a packed weight: two vectors.
+  int64_t panel(const Expr& weight) const {
+    return 2 * target_.lanes(std::max<int64_t>(tensor_of(weight)->dtype.bits, 32));
+  }
+
+  // Whether packing is worth its time: a constant is packed once and for all, other weights at
+  // every call, which is less than what their product with a second row would lose. Rows are the
+  // axes [first_row, rank - 1) of the data.
+  bool pays(const CallNode& c, size_t first_row = 0) {
+    if (constants_.contains(c.args[1])) return true;
+    auto data = static_shape(c.args[0]);
+    if (!data) return true;
+    int64_t rows = 1;
+    for (size_t d = first_row; d + 1 < data->size(); ++d) rows *= (*data)[d];
+    return rows > 1;
+  }
+
+  // One packed copy of a weight, however many calls use it.
+  Expr packed(const CallNode& c, const Expr& weight, const std::string& from,
+              const std::string& to) {
+    Expr& known = packed_[{weight.get(), from + "->" + to}];
+    if (!known) {
+      known = make_call("layout_transform", {weight},
+                        {{"src_layout", AttrValue(from)}, {"dst_layout", AttrValue(to)}}, c);
+    }
+    return known;
+  }
+
+  // Whether the rows of a matrix are so far apart that reading some columns of each misses the caches: a sum over 2,048
+  // rows of 1,024 floats took 3 to 4 times as long as over panels, packing them included, one over 2,048 of 256 twice as
+  // long, one over 256 of 256 a sixth longer.
+  static constexpr int64_t kFarApart = 128;
+  static constexpr int64_t kRowsForPacking = 64;
+  bool is_far_apart(const CallNode& c, int64_t units) const {
+    // All products by one matrix share its packed form: those of a recurrence have few rows each.
+    auto all = rows_.find(c.args[1].get());
+    int64_t rows = all == rows_.end() ? rows_of_data(c) : all->second;
+    return static_shape(c.args[0]) && units >= kFarApart && rows >= kRowsForPacking;
+  }
+
+  // Rows that are multiplied with the weight; 0 for open sizes.
+  static int64_t rows_of_data(const CallNode& c) {
+    auto data = static_shape(c.args[0]);
+    int64_t rows = data ? 1 : 0;
+    for (size_t d = 0; data && d + 1 < data->size(); ++d) rows *= (*data)[d];
+    return rows;
+  }
+
+  // The product of a transposed matrix, as of gradients by weights: the matrix is turned where its rows are far apart,
+  // or those of the other.
+  Expr with_rows(const CallNode& c) {
+    auto data = static_shape(c.args[0]), result = static_shape(Expr(&c));
+    if (!data || !result || std::max((*data)[1], result->back()) < kFarApart ||
+        std::min((*data)[1], result->back()) < kRowsForPacking || constants_.contains(c.args[0])) {
+      return nullptr;
+    }
+    Expr rows =
+        make_call("transpose", {c.args[0]}, {{"axes", to_value(std::vector<int64_t>{1, 0})}}, c);
+    Expr straight = with_attrs(c, {rows, c.args[1]}, {{"transpose_a", AttrValue(false)}});
+    auto& call = *as<CallNode>(straight);
+    Expr packed = dense(call, *contraction_of(call));
+    return packed ? packed : straight;
+  }
+
+  // Rows of the data by a matrix. One column is a row already; a matrix whose columns are neighbours as it is is packed
+  // when that is done once and for all, or its rows are far apart.
+  Expr dense(const CallNode& c, const Contraction& product) {
+    auto column = product.only(ContractionRole::Column),
+         sum = product.only(ContractionRole::Reduced);
+    const Contraction::Tensor &data = product.operands[0], &weight = product.operands[1];
+    if (column && sum && data.size() == 2 && weight.size() == 2 && data[0].has(*sum) &&
+        has_attr(c, "transpose_a")) {
+      return with_rows(c);
+    }
+    bool plain = column && sum && weight.size() == 2 && !data.empty() && data.back().has(*sum) &&
+                 has_attr(c, "units");
+    for (size_t d = 0; plain && d + 1 < data.size(); ++d) {
+      plain = data[d].dims == product.result[d].dims;
+    }
+    if (!plain || !product.result.back().has(*column)) return nullptr;
+    bool rows_are_columns = weight[0].has(*column);
+    int64_t units = (*static_shape(c.args[1]))[rows_are_columns ? 0 : 1];
+    if (units == 1 || !pays(c) ||
+        (!rows_are_columns && !constants_.contains(c.args[1]) && !is_far_apart(c, units))) {
+      return nullptr;
+    }
+    std::string layout = panels("NC", 'n', 'c', panel(c.args[1]));
+    auto [rows, matrix] =
+        rows_are_columns ? in_order_of_data(c) : std::pair<Expr, Expr>{c.args[0], c.args[1]};
+    return make_call("nn.contrib_dense_pack",
+                     {rows, packed(c, matrix, rows_are_columns ? "NC" : "CN", layout)},
+                     {{"units", AttrValue(units)},
+                      {"out_dtype", attr_value(c.attrs, "out_dtype")},
+                      {"weight_layout", AttrValue(layout)}},
+                     c);
+  }
+
+  // What a matrix product multiplies, the data as they lie: when they are flattened after a change
+  // of layout, the weight's columns are changed instead.
+  std::pair<Expr, Expr> in_order_of_data(const CallNode& c) {
+    std::pair<Expr, Expr> as_is{c.args[0], c.args[1]};
+    auto* at = as<CallNode>(behind_views(c.args[0].get()));
+    if (at == nullptr || Expr(at) == c.args[0] || !is_call_to(Expr(at), "layout_transform") ||
+        !constants_.contains(c.args[1])) {
+      return as_is;
+    }
+    auto from = Layout::parse(text_attr(*at, "src_layout"));
+    auto to = Layout::parse(text_attr(*at, "dst_layout"));
+    auto shape = static_shape(Expr(at)), flat = static_shape(c.args[0]);
+    // All axes but the first as one; part of them would not be the weight's columns.
+    if (!from || !to || !shape || !flat || flat->size() != 2 || (*flat)[0] != (*shape)[0] ||
+        from->rank() != to->rank() || to->rank() < 2 || from->index_of('N') != 0 ||
+        to->index_of('N') != 0) {
+      return as_is;
+    }
+    // The weight's columns as the layout's axes, in the order of the data before the change.
+    std::vector<int64_t> split{(*static_shape(c.args[1]))[0]}, order{0};
+    split.insert(split.end(), shape->begin() + 1, shape->end());
+    for (size_t d = 1; d < from->axes().size(); ++d) {
+      if (from->axes()[d].block != 0) return as_is;
+      order.push_back(to->index_of(from->axes()[d].name));
+    }
+    Expr weight = make_call("reshape", {c.args[1]}, {{"newshape", to_value(split)}}, c);
+    weight = make_call("transpose", {weight}, {{"axes", to_value(order)}}, c);
+    weight = make_call("reshape", {weight}, {{"newshape", to_value(*static_shape(c.args[1]))}}, c);
+    return {make_call("reshape", {at->args[0]}, {{"newshape", to_value(*flat)}}, c), weight};
+  }
+
+  // Columns of the second operand side by side, as lanes read them.
+  Expr batch_matmul(const CallNode& c, const Contraction& product) {
+    auto column = product.only(ContractionRole::Column);
+    const Contraction::Tensor& weight = product.operands[1];
+    if (!column || weight.size() != 3 || !weight[1].has(*column) || !has_attr(c, "transpose_b") ||
+        (*static_shape(c.args[1]))[1] == 1 || !pays(c, 1)) {
+      return nullptr;
+    }
+    Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value({0, 2, 1})}}, c);
+    return with_attrs(c, {c.args[0], columns}, {{"transpose_b", AttrValue(false)}});
+  }
+
+  static bool has_open_columns(const CallNode& c) {
+    auto* type = tensor_of(c.args[1]);
+    return type != nullptr && !type->const_shape() && type->dtype.is_floating();
+  }
+
+  // The same where a size of the matrix, or of the matrices, is known at run time only: so it has no panels.
+  static Expr open_columns(const CallNode& c, const Contraction& product) {
+    auto column = product.only(ContractionRole::Column),
+         sum = product.only(ContractionRole::Reduced);
+    const Contraction::Tensor &data = product.operands[0], &weight = product.operands[1];
+    const bool batched = product.count(ContractionRole::Batch) > 0;
+    if (!column || !sum || weight.size() != (batched ? 3 : 2) || data.size() < weight.size() ||
+        product.count(ContractionRole::Window) > 0 || !weight[batched ? 1 : 0].has(*column) ||
+        !product.result.back().has(*column) || as_const(product.dims[*column].extent) == 1) {
+      return nullptr;
+    }
+    // One row reads each column once, as it lies.
+    const bool one_row = std::ranges::none_of(product.dims, [](const Contraction::Dimension& d) {
+      return d.role == ContractionRole::Row && as_const(d.extent) != 1;
+    });
+    if (one_row) return nullptr;
+    const std::vector<int64_t> order =
+        batched ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{1, 0};
+    Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value(order)}}, c);
+    if (has_attr(c, "transpose_b")) {
+      return with_attrs(c, {c.args[0], columns}, {{"transpose_b", AttrValue(false)}});
+    }
+    if (!is_call_to(Expr(&c), "nn.dense")) return nullptr;
+    // Only the dense layer compares the rows of the weight with its `units`, which the result has.
+    const auto* result = as<TensorTypeNode>(c.type);
+    if (as_const(result->shape.back()) && !as_const(tensor_of(c.args[1])->shape[0])) return nullptr;
+    return make_call("nn.matmul", {c.args[0], columns},
+                     {{"out_dtype", attr_value(c.attrs, "out_dtype")}}, c);
+  }
+
+  // The same for two operands in index notation: the last axis of the result is the last of the second operand too.
+  static Expr einsum(const CallNode& c, const Contraction& product) {
+    auto* operands = as<TupleNode>(c.args[0]);
+    if (operands == nullptr || operands->fields.size() != 2 || product.result.empty())
+      return nullptr;
+    // The labels of each term; none where an axis is repeated, or a label of a term.
+    auto labels_of = [](const Contraction::Tensor& t) {
+      std::vector<size_t> out;
+      for (const Contraction::Axis& a : t) {
+        if (a.dims.size() != 1 || std::ranges::find(out, a.dims[0]) != out.end())
+          return std::vector<size_t>();
+        out.push_back(a.dims[0]);
+      }
+      return out;
+    };
+    std::vector<size_t> rows = labels_of(product.operands[0]),
+                        columns = labels_of(product.operands[1]);
+    const std::vector<size_t> result = labels_of(product.result);
+    Expr first = operands->fields[0], second = operands->fields[1];
+    auto has = [](const std::vector<size_t>& labels, size_t l) {
+      return std::ranges::find(labels, l) != labels.end();
+    };
+    const size_t last = result.back();
+    if (!has(columns, last)) {
+      std::swap(first, second);
+      std::swap(rows, columns);
+    }
+    if (rows.empty() || columns.empty() || has(rows, last) || columns.back() == last)
+      return nullptr;
+    auto repeats = [&](size_t l) { return as_const(product.dims[l].extent).value_or(2) > 1; };
+    auto counts = [&](const std::vector<size_t>& in, const std::vector<size_t>& out,
+                      bool in_result) {
+      return std::ranges::any_of(in, [&](size_t l) {
+        return repeats(l) && has(out, l) != in_result && has(result, l) == in_result;
+      });
+    };
+    // Each column is read for several rows, and something is summed.
+    if (!repeats(last) || !counts(rows, columns, true) || !counts(rows, columns, false))
+      return nullptr;
+    std::vector<int64_t> order;
+    for (size_t d = 0; d < columns.size(); ++d) {
+      if (columns[d] != last) order.push_back(static_cast<int64_t>(d));
+    }
+    order.push_back(std::ranges::find(columns, last) - columns.begin());
+    std::erase(columns, last);
+    columns.push_back(last);
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    if (product.dims.size() > kLetters.size()) return nullptr;
+    auto term = [&](const std::vector<size_t>& labels) {
+      std::string out;
+      for (size_t l : labels) out += kLetters[l];
+      return out;
+    };
+    second = make_call("transpose", {second}, {{"axes", to_value(order)}}, c);
+    return with_attrs(
+        c, {tuple({first, second})},
+        {{"equation", AttrValue(term(rows) + "," + term(columns) + "->" + term(result))}});
+  }
+
+  // A convolution over the axes of `space`.
+  Expr conv(const CallNode& c, const std::string& space) {
+    std::string layout = text_attr(c, "kernel_layout");
+    if (!pays(c) || text_attr(c, "data_layout") != "N" + space + "C" ||
+        layout.find_first_of("0123456789") != layout.npos) {
+      return nullptr;
+    }
+    std::vector<int64_t> shape = *static_shape(c.args[1]);
+    Layout kernel = Layout::of(layout);
+    auto extent = [&](char name) { return shape[static_cast<size_t>(kernel.index_of(name))]; };
+    int64_t groups = int_attr(c, "groups");
+    std::string to;
+    if (groups == 1 && extent('O') == 1) {
+      to = "O" + space + "I";  // one column: lanes go along the sum
+    } else if (groups == 1) {
+      to = panels("O" + space + "I", 'o', 'i', panel(c.args[1]));
+    } else if (extent('I') == 1 && extent('O') == groups) {
+      to = space + "IO";
+    } else {
+      return grouped(c, kernel, space, groups);
+    }
+    if (to == layout) return nullptr;
+    std::vector<int64_t> size;
+    for (char s : space) size.push_back(extent(s));
+    std::vector<std::pair<std::string, AttrValue>> attrs{{"kernel_layout", AttrValue(to)},
+                                                         {"channels", AttrValue(extent('O'))},
+                                                         {"kernel_size", to_value(size)}};
+    std::vector<Expr> args{c.args[0], packed(c, c.args[1], layout, to)};
+    if (groups != 1 || !rows_are_items(c, size)) return with_attrs(c, args, std::move(attrs));
+    const std::string items = space + "NC";
+    attrs.emplace_back("out_layout", AttrValue(items));
+    return make_call(
+        "layout_transform", {with_attrs(c, args, std::move(attrs))},
+        {{"src_layout", AttrValue(items)}, {"dst_layout", AttrValue(text_attr(c, "data_layout"))}},
+        c);
+  }
+
+  // Whether neighbouring rows of a convolution are better those of different items, as of the gradient of a weight with few
+  // taps: its windows are whole images, and it has as many items as the data had channels. A register tile holds 14 rows with
+  // 32 registers. On a Xeon with AVX-512, the gradients of 1x1 convolutions took 0.41 to 0.5 of the time, those of 3x3, whose
+  // taps are 9 rows, as long.
+  bool rows_are_items(const CallNode& c, const std::vector<int64_t>& kernel) const {
+    auto result = static_shape(Expr(&c));
+    if (!result || kernel.size() < 2) return false;
+    const int64_t most = (target_.num_vector_registers - 3) / 2, items = result->front();
+    int64_t taps = 1, positions = 1;
+    for (size_t d = 0; d < kernel.size(); ++d) {
+      taps *= kernel[d];
+      positions *= (*result)[d + 1];
+    }
+    return 2 * positions <= most && 2 * positions < items && taps > 16 * positions;
+  }
+
+  // Groups whose outputs fill panels are packed like one convolution each. Smaller groups are
+  // merged until they fill one, with zeros for what each does not read of the others: more
+  // products, but whole vectors of them.
+  Expr grouped(const CallNode& c, const Layout& layout, const std::string& space, int64_t groups) {
+    std::vector<int64_t> shape = *static_shape(c.args[1]), order, size;
+    for (char name : "OI" + space) order.push_back(layout.index_of(name));
+    for (char name : space) size.push_back(shape[static_cast<size_t>(layout.index_of(name))]);
+    int64_t outputs = shape[static_cast<size_t>(order[0])];
+    int64_t inputs = shape[static_cast<size_t>(order[1])];
+    int64_t width = panel(c.args[1]), each = outputs / groups;
+    // One vector is as good as two where more would be zeros.
+    if (each % width != 0) width /= 2;
+    int64_t merged = each % width == 0 ? 1 : each < width && width % each == 0 ? width / each : 0;
+    // More zeros than this cost more than lanes that are empty.
+    constexpr int64_t kMostMerged = 8;
+    if (merged == 0 || merged > kMostMerged || groups % merged != 0 ||
+        (merged > 1 && !constants_.contains(c.args[1]))) {
+      // Each group is a panel, with lanes to spare in its last vector, unless those are most of them.
+      if (2 * each < target_.lanes(32) || each > kWidestPanel)
+        return narrow_groups(c, layout, space);
+      merged = 1;
+      width = each;
+    }
+    Expr weight = c.args[1];
+    if (layout.to_string() != "OI" + space) {
+      weight = make_call("transpose", {weight}, {{"axes", to_value(order)}}, c);
+    }
+    if (merged > 1) {
+      // [group, member, output, member of the input, input, space], zero between different members.
+      auto with_space = [&](std::vector<int64_t> front) {
+        front.insert(front.end(), size.begin(), size.end());
+        return to_value(front);
+      };
+      weight = make_call("reshape", {weight},
+                         {{"newshape", with_space({groups / merged, merged, each, 1, inputs})}}, c);
+      std::vector<int64_t> mask(5 + size.size(), 1);
+      mask[1] = mask[3] = merged;
+      Tensor same = Tensor::empty(tensor_of(weight)->dtype, mask);
+      for (int64_t i = 0; i < merged * merged; ++i) {
+        same.set_from_double(i, i / merged == i % merged ? 1 : 0);
+      }
+      weight = make_call("multiply", {weight, constant(same, c.span)}, {}, c);
+      weight =
+          make_call("reshape", {weight}, {{"newshape", with_space({outputs, merged * inputs})}}, c);
+    }
+    std::string to = "O" + space + "I" + std::to_string(width) + "o";
+    return with_attrs(c, {c.args[0], packed(c, weight, "OI" + space, to)},
+                      {{"kernel_layout", AttrValue(to)},
+                       {"groups", AttrValue(groups / merged)},
+                       {"channels", AttrValue(outputs)},
+                       {"kernel_size", to_value(size)}});
+  }
+
+  // Lanes over the few outputs of a group read neighbouring weights.
+  Expr narrow_groups(const CallNode& c, const Layout& layout, const std::string& space) {
+    const std::string to = space + "IO";
+    if (layout.to_string() == to) return nullptr;
+    return with_attrs(c, {c.args[0], packed(c, c.args[1], layout.to_string(), to)},
+                      {{"kernel_layout", AttrValue(to)}});
+  }
+
+  // Output channels last, so that lanes over them read neighbouring weights.
+  Expr conv_transpose(const CallNode& c, const std::string& space) {
+    std::string layout = text_attr(c, "kernel_layout"), to = space + "IO";
+    if (text_attr(c, "data_layout") != "N" + space + "C" || layout == to ||
+        int_attr(c, "groups") != 1) {
+      return nullptr;
+    }
+    return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
+                      {{"kernel_layout", AttrValue(to)}});
+  }
+
+  // Weights of few bits: their words, scales and zero points in panels. Where rows may be rounded and the target multiplies
+  // bytes, each block of a row becomes int8 with a scale of its own, in the order in which the bytes of a word meet it.
+  Expr dense_bits(const CallNode& c) {
+    constexpr int64_t kRoundedRows = 4, kWord = 32, kByte = 8;
+    auto weight = static_shape(c.args[1]), scale = static_shape(c.args[2]);
+    if (!weight || !scale || weight->size() != 2 || (*weight)[0] == 1 ||
+        !std::all_of(c.args.begin() + 1, c.args.end(),
+                     [&](const Expr& e) { return constants_.contains(e); })) {
+      return nullptr;
+    }
+    const int64_t bits = int_attr(c, "bits"), blocks = (*scale)[1],
+                  inner = (*weight)[1] * (kWord / bits);
+    const std::string layout = "NC" + std::to_string(panel(c.args[1])) + "n";
+    std::vector<Expr> args{c.args[0]};
+    for (size_t i = 1; i < c.args.size(); ++i) {
+      const bool number = tensor_of(c.args[i])->rank() == 0;
+      args.push_back(number ? c.args[i] : packed(c, c.args[i], "NC", layout));
+    }
+    std::vector<std::pair<std::string, AttrValue>> attrs{{"bits", AttrValue(bits)},
+                                                         {"units", AttrValue((*weight)[0])},
+                                                         {"weight_layout", AttrValue(layout)}};
+    if (int_attr(c, "accuracy_level") != kRoundedRows || !has_byte_dot(target_)) {
+      return make_call("nn.contrib_dense_bits", args, attrs, c);
+    }
+    const int64_t rank = tensor_of(c.args[0])->rank();
+    auto with_shape = [&](const Expr& e, std::vector<int64_t> last) {
+      std::vector<int64_t> shape(static_cast<size_t>(rank - 1), 0);
+      shape.insert(shape.end(), last.begin(), last.end());
+      return make_call("reshape", {e}, {{"newshape", to_value(shape)}}, c);
+    };
+    auto number = [&](double value) {
+      Tensor t = Tensor::empty(DType::Float(32), {});
+      t.set_from_double(0, value);
+      return constant(t, c.span);
+    };
+    constexpr int64_t kSplit = -4, kJoin = -3;
+    constexpr double kMost = 127;
+    Expr x = with_shape(c.args[0], {kSplit, blocks, inner / blocks});
+    Expr most = make_call(
+        "max", {make_call("abs", {x}, {}, c)},
+        {{"axis", to_value(std::vector<int64_t>{rank})}, {"keepdims", AttrValue(true)}}, c);
+    // A block of zeros stays one.
+    Expr steps = make_call(
+        "divide", {number(kMost), make_call("maximum", {most, number(1e-30)}, {}, c)}, {}, c);
+    Expr q = make_call("round", {make_call("multiply", {x, steps}, {}, c)}, {}, c);
+    q = as_type(q, "int8", c);
+    const int64_t bytes = kWord / kByte, places = kByte / bits;
+    q = with_shape(q, {kJoin});
+    if (places > 1) {
+      std::vector<int64_t> order(static_cast<size_t>(rank + 2));
+      for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
+      std::swap(order[order.size() - 1], order[order.size() - 2]);
+      q = with_shape(q, {kSplit, inner / (bytes * places), bytes * places});
+      q = with_shape(q, {0, kSplit, bytes, places});
+      q = make_call("transpose", {q}, {{"axes", to_value(order)}}, c);
+      q = with_shape(with_shape(q, {0, kJoin}), {kJoin});
+    }
+    Expr scales = make_call("multiply", {with_shape(most, {kJoin}), number(1 / kMost)}, {}, c);
+    args[0] = q;
+    args.push_back(scales);
+    return make_call("qnn.contrib_dense_bits", args, attrs, c);
+  }
+
+  // A weight that is transformed at each run is packed before it is four times as large.
+  Expr winograd(const CallNode& c) {
+    if (!packs(c.args[1]) || static_shape(c.args[1])->size() != 4) return nullptr;
+    const std::string columns = std::to_string(panel(c.args[1])) + "o";
+    auto* transform = as<CallNode>(c.args[1]);
+    Expr& weight = packed_[{c.args[1].get(), "transformed"}];
+    if (weight) {
+      // Another convolution has the same.
+    } else if (transform != nullptr && !constants_.contains(c.args[1]) &&
+               is_call_to(c.args[1], "nn.contrib_conv2d_winograd_weight_transform")) {
+      weight = with_attrs(*transform, {packed(c, transform->args[0], "OIHW", "OHWI" + columns)},
+                          {{"kernel_layout", AttrValue("OHWI" + columns)}});
+    } else {
+      weight = packed(c, c.args[1], "HWOI", "HWOI" + columns);
+    }
+    return with_attrs(c, {c.args[0], weight},
+                      {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
+  }
+
+  // Columns of the widest panel: what is left of a kernel's registers is few rows.
+  static constexpr int64_t kWidestPanel = 64;
+
+  const Target& target_;
+  int64_t word_ = 1;  // of the call that is being packed
+  ConstantExpressions constants_;
+  std::unordered_map<const Node*, int64_t> rows_;  // of all products by a weight
+  std::map<std::pair<const Node*, std::string>, Expr> packed_;
+};
+
+Module run(const Module& mod, PassContext& ctx) {
+  if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    Packing packing(f, ctx.target);
+    return rewrite_calls(f, [&](const CallNode& c) { return packing.pack(c); });
+  });
+}
+
+}  // namespace
+
+const Pass kAlterOpLayout{"AlterOpLayout",
+                          3,
+                          Form::any,
+                          Form::any,
+                          "Packs constant weights the way the target's kernels read them.",
+                          run};
+
+}  // namespace relay

@@ -1,0 +1,361 @@
+// SimplifyExpr's rules for shapes, layouts and dtypes.
+#include <algorithm>
+#include <numeric>
+
+#include "ir/layout.h"
+#include "ir/op.h"
+#include "ir/views.h"
+#include "passes/simplify/rules/rule.h"
+
+namespace relay::simplify {
+namespace {
+
+// ---- Reshapes
+
+// The same elements in the same order as a reshape, which is no copy.
+Expr as_reshape(const Expr& x, const CallNode& root) {
+  auto shape = static_shape(Expr(&root));
+  // A zero in newshape copies a size of the input.
+  if (!shape || std::find(shape->begin(), shape->end(), 0) != shape->end()) return nullptr;
+  return make_call("reshape", {x}, {{"newshape", to_value(*shape)}}, root);
+}
+
+void add_reshapes(std::vector<Rule>& rules) {
+  DFPattern x = wildcard();
+  rules.push_back(
+      {"reshape_same", is_op_where(only_reshapes)(x), [=](const DFMatch& m, const CallNode& root) {
+         return same_shape(m[x], Expr(&root)) ? m[x] : Expr();
+       }});
+  // There and back, with sizes that need not be known.
+  rules.push_back({"reshape_back", is_op_where(only_reshapes)(is_op_where(only_reshapes)(x)),
+                   [=](const DFMatch& m, const CallNode& root) {
+                     return same_shape(m[x], Expr(&root)) ? m[x] : Expr();
+                   }});
+  // One copy of the bytes is as good as two, whatever the operators in between are called.
+  rules.push_back({"reshape_reshape", is_op_where(only_reshapes)(is_op_where(only_reshapes)(x)),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     return static_shape(m[x]) ? as_reshape(m[x], root) : nullptr;
+                   }});
+}
+
+// A vector added to each row of a matrix product, before the rows are separated: a kernel of the product takes it in.
+void add_rows_of_products(std::vector<Rule>& rules) {
+  auto sums = [](const OpInfo& row) { return row.fusion == FusionClass::OutEWiseFusable; };
+  DFPattern product = is_op_where(sums)(wildcard(), wildcard()),
+            view = is_op_where(only_reshapes)(product), vector = wildcard();
+  auto first = [=](const DFMatch& m, const CallNode& root) -> Expr {
+    auto rows = static_shape(m[product]), row = static_shape(m[vector]),
+         all = static_shape(m[view]);
+    if (!rows || !row || !all || rows->size() < 2 || row->size() != 1 || all->size() < 2 ||
+        rows->back() != (*row)[0] || all->back() != (*row)[0]) {
+      return nullptr;
+    }
+    return as_reshape(make_call("add", {m[product], m[vector]}, {}, root), root);
+  };
+  rules.push_back({"add_before_reshape", is_op("add")(view, vector), first});
+}
+
+// ---- Transposes
+
+// The axes with negative ones counted from the front; none means all in reverse.
+std::vector<int64_t> axes_of(const CallNode& c) {
+  int64_t rank = tensor_of(c.args[0])->rank();
+  std::vector<int64_t> axes;
+  if (auto given = ints_attr(c, "axes"); given && !given->empty()) {
+    for (int64_t a : *given) axes.push_back(a < 0 ? a + rank : a);
+    return axes;
+  }
+  for (int64_t a = rank; a-- > 0;) axes.push_back(a);
+  return axes;
+}
+
+bool in_order(const std::vector<int64_t>& axes) { return std::is_sorted(axes.begin(), axes.end()); }
+
+// A permutation that moves nothing but axes of size one.
+bool moves_ones_only(const Expr& x, const std::vector<int64_t>& axes) {
+  auto shape = static_shape(x);
+  if (!shape) return false;
+  std::vector<int64_t> others;
+  for (int64_t a : axes) {
+    if ((*shape)[static_cast<size_t>(a)] != 1) others.push_back(a);
+  }
+  return in_order(others);
+}
+
+void add_transposes(std::vector<Rule>& rules) {
+  DFPattern x = wildcard(), inner = is_op("transpose")(x);
+  rules.push_back({"transpose_ones", inner, [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     std::vector<int64_t> axes = axes_of(root);
+                     if (in_order(axes) || !moves_ones_only(m[x], axes)) return nullptr;
+                     return as_reshape(m[x], root);
+                   }});
+  rules.push_back({"transpose_same", inner, [=](const DFMatch& m, const CallNode& root) {
+                     return in_order(axes_of(root)) ? m[x] : Expr();
+                   }});
+  rules.push_back({"transpose_transpose", is_op("transpose")(inner),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     std::vector<int64_t> first = axes_of(*as<CallNode>(m[inner])), both;
+                     for (int64_t a : axes_of(root)) both.push_back(first[static_cast<size_t>(a)]);
+                     if (in_order(both)) return m[x];
+                     return make_call("transpose", {m[x]}, {{"axes", to_value(both)}}, root);
+                   }});
+}
+
+// ---- Layouts
+
+void add_layouts(std::vector<Rule>& rules) {
+  DFPattern x = wildcard(), inner = is_op("layout_transform")(x);
+  rules.push_back(
+      {"layout_transform_ones", inner, [=](const DFMatch& m, const CallNode& root) -> Expr {
+         Layout from = Layout::of(text_attr(root, "src_layout")),
+                to = Layout::of(text_attr(root, "dst_layout"));
+         if (from == to || from.primal_axes() != from.to_string() ||
+             to.primal_axes() != to.to_string()) {
+           return nullptr;
+         }
+         std::vector<int64_t> axes;
+         for (const Layout::Axis& a : to.axes()) axes.push_back(from.index_of(a.name));
+         return moves_ones_only(m[x], axes) ? as_reshape(m[x], root) : nullptr;
+       }});
+  rules.push_back({"layout_transform_same", inner, [=](const DFMatch& m, const CallNode& root) {
+                     return text_attr(root, "src_layout") == text_attr(root, "dst_layout") ? m[x]
+                                                                                           : Expr();
+                   }});
+  rules.push_back(
+      {"layout_transform_pair", is_op("layout_transform")(inner),
+       [=](const DFMatch& m, const CallNode& root) -> Expr {
+         auto& first = *as<CallNode>(m[inner]);
+         std::string from = text_attr(first, "src_layout"), by = text_attr(first, "dst_layout"),
+                     to = text_attr(root, "dst_layout");
+         if (by != text_attr(root, "src_layout") || !static_shape(m[x])) return nullptr;
+         // A block that a size does not fill pads; there and back is the same all the same, because
+         // the padding lies behind what was there and the type tells whether it is cut off again.
+         if (from == to) return m[x];
+         bool blocked = (from + by + to).find_first_of("0123456789") != std::string::npos;
+         if (blocked) return nullptr;
+         return make_call("layout_transform", {m[x]},
+                          {{"src_layout", AttrValue(from)}, {"dst_layout", AttrValue(to)}}, root);
+       }});
+}
+
+// ---- Casts
+
+// How many bits of an integer a dtype holds exactly, the sign not counted.
+int exact_bits(DType t) {
+  if (t.is_bool()) return 1;
+  if (t.is_int()) return t.bits - 1;
+  if (t.is_uint()) return t.bits;
+  if (t.is_bfloat16()) return 8;
+  return t.bits == 16 ? 11 : t.bits == 32 ? 24 : 53;
+}
+
+// Every value of `from` is a value of `to`.
+bool is_lossless(DType from, DType to) {
+  if (from == to) return true;
+  if (to.is_bool() || from.is_narrow() || to.is_narrow()) return false;
+  if (from.is_floating()) return to.is_floating() && to.bits > from.bits;
+  if (from.is_int() && to.is_uint()) return false;
+  return exact_bits(to) >= exact_bits(from);
+}
+
+void add_casts(std::vector<Rule>& rules) {
+  DFPattern x = wildcard(), inner = is_op("cast")(x);
+  rules.push_back({"cast_same", inner, [=](const DFMatch& m, const CallNode& root) {
+                     return tensor_of(m[x])->dtype == tensor_of(Expr(&root))->dtype ? m[x] : Expr();
+                   }});
+  rules.push_back(
+      {"cast_cast", is_op("cast")(inner), [=](const DFMatch& m, const CallNode& root) -> Expr {
+         DType from = tensor_of(m[x])->dtype, by = tensor_of(m[inner])->dtype,
+               to = tensor_of(Expr(&root))->dtype;
+         // What a float beyond an integer's range becomes is each conversion's own.
+         bool out_of_range =
+             to.is_integer() && (by.is_floating() || from.is_floating()) && !is_lossless(from, to);
+         if (!is_lossless(from, by) || out_of_range) return nullptr;
+         return make_call("cast", {m[x]}, {{"dtype", AttrValue(to.to_string())}}, root);
+       }});
+  // Floats saturate when they become integers; integers wrap.
+  DFPattern clipped = is_op("clip")(x);
+  rules.push_back(
+      {"cast_clip", is_op("cast")(clipped), [=](const DFMatch& m, const CallNode& root) -> Expr {
+         auto& limits = *as<CallNode>(m[clipped]);
+         DType to = tensor_of(Expr(&root))->dtype;
+         if (!tensor_of(m[x])->dtype.is_float(32) || !to.is_integer() || to.bits > 16 ||
+             !covers(float_attr(limits, "a_min"), float_attr(limits, "a_max"), to)) {
+           return nullptr;
+         }
+         return call(root.op, {m[x]}, root.attrs, root.span);
+       }});
+  rules.push_back(
+      {"clip_widened", is_op("clip")(inner), [=](const DFMatch& m, const CallNode& root) -> Expr {
+         DType from = tensor_of(m[x])->dtype;
+         bool nothing = is_lossless(from, tensor_of(m[inner])->dtype) && from.is_integer() &&
+                        from.bits < 64 &&
+                        covers(float_attr(root, "a_min"), float_attr(root, "a_max"), from);
+         return nothing ? m[inner] : nullptr;
+       }});
+  DFPattern y = wildcard();
+  rules.push_back({"cast_like", is_op("cast_like")(x, y),
+                   [=](const DFMatch& m, const CallNode& root) {
+                     return make_call("cast", {m[x]},
+                                      {{"dtype", AttrValue(tensor_of(m[y])->dtype.to_string())}},
+                                      root);
+                   },
+                   true});
+}
+
+// ---- Moves that move nothing
+
+void add_whole(std::vector<Rule>& rules) {
+  DFPattern x = wildcard(), v = wildcard();
+  auto same = [=](const DFMatch& m, const CallNode& root) {
+    return same_shape(m[x], Expr(&root)) ? m[x] : Expr();
+  };
+  rules.push_back({"broadcast_to_same", is_op("broadcast_to")(x), same});
+  rules.push_back({"tile_once", is_any_op({"tile", "repeat"})(x), same});
+  rules.push_back({"slice_whole", is_op("strided_slice")(x),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     // Of equal size and step one: it begins at the beginning.
+                     for (int64_t s : ints_attr(root, "strides").value_or(std::vector<int64_t>{})) {
+                       if (s != 1) return nullptr;
+                     }
+                     return static_shape(m[x]) && same_shape(m[x], Expr(&root)) ? m[x] : nullptr;
+                   }});
+  rules.push_back({"pad_nothing", is_op("nn.pad")(x, v),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     AttrValue attr = attr_value(root.attrs, "pad_width");
+                     auto* widths = attr.get_if<ValueList>();
+                     if (widths == nullptr) return nullptr;
+                     for (const AttrValue& axis : *widths) {
+                       auto* pair = axis.get_if<ValueList>();
+                       if (pair == nullptr) return nullptr;
+                       for (const AttrValue& w : *pair) {
+                         auto* width = w.get_if<int64_t>();
+                         if (width == nullptr || *width != 0) return nullptr;
+                       }
+                     }
+                     return m[x];
+                   },
+                   true});
+  rules.push_back({"concatenate_one", is_op("concatenate")(is_tuple({x})),
+                   [=](const DFMatch& m, const CallNode&) { return m[x]; }});
+  rules.push_back(
+      {"split_one", is_op("split")(x), [=](const DFMatch& m, const CallNode& root) -> Expr {
+         auto* parts = as<TupleTypeNode>(root.type);
+         return parts->fields.size() == 1 ? Expr(tuple({m[x]}, root.span)) : nullptr;
+       }});
+  // One element each: there is nothing to choose from, or, of integers, to add. A sum of floats
+  // begins with 0.0, which takes the sign from -0.0.
+  rules.push_back({"reduce_one", is_any_op({"max", "min", "sum", "prod"})(x),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     auto from = static_shape(m[x]), to = static_shape(Expr(&root));
+                     bool sums = !is_call_to(Expr(&root), "max") && !is_call_to(Expr(&root), "min");
+                     if (!from || !to || (sums && !tensor_of(m[x])->dtype.is_integer()) ||
+                         tensor_of(m[x])->dtype != tensor_of(Expr(&root))->dtype) {
+                       return nullptr;
+                     }
+                     auto count = [](const std::vector<int64_t>& shape) {
+                       return std::accumulate(shape.begin(), shape.end(), int64_t{1},
+                                              std::multiplies<>());
+                     };
+                     return count(*from) == count(*to) ? as_reshape(m[x], root) : nullptr;
+                   }});
+  rules.push_back(
+      {"stack_one", is_op("stack")(is_tuple({x})), [=](const DFMatch& m, const CallNode& root) {
+         return make_call("expand_dims", {m[x]}, {{"axis", AttrValue(int_attr(root, "axis"))}},
+                          root);
+       }});
+  DFPattern reversed = is_op("reverse")(x);
+  rules.push_back(
+      {"reverse_reverse", is_op("reverse")(reversed), [=](const DFMatch& m, const CallNode& root) {
+         return int_attr(root, "axis") == int_attr(*as<CallNode>(m[reversed]), "axis") ? m[x]
+                                                                                       : Expr();
+       }});
+}
+
+// ---- Broadcasts
+
+void add_broadcasts(std::vector<Rule>& rules) {
+  DFPattern x = wildcard(), y = wildcard(), spread = is_op("broadcast_to")(x);
+  rules.push_back({"broadcast_broadcast", is_op("broadcast_to")(spread),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     auto shape = static_shape(Expr(&root));
+                     if (!shape) return nullptr;
+                     return make_call("broadcast_to", {m[x]}, {{"shape", to_value(*shape)}}, root);
+                   }});
+  // Operators of two tensors spread their operands themselves; not so one whose result has the
+  // shape of an operand, whatever the other is.
+  DFPattern op = is_op_where([](const OpInfo& row) {
+    return row.fusion == FusionClass::Broadcast && row.attrs == nullptr && row.args.size() == 2 &&
+           row.name != "broadcast_to_like";
+  });
+  rules.push_back({"broadcast_operand", op(spread, y) | op(y, spread),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     if (!static_shape(Expr(&root))) return nullptr;
+                     std::vector<Expr> args = root.args;
+                     for (Expr& a : args) {
+                       if (a == m[spread]) a = m[x];
+                     }
+                     return call(root.op, std::move(args), root.attrs, root.span);
+                   }});
+}
+
+// ---- Shapes taken from another tensor
+
+void add_likes(std::vector<Rule>& rules) {
+  DFPattern x = wildcard(), y = wildcard();
+  // `attr` of operator `to` gets the static shape of the result.
+  auto concrete = [&](std::string_view name, std::string from, std::string to, std::string attr) {
+    rules.push_back({name, is_op(from)(x, y),
+                     [=](const DFMatch& m, const CallNode& root) -> Expr {
+                       auto shape = static_shape(Expr(&root));
+                       if (!shape || std::find(shape->begin(), shape->end(), 0) != shape->end()) {
+                         return nullptr;
+                       }
+                       return make_call(to, {m[x]}, {{attr, to_value(*shape)}}, root);
+                     },
+                     true});
+  };
+  concrete("reshape_like", "reshape_like", "reshape", "newshape");
+  concrete("broadcast_to_like", "broadcast_to_like", "broadcast_to", "shape");
+  for (const char* op : {"zeros", "ones"}) {
+    rules.push_back({std::string_view(op) == "zeros" ? "zeros_like" : "ones_like",
+                     is_op(std::string(op) + "_like")(x),
+                     [=](const DFMatch& m, const CallNode& root) -> Expr {
+                       auto shape = static_shape(m[x]);
+                       if (!shape) return nullptr;
+                       return make_call(op, {},
+                                        {{"shape", to_value(*shape)},
+                                         {"dtype", AttrValue(tensor_of(m[x])->dtype.to_string())}},
+                                        root);
+                     },
+                     true});
+  }
+  rules.push_back({"full_like", is_op("full_like")(x, y),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     auto shape = static_shape(m[x]);
+                     if (!shape) return nullptr;
+                     return make_call("full", {m[y]},
+                                      {{"shape", to_value(*shape)},
+                                       {"dtype", AttrValue(tensor_of(m[x])->dtype.to_string())}},
+                                      root);
+                   },
+                   true});
+}
+
+}  // namespace
+
+std::vector<Rule> shape_rules() {
+  std::vector<Rule> rules;
+  add_reshapes(rules);
+  add_rows_of_products(rules);
+  add_transposes(rules);
+  add_layouts(rules);
+  rules.push_back(permuted_view_rule());
+  add_casts(rules);
+  add_whole(rules);
+  add_broadcasts(rules);
+  add_likes(rules);
+  return rules;
+}
+
+}  // namespace relay::simplify

@@ -1,0 +1,62 @@
+#include "passes/combine/share_kernels.h"
+
+#include "passes/test/evaluate.h"
+#include "passes/test/pass_test.h"
+
+namespace relay::pass_test {
+namespace {
+
+// A kernel for each of `count` lines of %x, joined; `line` has `#` where the number of the line stands.
+std::string lines(int count, const std::string& line, const std::string& argument) {
+  std::string text = "def @main(%x: Tensor[(9, 3), float32], %u: Tensor[(1, 3), float32]) {\n";
+  std::string all;
+  for (int i = 0; i < count; ++i) {
+    auto numbered = [&](std::string s) {
+      for (size_t at; (at = s.find('#')) != std::string::npos;) s.replace(at, 1, std::to_string(i));
+      return s;
+    };
+    text += "  let %y" + std::to_string(i) + " = " + numbered(line) + "(%x, %u" +
+            numbered(argument) + ");\n";
+    all += (i ? ", %y" : "%y") + std::to_string(i);
+  }
+  return text + "  (" + all + ")\n}";
+}
+
+const std::string kParams = "%p0: Tensor[(9, 3), float32], %p1: Tensor[(1, 3), float32]";
+
+std::string kernel(const std::string& params, const std::string& body) {
+  return "(fn (" + params + ", Primitive=1) { " + body + " })";
+}
+
+const std::string kReads =
+    kernel(kParams, "tanh(add(take(%p0, #i64, axis=0), take(%p0, 8i64, axis=0)))");
+const std::string kWrites = kernel(kParams, "update_slice(%p0, %p1, #i64)");
+
+TEST(ShareKernels, kernels_are_told_where_they_read_and_write) {
+  expect_becomes(kShareKernels, lines(8, kReads, ""),
+                 lines(8,
+                       kernel(kParams + ", %p2: int64, %p3: int64",
+                              "tanh(add(take(%p0, %p2, axis=0), take(%p0, %p3, axis=0)))"),
+                       ", #i64, 8i64"));
+  expect_becomes(
+      kShareKernels, lines(8, kWrites, ""),
+      lines(8, kernel(kParams + ", %p2: int64", "update_slice(%p0, %p1, %p2)"), ", #i64"));
+}
+
+TEST(ShareKernels, computes_the_same) {
+  for (const std::string& line : {kReads, kWrites}) {
+    Module mod = parse(lines(8, line, ""));
+    const std::vector<Tensor> want = results(mod), got = results(apply(kShareKernels, mod));
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(bit_equal(got[i], want[i])) << i;
+  }
+}
+
+TEST(ShareKernels, not_for_a_few_or_for_other_differences) {
+  expect_unchanged(kShareKernels, lines(7, kReads, ""));
+  expect_unchanged(kShareKernels,
+                   lines(8, kernel(kParams, "multiply(take(%p0, 1i64, axis=0), #f)"), ""));
+}
+
+}  // namespace
+}  // namespace relay::pass_test

@@ -1,0 +1,85 @@
+#include "passes/fusion/recompute_values.h"
+
+#include "node/walk.h"
+#include "passes/test/evaluate.h"
+#include "passes/test/pass_test.h"
+
+namespace relay::pass_test {
+namespace {
+
+// Values of 64 bytes and more do not fit into L2.
+PassContext small_caches() {
+  PassContext ctx;
+  ctx.target.l2_bytes = 64;
+  return ctx;
+}
+
+// Kernels of one operator each, but for those that FuseOps joins.
+int kernels_of(const Module& mod) {
+  int out = 0;
+  post_order(mod->functions[0], [&](const Node& n) {
+    auto* c = as<CallNode>(&n);
+    auto* f = c == nullptr ? nullptr : as<FunctionNode>(c->op);
+    out += f != nullptr && f->is_primitive();
+  });
+  return out;
+}
+
+struct Row {
+  std::string params, body;
+  int before, after;
+};
+
+std::string program(const Row& row) {
+  return "def @main(" + row.params + ") {\n" + row.body + "\n}";
+}
+
+const std::string kTwo = "%h: Tensor[(4, 8), float32], %g: Tensor[(4, 8), float32]";
+
+// What a GELU's backward pass reads too.
+const std::string kGelu =
+    "%0 = add(erf(multiply(%h, 0.7f)), 1f);\n"
+    "%1 = multiply(%h, 0.5f);\n"
+    "(multiply(%1, %0), add(multiply(%g, %0), multiply(multiply(%g, %1), exp(%h))))";
+
+void expect_kernels(const Row& row, const PassContext& ctx) {
+  SCOPED_TRACE(row.body);
+  Module fused = apply(kFuseOps, parse(program(row)), ctx);
+  EXPECT_EQ(kernels_of(fused), row.before);
+  Module out = apply(kRecomputeValues, fused, ctx);
+  EXPECT_EQ(kernels_of(out), row.after) << print_module(out);
+  std::vector<Tensor> want = results(fused), got = results(out);
+  ASSERT_EQ(want.size(), got.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    for (int64_t k = 0; k < want[i].num_elements(); ++k)
+      EXPECT_EQ(want[i].get_as_double(k), got[i].get_as_double(k));
+  }
+  EXPECT_TRUE(apply(kRecomputeValues, out, ctx) == out);
+}
+
+TEST(RecomputeValues, computes_cheap_values_where_they_are_read) {
+  expect_kernels({kTwo, kGelu, 4, 2}, small_caches());
+  // A value in terms of another one that is computed again.
+  expect_kernels({kTwo,
+                  "%0 = exp(%h);\n%1 = negative(%0);\n"
+                  "(multiply(%g, %0), multiply(%g, %1), sum(%1))",
+                  5, 3},
+                 small_caches());
+}
+
+TEST(RecomputeValues, keeps_other_values) {
+  const PassContext ctx = small_caches();
+  // In L2, of four large operands, read by a product or returned, and of more operators than the moves are worth.
+  expect_kernels({kTwo, kGelu, 4, 4}, PassContext());
+  expect_kernels({kTwo + ", %i: Tensor[(4, 8), float32], %k: Tensor[(4, 8), float32]",
+                  "%0 = add(add(%h, %g), add(%i, %k));\n(exp(%0), negative(%0))", 3, 3},
+                 ctx);
+  expect_kernels({kTwo, "%0 = exp(%h);\n(multiply(%h, %0), nn.dense(%0, %g))", 3, 3}, ctx);
+  expect_kernels({kTwo, "%0 = exp(%h);\n(multiply(%h, %0), %0)", 2, 2}, ctx);
+  std::string many = "%h";
+  for (int i = 0; i < 24; ++i) many = "exp(" + many + ")";
+  expect_kernels({kTwo, "%0 = " + many + ";\n(multiply(%h, %0), add(%g, %0))", 3, 3}, ctx);
+}
+
+}  // namespace
+}  // namespace relay::pass_test

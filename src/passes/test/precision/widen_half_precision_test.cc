@@ -1,0 +1,139 @@
+#include "passes/precision/widen_half_precision.h"
+
+#include "passes/test/pass_test.h"
+
+namespace relay::pass_test {
+namespace {
+
+TEST(WidenHalfPrecision, contractions_are_computed_in_float32) {
+  for (std::string half : {"float16", "bfloat16"}) {
+    expect_becomes(kWidenHalfPrecision,
+                   "def @main(%x: Tensor[(3, 5), " + half + "], %w: Tensor[(4, 5), " + half +
+                       "]) { nn.relu(nn.dense(%x, %w)) }",
+                   "def @main(%x: Tensor[(3, 5), " + half + "], %w: Tensor[(4, 5), " + half +
+                       "]) {\n"
+                       "  nn.relu(cast(nn.dense(cast(%x, dtype=\"float32\"), cast(%w, "
+                       "dtype=\"float32\"), out_dtype=\"float32\"), dtype=\"" +
+                       half + "\"))\n}");
+  }
+}
+
+TEST(WidenHalfPrecision, operands_in_a_tuple) {
+  expect_becomes(kWidenHalfPrecision,
+                 "def @main(%x: Tensor[(3, 5), float16], %y: Tensor[(5, 2), float16]) {\n"
+                 "  einsum((%x, %y), equation=\"ij,jk->ik\")\n}",
+                 "def @main(%x: Tensor[(3, 5), float16], %y: Tensor[(5, 2), float16]) {\n"
+                 "  cast(einsum((cast(%x, dtype=\"float32\"), cast(%y, dtype=\"float32\")), "
+                 "equation=\"ij,jk->ik\"), dtype=\"float16\")\n}");
+}
+
+TEST(WidenHalfPrecision, a_sum_that_is_asked_for_in_float32_is_not_rounded) {
+  expect_becomes(kWidenHalfPrecision,
+                 "def @main(%x: Tensor[(3, 5), float16], %w: Tensor[(4, 5), float16]) {\n"
+                 "  nn.dense(%x, %w, out_dtype=\"float32\")\n}",
+                 "def @main(%x: Tensor[(3, 5), float16], %w: Tensor[(4, 5), float16]) {\n"
+                 "  nn.dense(cast(%x, dtype=\"float32\"), cast(%w, dtype=\"float32\"), "
+                 "out_dtype=\"float32\")\n}");
+}
+
+TEST(WidenHalfPrecision, a_large_matrix_that_few_rows_wait_for_stays_float16) {
+  PassContext ctx;
+  ctx.target.converts_float16 = true;
+  ctx.target.l2_bytes = 2 << 20;
+  auto program = [](const std::string& rows, const std::string& product) {
+    return "def @main(%x: Tensor[(" + rows + ", 1024), float16]) {\n  " + product + "\n}";
+  };
+  const std::string weight = "ones(shape=[1024, 1024], dtype=\"float16\")",
+                    sum = "out_dtype=\"float32\"), dtype=\"float16\")";
+  expect_becomes(kWidenHalfPrecision, program("4", "nn.dense(%x, " + weight + ")"),
+                 program("4", "cast(nn.dense(%x, " + weight + ", " + sum), ctx);
+  const std::string wide =
+      "cast(nn.dense(cast(%x, dtype=\"float32\"), cast(" + weight + ", dtype=\"float32\"), " + sum;
+  // More rows hide where the weights come from, and without the instruction each element is several.
+  expect_becomes(kWidenHalfPrecision, program("5", "nn.dense(%x, " + weight + ")"),
+                 program("5", wide), ctx);
+  expect_becomes(kWidenHalfPrecision, program("4", "nn.dense(%x, " + weight + ")"),
+                 program("4", wide));
+}
+
+PassContext with_matrix_unit() {
+  PassContext ctx;
+  ctx.target.vector_bits = 512;
+  ctx.target.features = "+amx-tile,+amx-bf16";
+  return ctx;
+}
+
+TEST(WidenHalfPrecision, a_matrix_unit_sums_bfloat16_as_it_is) {
+  const std::string sizes =
+      "def @main(%x: Tensor[(3, 64), bfloat16], %w: Tensor[(32, 64), bfloat16]) { ";
+  expect_becomes(kWidenHalfPrecision, sizes + "nn.dense(%x, %w) }",
+                 sizes + "cast(nn.dense(%x, %w, out_dtype=\"float32\"), dtype=\"bfloat16\") }",
+                 with_matrix_unit());
+  // However many rows there are.
+  const std::string open =
+      "def @main[b: Dim, n: Dim](%x: Tensor[(b, n, 64), bfloat16], %w: Tensor[(32, 64), bfloat16]) "
+      "{ ";
+  expect_becomes(kWidenHalfPrecision, open + "nn.dense(%x, %w) }",
+                 open + "cast(nn.dense(%x, %w, out_dtype=\"float32\"), dtype=\"bfloat16\") }",
+                 with_matrix_unit());
+  // A sum that is no whole number of the unit's words, or of which only a run says how long it is.
+  for (std::string k : {"5", "n"}) {
+    std::string head = "def @main";
+    if (k == "n") head += "[n: Dim]";
+    head += "(%x: Tensor[(3, " + k + "), bfloat16], %w: Tensor[(32, " + k + "), bfloat16]) { ";
+    expect_becomes(kWidenHalfPrecision, head + "nn.dense(%x, %w) }",
+                   head +
+                       "cast(nn.dense(cast(%x, dtype=\"float32\"), cast(%w, dtype=\"float32\"), "
+                       "out_dtype=\"float32\"), dtype=\"bfloat16\") }",
+                   with_matrix_unit());
+  }
+}
+
+TEST(WidenHalfPrecision, a_matrix_unit_sums_float16_as_two_of_bfloat16) {
+  const std::string head =
+      "def @main(%x: Tensor[(16, 64), float16]) {\n"
+      "  %0 = full(0.5f, shape=[32, 64], dtype=\"float16\");\n";
+  expect_becomes(
+      kWidenHalfPrecision, head + "  nn.dense(%x, %0)\n}",
+      head +
+          "  %1 = cast(%x, dtype=\"bfloat16\");\n"
+          "  %2 = cast(subtract(cast(%x, dtype=\"float32\"), cast(%1, dtype=\"float32\")), "
+          "dtype=\"bfloat16\");\n"
+          "  %3 = cast(%0, dtype=\"bfloat16\");\n"
+          "  %4 = cast(subtract(cast(%0, dtype=\"float32\"), cast(%3, dtype=\"float32\")), "
+          "dtype=\"bfloat16\");\n"
+          "  cast(nn.dense(concatenate((%1, %1, %2), axis=1), concatenate((%3, %4, %3), axis=1), "
+          "out_dtype=\"float32\"), dtype=\"float16\")\n}",
+      with_matrix_unit());
+}
+
+// Few results of a place do not pay for cutting what it reads in halves where minimal filtering takes the convolution.
+TEST(WidenHalfPrecision, minimal_filtering_of_float16_is_in_float32) {
+  auto convolution = [](int channels, int stride) {
+    std::string c = std::to_string(channels), step = std::to_string(stride);
+    return "def @main(%x: Tensor[(1, 32, 32, " + c +
+           "), float16]) {\n  %0 = full(0.5f, shape=[3, 3, " + c + ", " + c +
+           "], dtype=\"float16\");\n  nn.conv2d(%x, %0, strides=[" + step + ", " + step +
+           "], padding=[1, 1, 1, 1], channels=" + c +
+           ", kernel_size=[3, 3], data_layout=\"NHWC\", kernel_layout=\"HWIO\")\n}";
+  };
+  auto is_cut = [&](int channels, int stride) {
+    Module out =
+        apply(kWidenHalfPrecision, parse(convolution(channels, stride)), with_matrix_unit());
+    return print_module(out).find("concatenate") != std::string::npos;
+  };
+  EXPECT_FALSE(is_cut(64, 1));
+  EXPECT_TRUE(is_cut(64, 2));
+  EXPECT_TRUE(is_cut(128, 1));
+}
+
+TEST(WidenHalfPrecision, other_dtypes_and_operators_stay) {
+  expect_unchanged(kWidenHalfPrecision,
+                   "def @main(%x: Tensor[(3, 5), float32], %w: Tensor[(4, 5), float32]) {\n"
+                   "  nn.dense(%x, %w)\n}");
+  expect_unchanged(kWidenHalfPrecision,
+                   "def @main(%x: Tensor[(3, 5), float16]) { nn.softmax(add(%x, %x)) }");
+}
+
+}  // namespace
+}  // namespace relay::pass_test
