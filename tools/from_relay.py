@@ -54,10 +54,10 @@ def names() -> dict[str, list[str]]:
 
 def reasons() -> dict[str, dict[str, str]]:
     """Why names are not here, by module."""
-    from relay import _absent, _wrappers
+    from relay import _absent
 
     out = {module or "relay": rows for module, rows in _absent.ABSENT.items()}
-    return out | {"operators": _wrappers._REASONS}
+    return out | {"operators": _absent.OPERATORS}
 
 
 def page() -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing as _typing
 
 # `name as name`: what type checkers take for a part of the package.
-from relay import _display, _wrappers
+from relay import _absent, _display, _expr_operators
 from relay import (
     _core,
     adt as adt,
@@ -127,11 +127,8 @@ from relay._names import (
     scalar_type as scalar_type,
 )
 from relay._prim_func import PrimFunc as PrimFunc, parallel as parallel, prim_func as prim_func
-from relay._register_op import (
-    RegisteredOp as RegisteredOp,
-    register_op as register_op,
-    unregister_op as unregister_op,
-)
+from relay._register_op import register_op as register_op
+from relay._registered_op import RegisteredOp as RegisteredOp, unregister_op as unregister_op
 from relay._scope_builder import ScopeBuilder as ScopeBuilder, WithScope as WithScope
 from relay._type_functor import (
     TypeFunctor as TypeFunctor,
@@ -145,11 +142,8 @@ from relay import distributions as distributions, train as train, tree as tree
 
 __version__ = _core.__version__
 
-if _typing.TYPE_CHECKING:
-    # The stubs of what `install` adds, written when the extension module is built.
-    from relay._operators import *  # noqa: F403
-
-_wrappers.install(globals())
+# Type checkers read the module's stub, written when the extension module is built.
+from relay._operators import *  # noqa: F403
 
 for _kind in (kind for name, kind in vars(_core).items() if globals().get(name) is kind):
     # Messages of the binding name its classes as users find them.
@@ -167,4 +161,4 @@ if not _typing.TYPE_CHECKING:
             import importlib
 
             return importlib.import_module("relay.torch")
-        raise _wrappers.absent("relay", name)
+        raise _absent.absent("relay", name)

@@ -1,6 +1,8 @@
-"""Names of Relay, beside operators, that this one does not have, by the reason."""
+"""Names of the first Relay that this one does not have, each with the reason, and the error that says it."""
 
 from __future__ import annotations
+
+from relay import _core, _signatures
 
 _ONE_EXECUTOR = "relay.build makes what runs, and there is one way to run it"
 _NO_CODEGEN = "there are no external code generators to give parts of a program to"
@@ -10,6 +12,7 @@ _NO_SPARSE = "no pass makes weights sparse; nn.sparse_dense takes the blocks of 
 _BY_QUANTIZE = "relay.quantize.quantize is one step, with nothing between for others to do"
 _BY_BUILD = "relay.build does it, behind the passes"
 
+# Names beside operators, by module.
 ABSENT: dict[str, dict[str, str]] = {
     "": {
         "BuildModule": _ONE_EXECUTOR,
@@ -94,3 +97,33 @@ ABSENT: dict[str, dict[str, str]] = {
         "from_oneflow": "models of other formats are converted to ONNX first",
     },
 }
+
+# The reasons by the name of an operator, and by the full name of anything else.
+OPERATORS = {name: reason for reason, names in _signatures.ABSENT.items() for name in names.split()}
+_OTHERS = {
+    f"{module}.{name}" if module else name: reason
+    for module, names in ABSENT.items()
+    for name, reason in names.items()
+}
+
+
+def absent(module: str, name: str) -> AttributeError:
+    """The error for a name that a module does not have; Relay's known names say why."""
+    full = f"{module}.{name}".removeprefix("relay.").removeprefix("op.")
+    reason = OPERATORS.get(full) or _OTHERS.get(full)
+    if reason is not None:
+        return AttributeError(f"Relay's {full} is not here: {reason}")
+    near = suggestions(full)
+    hint = f"; did you mean {near}?" if near else ""
+    return AttributeError(f"module '{module}' has no attribute '{name}'{hint}")
+
+
+def suggestions(name: str) -> str:
+    """Known operators that are spelt almost so, or that have the name in another namespace."""
+    import difflib
+
+    known = _core.op_names()
+    short = name.rpartition(".")[2]
+    near = [n for n in known if n.rpartition(".")[2] == short]
+    near += [n for n in difflib.get_close_matches(name, known, 2, 0.8) if n not in near]
+    return ", ".join(f"relay.{n}".replace("relay.qnn.", "relay.qnn.op.") for n in near)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relay import _core
-from relay._errors import wrong
-from relay.transform import PassContext
+from relay._errors import refuse, wrong
+from relay._pass import PassContext
 
 if TYPE_CHECKING:
     from relay._specialise import OpenModel
@@ -188,28 +188,6 @@ def describe(program: object) -> str:
     return "; ".join(lines) + (f"; and {more} more" if more else "")
 
 
-def refuse(function: str, given: dict) -> None:
-    """Refuses parameters of Relay's that mean nothing here, unless they are left out."""
-    for name, value in given.items():
-        if value is not None:
-            raise wrong(f"{function}() takes no {name}: {_MEANINGLESS[name]}")
-
-
-_MEANINGLESS = {
-    "target_host": "the target is the host",
-    "executor": "there is one way to run what is built",
-    "runtime": "there is one run-time system, in the library that is built",
-    "workspace_memory_pools": "memory is planned by the compiler",
-    "constant_memory_pools": "memory is planned by the compiler",
-    "device": "there is one, the processor",
-    "target_devices": "there is one device, the processor",
-    "convert_config": "the importer has no such settings",
-    "export_node_renamed_model_path": "names of nodes are kept",
-    "init_module": "a module is read from one text",
-    "init_meta_table": "the text has its metadata itself",
-}
-
-
 def _settings(target: str | None, opt_level: int | None, num_threads: int = 0) -> dict[str, Any]:
     settings = PassContext.current().settings()
     settings["num_threads"] = num_threads
@@ -287,9 +265,7 @@ def build(
         return Executable(built, _source_of(bound))
 
     if hasattr(ir_mod, "specialised"):
-        from relay._specialise import SpecialisedExecutable
-
-        return SpecialisedExecutable(ir_mod, make)
+        return ir_mod._executable(make)
     return make(as_module(ir_mod))
 
 

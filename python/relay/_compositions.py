@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay import _core
+from relay._call import call, is_number
 from relay._errors import wrong
-from relay._wrappers import call, is_number
 
 COMPOSITIONS: dict[str, Callable[..., _core.Expr]] = {}
 

@@ -6,6 +6,7 @@ import html
 
 from relay import _core
 from relay._plural import counted
+from relay.analysis import list_op_freqs
 
 # An expression that is longer is said, not shown.
 _WIDTH = 100
@@ -18,8 +19,6 @@ def expression(self: _core.Expr) -> str:
         return lines[0]
     if isinstance(self, _core.Constant):
         return f"<relay.Constant: {self.checked_type}>"
-    from relay.analysis import list_op_freqs
-
     count = sum(list_op_freqs(self).values())
     return f"<relay.{type(self).__name__}: {self.checked_type}, {counted(count, 'operator')}>"
 

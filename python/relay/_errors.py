@@ -1,4 +1,4 @@
-"""What a function of the package says of arguments that it does not take."""
+"""Errors of arguments that a function of the package does not take."""
 
 from __future__ import annotations
 
@@ -12,3 +12,26 @@ def wrong(message: str) -> _core.ArgumentError:
     except _core.ArgumentError as problem:
         return problem.with_traceback(None)
     raise AssertionError
+
+
+# Parameters of the first Relay that have no meaning here, each with the reason.
+_MEANINGLESS = {
+    "target_host": "the target is the host",
+    "executor": "there is one way to run what is built",
+    "runtime": "there is one run-time system, in the library that is built",
+    "workspace_memory_pools": "memory is planned by the compiler",
+    "constant_memory_pools": "memory is planned by the compiler",
+    "device": "there is one, the processor",
+    "target_devices": "there is one device, the processor",
+    "convert_config": "the importer has no such settings",
+    "export_node_renamed_model_path": "names of nodes are kept",
+    "init_module": "a module is read from one text",
+    "init_meta_table": "the text has its metadata itself",
+}
+
+
+def refuse(function: str, given: dict) -> None:
+    """Raises ArgumentError where a parameter that has no meaning here is given."""
+    for name, value in given.items():
+        if value is not None:
+            raise wrong(f"{function}() takes no {name}: {_MEANINGLESS[name]}")

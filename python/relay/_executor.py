@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from relay import _core
-from relay._build import Slot, as_module, build, refuse
-from relay._errors import wrong
+from relay._build import Slot, as_module, build
+from relay._errors import refuse, wrong
 from relay._specialise import OpenModel, Programs
 
 

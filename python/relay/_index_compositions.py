@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from relay import _core
+from relay._call import call, is_number
 from relay._compositions import _named
 from relay._errors import wrong
-from relay._wrappers import call, is_number
 
 
 def _numbers(value: object, what: str) -> list[int]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from relay import _core
+from relay._call import call, is_number
 from relay._errors import wrong
 from relay._plural import counted
-from relay._wrappers import call, is_number
 
 
 def index_tensor(tensor: _core.Expr, index: object) -> _core.Expr:

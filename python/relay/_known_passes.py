@@ -6,21 +6,23 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from relay import _core, transform
+from relay import _core
+from relay._call import call, is_call, transposed_weight
 from relay._expr import parse
 from relay._expr_functor import ExprMutator
-from relay._wrappers import call
+from relay._pass import Pass, Sequential
+from relay._pass_rows import PASSES
+from relay._python_passes import FunctionPass, ModulePass
+from relay.analysis import free_vars, post_order_visit
 from relay.dataflow_pattern import partition, wildcard
 
 
-def BatchingOps() -> transform.Sequential:
+def BatchingOps() -> Sequential:
     """Returns the passes that make one product of parallel ones, of matrices and of batches."""
-    return transform.Sequential(
-        [transform.CombineParallelDense(), transform.CombineParallelBatchMatmul()]
-    )
+    return Sequential([PASSES["CombineParallelDense"](), PASSES["CombineParallelBatchMatmul"]()])
 
 
-def MergeComposite(pattern_table: Sequence[tuple]) -> transform.FunctionPass:
+def MergeComposite(pattern_table: Sequence[tuple]) -> FunctionPass:
     """Returns a pass that makes functions of what matches patterns, with the attribute Composite.
 
     pattern_table: rows (name, pattern) or (name, pattern, check); `check` refuses a match. What an
@@ -33,10 +35,10 @@ def MergeComposite(pattern_table: Sequence[tuple]) -> transform.FunctionPass:
             func = partition(pattern, func, {"Composite": name}, check)
         return func
 
-    return transform.FunctionPass(merge, 0, "relay.transform.MergeComposite", ())
+    return FunctionPass(merge, 0, "relay.transform.MergeComposite", ())
 
 
-def ChangeBatch(data: dict[_core.Var, int], batch_size: int = 1) -> transform.FunctionPass:
+def ChangeBatch(data: dict[_core.Var, int], batch_size: int = 1) -> FunctionPass:
     """Returns a pass that gives parameters another batch size.
 
     data: for each parameter the axis of the batch.
@@ -57,21 +59,21 @@ def ChangeBatch(data: dict[_core.Var, int], batch_size: int = 1) -> transform.Fu
     def change(func, mod, ctx):
         return Change().visit(func)
 
-    return transform.FunctionPass(change, 0, "relay.transform.ChangeBatch", ())
+    return FunctionPass(change, 0, "relay.transform.ChangeBatch", ())
 
 
-def AnnotateSpans() -> transform.ModulePass:
+def AnnotateSpans() -> ModulePass:
     """Returns a pass that gives every expression a place: its line and column in the module's text."""
 
     def annotate(mod, ctx):
         return parse(mod.astext(), "AnnotateSpans")
 
-    return transform.ModulePass(annotate, 0, "relay.transform.AnnotateSpans", ())
+    return ModulePass(annotate, 0, "relay.transform.AnnotateSpans", ())
 
 
-def BackwardFoldScaleAxis() -> transform.Pass:
+def BackwardFoldScaleAxis() -> Pass:
     """Returns the pass that moves a scale of the channels into the weights of what is before it."""
-    return getattr(transform, "FoldScaleAxis")()  # noqa: B009
+    return PASSES["FoldScaleAxis"]()
 
 
 # The axes of the channels that come in: of the data and of the weights, by the attributes' letters.
@@ -130,7 +132,7 @@ class _Forward(ExprMutator):
         return out
 
 
-def ForwardFoldScaleAxis() -> transform.FunctionPass:
+def ForwardFoldScaleAxis() -> FunctionPass:
     """Returns a pass that moves a scale of the channels into the weights of the product behind it.
 
     nn.conv2d(multiply(x, s), w) is nn.conv2d(x, w * s'), where s and w are constants and s differs along the
@@ -141,10 +143,10 @@ def ForwardFoldScaleAxis() -> transform.FunctionPass:
     def fold(func, mod, ctx):
         return _Forward().visit(func)
 
-    return transform.FunctionPass(fold, 3, "relay.transform.ForwardFoldScaleAxis", ("InferType",))
+    return FunctionPass(fold, 3, "relay.transform.ForwardFoldScaleAxis", ("InferType",))
 
 
-def CanonicalizeCast() -> transform.FunctionPass:
+def CanonicalizeCast() -> FunctionPass:
     """Returns a pass that gives each element-wise operator a cast of its own.
 
     A cast that several of them read would be computed once and kept in its wide dtype; one for each is
@@ -183,7 +185,7 @@ def CanonicalizeCast() -> transform.FunctionPass:
     def split(func, mod, ctx):
         return Split().visit(func)
 
-    return transform.FunctionPass(split, 3, "relay.transform.CanonicalizeCast", ("InferType",))
+    return FunctionPass(split, 3, "relay.transform.CanonicalizeCast", ("InferType",))
 
 
 def _attributes(node: _core.Call) -> dict[str, object]:
@@ -228,30 +230,16 @@ class _Flatten(ExprMutator):
         return _core.Call(conv.op, [conv.args[0].args[0], conv.args[1]], attrs)
 
 
-def FlattenAtrousConv() -> transform.FunctionPass:
+def FlattenAtrousConv() -> FunctionPass:
     """Returns a pass that makes dilated convolutions of space_to_batch_nd, conv2d, batch_to_space_nd."""
 
     def flatten(func, mod, ctx):
         return _Flatten().visit(func)
 
-    return transform.FunctionPass(flatten, 0, "relay.transform.FlattenAtrousConv", ())
+    return FunctionPass(flatten, 0, "relay.transform.FlattenAtrousConv", ())
 
 
-def is_call(expr: _core.Expr, name: str) -> bool:
-    """Whether an expression is a call of the operator."""
-    return isinstance(expr, _core.Call) and getattr(expr.op, "name", None) == name
-
-
-def transposed_weight(expr: _core.Expr) -> _core.Var | None:
-    """The variable of nn.dense(x, transpose(variable)); None for anything else."""
-    if not is_call(expr, "nn.dense") or not is_call(expr.args[1], "transpose"):
-        return None
-    turned = expr.args[1].args[0]
-    axes = list(expr.args[1].attrs.axes or ())
-    return turned if isinstance(turned, _core.Var) and axes in ([], [1, 0], [-1, -2]) else None
-
-
-def SimplifyFCTranspose(target_weight_name: Iterable[str]) -> transform.FunctionPass:
+def SimplifyFCTranspose(target_weight_name: Iterable[str]) -> FunctionPass:
     """Returns a pass that takes the transposed weights of dense layers as parameters.
 
     target_weight_name: the names of the weights, as `analysis.search_fc_transpose` finds them; a
@@ -278,8 +266,6 @@ def SimplifyFCTranspose(target_weight_name: Iterable[str]) -> transform.Function
     def simplify(func, mod, ctx):
         mutator = Simplify()
         body = mutator.visit(func.body)
-        from relay.analysis import free_vars
-
         used = set(free_vars(body))
         params = []
         for p in func.params:
@@ -289,7 +275,7 @@ def SimplifyFCTranspose(target_weight_name: Iterable[str]) -> transform.Function
                 params.append(p)
         return _core.Function(params, body, None, func.type_params, dict(func.attrs))
 
-    return transform.FunctionPass(simplify, 0, "relay.transform.SimplifyFCTranspose", ())
+    return FunctionPass(simplify, 0, "relay.transform.SimplifyFCTranspose", ())
 
 
 def recast(
@@ -312,8 +298,6 @@ def recast(
     def count(node: _core.Expr) -> None:
         if isinstance(node, _core.Call) and getattr(node.op, "name", None) in names:
             calls.append(node)
-
-    from relay.analysis import post_order_visit
 
     post_order_visit(expr, count)
     skipped = {calls[i] for i in skip_layers or () if -len(calls) <= i < len(calls)}

@@ -6,6 +6,7 @@ from typing import Any
 
 from relay import _core
 from relay._errors import wrong
+from relay.prelude import Prelude
 
 # A candidate: values of one form. None for any value, else what is matched and the candidates within.
 Candidate = Any
@@ -14,8 +15,6 @@ Candidate = Any
 def unmatched(match: _core.Match, mod: _core.IRModule | None) -> list[Any]:
     """Patterns of the values that no clause fits."""
     if mod is None:
-        from relay.prelude import Prelude
-
         mod = Prelude().mod
     constructors = {d.header.name_hint: list(d.constructors) for d in mod.type_definitions}
     missing = []

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from relay import _core
+from relay import _core, tree
+from relay._absent import absent
 from relay._errors import wrong
 from relay._expr import parse
+from relay._expr_functor import ExprMutator
 from relay.adt import Pattern as Pattern
 from relay.analysis import free_vars
 
@@ -189,8 +191,6 @@ def save_param_dict(params: object) -> bytes:
     params: a dictionary of arrays, or any structure of tensors, which are named as `relay.tree` does.
     """
     if not isinstance(params, Mapping) or any(isinstance(v, Mapping) for v in params.values()):
-        from relay import tree
-
         params = tree.leaves(params)
     names = [name.encode() for name in params]
     out = [struct.pack("<QQQ", _LIST_MAGIC, 0, len(names))]
@@ -316,7 +316,6 @@ def _replace_global_vars(
 
     replacements: new names by old ones, as names or as GlobalVars.
     """
-    from relay._expr_functor import ExprMutator
 
     def text(name: _core.GlobalVar | str) -> str:
         return name if isinstance(name, str) else name.name_hint
@@ -357,8 +356,6 @@ def _unchanging(name: str):
 
 
 def _absent_method(self, name: str) -> object:
-    from relay._wrappers import absent
-
     raise absent("relay.IRModule", name)
 
 

@@ -154,6 +154,11 @@ class Pass:
         return f"relay.transform.{self.name}({options})"
 
 
+def run(name: str, mod: _core.IRModule) -> _core.IRModule:
+    """Returns the module after a pass of the compiler, with the settings of the PassContext."""
+    return _core.run_pass(name, mod, PassContext.current().settings(), True)
+
+
 class Sequential(Pass):
     """Passes in order; those above the level of the PassContext are left out."""
 

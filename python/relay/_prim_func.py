@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 
 from relay import _core, te
+from relay._build import build
 from relay._errors import wrong
 from relay._function import source
 from relay._function.annotations import TensorAnnotation
 from relay._function.errors import ANNOTATION, CALL, MUTATION, NAME, UNSUPPORTED, VALUE, fail
 from relay._locks import cached_property
 from relay._plural import counted
+from relay._registered_op import register
+from relay.op import list_op_names
 
 
 @dataclass(frozen=True)
@@ -162,13 +165,16 @@ class PrimFunc:
         Another function of that name, such as that of a notebook's cell that runs again, is
         `prim.NAME_2`.
         """
-        from relay._register_op import register_op
-        from relay.op import list_op_names
-
         taken = set(list_op_names())
         name = f"prim.{self.__name__}"
         names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
-        return register_op(next(n for n in names if n not in taken), compute=self)
+        return register(
+            next(n for n in names if n not in taken),
+            self.inputs,
+            doc=inspect.getdoc(self),
+            relation=self.relation,
+            compute=self.compute,
+        )
 
     def __call__(self, *args: object) -> Any:
         """A call of the operator on expressions; on arrays, the result of running it."""
@@ -178,8 +184,6 @@ class PrimFunc:
 
     def run(self, *arrays: object) -> Any:
         """Returns what the compiled function gives for arrays: an array, or a tuple of them."""
-        from relay._build import build
-
         values = [np.asarray(a) for a in arrays]
         variables = [
             _core.Var(n, _core.TensorType(v.shape, str(v.dtype)))

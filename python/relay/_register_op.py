@@ -1,4 +1,4 @@
-"""Operators of users: `relay.register_op`."""
+"""`relay.register_op`: operators of users, from definitions and tensor expressions in Python."""
 
 from __future__ import annotations
 
@@ -6,46 +6,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from relay import _core, op
+from relay import _core
 from relay._errors import wrong
 from relay._function.function import RelayFunction, static_or_structure
 from relay._function.program import Program
 from relay._function.values import TensorType
 from relay._prim_func import PrimFunc
-
-
-class RegisteredOp:
-    """An operator of a user: calling it with expressions gives a call of the operator.
-
-    `unregister()` takes it out of the registry; programs that use it stay valid.
-    """
-
-    def __init__(self, name: str, signature: inspect.Signature, arguments: Sequence[str]) -> None:
-        self.name = name
-        self.__name__ = name.rpartition(".")[2]
-        self.__doc__ = op.get(name).doc
-        self.__signature__ = signature
-        self.node = _core.op_node(name)
-        self.arguments = tuple(arguments)
-
-    def __call__(self, *args: object, **kwargs: object) -> _core.Call:
-        given = self.__signature__.bind(*args, **kwargs).arguments
-        operands = [given.pop(name) for name in self.arguments]
-        return _core.Call(self.node, operands, given)
-
-    def unregister(self) -> None:
-        """Takes the operator out of the registry."""
-        unregister_op(self.name)
-
-    def __enter__(self) -> RegisteredOp:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.unregister()
-
-    def __repr__(self) -> str:
-        return f"<relay.register_op {self.name}{self.__signature__}>"
-
+from relay._registered_op import RegisteredOp, register
 
 # typing keeps overloads, and with them the module, beyond the interpreter's clean-up.
 if TYPE_CHECKING:
@@ -134,28 +101,20 @@ def register_op(
     arguments = _arguments(code, {spec[0] for spec in specs})
     if isinstance(compute, PrimFunc):
         relation, compute = relation or compute.relation, compute.compute
-    doc = doc or inspect.getdoc(code) or f"The operator {name}."
-    _core.register_op(
+    return register(
         name,
-        doc.partition("\n")[0],
-        [(a, f"The argument {a}.") for a in arguments],
+        arguments,
         specs,
-        fusion or "",
-        [list(e) for e in examples],
-        relation,
-        None if definition is None else _definition(definition),
-        compute,
-        gradient,
-        layout,
-        host_kernel or "",
+        doc=doc or inspect.getdoc(code),
+        fusion=fusion,
+        examples=examples,
+        relation=relation,
+        definition=None if definition is None else _definition(definition),
+        compute=compute,
+        gradient=gradient,
+        layout=layout,
+        host_kernel=host_kernel,
     )
-    op.row.cache_clear()
-    parameter = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [inspect.Parameter(a, parameter) for a in arguments]
-        + [inspect.Parameter(s[0], parameter, default=s[2]) for s in specs]
-    )
-    return RegisteredOp(name, signature, arguments)
 
 
 def _check_columns(
@@ -187,15 +146,6 @@ def _check_host_kernel(name: object, compute: object, fusion: str | None) -> Non
         raise wrong(
             f"a host kernel computes its operator alone: fusion is 'Opaque', not {fusion!r}"
         )
-
-
-def unregister_op(name: str) -> None:
-    """Takes an operator of `register_op` out of the registry; programs that use it stay valid.
-
-    UserError E0105 where there is none of that name, E0802 where it is Relay's own.
-    """
-    _core.unregister_op(name)
-    op.row.cache_clear()
 
 
 _TYPES = {bool: "bool", int: "int", float: "float", str: "string"}

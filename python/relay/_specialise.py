@@ -60,6 +60,10 @@ class OpenModel:
         """Returns what of the inputs a program depends on."""
         return tuple((name, how, *_part(inputs[name], how)) for name, how in self._deciding)
 
+    def _executable(self, make: Callable[[_core.IRModule], Executable]) -> Executable:
+        """Returns what compiles a program with `make` for each case of the inputs that decide."""
+        return SpecialisedExecutable(self, make)
+
     def specialised(self, inputs: dict[str, Any]) -> _core.IRModule:
         """Returns the module for the inputs."""
         with self._lock:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from relay import _core
 from relay._errors import wrong
-from relay._pass import Pass, PassContext
+from relay._pass import PassContext, run
+from relay.analysis import free_vars
 
 
 def with_function(name: str, func: _core.Function, mod: _core.IRModule | None) -> _core.IRModule:
@@ -15,40 +16,27 @@ def with_function(name: str, func: _core.Function, mod: _core.IRModule | None) -
     return _core.IRModule.from_expr(func).with_function(name, func)
 
 
-def _with_expr(step: Pass, expr: _core.Expr, mod: _core.IRModule | None = None) -> _core.Expr:
-    """The expression after a pass."""
+def _with_expr(step: str, expr: _core.Expr, mod: _core.IRModule | None = None) -> _core.Expr:
+    """The expression after the pass of that name."""
     function = expr if isinstance(expr, _core.Function) else _core.Function([], expr)
-    free = [] if isinstance(expr, _core.Function) else _free_vars(expr)
+    free = [] if isinstance(expr, _core.Function) else free_vars(expr)
     if free:
         function = _core.Function(free, expr)
     name = "main" if mod is None else unused("main", set(mod.functions))
-    out = step(with_function(name, function, mod))[name]
+    out = run(step, with_function(name, function, mod))[name]
     return out if isinstance(expr, _core.Function) else out.body
-
-
-def _pass(name: str) -> Pass:
-    """A pass of the compiler's own, whose classes `transform` makes when it is loaded."""
-    from relay import transform
-
-    return getattr(transform, name)()
-
-
-def _free_vars(expr: _core.Expr) -> list[_core.Var]:
-    from relay.analysis import free_vars
-
-    return free_vars(expr)
 
 
 def FoldConstantExpr(
     expr: _core.Expr, mod: _core.IRModule | None = None, fold_qnn: bool = False
 ) -> _core.Expr:
     """Returns the expression with what is constant computed; `mod` has the functions that it calls."""
-    return _with_expr(_pass("FoldConstant"), expr, mod)
+    return _with_expr("FoldConstant", expr, mod)
 
 
 def ToANormalFormExpr(e: _core.Expr) -> _core.Expr:
     """Returns the expression in A-normal form."""
-    return _with_expr(_pass("ToANormalForm"), e)
+    return _with_expr("ToANormalForm", e)
 
 
 def InferTypeLocal(expr: _core.Expr) -> _core.Type:

@@ -10,21 +10,14 @@ import types
 from collections.abc import Callable
 
 from relay import _absent, _core, _signatures
+from relay import _index_compositions as _index_compositions  # fills COMPOSITIONS
+from relay._call import is_number
+from relay._compositions import COMPOSITIONS
 from relay._errors import wrong
 from relay.op import Operator, list_op_names
 from relay.op import row as row_of
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
-
-
-def call(name: str, *args: object, **attrs: object) -> _core.Call:
-    """Returns a call of an operator by its registry name, arguments and attributes."""
-    return _core.Call(row_of(name).node, list(args), attrs)
-
-
-def is_number(value: object) -> bool:
-    """Whether it is an integer, Python's or NumPy's, and not a bool."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def _signature(row: Operator) -> inspect.Signature:
@@ -156,44 +149,13 @@ def make(row: Operator, module: str) -> Callable[..., _core.Call]:
     return build
 
 
-_REASONS = {name: reason for reason, names in _signatures.ABSENT.items() for name in names.split()}
-# For names beside operators.
-_OTHER_REASONS = {
-    f"{module}.{name}" if module else name: reason
-    for module, names in _absent.ABSENT.items()
-    for name, reason in names.items()
-}
-
-
-def absent(module: str, name: str) -> AttributeError:
-    """The error for a name that a module does not have; Relay's known names say why."""
-    full = f"{module}.{name}".removeprefix("relay.").removeprefix("op.")
-    reason = _REASONS.get(full) or _OTHER_REASONS.get(full)
-    if reason is not None:
-        return AttributeError(f"Relay's {full} is not here: {reason}")
-    near = suggestions(full)
-    hint = f"; did you mean {near}?" if near else ""
-    return AttributeError(f"module '{module}' has no attribute '{name}'{hint}")
-
-
-def suggestions(name: str) -> str:
-    """Known operators that are spelt almost so, or that have the name in another namespace."""
-    import difflib
-
-    known = list_op_names()
-    short = name.rpartition(".")[2]
-    near = [n for n in known if n.rpartition(".")[2] == short]
-    near += [n for n in difflib.get_close_matches(name, known, 2, 0.8) if n not in near]
-    return ", ".join(f"relay.{n}".replace("relay.qnn.", "relay.qnn.op.") for n in near)
-
-
 def _namespace(parent: dict, parent_name: str, name: str) -> types.ModuleType:
     full = f"{parent_name}.{name}"
     if not isinstance(parent.get(name), types.ModuleType):
         module = types.ModuleType(full, f"The operators {name}.*.")
 
         def missing(attribute: str, of: str = full) -> object:
-            raise absent(of, attribute)
+            raise _absent.absent(of, attribute)
 
         module.__getattr__ = missing
         sys.modules[full] = module
@@ -211,21 +173,22 @@ def operator_space(name: str) -> tuple[str, str]:
     return f"relay.{_MODULES.get(space, space)}".rstrip("."), short
 
 
-def _space(package: dict, name: str) -> tuple[dict, str, str]:
+def _space(names: dict, name: str) -> tuple[dict, str, str]:
     """The names beside an operator's, its module, and its own name there."""
     inside, short = operator_space(name)
-    names, module = package, package["__name__"]
+    module = "relay"
     for part in inside.split(".")[1:]:
         names = vars(space := _namespace(names, module, part))
         module = space.__name__
     return names, module, short
 
 
-def install(package: dict) -> None:
-    """Puts a function per operator into the package: relay.add, relay.nn.relu."""
-    from relay import _index_compositions  # noqa: F401  (fills COMPOSITIONS)
-    from relay._compositions import COMPOSITIONS
+def functions(modules: dict[str, types.ModuleType]) -> dict[str, object]:
+    """Returns a function per operator by its name in `relay`, and the modules of the namespaces.
 
+    modules: those of namespaces that have a file; what they define themselves stays.
+    """
+    package: dict[str, object] = dict(modules)
     for name, function in COMPOSITIONS.items():
         names, module, short = _space(package, name)
         function.__module__ = module
@@ -235,5 +198,6 @@ def install(package: dict) -> None:
         names, module, short = _space(package, name)
         if short not in names:
             names[short] = make(row_of(name), module)
-    for name in _REASONS:
+    for name in _absent.OPERATORS:
         _space(package, name)
+    return package

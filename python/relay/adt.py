@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from relay import _core, _structure
+from relay._absent import absent
 from relay._core import (
     Clause as Clause,
 )
@@ -47,7 +48,7 @@ from relay._core import (
 )
 from relay._errors import wrong
 from relay._plural import counted
-from relay._wrappers import absent
+from relay.prelude import Prelude
 
 Pattern = _core.PatternWildcard | _core.PatternVar | _core.PatternConstructor | _core.PatternTuple
 
@@ -171,8 +172,6 @@ def text(value: object) -> str:
 
 @functools.cache
 def _prelude() -> Types:
-    from relay.prelude import Prelude
-
     return types(Prelude().mod)
 
 

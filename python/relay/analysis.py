@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from relay import _core
+from relay import _call, _core, _match_cases, _pass
+from relay._absent import absent
 from relay._errors import wrong
 from relay._type_functor import TypeKind, form_of, types_in
-from relay._wrappers import absent
 
 
 def children(node: _core.Node) -> list[_core.Node]:
@@ -233,10 +233,8 @@ def _macs(call: _core.Call) -> int:
 
 def extract_fused_functions(mod: _core.IRModule) -> dict[str, _core.IRModule]:
     """Returns the functions that FuseOps makes of a module, each as a module, by a name."""
-    from relay.transform import FuseOps
-
     found: dict[_core.IRModule, str] = {}
-    for function in FuseOps()(mod).functions.values():
+    for function in _pass.run("FuseOps", mod).functions.values():
         for node in _post_order(function):
             if isinstance(node, _core.Function) and "Primitive" in node.attrs:
                 made = _core.IRModule.from_expr(node)
@@ -297,9 +295,7 @@ def list_fake_quantized_op_freqs(mod: _core.IRModule) -> dict[str, int]:
 
 def search_fc_transpose(expr: _core.Expr) -> list[str]:
     """Returns the names of the weights that dense layers use transposed: nn.dense(x, transpose(w))."""
-    from relay._known_passes import transposed_weight
-
-    found = (transposed_weight(node) for node in _post_order(expr))
+    found = (_call.transposed_weight(node) for node in _post_order(expr))
     return list(dict.fromkeys(weight.name_hint for weight in found if weight is not None))
 
 
@@ -349,9 +345,7 @@ def unmatched_cases(
 
     mod: has the data types that the patterns take apart, the prelude's by default.
     """
-    from relay._match_cases import unmatched
-
-    return unmatched(match, mod)
+    return _match_cases.unmatched(match, mod)
 
 
 class Feature(enum.IntEnum):

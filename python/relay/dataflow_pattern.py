@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from relay import _core
+from relay._absent import absent
 from relay._errors import wrong
 from relay._expr import parse_type
-from relay._wrappers import absent
 
 
 class DFPattern:

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-import relay
+from relay import random
 from relay._function import Static, function
+from relay._operators import nn, sigmoid
 
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
@@ -32,7 +33,7 @@ class Normal:
     @function
     def sample(self, key: Any, shape: Static[tuple]) -> Any:
         """Returns numbers of the given shape, drawn with a key."""
-        return self.mean + self.scale * relay.random.normal(key, shape)[1]
+        return self.mean + self.scale * random.normal(key, shape)[1]
 
     @function
     def log_prob(self, x: Any) -> Any:
@@ -57,7 +58,7 @@ class Uniform:
     @function
     def sample(self, key: Any, shape: Static[tuple]) -> Any:
         """Returns numbers of the given shape, drawn with a key."""
-        return self.low + (self.high - self.low) * relay.random.uniform(key, shape)[1]
+        return self.low + (self.high - self.low) * random.uniform(key, shape)[1]
 
     @function
     def log_prob(self, x: Any) -> Any:
@@ -75,7 +76,7 @@ class Bernoulli:
     @function
     def sample(self, key: Any, shape: Static[tuple]) -> Any:
         """Returns numbers of the given shape, drawn with a key."""
-        return (relay.random.uniform(key, shape)[1] < relay.sigmoid(self.logits)).astype("int32")
+        return (random.uniform(key, shape)[1] < sigmoid(self.logits)).astype("int32")
 
     @function
     def log_prob(self, x: Any) -> Any:
@@ -94,12 +95,12 @@ class Categorical:
     def sample(self, key: Any, shape: Static[tuple]) -> Any:
         """Returns numbers of the given shape, drawn with a key."""
         # The largest of logits with Gumbel noise is drawn by their probabilities.
-        drawn = relay.random.uniform(key, (*shape, self.logits.shape[-1]))[1]
+        drawn = random.uniform(key, (*shape, self.logits.shape[-1]))[1]
         noise = -np.log(-np.log(drawn + np.float32(1e-20)) + np.float32(1e-20))
         return np.argmax(self.logits + noise, axis=-1).astype("int32")
 
     @function
     def log_prob(self, x: Any) -> Any:
         """Returns the logarithm of the density, or of the probability, at `x`."""
-        logs = relay.nn.log_softmax(self.logits, axis=-1)
+        logs = nn.log_softmax(self.logits, axis=-1)
         return np.take_along_axis(logs, x[..., None], axis=-1)[..., 0]

@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any, cast
 
 from relay import _core
-from relay._build import refuse
-from relay._errors import wrong
+from relay._absent import absent
+from relay._errors import refuse, wrong
 from relay._specialise import OpenModel, RankIsOpen
 
 
@@ -163,6 +163,4 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        from relay._wrappers import absent
-
         raise absent("relay.frontend", name)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from relay import _core
+from relay._absent import absent
 
 if TYPE_CHECKING:
     from relay._operators import *  # noqa: F403
+
+
+# The functions that make calls of operators, and the modules of a namespace; relay._operators fills it.
+FUNCTIONS: dict[str, object] = {}
 
 
 @dataclass(frozen=True)
@@ -117,4 +121,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name):
         """Operators are reached from here too: relay.op.nn.relu is relay.nn.relu."""
-        return getattr(sys.modules["relay"], name)
+        try:
+            return FUNCTIONS[name]
+        except KeyError:
+            raise absent("relay", name) from None

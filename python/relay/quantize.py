@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from relay import _core
+from relay._absent import absent
 from relay._build import Executable, _settings
 from relay._errors import wrong
 
@@ -243,8 +244,6 @@ def quantize_with_report(
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        from relay._wrappers import absent
-
         raise absent("relay.quantize", name)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from relay import _core
+from relay._absent import absent
 from relay._instruments import (
     PassInstrument,
     PassPrintingInstrument,
@@ -15,7 +13,20 @@ from relay._instruments import (
     PrintBeforeAll,
     pass_instrument,
 )
+from relay._known_passes import (
+    AnnotateSpans,
+    BackwardFoldScaleAxis,
+    BatchingOps,
+    CanonicalizeCast,
+    ChangeBatch,
+    FlattenAtrousConv,
+    ForwardFoldScaleAxis,
+    MergeComposite,
+    SimplifyFCTranspose,
+    recast,
+)
 from relay._pass import Pass, PassContext, PassInfo, Sequential
+from relay._pass_rows import PASSES as _PASSES
 from relay._python_passes import (
     ApplyPassToFunction,
     FunctionPass,
@@ -47,9 +58,6 @@ from relay._transformed import (
     vjp,
     vmap,
 )
-from relay._transformed import (
-    with_function as _with_function,
-)
 
 if TYPE_CHECKING:
     from relay._passes import *  # noqa: F403
@@ -57,84 +65,7 @@ if TYPE_CHECKING:
 build_config = PassContext
 
 
-class Defunctionalization(Pass):
-    """Makes data of functions used as values.
-
-    `Defunctionalization()` is the pass; `Defunctionalization(func, mod)` is the function after it,
-    in terms of the functions and data types of the program, as the pass makes it.
-    """
-
-    name = "Defunctionalization"
-
-    def __new__(cls, func: _core.Function | None = None, mod: _core.IRModule | None = None):
-        if func is None:
-            return super().__new__(cls)
-        return cls()(_with_function("main", func, mod)).functions["main"]
-
-    def __init__(self) -> None:
-        super().__init__()
-
-
-# What a pass row says of an option: name, kind, doc, and what holds when it is not given.
-_Option = tuple[str, str, str, object]
-OPTION_TYPES: dict[str, Any] = {
-    "boolean": bool,
-    "integer": int,
-    "text": str,
-    "list of names": Sequence[str],
-}
-
-
-def _describe(option: _Option) -> str:
-    name, kind, doc, _ = option
-    return f"{name} ({kind}): {doc}"
-
-
-def _constructor(options: Sequence[_Option]) -> Callable[..., None]:
-    """The constructor of a pass, with the signature that help() shows.
-
-    Options that are named after operators, as those of ConvertLayout, are not names of parameters:
-    they are given as `**{"nn.conv2d": "NCHW"}`.
-    """
-    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-    parameters += [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=standard,
-            annotation=OPTION_TYPES[kind] if standard is not None else OPTION_TYPES[kind] | None,
-        )
-        for name, kind, _, standard in options
-        if name.isidentifier()
-    ]
-    if not all(name.isidentifier() for name, *_ in options):
-        parameters.append(
-            inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD, annotation=str)
-        )
-
-    def __init__(self: Pass, *values: object, **named: object) -> None:
-        Pass.__init__(self, *values, **named)
-
-    __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return __init__
-
-
-def _install() -> list[str]:
-    names = []
-    for name, level, doc, options in _core.pass_rows():
-        members = {
-            "name": name,
-            "opt_level": level,
-            "options": tuple(option for option, *_ in options),
-            "__init__": _constructor(options),
-            "__doc__": "\n".join([doc, *([""] if options else []), *map(_describe, options)]),
-            "__module__": __name__,
-        }
-        made = globals().setdefault(name, type(name, (Pass,), members))
-        made.opt_level = level
-        names.append(name)
-    return names
-
+globals().update(_PASSES)
 
 __all__ = [
     "ApplyPassToFunction",
@@ -182,26 +113,10 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
-    *_install(),
+    *_PASSES,
 ]
-
-# Made of what is above.
-from relay._known_passes import (  # noqa: E402
-    AnnotateSpans,
-    BackwardFoldScaleAxis,
-    BatchingOps,
-    CanonicalizeCast,
-    ChangeBatch,
-    FlattenAtrousConv,
-    ForwardFoldScaleAxis,
-    MergeComposite,
-    SimplifyFCTranspose,
-    recast,
-)
 
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        from relay._wrappers import absent
-
         raise absent("relay.transform", name)

@@ -13,6 +13,7 @@
                            numpy_linear.py; python_functions.py, python_math.py, python_methods.py
 """
 
+from relay._function import numpy_loops as numpy_loops
 from relay._function.annotations import Static as Static
 from relay._function.annotations import Tensor as Tensor
 from relay._function.data import data as data

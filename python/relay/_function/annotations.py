@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from relay import _core
 from relay._errors import wrong
+from relay._function.arithmetic import dtype_name
 from relay._function.errors import ANNOTATION, Refusal
 from relay._function.values import (
     ChainType,
@@ -54,8 +55,6 @@ class Tensor:
             if not (size is None or is_size or (isinstance(size, str) and size.isidentifier())):
                 raise wrong(f"a dimension is a size, a name or None, not {size!r}")
         if not isinstance(dtype, str):
-            from relay._function.arithmetic import dtype_name
-
             dtype = dtype_name(dtype)
         _core.TensorType((), dtype)
         return TensorAnnotation(tuple(shape), dtype)

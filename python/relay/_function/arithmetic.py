@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function.errors import VALUE, Refusal
 from relay._function.fitting import above, below, bounds_of
 from relay._function.ranges import Range, combined
@@ -29,7 +30,6 @@ from relay._function.values import (
     sizes_in,
     type_of,
 )
-from relay._wrappers import call
 
 # By NumPy's name: the operator. What is not here has a row in `_SPECIAL`.
 UFUNCS = {

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function.arithmetic import (
     apply,
     cast,
@@ -35,7 +36,6 @@ from relay._function.values import (
     range_of,
     sizes_in,
 )
-from relay._wrappers import call
 
 _HELP = {
     "a key": "a dictionary has the same keys in every run; a table by numbers is an array, and that of a "

@@ -15,6 +15,7 @@ import numpy as np
 
 from relay import _core
 from relay._build import Executable
+from relay._call import call
 from relay._function import (
     modules,
     numpy_catalogue,
@@ -65,6 +66,7 @@ from relay._function.values import (
     Function,
     List,
     Mismatch,
+    PythonFunction,
     Size,
     Static,
     Tensor,
@@ -90,7 +92,7 @@ from relay._function.values import (
 )
 from relay._plural import counted
 from relay._prim_func import PrimFunc
-from relay._wrappers import call
+from relay._registered_op import RegisteredOp
 
 # Functions of Python that are not compiled, and what to do instead.
 _INSTEAD = {
@@ -173,12 +175,9 @@ class Calls:
         raise Refusal(CALL, "this is not a function", found=describe(function))
 
     def _call_known(self, obj: Any, args: list[Value], named: dict[str, Value]) -> Value:
-        from relay._function.function import RelayFunction
-        from relay._register_op import RegisteredOp
-
         if isinstance(obj, BoundMethod):
             return self._call_known(obj.__func__, [lift(obj.__self__), *args], named)
-        if isinstance(obj, RelayFunction):
+        if isinstance(obj, PythonFunction):
             if obj.derivative is not None:
                 return self.call_derivative(obj.derivative, args, named)
             return self.program.call(self, obj, args, named)

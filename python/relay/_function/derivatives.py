@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relay import _core, analysis
+from relay._call import call
 from relay._function import scope
 from relay._function.arithmetic import describe
 from relay._function.calls import bind
@@ -46,7 +47,6 @@ from relay._function.values import (
     unpack,
     widen,
 )
-from relay._wrappers import call
 
 
 class Derivatives:

@@ -11,6 +11,7 @@ import ast
 from dataclasses import dataclass
 
 from relay import _core
+from relay._call import call
 from relay._function.arithmetic import describe
 from relay._function.arrays import known
 from relay._function.errors import CALL, UNSUPPORTED, VALUE, Refusal
@@ -24,7 +25,6 @@ from relay._function.values import (
     Value,
     as_expr,
 )
-from relay._wrappers import call
 
 Lets = tuple[tuple[_core.Var, _core.Expr], ...]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from relay import _core
-from relay._function.source import Source
+
+if TYPE_CHECKING:
+    from relay._function.source import Source
 
 SOURCE = "E0901"
 UNSUPPORTED = "E0902"

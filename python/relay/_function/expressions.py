@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from relay import _core
+from relay._call import call
 from relay._function import (
     numpy_catalogue,
     numpy_functions,
@@ -68,7 +69,6 @@ from relay._function.values import (
     widen,
 )
 from relay._plural import counted
-from relay._wrappers import call
 
 _RESULT = "the list"
 

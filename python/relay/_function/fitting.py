@@ -6,8 +6,8 @@ import os
 import re
 
 from relay import _core
+from relay._call import call
 from relay._function.ranges import Range, at_most
-from relay._wrappers import call
 
 
 def line() -> str:

@@ -43,7 +43,7 @@ from relay._function.exchange import (
 )
 from relay._function.program import Form, Program
 from relay._function.values import (
-    Derivative,
+    PythonFunction,
     TensorType,
     TupleType,
     Type,
@@ -162,7 +162,7 @@ class _Compiled:
     key: object
 
 
-class RelayFunction:
+class RelayFunction(PythonFunction):
     """A function of Python that is read, not traced, and compiled; see docs/python_function.md.
 
     Calling it takes and returns NumPy arrays, or tensors of any library that knows DLPack. A
@@ -173,8 +173,6 @@ class RelayFunction:
 
     # Parameters whose memory parts of the result take.
     donate: Mapping[str, int] = types.MappingProxyType({})
-    # What it is the derivative of (derived.py), if it is one.
-    derivative: Derivative | None = None
     # Its own derivatives, by what was asked: each is compiled once (derived.py).
     derived: dict[Any, RelayFunction]
 

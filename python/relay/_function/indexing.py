@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function.arithmetic import cast, describe, filled, is_number
 from relay._function.errors import STATIC, UNSUPPORTED, VALUE, Refusal
 from relay._function.fitting import ensured, line
@@ -28,7 +29,6 @@ from relay._function.values import (
 )
 from relay._indexing import index_tensor
 from relay._plural import counted
-from relay._wrappers import call
 
 _FAR = (1 << 31) - 1
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from relay import _core, analysis
 from relay._build import Executable
+from relay._call import call
 from relay._function import prelude
 from relay._function.arithmetic import apply, describe, size_or_number
 from relay._function.errors import ANNOTATION, CALL, VALUE, Refusal
@@ -27,7 +28,6 @@ from relay._function.values import (
     unflatten,
 )
 from relay._plural import counted
-from relay._wrappers import call
 from relay.transform import InferType
 
 # The kind of type parameters that are sizes.

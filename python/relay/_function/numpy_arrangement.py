@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function.arithmetic import apply, cast, describe, dtype_name, kind_of, numpy_dtype
 from relay._function.arrays import (
     axes_of,
@@ -56,7 +57,6 @@ from relay._function.shorthand import (
     value_of,
 )
 from relay._function.values import Batch, List, Size, Static, Tensor, Tuple, Value, as_expr, lift
-from relay._wrappers import call
 
 
 def _items(value: Value, what: str) -> list[Value]:

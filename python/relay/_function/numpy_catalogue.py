@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from relay._call import call
 from relay._function import (  # noqa: F401
     numpy_arrangement,
     numpy_elementwise,
@@ -22,7 +23,6 @@ from relay._function import (  # noqa: F401
 from relay._function.arrays import tensor_of
 from relay._function.numpy_registry import ROWS, found
 from relay._function.values import Tensor, Value
-from relay._wrappers import call
 
 
 def _name_aliases() -> None:

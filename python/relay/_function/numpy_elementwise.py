@@ -8,10 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from relay import _core
-from relay._function import arithmetic, numpy_loops
+from relay._call import call
+from relay._function import arithmetic
 from relay._function.arithmetic import apply, cast, kind_of, numpy_dtype
 from relay._function.arrays import known, one_axis, tensor_of
-from relay._function.numpy_registry import add_method, numpy_function, there
+from relay._function.numpy_registry import add_method, loop, numpy_function, there
 from relay._function.shorthand import (
     absolute,
     add,
@@ -50,7 +51,6 @@ from relay._function.shorthand import (
     value_of,
 )
 from relay._function.values import Static, Tensor, Tuple, Value
-from relay._wrappers import call
 
 
 def _composed(*names: str) -> Callable:
@@ -309,15 +309,15 @@ def _reciprocal(x):
 
 @numpy_function("gcd", reads=True)
 def gcd(reader, x1, x2):
-    return _of_integers(reader, "gcd", numpy_loops.gcd, x1, x2)
+    return _of_integers(reader, "gcd", x1, x2)
 
 
 @numpy_function("lcm", reads=True)
 def lcm(reader, x1, x2):
-    return _of_integers(reader, "lcm", numpy_loops.lcm, x1, x2)
+    return _of_integers(reader, "lcm", x1, x2)
 
 
-def _of_integers(reader, name: str, function: object, x1: Value, x2: Value) -> Value:
+def _of_integers(reader, name: str, x1: Value, x2: Value) -> Value:
     """A loop on two tensors of integers, in NumPy's dtype and the shape of both."""
     pair = [value_of(x1), value_of(x2)]
     if all(isinstance(v, Static) for v in pair):
@@ -329,7 +329,7 @@ def _of_integers(reader, name: str, function: object, x1: Value, x2: Value) -> V
     )  # fmt: skip
     spread = mul(whole, 0)
     a, b = (cast(add(spread, v), "int64") for v in pair)
-    out = cast(reader.program.call(reader, function(), [a, b], {}), whole.dtype)
+    out = cast(reader.program.call(reader, loop(name), [a, b], {}), whole.dtype)
     return Tensor(out.expr, whole.weak)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function import arithmetic
 from relay._function.arithmetic import (
     UFUNCS,
@@ -49,7 +50,6 @@ from relay._function.numpy_registry import (
 )
 from relay._function.shorthand import choose
 from relay._function.values import List, Static, Tensor, Tuple, Value, as_expr, is_text
-from relay._wrappers import call
 
 
 def _install_ufuncs() -> None:

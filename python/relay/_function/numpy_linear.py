@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function.arithmetic import apply, cast, in_float32
 from relay._function.arrays import (
     axes_of,
@@ -38,7 +39,6 @@ from relay._function.shorthand import (
     value_of,
 )
 from relay._function.values import Static, Tensor, Tuple
-from relay._wrappers import call
 
 
 def _contracted(a: Tensor, b: Tensor, left: list[int], right: list[int]) -> Tensor:

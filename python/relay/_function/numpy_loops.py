@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
+from relay._function.function import function
+from relay._function.numpy_registry import LOOPS
 
+
+def _loop(name: str) -> Callable:
+    def add(python: Callable) -> Callable:
+        LOOPS[name] = functools.cache(lambda: function(python))
+        return python
+
+    return add
+
+
+# The greatest common divisors of two tensors of int64 of one shape.
+@_loop("gcd")
 def _gcd(a, b):
     a, b = np.abs(a), np.abs(b)
     while np.any(b != 0):
@@ -17,6 +30,8 @@ def _gcd(a, b):
     return a
 
 
+# The least common multiples of two tensors of int64 of one shape.
+@_loop("lcm")
 def _lcm(a, b):
     x, y = np.abs(a), np.abs(b)
     while np.any(y != 0):
@@ -26,6 +41,8 @@ def _lcm(a, b):
     return np.abs(np.where(x != 0, a // np.where(x != 0, x, 1) * b, 0))
 
 
+# The values of a polynomial, its highest coefficient first.
+@_loop("polyval")
 def _polyval(p, x):
     out = np.zeros_like(x)
     for c in p:
@@ -33,6 +50,8 @@ def _polyval(p, x):
     return out
 
 
+# The product of the integers from 1 to n.
+@_loop("factorial")
 def _factorial(n):
     out = n * 0 + 1
     for i in range(2, n + 1):
@@ -40,6 +59,8 @@ def _factorial(n):
     return out
 
 
+# The ways to choose k of n in order.
+@_loop("perm")
 def _perm(n, k):
     out = n * 0 + 1
     for i in range(k):
@@ -47,28 +68,11 @@ def _perm(n, k):
     return out
 
 
+# The ways to choose k of n without order.
+@_loop("comb")
 def _comb(n, k):
     out = n * 0 + 1
     few = min(k, n - k)
     for i in range(few):
         out = out * (n - i) // (i + 1)
     return out if few >= 0 else n * 0
-
-
-@functools.cache
-def _compiled(function: Any) -> Any:
-    from relay._function.function import function as compiled
-
-    return compiled(function)
-
-
-# Each returns a function that is compiled when it is first asked for.
-# The greatest common divisors, and the least common multiples, of two tensors of int64 of one shape.
-gcd = functools.partial(_compiled, _gcd)
-lcm = functools.partial(_compiled, _lcm)
-# The values of a polynomial, its highest coefficient first.
-polyval = functools.partial(_compiled, _polyval)
-# The product of the integers up to one, and the ways to choose k of n: in order, and without.
-factorial = functools.partial(_compiled, _factorial)
-perm = functools.partial(_compiled, _perm)
-comb = functools.partial(_compiled, _comb)

@@ -11,6 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,8 @@ METHODS: dict[str, Callable] = {}
 ATTRIBUTES: dict[str, Callable] = {}
 ROWS: dict[str, Row] = {}
 METHOD_ROWS: dict[str, Row] = {}
+# Functions that are loops (numpy_loops.py), each compiled when it is first asked for.
+LOOPS: dict[str, Callable[[], Any]] = {}
 
 # What to write in the place of an argument that is not there.
 _INSTEAD = {
@@ -64,6 +67,11 @@ def found(path: str) -> object:
 def there(name: str) -> Callable:
     """The composition of a NumPy function, for others that are made of it."""
     return ROWS[name].function
+
+
+def loop(name: str) -> Any:
+    """The compiled function of a loop, for `program.call`."""
+    return LOOPS[name]()
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay import _core
-from relay._function import numpy_loops
+from relay._call import call
 from relay._function.arithmetic import cast, in_float32, kind_of, numpy_dtype, truth
 from relay._function.arrays import (
     known,
@@ -17,7 +17,7 @@ from relay._function.arrays import (
     tensor_of,
 )
 from relay._function.errors import CALL, Refusal
-from relay._function.numpy_registry import add_method, numpy_function, there
+from relay._function.numpy_registry import add_method, loop, numpy_function, there
 from relay._function.shorthand import (
     add,
     along,
@@ -50,8 +50,7 @@ from relay._function.shorthand import (
     taken,
     value_of,
 )
-from relay._function.values import List, Static, Tensor, Tuple, Value
-from relay._wrappers import call
+from relay._function.values import Form, List, Static, Tensor, Tuple, Value
 
 # ---- Where elements are --------------------------------------------------------------------------
 
@@ -243,8 +242,6 @@ def _unique(
 
 def _result(name: str, *items: Value) -> Tuple:
     """A named tuple, as NumPy's functions of the array API give it."""
-    from relay._function.values import Form
-
     cls = {"unique_all": "UniqueAllResult", "unique_counts": "UniqueCountsResult",
            "unique_inverse": "UniqueInverseResult"}[name]  # fmt: skip
     import numpy.lib._arraysetops_impl as sets
@@ -574,9 +571,7 @@ def _polyval(reader, p, x):
     p, x = _coefficients(p), Tensor(tensor_of(x).expr)
     if not isinstance(p.shape[0], int):
         dtype = add(Tensor(_core.Constant(np.zeros((), numpy_dtype(p.dtype)))), x).dtype
-        return reader.program.call(
-            reader, numpy_loops.polyval(), [cast(p, dtype), cast(x, dtype)], {}
-        )
+        return reader.program.call(reader, loop("polyval"), [cast(p, dtype), cast(x, dtype)], {})
     out: Value = Tensor(call("zeros_like", x.expr))
     for i in range(p.shape[0]):
         out = add(mul(out, x), taken(p, Tensor(_core.Constant(np.int64(i)))))

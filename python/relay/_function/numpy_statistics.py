@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function.arithmetic import apply, cast, in_float32, kind_of, numpy_dtype
 from relay._function.arrays import (
     axes_of,
@@ -47,7 +48,6 @@ from relay._function.shorthand import (
     value_of,
 )
 from relay._function.values import List, Static, Tensor, Tuple, Value
-from relay._wrappers import call
 
 
 def _constant(number: float, dtype: str) -> Tensor:

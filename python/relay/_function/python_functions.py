@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function import numpy_registry, python_methods
 from relay._function.arithmetic import apply, cast, describe, is_number, kind_of, numpy_dtype
 from relay._function.arrays import known
@@ -40,7 +41,6 @@ from relay._function.values import (
     new_list_of,
     new_list_root,
 )
-from relay._wrappers import call
 
 _NOTHING = Tuple(())
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from relay._function import numpy_loops
+from relay._call import call
 from relay._function.arithmetic import apply, cast, describe, is_number, kind_of
 from relay._function.arrays import tensor_of
 from relay._function.errors import CALL, VALUE, Refusal
-from relay._function.numpy_registry import Row, there
+from relay._function.numpy_catalogue import instead_of
+from relay._function.numpy_registry import Row, loop, there
 from relay._function.shorthand import (
     absolute,
     add,
@@ -57,8 +58,6 @@ def call_math(reader, function: Callable, args: list[Value], named: dict[str, Va
         return reader._python(lambda: function(*(a.obj for a in args), **given))
     row = MATH.get(function.__name__)
     if row is None:
-        from relay._function.numpy_catalogue import instead_of
-
         raise Refusal(
             CALL,
             f"math.{function.__name__} is for known numbers here",
@@ -174,8 +173,6 @@ def _ulp(reader, x):
 
 @_math("erf")
 def _erf(reader, x):
-    from relay._wrappers import call
-
     return Tensor(call("erf", tensor_of(_number(x)).expr), True)
 
 
@@ -203,18 +200,18 @@ def _loop(reader, function: object, *args: Value) -> Tensor:
 
 @_math("factorial", only="up to 20, as int64 holds them")
 def _factorial(reader, n):
-    return _loop(reader, numpy_loops.factorial(), _integer(n))
+    return _loop(reader, loop("factorial"), _integer(n))
 
 
 @_math("comb", only="as int64 holds them")
 def _comb(reader, n, k):
-    return _loop(reader, numpy_loops.comb(), _integer(n), _integer(k))
+    return _loop(reader, loop("comb"), _integer(n), _integer(k))
 
 
 @_math("perm", only="as int64 holds them")
 def _perm(reader, n, k=None):
     n = _integer(n)
-    return _loop(reader, numpy_loops.perm(), n, n if k is None else _integer(k))
+    return _loop(reader, loop("perm"), n, n if k is None else _integer(k))
 
 
 @_math("isqrt")

@@ -12,11 +12,12 @@ from collections.abc import Callable
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function import prelude
 from relay._function.arithmetic import cast, describe, filled, is_number, truth
 from relay._function.arrays import known, reshape, tensor_of
 from relay._function.errors import UNSUPPORTED, VALUE, Refusal
-from relay._function.indexing import fitting_mask, get
+from relay._function.indexing import fitting_mask, get, set_item
 from relay._function.numpy_registry import Row, numpy_function, there
 from relay._function.ranges import Range
 from relay._function.shorthand import need
@@ -40,7 +41,6 @@ from relay._function.values import (
     unpack,
     widen,
 )
-from relay._wrappers import call
 
 READING: dict[str, dict[str, Row]] = {"list": {}, "dict": {}, "str": {}, "ndarray": {}}
 CHANGING: dict[str, dict[str, Row]] = {"list": {}, "dict": {}, "ndarray": {}}
@@ -421,8 +421,6 @@ def _changer(name: str) -> Callable:
 
 
 def _put(reader, a, ind, v):
-    from relay._function.indexing import set_item
-
     line = there("ravel")(a)
     index, value = there("ravel")(tensor_of(ind)), tensor_of(v)
     return _whole(a, set_item(Tensor(line.expr), index, value)), Static(None)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function.arithmetic import apply, cast, kind_of, numpy_dtype, truth
 from relay._function.arrays import reshape, size_value, tensor_of
 from relay._function.errors import VALUE, Refusal
 from relay._function.indexing import Slice, get
 from relay._function.values import List, Size, Static, Tensor, Tuple, Value, as_expr
-from relay._wrappers import call
 
 
 def value_of(value: object) -> Value:

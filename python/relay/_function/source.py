@@ -10,6 +10,7 @@ import os
 import types
 
 from relay import _core
+from relay._function.errors import ANNOTATION, SOURCE, fail
 
 # The package's own functions in Python, such as the losses of relay.train: what is wrong in a call of one
 # is said of the call.
@@ -39,8 +40,6 @@ class Source:
 
 def read(function: types.FunctionType) -> tuple[Source, ast.FunctionDef | ast.Lambda]:
     """The source of a function and its definition in it; UserError E0901 where there is none."""
-    from relay._function.errors import SOURCE, fail
-
     code = function.__code__
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
@@ -108,8 +107,6 @@ def annotations(function: types.FunctionType, scope: dict[str, object]) -> dict[
 
     scope: the names where the function is defined, for annotations that are kept as text.
     """
-    from relay._function.errors import ANNOTATION, fail
-
     try:
         return inspect.get_annotations(function, locals=scope, eval_str=True)
     except Exception as error:

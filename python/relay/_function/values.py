@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from relay import _core
+from relay._call import call
 from relay._function import prelude
 from relay._function.errors import VALUE, Refusal
 from relay._function.fitting import held
 from relay._function.ranges import Range
-from relay._wrappers import call
 
 # Pieces of memory: even numbers are tensors, odd ones lists and dictionaries.
 _tokens = itertools.count(0, 2)
@@ -311,6 +311,13 @@ class Derivative(Value):
     function: Value
     argnums: int | tuple[int, ...] = 0
     has_aux: bool = False
+
+
+class PythonFunction:
+    """The base of `relay.RelayFunction`, by which values and calls recognise one."""
+
+    # What it is the derivative of, if it is one.
+    derivative: Derivative | None = None
 
 
 @dataclass(frozen=True)
@@ -868,6 +875,4 @@ def lift(obj: object) -> Value:
 
 def _formed_callable(obj: object) -> tuple[Form, list] | None:
     """A layer: an object whose class, not a library's, says how it is called."""
-    from relay._function.function import RelayFunction
-
-    return form_of(obj) if isinstance(type(obj).__dict__.get("__call__"), RelayFunction) else None
+    return form_of(obj) if isinstance(type(obj).__dict__.get("__call__"), PythonFunction) else None

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from relay._absent import absent
 from relay.data_dep_optimization import simplify_fc_transpose as simplify_fc_transpose
 
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        from relay._wrappers import absent
-
         raise absent("relay.data_dep_optimization", name)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from relay import _core
-from relay._build import refuse
-from relay._errors import wrong
+from relay._absent import absent
+from relay._errors import refuse, wrong
 from relay._executor import create_executor
+from relay.analysis import list_op_freqs
 from relay.testing import (
     dcgan as dcgan,
 )
@@ -64,7 +65,7 @@ from relay.testing import (
     vgg as vgg,
 )
 from relay.testing.init import create_workload as create_workload
-from relay.transform import Pass
+from relay.transform import Pass, gradient
 
 
 def run_infer_type(expr: _core.Expr) -> _core.Expr:
@@ -83,8 +84,6 @@ def run_opt_pass(expr: _core.Expr, opt_pass: Pass) -> _core.Expr:
 
 def count_ops(expr: _core.Expr) -> dict[str, int]:
     """Returns how often each operator is called, by name."""
-    from relay.analysis import list_op_freqs
-
     return list_op_freqs(_core.IRModule.from_expr(expr))
 
 
@@ -113,8 +112,6 @@ def check_grad(
     test_inputs: those of the inputs that the gradient is compared by, all by default.
     executor_kind: what runs the programs, as for `relay.create_executor`.
     """
-    from relay.transform import gradient
-
     refuse("relay.testing.check_grad", {"target_devices": target_devices})
     forward = run_infer_type(func)
     backward = run_infer_type(gradient(forward, mode=mode))
@@ -150,6 +147,4 @@ def check_grad(
 
 
 def __getattr__(name: str) -> Any:
-    from relay._wrappers import absent
-
     raise absent("relay.testing", name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import relay
+from relay import random
 from relay._errors import wrong
 from relay._function import Static, function
 
@@ -35,28 +35,28 @@ def as_key(seed: Any) -> np.ndarray:
         if seed.dtype != "uint64" or seed.shape != (10,):
             raise wrong(f"a key is 10 uint64, not {seed.dtype} of {seed.shape}")
         return seed
-    return relay.random.threefry_key(seed).data
+    return random.threefry_key(seed).data
 
 
 @function
 def _split(key: Any) -> Any:
-    return relay.random.threefry_split(key)
+    return random.threefry_split(key)
 
 
 @function
 def words(key: Any, count: Static[int]) -> Any:
     """Random 64-bit words."""
-    return relay.random.threefry_generate(key, (count,))[1]
+    return random.threefry_generate(key, (count,))[1]
 
 
 @function
 def _normal(key: Any, shape: Static[tuple], scale: Any) -> Any:
-    return relay.random.normal(key, shape)[1] * scale
+    return random.normal(key, shape)[1] * scale
 
 
 @function
 def _uniform(key: Any, shape: Static[tuple], low: Any, high: Any) -> Any:
-    return low + (high - low) * relay.random.uniform(key, shape)[1]
+    return low + (high - low) * random.uniform(key, shape)[1]
 
 
 def normal(key: Any, shape: tuple[int, ...], scale: float = 1.0, dtype: str = "float32") -> Any:

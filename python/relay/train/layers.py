@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-import relay
+from relay import random
 from relay._function import Static, function
 
 
 @function
 def dropout(key: Any, x: Any, rate: Static[float]) -> Any:
     """Zeros in place of a part `rate` of the elements, drawn by a key; the others grow accordingly."""
-    kept = relay.random.uniform(key, x.shape)[1] >= rate
+    kept = random.uniform(key, x.shape)[1] >= rate
     return np.where(kept, x / (1.0 - rate), 0.0)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-import relay
 from relay._errors import wrong
 from relay._function import Static, function
+from relay._operators import nn
 
 
 @function
@@ -86,7 +86,7 @@ def softmax_cross_entropy(
         wrong = np.logical_and(counts, np.logical_or(labels < 0, labels >= classes)).ravel()
         first = labels.ravel()[np.argmax(wrong)] if wrong.size else 0
         assert not np.any(wrong), f"label {first} is none of {classes} classes, 0 to {classes - 1}"
-    logs = relay.nn.log_softmax(logits, axis=-1)
+    logs = nn.log_softmax(logits, axis=-1)
     known = np.clip(labels, 0, logits.shape[-1] - 1)
     out = -np.take_along_axis(logs, known[..., None], axis=-1)[..., 0]
     if smoothing:

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-import relay
-from relay import tree
+from relay import random, tree
 from relay._errors import wrong
 from relay._function import RelayFunction, function
 from relay._function.derived import value_and_grad
@@ -74,7 +73,7 @@ def _step_function(
 
     @function(fixed_sizes=True, num_threads=num_threads, donate=donate)
     def step(state: Any, batch: Any) -> Any:
-        key, own = relay.random.threefry_split(state.key)
+        key, own = random.threefry_split(state.key)
 
         def objective(params: Any, variables: Any, part: Any, key: Any) -> Any:
             given = {"key": key} if with_key else {}
@@ -96,7 +95,7 @@ def _step_function(
             value, variables = np.float32(0), state.variables
             grads = tree.map(lambda p: p * 0, state.params)
             for i in range(accumulate):
-                own, now = relay.random.threefry_split(own)
+                own, now = random.threefry_split(own)
                 (_, (more, variables)), found = value_and_grad(objective, has_aux=True)(
                     state.params, variables, _line(parts, i), now
                 )
