@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from relay._function import numpy_catalogue, python_math, python_methods
-from relay._function.numpy_registry import (
+from relay._function.numpy import catalogue as numpy_catalogue
+from relay._function.numpy.registry import (
     ATTRIBUTES,
     METHOD_ROWS,
     ROWS,
@@ -25,6 +25,8 @@ from relay._function.numpy_registry import (
     found,
     missing,
 )
+from relay._function.python import math as python_math
+from relay._function.python import methods as python_methods
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/python_function.md"

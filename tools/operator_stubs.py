@@ -119,7 +119,7 @@ def kind_of(parameter: inspect.Parameter) -> str:
 def signature_of(function: types.FunctionType, row: object | None, dynamic: tuple) -> str:
     arguments = {a.name for a in row.args} if row else set()
     kinds = {a.name: a.type for a in row.attrs} if row else {}
-    from relay._signatures import RENAMED
+    from relay._ops.signatures import RENAMED
 
     renamed = RENAMED.get(row.name, {}) if row else {}
     parts = []
@@ -159,15 +159,15 @@ def stub_of(function: types.FunctionType, row: object | None, dynamic: tuple) ->
 
 
 def operators(out: Path) -> None:
-    from relay._compositions import COMPOSITIONS
-    from relay._signatures import DYNAMIC
-    from relay._wrappers import operator_space
+    from relay._ops.compositions import COMPOSITIONS
+    from relay._ops.signatures import DYNAMIC
+    from relay._ops.wrappers import operator_space
 
     spaces: dict[str, list[str]] = {}
     for name in sorted({*sys.modules["relay"].op.list_op_names(), *COMPOSITIONS}):
         module, short = operator_space(name)
         function = getattr(sys.modules[module], short)
-        if not function.__code__.co_filename.endswith(("_wrappers.py", "_compositions.py")):
+        if not function.__code__.co_filename.endswith(("/wrappers.py", "compositions.py")):
             continue  # written out in the module's own file
         row = None if name in COMPOSITIONS else sys.modules["relay"].op.row(name)
         spaces.setdefault(module, []).append(stub_of(function, row, DYNAMIC.get(name, ())))

@@ -12,9 +12,13 @@ from __future__ import annotations
 
 import typing as _typing
 
+# Imported for what they add: the text that nodes show, Python's operators on expressions, NumPy's loops.
+from relay._function import numpy_loops as _numpy_loops
+from relay._ir import display as _display, expr_operators as _expr_operators
+
 # `name as name`: what type checkers take for a part of the package.
-from relay import _absent, _display, _expr_operators
 from relay import (
+    _absent,
     _core,
     adt as adt,
     analysis as analysis,
@@ -85,17 +89,14 @@ from relay._core import (
 )
 from relay._expr import const as const, parse as parse, parse_type as parse_type, var as var
 from relay._executor import create_executor as create_executor
-from relay._expr_functor import (
+from relay._ir.expr_functor import (
     ExprFunctor as ExprFunctor,
     ExprMutator as ExprMutator,
     ExprVisitor as ExprVisitor,
 )
-from relay._function import (
-    RelayFunction as RelayFunction,
-    Static as Static,
-    Tensor as Tensor,
-    data as data,
-    function as function,
+from relay._function.annotations import Static as Static, Tensor as Tensor
+from relay._function.data import data as data
+from relay._function.derived import (
     grad as grad,
     hessian as hessian,
     hvp as hvp,
@@ -105,8 +106,9 @@ from relay._function import (
     vjp as vjp,
     vmap as vmap,
 )
+from relay._function.function import RelayFunction as RelayFunction, function as function
 from relay._limits import limits as limits
-from relay._names import (
+from relay._ir.names import (
     Any_ as Any,
     CallWithFields as CallWithFields,
     FunctionWithFields as FunctionWithFields,
@@ -128,9 +130,9 @@ from relay._names import (
 )
 from relay._prim_func import PrimFunc as PrimFunc, parallel as parallel, prim_func as prim_func
 from relay._register_op import register_op as register_op
-from relay._registered_op import RegisteredOp as RegisteredOp, unregister_op as unregister_op
-from relay._scope_builder import ScopeBuilder as ScopeBuilder, WithScope as WithScope
-from relay._type_functor import (
+from relay._ops.registered_op import RegisteredOp as RegisteredOp, unregister_op as unregister_op
+from relay._ir.scope_builder import ScopeBuilder as ScopeBuilder, WithScope as WithScope
+from relay._ir.type_functor import (
     TypeFunctor as TypeFunctor,
     TypeKind as TypeKind,
     TypeMutator as TypeMutator,

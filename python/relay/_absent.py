@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from relay import _core, _signatures
+from relay import _core
+from relay._ops import signatures
 
 _ONE_EXECUTOR = "relay.build makes what runs, and there is one way to run it"
 _NO_CODEGEN = "there are no external code generators to give parts of a program to"
@@ -99,7 +100,7 @@ ABSENT: dict[str, dict[str, str]] = {
 }
 
 # The reasons by the name of an operator, and by the full name of anything else.
-OPERATORS = {name: reason for reason, names in _signatures.ABSENT.items() for name in names.split()}
+OPERATORS = {name: reason for reason, names in signatures.ABSENT.items() for name in names.split()}
 _OTHERS = {
     f"{module}.{name}" if module else name: reason
     for module, names in ABSENT.items()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from relay import _core
 from relay._errors import refuse, wrong
-from relay._pass import PassContext
+from relay._pass.passes import PassContext
 
 if TYPE_CHECKING:
     from relay._specialise import OpenModel

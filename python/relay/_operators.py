@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from relay import _wrappers, op, random
+from relay import op, random
+from relay._ops import wrappers as _wrappers
 
 op.FUNCTIONS.update(_wrappers.functions({"random": random}))
 globals().update(op.FUNCTIONS)

@@ -19,12 +19,12 @@ import numpy as np
 from relay import _core, te
 from relay._build import build
 from relay._errors import wrong
-from relay._function import source
 from relay._function.annotations import TensorAnnotation
-from relay._function.errors import ANNOTATION, CALL, MUTATION, NAME, UNSUPPORTED, VALUE, fail
+from relay._function.syntax import source
+from relay._function.syntax.errors import ANNOTATION, CALL, MUTATION, NAME, UNSUPPORTED, VALUE, fail
 from relay._locks import cached_property
+from relay._ops.registered_op import register
 from relay._plural import counted
-from relay._registered_op import register
 from relay.op import list_op_names
 
 

@@ -11,8 +11,8 @@ from relay._errors import wrong
 from relay._function.function import RelayFunction, static_or_structure
 from relay._function.program import Program
 from relay._function.values import TensorType
+from relay._ops.registered_op import RegisteredOp, register
 from relay._prim_func import PrimFunc
-from relay._registered_op import RegisteredOp, register
 
 # typing keeps overloads, and with them the module, beyond the interpreter's clean-up.
 if TYPE_CHECKING:

@@ -13,10 +13,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from relay import _call, _core, _match_cases, _pass
+from relay import _core
 from relay._absent import absent
 from relay._errors import wrong
-from relay._type_functor import TypeKind, form_of, types_in
+from relay._ir import match_cases as _match_cases
+from relay._ir.type_functor import TypeKind, form_of, types_in
+from relay._ops import call as _call
+from relay._pass import passes as _pass
 
 
 def children(node: _core.Node) -> list[_core.Node]:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from relay import random
-from relay._function import Static, function
+from relay._function.annotations import Static
+from relay._function.function import function
 from relay._operators import nn, sigmoid
 
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)

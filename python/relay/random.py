@@ -19,9 +19,9 @@ import numpy as np
 
 from relay import _core
 from relay._absent import absent
-from relay._call import call, is_number
 from relay._errors import wrong
 from relay._expr import const
+from relay._ops.call import call, is_number
 
 
 def threefry_key(seed: int) -> _core.Constant:

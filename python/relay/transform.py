@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from relay._absent import absent
-from relay._instruments import (
+from relay._pass.instruments import (
     PassInstrument,
     PassPrintingInstrument,
     PassTimingInstrument,
@@ -13,7 +13,7 @@ from relay._instruments import (
     PrintBeforeAll,
     pass_instrument,
 )
-from relay._known_passes import (
+from relay._pass.known_passes import (
     AnnotateSpans,
     BackwardFoldScaleAxis,
     BatchingOps,
@@ -25,9 +25,8 @@ from relay._known_passes import (
     SimplifyFCTranspose,
     recast,
 )
-from relay._pass import Pass, PassContext, PassInfo, Sequential
-from relay._pass_rows import PASSES as _PASSES
-from relay._python_passes import (
+from relay._pass.passes import Pass, PassContext, PassInfo, Sequential
+from relay._pass.python_passes import (
     ApplyPassToFunction,
     FunctionPass,
     ModulePass,
@@ -37,10 +36,11 @@ from relay._python_passes import (
     module_pass,
     remove_pass,
 )
-from relay._transformed import (
+from relay._pass.rows import PASSES as _PASSES
+from relay._pass.transformed import (
     Axes as Axes,
 )
-from relay._transformed import (
+from relay._pass.transformed import (
     FoldConstantExpr,
     InferTypeLocal,
     ToANormalFormExpr,

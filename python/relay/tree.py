@@ -16,9 +16,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from relay._errors import wrong
-from relay._function import python_functions
-from relay._function.errors import VALUE, Refusal
-from relay._function.values import Form, List, Static, Tensor, Tuple, Value, form_of, is_array
+from relay._function.python import functions as python_functions
+from relay._function.syntax.errors import VALUE, Refusal
+from relay._function.values import (
+    Form,
+    List,
+    Static,
+    Tensor,
+    Tuple,
+    Value,
+    form_of,
+    is_array,
+)
 
 
 def _parts(tree: object) -> tuple[list[tuple[str, Any]], Callable[[list], object]] | None:

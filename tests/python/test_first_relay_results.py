@@ -60,7 +60,7 @@ def test_defaults_that_say_nothing_do_not_say_something_else():
     for name in relay.op.list_op_names():
         row = relay.op.get(name)
         try:
-            function = relay._wrappers.make(row, "relay")
+            function = relay._ops.wrappers.make(row, "relay")
         except (AttributeError, KeyError):
             continue
         parameters = function.__signature__.parameters
@@ -68,7 +68,7 @@ def test_defaults_that_say_nothing_do_not_say_something_else():
             given = parameters.get(attribute.name)
             if given is None or given.default != "" or attribute.default in ("", None):
                 continue
-            assert relay._wrappers.says_nothing(given, "", attribute.default) is False, name
+            assert relay._ops.wrappers.says_nothing(given, "", attribute.default) is False, name
 
 
 QUANTISED = {

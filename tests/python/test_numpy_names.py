@@ -26,8 +26,10 @@ from numpy_cases import (
 )
 
 import relay
-from relay._function import numpy_catalogue, python_math, python_methods
-from relay._function.numpy_registry import METHOD_ROWS, ROWS, found
+from relay._function.numpy import catalogue as numpy_catalogue
+from relay._function.numpy.registry import METHOD_ROWS, ROWS, found
+from relay._function.python import math as python_math
+from relay._function.python import methods as python_methods
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))

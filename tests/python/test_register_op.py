@@ -555,10 +555,10 @@ def test_examples_that_are_none():
 
 def test_operators_that_are_defined_by_themselves():
     with (
-        relay.register_op("mylib.ouroboros", lambda x: relay._call.call("mylib.ouroboros", x)),
+        relay.register_op("mylib.ouroboros", lambda x: relay._ops.call.call("mylib.ouroboros", x)),
         pytest.raises(relay.UserError, match=r"E0912(.|\n)*without an end"),
     ):
-        relay._call.call("mylib.ouroboros", relay.var("x", shape=(2,)))
+        relay._ops.call.call("mylib.ouroboros", relay.var("x", shape=(2,)))
 
 
 # ---- Tensor functions ----------------------------------------------------------------------------

@@ -29,8 +29,8 @@ def stubs(path: Path) -> dict[str, ast.FunctionDef | ast.ClassDef]:
 
 
 def test_operators_are_written_out():
-    from relay._compositions import COMPOSITIONS
-    from relay._wrappers import operator_space
+    from relay._ops.compositions import COMPOSITIONS
+    from relay._ops.wrappers import operator_space
 
     paths = {"relay": "_operators.pyi"}
     seen: dict[str, dict] = {}

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 from relay import _core
 from relay._errors import wrong
-from relay._function.arithmetic import dtype_name
-from relay._function.errors import ANNOTATION, Refusal
+from relay._function.operations.arithmetic import dtype_name
+from relay._function.syntax.errors import ANNOTATION, Refusal
 from relay._function.values import (
     ChainType,
     DataType,

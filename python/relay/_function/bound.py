@@ -6,7 +6,7 @@ import inspect
 import os
 from typing import TYPE_CHECKING, Any
 
-from relay._display import folded
+from relay._ir.display import folded
 
 if TYPE_CHECKING:
     from relay import _core

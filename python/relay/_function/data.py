@@ -11,7 +11,7 @@ from relay import _core, _structure
 from relay._errors import wrong
 from relay._function import prelude
 from relay._function.annotations import Names, type_of_annotation
-from relay._function.errors import ANNOTATION, Refusal
+from relay._function.syntax.errors import ANNOTATION, Refusal
 from relay._function.values import Type, packed_type
 from relay._locks import cached_property
 

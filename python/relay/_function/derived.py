@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relay._errors import wrong
-from relay._function import python_functions
-from relay._function.errors import CALL, Refusal
 from relay._function.function import RelayFunction, plain_function
+from relay._function.python import functions as python_functions
+from relay._function.syntax.errors import CALL, Refusal
 from relay._function.values import Batch, Derivative, NamedAxes, Static, Tuple, Value
-from relay._pass import active_context
-from relay._transformed import unused
+from relay._pass.passes import active_context
+from relay._pass.transformed import unused
 
 _DERIVATIVE = "derivative of the function"
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from relay import _core
 from relay._function.bound import BoundMethod
-from relay._function.errors import ANNOTATION, Refusal
-from relay._function.references import content_of, refused
+from relay._function.reading.references import content_of, refused
+from relay._function.syntax.errors import ANNOTATION, Refusal
 from relay._function.values import (
     ChainType,
     DataType,

@@ -20,13 +20,9 @@ from numpy import ndarray
 
 from relay import _core
 from relay._build import Executable, build
-from relay._display import folded
 from relay._errors import wrong
-from relay._function import scope as subset
-from relay._function import source
 from relay._function.annotations import Names, is_static, type_of_annotation
 from relay._function.bound import BoundMethod
-from relay._function.errors import ANNOTATION, BATCH_SIZES, LIMIT, NAME, RUN_SIZES, Refusal, fail
 from relay._function.exchange import (
     MODEL,
     NamesOfSizes,
@@ -42,6 +38,17 @@ from relay._function.exchange import (
     value_key,
 )
 from relay._function.program import Form, Program
+from relay._function.syntax import scope as subset
+from relay._function.syntax import source
+from relay._function.syntax.errors import (
+    ANNOTATION,
+    BATCH_SIZES,
+    LIMIT,
+    NAME,
+    RUN_SIZES,
+    Refusal,
+    fail,
+)
 from relay._function.values import (
     PythonFunction,
     TensorType,
@@ -53,6 +60,7 @@ from relay._function.values import (
     static_type,
     type_of,
 )
+from relay._ir.display import folded
 from relay._locks import Lock, cached_property
 
 # Compiled forms of a function that are kept; the one that was used longest ago goes first.

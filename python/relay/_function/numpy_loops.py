@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay._function.function import function
-from relay._function.numpy_registry import LOOPS
+from relay._function.numpy.registry import LOOPS
 
 
 def _loop(name: str) -> Callable:

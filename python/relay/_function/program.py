@@ -12,13 +12,13 @@ import numpy as np
 
 from relay import _core, analysis
 from relay._function import prelude
-from relay._function.calls import bind, returned_roots, returned_type, returned_value
-from relay._function.errors import LIMIT, RECURSION, VALUE, Pending, Refusal, fail
-from relay._function.loops import Iteration
-from relay._function.modules import ImportedFunctions
-from relay._function.outcome import Env, Never, finished, has_effects, leaves
-from relay._function.reader import Reader
-from relay._function.returned_functions import has_function, returns_function
+from relay._function.reading.calls import bind, returned_roots, returned_type, returned_value
+from relay._function.reading.loops import Iteration
+from relay._function.reading.modules import ImportedFunctions
+from relay._function.reading.outcome import Env, Never, finished, has_effects, leaves
+from relay._function.reading.reader import Reader
+from relay._function.reading.returned_functions import has_function, returns_function
+from relay._function.syntax.errors import LIMIT, RECURSION, VALUE, Pending, Refusal, fail
 from relay._function.values import (
     OUTSIDE,
     ChainType,

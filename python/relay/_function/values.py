@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from relay import _core
-from relay._call import call
 from relay._function import prelude
-from relay._function.errors import VALUE, Refusal
-from relay._function.fitting import held
-from relay._function.ranges import Range
+from relay._function.operations.fitting import held
+from relay._function.operations.ranges import Range
+from relay._function.syntax.errors import VALUE, Refusal
+from relay._ops.call import call
 
 # Pieces of memory: even numbers are tensors, odd ones lists and dictionaries.
 _tokens = itertools.count(0, 2)

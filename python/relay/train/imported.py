@@ -6,7 +6,7 @@ import numpy as np
 
 from relay import _core, random
 from relay._errors import wrong
-from relay._expr_functor import ExprMutator
+from relay._ir.expr_functor import ExprMutator
 
 
 class _Keys(ExprMutator):

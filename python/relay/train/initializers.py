@@ -9,7 +9,8 @@ import numpy as np
 
 from relay import random
 from relay._errors import wrong
-from relay._function import Static, function
+from relay._function.annotations import Static
+from relay._function.function import function
 
 
 class Keys:

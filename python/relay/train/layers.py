@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from relay import random
-from relay._function import Static, function
+from relay._function.annotations import Static
+from relay._function.function import function
 
 
 @function

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from relay._errors import wrong
-from relay._function import Static, function
+from relay._function.annotations import Static
+from relay._function.function import function
 from relay._operators import nn
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from relay import tree
 from relay._errors import wrong
-from relay._function import function
+from relay._function.function import function
 from relay.train.schedules import schedule
 
 

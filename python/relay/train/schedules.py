@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from relay._errors import wrong
-from relay._function import function
+from relay._function.function import function
 
 
 @dataclass(frozen=True)

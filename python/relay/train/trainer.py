@@ -14,9 +14,8 @@ import numpy as np
 
 from relay import random, tree
 from relay._errors import wrong
-from relay._function import RelayFunction, function
 from relay._function.derived import value_and_grad
-from relay._function.function import plain_function
+from relay._function.function import RelayFunction, function, plain_function
 from relay.train import files
 from relay.train.initializers import as_key
 from relay.train.optimizers import clip_by_norm, global_norm

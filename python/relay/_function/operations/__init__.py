@@ -1,0 +1,1 @@
+"""Arithmetic, arrays and indices of values: what is done with tensors."""

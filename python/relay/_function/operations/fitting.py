@@ -1,0 +1,87 @@
+"""Python's numbers of the run in dtypes that may not hold them, and checks within expressions."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from relay import _core
+from relay._function.operations.ranges import Range, at_most
+from relay._ops.call import call
+
+
+def line() -> str:
+    """The file and the line that is being read."""
+    return os.path.basename(_core.Tuple([]).span.rpartition(":")[0])
+
+
+def ensured(test: _core.Expr, pieces: list[str | _core.Expr], expr: _core.Expr) -> _core.Expr:
+    """The expression; the run ends, with a message of these pieces and the line, where a test fails."""
+    pieces = [*pieces, f" ({line()})"]
+    said = _core.Tuple([_core.Constant(p) if isinstance(p, str) else p for p in pieces])
+    check = call("debug.check", test, said)
+    return _core.Let(_core.Var("fits", check.checked_type), check, expr)
+
+
+def bounds_of(dtype: str) -> tuple[int, int] | None:
+    """The least and the greatest integer of a dtype, None for dtypes of other kinds."""
+    found = re.fullmatch(r"(u?)int(\d+)", dtype)
+    if found is None:
+        return None
+    bits = int(found[2])
+    return (0, (1 << bits) - 1) if found[1] else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+def below(number: _core.Expr, known: Range | None, dtype: str) -> _core.Expr | None:
+    """Whether an int64 is less than all integers of a dtype, None where it never is."""
+    low = bounds_of(dtype)[0]
+    if low <= -(1 << 63) or (known is not None and at_most(low, known.low)):
+        return None
+    return call("less", number, _core.Constant(low, "int64"))
+
+
+def above(number: _core.Expr, known: Range | None, dtype: str) -> _core.Expr | None:
+    """Whether an int64 is greater than all integers of a dtype, None where it never is."""
+    high = bounds_of(dtype)[1]
+    if high >= (1 << 63) - 1 or (known is not None and at_most(known.high, high)):
+        return None
+    return call("greater", number, _core.Constant(high, "int64"))
+
+
+def held(number: _core.Expr, known: Range | None, dtype: str) -> _core.Expr:
+    """A Python number of the run as a value of a dtype; the run ends where the dtype does not hold it.
+
+    As in NumPy, floats lose their fraction before they are compared with what the dtype holds.
+    """
+    kind = number.checked_type
+    if kind.dtype == dtype:
+        return number
+    out = call("cast", number, dtype=dtype)
+    if bounds_of(dtype) is None or kind.shape or kind.dtype not in ("int64", "float64"):
+        return out
+    if kind.dtype == "float64":
+        outside = [call("logical_not", _holds_whole_part(number, dtype))]
+    else:
+        ends = (side(number, known, dtype) for side in (below, above))
+        outside = [end for end in ends if end is not None]
+    if not outside:
+        return out
+    test = outside[0] if len(outside) == 1 else call("logical_or", *outside)
+    return ensured(
+        call("logical_not", test),
+        ["the Python number ", number, f" is not a value of {dtype}"],
+        out,
+    )
+
+
+def _holds_whole_part(number: _core.Expr, dtype: str) -> _core.Expr:
+    """Whether an integer dtype holds the whole part of a float64, which is false of NaN."""
+    low, high = bounds_of(dtype)
+    # One less than the least of int64 is no float64 of its own.
+    after = "greater" if float(low - 1) < float(low) else "greater_equal"
+    least = float(low - 1) if after == "greater" else float(low)
+    return call(
+        "logical_and",
+        call(after, number, _core.Constant(least, "float64")),
+        call("less", number, _core.Constant(float(high + 1), "float64")),
+    )

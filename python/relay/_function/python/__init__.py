@@ -1,0 +1,1 @@
+"""Python's own functions, `math` and the methods of its containers."""

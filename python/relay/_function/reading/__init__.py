@@ -1,0 +1,1 @@
+"""One function: its statements and expressions become expressions of Relay."""

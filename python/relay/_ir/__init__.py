@@ -1,0 +1,1 @@
+"""Expressions, types and patterns: visitors, how they are shown, Python's operators on them."""

@@ -1,0 +1,1 @@
+"""What makes calls of operators, and the registry of users' operators."""

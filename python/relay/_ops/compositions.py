@@ -1,0 +1,162 @@
+"""Relay's functions that are more than one call of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relay import _core
+from relay._errors import wrong
+from relay._ops.call import call, is_number
+
+COMPOSITIONS: dict[str, Callable[..., _core.Expr]] = {}
+
+
+def _named(name: str) -> Callable:
+    def add(function: Callable) -> Callable:
+        COMPOSITIONS[name] = function
+        return function
+
+    return add
+
+
+def _axes(axis: object) -> object:
+    return [axis] if is_number(axis) else axis
+
+
+def _constant(value: object, dtype: object) -> _core.Expr:
+    return (
+        value
+        if isinstance(value, _core.Expr) or dtype in ("", None)
+        else _core.Constant(value, dtype)
+    )
+
+
+def _known(sizes: Sequence, what: str) -> list[int]:
+    if not all(isinstance(size, int) for size in sizes):
+        raise wrong(f"{what} needs sizes that are known, not {tuple(map(str, sizes))}")
+    return list(sizes)
+
+
+@_named("arange")
+def _arange(start, stop=None, step=None, dtype="float32"):
+    """Returns the numbers from start to below stop, or from 0 to below start, by step."""
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    if any(isinstance(v, _core.Expr) for v in (start, stop, step)):
+        return call("dyn.arange", *(_constant(v, dtype) for v in (start, stop, step)))
+    return call("arange", start=start, stop=stop, step=step, dtype=dtype)
+
+
+@_named("full")
+def _full(fill_value, shape=(), dtype=""):
+    """Returns a tensor of one value everywhere; the shape may be an expression."""
+    value = _constant(fill_value, dtype)
+    if isinstance(shape, _core.Expr):
+        filled = call("dyn.full", value, shape)
+        return call("cast", filled, dtype=dtype) if dtype else filled
+    attrs = {"dtype": dtype} if dtype else {}
+    return call("full", value, shape=_axes(shape), **attrs)
+
+
+@_named("one_hot")
+def _one_hot(indices, on_value, off_value, depth, axis, dtype):
+    """Returns vectors of off_value with on_value at each index; on a new axis of size depth."""
+    values = _constant(on_value, dtype), _constant(off_value, dtype)
+    return call("one_hot", indices, *values, depth=depth, axis=axis, dtype=dtype)
+
+
+@_named("reshape_like")
+def _reshape_like(data, shape_like, lhs_begin=0, lhs_end=None, rhs_begin=0, rhs_end=None):
+    """Returns the elements in the other's shape; or axes lhs_* of data in axes rhs_* of it."""
+    if (lhs_begin, lhs_end, rhs_begin, rhs_end) == (0, None, 0, None):
+        return call("reshape_like", data, shape_like)
+    mine, other = data.shape, shape_like.shape
+    axes = range(len(mine))[slice(lhs_begin, lhs_end)]
+    first, last = (axes[0], axes[-1] + 1) if len(axes) else (lhs_begin, lhs_begin)
+    shape = [*mine[:first], *other[slice(rhs_begin, rhs_end)], *mine[last:]]
+    return call("reshape", data, newshape=_known(shape, "relay.reshape_like"))
+
+
+@_named("segment_sum")
+def _segment_sum(data, segment_ids, num_segments=None):
+    """Returns the sums of the rows of each segment."""
+    if num_segments is None:
+        raise wrong("relay.segment_sum needs num_segments: sizes are known when it is built")
+    if not is_number(num_segments):
+        raise wrong("relay.segment_sum: num_segments is a number")
+    return call("segment_sum", data, segment_ids, num_segments=num_segments)
+
+
+@_named("variance")
+def _variance(data, axis=None, keepdims=False, exclude=False, unbiased=False, with_mean=None):
+    """Returns the mean of the squared distances from the mean, or from with_mean."""
+    attrs = {"axis": _axes(axis), "exclude": exclude}
+    mean = call("mean", data, keepdims=True, **attrs) if with_mean is None else with_mean
+    return call("variance", data, mean, keepdims=keepdims, unbiased=unbiased, **attrs)
+
+
+@_named("nn.dropout")
+def _dropout(data, rate=0.5):
+    """Returns the data: what training drops at random, a compiled program keeps."""
+    return _core.TupleGetItem(_dropout_raw(data, rate), 0)
+
+
+@_named("nn.dropout_raw")
+def _dropout_raw(data, rate=0.5):
+    """Returns the data and the mask of what is kept, a tuple."""
+    return call("nn.dropout", data, rate=rate)
+
+
+@_named("vision.all_class_non_max_suppression")
+def _all_class_non_max_suppression(
+    boxes,
+    scores,
+    max_output_boxes_per_class=-1,
+    iou_threshold=-1.0,
+    score_threshold=-1.0,
+    output_format="onnx",
+):
+    """Returns the boxes that stay, as (batch, class, box), and how many they are, a tuple."""
+    if output_format != "onnx":
+        raise wrong('relay.vision.all_class_non_max_suppression: output_format is "onnx"')
+    if is_number(max_output_boxes_per_class) and max_output_boxes_per_class == -1:
+        max_output_boxes_per_class = 2**31 - 1
+    kept = call(
+        "vision.all_class_non_max_suppression",
+        boxes,
+        scores,
+        _constant(max_output_boxes_per_class, "int64"),
+        _constant(iou_threshold, "float32"),
+        _constant(score_threshold, "float32"),
+    )
+    count = call(
+        "take", call("shape_of", kept, dtype="int64"), _core.Constant([0], "int64"), axis=0
+    )
+    return _core.Tuple([kept, count])
+
+
+# The codes by which qnn.simulated_quantize tells dtypes.
+_SIMULATED = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
+
+
+def _simulated(dtype: object) -> _core.Expr:
+    if isinstance(dtype, _core.Expr):
+        return dtype
+    if dtype not in _SIMULATED:
+        raise wrong(f"the dtype is one of {', '.join(_SIMULATED)}, not {dtype!r}")
+    return _core.Constant(_SIMULATED[dtype], "int32")
+
+
+@_named("qnn.simulated_quantize")
+def _simulated_quantize(data, output_scale, output_zero_point, axis=-1, out_dtype="int8"):
+    """Returns the numbers rounded as qnn.quantize does it, in floats; "disable" changes nothing."""
+    code = _simulated(out_dtype)
+    return call("qnn.simulated_quantize", data, code, output_scale, output_zero_point, axis=axis)
+
+
+@_named("qnn.simulated_dequantize")
+def _simulated_dequantize(data, input_scale, input_zero_point, axis=-1, in_dtype="int8"):
+    """Returns what the numbers of qnn.simulated_quantize stand for."""
+    code = _simulated(in_dtype)
+    return call("qnn.simulated_dequantize", data, code, input_scale, input_zero_point, axis=axis)

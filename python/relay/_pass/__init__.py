@@ -1,0 +1,1 @@
+"""Passes, their context and instruments; `relay.transform` offers them."""
