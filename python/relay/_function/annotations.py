@@ -1,4 +1,4 @@
-"""What annotations say: types for the parameters and the result of a function."""
+"""Annotations: types of the parameters and the result of a function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TensorAnnotation:
     shape: tuple
     dtype: str
 
-    # Captured, it is what it is: not a structure of its parts.
+    # A captured annotation is one known object, not a structure.
     __relay_annotation__ = True
 
     def __repr__(self) -> str:
@@ -97,9 +97,9 @@ class Names:
 
 
 def type_of_annotation(annotation: object, names: Names, within: bool = False) -> Type | None:
-    """The type that an annotation says; None for one that leaves dtype and rank to the call.
+    """Returns the type of an annotation; None for one that leaves dtype and rank to the call.
 
-    within: what a list or data holds; `str` is a string there, and elsewhere one that is known.
+    within: it is inside a list or data, where `str` is a run-time string; elsewhere it is a known string.
     """
     if typing.get_origin(annotation) is Annotated:
         of = [m for m in annotation.__metadata__ if isinstance(m, TensorAnnotation)]

@@ -1,4 +1,4 @@
-"""Between objects of Python and the leaves of a compiled function's parameters and results."""
+"""Conversion between Python objects and the leaves of a compiled function's parameters and results."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from relay._function.values import (
 from relay._plural import counted
 from relay._structure import Task, unwound
 
-# Elements of a list or tuple without annotation: each is compiled as a parameter of its own.
+# The most elements of a list or tuple without annotation: each becomes a parameter.
 _MAX_ITEMS = 2000
 
 
-# NumPy's dtypes of strings: of a fixed length each, of any, and Python's own.
+# NumPy's dtypes of strings: of fixed length, of any length, and object.
 _TEXT_KINDS = "UTO"
 _TEXT = "string"
-# What a class with methods that are compiled has: they set it.
+# An attribute that compiled methods set on their class.
 MODEL = "__relay_model__"
 
 
 def key_of(obj: object, in_model: bool = False) -> object:
-    """What of an argument decides how it is compiled: dtype and rank, structure, known values.
+    """Returns the compilation key of an argument: dtype and rank, structure, known values.
 
-    In a model the sizes decide, too.
+    The key of a model includes the sizes.
     """
     kind = type(obj)
     if kind is np.ndarray or isinstance(obj, np.generic):
@@ -74,9 +74,9 @@ def key_of(obj: object, in_model: bool = False) -> object:
 
 
 def value_key(obj: object) -> object:
-    """A known argument as a key: equal for what is compiled alike."""
+    """Returns the key of a known argument: equal for arguments that compile alike."""
     if isinstance(obj, float):
-        # 0.0 and -0.0 differ, a NaN is like another.
+        # 0.0 and -0.0 differ; all NaNs are equal.
         return float, repr(obj)
     if isinstance(obj, np.ndarray):
         return obj.shape, obj.dtype, obj.tobytes()
@@ -100,21 +100,21 @@ def _hashable(obj: object) -> object:
 
 
 def is_model(cls: type) -> bool:
-    """Whether a class has methods that are compiled: the sizes of its tensors are numbers."""
+    """Whether a class has compiled methods: the sizes of its tensors are numbers."""
     return hasattr(cls, MODEL)
 
 
 class Sizes(NamedTuple):
-    """Which sizes of arguments are numbers: 1, which broadcasts, those of models, and as it says.
+    """Which sizes of arguments are numbers: 1, which broadcasts, those of models, and those of the fields.
 
-    The others have names, equal ones the same.
+    Other sizes have names; equal sizes share a name.
     """
 
     # Every size.
     fixed: bool = False
     # The sizes of models: equal sizes of data are these numbers.
     of_models: frozenset[int] = frozenset()
-    # Whether first axes, which may be a batch's, are apart: equal to each other, not to other sizes.
+    # Whether first axes, which may be batch axes, are named apart from the other sizes.
     batched: bool = False
     # Whether sizes of all axes but the first are numbers.
     others: bool = False
@@ -126,11 +126,11 @@ class Sizes(NamedTuple):
         return size in self.of_models and (axis > 0 or not self.batched)
 
     def group(self, size: int, axis: int) -> tuple[int, bool]:
-        """What open sizes of one name have in common."""
+        """Returns the key that open sizes of one name share."""
         return size, self.batched and axis == 0
 
     def pattern(self, objs: Any) -> tuple[int, ...]:
-        """The sizes that are numbers, and which of the others, below 0, are equal."""
+        """Returns the sizes that are numbers, and negative numbers for the groups of equal open sizes."""
         seen: dict[tuple[int, bool], int] = {}
         return tuple(
             [
@@ -143,10 +143,9 @@ class Sizes(NamedTuple):
 
 
 def choices_of_sizes(objs: Any, fixed: bool) -> list[Sizes]:
-    """Which sizes of arguments to make numbers; the first choice of which the program is typed is taken.
+    """Returns choices of sizes to make numbers, in order; the first for which the program types is taken.
 
-    With a model among the arguments fewer and fewer sizes of the data beside it are open: the batch is
-    to the last.
+    With a model among the arguments, fewer and fewer sizes of the data are open, the batch size to the last.
     """
     of_models = frozenset([size for size, _, in_model in _sizes_in(objs) if in_model])
     if fixed or not of_models:
@@ -159,7 +158,7 @@ def choices_of_sizes(objs: Any, fixed: bool) -> list[Sizes]:
 
 
 def _sizes_in(obj: object, in_model: bool = False) -> Iterator[tuple[int, int, bool]]:
-    """The sizes of all tensors in an argument, each with its axis and whether a model has it."""
+    """Returns the sizes of all tensors in an argument, each with its axis and whether it is in a model."""
     if isinstance(obj, (np.generic, np.ndarray)) or is_array(obj):
         for axis, size in enumerate(obj.shape):
             yield size, axis, in_model
@@ -171,14 +170,14 @@ def _sizes_in(obj: object, in_model: bool = False) -> Iterator[tuple[int, int, b
 
 
 class NamesOfSizes:
-    """The sizes of arguments as their types have them."""
+    """The sizes in the types of arguments: numbers and names."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
         self._names: dict[tuple[int, bool], Any] = {}
 
     def of(self, size: int, axis: int, name: str) -> object:
-        """The number, or the name, of the size of an axis."""
+        """Returns the number or the name of the size of an axis."""
         if self.sizes.is_number(size, axis):
             return size
         group = self.sizes.group(size, axis)
@@ -188,14 +187,14 @@ class NamesOfSizes:
 
 
 def _dtype_of(array: Any) -> str:
-    """The name of an array's dtype, "string" for those of strings."""
+    """Returns the name of an array's dtype, "string" for dtypes of strings."""
     kind = getattr(array.dtype, "kind", "")
     texts = kind in ("U", "T") or (kind == "O" and all(isinstance(x, str) for x in array.flat))
     return _TEXT if texts else str(array.dtype).rpartition(".")[2]
 
 
 def type_of_argument(obj: object, name: str, sizes: NamesOfSizes) -> Type:
-    """The type that an argument without annotation has."""
+    """Returns the type of an argument without annotation."""
     kind = type(obj)
     if isinstance(obj, (np.generic, np.ndarray)) or is_array(obj):
         dtype = _dtype_of(obj)
@@ -249,7 +248,7 @@ def type_of_argument(obj: object, name: str, sizes: NamesOfSizes) -> Type:
 
 
 def leaves_of(kind: Type, obj: Any) -> list[object]:
-    """The leaves of an argument, in the order of the parameters; values of data may be of any depth."""
+    """Returns the leaves of an argument in parameter order; values of data may have any depth."""
     made: dict[int, _core.ConstructorValue] = {}
 
     # Recursive over the type, not over the value.
@@ -309,14 +308,14 @@ def parts_of(kind: Type, obj: Any) -> list:
 
 
 def is_plain(kind: Type) -> bool:
-    """Whether the object is its own only leaf."""
+    """Whether the object is its only leaf."""
     return isinstance(kind, (TensorType, RefType, FunctionType)) or (
         isinstance(kind, ChainType) and isinstance(kind.item, TensorType)
     )
 
 
 def maker(kind: Type) -> Callable[[Any], object] | None:
-    """Makes the result of what a program returns; None where it is that."""
+    """Returns what builds the result from a program's results; None where they are equal."""
     if is_plain(kind):
         return None
     is_tuple = isinstance(kind, TupleType) and kind.form is None and len(kind.items) > 1
@@ -331,7 +330,7 @@ def maker(kind: Type) -> Callable[[Any], object] | None:
 
 
 def _made(kind: Type, leaves: Iterator) -> object:
-    """The result of these leaves; values of data may be of any depth."""
+    """Builds the result from its leaves; values of data may have any depth."""
     made: dict[int, object] = {}
 
     # Recursive over the type, not over the value.
@@ -383,9 +382,9 @@ _OF_NO_LIBRARY = frozenset((np.ndarray, float, int, bool))
 
 
 def library_of(args: tuple) -> Callable[[Any], object] | None:
-    """How the library makes a tensor whose tensors are among the arguments; None: NumPy's."""
+    """Returns from_dlpack of the library whose tensors are among the arguments; None for NumPy."""
     for arg in args:
-        # To ask a number for what it has not takes as long as a quarter of a short call.
+        # A failed attribute look-up takes a quarter of the time of a short call.
         if type(arg) in _OF_NO_LIBRARY:
             continue
         if not isinstance(arg, (np.ndarray, np.generic)) and hasattr(arg, "__dlpack__"):
@@ -395,12 +394,12 @@ def library_of(args: tuple) -> Callable[[Any], object] | None:
 
 
 def in_library(result: object, from_dlpack: Callable[[Any], object], args: tuple = ()) -> object:
-    """The result with its arrays as tensors of a library, in the same memory; not the arguments."""
+    """Returns the result with its arrays, except arguments, as tensors of a library in the same memory."""
     given = {id(arg) for arg in args if isinstance(arg, np.ndarray)}
 
     def convert(part: object) -> object:
         if isinstance(part, np.ndarray):
-            # Other libraries have no tensors of strings.
+            # Other libraries have no string tensors.
             return part if id(part) in given or part.dtype == object else from_dlpack(part)
         if isinstance(part, list):
             return [convert(item) for item in part]

@@ -25,7 +25,7 @@ def _prelude() -> Prelude:
 
 @contextlib.contextmanager
 def watched() -> Iterator[Callable[[], bool]]:
-    """Within it, what it gives says whether the thread has used the prelude."""
+    """A context that gives `used`, which tells about the context alone."""
     before = getattr(_thread, "used", False)
     _thread.used = False
     try:
@@ -35,23 +35,23 @@ def watched() -> Iterator[Callable[[], bool]]:
 
 
 def used() -> bool:
-    """Whether the thread has used the prelude since it is watched."""
+    """Whether the thread has used the prelude, in the innermost `watched`."""
     return getattr(_thread, "used", False)
 
 
 def use() -> None:
-    """Says that the thread has used the prelude."""
+    """Records that the thread has used the prelude."""
     _prelude()
 
 
 @functools.cache
 def empty() -> _core.IRModule:
-    """A module without definitions."""
+    """Returns a module without definitions."""
     return _core.parse('#[version = "0.0.5"]', "<function>")
 
 
 def module() -> _core.IRModule:
-    """The prelude's definitions."""
+    """Returns the module of the prelude."""
     return _made().mod
 
 
@@ -60,7 +60,7 @@ def list_of(item: _core.Type) -> _core.Type:
 
 
 def nil(item: _core.Type) -> _core.Expr:
-    """The empty list of a type."""
+    """Returns the empty list of a type."""
     v = _core.Var("empty", list_of(item))
     return _core.Let(v, _core.Call(_prelude().nil, []), v)
 
@@ -87,7 +87,7 @@ def nth(chain: _core.Expr, position: _core.Expr) -> _core.Expr:
 
 
 def head(chain: _core.Expr) -> _core.Expr:
-    """The first element; of an empty list the run ends."""
+    """Returns the first element; an empty list ends the run."""
     return _core.Call(_prelude().hd, [chain])
 
 

@@ -1,4 +1,4 @@
-"""A program from Python functions: each is read for the types that it is called with."""
+"""A program made of Python functions: each is read for the types of its calls."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ from relay._function.values import (
 )
 from relay.transform import PassContext, RemoveUnusedFunctions
 
-# Forms of one function in one program: each is for other dtypes, ranks or known values.
+# The most forms of one function in a program; forms differ in dtypes, ranks or known values.
 MAX_FORMS = 64
 _MAX_ROUNDS = 8
-# Python's own limit is for code that people write; syntax trees are deeper.
+# Python's default recursion limit is too low for deep syntax trees.
 _RECURSION_LIMIT = 20_000
 
 
 @dataclass
 class Form:
-    """A function for the types of its parameters."""
+    """A function specialised for the types of its parameters."""
 
     name: str
     kinds: dict[str, Type]
@@ -62,10 +62,10 @@ class Form:
     returned: Type | None = None
     declared: Type | None = None
     used: bool = False
-    # Whether a call does something; and whether one was taken for doing nothing while this was read.
+    # Whether a call has effects; whether a recursive call was read under the assumption that it has none.
     does: bool = False
     taken_for_pure: bool = False
-    # Whether what it returns may share memory with its arguments.
+    # Whether its result may share memory with its arguments.
     shares: bool = False
     function: Any = None
     var: Any = None
@@ -80,9 +80,9 @@ class Form:
 
 @dataclass
 class Program:
-    """What has been read; `place` is where, for the expressions that are built."""
+    """The functions that have been read; `place` is the current place, which new expressions get."""
 
-    # Whether functions are read into those that call them, as far as they do not call themselves.
+    # Whether functions that are not recursive are inlined into their callers.
     inlines: bool = False
     forms: dict[object, Form] = field(default_factory=dict)
     active: list = field(default_factory=list)
@@ -91,17 +91,17 @@ class Program:
     line: str = ""
     captures: dict[tuple, Value] = field(default_factory=dict)
     data: dict[type, None] = field(default_factory=dict)
-    # How often one of two values stood for both, while the type of the other was not known.
+    # How often one of two values stood for both because the other's type was unknown.
     partial: int = 0
-    # How many loops have been read, for names of their own.
+    # The number of loops that have been read, for fresh names.
     loops: int = 0
     has_lists: bool = False
-    # The memory of what references refer to, which is not changed in place any more.
+    # The memory that references refer to, which is not changed in place.
     given_away: frozenset[int] = frozenset()
-    # The memory that was changed in place, in order; and what was read of functions that had ended.
+    # The memory that was changed in place, in order; the memory that was read from ended functions.
     changes: list[frozenset[int]] = field(default_factory=list)
     finished_reads: frozenset[int] = frozenset()
-    # The functions and data types of derivatives.
+    # The functions and data types that derivatives, batches and imports add.
     derived: dict[str, Any] = field(default_factory=dict)
     derived_types: list = field(default_factory=list)
     imported: ImportedFunctions = field(default_factory=ImportedFunctions)
@@ -113,11 +113,11 @@ class Program:
 
     @property
     def sizes_of_main(self) -> list:
-        """The named sizes of the function that is compiled."""
+        """Returns the named sizes of the compiled function."""
         return next(form.type_params for form in self.forms.values() if form.name == "main")
 
     def entry(self, function: Any, kinds: dict[str, Type]) -> Form:
-        """The form of a function for a module's @main."""
+        """Reads a function as @main; returns its form."""
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
         try:
@@ -160,13 +160,13 @@ class Program:
         )
 
     def module(self) -> _core.IRModule:
-        """The typed module of all that was read."""
+        """Returns the typed module of all functions that were read."""
         read = {form.name: form.function for form in self.forms.values()}
         made = self._with(read, self.has_lists)
         return RemoveUnusedFunctions()(made) if made.functions.keys() > read.keys() else made
 
     def _with(self, functions: dict[str, Any], has_lists: bool) -> _core.IRModule:
-        """The module of functions, those of derivatives, and all data types."""
+        """Returns the module of these functions, the derived functions, and all data types."""
         made = [cls.__relay_type__ for cls in self._all_data()]
         types = [each.definition for each in made]
         has_lists = has_lists or any(each.has_lists for each in made)
@@ -176,7 +176,7 @@ class Program:
         )
 
     def derive(self, function: _core.Function, kind: str, count: int) -> _core.GlobalVar:
-        """The derivative of a closed function by its first parameters, as a function of the program."""
+        """Adds the derivative of a closed function by its first parameters to the program."""
 
         def add(whole: _core.IRModule, of: str, name: str) -> _core.IRModule:
             settings = PassContext.current().settings()
@@ -188,7 +188,7 @@ class Program:
     def batch(
         self, function: _core.Function, in_axes: tuple, out_axes: Any, lanes: int | None
     ) -> _core.GlobalVar:
-        """A closed function for a batch, as a function of the program; lanes: None for any number."""
+        """Adds the batch of a closed function to the program; lanes: None for any number."""
 
         def add(whole: _core.IRModule, of: str, name: str) -> _core.IRModule:
             settings = PassContext.current().settings()
@@ -202,7 +202,7 @@ class Program:
         base: str,
         add: Callable[[_core.IRModule, str, str], _core.IRModule],
     ) -> _core.GlobalVar:
-        """What is made of a closed function, with what that needs, as a function of the program."""
+        """Adds a function that a transform makes of a closed function, with the functions that it needs."""
         read = {form.name: form.function for form in self.forms.values()}
         for name in analysis.global_names(function):
             if name in read and read[name] is None:
@@ -217,7 +217,7 @@ class Program:
             of += "_"
         while name in taken or name == of:
             name += "_"
-        # What is being read has no body yet: its name is taken all the same.
+        # A function that is read now has no body yet, but its name is taken.
         nothing = _core.Function([], _core.Tuple([]))
         named = {k: nothing if f is None else f for k, f in read.items()}
         whole = self._with(named | {of: function}, prelude.used())
@@ -246,10 +246,10 @@ class Program:
     def call(
         self, reader: Reader, function: Any, args: list[Value], named: dict[str, Value]
     ) -> Value:
-        """A call of a Relay function from another."""
+        """Returns the value of a call of a Relay function from another one."""
         given = bind(function.node, function.defaults, args, named)
         if function.donate or any(has_function(value) for value in given.values()):
-            # What a function may write of its arguments, its caller sees.
+            # The caller sees what the function writes to its arguments.
             return self._inline(reader, function, given)
         kinds: dict[str, Type] = {}
         for name, value in given.items():
@@ -270,7 +270,7 @@ class Program:
             return self._inline_declared(reader, function, given, key)
         form = self._form(function, kinds, self.fresh(function.__name__))
         if returns_function(form.returned):
-            # What the function that it returns captured is the caller's then.
+            # The captures of a returned function belong to the caller.
             return self._inline(reader, function, given)
         exprs = []
         for name, value in given.items():
@@ -288,7 +288,7 @@ class Program:
         return {activation.key for activation in self.active}
 
     def _inline_declared(self, reader: Reader, function: Any, given: Env, key: object) -> Value:
-        """A call that is read into the caller; what is declared is of its types."""
+        """Inlines a call; declared parameters and results have their declared types."""
 
         def converted(value: Value, name: str) -> Value:
             declared = function.kinds.get(name)
@@ -320,7 +320,7 @@ class Program:
         return reader.activate(key, function.__name__, function.node, given, enter)
 
     def fresh(self, name: str, but: Iterable[str] = ()) -> str:
-        """A name for a function that no other has, nor any of `but`."""
+        """Returns a fresh function name that is not in `but`."""
         taken = {*but} | {form.name for form in self.forms.values()} | {*self.derived, "main"}
         taken |= set(prelude.module().functions)
         made, i = name.replace("<", "").replace(">", ""), 0
@@ -359,7 +359,7 @@ class Program:
         return form
 
     def _read(self, function: Any, form: Form) -> None:
-        """Reads the body until the type of the result is what recursive calls were told."""
+        """Reads the body until its result type equals the type assumed for recursive calls."""
         declared = form.declared
         partial = self.partial
         for _ in range(_MAX_ROUNDS):
@@ -395,7 +395,7 @@ class Program:
         else:
             raise Refusal(RECURSION, f"the type that {function.__name__} returns does not settle")
         if self.partial != partial or any(isinstance(end, Never) for end in leaves(tree)):
-            # What it calls is being read still: it is read again when that is known.
+            # A callee is still being read: this function is read again when the callee's type is known.
             form.declare(returned)
             return
         with reader.at(function.node):
@@ -406,7 +406,7 @@ class Program:
                 form.declare(returned)
 
     def capture(self, function: Any):
-        """Looks names up outside a function; what they are is the same everywhere."""
+        """Returns the lookup of names outside a function; each name has one value in the program."""
 
         def find(name: str) -> Value:
             key = (id(function), name)
@@ -418,13 +418,13 @@ class Program:
 
 
 def _key_of_types(function: Any, kinds: dict[str, Type]) -> object:
-    """A function with the types that it is called with."""
+    """Returns the key of a function and the types of a call."""
     order: dict[object, int] = {}
     return id(function), tuple((n, _key(kind, order)) for n, kind in kinds.items())
 
 
 def _parameters(kinds: dict[str, Type]) -> tuple[list, Env]:
-    """The parameters of a function, named for what they are parts of."""
+    """Returns the parameters of a function, named after the structures that they are parts of."""
     params: list = []
     env: Env = {}
     taken: set[str] = set()
@@ -456,7 +456,7 @@ _RESULTS = (bool, int, float, str, type(None), np.dtype)
 
 
 def _check_result(kind: Type) -> None:
-    """What Python gets is tensors, numbers, strings and structures of them."""
+    """Refuses results that are not tensors, numbers, strings or structures of them."""
     if isinstance(kind, (TupleType, ListType)):
         for item in kind.items:
             _check_result(item)
@@ -470,7 +470,7 @@ def _check_result(kind: Type) -> None:
 
 
 def _shown(obj: object) -> str:
-    """A known object that is no result, in words."""
+    """Describes a known object that cannot be a result."""
     if isinstance(obj, (Value, Iteration)):
         return repr(obj)
     if isinstance(obj, type) or callable(obj):
@@ -479,7 +479,7 @@ def _shown(obj: object) -> str:
 
 
 def _calls_in_loops(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """The calls of functions in loops of their own, of a function and of those within it."""
+    """Yields the recursive calls inside loops, of a function and of its inner functions."""
     for made in ast.walk(node):
         if not isinstance(made, ast.FunctionDef) or made.returns is not None:
             continue
@@ -490,12 +490,12 @@ def _calls_in_loops(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def unflatten_type(kind: Type) -> Value:
-    """A value of a type, to compare it with a declared one."""
+    """Returns a value of a type, to compare it with a declared type."""
     return unflatten(kind, iter([_core.Var("result", t) for t in leaf_types(kind)]))
 
 
 def data_in(kind: Type) -> list[type]:
-    """The data types within a type."""
+    """Returns the data types in a type."""
     if isinstance(kind, DataType):
         return [kind.cls]
     if isinstance(kind, (TupleType, ListType)):
@@ -504,7 +504,7 @@ def data_in(kind: Type) -> list[type]:
 
 
 def _key(kind: Type, order: dict) -> object:
-    """A type as a key: names of sizes count by where they stand."""
+    """Returns a type as a key, in which sizes are numbered by their position."""
     if isinstance(kind, TensorType):
         sizes = tuple(
             d if d is None or isinstance(d, int) else ("d", order.setdefault(d, len(order)))
@@ -521,7 +521,7 @@ def _key(kind: Type, order: dict) -> object:
 
 
 def generalised(kinds: dict[str, Type]) -> tuple[dict[str, Type], dict]:
-    """Types in which every size that is not a number has a name of the function's own; the names."""
+    """Returns the types with each symbolic size replaced by a name of the function, and the names."""
     names: dict[object, Any] = {}
 
     def name_of(dim: object) -> object:
@@ -534,7 +534,7 @@ def generalised(kinds: dict[str, Type]) -> tuple[dict[str, Type], dict]:
 
 
 def renamed(kind: Type, name_of: Callable[[Any], Any]) -> Type:
-    """The type with other sizes for those that are not numbers."""
+    """Returns the type with symbolic sizes replaced."""
     if isinstance(kind, TensorType):
         sizes = (d if d is None or isinstance(d, int) else name_of(d) for d in kind.shape)
         return TensorType(kind.dtype, tuple(sizes), kind.weak)
@@ -548,7 +548,7 @@ def renamed(kind: Type, name_of: Callable[[Any], Any]) -> Type:
 
 
 def _with_sizes_of(kind: Type, value: Type) -> Type:
-    """The declared type with the sizes that a value has; a declared number stays."""
+    """Returns the declared type with the sizes of a value; declared numbers stay."""
     if isinstance(kind, TensorType) and isinstance(value, TensorType):
         if len(kind.shape) != len(value.shape):
             return kind

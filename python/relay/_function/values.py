@@ -1,9 +1,9 @@
-"""What a name stands for while a function is read: tensors of the program, or what Python knows.
+"""The values that names stand for while a function is read: tensors of the program, and known Python objects.
 
-Values are immutable. Each has a type; types are joined where ways through a function meet, a value
-is taken apart into the expressions that are its leaves, and put together of them again:
+Values are immutable. Each has a type. Types are joined where paths through a function meet; a value is
+flattened into the expressions that are its leaves, and rebuilt from them:
 
-    join(type_of(a), type_of(b))        the type of what is a or b
+    join(type_of(a), type_of(b))        the type of a value that is a or b
     flatten(a, type)                    the leaves of a, as that type has them
     unflatten(type, leaves)             a value of that type
 """
@@ -26,41 +26,41 @@ from relay._function.operations.ranges import Range
 from relay._function.syntax.errors import VALUE, Refusal
 from relay._ops.call import call
 
-# Pieces of memory: even numbers are tensors, odd ones lists and dictionaries.
+# Memory tokens: even numbers are tensors, odd ones lists and dictionaries.
 _tokens = itertools.count(0, 2)
-# What the caller, or Python outside the function, holds too: it must not be changed.
+# Memory that the caller or Python outside the function holds as well: it must not be changed.
 OUTSIDE = frozenset({-2, -1})
-# What values of data hold: it must not be changed either.
+# Memory that values of data types hold: it must not be changed either.
 HELD = frozenset({-4, -3})
 
 
 def new_root() -> frozenset[int]:
-    """The memory of a tensor that nothing else shares."""
+    """Returns the token of a new tensor's memory."""
     return frozenset({next(_tokens)})
 
 
 def new_list_root() -> frozenset[int]:
-    """The memory of a list that nothing else shares; the even number is that of its elements.
+    """Returns the tokens of a new list's memory; the even number is that of its elements.
 
-    Elements that are values of their own have their own memory; those of a list of the prelude share
-    the even number.
+    Elements that are separate values have separate memory; those of a list of the prelude share the
+    even number.
     """
     token = next(_tokens)
     return frozenset({token, token + 1})
 
 
 def new_list_of(*lists: Value) -> frozenset[int]:
-    """The memory of a new list that holds elements of others."""
+    """Returns the memory of a new list whose elements belong to other values."""
     return new_list_root().union(t for value in lists for t in value.roots if t % 2 == 0)
 
 
 def item_roots(chain: Chain) -> frozenset[int]:
-    """The memory of an element of a list of the prelude, which is a list of its own if it is one."""
+    """Returns the memory of an element of a list of the prelude; a list as element has list memory."""
     return frozenset(t for t in chain.roots if t % 2 == 0) | {next(_tokens) + 1}
 
 
 def renewed(value: Value, tokens: dict[int, int]) -> Value:
-    """The value with other numbers for pieces of its memory."""
+    """Returns the value with its memory tokens replaced."""
     if not value.roots & tokens.keys():
         return value
 
@@ -74,17 +74,17 @@ def renewed(value: Value, tokens: dict[int, int]) -> Value:
 
 
 def fresh_token(like: int = 0) -> int:
-    """A new number for a piece of memory of the same kind."""
+    """Returns a new token of the same kind."""
     return next(_tokens) + like % 2
 
 
 def fresh_tokens(changed: frozenset[int]) -> dict[int, int]:
-    """New numbers for pieces of memory, a list's for a list's."""
+    """Returns a new token for each token, of the same kind."""
     return {t: fresh_token(t) for t in changed}
 
 
 def slots_of(value: Value, key: tuple = ()) -> Iterator[tuple[tuple, frozenset[int]]]:
-    """The memory of each part of a value that may change in place, by where it is."""
+    """Returns the memory of each part of a value that may change in place, by its path."""
     if isinstance(value, (Tuple, List)):
         if value.own:
             yield (*key, "own"), value.own
@@ -95,7 +95,7 @@ def slots_of(value: Value, key: tuple = ()) -> Iterator[tuple[tuple, frozenset[i
 
 
 def placed(value: Value, likes: Sequence[Value], more: dict[tuple, set[int]], key: tuple) -> Value:
-    """The value in the memory that others are in, and in that which `more` says of its parts."""
+    """Returns the value in the union of the others' memory and of what `more` gives for its parts."""
     if isinstance(value, (Tuple, List)):
         count = len(value.items)
         alike = all(isinstance(v, (Tuple, List)) and len(v.items) == count for v in likes)
@@ -118,7 +118,7 @@ def placed(value: Value, likes: Sequence[Value], more: dict[tuple, set[int]], ke
 
 
 def with_parts(value: Value, changes: Sequence[tuple[Value, Value]]) -> Value:
-    """The value with the parts that changed, which are known by identity, in their new state."""
+    """Returns the value with changed parts, recognised by identity, replaced by their new values."""
     for old, new in changes:
         if value is old:
             return new
@@ -131,7 +131,7 @@ def with_parts(value: Value, changes: Sequence[tuple[Value, Value]]) -> Value:
 
 
 def given_up(value: Value) -> Value:
-    """The value in memory of its own, which its caller gives up; a list of open length is the caller's."""
+    """Returns the value in fresh memory: its caller gives it up, except lists of open length."""
     if isinstance(value, (Tuple, List)):
         own = new_list_root() if value.own else value.own
         return dataclasses.replace(value, items=tuple(map(given_up, value.items)), own=own)
@@ -139,7 +139,7 @@ def given_up(value: Value) -> Value:
 
 
 def own_of(value: Value) -> frozenset[int]:
-    """The memory that changes when a value is changed in place: a list's is not its elements'."""
+    """Returns the memory that a change in place writes: that of a list, not of its elements."""
     is_list = isinstance(value, (List, Chain, Tuple))
     return frozenset(token for token in value.roots if bool(token % 2) == is_list)
 
@@ -153,21 +153,21 @@ def sizes_in(kind: _core.Type) -> tuple:
 
 
 class Value:
-    """`roots` names the memory that it may share with others, empty for what cannot change."""
+    """A value; `roots` are the tokens of memory that it may share, empty for immutable values."""
 
     roots: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
 class Static(Value):
-    """A Python object that is known: a number, a string, None, a function, a module."""
+    """A known Python object: a number, a string, None, a function, a module."""
 
     obj: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Size(Value):
-    """A size with a name, or computed of such: what x.shape[0] is."""
+    """A symbolic size, or arithmetic of symbolic sizes: x.shape[0]."""
 
     dim: Any
 
@@ -176,8 +176,8 @@ class Size(Value):
 class Tensor(Value):
     """A tensor of the program.
 
-    `weak`: a Python number, whose dtype gives way to any other. `range`: of an integer, what is
-    known of it.
+    weak: it is a Python number, whose dtype yields to any other dtype.
+    range: the known bounds of an integer.
     """
 
     expr: _core.Expr
@@ -187,12 +187,12 @@ class Tensor(Value):
 
     @property
     def natural(self) -> bool:
-        """Whether it is known to be 0 or more."""
+        """Whether it is known to be non-negative."""
         return self.range is not None and self.range.is_natural
 
     @property
     def shape(self) -> tuple:
-        """Sizes, names, or None for what is known at run time only."""
+        """The sizes: numbers, symbolic sizes, or None for sizes known at run time only."""
         return sizes_in(self.expr.checked_type)
 
     @property
@@ -203,7 +203,7 @@ class Tensor(Value):
 
 @dataclass(frozen=True)
 class Form:
-    """What has named parts: a named tuple, a data class, a dictionary or an object."""
+    """The class and field names of a structure: a named tuple, data class, dictionary or plain object."""
 
     kind: str
     cls: type
@@ -223,7 +223,7 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Tuple(Value):
-    """What has a known number of parts; of these, a dictionary can change."""
+    """A structure with a known number of parts; a dictionary is mutable."""
 
     items: tuple
     form: Form | None = None
@@ -259,7 +259,7 @@ class List(Value):
 
 @dataclass(frozen=True, eq=False)
 class Chain(Value):
-    """A list of the prelude, of any length; `backward`: its last element comes first."""
+    """A list of the prelude, of any length; `backward`: the last element is the head."""
 
     expr: _core.Expr
     item: Type
@@ -305,7 +305,7 @@ class Function(Value):
 
 @dataclass(frozen=True, eq=False)
 class Derivative(Value):
-    """What is made of a function: its derivative by arguments, say; see derived.py."""
+    """A function transform, such as the derivative by some arguments; see derived.py."""
 
     kind: str
     function: Value
@@ -322,14 +322,14 @@ class PythonFunction:
 
 @dataclass(frozen=True)
 class NamedAxes:
-    """Where the lanes are in the parts of what has names for them."""
+    """The batch axes of the parts of a structure with named parts."""
 
     axes: tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Batch(Derivative):
-    """A function for many lanes, which are where the axes say; see batches.py."""
+    """A batched function and its batch axes; see reading/batches.py."""
 
     in_axes: Any = 0
     out_axes: Any = 0
@@ -337,7 +337,7 @@ class Batch(Derivative):
 
 @dataclass(frozen=True, eq=False)
 class Clash(Value):
-    """No value: reading it is an error of that code, message and help."""
+    """A variable without a value: reading it is an error with this code, message and help."""
 
     code: str
     message: str
@@ -364,7 +364,7 @@ class TensorType(Type):
 
 @dataclass(frozen=True)
 class StaticType(Type):
-    """Of one known object, compared by value where it has a type of Python's own."""
+    """The type of one known object; objects of built-in types compare by value."""
 
     key: object
     obj: Any = dataclasses.field(compare=False)
@@ -373,7 +373,7 @@ class StaticType(Type):
         if isinstance(self.obj, (Tensor, Tuple, List)):
             return "constants"
         shown = repr(self.obj)
-        # An address says nothing.
+        # An address in a message is no information.
         return f"an object of class {type(self.obj).__name__}" if " at 0x" in shown else shown
 
 
@@ -430,7 +430,7 @@ class RefType(Type):
 
 @dataclass(frozen=True, eq=False)
 class FunctionType(Type):
-    """Compared by what the program knows; the names of parameters are for calls within it."""
+    """The type of a function value. Names of parameters are not compared: they serve calls in the program."""
 
     core: _core.FuncType
     kinds: dict[str, Type]
@@ -455,7 +455,7 @@ class ClashType(Type):
 
 
 class Mismatch(Exception):
-    """Two types that no type is above."""
+    """Two types have no common supertype."""
 
 
 _PLAIN = (int, float, bool, str, bytes, type(None), slice, type(...))
@@ -493,7 +493,7 @@ def static_type(obj: object) -> StaticType:
 
 
 def number_type(obj: object) -> TensorType | None:
-    """The type that a Python number has in the program."""
+    """Returns the type of a Python number in the program."""
     if isinstance(obj, bool):
         return TensorType("bool", (), True)
     if isinstance(obj, int):
@@ -509,19 +509,19 @@ def is_text(value: Value) -> bool:
 
 
 def as_text(kind: Type) -> Type:
-    """The type of a known string as one of the program; any other type as it is."""
+    """Returns the run-time type of a known string, any other type unchanged."""
     known = isinstance(kind, StaticType) and isinstance(kind.obj, str)
     return TensorType("string", (), True) if known else kind
 
 
 def widen(kind: Type) -> Type:
-    """The type as a variable may have it that changes: known numbers are numbers."""
+    """Returns the type of a variable that changes: known numbers become run-time numbers."""
     if isinstance(kind, StaticType):
         return number_type(kind.obj) or kind
     if isinstance(kind, SizeType):
         return TensorType("int64", (), True)
     if isinstance(kind, TupleType):
-        # The numbers of an object say how it is made: they stay known.
+        # Numbers of an object are constructor arguments: they stay known.
         keeps = kind.form is not None and kind.form.kind in ("dataclass", "object")
         items = (i if keeps and isinstance(i, StaticType) else widen(i) for i in kind.items)
         return TupleType(tuple(items), kind.form)
@@ -531,9 +531,9 @@ def widen(kind: Type) -> Type:
 
 
 def opened(kind: Type) -> Type:
-    """The type without sizes that are computed of others.
+    """Returns the type with computed sizes made open.
 
-    Within a function of its own (a loop), nothing tells n where only a tensor of n + 1 is available.
+    In a function of its own (a loop), n cannot be inferred from a tensor of size n + 1 alone.
     """
     if isinstance(kind, TensorType):
         sizes = (None if isinstance(size, _core.Dim) else size for size in kind.shape)
@@ -544,7 +544,7 @@ def opened(kind: Type) -> Type:
 
 
 def join(a: Type, b: Type) -> Type:
-    """The type of what is of one type or of the other; Mismatch when there is none."""
+    """Returns the common supertype; raises Mismatch where there is none."""
     if a == b:
         return a
     for clash in (a, b):
@@ -579,20 +579,20 @@ def _join_tensors(a: TensorType, b: TensorType) -> TensorType:
 
 
 def kind_of(dtype: str) -> str:
-    """b, i, f or s: bool, integer, float or string."""
+    """Returns b, i, f or s: bool, integer, float or string."""
     if dtype in ("string", "bool"):
         return dtype[0]
     return "f" if "float" in dtype else "i"
 
 
 def fits_weakly(number: str, dtype: str) -> bool:
-    """Whether a Python number of that dtype may be of the other one."""
+    """Whether a Python number of the first dtype converts to the second."""
     mine, other = kind_of(number), kind_of(dtype)
     return mine == other or (mine == "i" and other == "f")
 
 
 def forward(kind: Type) -> Type:
-    """The type with its lists from their first elements on, as functions pass them."""
+    """Returns the type with its lists in forward order, as functions pass them."""
     if isinstance(kind, ChainType):
         return ChainType(forward(kind.item))
     if isinstance(kind, TupleType):
@@ -615,7 +615,7 @@ def _join_lists(a: Type, b: Type) -> Type:
     item = items[0]
     for other in items[1:]:
         item = join(item, other)
-    # A list that grows at its end is kept with its end in front.
+    # A list that grows at its end is stored in reverse.
     return ChainType(item, any(isinstance(k, ChainType) and k.backward for k in (a, b)))
 
 
@@ -623,7 +623,7 @@ def _join_lists(a: Type, b: Type) -> Type:
 
 
 def leaf_types(kind: Type) -> list[_core.Type]:
-    """The types of the leaves of a value."""
+    """Returns the types of a value's leaves."""
     if isinstance(kind, TensorType):
         return [_core.TensorType(kind.shape, kind.dtype)]
     if isinstance(kind, (TupleType, ListType)):
@@ -643,12 +643,12 @@ def packed_type(kind: Type) -> _core.Type:
 
 
 def pack(leaves: list[_core.Expr]) -> _core.Expr:
-    """One expression for leaves."""
+    """Returns one expression that holds the leaves."""
     return leaves[0] if len(leaves) == 1 else _core.Tuple(leaves)
 
 
 def unpack(expr: _core.Expr, kind: Type, roots: frozenset[int] | None = None) -> Value:
-    """The value of a type that is in one expression; `roots` as for `unflatten`."""
+    """Returns the value that one expression holds; `roots` as for `unflatten`."""
     count = len(leaf_types(kind))
     if count == 1:
         return unflatten(kind, iter([expr]), roots)
@@ -656,7 +656,7 @@ def unpack(expr: _core.Expr, kind: Type, roots: frozenset[int] | None = None) ->
 
 
 def flatten(value: Value, kind: Type) -> list[_core.Expr]:
-    """The leaves of a value as a type that it joins to has them."""
+    """Returns the leaves of a value converted to a supertype of its type."""
     if isinstance(kind, TensorType):
         return [_as_tensor(value, kind)]
     if isinstance(kind, (TupleType, ListType)):
@@ -670,7 +670,7 @@ def flatten(value: Value, kind: Type) -> list[_core.Expr]:
 def unflatten(
     kind: Type, leaves: Iterator[_core.Expr], roots: frozenset[int] | None = None
 ) -> Value:
-    """A value of a type from its leaves; `roots`: the memory that it is in, None for its own."""
+    """Builds a value of a type from its leaves; `roots`: its memory, None for fresh memory."""
     if isinstance(kind, TensorType):
         expr = next(leaves)
         if roots is None:
@@ -703,7 +703,7 @@ def unflatten(
 
 
 def _sized(item: Type, list_type: _core.Type) -> Type:
-    """The type of a list's elements with the sizes that the list's own type says."""
+    """Returns the element type with the sizes that the list's type gives."""
     of = list_type.args[0]
     fields = of.fields if len(leaf_types(item)) != 1 else [of]
     return _with_sizes(item, iter(fields))
@@ -724,7 +724,7 @@ def _with_sizes(kind: Type, leaves: Iterator[_core.Type]) -> Type:
 
 
 def annotated(expr: _core.Expr, kind: _core.Type) -> _core.Expr:
-    """The expression as a value of a type that knows fewer of its sizes."""
+    """Returns the expression annotated with a type that knows fewer sizes."""
     if expr.checked_type == kind:
         return expr
     v = _core.Var("wide", kind)
@@ -741,7 +741,7 @@ def _as_tensor(value: Value, kind: TensorType) -> _core.Expr:
 
 
 def size_expr(dim: object) -> _core.Expr:
-    """A size as an int64: that of a tensor without elements, which costs nothing."""
+    """Returns a size as an int64, read from the shape of an empty tensor at no cost."""
     if isinstance(dim, int):
         return _core.Constant(dim, "int64")
     shape = call("shape_of", call("zeros", shape=[dim, 0], dtype="bool"), dtype="int64")
@@ -749,13 +749,13 @@ def size_expr(dim: object) -> _core.Expr:
 
 
 def as_expr(value: Value, dtype: str | None = None) -> _core.Expr:
-    """The expression of a tensor, number or size; a number is of `dtype`, else as Python's is."""
+    """Returns the expression of a tensor, number or size; a number gets `dtype`, if it is given."""
     if isinstance(value, (Tensor, Chain, Data)):
         return value.expr
     if isinstance(value, Size):
         return size_expr(value.dim)
     if isinstance(value, Static) and (kind := number_type(value.obj)) is not None:
-        # A bool beside a number is one.
+        # A bool in a number's position is a number.
         obj = int(value.obj) if kind.dtype == "bool" and dtype not in (None, "bool") else value.obj
         try:
             return _core.Constant(obj, dtype or kind.dtype)
@@ -773,7 +773,7 @@ def as_expr(value: Value, dtype: str | None = None) -> _core.Expr:
 
 
 def converted(value: Value, dtype: str) -> _core.Expr:
-    """The expression of a tensor, number or size in a dtype; Python's numbers are values of it."""
+    """Returns the expression of a tensor, number or size, converted to a dtype."""
     expr = as_expr(value, dtype)
     if expr.checked_type.dtype == dtype:
         return expr
@@ -783,7 +783,7 @@ def converted(value: Value, dtype: str) -> _core.Expr:
 
 
 def range_of(value: Value) -> Range | None:
-    """What is known of an integer."""
+    """Returns the known bounds of an integer."""
     if isinstance(value, Tensor):
         return value.range
     if isinstance(value, Size):
@@ -794,7 +794,7 @@ def range_of(value: Value) -> Range | None:
 
 
 def as_chain(value: Value, kind: ChainType) -> Chain:
-    """A list of the prelude, its elements of that type, in that order."""
+    """Returns a list of the prelude with elements of that type, in that order."""
     if isinstance(value, Chain):
         expr, item = value.expr, value.item
         if packed_type(item) != packed_type(kind.item):
@@ -817,7 +817,7 @@ def as_chain(value: Value, kind: ChainType) -> Chain:
 
 
 def form_of(obj: object) -> tuple[Form, list] | None:
-    """The form and the parts of a named tuple, data class instance, dictionary or plain object."""
+    """Returns the form and the parts of a named tuple, data class instance, dictionary or plain object."""
     cls = type(obj)
     if isinstance(obj, tuple):
         fields = getattr(cls, "_fields", None)
@@ -829,7 +829,7 @@ def form_of(obj: object) -> tuple[Form, list] | None:
     if dataclasses.is_dataclass(cls):
         names = tuple(f.name for f in dataclasses.fields(cls))
         return Form("dataclass", cls, names), [getattr(obj, name) for name in names]
-    # What holds an array by itself, such as a table of another library, is no structure of its parts.
+    # An object that is an array by itself, such as a table of another library, is not flattened.
     if hasattr(cls, "__array__"):
         return None
     plain = type(getattr(cls, "__dict__", None)).__name__ == "mappingproxy"
@@ -838,7 +838,7 @@ def form_of(obj: object) -> tuple[Form, list] | None:
     return None
 
 
-# Modules whose objects are not taken apart.
+# Modules whose objects are not flattened.
 _FOREIGN = {"builtins", "numpy", "relay", "types", "functools", "math", "typing", "enum", "torch"}
 
 
@@ -850,7 +850,7 @@ def is_array(obj: object) -> bool:
 
 
 def lift(obj: object) -> Value:
-    """What a captured Python object is in the program: arrays are constants."""
+    """Returns the value of a captured Python object; arrays become constants."""
     if isinstance(obj, Value):
         return obj
     if isinstance(obj, (_core.Function, _core.GlobalVar)) or hasattr(obj, "__relay_annotation__"):
@@ -874,5 +874,5 @@ def lift(obj: object) -> Value:
 
 
 def _formed_callable(obj: object) -> tuple[Form, list] | None:
-    """A layer: an object whose class, not a library's, says how it is called."""
+    """Returns the form of a layer: an object whose class has a compiled `__call__`."""
     return form_of(obj) if isinstance(type(obj).__dict__.get("__call__"), PythonFunction) else None

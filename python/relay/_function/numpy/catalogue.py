@@ -1,8 +1,8 @@
-"""All of NumPy's functions, Python's `math` and the methods of Python's containers: here or not.
+"""The catalogue of NumPy, of Python's `math` and of container methods: supported names and absent ones.
 
-What is here is what the modules below register. What is not has a row in `ABSENT`, with what to write
-instead, which the refusal of a call says too. docs/python_function.md has both as a table
-(tools/numpy_table.py); a test compares them with the names of NumPy.
+The modules imported here register the supported functions. An absent one has a row in `ABSENT` with the code
+to write instead, which the error of a call shows. docs/python_function.md lists both (tools/numpy_table.py);
+a test compares them with the names of NumPy.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from relay._ops.call import call
 
 
 def _name_aliases() -> None:
-    """np.abs is np.absolute: what is one object is one row."""
+    """Gives aliases the row of their object: np.abs is np.absolute."""
     by_object = {id(found(name)): row for name, row in ROWS.items()}
-    # Not by dir and getattr, which import submodules.
+    # dir and getattr would import submodules.
     for name, of in vars(np).items():
         if name not in ROWS and not name.startswith("_") and id(of) in by_object:
             ROWS[name] = by_object[id(of)]
@@ -38,14 +38,14 @@ _name_aliases()
 
 
 def _rows(groups: dict[str, str]) -> dict[str, str]:
-    """By name: what to write instead, from the names that share it."""
+    """Returns by name what to write instead, from names grouped by it."""
     return {name: instead for instead, names in groups.items() for name in names.split()}
 
 
 _OUTSIDE = "do it outside the function, and pass the result"
 _MUTABLE = "a tensor has no bytes of its own: x.astype, x.reshape, x.copy"
 
-# What is not here: what to write instead, by the names that it is for.
+# Absent names, grouped by what to write instead.
 ABSENT: dict[str, dict[str, str]] = {
     "numpy": _rows({
         "print, or an f-string": "array2string array_repr array_str format_float_positional "
@@ -104,7 +104,7 @@ ABSENT: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-# The names of what is not here, by NumPy's object.
+# The names of absent functions, by NumPy's object.
 NAMES = {
     id(of): (space, name)
     for space in ("numpy", "numpy.linalg")
@@ -113,10 +113,10 @@ NAMES = {
 }
 
 
-# Classes of NumPy's that describe a dtype, which is known.
+# NumPy's classes that describe a dtype.
 DESCRIBED = (np.dtype, np.finfo, np.iinfo)
 
-# By the name of a ufunc: its reduction, and its running form.
+# The reduction and the running form of a ufunc, by its name.
 _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
     "logical_or": "any",
@@ -125,7 +125,7 @@ _RUNNING = {"add": "cumsum", "multiply": "cumprod"}
 
 
 def ufunc_method(ufunc: np.ufunc, method: str) -> Callable | None:
-    """np.add.reduce and its kind: the composition, None where there is none."""
+    """Returns the composition of a method such as np.add.reduce, None if there is none."""
     name = ufunc.__name__
     if method == "reduce" and name in _REDUCTIONS:
         whole = ROWS[_REDUCTIONS[name]].function
@@ -139,12 +139,12 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable | None:
 
 
 def _outer(function: Callable, a: Tensor, b: Tensor) -> Value:
-    """A function of two on all pairs of elements."""
+    """Applies a function to all pairs of elements."""
     if b.shape and a.shape:
         a = Tensor(call("expand_dims", a.expr, axis=len(a.shape), num_newaxis=len(b.shape)))
     return function(a, b)
 
 
 def instead_of(space: str, name: str) -> str:
-    """What to write in the place of a name that is not here."""
+    """Returns what to write instead of an absent name."""
     return ABSENT.get(space, {}).get(name) or "docs/python_function.md has those that are"

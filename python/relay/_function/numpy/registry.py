@@ -1,8 +1,8 @@
-"""Which of NumPy's functions are there: by its own function object, with the arguments that are.
+"""The registry of supported NumPy functions and of their supported parameters.
 
-`FUNCTIONS` finds the composition of a NumPy function, `METHODS` and `ATTRIBUTES` those of arrays.
-`ROWS` has the same by name, for the table of docs/python_function.md: what is registered here is
-there, and the parameters that a composition lacks are those that a call of it refuses by name.
+`FUNCTIONS` maps a NumPy function object to its composition, `METHODS` and `ATTRIBUTES` those of arrays.
+`ROWS` has the same by name, for the table of docs/python_function.md. A call refuses by name the parameters
+of NumPy that the composition lacks.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from relay._function.values import Static, Value
 
 @dataclass(frozen=True)
 class Row:
-    """A function that is there. `only` says which values of its arguments are, where not all."""
+    """A supported function; `only` documents restrictions of its arguments."""
 
     function: Callable
     only: str = ""
 
 
 FUNCTIONS: dict[int, Callable] = {}
-# Those that get the reader first: they call functions of the program.
+# Compositions whose first argument is the reader: they call functions of the program.
 READERS: set[int] = set()
 METHODS: dict[str, Callable] = {}
 ATTRIBUTES: dict[str, Callable] = {}
@@ -37,7 +37,7 @@ METHOD_ROWS: dict[str, Row] = {}
 # Functions that are loops (numpy_loops.py), each compiled when it is first asked for.
 LOOPS: dict[str, Callable[[], Any]] = {}
 
-# What to write in the place of an argument that is not there.
+# What to write instead of an unsupported argument.
 _INSTEAD = {
     "out": "assign the result: y = {name}(...)",
     "where": "np.where(mask, {name}(x), x) chooses element by element",
@@ -48,7 +48,7 @@ _INSTEAD = {
     "weights": "multiply by the weights, and divide by their sum",
     "method": "leave it out for linear interpolation",
 }
-# Arguments that say where the result is or how it is stored: without them a function is complete.
+# Arguments about the storage of the result: a function without them counts as complete.
 STORAGE = {
     "out", "order", "casting", "subok", "signature", "sig", "extobj", "like", "device", "copy",
     "overwrite_input", "optimize", "axes", "axis of gufuncs", "assume_unique", "kind", "stable",
@@ -57,7 +57,7 @@ STORAGE = {
 
 
 def found(path: str) -> object:
-    """NumPy's object of a dotted name; None where this NumPy has none."""
+    """Returns NumPy's object of a dotted name; None if this NumPy has none."""
     of: object = np
     for part in path.split("."):
         of = getattr(of, part, None)
@@ -65,18 +65,18 @@ def found(path: str) -> object:
 
 
 def there(name: str) -> Callable:
-    """The composition of a NumPy function, for others that are made of it."""
+    """Returns the composition of a NumPy function, for other compositions."""
     return ROWS[name].function
 
 
 def loop(name: str) -> Any:
-    """The compiled function of a loop, for `program.call`."""
+    """Returns the compiled function of a loop, for `program.call`."""
     return LOOPS[name]()
 
 
 @functools.cache
 def signature_of(function: Callable) -> inspect.Signature | None:
-    """The signature of a function, None where Python does not know it."""
+    """Returns the signature of a function, None if Python does not know it."""
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):
@@ -84,7 +84,7 @@ def signature_of(function: Callable) -> inspect.Signature | None:
 
 
 def missing(own: Callable, theirs: Callable | None) -> list[str]:
-    """The parameters of NumPy's function that the composition lacks."""
+    """Returns the parameters of NumPy's function that the composition lacks."""
     signature = None if theirs is None else signature_of(theirs)
     if signature is None:
         return []

@@ -1,6 +1,6 @@
-"""NumPy's element-wise functions: which operator each is, and in which dtype it computes.
+"""NumPy's element-wise functions: the operator and the dtype of each.
 
-The dtypes are NumPy's own (`numpy.ufunc.resolve_dtypes`): a Python number gives way to an array.
+The dtypes are NumPy's own (`numpy.ufunc.resolve_dtypes`): a Python number yields to an array.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from relay._function.values import (
 )
 from relay._ops.call import call
 
-# By NumPy's name: the operator. What is not here has a row in `_SPECIAL`.
+# Operators by NumPy's name; other functions have a row in `_SPECIAL`.
 UFUNCS = {
     "absolute": "abs", "add": "add", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
     "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh", "bitwise_and": "bitwise_and",
@@ -49,7 +49,7 @@ UFUNCS = {
     "tanh": "tanh", "trunc": "trunc",
 }  # fmt: skip
 
-# Of bools, where the operator on numbers means something else.
+# Operators on bools, where the operator on numbers has another meaning.
 _BOOL = {
     "add": "logical_or", "multiply": "logical_and", "maximum": "logical_or",
     "minimum": "logical_and", "bitwise_and": "logical_and", "bitwise_or": "logical_or",
@@ -59,7 +59,7 @@ _LOGICAL = {"logical_and", "logical_or", "logical_xor", "logical_not"}
 # Rounding leaves integers as they are.
 _ROUNDING = {"floor", "ceil", "trunc", "round"}
 
-# Python's operators: the NumPy function, and the operator on what is known.
+# Python's operators: the NumPy function, and the function on known objects.
 BINARY = {
     "Add": ("add", operator.add), "Sub": ("subtract", operator.sub),
     "Mult": ("multiply", operator.mul), "Div": ("divide", operator.truediv),
@@ -77,18 +77,18 @@ UNARY = {
     "USub": ("negative", operator.neg), "UAdd": ("positive", operator.pos),
     "Invert": ("invert", operator.invert),
 }  # fmt: skip
-# By NumPy's name: what is composed of operators, of tensors of the dtypes that NumPy computes in.
+# Compositions by NumPy's name; their arguments have the dtypes in which NumPy computes.
 COMPOSED: dict[str, Callable] = {}
-# Those that look at the bits of their operands, whose dtype they keep.
+# Functions of the bits of their operands: they keep the operands' dtype.
 _OF_BITS = {"copysign", "nextafter", "signbit", "spacing"}
 _HALVES = ("float16", "bfloat16")
 
 
 def in_float32(function: Callable) -> Callable:
-    """The function with float16 and bfloat16 computed in float32 and rounded once.
+    """Wraps a composition so that float16 and bfloat16 are computed in float32 and rounded once.
 
-    For what is several operators, each of which would round. Nothing changes where a dtype is asked
-    for, and where the operands have several.
+    Otherwise each operator of the composition would round. Nothing changes if a dtype is requested or if the
+    operands have several dtypes.
     """
 
     @functools.wraps(function)
@@ -130,7 +130,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 
 def _weak(value: Value) -> str | None:
-    """The dtype of a Python number, None for a tensor of a dtype of its own."""
+    """Returns the dtype of a Python number, None for any other tensor."""
     if isinstance(value, Tensor):
         return value.dtype if value.weak else None
     return "int64" if isinstance(value, Size) else number_type(value.obj).dtype
@@ -144,7 +144,7 @@ def describe(value: Value) -> str:
 
 
 def apply(name: str, *operands: Value) -> Value:
-    """The NumPy function of that name on tensors, numbers and sizes."""
+    """Applies the NumPy function of that name to tensors, numbers and sizes."""
     if any(map(is_text, operands)):
         return _of_texts(name, operands)
     for value in operands:
@@ -210,7 +210,7 @@ def apply(name: str, *operands: Value) -> Value:
 
 
 def _range(name: str, out: _core.Expr, operands: tuple) -> Range | None:
-    """What is known of an integer that is computed of others."""
+    """Returns the known bounds of an integer that is computed from others."""
     if out.checked_type.dtype != "int64" or len(out.checked_type.shape):
         return None
     ranges = [range_of(value) for value in operands]
@@ -220,7 +220,7 @@ def _range(name: str, out: _core.Expr, operands: tuple) -> Range | None:
 
 
 def _wide(name: str, dtypes: tuple) -> list[str]:
-    """The dtypes that a composition computes in: floats of 16 bits are float32 within it."""
+    """Returns the dtypes in which a composition computes: float32 for floats of 16 bits."""
     names = [d.name for d in dtypes]
     if name in _OF_BITS:
         return names
@@ -231,9 +231,9 @@ _COMPARISONS = {numpy_name for numpy_name, _ in COMPARE.values()}
 
 
 def _compared(name: str, operands: tuple, dtype: str) -> _core.Expr | None:
-    """A comparison of integers of a dtype with a Python integer that it may not hold, else None.
+    """Returns a comparison of integers with a Python integer outside their dtype, None for any other.
 
-    Such a number is less than all of them, or greater.
+    Such a number is below or above all values of the dtype.
     """
     at = next((i for i, v in enumerate(operands) if _weak(v) == "int64"), None)
     if at is None or _weak(operands[1 - at]) is not None or bounds_of(dtype) is None:
@@ -265,7 +265,7 @@ def _compared(name: str, operands: tuple, dtype: str) -> _core.Expr | None:
     return out
 
 
-# Of strings: their order is that of their characters.
+# Strings are ordered by their characters.
 _TEXT = {
     "add": "text.concat", "equal": "equal", "not_equal": "not_equal", "less": "less",
     "less_equal": "less_equal", "greater": "greater", "greater_equal": "greater_equal",
@@ -273,7 +273,7 @@ _TEXT = {
 
 
 def _of_texts(name: str, operands: tuple) -> Value:
-    """The function on strings, which are compared and concatenated with strings only."""
+    """Applies a function to strings, which are compared and concatenated with strings only."""
     if name not in _TEXT or not all(map(is_text, operands)):
         raise Refusal(
             VALUE,
@@ -287,7 +287,7 @@ def _of_texts(name: str, operands: tuple) -> Value:
 
 
 def _of_sizes(name: str, operands: tuple) -> Value | None:
-    """Arithmetic of sizes and known integers, which is a size again."""
+    """Returns arithmetic of sizes and known integers, which is a size."""
     if name not in _SIZE_OPERATORS or not any(isinstance(v, Size) for v in operands):
         return None
     known = [
@@ -302,7 +302,7 @@ def _of_sizes(name: str, operands: tuple) -> Value | None:
 
 
 def size_or_number(dim: object) -> Value:
-    """A size of a shape as a value: a number where it is known."""
+    """Returns a size of a shape as a value: a number if it is known."""
     return Static(dim) if isinstance(dim, int) else Size(dim)
 
 
@@ -318,7 +318,7 @@ def _call(op: str, inputs: list, operands: tuple, dtype: str) -> _core.Expr:
     if op in _ROUNDING and kind_of(dtype) != "f":
         return inputs[0]
     if op == "power" and isinstance(operands[1], Static):
-        # As NumPy does: a square is a product.
+        # A square is a product, as in NumPy.
         if operands[1].obj == 2:
             return call("multiply", inputs[0], inputs[0])
         if operands[1].obj == 0.5:
@@ -327,7 +327,7 @@ def _call(op: str, inputs: list, operands: tuple, dtype: str) -> _core.Expr:
 
 
 def truth(value: Value) -> _core.Expr:
-    """Whether each element is not zero, and no empty string."""
+    """Returns whether each element is neither zero nor an empty string."""
     expr = as_expr(value)
     dtype = expr.checked_type.dtype
     if dtype == "bool":
@@ -337,7 +337,7 @@ def truth(value: Value) -> _core.Expr:
 
 
 def integers(value: Tensor, what: str) -> _core.Expr:
-    """A tensor of integers, or of truth values, as int64; refuses others, as NumPy does."""
+    """Returns a tensor of integers or bools as int64; refuses others, as NumPy does."""
     if kind_of(value.dtype) not in "ib":
         raise Refusal(
             VALUE,
@@ -349,7 +349,7 @@ def integers(value: Tensor, what: str) -> _core.Expr:
 
 
 def cast(value: Value, dtype: str) -> Tensor:
-    """The value in another dtype, as astype gives it: a copy."""
+    """Returns a copy of the value in another dtype, as astype does."""
     expr = as_expr(value)
     have = expr.checked_type.dtype
     if have == dtype:
@@ -369,7 +369,7 @@ def cast(value: Value, dtype: str) -> Tensor:
 
 
 def number_of(number: float, dtype: str) -> _core.Expr:
-    """A Python number that an array of that dtype is set to."""
+    """Returns a Python number as an element of an array of that dtype."""
     held = np.empty((), numpy_dtype(dtype))
     try:
         held[()] = number
@@ -383,10 +383,9 @@ def number_of(number: float, dtype: str) -> _core.Expr:
 
 
 def filled(value: Value, dtype: str) -> _core.Expr:
-    """What a tensor of that dtype holds when it is set to a value: NumPy's conversion.
+    """Converts a value as NumPy does when it is assigned to elements of that dtype.
 
-    A Python number that the dtype does not hold is refused, or ends the run; of an array's elements the
-    bits that fit are kept.
+    A Python number outside the dtype is refused, or ends the run; elements of an array are truncated.
     """
     if isinstance(value, Static) and number_type(value.obj) is not None:
         return number_of(value.obj, dtype)
@@ -396,7 +395,7 @@ def filled(value: Value, dtype: str) -> _core.Expr:
 
 
 def dtype_name(obj: object) -> str:
-    """The name of a dtype: of NumPy, of Python's numbers, or a string."""
+    """Returns the name of a dtype, which is NumPy's, a Python number class or a name."""
     if isinstance(obj, str):
         return obj
     try:

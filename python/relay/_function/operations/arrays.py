@@ -1,4 +1,4 @@
-"""Tensors from values, and what NumPy's functions on whole tensors share."""
+"""Conversion of values to tensors, and code that NumPy's functions on whole tensors share."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _HELP = {
 
 
 def known(value: object, what: str) -> object:
-    """The Python object that a value is; E0906 where it is not known."""
+    """Returns the Python object of a known value; raises E0906 for others."""
     if not isinstance(value, Value):
         return value
     if isinstance(value, Static):
@@ -64,7 +64,7 @@ def known(value: object, what: str) -> object:
 
 
 def tensor_of(value: Value) -> Tensor:
-    """The value as numpy.asarray has it: nested lists are stacked."""
+    """Returns the value as numpy.asarray does: nested lists are stacked."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, (List, Tuple)):
@@ -82,14 +82,14 @@ def tensor_of(value: Value) -> Tensor:
 
 
 def filled_each(value: Value, dtype: str) -> Value:
-    """The value with the numbers in it, also in nested lists, as an array of that dtype holds them."""
+    """Returns the value with its numbers, also those in nested lists, converted as elements of that dtype."""
     if isinstance(value, (List, Tuple)):
         return Tuple(tuple(filled_each(item, dtype) for item in value.items))
     return Tensor(filled(value, dtype)) if is_number(value) else value
 
 
 def operands_of(value: Value) -> list[Tensor]:
-    """The tensors of a list or tuple, in one dtype."""
+    """Returns the tensors of a list or tuple, in one dtype."""
     if isinstance(value, Tensor):
         if not value.shape or not isinstance(value.shape[0], int):
             raise Refusal(VALUE, "a list or tuple of tensors is needed", found=describe(value))
@@ -117,7 +117,7 @@ def stacked(tensors: list[Tensor], axis: int) -> Tensor:
 
 
 def axes_of(axis: object, tensor: Tensor) -> list[int] | None:
-    """An axis argument as a list from the front; None: all."""
+    """Returns an axis argument as a list of non-negative axes; None: all."""
     axis = known(axis, "axis")
     if axis is None:
         return None
@@ -143,7 +143,7 @@ def one_axis(axis: object, tensor: Tensor) -> int:
 
 
 def shape_of(shape: object, what: str = "a shape") -> list | _core.Expr:
-    """A shape argument: sizes, or an expression where one is known at run time only."""
+    """Returns a shape argument: sizes, or an expression if a size is known at run time only."""
     items = shape.items if isinstance(shape, (Tuple, List)) else [shape]
     if any(isinstance(item, Tensor) for item in items):
         if isinstance(shape, Tensor) and shape.shape:
@@ -183,7 +183,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def product(x: _core.Expr, y: _core.Expr) -> _core.Expr:
-    """The same of expressions of one dtype."""
+    """The same for expressions of one dtype."""
     left, right = sizes_in(x.checked_type), sizes_in(y.checked_type)
     if not left or not right:
         raise Refusal(
@@ -209,7 +209,7 @@ def _product(x: _core.Expr, y: _core.Expr) -> _core.Expr:
     if len(left) == len(right) == 2:
         return call("nn.matmul", x, y)
     if len(right) == 2 and left[:-2].count(None) == 0:
-        # A batch of rows: one product of two matrices.
+        # A batch of rows is one product of two matrices.
         rows = call("reshape", x, newshape=[_joined(left[:-1]), _size(left[-1])], allowzero=True)
         out = call("nn.matmul", rows, y)
         return call("reshape", out, newshape=[*left[:-1], _size(right[-1])], allowzero=True)
@@ -223,7 +223,7 @@ def _product(x: _core.Expr, y: _core.Expr) -> _core.Expr:
 
 
 def _joined(sizes: Sequence) -> object:
-    """The size of several axes as one. Beside a size of 0, -1 would not tell it."""
+    """Returns the product of several sizes. With a size of 0, -1 would be ambiguous."""
     return -1 if None in sizes else functools.reduce(lambda a, b: a * b, sizes, 1)
 
 
@@ -238,7 +238,7 @@ def _size(dim: object) -> object:
 
 
 def _batch(left: tuple, right: tuple) -> list:
-    """The batch axes of both, broadcast."""
+    """Returns the broadcast batch axes of both."""
     rank = max(len(left), len(right))
     left = (1,) * (rank - len(left)) + left
     right = (1,) * (rank - len(right)) + right
@@ -273,7 +273,7 @@ def reduced(op: str, tensor: Tensor, axis: object, keepdims: object) -> Tensor:
 
 
 def count_of(tensor: Tensor, axis: object) -> Value:
-    """How many elements a reduction takes together."""
+    """Returns the number of elements that a reduction combines."""
     axes = axes_of(axis, tensor)
     total: Value = Static(1)
     for i, size in enumerate(tensor.shape):
@@ -284,7 +284,7 @@ def count_of(tensor: Tensor, axis: object) -> Value:
 
 
 def size_value(tensor: Tensor, axis: int) -> Value:
-    """The size of an axis as a value."""
+    """Returns the size of an axis as a value."""
     size = tensor.shape[axis]
     if size is not None:
         return size_or_number(size)

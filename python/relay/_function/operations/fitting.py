@@ -1,4 +1,4 @@
-"""Python's numbers of the run in dtypes that may not hold them, and checks within expressions."""
+"""Run-time Python numbers in dtypes that may be too narrow, and checks in expressions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from relay._ops.call import call
 
 
 def line() -> str:
-    """The file and the line that is being read."""
+    """Returns the file and line that is read now."""
     return os.path.basename(_core.Tuple([]).span.rpartition(":")[0])
 
 
 def ensured(test: _core.Expr, pieces: list[str | _core.Expr], expr: _core.Expr) -> _core.Expr:
-    """The expression; the run ends, with a message of these pieces and the line, where a test fails."""
+    """Returns the expression with a check whose failure ends the run, with these pieces and the line."""
     pieces = [*pieces, f" ({line()})"]
     said = _core.Tuple([_core.Constant(p) if isinstance(p, str) else p for p in pieces])
     check = call("debug.check", test, said)
@@ -24,7 +24,7 @@ def ensured(test: _core.Expr, pieces: list[str | _core.Expr], expr: _core.Expr) 
 
 
 def bounds_of(dtype: str) -> tuple[int, int] | None:
-    """The least and the greatest integer of a dtype, None for dtypes of other kinds."""
+    """Returns the least and the greatest integer of a dtype, None for other dtypes."""
     found = re.fullmatch(r"(u?)int(\d+)", dtype)
     if found is None:
         return None
@@ -33,7 +33,7 @@ def bounds_of(dtype: str) -> tuple[int, int] | None:
 
 
 def below(number: _core.Expr, known: Range | None, dtype: str) -> _core.Expr | None:
-    """Whether an int64 is less than all integers of a dtype, None where it never is."""
+    """Returns the test whether an int64 is below a dtype, None where it never is."""
     low = bounds_of(dtype)[0]
     if low <= -(1 << 63) or (known is not None and at_most(low, known.low)):
         return None
@@ -41,7 +41,7 @@ def below(number: _core.Expr, known: Range | None, dtype: str) -> _core.Expr | N
 
 
 def above(number: _core.Expr, known: Range | None, dtype: str) -> _core.Expr | None:
-    """Whether an int64 is greater than all integers of a dtype, None where it never is."""
+    """Returns the test whether an int64 is above a dtype, None where it never is."""
     high = bounds_of(dtype)[1]
     if high >= (1 << 63) - 1 or (known is not None and at_most(known.high, high)):
         return None
@@ -49,9 +49,9 @@ def above(number: _core.Expr, known: Range | None, dtype: str) -> _core.Expr | N
 
 
 def held(number: _core.Expr, known: Range | None, dtype: str) -> _core.Expr:
-    """A Python number of the run as a value of a dtype; the run ends where the dtype does not hold it.
+    """Converts a run-time Python number to a dtype; the run ends if the dtype cannot hold it.
 
-    As in NumPy, floats lose their fraction before they are compared with what the dtype holds.
+    As in NumPy, floats are truncated before the comparison with the bounds of the dtype.
     """
     kind = number.checked_type
     if kind.dtype == dtype:
@@ -75,9 +75,9 @@ def held(number: _core.Expr, known: Range | None, dtype: str) -> _core.Expr:
 
 
 def _holds_whole_part(number: _core.Expr, dtype: str) -> _core.Expr:
-    """Whether an integer dtype holds the whole part of a float64, which is false of NaN."""
+    """Returns the test whether an integer dtype holds the truncated float64; false for NaN."""
     low, high = bounds_of(dtype)
-    # One less than the least of int64 is no float64 of its own.
+    # The least int64 minus 1 is not representable as float64.
     after = "greater" if float(low - 1) < float(low) else "greater_equal"
     least = float(low - 1) if after == "greater" else float(low)
     return call(

@@ -1,4 +1,4 @@
-"""What is known of integers: between which sizes they are. So indices of loops need no check."""
+"""Bounds of integers, by which indices in loops need no check."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ _LARGE = 1 << 40
 
 @dataclass(frozen=True)
 class Range:
-    """The integers from low to high, both included; each a number, a size, or None: not known."""
+    """The integers from low to high inclusive; each bound is a number, a size, or None for unknown."""
 
     low: Any = None
     high: Any = None
 
     @property
     def is_natural(self) -> bool:
-        """Whether all are 0 or more."""
+        """Whether all are non-negative."""
         return at_most(0, self.low)
 
     def moved(self, by: Range) -> Range:
-        """The sums of one of each."""
+        """Returns the bounds of the sum."""
         return Range(_sum(self.low, by.low), _sum(self.high, by.high))
 
     def mirrored(self) -> Range:
-        """The negatives."""
+        """Returns the bounds of the negative."""
         return Range(_negative(self.high), _negative(self.low))
 
     def place_in(self, size: object) -> str | None:
-        """Which places of an axis all of them name: "front", "end", or None: a run has to look."""
+        """Returns whether all index an axis from its "front" or its "end"; None: the run has to test."""
         if size is None:
             return None
         if self.is_natural and at_most(self.high, _sum(size, -1)):
@@ -40,16 +40,16 @@ class Range:
 
 
 def at_most(a: object, b: object) -> bool:
-    """Whether a <= b for certain, whatever the sizes are."""
+    """Whether a <= b for all sizes."""
     if a is None or b is None:
         return False
-    # Sums of sizes are in a normal form: what is left of them is a number or is not decided.
+    # Sums of sizes are normalised: their difference is a number, or the answer is unknown.
     rest = _sum(b, _negative(a))
     return isinstance(rest, int) and rest >= 0
 
 
 def combined(name: str, a: Range | None, b: Range | None) -> Range | None:
-    """The range of a NumPy function of two integers; of large numbers sums might overflow."""
+    """Returns the bounds of a NumPy function of two integers; None where a sum might overflow."""
     bounds = [v for of in (a, b) if of is not None for v in (of.low, of.high)]
     if any(isinstance(v, int) and abs(v) > _LARGE for v in bounds):
         return None
@@ -72,7 +72,7 @@ def combined(name: str, a: Range | None, b: Range | None) -> Range | None:
     if name == "multiply":
         return _known(*(None if v is None else v * factor for v in (a.low, a.high)))
     if name == "floor_divide" and a.is_natural:
-        # Of numbers from 0 on the quotient is no larger.
+        # The quotient of non-negative numbers is no larger.
         high = a.high // factor if isinstance(a.high, int) else a.high
         return Range(0, high)
     return None
@@ -85,7 +85,7 @@ def _known(low: object, high: object) -> Range | None:
 def _sum(a: Any, b: Any) -> Any:
     if a is None or b is None:
         return None
-    # A number beside a size is not negative.
+    # A number combined with a size is not negative.
     if isinstance(a, int):
         a, b = b, a
     if isinstance(b, int) and b < 0:
@@ -100,7 +100,7 @@ def _negative(a: Any) -> Any:
 
 
 def _either(a: object, b: object, least: bool) -> object:
-    """The least of both, or the greatest; None where that is not decided."""
+    """Returns the minimum or the maximum of both; None where the order is unknown."""
     if at_most(a, b):
         return a if least else b
     if at_most(b, a):
@@ -109,7 +109,7 @@ def _either(a: object, b: object, least: bool) -> object:
 
 
 def _one_of(a: object, b: object, least: bool) -> object:
-    """A bound that holds where both do: the better one, or any."""
+    """Returns a bound implied by both: the tighter one if the order is known."""
     if a is None or b is None:
         return b if a is None else a
     found = _either(a, b, least)

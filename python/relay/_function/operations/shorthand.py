@@ -1,4 +1,4 @@
-"""NumPy's operators on values and Python's numbers, for what is composed of them."""
+"""NumPy's operators on values and Python numbers, for compositions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from relay._ops.call import call
 
 
 def value_of(value: object) -> Value:
-    """The value of a number of Python's, or of a list of values."""
+    """Returns the value of a Python number or of a list of values."""
     if not isinstance(value, Value):
         return Static(value)
     return tensor_of(value) if isinstance(value, (List, Tuple)) else value
@@ -26,7 +26,7 @@ def value_of(value: object) -> Value:
 def _operator(name: str, python: Callable | None = None) -> Callable[..., Tensor]:
     def applied(*operands: object) -> Value:
         values = list(map(value_of, operands))
-        # Sizes and positions that are known stay known.
+        # Arithmetic of known sizes and positions stays known.
         known = all(isinstance(v, Static) and type(v.obj) in (int, float) for v in values)
         if python is not None and known:
             return Static(python(*(v.obj for v in values)))
@@ -48,7 +48,7 @@ isnan, isinf, isfinite = map(_operator, ("isnan", "isinf", "isfinite"))
 
 
 def choose(condition: Value, x: object, y: object) -> Tensor:
-    """np.where of three: the dtype is that of both values, as their maximum has it."""
+    """Returns np.where; the dtype is the common dtype of both values, as of np.maximum."""
     pair = [value_of(x), value_of(y)]
     kind = apply("maximum", *map(_flat_number, pair)).dtype
     dtype = kind if isinstance(kind, str) else kind.name
@@ -58,36 +58,36 @@ def choose(condition: Value, x: object, y: object) -> Tensor:
 
 
 def _flat_number(value: Value) -> Value:
-    """A number of the value's dtype, to ask what a pair of dtypes gives."""
+    """Returns a scalar of the value's dtype, to find the common dtype of a pair."""
     if isinstance(value, Tensor) and not value.weak:
         return Tensor(_core.Constant(np.zeros((), numpy_dtype(value.dtype))))
     return value
 
 
 def stopped(x: Tensor) -> Tensor:
-    """The tensor, of which derivatives are zero."""
+    """Returns the tensor with zero derivatives."""
     return Tensor(call("stop_gradient", x.expr))
 
 
 def bits(x: Tensor) -> Tensor:
-    """The bits of floats as integers with sign of the same width."""
+    """Returns the bits of floats as signed integers of the same width."""
     width = numpy_dtype(x.dtype).itemsize * 8
     return Tensor(call("reinterpret", stopped(x).expr, dtype=f"int{width}"))
 
 
 def floating(a: Value) -> Tensor:
-    """The tensor, where it is of integers as float64."""
+    """Returns the tensor, integers converted to float64."""
     a = tensor_of(a)
     return a if kind_of(a.dtype) == "f" else cast(a, "float64")
 
 
 def flat(a: Tensor) -> Tensor:
-    """The elements as a vector."""
+    """Returns the elements as a vector."""
     return a if len(a.shape) == 1 else reshape(a, Static(-1))
 
 
 def positions(size: object) -> Tensor:
-    """The numbers 0, 1, ... below a size: a number, a dimension, or a scalar of the program."""
+    """Returns 0, 1, ... below a size, which is a number, a dimension or a scalar of the program."""
     if isinstance(size, Static):
         size = size.obj
     if isinstance(size, Size):
@@ -101,12 +101,12 @@ def positions(size: object) -> Tensor:
 
 
 def positions_of(a: Tensor, axis: int) -> Tensor:
-    """The indices of an axis."""
+    """Returns the indices of an axis."""
     return positions(size_value(a, axis))
 
 
 def along(x: Tensor, axis: int, rank: int) -> Tensor:
-    """A vector as a tensor of that rank whose other axes have size 1."""
+    """Returns a vector as a tensor of that rank whose other axes have size 1."""
     out = x.expr
     if axis:
         out = call("expand_dims", out, axis=0, num_newaxis=axis)
@@ -116,35 +116,35 @@ def along(x: Tensor, axis: int, rank: int) -> Tensor:
 
 
 def taken(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
-    """x[index] along an axis, of indices that are known to lie within it."""
+    """Returns x[index] along an axis; the indices are known to be in bounds."""
     return Tensor(call("take", x.expr, cast(index, "int64").expr, axis=axis, mode="fast"))
 
 
 def part(
     x: Tensor, axis: int, start: object = None, stop: object = None, step: object = None
 ) -> Tensor:
-    """x[start:stop:step] along an axis; a view."""
+    """Returns x[start:stop:step] along an axis, a view."""
     whole = [Slice(Static(None), Static(None), Static(None))] * axis
     bounds = (v if isinstance(v, Value) else Static(v) for v in (start, stop, step))
     return get(x, Tuple((*whole, Slice(*bounds))))
 
 
 def masked(x: Tensor, mask: Tensor) -> Tensor:
-    """x[mask], a vector or rows."""
+    """Returns x[mask], a vector or rows."""
     return get(x, Tensor(truth(mask)))
 
 
 def sizes(a: Tensor) -> Tuple:
-    """The shape as a tuple of values."""
+    """Returns the shape as a tuple of values."""
     return Tuple(tuple(size_value(a, i) for i in range(len(a.shape))))
 
 
 def concatenated(parts: list[Tensor], axis: int = 0) -> Tensor:
-    """The tensors, of one dtype, one behind the other."""
+    """Concatenates tensors of one dtype."""
     return Tensor(call("concatenate", _core.Tuple([p.expr for p in parts]), axis=axis))
 
 
 def need(condition: bool, message: str, help: str = "") -> None:
-    """Refuses what a function is not there for."""
+    """Refuses arguments that a function does not support."""
     if not condition:
         raise Refusal(VALUE, message, help=help)

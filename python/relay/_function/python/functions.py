@@ -1,4 +1,4 @@
-"""Python's own functions: what each is for values. `BUILTINS` finds it by Python's function object."""
+"""Python's built-in functions on values; `BUILTINS` maps Python's function object to ours."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NOTHING = Tuple(())
 
 
 def _index_value(value: Value) -> Value:
-    """A bound of a range, in the dtype that loops count in."""
+    """Returns a bound of a range in the dtype of loop counters."""
     if isinstance(value, Tensor):
         if value.shape or kind_of(value.dtype) != "i":
             raise Refusal(VALUE, "range takes integers", found=describe(value))
@@ -165,7 +165,7 @@ def _fold(name: str, python: Callable) -> Callable:
                 )
             chosen = apply(f"{name}imum", out, value)
             if isinstance(chosen, Tensor) and kind_of(chosen.dtype) == "f":
-                # Python's keeps the first where no comparison holds: of a number and NaN, too.
+                # Python keeps the first operand if no comparison is true, for a number and NaN as well.
                 better = apply("less" if name == "min" else "greater", value, out)
                 chosen = Tensor(_picked(better, value, out, chosen.dtype), chosen.weak)
             out = chosen
@@ -179,7 +179,7 @@ def _picked(test: Value, yes: Value, no: Value, dtype: str) -> _core.Expr:
 
 
 def _of_array(name: str, values: Tensor) -> Value:
-    """min or max of an array of one axis, whose first element stays where no comparison holds."""
+    """Returns min or max of a vector, whose first element stays if no comparison is true."""
     if len(values.shape) != 1:
         raise Refusal(
             VALUE,
@@ -249,7 +249,7 @@ def _isinstance(reader, value: Value, classes: Value) -> Value:
     return reader._python(lambda: _is_of(value, wanted))
 
 
-# The classes of values that are known only at run time.
+# The classes of run-time values.
 _CLASSES = {
     Size: int, Tuple: tuple, List: list, Chain: list, Closure: types.FunctionType,
     Function: types.FunctionType, Derivative: types.FunctionType, Reference: _core.RefValue, Text: str,
@@ -258,7 +258,7 @@ _NUMBERS = {"b": bool, "i": int, "f": float, "s": str}
 
 
 def _is_of(value: Value, wanted: Any) -> bool:
-    """isinstance, as Python has it for the object that the value stands for."""
+    """Returns isinstance of the Python object that the value stands for."""
     if isinstance(value, Data):
         parts = wanted if isinstance(wanted, tuple) else (wanted,)
         if any(hasattr(part, "__relay_constructor__") for part in parts):

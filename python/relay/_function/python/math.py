@@ -1,7 +1,7 @@
-"""The functions of Python's math on numbers that are known only at run time.
+"""The functions of Python's `math` on run-time numbers.
 
-`MATH` has each by name: a function of the reader and of float64 numbers. What all arguments are known of
-Python computes itself.
+`MATH` maps a name to a function of the reader and of float64 numbers. Calls whose arguments are all known are
+computed by Python.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _isclose(reader, a, b, rel_tol=1e-9, abs_tol=0.0):
 
 @_math("remainder")
 def _remainder(reader, x, y):
-    # As C's remainder has it: exact, halves to the even quotient.
+    # As C's remainder: exact, a tie goes to the even quotient.
     x, y = _number(x), _number(y)
     size, by = absolute(x), absolute(y)
     m = apply("fmod", size, by)
@@ -218,7 +218,7 @@ def _perm(reader, n, k=None):
 def _isqrt(reader, n):
     n = _integer(n)
     root = cast(floor(sqrt(cast(n, "float64"))), "int64")
-    # The root of a float64 is rounded: at squares beyond 2**52 it may be one off.
+    # The root of a float64 is rounded: for squares above 2**52 it may be off by one.
     root = choose(gt(mul(root, root), n), sub(root, 1), root)
     above = add(root, 1)
     return _as("int64", choose(le(above, floordiv(n, maximum(above, 1))), above, root))

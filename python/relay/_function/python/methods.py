@@ -1,7 +1,7 @@
-"""Methods of Python's lists, dictionaries and strings, and those of tensors that change them.
+"""Methods of lists, dictionaries and strings, and the methods of tensors that change them.
 
-`READING` has, by class, what gives a value: a function of the reader, the object and the arguments.
-`CHANGING` has what changes the object: it gives the object's new value and the call's.
+`READING` maps, by class, a method that changes nothing to a function of the reader, the object and the
+arguments. The functions in `CHANGING` return the object's new value and the value of the call.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from relay._ops.call import call
 
 READING: dict[str, dict[str, Row]] = {"list": {}, "dict": {}, "str": {}, "ndarray": {}}
 CHANGING: dict[str, dict[str, Row]] = {"list": {}, "dict": {}, "ndarray": {}}
-# NumPy's functions that change their first argument: by identity.
+# NumPy's functions that change their first argument, by id.
 CHANGERS: dict[int, Row] = {}
 
 
@@ -66,7 +66,7 @@ def _adds(rows: dict[str, Row], names: tuple, only: str) -> Callable:
 
 
 def class_of(value: Value) -> str | None:
-    """Which of Python's classes with methods it stands for."""
+    """Returns the Python class whose methods the value has."""
     if isinstance(value, (List, Chain)):
         return "list"
     if isinstance(value, Tuple):
@@ -77,14 +77,14 @@ def class_of(value: Value) -> str | None:
 
 
 def reading(value: Value, name: str) -> Callable | None:
-    """The method of a value, where it changes nothing."""
+    """Returns a method of the value that changes nothing."""
     of = class_of(value)
     row = READING.get(of or "", {}).get(name)
     return None if row is None else row.function
 
 
 def changing(value: Value, name: str) -> Callable | None:
-    """The method of a value, where it changes the value."""
+    """Returns a method of the value that changes it."""
     if isinstance(value, Tuple) and not value.is_dict:
         return None
     row = CHANGING.get(class_of(value) or "", {}).get(name)
@@ -161,7 +161,7 @@ def _reverse(reader, old):
 def in_order(
     reader, values: Value, key: Value | None = None, reverse: Value | None = None
 ) -> tuple:
-    """The elements of a list, tuple or vector of known length from the least to the greatest."""
+    """Returns the elements of a list, tuple or vector of known length in ascending order."""
     items = reader.elements(values, "sorted")
     back = reverse is not None and bool(known(reverse, "reverse"))
     by = None if key is None or (isinstance(key, Static) and key.obj is None) else key
@@ -174,7 +174,7 @@ def in_order(
     line = there("stack")(List(tuple(keys)))
     if len(line.shape) != 1:
         raise Refusal(VALUE, "sorted compares numbers", found=describe(keys[0]), help="key=")
-    # Equal elements keep their order, also from the greatest to the least.
+    # Equal elements keep their order, in descending order as well.
     line = Tensor(call("reverse", line.expr, axis=0)) if back else line
     order = there("argsort")(line)
     if back:
@@ -199,7 +199,7 @@ def _sort(reader, old, key=None, reverse=None):
 
 
 def _same(reader, items: tuple, value: Value) -> list[bool]:
-    """Which known elements are equal to a value that is known."""
+    """Returns which known elements equal a known value."""
     wanted = known(value, "what is looked for")
     return [known(item, "the list's element") == wanted for item in items]
 
@@ -329,7 +329,7 @@ def _dict_clear(reader, old):
 
 # ---- Strings -------------------------------------------------------------------------------------
 
-# Methods of a string that is known, which Python calls itself.
+# Methods of a known string, which Python computes.
 _OF_KNOWN = [
     "capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "index",
     "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower",
@@ -464,7 +464,7 @@ def _putmask(reader, a, mask, values):
 
 
 def _mask_of(mask: Value, a: Tensor) -> _core.Expr:
-    """Bools of the sizes of an array."""
+    """Returns a mask with the shape of an array."""
     mask = Tensor(truth(tensor_of(mask)))
     need(len(mask.shape) == len(a.shape), "a mask of other sizes than the array", "np.broadcast_to")
     return fitting_mask(mask, a)

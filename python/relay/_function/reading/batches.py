@@ -1,7 +1,7 @@
 """Calls of batched functions within a relay.function.
 
-The function is read for the types of one lane and made closed - what it captures is the same in all
-lanes - and its batch becomes a function of the program (Program.batch).
+The function is read for the types of one lane and closed: captured values become parameters without a
+batch axis. Its batch becomes a function of the program (Program.batch).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from relay._plural import counted
 
 
 class Batches:
-    """Calls of batched functions, while a function is read."""
+    """The part of the reader that handles calls of batched functions."""
 
     def call_batch(self, asked: Batch, args: list[Value], named: dict[str, Value]) -> Value:
         function = asked.function
@@ -101,7 +101,7 @@ def _of_arguments(axes: Any, args: list[Value]) -> list[Any]:
 
 
 def _leaves(kind: Type, axes: Any, what: str) -> Iterator[int | None]:
-    """The axis of each leaf of a value; an axis is for all that is in its place."""
+    """Returns the axis of each leaf of a value; an axis holds for all leaves below its position."""
     if isinstance(axes, NamedAxes):
         axes = _by_place(kind, axes, what)
     if isinstance(kind, (TupleType, ListType)):
@@ -142,15 +142,15 @@ def _by_place(kind: Type, axes: NamedAxes, what: str) -> tuple:
 
 
 class _Lanes:
-    """How many lanes there are, and types without and with them."""
+    """The number of lanes; types with the batch axis removed and added."""
 
     def __init__(self) -> None:
-        self.size: int | None = None  # where it is known
+        self.size: int | None = None  # if it is known
         self._name: Any = None
         self._named_by = self._what = ""
 
     def without(self, what: str, kind: Type, axes: Iterator[int | None]) -> Type:
-        """The type of an argument in one lane."""
+        """Returns the type of an argument in one lane."""
         self._what = what
         return _of_tensors(kind, axes, self._without_axis, "the same in all lanes: None in in_axes")
 
@@ -169,7 +169,7 @@ class _Lanes:
         return TensorType(kind.dtype, kind.shape[:axis] + kind.shape[axis + 1 :])
 
     def _count(self, size: Any) -> None:
-        # Equal sizes of arguments have one name; those that are computed the program compares.
+        # Equal sizes of arguments have one name; the program compares computed sizes.
         if not isinstance(size, (int, _core.TypeVar)):
             return
         if self._name is not None and self._name != size:
@@ -185,7 +185,7 @@ class _Lanes:
             self.size = size
 
     def with_lanes(self, kind: Type, axes: Iterator[int | None]) -> Type:
-        """The structure of a result in all lanes; its tensors say their sizes themselves."""
+        """Returns the structure of a result in all lanes; the sizes are those of its tensors."""
         return _of_tensors(kind, axes, lambda t, _: TensorType(t.dtype, t.shape), "without lanes")
 
 
@@ -195,9 +195,9 @@ def _of_tensors(
     change: Callable[[TensorType, int], Type],
     data: str,
 ) -> Type:
-    """The type with what `change` makes of each tensor that has an axis for the lanes.
+    """Returns the type with `change` applied to each tensor that has a batch axis.
 
-    data: what values of data types are, for the error where they are to have lanes.
+    data: what the values are called in the error for data types, which cannot have a batch axis.
     """
     if isinstance(kind, TupleType):
         return TupleType(tuple(_of_tensors(i, axes, change, data) for i in kind.items), kind.form)

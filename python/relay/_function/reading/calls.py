@@ -1,4 +1,4 @@
-"""Calls: of functions within the function, of other Relay functions, operators, NumPy and Python."""
+"""Calls of inner functions, of other Relay functions, of operators, of NumPy and of Python."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ from relay._ops.registered_op import RegisteredOp
 from relay._plural import counted
 from relay._prim_func import PrimFunc
 
-# Functions of Python that are not compiled, and what to do instead.
+# Python functions that are not compiled, and what to write instead.
 _INSTEAD = {
     "input": "compiled code reads nothing; pass the value",
     "map": "write a list comprehension",
@@ -102,14 +102,14 @@ _INSTEAD = {
     "open": "read the file outside, and pass what is in it",
 }
 
-# Functions that are read into each other.
+# The deepest nesting of functions that are inlined into each other.
 _MAX_INLINED = 100
 _MAX_ROUNDS = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bound(Value):
-    """A method with the object that it is of; `of_class`: one that the object's class has."""
+    """A method bound to its object; `of_class`: the object's class defines it."""
 
     function: Any
     base: Value
@@ -123,7 +123,7 @@ class Bound(Value):
 
 
 class NeedsFunction(Exception):
-    """A function that was read into its caller calls itself."""
+    """An inlined function turns out to be recursive."""
 
     def __init__(self, activation: Activation) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class Calls:
         return self.call(function, *self.arguments(node))
 
     def arguments(self, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
-        """The arguments of a call, by place and by name."""
+        """Returns the positional and the keyword arguments of a call."""
         args = self._display(node.args)
         named: dict[str, Value] = {}
         for keyword in node.keywords:
@@ -232,9 +232,9 @@ class Calls:
     def _apply(
         self, function: Callable, name: str, args: list, named: dict[str, Value], before: int
     ) -> Any:
-        """A function that is here for one of NumPy's, of Python's or for a method, called `name`.
+        """Calls the composition of a NumPy function, a Python function or a method with this name.
 
-        before: how many of the arguments are not the call's own: the reader, the object of a method.
+        before: the number of leading arguments that are not the call's: the reader, a method's object.
         """
         try:
             _signature(function).bind(*args, **named)
@@ -252,13 +252,13 @@ class Calls:
                 found=", ".join(describe(v) for v in given if isinstance(v, Value)),
                 help="docs/python_function.md has what is there",
             ) from error
-        # What gives an argument as it is may stand for a copy of it: it is another object.
+        # A function that returns its argument may stand for a copy: the result is a separate object.
         if isinstance(made, Tensor) and any(made is arg for arg in args):
             return dataclasses.replace(made)
         return made
 
     def _operator(self, function: Callable, args: list[Value], named: dict[str, Value]) -> Value:
-        """A function of Relay's: an operator, or what makes an expression."""
+        """Calls a function of the package that makes an expression, such as that of an operator."""
         values = [operand(a) for a in args]
         try:
             made = function(*values, **{name: operand(a) for name, a in named.items()})
@@ -269,7 +269,7 @@ class Calls:
         return self.lifted(made)
 
     def _registered(self, op: Any, args: list[Value], named: dict[str, Value]) -> Value:
-        """An operator of a user: numbers among its tensors are of the dtype of the others."""
+        """Calls a user's operator; numbers among its arguments take the dtype of the tensors."""
         try:
             given = op.__signature__.bind(*args, **named).arguments
         except TypeError as error:
@@ -295,7 +295,7 @@ class Calls:
             raise Refusal(CALL, f"{op.__name__}: {error}") from error
 
     def lifted(self, made: object) -> Value:
-        """The value of what an operator makes."""
+        """Returns the value of an operator's result."""
         if not isinstance(made, _core.Expr):
             return lift(made)
         kind = made.checked_type
@@ -376,7 +376,7 @@ class Calls:
         enter: Callable[[Env], Tree],
         defaults: Env | None = None,
     ) -> Value:
-        """Reads a function into its caller; as a function of its own when it calls itself."""
+        """Inlines a function into its caller; a recursive function becomes a function of the program."""
         active = self.program.active
         for activation in active:
             if activation.key == key:
@@ -416,7 +416,7 @@ class Calls:
         return self.hand_back(activation, node, env, after, value, defaults)
 
     def _values_of(self, tree: Tree, names: list[str]) -> tuple[Value, Env]:
-        """The result of a body that ends in several ways, and variables behind it."""
+        """Returns the result of a body that ends on several paths, and the variables after it."""
         returned = returned_type(tree)
         if any(isinstance(end, Never) for end in leaves(tree)):
             raise Pending
@@ -512,16 +512,16 @@ class Calls:
     # ---- What is not known yet
 
     def attempted(self, way: Callable[[], Value]) -> Value | None:
-        """A value; None where it needs the result of a recursive call."""
+        """Returns a value; None where it needs the result of a recursive call."""
         try:
             return way()
         except Pending:
             return None
 
     def only_known(self, ways: list[Value | None]) -> Value:
-        """Of two values the one that is there, while the type of the other is not known.
+        """Returns the available one of two values, while the type of the other is unknown.
 
-        What reads it is read again when the type is known.
+        The function is read again when that type is known.
         """
         for way in ways:
             if way is not None:
@@ -543,7 +543,7 @@ class Calls:
 
 
 def _signature(function: Callable) -> inspect.Signature:
-    # What is bound to a reader goes with it.
+    # A partial that holds a reader is not cached: the cache would keep the reader alive.
     bound = isinstance(function, functools.partial)
     return inspect.signature(function) if bound else _kept_signature(function)
 
@@ -554,14 +554,14 @@ def _kept_signature(function: Callable) -> inspect.Signature:
 
 
 def numpy_name(obj: Any) -> str:
-    """A function of NumPy's as programs write it."""
+    """Returns the name of a NumPy function as programs write it."""
     module = getattr(obj, "__module__", None) or "numpy"
     within = module.partition(".")[2]
     public = within and not any(part.startswith("_") for part in within.split("."))
     return f"np.{within + '.' if public else ''}{obj.__name__}"
 
 
-# Parameters of NumPy's functions that are not here, and what to write in their place.
+# Parameters of NumPy functions that are not supported, and what to write instead.
 _NO_PARAMETER = {
     "out": "assign the result: y = ...",
     "where": "np.where chooses between two results, element by element",
@@ -576,7 +576,7 @@ _NO_PARAMETER = {
 def _wrong_call(
     function: Callable, name: str, args: list, named: dict[str, Value], before: int
 ) -> Refusal:
-    """What is wrong with a call that the parameters do not fit."""
+    """Returns the error of a call whose arguments do not match the parameters."""
     parameters = list(_signature(function).parameters.values())[before:]
     takes = [str(p.replace(annotation=inspect.Parameter.empty)) for p in parameters]
     known = {p.name for p in parameters}
@@ -591,7 +591,7 @@ def _wrong_call(
 
 
 def called_function(obj: object) -> modules.ModuleFunction | None:
-    """The function of the language that a call of the object is; None: of another kind."""
+    """Returns the function of the language that the object calls; None for any other object."""
     if isinstance(obj, modules.ModuleFunction):
         return obj
     if isinstance(obj, Executable):
@@ -617,7 +617,7 @@ def called_function(obj: object) -> modules.ModuleFunction | None:
 
 
 def operand(value: Value) -> object:
-    """A value as Relay's own functions take it."""
+    """Returns a value as functions of the package take it."""
     if isinstance(value, Static):
         return value.obj
     if isinstance(value, Size):
@@ -635,13 +635,13 @@ def returned_value(end: Tree) -> Value:
 
 
 def returned_roots(tree: Tree) -> frozenset[int]:
-    """The memory that what a body returns may be in."""
+    """Returns the memory that the result of a body may share."""
     ends = (end for end in leaves(tree) if isinstance(end, (Exit, Fall)))
     return frozenset().union(*(returned_value(end).roots for end in ends))
 
 
 def returned_type(tree: Tree) -> Type:
-    """The type of what a body returns on its ways."""
+    """Returns the joined type of the results of a body."""
     kinds = []
     for end in leaves(tree):
         if isinstance(end, (Exit, Fall)):
@@ -657,7 +657,7 @@ def returned_type(tree: Tree) -> Type:
         shown = list(dict.fromkeys(str(kind) for kind in kinds))
         advice = "return one dtype and rank on every path, with astype or reshape"
         if "None" in shown:
-            # Where it is one of many, what the others are is not what is wrong.
+            # A path without a value is the error, whatever the other paths return.
             shown = [next(kind for kind in shown if kind != "None"), "None"]
             advice = "return a value on every path, also where no case matches"
         raise Refusal(
@@ -675,7 +675,7 @@ def bind(
     args: list[Value],
     named: dict[str, Value],
 ) -> Env:
-    """The parameters of a function by name, as Python binds them."""
+    """Binds arguments to the parameters of a function by Python's rules."""
     spec = node.args
     name = getattr(node, "name", "lambda")
     positional = [a.arg for a in (*spec.posonlyargs, *spec.args)]

@@ -1,7 +1,7 @@
 """Calls of derivatives within a relay.function.
 
-The function that is differentiated is made closed - what it captures are parameters too, by which it
-is not differentiated - and its derivative becomes a function of the program (Program.derive).
+The differentiated function is closed: captured values become parameters by which it is not
+differentiated. Its derivative becomes a function of the program (Program.derive).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from relay._ops.call import call
 
 
 class Derivatives:
-    """Calls of derivatives, while a function is read."""
+    """The part of the reader that handles calls of derivatives."""
 
     def call_derivative(self, asked: Derivative, args: list[Value], named: dict) -> Value:
         if isinstance(asked, Batch):
@@ -95,7 +95,7 @@ class Derivatives:
         positions: tuple[int, ...],
         asked: Derivative,
     ) -> _Closed:
-        """The function for the types of its arguments; what it captures are parameters too."""
+        """Returns the function for the types of its arguments; captured values become parameters."""
         kinds = {i: forward(widen(type_of(args[i]))) for i in order}
         params: list[_core.Var] = []
         exprs: list[_core.Expr] = []
@@ -124,7 +124,7 @@ class Derivatives:
         _check_result(asked, returned, result)
         outside = dict(lets)
         parts = flatten(result, returned)
-        # The number is first, and by itself.
+        # The number is the first part, and not in a structure.
         body = bound_around(done, _core.Tuple(parts) if asked.has_aux else pack(parts))
         plain = _core.Function(params, body)
         captured = analysis.free_vars(plain)
@@ -185,7 +185,7 @@ class Derivatives:
         return Tuple((grads, whole.items[1])) if asked.has_aux else grads
 
     def _jacobians(self, asked: Derivative, made: _Closed, positions: tuple[int, ...]) -> Value:
-        """Those of each tensor of the result, in its place; None for what holds no floats."""
+        """Returns the jacobians in the structure of the result, None for parts without floats."""
         if made.does:
             raise Refusal(VALUE, "what does something has the jacobian of one tensor only")
         f = made.function
@@ -207,7 +207,7 @@ class Derivatives:
 
 @dataclass
 class _Closed:
-    """A function without captures, the wanted parameters first; and what it is called with."""
+    """A function without captured values, the wanted parameters first, and the arguments of its call."""
 
     function: _core.Function
     exprs: list
@@ -215,21 +215,21 @@ class _Closed:
     counts: dict[int, int]
     wanted: int
     returned: Type
-    # Whether a call does something.
+    # Whether a call has effects.
     does: bool
 
 
 def _matrices(
     asked: Derivative, made: _Closed, positions: tuple[int, ...], out: _core.Expr
 ) -> Value:
-    """The jacobian of one tensor, or the hessian, by the tensors of arguments."""
+    """Returns the jacobian of one tensor, or the hessian, for each tensor of the arguments."""
     leaves = iter([_core.TupleGetItem(out, i) for i in range(made.wanted)])
     found = tuple(_adjoint(made.kinds[i], leaves) for i in positions)
     return found[0] if isinstance(asked.argnums, int) else Tuple(found)
 
 
 def _in_place(kind: Type, leaves: Iterator[Value]) -> Value:
-    """A structure with other leaves."""
+    """Returns a structure with other leaves."""
     if isinstance(kind, TupleType):
         return Tuple(tuple(_in_place(item, leaves) for item in kind.items), kind.form)
     if isinstance(kind, ListType):
@@ -255,7 +255,7 @@ def _check_argument(position: int, kind: Type) -> None:
 
 
 def _check_weight(kind: Type, value: Value) -> None:
-    """A weight of a result with other sizes, as far as they are known."""
+    """Refuses a weight whose known sizes differ from those of the result."""
     given = type_of(value)
     if not isinstance(kind, TensorType) or not isinstance(given, TensorType):
         return
@@ -302,7 +302,7 @@ def _is_float(kind: Type) -> bool:
 
 
 def _adjoint(kind: Type, leaves: Iterator[_core.Expr]) -> Value:
-    """The gradient of an argument from those of its leaves: None for what holds no floats."""
+    """Returns the gradient of an argument from those of its leaves, None for parts without floats."""
     if isinstance(kind, TensorType):
         leaf = next(leaves)
         return Tensor(leaf, kind.weak) if _is_float(kind) else Static(None)
@@ -333,7 +333,7 @@ def _fields(expr: _core.Expr, kind: Type) -> Iterator[_core.Expr]:
 
 
 def _tangents(made: _Closed, positions: tuple[int, ...], extra: list[Value]) -> list[_core.Expr]:
-    """Tangents for all parameters: zeros for what is captured, nothing for integers."""
+    """Returns tangents for all parameters: zeros for captured values, the empty tuple for integers."""
     out: list[_core.Expr] = []
     for i, tangent in zip(positions, extra, strict=True):
         out += _tangent(made.kinds[i], tangent)
@@ -380,7 +380,7 @@ def _tangent(kind: Type, value: Value) -> list[_core.Expr]:
 
 
 def _only_floats(kind: Type) -> bool:
-    """Whether the derivative of a value has its type; what a data type holds its definition says."""
+    """Whether the derivative of a value has the value's type; of a data type the definition decides."""
     if isinstance(kind, (TupleType, ListType)):
         return all(map(_only_floats, kind.items))
     if isinstance(kind, ChainType):

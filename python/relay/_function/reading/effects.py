@@ -1,8 +1,8 @@
-"""What a way through a function does besides giving values: prints, and assertions.
+"""Effects of a path through a function: prints and assertions.
 
-A way's variables hold, under EFFECTS, the bindings that come before whatever is computed next: calls
-that do something, in the order of the Python program. Where the way ends, or parts, they are put
-around the expression that follows (`bound_around`, outcome.Sequenced).
+The variables of a path hold under EFFECTS the pending bindings: calls with effects, in the order of the
+Python program. Where the path ends or branches, the bindings go around the expression that follows
+(`bound_around`, outcome.Sequenced).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from relay._ops.call import call
 
 Lets = tuple[tuple[_core.Var, _core.Expr], ...]
 
-# No variable of Python's is called so.
+# No variable of Python can have this name.
 EFFECTS = "the effects so far"
 
 
 @dataclass(frozen=True, eq=False)
 class Effects(Value):
-    """The bindings of what has been done on a way."""
+    """The pending bindings of a path."""
 
     lets: Lets
 
 
 @dataclass(frozen=True, eq=False)
 class Text(Value):
-    """An f-string of what is known only at run time: strings and values, concatenated."""
+    """An f-string with run-time values: strings and values, concatenated."""
 
     parts: tuple[str | Value, ...]
 
@@ -52,20 +52,20 @@ def effects_of(env: dict[str, Value]) -> Lets:
 
 
 def taken(env: dict[str, Value]) -> Lets:
-    """What has been done on a way, which is the caller's to put somewhere."""
+    """Removes and returns the pending effects of a path; the caller places them."""
     out = effects_of(env)
     env.pop(EFFECTS, None)
     return out
 
 
 def put(env: dict[str, Value], lets: Lets) -> None:
-    """Does more on a way."""
+    """Appends effects to a path."""
     if lets:
         env[EFFECTS] = Effects(effects_of(env) + lets)
 
 
 def bound_around(lets: Lets, expr: _core.Expr) -> _core.Expr:
-    """The expression behind what is done before it."""
+    """Returns the expression with the effects bound before it."""
     for var, value in reversed(lets):
         expr = _core.Let(var, value, expr)
     return expr
@@ -75,7 +75,7 @@ class Printing:
     """print, assert and f-strings, while a function is read."""
 
     def effect(self, expr: _core.Expr) -> _core.Expr:
-        """The value of an expression that does something: now, and once."""
+        """Binds an expression with effects here, so that it is evaluated once; returns its value."""
         var = _core.Var("done", expr.checked_type)
         put(self.env, ((var, expr),))
         return var
@@ -83,7 +83,7 @@ class Printing:
     def called_apart(
         self, function: Value, args: list[Value], named: dict[str, Value]
     ) -> tuple[Value, Lets]:
-        """A call whose doings are not this way's: its value, and what it does."""
+        """Returns a call's value and its effects, which are not added to this path."""
         before = taken(self.env)
         value = self.call(function, args, named)
         done = taken(self.env)
@@ -118,7 +118,7 @@ class Printing:
         return Text(tuple(parts))
 
     def print(self, values: list[Value], named: dict[str, Value]) -> Value:
-        """A call of Python's print."""
+        """Reads a call of print."""
         unknown = set(named) - {"sep", "end", "flush"}
         if unknown:
             raise Refusal(
@@ -140,7 +140,7 @@ class Printing:
         return Static(None)
 
     def _print(self, pieces: list[_core.Expr | Chain | str]) -> None:
-        """Prints the pieces; lists of open length one element after the other."""
+        """Prints the pieces; elements of a list of open length are printed one by one."""
         start = 0
         for i, piece in enumerate(pieces):
             if isinstance(piece, Chain):
@@ -178,7 +178,7 @@ class Printing:
         return Static(None)
 
     def _shown(self, value: Value, nested: bool) -> list[_core.Expr | Chain | str]:
-        """What Python prints of a value; within a tuple or list as repr has it."""
+        """Returns the pieces that Python prints for a value; inside a tuple or list those of repr."""
         if isinstance(value, Static):
             return [repr(value.obj) if nested else str(value.obj)]
         if isinstance(value, Text):
@@ -212,17 +212,17 @@ class Printing:
         return [*out, comma + ends[1]]
 
     def place_text(self) -> str:
-        """The line of the user's code that is being read, for messages of a run."""
+        """Returns the line of the user's code that is read now, for messages at run time."""
         line = self.program.line
         return f" ({line})" if line else ""
 
     def ensure(self, test: Value, *pieces: str | Value) -> None:
-        """Ends the run, with a message and the line, where a test does not hold."""
+        """Adds a check that ends the run, with a message and the line, when the test is false."""
         shown = [p if isinstance(p, str) else as_expr(p) for p in (*pieces, self.place_text())]
         self.effect(call("debug.check", as_expr(test), _core.Tuple(_merged(shown))))
 
     def check(self, test: _core.Expr, node: ast.Assert) -> None:
-        """An assertion of what is known only at run time."""
+        """Reads an assertion of a run-time value."""
         message = [ast.unparse(node.test)]
         if node.msg is not None:
             done = effects_of(self.env)
@@ -249,7 +249,7 @@ class _Shown(ast.expr):
 
 
 def _merged(pieces: list[_core.Expr | str]) -> list[_core.Expr]:
-    """Tensors, with one string for those that stand together."""
+    """Returns the pieces with adjacent strings merged."""
     out: list[_core.Expr | str] = []
     for piece in pieces:
         if isinstance(piece, str) and out and isinstance(out[-1], str):

@@ -1,4 +1,4 @@
-"""Expressions of Python, each a value."""
+"""Expressions of Python: each is read into a value."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _RESULT = "the list"
 
 class Expressions:
     def expr(self, node: ast.expr) -> Value:
-        """The value of an expression, which the variables may decide."""
+        """Returns the value of an expression."""
         method = getattr(self, "on_" + type(node).__name__, None)
         if method is None:
             self.refuse(
@@ -96,7 +96,7 @@ class Expressions:
         return self.read_name(node.id)
 
     def read_name(self, name: str) -> Value:
-        """What a name stands for here: a variable, one of the function around, or captured."""
+        """Returns the value of a name: of a variable, of the enclosing function's variable, or captured."""
         value = self.env.get(name)
         if value is None:
             if name in self.locals:
@@ -137,7 +137,7 @@ class Expressions:
         return apply(name, left, right)
 
     def _check_exponent(self, base: Value, exponent: Value) -> None:
-        """Integers have no negative powers, and those of Python floats: which it is must be known."""
+        """Refuses an integer exponent whose sign is unknown: integers have no negative powers."""
         kinds = (widen(type_of(base)), widen(type_of(exponent)))
         of_integers = all(
             isinstance(k, TensorType) and numpy_dtype(k.dtype).kind in "iu" for k in kinds
@@ -151,7 +151,7 @@ class Expressions:
         self.ensure(test, "the exponent of an integer's power is negative")
 
     def _python(self, compute) -> Value:
-        """What Python itself computes of known objects."""
+        """Computes known objects in Python."""
         try:
             return lift(compute())
         except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError) as error:
@@ -272,7 +272,7 @@ class Expressions:
         return False if isinstance(out, Static) else Tensor(out.expr, True)
 
     def compare_equal(self, left: Value, right: Value) -> Value:
-        """left == right of an element and what is looked for, a truth value."""
+        """Compares an element with the searched value; returns a truth value."""
         same = self._compare(ast.Eq(), left, right)
         test = self.truth_of(same)
         return Static(test) if isinstance(test, bool) else Tensor(test, True)
@@ -301,7 +301,7 @@ class Expressions:
         return self._chosen(test, lambda: self.expr(node.body), lambda: self.expr(node.orelse))
 
     def _chosen(self, test: _core.Expr, yes, no) -> Value:
-        """One value or the other."""
+        """Returns one value or the other, by a condition."""
         ways, ends = [], []
         for way in (yes, no):
             with self.scoped():
@@ -333,7 +333,7 @@ class Expressions:
     # ---- Tests
 
     def test(self, node: ast.expr) -> bool | _core.Expr:
-        """A condition: known, or a bool of the program."""
+        """Returns a condition: a known bool, or a bool of the program."""
         if isinstance(node, ast.BoolOp):
             return self._test_all(node, list(node.values))
         value = self.expr(node)
@@ -341,7 +341,7 @@ class Expressions:
             return self.truth_of(value)
 
     def _test_all(self, node: ast.BoolOp, parts: list[ast.expr]) -> bool | _core.Expr:
-        """`and` and `or` where only the truth counts; what comes later is computed when needed."""
+        """Reads `and` and `or` as a condition; later operands are evaluated when needed."""
         is_and = isinstance(node.op, ast.And)
         first = self.test(parts[0])
         if len(parts) == 1 or (isinstance(first, bool) and first != is_and):
@@ -474,7 +474,7 @@ class Expressions:
         return self.chain_item(self.as_uniform(base), index)
 
     def as_uniform(self, value: Value) -> Chain:
-        """The list of the program that a list or tuple of values of one type is."""
+        """Returns a list of the program for a list or tuple of values of one type."""
         kinds = [forward(widen(type_of(item))) for item in value.items]
         if not kinds:
             raise Refusal(VALUE, "an empty list has no elements")
@@ -504,7 +504,7 @@ class Expressions:
         return unpack(prelude.nth(chain.expr, position), chain.item, item_roots(chain))
 
     def _position(self, chain: Chain, index: Value) -> _core.Expr:
-        """How many elements of the chain stand before the one that the index names, an int32."""
+        """Returns the position in the chain of an index, an int32."""
         if not (isinstance(index, (Static, Size)) or _is_integer(index)):
             raise Refusal(VALUE, "a list is indexed by integers", found=describe(index))
         given = Tensor(call("cast", as_expr(index), dtype="int64"), True)
@@ -593,7 +593,7 @@ class Expressions:
         return self.comprehension(node)
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> Value:
-        """A list: of known length where what it runs over is known, else one of the prelude."""
+        """Reads a list comprehension: a list of known length if the iterable has one, else a prelude list."""
         targets = set(scope.assigned([g.target for g in node.generators]))
         with self.scoped(targets | {_RESULT}):
             self.env[_RESULT] = List(())
@@ -633,7 +633,7 @@ class Expressions:
 
     @contextlib.contextmanager
     def scoped(self, names: set[str] | None = None) -> Iterator[None]:
-        """Within it, changes of those variables (None: of all) are its own."""
+        """A context that restores those variables (None: all) at its end."""
         before = dict(self.env)
         saved_locals = self.locals
         if names:

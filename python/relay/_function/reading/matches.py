@@ -1,4 +1,4 @@
-"""`match`: of relay.data values and lists of open length by their constructors, of others by tests."""
+"""`match`: values of data types and lists of open length match constructors, other values tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from relay._function.values import (
 from relay._plural import counted
 
 _IRREFUTABLE = "irrefutable"
-# Of what a pattern fits every value: a constructor's name, lists of a length (and longer ones), anything.
+# What a pattern covers: a constructor, lists of a length (and longer ones), every value.
 Covered = str | tuple[int, bool] | None
 
 
@@ -87,16 +87,16 @@ class Matches:
     def _pattern(
         self, node: ast.pattern, kind: Type, env: Env, roots: frozenset[int]
     ) -> tuple[Any, Covered]:
-        """The pattern, and of what it fits every value: a constructor, or lists of some lengths.
+        """Returns the pattern and what it covers: a constructor, or lists of some lengths.
 
-        roots: the memory of the parts that it names.
+        roots: the memory of the variables that it binds.
         """
         with self.at(node):
             if isinstance(node, ast.MatchAs) and node.pattern is None:
                 if node.name is None:
                     return _core.PatternWildcard(), _IRREFUTABLE
                 v = _core.Var(node.name, packed_type(kind))
-                # A list of a pattern is a new one, of the same elements.
+                # A list that a pattern binds is a new list of the same elements.
                 env[node.name] = unpack(v, kind, roots | new_list_root())
                 if not leaf_types(kind):
                     return _core.PatternWildcard(), _IRREFUTABLE
@@ -203,7 +203,7 @@ class Matches:
         return _core.If(first, second, _core.Constant(False))
 
     def _fits(self, node: ast.pattern, value: Value, env: Env) -> bool | _core.Expr:
-        """Whether a pattern fits, and what it names."""
+        """Returns the test whether a pattern matches, and the variables that it binds."""
         if isinstance(node, ast.MatchAs):
             test = True if node.pattern is None else self._fits(node.pattern, value, env)
             if node.name is not None:
@@ -279,7 +279,7 @@ class Matches:
         return Data(_core.Call(made.constructors[name], exprs), of)
 
     def field_of(self, base: Data, name: str) -> Value:
-        """An attribute of data, where every constructor has it."""
+        """Reads a field of data that every constructor has."""
         made = base.cls.__relay_type__
         kinds = [fields.get(name) for fields in made.fields.values()]
         if any(kind is None for kind in kinds) or any(kind != kinds[0] for kind in kinds):
@@ -301,7 +301,7 @@ class Matches:
 
 
 def _all_seen(kind: Type, seen: set) -> bool:
-    """Whether patterns that cover these take apart every value of the type."""
+    """Whether the covered constructors or lengths are all of the type."""
     if not isinstance(kind, ChainType):
         return seen >= set(kind.cls.__relay_type__.fields)
     open_ones = [count for count, more in seen if more]

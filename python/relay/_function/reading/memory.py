@@ -1,11 +1,10 @@
-"""Changes in place: which variables see them, where the change is and in the functions that called it.
+"""Changes in place: which variables see them, in the function itself and in its callers.
 
-Values are immutable. A change in place gives its new value to every variable that holds the same object
-- the same value, or a structure with it - and leaves those without a value that share only a part of the
-memory: a view, an object that depends on the way to here. A function within the function hands what became
-of its arguments back to its caller (`hand_back`), once it is read; so a change is refused that somebody
-would have to see earlier: another part of the expression that the call is in, or a name that is read from
-the function around.
+Values are immutable. A change in place assigns the new value to every variable that holds the same object,
+or a structure that contains it. Variables that share only part of the memory (a view, an object that depends
+on the path) lose their value. An inner function hands the new values of its arguments to its caller
+(`hand_back`) after it is read. A change that would have to be visible earlier is therefore refused: to
+another part of the expression that contains the call, or to a name read from the enclosing function.
 """
 
 from __future__ import annotations
@@ -36,41 +35,41 @@ Changes = Sequence[tuple[Value, Value]]
 
 @dataclass(eq=False)
 class Activation:
-    """A function within the function that is being read; once it calls itself, as a function."""
+    """An inner function that is read now, inlined or, if it is recursive, as a function of the program."""
 
     key: object
     name: str
-    # The memory of its arguments; what of all memory it changes, and reads as the frame around has it.
+    # The memory of its arguments; the memory that it changes, and that it reads from the enclosing frame.
     borrowed: frozenset[int] = frozenset()
     changed: set[int] = field(default_factory=set)
     read_outside: set[int] = field(default_factory=set)
-    # The last variable of an argument that was changed, and the line.
+    # The last argument that was changed: its variable, and the line.
     where: tuple[str, int] = ("", 0)
     recursive: bool = False
     kinds: dict[str, Type] = field(default_factory=dict)
     returned: Type | None = None
-    # Whether what it returns may share memory with its arguments.
+    # Whether its result may share memory with its arguments.
     shares: bool = False
     var: Any = None
     # Whether the types of its parameters changed.
     widened: bool = False
-    # Whether a call of it does something.
+    # Whether a call of it has effects.
     does: bool = False
 
 
 def memory_of(values: Iterable[Value]) -> frozenset[int]:
-    """The memory of values, without what is never changed in place."""
+    """Returns the memory of values, without memory that is never changed in place."""
     return frozenset().union(*(value.roots for value in values)) - OUTSIDE - HELD
 
 
 class Memory:
-    """The reader's part for changes in place."""
+    """The part of the reader that handles changes in place."""
 
-    # The expression that is all of its statement: if it is a call, the call may change its arguments.
+    # The expression that is the whole right side of its statement: as a call, it may change its arguments.
     lone: ast.AST | None = None
 
     def alone(self, node: ast.expr) -> Value:
-        """The value of an expression that is all that its statement computes."""
+        """Returns the value of an expression that is all that its statement computes."""
         before, self.lone = self.lone, node
         try:
             return self.expr(node)
@@ -78,7 +77,7 @@ class Memory:
             self.lone = before
 
     def note_change(self, name: str, target: ast.AST, memory: frozenset[int]) -> None:
-        """A variable is changed in place: the functions whose argument it is hand it back."""
+        """Records a change in place of a variable, for the functions that have it as an argument."""
         program = self.program
         program.changes.append(memory)
         for activation in program.active:
@@ -102,7 +101,7 @@ class Memory:
             raise _two_names(name)
 
     def read_outside(self, name: str, value: Value, frame: Memory) -> Value:
-        """A variable that a function reads from one around it, which does not see changes yet."""
+        """Reads a variable of an enclosing function, which does not see changes yet."""
         memory = memory_of([value])
         if not memory:
             return value
@@ -122,7 +121,7 @@ class Memory:
     def pass_on(
         self, changes: Changes, memory: frozenset[int], what: str, line: int, but: str = ""
     ) -> None:
-        """Gives the variables that hold what was changed, apart from one, their new values."""
+        """Assigns new values to the variables, except one, that hold what was changed."""
         for name, value in self.env.items():
             if name == but or not value.roots & memory:
                 continue
@@ -141,7 +140,7 @@ class Memory:
     # ---- Calls
 
     def changed_parameters(self, activation: Activation, env: Env) -> list[str]:
-        """The parameters that a function changed in place; `env`: as it was called."""
+        """Returns the parameters that a function changed in place; `env`: their values at the call."""
         changed = activation.changed & activation.borrowed
         return [name for name, value in env.items() if value.roots & changed]
 
@@ -154,7 +153,7 @@ class Memory:
         returned: Value,
         defaults: Env,
     ) -> Value:
-        """Gives the caller's variables what became of its arguments; the result in the same memory."""
+        """Assigns the arguments' new values to the caller's variables; returns the result, in that memory."""
         changed = frozenset(activation.changed)
         name, line = activation.where
         for parameter in after:
@@ -172,7 +171,7 @@ class Memory:
                 help="call it in a statement of its own, before",
             )
         tokens = fresh_tokens(changed - OUTSIDE - HELD)
-        # A parameter that has got another value is not the caller's object any more.
+        # A parameter that was reassigned is no longer the caller's object.
         rebound = set(scope.assigned(scope.body_of(node), in_place=False, augmented=False))
         changes = [
             (env[p], renewed(value, tokens))
@@ -187,15 +186,15 @@ class Memory:
 
 
 class Sharing:
-    """Which variables of a loop share memory where a step begins: before it, or behind another step."""
+    """Which variables of a loop share memory when an iteration begins: the first, or a later one."""
 
     def __init__(self) -> None:
-        # Pieces of memory that are there before the loop have smaller numbers.
+        # Memory that exists before the loop has smaller numbers.
         self.first = fresh_token()
         self.more: dict[tuple, set[int]] = {}
 
     def grow(self, carried: Iterable[str], begin: Env, ends: Sequence[Env]) -> bool:
-        """Adds what variables share at the end of a step; whether they did not at its beginning."""
+        """Adds the sharing at the end of an iteration; returns whether any is new."""
         carried = set(carried)
         before = _slots(begin, carried)
         known = frozenset().union(*before.values())
@@ -204,7 +203,7 @@ class Sharing:
         for end in ends:
             holders: dict[int, set[tuple]] = {}
             for slot, roots in _slots(end, carried).items():
-                # A list that is of open length at the beginning has one slot.
+                # A list that has open length at the beginning has one slot.
                 while slot not in before and len(slot) > 1:
                     slot = slot[:-1]
                 for token in roots if slot in before else ():

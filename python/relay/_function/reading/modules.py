@@ -1,4 +1,4 @@
-"""Functions of the language that a function in Python calls: of modules, of built programs, alone."""
+"""Calls of Relay functions from Python functions: of modules, of built programs, of single functions."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _SIZE = _core.TypeVar("n").kind
 
 @dataclass(frozen=True, eq=False)
 class ModuleFunction:
-    """A function of a module, with the others that it calls."""
+    """A function of a module; its callees are found in the module."""
 
     module: _core.IRModule
     name: str
 
 
 def function_of_module(mod: _core.IRModule, name: object) -> ModuleFunction:
-    """The function that `mod[name]` is."""
+    """Returns the function `mod[name]`."""
     if name not in mod.functions:
         raise Refusal(
             CALL,
@@ -54,7 +54,7 @@ def function_of_module(mod: _core.IRModule, name: object) -> ModuleFunction:
 
 
 def function_of_program(program: Executable, name: str = "main") -> ModuleFunction:
-    """The function of the module that a program was built from."""
+    """Returns a function of the module from which a program was built."""
     source = None if program._source is None else program._source()
     if source is None:
         raise Refusal(
@@ -77,7 +77,7 @@ def function_of_program(program: Executable, name: str = "main") -> ModuleFuncti
 
 
 def function_alone(function: _core.Function) -> ModuleFunction:
-    """A function as that of a module of its own."""
+    """Returns a function as @main of a new module."""
     called = analysis.global_names(function)
     if called:
         raise Refusal(
@@ -89,7 +89,7 @@ def function_alone(function: _core.Function) -> ModuleFunction:
 
 
 def reachable(mod: _core.IRModule, name: str) -> list[str]:
-    """The names of a function and of those that it calls."""
+    """Returns the names of a function and of all functions that it reaches by calls."""
     found: dict[str, None] = {}
     todo = [name]
     while todo:
@@ -102,7 +102,7 @@ def reachable(mod: _core.IRModule, name: str) -> list[str]:
 
 @dataclass
 class _Imported:
-    """A module with the names that its functions have in the program."""
+    """A module, and the names of its functions in the program."""
 
     module: _core.IRModule
     typed: _core.IRModule
@@ -111,14 +111,14 @@ class _Imported:
 
 
 class ImportedFunctions:
-    """The part of a program that has functions of other modules, each once, under names that are free."""
+    """The functions of other modules in a program, each once, under fresh names."""
 
     def __init__(self) -> None:
-        # By their addresses: what is here is kept.
+        # By address: the modules are kept alive here.
         self._modules: dict[int, _Imported] = {}
 
     def of(self, program: Any, function: ModuleFunction) -> tuple[_core.GlobalVar, bool]:
-        """The function, as one of the program, and whether its calls do anything."""
+        """Returns the function as one of the program, and whether its calls have effects."""
         mod = self._modules.get(id(function.module))
         if mod is None:
             typed = InferType()(function.module)
@@ -141,7 +141,7 @@ class ImportedFunctions:
 
 
 def _add_types(program: Any, definitions: Iterable) -> None:
-    """Gives the program data types; those of the prelude are its own."""
+    """Adds data types to the program, which has those of the prelude."""
     known = {str(t.header): t for t in prelude.module().type_definitions}
     added = {str(t.header): t for t in program.derived_types}
     for definition in definitions:
@@ -156,7 +156,7 @@ def _add_types(program: Any, definitions: Iterable) -> None:
 
 
 def kind_of_core(kind: _core.Type) -> Type | None:
-    """The type of values of Python functions; None where they have none."""
+    """Returns the type that Python functions use for a type of Relay; None where there is none."""
     if isinstance(kind, _core.TensorType):
         return TensorType(kind.dtype, sizes_in(kind))
     if isinstance(kind, _core.TupleType):
@@ -170,10 +170,10 @@ def kind_of_core(kind: _core.Type) -> Type | None:
 
 
 class _Arguments:
-    """The arguments of one call of a function, each as its parameter takes it.
+    """The arguments of one call, each converted to the type of its parameter.
 
-    A named size of the function is that of the first argument that has it. Sizes that the types do not
-    show to be right are compared in the run, before the call.
+    The first argument with a named size defines it. Sizes that the types do not prove equal are compared
+    at run time, before the call.
     """
 
     def __init__(self, reader: Any, name: str, type_params: list) -> None:
@@ -181,12 +181,12 @@ class _Arguments:
         self._function = name
         self._names = {*type_params}
         self._sizes: dict[_core.TypeVar, object] = {}
-        # Names for `?`, which the function around the call has, each with the size as it is outside.
+        # Names for `?`, which a function around the call has as sizes, each with the outer value.
         self._opened: dict[_core.TypeVar, Tensor] = {}
         self._around: dict[int, tuple[_core.Var, _core.Expr]] = {}
 
     def learn(self, pairs: list[tuple[Value, Type]]) -> None:
-        """Finds the named sizes, in tensors and those within tuples."""
+        """Finds the named sizes in tensors, those in tuples included."""
         tensors = list(_tensors_in(pairs))
         count = Counter(s for _, kind in tensors for s in kind.shape if s in self._names)
         for value, kind in tensors:
@@ -199,7 +199,7 @@ class _Arguments:
                     self._open(value, axis, wanted)
 
     def _open(self, value: Tensor, axis: int, wanted: _core.TypeVar) -> None:
-        """Gives a `?` a name, which several arguments have to be of."""
+        """Names a `?` that several arguments share."""
         name = _core.TypeVar(wanted.name_hint)
         before, outside = self._around.get(id(value), (None, value.expr))
         sizes = list(sizes_in(outside.checked_type if before is None else before.type_annotation))
@@ -210,7 +210,7 @@ class _Arguments:
         self._sizes[wanted] = name
 
     def expr(self, value: Value, kind: Type, name: str) -> _core.Expr:
-        """The value as a parameter of that type takes it."""
+        """Returns the value converted to the type of the parameter."""
         if isinstance(kind, TupleType):
             if not isinstance(value, (Tuple, List)) or len(value.items) != len(kind.items):
                 raise Refusal(
@@ -234,11 +234,11 @@ class _Arguments:
         return self._narrowed(value, wanted, name)
 
     def _narrowed(self, value: Tensor, wanted: list, name: str) -> _core.Expr:
-        """The tensor with the sizes that are wanted, which the run compares."""
+        """Returns the tensor with the wanted sizes, which are compared at run time."""
         expr, _ = self._around.get(id(value), (value.expr, None))
         have = sizes_in(expr.checked_type)
         known = {*self._sizes.values()}
-        # What is a name of the function alone, or computed of such, is for the type checker.
+        # The type checker compares names of the function itself, and sizes computed from them.
         axes = [
             axis
             for axis, (size, of) in enumerate(zip(wanted, have, strict=True))
@@ -256,12 +256,12 @@ class _Arguments:
             )
         if not axes:
             return expr
-        # 0 is a size that stays.
+        # 0 in newshape keeps the size.
         shape = [wanted[axis] if axis in axes else 0 for axis in range(len(have))]
         return call("reshape", expr, newshape=shape)
 
     def call(self, var: _core.GlobalVar, exprs: list[_core.Expr]) -> _core.Expr:
-        """The call."""
+        """Returns the call."""
         made = _core.Call(var, exprs)
         if not self._around:
             return made
@@ -270,7 +270,7 @@ class _Arguments:
 
 
 def _tensors_in(pairs: Iterable[tuple[Value, Type]]) -> Iterator[tuple[Tensor, TensorType]]:
-    """The tensors among values, each with the type of its parameter; tuples' too."""
+    """Yields the tensors among values, those in tuples included, each with the type of its parameter."""
     todo = list(pairs)[::-1]
     while todo:
         value, kind = todo.pop()
@@ -281,7 +281,7 @@ def _tensors_in(pairs: Iterable[tuple[Value, Type]]) -> Iterator[tuple[Tensor, T
 
 
 def result(expr: _core.Expr) -> Value:
-    """The value of a call."""
+    """Returns the value of a call."""
     core = expr.checked_type
     if isinstance(core, _core.TupleType):
         fields = range(len(core.fields))
@@ -297,7 +297,7 @@ def result(expr: _core.Expr) -> Value:
 def call_of(
     reader: Any, function: ModuleFunction, args: list[Value], named: dict[str, Value]
 ) -> Value:
-    """A call of a function of a module."""
+    """Returns the value of a call of a module's function."""
     var, has_effects = reader.program.imported.of(reader.program, function)
     names = [p.name_hint for p in function.module.functions[function.name].params]
     if len(args) > len(names):
@@ -327,7 +327,7 @@ def _checked_call(
     var: _core.GlobalVar,
     given: list[tuple[str, Value]],
 ) -> _core.Expr:
-    """A call of a function whose parameters' ranks and dtypes are known."""
+    """Returns the call of a function whose parameters have known ranks and dtypes."""
     signature = var.checked_type
     if any(p.kind != _SIZE for p in signature.type_params):
         raise Refusal(

@@ -1,8 +1,7 @@
-"""Ways through a function: trees whose leaves say how a piece of it ends.
+"""Paths through a function: trees whose leaves are the ends of a block.
 
-A block of statements becomes a tree. A `Fall` goes on behind the block, an `Exit` is a return, break
-or continue. `settled` makes one value of branches that all go on; `finished` makes the expression of
-a tree whose leaves are known.
+A block of statements becomes a tree. A `Fall` falls through to the next statement, an `Exit` is a return,
+break or continue. `settled` joins branches that all fall through; `finished` builds the expression of a tree.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ class Exit(Tree):
 
 
 class Never(Tree):
-    """What a recursive call gives whose type is not known yet."""
+    """The result of a recursive call before its type is known."""
 
 
 @dataclass
 class Go(Tree):
-    """A call of the function of a loop or of a join."""
+    """A call of a loop's or a join's function."""
 
     to: Looped | Joined
     leaves: list[_core.Expr]
@@ -78,7 +77,7 @@ class Cases(Tree):
 
 @dataclass
 class Sequenced(Tree):
-    """`body` behind what is done before its ways part."""
+    """`body` after the effects that precede its branches."""
 
     lets: Lets
     body: Tree
@@ -86,7 +85,7 @@ class Sequenced(Tree):
 
 @dataclass
 class Joined(Tree):
-    """`rest` with parameters, to which several leaves of `main` go."""
+    """`main`, several leaves of which continue with `rest`, a function of parameters."""
 
     params: list[_core.Var]
     rest: Tree
@@ -96,7 +95,7 @@ class Joined(Tree):
 
 @dataclass
 class Looped(Tree):
-    """A loop: a function of what it carries, called with `start` within the bindings `lets`."""
+    """A loop: a function of the carried variables, called with `start` inside the bindings `lets`."""
 
     params: list[_core.Var]
     start: list[_core.Expr]
@@ -116,7 +115,7 @@ def children(tree: Tree) -> list[Tree]:
 
 
 def has_effects(tree: Tree) -> bool:
-    """Whether something is done on some way."""
+    """Whether some path has effects."""
     todo = [tree]
     while todo:
         node = todo.pop()
@@ -129,7 +128,7 @@ def has_effects(tree: Tree) -> bool:
 
 
 def leaves(tree: Tree) -> Iterator[Tree]:
-    """The leaves, from left to right."""
+    """Returns the leaves, from left to right."""
     todo = [tree]
     while todo:
         node = todo.pop()
@@ -144,7 +143,7 @@ def falls(tree: Tree) -> list[Fall]:
 
 
 def replaced(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
-    """The tree with each leaf replaced."""
+    """Returns the tree with each leaf replaced."""
     if isinstance(tree, Branch):
         return Branch(tree.cond, replaced(tree.yes, change), replaced(tree.no, change))
     if isinstance(tree, Cases):
@@ -152,7 +151,7 @@ def replaced(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
     if isinstance(tree, Sequenced):
         return Sequenced(tree.lets, replaced(tree.body, change))
     if isinstance(tree, (Joined, Looped)):
-        # Calls refer to the node itself.
+        # Calls refer to this node: it is rewritten in place.
         if isinstance(tree, Joined):
             tree.rest, tree.main = replaced(tree.rest, change), replaced(tree.main, change)
         else:
@@ -162,7 +161,7 @@ def replaced(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
 
 
 def finished(tree: Tree, result: _core.Type, leaf: Callable[[Tree], _core.Expr]) -> _core.Expr:
-    """The expression of a tree, of type `result`; `leaf` says what its own leaves are."""
+    """Returns the expression of a tree, of type `result`; `leaf` gives the expression of a leaf."""
     if isinstance(tree, Go):
         return bound_around(tree.lets, _core.Call(tree.to.var, tree.leaves))
     if isinstance(tree, Sequenced):
@@ -191,7 +190,7 @@ def finished(tree: Tree, result: _core.Type, leaf: Callable[[Tree], _core.Expr])
 
 
 def join_env(envs: list[Env], before: Env) -> tuple[Env, dict[str, Type]]:
-    """The variables that several ways leave as they were, and the types of the others."""
+    """Returns the variables that are equal on all paths, and the joined types of the others."""
     same: Env = {}
     differ: dict[str, Type] = {}
     names = dict.fromkeys(name for env in envs for name in env if name != EFFECTS)
@@ -211,7 +210,7 @@ def join_env(envs: list[Env], before: Env) -> tuple[Env, dict[str, Type]]:
 
 
 def joined_type(kinds: list[Type], name: str) -> Type:
-    """The join; a clash that is said when the variable is read, where there is none."""
+    """Returns the join; where there is none, a clash that is reported when the variable is read."""
     kind = kinds[0]
     for other in kinds[1:]:
         try:
@@ -228,7 +227,7 @@ def joined_type(kinds: list[Type], name: str) -> Type:
 
 
 def leaves_of(env: Env, kinds: dict[str, Type]) -> list[_core.Expr]:
-    """The expressions of variables as those types have them."""
+    """Returns the leaves of variables, converted to those types."""
     return [leaf for name, kind in kinds.items() for leaf in flatten(env[name], kind)]
 
 
@@ -244,7 +243,7 @@ def bound(
     envs: list[Env],
     more: dict[tuple, set[int]] | None = None,
 ) -> Env:
-    """Variables of those types, made of leaves; they may share the memory that `envs` and `more` say."""
+    """Builds variables of those types from leaves; they may share the memory of `envs` and `more`."""
     source = iter(exprs)
     made = {name: unflatten(kind, source) for name, kind in kinds.items()}
     return {
@@ -254,7 +253,7 @@ def bound(
 
 
 def behind(done: Lets, tree: Tree) -> Tree:
-    """A tree behind what was done before its ways part."""
+    """Returns a tree after the effects that precede its branches."""
     if not done:
         return tree
     if not isinstance(tree, Fall):
@@ -265,7 +264,7 @@ def behind(done: Lets, tree: Tree) -> Tree:
 
 
 def settled(tree: Tree, before: Env) -> Tree:
-    """One Fall for a tree of which all leaves fall through; what its ways do, it does."""
+    """Returns one Fall, with all effects, for a tree whose leaves all fall through."""
     ends = list(leaves(tree))
     if isinstance(tree, Fall) or not all(isinstance(end, Fall) for end in ends):
         return tree
@@ -278,7 +277,7 @@ def settled(tree: Tree, before: Env) -> Tree:
 
 
 def joined_leaves(tree: Tree, kinds: dict[str, Type]) -> tuple[list[_core.Expr], Lets]:
-    """The variables of those types behind a tree of which all leaves go on, and what it does."""
+    """Returns the variables after a tree whose leaves all fall through, and its effects."""
     types = [leaf for kind in kinds.values() for leaf in leaf_types(kind)]
     does = has_effects(tree)
     if not types and not does:
@@ -295,7 +294,7 @@ def joined_leaves(tree: Tree, kinds: dict[str, Type]) -> tuple[list[_core.Expr],
 
 
 def continued(tree: Tree, before: Env, rest: Callable[[Env], Tree]) -> Tree:
-    """The tree with what follows it at the leaves that fall through."""
+    """Returns the tree with the following statements at the leaves that fall through."""
     ends = falls(tree)
     if not ends:
         return tree
@@ -318,7 +317,7 @@ def continued(tree: Tree, before: Env, rest: Callable[[Env], Tree]) -> Tree:
 
 
 def result_type(returned: list[Type]) -> Type:
-    """The type of a function's result; Mismatch when there is none."""
+    """Returns the type of a function's result; raises Mismatch where there is none."""
     kind = returned[0]
     for other in returned[1:]:
         kind = join(kind, other)

@@ -56,12 +56,12 @@ class Reader(
         self.outer = outer
         self.env: Env = {}
         self.locals: set[str] = set()
-        # Whether what it returns is what Python gets.
+        # Whether Python receives the result.
         self.gives_out = False
-        # The innermost node that is being read.
+        # The innermost node that is read now.
         self.here: ast.AST = node
-        # How many functions were being read when this one was entered; how many changes in place there
-        # had been when it ended.
+        # The number of active functions when this one was entered, and the number of changes in place when
+        # it ended.
         self.depth = len(program.active)
         self.finished: int | None = None
 
@@ -69,13 +69,13 @@ class Reader(
         return Reader(self.program, self.source, node, self.captured, outer)
 
     def read_body(self, env: Env) -> Tree:
-        """The ways through the function from its parameters' values."""
+        """Returns the paths through the function, given the values of its parameters."""
         body = scope.body_of(self.node)
         self.locals = {*env, *scope.assigned(body, in_place=False)}
         return self.block(body, env)
 
     def at(self, node: ast.AST) -> _At:
-        """Within it, what is built and what is wrong is at that node."""
+        """A context in which expressions and errors have the place of that node."""
         return _At(self, node)
 
     def refuse(self, code: str, node: ast.AST, message: str, help: str = "") -> NoReturn:
@@ -84,7 +84,7 @@ class Reader(
         errors.fail(code, self.source, node, message, help=help)
 
     def fitting(self, value: Value, kind: Type, name: str) -> Value:
-        """The value, where it is of the declared type; E0908 otherwise."""
+        """Returns the value if it has the declared type; raises E0908 otherwise."""
         try:
             joined = join(type_of(value), kind)
         except Mismatch:
@@ -107,13 +107,13 @@ def _same_but_sizes(a: Type, b: Type) -> bool:
 
 
 def _placed(error: _core.UserError) -> Refusal:
-    """What an operator says of its attributes, without a place: at the call that gives them."""
+    """Gives an operator's error without a place that of the call."""
     first = error.diagnostics[0]
     code = VALUE if error.code != "E0913" else CALL
     return Refusal(code, first.message, expected=first.expected, found=first.found, help=first.help)
 
 
-# Where the expressions of this thread come from, for the way back.
+# The place of this thread's expressions: set at entry, restored at exit.
 class _At:
     __slots__ = ("around", "before", "node", "reader")
 

@@ -1,4 +1,4 @@
-"""References within functions: `r.value` is read and written when the program runs, in its order."""
+"""References in functions: `r.value` is read and written at run time, in program order."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from relay._function.values import (
 
 
 def content_of(kind: Type) -> Type | None:
-    """The type that a reference to a value of a type refers to; None where it is none of a reference's.
+    """Returns the content type of a reference to a value; None for types that a reference cannot hold.
 
-    Sizes are open, and numbers are tensors: what is written later may be another array.
+    Sizes are open and numbers are tensors, because later writes may store other arrays.
     """
     if isinstance(kind, TensorType):
         return TensorType(kind.dtype, (None,) * len(kind.shape))
@@ -59,10 +59,10 @@ def refused(found: str) -> Refusal:
 
 
 class References:
-    """The reader's part for references."""
+    """The part of the reader that handles references."""
 
     def new_reference(self, args: list[Value], named: dict[str, Value]) -> Value:
-        """relay.RefValue(value) in a function."""
+        """Reads relay.RefValue(value)."""
         given = [*args, *named.values()]
         if len(given) != 1 or set(named) - {"value"}:
             raise Refusal(VALUE, "RefValue takes what it refers to")
@@ -96,7 +96,7 @@ class References:
         self.give_away(value)
 
     def give_away(self, value: Value) -> None:
-        """What a reference refers to is no longer a local variable's alone."""
+        """Marks the content of a reference as shared: it is no longer owned by a local variable."""
         self.program.given_away |= value.roots
 
     def is_captured_reference(self, value: Value) -> bool:

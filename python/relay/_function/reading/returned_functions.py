@@ -1,4 +1,4 @@
-"""Functions within a function that it returns: closures of the program, which Python calls later."""
+"""Inner functions that a function returns: closures of the program, which Python calls later."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _HELP = 'write def with annotations: def f(y: relay.Tensor[("n",), "float32"]), 
 
 
 def has_function(value: Value) -> bool:
-    """Whether a function that is read where it is called is among the parts of a value."""
+    """Whether a value contains a function that is inlined at its calls."""
     if isinstance(value, (Tuple, List)):
         return any(map(has_function, value.items))
     return isinstance(value, (Closure, Derivative))
 
 
 def returns_function(kind: Type | None) -> bool:
-    """The same of a type."""
+    """Whether a type contains such a function."""
     items = getattr(kind, "items", None)
     if items is not None:
         return any(map(returns_function, items))
@@ -52,7 +52,7 @@ def returns_function(kind: Type | None) -> bool:
 
 
 def refuse_functions(kind: Type, what: str) -> None:
-    """Refuses a result that holds what its caller would have to read."""
+    """Refuses a result that contains a function which its caller would have to inline."""
     if returns_function(kind):
         raise Refusal(
             VALUE,
@@ -62,7 +62,7 @@ def refuse_functions(kind: Type, what: str) -> None:
 
 
 class _Names(Names):
-    """Names of sizes: those of the function around it; a value has no others, so these are open."""
+    """Names of sizes: those of the enclosing function; other names are open sizes."""
 
     def size(self, size: object) -> object:
         return self.found.get(size) if isinstance(size, str) else size
@@ -70,7 +70,7 @@ class _Names(Names):
 
 class ReturnedFunctions:
     def given_out(self, value: Value) -> Value:
-        """What the function returns, with closures as functions of the program."""
+        """Returns the function's result with closures converted to functions of the program."""
         if not has_function(value):
             return value
         if isinstance(value, Tuple):
@@ -86,16 +86,16 @@ class ReturnedFunctions:
         return value if not isinstance(value, Closure) else self._as_function(value)
 
     def _as_function(self, closure: Closure) -> Function:
-        """The closure for the types that its parameters are annotated with.
+        """Returns the closure as a function for the annotated types of its parameters.
 
-        What it captured is computed before, once; parameters with defaults have these.
+        Captured values are computed once, before it; parameters with defaults take these.
         """
         node, frame = closure.node, closure.frame
         kinds = self._kinds(closure)
         with frame.frozen(scope.read([node])) as lets:
             params = parameters(kinds)
             leaves = iter(params)
-            # Its caller holds what it is called with, and each call the same defaults.
+            # The caller owns the arguments, and all calls share the defaults.
             env = {name: unflatten(kind, leaves, OUTSIDE) for name, kind in kinds.items()}
             for value in closure.defaults.values():
                 self.give_away(value)
@@ -146,7 +146,7 @@ class ReturnedFunctions:
         return kinds
 
     def _annotation(self, node: ast.expr) -> object:
-        """The value of an annotation, whose names are those outside of the decorated function."""
+        """Evaluates an annotation in the scope around the decorated function."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node = ast.parse(node.value, mode="eval").body
         names: dict[str, Any] = {}
@@ -162,14 +162,14 @@ class ReturnedFunctions:
             raise Refusal(ANNOTATION, f"the annotation cannot be evaluated: {error}") from error
 
     def call_function(self, function: Function, args: list[Value], named: dict) -> Value:
-        """A call of a function of the program."""
+        """Returns the value of a call of a function of the program."""
         kinds = function.kind.kinds
         if named or len(args) != len(kinds):
             raise Refusal(CALL, f"the function takes {', '.join(kinds)}, by position")
         leaves = []
         for (name, kind), arg in zip(kinds.items(), args, strict=True):
             leaves += flatten(self.fitting(arg, kind, name), kind)
-        # Its body may do something.
+        # Its body may have effects.
         out = self.effect(_core.Call(function.expr, leaves))
         shared = frozenset().union(*(arg.roots for arg in args))
         return unpack(out, function.kind.returned, shared or None)

@@ -1,4 +1,4 @@
-"""Statements of Python: each changes the variables, or ends in several ways."""
+"""Statements of Python: each changes the variables, or branches into several paths."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from relay._plural import counted
 
 class Statements:
     def block(self, statements: list[ast.stmt], env: Env) -> Tree:
-        """The ways through statements from an environment, which they may change."""
+        """Returns the paths through statements from an environment, which they may change."""
         for i, statement in enumerate(statements):
             self.env = env
             before = dict(env)
@@ -66,19 +66,19 @@ class Statements:
         return Fall(env)
 
     def attempt(self, statements: list[ast.stmt], env: Env) -> Tree:
-        """The same for one way of several: it may need what is not known yet."""
+        """Returns the same for one of several branches, which may need a type that is not known yet."""
         try:
             return self.block(statements, env)
         except Pending:
             return Never()
 
     def statement(self, node: ast.stmt) -> Tree | None:
-        """Changes self.env; the ways out, where the statement does not simply go on."""
+        """Reads a statement, which changes self.env; returns its paths unless it just falls through."""
         with self.at(node):
             return getattr(self, "do_" + type(node).__name__)(node)
 
     def _choose(self, tree: Tree, before: Env, done: Lets = ()) -> Tree | None:
-        """Goes on behind a tree; `done` is what was done before its ways part, and none of them has."""
+        """Continues after a tree; `done` are the effects before its branches, which these do not contain."""
         tree = behind(done, settled(tree, before))
         if isinstance(tree, Fall):
             self.env = tree.env
@@ -148,7 +148,7 @@ class Statements:
             with self.at(target):
                 old = self.subscript(base, index)
             new = self._augmented(target, node.op, old, self.expr(node.value))
-            # An element that is an object of its own is changed itself.
+            # An element that is an object is changed in place.
             own = _is_changed(old, new) and not isinstance(base, Tensor)
             with self.at(target):
                 self._store(target, base, index, new, ((old, new),) if own else ())
@@ -166,7 +166,7 @@ class Statements:
             self.env[target.id] = new
 
     def _augmented(self, target: ast.expr, op: ast.operator, old: Value, value: Value) -> Value:
-        """What `target op= value` makes of the old value: arrays keep their dtype and rank."""
+        """Returns the new value of `target op= value`: arrays keep their dtype and rank."""
         if isinstance(old, (List, Chain)) and isinstance(op, ast.Add):
             return self.extended(old, value)
         new = self.binary(op, old, value)
@@ -194,7 +194,7 @@ class Statements:
     def _set_item(
         self, target: ast.Subscript, value: Value, changes: tuple[tuple[Value, Value], ...] = ()
     ) -> None:
-        """x[i] = v, also where x is a part of a variable: a new value of the variable."""
+        """Reads x[i] = v, where x may be part of a variable: assigns a new value to the variable."""
         base = self.expr(_loaded(target.value))
         self._store(target, base, self.index(target.slice), value, changes)
 
@@ -206,7 +206,7 @@ class Statements:
         value: Value,
         changes: tuple[tuple[Value, Value], ...],
     ) -> None:
-        """The same with x and i evaluated; `changes`: the parts of x that change themselves."""
+        """Returns the same with x and i evaluated; `changes`: parts of x that change in place."""
         if isinstance(old, Tensor):
             new = set_item(old, index, value)
         elif isinstance(old, (List, Chain)):
@@ -221,7 +221,7 @@ class Statements:
         self._change(target.value, old, new, changes)
 
     def changing_call(self, node: ast.Call) -> Value | None:
-        """A call that changes a variable: a method of it, or a NumPy function of its own kind."""
+        """Reads a call that changes a variable: a method, or a NumPy function such as np.copyto."""
         if not isinstance(node.func, ast.Attribute):
             return None
         if node.func.attr in scope.CHANGING_METHODS:
@@ -259,10 +259,10 @@ class Statements:
         new: Value,
         parts: tuple[tuple[Value, Value], ...] = (),
     ) -> None:
-        """Gives what changes in place its new value, also by its other names.
+        """Assigns the new value of a change in place to all variables that hold the object.
 
-        What shares only a part of its memory has no value any more. `parts`: the parts of it that
-        change themselves, before and after.
+        Variables that share only part of its memory lose their value. `parts`: the parts that change in
+        place, before and after.
         """
         new = with_parts(new, parts)
         changes = (*parts, (old, new))
@@ -289,13 +289,13 @@ class Statements:
                 MUTATION,
                 target,
                 f"'{name}' is {whose}, and is changed in place",
-                # A copy of what is captured would lose the change when the function returns.
+                # A change of a captured object would be lost when the function returns.
                 help=f"change a copy: {name} = {copy}"
                 if name in self.env
                 else f"make it a parameter: {function}(..., {name})",
             )
         self.note_change(name, target, own)
-        # Another part that shares memory with one that changed, and is not it.
+        # It shares memory with a changed part and is another part.
         gone = memory_of(before for before, _ in parts) - memory_of(now for _, now in parts)
         if new.roots & gone:
             new = Clash(
@@ -390,7 +390,7 @@ class Statements:
 
     def do_Raise(self, node: ast.Raise) -> None:
         if self.source.is_own and isinstance(node.exc, ast.Call):
-            # What the package's own functions say of their arguments.
+            # The message of a function of the package about its arguments.
             raise Refusal(VALUE, str(self.known(self.expr(node.exc.args[0]), "a message")))
         self.refuse(
             UNSUPPORTED,
@@ -423,14 +423,14 @@ class Statements:
 
 
 def _is_changed(old: Value, new: Value) -> bool:
-    """Whether an augmented assignment changes the old value in place, as it does arrays and lists."""
+    """Whether an augmented assignment changes the old value in place: arrays and lists."""
     if isinstance(old, (List, Chain)):
         return isinstance(new, (List, Chain))
     return isinstance(old, Tensor) and bool(old.shape) and isinstance(new, Tensor)
 
 
 def _loaded(node: ast.expr) -> ast.expr:
-    """The expression that reads what an assignment changes a part of."""
+    """Returns the expression that reads the target of a partial assignment."""
     if isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)):
         made = type(node)(**vars(node) | {"ctx": ast.Load()})
         return ast.copy_location(made, node)

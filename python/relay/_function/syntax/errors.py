@@ -1,4 +1,4 @@
-"""Errors in Python functions: a code, the line of the file with a caret, and what to write instead."""
+"""Errors in Python functions: a code, the line with a caret, and what to write instead."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fail(
 
 
 class Refusal(Exception):
-    """What is wrong, for the reader of the function to say where."""
+    """An error without a place; the reader adds the node that it reads."""
 
     def __init__(
         self, code: str, message: str, *, expected: str = "", found: str = "", help: str = ""

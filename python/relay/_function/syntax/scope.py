@@ -1,4 +1,4 @@
-"""Which names a piece of Python reads and changes, and whether it is in the subset at all."""
+"""The names that Python code reads and changes, and the check that it is in the subset."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from relay._function.syntax.source import Source
 
 FUNCTIONS = (ast.FunctionDef, ast.Lambda)
 _SCOPES = (*FUNCTIONS, ast.ListComp, ast.GeneratorExp)
-# Methods that change what they are called on, and NumPy's functions that change their argument.
+# Methods that change their object, and NumPy's functions that change their argument.
 CHANGING_METHODS = {
     "append", "clear", "extend", "fill", "insert", "partition", "pop", "popitem", "put", "remove",
     "reverse", "setdefault", "sort", "update",
 }  # fmt: skip
 CHANGING_FUNCTIONS = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}
 
-# What is outside the subset, by the class of the node: what it is called, what to write instead.
+# Nodes outside the subset, by class: the name of the construct, and what to write instead.
 _REFUSED = {
     "AsyncFunctionDef": ("an async function", "compiled code has no event loop"),
     "AsyncFor": ("async for", "write a plain for"),
@@ -46,7 +46,7 @@ _REFUSED = {
     "YieldFrom": ("a generator", "append to a list and return it"),
 }  # fmt: skip
 
-# Expressions within expressions, and statements within statements.
+# The deepest nesting of expressions and statements.
 _MAX_DEPTH = 1500
 
 
@@ -123,8 +123,8 @@ def assigned(nodes: Sequence[ast.AST], in_place: bool = True, augmented: bool = 
 
 
 def changes_safely(node: ast.Call, target: ast.AST, function: ast.AST) -> bool:
-    """Whether a call that changes a variable is evaluated exactly once where its statement is reached,
-    and nothing that the statement evaluates before it is the whole variable."""
+    """Whether a call that changes a variable is evaluated exactly once when its statement is reached, and the
+    statement does not read the whole variable before it."""
     whole = [
         [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr)]
         for statement in ast.walk(function)
@@ -132,7 +132,7 @@ def changes_safely(node: ast.Call, target: ast.AST, function: ast.AST) -> bool:
     ]
     found = [parts for parts in whole if any(_holds(part, node) for part in parts)]
     if not found:
-        # A node that the reader has made; or the test of a loop.
+        # The reader has made the node, or it is the test of a loop.
         return not _holds(function, node)
     name, uses, harmless = changed_name(target), set(), set()
     for other in (inner for part in found[0] for inner in ast.walk(part)):
@@ -162,14 +162,14 @@ def _holds(whole: ast.AST, node: ast.AST) -> bool:
 
 
 def changed_name(target: ast.AST) -> str | None:
-    """The variable that an assignment to a part of it changes."""
+    """Returns the variable that an assignment to a part of it changes."""
     while isinstance(target, (ast.Subscript, ast.Attribute)):
         target = target.value
     return target.id if isinstance(target, ast.Name) else None
 
 
 def read(nodes: list[ast.AST]) -> set[str]:
-    """The names that a piece of Python may read, those of nested functions among them."""
+    """Returns the names that code may read, those of nested functions included."""
     out = set()
     for node in nodes:
         out.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
@@ -177,7 +177,7 @@ def read(nodes: list[ast.AST]) -> set[str]:
 
 
 def body_of(function: ast.FunctionDef | ast.Lambda) -> list[ast.stmt]:
-    """The statements of a function, without its docstring; a lambda returns its expression."""
+    """Returns the statements of a function without its docstring; a lambda returns its expression."""
     if isinstance(function, ast.Lambda):
         made = ast.Return(function.body)
         return [ast.copy_location(made, function.body)]

@@ -13,13 +13,13 @@ from pathlib import Path
 from relay import _core
 from relay._function.syntax.errors import ANNOTATION, SOURCE, fail
 
-# The package's own functions in Python, such as the losses of relay.train: what is wrong in a call of one
-# is said of the call.
+# The package's own functions in Python, such as the losses of relay.train: an error inside one gets the place
+# of the call.
 _PACKAGE = str(Path(os.path.abspath(__file__)).parents[2]) + os.sep
 
 
 class Source:
-    """A file of Python, and where the nodes of its tree are in it."""
+    """A Python file, its syntax tree, and the byte ranges of its nodes."""
 
     def __init__(self, name: str, text: str, tree: ast.Module) -> None:
         self.name = name
@@ -31,7 +31,7 @@ class Source:
             self._lines.append(self._lines[-1] + len(line) + 1)
 
     def range(self, node: object) -> tuple[int, int]:
-        """The first byte of a node and the one behind its last."""
+        """Returns the first byte of a node and the byte after its last."""
         line = getattr(node, "lineno", None)
         if line is None:
             return 0, 0
@@ -40,7 +40,7 @@ class Source:
 
 
 def read(function: types.FunctionType) -> tuple[Source, ast.FunctionDef | ast.Lambda]:
-    """The source of a function and its definition in it; UserError E0901 where there is none."""
+    """Returns the source of a function and its definition; raises UserError E0901 if there is none."""
     code = function.__code__
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
@@ -89,7 +89,7 @@ def _definitions(source: Source, function: types.FunctionType) -> list:
 
 
 def _by_columns(found: list, code: types.CodeType) -> list:
-    """Which of several lambdas in a line the code is of; from Python 3.11 on, code knows its columns."""
+    """Selects the lambda of a code object among several in a line, by columns (Python 3.11 and later)."""
     positions = getattr(code, "co_positions", None)
     if positions is None:
         return found
@@ -99,12 +99,12 @@ def _by_columns(found: list, code: types.CodeType) -> list:
         body = node.body
         return (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset) in known
 
-    # The body of a lambda that is within another's is no expression of the other's code.
+    # The body of an inner lambda is not an expression of the outer lambda's code.
     return [node for node in found if isinstance(node, ast.Lambda) and is_it(node)]
 
 
 def annotations(function: types.FunctionType, scope: dict[str, object]) -> dict[str, object]:
-    """The evaluated annotations of a function; UserError E0908 for one that has no value.
+    """Returns the evaluated annotations of a function; raises UserError E0908 for one without value.
 
     scope: the names where the function is defined, for annotations that are kept as text.
     """
