@@ -109,7 +109,7 @@ _OTHERS = {
 
 
 def absent(module: str, name: str) -> AttributeError:
-    """The error for a name that a module does not have; Relay's known names say why."""
+    """Returns the error for an absent name of a module; for a name of the first Relay with the reason."""
     full = f"{module}.{name}".removeprefix("relay.").removeprefix("op.")
     reason = OPERATORS.get(full) or _OTHERS.get(full)
     if reason is not None:
@@ -120,7 +120,7 @@ def absent(module: str, name: str) -> AttributeError:
 
 
 def suggestions(name: str) -> str:
-    """Known operators that are spelt almost so, or that have the name in another namespace."""
+    """Returns operators of a similar name, or of the same name in another namespace."""
     import difflib
 
     known = _core.op_names()

@@ -1,4 +1,4 @@
-"""From a module to something that runs."""
+"""`relay.build`: compilation of a module to a program that runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Executable:
         self, module: _core.Module, source: Callable[[], _core.IRModule | None] | None = None
     ) -> None:
         self._module = module
-        # Gives the module that it was built from while it is there; None for a loaded program.
+        # Returns the module that it was built from while that exists; None for a loaded program.
         self._source = source
 
     def __call__(self, /, *args: object, **kwargs: object) -> Any:
@@ -93,7 +93,7 @@ class Executable:
         return f"<relay.Executable: {describe(self)}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the functions with their types, and the kernels, folded."""
+        """Returns HTML for notebooks: the functions with their types, and the kernels, folded."""
         kernels = json.loads(self.metadata).get("kernels", [])
         rows = "".join(
             f"<tr><td>{html.escape(str(k.get('name', '')))}</td>"
@@ -109,11 +109,11 @@ class Executable:
         return self
 
     def __deepcopy__(self, memo: object) -> Executable:
-        """The program itself: it does not change."""
+        """Returns the program itself: it is immutable."""
         return self
 
     def __reduce__(self) -> tuple:
-        """As the file that `export_library` writes; what runs it there knows what an artifact says."""
+        """Pickles the file that `export_library` writes; the copy knows what an artifact has."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.so"
             self.export_library(path)
@@ -178,7 +178,7 @@ def _restored(contents: bytes, num_threads: int) -> Executable:
 
 
 def describe(program: object) -> str:
-    """The functions of a program with their types: "@main(x: float32) -> float32"."""
+    """Returns the functions of a program with their types: "@main(x: float32) -> float32"."""
     lines = []
     for name in program.function_names[:4]:
         inputs = ", ".join(f"{slot.name}: {slot.type}" for slot in program.input_info(name))
@@ -269,12 +269,12 @@ def build(
     return make(as_module(ir_mod))
 
 
-# The bytes of constants up to which a program keeps its module.
+# The most bytes of constants with which a program keeps its module alive.
 _KEPT = 1 << 20
 
 
 def _source_of(mod: _core.IRModule) -> Callable[[], _core.IRModule | None]:
-    """What gives the module while it is there: a program has the weights once, as kernels read them."""
+    """Returns a function that gives the module while it exists, so that weights are in memory once."""
     return weakref.ref(mod) if _core.constant_bytes(mod) > _KEPT else lambda: mod
 
 

@@ -1,4 +1,4 @@
-"""Variables, constants and programs from text; how programs are copied and pickled."""
+"""Variables, constants, programs from text; copying and pickling of programs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _body_of(text: str, free: int) -> _core.Expr:
 
 
 def _reduce_expr(self) -> tuple:
-    """As text: variables that are free in it are new ones in what is read again."""
+    """Pickles as text; free variables are new variables in the copy."""
     free = free_vars(self)
     types = free_type_vars(_core.Function(free, self))
     is_closed = isinstance(self, _core.Function) and not free and not types
@@ -86,7 +86,7 @@ def _reduce_expr(self) -> tuple:
 
 
 def _install_pickle() -> None:
-    # Programs do not change, so that a copy is the program itself.
+    # Programs are immutable: a copy is the program itself.
     for cls in (_core.IRModule, _core.Node):
         cls.__copy__ = lambda self: self
         cls.__deepcopy__ = lambda self, memo: self

@@ -58,7 +58,7 @@ class PrimFunc:
             self._fail(ANNOTATION, node, f"a tensor function writes {wanted}; it has {found}")
         self.inputs = tuple(self.arguments)[:-outputs]
         self.outputs = tuple(self.arguments)[-outputs:]
-        # What is wrong is said where the function is defined: it is read once with any sizes.
+        # The function is read once with arbitrary sizes, so that errors appear at its definition.
         self._check()
 
     def _argument(self, name: str, annotation: object) -> _Argument:
@@ -81,7 +81,7 @@ class PrimFunc:
     # ---- As an operator
 
     def relation(self, *types_: _core.Type, **_: object) -> _core.Type:
-        """The result's type from those of the inputs."""
+        """Returns the result's type from those of the inputs."""
         sizes: dict[str, object] = {}
         for name, found in zip(self.inputs, types_, strict=True):
             wanted = self.arguments[name]
@@ -100,7 +100,7 @@ class PrimFunc:
         return written[0] if len(written) == 1 else _core.TupleType(written)
 
     def _shapes(self, sizes: dict[str, Any]) -> list[list]:
-        """The shapes of the outputs."""
+        """Returns the shapes of the outputs."""
         for name in self.outputs:
             for size in self.arguments[name].shape:
                 if isinstance(size, str) and size not in sizes:
@@ -111,7 +111,7 @@ class PrimFunc:
         ]
 
     def compute(self, *tensors: te.Tensor, **_: object) -> list[te.Tensor]:
-        """The tensors that the function writes from these."""
+        """Returns the tensors that the function computes from these."""
         sizes: dict[str, Any] = {}
         for name, tensor in zip(self.inputs, tensors, strict=True):
             for size, have in zip(self.arguments[name].shape, tensor.shape, strict=True):
@@ -123,7 +123,7 @@ class PrimFunc:
         return [self.arguments[name].dtype for name in self.outputs]
 
     def emit(self, buffers: Sequence, outputs: Sequence) -> object:
-        """The statements on these buffers."""
+        """Returns the statements on these buffers."""
         return self._writer(buffers, outputs).write()
 
     def _writer(self, buffers: Sequence, outputs: Sequence) -> _Writer:
@@ -274,7 +274,7 @@ class _Cell:
 
     def __init__(self, buffer: object, parallel: int) -> None:
         self.buffer = buffer
-        self.parallel = parallel  # how many parallel loops it is in
+        self.parallel = parallel  # the number of parallel loops around it
 
 
 class _Writer:
@@ -291,7 +291,7 @@ class _Writer:
         self.checks: list[object] = []
         self.guarded = 0
         self.parallel = 0
-        self.places: list[tuple] = []  # statements, and what of the source they come from
+        self.places: list[tuple] = []  # statements, each with its node of the source
 
     def fail(self, code: str, node: object, message: str, **more: str) -> NoReturn:
         self.function._fail(code, node, message, **more)
@@ -305,7 +305,7 @@ class _Writer:
     # ---- Statements
 
     def block(self, body: Sequence[ast.stmt]) -> object:
-        """Statements in order; the local scalars that begin here end here."""
+        """Returns statements in order; local scalars defined in them end with them."""
         before = dict(self.names)
         done = []
         for statement in body:
@@ -383,7 +383,7 @@ class _Writer:
         return _core.tir_seq([*checks, out])
 
     def let(self, value: object, lets: list) -> object:
-        """A name for what is read from memory, which the loop might change."""
+        """Binds a value that is read from memory, which the loop might change."""
         if isinstance(value, int) or not _reads(value):
             return value
         name = _core.te_var("bound", value.dtype)
@@ -395,7 +395,7 @@ class _Writer:
         if isinstance(cond, (bool, int, float)):
             return self.block(node.body if cond else node.orelse or [ast.Pass()])
         checks = self.take_checks()
-        # What is read from memory may change below.
+        # Memory that is read may change below.
         facts = [] if _reads(cond) else [self.as_bool(cond)]
         self.conditions += facts
         yes = self.block(node.body)
@@ -557,7 +557,7 @@ class _Writer:
         return _core.tir_load(buffer, indices)
 
     def check_inside(self, buffer: Any, indices: list, name: str) -> None:
-        """Adds a check, in front of the statement, unless the indices are known to be inside."""
+        """Adds a bounds check before the statement, unless the indices are known to be in bounds."""
         cond = _core.tir_inside(buffer, indices, self.loops, self.conditions)
         if cond is not None:
             self.checks.append(_core.tir_check(cond, f"an index is outside of {name}", True))
@@ -615,7 +615,7 @@ class _Writer:
         return out
 
     def value_boolop(self, node: ast.BoolOp) -> Any:
-        # The right side is not computed where the left decides: its reads are guarded.
+        # The right side is not evaluated if the left side decides, so its reads are guarded.
         name = "and" if isinstance(node.op, ast.And) else "or"
         out = self.value(node.values[0])
         for part in node.values[1:]:
@@ -679,7 +679,7 @@ class _Writer:
         )
 
     def named(self, node: ast.expr) -> Any:
-        """What a name outside of the function stands for."""
+        """Returns the value of a name outside the function."""
         if isinstance(node, ast.Attribute):
             try:
                 return getattr(self.named(node.value), node.attr)

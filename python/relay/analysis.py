@@ -47,7 +47,7 @@ _PARTS: dict[str, Callable] = {
 
 
 def _post_order(root: _core.Node) -> Iterator[_core.Node]:
-    """Each node once, behind its parts."""
+    """Yields each node once, after its parts."""
     seen = {root}
     stack = [(root, iter(children(root)))]
     while stack:
@@ -63,7 +63,7 @@ def _post_order(root: _core.Node) -> Iterator[_core.Node]:
 
 
 def post_order_visit(expr: _core.Expr, fvisit: Callable[[_core.Expr], object]) -> None:
-    """Calls `fvisit` with each expression once, behind its parts."""
+    """Calls `fvisit` with each expression once, after its parts."""
     for node in _post_order(expr):
         if isinstance(node, _core.Expr):
             fvisit(node)
@@ -99,7 +99,7 @@ def global_names(expr: _core.Expr) -> list[str]:
 
 
 def _all_types(types: Iterable[_core.Type | None]) -> Iterator[_core.Type]:
-    """The types and all that they are made of, in order."""
+    """Yields the types and all their parts, in order."""
     todo = list(types)[::-1]
     while todo:
         kind = todo.pop()
@@ -195,7 +195,7 @@ def list_op_freqs(mod: _core.IRModule | _core.Expr) -> dict[str, int]:
 
 
 def count_layers(expr: _core.Expr | _core.IRModule, valid_ops: Iterable[str]) -> int:
-    """Returns how many calls of these operators the longest way through the program has."""
+    """Returns the most calls of these operators on a path through the program."""
     names = set(valid_ops)
     if isinstance(expr, _core.IRModule):
         expr = expr["main"]
@@ -226,8 +226,8 @@ def _macs(call: _core.Call) -> int:
         raise wrong(f"{name} has sizes that are not known")
     data, weight = shapes[:2]
     if is_conv:
-        # For each element: the weight without the axis of the channels that are computed. A transposed
-        # one has those of all groups on its other axis.
+        # For each element of the result: the weight without the axis of output channels. A transposed
+        # convolution has the channels of all groups on its other axis.
         read = math.prod(weight) // weight[call.attrs.kernel_layout.index("O")]
         return math.prod(out) * (read // call.attrs.groups if is_transposed else read)
     transposed = name != "nn.dense" and call.attrs.transpose_a
@@ -262,7 +262,7 @@ def list_fake_quantized_op_freqs(mod: _core.IRModule) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     counted: set[_core.Node] = set()
-    # Whether all ways to an expression begin with qnn.dequantize or a constant, and one of the former.
+    # Whether all paths to an expression begin with qnn.dequantize or a constant, and one with the former.
     within: dict[_core.Node, tuple[bool, bool]] = {}
 
     def see(node: _core.Node) -> None:
@@ -329,7 +329,7 @@ def check_kind(t: _core.Type, mod: _core.IRModule | None = None) -> TypeKind:
     return kinds.get(form, TypeKind.Type)
 
 
-# By the numbers that type variables have of their kinds: type, dtype, shape, size, constraint, data type.
+# By the numbers of the kinds of type variables: type, dtype, shape, size, constraint, data type.
 _VARIABLES = (
     TypeKind.Type, TypeKind.BaseType, TypeKind.ShapeVar, TypeKind.ShapeVar, TypeKind.Constraint,
     TypeKind.AdtHandle,

@@ -1,1 +1,1 @@
-"""Expressions, types and patterns: visitors, how they are shown, Python's operators on them."""
+"""Expressions, types and modules in Python: visitors, display, operators, names of the first Relay."""

@@ -1,4 +1,4 @@
-"""How programs and their parts are shown: one line at the prompt, a page in notebooks."""
+"""The display of programs and their parts: one line at the prompt, HTML in notebooks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from relay import _core
 from relay._plural import counted
 from relay.analysis import list_op_freqs
 
-# An expression that is longer is said, not shown.
+# The text of a longer expression is replaced by a summary.
 _WIDTH = 100
 
 
 def expression(self: _core.Expr) -> str:
-    """The text of a short expression; the kind, type and size of others."""
+    """Returns the text of a short expression; kind, type and size of a longer one."""
     lines = [line for line in str(self).splitlines() if not line.startswith("free_var ")]
     if len(lines) == 1 and len(lines[0]) <= _WIDTH and not lines[0].startswith("meta["):
         return lines[0]
@@ -24,7 +24,7 @@ def expression(self: _core.Expr) -> str:
 
 
 def node(self: _core.Node) -> str:
-    """A type or size as text; a pattern as it is written; attributes by name."""
+    """Returns the text of a type or size, of a pattern, or of attributes by name."""
     if isinstance(self, (_core.Type, _core.Dim)):
         return str(self)
     text = str(self)
@@ -63,7 +63,7 @@ def _pattern(self: _core.Node) -> str:
 
 
 def folded(title: str, body: str) -> str:
-    """HTML of a line that opens to a text."""
+    """Returns HTML of a line that unfolds to a text."""
     return (
         f"<details><summary><code>{html.escape(title)}</code></summary>"
         f"<pre>{html.escape(body)}</pre></details>"
@@ -71,7 +71,7 @@ def folded(title: str, body: str) -> str:
 
 
 def install() -> None:
-    """Shows the nodes of the extension module so."""
+    """Installs the display on the nodes of the extension module."""
     _core.Expr.__repr__ = expression
     _core.Node.__repr__ = node
     _core.Expr._repr_html_ = lambda self: folded(str(self.checked_type), str(self))

@@ -1,4 +1,4 @@
-"""Functions over expressions by their kinds: `ExprFunctor`, `ExprVisitor` and `ExprMutator`."""
+"""Functions over expressions with a method for each kind: `ExprFunctor`, `ExprVisitor`, `ExprMutator`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _METHODS = {
 
 
 class ExprFunctor:
-    """A function over expressions: a method for each kind, its result kept for each expression.
+    """A function over expressions with a method for each kind; results are memoised by expression.
 
-    `visit` first visits all that an expression is made of, parts before wholes, and so never
-    recurses deeply: methods that visit the parts of their argument find the results.
+    `visit` visits parts before wholes with an explicit stack, so it never recurses deeply: methods that
+    visit the parts of their argument find memoised results.
     """
 
     def __init__(self) -> None:
         self.memo_map: dict[_core.Expr, Any] = {}
 
     def visit(self, expr: _core.Expr) -> Any:
-        """Returns what the method for the expression's kind gives."""
+        """Returns the result of the method for the expression's kind."""
         if not isinstance(expr, _core.Expr):
             raise wrong(f"{expr!r} is not an expression")
         if expr in self.memo_map:
@@ -92,7 +92,7 @@ def _add_methods(cls: type, does: Callable[[Any, Any], Any], doc: str) -> None:
 
 
 def _expressions_in(expr: _core.Expr) -> list[_core.Expr]:
-    """The expressions that it is made of, those of patterns and clauses among them."""
+    """Returns the direct parts of an expression, those in patterns and clauses included."""
     found, todo = [], analysis.children(expr)[::-1]
     while todo:
         node = todo.pop()
@@ -104,7 +104,7 @@ def _expressions_in(expr: _core.Expr) -> list[_core.Expr]:
 
 
 class ExprVisitor(ExprFunctor):
-    """Visits each expression once; a method that is overridden sees its kind, behind the parts."""
+    """Visits each expression once, after its parts; override the methods of the kinds of interest."""
 
     def _visit_parts(self, expr: _core.Expr) -> None:
         for part in _expressions_in(expr):
@@ -115,15 +115,14 @@ _add_methods(ExprVisitor, ExprVisitor._visit_parts, "Visits what a {} is made of
 
 
 class ExprMutator(ExprFunctor):
-    """Rewrites an expression: what a method gives takes the place of its argument wherever that was.
+    """Rewrites an expression: the result of a method replaces its argument at every use.
 
         class Halve(relay.ExprMutator):
             def visit_constant(self, c):
                 return relay.const(c.data / 2)
 
-    The methods that are not overridden put the expression together anew from what its parts became;
-    an overridden one asks for that with `super().visit_call(call)`. Where no part changed, it is the
-    same object.
+    Methods that are not overridden rebuild the expression from its rewritten parts; an overridden one does
+    so with `super().visit_call(call)`. An expression without changed parts stays the same object.
     """
 
     def _rebuild(self, expr: _core.Expr) -> _core.Expr:

@@ -39,7 +39,7 @@ def _dtype(expr: _core.Expr, sign: str) -> str:
 
 
 def _binary(name: str, swapped: bool = False):
-    # The class outlives the interpreter's clean-up and must hold no node.
+    # The class outlives the interpreter's clean-up, so the method must not hold a node.
     def method(self, other):
         return call(name, other, self) if swapped else call(name, self, other)
 
@@ -59,7 +59,7 @@ def _invert(self):
 
 
 def _equal(self, other):
-    """Identity, as for all nodes; what looks like a comparison of values is refused."""
+    """Compares identity, as for all nodes; refuses comparisons with numbers and arrays."""
     if isinstance(other, _core.Node) or other is None or isinstance(other, str):
         return _node_equal(self, other)
     raise wrong(
@@ -69,7 +69,7 @@ def _equal(self, other):
 
 
 def _matmul(left, right):
-    """NumPy's product of vectors, matrices and batches of them."""
+    """Returns NumPy's product of vectors, matrices and batches of them."""
     sides = [s if isinstance(s, _core.Expr) else _core.Constant(s) for s in (left, right)]
     if not all(isinstance(s.checked_type, _core.TensorType) for s in sides):
         raise wrong("@ needs tensors of known types")
@@ -80,7 +80,7 @@ def _matmul(left, right):
 
 
 def _num_results(expr: _core.Expr) -> int | None:
-    """How many fields the expression has, None when it is not a tuple, or not known to be one."""
+    """Returns the number of fields; None if the expression is not known to be a tuple."""
     if isinstance(expr, _core.Tuple):
         return len(expr.fields)
     kind = expr.checked_type
@@ -107,7 +107,7 @@ def _field(expr: _core.Expr, index: int) -> _core.Expr:
 
 
 def _get_item(self, index):
-    """A field of a tuple, or a part of a tensor as NumPy would index it."""
+    """Returns a field of a tuple, or NumPy's indexing of a tensor."""
     size = _num_results(self)
     if size is not None:
         if isinstance(index, slice):

@@ -1,4 +1,4 @@
-"""Which values no clause of a match fits."""
+"""The values that no clause of a match covers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from relay import _core
 from relay._errors import wrong
 from relay.prelude import Prelude
 
-# A candidate: values of one form. None for any value, else what is matched and the candidates within.
+# A candidate is a set of values of one form: None for all values, else a constructor and its candidates.
 Candidate = Any
 
 
 def unmatched(match: _core.Match, mod: _core.IRModule | None) -> list[Any]:
-    """Patterns of the values that no clause fits."""
+    """Returns patterns of the values that no clause covers."""
     if mod is None:
         mod = Prelude().mod
     constructors = {d.header.name_hint: list(d.constructors) for d in mod.type_definitions}
@@ -40,7 +40,7 @@ def _fields(pattern: Any) -> list | None:
 
 
 def _against(pattern: Any, candidate: Candidate) -> tuple[bool, tuple | None, Any]:
-    """Whether the pattern fits all values; else, where it may, the way to the first that must be told."""
+    """Compares a pattern with a candidate: whether it covers all, else the path to the first open part."""
     todo: list[tuple[Any, Candidate, tuple]] = [(pattern, candidate, ())]
     while todo:
         each, values, way = todo.pop()
@@ -69,7 +69,7 @@ def _parts_by_form(pattern: Any, constructors: dict[str, list]) -> list[Candidat
 
 
 def _placed(candidate: Candidate, way: tuple, part: Candidate) -> Candidate:
-    """The candidate with a part in place of what is at the end of the way."""
+    """Returns the candidate with the part at the end of a path replaced."""
     around = []
     for i in way:
         around.append((candidate, i))

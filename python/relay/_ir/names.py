@@ -1,4 +1,4 @@
-"""Names of Relay's users for what is said in another way here."""
+"""Names of the first Relay for functions that have another form here."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def ShapeVar(name: str) -> _core.TypeVar:
 
 
 def Any_() -> None:
-    """Returns the size that is known at run time only, in shapes: None."""
+    """Returns None, the size in shapes that is known at run time only."""
 
 
 # ---- Expressions ---------------------------------------------------------------------------------
 
 
 def bind(expr: _core.Expr, binds: Mapping[_core.Var, object]) -> _core.Expr:
-    """Returns the expression with values in the place of variables; of a function, of parameters too."""
+    """Returns the expression with variables replaced by values; parameters of a function as well."""
     for variable in binds:
         if not isinstance(variable, _core.Var):
             raise wrong(f"{variable!r} is not a variable")
     values = [v if isinstance(v, _core.Expr) else _core.Constant(v) for v in binds.values()]
     body = expr.body if isinstance(expr, _core.Function) else expr
-    # What is applied has no variables of others.
+    # The applied function has no free variables.
     free = free_vars(_core.Function(list(binds), body))
     body = _core.apply_function(_core.Function([*binds, *free], body), [*values, *free])
     if not isinstance(expr, _core.Function):
@@ -54,7 +54,7 @@ def bind(expr: _core.Expr, binds: Mapping[_core.Var, object]) -> _core.Expr:
 
 
 def bind_params_by_name(func: _core.Function, params: Mapping[str, object]) -> _core.Function:
-    """Returns the function with constants in the place of the parameters of these names."""
+    """Returns the function with the parameters of these names replaced by constants."""
     named = {p.name_hint: p for p in func.params}
     unknown = set(params) - set(named)
     if unknown:
@@ -66,9 +66,9 @@ _FREE = re.compile(r"\s*free_(?:type\s*(\[[^;]*\])|var\s*(%[^;]*));")
 
 
 def parse_expr(source: str) -> _core.Expr:
-    """Returns the expression of a text; a version in front of it may be there or not.
+    """Returns the expression of a text; a version before it is optional.
 
-    What the text declares as free (`free_var %x: Tensor[(3,), float32];`) is free in the expression.
+    Variables that the text declares (`free_var %x: Tensor[(3,), float32];`) are free in the expression.
     """
     head = '#[version = "0.0.5"]'
     body = source.strip().removeprefix(head)
@@ -82,7 +82,7 @@ def parse_expr(source: str) -> _core.Expr:
 
 
 def fromtext(source: str, source_name: str = "from_string") -> _core.IRModule | _core.Expr:
-    """Returns the module of a text, or its expression where it defines nothing."""
+    """Returns the module of a text; the expression if it has no definitions."""
     defines = any(line.lstrip().startswith(("def ", "type ")) for line in source.splitlines())
     return parse(source, source_name) if defines else parse_expr(source)
 
@@ -158,7 +158,7 @@ def IfWithFields(
     true_branch: _core.Expr | None = None,
     false_branch: _core.Expr | None = None,
 ) -> _core.If:
-    """Returns the choice with other parts."""
+    """Returns the if with other parts."""
     given = {"cond": cond, "true_branch": true_branch, "false_branch": false_branch}
     return _core.If(*_updated(if_expr, given).values())
 
@@ -186,7 +186,7 @@ _KINDS = {"int": 0, "uint": 1, "float": 2, "bfloat": 4}
 
 
 def save_param_dict(params: object) -> bytes:
-    """Returns parameters by name as bytes, in Relay's own format of old.
+    """Returns parameters by name as bytes, in the format of the first Relay.
 
     params: a dictionary of arrays, or any structure of tensors, which are named as `relay.tree` does.
     """
@@ -214,9 +214,9 @@ def save_param_dict(params: object) -> bytes:
 
 
 def load_param_dict(param_bytes: bytes | bytearray) -> dict[str, np.ndarray]:
-    """Returns the parameters that `save_param_dict`, or Relay of old, wrote.
+    """Returns the parameters that `save_param_dict`, or the first Relay, wrote.
 
-    ValueError for bytes that are no such file.
+    ValueError for bytes in another format.
     """
     reader = _Reader(bytes(param_bytes))
     magic, _ = reader.take("<QQ")
@@ -255,7 +255,7 @@ class _Reader:
 
     def count(self) -> int:
         (count,) = self.take("<Q")
-        # A name or an array takes eight bytes at least.
+        # A name or an array takes at least eight bytes.
         if count > len(self.data) // 8:
             raise wrong("the parameters are damaged: there are more than there is room for")
         return count
@@ -283,36 +283,36 @@ class _Reader:
 
 
 def _functions_items(self) -> list[tuple[_core.GlobalVar, _core.Function]]:
-    """The functions with their names."""
+    """Returns the functions with their names."""
     return [(self.get_global_var(name), f) for name, f in self.functions.items()]
 
 
 def _get_global_vars(self) -> list[_core.GlobalVar]:
-    """What calls of the functions refer to."""
+    """Returns the global variables of the functions."""
     return [self.get_global_var(name) for name in self.functions]
 
 
 def _get_global_type_var(self, name: str) -> _core.Type:
-    """The name of a data type of the module."""
+    """Returns the name of a data type of the module."""
     return self.get_type(name)[0]
 
 
 def _with_attrs(self, attr_map: Mapping[str, object]) -> _core.IRModule:
-    """The module with attributes."""
+    """Returns the module with attributes."""
     for name, value in attr_map.items():
         self = self.with_attr(name, value)
     return self
 
 
 def _with_type(self, definition: _core.Type) -> _core.IRModule:
-    """The module with a data type, which `relay.TypeData` defines."""
+    """Returns the module with a data type, a `relay.TypeData`."""
     return _core.with_definitions(self, {}, [definition])
 
 
 def _replace_global_vars(
     self, replacements: Mapping[_core.GlobalVar | str, _core.GlobalVar | str]
 ) -> _core.IRModule:
-    """The module with other names for functions, wherever they stand.
+    """Returns the module with functions renamed in definitions and calls.
 
     replacements: new names by old ones, as names or as GlobalVars.
     """
@@ -339,7 +339,7 @@ def _replace_global_vars(
 
 
 def _same(self) -> _core.IRModule:
-    """The module itself: it does not change."""
+    """Returns the module itself: it does not change."""
     return self
 
 
@@ -360,7 +360,7 @@ def _absent_method(self, name: str) -> object:
 
 
 def install() -> None:
-    """Puts the methods that Relay's users know onto modules."""
+    """Adds methods of the first Relay to modules."""
     module = _core.IRModule
     module.functions_items = _functions_items
     module.get_global_vars = _get_global_vars

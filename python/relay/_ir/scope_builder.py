@@ -1,4 +1,4 @@
-"""`ScopeBuilder`: a body line by line, with bindings and an if."""
+"""`ScopeBuilder` builds a body line by line, with bindings and an if."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class ScopeBuilder:
         return var
 
     def ret(self, value: object) -> None:
-        """Says what the current scope returns."""
+        """Sets the result of the current scope."""
         if self._ret[-1] is not None:
             raise RuntimeError("ret() is called once in a scope")
         self._ret[-1] = value if isinstance(value, _core.Expr) else _core.Tuple([value]).fields[0]
 
     @contextmanager
     def if_scope(self, cond: _core.Expr) -> Iterator[None]:
-        """The scope where the condition holds."""
+        """The scope in which the condition is true."""
         with self._scope() as made:
             yield
         self._if = (cond, made[0])
 
     @contextmanager
     def else_scope(self) -> Iterator[None]:
-        """The scope where the condition of the if_scope before it does not hold; it ends the body."""
+        """The scope in which the condition of the preceding if_scope is false; it ends the body."""
         if self._if is None:
             raise RuntimeError("else_scope() follows an if_scope()")
         (cond, yes), self._if = self._if, None
@@ -93,7 +93,7 @@ class ScopeBuilder:
 
 
 class WithScope:
-    """A value for a `with` block, and what is done at its end.
+    """A value for a `with` block, and a function that is called at its end.
 
     with relay.WithScope(10, lambda: print("the end")) as ten: ...
     """

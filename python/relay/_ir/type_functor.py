@@ -1,4 +1,4 @@
-"""Functions over types by their kinds: `TypeFunctor`, `TypeVisitor` and `TypeMutator`; the kinds of types."""
+"""Functions over types with a method for each form: `TypeFunctor`, `TypeVisitor`, `TypeMutator`; kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relay._errors import wrong
 
 
 class TypeKind(enum.IntEnum):
-    """What a type classifies, by the numbers that Relay's users know."""
+    """The kinds of types, with the numbers of the first Relay."""
 
     Type = 0
     ShapeVar = 1
@@ -31,7 +31,7 @@ _METHODS = {
 
 
 def form_of(kind: _core.Type) -> str:
-    """Which form of a type it is: TensorType, TypeCall, ..."""
+    """Returns the form of a type: TensorType, TypeCall, ..."""
     return type(kind).__name__
 
 
@@ -40,7 +40,7 @@ def _operands(size: object) -> tuple[object, ...]:
 
 
 def size_variables(size: object) -> list[_core.TypeVar]:
-    """The variables of a size: n of 2 * n."""
+    """Returns the variables of a size: n of 2 * n."""
     found, todo = [], [size]
     while todo:
         each = todo.pop()
@@ -52,14 +52,14 @@ def size_variables(size: object) -> list[_core.TypeVar]:
     return found
 
 
-# By the numbers of the operations in computed sizes; the others have no form in Python.
+# Operations of computed sizes, by number; others have no Python operator.
 _SIZES = {
     0: operator.add, 1: operator.sub, 2: operator.mul, 3: operator.floordiv, 5: operator.mod,
 }  # fmt: skip
 
 
 def types_in(kind: _core.Type) -> list[_core.Type]:
-    """The types that a type is made of, in order; the sizes of a tensor that are variables among them."""
+    """Returns the parts of a type in order, with the variables in sizes of a tensor type."""
     form = form_of(kind)
     if form == "TensorType":
         return [v for size in kind.shape for v in size_variables(size)]
@@ -80,15 +80,15 @@ def types_in(kind: _core.Type) -> list[_core.Type]:
 class TypeFunctor:
     """A function over types: a method for each form of a type.
 
-    `visit` first visits all that a type is made of, parts before wholes, and so never recurses deeply:
-    methods that visit the parts of their argument find the results.
+    `visit` visits parts before wholes with an explicit stack, so it never recurses deeply: methods that visit
+    the parts of their argument find memoised results.
     """
 
     def __init__(self) -> None:
         self.memo_map: dict[_core.Type, Any] = {}
 
     def visit(self, typ: _core.Type) -> Any:
-        """Returns what the method for the type's form gives."""
+        """Returns the result of the method for the type's form."""
         if not isinstance(typ, _core.Type):
             raise wrong(f"{typ!r} is not a type")
         stack, opened = [typ], set()
@@ -123,10 +123,10 @@ class TypeFunctor:
 
 
 class TypeVisitor(TypeFunctor):
-    """Visits each type once; a method that is overridden sees its form, behind the parts."""
+    """Visits each type once, after its parts; override the methods of the forms of interest."""
 
     def _visit_parts(self, typ: _core.Type, /) -> Any:
-        """Visits what the type is made of."""
+        """Visits the parts of the type."""
         for part in types_in(typ):
             self.visit(part)
 
@@ -135,20 +135,20 @@ class TypeVisitor(TypeFunctor):
 
 
 class TypeMutator(TypeFunctor):
-    """Rewrites a type: what a method gives takes the place of its argument wherever that was.
+    """Rewrites a type: the result of a method replaces its argument at every use.
 
-    The methods that are not overridden put the type together anew from what its parts became.
+    Methods that are not overridden rebuild the type from its rewritten parts.
     """
 
     def _all(self, types: Sequence[Any]) -> list[Any]:
         return [self.visit(t) for t in types]
 
     def visit_tensor_type(self, tensor: _core.TensorType, /) -> Any:
-        """Returns the tensor type of the sizes that became of its variables."""
+        """Returns the tensor type with the variables of its sizes rewritten."""
         return _core.TensorType([self._size(size) for size in tensor.shape], tensor.dtype)
 
     def _size(self, size: Any) -> Any:
-        """A size of what its variables became."""
+        """Returns a size with its variables rewritten."""
         new = {v: self.visit(v) for v in size_variables(size)}
         if all(a is b for a, b in new.items()):
             return size
@@ -173,11 +173,11 @@ class TypeMutator(TypeFunctor):
         return done[size]
 
     def visit_tuple_type(self, fields: _core.TupleType, /) -> Any:
-        """Returns the tuple type of what its fields became."""
+        """Returns the tuple type of the rewritten fields."""
         return _core.TupleType(self._all(fields.fields))
 
     def visit_func_type(self, function: _core.FuncType, /) -> Any:
-        """Returns the function type of what its parts became."""
+        """Returns the function type of the rewritten parts."""
         params = self._all(function.type_params)
         return _core.FuncType(self._all(function.arg_types), self.visit(function.ret_type), params)
 
@@ -190,14 +190,14 @@ class TypeMutator(TypeFunctor):
         return name
 
     def visit_type_call(self, applied: _core.Type, /) -> Any:
-        """Returns the data type applied to what its arguments became."""
+        """Returns the data type applied to the rewritten arguments."""
         return self.visit(applied.func)(*self._all(applied.args))
 
     def visit_ref_type(self, ref: _core.Type, /) -> Any:
-        """Returns the type of references to what the type of their content became."""
+        """Returns the reference type of the rewritten content type."""
         return _core.RefType(self.visit(ref.value))
 
     def visit_type_data(self, definition: _core.Type, /) -> Any:
-        """Returns the definition with what the types of the fields became."""
+        """Returns the definition with the rewritten types of the fields."""
         rows = [(c.name_hint, self._all(c.inputs)) for c in definition.constructors]
         return _core.TypeData(self.visit(definition.header), self._all(definition.type_vars), rows)

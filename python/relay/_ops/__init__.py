@@ -1,1 +1,1 @@
-"""What makes calls of operators, and the registry of users' operators."""
+"""Functions that make calls of operators, and the registration of users' operators."""

@@ -14,7 +14,7 @@ def call(name: str, *args: object, **attrs: object) -> _core.Call:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is an integer, Python's or NumPy's, and not a bool."""
+    """Whether it is an integer of Python or NumPy, but not a bool."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -24,7 +24,7 @@ def is_call(expr: _core.Expr, name: str) -> bool:
 
 
 def transposed_weight(expr: _core.Expr) -> _core.Var | None:
-    """The variable of nn.dense(x, transpose(variable)); None for anything else."""
+    """Returns the variable of nn.dense(x, transpose(variable)), None for any other expression."""
     if not is_call(expr, "nn.dense") or not is_call(expr.args[1], "transpose"):
         return None
     weight = expr.args[1].args[0]

@@ -66,12 +66,12 @@ def _check(index: int, size: object) -> None:
         raise wrong("an index from the end needs an axis of known size")
 
 
-# Beyond any size; what is past the ends of an axis is left out.
+# Larger than any size; strided_slice clamps to the ends of an axis.
 _FAR = (1 << 31) - 1
 
 
 def _bounds(item: slice, size: object) -> tuple[int, int, int]:
-    """Begin, end and stride of a slice, as strided_slice takes them."""
+    """Returns begin, end and stride of a slice for strided_slice."""
     for part in (item.start, item.stop, item.step):
         if not (part is None or is_number(part)):
             raise wrong("the bounds of a slice are integers; relay.strided_slice takes tensors")
@@ -80,7 +80,7 @@ def _bounds(item: slice, size: object) -> tuple[int, int, int]:
         raise wrong("the step of a slice is not zero")
     if isinstance(size, int):
         first, last, step = slice(item.start, item.stop, step).indices(size)
-        # Past the first element; a plain -1 would be the last one.
+        # Before the first element; -1 would be the last element.
         return first, last if last >= 0 else -size - 1, step
     if step < 0:
         raise wrong("a slice with a negative step needs an axis of known size")

@@ -1,8 +1,7 @@
-"""The operators' functions as Relay's users know them: one table.
+"""The signatures of the operators' functions that users of the first Relay know, in one table.
 
-An operator that is not here takes what the registry says: its arguments, then its attributes. A
-default of None or '' says nothing to the operator: its own default counts. Functions that are more
-than one call are written out, in _compositions.py.
+An operator without a row takes the arguments of its registry row, then the attributes. With None or '' as a
+default, the operator's own default applies. Functions that make more than one call are in compositions.py.
 """
 
 from __future__ import annotations
@@ -225,7 +224,7 @@ SIGNATURES = {
     "qnn.tanh": _QNN,
 }
 
-# Parameters that the registry calls otherwise.
+# Parameters that have another name in the registry.
 _FACTORS = {
     "x": "data",
     "y": "weight",
@@ -243,15 +242,15 @@ RENAMED = {
     "unravel_index": {"indices": "data"},
 }
 
-# A number for one of these arguments is an int32, whatever stands beside it.
+# A number for one of these arguments is an int32, whatever the dtype of the others.
 INTEGER_ARGUMENTS = {
     "box_indices", "indices", "input_zero_point", "k", "kernel_zero_point", "lhs_zero_point",
     "max_output_size", "output_zero_point", "rhs_zero_point", "segment_ids", "seq_lengths",
     "valid_length", "zero_point",
 }  # fmt: skip
 
-# How many spatial axes the lists of an operator are for: one number stands for as many. The others
-# have it in their names: conv2d, max_pool3d.
+# The number of spatial axes for which one number in place of a list stands. Other operators have it in their
+# names: conv2d, max_pool3d.
 SPATIAL_AXES = {
     "image.crop_and_resize": 2,
     "nn.upsampling": 2,
@@ -259,7 +258,7 @@ SPATIAL_AXES = {
     "vision.roi_pool": 2,
 }
 
-# What may be an expression: then the operator dyn.NAME is called.
+# Parameters that may be expressions: then the operator dyn.NAME is called.
 DYNAMIC = {
     "broadcast_to": ("shape",),
     "ones": ("shape",),
@@ -269,7 +268,7 @@ DYNAMIC = {
     "zeros": ("shape",),
 }
 
-# How many results a call has, where its type is not known yet; a function of the attributes.
+# The number of results of a call whose type is not known yet: a function of the attributes.
 RESULTS = {
     "nn.batch_norm": lambda attrs: 3,
     "nn.dropout": lambda attrs: 2,
@@ -291,7 +290,7 @@ RESULTS = {
     "vision.regular_non_max_suppression": lambda attrs: 4,
 }
 
-# Names of Relay that this one does not have, by the reason.
+# Operators of the first Relay that are absent here, grouped by the reason.
 ABSENT = {
     "the compiler chooses layouts and transforms weights itself; give it the plain operator": """
         nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform

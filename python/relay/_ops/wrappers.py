@@ -50,7 +50,7 @@ def _spatial_axes(name: str) -> int:
 
 
 def _attribute(value: object, kind: str, axes: int) -> object:
-    """The value as the attribute takes it: a number where a list is meant stands for all axes."""
+    """Converts the value for the attribute; a number in place of a list stands for all axes."""
     one_size = kind == "list of dimension" and isinstance(value, (_core.TypeVar, _core.Dim))
     one_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if one_size or (kind.startswith("list of") and one_number):
@@ -69,14 +69,14 @@ def _operand(name: str, value: object) -> object:
 
 
 def says_nothing(parameter: inspect.Parameter, value: object, default: object) -> bool:
-    """Whether the value is one that leaves an attribute at the operator's default."""
+    """Whether the value leaves the attribute at the operator's default."""
     if isinstance(value, str):
         return value == parameter.default == default == ""
     return value is None and parameter.default is None
 
 
 def _dynamic(row: Operator, given: dict) -> _core.Call | None:
-    """The call of the operator whose sizes are expressions, when one is."""
+    """Returns the call of the dynamic operator if a size is an expression, else None."""
     sizes = signatures.DYNAMIC.get(row.name, ())
     if not any(isinstance(given.get(name), _core.Expr) for name in sizes):
         return None
@@ -107,7 +107,7 @@ def _rank(positions: object) -> int:
 
 
 def make(row: Operator, module: str) -> Callable[..., _core.Call]:
-    """Returns the function of an operator, with the signature that Relay's users know."""
+    """Returns the function of an operator, with the signature of the first Relay."""
     signature = _signature(row)
     in_table = row.name in signatures.SIGNATURES
     renamed = signatures.RENAMED.get(row.name, {})
@@ -169,13 +169,13 @@ _MODULES = {"qnn": "qnn.op"}
 
 
 def operator_space(name: str) -> tuple[str, str]:
-    """The module of the package in which an operator's function is, and the name there."""
+    """Returns the module that has an operator's function, and the function's name in it."""
     space, _, short = name.rpartition(".")
     return f"relay.{_MODULES.get(space, space)}".rstrip("."), short
 
 
 def _space(names: dict, name: str) -> tuple[dict, str, str]:
-    """The names beside an operator's, its module, and its own name there."""
+    """Returns the names of an operator's module, the module, and the operator's name in it."""
     inside, short = operator_space(name)
     module = "relay"
     for part in inside.split(".")[1:]:

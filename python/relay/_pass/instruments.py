@@ -1,4 +1,4 @@
-"""Instruments: what is told of every pass."""
+"""Instruments, which are called before and after every pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relay._pass.passes import PassInfo, names_in
 
 
 class PassInstrument:
-    """Is told of every pass; a class with some of these methods need not derive from it.
+    """Is called around every pass; a class with some of these methods need not derive from it.
 
     with relay.transform.PassContext(instruments=[MyInstrument()]):
         relay.build(mod)
@@ -24,14 +24,14 @@ class PassInstrument:
         """Called when the context ends."""
 
     def should_run(self, mod: _core.IRModule, info: PassInfo) -> bool:
-        """Whether the pass runs; what other passes need cannot be left out."""
+        """Returns whether the pass runs; passes that others require run anyway."""
         return True
 
     def run_before_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
-        """Called with the program that the pass is given."""
+        """Called with the program before the pass."""
 
     def run_after_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
-        """Called with what the pass gave; `info.seconds` is the time that it took."""
+        """Called with the program after the pass; `info.seconds` is the time that it took."""
 
 
 def pass_instrument(pi_cls: type | None = None) -> Callable[..., Any]:
@@ -50,7 +50,7 @@ class PassTimingInstrument(PassInstrument):
         self.rows: list[tuple[str, float]] = []
 
     def run_after_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
-        """Notes the time."""
+        """Records the time."""
         self.rows.append((info.name, info.seconds))
 
     def render(self) -> str:

@@ -1,4 +1,4 @@
-"""Passes by the names that Relay's users know, of what Python has: mutators, patterns, other passes."""
+"""Passes of the first Relay that are written in Python: with mutators, patterns and other passes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def BatchingOps() -> Sequential:
 
 
 def MergeComposite(pattern_table: Sequence[tuple]) -> FunctionPass:
-    """Returns a pass that makes functions of what matches patterns, with the attribute Composite.
+    """Returns a pass that puts matches of patterns into functions with the attribute Composite.
 
-    pattern_table: rows (name, pattern) or (name, pattern, check); `check` refuses a match. What an
-    earlier row has taken is not matched by a later one.
+    pattern_table: rows (name, pattern) or (name, pattern, check); `check` refuses a match. Later rows do
+    not match expressions that an earlier row has taken.
     """
     rows = [(row[0], row[1], row[2] if len(row) > 2 else None) for row in pattern_table]
 
@@ -72,16 +72,16 @@ def AnnotateSpans() -> ModulePass:
 
 
 def BackwardFoldScaleAxis() -> Pass:
-    """Returns the pass that moves a scale of the channels into the weights of what is before it."""
+    """Returns the pass that moves a scale of channels into the weights of the preceding operator."""
     return PASSES["FoldScaleAxis"]()
 
 
-# The axes of the channels that come in: of the data and of the weights, by the attributes' letters.
+# Convolutions; the layout letters give the axes of the input channels in data and weights.
 _CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
 
 
 def _input_axes(node: _core.Call) -> tuple[int, int] | None:
-    """Along which axis of the data and of the weights the operator sums; None for any other operator."""
+    """Returns the reduction axes of the data and the weights; None for other operators."""
     if any(is_call(node, name) for name in _CONVOLUTIONS):
         attrs = node.attrs
         plain = attrs.data_layout.isalpha() and attrs.kernel_layout.isalpha()
@@ -94,7 +94,7 @@ def _input_axes(node: _core.Call) -> tuple[int, int] | None:
 
 
 def _along(constant: _core.Expr, rank: int, axis: int) -> np.ndarray | None:
-    """The numbers of a constant that differ along one axis of a tensor of that rank only."""
+    """Returns the elements of a constant that varies along one axis of a tensor of that rank only."""
     if not isinstance(constant, _core.Constant):
         return None
     data = constant.data
@@ -105,7 +105,7 @@ def _along(constant: _core.Expr, rank: int, axis: int) -> np.ndarray | None:
 
 
 class _Forward(ExprMutator):
-    """Scales in front of convolutions as scales of their weights."""
+    """Moves scales before convolutions into the weights."""
 
     def visit_call(self, node: _core.Call, /) -> _core.Expr:
         out = super().visit_call(node)
@@ -133,7 +133,7 @@ class _Forward(ExprMutator):
 
 
 def ForwardFoldScaleAxis() -> FunctionPass:
-    """Returns a pass that moves a scale of the channels into the weights of the product behind it.
+    """Returns a pass that moves a scale of channels into the weights of the following product.
 
     nn.conv2d(multiply(x, s), w) is nn.conv2d(x, w * s'), where s and w are constants and s differs along the
     channels only; so are convolutions of one and three axes, nn.dense, and nn.relu between the two where no
@@ -153,7 +153,7 @@ def CanonicalizeCast() -> FunctionPass:
     computed within the kernel that needs it. (`EliminateCommonSubexpr` joins them again.)
     """
 
-    # Each element of the result is computed from one of each operand.
+    # Each element of the result depends on one element of each operand.
     elementwise = wildcard().has_attr({"TOpPattern": 0}) | wildcard().has_attr({"TOpPattern": 1})
 
     class Split(ExprMutator):
@@ -167,7 +167,7 @@ def CanonicalizeCast() -> FunctionPass:
                 return out
             if not elementwise.match(out.op):
                 return out
-            # What stands in two places of one operator is one cast.
+            # One operator that reads a cast twice keeps one cast.
             own = {arg: self._own(arg) for arg in set(out.args)}
             args = [own[arg] for arg in out.args]
             changed = any(a is not b for a, b in zip(args, out.args, strict=True))
@@ -193,7 +193,7 @@ def _attributes(node: _core.Call) -> dict[str, object]:
 
 
 class _Flatten(ExprMutator):
-    """Dilated convolutions in place of convolutions of blocks."""
+    """Replaces convolutions of blocks by dilated convolutions."""
 
     def visit_call(self, node: _core.Call, /) -> _core.Expr:
         out = super().visit_call(node)
@@ -219,7 +219,7 @@ class _Flatten(ExprMutator):
             return None
         own = list(given["padding"])
         own = own * 4 if len(own) == 1 else own * 2 if len(own) == 2 else own
-        # Of top, left, bottom, right: rows around blocks are as many blocks of rows around the whole.
+        # In the order top, left, bottom, right; a padded row of a block is a padded block of the whole.
         padding = [
             pads[i % 2][i // 2] + own[i] * block[i % 2] - crops[i % 2][i // 2] for i in range(4)
         ]
@@ -289,8 +289,8 @@ def recast(
 
     dtype: of the operands; out_dtype: of the results, which what follows takes.
     ops: names of operators, nn.conv2d by default.
-    skip_layers: numbers of calls of these that stay as they are, from 0 on in the order in which they
-        are computed; negative ones count from the last.
+    skip_layers: numbers of calls of these that are left unchanged, from 0 in post-order; negative numbers
+        count from the last.
     """
     names = {"nn.conv2d"} if ops is None else set(ops)
     calls: list[_core.Expr] = []

@@ -1,4 +1,4 @@
-"""What passes are: their context, what is known of one, and several in a row."""
+"""The base class of passes, their context and description, and sequences of passes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class PassContext:
     opt_level: 0 to 3.
     required_pass, disabled_pass: names of passes that run, or do not, at any level.
     config: options of passes, "relay.FuseOps.max_depth"; unknown ones are refused.
-    target: what is compiled for where `build` is not told.
+    target: the target of `build`, if it is given none.
     verify: checks the program after every pass.
-    instruments: objects that are told of every pass (`PassInstrument`).
+    instruments: objects that are called around every pass (`PassInstrument`).
     """
 
     def __init__(
@@ -88,7 +88,7 @@ def active_context() -> PassContext | None:
     return stack[-1] if stack else None
 
 
-# What an instrument is told of, of which it has one at least.
+# The methods of instruments, of which one has at least one.
 _METHODS = (
     "enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass",
 )  # fmt: skip
@@ -100,7 +100,7 @@ def _call(instrument: object, method: str) -> None:
 
 @dataclass(frozen=True)
 class PassInfo:
-    """What is known of a pass; for an instrument behind a pass, the seconds that it took too."""
+    """The description of a pass; for an instrument after a pass, with the seconds that it took."""
 
     name: str
     opt_level: int = 0
@@ -113,7 +113,7 @@ class PassInfo:
 class Pass:
     """A transformation of modules; `name` is what the compiler calls it.
 
-    What a pass has in `options` is given by position or by name: `EtaExpand(expand_constructor=True)`.
+    The options named in `options` are given by position or by name: `EtaExpand(expand_constructor=True)`.
     """
 
     name = ""
@@ -160,7 +160,7 @@ def run(name: str, mod: _core.IRModule) -> _core.IRModule:
 
 
 class Sequential(Pass):
-    """Passes in order; those above the level of the PassContext are left out."""
+    """Passes in order; those above the level of the PassContext are skipped."""
 
     name = "Sequential"
 

@@ -1,4 +1,4 @@
-"""Passes that are functions of Python, and their places in the pipeline."""
+"""Passes written as Python functions, and their places in the pipeline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from relay._pass.passes import Pass, PassContext, PassInfo
 
 
 class _PythonPass(Pass):
-    """A pass that is a function of Python, on modules or on their functions."""
+    """A pass that is a Python function, on modules or on their functions."""
 
     of_functions = False
 
@@ -46,11 +46,11 @@ class _PythonPass(Pass):
 
 
 class ModulePass(_PythonPass):
-    """A pass of Python on modules; `module_pass` makes one."""
+    """A Python pass on modules; `module_pass` makes one."""
 
 
 class FunctionPass(_PythonPass):
-    """A pass of Python on each function of a module; `function_pass` makes one."""
+    """A Python pass on each function of a module; `function_pass` makes one."""
 
     of_functions = True
 
@@ -129,13 +129,13 @@ def function_pass(
 
 
 class _Added:
-    """A pass in the pipeline; as a `with` block it takes it out again."""
+    """A pass in the pipeline; a `with` block removes it at its end."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def remove(self) -> None:
-        """Takes the pass out."""
+        """Removes the pass from the pipeline."""
         _core.remove_pass(self.name)
 
     def __enter__(self) -> _Added:
@@ -146,12 +146,12 @@ class _Added:
 
 
 def add_pass(step: ModulePass | FunctionPass, place: str) -> _Added:
-    """Puts a pass of Python into the optimisation pipeline, for every thread.
+    """Adds a Python pass to the optimisation pipeline, for every thread.
 
     place: "before:NAME" or "after:NAME", where NAME is a phase ("import", "structure", "simplify",
     "combine", "layout", "fusion", "normal_form") or a pass of the pipeline.
-    Returns a handle: `remove()` takes the pass out, and so does the end of a `with` block. UserError
-    E0312 for a place that does not exist and a name that is taken.
+    Returns a handle: `remove()` removes the pass, and so does the end of a `with` block. UserError E0312
+    for a place that does not exist and a name that is taken.
     """
     if not isinstance(step, _PythonPass):
         raise wrong(f"{step!r} is not a pass of Python; module_pass makes one")
@@ -160,7 +160,7 @@ def add_pass(step: ModulePass | FunctionPass, place: str) -> _Added:
 
 
 def remove_pass(step: Pass | str) -> None:
-    """Takes a pass that was added out of the pipeline; UserError E0301 where there is none."""
+    """Removes a pass that was added to the pipeline; UserError E0301 if there is none of that name."""
     name = step if isinstance(step, str) else step.name
     if not _core.remove_pass(name):
         _core.check_settings({"required_pass": [name]})
@@ -168,7 +168,7 @@ def remove_pass(step: Pass | str) -> None:
 
 
 def PrintIR(header: str = "", show_meta_data: bool = False) -> ModulePass:
-    """Returns a pass that prints the module and leaves it as it is."""
+    """Returns a pass that prints the module and does not change it."""
 
     def show(mod, ctx):
         print(f"PrintIR({header}):\n{mod.astext(show_meta_data)}")
@@ -180,7 +180,7 @@ def PrintIR(header: str = "", show_meta_data: bool = False) -> ModulePass:
 def ApplyPassToFunction(
     transform: Pass, func_name_regex: str, error_if_no_function_matches_regex: bool = False
 ) -> ModulePass:
-    """Returns a pass that applies another to the functions whose names match, and leaves the others."""
+    """Returns a pass that applies another one to the functions whose names match."""
     import re
 
     def apply(mod, ctx):

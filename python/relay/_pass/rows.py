@@ -12,10 +12,10 @@ from relay._pass.transformed import with_function
 
 
 class Defunctionalization(Pass):
-    """Makes data of functions used as values.
+    """Converts functions that are used as values to data.
 
-    `Defunctionalization()` is the pass; `Defunctionalization(func, mod)` is the function after it,
-    in terms of the functions and data types of the program, as the pass makes it.
+    `Defunctionalization()` is the pass; `Defunctionalization(func, mod)` is the function after it, which
+    uses functions and data types that the pass adds to the program.
     """
 
     name = "Defunctionalization"
@@ -31,7 +31,7 @@ class Defunctionalization(Pass):
 
 Defunctionalization.__module__ = "relay.transform"
 
-# What a pass row says of an option: name, kind, doc, and what holds when it is not given.
+# An option in a pass row: name, kind, doc, default.
 _Option = tuple[str, str, str, object]
 _OPTION_TYPES: dict[str, Any] = {
     "boolean": bool,
@@ -47,10 +47,10 @@ def _describe(option: _Option) -> str:
 
 
 def _constructor(options: Sequence[_Option]) -> Callable[..., None]:
-    """The constructor of a pass, with the signature that help() shows.
+    """Returns the constructor of a pass, with the signature that help() shows.
 
-    Options that are named after operators, as those of ConvertLayout, are not names of parameters:
-    they are given as `**{"nn.conv2d": "NCHW"}`.
+    Options named after operators, such as those of ConvertLayout, cannot be parameter names; they are given
+    as `**{"nn.conv2d": "NCHW"}`.
     """
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     parameters += [

@@ -1,4 +1,4 @@
-"""Functions and expressions after one pass; their derivatives, and their forms for batches."""
+"""Single passes on functions and expressions; derivatives and batches of functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def with_function(name: str, func: _core.Function, mod: _core.IRModule | None) -
 
 
 def _with_expr(step: str, expr: _core.Expr, mod: _core.IRModule | None = None) -> _core.Expr:
-    """The expression after the pass of that name."""
+    """Returns the expression after the pass of that name."""
     function = expr if isinstance(expr, _core.Function) else _core.Function([], expr)
     free = [] if isinstance(expr, _core.Function) else free_vars(expr)
     if free:
@@ -30,7 +30,7 @@ def _with_expr(step: str, expr: _core.Expr, mod: _core.IRModule | None = None) -
 def FoldConstantExpr(
     expr: _core.Expr, mod: _core.IRModule | None = None, fold_qnn: bool = False
 ) -> _core.Expr:
-    """Returns the expression with what is constant computed; `mod` has the functions that it calls."""
+    """Returns the expression with constants folded; `mod` has the functions that it calls."""
     return _with_expr("FoldConstant", expr, mod)
 
 
