@@ -17,7 +17,7 @@ from relay import _core
 from relay._absent import absent
 from relay._errors import wrong
 from relay._ir import match_cases as _match_cases
-from relay._ir.type_functor import TypeKind, form_of, types_in
+from relay._ir.type_functor import TypeKind, type_form, types_in
 from relay._ops import call as _call
 from relay._pass import passes as _pass
 
@@ -312,8 +312,8 @@ def check_kind(t: _core.Type, mod: _core.IRModule | None = None) -> TypeKind:
     while todo:
         part = todo.pop()
         inner = types_in(part)
-        if form_of(part) in ("GlobalTypeVar", "TypeCall"):
-            name = part if form_of(part) == "GlobalTypeVar" else part.func
+        if type_form(part) in ("GlobalTypeVar", "TypeCall"):
+            name = part if type_form(part) == "GlobalTypeVar" else part.func
             given = 0 if name is part else len(part.args)
             wanted = _variables_of(name.name_hint, mod)
             is_name = part is t and name is part
@@ -322,7 +322,7 @@ def check_kind(t: _core.Type, mod: _core.IRModule | None = None) -> TypeKind:
                 raise wrong(f"{part}: the data type {name.name_hint} {what}")
             inner = inner[1:]
         todo.extend(inner)
-    form = form_of(t)
+    form = type_form(t)
     if form == "TypeVar":
         return _VARIABLES[t.kind]
     kinds = {"GlobalTypeVar": TypeKind.AdtHandle, "TypeData": TypeKind.TypeData}

@@ -37,7 +37,7 @@ from relay._function.exchange import (
     type_of_argument,
     value_key,
 )
-from relay._function.program import Form, Program
+from relay._function.program import FunctionForm, Program
 from relay._function.syntax import scope as subset
 from relay._function.syntax import source
 from relay._function.syntax.errors import (
@@ -80,7 +80,7 @@ class Lowered:
     """A function for arguments of certain types, not compiled yet."""
 
     function: RelayFunction
-    form: Form
+    form: FunctionForm
     program: Program
     seconds: float
 
@@ -502,7 +502,7 @@ class RelayFunction(PythonFunction):
         form = program.entry(self, kinds)
         return Lowered(self, form, program, time.perf_counter() - begin)
 
-    def _runner(self, form: Form, executable: Executable) -> Callable[[tuple], Any]:
+    def _runner(self, form: FunctionForm, executable: Executable) -> Callable[[tuple], Any]:
         """A call as short as the types allow."""
         kinds = tuple(form.kinds.values())
         make = maker(form.returned)

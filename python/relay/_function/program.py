@@ -53,7 +53,7 @@ _RECURSION_LIMIT = 20_000
 
 
 @dataclass
-class Form:
+class FunctionForm:
     """A function specialised for the types of its parameters."""
 
     name: str
@@ -84,7 +84,7 @@ class Program:
 
     # Whether functions that are not recursive are inlined into their callers.
     inlines: bool = False
-    forms: dict[object, Form] = field(default_factory=dict)
+    forms: dict[object, FunctionForm] = field(default_factory=dict)
     active: list = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     place: tuple = (None, 0, 0)
@@ -116,7 +116,7 @@ class Program:
         """Returns the named sizes of the compiled function."""
         return next(form.type_params for form in self.forms.values() if form.name == "main")
 
-    def entry(self, function: Any, kinds: dict[str, Type]) -> Form:
+    def entry(self, function: Any, kinds: dict[str, Type]) -> FunctionForm:
         """Reads a function as @main; returns its form."""
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
@@ -329,7 +329,7 @@ class Program:
             made = f"{name}_{i}"
         return made
 
-    def _form(self, function: Any, kinds: dict[str, Type], name: str) -> Form:
+    def _form(self, function: Any, kinds: dict[str, Type], name: str) -> FunctionForm:
         kinds, names = generalised(kinds)
         type_params = list(names.values())
         key = _key_of_types(function, kinds)
@@ -347,7 +347,7 @@ class Program:
                 f"{function.__name__} is called with more than {MAX_FORMS} combinations of types",
                 help="a recursion whose types grow has no end; use a list of open length",
             )
-        form = self.forms[key] = Form(name, kinds, type_params)
+        form = self.forms[key] = FunctionForm(name, kinds, type_params)
         if "return" in function.kinds:
             form.declared = renamed(function.kinds["return"], lambda dim: names.get(dim))
             form.declare(form.declared)
@@ -358,7 +358,7 @@ class Program:
             raise
         return form
 
-    def _read(self, function: Any, form: Form) -> None:
+    def _read(self, function: Any, form: FunctionForm) -> None:
         """Reads the body until its result type equals the type assumed for recursive calls."""
         declared = form.declared
         partial = self.partial

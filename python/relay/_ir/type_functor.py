@@ -30,7 +30,7 @@ _METHODS = {
 }  # fmt: skip
 
 
-def form_of(kind: _core.Type) -> str:
+def type_form(kind: _core.Type) -> str:
     """Returns the form of a type: TensorType, TypeCall, ..."""
     return type(kind).__name__
 
@@ -60,7 +60,7 @@ _SIZES = {
 
 def types_in(kind: _core.Type) -> list[_core.Type]:
     """Returns the parts of a type in order, with the variables in sizes of a tensor type."""
-    form = form_of(kind)
+    form = type_form(kind)
     if form == "TensorType":
         return [v for size in kind.shape for v in size_variables(size)]
     if form == "TupleType":
@@ -101,7 +101,7 @@ class TypeFunctor:
                 continue
             stack.pop()
             if node not in self.memo_map:
-                self.memo_map[node] = getattr(self, _METHODS[form_of(node)])(node)
+                self.memo_map[node] = getattr(self, _METHODS[type_form(node)])(node)
         return self.memo_map[typ]
 
     if TYPE_CHECKING:

@@ -158,10 +158,10 @@ def _mean(a, axis=None, dtype=None, keepdims=False, where=None):
     if where is None:
         return reduced("mean", a, axis, keepdims)
     total = reduced("sum", _kept(a, where, 0), axis, keepdims)
-    return apply("divide", total, cast(counted(a, where, axis, keepdims), total.dtype))
+    return apply("divide", total, cast(chosen_count(a, where, axis, keepdims), total.dtype))
 
 
-def counted(a: Tensor, where: Value, axis: object, keepdims: object) -> Tensor:
+def chosen_count(a: Tensor, where: Value, axis: object, keepdims: object) -> Tensor:
     """How many elements of a reduction a mask chooses."""
     chosen = apply("logical_and", tensor_of(where), Tensor(call("ones_like", truth_like(a))))
     return _sum(chosen, axis, None, keepdims)
@@ -183,7 +183,7 @@ def _var(a, axis=None, ddof=0, keepdims=False, dtype=None, where=None, mean=None
     total = reduced("sum", _kept(apply("multiply", away, away), where, 0), axis, keepdims)
     if where is None:
         return apply("divide", total, apply("subtract", count_of(a, axis), off))
-    count = apply("subtract", counted(a, where, axis, keepdims), off)
+    count = apply("subtract", chosen_count(a, where, axis, keepdims), off)
     nothing = Tensor(_core.Constant(np.array(0, "int64")))
     return apply("divide", total, cast(apply("maximum", count, nothing), total.dtype))
 

@@ -42,7 +42,7 @@ from relay._function.values import (
 from relay._plural import counted
 
 
-class Batches:
+class Batching:
     """The part of the reader that handles calls of batched functions."""
 
     def call_batch(self, asked: Batch, args: list[Value], named: dict[str, Value]) -> Value:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from relay import _core
 from relay._function.operations.arithmetic import describe
-from relay._function.reading.batches import Batches
+from relay._function.reading.batches import Batching
 from relay._function.reading.calls import Calls
 from relay._function.reading.derivatives import Derivatives
 from relay._function.reading.effects import Printing
@@ -32,7 +32,7 @@ class Reader(
     Calls,
     Memory,
     Derivatives,
-    Batches,
+    Batching,
     Loops,
     Matches,
     Printing,
