@@ -3,7 +3,7 @@
 
     .venv/bin/python tools/from_relay.py
 
-Tables: tests/python/relay_signatures.toml and relay_names.toml are the names; relay/_signatures.py and
+Tables: tests/python/relay_signatures.toml and relay_names.toml are the names; relay/_ops/signatures.py and
 relay/_absent.py say why one is not here. A test compares what this writes with the page.
 """
 
