@@ -1,7 +1,7 @@
-"""Models in which the number of dimensions of something depends on what only a run knows.
+"""Models in which a rank depends on run-time data.
 
-No type says such a program. For the inputs of a run there is one: for their sizes, for what a sequence
-holds, or for the values of a few numbers. A process keeps the last ones that it made.
+Such a model has no typed program. There is one for the inputs of each run: for their sizes, for the
+elements of a sequence, or for the values of a few numbers. A process keeps the programs that were used last.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from relay._errors import wrong
 from relay._locks import Lock
 from relay._plural import counted
 
-# The programs that are kept for one model.
+# The most programs that are kept for one model.
 LIMIT = 16
 
 
 class RankIsOpen(Exception):
-    """What an import found: the error, the inputs that decide, each with how, and all inputs."""
+    """An import found open ranks: the error, the deciding inputs with what decides, and all inputs."""
 
     def __init__(self, error: _core.UserError, deciding: list, inputs: list) -> None:
         super().__init__(str(error))
@@ -32,11 +32,11 @@ class RankIsOpen(Exception):
 
 
 class OpenModel:
-    """A model for which there is a program once some inputs are known (`deciding`)."""
+    """A model that has a program once some inputs are known (`deciding`)."""
 
     def __init__(self, load: Callable[..., tuple], refused: RankIsOpen) -> None:
         self._load = load
-        # What is raised where one program is needed.
+        # The error where one program is needed.
         self.error = refused.error
         self.inputs: list[Slot] = refused.inputs
         self.input_names: list[str] = [slot.name for slot in refused.inputs]
@@ -46,7 +46,7 @@ class OpenModel:
 
     @property
     def deciding(self) -> list[tuple[str, str]]:
-        """The inputs that a program is made for, each with what of it: sizes, elements, value."""
+        """The inputs on which the program depends, each with its part: sizes, elements or value."""
         return list(self._deciding)
 
     def __repr__(self) -> str:
@@ -57,11 +57,11 @@ class OpenModel:
         raise self.error
 
     def key(self, inputs: dict[str, Any]) -> tuple:
-        """Returns what of the inputs a program depends on."""
+        """Returns the key of a program: the parts of the inputs on which it depends."""
         return tuple((name, how, *_part(inputs[name], how)) for name, how in self._deciding)
 
     def _executable(self, make: Callable[[_core.IRModule], Executable]) -> Executable:
-        """Returns what compiles a program with `make` for each case of the inputs that decide."""
+        """Returns an executable that compiles a program with `make` for each key of the inputs."""
         return SpecialisedExecutable(self, make)
 
     def specialised(self, inputs: dict[str, Any]) -> _core.IRModule:
@@ -76,7 +76,7 @@ class OpenModel:
                     if not more:
                         raise refused.error from None
                     self._deciding += more
-            # What was suspected and decides nothing after all would only make programs more.
+            # Inputs that turn out not to decide would only multiply programs.
             for suspect in [d for d in self._deciding if d not in self._needed]:
                 fewer = [d for d in self._deciding if d != suspect]
                 try:
@@ -110,7 +110,7 @@ class OpenModel:
         return inputs
 
     def as_arguments(self, inputs: dict[str, Any]) -> list[Any]:
-        """Returns the inputs as the program takes them: what a sequence holds as a tuple."""
+        """Returns the inputs as arguments of the program: elements of a sequence as a tuple."""
         held = {name for name, how in self._deciding if how == "elements"}
         return [_flat(v) if name in held else v for name, v in inputs.items()]
 
@@ -153,7 +153,7 @@ class CacheInfo(NamedTuple):
 
 
 class Programs:
-    """Calls a model: with the program for the inputs of the call, made when it is not there yet."""
+    """Runs a model with the program for the inputs of the call, which is compiled when it is missing."""
 
     def __init__(self, model: OpenModel, make: Callable[[_core.IRModule], Callable]) -> None:
         self.model, self._make = model, make
@@ -162,7 +162,7 @@ class Programs:
         self._hits = self._misses = 0
 
     def info(self) -> CacheInfo:
-        """Returns how often a program was there."""
+        """Returns how often a program was found."""
         with self._lock:
             return CacheInfo(self._hits, self._misses, LIMIT, len(self._programs))
 
@@ -183,7 +183,7 @@ class Programs:
             made = self._make(self.model.specialised(inputs))
             with self._lock:
                 self._misses += 1
-                # What decides may have become more while the model was imported.
+                # The import of the model may have added deciding inputs.
                 key = self.model.key(inputs)
                 program = self._programs.setdefault(key, made)
                 self._programs.move_to_end(key)
@@ -193,10 +193,10 @@ class Programs:
 
 
 class SpecialisedExecutable(Executable):
-    """A compiled model that has a program for each case of the inputs that decide; the last ones are kept.
+    """A compiled model with a program for each key of the deciding inputs; those used last are kept.
 
-    What describes a program (`output_info`, `metadata`, ...) is of the last call's; before the first
-    call there is none: UserError E0505.
+    `output_info`, `metadata` and the like describe the program of the last call; before the first call they
+    raise UserError E0505.
     """
 
     def __init__(self, model: OpenModel, make: Callable[[_core.IRModule], Executable]) -> None:
@@ -210,7 +210,7 @@ class SpecialisedExecutable(Executable):
         return last._module
 
     def __call__(self, /, *args: object, **kwargs: object) -> Any:
-        """Runs the program for these inputs; the first time that they come it is compiled."""
+        """Runs the program for these inputs, which is compiled when it is first needed."""
         return self._programs(args, kwargs)
 
     def run(self, function: str, /, *args: object, **kwargs: object) -> Any:
@@ -226,11 +226,11 @@ class SpecialisedExecutable(Executable):
         return super().input_info(function)
 
     def cache_info(self) -> CacheInfo:
-        """Returns how many programs there are, and how often one was there for a call."""
+        """Returns how many programs there are, and how often a call found one."""
         return self._programs.info()
 
     def export_library(self, path: object, overwrite: bool = True) -> None:
-        """Refused: `relay compile --specialise` writes a file for values that are listed."""
+        """Refused; `relay compile --specialise` writes a file for listed values."""
         raise self._programs.model.error
 
     def __reduce__(self) -> tuple:

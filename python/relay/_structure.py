@@ -1,7 +1,7 @@
-"""Walks over values of data types, which nest without a limit: none of them recurses.
+"""Traversals of values of data types. Values nest without a limit, so no traversal recurses.
 
-What is walked into: relay.data values, ConstructorValue, and the tuples and lists within them; text also
-shows what a RefValue refers to. Everything else is a leaf.
+Inner nodes are relay.data values, ConstructorValue, and the tuples and lists in them; `text` also shows the
+content of a RefValue. Every other object is a leaf.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from relay import _core
 from relay._errors import wrong
 
-# How much of a value is shown: its parts in all, of one list, and the elements of a tensor.
+# The most that is shown of a value: parts in total, parts of one list, elements of a tensor.
 _MAX_PARTS = 200
 _MAX_ITEMS = 50
 _MAX_ELEMENTS = 64
 
 
 def parts_of(obj: object) -> tuple | list | None:
-    """The parts of a value, None for a leaf."""
+    """Returns the parts of a value, None for a leaf."""
     kind = type(obj)
     if kind is tuple or kind is list:
         return obj
@@ -35,7 +35,7 @@ def parts_of(obj: object) -> tuple | list | None:
 
 
 def made_of(obj: object, parts: list) -> object:
-    """A value as `obj` with other parts."""
+    """Returns a value like `obj` with other parts."""
     kind = type(obj)
     if kind is _core.ConstructorValue:
         return _core.ConstructorValue(obj.constructor, parts, obj.type)
@@ -43,9 +43,9 @@ def made_of(obj: object, parts: list) -> object:
 
 
 def folded(root: object, leaf: Callable[[Any], Any], node: Callable[[Any, list], Any]) -> Any:
-    """What `node` makes of the root and of what it and `leaf` made of its parts; of each object once.
+    """Folds a value from its leaves: `node` combines an object with its parts' results, once per object.
 
-    ValueError for a list that holds itself.
+    ValueError for a list that contains itself.
     """
     done: dict[int, Any] = {}
     opened: set[int] = set()
@@ -71,12 +71,12 @@ def folded(root: object, leaf: Callable[[Any], Any], node: Callable[[Any, list],
 
 
 def deep_copy(value: object, memo: dict) -> Any:
-    """`copy.deepcopy` of a value."""
+    """Implements `copy.deepcopy` of a value."""
     return folded(value, lambda leaf: copy.deepcopy(leaf, memo), made_of)
 
 
 def reduced(value: object) -> tuple:
-    """`__reduce__` of a value: its parts one after the other, which `restored` puts together."""
+    """Implements `__reduce__` of a value: rows of its parts, from which `restored` rebuilds it."""
     rows: list[tuple[object, object]] = []
 
     def leaf(obj: object) -> int:
@@ -96,7 +96,7 @@ def reduced(value: object) -> tuple:
 
 
 def restored(rows: list[tuple[Any, Any]]) -> Any:
-    """The value of which `reduced` made these rows."""
+    """Returns the value from the rows of `reduced`."""
     made: list[Any] = []
     for kind, content in rows:
         if kind is None:
@@ -111,7 +111,7 @@ def restored(rows: list[tuple[Any, Any]]) -> Any:
 
 
 def equal(a: object, b: object) -> bool:
-    """Whether two values have the same constructors and equal leaves; arrays are compared whole."""
+    """Returns whether two values have equal constructors and leaves; arrays are compared as wholes."""
     todo = [(a, b)]
     seen: set[tuple[int, int]] = set()
     while todo:
@@ -139,7 +139,7 @@ def equal(a: object, b: object) -> bool:
 
 
 def text(value: object) -> str:
-    """A value as the language prints it; relay.data values as Python makes them. Long ones are cut."""
+    """Returns the text of a value, relay.data values as Python constructs them; long text is cut."""
     out: list[str] = []
     stack: list[tuple[bool, Any]] = [(False, value)]
     shown = 0
@@ -166,7 +166,7 @@ def text(value: object) -> str:
 
 
 def _opened(obj: Any) -> tuple[str, list[tuple[str, object]], str]:
-    """What is written of a value: before its parts, the parts with their names, and behind."""
+    """Returns the text before a value's parts, the parts with their names, and the text after them."""
     kind = type(obj)
     if kind is list:
         return "[", [("", part) for part in obj], "]"
@@ -195,7 +195,7 @@ Task = Generator["Task", Any, Any]
 
 
 def unwound(task: Task) -> Any:
-    """What a generator returns that is given what the generators that it yields return."""
+    """Runs a generator that yields generators and receives their results; returns its result."""
     stack, value = [task], None
     while stack:
         try:

@@ -1,4 +1,4 @@
-"""What the registry knows about the operators."""
+"""The registry's rows of the operators."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Operator:
     attrs: list[Attribute]
     examples: list[Example]
     support_level: int
-    # Where the results of the examples are from; None: tests hold a formula instead.
+    # The source of the examples' results; None: tests have a formula instead.
     source: str | None
 
     @property
@@ -77,15 +77,15 @@ def list_op_names() -> list[str]:
 def get(name: str) -> _core.Op:
     """Returns an operator, the callee of its calls; RelayError E0105 for an unknown name.
 
-    `call.op == relay.op.get("nn.relu")` asks whether a call is of it; `doc`, `args`, `attrs` and the others
-    are what the registry knows.
+    `call.op == relay.op.get("nn.relu")` tests whether a call is of it; `doc`, `args`, `attrs` and the others
+    are the registry's row.
     """
     return _core.op_node(name)
 
 
 @functools.cache
 def row(name: str) -> Operator:
-    """Returns what the registry knows about an operator; RelayError E0105 for an unknown name."""
+    """Returns the registry's row of an operator; RelayError E0105 for an unknown name."""
     name, doc, args, attrs, examples, level, source = _core.op_row(name)
     return Operator(
         name,
@@ -120,7 +120,7 @@ for _name, _doc in (
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Operators are reached from here too: relay.op.nn.relu is relay.nn.relu."""
+        """Returns the function of an operator: relay.op.nn.relu is relay.nn.relu."""
         try:
             return FUNCTIONS[name]
         except KeyError:

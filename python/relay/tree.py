@@ -1,8 +1,8 @@
-"""Structures of tensors: what `relay.grad`, `relay.train`, safetensors and save_param_dict go by.
+"""Structures of tensors, as `relay.grad`, `relay.train`, safetensors and save_param_dict use them.
 
-Tuples, lists, dictionaries, named tuples, data classes and objects of plain classes are taken apart;
-what is a tensor is a leaf, under a name made of where it is: "layers.0.weight". Numbers, strings,
-functions and None say how an object is made and are no leaves.
+The inner nodes are tuples, lists, dictionaries, named tuples, data classes and objects of plain classes.
+A tensor is a leaf whose name is its path: "layers.0.weight". Numbers, strings, functions and None are part
+of the structure, not leaves.
 
     relay.tree.leaves(model)                           {"layers.0.weight": array, ...}
     relay.tree.map(lambda p, g: p - 0.1 * g, model, gradients)
@@ -31,7 +31,7 @@ from relay._function.values import (
 
 
 def _parts(tree: object) -> tuple[list[tuple[str, Any]], Callable[[list], object]] | None:
-    """The named parts of a structure, and how it is made of others; None for anything else."""
+    """Returns the named parts of a structure and what rebuilds it from others; None for other objects."""
     if type(tree) is list or type(tree) is tuple:
         kind = type(tree)
         return [(str(i), part) for i, part in enumerate(tree)], kind
@@ -51,7 +51,7 @@ def _walk(tree: object, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def leaves(tree: object) -> dict[str, Any]:
-    """Returns the tensors of a structure by name, in order. ValueError where two have one name."""
+    """Returns the tensors of a structure by name, in order. ValueError if two have the same name."""
     found: dict[str, Any] = {}
     for name, leaf in _walk(tree, ""):
         if name in found:
@@ -63,8 +63,8 @@ def leaves(tree: object) -> dict[str, Any]:
 def map(f: Callable, tree: Any, *others: Any) -> Any:
     """Returns the structure with f(leaf, leaf of another, ...) in place of each tensor.
 
-    The others have the structure of the first. Where one has None for a tensor, as a gradient has for
-    what holds no floats, the tensor stays what it is.
+    The others have the structure of the first. Where one has None for a tensor, as gradients have for parts
+    without floats, the tensor is unchanged.
     """
     if is_array(tree):
         return tree if any(other is None for other in others) else f(tree, *others)
@@ -86,7 +86,7 @@ def map(f: Callable, tree: Any, *others: Any) -> Any:
 def replace(tree: Any, leaves: Mapping[str, Any]) -> Any:
     """Returns the structure with other tensors, of the same shapes and dtypes, by name.
 
-    ValueError that names what is missing, unknown or does not fit.
+    ValueError that names missing, unknown or unsuitable tensors.
     """
     known = globals()["leaves"](tree)
     missing = [name for name in known if name not in leaves]

@@ -76,7 +76,7 @@ _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
 def _line(a: Tensor, axis: object) -> tuple[Tensor, int]:
-    """The tensor, flat where the axis is None, and the axis."""
+    """Returns the tensor, flattened if the axis is None, and the axis."""
     if known(axis, "axis") is None:
         return flat(a), 0
     return a, one_axis(axis, a)
@@ -87,7 +87,7 @@ def _check_kind(kind: object) -> None:
     need(given in _KINDS, f"kind= is one of {', '.join(map(str, _KINDS))}, not {given!r}")
 
 
-# Sorting is stable, whatever the kind: every kind of NumPy's allows that.
+# Sorting is always stable, which every kind of NumPy allows.
 @numpy_function("sort")
 def _sort(a, axis=-1, kind=None, stable=None):
     _check_kind(kind)
@@ -102,7 +102,7 @@ def _argsort(a, axis=-1, kind=None, stable=None):
     return Tensor(call("argsort", a.expr, axis=at, is_ascend=True, dtype="int64"))
 
 
-# The whole is sorted, which a partition may be.
+# A sorted tensor is a valid partition.
 @numpy_function("partition")
 def _partition(a, kth, axis=-1):
     known(kth, "kth")
@@ -126,7 +126,7 @@ def _lexsort(keys, axis=-1):
     rows = list(map(tensor_of, rows))
     at = one_axis(axis, rows[0])
     order = None
-    # From the least key to the greatest; each sort keeps the order of the one before.
+    # From the least significant key to the most; each sort is stable.
     for row in rows:
         if order is None:
             order = _argsort(row, at)
@@ -153,7 +153,7 @@ def _searchsorted(a, v, side="left", sorter=None):
         a, v = cast(a, "int8"), cast(v, "int8")
     if kind_of(a.dtype) != "f":
         return _place(a, v, way)
-    # NaN is behind everything.
+    # NaN is ordered last.
     found = _place(a, v, way)
     count = cast(tensor_of(value_of(size_value(a, 0))), "int64")
     real = sub(count, there("sum")(isnan(a)))
@@ -191,7 +191,7 @@ def _digitize(x, bins, right=False):
 
 
 def _first_of_runs(line: Tensor, equal_nan: bool = True) -> Tensor:
-    """Which elements of a sorted vector differ from the one before."""
+    """Returns which elements of a sorted vector differ from their predecessor."""
     at = positions_of(line, 0)
     before = taken(line, maximum(sub(at, 1), 0))
     differs = ne(line, before)
@@ -201,7 +201,7 @@ def _first_of_runs(line: Tensor, equal_nan: bool = True) -> Tensor:
 
 
 def _ordered(line: Tensor) -> tuple[Tensor, Tensor]:
-    """A vector sorted, and where its elements come from."""
+    """Returns a sorted vector, and the original indices of its elements."""
     plain = cast(line, "uint8") if line.dtype == "bool" else line
     order = Tensor(call("argsort", plain.expr, axis=0, is_ascend=True, dtype="int64"))
     return taken(line, order), order
@@ -241,7 +241,7 @@ def _unique(
 
 
 def _result(name: str, *items: Value) -> Tuple:
-    """A named tuple, as NumPy's functions of the array API give it."""
+    """Returns a named tuple of the class that NumPy's array API functions return."""
     cls = {"unique_all": "UniqueAllResult", "unique_counts": "UniqueCountsResult",
            "unique_inverse": "UniqueInverseResult"}[name]  # fmt: skip
     import numpy.lib._arraysetops_impl as sets
@@ -341,7 +341,7 @@ def _allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 
 def _may_be_equal(a: Tensor, b: Tensor) -> bool:
-    """Whether the shapes that are known allow it."""
+    """Whether the known shapes allow equality."""
     return len(a.shape) == len(b.shape) and not any(
         isinstance(x, int) and isinstance(y, int) and x != y
         for x, y in zip(a.shape, b.shape, strict=True)
@@ -467,7 +467,7 @@ def _slope(f: Tensor, at: int, h: Value, order: int) -> Tensor:
 
 
 def _edge(x0: Tensor, x1: Tensor, x2: Tensor, h1: Value, h2: Value) -> Tensor:
-    """The slope at the first of three points."""
+    """Returns the slope at the first of three points."""
     whole = add(h1, h2)
     a = neg(div(add(mul(h1, 2), h2), mul(h1, whole)))
     b = div(whole, mul(h1, h2))
@@ -510,12 +510,12 @@ def _interp(x, xp, fp, left=None, right=None, period=None):
 
 
 def _conv_full(a: Tensor, v: Tensor) -> Tensor:
-    """All sums of products of overlapping parts, in the dtype of the product."""
+    """Returns the full convolution, in the dtype of the product."""
     a, v = same_dtype([a, v])
     need(len(a.shape) == 1 and len(v.shape) == 1, "vectors are needed")
     short, long = (v, a) if _shorter(v, a) else (a, v)
     count, more = value_of(size_value(short, 0)), value_of(size_value(long, 0))
-    # Each row is the longer vector, moved: windows of it, with zeros around.
+    # Each row is a window of the longer vector, padded with zeros.
     border = sub(count, 1)
     total = add(more, border)
     index = sub(along(positions(total), 0, 2), along(positions(count), 1, 2))
@@ -548,7 +548,7 @@ def _conv_part(whole: Tensor, a: Tensor, v: Tensor, how: str, flipped: bool = Fa
     least, most = minimum(n, m), maximum(n, m)
     before = floordiv(sub(least, 1), 2) if how == "same" else sub(least, 1)
     if how == "same" and flipped:
-        # NumPy exchanges them and reverses the result where the second is longer.
+        # NumPy swaps them and reverses the result if the second is longer.
         before = choose(lt(n, m), floordiv(least, 2), before)
     length = most if how == "same" else add(sub(most, least), 1)
     return part(whole, 0, before, add(before, length))

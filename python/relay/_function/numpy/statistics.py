@@ -55,7 +55,7 @@ def _constant(number: float, dtype: str) -> Tensor:
 
 
 def lined_up(a: Tensor, axis: object) -> tuple[Tensor, int, list[int]]:
-    """The tensor with the axes of a reduction as one, that axis, and the axes that it stands for."""
+    """Returns the tensor with the reduced axes merged, the merged axis, and the axes that it replaces."""
     axes = axes_of(axis, a)
     rank = len(a.shape)
     if axes is None:
@@ -69,7 +69,7 @@ def lined_up(a: Tensor, axis: object) -> tuple[Tensor, int, list[int]]:
 
 
 def _back(out: Tensor, axes: list[int], keepdims: object) -> Tensor:
-    """The result with the axes that were reduced, of size 1."""
+    """Returns the result with the reduced axes as axes of size 1."""
     if known(keepdims, "keepdims"):
         for at in sorted(axes):
             out = Tensor(call("expand_dims", out.expr, axis=at))
@@ -104,7 +104,7 @@ def _median(a, axis=None, keepdims=False):
 
 
 def _never_empty(a: Tensor, at: int) -> Tensor:
-    """The floats with a NaN behind an axis that may be empty, which is then its median."""
+    """Appends a NaN to an axis that may be empty, so that its median is NaN."""
     if isinstance(a.shape[at], int) and a.shape[at]:
         return a
     width = [[0, int(i == at)] for i in range(len(a.shape))]
@@ -131,7 +131,7 @@ def _quantile(a: Tensor, q: Value, axis: object, method: object, keepdims: objec
 
 
 def _back_behind(out: Tensor, new: int, axes: list[int], keepdims: object) -> Tensor:
-    """The same as `_back`, behind the axes of the quantiles."""
+    """As `_back`, after the axes of the quantiles."""
     if not known(keepdims, "keepdims"):
         return out
     return _back(out, [new + i for i in axes], True)
@@ -140,7 +140,7 @@ def _back_behind(out: Tensor, new: int, axes: list[int], keepdims: object) -> Te
 def _at_quantile(line: Tensor, at: int, rank: int, q: Tensor, count, how: str, dtype: str):
     last = sub(count, 1)
     place = mul(q, cast(value_of(last), q.dtype))
-    # The nearest of halves is the even one, as rint has it.
+    # Ties go to the even index, as in rint.
     ends = [
         apply(name, place) for name in (("rint", "rint") if how == "nearest" else ("floor", "ceil"))
     ]
@@ -181,7 +181,7 @@ def _lerp(low: Tensor, high: Tensor, share: Tensor, rank: int) -> Tensor:
 
 
 def _quantiles(a: Tensor, q: Value, percent: bool) -> Tensor:
-    """The quantiles as a tensor: of floats of the data where they are numbers, as NumPy has them."""
+    """Returns the quantiles as a tensor; numbers take the float dtype of the data, as in NumPy."""
     floats = kind_of(a.dtype) == "f"
     one = isinstance(q, Static)
     q = tensor_of(q)
@@ -258,7 +258,7 @@ def _product_of(a: Tensor, axis: object) -> Value:
 
 
 def _variables(m: Tensor, y: Value | None, rowvar: object) -> Tensor:
-    """The variables as rows, those of a second tensor behind the first's."""
+    """Returns the variables as rows, those of a second tensor after the first's."""
     rows = [m] if y is None or (isinstance(y, Static) and y.obj is None) else [m, tensor_of(y)]
     out = []
     for x in same_dtype(list(map(floating, rows))):
@@ -282,7 +282,7 @@ def _cov_matrix(m, y, rowvar, bias, ddof) -> Tensor:
 
 
 def _plain(matrix: Tensor) -> Tensor:
-    """A matrix of one variable as a number."""
+    """Returns the matrix of one variable as a number."""
     return reshape(matrix, Tuple(())) if matrix.shape == (1, 1) else matrix
 
 
@@ -293,7 +293,7 @@ def _cov(m, y=None, rowvar=True, bias=False, ddof=None):
 
 
 def _float64(function: Callable, m: Value, y: Value | None, *more: object) -> Tensor:
-    """NumPy has these in float64 at least."""
+    """Returns the tensor in float64: NumPy computes these in at least float64."""
     wide = [
         x
         if x is None or (isinstance(x, Static) and x.obj is None)
@@ -324,10 +324,10 @@ def _bincount(x, weights=None, minlength=0):
          "astype makes integers of floats")  # fmt: skip
     x = cast(x, "int64")
     least = known(minlength, "minlength")
-    # Beside -1 an empty vector has a greatest element, too.
+    # With -1 appended, an empty vector has a maximum.
     top = there("max")(concatenated([x, Tensor(_core.Constant(np.array([-1])))]))
     count = maximum(add(top, 1), least)
-    # A negative number is refused by the run.
+    # The run refuses negative numbers.
     below = there("min")(concatenated([x, Tensor(_core.Constant(np.array([0])))]))
     first = Tensor(call("checked_index", neg_to_far(below, count).expr, add(count, 1).expr))
     count = add(count, mul(first, 0))
@@ -335,12 +335,12 @@ def _bincount(x, weights=None, minlength=0):
 
 
 def neg_to_far(index: Tensor, count: Value) -> Tensor:
-    """An index out of bounds where it is negative."""
+    """Returns the index, with negative ones out of bounds."""
     return choose(lt(index, 0), add(count, 5), index)
 
 
 def _counts(place: Tensor, weights: Value | None, shape: Tuple) -> Tensor:
-    """How many of the places are each, or the sum of their weights."""
+    """Returns for each index how often it occurs, or the sum of its weights."""
     if weights is None or (isinstance(weights, Static) and weights.obj is None):
         each = Tensor(call("ones_like", place.expr))
     else:
@@ -363,7 +363,7 @@ def _limits(a: Tensor, range_: Value | None) -> tuple[Value, Value]:
         there(name)(concatenated([wide, reshape(end, Static(1))]))
         for name, end in zip(("min", "max"), ends, strict=True)
     )
-    # Of nothing NumPy's range is from 0 to 1.
+    # NumPy's range of an empty tensor is 0 to 1.
     low, high = choose(gt(low, high), 0.0, low), choose(gt(low, high), 1.0, high)
     same = eq(low, high)
     return choose(same, sub(low, 0.5), low), choose(same, add(high, 0.5), high)
@@ -374,7 +374,7 @@ def _apart(low: float, high: float) -> tuple[float, float]:
 
 
 def _edges(a: Tensor, bins: Value, range_: Value | None) -> tuple[Tensor, int | None]:
-    """The edges of a histogram, and how many of equal width they bound, None for given ones."""
+    """Returns the edges of a histogram, and the number of bins of equal width, None for given edges."""
     given = tensor_of(bins) if isinstance(bins, (List, Tuple, Tensor)) else None
     if given is not None and given.shape:
         return given, None
@@ -393,7 +393,7 @@ def _histogram_bin_edges(a, bins=10, range=None, weights=None):
 
 
 def _stored(edges: Tensor, a: Tensor) -> Tensor:
-    """NumPy has edges of equal width in the dtype of floats of the data."""
+    """Converts edges of equal width to the float dtype of the data, as NumPy does."""
     return cast(edges, a.dtype) if kind_of(a.dtype) == "f" else edges
 
 
@@ -476,7 +476,7 @@ def _nanvar(
     given = known(correction, "correction")
     ddof = ddof if given is None else given
     mask = _mask(a, where)
-    # Where nothing counts beyond ddof NumPy has NaN.
+    # With no more than ddof elements NumPy returns NaN.
     count = sub(there("sum")(mask, axis, None, keepdims), Static(known(ddof, "ddof")))
     out = there("var")(a, axis, ddof, keepdims, dtype, mask, mean)
     return choose(le(count, 0), _constant(np.nan, out.dtype), out)
