@@ -70,10 +70,10 @@ class Executable:
         return self._module.run(function, args, kwargs)
 
     def prepack(self, /, **inputs: object) -> Prepacked:
-        """Returns the program with inputs set that were named in `relay.build(..., prepack=[...])`.
+        """Returns the program with the inputs set that `relay.build(..., prepack=[...])` named.
 
-        What follows from them alone, such as weights in the panels that kernels read, is computed here,
-        by the function main.prepack, and not in the calls of what is returned. Ask again when they change.
+        Values that depend on them alone, such as packed weights, are computed here, by the function
+        main.prepack, and not in calls of the returned program. Call it again when they change.
         """
         once = _core.prepack_function("main")
         known = {slot.name for slot in self.input_info()}
@@ -156,14 +156,14 @@ class Executable:
 
 
 class Prepacked:
-    """A program of which inputs are set; calling it runs `main` with the others."""
+    """A program with some inputs set; calling it runs `main` with the others."""
 
     def __init__(self, executable: Executable, values: dict[str, Any]) -> None:
         self._executable = executable
         self._values = values
 
     def __call__(self, /, *args: object, **kwargs: object) -> Any:
-        """Runs `main`, as `Executable.__call__` does; an input that is set is not given again."""
+        """Runs `main`, as `Executable.__call__` does, without the inputs that are set."""
         return self._executable(*args, **kwargs, **self._values)
 
     def __repr__(self) -> str:
@@ -220,28 +220,27 @@ def build(
 ) -> Executable:
     """Returns the compiled program.
 
-    Of a `relay.frontend.OpenModel` it is one that compiles a program for each case of the inputs that
-    decide, when the case comes, and keeps the last 16 (`cache_info`).
+    The program of a `relay.frontend.OpenModel` compiles one for each case of the deciding inputs when it
+    occurs, and keeps the 16 that were used last (`cache_info`).
 
     target: "native", "x86-64-v3", "llvm -mcpu=znver4 -l2=1M", ...; None: the PassContext's, else native.
-        All but native give equal programs on every machine. One that this machine cannot run is built
-        and exported; to run it is error E0610.
+        All targets but native give equal programs on every build machine. A program for a target that this
+        machine cannot run is built and exported; running it is error E0610.
     params: values of @main's parameters by name, which become constants.
     opt_level: 0 to 3; None: the PassContext's, else 3.
-    num_threads: threads that kernels are split over; 0: what the target has (-num-threads=N), and to
-        run them what the machine offers.
+    num_threads: the threads of a kernel; 0: the number of the target (-num-threads=N), and at run time that
+        of the machine.
     cache: use and keep compiled kernels in the user's cache folder (see `relay cache`).
-    donate: inputs of @main that callers give up, each with the output, by name or number, that is
-        written into its memory: {"past": "present"}. A call changes the array that it is given, and
-        returns that array; one that is read-only, not contiguous or of another dtype, or in memory
-        of another input, is refused.
-    prepack: inputs of @main that are set once for many calls, such as weights that are no constants:
-        `Executable.prepack` sets them, and what follows from them alone is computed there.
-    dims: the least and the greatest size of named dimensions of @main, which a run checks.
+    donate: inputs of @main that callers give up, each with the output, by name or number, that is written
+        into its memory: {"past": "present"}. A call overwrites the given array and returns it. It refuses
+        arrays that are read-only, not contiguous, of another dtype, or in memory of another input.
+    prepack: inputs of @main that are set once for many calls, such as weights that are not constants:
+        `Executable.prepack` sets them and computes all values that depend on them alone.
+    dims: the least and the greatest size of named dimensions of @main, checked at run time.
     hot: likely sizes of named dimensions: kernels are specialised for each.
-    progress: called with a phase of the compilation, how much of it is done and how much there is (0:
-        unknown), from any thread, one call at a time. What it raises ends the compilation (E0314).
-    The other parameters are Relay's of old, and are refused when they are given.
+    progress: called with a phase of the compilation, the amount done and the total (0: unknown), from any
+        thread, one call at a time. An exception that it raises ends the compilation (E0314).
+    The other parameters are those of the first Relay, and are refused when they are given.
     """
     refuse(
         "relay.build",

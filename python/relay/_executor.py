@@ -1,4 +1,4 @@
-"""`create_executor`: Relay's other way to run a module."""
+"""`create_executor`: the interface of the first Relay that runs a module."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relay._specialise import OpenModel, Programs
 class Evaluation:
     """A program on the reference evaluator; calling it runs `main`.
 
-    It says what a program means: operators are interpreted from their compute rules, nothing is
+    It defines the meaning of a program: operators are interpreted by their compute rules, and nothing is
     compiled or optimised. It is slow, and one thread at a time runs.
     """
 
@@ -75,7 +75,7 @@ def create_executor(
 
     kind: "debug" is the reference evaluator, which takes no target and no opt_level; "vm", "graph"
         and "aot" compile the module.
-    device: Relay's of old; there is one.
+    device: a parameter of the first Relay; there is one device.
     params: values of @main's parameters by name, which become constants.
     """
     if mod is None:

@@ -34,8 +34,8 @@ def var(
 def const(value: object, dtype: object = None) -> _core.Constant:
     """Returns a constant with a copy of the value's elements.
 
-    Without a dtype an array keeps its own; Python's floats are float32 and its integers int32. With
-    one, nothing may be lost but the last digits of floats.
+    Without a dtype an array keeps its own; Python's floats are float32 and its integers int32. With one, only
+    floats may be rounded.
     """
     if dtype is None and type(value) in (float, int, list, tuple):
         found = np.asarray(value).dtype
@@ -51,9 +51,9 @@ def parse(
     init_module: None = None,
     init_meta_table: None = None,
 ) -> _core.IRModule:
-    """Returns the typed module of a `.relay` text; `source_name` is what messages call it.
+    """Returns the typed module of a `.relay` text; `source_name` is its name in messages.
 
-    The other parameters are Relay's of old, and are refused when they are given.
+    The other parameters are those of the first Relay, and are refused when they are given.
     """
     refuse("relay.parse", {"init_module": init_module, "init_meta_table": init_meta_table})
     return _core.parse(source, os.fspath(source_name))

@@ -124,7 +124,7 @@ def _typed(expr: _core.Expr | _core.Type) -> list:
 def all_type_vars(
     expr: _core.Expr | _core.Type, mod: _core.IRModule | None = None
 ) -> list[_core.TypeVar]:
-    """Returns the type variables that occur in annotations; `mod` is Relay's of old."""
+    """Returns the type variables that occur in annotations; `mod` is unused."""
     found = (kind for kind in _all_types(_typed(expr)) if isinstance(kind, _core.TypeVar))
     return list(dict.fromkeys(found))
 
@@ -376,7 +376,7 @@ class Feature(enum.IntEnum):
 
 
 def detect_feature(a: _core.Expr | _core.IRModule, b: _core.IRModule | None = None) -> set[Feature]:
-    """Returns what an expression or the functions of a module use; `b` is Relay's of old."""
+    """Returns what an expression or the functions of a module use; `b` is unused."""
     found: set[Feature] = set()
     roots = a.functions.values() if isinstance(a, _core.IRModule) else [a]
     shared = {"Var", "GlobalVar", "Op", "Constructor", "Constant"}

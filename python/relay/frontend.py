@@ -25,16 +25,16 @@ def from_onnx(
 ) -> tuple[_core.IRModule, dict[str, Any]]:
     """Returns the typed module of an ONNX model, and its weights by parameter name.
 
-    Where the number of dimensions of something depends on what only a run knows, the module is an
-    `OpenModel`: `relay.build` and `relay.create_executor` make a program for each case when it comes.
+    If a rank depends on run-time data, the module is an `OpenModel`: `relay.build` and
+    `relay.create_executor` compile a program for each case when it occurs.
 
     model: a path, the bytes of a model, or an `onnx.ModelProto`.
     shape: shapes of inputs by name; -1 keeps a dimension symbolic.
     dtype: element types by input name, for inputs that differ from the model's.
-    opset: the version of the operator set to read nodes by, in place of the model's.
+    opset: the version of the operator set, in place of the model's.
     freeze_params: makes the weights constants; the dictionary is empty then.
     freeze: values of inputs by name, which become constants of the program.
-    The other parameters are Relay's of old, and are refused when they are given.
+    The other parameters are those of the first Relay, and are refused when they are given.
     """
     refuse(
         "relay.frontend.from_onnx",
@@ -79,10 +79,10 @@ def from_onnx(
     try:
         return load()
     except RankIsOpen as refused:
-        # Weights that are parameters have no place beside inputs that come and go.
+        # Weights cannot be parameters beside inputs that differ between programs.
         if not freeze_params:
             raise refused.error from None
-        # The type is that of all other models: callers that only build it see no difference.
+        # The declared type is that of other models: callers that only build it see no difference.
         return cast("_core.IRModule", OpenModel(load, refused)), {}
 
 
@@ -93,11 +93,10 @@ def check_onnx(
 ) -> dict[str, Any]:
     """Returns a report on an ONNX file before it is imported, as `relay check --json` prints it.
 
-    Of the file: operators by domain and version, parameters, open sizes and the inputs that have
-    them. Everything that is wrong with it, together, as "diagnostics". Where it can be imported,
-    under "program": types of inputs and outputs, nodes of data-dependent sizes,
-    operations, memory, and the kernels that run in plain loops. Raises for a file that is no ONNX
-    model at all.
+    It has the operators by domain and version, the parameters, the open sizes and the inputs that have them,
+    and all errors as "diagnostics". If the model can be imported, "program" has the types of inputs and
+    outputs, nodes of data-dependent sizes, operations, memory, and the kernels that run in plain loops. A
+    file that is not an ONNX model raises.
 
     shape, freeze: as for `from_onnx`.
     """

@@ -1,7 +1,6 @@
-"""Derivatives of functions in Python: `relay.grad(f)` and its kin.
+"""Derivatives and batches of functions in Python: `relay.grad(f)` and others.
 
-Within a relay.function the same names take any function, also one that is defined there
-(derivatives.py).
+In a relay.function the same names take any function, inner ones included (reading/derivatives.py).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class DerivedFunction(RelayFunction):
     """The derivative of a relay.function: called and compiled like any other."""
 
     def __init__(self, derivative: Derivative, function: RelayFunction) -> None:
-        # The source is that of the function, so that errors have a place.
+        # It has the source of the function, so that errors have a place.
         own = copy.copy(function.node)
         signature = _signature(derivative.kind, function.signature)
         args = ", ".join(signature.parameters)
@@ -62,7 +61,7 @@ class DerivedFunction(RelayFunction):
 
 
 def _signature(kind: str, signature: inspect.Signature) -> inspect.Signature:
-    """The parameters of the function, and those for weights or tangents behind them."""
+    """Returns the parameters of the function, followed by those for weights or tangents."""
     own = list(signature.parameters.values())
     wanted = {"vjp": ["w"], "jvp": [f"d_{p.name}" for p in own]}
     bases = wanted.get("jvp" if kind == "hvp" else kind)
@@ -85,10 +84,10 @@ def _asked(kind: str, fun: Any, argnums: Any = 0, has_aux: bool = False) -> Rela
 
 
 def _derived(of: RelayFunction, asked: Derivative) -> RelayFunction:
-    """The derivative of a function, the same each time, so that it is compiled once.
+    """Returns the derivative of a function, the same object each time, so that it is compiled once.
 
-    A function is compiled with the settings around its first call, so that under others its derivative
-    is another.
+    A function is compiled with the settings in force at its first call, so other settings have another
+    derivative.
     """
     context = active_context()
     asks = [getattr(asked, f.name) for f in dataclasses.fields(asked) if f.name != "function"]
@@ -115,8 +114,8 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False)
 
         relay.grad(loss)(params, x, y)  # {"w": ..., "b": ...}
 
-    `fun` gives a floating number; with `has_aux` a tuple of one and anything else, which the gradient
-    is returned with. Gradients have the structure of the argument, None in place of what holds no
+    `fun` returns a floating number; with `has_aux` a tuple of the number and an auxiliary value, which is
+    returned with the gradient. Gradients have the structure of the argument, with None for parts without
     floats. For several `argnums` they are a tuple.
     """
     return _asked("grad", fun, argnums, has_aux)
@@ -133,12 +132,12 @@ def vjp(fun: Callable) -> Any:
 
 
 def jvp(fun: Callable) -> Any:
-    """Returns fn (args, tangents) -> (fun(args), how it changes along the tangents)."""
+    """Returns fn (args, tangents) -> (fun(args), its derivative along the tangents)."""
     return _asked("jvp", fun)
 
 
 def hvp(fun: Callable) -> Any:
-    """Returns fn (args, tangents) -> how the gradients of `fun` change along the tangents."""
+    """Returns fn (args, tangents) -> the derivative of the gradients along the tangents."""
     return _asked("hvp", fun)
 
 
@@ -147,8 +146,8 @@ def jacobian(fun: Callable, argnums: int | Sequence[int] = 0) -> Any:
 
         relay.jacobian(lambda p, x: x @ p["w"] + p["b"])(p, x)  # {"w": ..., "b": ...}
 
-    Those of a tensor by another have the sizes of the one and then those of the other. In place of each
-    tensor of the result there are those by all tensors of the argument, in its structure.
+    The derivative of a tensor by another has the sizes of the first, then those of the second. Each tensor of
+    the result is replaced by its derivatives by all tensors of the argument, in the argument's structure.
     """
     return _asked("jacobian", fun, argnums)
 
@@ -163,9 +162,9 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Any:
 
         relay.vmap(relay.grad(loss), in_axes=(None, 0, 0))(params, xs, ys)  # a gradient for each example
 
-    in_axes: the axis of each argument along which the lanes are, None for what is the same in all
-    lanes; one for all arguments, or a tuple with an entry for each of them. An entry is for all tensors
-    of its argument, a tuple with one for each part, or a dictionary with one for each name.
+    in_axes: the batch axis of each argument, None for an argument that all lanes share; one entry for all
+    arguments, or a tuple with an entry for each. An entry holds for all tensors of its argument, or is a
+    tuple with an entry for each part, or a dictionary with an entry for each name.
     out_axes: the same for the result.
     """
     axes = (_axes(in_axes), _axes(out_axes))

@@ -122,8 +122,8 @@ def gradient(
 ) -> _core.Function:
     """Returns fn (args) -> (expr(args), (the gradient of each argument)).
 
-    The gradient is that of the sum of all floats of the result. It has the type of the argument; what
-    holds no floats has the empty tuple. `mod` has the functions and data types that the function uses.
+    The gradient is that of the sum of all floats of the result. It has the type of the argument, with the
+    empty tuple for parts without floats. `mod` has the functions and data types that the function uses.
     mode: "higher_order" for the whole language, "first_order" for plain dataflow.
     ValueError when the gradient needs functions or data types of its own, as that of a recursion over
     a list does: `add_derivative` gives the module with them.
@@ -137,12 +137,12 @@ def vjp(expr: _core.Function, mod: _core.IRModule | None = None) -> _core.Functi
 
 
 def jvp(expr: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
-    """Returns fn (args, tangents) -> (expr(args), how it changes along the tangents)."""
+    """Returns fn (args, tangents) -> (expr(args), its derivative along the tangents)."""
     return _derivative(expr, mod, "jvp")
 
 
 def hvp(expr: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
-    """Returns fn (args, tangents) -> how the gradients change along the tangents."""
+    """Returns fn (args, tangents) -> the derivative of the gradients along the tangents."""
     return _derivative(expr, mod, "hvp")
 
 
@@ -191,13 +191,13 @@ def vmap(
 ) -> _core.Function:
     """Returns the function that computes `expr` in all lanes of a batch.
 
-    in_axes: the axis of each parameter along which the lanes are, None for what is the same in all
-    lanes; one for all parameters, or a tuple with an entry for each of them. The entry of a tuple may
-    be a tuple for its fields. Axes are those of the parameter of the result: 0 puts the lanes first.
+    in_axes: the batch axis of each parameter, None for a parameter that all lanes share; one entry for all
+    parameters, or a tuple with an entry for each. The entry of a tuple may be a tuple for its fields. Axes
+    count in the batched parameter: 0 puts the lanes first.
     out_axes: the same for the result.
     axis_size: how many lanes there are; None: any number.
     mod: the functions and data types that `expr` uses.
-    strict: refuse (E1104) what would be computed one lane after the other; `lane_by_lane` lists it.
+    strict: refuse (E1104) computations that would run one lane at a time; `lane_by_lane` lists them.
 
     ValueError when the batch needs functions or data types of its own, as that of a recursive function
     of the module does: `add_batched` gives the module with them.
@@ -218,7 +218,7 @@ def lane_by_lane(
     axis_size: int | None = None,
     mod: _core.IRModule | None = None,
 ) -> list[tuple[str, str, str]]:
-    """Lists what `vmap` leaves to a loop over the lanes: what it is, why, and where it stands."""
+    """Lists computations that `vmap` runs in a loop over lanes: what it is, why, and its place."""
     return _batched(expr, in_axes, out_axes, axis_size, mod, False)[2]
 
 

@@ -12,12 +12,11 @@ from relay.train.initializers import Keys, words
 
 
 class Batches:
-    """Examples in batches of one size, in another order in each epoch; the last one has what is left.
+    """Examples in batches of one size, reshuffled in each epoch; the last batch has the remaining examples.
 
     data: a tuple of arrays whose first axis is the examples.
     key: a seed or key of the orders; None keeps the order of the data.
-    drop_last: leaves a last batch out that is smaller. A step that is compiled for the sizes of a batch is
-        compiled again for such a one.
+    drop_last: drops a smaller last batch, for which a step would be compiled again.
     """
 
     def __init__(self, data: tuple, size: int, key: Any = None, *, drop_last: bool = False) -> None:
@@ -31,11 +30,11 @@ class Batches:
         self.seed, self.drop_last = key, drop_last
 
     def __len__(self) -> int:
-        """The batches of an epoch."""
+        """Returns the number of batches in an epoch."""
         return self.count // self.size if self.drop_last else -(-self.count // self.size)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[tuple]:
-        """The batches of an epoch, from the one with the number `start` on."""
+        """Yields the batches of an epoch from number `start` on."""
         order = self._order(number)
         for i in range(start, len(self)):
             chosen = order[i * self.size : (i + 1) * self.size]

@@ -1,4 +1,4 @@
-"""First values of parameters, from keys: the same key gives the same numbers everywhere."""
+"""Initial values of parameters from keys: a key gives the same numbers on every machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relay._function.function import function
 
 
 class Keys:
-    """Keys without end, each independent of the others: `next(keys)`.
+    """An endless iterator of independent keys: `next(keys)`.
 
     seed: a number, or the first key.
     """
@@ -31,7 +31,7 @@ class Keys:
 
 
 def as_key(seed: Any) -> np.ndarray:
-    """The first key of a seed; a key is what it is."""
+    """Returns the first key of a seed; a key is returned unchanged."""
     if isinstance(seed, np.ndarray):
         if seed.dtype != "uint64" or seed.shape != (10,):
             raise wrong(f"a key is 10 uint64, not {seed.dtype} of {seed.shape}")
@@ -46,7 +46,7 @@ def _split(key: Any) -> Any:
 
 @function
 def words(key: Any, count: Static[int]) -> Any:
-    """Random 64-bit words."""
+    """Returns random 64-bit words."""
     return random.threefry_generate(key, (count,))[1]
 
 
@@ -61,21 +61,21 @@ def _uniform(key: Any, shape: Static[tuple], low: Any, high: Any) -> Any:
 
 
 def normal(key: Any, shape: tuple[int, ...], scale: float = 1.0, dtype: str = "float32") -> Any:
-    """Numbers of the normal distribution with the deviation `scale`."""
+    """Returns normally distributed numbers with the standard deviation `scale`."""
     return _normal(as_key(key), tuple(shape), np.float32(scale)).astype(dtype)
 
 
 def uniform(
     key: Any, shape: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: str = "float32"
 ) -> Any:
-    """Numbers that are equally likely from low to high."""
+    """Returns uniformly distributed numbers between low and high."""
     return _uniform(as_key(key), tuple(shape), np.float32(low), np.float32(high)).astype(dtype)
 
 
 def fans(shape: tuple[int, ...], layout: str) -> tuple[int, int]:
-    """How many numbers go into an element of a layer's result, and out of one of its input.
+    """Returns fan-in and fan-out of a weight.
 
-    layout: "io" for x @ w; "oi" for nn.dense and nn.conv2d, with the window behind.
+    layout: "io" for x @ w; "oi" for nn.dense and nn.conv2d, followed by the window.
     """
     if len(shape) < 2 or layout not in ("io", "oi"):
         raise wrong(f"weights of {shape} with the layout {layout!r} have no inputs and outputs")

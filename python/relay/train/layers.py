@@ -1,4 +1,4 @@
-"""Operators that training and use know in two forms: here is that of training."""
+"""The training forms of operators that differ between training and inference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from relay._function.function import function
 
 @function
 def dropout(key: Any, x: Any, rate: Static[float]) -> Any:
-    """Zeros in place of a part `rate` of the elements, drawn by a key; the others grow accordingly."""
+    """Replaces a fraction `rate` of the elements, drawn by a key, by zeros and scales the others up."""
     kept = random.uniform(key, x.shape)[1] >= rate
     return np.where(kept, x / (1.0 - rate), 0.0)
 
@@ -27,10 +27,10 @@ def batch_norm(
     momentum: Static[float] = 0.1,
     epsilon: Static[float] = 1e-5,
 ) -> Any:
-    """The channels, along axis 1, normalised by their mean and variance over the batch.
+    """Normalises the channels, along axis 1, by their mean and variance over the batch.
 
-    statistics: the running means and variances, a tuple; new ones are returned beside the result.
-    They follow the batch's by `momentum`, variances as an unbiased estimate (PyTorch's meaning).
+    statistics: the running means and variances, a tuple; the updated ones are returned with the result.
+    They follow those of the batch by `momentum`; the variance is the unbiased estimate, as in PyTorch.
     """
     axes = (0, *range(2, x.ndim))
     mean = x.mean(axis=axes)

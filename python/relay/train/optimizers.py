@@ -1,8 +1,8 @@
-"""Optimisers: how parameters follow their gradients.
+"""Optimisers: updates of parameters by their gradients.
 
-An optimiser is a data class with `init(params)`, its state for parameters, and the relay.function
-`update(params, grads, state, step)`, which gives new parameters and a new state. States and what is
-computed are float32 for parameters of fewer bits.
+An optimiser is a data class with `init(params)`, which returns its state, and the relay.function
+`update(params, grads, state, step)`, which returns new parameters and a new state. States and intermediate
+values are float32 for parameters of fewer bits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from relay.train.schedules import schedule
 
 
 def _zeros(p: Any) -> Any:
-    """The state of a parameter; None for one without floats."""
+    """Returns the zero state of a parameter; None for one without floats."""
     dtype = str(p.dtype).rpartition(".")[2]
     if "float" not in dtype:
         return None
@@ -33,7 +33,7 @@ def _wide(x: Any) -> Any:
 
 @function
 def global_norm(grads: Any) -> Any:
-    """The Euclidean norm of all tensors of a structure as one vector, a float32."""
+    """Returns the Euclidean norm of all tensors of a structure as one vector, a float32."""
     total = np.float32(0)
     for g in tree.leaves(grads).values():
         total = total + np.square(_wide(g)).sum().astype("float32")
@@ -42,7 +42,7 @@ def global_norm(grads: Any) -> Any:
 
 @function
 def clip_by_norm(grads: Any, limit: Any) -> Any:
-    """The gradients, shortened to a norm of `limit` where it is larger."""
+    """Returns the gradients, scaled down to the norm `limit` if theirs is larger."""
     factor = np.minimum(np.float32(1), limit / np.maximum(global_norm(grads), np.float32(1e-12)))
     return tree.map(lambda g: (g * factor).astype(g.dtype), grads)
 
@@ -91,7 +91,7 @@ class Adam:
         """Returns the parameters and the state after a step."""
         rate = self.rate(step)
         times = step.astype("float32") + 1.0
-        # Both means are of zeros at first: what they lack is in the size of the step.
+        # Both means start at zero: the step size has the bias correction.
         lack1 = 1.0 - np.power(np.float32(self.beta1), times)
         lack2 = 1.0 - np.power(np.float32(self.beta2), times)
         size, floor = rate * np.sqrt(lack2) / lack1, self.epsilon * np.sqrt(lack2)
@@ -103,7 +103,7 @@ class Adam:
 
         def moved(p: Any, m: Any, v: Any) -> Any:
             wide = _wide(p)
-            # Biases and scales have one axis, and do not decay.
+            # Biases and scales have one axis and do not decay.
             if self.decay and p.ndim > 1:
                 wide = wide * (1.0 - rate * self.decay)
             return (wide - size * m / (np.sqrt(v) + floor)).astype(p.dtype)
@@ -112,14 +112,14 @@ class Adam:
 
 
 def _check(parts: dict[str, float]) -> None:
-    """Refuses means over steps that would not fade."""
+    """Refuses decay rates of running means outside [0, 1)."""
     for name, value in parts.items():
         if not 0 <= value < 1:
             raise wrong(f"{name} is from 0 to below 1, not {value}")
 
 
 def sgd(rate: Any, momentum: float = 0.0, nesterov: bool = False, decay: float = 0.0) -> SGD:
-    """Gradient descent; momentum as PyTorch has it, `decay` an L2 penalty on the gradients."""
+    """Gradient descent with PyTorch's momentum; `decay` adds an L2 penalty to the gradients."""
     _check({"momentum": momentum})
     return SGD(schedule(rate), momentum, nesterov, decay)
 

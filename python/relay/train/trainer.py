@@ -1,4 +1,4 @@
-"""`Trainer`: a model, an optimiser and all that a step changes."""
+"""`Trainer`: a model, an optimiser and the state of training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from relay.train.optimizers import clip_by_norm, global_norm
 
 
 class State(NamedTuple):
-    """What a step changes, and all that a file needs to go on bit for bit."""
+    """The state that a step changes; a file of it continues training bit for bit."""
 
     params: Any
     variables: Any
@@ -35,10 +35,10 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class LossScale:
-    """Keeps small gradients of float16 from becoming 0: they are computed `initial` times too large.
+    """Prevents underflow of float16 gradients, which are computed multiplied by the scale.
 
-    A step whose gradients are not finite changes nothing and halves the scale; `growth` good steps
-    double it, 0 leaves it.
+    The scale starts at `initial`. A step with gradients that are not finite changes nothing but halves the
+    scale; `growth` finite steps in a row double it, 0 never does.
     """
 
     initial: float = 2.0**15
@@ -66,7 +66,7 @@ def _step_function(
     num_threads: int,
     in_place: bool,
 ) -> RelayFunction:
-    """State and batch to state and loss: forward, backward and update as one program."""
+    """Returns the function from state and batch to state and loss: forward, backward, update."""
 
     donate = {"state": 0} if in_place else None
 
@@ -124,7 +124,7 @@ def _step_function(
 
 
 def _own(tensor: Any) -> Any:
-    """A copy, with memory of its own that may be written to."""
+    """Returns a copy in writable memory of its own."""
     clone = getattr(tensor, "clone", None)
     if clone is not None and hasattr(tensor, "__dlpack__"):
         return clone().detach().contiguous()
@@ -134,22 +134,21 @@ def _own(tensor: Any) -> Any:
 class Trainer:
     """A model, an optimiser, and the compiled step that changes both.
 
-    loss: a function (model, *batch) -> a number, as relay.function reads it. With a parameter `key`
-        it is given a random key, another at each step. With `variables` - what changes without
-        gradients, such as the statistics of a normalisation - it is (model, variables, *batch) ->
-        (number, new variables).
+    loss: a function (model, *batch) -> a number, as relay.function reads it. A parameter `key` receives a
+        new random key at each step. With `variables`, which change without gradients (such as statistics
+        of a normalisation), it is (model, variables, *batch) -> (number, new variables).
     params: the model, a structure of tensors.
     optimizer: of this module, or any object with their `init` and `update`.
     clip: the largest norm of all gradients together.
-    accumulate: in how many parts a batch is computed, one after the other.
+    accumulate: the number of parts in which a batch is computed, one after the other.
     loss_scale: for float16; see `LossScale`.
     key: a seed or key.
-    in_place: a step writes over the state, of which there is then one copy in memory. The arrays of
-        `params` are those that the steps change, and copies of the ones that were given: what
-        must stay is to be copied. False: each step makes new arrays.
+    in_place: a step overwrites the state, so that memory has one copy. The given arrays are copied once;
+        arrays read from `params` change with each step and must be copied to be kept. False: each step
+        makes new arrays.
 
-    The step is compiled at its first call, for the sizes of the batch. A step that fails while it
-    runs, in place, leaves a state that is neither the old nor the new one.
+    The step is compiled at its first call, for the sizes of the batch. A step in place that fails at run
+    time leaves a state that is neither the old nor the new one.
     """
 
     def __init__(
@@ -202,17 +201,17 @@ class Trainer:
         )
 
     def _begin(self, state: State) -> None:
-        """Goes on from a state, of whose tensors the steps have copies if they change them."""
+        """Sets the state; tensors that steps change in place are copied."""
         self.state = tree.map(_own, state) if self.in_place else state
 
     @property
     def params(self) -> Any:
-        """The model as it is now."""
+        """The current model."""
         return self.state.params
 
     @property
     def variables(self) -> Any:
-        """What changes without gradients, as it is now."""
+        """The current variables, which change without gradients."""
         return self.state.variables
 
     def step(self, *batch: Any) -> np.ndarray:
@@ -234,10 +233,10 @@ class Trainer:
         progress: bool = True,
         out: TextIO | None = None,
     ) -> list[float]:
-        """Trains until `epochs` of the data are done, from where the state is; the mean loss of each.
+        """Trains from the current state until `epochs` epochs are done; returns the mean loss of each.
 
-        data: `Batches`, or anything with their `len` and `epoch`. An interrupted epoch goes on
-        where it stopped, with the same batches.
+        data: `Batches`, or an object with their `len` and `epoch`. An interrupted epoch continues where it
+        stopped, with the same batches.
         """
         if not hasattr(data, "epoch"):
             raise wrong(
@@ -271,7 +270,7 @@ class Trainer:
         files.save_tensors(self.state._asdict(), path, {"format": "relay.train", "version": "1"})
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Goes on from a file of `save`, bit for bit. ValueError when it is of another model."""
+        """Continues from a file of `save`, bit for bit. ValueError if it is of another model."""
         if files.metadata(path).get("format") != "relay.train":
             raise wrong(
                 f"{os.fspath(path)} is not a file of a Trainer: relay.train.load_tensors reads others"
