@@ -1,4 +1,4 @@
-"""Dataflow patterns: what an expression looks like; to match, rewrite and partition programs.
+"""Dataflow patterns, with which programs are matched, rewritten and partitioned.
 
     x, w, b = wildcard(), wildcard(), is_constant()
     biased = is_op("nn.bias_add")(is_op("nn.conv2d")(x, w), b)
@@ -6,9 +6,9 @@
     pattern.match(expr)
     partition(pattern, expr)
 
-A pattern that occurs twice stands for one expression. Alternatives are tried from left to right, and the
-first that matches is kept. Patterns see calls and operands, not through `let`
-(`relay.transform.ToGraphNormalForm` takes the lets away). All takes time in the size of the program.
+A pattern that occurs twice matches one expression. Alternatives are tried from left to right; the first match
+is kept. Patterns do not look through `let` (`relay.transform.ToGraphNormalForm` removes lets). All functions
+take time linear in the size of the program.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from relay._expr import parse_type
 
 
 class DFPattern:
-    """What an expression looks like; made by the functions of this module."""
+    """A pattern of expressions; the functions of this module make it."""
 
     def __init__(self, handle: _core.DFPattern) -> None:
         self._handle = handle
 
     def __call__(self, *args: DFPattern | None) -> CallPattern:
-        """A call of what this matches; of any arguments for `pattern(None)`.
+        """Matches a call of this pattern; `pattern(None)` takes any arguments.
 
         The operands of `add` and `multiply` match in either order.
         """
@@ -56,31 +56,31 @@ class DFPattern:
         return is_op("divide")(self, other)
 
     def has_attr(self, attrs: dict[str, object]) -> AttrPattern:
-        """A call, function or operator (`TOpPattern`) whose attributes have these values."""
+        """Matches a call, function or operator (`TOpPattern`) whose attributes have these values."""
         return AttrPattern(self, attrs)
 
     def has_type(self, ttype: _core.Type | str) -> TypePattern:
-        """An expression of this type."""
+        """Matches an expression of this type."""
         return TypePattern(self, ttype)
 
     def has_dtype(self, dtype: object) -> DataTypePattern:
-        """A tensor of this dtype."""
+        """Matches a tensor of this dtype."""
         return DataTypePattern(self, dtype)
 
     def has_shape(self, shape: Sequence[int]) -> ShapePattern:
-        """A tensor of exactly this shape."""
+        """Matches a tensor of exactly this shape."""
         return ShapePattern(self, shape)
 
     def where(self, condition: Callable[[_core.Expr], object]) -> DFPattern:
-        """An expression for which the function says so."""
+        """Matches an expression for which the function returns true."""
         return DFPattern(self._handle.where(condition))
 
     def optional(self, option_constructor: Callable[[DFPattern], DFPattern]) -> DFPattern:
-        """This, or what the function makes of it, which is tried first."""
+        """Matches this pattern, or the one that the function makes of it, which is tried first."""
         return option_constructor(self) | self
 
     def dominates(self, child: DFPattern, path: DFPattern | None = None) -> DominatorPattern:
-        """What matches `child` and is computed from this alone, by way of what matches `path`."""
+        """Matches `child` where it is computed from this pattern alone, through matches of `path`."""
         return DominatorPattern(self, wildcard() if path is None else path, child)
 
     def match(self, expr: _core.Expr) -> bool:
@@ -88,7 +88,7 @@ class DFPattern:
         return self._handle.match(_expression(expr))
 
     def find(self, expr: _core.Expr) -> NodeMap | None:
-        """Returns what the parts of the pattern stand for, None where it does not match."""
+        """Returns the expressions of the pattern's parts, None if it does not match."""
         found = self._handle.find(_expression(expr))
         return None if found is None else NodeMap(found)
 
@@ -103,9 +103,9 @@ class DFPattern:
 
 
 class NodeMap:
-    """What the parts of a pattern stand for: `node_map[part]` is a list of expressions.
+    """The expressions that parts of a pattern matched: `node_map[part]` is a list of expressions.
 
-    It has one, but for parts on a path of `dominates` or within a recursive pattern.
+    It has one entry, except for parts on a path of `dominates` or inside a recursive pattern.
     """
 
     def __init__(self, match: _core.DFMatch) -> None:
@@ -118,7 +118,7 @@ class NodeMap:
         return found
 
     def get(self, part: DFPattern) -> list[_core.Expr] | None:
-        """Returns None for a part that took no part."""
+        """Returns the expressions of a part, None for a part that did not match."""
         return self._match.all(part._handle) or None
 
     def __contains__(self, part: object) -> bool:
@@ -163,7 +163,7 @@ class VarPattern(DFPattern):
 
 
 class ExprPattern(DFPattern):
-    """This very expression; an equal one where it is a constant, an operator or a global."""
+    """One expression by identity; a constant, an operator or a global by equality."""
 
     def __init__(self, expr: _core.Expr) -> None:
         self.expr = _expression(expr)
@@ -171,7 +171,7 @@ class ExprPattern(DFPattern):
 
 
 class CallPattern(DFPattern):
-    """A call; of any arguments when they are None."""
+    """A call; None stands for any arguments."""
 
     def __init__(self, op: DFPattern, args: Sequence[DFPattern] | None) -> None:
         self.op, self.args = op, args
@@ -196,7 +196,7 @@ class _OpPattern(DFPattern):
 
 
 class TuplePattern(DFPattern):
-    """A tuple; with any fields when they are None."""
+    """A tuple; None stands for any fields."""
 
     def __init__(self, fields: Sequence[DFPattern] | None) -> None:
         self.fields = fields
@@ -205,7 +205,7 @@ class TuplePattern(DFPattern):
 
 
 class TupleGetItemPattern(DFPattern):
-    """A field of a tuple; any field when the index is None."""
+    """A field of a tuple; the index None stands for any field."""
 
     def __init__(self, tuple_value: DFPattern, index: int | None = None) -> None:
         self.tuple, self.index = tuple_value, index
@@ -214,7 +214,7 @@ class TupleGetItemPattern(DFPattern):
 
 
 class IfPattern(DFPattern):
-    """A choice."""
+    """An if."""
 
     def __init__(self, cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> None:
         self.cond, self.true_branch, self.false_branch = cond, true_branch, false_branch
@@ -230,7 +230,7 @@ class LetPattern(DFPattern):
 
 
 class FunctionPattern(DFPattern):
-    """A function; with any parameters when they are None."""
+    """A function; None stands for any parameters."""
 
     def __init__(self, params: Sequence[DFPattern] | None, body: DFPattern) -> None:
         self.params, self.body = params, body
@@ -287,7 +287,7 @@ class AttrPattern(DFPattern):
 
 
 class DominatorPattern(DFPattern):
-    """What matches `child` and is computed from one `parent`, with nothing but `path` between."""
+    """A match of `child` that is computed from one `parent`, through matches of `path` only."""
 
     def __init__(self, parent: DFPattern, path: DFPattern, child: DFPattern) -> None:
         self.parent, self.path, self.child = parent, path, child
@@ -317,27 +317,27 @@ def is_var(name: str = "") -> VarPattern:
 
 
 def is_expr(expr: _core.Expr) -> ExprPattern:
-    """Matches this very expression; where it is a constant, operator or global also an equal one."""
+    """Matches one expression by identity; a constant, operator or global by equality."""
     return ExprPattern(expr)
 
 
 def is_op(op_name: str) -> DFPattern:
-    """Matches an operator; called with patterns of arguments, a call of it."""
+    """Matches an operator; called with patterns of arguments, it matches a call."""
     return _OpPattern(op_name)
 
 
 def is_tuple(fields: Sequence[DFPattern] | None) -> TuplePattern:
-    """Matches a tuple; with any fields when they are None."""
+    """Matches a tuple; None stands for any fields."""
     return TuplePattern(fields)
 
 
 def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
-    """Matches a field of a tuple; any field when the index is None."""
+    """Matches a field of a tuple; the index None stands for any field."""
     return TupleGetItemPattern(tuple_value, index)
 
 
 def is_if(cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> IfPattern:
-    """Matches a choice."""
+    """Matches an if."""
     return IfPattern(cond, true_branch, false_branch)
 
 
@@ -347,44 +347,44 @@ def is_let(var: DFPattern, value: DFPattern, body: DFPattern) -> LetPattern:
 
 
 def is_function(params: Sequence[DFPattern] | None, body: DFPattern) -> FunctionPattern:
-    """Matches a function; with any parameters when they are None."""
+    """Matches a function; None stands for any parameters."""
     return FunctionPattern(params, body)
 
 
 def has_type(ttype: _core.Type | str, pattern: DFPattern | None = None) -> TypePattern:
-    """Matches what `pattern` does, of this type."""
+    """Matches `pattern` with this type."""
     return TypePattern(wildcard() if pattern is None else pattern, ttype)
 
 
 def has_dtype(dtype: object, pattern: DFPattern | None = None) -> DataTypePattern:
-    """Matches what `pattern` does, of this dtype."""
+    """Matches `pattern` with this dtype."""
     return DataTypePattern(wildcard() if pattern is None else pattern, dtype)
 
 
 def has_shape(shape: Sequence[int], pattern: DFPattern | None = None) -> ShapePattern:
-    """Matches what `pattern` does, of this shape."""
+    """Matches `pattern` with this shape."""
     return ShapePattern(wildcard() if pattern is None else pattern, shape)
 
 
 def has_attr(attrs: dict[str, object], pattern: DFPattern | None = None) -> AttrPattern:
-    """Matches what `pattern` does, with these attributes."""
+    """Matches `pattern` with these attributes."""
     return AttrPattern(wildcard() if pattern is None else pattern, attrs)
 
 
 def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DominatorPattern:
-    """Matches what matches `child` and is computed from one expression that matches `parent`.
+    """Matches `child` where it is computed from one expression that matches `parent`.
 
-    Every path from child's operands up ends at that, or at a leaf, and passes only what matches `path`.
+    Every path from child's operands upwards ends at the parent or a leaf, and passes matches of `path` only.
     """
     return DominatorPattern(parent, path, child)
 
 
 def recursive(body: Callable[[DFPattern], DFPattern]) -> RecursivePattern:
-    """Matches what `body` makes of the pattern itself.
+    """Matches the pattern that `body` makes of the pattern itself.
 
         chain = recursive(lambda self: is_op("nn.relu")(self) | is_var())
 
-    The parts within stand for other expressions each time.
+    Its parts match new expressions in each repetition.
     """
     return RecursivePattern(body)
 
@@ -396,7 +396,7 @@ def match(pattern: DFPattern, expr: _core.Expr) -> bool:
 
 
 class DFPatternCallback:
-    """A rewrite: `pattern`, and `callback` that says what takes the place of what matches.
+    """A rewrite: `pattern`, and `callback`, which returns the replacement of a match.
 
         class Twice(DFPatternCallback):
             def __init__(self):
@@ -407,8 +407,8 @@ class DFPatternCallback:
             def callback(self, pre, post, node_map):
                 return node_map[self.x][0] * relay.const(2.0)
 
-    require_type: Relay's of old; expressions have types where those within have.
-    rewrite_once: goes over the program once, instead of until it changes nothing.
+    require_type: unused; an expression has a type if its parts have.
+    rewrite_once: goes over the program once, instead of until nothing changes.
     """
 
     pattern: DFPattern
@@ -422,11 +422,11 @@ class DFPatternCallback:
         return rewrite(self, expr)
 
     def callback(self, pre: _core.Expr, post: _core.Expr, node_map: NodeMap) -> _core.Expr:
-        """Returns what takes the place of `post`.
+        """Returns the replacement of `post`.
 
-        pre: what stood in the program.
+        pre: the expression in the program.
         post: the same with its parts rewritten, which matched.
-        node_map: what the parts of the pattern stand for in `post`.
+        node_map: the expressions in `post` that the pattern's parts matched.
         """
         raise NotImplementedError(f"{type(self).__name__} has no callback")
 
@@ -436,10 +436,9 @@ def rewrite(
     expr: _core.Expr,
     mod: _core.IRModule | None = None,
 ) -> _core.Expr:
-    """Returns the expression after the rewrites, each for all that matches, parts before wholes.
+    """Returns the expression after the rewrites of all matches, parts before wholes.
 
-    They go on while one changes something; UserError E0317 when that does not end. `mod` is Relay's
-    of old.
+    They are repeated while one changes something; UserError E0317 if that does not end. `mod` is unused.
     """
     rules = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     rows = []
@@ -464,8 +463,8 @@ def partition(
 ) -> _core.Expr:
     """Returns the expression with a function of its own for each match, called in its place.
 
-    What wildcards and variables match are the arguments; constants that `is_constant` matches come
-    along. Matches do not overlap, and one whose parts are used elsewhere stays as it is.
+    Matches of wildcards and variables become arguments; constants that `is_constant` matches become part of
+    the function. Matches do not overlap, and a match whose parts have other uses is left unchanged.
 
     attrs: attributes of the functions, beside PartitionedFromPattern.
     check: refuses a match by returning False.

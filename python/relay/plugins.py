@@ -5,8 +5,8 @@ A package names a function under the entry point `relay.plugins`:
     [project.entry-points."relay.plugins"]
     mylib = "mylib.relay_plugin:register"
 
-`relay.plugins.load()` calls it, once; nothing is loaded by itself. The command `relay plugins` lists what is
-installed, and what each plug-in adds.
+`relay.plugins.load()` calls it, once; no plug-in is loaded automatically. The command `relay plugins` lists
+the installed plug-ins, and what each adds.
 
 A plug-in in C, or a language that exports C functions, is a shared library (`relay/plugin.h`):
 `relay.plugins.load` takes its path, and so does the option `--plugin` of the commands.
@@ -30,7 +30,7 @@ _loaded: set[str] = set()
 
 @dataclass
 class Plugin:
-    """A plug-in that is installed, and what it did when it was loaded."""
+    """An installed plug-in, and the result of loading it."""
 
     name: str
     value: str
@@ -42,17 +42,17 @@ class Plugin:
 
 
 def available() -> dict[str, str]:
-    """Returns the plug-ins that are installed: by name, what is called."""
+    """Returns the functions of installed plug-ins by name."""
     return {entry.name: entry.value for entry in metadata.entry_points(group="relay.plugins")}
 
 
 def loaded() -> list[str]:
-    """Returns the names of the plug-ins that were loaded; of shared libraries, the paths."""
+    """Returns the names of loaded plug-ins, and the paths of loaded shared libraries."""
     return sorted(_loaded) + [path for path, *_ in _core.loaded_plugins()]
 
 
 def load(name: str | os.PathLike[str] | None = None) -> list[str]:
-    """Loads a plug-in, or all that are installed, unless that was done; returns those now loaded.
+    """Loads a plug-in, or all installed ones, once; returns the newly loaded ones.
 
     A name with a slash, or a `Path`, is that of a shared library: UserError E1302 to E1306 where it cannot be
     loaded. LookupError for an unknown name; RuntimeError, with its cause, for one that fails.
@@ -80,9 +80,9 @@ def load(name: str | os.PathLike[str] | None = None) -> list[str]:
 
 
 def describe() -> list[Plugin]:
-    """Loads all plug-ins that are installed; returns what each of them adds, or why it fails.
+    """Loads all installed plug-ins; returns what each of them adds, or why it fails.
 
-    Of one that was loaded before, what it adds is not known.
+    What a plug-in adds is unknown if it was loaded before.
     """
     found = []
     for entry in sorted(metadata.entry_points(group="relay.plugins"), key=lambda e: e.name):
@@ -114,7 +114,7 @@ def _passes() -> list[str]:
 
 
 def main(words: list[str] | None = None) -> int:
-    """The command `relay plugins`: 1 when a plug-in cannot be loaded."""
+    """Runs the command `relay plugins`; returns 1 if a plug-in cannot be loaded."""
     parser = argparse.ArgumentParser("relay plugins", description="List the plug-ins.")
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
     parser.add_argument("libraries", nargs="*", help="shared libraries to load and list")
@@ -125,7 +125,7 @@ def main(words: list[str] | None = None) -> int:
         _print(found, as_json)
         sys.stdout.flush()
     except OSError as problem:
-        # What is left in the buffer would be written, and fail, again.
+        # The rest of the buffer would be written again, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         said = f"error[E0705]: standard output cannot be written: {problem.strerror}"
         print(said, file=sys.stderr)
@@ -134,7 +134,7 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _print(found: list[Plugin], as_json: bool) -> None:
-    """The list as text, or as JSON."""
+    """Prints the list as text or as JSON."""
     if as_json:
         print(json.dumps([asdict(plugin) for plugin in found], indent=2))
     elif not found:
