@@ -170,7 +170,7 @@ def absent(module: str, name: str) -> AttributeError:
     full = f"{module}.{name}".removeprefix("relay.").removeprefix("op.")
     reason = _REASONS.get(full) or _OTHER_REASONS.get(full)
     if reason is not None:
-        return AttributeError(f"Relay's {full} is not here: {reason}")
+        return AttributeError(f"Relay's {full} is not supported: {reason}")
     near = suggestions(full)
     hint = f"; did you mean {near}?" if near else ""
     return AttributeError(f"module '{module}' has no attribute '{name}'{hint}")
