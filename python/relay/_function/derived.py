@@ -1,4 +1,4 @@
-"""Derivatives of functions in Python: `relay.grad(f)` and its kin.
+"""Derivatives of functions in Python: `relay.grad(f)` and the like.
 
 Within a relay.function the same names take any function, also one that is defined there
 (derivatives.py).

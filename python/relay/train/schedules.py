@@ -1,6 +1,6 @@
 """Learning rates that change: functions of the number of the step, from 0 on.
 
-A schedule is an object that a relay.function can call; so is any data class of one's own with a
+A schedule is an object that a relay.function can call; so is any data class that you write with a
 decorated `__call__(self, step)`.
 """
 
