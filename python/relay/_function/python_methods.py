@@ -111,7 +111,11 @@ def _place(index: Value | None, count: int, what: str) -> int:
     return at % count
 
 
-@_changes("list", "pop", only="the first or the last element of a list whose length is known only at run time")
+@_changes(
+    "list",
+    "pop",
+    only="the first or the last element of a list whose length is known only at run time",
+)
 def _pop(reader, old, index=None):
     if isinstance(old, List):
         at = _place(index, len(old.items), "pop")
