@@ -1,4 +1,4 @@
-"""From a module to something that runs."""
+"""Compilation of a module to an executable."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Donation:
-    """An input whose memory an output takes: in place, or by a copy when the run is over."""
+    """An input whose memory an output reuses: in place, or by a copy at the end of the run."""
 
     input: str
     output: str
@@ -57,9 +57,9 @@ class Executable:
     def __call__(self, /, *args: object, **kwargs: object) -> Any:
         """Runs `main` on arrays (NumPy or DLPack, without a copy), by position or input name.
 
-        Numbers and lists of them become tensors where they are exact (floats may be rounded). A
+        Numbers and lists of them become tensors if the conversion is exact (floats may be rounded). A
         parameter of type List takes a list, an Option a value or None, a tuple a tuple, a reference a
-        RefValue, a function a FunctionValue that this program gave, any other data type a
+        RefValue, a function a FunctionValue that this program returned, any other data type a
         ConstructorValue (relay.adt makes and matches them); results are given in the same way,
         tensors as NumPy arrays. Of a loaded artifact only tensors and tuples are known.
         """
@@ -70,10 +70,10 @@ class Executable:
         return self._module.run(function, args, kwargs)
 
     def prepack(self, /, **inputs: object) -> Prepacked:
-        """Returns the program with inputs set that were named in `relay.build(..., prepack=[...])`.
+        """Sets the inputs that were named in `relay.build(..., prepack=[...])` and returns the program.
 
-        What follows from them alone, such as weights in the panels that kernels read, is computed here,
-        by the function main.prepack, and not in the calls of what is returned. Ask again when they change.
+        The function main.prepack computes the values that depend on them only, such as weights in the panels
+        that kernels read, and calls of the result do not. Call this again when the inputs change.
         """
         once = _core.prepack_function("main")
         known = {slot.name for slot in self.input_info()}
@@ -93,7 +93,7 @@ class Executable:
         return f"<relay.Executable: {describe(self)}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the functions with their types, and the kernels, folded."""
+        """The form that notebooks show: the functions with their types, and the kernels, folded."""
         kernels = json.loads(self.metadata).get("kernels", [])
         rows = "".join(
             f"<tr><td>{html.escape(str(k.get('name', '')))}</td>"
@@ -113,7 +113,7 @@ class Executable:
         return self
 
     def __reduce__(self) -> tuple:
-        """As the file that `export_library` writes; what runs it there knows what an artifact says."""
+        """Pickles the file that `export_library` writes; the copy knows only what the artifact stores."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.so"
             self.export_library(path)
@@ -156,7 +156,7 @@ class Executable:
 
 
 class Prepacked:
-    """A program of which inputs are set; calling it runs `main` with the others."""
+    """A program whose prepacked inputs are set; calling it runs `main` with the others."""
 
     def __init__(self, executable: Executable, values: dict[str, Any]) -> None:
         self._executable = executable
@@ -189,7 +189,7 @@ def describe(program: object) -> str:
 
 
 def refuse(function: str, given: dict) -> None:
-    """Refuses parameters of Relay's that mean nothing here, unless they are left out."""
+    """Refuses parameters of the first Relay that have no meaning, unless they are omitted."""
     for name, value in given.items():
         if value is not None:
             raise wrong(f"{function}() takes no {name}: {_MEANINGLESS[name]}")
@@ -242,27 +242,27 @@ def build(
 ) -> Executable:
     """Returns the compiled program.
 
-    Of a `relay.frontend.OpenModel` it is one that compiles a program for each case of the inputs that
-    decide, when the case comes, and keeps the last 16 (`cache_info`).
+    For a `relay.frontend.OpenModel`, the program compiles each case of the inputs that determine the rank
+    when it first occurs, and keeps the last 16 (`cache_info`).
 
     target: "native", "x86-64-v3", "llvm -mcpu=znver4 -l2=1M", ...; None: the PassContext's, else native.
         All but native give equal programs on every machine. One that this machine cannot run is built
         and exported; to run it is error E0610.
     params: values of @main's parameters by name, which become constants.
     opt_level: 0 to 3; None: the PassContext's, else 3.
-    num_threads: threads that kernels are split over; 0: what the target has (-num-threads=N), and to
-        run them what the machine offers.
+    num_threads: threads over which kernels are split; 0: the target's number (-num-threads=N), and to
+        run them the number that the machine provides.
     cache: use and keep compiled kernels in the user's cache folder (see `relay cache`).
     donate: inputs of @main that callers give up, each with the output, by name or number, that is
-        written into its memory: {"past": "present"}. A call changes the array that it is given, and
-        returns that array; one that is read-only, not contiguous or of another dtype, or in memory
-        of another input, is refused.
-    prepack: inputs of @main that are set once for many calls, such as weights that are no constants:
-        `Executable.prepack` sets them, and what follows from them alone is computed there.
-    dims: the least and the greatest size of named dimensions of @main, which a run checks.
+        written into its memory: {"past": "present"}. A call changes the array that it receives, and
+        returns that array; an array that is read-only, not contiguous, of another dtype, or in the
+        memory of another input is refused.
+    prepack: inputs of @main that are set once for many calls, such as weights that are not constants:
+        `Executable.prepack` sets them, and computes all values that depend on them only.
+    dims: the least and the greatest size of named dimensions of @main, which each run checks.
     hot: likely sizes of named dimensions: kernels are specialised for each.
-    progress: called with a phase of the compilation, how much of it is done and how much there is (0:
-        unknown), from any thread, one call at a time. What it raises ends the compilation (E0314).
+    progress: called with a phase of the compilation, the amount done and the total (0: unknown), from any
+        thread, one call at a time. An exception in it ends the compilation (E0314).
     The other parameters are Relay's of old, and are refused when they are given.
     """
     refuse(
@@ -298,7 +298,7 @@ _KEPT = 1 << 20
 
 
 def _source_of(mod: _core.IRModule) -> Callable[[], _core.IRModule | None]:
-    """What gives the module while it is there: a program has the weights once, as kernels read them."""
+    """A function that returns the module while it exists; weights are in memory once, in packed form."""
     return weakref.ref(mod) if _core.constant_bytes(mod) > _KEPT else lambda: mod
 
 

@@ -12,11 +12,11 @@ def while_loop(
     loop_vars: Sequence[_core.Var],
     loop_bodies: Callable[..., Sequence[_core.Expr]],
 ) -> _core.Let:
-    """Returns a function from first values to the tuple of last values of variables.
+    """Returns a function from the initial values to the tuple of the final values of variables.
 
-    cond: from the variables to a scalar bool: whether there is another round.
-    loop_vars: variables of the types that the values have.
-    loop_bodies: from the variables to their values in the next round.
+    cond: from the variables to a scalar bool: whether there is another iteration.
+    loop_vars: variables with the types of the values.
+    loop_bodies: from the variables to their values in the next iteration.
 
         i = relay.var("i", shape=(), dtype="int32")
         count = relay.loops.while_loop(lambda i: i < 10, [i], lambda i: [i + 1])

@@ -1,4 +1,4 @@
-"""What the registry knows about the operators."""
+"""The operators of the registry."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Example:
-    """One call that works: argument types and attributes as text, the range of the values.
+    """A valid call: argument types and attributes as text, and the range of the values.
 
-    Where values matter, `inputs` holds them, and `results` what they give: a list for each tensor.
+    If values matter, `inputs` has them, and `results` their results: a list for each tensor.
     """
 
     args: list[str]
@@ -73,15 +73,15 @@ def list_op_names() -> list[str]:
 def get(name: str) -> _core.Op:
     """Returns an operator, the callee of its calls; RelayError E0105 for an unknown name.
 
-    `call.op == relay.op.get("nn.relu")` asks whether a call is of it; `doc`, `args`, `attrs` and the others
-    are what the registry knows.
+    `call.op == relay.op.get("nn.relu")` tests whether a call is of it; `doc`, `args`, `attrs` and the other
+    attributes are the columns of its row.
     """
     return _core.op_node(name)
 
 
 @functools.cache
 def row(name: str) -> Operator:
-    """Returns what the registry knows about an operator; RelayError E0105 for an unknown name."""
+    """Returns the row of an operator; RelayError E0105 for an unknown name."""
     name, doc, args, attrs, examples, level, source = _core.op_row(name)
     return Operator(
         name,
@@ -116,5 +116,5 @@ for _name, _doc in (
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Operators are reached from here too: relay.op.nn.relu is relay.nn.relu."""
+        """Operators are attributes of this module, too: relay.op.nn.relu is relay.nn.relu."""
         return getattr(sys.modules["relay"], name)

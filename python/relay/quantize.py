@@ -1,4 +1,4 @@
-"""Quantisation after training: a float program and some of its inputs in, 8-bit integers out.
+"""Post-training quantisation: from a float program and sample inputs to 8-bit integers.
 
     exe = relay.build(relay.quantize(mod, params, dataset))
 
@@ -69,15 +69,15 @@ _local = threading.local()
 class QConfig:
     """Settings of quantisation, in force inside a `with` statement.
 
-    calibrate_mode: how the range of a layer's data is chosen: "min_max"; "percentile"; "entropy" (also
+    calibrate_mode: the choice of the range of a layer's data: "min_max"; "percentile"; "entropy" (also
         "kl_divergence").
-    percentile: percent of the numbers that stay in the range, for "percentile".
+    percentile: the percentage of the numbers within the range, for "percentile".
     per_channel: weights have a scale for each output channel.
-    bias_correction: the mean error of each output channel is taken away.
+    bias_correction: the mean error of each output channel is subtracted.
     keep_float: names of layers that stay in floats.
-    max_error, min_agreement, max_loss: aims. As long as one is missed, the layers that lose most go back
-        to floats: the largest relative error of the results; the least share of rows of the first result
-        whose largest element stays at its place; the largest loss of `score(executable) -> float`.
+    max_error, min_agreement, max_loss: aims. While one is missed, the layers with the largest error are
+        computed in floats again: the largest relative error of the results; the least fraction of rows
+        of the first result whose argmax is unchanged; the largest loss of `score(executable) -> float`.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -137,13 +137,13 @@ def current_qconfig() -> QConfig:
 
 
 def qconfig(**settings: Any) -> QConfig:
-    """Returns settings for a `with` statement; those left out are as they are in force now."""
+    """Returns settings for a `with` statement; omitted ones keep their current values."""
     known = {**current_qconfig()._settings, **settings}
     return QConfig(**known)
 
 
 class Report:
-    """What a quantisation did; printed, a table of the layers and totals.
+    """The report of a quantisation; it prints as a table of the layers and totals.
 
     layers: a dictionary for each layer: name, operator, result, quantized, reason (why not), range, scale,
         zero_point, error (relative, of the layer alone), flops, weight_bytes, quantized_weight_bytes,
@@ -196,10 +196,9 @@ def quantize(
     """Returns the module with its layers in 8-bit integers.
 
     params: values of @main's parameters by name, which become constants.
-    dataset: inputs like those that the model will meet, a hundred or so: for each a dictionary from input
-        names to arrays, or a tuple of arrays.
-    target, num_threads: what the programs that are compared with the float one are compiled for, as in
-        `relay.build`.
+    dataset: representative inputs, about a hundred: for each a dictionary from input names to arrays, or a
+        tuple of arrays.
+    target, num_threads: for the programs that are compared with the float one, as in `relay.build`.
     settings: as in `qconfig`, for this call.
     Raises RelayError E0706 for a dataset without samples, numbers that are not finite, and a program
     without a layer that can be quantised; E0702 for an unknown layer in keep_float and for aims out of range.
@@ -218,7 +217,7 @@ def quantize_with_report(
     num_threads: int = 0,
     **settings: Any,
 ) -> tuple[_core.IRModule, Report]:
-    """Returns what `quantize` returns, and what was done: size, speed and error of each layer."""
+    """Returns the result of `quantize`, and a report: size, speed and error of each layer."""
     if isinstance(mod, _core.Function):
         mod = _core.IRModule.from_expr(mod)
     if params:

@@ -1,4 +1,4 @@
-"""Tensor expressions: what an operator computes, element by element.
+"""Tensor expressions: the computation of an operator, element by element.
 
     from relay import te
 
@@ -8,8 +8,8 @@
             (a.shape[0], b.shape[1]), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "matmul"
         )
 
-Numbers take the dtype of what stands beside them; two dtypes meet in the wider one, and in floats where one
-is. What is read outside of a tensor is 0.
+Numbers take the dtype of the other operand; of two dtypes the wider one is used, or a float dtype if one
+is. An out-of-bounds read of a tensor gives 0.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def compute(
 ) -> Any:
     """Returns the tensor whose element at (i, j, ...) is fcompute(i, j, ...).
 
-    Where that is a tuple, a tuple of tensors.
+    If that is a tuple, returns a tuple of tensors.
     """
     sizes = _shape(shape)
     try:
@@ -57,7 +57,7 @@ def compute(
 
 
 def var(name: str, dtype: str = "int64") -> PrimExpr:
-    """Returns a variable, for a size that stays open."""
+    """Returns a variable, for a symbolic size."""
     return _core.te_var(name, dtype)
 
 
@@ -66,7 +66,7 @@ def create_prim_func(
 ) -> PrimFunc:
     """Returns the kernel that computes the outputs: a block for each tensor, in loops over its axes.
 
-    It is called with arrays, which interprets it; `Schedule` rewrites its loops.
+    Calling it with arrays interprets it; `Schedule` rewrites its loops.
     """
     found = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     return _core.te_create_prim_func(list(inputs), found, name)
@@ -79,9 +79,9 @@ def extern(
     dtype: str | Sequence[str] = "float32",
     name: str | Sequence[str] = "extern",
 ) -> Any:
-    """Returns the tensor that a `relay.prim_func`, or a kernel that is scheduled, writes from the inputs.
+    """Returns the tensor that a `relay.prim_func`, or a scheduled kernel, computes from the inputs.
 
-    With a list of shapes, and of dtypes, a list of the tensors that it writes; `name` may be one of names.
+    With lists of shapes and dtypes, returns the list of the tensors that it writes; `name` may be a list.
     """
     several = builtins.any(isinstance(size, (list, tuple)) for size in shape)
     shapes = [_shape(one) for one in (shape if several else [shape])]
@@ -99,7 +99,7 @@ def extern(
 
 
 def reduce_axis(dom: tuple[int | PrimExpr, int | PrimExpr], name: str = "k") -> ReduceAxis:
-    """Returns an axis from the first number to below the second, to reduce over."""
+    """Returns a reduction axis from the first number to below the second."""
     begin, end = dom
     return _core.te_reduce_axis(begin, end, name)
 
@@ -115,49 +115,49 @@ def prod(expr: object, axis: Axes) -> PrimExpr:
 
 
 def max(expr: object, axis: Axes) -> PrimExpr:
-    """Returns the greatest over the axes; `maximum` is that of two."""
+    """Returns the maximum over the axes; `maximum` is the maximum of two numbers."""
     return _core.te_reduce("max", expr, axis)
 
 
 def min(expr: object, axis: Axes) -> PrimExpr:
-    """Returns the least over the axes; `minimum` is that of two."""
+    """Returns the minimum over the axes; `minimum` is the minimum of two numbers."""
     return _core.te_reduce("min", expr, axis)
 
 
 def all(expr: object, axis: Axes) -> PrimExpr:
-    """Returns whether all bools over the axes hold."""
+    """Returns whether all bools over the axes are true."""
     return _core.te_reduce("all", expr, axis)
 
 
 def any(expr: object, axis: Axes) -> PrimExpr:
-    """Returns whether one of the bools over the axes holds."""
+    """Returns whether any bool over the axes is true."""
     return _core.te_reduce("any", expr, axis)
 
 
 def argmax(expr: object, axis: ReduceAxis) -> PrimExpr:
-    """Returns the place (int64) of the first greatest along the axis."""
+    """Returns the index (int64) of the first maximum along the axis."""
     return _core.te_reduce("argmax", expr, axis)
 
 
 def argmin(expr: object, axis: ReduceAxis) -> PrimExpr:
-    """Returns the place (int64) of the first least along the axis."""
+    """Returns the index (int64) of the first minimum along the axis."""
     return _core.te_reduce("argmin", expr, axis)
 
 
 def maximum(a: object, b: object) -> PrimExpr:
-    """Returns the greater of two; NaN when one is."""
+    """Returns the greater of two numbers; NaN if one is NaN."""
     return _core.te_binary("max", a, b)
 
 
 def minimum(a: object, b: object) -> PrimExpr:
-    """Returns the lesser of two; NaN when one is."""
+    """Returns the lesser of two numbers; NaN if one is NaN."""
     return _core.te_binary("min", a, b)
 
 
 def divide(name: str, a: object, b: object) -> PrimExpr:
-    """Returns a quotient or a rest by its name in the tensor IR.
+    """Returns a quotient or a remainder by its name in the tensor IR.
 
-    Of integers, by 0: the dividend, and no rest. (The tensor IR itself leaves that open.)
+    An integer divided by 0 is the dividend, with remainder 0. (The tensor IR itself leaves this undefined.)
     """
     out = _core.te_binary(name, a, b)
     if "float" in out.dtype or (isinstance(b, int) and b != 0):
@@ -168,27 +168,27 @@ def divide(name: str, a: object, b: object) -> PrimExpr:
 
 
 def truncdiv(a: object, b: object) -> PrimExpr:
-    """Returns the quotient of integers towards zero."""
+    """Returns the quotient of integers, rounded towards zero."""
     return divide("trunc_div", a, b)
 
 
 def truncmod(a: object, b: object) -> PrimExpr:
-    """Returns the rest with the sign of `a`."""
+    """Returns the remainder with the sign of `a`."""
     return divide("trunc_mod", a, b)
 
 
 def floordiv(a: object, b: object) -> PrimExpr:
-    """Returns the quotient towards minus infinity: a // b."""
+    """Returns the quotient, rounded towards minus infinity: a // b."""
     return divide("floordiv", a, b)
 
 
 def floormod(a: object, b: object) -> PrimExpr:
-    """Returns the rest with the sign of `b`: a % b."""
+    """Returns the remainder with the sign of `b`: a % b."""
     return divide("mod", a, b)
 
 
 def if_then_else(cond: PrimExpr, true_value: object, false_value: object) -> PrimExpr:
-    """Returns one or the other; only that one's elements are read."""
+    """Returns one of two values; only the elements of the selected one are read."""
     return _core.te_select(cond, true_value, false_value)
 
 

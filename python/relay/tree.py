@@ -1,8 +1,8 @@
-"""Structures of tensors: what `relay.grad`, `relay.train`, safetensors and save_param_dict go by.
+"""Structures of tensors, as `relay.grad`, `relay.train`, safetensors and save_param_dict use them.
 
-Tuples, lists, dictionaries, named tuples, data classes and objects of plain classes are taken apart;
-what is a tensor is a leaf, under a name made of where it is: "layers.0.weight". Numbers, strings,
-functions and None say how an object is made and are no leaves.
+Tuples, lists, dictionaries, named tuples, data classes and objects of plain classes are flattened; a
+tensor is a leaf, named by its path: "layers.0.weight". Numbers, strings, functions and None are
+configuration of an object and not leaves.
 
     relay.tree.leaves(model)                           {"layers.0.weight": array, ...}
     relay.tree.map(lambda p, g: p - 0.1 * g, model, gradients)
@@ -22,7 +22,7 @@ from relay._function.values import Form, List, Static, Tensor, Tuple, Value, for
 
 
 def _parts(tree: object) -> tuple[list[tuple[str, Any]], Callable[[list], object]] | None:
-    """The named parts of a structure, and how it is made of others; None for anything else."""
+    """The named parts of a structure, and a function that rebuilds it from others; None for anything else."""
     if type(tree) is list or type(tree) is tuple:
         kind = type(tree)
         return [(str(i), part) for i, part in enumerate(tree)], kind
@@ -42,7 +42,7 @@ def _walk(tree: object, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def leaves(tree: object) -> dict[str, Any]:
-    """Returns the tensors of a structure by name, in order. ValueError where two have one name."""
+    """Returns the tensors of a structure by name, in order. ValueError if two have the same name."""
     found: dict[str, Any] = {}
     for name, leaf in _walk(tree, ""):
         if name in found:
@@ -54,8 +54,8 @@ def leaves(tree: object) -> dict[str, Any]:
 def map(f: Callable, tree: Any, *others: Any) -> Any:
     """Returns the structure with f(leaf, leaf of another, ...) in place of each tensor.
 
-    The others have the structure of the first. Where one has None for a tensor, as a gradient has for
-    what holds no floats, the tensor stays what it is.
+    The others have the structure of the first. If one has None for a tensor, as a gradient has for a part
+    without floats, the tensor is unchanged.
     """
     if is_array(tree):
         return tree if any(other is None for other in others) else f(tree, *others)
@@ -77,7 +77,7 @@ def map(f: Callable, tree: Any, *others: Any) -> Any:
 def replace(tree: Any, leaves: Mapping[str, Any]) -> Any:
     """Returns the structure with other tensors, of the same shapes and dtypes, by name.
 
-    ValueError that names what is missing, unknown or does not fit.
+    ValueError that names the tensors that are missing, unknown or do not fit.
     """
     known = globals()["leaves"](tree)
     missing = [name for name in known if name not in leaves]

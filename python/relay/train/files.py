@@ -23,7 +23,7 @@ def _library() -> Any:
 def save_tensors(
     structure: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Writes the tensors of a structure by name; the file appears whole or not at all."""
+    """Writes the tensors of a structure by name; the file is written as a whole or not at all."""
     named = {n: np.asarray(leaf, order="C") for n, leaf in tree.leaves(structure).items()}
     data = _library().numpy.save(named, metadata=dict(metadata or {}))
     folder, name = os.path.split(os.path.abspath(path))
@@ -40,12 +40,12 @@ def save_tensors(
 def load_tensors(structure: Any, path: str | os.PathLike[str]) -> Any:
     """Returns the structure with the tensors of a file.
 
-    ValueError where names, shapes or dtypes are not those of the structure.
+    ValueError if names, shapes or dtypes are not those of the structure.
     """
     return tree.replace(structure, _library().numpy.load_file(os.fspath(path)))
 
 
 def metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Returns what a file says of itself."""
+    """Returns the metadata of a file."""
     with _library().safe_open(os.fspath(path), "numpy") as file:
         return file.metadata() or {}

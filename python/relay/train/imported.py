@@ -1,4 +1,4 @@
-"""Imported models in the form of training: random numbers from a key that is an argument."""
+"""Imported models in training form: random numbers come from a key that is an argument."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from relay._expr_functor import ExprMutator
 
 
 class _Keys(ExprMutator):
-    """Gives each operator that draws from a constant key one that is split from `key`."""
+    """Replaces the constant keys of operators that draw random numbers by keys split from `key`."""
 
     def __init__(self, key: _core.Expr) -> None:
         super().__init__()
@@ -25,11 +25,11 @@ class _Keys(ExprMutator):
 
 
 def with_key(network: _core.Function) -> _core.Function:
-    """Returns a function with one more parameter, a random key, for what it draws from keys of its own.
+    """Returns a function with an additional parameter, a random key, that replaces its constant keys.
 
-    An ONNX model in its training form has Dropout with a seed, which drops the same elements at every
-    call: `relay.frontend.from_onnx(..., freeze_params=False)` of it, and this, make it a model that
-    trains. ValueError when nothing is drawn.
+    An ONNX model in training form has Dropout with a seed, which drops the same elements at every call.
+    `relay.frontend.from_onnx(..., freeze_params=False)` and this function make a model that can be
+    trained. ValueError if it draws no random numbers.
     """
     key = _core.Var("key", _core.TensorType((10,), "uint64"))
     keys = _Keys(key)

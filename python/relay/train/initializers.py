@@ -1,4 +1,4 @@
-"""First values of parameters, from keys: the same key gives the same numbers everywhere."""
+"""Initial values of parameters, from keys: the same key gives the same numbers everywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from relay._function import Static, function
 
 
 class Keys:
-    """Keys without end, each independent of the others: `next(keys)`.
+    """An unlimited sequence of independent keys: `next(keys)`.
 
     seed: a number, or the first key.
     """
@@ -30,7 +30,7 @@ class Keys:
 
 
 def as_key(seed: Any) -> np.ndarray:
-    """The first key of a seed; a key is what it is."""
+    """The key of a seed; a key is returned unchanged."""
     if isinstance(seed, np.ndarray):
         if seed.dtype != "uint64" or seed.shape != (10,):
             raise wrong(f"a key is 10 uint64, not {seed.dtype} of {seed.shape}")
@@ -60,21 +60,21 @@ def _uniform(key: Any, shape: Static[tuple], low: Any, high: Any) -> Any:
 
 
 def normal(key: Any, shape: tuple[int, ...], scale: float = 1.0, dtype: str = "float32") -> Any:
-    """Numbers of the normal distribution with the deviation `scale`."""
+    """Numbers of the normal distribution with the standard deviation `scale`."""
     return _normal(as_key(key), tuple(shape), np.float32(scale)).astype(dtype)
 
 
 def uniform(
     key: Any, shape: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: str = "float32"
 ) -> Any:
-    """Numbers that are equally likely from low to high."""
+    """Numbers of the uniform distribution from low to high."""
     return _uniform(as_key(key), tuple(shape), np.float32(low), np.float32(high)).astype(dtype)
 
 
 def fans(shape: tuple[int, ...], layout: str) -> tuple[int, int]:
-    """How many numbers go into an element of a layer's result, and out of one of its input.
+    """The fan-in and the fan-out of a layer.
 
-    layout: "io" for x @ w; "oi" for nn.dense and nn.conv2d, with the window behind.
+    layout: "io" for x @ w; "oi" for nn.dense and nn.conv2d, followed by the window.
     """
     if len(shape) < 2 or layout not in ("io", "oi"):
         raise wrong(f"weights of {shape} with the layout {layout!r} have no inputs and outputs")

@@ -1,4 +1,4 @@
-"""Operators that training and use know in two forms: here is that of training."""
+"""The training forms of operators that differ between training and inference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relay._function import Static, function
 
 @function
 def dropout(key: Any, x: Any, rate: Static[float]) -> Any:
-    """Zeros in place of a part `rate` of the elements, drawn by a key; the others grow accordingly."""
+    """Replaces a fraction `rate` of the elements, drawn with a key, by zeros, and scales the others."""
     kept = relay.random.uniform(key, x.shape)[1] >= rate
     return np.where(kept, x / (1.0 - rate), 0.0)
 
@@ -29,7 +29,7 @@ def batch_norm(
     """The channels, along axis 1, normalised by their mean and variance over the batch.
 
     statistics: the running means and variances, a tuple; new ones are returned beside the result.
-    They follow the batch's by `momentum`, variances as an unbiased estimate (PyTorch's meaning).
+    They follow the batch's by `momentum`, as in PyTorch; the variance is an unbiased estimate.
     """
     axes = (0, *range(2, x.ndim))
     mean = x.mean(axis=axes)

@@ -1,7 +1,7 @@
-"""Losses: how wrong a result is, as one number, the mean over all examples.
+"""Losses: the error of a result as one number, the mean over all examples.
 
-Each is a relay.function of the model's result and what is wanted; `reduce=False` keeps the examples
-apart.
+Each is a relay.function of the model's result and the target; `reduce=False` returns the loss of each
+example.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from relay._function import Static, function
 
 @function
 def _one_shape(found: Any, wanted: Any) -> None:
-    """Both are of one shape, so that none is broadcast against the other by mistake; or one is a number."""
+    """Checks that both have one shape, so that none is broadcast by mistake, or that one is a number."""
     if found.ndim == 0 or wanted.ndim == 0:
         return
     if found.ndim != wanted.ndim:
@@ -29,7 +29,7 @@ def _one_shape(found: Any, wanted: Any) -> None:
 
 @function
 def _one_label_each(logits: Any, labels: Any) -> None:
-    """Labels have the axes of the logits but the last, that of the classes."""
+    """Checks that labels have the axes of the logits except the last, the class axis."""
     if labels.ndim != logits.ndim - 1:
         raise wrong(f"{labels.ndim} axes of labels for {logits.ndim} of logits: one less is right")
     for axis in range(labels.ndim):
@@ -47,7 +47,7 @@ def squared_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
 
 @function
 def absolute_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
-    """The size of the difference."""
+    """The absolute value of the difference."""
     _one_shape(found, wanted)
     out = np.abs(found - wanted)
     return out.mean() if reduce else out
@@ -55,7 +55,7 @@ def absolute_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
 
 @function
 def huber(found: Any, wanted: Any, delta: Static[float] = 1.0, reduce: Static[bool] = True) -> Any:
-    """Half the square of differences up to `delta`, and a line from there on."""
+    """Half the square of differences up to `delta`, and linear beyond."""
     _one_shape(found, wanted)
     size = np.abs(found - wanted)
     near = np.minimum(size, delta)
@@ -74,10 +74,10 @@ def softmax_cross_entropy(
 ) -> Any:
     """Minus the logarithm of the probability of the right class, from logits on the last axis.
 
-    labels: the numbers of the classes, integers without that axis. `smoothing` of the probability is
-    spread over all classes alike. Logits of any size are taken. Examples of the label `ignore_index` count
-    nothing. A label that is no class ends the run (E0616); check=False leaves that out, and the loss of such
-    a label is then that of some class.
+    labels: class indices, integers without that axis. A fraction `smoothing` of the probability is spread
+    evenly over all classes. Logits of any magnitude are accepted. Examples with the label `ignore_index`
+    are ignored. A label that is not a class ends the run (E0616); check=False omits this check, and the
+    loss of such a label is then that of an arbitrary class.
     """
     _one_label_each(logits, labels)
     counts = labels == labels if ignore_index is None else labels != ignore_index
@@ -99,7 +99,7 @@ def softmax_cross_entropy(
 
 @function
 def sigmoid_cross_entropy(logits: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
-    """Minus the logarithm of the probability of what is wanted, numbers from 0 to 1, from logits."""
+    """Minus the logarithm of the probability of the targets, numbers from 0 to 1, from logits."""
     _one_shape(logits, wanted)
     out = np.maximum(logits, 0) - logits * wanted + np.log(1.0 + np.exp(-np.abs(logits)))
     return out.mean() if reduce else out
@@ -107,6 +107,6 @@ def sigmoid_cross_entropy(logits: Any, wanted: Any, reduce: Static[bool] = True)
 
 @function
 def accuracy(logits: Any, labels: Any) -> Any:
-    """The part of the examples whose largest logit is the right one's, a float32."""
+    """The fraction of the examples whose largest logit is that of the label, a float32."""
     _one_label_each(logits, labels)
     return (np.argmax(logits, axis=-1) == labels).astype("float32").mean()

@@ -1,4 +1,4 @@
-"""Learning rates that change: functions of the number of the step, from 0 on.
+"""Learning rate schedules: functions of the step number, from 0 on.
 
 A schedule is an object that a relay.function can call; so is any data class that you write with a
 decorated `__call__(self, step)`.
@@ -29,7 +29,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Cosine:
-    """Up in a line for `warmup` steps, then down to `end` in half a cosine, until `steps`.
+    """Rises linearly for `warmup` steps, then falls to `end` along half a cosine, until `steps`.
 
     Loshchilov and Hutter, "SGDR", 2017, without restarts.
     """
@@ -51,7 +51,7 @@ class Cosine:
 
 @dataclass(frozen=True)
 class Exponential:
-    """The rate times `factor` after every `steps`; with `staircase` all at once."""
+    """The rate times `factor` after every `steps`; with `staircase` in discrete steps."""
 
     rate: float
     steps: int
@@ -68,7 +68,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Linear:
-    """From `start` to `end` in a line, over `steps`."""
+    """Changes linearly from `start` to `end`, over `steps`."""
 
     start: float
     end: float
@@ -81,7 +81,7 @@ class Linear:
 
 
 def schedule(rate: Any) -> Any:
-    """Returns the schedule itself, or the constant one of a number."""
+    """Returns the schedule itself, or the constant schedule of a number."""
     if isinstance(rate, (int, float)) and not isinstance(rate, bool):
         if not 0 <= rate < math.inf:
             raise wrong(f"a rate is a number from 0 on, not {rate}")

@@ -1,4 +1,4 @@
-"""`Trainer`: a model, an optimiser and all that a step changes."""
+"""`Trainer`: a model, an optimiser and the state that a step changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from relay.train.optimizers import clip_by_norm, global_norm
 
 
 class State(NamedTuple):
-    """What a step changes, and all that a file needs to go on bit for bit."""
+    """The state that a step changes; a file with it suffices to resume bit for bit."""
 
     params: Any
     variables: Any
@@ -37,10 +37,10 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class LossScale:
-    """Keeps small gradients of float16 from becoming 0: they are computed `initial` times too large.
+    """Prevents underflow of small float16 gradients: they are computed `initial` times too large.
 
-    A step whose gradients are not finite changes nothing and halves the scale; `growth` good steps
-    double it, 0 leaves it.
+    A step whose gradients are not finite changes only the scale, which it halves; `growth` good steps
+    double it, 0 keeps it.
     """
 
     initial: float = 2.0**15
@@ -126,7 +126,7 @@ def _step_function(
 
 
 def _own(tensor: Any) -> Any:
-    """A copy, with memory of its own that may be written to."""
+    """A copy in separate, writable memory."""
     clone = getattr(tensor, "clone", None)
     if clone is not None and hasattr(tensor, "__dlpack__"):
         return clone().detach().contiguous()
@@ -137,21 +137,21 @@ class Trainer:
     """A model, an optimiser, and the compiled step that changes both.
 
     loss: a function (model, *batch) -> a number, as relay.function reads it. With a parameter `key`
-        it is given a random key, another at each step. With `variables` - what changes without
+        it receives a new random key at each step. With `variables` - state that changes without
         gradients, such as the statistics of a normalisation - it is (model, variables, *batch) ->
         (number, new variables).
     params: the model, a structure of tensors.
     optimizer: of this module, or any object with their `init` and `update`.
     clip: the largest norm of all gradients together.
-    accumulate: in how many parts a batch is computed, one after the other.
+    accumulate: the number of parts into which a batch is split; they are computed one after the other.
     loss_scale: for float16; see `LossScale`.
     key: a seed or key.
-    in_place: a step writes over the state, of which there is then one copy in memory. The arrays of
-        `params` are those that the steps change, and copies of the ones that were given: what
-        must stay is to be copied. False: each step makes new arrays.
+    in_place: a step overwrites the state, of which there is then one copy in memory. The arrays of
+        `params` are copies of the given ones, and the steps change them: copy them to keep a
+        state. False: each step allocates new arrays.
 
-    The step is compiled at its first call, for the sizes of the batch. A step that fails while it
-    runs, in place, leaves a state that is neither the old nor the new one.
+    The step is compiled at its first call, for the sizes of the batch. An in-place step that fails while
+    it runs leaves an undefined state.
     """
 
     def __init__(
@@ -204,17 +204,17 @@ class Trainer:
         )
 
     def _begin(self, state: State) -> None:
-        """Goes on from a state, of whose tensors the steps have copies if they change them."""
+        """Continues from a state, whose tensors are copied if the steps change them."""
         self.state = tree.map(_own, state) if self.in_place else state
 
     @property
     def params(self) -> Any:
-        """The model as it is now."""
+        """The current model."""
         return self.state.params
 
     @property
     def variables(self) -> Any:
-        """What changes without gradients, as it is now."""
+        """The current state that changes without gradients."""
         return self.state.variables
 
     def step(self, *batch: Any) -> np.ndarray:
@@ -236,10 +236,10 @@ class Trainer:
         progress: bool = True,
         out: TextIO | None = None,
     ) -> list[float]:
-        """Trains until `epochs` of the data are done, from where the state is; the mean loss of each.
+        """Trains from the current state until `epochs` of the data are done; returns the mean loss of each.
 
-        data: `Batches`, or anything with their `len` and `epoch`. An interrupted epoch goes on
-        where it stopped, with the same batches.
+        data: `Batches`, or anything with their `len` and `epoch`. An interrupted epoch
+        continues where it stopped, with the same batches.
         """
         if not hasattr(data, "epoch"):
             raise wrong(
@@ -269,11 +269,11 @@ class Trainer:
         return losses
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes all of the state as a safetensors file; the model's tensors are "params...."."""
+        """Writes the whole state as a safetensors file; the model's tensors are "params...."."""
         files.save_tensors(self.state._asdict(), path, {"format": "relay.train", "version": "1"})
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Goes on from a file of `save`, bit for bit. ValueError when it is of another model."""
+        """Resumes from a file of `save`, bit for bit. ValueError if it belongs to another model."""
         if files.metadata(path).get("format") != "relay.train":
             raise wrong(
                 f"{os.fspath(path)} is not a file of a Trainer: relay.train.load_tensors reads others"
