@@ -263,7 +263,7 @@ def build(
     hot: likely sizes of named dimensions: kernels are specialised for each.
     progress: called with a phase of the compilation, the amount done and the total (0: unknown), from any
         thread, one call at a time. An exception in it ends the compilation (E0314).
-    The other parameters are Relay's of old, and are refused when they are given.
+    The other parameters are those of the first Relay, and are refused if they are given.
     """
     refuse(
         "relay.build",

@@ -1,4 +1,4 @@
-"""What a function of the package says of arguments that it does not take."""
+"""Errors of the package's functions for arguments that they do not accept."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def parse(
     init_module: None = None,
     init_meta_table: None = None,
 ) -> _core.IRModule:
-    """Returns the typed module of a `.relay` text; `source_name` is what messages call it.
+    """Returns the typed module of a `.relay` text; messages name it `source_name`.
 
-    The other parameters are Relay's of old, and are refused when they are given.
+    The other parameters are those of the first Relay, and are refused if they are given.
     """
     refuse("relay.parse", {"init_module": init_module, "init_meta_table": init_meta_table})
     return _core.parse(source, os.fspath(source_name))
@@ -181,7 +181,7 @@ def _get_item(self, index):
 
 
 def _part(tensor: _core.Expr, index: object) -> _core.Expr:
-    """Constants are told by hand what is wrong; the rest is as in a relay.function."""
+    """Constant indices have their own error; the others are handled as in a relay.function."""
     from relay._function import errors, indexing
 
     items = index if isinstance(index, tuple) else (index,)

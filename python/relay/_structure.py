@@ -1,7 +1,7 @@
-"""Walks over values of data types, which nest without a limit: none of them recurses.
+"""Walks over values of data types, which nest without a limit, without recursion.
 
-What is walked into: relay.data values, ConstructorValue, and the tuples and lists within them; text also
-shows what a RefValue refers to. Everything else is a leaf.
+The walks descend into relay.data values, ConstructorValue, and the tuples and lists within them; text also
+shows the content of a RefValue. Everything else is a leaf.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def from_onnx(
     opset: the version of the operator set by which nodes are read, instead of the model's.
     freeze_params: makes the weights constants; the dictionary is empty then.
     freeze: values of inputs by name, which become constants of the program.
-    The other parameters are Relay's of old, and are refused when they are given.
+    The other parameters are those of the first Relay, and are refused if they are given.
     """
     refuse(
         "relay.frontend.from_onnx",

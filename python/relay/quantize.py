@@ -43,7 +43,7 @@ _DEFAULTS: dict[str, Any] = {
     "score": None,
 }
 
-# Settings of Relay's of old: what they stood for is decided otherwise, so they are refused.
+# Settings of the first Relay without an equivalent: they are refused.
 _MEANINGLESS = {
     "nbit_input": "data have 8 bits",
     "nbit_weight": "weights have 8 bits",

@@ -75,7 +75,7 @@ class Defunctionalization(Pass):
         super().__init__()
 
 
-# What a pass row says of an option: name, kind, doc, and what holds when it is not given.
+# An option of a pass row: name, kind, doc, and default.
 _Option = tuple[str, str, str, object]
 OPTION_TYPES: dict[str, Any] = {
     "boolean": bool,
