@@ -6,7 +6,8 @@ tools/check_words.py --count      count what the rules for documents would refus
 tools/check_words.py --self-test  check that every rule refuses its example and leaves its counterexample
 
 A rule of DOCUMENTS reads the prose of Markdown files: no code blocks, no inline code, and phrases that a
-line break divides, too. A rule moves to RULES, which hold everywhere, when --count finds none.
+line break divides, too. In the folders of CLEAN these rules hold for sources, too. Add a folder to CLEAN
+when --count finds nothing in it, and move a rule to RULES when --count finds nothing for it.
 """
 
 from __future__ import annotations
@@ -97,7 +98,17 @@ RULES = [
     ),
 ]
 
-# For the prose of documents.
+# Folders whose sources are clean: the rules of DOCUMENTS hold for them, too.
+CLEAN = (
+    "benchmarks/",
+    "cmake/",
+    "examples/",
+    "python/relay/testing/",
+    "python/relay/train/",
+    "tools/",
+)
+
+# For the prose of documents, and for the sources of CLEAN.
 DOCUMENTS = [
     Rule(
         r"\bopen (sums?|sizes?|dimensions?|ax[ei]s|batch|rows|columns|lengths?|number of)\b",
@@ -253,6 +264,8 @@ def hits(path: str, text: str) -> list[tuple[int, Rule, str]]:
                 out.append((number, rule, m.group().strip()))
     if path.endswith(".md"):
         out += document_hits(prose(text))
+    elif path.startswith(CLEAN):
+        out += document_hits(text)
     return sorted(out, key=lambda hit: hit[0])
 
 

@@ -1,4 +1,4 @@
-"""`relay.build`: compilation of a module to a program that runs."""
+"""Compilation of a module to an executable."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Donation:
-    """An input whose memory an output takes: in place, or by a copy when the run is over."""
+    """An input whose memory an output reuses: in place, or by a copy at the end of the run."""
 
     input: str
     output: str
@@ -57,9 +57,9 @@ class Executable:
     def __call__(self, /, *args: object, **kwargs: object) -> Any:
         """Runs `main` on arrays (NumPy or DLPack, without a copy), by position or input name.
 
-        Numbers and lists of them become tensors where they are exact (floats may be rounded). A
+        Numbers and lists of them become tensors if the conversion is exact (floats may be rounded). A
         parameter of type List takes a list, an Option a value or None, a tuple a tuple, a reference a
-        RefValue, a function a FunctionValue that this program gave, any other data type a
+        RefValue, a function a FunctionValue that this program returned, any other data type a
         ConstructorValue (relay.adt makes and matches them); results are given in the same way,
         tensors as NumPy arrays. Of a loaded artifact only tensors and tuples are known.
         """
@@ -70,10 +70,10 @@ class Executable:
         return self._module.run(function, args, kwargs)
 
     def prepack(self, /, **inputs: object) -> Prepacked:
-        """Returns the program with the inputs set that `relay.build(..., prepack=[...])` named.
+        """Sets the inputs that were named in `relay.build(..., prepack=[...])` and returns the program.
 
-        Values that depend on them alone, such as packed weights, are computed here, by the function
-        main.prepack, and not in calls of the returned program. Call it again when they change.
+        The function main.prepack computes the values that depend on them only, such as weights in the panels
+        that kernels read, and calls of the result do not. Call this again when the inputs change.
         """
         once = _core.prepack_function("main")
         known = {slot.name for slot in self.input_info()}
@@ -93,7 +93,7 @@ class Executable:
         return f"<relay.Executable: {describe(self)}>"
 
     def _repr_html_(self) -> str:
-        """Returns HTML for notebooks: the functions with their types, and the kernels, folded."""
+        """The form that notebooks show: the functions with their types, and the kernels, folded."""
         kernels = json.loads(self.metadata).get("kernels", [])
         rows = "".join(
             f"<tr><td>{html.escape(str(k.get('name', '')))}</td>"
@@ -113,7 +113,7 @@ class Executable:
         return self
 
     def __reduce__(self) -> tuple:
-        """Pickles the file that `export_library` writes; the copy knows what an artifact has."""
+        """Pickles the file that `export_library` writes; the copy knows only what the artifact stores."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.so"
             self.export_library(path)
@@ -156,7 +156,7 @@ class Executable:
 
 
 class Prepacked:
-    """A program with some inputs set; calling it runs `main` with the others."""
+    """A program whose prepacked inputs are set; calling it runs `main` with the others."""
 
     def __init__(self, executable: Executable, values: dict[str, Any]) -> None:
         self._executable = executable
@@ -220,27 +220,28 @@ def build(
 ) -> Executable:
     """Returns the compiled program.
 
-    The program of a `relay.frontend.OpenModel` compiles one for each case of the deciding inputs when it
-    occurs, and keeps the 16 that were used last (`cache_info`).
+    For a `relay.frontend.OpenModel`, the program compiles each case of the inputs that determine the rank
+    when it first occurs, and keeps the last 16 (`cache_info`).
 
     target: "native", "x86-64-v3", "llvm -mcpu=znver4 -l2=1M", ...; None: the PassContext's, else native.
         All targets but native give equal programs on every build machine. A program for a target that this
         machine cannot run is built and exported; running it is error E0610.
     params: values of @main's parameters by name, which become constants.
     opt_level: 0 to 3; None: the PassContext's, else 3.
-    num_threads: the threads of a kernel; 0: the number of the target (-num-threads=N), and at run time that
-        of the machine.
+    num_threads: threads over which kernels are split; 0: the target's number (-num-threads=N), and to
+        run them the number that the machine provides.
     cache: use and keep compiled kernels in the user's cache folder (see `relay cache`).
-    donate: inputs of @main that callers give up, each with the output, by name or number, that is written
-        into its memory: {"past": "present"}. A call overwrites the given array and returns it. It refuses
-        arrays that are read-only, not contiguous, of another dtype, or in memory of another input.
+    donate: inputs of @main that callers give up, each with the output, by name or number, that is
+        written into its memory: {"past": "present"}. A call changes the array that it receives, and
+        returns that array; an array that is read-only, not contiguous, of another dtype, or in the
+        memory of another input is refused.
     prepack: inputs of @main that are set once for many calls, such as weights that are not constants:
-        `Executable.prepack` sets them and computes all values that depend on them alone.
-    dims: the least and the greatest size of named dimensions of @main, checked at run time.
+        `Executable.prepack` sets them, and computes all values that depend on them only.
+    dims: the least and the greatest size of named dimensions of @main, which each run checks.
     hot: likely sizes of named dimensions: kernels are specialised for each.
     progress: called with a phase of the compilation, the amount done and the total (0: unknown), from any
-        thread, one call at a time. An exception that it raises ends the compilation (E0314).
-    The other parameters are those of the first Relay, and are refused when they are given.
+        thread, one call at a time. An exception in it ends the compilation (E0314).
+    The other parameters are those of the first Relay, and are refused if they are given.
     """
     refuse(
         "relay.build",
@@ -273,7 +274,7 @@ _KEPT = 1 << 20
 
 
 def _source_of(mod: _core.IRModule) -> Callable[[], _core.IRModule | None]:
-    """Returns a function that gives the module while it exists, so that weights are in memory once."""
+    """A function that returns the module while it exists; weights are in memory once, in packed form."""
     return weakref.ref(mod) if _core.constant_bytes(mod) > _KEPT else lambda: mod
 
 

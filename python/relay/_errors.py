@@ -1,4 +1,4 @@
-"""Errors of arguments that a function of the package does not take."""
+"""Errors of the package's functions for arguments that they do not accept."""
 
 from __future__ import annotations
 

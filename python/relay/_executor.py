@@ -1,4 +1,4 @@
-"""`create_executor`: the interface of the first Relay that runs a module."""
+"""`create_executor`: runs a module in the evaluator or compiled."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from relay._specialise import OpenModel, Programs
 class Evaluation:
     """A program on the reference evaluator; calling it runs `main`.
 
-    It defines the meaning of a program: operators are interpreted by their compute rules, and nothing is
-    compiled or optimised. It is slow, and one thread at a time runs.
+    It defines the meaning of a program: operators are interpreted from their compute rules, without
+    compilation or optimisation. It is slow, and runs one thread at a time.
     """
 
     def __init__(self, module: _core.Evaluator) -> None:
@@ -75,7 +75,7 @@ def create_executor(
 
     kind: "debug" is the reference evaluator, which takes no target and no opt_level; "vm", "graph"
         and "aot" compile the module.
-    device: a parameter of the first Relay; there is one device.
+    device: kept for compatibility; only one is supported.
     params: values of @main's parameters by name, which become constants.
     """
     if mod is None:

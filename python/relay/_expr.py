@@ -51,9 +51,9 @@ def parse(
     init_module: None = None,
     init_meta_table: None = None,
 ) -> _core.IRModule:
-    """Returns the typed module of a `.relay` text; `source_name` is its name in messages.
+    """Returns the typed module of a `.relay` text; messages name it `source_name`.
 
-    The other parameters are those of the first Relay, and are refused when they are given.
+    The other parameters are those of the first Relay, and are refused if they are given.
     """
     refuse("relay.parse", {"init_module": init_module, "init_meta_table": init_meta_table})
     return _core.parse(source, os.fspath(source_name))

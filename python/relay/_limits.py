@@ -10,21 +10,21 @@ from relay._errors import wrong
 
 
 class limits:
-    """Limits what one import, build or call inside a `with` block may take.
+    """Limits the resources of each import, build or call inside a `with` block.
 
         with relay.limits(time=10, memory="2G", fuel=10**8):
             exe = relay.build(mod)
             y = exe(x)
 
     time: seconds, or text with a unit such as "10m".
-    memory: bytes, or text with a unit such as "500M"; by how much the process may grow for the compiler,
-        what its values may hold at once for a run.
+    memory: bytes, or text with a unit such as "500M"; for the compiler the growth of the process, for a run
+        the memory that its values hold at one time.
     fuel: the calls and jumps of a run.
 
-    What is not given is unlimited for runs; the compiler has ten minutes and three quarters of the memory
-    that the process may use, or what RELAY_TIME_LIMIT and RELAY_MEMORY_LIMIT say. Inside another block the
-    tighter limits hold. A compilation beyond its limit is a UserError (E0304, E0305), a run a RunError
-    (E0604, E0606, E0615). Kernels that may be long end early, too.
+    By default runs are unlimited, and the compiler has ten minutes and three quarters of the memory that the
+    process may use, or the limits in RELAY_TIME_LIMIT and RELAY_MEMORY_LIMIT. In nested blocks the tighter
+    limits apply. A compilation beyond its limit is a UserError (E0304, E0305), a run a RunError (E0604,
+    E0606, E0615). Kernels that may take long end early, too.
     """
 
     def __init__(

@@ -50,29 +50,29 @@ def register_op(
             return x * relay.sigmoid(x * beta)
 
     name: with a namespace, "mylib.swish".
-    definition: the operator in others: a function of expressions (and attributes), a
-        `relay.function`, or a `relay.Function`. Type, gradient and fusion follow from it.
+    definition: the operator written in others: a function of expressions (and attributes), a
+        `relay.function`, or a `relay.Function`. Type, gradient and fusion class follow from it.
     compute: the operator as a tensor expression instead: a function of `te` tensors (and
         attributes), or a `relay.prim_func`.
     relation: the result's type from those of the arguments; by default from the definition or the
         tensor expression.
     gradient: (call, adjoint, result) -> an expression, or None, for each tensor of the arguments.
-    fusion: of a tensor expression: "ElemWise", "Broadcast", "Injective", "CommReduce",
-        "OutEWiseFusable" or "Opaque"; by default as the first of `examples` shows, else "Opaque".
-    layout: how it takes part in a change of layout: "follow" where it computes the same in any order of
+    fusion: the class of a tensor expression: "ElemWise", "Broadcast", "Injective", "CommReduce",
+        "OutEWiseFusable" or "Opaque"; by default derived from the first of `examples`, else "Opaque".
+    layout: the rule for layout conversion: "follow" if the operator computes the same in any order of
         the axes, or (call, offered, desired) -> None, or the layouts of arguments and results, and
-        attributes that change with them: (["NHWC"], ["NHWC"], {"axis": 3}). `offered` are the layouts in
+        attributes that change with them: (["NHWC"], ["NHWC"], {"axis": 3}). `offered` are the layouts
         in which the arguments are available, or None; without a rule values are converted back before it.
-    attrs: attributes with their defaults; a type in the place of a value has its zero for a default.
-    examples: the types of the arguments of calls that are right: [["Tensor[(2, 3), float32]"]].
+    attrs: attributes with their defaults; the default of a type is its zero.
+    examples: the argument types of valid calls: [["Tensor[(2, 3), float32]"]].
     doc: a sentence; by default the function's own.
     host_kernel: the name of a function of the process (`relay.runtime.register_host_kernel`) that compiled
-        programs call in place of code for `compute`, which says what it computes. The operator is
-        "Opaque" then.
+        programs call instead of the code of `compute`, which still defines the operator. The operator is
+        then "Opaque".
 
     UserError E0802 for a name without namespace, E0803 for one that is taken, E0805 for attributes of
-    no known type. What the functions raise later is E0911 with the call and the traceback, what they
-    give that is of no use E0912.
+    no known type. A later exception in the functions is E0911 with the call and the traceback, an
+    invalid result E0912.
     """
     if compute is None and definition is None:
         return lambda function: register_op(

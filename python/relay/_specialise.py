@@ -1,7 +1,7 @@
-"""Models in which a rank depends on run-time data.
+"""Models in which a rank depends on values that are known only at run time.
 
-Such a model has no typed program. There is one for the inputs of each run: for their sizes, for the
-elements of a sequence, or for the values of a few numbers. A process keeps the programs that were used last.
+Such a program has no type. For the inputs of a run there is a typed program: for their sizes, for the
+elements of a sequence, or for the values of a few numbers. A process keeps the last ones that it made.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from relay._errors import wrong
 from relay._locks import Lock
 from relay._plural import counted
 
-# The most programs that are kept for one model.
+# The number of programs that are kept for one model.
 LIMIT = 16
 
 
 class RankIsOpen(Exception):
-    """An import found open ranks: the error, the deciding inputs with what decides, and all inputs."""
+    """Raised by an import: the error, the inputs that determine the rank, each with how, and all inputs."""
 
     def __init__(self, error: _core.UserError, deciding: list, inputs: list) -> None:
         super().__init__(str(error))
@@ -193,10 +193,10 @@ class Programs:
 
 
 class SpecialisedExecutable(Executable):
-    """A compiled model with a program for each key of the deciding inputs; those used last are kept.
+    """A compiled model with a program for each case of the inputs that determine a rank; keeps the last ones.
 
-    `output_info`, `metadata` and the like describe the program of the last call; before the first call they
-    raise UserError E0505.
+    Descriptions of a program (`output_info`, `metadata`, ...) are those of the last call's program; before
+    the first call there is none: UserError E0505.
     """
 
     def __init__(self, model: OpenModel, make: Callable[[_core.IRModule], Executable]) -> None:

@@ -1,7 +1,7 @@
-"""Traversals of values of data types. Values nest without a limit, so no traversal recurses.
+"""Walks over values of data types, which nest without a limit, without recursion.
 
-Inner nodes are relay.data values, ConstructorValue, and the tuples and lists in them; `text` also shows the
-content of a RefValue. Every other object is a leaf.
+The walks descend into relay.data values, ConstructorValue, and the tuples and lists within them; text also
+shows the content of a RefValue. Everything else is a leaf.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Data types of programs as Python has them: constructors to call, and to match what comes out.
+"""Data types of programs in Python: constructors that can be called, and matched against results.
 
     types = relay.adt.types(mod)            # of: type Shape { Dot, Box(float32, float32) }
     shape = exe(types.Shape.Box(1.0, 2.0))
@@ -6,9 +6,9 @@
         case types.Shape.Box(width, height): ...
         case types.Shape.Dot(): ...
 
-`List`, `Option`, `Tree` and `nat` are those of the prelude. What comes out of a program is a Python list for
-a `List`, and a value or None for an `Option`: `case [first, *rest]` and `case None` match them; what goes in
-may be these, or made by constructors. relay.data makes data types of classes of Python.
+`List`, `Option`, `Tree` and `nat` are those of the prelude. A program returns a Python list for a `List`,
+and a value or None for an `Option`: `case [first, *rest]` and `case None` match them; arguments may have
+these forms, or be made by constructors. relay.data makes data types from Python classes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ConstructorClass(type):
     inputs: tuple[_core.Type, ...]
 
     def __call__(cls, *fields: object) -> Any:
-        """Makes a value; the program that it is given to looks at the types of the fields."""
+        """Makes a value; the program that receives it checks the types of the fields."""
         if len(fields) != len(cls.inputs):
             raise wrong(
                 f"{cls.name} has {counted(len(cls.inputs), 'field')} ({', '.join(map(str, cls.inputs))}), "
@@ -166,7 +166,7 @@ def types(mod: _core.IRModule) -> Types:
 
 
 def text(value: object) -> str:
-    """Returns a value as the language prints it, in one line; what is long is cut."""
+    """Returns a value as the language prints it, in one line; a long value is truncated."""
     return _structure.text(value)
 
 

@@ -3,7 +3,7 @@
     relay.analysis.free_vars(expr)
     relay.analysis.post_order_visit(expr, lambda e: print(type(e).__name__))
 
-Nothing here recurses: programs may be as deep as memory reaches.
+No function recurses: programs may be as deep as memory permits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from relay._pass import passes as _pass
 
 
 def children(node: _core.Node) -> list[_core.Node]:
-    """Returns the parts of an expression, clause or pattern that are such themselves, in order."""
+    """Returns the subexpressions, clauses and patterns of an expression, clause or pattern, in order."""
     read = _PARTS.get(type(node).__name__)
     return [] if read is None else read(node)
 
@@ -63,7 +63,7 @@ def _post_order(root: _core.Node) -> Iterator[_core.Node]:
 
 
 def post_order_visit(expr: _core.Expr, fvisit: Callable[[_core.Expr], object]) -> None:
-    """Calls `fvisit` with each expression once, after its parts."""
+    """Calls `fvisit` with each expression once, after its subexpressions."""
     for node in _post_order(expr):
         if isinstance(node, _core.Expr):
             fvisit(node)
@@ -88,12 +88,12 @@ def bound_vars(expr: _core.Expr) -> list[_core.Var]:
 
 
 def free_vars(expr: _core.Expr) -> list[_core.Var]:
-    """Returns the variables that are used where nothing within the expression binds them."""
+    """Returns the variables that the expression uses and does not bind."""
     return _core.free_vars(expr)
 
 
 def global_names(expr: _core.Expr) -> list[str]:
-    """Returns the names of the module's functions that the expression calls or gives."""
+    """Returns the names of the module's functions that the expression calls or returns."""
     found = {n.name_hint: None for n in _post_order(expr) if isinstance(n, _core.GlobalVar)}
     return list(found)
 
@@ -124,7 +124,7 @@ def _typed(expr: _core.Expr | _core.Type) -> list:
 def all_type_vars(
     expr: _core.Expr | _core.Type, mod: _core.IRModule | None = None
 ) -> list[_core.TypeVar]:
-    """Returns the type variables that occur in annotations; `mod` is unused."""
+    """Returns the type variables that occur in annotations; `mod` is kept for compatibility."""
     found = (kind for kind in _all_types(_typed(expr)) if isinstance(kind, _core.TypeVar))
     return list(dict.fromkeys(found))
 
@@ -149,7 +149,7 @@ def bound_type_vars(
 def free_type_vars(
     expr: _core.Expr | _core.Type, mod: _core.IRModule | None = None
 ) -> list[_core.TypeVar]:
-    """Returns the type variables that nothing within binds."""
+    """Returns the type variables that the expression does not bind."""
     bound = set(bound_type_vars(expr))
     return [v for v in all_type_vars(expr) if v not in bound]
 
@@ -161,7 +161,7 @@ def all_dtypes(expr: _core.Expr) -> set[str]:
 
 
 def check_constant(expr: _core.Expr) -> bool:
-    """Returns whether the expression is made of constants only."""
+    """Returns whether the expression consists of constants only."""
     open_kinds = (_core.Var, _core.GlobalVar)
     return not any(isinstance(node, open_kinds) for node in _post_order(expr))
 
@@ -186,7 +186,7 @@ def _calls(mod: _core.IRModule | _core.Expr) -> Iterator[_core.Call]:
 
 
 def list_op_freqs(mod: _core.IRModule | _core.Expr) -> dict[str, int]:
-    """Returns how often each operator is called, by name; of an expression too."""
+    """Returns the number of calls of each operator, by name, in a module or an expression."""
     found: dict[str, int] = {}
     for call in _calls(mod):
         if isinstance(call.op, _core.Op):
@@ -195,7 +195,7 @@ def list_op_freqs(mod: _core.IRModule | _core.Expr) -> dict[str, int]:
 
 
 def count_layers(expr: _core.Expr | _core.IRModule, valid_ops: Iterable[str]) -> int:
-    """Returns the most calls of these operators on a path through the program."""
+    """Returns the number of calls of these operators on the longest path through the program."""
     names = set(valid_ops)
     if isinstance(expr, _core.IRModule):
         expr = expr["main"]
@@ -209,8 +209,8 @@ def count_layers(expr: _core.Expr | _core.IRModule, valid_ops: Iterable[str]) ->
 def get_total_mac_number(expr: _core.Expr | _core.IRModule) -> int:
     """Returns the multiplications of all convolutions and matrix products, as they are defined.
 
-    A transposed convolution counts as one of the data with zeros between its elements: the size of the
-    kernel and the channels that it reads for each element of the result.
+    A transposed convolution counts as a convolution of the data with zeros between its elements: the size
+    of the kernel times the channels that it reads, for each element of the result.
     """
     return sum(_macs(call) for call in _calls(expr) if isinstance(call.op, _core.Op))
 
@@ -255,10 +255,10 @@ def extract_intermdeiate_expr(mod: _core.IRModule, expr_id: int) -> _core.IRModu
 
 
 def list_fake_quantized_op_freqs(mod: _core.IRModule) -> dict[str, int]:
-    """Returns how often each operator stands between qnn.dequantize and qnn.quantize, by name.
+    """Returns the number of calls of each operator between qnn.dequantize and qnn.quantize, by name.
 
-    Those are what FakeQuantizationToInteger computes in integers. An operator that an operand reaches
-    without a qnn.dequantize before it, but for constants, is in no such region.
+    FakeQuantizationToInteger computes these calls in integers. An operator with an operand that does not
+    come from a qnn.dequantize, except constants, is not in such a region.
     """
     found: dict[str, int] = {}
     counted: set[_core.Node] = set()
@@ -305,8 +305,8 @@ def search_fc_transpose(expr: _core.Expr) -> list[str]:
 def check_kind(t: _core.Type, mod: _core.IRModule | None = None) -> TypeKind:
     """Returns the kind of a type.
 
-    mod: has the data types that it uses; TypeError for one that is not there, or is applied to another
-        number of types than it has variables.
+    mod: has the data types that the type uses; TypeError for a data type that it lacks, or that is applied
+        to a wrong number of types.
     """
     todo = [t] if mod is not None else []
     while todo:
@@ -344,15 +344,15 @@ def _variables_of(name: str, mod: _core.IRModule) -> int | None:
 def unmatched_cases(
     match: _core.Match, mod: _core.IRModule | None = None
 ) -> list[_core.PatternConstructor | _core.PatternTuple | _core.PatternWildcard]:
-    """Returns patterns of the values that no clause of a match fits; none where it is complete.
+    """Returns patterns of the values that no clause of a match accepts; none if the match is complete.
 
-    mod: has the data types that the patterns take apart, the prelude's by default.
+    mod: has the data types of the patterns, the prelude's by default.
     """
     return _match_cases.unmatched(match, mod)
 
 
 class Feature(enum.IntEnum):
-    """What an expression may use."""
+    """A feature that an expression may use."""
 
     fVar = 0
     fGlobalVar = 1
@@ -376,7 +376,7 @@ class Feature(enum.IntEnum):
 
 
 def detect_feature(a: _core.Expr | _core.IRModule, b: _core.IRModule | None = None) -> set[Feature]:
-    """Returns what an expression or the functions of a module use; `b` is unused."""
+    """Returns the features that an expression or a module uses; `b` is kept for compatibility."""
     found: set[Feature] = set()
     roots = a.functions.values() if isinstance(a, _core.IRModule) else [a]
     shared = {"Var", "GlobalVar", "Op", "Constructor", "Constant"}
@@ -397,19 +397,19 @@ def detect_feature(a: _core.Expr | _core.IRModule, b: _core.IRModule | None = No
 
 
 def check_basic_block_normal_form(expr: _core.Expr) -> bool:
-    """Returns whether no expression is used in another branch or function than its own."""
+    """Returns whether every expression is used only in its own branch or function."""
     return _core.in_form(_core.IRModule.from_expr(expr), "basic_blocks")
 
 
 def analyze_operations_distribution(mod: _core.IRModule) -> dict[str, int]:
-    """Returns how many operators each function that FuseOps makes joins, by the function's name."""
+    """Returns the number of operators in each function that FuseOps makes, by the function's name."""
     return {
         name: sum(list_op_freqs(m).values()) for name, m in extract_fused_functions(mod).items()
     }
 
 
 class CallGraph:
-    """Which functions of a module call which."""
+    """The call graph of a module."""
 
     def __init__(self, module: _core.IRModule) -> None:
         self.module = module
@@ -443,7 +443,7 @@ class CallGraph:
         return sum(self._calls[self._name(var)].values())
 
     def is_recursive(self, var: str | _core.GlobalVar) -> bool:
-        """Returns whether the function refers to itself, by way of others or not."""
+        """Returns whether the function refers to itself, directly or through others."""
         start = self._name(var)
         todo, seen = list(self._calls[start]), set()
         while todo:

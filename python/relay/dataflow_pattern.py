@@ -1,4 +1,4 @@
-"""Dataflow patterns, with which programs are matched, rewritten and partitioned.
+"""Dataflow patterns: descriptions of expressions, used to match, rewrite and partition programs.
 
     x, w, b = wildcard(), wildcard(), is_constant()
     biased = is_op("nn.bias_add")(is_op("nn.conv2d")(x, w), b)
@@ -6,9 +6,9 @@
     pattern.match(expr)
     partition(pattern, expr)
 
-A pattern that occurs twice matches one expression. Alternatives are tried from left to right; the first match
-is kept. Patterns do not look through `let` (`relay.transform.ToGraphNormalForm` removes lets). All functions
-take time linear in the size of the program.
+A pattern that occurs twice matches one expression. Alternatives are tried from left to right, and the
+first match is used. Patterns match calls and operands, not bindings of `let`
+(`relay.transform.ToGraphNormalForm` removes them). All functions take time linear in the program.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DFPattern:
         self._handle = handle
 
     def __call__(self, *args: DFPattern | None) -> CallPattern:
-        """Matches a call of this pattern; `pattern(None)` takes any arguments.
+        """A call of a match of this; with any arguments for `pattern(None)`.
 
         The operands of `add` and `multiply` match in either order.
         """
@@ -72,15 +72,15 @@ class DFPattern:
         return ShapePattern(self, shape)
 
     def where(self, condition: Callable[[_core.Expr], object]) -> DFPattern:
-        """Matches an expression for which the function returns true."""
+        """A match of this that the function accepts."""
         return DFPattern(self._handle.where(condition))
 
     def optional(self, option_constructor: Callable[[DFPattern], DFPattern]) -> DFPattern:
-        """Matches this pattern, or the one that the function makes of it, which is tried first."""
+        """This, or the pattern that the function makes from it, which is tried first."""
         return option_constructor(self) | self
 
     def dominates(self, child: DFPattern, path: DFPattern | None = None) -> DominatorPattern:
-        """Matches `child` where it is computed from this pattern alone, through matches of `path`."""
+        """A match of `child` that is computed from this only, through matches of `path`."""
         return DominatorPattern(self, wildcard() if path is None else path, child)
 
     def match(self, expr: _core.Expr) -> bool:
@@ -88,7 +88,7 @@ class DFPattern:
         return self._handle.match(_expression(expr))
 
     def find(self, expr: _core.Expr) -> NodeMap | None:
-        """Returns the expressions of the pattern's parts, None if it does not match."""
+        """Returns the matches of the pattern's parts, or None if it does not match."""
         found = self._handle.find(_expression(expr))
         return None if found is None else NodeMap(found)
 
@@ -103,9 +103,9 @@ class DFPattern:
 
 
 class NodeMap:
-    """The expressions that parts of a pattern matched: `node_map[part]` is a list of expressions.
+    """The expressions that the parts of a pattern match: `node_map[part]` is a list of them.
 
-    It has one entry, except for parts on a path of `dominates` or inside a recursive pattern.
+    The list has one element, except for parts on a path of `dominates` or within a recursive pattern.
     """
 
     def __init__(self, match: _core.DFMatch) -> None:
@@ -118,7 +118,7 @@ class NodeMap:
         return found
 
     def get(self, part: DFPattern) -> list[_core.Expr] | None:
-        """Returns the expressions of a part, None for a part that did not match."""
+        """Returns None for a part that matched nothing."""
         return self._match.all(part._handle) or None
 
     def __contains__(self, part: object) -> bool:
@@ -163,7 +163,7 @@ class VarPattern(DFPattern):
 
 
 class ExprPattern(DFPattern):
-    """One expression by identity; a constant, an operator or a global by equality."""
+    """This very expression; or an equal one if it is a constant, an operator or a global."""
 
     def __init__(self, expr: _core.Expr) -> None:
         self.expr = _expression(expr)
@@ -171,7 +171,7 @@ class ExprPattern(DFPattern):
 
 
 class CallPattern(DFPattern):
-    """A call; None stands for any arguments."""
+    """A call; with any arguments if they are None."""
 
     def __init__(self, op: DFPattern, args: Sequence[DFPattern] | None) -> None:
         self.op, self.args = op, args
@@ -196,7 +196,7 @@ class _OpPattern(DFPattern):
 
 
 class TuplePattern(DFPattern):
-    """A tuple; None stands for any fields."""
+    """A tuple; with any fields if they are None."""
 
     def __init__(self, fields: Sequence[DFPattern] | None) -> None:
         self.fields = fields
@@ -205,7 +205,7 @@ class TuplePattern(DFPattern):
 
 
 class TupleGetItemPattern(DFPattern):
-    """A field of a tuple; the index None stands for any field."""
+    """A field of a tuple; any field if the index is None."""
 
     def __init__(self, tuple_value: DFPattern, index: int | None = None) -> None:
         self.tuple, self.index = tuple_value, index
@@ -214,7 +214,7 @@ class TupleGetItemPattern(DFPattern):
 
 
 class IfPattern(DFPattern):
-    """An if."""
+    """An `if`."""
 
     def __init__(self, cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> None:
         self.cond, self.true_branch, self.false_branch = cond, true_branch, false_branch
@@ -230,7 +230,7 @@ class LetPattern(DFPattern):
 
 
 class FunctionPattern(DFPattern):
-    """A function; None stands for any parameters."""
+    """A function; with any parameters if they are None."""
 
     def __init__(self, params: Sequence[DFPattern] | None, body: DFPattern) -> None:
         self.params, self.body = params, body
@@ -287,7 +287,7 @@ class AttrPattern(DFPattern):
 
 
 class DominatorPattern(DFPattern):
-    """A match of `child` that is computed from one `parent`, through matches of `path` only."""
+    """A `child` that is computed from one `parent`, with only `path` between them."""
 
     def __init__(self, parent: DFPattern, path: DFPattern, child: DFPattern) -> None:
         self.parent, self.path, self.child = parent, path, child
@@ -317,7 +317,7 @@ def is_var(name: str = "") -> VarPattern:
 
 
 def is_expr(expr: _core.Expr) -> ExprPattern:
-    """Matches one expression by identity; a constant, operator or global by equality."""
+    """Matches this very expression; for a constant, operator or global also an equal one."""
     return ExprPattern(expr)
 
 
@@ -327,17 +327,17 @@ def is_op(op_name: str) -> DFPattern:
 
 
 def is_tuple(fields: Sequence[DFPattern] | None) -> TuplePattern:
-    """Matches a tuple; None stands for any fields."""
+    """Matches a tuple; with any fields if they are None."""
     return TuplePattern(fields)
 
 
 def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
-    """Matches a field of a tuple; the index None stands for any field."""
+    """Matches a field of a tuple; any field if the index is None."""
     return TupleGetItemPattern(tuple_value, index)
 
 
 def is_if(cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> IfPattern:
-    """Matches an if."""
+    """Matches an `if`."""
     return IfPattern(cond, true_branch, false_branch)
 
 
@@ -347,44 +347,44 @@ def is_let(var: DFPattern, value: DFPattern, body: DFPattern) -> LetPattern:
 
 
 def is_function(params: Sequence[DFPattern] | None, body: DFPattern) -> FunctionPattern:
-    """Matches a function; None stands for any parameters."""
+    """Matches a function; with any parameters if they are None."""
     return FunctionPattern(params, body)
 
 
 def has_type(ttype: _core.Type | str, pattern: DFPattern | None = None) -> TypePattern:
-    """Matches `pattern` with this type."""
+    """Matches an expression that `pattern` matches, of this type."""
     return TypePattern(wildcard() if pattern is None else pattern, ttype)
 
 
 def has_dtype(dtype: object, pattern: DFPattern | None = None) -> DataTypePattern:
-    """Matches `pattern` with this dtype."""
+    """Matches an expression that `pattern` matches, of this dtype."""
     return DataTypePattern(wildcard() if pattern is None else pattern, dtype)
 
 
 def has_shape(shape: Sequence[int], pattern: DFPattern | None = None) -> ShapePattern:
-    """Matches `pattern` with this shape."""
+    """Matches an expression that `pattern` matches, of this shape."""
     return ShapePattern(wildcard() if pattern is None else pattern, shape)
 
 
 def has_attr(attrs: dict[str, object], pattern: DFPattern | None = None) -> AttrPattern:
-    """Matches `pattern` with these attributes."""
+    """Matches an expression that `pattern` matches, with these attributes."""
     return AttrPattern(wildcard() if pattern is None else pattern, attrs)
 
 
 def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DominatorPattern:
-    """Matches `child` where it is computed from one expression that matches `parent`.
+    """Matches an expression that `child` matches and that is computed from one match of `parent`.
 
-    Every path from child's operands upwards ends at the parent or a leaf, and passes matches of `path` only.
+    Every path up from the child's operands ends at the parent, through matches of `path` only.
     """
     return DominatorPattern(parent, path, child)
 
 
 def recursive(body: Callable[[DFPattern], DFPattern]) -> RecursivePattern:
-    """Matches the pattern that `body` makes of the pattern itself.
+    """Matches the pattern that `body` makes from the pattern itself.
 
         chain = recursive(lambda self: is_op("nn.relu")(self) | is_var())
 
-    Its parts match new expressions in each repetition.
+    Its parts match other expressions at each level.
     """
     return RecursivePattern(body)
 
@@ -407,8 +407,8 @@ class DFPatternCallback:
             def callback(self, pre, post, node_map):
                 return node_map[self.x][0] * relay.const(2.0)
 
-    require_type: unused; an expression has a type if its parts have.
-    rewrite_once: goes over the program once, instead of until nothing changes.
+    require_type: kept for compatibility; an expression has a type if its subexpressions have.
+    rewrite_once: rewrites the program once, instead of until nothing changes.
     """
 
     pattern: DFPattern
@@ -425,8 +425,8 @@ class DFPatternCallback:
         """Returns the replacement of `post`.
 
         pre: the expression in the program.
-        post: the same with its parts rewritten, which matched.
-        node_map: the expressions in `post` that the pattern's parts matched.
+        post: the same with its children rewritten, which matched.
+        node_map: the matches of the pattern's parts in `post`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no callback")
 
@@ -436,9 +436,10 @@ def rewrite(
     expr: _core.Expr,
     mod: _core.IRModule | None = None,
 ) -> _core.Expr:
-    """Returns the expression after the rewrites of all matches, parts before wholes.
+    """Returns the expression after the rewrites of all matches, children before parents.
 
-    They are repeated while one changes something; UserError E0317 if that does not end. `mod` is unused.
+    The rewrites are repeated while one changes the program; UserError E0317 if this does not
+    terminate. `mod` is kept for compatibility.
     """
     rules = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     rows = []
@@ -461,13 +462,13 @@ def partition(
     attrs: dict[str, object] | None = None,
     check: Callable[[_core.Expr], object] | None = None,
 ) -> _core.Expr:
-    """Returns the expression with a function of its own for each match, called in its place.
+    """Returns the expression with each match moved into a function that is called instead.
 
-    Matches of wildcards and variables become arguments; constants that `is_constant` matches become part of
-    the function. Matches do not overlap, and a match whose parts have other uses is left unchanged.
+    The matches of wildcards and variables are the arguments; constants that `is_constant` matches become
+    part of the function. Matches do not overlap, and one whose parts are used elsewhere is not moved.
 
-    attrs: attributes of the functions, beside PartitionedFromPattern.
-    check: refuses a match by returning False.
+    attrs: attributes of the functions, in addition to PartitionedFromPattern.
+    check: rejects a match by returning False.
     """
     return _handle(pattern).partition(_expression(expr), dict(attrs or {}), check)
 

@@ -1,11 +1,11 @@
-"""Distributions: what is drawn from them by a key, and how likely something is.
+"""Distributions: samples that are drawn with a key, and densities.
 
     weights = Normal(0.0, 1.0)
     weights.sample(key, (3,))
     weights.log_prob(w).sum()
 
-Each is a data class whose methods are relay.functions, so that densities are differentiated and
-samples too, by their parameters. `log_prob` is of each element; parameters and elements broadcast.
+Each is a data class whose methods are relay.functions, so that densities and samples can be
+differentiated by the parameters. `log_prob` applies to each element; parameters and elements broadcast.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 @dataclass(frozen=True)
 class Normal:
-    """The normal distribution of a mean and a deviation."""
+    """The normal distribution with a mean and a standard deviation."""
 
     mean: Any
     scale: Any
@@ -44,14 +44,14 @@ class Normal:
 
     @function
     def divergence(self, other: Any) -> Any:
-        """Kullback and Leibler's divergence from another normal distribution, of each element."""
+        """The Kullback-Leibler divergence from another normal distribution, for each element."""
         ratio, away = self.scale / other.scale, (self.mean - other.mean) / other.scale
         return 0.5 * (ratio * ratio + away * away - 1.0) - np.log(ratio)
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Numbers that are equally likely from low to high."""
+    """The uniform distribution from low to high."""
 
     low: Any
     high: Any
@@ -70,7 +70,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """1 with the probability whose logit is given, else 0."""
+    """1 with the probability of the given logit, else 0."""
 
     logits: Any
 
@@ -88,7 +88,7 @@ class Bernoulli:
 
 @dataclass(frozen=True)
 class Categorical:
-    """The number of a class, by logits on the last axis."""
+    """The index of a class, by logits on the last axis."""
 
     logits: Any
 

@@ -25,16 +25,16 @@ def from_onnx(
 ) -> tuple[_core.IRModule, dict[str, Any]]:
     """Returns the typed module of an ONNX model, and its weights by parameter name.
 
-    If a rank depends on run-time data, the module is an `OpenModel`: `relay.build` and
-    `relay.create_executor` compile a program for each case when it occurs.
+    If a rank depends on values that are known only at run time, the module is an `OpenModel`:
+    `relay.build` and `relay.create_executor` make a program for each case when it first occurs.
 
     model: a path, the bytes of a model, or an `onnx.ModelProto`.
     shape: shapes of inputs by name; -1 keeps a dimension symbolic.
     dtype: element types by input name, for inputs that differ from the model's.
-    opset: the version of the operator set, in place of the model's.
+    opset: the version of the operator set by which nodes are read, instead of the model's.
     freeze_params: makes the weights constants; the dictionary is empty then.
     freeze: values of inputs by name, which become constants of the program.
-    The other parameters are those of the first Relay, and are refused when they are given.
+    The other parameters are those of the first Relay, and are refused if they are given.
     """
     refuse(
         "relay.frontend.from_onnx",
@@ -93,10 +93,10 @@ def check_onnx(
 ) -> dict[str, Any]:
     """Returns a report on an ONNX file before it is imported, as `relay check --json` prints it.
 
-    It has the operators by domain and version, the parameters, the open sizes and the inputs that have them,
-    and all errors as "diagnostics". If the model can be imported, "program" has the types of inputs and
-    outputs, nodes of data-dependent sizes, operations, memory, and the kernels that run in plain loops. A
-    file that is not an ONNX model raises.
+    It has the operators by domain and version, the parameters, the symbolic sizes and the inputs that
+    have them; all errors, as "diagnostics"; and, if the file can be imported, under "program" the types
+    of inputs and outputs, nodes of data-dependent sizes, operations, memory, and the kernels that run
+    in plain loops. Raises for a file that is not an ONNX model.
 
     shape, freeze: as for `from_onnx`.
     """
@@ -111,13 +111,13 @@ def from_exported_program(
     model: str = "",
     freeze: dict[str, Any] | None = None,
 ) -> tuple[_core.IRModule, dict[str, Any]]:
-    """Returns the typed module of a program that `torch.export` made, and its weights by parameter name.
+    """Returns the typed module of a program of `torch.export`, and its weights by parameter name.
 
     program: a `torch.export.ExportedProgram`, or the path or bytes of a `.pt2` archive, which needs
         no PyTorch.
     shape: shapes of inputs by name; -1 keeps a dimension symbolic.
     freeze_params: makes the weights constants; the dictionary is empty then.
-    model: the name of the program, of an archive that holds several.
+    model: the name of the program, for an archive that contains several.
     freeze: values of inputs by name, which become constants of the program.
     """
     if not isinstance(freeze_params, bool):

@@ -12,7 +12,7 @@ def while_loop(
     loop_vars: Sequence[_core.Var],
     loop_bodies: Callable[..., Sequence[_core.Expr]],
 ) -> _core.Let:
-    """Returns a function from first values to the tuple of last values of variables.
+    """Returns a function from the initial values to the tuple of the final values of variables.
 
     cond: from the variables to a scalar bool: whether there is another iteration.
     loop_vars: variables with the types of the values.

@@ -1,4 +1,4 @@
-"""The registry's rows of the operators."""
+"""The operators of the registry."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Example:
-    """One call that works: argument types and attributes as text, the range of the values.
+    """A valid call: argument types and attributes as text, and the range of the values.
 
-    Where values matter, `inputs` holds them, and `results` what they give: a list for each tensor.
+    If values matter, `inputs` has them, and `results` their results: a list for each tensor.
     """
 
     args: list[str]
@@ -77,15 +77,15 @@ def list_op_names() -> list[str]:
 def get(name: str) -> _core.Op:
     """Returns an operator, the callee of its calls; RelayError E0105 for an unknown name.
 
-    `call.op == relay.op.get("nn.relu")` tests whether a call is of it; `doc`, `args`, `attrs` and the others
-    are the registry's row.
+    `call.op == relay.op.get("nn.relu")` tests whether a call is of it; `doc`, `args`, `attrs` and the other
+    attributes are the columns of its row.
     """
     return _core.op_node(name)
 
 
 @functools.cache
 def row(name: str) -> Operator:
-    """Returns the registry's row of an operator; RelayError E0105 for an unknown name."""
+    """Returns the row of an operator; RelayError E0105 for an unknown name."""
     name, doc, args, attrs, examples, level, source = _core.op_row(name)
     return Operator(
         name,

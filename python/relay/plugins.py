@@ -5,8 +5,8 @@ A package names a function under the entry point `relay.plugins`:
     [project.entry-points."relay.plugins"]
     mylib = "mylib.relay_plugin:register"
 
-`relay.plugins.load()` calls it, once; no plug-in is loaded automatically. The command `relay plugins` lists
-the installed plug-ins, and what each adds.
+`relay.plugins.load()` calls it, once; nothing is loaded automatically. The command `relay plugins` lists the
+installed plug-ins, and the operators and passes that each adds.
 
 A plug-in in C, or a language that exports C functions, is a shared library (`relay/plugin.h`):
 `relay.plugins.load` takes its path, and so does the option `--plugin` of the commands.
@@ -42,20 +42,20 @@ class Plugin:
 
 
 def available() -> dict[str, str]:
-    """Returns the functions of installed plug-ins by name."""
+    """Returns the installed plug-ins: by name, the function that is called."""
     return {entry.name: entry.value for entry in metadata.entry_points(group="relay.plugins")}
 
 
 def loaded() -> list[str]:
-    """Returns the names of loaded plug-ins, and the paths of loaded shared libraries."""
+    """Returns the names of the loaded plug-ins; for shared libraries, the paths."""
     return sorted(_loaded) + [path for path, *_ in _core.loaded_plugins()]
 
 
 def load(name: str | os.PathLike[str] | None = None) -> list[str]:
-    """Loads a plug-in, or all installed ones, once; returns the newly loaded ones.
+    """Loads a plug-in, or all installed ones, unless it is loaded; returns those that are loaded now.
 
-    A name with a slash, or a `Path`, is that of a shared library: UserError E1302 to E1306 where it cannot be
-    loaded. LookupError for an unknown name; RuntimeError, with its cause, for one that fails.
+    A name with a slash, or a `Path`, names a shared library: UserError E1302 to E1306 if it cannot be
+    loaded. LookupError for an unknown name; RuntimeError, with its cause, for a plug-in that fails.
     """
     if name is not None and (not isinstance(name, str) or os.sep in name):
         before = loaded()
@@ -80,9 +80,9 @@ def load(name: str | os.PathLike[str] | None = None) -> list[str]:
 
 
 def describe() -> list[Plugin]:
-    """Loads all installed plug-ins; returns what each of them adds, or why it fails.
+    """Loads all installed plug-ins; returns the additions of each, or the reason for its failure.
 
-    What a plug-in adds is unknown if it was loaded before.
+    The additions of a plug-in that was loaded before are unknown.
     """
     found = []
     for entry in sorted(metadata.entry_points(group="relay.plugins"), key=lambda e: e.name):

@@ -1,10 +1,10 @@
-"""The standard prelude for programs that are built in Python.
+"""The prelude for programs that are built in Python.
 
     p = relay.prelude.Prelude()
     xs = p.cons(relay.const(1), p.cons(relay.const(2), p.nil()))
     mod = p.mod.with_function("main", relay.Function([], p.rev(xs)))
 
-Text needs none of this: there the prelude's names are in scope, see docs/language.md.
+In text, the prelude's names are in scope; see docs/language.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Prelude:
     types. Functions are attributes by their names: `p.map`, `p.foldl`, `p.nat_add`.
 
     Modules are immutable: `p.mod` is the given one with the definitions that it lacked. A module's
-    own definition of a name takes the place of the prelude's.
+    own definition of a name replaces the prelude's.
     """
 
     def __init__(self, mod: _core.IRModule | None = None):

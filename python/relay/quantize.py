@@ -1,4 +1,4 @@
-"""Post-training quantisation of a float program to 8-bit integers, by sample inputs.
+"""Post-training quantisation: from a float program and sample inputs to 8-bit integers.
 
     exe = relay.build(relay.quantize(mod, params, dataset))
 
@@ -44,7 +44,7 @@ _DEFAULTS: dict[str, Any] = {
     "score": None,
 }
 
-# Settings of the first Relay that have no meaning here: they are refused.
+# Settings of the first Relay without an equivalent: they are refused.
 _MEANINGLESS = {
     "nbit_input": "data have 8 bits",
     "nbit_weight": "weights have 8 bits",
@@ -70,15 +70,15 @@ _local = threading.local()
 class QConfig:
     """Settings of quantisation, in force inside a `with` statement.
 
-    calibrate_mode: how the range of a layer's data is chosen: "min_max"; "percentile"; "entropy" (also
+    calibrate_mode: the choice of the range of a layer's data: "min_max"; "percentile"; "entropy" (also
         "kl_divergence").
-    percentile: the percentage of numbers inside the range, for "percentile".
+    percentile: the percentage of the numbers within the range, for "percentile".
     per_channel: weights have a scale for each output channel.
-    bias_correction: subtracts the mean error of each output channel.
+    bias_correction: the mean error of each output channel is subtracted.
     keep_float: names of layers that stay in floats.
-    max_error, min_agreement, max_loss: goals. While one is missed, the layers with the largest errors return
-        to floats. They are the largest relative error of the results; the least fraction of rows of the
-        first result whose argmax is unchanged; the largest loss of `score(executable) -> float`.
+    max_error, min_agreement, max_loss: aims. While one is missed, the layers with the largest error are
+        computed in floats again: the largest relative error of the results; the least fraction of rows
+        of the first result whose argmax is unchanged; the largest loss of `score(executable) -> float`.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -138,13 +138,13 @@ def current_qconfig() -> QConfig:
 
 
 def qconfig(**settings: Any) -> QConfig:
-    """Returns settings for a `with` statement; omitted ones keep the values in force."""
+    """Returns settings for a `with` statement; omitted ones keep their current values."""
     known = {**current_qconfig()._settings, **settings}
     return QConfig(**known)
 
 
 class Report:
-    """The report of a quantisation; it prints as a table of layers and totals.
+    """The report of a quantisation; it prints as a table of the layers and totals.
 
     layers: a dictionary for each layer: name, operator, result, quantized, reason (why not), range, scale,
         zero_point, error (relative, of the layer alone), flops, weight_bytes, quantized_weight_bytes,
@@ -197,9 +197,9 @@ def quantize(
     """Returns the module with its layers in 8-bit integers.
 
     params: values of @main's parameters by name, which become constants.
-    dataset: about a hundred representative inputs: for each a dictionary from input names to arrays, or a
+    dataset: representative inputs, about a hundred: for each a dictionary from input names to arrays, or a
         tuple of arrays.
-    target, num_threads: settings of the programs that are compared with the float one, as in `relay.build`.
+    target, num_threads: for the programs that are compared with the float one, as in `relay.build`.
     settings: as in `qconfig`, for this call.
     RelayError E0706 for a dataset without samples, for numbers that are not finite, and for a program without
     a layer that can be quantised; E0702 for an unknown layer in keep_float and for goals out of range.
@@ -218,7 +218,7 @@ def quantize_with_report(
     num_threads: int = 0,
     **settings: Any,
 ) -> tuple[_core.IRModule, Report]:
-    """Returns the module of `quantize`, and the report: size, speed and error of each layer."""
+    """Returns the result of `quantize`, and a report: size, speed and error of each layer."""
     if isinstance(mod, _core.Function):
         mod = _core.IRModule.from_expr(mod)
     if params:

@@ -5,8 +5,8 @@
     next_key, numbers = drawn[0], drawn[1]
 
 A key gives the same numbers each time, on every machine. Each function returns the key for the next
-call beside its numbers; `threefry_split` makes two keys of one, whose numbers have nothing to do
-with each other. A key that was given to a function is used up.
+call beside its numbers; `threefry_split` makes two keys of one, whose numbers are independent. Use
+each key once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from relay._ops.call import call, is_number
 
 
 def threefry_key(seed: int) -> _core.Constant:
-    """Returns the first key of a seed, a number from 0 to below 2**256."""
+    """Returns the key of a seed, an integer of at least 0 and below 2**256."""
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         raise wrong(f"a seed is an integer, not {seed!r}")
     seed = operator.index(seed)
@@ -47,17 +47,17 @@ def threefry_split(key: _core.Expr) -> _core.Call:
 
 
 def uniform(key, shape, dtype="float32", low=0.0, high=1.0) -> _core.Call:
-    """Returns the next key and numbers that are equally likely from low to below high."""
+    """Returns the next key and numbers of the uniform distribution from low to below high."""
     return _draw("uniform", key, shape, dtype, (low, high))
 
 
 def normal(key, shape, dtype="float32", mean=0.0, scale=1.0) -> _core.Call:
-    """Returns the next key and numbers of the normal distribution of a mean and a deviation."""
+    """Returns the next key and numbers of the normal distribution with a mean and a standard deviation."""
     return _draw("normal", key, shape, dtype, (mean, scale))
 
 
 def multinomial(key, probs, num_samples) -> _core.Call:
-    """Returns the next key and classes drawn by their probabilities, along the last axis."""
+    """Returns the next key and classes that are drawn by their probabilities along the last axis."""
     return _call("multinomial", [key, probs], {"num_samples": num_samples})
 
 

@@ -1,4 +1,4 @@
-"""Compiled programs without the compiler's help."""
+"""Compiled programs, without the compiler."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def load_module(path: str | os.PathLike[str], num_threads: int = 0) -> Executabl
 
 
 def register_host_kernel(name: str, function: object) -> None:
-    """Makes a C function of this process the kernel that programs call by this name.
+    """Registers a C function of this process as the kernel that programs call by this name.
 
     function: `void f(void* const* buffers, const int64_t* sizes, const struct relay_kernel_context*)`,
-        as ctypes has it (a function of a library, or a CFUNCTYPE), or its address; None removes the name.
+        a ctypes function (of a library, or a CFUNCTYPE), or its address; None removes the name.
         Buffers are those of the arguments and results, sizes the dimensions of all of them in the same order.
 
-    For programs that are loaded afterwards, in place of what had the name. A program is compiled for it by
-    `relay.register_op(..., host_kernel=name)`; to load one without its function is UserError E0619.
+    For programs that are loaded afterwards; it replaces the function that had the name. A program that uses
+    `relay.register_op(..., host_kernel=name)` calls it; loading one without its function is UserError E0619.
     """
     if not isinstance(name, str) or not name:
         raise wrong(f"the name of a host kernel is a string, not {name!r}")

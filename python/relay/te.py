@@ -1,4 +1,4 @@
-"""Tensor expressions: the elements of an operator's result as expressions of the arguments' elements.
+"""Tensor expressions: the computation of an operator, element by element.
 
     from relay import te
 
@@ -8,8 +8,8 @@
             (a.shape[0], b.shape[1]), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "matmul"
         )
 
-Numbers take the dtype of the other operand; two dtypes are converted to the wider one, and to a float dtype
-if one is. Reads out of bounds give 0.
+Numbers take the dtype of the other operand; of two dtypes the wider one is used, or a float dtype if one
+is. An out-of-bounds read of a tensor gives 0.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def compute(
 ) -> Any:
     """Returns the tensor whose element at (i, j, ...) is fcompute(i, j, ...).
 
-    If fcompute returns a tuple, a tuple of tensors.
+    If that is a tuple, returns a tuple of tensors.
     """
     sizes = _shape(shape)
     try:
@@ -81,7 +81,7 @@ def extern(
 ) -> Any:
     """Returns the tensor that a `relay.prim_func`, or a scheduled kernel, computes from the inputs.
 
-    With a list of shapes, and of dtypes, a list of the tensors that it writes; `name` may be one of names.
+    With lists of shapes and dtypes, returns the list of the tensors that it writes; `name` may be a list.
     """
     several = builtins.any(isinstance(size, (list, tuple)) for size in shape)
     shapes = [_shape(one) for one in (shape if several else [shape])]
@@ -99,7 +99,7 @@ def extern(
 
 
 def reduce_axis(dom: tuple[int | PrimExpr, int | PrimExpr], name: str = "k") -> ReduceAxis:
-    """Returns an axis from the first number to below the second, to reduce over."""
+    """Returns a reduction axis from the first number to below the second."""
     begin, end = dom
     return _core.te_reduce_axis(begin, end, name)
 
@@ -115,12 +115,12 @@ def prod(expr: object, axis: Axes) -> PrimExpr:
 
 
 def max(expr: object, axis: Axes) -> PrimExpr:
-    """Returns the maximum over the axes; `maximum` is that of two numbers."""
+    """Returns the maximum over the axes; `maximum` is the maximum of two numbers."""
     return _core.te_reduce("max", expr, axis)
 
 
 def min(expr: object, axis: Axes) -> PrimExpr:
-    """Returns the minimum over the axes; `minimum` is that of two numbers."""
+    """Returns the minimum over the axes; `minimum` is the minimum of two numbers."""
     return _core.te_reduce("min", expr, axis)
 
 
@@ -145,19 +145,19 @@ def argmin(expr: object, axis: ReduceAxis) -> PrimExpr:
 
 
 def maximum(a: object, b: object) -> PrimExpr:
-    """Returns the maximum of two numbers; NaN if one is NaN."""
+    """Returns the greater of two numbers; NaN if one is NaN."""
     return _core.te_binary("max", a, b)
 
 
 def minimum(a: object, b: object) -> PrimExpr:
-    """Returns the minimum of two numbers; NaN if one is NaN."""
+    """Returns the lesser of two numbers; NaN if one is NaN."""
     return _core.te_binary("min", a, b)
 
 
 def divide(name: str, a: object, b: object) -> PrimExpr:
-    """Returns a quotient or remainder by its name in the tensor IR.
+    """Returns a quotient or a remainder by its name in the tensor IR.
 
-    An integer divided by 0 gives the dividend and the remainder 0. (In the tensor IR it is undefined.)
+    An integer divided by 0 is the dividend, with remainder 0. (The tensor IR itself leaves this undefined.)
     """
     out = _core.te_binary(name, a, b)
     if "float" in out.dtype or (isinstance(b, int) and b != 0):
@@ -178,7 +178,7 @@ def truncmod(a: object, b: object) -> PrimExpr:
 
 
 def floordiv(a: object, b: object) -> PrimExpr:
-    """Returns the quotient rounded towards minus infinity: a // b."""
+    """Returns the quotient, rounded towards minus infinity: a // b."""
     return divide("floordiv", a, b)
 
 
@@ -188,7 +188,7 @@ def floormod(a: object, b: object) -> PrimExpr:
 
 
 def if_then_else(cond: PrimExpr, true_value: object, false_value: object) -> PrimExpr:
-    """Returns one of two values by a condition; only the elements of that value are read."""
+    """Returns one of two values; only the elements of the selected one are read."""
     return _core.te_select(cond, true_value, false_value)
 
 

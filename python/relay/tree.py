@@ -1,8 +1,8 @@
 """Structures of tensors, as `relay.grad`, `relay.train`, safetensors and save_param_dict use them.
 
-The inner nodes are tuples, lists, dictionaries, named tuples, data classes and objects of plain classes.
-A tensor is a leaf whose name is its path: "layers.0.weight". Numbers, strings, functions and None are part
-of the structure, not leaves.
+Tuples, lists, dictionaries, named tuples, data classes and objects of plain classes are flattened; a
+tensor is a leaf, named by its path: "layers.0.weight". Numbers, strings, functions and None are
+configuration of an object and not leaves.
 
     relay.tree.leaves(model)                           {"layers.0.weight": array, ...}
     relay.tree.map(lambda p, g: p - 0.1 * g, model, gradients)
@@ -31,7 +31,7 @@ from relay._function.values import (
 
 
 def _parts(tree: object) -> tuple[list[tuple[str, Any]], Callable[[list], object]] | None:
-    """Returns the named parts of a structure and what rebuilds it from others; None for other objects."""
+    """The named parts of a structure, and a function that rebuilds it from others; None for anything else."""
     if type(tree) is list or type(tree) is tuple:
         kind = type(tree)
         return [(str(i), part) for i, part in enumerate(tree)], kind
@@ -63,7 +63,7 @@ def leaves(tree: object) -> dict[str, Any]:
 def map(f: Callable, tree: Any, *others: Any) -> Any:
     """Returns the structure with f(leaf, leaf of another, ...) in place of each tensor.
 
-    The others have the structure of the first. Where one has None for a tensor, as gradients have for parts
+    The others have the structure of the first. If one has None for a tensor, as a gradient has for a part
     without floats, the tensor is unchanged.
     """
     if is_array(tree):
@@ -86,7 +86,7 @@ def map(f: Callable, tree: Any, *others: Any) -> Any:
 def replace(tree: Any, leaves: Mapping[str, Any]) -> Any:
     """Returns the structure with other tensors, of the same shapes and dtypes, by name.
 
-    ValueError that names missing, unknown or unsuitable tensors.
+    ValueError that names the tensors that are missing, unknown or do not fit.
     """
     known = globals()["leaves"](tree)
     missing = [name for name in known if name not in leaves]

@@ -1,10 +1,10 @@
-"""Networks to test and measure with, by the names that Relay's users know.
+"""Networks for tests and measurements, by the names of the first Relay.
 
     from relay import testing
     mod, params = testing.resnet.get_workload(num_layers=18)
     exe = relay.build(mod, params=params)
 
-`get_net` gives a function whose weights are parameters, `get_workload` its module with random weights.
+`get_net` returns a function whose weights are parameters, `get_workload` its module with random weights.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from relay.transform import Pass, gradient
 
 
 def run_infer_type(expr: _core.Expr) -> _core.Expr:
-    """Returns the expression with its types; a function as one."""
+    """Returns the typed expression; for a function, the function."""
     mod = _core.IRModule.from_expr(expr)
     return mod["main"] if isinstance(expr, _core.Function) else mod["main"].body
 
@@ -105,12 +105,12 @@ def check_grad(
     target_devices: None = None,
     executor_kind: str = "debug",
 ) -> None:
-    """Compares the gradient of a function with differences; AssertionError where they are apart.
+    """Compares the gradient of a function with finite differences; AssertionError if they differ.
 
-    inputs: arrays for the parameters, by default random ones of the deviation `scale` (10 * eps) around
-        `mean`; floats of 64 bits are for differences of this size.
-    test_inputs: those of the inputs that the gradient is compared by, all by default.
-    executor_kind: what runs the programs, as for `relay.create_executor`.
+    inputs: arrays for the parameters, by default random ones with the standard deviation `scale` (10 * eps)
+        around `mean`; differences of this size need float64.
+    test_inputs: the inputs with respect to which the gradient is compared, all by default.
+    executor_kind: the executor of the programs, as for `relay.create_executor`.
     """
     refuse("relay.testing.check_grad", {"target_devices": target_devices})
     forward = run_infer_type(func)

@@ -1,4 +1,4 @@
-"""Random weights: what a parameter is filled with follows from its name."""
+"""Random weights: the initial value of a parameter follows from its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Initializer = Callable[[str, np.ndarray], None]
 
 
 class Xavier:
-    """Weights between bounds at which the variance stays that of the input.
+    """Weights within bounds that preserve the variance of the input.
 
     rnd_type: "uniform" or "gaussian"; factor_type: "avg", "in" or "out".
     """
@@ -55,7 +55,7 @@ class Xavier:
 def create_workload(
     net: _core.Function, initializer: Initializer | None = None, seed: int = 0
 ) -> tuple[_core.IRModule, dict[str, np.ndarray]]:
-    """Returns the module of a network, and values for all its parameters but `data`."""
+    """Returns the module of a network, and values for all its parameters except `data`."""
     mod = _core.IRModule.from_expr(net)
     fill = Xavier(seed=seed) if initializer is None else initializer
     params: dict[str, np.ndarray] = {}

@@ -1,4 +1,4 @@
-"""Layers with weights of their own, for the networks beside this file."""
+"""Layers with their own weights, for the networks of this package."""
 
 from __future__ import annotations
 

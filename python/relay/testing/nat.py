@@ -1,4 +1,4 @@
-"""Natural numbers of the prelude, as expressions, as values, and back.
+"""Natural numbers of the prelude: conversion to expressions and values, and back.
 
 from relay import testing
 testing.nat.count(prelude, testing.nat.make_nat_value(prelude, 5))    # 5
@@ -12,7 +12,7 @@ from relay.prelude import Prelude
 
 
 def count(prelude: Prelude, n: _core.ConstructorValue) -> int:
-    """Returns the number that a value of type nat stands for."""
+    """Returns the number that a value of type nat represents."""
     found = 0
     while n.constructor == prelude.s.name_hint:
         (n,) = n.fields
@@ -23,7 +23,7 @@ def count(prelude: Prelude, n: _core.ConstructorValue) -> int:
 
 
 def make_nat_value(prelude: Prelude, n: int) -> _core.ConstructorValue:
-    """Returns a number as a value of type nat, to give to a program."""
+    """Returns a number as a value of type nat, as an argument of a program."""
     _check(n)
     value = _core.ConstructorValue(prelude.z.name_hint, (), "nat")
     for _ in range(n):

@@ -1,4 +1,4 @@
-"""ResNet (He et al., 2015), for images of 224 x 224 and, of 32 x 32 and less, of CIFAR."""
+"""ResNet (He et al., 2015), for images of 224 x 224, and for CIFAR images of 32 x 32 and less."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STAGES = {
 
 
 def _unit(data: _core.Expr, name: str, channels: int, stride: int, bottleneck: bool) -> _core.Expr:
-    """Two or three convolutions, and a way around them."""
+    """Two or three convolutions, with a skip connection."""
     wide = channels * 4 if bottleneck else channels
     out = data
     if bottleneck:

@@ -1,4 +1,4 @@
-"""ResNet of three spatial axes (Tran et al., 2018: R3D), for pieces of film."""
+"""ResNet of three spatial axes (Tran et al., 2018: R3D), for video clips."""
 
 from __future__ import annotations
 

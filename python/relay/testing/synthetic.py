@@ -17,7 +17,7 @@ def get_net(
     dtype: str = "float32",
     wtype: str | None = None,
 ) -> _core.Function:
-    """Returns the network; weights have the dtype of the data, and `wtype` is that."""
+    """Returns the network; `wtype` is kept for compatibility: weights have the dtype of the data."""
     if wtype not in (None, dtype):
         raise wrong("the weights have the dtype of the data")
     data = relay.var("data", shape=tuple(input_shape), dtype=dtype)

@@ -5,9 +5,9 @@
     trainer.fit(data, epochs=10)
     trainer.save("model.safetensors")
 
-`loss(model, *batch)` is a relay.function that gives a number; a model is any structure of tensors
+`loss(model, *batch)` is a relay.function that returns a number; a model is any structure of tensors
 (`relay.tree`). Optimisers, schedules and losses are functions of the same kind, so all of it is read
-into one program; docs/training.md shows it piece by piece.
+into one program; docs/training.md shows it step by step.
 """
 
 from relay.train import initializers as initializers

@@ -12,11 +12,12 @@ from relay.train.initializers import Keys, words
 
 
 class Batches:
-    """Examples in batches of one size, reshuffled in each epoch; the last batch has the remaining examples.
+    """Examples in batches of one size, in a new order in each epoch; the last batch has the remainder.
 
-    data: a tuple of arrays whose first axis is the examples.
+    data: a tuple of arrays with the examples along the first axis.
     key: a seed or key of the orders; None keeps the order of the data.
-    drop_last: drops a smaller last batch, for which a step would be compiled again.
+    drop_last: omits a smaller last batch. A step that is compiled for the sizes of a batch is compiled
+        again for a smaller one.
     """
 
     def __init__(self, data: tuple, size: int, key: Any = None, *, drop_last: bool = False) -> None:

@@ -23,7 +23,7 @@ def _library() -> Any:
 def save_tensors(
     structure: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Writes the tensors of a structure by name; the file is replaced atomically."""
+    """Writes the tensors of a structure by name; the file is written as a whole or not at all."""
     named = {n: np.asarray(leaf, order="C") for n, leaf in tree.leaves(structure).items()}
     data = _library().numpy.save(named, metadata=dict(metadata or {}))
     folder, name = os.path.split(os.path.abspath(path))
@@ -40,7 +40,7 @@ def save_tensors(
 def load_tensors(structure: Any, path: str | os.PathLike[str]) -> Any:
     """Returns the structure with the tensors of a file.
 
-    ValueError if names, shapes or dtypes differ from those of the structure.
+    ValueError if names, shapes or dtypes are not those of the structure.
     """
     return tree.replace(structure, _library().numpy.load_file(os.fspath(path)))
 

@@ -1,4 +1,4 @@
-"""Imported models in training form: their random numbers come from a key argument."""
+"""Imported models in training form: random numbers come from a key that is an argument."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from relay._ir.expr_functor import ExprMutator
 
 
 class _Keys(ExprMutator):
-    """Replaces the constant key of each random operator by one that is split from `key`."""
+    """Replaces the constant keys of operators that draw random numbers by keys split from `key`."""
 
     def __init__(self, key: _core.Expr) -> None:
         super().__init__()
@@ -25,11 +25,11 @@ class _Keys(ExprMutator):
 
 
 def with_key(network: _core.Function) -> _core.Function:
-    """Returns a function with an additional parameter, a random key, which replaces its constant keys.
+    """Returns a function with an additional parameter, a random key, that replaces its constant keys.
 
     An ONNX model in training form has Dropout with a seed, which drops the same elements at every call.
-    `relay.frontend.from_onnx(..., freeze_params=False)` followed by this function makes a model to train.
-    ValueError if the function draws no random numbers.
+    `relay.frontend.from_onnx(..., freeze_params=False)` and this function make a model that can be
+    trained. ValueError if it draws no random numbers.
     """
     key = _core.Var("key", _core.TensorType((10,), "uint64"))
     keys = _Keys(key)

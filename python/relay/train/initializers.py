@@ -1,4 +1,4 @@
-"""Initial values of parameters from keys: a key gives the same numbers on every machine."""
+"""Initial values of parameters, from keys: the same key gives the same numbers everywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relay._function.function import function
 
 
 class Keys:
-    """An endless iterator of independent keys: `next(keys)`.
+    """An unlimited sequence of independent keys: `next(keys)`.
 
     seed: a number, or the first key.
     """
@@ -31,7 +31,7 @@ class Keys:
 
 
 def as_key(seed: Any) -> np.ndarray:
-    """Returns the first key of a seed; a key is returned unchanged."""
+    """The key of a seed; a key is returned unchanged."""
     if isinstance(seed, np.ndarray):
         if seed.dtype != "uint64" or seed.shape != (10,):
             raise wrong(f"a key is 10 uint64, not {seed.dtype} of {seed.shape}")
@@ -61,19 +61,19 @@ def _uniform(key: Any, shape: Static[tuple], low: Any, high: Any) -> Any:
 
 
 def normal(key: Any, shape: tuple[int, ...], scale: float = 1.0, dtype: str = "float32") -> Any:
-    """Returns normally distributed numbers with the standard deviation `scale`."""
+    """Numbers of the normal distribution with the standard deviation `scale`."""
     return _normal(as_key(key), tuple(shape), np.float32(scale)).astype(dtype)
 
 
 def uniform(
     key: Any, shape: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: str = "float32"
 ) -> Any:
-    """Returns uniformly distributed numbers between low and high."""
+    """Numbers of the uniform distribution from low to high."""
     return _uniform(as_key(key), tuple(shape), np.float32(low), np.float32(high)).astype(dtype)
 
 
 def fans(shape: tuple[int, ...], layout: str) -> tuple[int, int]:
-    """Returns fan-in and fan-out of a weight.
+    """The fan-in and the fan-out of a layer.
 
     layout: "io" for x @ w; "oi" for nn.dense and nn.conv2d, followed by the window.
     """

@@ -29,8 +29,8 @@ def batch_norm(
 ) -> Any:
     """Normalises the channels, along axis 1, by their mean and variance over the batch.
 
-    statistics: the running means and variances, a tuple; the updated ones are returned with the result.
-    They follow those of the batch by `momentum`; the variance is the unbiased estimate, as in PyTorch.
+    statistics: the running means and variances, a tuple; new ones are returned beside the result.
+    They follow the batch's by `momentum`, as in PyTorch; the variance is an unbiased estimate.
     """
     axes = (0, *range(2, x.ndim))
     mean = x.mean(axis=axes)

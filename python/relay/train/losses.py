@@ -1,4 +1,4 @@
-"""Losses: the mean over all examples of a measure of the error.
+"""Losses: the error of a result as one number, the mean over all examples.
 
 Each is a relay.function of the model's result and the target; `reduce=False` returns the loss of each
 example.
@@ -18,7 +18,7 @@ from relay._operators import nn
 
 @function
 def _one_shape(found: Any, wanted: Any) -> None:
-    """Refuses different shapes, so that none is broadcast by mistake; one may be a number."""
+    """Checks that both have one shape, so that none is broadcast by mistake, or that one is a number."""
     if found.ndim == 0 or wanted.ndim == 0:
         return
     if found.ndim != wanted.ndim:
@@ -30,7 +30,7 @@ def _one_shape(found: Any, wanted: Any) -> None:
 
 @function
 def _one_label_each(logits: Any, labels: Any) -> None:
-    """Refuses labels whose axes are not those of the logits without the last, the class axis."""
+    """Checks that labels have the axes of the logits except the last, the class axis."""
     if labels.ndim != logits.ndim - 1:
         raise wrong(f"{labels.ndim} axes of labels for {logits.ndim} of logits: one less is right")
     for axis in range(labels.ndim):
@@ -48,7 +48,7 @@ def squared_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
 
 @function
 def absolute_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
-    """Returns the absolute difference."""
+    """The absolute value of the difference."""
     _one_shape(found, wanted)
     out = np.abs(found - wanted)
     return out.mean() if reduce else out
@@ -56,7 +56,7 @@ def absolute_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
 
 @function
 def huber(found: Any, wanted: Any, delta: Static[float] = 1.0, reduce: Static[bool] = True) -> Any:
-    """Returns half the squared difference up to `delta`, and a linear function beyond."""
+    """Half the square of differences up to `delta`, and linear beyond."""
     _one_shape(found, wanted)
     size = np.abs(found - wanted)
     near = np.minimum(size, delta)
@@ -75,9 +75,10 @@ def softmax_cross_entropy(
 ) -> Any:
     """Returns the cross-entropy of class labels and logits on the last axis.
 
-    labels: class indices, integers without that axis. `smoothing` is the probability that is distributed
-    uniformly over all classes. Logits may be arbitrarily large. Examples with the label `ignore_index` do not
-    count. A label that is not a class ends the run (E0616); with check=False its loss is that of some class.
+    labels: class indices, integers without that axis. A fraction `smoothing` of the probability is spread
+    evenly over all classes. Logits of any magnitude are accepted. Examples with the label `ignore_index`
+    are ignored. A label that is not a class ends the run (E0616); check=False omits this check, and the
+    loss of such a label is then that of an arbitrary class.
     """
     _one_label_each(logits, labels)
     counts = labels == labels if ignore_index is None else labels != ignore_index
@@ -99,7 +100,7 @@ def softmax_cross_entropy(
 
 @function
 def sigmoid_cross_entropy(logits: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
-    """Returns the binary cross-entropy of targets, numbers from 0 to 1, and logits."""
+    """Minus the logarithm of the probability of the targets, numbers from 0 to 1, from logits."""
     _one_shape(logits, wanted)
     out = np.maximum(logits, 0) - logits * wanted + np.log(1.0 + np.exp(-np.abs(logits)))
     return out.mean() if reduce else out
@@ -107,6 +108,6 @@ def sigmoid_cross_entropy(logits: Any, wanted: Any, reduce: Static[bool] = True)
 
 @function
 def accuracy(logits: Any, labels: Any) -> Any:
-    """Returns the fraction of examples whose largest logit is that of the label, a float32."""
+    """The fraction of the examples whose largest logit is that of the label, a float32."""
     _one_label_each(logits, labels)
     return (np.argmax(logits, axis=-1) == labels).astype("float32").mean()

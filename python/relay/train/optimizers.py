@@ -1,8 +1,8 @@
-"""Optimisers: updates of parameters by their gradients.
+"""Optimisers: updates of parameters from their gradients.
 
-An optimiser is a data class with `init(params)`, which returns its state, and the relay.function
-`update(params, grads, state, step)`, which returns new parameters and a new state. States and intermediate
-values are float32 for parameters of fewer bits.
+An optimiser is a data class with `init(params)`, its state for parameters, and the relay.function
+`update(params, grads, state, step)`, which returns new parameters and a new state. For parameters of fewer
+bits, states are float32, and so is the computation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def global_norm(grads: Any) -> Any:
 
 @function
 def clip_by_norm(grads: Any, limit: Any) -> Any:
-    """Returns the gradients, scaled down to the norm `limit` if theirs is larger."""
+    """The gradients, scaled to a norm of `limit` if it is larger."""
     factor = np.minimum(np.float32(1), limit / np.maximum(global_norm(grads), np.float32(1e-12)))
     return tree.map(lambda g: (g * factor).astype(g.dtype), grads)
 
@@ -119,7 +119,7 @@ def _check(parts: dict[str, float]) -> None:
 
 
 def sgd(rate: Any, momentum: float = 0.0, nesterov: bool = False, decay: float = 0.0) -> SGD:
-    """Gradient descent with PyTorch's momentum; `decay` adds an L2 penalty to the gradients."""
+    """Gradient descent; momentum as in PyTorch, `decay` is an L2 penalty on the gradients."""
     _check({"momentum": momentum})
     return SGD(schedule(rate), momentum, nesterov, decay)
 

@@ -1,4 +1,4 @@
-"""Learning rate schedules: functions of the step number, which starts at 0.
+"""Learning rate schedules: functions of the step number, from 0 on.
 
 A schedule is an object that a relay.function can call, such as a data class with a decorated
 `__call__(self, step)`.
@@ -29,7 +29,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Cosine:
-    """A linear rise for `warmup` steps, then half a cosine down to `end`, until `steps`.
+    """Rises linearly for `warmup` steps, then falls to `end` along half a cosine, until `steps`.
 
     Loshchilov and Hutter, "SGDR", 2017, without restarts.
     """
@@ -51,7 +51,7 @@ class Cosine:
 
 @dataclass(frozen=True)
 class Exponential:
-    """The rate multiplied by `factor` every `steps` steps; with `staircase` in jumps."""
+    """The rate times `factor` after every `steps`; with `staircase` in discrete steps."""
 
     rate: float
     steps: int
@@ -68,7 +68,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Linear:
-    """A linear function from `start` to `end` over `steps`."""
+    """Changes linearly from `start` to `end`, over `steps`."""
 
     start: float
     end: float
@@ -81,7 +81,7 @@ class Linear:
 
 
 def schedule(rate: Any) -> Any:
-    """Returns a schedule unchanged, and the constant schedule of a number."""
+    """Returns the schedule itself, or the constant schedule of a number."""
     if isinstance(rate, (int, float)) and not isinstance(rate, bool):
         if not 0 <= rate < math.inf:
             raise wrong(f"a rate is a number from 0 on, not {rate}")

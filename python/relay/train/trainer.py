@@ -1,4 +1,4 @@
-"""`Trainer`: a model, an optimiser and the state of training."""
+"""`Trainer`: a model, an optimiser and the state that a step changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from relay.train.optimizers import clip_by_norm, global_norm
 
 
 class State(NamedTuple):
-    """The state that a step changes; a file of it continues training bit for bit."""
+    """The state that a step changes; a file with it suffices to resume bit for bit."""
 
     params: Any
     variables: Any
@@ -35,10 +35,10 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class LossScale:
-    """Prevents underflow of float16 gradients, which are computed multiplied by the scale.
+    """Prevents underflow of small float16 gradients: they are computed `initial` times too large.
 
-    The scale starts at `initial`. A step with gradients that are not finite changes nothing but halves the
-    scale; `growth` finite steps in a row double it, 0 never does.
+    A step whose gradients are not finite changes only the scale, which it halves; `growth` good steps
+    double it, 0 keeps it.
     """
 
     initial: float = 2.0**15
@@ -124,7 +124,7 @@ def _step_function(
 
 
 def _own(tensor: Any) -> Any:
-    """Returns a copy in writable memory of its own."""
+    """A copy in separate, writable memory."""
     clone = getattr(tensor, "clone", None)
     if clone is not None and hasattr(tensor, "__dlpack__"):
         return clone().detach().contiguous()
@@ -134,21 +134,22 @@ def _own(tensor: Any) -> Any:
 class Trainer:
     """A model, an optimiser, and the compiled step that changes both.
 
-    loss: a function (model, *batch) -> a number, as relay.function reads it. A parameter `key` receives a
-        new random key at each step. With `variables`, which change without gradients (such as statistics
-        of a normalisation), it is (model, variables, *batch) -> (number, new variables).
+    loss: a function (model, *batch) -> a number, as relay.function reads it. With a parameter `key`
+        it receives a new random key at each step. With `variables` - state that changes without
+        gradients, such as the statistics of a normalisation - it is (model, variables, *batch) ->
+        (number, new variables).
     params: the model, a structure of tensors.
     optimizer: of this module, or any object with their `init` and `update`.
     clip: the largest norm of all gradients together.
-    accumulate: the number of parts in which a batch is computed, one after the other.
+    accumulate: the number of parts into which a batch is split; they are computed one after the other.
     loss_scale: for float16; see `LossScale`.
     key: a seed or key.
-    in_place: a step overwrites the state, so that memory has one copy. The given arrays are copied once;
-        arrays read from `params` change with each step and must be copied to be kept. False: each step
-        makes new arrays.
+    in_place: a step overwrites the state, of which there is then one copy in memory. The arrays of
+        `params` are copies of the given ones, and the steps change them: copy them to keep a
+        state. False: each step allocates new arrays.
 
-    The step is compiled at its first call, for the sizes of the batch. A step in place that fails at run
-    time leaves a state that is neither the old nor the new one.
+    The step is compiled at its first call, for the sizes of the batch. An in-place step that fails while
+    it runs leaves an undefined state.
     """
 
     def __init__(
@@ -201,7 +202,7 @@ class Trainer:
         )
 
     def _begin(self, state: State) -> None:
-        """Sets the state; tensors that steps change in place are copied."""
+        """Continues from a state, whose tensors are copied if the steps change them."""
         self.state = tree.map(_own, state) if self.in_place else state
 
     @property
@@ -211,7 +212,7 @@ class Trainer:
 
     @property
     def variables(self) -> Any:
-        """The current variables, which change without gradients."""
+        """The current state that changes without gradients."""
         return self.state.variables
 
     def step(self, *batch: Any) -> np.ndarray:
@@ -233,10 +234,10 @@ class Trainer:
         progress: bool = True,
         out: TextIO | None = None,
     ) -> list[float]:
-        """Trains from the current state until `epochs` epochs are done; returns the mean loss of each.
+        """Trains from the current state until `epochs` of the data are done; returns the mean loss of each.
 
-        data: `Batches`, or an object with their `len` and `epoch`. An interrupted epoch continues where it
-        stopped, with the same batches.
+        data: `Batches`, or anything with their `len` and `epoch`. An interrupted epoch
+        continues where it stopped, with the same batches.
         """
         if not hasattr(data, "epoch"):
             raise wrong(
@@ -266,11 +267,11 @@ class Trainer:
         return losses
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes all of the state as a safetensors file; the model's tensors are "params...."."""
+        """Writes the whole state as a safetensors file; the model's tensors are "params...."."""
         files.save_tensors(self.state._asdict(), path, {"format": "relay.train", "version": "1"})
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Continues from a file of `save`, bit for bit. ValueError if it is of another model."""
+        """Resumes from a file of `save`, bit for bit. ValueError if it belongs to another model."""
         if files.metadata(path).get("format") != "relay.train":
             raise wrong(
                 f"{os.fspath(path)} is not a file of a Trainer: relay.train.load_tensors reads others"
