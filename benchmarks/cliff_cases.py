@@ -314,6 +314,9 @@ def order() -> Iterator[Case]:
     yield Case("sort 1000x1000, first axis", sort((1000, 1000), 0))
     yield Case("sort 100000x8", sort((100000, 8), 1))
     yield Case("sort 300", sort((300,), 0))
+    words = In((20000,), TensorProto.STRING, 0, 5000, "words")
+    yield Case("unique of 20000 words", one("Unique", words, sorted=1,
+                                            results=(TensorProto.STRING, INT64, INT64, INT64)))  # fmt: skip
     for shape in ((1000, 1000), (64, 128, 256)):
         for axis in range(len(shape)):
             yield Case(f"cumsum {'x'.join(map(str, shape))}, axis {axis}",

@@ -213,6 +213,4 @@ REASONS: dict[str, str] = {
 
 
 # Settings of the drawn board that are above 1.2, by patterns of their names: the first that fits.
-DRAWN_CAUSES: dict[str, str] = {
-    "strings/Unique string*": "each string is compared with each other.",
-}
+DRAWN_CAUSES: dict[str, str] = {}

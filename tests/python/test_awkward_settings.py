@@ -1,5 +1,6 @@
 """Settings at the edge of what an operator takes, against ONNX Runtime: windows and borders beyond the
-image, rows that fill no vectors, scans from behind, orders with ties and NaN, transforms of any length."""
+image, rows that fill no vectors, scans from behind, orders with ties and NaN, of numbers and of
+words, transforms of any length."""
 
 import itertools
 
@@ -153,6 +154,37 @@ def test_many_tensors_are_joined_and_cut():
     sizes = [p.shape[1] for p in parts]
     build = one("Split", In((3, sum(sizes))), ints(*sizes), axis=1, results=(FLOAT,) * len(sizes))
     agree(build, np.concatenate(parts, 1))
+
+
+WORDS = ["", "a", "b", "ab", "\u00e7", "\u4e2d", "a\0", "z" * 40]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 64, 65, 1000])
+def test_words_are_sorted_by_code_points(count):
+    words = [WORDS[i] for i in RNG.integers(0, len(WORDS), count)]
+    x = np.array(words, dtype=object)
+    text = """#[version = "0.0.5"]
+    def @main(%x: Tensor[({0},), string]) {{
+      (sort(%x), argsort(%x, dtype="int64"), sort(%x, is_ascend=False),
+       argsort(%x, is_ascend=False, dtype="int64"))
+    }}"""
+    got = relay.build(relay.parse(text.format(count)))(x)
+    up = sorted(range(count), key=lambda i: words[i].encode())
+    down = sorted(range(count), key=lambda i: words[i].encode(), reverse=True)
+    # Equal words keep their order in either direction.
+    assert [str(w) for w in got[0]] == [words[i] for i in up]
+    assert np.asarray(got[1]).tolist() == up
+    assert [str(w) for w in got[2]] == [words[i] for i in down]
+    assert np.asarray(got[3]).tolist() == down
+
+
+def test_words_are_sorted_along_each_axis():
+    x = RNG.choice(WORDS[:6], (3, 4, 5)).astype(object)
+    for axis in range(3):
+        text = f"""#[version = "0.0.5"]
+        def @main(%x: Tensor[(3, 4, 5), string]) {{ sort(%x, axis={axis}) }}"""
+        got = np.asarray(relay.build(relay.parse(text))(x)).astype(str)
+        assert got.tolist() == np.sort(x.astype(str), axis=axis).tolist()
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
