@@ -590,6 +590,8 @@ def distinct_nodes(count: int) -> Build:
 def compile_time() -> Iterator[CompileCase]:
     yield CompileCase("1000 distinct nodes", distinct_nodes(1000), 3.0, 0.5)
     yield CompileCase("10000 nodes", many_nodes(10000), 7.0, 1.5)
+    yield CompileCase("split into 1000", one("Split", In((64, 2000)), ints(*[2] * 1000), axis=1,
+                                             results=(FLOAT,) * 1000), 1.5, 1.0)  # fmt: skip
     yield CompileCase("resnet50 int8", quantised(lambda: models.build("resnet50"), "QDQ"), 3.0, 1.0)
     yield CompileCase("gpt2-medium", decoder("gpt2", 24, 1024, 16, 50257, 128), 20.0, 3.0)
     for name, aim in (("resnet50", 5.0), ("bert_base", 6.0), ("mobilenet_v2", 5.0)):

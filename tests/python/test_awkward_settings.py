@@ -1,5 +1,5 @@
 """Settings at the edge of what an operator takes, against ONNX Runtime: windows and borders beyond the
-image, rows that fill no vectors, scans from behind, orders with ties and NaN, of numbers and of
+image, rows that fill no vectors, many parts, scans from behind, orders with ties and NaN, of numbers and of
 words, transforms of any length."""
 
 import itertools
@@ -154,6 +154,31 @@ def test_many_tensors_are_joined_and_cut():
     sizes = [p.shape[1] for p in parts]
     build = one("Split", In((3, sum(sizes))), ints(*sizes), axis=1, results=(FLOAT,) * len(sizes))
     agree(build, np.concatenate(parts, 1))
+
+
+@pytest.mark.parametrize("count, axis", [(100, 1), (100, 0), (9, 1)])
+def test_parts_of_a_parameter_that_are_many(count, axis):
+    # Parts of 0 elements and of different sizes, some of them used by other operators.
+    sizes = [(i * 7) % 4 for i in range(count)]
+    shape = (3, sum(sizes)) if axis else (sum(sizes), 3)
+    x = normal(*shape)
+    build = one("Split", In(shape), ints(*sizes), axis=axis, results=(FLOAT,) * count)
+    agree(build, x)
+
+
+def test_rows_that_are_taken_one_by_one():
+    # The steps of a loop that was unrolled: kernels that differ in the row that they read.
+    text = """#[version = "0.0.5"]
+    def @main(%x: Tensor[(40, 5, 7), float32], %y: Tensor[(40, 5, 7), float32]) {{
+      ({})
+    }}"""
+    row = "add(take(%x, {}i64, axis=0), tanh(take(%y, {}i64, axis=0)))"
+    module = relay.parse(text.format(", ".join(row.format(i, 39 - i) for i in range(40))))
+    x, y = normal(40, 5, 7), normal(40, 5, 7)
+    for level in (3, 0):
+        got = relay.build(module, opt_level=level)(x, y)
+        for i, part in enumerate(got):
+            np.testing.assert_allclose(part, x[i] + np.tanh(y[39 - i]), rtol=1e-5, atol=1e-6)
 
 
 WORDS = ["", "a", "b", "ab", "\u00e7", "\u4e2d", "a\0", "z" * 40]

@@ -30,7 +30,8 @@ namespace {
 // loop is.
 class Steps {
  public:
-  Steps(const Schedule& s, const BlockRV& rv, const LoopRV& loop) : block_(s.block(rv)), loop_(loop) {
+  Steps(const Schedule& s, const BlockRV& rv, const LoopRV& loop)
+      : block_(s.block(rv)), loop_(loop) {
     for (const LoopRV& l : s.get_loops(rv)) {
       if (!(l == loop)) analyzer_.bind(l.var, s.loop(l)->min, s.loop(l)->extent);
     }

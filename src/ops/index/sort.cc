@@ -303,8 +303,8 @@ TirTensor sort(const ComputeContext& ctx) {
   auto& a = ctx.attrs<ArgsortAttrs>();
   TirTensor x = ctx.inputs[0];
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-  auto order = order_along(x, axis, x->shape()[axis], a.is_ascend, index_dtype(a.dtype),
-                           sorts_strings(ctx));
+  auto order =
+      order_along(x, axis, x->shape()[axis], a.is_ascend, index_dtype(a.dtype), sorts_strings(ctx));
   return tir::compute("T_sort", x->shape(), [&](const Indices& i) {
     Indices at = i;
     at[axis] = tir::cast(kIndex, order(i));
@@ -365,7 +365,8 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
   static const OpInfo rows[] = {
       {
           .name = "argsort",
-          .doc = "The indices that sort an axis; equal elements keep their order, NaN is last, strings are sorted by code points.",
+          .doc = "The indices that sort an axis; equal elements keep their order, NaN is last, "
+                 "strings are sorted by code points.",
           .args = {{"data", "The input."}},
           .attrs = &ArgsortAttrs::static_info(),
           .support_level = 6,
@@ -387,7 +388,8 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
       },
       {
           .name = "sort",
-          .doc = "Sorts along an axis; equal elements keep their order, NaN is last, strings are sorted by code points.",
+          .doc = "Sorts along an axis; equal elements keep their order, NaN is last, strings are "
+                 "sorted by code points.",
           .args = {{"data", "The input."}},
           .attrs = &ArgsortAttrs::static_info(),
           .support_level = 6,
