@@ -314,6 +314,9 @@ def order() -> Iterator[Case]:
     yield Case("sort 1000x1000, first axis", sort((1000, 1000), 0))
     yield Case("sort 100000x8", sort((100000, 8), 1))
     yield Case("sort 300", sort((300,), 0))
+    words = In((20000,), TensorProto.STRING, 0, 5000, "words")
+    yield Case("unique of 20000 words", one("Unique", words, sorted=1,
+                                            results=(TensorProto.STRING, INT64, INT64, INT64)))  # fmt: skip
     for shape in ((1000, 1000), (64, 128, 256)):
         for axis in range(len(shape)):
             yield Case(f"cumsum {'x'.join(map(str, shape))}, axis {axis}",
@@ -587,6 +590,8 @@ def distinct_nodes(count: int) -> Build:
 def compile_time() -> Iterator[CompileCase]:
     yield CompileCase("1000 distinct nodes", distinct_nodes(1000), 3.0, 0.5)
     yield CompileCase("10000 nodes", many_nodes(10000), 7.0, 1.5)
+    yield CompileCase("split into 1000", one("Split", In((64, 2000)), ints(*[2] * 1000), axis=1,
+                                             results=(FLOAT,) * 1000), 1.5, 1.0)  # fmt: skip
     yield CompileCase("resnet50 int8", quantised(lambda: models.build("resnet50"), "QDQ"), 3.0, 1.0)
     yield CompileCase("gpt2-medium", decoder("gpt2", 24, 1024, 16, 50257, 128), 20.0, 3.0)
     for name, aim in (("resnet50", 5.0), ("bert_base", 6.0), ("mobilenet_v2", 5.0)):

@@ -243,6 +243,4 @@ REASONS: dict[str, str] = {
 
 
 # Reasons for drawn settings with a ratio above 1.2, by patterns of their names: the first match.
-DRAWN_CAUSES: dict[str, str] = {
-    "strings/Unique string*": "each string is compared with every other.",
-}
+DRAWN_CAUSES: dict[str, str] = {}

@@ -4,6 +4,7 @@
 
 #include "base/codes/kernels.h"
 #include "base/parallel.h"
+#include "lower/alike_kernels.h"
 #include "lower/compose.h"
 #include "lower/index_width.h"
 #include "lower/kernel_body.h"
@@ -20,6 +21,9 @@
 
 namespace relay {
 namespace {
+
+// So many kernels that differ only in where they read are compiled each by itself: constants may simplify the code.
+constexpr int kOwnKernels = 8;
 
 KernelOperand operand_of(const tir::BufferNode& b) {
   KernelOperand out{.dtype = b.dtype, .shape = {}};
@@ -172,6 +176,12 @@ struct KernelProvider::Variant {
   bool is_scheduled = false;
 };
 
+struct KernelProvider::Alike {
+  tir::PrimFunc func;   // of all of them, with positions as sizes
+  int count = 0;        // how many were asked for
+  int32_t kernel = -1;  // -1: each has its own so far
+};
+
 KernelProvider::KernelProvider() : KernelProvider(ProviderOptions{}) {}
 KernelProvider::KernelProvider(ProviderOptions options)
     : options_(std::make_unique<const ProviderOptions>(std::move(options))) {}
@@ -188,28 +198,77 @@ int32_t KernelProvider::add(const Function& primitive, KernelOf what) {
   return add(primitive, what, {});
 }
 
-int32_t KernelProvider::add(const Function& primitive, KernelOf what, const KnownSizes& sizes) {
-  std::vector<int32_t>& same_hash = by_hash_[structural_hash(primitive)];
-  for (int32_t k : same_hash) {
+std::optional<int32_t> KernelProvider::find(const Function& primitive, uint64_t hash,
+                                            KernelOf what) const {
+  auto same_hash = by_hash_.find(hash);
+  if (same_hash == by_hash_.end()) return std::nullopt;
+  for (int32_t k : same_hash->second) {
     const Kernel& known = at(k);
     if (known.what == what && structural_equal(known.primitive, primitive)) return k;
   }
+  return std::nullopt;
+}
+
+std::unique_ptr<KernelProvider::Kernel> KernelProvider::made_of(const Function& primitive,
+                                                                KernelOf what,
+                                                                const KnownSizes& sizes) const {
   std::string name = kernel_name(*primitive.get());
   if (what == KernelOf::sizes) name += "_sizes";
   for (const auto& [v, size] : sizes) name += "_" + std::to_string(size);
-  auto made = what == KernelOf::result ? offered(primitive, name) : nullptr;
-  if (made == nullptr) {
-    made = std::make_unique<Kernel>(Kernel{.primitive = primitive, .what = what});
-    made->composed = compose(*primitive.get(), name, what);
-    if (!sizes.empty()) made->version = to_string(sizes);
-    made->signature = signature_of(made->composed);
-    if (what == KernelOf::result) {
-      made->signature.scalar = scalar_form(*primitive.get(), made->composed.func);
+  if (what == KernelOf::result) {
+    if (auto made = offered(primitive, name)) return made;
+  }
+  auto made = std::make_unique<Kernel>(Kernel{.primitive = primitive, .what = what});
+  made->composed = compose(*primitive.get(), name, what);
+  if (!sizes.empty()) made->version = to_string(sizes);
+  made->signature = signature_of(made->composed);
+  if (what == KernelOf::result) {
+    made->signature.scalar = scalar_form(*primitive.get(), made->composed.func);
+  }
+  return made;
+}
+
+int32_t KernelProvider::keep(std::unique_ptr<Kernel> kernel) {
+  kernels_.push_back(std::move(kernel));
+  return static_cast<int32_t>(kernels_.size()) - 1;
+}
+
+int32_t KernelProvider::add(const Function& primitive, KernelOf what, const KnownSizes& sizes) {
+  const uint64_t hash = structural_hash(primitive);
+  if (auto known = find(primitive, hash, what)) return *known;
+  const int32_t made = keep(made_of(primitive, what, sizes));
+  by_hash_[hash].push_back(made);
+  return made;
+}
+
+int32_t KernelProvider::add_alike(const Function& primitive,
+                                  const std::function<TypeVar(size_t)>& name,
+                                  std::vector<Dim>& positions) {
+  const uint64_t hash = structural_hash(primitive);
+  if (auto known = find(primitive, hash, KernelOf::result)) return *known;
+  auto made = made_of(primitive, KernelOf::result, {});
+  const bool composed = !made->offered && !made->signature.scalar;
+  auto alike = composed ? with_positions_as_sizes(made->composed, name) : std::nullopt;
+  if (alike) {
+    const tir::PrimFunc& f = alike->kernel.func;
+    std::vector<std::unique_ptr<Alike>>& same_hash = alike_[structural_hash(f)];
+    auto known = std::ranges::find_if(same_hash,
+                                      [&](const auto& a) { return structural_equal(a->func, f); });
+    if (known == same_hash.end())
+      known = same_hash.insert(known, std::make_unique<Alike>(Alike{f}));
+    Alike& all = **known;
+    if (all.count++ >= kOwnKernels) {
+      for (int64_t p : alike->positions) positions.push_back(dim(p));
+      if (all.kernel < 0) {
+        made->composed = std::move(alike->kernel);
+        made->signature = signature_of(made->composed);
+        all.kernel = keep(std::move(made));
+      }
+      return all.kernel;
     }
   }
-  const auto index = static_cast<int32_t>(kernels_.size());
-  kernels_.push_back(std::move(made));
-  same_hash.push_back(index);
+  const int32_t index = keep(std::move(made));
+  by_hash_[hash].push_back(index);
   return index;
 }
 

@@ -79,6 +79,10 @@ class KernelProvider {
   // The kernel of a primitive function; functions that compute the same have one. Throws UserError E0401, with the place, for
   // what has no kernel.
   int32_t add(const Function& primitive, KernelOf what = KernelOf::result);
+  // The same for a function without symbolic sizes. Where several differ only in the positions at which they read their inputs, one
+  // kernel serves all but the first few: its sizes have the names that `name` gives from 0 on, and `positions` are their values.
+  int32_t add_alike(const Function& primitive, const std::function<TypeVar(size_t)>& name,
+                    std::vector<Dim>& positions);
   const KernelSignature& signature(int32_t kernel) const;
   // That of the kernel's variants for these sizes.
   const KernelSignature& signature(int32_t kernel, const VariantSizes& sizes);
@@ -112,9 +116,15 @@ class KernelProvider {
  private:
   struct Kernel;
   struct Variant;
+  struct Alike;  // kernels that differ only in where they read their inputs
 
   Kernel& at(int32_t kernel) const;
   Variant& variant_at(int32_t variant) const;
+  // The index of a kernel that computes this; nullopt where there is none.
+  std::optional<int32_t> find(const Function& primitive, uint64_t hash, KernelOf what) const;
+  std::unique_ptr<Kernel> made_of(const Function& primitive, KernelOf what,
+                                  const KnownSizes& sizes) const;
+  int32_t keep(std::unique_ptr<Kernel> kernel);
   // Of the first source that has one; null where none has.
   std::unique_ptr<Kernel> offered(const Function& primitive, const std::string& name) const;
   int32_t add(const Function& primitive, KernelOf what, const KnownSizes& sizes);
@@ -128,6 +138,7 @@ class KernelProvider {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::unique_ptr<Variant>> variants_;
   std::unordered_map<uint64_t, std::vector<int32_t>> by_hash_;
+  std::unordered_map<uint64_t, std::vector<std::unique_ptr<Alike>>> alike_;
   // Of variants: how many there are of a name before they are distinguished, and their own names.
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_set<std::string> names_;

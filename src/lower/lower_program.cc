@@ -183,7 +183,11 @@ LoweredCall LoweredProgram::lower(const Function& f, const FunctionNode& around)
   out.sized = out.primitive;
   const FunctionNode& g = *out.primitive.get();
   if (!has_open_size(g.body->type)) {
-    out.kernel = provider_->add(out.primitive, KernelOf::result);
+    // No size of the call has a name yet, so that positions may take the first ones.
+    out.kernel = named == 0 && !out.assumes_sizes
+                     ? provider_->add_alike(
+                           out.primitive, [&](size_t n) { return size_name(n); }, out.named)
+                     : provider_->add(out.primitive, KernelOf::result);
     auto broadcasts = broadcasts_of(g);
     if (!broadcasts.empty() && may_be_equal(broadcasts)) {
       out.equal_sizes = provider_->add(out.primitive, KernelOf::equal_sizes);

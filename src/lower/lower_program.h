@@ -32,8 +32,8 @@ struct LoweredCall {
   // With a name for each size of a parameter that is `?` (LoweredProgram::size_name, from 0 in the
   // order of the parameters' sizes), and then for each in `named`.
   Function primitive;
-  // Sizes that the kernel is given as numbers instead of computing them from names: quotients,
-  // remainders and products, which bounds are hard to prove of. In the order of their names.
+  // Sizes that the kernel is given as numbers instead of computing them from names: quotients, remainders and products, which bounds
+  // are hard to prove of, and the positions of a kernel that several calls share (lower/alike_kernels.h). In the order of their names.
   std::vector<Dim> named;
   // The same for data-dependent sizes of the result; the names go on from there.
   // Otherwise `primitive`.

@@ -38,7 +38,7 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
   const int64_t side = kPartBytes / dtype.bytes();
   // Blocks whose rows and columns halve down to one.
   auto fits = [&](int64_t n) { return std::has_single_bit(static_cast<uint64_t>(n)) && n > 1; };
-  if (dtype.is_bool() || !fits(nest->rows)) return false;
+  if (!fits(nest->rows)) return false;
   if (as_int(nest->to_step) == nest->columns && nest->columns <= kFewColumns) {
     interleaved_columns(*nest);
     return true;

@@ -39,8 +39,11 @@ Value* KernelBuilder::from_memory(DType d, Value* v) {
     return b_.CreateBitCast(b_.CreateShl(wide, 16), lanes_of(b_.getFloatTy(), v->getType()));
   }
   if (d.is_float(16)) {
-    if (target_.converts_float16) return b_.CreateFPExt(v, lanes_of(b_.getFloatTy(), v->getType()));
-    return half_to_float(v);
+    if (!target_.converts_float16) return half_to_float(v);
+    Value* wide = b_.CreateFPExt(v, lanes_of(b_.getFloatTy(), v->getType()));
+    // LLVM moves what is done with floats that were widened before the widening - comparisons, maxima, selections -, and a
+    // processor that only converts float16 then does it lane by lane.
+    return b_.CreateArithmeticFence(wide, wide->getType());
   }
   return v;
 }

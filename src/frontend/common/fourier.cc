@@ -29,37 +29,30 @@ int64_t complex_parts(const Builder& build, const Expr& x) {
 
 Expr fourier(const Builder& build, const Expr& signal, int64_t axis, int64_t n,
              const FourierSpec& spec) {
-  const int64_t rank = Builder::rank_of(signal), parts = complex_parts(build, signal);
+  const int64_t last = Builder::rank_of(signal) - 1, parts = complex_parts(build, signal);
   const int64_t given = build.const_dim(signal, axis, "the length of the signal");
-  // What a signal lacks the matrix lacks, too.
-  int64_t used = std::min(given, n);
+  const int64_t used = std::min(given, n);
+  // No constant of the transform has more elements than this.
+  build.charge_bytes(4 * std::min(n, int64_t{1} << 40), Builder::dtype_of(signal));
   Expr x = build.slice(signal, axis, 0, used);
-  int64_t bins = spec.onesided ? n / 2 + 1 : n;
-  DType dtype = Builder::dtype_of(x);
-  build.charge_bytes(2 * used * bins, dtype);
-  Tensor cosines = Tensor::empty(dtype, {used, bins}), sines = Tensor::empty(dtype, {used, bins});
-  double scale = spec.inverse ? 1.0 / static_cast<double>(n) : 1.0;
-  for (int64_t row = 0; row < used; ++row) {
-    for (int64_t k = 0; k < bins; ++k) {
-      double turn = static_cast<double>((row * k) % n) / static_cast<double>(n);
-      double angle = 2 * std::numbers::pi * turn;
-      cosines.set_from_double(row * bins + k, scale * std::cos(angle));
-      sines.set_from_double(row * bins + k,
-                            scale * (spec.inverse ? -std::sin(angle) : std::sin(angle)));
-    }
-  }
-  auto product = [&](const Expr& e, const Tensor& matrix) {
-    return build.matmul_along(e, axis, matrix);
-  };
-  // (re + i im)(cos - i sin)
-  Expr re = build.select(x, rank - 1, 0);
-  Expr out_re = product(re, cosines), out_im = build.call("negative", {product(re, sines)});
-  if (parts == 2) {
-    Expr im = build.select(x, rank - 1, 1);
-    out_re = build.add(out_re, product(im, sines));
-    out_im = build.add(out_im, product(im, cosines));
-  }
-  return joined(build, out_re, out_im);
+  return build.with_axis_last(std::move(x), axis, [&](const Expr& lines) {
+    // The parts are the last axis but one now.
+    auto part = [&](int64_t i) {
+      Expr e = build.select(lines, last - 1, i);
+      if (used == n) return e;
+      ValueList widths(static_cast<size_t>(last - 1), to_value({0, 0}));
+      widths.push_back(to_value({0, n - used}));
+      return build.call("nn.pad", {e, build.scalar_like(0, e)}, {{"pad_width", AttrValue(widths)}});
+    };
+    Expr re = part(0), im = parts == 2 ? part(1) : build.call("zeros_like", {re});
+    Expr out = build.call("dft", {re, im}, {{"inverse", spec.inverse}});
+    auto bins = [&](int64_t i) {
+      Expr e = build.item(out, i);
+      if (spec.onesided) e = build.slice(e, last - 1, 0, n / 2 + 1);
+      return build.expand_dims(e, last - 1);
+    };
+    return build.concat({bins(0), bins(1)}, last - 1);
+  });
 }
 
 Expr fourier_at_run_time(const Builder& build, const Expr& x, int64_t parts, const Expr& count,
@@ -125,6 +118,9 @@ Expr short_time_fourier(const Builder& build, const Expr& x, const Expr& step, c
                           build.expand_dims(open_range(build, zero, length), 0));
   Expr frames = build.call("take", {x, places}, {{"axis", int64_t{1}}});
   if (window) frames = build.mul(frames, build.expand_dims(window, 1));
+  if (auto known = as_const(Builder::shape_of(frames)[2])) {
+    return fourier(build, frames, 2, *known, spec);
+  }
   return fourier_at_run_time(build, frames, complex_parts(build, x), nullptr, spec);
 }
 

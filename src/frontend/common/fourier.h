@@ -1,4 +1,4 @@
-// The discrete Fourier transform, written out as a matrix product. Complex numbers are pairs of a real and an imaginary part
+// The discrete Fourier transform: of a known length by the operator, of another as a matrix product. Complex numbers are pairs of a real and an imaginary part
 // along the last axis, which real signals may have with one part.
 #pragma once
 

@@ -64,12 +64,6 @@ Expr row_ranks(const Builder& build, const Expr& matrix, int64_t columns) {
   return build.squeeze(r, {1});
 }
 
-// For each string of a vector how many are before it: numbers in the order of the strings, equal ones for equal ones.
-Expr places_of_strings(const Builder& build, const Expr& words) {
-  Expr before = build.call("less", {build.expand_dims(words, 0), build.expand_dims(words, 1)});
-  return build.reduce("sum", build.cast(before, kI64), {1}, false);
-}
-
 }  // namespace
 
 Unique unique(const Builder& build, const Expr& input, std::optional<int64_t> along, bool sorted) {
@@ -94,7 +88,6 @@ Unique unique(const Builder& build, const Expr& input, std::optional<int64_t> al
     x = build.reshape(x, {product(shape, 0, shape.size())});
     key = x;
   }
-  if (Builder::dtype_of(key).is_string()) key = places_of_strings(build, key);
   Groups g = groups_of(build, key);
   Expr starts = build.cast(build.reshape(build.call("argwhere", {g.is_first}), {dim_any()}), kI64);
   auto at = [&](const Expr& vector, const Expr& places) {

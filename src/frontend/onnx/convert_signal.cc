@@ -74,7 +74,7 @@ Values dft_known(NodeContext& ctx) {
   int64_t n = ctx.has(1) ? ctx.const_int(1, "the length of the transform")
                          : ctx.const_dim(x, axis, "the length of the signal");
   if (n < 1) ctx.fail(codes::frontend_attribute, "the length of the transform must be positive");
-  // What is more regular than a matrix of numbers is left to the run.
+  // Computed in the run, as a product with a matrix.
   if (spec.inverse && spec.onesided) {
     ctx.fail(codes::frontend_dynamic, "a one-sided inverse transform");
   }

@@ -26,44 +26,75 @@ int64_t lanes_of(const Block& b, const Target& target) {
 
 namespace {
 
-// With the analyzer knowing where the loop is.
-std::vector<std::optional<int64_t>> steps_by(tir::Analyzer& analyzer, const Schedule& s,
-                                             const BlockRV& rv, const LoopRV& loop) {
-  Block b = s.block(rv);
-  for (const LoopRV& l : s.get_loops(rv)) {
-    if (!(l == loop)) analyzer.bind(l.var, s.loop(l)->min, s.loop(l)->extent);
+// How the offset of an access in its buffer changes from one iteration of the loop to the next, with the analyzer knowing where the
+// loop is.
+class Steps {
+ public:
+  Steps(const Schedule& s, const BlockRV& rv, const LoopRV& loop)
+      : block_(s.block(rv)), loop_(loop) {
+    for (const LoopRV& l : s.get_loops(rv)) {
+      if (!(l == loop)) analyzer_.bind(l.var, s.loop(l)->min, s.loop(l)->extent);
+    }
+    for (size_t i = 0; i < block_->iters.size(); ++i)
+      values_[block_->iters[i]->var.get()] = block_->bindings[i];
   }
-  std::unordered_map<const Node*, NodeRef> values;
-  for (size_t i = 0; i < b->iters.size(); ++i) values[b->iters[i]->var.get()] = b->bindings[i];
-  std::vector<std::optional<int64_t>> out;
-  post_order(b->body, [&](const Node& n) {
-    auto* l = as<tir::LoadNode>(&n);
-    if (l == nullptr) return;
-    PrimExpr at = tir::element_offset(*l->buffer.get(), l->indices);
-    at = PrimExpr::unchecked(substitute(at, values));
-    PrimExpr next = PrimExpr::unchecked(substitute(at, {{loop.var.get(), loop.var + 1}}));
-    out.push_back(analyzer.constant_difference(analyzer.simplify(next), analyzer.simplify(at)));
-  });
-  return out;
-}
+
+  // Over the whole loop, whose last iteration has no next one.
+  void over_all(const Schedule& s) {
+    PrimExpr extent = s.loop(loop_)->extent;
+    analyzer_.bind(loop_.var, s.loop(loop_)->min, s.extent(loop_) == 1 ? extent : extent - 1);
+  }
+  void within(int64_t first, int64_t last) {
+    analyzer_.bind(loop_.var, tir::Bounds{first, last - 1});
+  }
+
+  std::vector<std::optional<int64_t>> of_reads() {
+    std::vector<std::optional<int64_t>> out;
+    post_order(block_->body, [&](const Node& n) {
+      if (auto* l = as<tir::LoadNode>(&n)) out.push_back(step(*l->buffer.get(), l->indices));
+    });
+    return out;
+  }
+  std::optional<int64_t> of_write() {
+    auto* store = as<tir::StoreNode>(block_->body);
+    return store == nullptr ? std::nullopt : step(*store->buffer.get(), store->indices);
+  }
+
+ private:
+  std::optional<int64_t> step(const tir::BufferNode& buffer, const std::vector<PrimExpr>& indices) {
+    PrimExpr at = tir::element_offset(buffer, indices);
+    at = PrimExpr::unchecked(substitute(at, values_));
+    PrimExpr next = PrimExpr::unchecked(substitute(at, {{loop_.var.get(), loop_.var + 1}}));
+    return analyzer_.constant_difference(analyzer_.simplify(next), analyzer_.simplify(at));
+  }
+
+  Block block_;
+  LoopRV loop_;
+  tir::Analyzer analyzer_;
+  std::unordered_map<const Node*, NodeRef> values_;
+};
 
 }  // namespace
 
 std::vector<std::optional<int64_t>> read_steps(const Schedule& s, const BlockRV& rv,
                                                const LoopRV& loop) {
-  tir::Analyzer analyzer;
-  // The last iteration has no next one.
-  PrimExpr extent = s.loop(loop)->extent;
-  analyzer.bind(loop.var, s.loop(loop)->min, s.extent(loop) == 1 ? extent : extent - 1);
-  return steps_by(analyzer, s, rv, loop);
+  Steps steps(s, rv, loop);
+  steps.over_all(s);
+  return steps.of_reads();
 }
 
 std::vector<std::optional<int64_t>> read_steps_within(const Schedule& s, const BlockRV& rv,
                                                       const LoopRV& loop, int64_t first,
                                                       int64_t last) {
-  tir::Analyzer analyzer;
-  analyzer.bind(loop.var, tir::Bounds{first, last - 1});
-  return steps_by(analyzer, s, rv, loop);
+  Steps steps(s, rv, loop);
+  steps.within(first, last);
+  return steps.of_reads();
+}
+
+std::optional<int64_t> write_step(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {
+  Steps steps(s, rv, loop);
+  steps.over_all(s);
+  return steps.of_write();
 }
 
 bool is_contiguous(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {

@@ -32,6 +32,10 @@ std::vector<std::optional<int64_t>> read_steps_within(const tir::Schedule& s,
                                                       const tir::LoopRV& loop, int64_t first,
                                                       int64_t last);
 
+// How far apart neighbouring iterations of the loop write; nullopt where that is not a constant, or the block is no store.
+std::optional<int64_t> write_step(const tir::Schedule& s, const tir::BlockRV& block,
+                                  const tir::LoopRV& loop);
+
 // Whether neighbouring iterations of the loop read neighbouring elements, or the same one.
 bool is_contiguous(const tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& loop);
 

@@ -3,6 +3,7 @@
 
 #include "lower/rules/common.h"
 #include "lower/rules/lanes.h"
+#include "lower/rules/row_ends.h"
 #include "lower/rules/transposition.h"
 #include "node/walk.h"
 
@@ -147,9 +148,19 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
   const auto bytes = static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
   const int64_t lanes = decide.number(
       plan.lanes, kLanes, [&](const Target& target) { return target.vector_bits / 8 / bytes; });
+  // Rows that fill no whole vectors end once, not each.
+  const bool maps = reduction.empty() && !b->init;
+  bool joined_rows = false;
+  while (maps && parallel.size() > 1 && s.extent(parallel.back()) % lanes != 0 &&
+         maps_elements(b) && rows_follow(s, rv, parallel[parallel.size() - 2], parallel.back())) {
+    LoopRV joined = RELAY_TRY(s.fuse({parallel[parallel.size() - 2], parallel.back()}));
+    parallel.pop_back();
+    parallel.back() = joined;
+    joined_rows = true;
+  }
   LoopRV last = parallel.back();
   std::string ends;
-  if (reduction.empty() && !b->init) {
+  if (maps) {
     if (decide.chooses()) std::tie(plan.first, plan.last) = border(s, rv, last);
     const int64_t low = plan.first, high = plan.last;
     if (low > 0) {
@@ -172,12 +183,34 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
   int64_t width = lanes;
   const bool open = extent < 0;
   while (!open && extent < lanes && width > 1 && extent % width != 0) width /= 2;
+  const bool ragged = maps && extent > 1 && lanes > 1 && extent % lanes != 0 &&
+                      !transposed_loop(s, rv, parallel, kLineBytes / bytes).var;
+  const bool halves = ragged && (width == 1 || !masks_lanes(b, lanes * bytes));
+  const std::vector<int64_t> cuts =
+      maps && extent > 0 ? joints_along(s, rv, last) : std::vector<int64_t>{};
+  // Whether a loop around vectors is left to be shared.
+  bool has_outer = false;
   if (open && width > 1 && !reduction.empty() && sums_floats(b)) {
     const int64_t vectors = decide.number(plan.vectors, kVectorsAtOnce, [](const Target& target) {
       return vectors_at_once(target.num_vector_registers, target);
     });
     parallel.back() = RELAY_TRY(sum_open_columns(s, last, reduction, width, vectors));
     note = std::to_string(vectors) + "x" + std::to_string(width) + " lanes over all rows";
+  } else if (!cuts.empty() && width > 1) {
+    RELAY_TRY(vectorize_between(s, last, cuts, lanes));
+    parallel.pop_back();
+    has_outer = !parallel.empty();
+    note = std::to_string(lanes) + " lanes, " + std::to_string(cuts.size() + 1) + " tensors joined";
+    if (parallel.empty()) return note;
+  } else if (halves) {
+    LoopRV vectors = RELAY_TRY(vectorize_in_halves(s, last, lanes));
+    note = std::to_string(std::min(lanes, extent)) + " lanes and fewer" + ends;
+    parallel.pop_back();
+    has_outer = !parallel.empty() || joined_rows;
+    if (parallel.empty()) {
+      if (!vectors.var) return note;
+      parallel.push_back(vectors);
+    }
   } else if (extent != 0 && width > 1) {
     if (!reduction.empty()) {
       std::vector<LoopRV> order(parallel.begin(), parallel.end() - 1);
@@ -226,11 +259,11 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
     RELAY_TRY(s.vectorize(inner));
   }
   LoopRV outer = s.get_loops(rv).front();
-  bool outer_is_parallel = outer == parallel.front() || parallel.size() == 1;
-  const bool threads = decide.value(plan.threads, [&](const Target& target) {
-    return pays_threads(target, work) && parallel.size() > 1 && outer_is_parallel;
-  });
-  if (threads && parallel.size() > 1 && outer_is_parallel) {
+  has_outer = has_outer || parallel.size() > 1 || (joined_rows && !parallel.empty());
+  const bool shareable = has_outer && (outer == parallel.front() || parallel.size() == 1);
+  const bool threads = decide.value(
+      plan.threads, [&](const Target& target) { return pays_threads(target, work) && shareable; });
+  if (threads && shareable) {
     // Axes of size one in front hold no work to share.
     std::vector<LoopRV> fused{parallel.front()};
     for (size_t i = 1; i + 1 < parallel.size() && s.extent(fused.back()) == 1; ++i)

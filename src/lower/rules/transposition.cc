@@ -124,6 +124,8 @@ class Transposition {
       std::vector<Turned> turned;
       for (size_t k = 0; k < loads.size() && fits; ++k) {
         if (across[k] == 0 || across[k] == 1) continue;
+        // A truth value in memory is a byte; in a register it is none.
+        if (loads[k]->dtype.is_bool() && !moves_) return false;
         auto t = turned_by(*loads[k], b->iters[i]->var, b->iters[column]->var);
         const int64_t bytes = loads[k]->dtype.bytes();
         int64_t chosen = plan_.transposed;
@@ -154,7 +156,7 @@ class Transposition {
 
   static std::optional<Turned> turned_by(const tir::LoadNode& l, const tir::Var& row,
                                          const tir::Var& column) {
-    if (l.dtype.bits > 64 || l.dtype.bits < 8 || l.dtype.is_bool()) return std::nullopt;
+    if (l.dtype.bits > 64 || l.dtype.bits < 8) return std::nullopt;
     tir::Analyzer analyzer;
     Turned out{l.buffer->name, l.indices.size(), l.indices.size(), l.indices.size()};
     for (size_t d = 0; d < l.indices.size(); ++d) {

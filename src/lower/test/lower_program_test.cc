@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
 
 #include "analysis/primitives.h"
@@ -269,6 +270,64 @@ TEST(LowerProgram, quotients_and_products_of_sizes_have_names_in_a_kernel) {
   // Sums of names are kept: what is left of one may be read elsewhere.
   Lowered sum = open_call("h: Dim", "%x: Tensor[(h + 2, 16), float32]", "exp(%x)");
   EXPECT_TRUE(sum.calls.at(0).named.empty());
+}
+
+// A call of a kernel for each position, of `type`; `read` is what the kernel does with its parameter p there.
+Lowered at_positions(const std::string& type, const std::function<std::string(int)>& read,
+                     int count) {
+  std::string text = "def @main(%x: " + type + ") {\n  (";
+  for (int i = 0; i < count; ++i) {
+    text +=
+        (i == 0 ? "" : ",\n   ") + ("(fn (%p: " + type + ", Primitive=1) { ") + read(i) + " })(%x)";
+  }
+  return Lowered(text + ") }");
+}
+
+TEST(LowerProgram, kernels_that_differ_in_where_they_read_are_one) {
+  Lowered p = at_positions(
+      "Tensor[(4, 100), float32]",
+      [](int i) {
+        return "exp(strided_slice(%p, begin=[" + std::to_string(5 * i) + "], end=[" +
+               std::to_string(5 * i + 5) + "], axes=[1]))";
+      },
+      20);
+  ASSERT_EQ(p.calls.size(), 20u);
+  // The first few, and what begins at 0, have kernels of their own.
+  const int32_t shared = p.calls[19].kernel;
+  EXPECT_NE(p.calls[0].kernel, shared);
+  EXPECT_NE(p.calls[1].kernel, p.calls[2].kernel);
+  EXPECT_TRUE(p.calls[2].named.empty());
+  for (size_t i = 9; i < 20; ++i) {
+    EXPECT_EQ(p.calls[i].kernel, shared) << i;
+    ASSERT_EQ(p.calls[i].named.size(), 1u);
+    EXPECT_EQ(as_const(p.calls[i].named[0]), static_cast<int64_t>(5 * i));
+  }
+  EXPECT_EQ(p.kernel(shared).sizes.size(), 1u);
+  // The last position is inside the input for every value of the size.
+  const std::string text = tir::to_string(p.func(shared));
+  EXPECT_NE(text.find("min(d0, 95)"), std::string::npos) << text;
+}
+
+TEST(LowerProgram, positions_under_conditions_and_in_reductions_are_constants) {
+  const std::string type = "Tensor[(40, 100), float32]";
+  Lowered sums = at_positions(
+      type,
+      [](int i) {
+        return "sum(strided_slice(%p, begin=[" + std::to_string(i + 1) + "], end=[" +
+               std::to_string(i + 9) + "], axes=[1]), axis=[1])";
+      },
+      12);
+  Lowered pads = at_positions(
+      type,
+      [](int i) {
+        return "nn.pad(strided_slice(%p, begin=[" + std::to_string(i + 1) + "], end=[" +
+               std::to_string(i + 9) + "], axes=[1]), 0f, pad_width=[[1, 1], [1, 1]])";
+      },
+      12);
+  for (const Lowered* p : {&sums, &pads}) {
+    for (const LoweredCall& call : p->calls) EXPECT_TRUE(call.named.empty());
+    EXPECT_NE(p->calls[10].kernel, p->calls[11].kernel);
+  }
 }
 
 }  // namespace

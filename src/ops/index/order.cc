@@ -216,6 +216,50 @@ Stmt sort_entries(const Entries& entries, const Entries& other, const PrimExpr& 
   return RadixSort(n, entries.key_dtype(), parts).run(entries, other);
 }
 
+Stmt sort_places(const Buffer& places, const Buffer& other, const PrimExpr& n,
+                 const Precedes& precedes) {
+  // Runs double in length in each round.
+  int64_t rounds = 48;
+  if (auto size = as_int(n)) {
+    for (rounds = 0; (int64_t{1} << rounds) < *size;) ++rounds;
+  }
+  Cell left("left", kIndex), right("right", kIndex);
+  auto merge = [&](const PrimExpr& begin, const PrimExpr& length) {
+    return named("middle", min(begin + length, n), [&](const PrimExpr& middle) {
+      return named("end", min(middle + length, n), [&](const PrimExpr& end) {
+        Stmt step = each("k", end - begin, [&](const PrimExpr& k) {
+          // Past the end of its run, a side repeats an entry, which is not taken.
+          PrimExpr a = load(places, {min(left.get(), middle - 1)});
+          PrimExpr b = load(places, {min(right.get(), n - 1)});
+          return named("from_left", a, [&](const PrimExpr& from_left) {
+            return named("from_right", b, [&](const PrimExpr& from_right) {
+              PrimExpr behind = precedes(from_right, from_left);
+              PrimExpr takes_right =
+                  logical_and(lt(right.get(), end), logical_or(ge(left.get(), middle), behind));
+              return if_(takes_right,
+                         seq({store(other, {begin + k}, from_right), right.set(right.get() + 1)}),
+                         seq({store(other, {begin + k}, from_left), left.set(left.get() + 1)}));
+            });
+          });
+        });
+        return seq({left.set(begin), right.set(middle), step});
+      });
+    });
+  };
+  Stmt start = each_in_lanes("i", n, [&](const PrimExpr& i) { return store(places, {i}, i); });
+  Stmt sort = each("round", index(rounds), [&](const PrimExpr& round) {
+    return named("length", binary(BinaryOp::Shl, index(1), round), [&](const PrimExpr& length) {
+      PrimExpr pairs = binary(BinaryOp::Shr, n + length * 2 - 1, round + 1);
+      Stmt pass = each("pair", pairs,
+                       [&](const PrimExpr& pair) { return merge(length * 2 * pair, length); });
+      Stmt back = each_in_lanes(
+          "i", n, [&](const PrimExpr& i) { return store(places, {i}, load(other, {i})); });
+      return if_(lt(length, n), seq({pass, back}));
+    });
+  });
+  return left.in(right.in(seq({start, sort})));
+}
+
 namespace {
 
 // Elements that are compared at once with the last of those that are kept.

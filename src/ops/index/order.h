@@ -46,6 +46,13 @@ class Entries {
 tir::Stmt sort_entries(const Entries& entries, const Entries& other, const PrimExpr& n,
                        int64_t parts);
 
+// The places 0 .. n - 1 in order, as the content of `places`; `other` has as much room. `precedes` says whether the element at one
+// place comes strictly before the element at another. A stable merge sort from pairs upwards (Knuth, volume 3, 5.2.4), for elements
+// that have no key: about n log2(n) comparisons.
+using Precedes = std::function<PrimExpr(const PrimExpr& place, const PrimExpr& other)>;
+tir::Stmt sort_places(const tir::Buffer& places, const tir::Buffer& other, const PrimExpr& n,
+                      const Precedes& precedes);
+
 // The first `k` in order of the elements at(0) .. at(n - 1) of `data`, n >= k, as the first entries
 // of `kept`, which like `other` has select_room(k). Elements that come before the k-th of those
 // seen are collected, and the rest is passed over a vector at a time; when the room is full it is

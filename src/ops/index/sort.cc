@@ -59,12 +59,33 @@ TirTensor sorted_order(const TirTensor& x, size_t axis, const PrimExpr& count, b
       });
 }
 
+// The same of all elements of strings, which have no key.
+TirTensor sorted_strings(const TirTensor& x, size_t axis, bool ascending, DType dtype) {
+  PrimExpr n = x->shape()[axis];
+  return tir::imperative(
+      "T_argsort_strings", dtype, x->shape(), {x},
+      [=](const std::vector<Buffer>& in, const Buffer& order) {
+        return each_line(in[0]->shape, axis, 64, [&](const LineIndex& at) {
+          Buffer places = buffer("places", kIndex, {n}), other = buffer("other", kIndex, {n});
+          auto precedes = [&](const PrimExpr& a, const PrimExpr& b) {
+            PrimExpr compared = string_order(load(in[0], at(a)), load(in[0], at(b)));
+            return ascending ? lt(compared, index(0)) : gt(compared, index(0));
+          };
+          Stmt write = each_in_lanes("k", n, [&](const PrimExpr& i) {
+            return store(order, at(i), tir::cast(dtype, load(places, {i})));
+          });
+          return allocate(places,
+                          allocate(other, seq({sort_places(places, other, n, precedes), write})));
+        });
+      });
+}
+
 // The tensor with `axis` last: a line is then read element after element, not each in a line of the cache of its own.
 TirTensor as_lines(const TirTensor& x, size_t axis) {
   const std::vector<PrimExpr>& shape = x->shape();
   auto behind =
       as_int(count_elements({shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape.end()}));
-  if (axis + 1 == shape.size() || behind == 1 || x->dtype.is_string()) return x;
+  if (axis + 1 == shape.size() || behind == 1) return x;
   std::vector<PrimExpr> turned = shape;
   turned.erase(turned.begin() + static_cast<std::ptrdiff_t>(axis));
   turned.push_back(shape[axis]);
@@ -75,14 +96,15 @@ TirTensor as_lines(const TirTensor& x, size_t axis) {
   });
 }
 
-// What `sorted_order` gives of x along an axis, indexed as x is.
+// What `sorted_order` gives of x along an axis, indexed as x is; `strings` are all sorted.
 std::function<PrimExpr(const Indices&)> order_along(const TirTensor& x, size_t axis,
                                                     const PrimExpr& count, bool ascending,
-                                                    DType dtype) {
+                                                    DType dtype, bool strings) {
   TirTensor lines = as_lines(x, axis);
   const bool turned = lines.get() != x.get();
-  TirTensor order =
-      sorted_order(lines, turned ? x->shape().size() - 1 : axis, count, ascending, dtype);
+  const size_t along = turned ? x->shape().size() - 1 : axis;
+  TirTensor order = strings ? sorted_strings(lines, along, ascending, dtype)
+                            : sorted_order(lines, along, count, ascending, dtype);
   return [=](const Indices& i) {
     if (!turned) return order(i);
     Indices at = i;
@@ -147,7 +169,7 @@ std::vector<TirTensor> topk_rule(const ComputeContext& ctx) {
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
   DType dtype = index_dtype(a.dtype);
   PrimExpr count = ctx.outputs[0].shape[axis];
-  auto order = order_along(x, axis, count, a.is_ascend, dtype);
+  auto order = order_along(x, axis, count, a.is_ascend, dtype, false);
   std::vector<TirTensor> out;
   if (a.ret_type != "indices")
     out.push_back(tir::compute("T_values", ctx.outputs[0].shape, [&](const Indices& i) {
@@ -200,6 +222,13 @@ Stmt search(const Buffer& sorted, const Buffer& values, const Buffer& out, bool 
   });
 }
 
+// Strings are compared; narrow elements are not.
+bool is_compared(RelationContext& ctx, DType dtype) {
+  return require(ctx, !dtype.is_narrow(), codes::type_dtype,
+                 "elements of this dtype are stored and cast, not computed with", "a wider dtype",
+                 dtype.to_string());
+}
+
 struct SearchSortedAttrs : AttrsOf<SearchSortedAttrs> {
   bool right = false;
   DType dtype = DType::Int(32);
@@ -217,9 +246,7 @@ Type search_type(RelationContext& ctx) {
   if (!valid_index_dtype(ctx, a.dtype) ||
       !require(ctx, s->dtype == v->dtype, codes::type_dtype, "the arguments have different dtypes",
                "one dtype", s->dtype.to_string() + " and " + v->dtype.to_string()) ||
-      !require(ctx, !s->dtype.is_narrow(), codes::type_dtype,
-               "elements of this dtype are stored and cast, not computed with", "a wider dtype",
-               s->dtype.to_string()))
+      !is_compared(ctx, s->dtype))
     return nullptr;
   bool fits = s->rank() == 1 || (s->rank() > 1 && s->rank() == v->rank());
   for (size_t d = 0; fits && d + 1 < s->shape.size(); ++d)
@@ -248,9 +275,14 @@ template <bool kIndices>
 Type sort_type(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   auto& a = ctx.attrs<ArgsortAttrs>();
-  if (x == nullptr || !normal_axis(ctx, a.axis, x->rank()) || !valid_index_dtype(ctx, a.dtype))
+  if (x == nullptr || !normal_axis(ctx, a.axis, x->rank()) || !valid_index_dtype(ctx, a.dtype) ||
+      !is_compared(ctx, x->dtype))
     return nullptr;
   return kIndices ? Type(tensor_type(x->shape, index_dtype(a.dtype))) : Type(x);
+}
+
+bool sorts_strings(const ComputeContext& ctx) {
+  return as<TensorTypeNode>(ctx.arg_types[0])->dtype.is_string();
 }
 
 TirTensor argsort(const ComputeContext& ctx) {
@@ -258,17 +290,21 @@ TirTensor argsort(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0];
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
   const DType dtype = index_dtype(a.dtype);
-  if (as_lines(x, axis).get() == x.get())
-    return sorted_order(x, axis, x->shape()[axis], a.is_ascend, dtype);
+  const bool strings = sorts_strings(ctx);
+  if (as_lines(x, axis).get() == x.get()) {
+    return strings ? sorted_strings(x, axis, a.is_ascend, dtype)
+                   : sorted_order(x, axis, x->shape()[axis], a.is_ascend, dtype);
+  }
   return tir::compute("T_order", x->shape(),
-                      order_along(x, axis, x->shape()[axis], a.is_ascend, dtype));
+                      order_along(x, axis, x->shape()[axis], a.is_ascend, dtype, strings));
 }
 
 TirTensor sort(const ComputeContext& ctx) {
   auto& a = ctx.attrs<ArgsortAttrs>();
   TirTensor x = ctx.inputs[0];
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-  auto order = order_along(x, axis, x->shape()[axis], a.is_ascend, index_dtype(a.dtype));
+  auto order =
+      order_along(x, axis, x->shape()[axis], a.is_ascend, index_dtype(a.dtype), sorts_strings(ctx));
   return tir::compute("T_sort", x->shape(), [&](const Indices& i) {
     Indices at = i;
     at[axis] = tir::cast(kIndex, order(i));
@@ -329,12 +365,14 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
   static const OpInfo rows[] = {
       {
           .name = "argsort",
-          .doc = "The indices that sort an axis; equal elements keep their order, NaN is last.",
+          .doc = "The indices that sort an axis; equal elements keep their order, NaN is last, "
+                 "strings are sorted by code points.",
           .args = {{"data", "The input."}},
           .attrs = &ArgsortAttrs::static_info(),
           .support_level = 6,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = sort_type<true>,
           .compute = compute_rule(argsort),
           .layout = Absent::AxesAsWritten,
@@ -344,17 +382,20 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
           .gradient = Absent::NotDifferentiable,
           .batching = batch_axis,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
-                       {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""}},
+                       {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""},
+                       {{"Tensor[(4, 3), string]"}, "axis=0"}},
           .expected = Absent::ByNumPy,
       },
       {
           .name = "sort",
-          .doc = "Sorts along an axis; equal elements keep their order, NaN is last.",
+          .doc = "Sorts along an axis; equal elements keep their order, NaN is last, strings are "
+                 "sorted by code points.",
           .args = {{"data", "The input."}},
           .attrs = &ArgsortAttrs::static_info(),
           .support_level = 6,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = sort_type<false>,
           .compute = compute_rule(sort),
           .layout = Absent::AxesAsWritten,
@@ -364,7 +405,8 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
           .gradient = sort_gradient,
           .batching = batch_axis,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
-                       {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""}},
+                       {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""},
+                       {{"Tensor[(4, 3), string]"}, "axis=0"}},
           .expected = Absent::ByNumPy,
       },
       {

@@ -1,10 +1,10 @@
 // Operators that place elements by sizes that are known: windows, blocks, diagonals, sparse matrices.
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "base/quantities.h"
 #include "ops/composed.h"
+#include "ops/contraction/fourier.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -529,39 +529,22 @@ struct DftAttrs : AttrsOf<DftAttrs> {
   }
 };
 
-// Cosines or sines of all pairs of a frequency and a time.
-Expr waves(int64_t count, int64_t kept, DType dtype, bool sine) {
-  Tensor t = Tensor::empty(DType::Float(64), {kept, count});
-  auto* out = t.data<double>();
-  for (int64_t k = 0; k < kept; ++k) {
-    for (int64_t i = 0; i < count; ++i) {
-      const double turn =
-          2 * std::numbers::pi * static_cast<double>(k * i % count) / static_cast<double>(count);
-      *out++ = sine ? std::sin(turn) : std::cos(turn);
-    }
-  }
-  return cast_to(constant(std::move(t)), dtype);
-}
+// Numbers for each point that a transform is made of, at the most.
+constexpr double kWaves = 16;
 
-Expr wave_product(const Expr& data, const Expr& wave) {
-  return apply("nn.matmul", {data, wave}, {{"transpose_b", true}});
-}
+// The transform is linear in both parts: none of the products with imaginary parts that are zeros is needed.
+bool is_zero(const Expr& e) { return is_call_to(e, "zeros") || is_call_to(e, "zeros_like"); }
 
 Expr dft(const CallNode& call) {
   demand_rank(call, 0, 1, kAnyRank);
   const Expr &re = call.args[0], &im = call.args[1];
   const int64_t count = number_of(call, type_of(re).shape.back(), "the number of points");
-  const DType dtype = type_of(re).dtype;
-  demand_few(call, element_count({count, count}), kMostElements, "waves");
-  Expr cosine = waves(count, count, dtype, false), sine = waves(count, count, dtype, true);
-  auto product = [&](const Expr& x, const Expr& wave) {
-    return reshape_to(wave_product(reshaped(x, {-1, count}), wave), type_of(x).shape);
-  };
-  Expr rc = product(re, cosine), rs = product(re, sine), ic = product(im, cosine),
-       is = product(im, sine);
-  if (!attrs_of<DftAttrs>(call).inverse) return tuple({rc + is, ic - rs});
-  const double scale = 1.0 / static_cast<double>(std::max<int64_t>(count, 1));
-  return tuple({scale * (rc - is), scale * (ic + rs)});
+  demand_few(call, kWaves * static_cast<double>(count), kMostElements, "waves");
+  if (count == 0) return tuple({re, im});
+  auto rows = [&](const Expr& e) { return reshaped(e, {-1, count}); };
+  ComplexExpr out =
+      fourier({rows(re), is_zero(im) ? Expr() : rows(im)}, count, attrs_of<DftAttrs>(call).inverse);
+  return tuple({reshape_to(out.re, type_of(re).shape), reshape_to(out.im, type_of(re).shape)});
 }
 
 struct StftAttrs : AttrsOf<StftAttrs> {
@@ -583,7 +566,7 @@ Expr stft(const CallNode& call) {
          "the sizes of windows do not fit");
   demand_rank(call, 0, 2);
   demand_rank(call, 1, 1);
-  demand_few(call, element_count({a.n_fft, a.n_fft}), kMostElements, "waves");
+  demand_few(call, kWaves * static_cast<double>(a.n_fft), kMostElements, "waves");
   Expr frames = windows(call, call.args[0], 1, {a.n_fft}, {a.hop_length});
   const int64_t front = (a.n_fft - a.win_length) / 2;
   Expr window =
@@ -591,13 +574,11 @@ Expr stft(const CallNode& call) {
   frames = frames * window;
   const Ints sizes = numbers_of(call, type_of(frames).shape, "the length of the signal");
   const int64_t kept = a.onesided ? a.n_fft / 2 + 1 : a.n_fft;
-  const DType dtype = type_of(frames).dtype;
-  auto product = [&](bool sine) {
-    Expr flat = reshaped(frames, {-1, a.n_fft});
-    return reshaped(wave_product(flat, waves(a.n_fft, kept, dtype, sine)),
-                    {sizes[0], sizes[1], kept});
+  ComplexExpr all = fourier({reshaped(frames, {-1, a.n_fft}), Expr()}, a.n_fft, false);
+  auto part = [&](const Expr& e) {
+    return reshaped(slice_axis(e, 1, dim(0), dim(kept)), {sizes[0], sizes[1], kept});
   };
-  Expr out = transposed(stacked({product(false), negative(product(true))}, 3), {0, 2, 1, 3});
+  Expr out = transposed(stacked({part(all.re), part(all.im)}, 3), {0, 2, 1, 3});
   return a.normalized ? (1 / std::sqrt(static_cast<double>(a.n_fft))) * out : out;
 }
 
@@ -728,13 +709,13 @@ std::span<const OpInfo> rows_of<Family::Arrangements>() {
             .attrs = "",
             .inputs = {{0, 1, 1, 3, 2, 0}, {3, 4}, {2, -1, 3}},
             .results = {}}}),
-      composed_row("dft",
-                   "The discrete Fourier transform along the last axis: a product with a matrix of "
-                   "waves.",
+      composed_row("dft", "The discrete Fourier transform along the last axis, of any length.",
                    {{"re_data", "The real parts."}, {"im_data", "The imaginary parts."}},
                    &DftAttrs::static_info(), dft,
                    {{{"Tensor[(2, 3, 6), float32]", "Tensor[(2, 3, 6), float32]"}, ""},
-                    {{"Tensor[(2, 5), float32]", "Tensor[(2, 5), float32]"}, "inverse=True"}}),
+                    {{"Tensor[(2, 5), float32]", "Tensor[(2, 5), float32]"}, "inverse=True"},
+                    {{"Tensor[(3, 96), float32]", "Tensor[(3, 96), float32]"}, ""},
+                    {{"Tensor[(2, 509), float64]", "Tensor[(2, 509), float64]"}, "inverse=True"}}),
       composed_row(
           "stft",
           "The Fourier transforms of windows: (batch, frequency, window, real or imaginary).",

@@ -243,6 +243,29 @@ void add_whole(std::vector<Rule>& rules) {
          auto* parts = as<TupleTypeNode>(root.type);
          return parts->fields.size() == 1 ? Expr(tuple({m[x]}, root.span)) : nullptr;
        }});
+  // The parts of a parameter are copied, as they are of no value that is cut in place; copies that differ in where they begin are
+  // one kernel, while the size of a kernel of all parts grows with their number.
+  rules.push_back(
+      {"split_parameter", is_op("split")(x), [=](const DFMatch& m, const CallNode& root) -> Expr {
+         constexpr size_t kManyParts = 64;
+         auto* parts = as<TupleTypeNode>(root.type);
+         auto whole = static_shape(m[x]);
+         if (!isa<VarNode>(m[x]) || !whole || parts->fields.size() < kManyParts) return nullptr;
+         const int64_t axis = int_attr(root, "axis");
+         const auto along = static_cast<size_t>(axis < 0 ? axis + std::ssize(*whole) : axis);
+         std::vector<Expr> slices;
+         int64_t begin = 0;
+         for (const Type& part : parts->fields) {
+           const int64_t end = begin + *as_const(as<TensorTypeNode>(part)->shape[along]);
+           slices.push_back(make_call("strided_slice", {m[x]},
+                                      {{"begin", to_value(std::vector<int64_t>{begin})},
+                                       {"end", to_value(std::vector<int64_t>{end})},
+                                       {"axes", to_value(std::vector<int64_t>{axis})}},
+                                      root));
+           begin = end;
+         }
+         return tuple(std::move(slices), root.span);
+       }});
   // One element each: there is nothing to choose from, or, of integers, to add. A sum of floats
   // begins with 0.0, which takes the sign from -0.0.
   rules.push_back({"reduce_one", is_any_op({"max", "min", "sum", "prod"})(x),
