@@ -106,13 +106,14 @@ std::optional<FunctionPlanner::Bound> FunctionPlanner::update(const CallNode& c,
   if (!args) return std::nullopt;
   Bound data = bound((*args)[0]);
   if (data.is_tuple() || w_.place_of(data.value) != Place::object) return std::nullopt;
-  add_update(w_.object(c.type), *args);
+  add_update(w_.object(c.type), *args, c.span);
   return Bound{w_.function().steps.back().results[0]};
 }
 
-void FunctionPlanner::add_update(ValueId result, const std::vector<Expr>& args) {
+void FunctionPlanner::add_update(ValueId result, const std::vector<Expr>& args, const Span& span) {
   ValueId data = bound(args[0]).value, start = scalar(args[2]);
-  w_.add(StepKind::update, {result}, {data, start, bound(args[1]).value});
+  w_.add(StepKind::update, {result}, {data, start, bound(args[1]).value}).where =
+      program_.where(span);
 }
 
 FunctionPlanner::Bound FunctionPlanner::write_over(const Donation& donation, const CallNode& c,
@@ -122,7 +123,7 @@ FunctionPlanner::Bound FunctionPlanner::write_over(const Donation& donation, con
   ValueId result = w_.alias(bound_.at(param.get()).value, f->body->type);
   auto args = is_update(*f.get()) ? operator_args(c, *f.get()) : std::nullopt;
   if (args && (*args)[0] == param) {
-    add_update(result, *args);
+    add_update(result, *args, c.span);
     return {result};
   }
   std::vector<ValueId> inputs;
@@ -135,6 +136,27 @@ FunctionPlanner::Bound FunctionPlanner::write_over(const Donation& donation, con
   }
   invoke(program_.kernel(lowered.kernel, lowered.site, request), inputs, {result}, c.span);
   return {result};
+}
+
+std::optional<FunctionPlanner::Bound> FunctionPlanner::write_owned(const LoweredCall& lowered,
+                                                                   std::vector<ValueId> inputs,
+                                                                   const Span& span) {
+  const KernelProvider& kernels = *program_.lowered().provider();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (w_.place_of(inputs[i]) != Place::object ||
+        kernels.aliasing(lowered.kernel, i) != Aliasing::written_over) {
+      continue;
+    }
+    // Sizes are read before the tensor changes hands, so that this is its last use.
+    for (const Dim& d : kernels.signature(lowered.kernel).sizes) dim_value(d, span);
+    const ValueId owned = w_.object(lowered.primitive->body->type);
+    w_.add(StepKind::update, {owned}, {inputs[i], w_.number(0)}).where = program_.where(span);
+    inputs[i] = owned;
+    VariantRequest request{.within = within(inputs, std::span(&owned, 1)), .in_place = i};
+    invoke(program_.kernel(lowered.kernel, lowered.site, request), inputs, {owned}, span);
+    return Bound{owned};
+  }
+  return std::nullopt;
 }
 
 FunctionPlanner::Bound FunctionPlanner::view(const LetNode& l, const CallNode& c,
@@ -178,6 +200,9 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   if (auto parts = cut(l, c, *f.get())) return *parts;
   std::vector<ValueId> inputs, outputs;
   for (const Expr& a : c.args) tensors_of(a, inputs);
+  if (!writes_outputs_ && !all_equal && lowered.versions.empty() && !joins_.inside.contains(v)) {
+    if (auto owned = write_owned(lowered, inputs, c.span)) return *owned;
+  }
   bool as_object =
       escapes_.contains(v) || (updated_.contains(v) && !is_static_tensor(f->body->type));
   auto claimed = claimed_.find(v);

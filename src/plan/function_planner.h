@@ -155,8 +155,12 @@ class FunctionPlanner {
   Bound call_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered);
   // The result of a kernel or update in the memory of a donated parameter.
   Bound write_over(const Donation& donation, const CallNode& c, const LoweredCall& lowered);
+  // The result of a kernel that begins with a copy of an input, in the memory of that input where it
+  // is an object without another reference; nullopt for other kernels. `inputs`: the call's.
+  std::optional<Bound> write_owned(const LoweredCall& lowered, std::vector<ValueId> inputs,
+                                   const Span& span);
   // `args` are those of the operator.
-  void add_update(ValueId result, const std::vector<Expr>& args);
+  void add_update(ValueId result, const std::vector<Expr>& args, const Span& span);
   // An update of a value that is an object; nullopt when it is not.
   std::optional<Bound> update(const CallNode& c, const FunctionNode& f);
   Bound view(const LetNode& l, const CallNode& c, const FunctionNode& f);

@@ -114,10 +114,17 @@ void FunctionPlanner::forget_scalars(size_t mark) {
 void FunctionPlanner::tensors_of(const Expr& arg, std::vector<ValueId>& out) {
   Bound b = bound(arg);
   // The value of a scalar may have no memory that a kernel could read.
-  if (!b.is_tuple() && w_.place_of(b.value) == Place::object && scalar_dtype(arg->type)) {
-    out.push_back(scalar(arg));
-  } else {
-    tensors_of(b, arg->type, out);
+  auto is_value = [&](ValueId id, const Type& type) {
+    return w_.place_of(id) == Place::object && scalar_dtype(type);
+  };
+  if (!b.is_tuple() && is_value(b.value, arg->type)) return out.push_back(scalar(arg));
+  const size_t first = out.size();
+  tensors_of(b, arg->type, out);
+  if (!isa<TupleTypeNode>(arg->type)) return;
+  const auto types = *flatten_tensor_types(arg->type);
+  for (size_t i = 0; i < types.size(); ++i) {
+    ValueId& id = out[first + i];
+    if (is_value(id, types[i])) id = scalar(Bound{id}, types[i]);
   }
 }
 

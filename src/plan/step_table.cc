@@ -21,7 +21,7 @@ constexpr std::array<StepRow, kStepKindCount> kRows{{
     {K::view, "view", "view {0}({rest})", "o", "os*", F::next, N::none, "the same elements with these dimensions"},
     {K::alias, "view", "view {list}", "a", "a", F::next, N::none, "the same memory under another shape; takes no code"},
     {K::join, "join", "join {list}", "w", "w*", F::next, N::none, "the value around parts that are there already; takes no code"},
-    {K::update, "update", "update {0}({rest})", "o", "ost", F::next, N::none, "the tensor with lines written over it, from the line on that a scalar says; in its own memory if it has no other reference"},
+    {K::update, "update", "update {0}({rest})", "o", "ost*", F::next, N::none, "the tensor with lines written over it, from the line on that a scalar says; in its own memory if it has no other reference, else in a copy; without lines it is made for a kernel to write over"},
     {K::size, "size", "{list} size {number}", "s", "o", F::next, N::axis, "a dimension"},
     {K::number, "number", "{number}", "s", "", F::next, N::number, "a number"},
     {K::load, "load", "load {list}", "s", "t", F::next, N::none, "the one element of a tensor"},

@@ -200,7 +200,9 @@ class Emitter {
       case StepKind::join:
         return;
       case StepKind::update:
-        return b_.write_lines(out(), in(0), in(1), operand(s.operands[2]), out() == in(0));
+        return b_.write_lines(out(), in(0), in(1),
+                              s.operands.size() > 2 ? operand(s.operands[2]) : Operand::arena(0, 0),
+                              out() == in(0));
       case StepKind::size:
         return b_.shape_of(out(), in(0), number);
       case StepKind::number:

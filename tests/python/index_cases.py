@@ -158,7 +158,15 @@ class _Draw:
             [f"y[{a}, 1:] = x[0, :-1] ** 2"],
             [f"y[{a}, {self.slice(1)}] = 0.5"],
             [f"y[{a}, ::2] += {value}"],
+            [f"y[{self.slice(0)}, {self.slice(1)}] *= {value}"],
+            [f"y[{self.slice(0)}, {b}] += {value}"],
+            self.both_slices(),
+            ["y[::-1] = x * 2.0"],
+            ["y[:, ::-1] += x ** 2"],
+            [f"y[::2, {b}] = x[::2, 0]"],
+            [f"y[1:, {b}] = x[:-1, -1] * 3.0"],
             ["y[i], y[j] = y[j] * 1.0, y[i] * 2.0"],
+            ["y[idx] = y[idx[::-1]]"],
             ["for t in range(len(x)):", "    y[t, 1:] = x[t, :-1] * y[t, 0]"],
             ["for t in range(len(x) - 1):", f"    y[t + 1, {b}] += y[t, -1] * x[t, 0]"],
             ["y[idx] = x[idx] * 2.0"],
@@ -167,6 +175,14 @@ class _Draw:
             ["y[x > 0] = 1.5"],
         ]
         return self.rng.choice(forms)
+
+    def both_slices(self) -> list[str]:
+        self.dynamic = True
+        return self.choice(
+            ["y[i:, j:] -= x[i:, j:] ** 2"],
+            ["y[:i, j:] = x[-i:, j:] * 0.5"],
+            ["for t in range(len(x)):", "    y[t:, 1:] -= x[t:, :1] * x[t, 1:]"],
+        )
 
     def outside(self) -> list[str]:
         """A read or a write by an index of the run that is outside."""

@@ -209,10 +209,17 @@ def _(a, x, indices, updates):
 
 
 @oracle("update_slice")
-def _(a, x, update, start):
+def _(a, x, update, *starts):
     out = x.copy()
-    first = min(max(int(start), 0), len(x) - len(update))
-    out[first : first + len(update)] = update
+    update = update.reshape((1,) * (x.ndim - update.ndim) + update.shape)
+    places = []
+    for axis, start in enumerate(starts):
+        step = a.strides[axis] if axis < len(a.strides) else 1
+        count = update.shape[axis]
+        reach = (count - 1) * step + 1
+        first = min(max(int(start), 0), x.shape[axis] - reach)
+        places.append(slice(first, first + count * step, step))
+    out[tuple(places)] = update
     return out
 
 

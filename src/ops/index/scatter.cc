@@ -1,12 +1,15 @@
 // Writing at indices that are data.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
+#include "node/structural.h"
 #include "ops/batching.h"
 #include "ops/composed.h"
 #include "ops/gradient.h"
 #include "ops/index/index_mode.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
+#include "runtime/core/kernel_abi.h"
 
 namespace relay::ops {
 namespace {
@@ -265,24 +268,154 @@ TirTensor scatter_nd_compute(const ComputeContext& ctx) {
       });
 }
 
+struct UpdateSliceAttrs : AttrsOf<UpdateSliceAttrs> {
+  Ints strides;
+  static AttrsList describe() {
+    return {"relay.attrs.UpdateSliceAttrs",
+            {attribute("strides", &Self::strides,
+                       "The distance between the elements that are written along each axis of a "
+                       "tuple of starts, 1 or more; 1 for those that the list does not have.")}};
+  }
+};
+
+// How an update lies in the data: its sizes at all axes of the data, and the strides and starts of
+// the first axes. An update may lack leading axes, of size 1 then.
+struct Slice {
+  std::vector<Dim> shape;
+  Ints strides;
+
+  static Slice of(const std::vector<Dim>& data, const std::vector<Dim>& update, size_t starts,
+                  const Ints& strides) {
+    Slice out{std::vector<Dim>(data.size() - update.size(), dim(1)), strides};
+    out.shape.insert(out.shape.end(), update.begin(), update.end());
+    out.strides.resize(starts, 1);
+    return out;
+  }
+  // From the first to behind the last element that is written along an axis, where one is.
+  Dim reach(size_t axis) const {
+    return strides[axis] == 1 ? shape[axis] : (shape[axis] - dim(1)) * dim(strides[axis]) + dim(1);
+  }
+};
+
+// One line or more of the first axis (`start` is a scalar).
+bool lines_fit(RelationContext& ctx, const TensorTypeNode& x, const TensorTypeNode& u) {
+  bool fits = x.rank() >= 1 && x.rank() == u.rank() && ctx.at_least(u.shape[0], dim(1)) &&
+              ctx.at_least(x.shape[0], u.shape[0]);
+  for (size_t d = 1; fits && d < x.shape.size(); ++d) fits = ctx.equal(x.shape[d], u.shape[d]);
+  return require(ctx, fits, codes::type_shape, "the update does not fit the data",
+                 "1 or more lines of " + shape_text(x.shape), shape_text(u.shape));
+}
+
+// A slice along as many first axes as there are starts.
+bool slice_fits(RelationContext& ctx, const TensorTypeNode& x, const TensorTypeNode& u,
+                size_t starts, const Ints& strides) {
+  bool known = starts >= 1 && starts <= x.shape.size() && strides.size() <= starts &&
+               std::ranges::all_of(strides, [](int64_t s) { return s >= 1; });
+  if (!require(ctx, known, codes::op_bad_attribute, "the starts and strides do not fit the data",
+               "1 to " + counted(x.rank(), "start") + ", at most as many strides, each 1 or more",
+               counted(static_cast<int64_t>(starts), "start") + " and " +
+                   counted(static_cast<int64_t>(strides.size()), "stride")))
+    return false;
+  bool fits = u.rank() <= x.rank();
+  if (fits) {
+    const Slice slice = Slice::of(x.shape, u.shape, starts, strides);
+    for (size_t d = 0; fits && d < x.shape.size(); ++d) {
+      fits = d < starts ? ctx.at_least(x.shape[d], slice.reach(d))
+                        : ctx.equal(x.shape[d], slice.shape[d]);
+    }
+  }
+  return require(ctx, fits, codes::type_shape, "the update does not fit the data",
+                 "a slice of " + shape_text(x.shape), shape_text(u.shape));
+}
+
 Type update_slice_type(RelationContext& ctx) {
-  const TensorTypeNode *x = ctx.tensor(0), *u = ctx.tensor(1), *start = ctx.tensor(2);
-  if (x == nullptr || u == nullptr || start == nullptr) return nullptr;
-  if (!require(ctx, start->rank() == 0 && start->dtype.is_integer(), codes::type_dtype,
-               "argument 'start' must be an integer", "an int32 or int64",
-               to_string(Type(start))) ||
-      !same_dtype(ctx, *x, *u))
+  const TensorTypeNode *x = ctx.tensor(0), *u = ctx.tensor(1);
+  const Ints& strides = ctx.attrs<UpdateSliceAttrs>().strides;
+  const bool of_lines = !isa<TupleTypeNode>(ctx.arg(2));
+  std::vector<TensorType> starts;
+  if (of_lines) {
+    const TensorTypeNode* start = ctx.tensor(2);
+    if (start == nullptr) return nullptr;
+    starts.emplace_back(start);
+  } else {
+    auto all = ctx.tensors(2);
+    if (!all) return nullptr;
+    starts = *all;
+  }
+  if (x == nullptr || u == nullptr) return nullptr;
+  for (const TensorType& start : starts) {
+    if (!require(ctx, start->rank() == 0 && start->dtype.is_integer(), codes::type_dtype,
+                 "argument 'start' must be an integer, or a tuple of integers", "an int32 or int64",
+                 to_string(Type(start))))
+      return nullptr;
+  }
+  if (!same_dtype(ctx, *x, *u)) return nullptr;
+  if (of_lines &&
+      !require(ctx, strides.empty(), codes::op_bad_attribute, "strides need a tuple of starts",
+               "no strides", counted(static_cast<int64_t>(strides.size()), "stride")))
     return nullptr;
-  bool fits = x->rank() >= 1 && x->rank() == u->rank() && ctx.at_least(u->shape[0], dim(1)) &&
-              ctx.at_least(x->shape[0], u->shape[0]);
-  for (size_t d = 1; fits && d < x->shape.size(); ++d) fits = ctx.equal(x->shape[d], u->shape[d]);
-  if (!require(ctx, fits, codes::type_shape, "the update does not fit the data",
-               "1 or more lines of " + shape_text(x->shape), shape_text(u->shape)))
+  if (of_lines ? !lines_fit(ctx, *x, *u) : !slice_fits(ctx, *x, *u, starts.size(), strides))
     return nullptr;
   return Type(x);
 }
 
+// out = data, then the elements of the update at their places.
+Stmt update_slice(const std::vector<Buffer>& in, const Buffer& out, Ints strides) {
+  const size_t count = in.size() - 2, rank = out->shape.size();
+  const Buffer& update = in[1];
+  const size_t lacking = rank - update->shape.size();
+  strides.resize(count, 1);
+  std::vector<tir::Var> first;
+  for (size_t d = 0; d < count; ++d) first.push_back(tir::var("first" + std::to_string(d)));
+  Stmt write = each_element(update->shape, [&](const Indices& i) {
+    Indices at;
+    for (size_t d = 0; d < rank; ++d) {
+      PrimExpr k = d < lacking ? index(0) : i[d - lacking];
+      at.push_back(d < count ? first[d] + k * strides[d] : k);
+    }
+    return store(out, at, load(update, i));
+  });
+  for (size_t d = count; d-- > 0;) {
+    PrimExpr size = d < lacking ? index(1) : update->shape[d - lacking];
+    PrimExpr reach = strides[d] == 1 ? size : (size - 1) * strides[d] + 1;
+    write = let_stmt(
+        first[d], place_of(load(in[d + 2], {}), out->shape[d] - reach + 1, IndexMode::Clip), write);
+  }
+  std::vector<Stmt> all;
+  for (size_t d = 0; d < rank; ++d) {
+    PrimExpr size = d < lacking ? index(1) : update->shape[d - lacking];
+    const PrimExpr& room = out->shape[d];
+    if ((as_int(size) && as_int(room)) || structural_equal(size, room)) continue;
+    PrimExpr reach = d < count && strides[d] > 1 ? (size - 1) * strides[d] + 1 : size;
+    all.push_back(check(d < count ? le(reach, room) : eq(size, room), RELAY_KERNEL_SHAPE_MISMATCH,
+                        "the update does not fit the data"));
+  }
+  all.push_back(copy_of(in[0], out));
+  all.push_back(write);
+  return seq(std::move(all));
+}
+
+// Of sizes that only a run tells the kernel sees to it that the slice lies in the data.
+bool slice_may_end_run(const CallNode& call) {
+  auto* starts = as<TupleTypeNode>(call.args[2]->type);
+  if (starts == nullptr) return false;
+  const std::vector<Dim>& data = type_of(call.args[0]).shape;
+  const Slice slice = Slice::of(data, type_of(call.args[1]).shape, starts->fields.size(), {});
+  for (size_t d = 0; d < data.size(); ++d) {
+    const bool known = as_const(slice.shape[d]) && as_const(data[d]);
+    if (!known && !dim_equal(slice.shape[d], data[d])) return true;
+  }
+  return false;
+}
+
 TirTensor update_slice_compute(const ComputeContext& ctx) {
+  if (isa<TupleTypeNode>(ctx.arg_types[2])) {
+    return tir::imperative("T_update_slice", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
+                           [strides = ctx.attrs<UpdateSliceAttrs>().strides](
+                               const std::vector<Buffer>& in, const Buffer& out) {
+                             return update_slice(in, out, strides);
+                           });
+  }
   TirTensor x = ctx.inputs[0], update = ctx.inputs[1], start = ctx.inputs[2];
   PrimExpr lines = update->shape()[0];
   return tir::compute("T_update_slice", x->shape(), [&](const Indices& i) {
@@ -390,8 +523,75 @@ Expr first_line(const Expr& start, const Dim& lines, const Dim& all) {
   return place_of(start, size_as(all - lines + dim(1), zero), IndexMode::Clip);
 }
 
+// A size of a tensor, as an int64; read off the tensor where its type does not say it.
+Expr size_of(const Expr& e, size_t axis) {
+  const Dim& size = type_of(e).shape[axis];
+  if (!is_any(size)) return size_as(size, constant(0, DType::Int(64)));
+  Expr sizes = apply("shape_of", {e}, {{"dtype", "int64"}});
+  return taken(sizes, constant(static_cast<double>(axis), DType::Int(64)), 0);
+}
+
+// A slice that is written, in a program.
+struct WrittenSlice {
+  Slice slice;
+  std::vector<Expr> first;  // int64, clipped: along each axis with a start
+  std::vector<Expr> count;  // of elements along it
+
+  WrittenSlice(const CallNode& call, const Expr& start)
+      : slice(Slice::of(type_of(call.args[0]).shape, type_of(call.args[1]).shape,
+                        as<TupleTypeNode>(call.args[2]->type)->fields.size(),
+                        static_cast<const UpdateSliceAttrs*>(call.attrs.get())->strides)) {
+    const Expr one = constant(1, DType::Int(64));
+    const size_t lacking = slice.shape.size() - type_of(call.args[1]).shape.size();
+    for (size_t d = 0; d < slice.strides.size(); ++d) {
+      count.push_back(d < lacking ? one : size_of(call.args[1], d - lacking));
+      const double by = static_cast<double>(slice.strides[d]);
+      Expr reach = slice.strides[d] == 1 ? count[d] : by * (count[d] - one) + one;
+      first.push_back(place_of(tuple_get_item(start, static_cast<int64_t>(d)),
+                               size_of(call.args[0], d) - reach + one, IndexMode::Clip));
+    }
+  }
+
+  // The places along an axis of known size, behind those that `first` of one lane or more says.
+  Expr places(size_t axis, const Expr& from) const {
+    return from + static_cast<double>(slice.strides[axis]) * iota(slice.shape[axis]);
+  }
+};
+
+// What stands where a slice is written: of known sizes axis by axis, so that one element is read
+// and not moved.
+Expr read_slice(const GradientContext& ctx, const Expr& from) {
+  const WrittenSlice written(ctx.call, ctx.arg(2));
+  const size_t starts = written.first.size();
+  const std::vector<Dim>&all = type_of(from).shape, &shape = written.slice.shape;
+  if (std::any_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(starts), is_any)) {
+    std::vector<Expr> ends;
+    for (size_t d = 0; d < starts; ++d) {
+      ends.push_back(written.first[d] +
+                     static_cast<double>(written.slice.strides[d]) * written.count[d]);
+    }
+    Expr strides = indices_constant(written.slice.strides, {static_cast<int64_t>(starts)});
+    Expr part =
+        apply("dyn.strided_slice", {from, stacked(written.first, 0), stacked(ends, 0), strides});
+    return reshape_like(part, ctx.arg(1));
+  }
+  Expr part = from;
+  int64_t axis = 0;
+  for (size_t d = 0; d < starts; ++d) {
+    const bool one = as_const(shape[d]) == 1;
+    const bool whole = written.slice.strides[d] == 1 && dim_equal(shape[d], all[d]);
+    if (!whole)
+      part = taken(part, one ? written.first[d] : written.places(d, written.first[d]), axis);
+    axis += one && !whole ? 0 : 1;
+  }
+  return reshape_like(part, ctx.arg(1));
+}
+
 Adjoints update_slice_gradient(const GradientContext& ctx) {
   const Expr &g = ctx.adjoint(), &data = ctx.arg(0), &update = ctx.arg(1), &start = ctx.arg(2);
+  if (isa<TupleTypeNode>(start->type)) {
+    return {call(ctx.call.op, {g, zeros_like(update), start}, ctx.call.attrs), read_slice(ctx, g)};
+  }
   const Dim &lines = type_of(update).shape[0], &all = type_of(data).shape[0];
   if (is_any(lines) || is_any(all)) no_gradient(ctx, "only the data tells the number of lines");
   return {call(ctx.call.op, {g, zeros_like(update), start}),
@@ -433,8 +633,44 @@ Expr update_by_lane(const BatchingContext& ctx) {
   return choose(rank > 2 ? expanded(is_new, 2, rank - 2) : is_new, there, data);
 }
 
+// The lanes are one more axis, which is written whole, or one more index where each lane has starts of
+// its own.
+Expr batch_slice(const BatchingContext& ctx) {
+  const size_t starts = as<TupleTypeNode>(ctx.call.args[2]->type)->fields.size();
+  Ints strides = ctx.attrs<UpdateSliceAttrs>().strides;
+  Expr data = in_lanes(ctx, 0), update = in_lanes(ctx, 1);
+  const int64_t lacking = rank_of(data) - rank_of(update);
+  if (lacking > 0) update = expanded(update, 1, lacking);
+  if (!ctx.batched[2]) {
+    std::vector<Expr> first{constant(0, DType::Int(64))};
+    for (size_t d = 0; d < starts; ++d) {
+      first.push_back(tuple_get_item(ctx.arg(2), static_cast<int64_t>(d)));
+    }
+    strides.insert(strides.begin(), 1);
+    return apply("update_slice", {data, update, tuple(std::move(first))},
+                 {{"strides", to_value(strides)}});
+  }
+  if (!has_named_sizes(data) || !has_named_sizes(update)) return nullptr;
+  const WrittenSlice written(ctx.call, in_lanes(ctx, 2));
+  const std::vector<Dim>& shape = type_of(update).shape;
+  const std::vector<Dim> grid(shape.begin(),
+                              shape.begin() + static_cast<std::ptrdiff_t>(starts) + 1);
+  auto over_grid = [&](const Expr& e, size_t axis) {
+    const auto behind = static_cast<int64_t>(starts - axis);
+    return apply("broadcast_to", {behind == 0 ? e : expanded(e, rank_of(e), behind)},
+                 {{"shape", shape_value(grid)}});
+  };
+  std::vector<Expr> places{over_grid(iota(ctx.lanes), 0)};
+  for (size_t d = 0; d < starts; ++d) {
+    places.push_back(over_grid(
+        written.places(d, expanded(written.first[d], 1, static_cast<int64_t>(d) + 1)), d + 1));
+  }
+  return apply("scatter_nd", {data, stacked(std::move(places), 0), update});
+}
+
 // The same lines in all lanes: these are behind the axis that is written along.
 Expr batch_update_slice(const BatchingContext& ctx) {
+  if (isa<TupleTypeNode>(ctx.call.args[2]->type)) return batch_slice(ctx);
   if (ctx.batched[2]) return update_by_lane(ctx);
   return move_axis(same_call(ctx, {move_axis(in_lanes(ctx, 0), 0, 1),
                                    move_axis(in_lanes(ctx, 1), 0, 1), ctx.arg(2)}),
@@ -522,25 +758,47 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
       },
       {
           .name = "update_slice",
-          .doc = "data with lines of the first axis replaced: out[start + i] = update[i]. A start "
-                 "from which the update does not fit is moved to the nearest from which it does.",
-          .args = {{"data", "What is written over; in place when it has no other use."},
-                   {"update", "One line or more."},
-                   {"start", "The line that the first one replaces."}},
+          .doc = "data with lines of the first axis replaced: out[start + i] = update[i]; with a "
+                 "tuple of starts, a slice along as many of the first axes: out[start0 + i * "
+                 "stride0, start1 + j * stride1, ..] = update[i, j, ..]. A start from which the "
+                 "update does not fit is clamped to the nearest from which it does.",
+          .args =
+              {{"data", "What is written over; in place when it has no other use."},
+               {"update",
+                "One line or more; of a slice it may lack leading axes, of size 1 then, and may "
+                "have sizes of 0."},
+               {"start",
+                "The line that the first one replaces, or a tuple: the place of the first "
+                "element along each of the first axes."}},
+          .attrs = &UpdateSliceAttrs::static_info(),
           .support_level = 3,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
           .takes_narrow = true,
+          .may_end_run = slice_may_end_run,
           .relation = update_slice_type,
           .compute = compute_rule(update_slice_compute),
           .layout = Absent::AxesAsWritten,
-          .memory = [](const CallNode&) { return Memory::Updated; },
+          .memory =
+              [](const CallNode& c) {
+                return isa<TupleTypeNode>(c.args[2]->type) ? Memory::Own : Memory::Updated;
+              },
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = update_slice_gradient,
           .batching = batch_update_slice,
           .examples = {{{"Tensor[(5, 4), float32]", "Tensor[(2, 4), float32]", "int64"}, "", 0, 5},
-                       {{"Tensor[(3), int32]", "Tensor[(1), int32]", "int32"}, "", 0, 3}},
+                       {{"Tensor[(3), int32]", "Tensor[(1), int32]", "int32"}, "", 0, 3},
+                       {{"Tensor[(5, 6), float32]", "float32",
+                         "(Tensor[(), int64], Tensor[(), int64])"},
+                        "",
+                        0,
+                        5},
+                       {{"Tensor[(5, 6, 2), float32]", "Tensor[(2, 3, 2), float32]",
+                         "(Tensor[(), int64], Tensor[(), int32])"},
+                        "strides=[2, 1]",
+                        0,
+                        4}},
           .expected = Absent::ByNumPy,
       },
       {

@@ -13,6 +13,8 @@ const std::string kMatrix = "Tensor[(2, 3), float32]";
 const std::string kVector = "Tensor[(4,), float32]";
 const std::string kIndices = "Tensor[(2, 3), int64]";
 const std::string kScalar = "float32";
+const std::string kTwoStarts = "(Tensor[(), int64], Tensor[(), int64])";
+const std::string kThreeStarts = "(Tensor[(), int64], Tensor[(), int64], Tensor[(), int64])";
 const std::string kImage = "Tensor[(1, 4, 6, 6), float32]";
 const std::string kFlags = "Tensor[(2, 3), bool]";
 
@@ -45,6 +47,19 @@ const Refusal kRefusals[] = {
     {"update_slice", {kMatrix, kIndices, "int64"}, "", "dtypes"},
     {"update_slice", {kMatrix, kVector, "int64"}, "", "update does not fit"},
     {"update_slice", {kMatrix, "Tensor[(9, 3), float32]", "int64"}, "", "update does not fit"},
+    {"update_slice", {kMatrix, kMatrix, "int64"}, "strides=[2]", "tuple of starts"},
+    {"update_slice", {kMatrix, kMatrix, "()"}, "", "starts and strides"},
+    {"update_slice", {kMatrix, "float32", kThreeStarts}, "", "starts and strides"},
+    {"update_slice", {kMatrix, "float32", kTwoStarts}, "strides=[0, 1]", "starts and strides"},
+    {"update_slice", {kMatrix, "float32", kTwoStarts}, "strides=[1, 1, 1]", "starts and strides"},
+    {"update_slice", {kMatrix, "float32", "(Tensor[(), float32],)"}, "", "tuple of integers"},
+    {"update_slice", {kMatrix, "Tensor[(9, 3), float32]", kTwoStarts}, "", "update does not fit"},
+    {"update_slice",
+     {kMatrix, "Tensor[(2, 3), float32]", kTwoStarts},
+     "strides=[9]",
+     "update does not fit"},
+    {"update_slice", {kVector, kMatrix, "(Tensor[(), int64],)"}, "", "update does not fit"},
+    {"update_slice", {kMatrix, "float32", "(Tensor[(), int64],)"}, "", "update does not fit"},
     {"scatter_nd", {kMatrix, "Tensor[(3, 4), int64]", kVector}, "", "first axis"},
     {"scatter_nd", {kMatrix, "int64", kVector}, "", "first axis"},
     {"scatter_nd", {kMatrix, "Tensor[(1, 4), int64]", kMatrix}, "", "updates do not fit"},

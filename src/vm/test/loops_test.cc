@@ -362,6 +362,66 @@ TEST(Updates, are_made_in_place_in_a_loop) {
   for (int64_t k : {0, 3, 5}) both(text, {x, integer(k)});
 }
 
+constexpr const char* kElements = R"(
+def @fill[n: Dim](%i: int64, %n: int64, %x: Tensor[(n, 6), float32]) -> Tensor[(n, 6), float32] {
+  if (less(%i, %n)) {
+    let %v = take(take(%x, %i, axis=0), 0i64, axis=0);
+    @fill(add(%i, 1i64), %n, update_slice(%x, exp(%v), (%i, %i)))
+  } else { %x }
+}
+)";
+
+TEST(Updates, of_slices_are_made_in_place_by_a_kernel) {
+  std::string text = std::string(kElements) +
+                     "def @main[n: Dim](%x: Tensor[(n, 6), float32], %k: int64) {\n"
+                     "  @fill(0i64, %k, tanh(%x)) }";
+  Compiled program(text);
+  const runtime::Function& fill = code_of(program, "fill");
+  // The tensor is handed over, and the kernel writes the element.
+  EXPECT_EQ(count(fill, Opcode::write_lines), 1);
+  EXPECT_EQ(count(fill, Opcode::alloc_tensor), 0);
+  for (const runtime::Instruction& in : fill.code) {
+    if (in.op == Opcode::write_lines) {
+      EXPECT_NE(in.sub & runtime::kLastA, 0);
+    }
+  }
+  Tensor x = Tensor::zeros(DType::Float(32), {5, 6});
+  for (int64_t i = 0; i < 30; ++i) x.set_from_double(i, 0.1 * static_cast<double>(i));
+  for (int64_t k : {0, 3, 5}) both(text, {x, integer(k)});
+  EXPECT_EQ(x.get_as_double(29), static_cast<double>(2.9F));
+}
+
+TEST(Updates, of_slices_keep_what_is_read_later) {
+  std::string text = std::string(kElements) +
+                     "def @main[n: Dim](%x: Tensor[(n, 6), float32], %k: int64) {\n"
+                     "  let %y = tanh(%x);\n"
+                     "  let %z = @fill(0i64, %k, %y);\n"
+                     "  (%z, %y, @fill(1i64, %k, %x), %x, @fill(0i64, %k, %z)) }";
+  Tensor x = Tensor::zeros(DType::Float(32), {4, 6});
+  for (int64_t k : {0, 2, 4}) both(text, {x, integer(k)});
+  for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(x.get_as_double(i), 0);
+}
+
+TEST(Updates, of_slices_are_clamped_to_where_they_fit) {
+  Tensor sevens = Tensor::zeros(DType::Int(32), {2, 2});
+  for (int64_t i = 0; i < 4; ++i) sevens.set_from_int(i, 7);
+  for (int64_t a : {-7, 0, 1, 100}) {
+    for (int64_t b : {-1, 0, 2, 3, 9}) {
+      both(
+          "def @f(%c: bool, %x: Tensor[(4, 5), int32], %u: Tensor[(2, 2), int32], %a: int64, %b: "
+          "int64)\n"
+          "    -> Tensor[(4, 5), int32] {\n"
+          "  if (%c) { @f(False, update_slice(%x, %u, (%a, %b), strides=[2, 3]), %u, %a, %b) }\n"
+          "  else { %x } }\n"
+          "def @main(%x: Tensor[(4, 5), int32], %u: Tensor[(2, 2), int32], %a: int64, %b: int64) "
+          "{\n"
+          "  (@f(True, negative(%x), %u, %a, %b), update_slice(%x, %u, (%a, %b), strides=[2, 3])) "
+          "}",
+          {Tensor::zeros(DType::Int(32), {4, 5}), sevens, integer(a), integer(b)});
+    }
+  }
+}
+
 TEST(Updates, of_what_somebody_else_reads_are_copies) {
   std::string text = std::string(kFill) +
                      "def @main[n: Dim](%x: Tensor[(n, 2), float32], %k: int64) {\n"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from relay import _core
 from relay._function.operations.arithmetic import cast, describe, filled, is_number
 from relay._function.operations.fitting import ensured, line
+from relay._function.operations.ranges import at_most
 from relay._function.syntax.errors import STATIC, UNSUPPORTED, VALUE, Refusal
 from relay._function.values import (
     List,
@@ -332,13 +334,148 @@ def set_item(tensor: Tensor, index: Value, value: Value) -> Tensor:
     items = items_of(index, len(tensor.shape))
     if (lines := _leading(tensor, items)) is not None:
         return Tensor(call("update_slice", tensor.expr, _spread(new, *lines[1:]), lines[0]))
-    if (changed := _within_line(tensor, items, value)) is not None:
-        return changed
+    if (part := _written_slice(tensor, items)) is not None:
+        return Tensor(part.update(tensor.expr, new))
     first = items[0]
-    mask = _array(first) if _is_array_item(first) and _is_whole(items[1:]) else None
-    if mask is not None and mask.dtype == "bool" and not sizes_in(new.checked_type):
-        return _set_masked(tensor, mask, new)
+    array = _array(first) if _is_array_item(first) and _is_whole(items[1:]) else None
+    if array is not None and array.dtype == "bool" and not sizes_in(new.checked_type):
+        return _set_masked(tensor, array, new)
+    if array is not None and array.dtype != "bool" and None not in (*array.shape, *tensor.shape):
+        return _set_lines(tensor, array, new)
     return _scattered(tensor, items, new)
+
+
+@dataclass(frozen=True)
+class _Along:
+    """The places along an axis that are written: from `first` on, `count` of them, `step` apart.
+
+    `count` is a number, a size, or an expression of an int64 where only a run tells.
+    """
+
+    first: _core.Expr
+    count: object
+    step: int = 1
+    is_whole: bool = False
+    is_dropped: bool = False
+    is_reversed: bool = False
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A slice along each axis of a tensor."""
+
+    axes: tuple[_Along, ...]
+
+    def update(self, data: _core.Expr, new: _core.Expr) -> _core.Expr:
+        kept = [along for along in self.axes if not along.is_dropped]
+        values = _fitted(new, [along.count for along in kept])
+        for axis, along in enumerate(kept):
+            if along.is_reversed:
+                values = call("reverse", values, axis=axis)
+        # Leading axes of one element are left out.
+        leading = True
+        for axis, along in enumerate(self.axes):
+            leading &= along.is_dropped
+            if along.is_dropped and not leading:
+                at = axis - next(i for i, a in enumerate(self.axes) if not a.is_dropped)
+                values = call("expand_dims", values, axis=at)
+        count = max((i + 1 for i, a in enumerate(self.axes) if not a.is_whole), default=1)
+        written = self.axes[:count]
+        starts = _core.Tuple([along.first for along in written])
+        strides = [along.step for along in written]
+        if all(step == 1 for step in strides):
+            return call("update_slice", data, values, starts)
+        return call("update_slice", data, values, starts, strides=strides)
+
+
+def _fitted(new: _core.Expr, shape: list) -> _core.Expr:
+    """A value in the shape of the part that is set; sizes are numbers, sizes or expressions."""
+    have = sizes_in(new.checked_type)
+    if len(have) > len(shape):
+        known = tuple("?" if isinstance(n, _core.Expr) else n for n in shape)
+        raise Refusal(
+            VALUE,
+            "the value has more axes than the part that is set",
+            expected=f"a shape that broadcasts to {known}",
+            found=str(new.checked_type),
+        )
+    if not any(isinstance(n, _core.Expr) for n in shape):
+        return call("broadcast_to", new, shape=shape) if shape else new
+    sizes = [n if isinstance(n, _core.Expr) else size_expr(n) for n in shape]
+    return call("dyn.broadcast_to", new, call("stack", _core.Tuple(sizes), axis=0))
+
+
+def _written_slice(tensor: Tensor, items: list[Value]) -> _Part | None:
+    """The part that integers and slices choose; None for new axes and tensors as indices."""
+    axes = []
+    for axis, item in enumerate(items):
+        if axis >= len(tensor.shape):
+            return None
+        size = tensor.shape[axis]
+        if isinstance(item, Slice):
+            along = _slice_along(item, size, tensor.expr, axis)
+        elif _is_integer(item):
+            along = _Along(place_in(item, size, tensor.expr, axis), 1, is_dropped=True)
+        else:
+            along = None
+        if along is None:
+            return None
+        axes.append(along)
+    return _Part(tuple(axes))
+
+
+def _slice_along(item: Slice, size: object, of: _core.Expr, axis: int) -> _Along | None:
+    """The places of a slice; None where its step is negative and its ends are not known."""
+    known = item.known()
+    zero = _core.Constant(0, "int64")
+    if known is not None and known in (slice(None), slice(None, None, 1)):
+        return _Along(zero, size_along(size, of, axis) if size is None else size, is_whole=True)
+    if known is not None and isinstance(size, int):
+        places = range(size)[known]
+        is_reversed = places.step < 0
+        places = places[::-1] if is_reversed else places
+        first = places[0] if places else 0
+        return _Along(
+            _core.Constant(first, "int64"),
+            len(places),
+            places.step if len(places) > 1 else 1,
+            is_reversed=is_reversed,
+        )
+    start, stop, step = item.parts
+    by = 1 if _absent(step) else getattr(step, "obj", None)
+    if not isinstance(by, int) or by == 0:
+        raise Refusal(STATIC, "the step of a slice is a number that is known")
+    if by < 0:
+        return None
+    length = size_along(size, of, axis)
+    first = zero if _absent(start) else _bound_in(start, size, length)
+    if size is not None and all(isinstance(p, (Static, Size)) for p in (start, stop)):
+        return _Along(first, sizes_in(_sliced(of, axis, item, size).checked_type)[axis], by)
+    last = length if _absent(stop) else _bound_in(stop, size, length)
+    room = call("subtract", last, first)
+    if by != 1:
+        room = call("add", room, _core.Constant(by - 1, "int64"))
+        room = call("floor_divide", room, _core.Constant(by, "int64"))
+    return _Along(first, call("maximum", room, zero), by)
+
+
+def _bound_in(bound: Value, size: object, length: _core.Expr) -> _core.Expr:
+    """The bound of a slice, from the end where it is negative, and clamped to the axis."""
+    expr, known = _index(bound), range_of(bound)
+    if known is None or not known.is_natural:
+        zero = _core.Constant(0, "int64")
+        from_end = call("maximum", call("add", expr, length), zero)
+        expr = call("where", call("less", expr, zero), from_end, expr)
+    if known is None or size is None or not at_most(known.high, size):
+        expr = call("minimum", expr, length)
+    return expr
+
+
+def _set_lines(tensor: Tensor, indices: Tensor, new: _core.Expr) -> Tensor:
+    """The lines of the first axis that a tensor of integers names."""
+    places = _places(indices, tensor.shape[0], tensor.expr, 0)
+    values = _fitted(new, [*indices.shape, *tensor.shape[1:]])
+    return Tensor(call("scatter_nd", tensor.expr, call("expand_dims", places, axis=0), values))
 
 
 def _spread(value: _core.Expr, shape: list, axes: int) -> _core.Expr:
@@ -364,21 +501,6 @@ def _leading(tensor: Tensor, items: list[Value]) -> tuple[_core.Expr, list, int]
     if not _is_integer(first):
         return None
     return place_in(first, shape[0], tensor.expr, 0), shape[1:], 1
-
-
-def _within_line(tensor: Tensor, items: list[Value], value: Value) -> Tensor | None:
-    """The tensor with a part of one line of the first axis replaced; None for other parts.
-
-    The line is read, changed and written back, so that a loop copies lines and not the tensor.
-    """
-    plain = all(isinstance(item, Slice) or _is_integer(item) for item in items)
-    if not plain or not _is_integer(items[0]) or None in tensor.shape[1:]:
-        return None
-    place = place_in(items[0], tensor.shape[0], tensor.expr, 0)
-    line = Tensor(call("take", tensor.expr, place, axis=0))
-    changed = set_item(line, Tuple(tuple(items[1:])), value)
-    written = call("expand_dims", changed.expr, axis=0)
-    return Tensor(call("update_slice", tensor.expr, written, place))
 
 
 def place_in(index: Value, size: object, of: _core.Expr, axis: int) -> _core.Expr:
@@ -437,17 +559,8 @@ def _scattered(tensor: Tensor, items: list[Value], new: _core.Expr) -> Tensor:
         )
     places = get(Tensor(grid), Tuple(tuple(items))).expr
     chosen = sizes_in(places.checked_type)
-    if None in chosen:
-        values = call("broadcast_to_like", new, places)
-    elif len(sizes_in(new.checked_type)) > len(chosen):
-        raise Refusal(
-            VALUE,
-            "the value has more axes than the part that is set",
-            expected=f"a shape that broadcasts to {tuple(chosen)}",
-            found=str(new.checked_type),
-        )
-    else:
-        values = call("broadcast_to", new, shape=list(chosen)) if chosen else new
+    is_open = None in chosen
+    values = call("broadcast_to_like", new, places) if is_open else _fitted(new, list(chosen))
     flat = call("reshape", tensor.expr, newshape=[-1])
     out = call(
         "scatter_elements",
