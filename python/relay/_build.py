@@ -206,7 +206,7 @@ def build(
     runtime: None = None,
     workspace_memory_pools: None = None,
     constant_memory_pools: None = None,
-    params: dict[str, Any] | None = None,
+    params: dict[str, Any] | str | os.PathLike[str] | None = None,
     mod_name: str = "default",
     *,
     opt_level: int | None = None,
@@ -226,7 +226,8 @@ def build(
     target: "native", "x86-64-v3", "llvm -mcpu=znver4 -l2=1M", ...; None: the PassContext's, else native.
         All targets but native give equal programs on every build machine. A program for a target that this
         machine cannot run is built and exported; running it is error E0610.
-    params: values of @main's parameters by name, which become constants.
+    params: values of @main's parameters by name, which become constants; or the path of a file of weights,
+        as `relay.frontend.load_weights` reads it.
     opt_level: 0 to 3; None: the PassContext's, else 3.
     num_threads: threads over which kernels are split; 0: the target's number (-num-threads=N), and to
         run them the number that the machine provides.
@@ -260,13 +261,22 @@ def build(
     settings |= {"dims": none(dims), "hot": none(hot), "progress": progress}
 
     def make(mod: _core.IRModule) -> Executable:
-        bound = mod if params is None else _core.bind_params(mod, params)
+        bound = mod if params is None else _core.bind_params(mod, _weights(params))
         built = _core.build(bound, {}, settings, none(donate), prepack)
         return Executable(built, _source_of(bound))
 
     if hasattr(ir_mod, "specialised"):
         return ir_mod._executable(make)
     return make(as_module(ir_mod))
+
+
+def _weights(params: dict[str, Any] | str | os.PathLike[str]) -> dict[str, Any]:
+    """The values of parameters by name, read from a file where a path is given."""
+    if not isinstance(params, (str, os.PathLike)):
+        return params
+    from relay.frontend import load_weights
+
+    return load_weights(params)
 
 
 # The most bytes of constants with which a program keeps its module alive.

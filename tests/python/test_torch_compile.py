@@ -116,12 +116,21 @@ def test_steps_of_training_are_eager_mode(name):
     assert {g.kind for g in relay.torch.report().graphs} == {"forward", "backward"}
 
 
-@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.AdamW])
-def test_steps_of_optimizers_are_eager_mode(make):
+OPTIMIZERS = {
+    "sgd": (torch.optim.SGD, {"momentum": 0.9}, STRICT),
+    "adamw": (torch.optim.AdamW, {}, {}),
+    "adamw by lists": (torch.optim.AdamW, {"foreach": True}, STRICT),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_of_optimizers_are_eager_mode(name):
+    make, given, options = OPTIMIZERS[name]
     model = nn.Linear(8, 8)
     twin = copy.deepcopy(model)
-    first, second = make(model.parameters(), lr=0.01), make(twin.parameters(), lr=0.01)
-    step = compiled(first.step)
+    first = make(model.parameters(), lr=0.01, **given)
+    second = make(twin.parameters(), lr=0.01, **given)
+    step = compiled(first.step, options=options)
     for _ in range(3):
         x = torch.randn(4, 8)
         for m, optimizer, run in ((model, first, step), (twin, second, second.step)):
@@ -220,6 +229,20 @@ def test_random_numbers_are_those_of_eager_mode():
     want = draw(torch.ones(5))
     torch.manual_seed(9)
     close(compiled(draw)(torch.ones(5)), want)
+
+
+def test_random_numbers_are_pytorchs_without_fallback_too():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.4), nn.Linear(8, 2))
+    twin = copy.deepcopy(model)
+    x = torch.randn(4, 8)
+    torch.manual_seed(9)
+    twin(x).square().sum().backward()
+    torch.manual_seed(9)
+    compiled(model, options=STRICT)(x).square().sum().backward()
+    for mine, other in zip(model.parameters(), twin.parameters(), strict=True):
+        close(mine.grad, other.grad)
+    assert all("random numbers" in f.reason for f in relay.torch.report().fallbacks)
+    assert relay.torch.report().fallbacks
 
 
 # ---- Memory -------------------------------------------------------------------------------------

@@ -154,6 +154,26 @@ def test_what_torch_saves_is_read(tmp_path):
         np.testing.assert_array_equal(got[name], value)
 
 
+DENSE = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) { nn.dense(%x, %w) }
+"""
+W = np.arange(12, dtype=np.float32).reshape(4, 3)
+X = np.float32([[1, -2, 3], [-4, 5, 6]])
+
+
+def test_a_file_of_weights_gives_parameters_their_values(tmp_path):
+    (tmp_path / "w.safetensors").write_bytes(safetensors({"w": W}))
+    np.savez(tmp_path / "w.npz", w=W)
+    mod = rl.parse(DENSE)
+    for name in ("w.safetensors", "w.npz"):
+        run = rl.build(mod, params=tmp_path / name)
+        assert [slot.name for slot in run.input_info()] == ["x"]
+        np.testing.assert_allclose(run(X), X @ W.T)
+    (tmp_path / "other.safetensors").write_bytes(safetensors({"v": W}))
+    with pytest.raises(rl.UserError, match=r"E0702.*no parameter 'v'"):
+        rl.build(mod, params=str(tmp_path / "other.safetensors"))
+
+
 class Evil:
     def __reduce__(self):
         return (print, ("executed",))

@@ -65,7 +65,8 @@ backend.reset = _report.reset  # type: ignore[attr-defined]
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions of operators that Relay does not have itself into others.
 
-    Those of torch._refs are left out: they end in operators (prims) that no back end has.
+    Those of torch._refs are left out: they end in operators (prims) that no back end has. Those of operators
+    that draw random numbers are left out, too: they draw others than the operator does in eager mode.
     """
     rows = set(_core.torch_rows())
     table = {
@@ -74,12 +75,67 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         if f.__module__.startswith("torch._decomp")
     }
     table |= torch._decomp.core_aten_decompositions()
-    kept = {op: f for op, f in table.items() if _schema.operator_name(op) not in rows}
+    kept = {
+        op: f
+        for op, f in table.items()
+        if _schema.operator_name(op) not in rows
+        and torch.Tag.nondeterministic_seeded not in getattr(op, "tags", ())
+    }
     # Its second result is not what the backward operator takes.
     kept.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
-    return kept | {
-        torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+    return (
+        kept | _of_lists() | {torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
+    )
+
+
+_LISTED = (
+    "abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min clone cos cosh div erf erfc exp "
+    "expm1 floor frac lerp log log10 log1p log2 max maximum minimum mul neg pow reciprocal round rsqrt "
+    "sigmoid sign sin sinh sqrt sub tan tanh trunc"
+)
+
+
+def _of_lists() -> dict[Any, Callable[..., Any]]:
+    """The operators that optimizers apply to lists of tensors: one operator for each tensor."""
+    functions = {
+        "copy": lambda x, source, non_blocking=False: torch.ops.aten.copy(x, source),
+        "norm": lambda x, ord=2, dtype=None: torch.linalg.vector_norm(x, ord, dtype=dtype),
+        "zero": torch.zeros_like,
     }
+    functions |= {name: getattr(torch, name) for name in _LISTED.split()}
+    found = {}
+    for name, function in functions.items():
+        packet = getattr(torch.ops.aten, f"_foreach_{name}")
+        for overload in packet.overloads():
+            if "out" not in overload:
+                op = getattr(packet, overload)
+                found[op] = _for_each(op._schema, function)
+    return found
+
+
+def _for_each(schema: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """What applies a function to each entry of its arguments that are lists."""
+
+    def apply(*args: Any, **kwargs: Any) -> list[Any]:
+        names = [a.name for a in schema.arguments]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        count = max(len(v) for v in given.values() if isinstance(v, (list, tuple)))
+        out = []
+        for i in range(count):
+            own = {k: v[i] if isinstance(v, (list, tuple)) else v for k, v in given.items()}
+            if "tensor1" in own:
+                value = own.get("value", own.get("scalars", 1))
+                if isinstance(own.get("scalars"), torch.Tensor):
+                    value = own["scalars"][i]
+                step = function is torch.addcdiv
+                moved = own["tensor1"] / own["tensor2"] if step else own["tensor1"] * own["tensor2"]
+                out.append(own["self"] + value * moved)
+                continue
+            keywords = {k: own.pop(k) for k in ("alpha", "ord", "dtype") if k in own}
+            out.append(function(*own.values(), **keywords))
+        return out
+
+    return apply
 
 
 def _encoder_layer(

@@ -46,11 +46,15 @@ def compile_graph(
 
 
 def refuse(graph_module: fx.GraphModule, refused: Mapping[fx.Node, str]) -> None:
-    """Raises the error of the operators that Relay does not have, if there are any."""
-    if not refused:
+    """Raises the error of the operators that Relay does not have, if there are any.
+
+    Those that draw random numbers are PyTorch's in any case.
+    """
+    lacking = {n: reason for n, reason in refused.items() if not _regions.is_random(n)}
+    if not lacking:
         return
-    node, reason = next(iter(refused.items()))
-    count = len(refused)
+    node, reason = next(iter(lacking.items()))
+    count = len(lacking)
     more = "" if count == 1 else f" (and {count - 1} more)"
     place = _report.place_of(node.meta.get("stack_trace"))
     _fail(

@@ -13,6 +13,9 @@ from torch import fx
 from relay import _core
 from relay.torch import _schema
 
+# Why operators that draw random numbers run in PyTorch.
+DRAWS = "it draws from PyTorch's generator of random numbers"
+
 
 @dataclass
 class Region:
@@ -50,7 +53,7 @@ def refused(graph_module: fx.GraphModule) -> dict[fx.Node, str]:
     found: dict[fx.Node, str] = {}
     kept = []
     for node in operators(graph_module.graph):
-        reason = _unwritable(node, graph_module)
+        reason = DRAWS if is_random(node) else _unwritable(node, graph_module)
         if reason is None:
             kept.append(node)
         else:
@@ -70,6 +73,11 @@ def _users(written: _schema.Written, index: int) -> list[fx.Node]:
     return [
         n for n in written.nodes if n is not None and any(p.name == name for p in n.all_input_nodes)
     ]
+
+
+def is_random(node: fx.Node) -> bool:
+    """Whether an operator draws from PyTorch's generator: PyTorch runs it, as in eager mode."""
+    return isinstance(node.target, torch._ops.OpOverload) and draws(node)
 
 
 def partition(graph_module: fx.GraphModule, refusals: dict[fx.Node, str]) -> Partition:
