@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from relay import _core
 from relay._errors import refuse, wrong
 from relay._pass.passes import PassContext
+from relay._weights import load_weights
 
 if TYPE_CHECKING:
     from relay._specialise import OpenModel
@@ -274,8 +275,6 @@ def _weights(params: dict[str, Any] | str | os.PathLike[str]) -> dict[str, Any]:
     """The values of parameters by name, read from a file where a path is given."""
     if not isinstance(params, (str, os.PathLike)):
         return params
-    from relay.frontend import load_weights
-
     return load_weights(params)
 
 

@@ -10,6 +10,7 @@ from relay import _core
 from relay._absent import absent
 from relay._errors import refuse, wrong
 from relay._specialise import OpenModel, RankIsOpen
+from relay._weights import load_weights as load_weights
 
 
 def from_onnx(
@@ -142,21 +143,6 @@ def from_exported_program(
     return _core.import_model(
         "torch", source, shape or {}, {}, freeze_params, "", own, freeze or {}, {}, {}, []
     )
-
-
-def load_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns the arrays of a file of weights by their names.
-
-    path: a safetensors file, a NumPy archive (.npz), or a state dictionary that `torch.save` wrote. It is
-        read without PyTorch, and nothing in it is executed. Dots join the names of nested dictionaries.
-    """
-    path = os.fspath(path)
-    if path.endswith(".npz"):
-        import numpy as np
-
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-    return _core.load_weights(path)
 
 
 if not TYPE_CHECKING:
