@@ -1,9 +1,9 @@
-"""Writes the table of docs/python_function.md: which functions of NumPy and Python are here.
+"""Writes the tables of docs/python_function.md: which functions of NumPy and Python are supported.
 
 python tools/numpy_table.py [--check]
 
-What is registered is here; the parameters that a composition lacks, beside NumPy's own signature, are
-what it is here without; what is not here has a row with what to write instead.
+A registered function is supported; the parameters of NumPy's signature that its composition lacks are
+its limits; a function that is not supported has a row with the code to write instead.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from relay._function.numpy_registry import (
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/python_function.md"
 BEGIN = "<!-- from here to the end of the section: tools/numpy_table.py -->\n"
-# The next section begins behind what is written.
+# The heading of the section after the tables.
 END = "\n## Functions of tutorials\n"
 TEXT = """
-By NumPy {numpy} and Python {python}. Functions that are elementwise take their operands alone
-(`np.where(mask, np.f(x), x)` in the place of `where=`). No function has `out=`: assign the result.
-`np.f.outer` is here for those of two operands, `reduce` and `accumulate` of sums, products and extremes.
-How a tensor is stored has no meaning here: `order=`, `device=`, `copy=` and the like say nothing.
+The tables are for NumPy {numpy} and Python {python}. Elementwise functions take only their
+operands: write `np.where(mask, np.f(x), x)` for `where=`. No function has `out=`: assign the
+result. Functions of two operands have `np.f.outer`; sums, products and extremes have `reduce` and
+`accumulate`. Storage arguments such as `order=`, `device=` and `copy=` are ignored: a tensor has
+no storage order here.
 """
 
 
@@ -45,7 +46,7 @@ def versions() -> tuple[str, str]:
 
 
 def spaces() -> dict[str, tuple[str, list[str], dict[str, tuple[Row, object]]]]:
-    """By space of names: its title, its public names, and what is here with the original of each."""
+    """By namespace: its title, its public names, and the supported ones with the original of each."""
     numpy = {n: (row, found(n)) for n, row in ROWS.items() if "." not in n}
     linalg = {
         n.removeprefix("linalg."): (row, found(n))
@@ -92,7 +93,7 @@ def _members(of: type) -> list[str]:
 
 
 def limits(row: Row, original: object) -> str:
-    """What a function is here without, empty where it is here as it is."""
+    """The limits of a supported function; empty if it has none."""
     parts = [row.only] if row.only else []
     if isinstance(original, Callable) and not isinstance(original, np.ufunc):
         lacks = [n for n in missing(row.function, original) if n not in STORAGE and n != "self"]
@@ -114,13 +115,13 @@ def table() -> str:
         for name in sorted(numpy_catalogue.ABSENT[space]):
             if name in names:
                 absent.setdefault(numpy_catalogue.ABSENT[space][name], []).append(name)
-        out.append(f"### {title}\n\n**Here**: {_listed(whole)}\n" if whole else f"### {title}\n")
+        out.append(f"### {title}\n\n**Supported**: {_listed(whole)}\n" if whole else f"### {title}\n")
         if partly:
             rows = "".join(f"| {_listed(n)} | {text} |\n" for text, n in sorted(partly.items()))
-            out.append(f"| partly here | with |\n|---|---|\n{rows}")
+            out.append(f"| partly supported | limits |\n|---|---|\n{rows}")
         if absent:
             rows = "".join(f"| {_listed(n)} | {text} |\n" for text, n in sorted(absent.items()))
-            out.append(f"| not here | write instead |\n|---|---|\n{rows}")
+            out.append(f"| not supported | write instead |\n|---|---|\n{rows}")
     return "\n".join(out)
 
 
@@ -129,13 +130,13 @@ def _listed(names: list[str]) -> str:
 
 
 def page(text: str) -> str:
-    """Returns the page with the tables as they should be."""
+    """Returns the page with current tables."""
     before, _, rest = text.partition(BEGIN)
     return before + BEGIN + table() + END + rest.partition(END)[2]
 
 
 def main(argv: list[str]) -> int:
-    """Writes the page, or says that it is not current."""
+    """Writes the page; with --check, returns 1 if it is not current."""
     text = PAGE.read_text()
     if argv == ["--check"]:
         return int(text != page(text))

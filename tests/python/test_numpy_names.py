@@ -1,4 +1,4 @@
-"""What docs/python_function.md has as here of NumPy and Python: its results, and what is refused."""
+"""The functions that docs/python_function.md lists as supported: their results, and what is refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import numpy_table  # noqa: E402
 
 # Names of NumPy's and Python's own release, which others may lack or have more of.
-WRITTEN_FOR = f"By NumPy {numpy_table.versions()[0]} and Python {numpy_table.versions()[1]}."
+WRITTEN_FOR = "The tables are for NumPy {} and Python {}.".format(*numpy_table.versions())
 PAGE = (ROOT / "docs/python_function.md").read_text()
 # So many calls share a build.
 GROUP = 48
@@ -278,7 +278,7 @@ def test_methods_and_attributes_of_arrays():
 
 
 def test_every_public_name_is_in_the_table():
-    """What a new NumPy or Python adds is here or says what to write, when its version is taken up."""
+    """Each function that a new NumPy or Python adds is supported or has a row in the catalogue."""
     if WRITTEN_FOR not in PAGE:
         pytest.skip("the table lists the names of another NumPy or Python")
     for space, (_, names, here) in numpy_table.spaces().items():
