@@ -2,9 +2,8 @@
 
     python benchmarks/cliff_page.py docs one.json another.json
 
-A group that stands in several files is taken from the last of them. Beside a ratio above its aim
-stands the reason that cliff_reasons.py has for it; one without a reason is named on the error
-output, and the status is 1.
+A group in several files is read from the last of them. The page gives the reason in cliff_reasons.py for
+each ratio above its aim; a case without a reason is named on the error output, and the status is 1.
 """
 
 from __future__ import annotations
@@ -22,40 +21,40 @@ from cliff_models import Case, CompileCase
 from cliff_reasons import REASONS
 from compare import geometric_mean, number
 
-HEAD = """# Outside static float32, case by case
+HEAD = """# Beyond static float32, case by case
 
-What is not static float32 of batch 1, as `make bench-cliffs` measures it: each line is a model at one
-size, Relay and its peers in processes that take turns, the minimum of all runs. `ratio` is Relay's
-time as a part of the fastest peer's, `own` as a part of Relay's own at the same model with fixed
-sizes or in float32; bold is above the aim, and the reason stands under the table. Made by
-`benchmarks/cliff_page.py`.
+`make bench-cliffs` measures models that are not static float32 of batch 1: each row is a model at one
+size, and a time is the minimum of all runs, in which the processes of Relay and its peers alternate.
+`ratio` is Relay's time divided by the fastest peer's, `own` Relay's time divided by its own time for
+the same model with fixed sizes or in float32. A ratio in bold is above the aim, and the reason is under
+the table. `benchmarks/cliff_page.py` writes this page.
 """
 
-# What docs/measurements.md says of many cases in one line; a case belongs to the first that takes it.
+# The rows of the summary in docs/measurements.md; a case belongs to the first row that matches it.
 LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("BERT of 4 layers, batch and sequence open, 1 to 512 tokens", ("open/bert [0-9]*",)),
-    ("ResNet-18, batch open, 1 to 32", ("open/resnet18 [0-9]*",)),
-    ("decoder step, past open, 16 to 2,048", ("open/decoder [0-9]*",)),
-    ("LSTM and GRU, steps open, 1 to 200", ("open/lstm [0-9]*", "open/gru [0-9]*")),
-    ("single operators of open sizes", ("open/*",)),
+    ("BERT of 4 layers, symbolic batch and sequence, 1 to 512 tokens", ("open/bert [0-9]*",)),
+    ("ResNet-18, symbolic batch, 1 to 32", ("open/resnet18 [0-9]*",)),
+    ("decoder step, symbolic past, 16 to 2,048", ("open/decoder [0-9]*",)),
+    ("LSTM and GRU, symbolic number of steps, 1 to 200", ("open/lstm [0-9]*", "open/gru [0-9]*")),
+    ("single operators with symbolic sizes", ("open/*",)),
     ("ResNet-18 and BERT in float16", ("half/resnet18 float16", "half/bert float16")),
     ("operators in float16", ("half/* float16",)),
     ("matrix products in bfloat16", ("half/* bfloat16",)),
     ("ResNet-50 and MobileNet-v2 in int8", ("int8/resnet50 Q*", "int8/mobilenet_v2 Q*")),
-    ("what stands beside these in float32", ("half/*", "int8/* float32")),
+    ("float32 counterparts of these", ("half/*", "int8/* float32")),
     ("BERT, dynamically quantised", ("int8/bert *",)),
     ("weights of 4 bits", ("int8/* 4 bits",)),
-    ("operators of int8", ("int8/*",)),
+    ("int8 operators", ("int8/*",)),
     ("float64", ("wide/* float64*",)),
     ("int32 and int64", ("wide/*",)),
     ("grouped convolutions", ("conv/*channels a group", "conv/32 groups", "conv/* transposed")),
     ("depthwise convolutions", ("conv/depthwise*",)),
-    ("convolutions: dilated, weights of the run, other shapes", ("conv/*",)),
+    ("convolutions: dilated, weights as inputs, other shapes", ("conv/*",)),
     ("pools", ("pool/*",)),
     ("running sums", ("order/cumsum*",)),
     ("top-k, sort and other orders", ("order/*",)),
     ("grid sample, roi align, resize", ("sampling/*",)),
-    ("elements that move", ("moves/*",)),
+    ("operators that move elements", ("moves/*",)),
     ("element-wise, softmax, norms, reductions", ("elementwise/*",)),
     ("einsum and matrix products", ("contraction/*",)),
     ("tied head, segmentation head, other layouts", ("layout/*",)),
@@ -110,7 +109,7 @@ def compiled(
 
 
 def section(group: str, data: dict, without_reason: list[str]) -> str:
-    """The tables of a group, and the reasons of what is above its aim."""
+    """The tables of a group, and the reasons for ratios above their aim."""
     results = compare.Results(data)
     known = {n: c for n, c in cliff_cases.cases().items() if n.split("/")[0] == group}
     lines = [f"## {group}", "", f"{machine(data)}.", ""]

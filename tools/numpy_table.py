@@ -115,7 +115,9 @@ def table() -> str:
         for name in sorted(numpy_catalogue.ABSENT[space]):
             if name in names:
                 absent.setdefault(numpy_catalogue.ABSENT[space][name], []).append(name)
-        out.append(f"### {title}\n\n**Supported**: {_listed(whole)}\n" if whole else f"### {title}\n")
+        out.append(
+            f"### {title}\n\n**Supported**: {_listed(whole)}\n" if whole else f"### {title}\n"
+        )
         if partly:
             rows = "".join(f"| {_listed(n)} | {text} |\n" for text, n in sorted(partly.items()))
             out.append(f"| partly supported | limits |\n|---|---|\n{rows}")
