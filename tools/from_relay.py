@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/from_relay.md: which names of Relay are here, and why the others are not.
+"""Writes docs/from_relay.md: which names of the first Relay are supported, and why the others are not.
 
     .venv/bin/python tools/from_relay.py
 
@@ -18,19 +18,20 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "from_relay.md"
 HEAD = """# Coming from Relay
 
-The names of the first Relay, module by module: what is here has the same name, arguments and defaults; what
-is not says why, here and in the error of Python. This page is written by `tools/from_relay.py`.
+The names of the first Relay, module by module. A supported name has the same arguments and defaults; for
+a name that is not supported, this page and the Python error give the reason. `tools/from_relay.py` writes
+this page.
 
-What every program meets:
+Differences that affect every program:
 
-- Modules and expressions do not change: `mod.with_function(name, f)` instead of `mod[name] = f`.
-- Expressions have types as they are built: `x.shape`, `x.dtype`, `x.checked_type`. A size that is known at
-  run time only is None, a named one a `TypeVar`.
-- `relay.build` gives something to call, `exe(x)`, instead of a library, an executor and a device;
+- Modules and expressions are immutable: `mod.with_function(name, f)` instead of `mod[name] = f`.
+- Expressions have types from the moment they are built: `x.shape`, `x.dtype`, `x.checked_type`. A
+  data-dependent size is None, a symbolic size is a `TypeVar`.
+- `relay.build` returns a callable, `exe(x)`, instead of a library, an executor and a device;
   `exe.export_library(path)` writes one file.
 - `relay.create_executor("debug", mod)` is the reference evaluator.
-- `x == y` compares expressions, not values, as it did.
-- Operators, passes and patterns of one's own: [Extending Relay from Python](extending_python.md).
+- `x == y` compares expressions, not values, as before.
+- For your own operators, passes and patterns, see [Extending Relay from Python](extending_python.md).
 - The gradient of a function with a tuple as result is that of the sum of all its fields, in both modes.
   Before, `mode="first_order"` gave that and `mode="higher_order"` the gradient of the first field:
   `vjp` with a weight of zeros for the others gives it.
@@ -65,7 +66,7 @@ def page() -> str:
     absent = reasons()
     parts = [HEAD]
     known = names()
-    counts = ["\n| module | here | not here |", "|---|---|---|"]
+    counts = ["\n| module | supported | not supported |", "|---|---|---|"]
     for module, listed in known.items():
         gone = absent.get(module, {})
         here = [n for n in listed if n not in gone]
@@ -75,7 +76,7 @@ def page() -> str:
         rows = absent.get(module, {})
         if not rows:
             continue
-        parts.append(f"\n## Not here: {module}\n\n| names | because |\n|---|---|")
+        parts.append(f"\n## Not supported: {module}\n\n| names | reason |\n|---|---|")
         by_reason: dict[str, list[str]] = {}
         for name, reason in rows.items():
             by_reason.setdefault(reason, []).append(name)

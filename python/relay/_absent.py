@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 _ONE_EXECUTOR = "relay.build makes what runs, and there is one way to run it"
-_NO_CODEGEN = "there are no external code generators to give parts of a program to"
-_ONE_DEVICE = "there is one device"
-_PLACES = "the place of an expression is text, file:line:column: expr.span"
-_NO_SPARSE = "no pass makes weights sparse; nn.sparse_dense takes the blocks of one"
-_BY_QUANTIZE = "relay.quantize.quantize is one step, with nothing between for others to do"
+_NO_CODEGEN = "external code generators for parts of a program are not supported"
+_ONE_DEVICE = "only one device is supported"
+_PLACES = "the location of an expression is text, file:line:column: expr.span"
+_NO_SPARSE = "no pass makes weights sparse; nn.sparse_dense takes the blocks of a sparse weight"
+_BY_QUANTIZE = "relay.quantize.quantize is a single step without public intermediate stages"
 _BY_BUILD = "relay.build does it, behind the passes"
 
 ABSENT: dict[str, dict[str, str]] = {
@@ -20,16 +20,16 @@ ABSENT: dict[str, dict[str, str]] = {
         "SequentialSpan": _PLACES,
         "SourceName": _PLACES,
         "SpanCheck": _PLACES,
-        "TypeConstraint": "what operators demand of types is in their relations",
-        "TypeRelation": "what operators demand of types is in their relations",
-        "IncompleteType": "a type that is not known is None",
+        "TypeConstraint": "the type relations of operators contain the constraints",
+        "TypeRelation": "the type relations of operators contain the constraints",
+        "IncompleteType": "an unknown type is None",
         "collage": _NO_CODEGEN,
         "contrib": _NO_CODEGEN,
         "memory_plan": _BY_BUILD,
     },
     "transform": {
         "LayoutConfig": "ConvertLayout and AlterOpLayout choose by operator, not by the number of a layer",
-        "Legalize": "operators are written in others by their definitions: CanonicalizeOps",
+        "Legalize": "CanonicalizeOps expands the definitions of operators",
         "AnnotateTarget": _NO_CODEGEN,
         "MergeCompilerRegions": _NO_CODEGEN,
         "PartitionGraph": _NO_CODEGEN,
@@ -44,7 +44,7 @@ ABSENT: dict[str, dict[str, str]] = {
         "PlanDevices": _ONE_DEVICE,
         "ManifestLifetimes": _BY_BUILD,
         "SplitArgs": "a kernel takes any number of arguments",
-        "FlexibleShapeDispatch": "sizes may stay open: name the dimension",
+        "FlexibleShapeDispatch": "sizes may be symbolic: name the dimension",
     },
     "analysis": {
         "get_calibration_data": _NO_CODEGEN,
@@ -52,21 +52,21 @@ ABSENT: dict[str, dict[str, str]] = {
         "process_params": _NO_SPARSE,
     },
     "dataflow_pattern": {
-        "register_df_node": "patterns are not open to other kinds: `where` asks a function",
+        "register_df_node": "new kinds of patterns cannot be added: `where` calls a function",
     },
     "testing": {
-        "yolo_detection": "reading and drawing images is left to other packages",
+        "yolo_detection": "other packages read and draw images",
         "darknet": "there is no importer of Darknet",
         "tf": "there is no importer of TensorFlow",
         "tflite": "there is no importer of TFLite",
         "py_converter": "relay.create_executor('debug') evaluates any program",
         "byoc": _NO_CODEGEN,
-        "TempOpAttr": "rows of operators do not change; relay.register_op adds one",
+        "TempOpAttr": "rows of operators are immutable; relay.register_op adds one",
     },
     "IRModule": {
-        "get_constructor": "constructors are told by name, not by number: get_type(name) gives a type's",
-        "update": "a module does not change: with_function gives another",
-        "update_func": "a module does not change: with_function gives another",
+        "get_constructor": "constructors have names, not numbers: get_type(name) gives those of a type",
+        "update": "a module is immutable: with_function returns a new one",
+        "update_func": "a module is immutable: with_function returns a new one",
         "global_infos": _ONE_DEVICE,
         "source_map": _PLACES,
     },
@@ -81,16 +81,16 @@ ABSENT: dict[str, dict[str, str]] = {
         "prerequisite_optimize": _BY_QUANTIZE,
     },
     "frontend": {
-        "from_tflite": "models of other formats are converted to ONNX first",
-        "from_pytorch": "torch.onnx.export writes what from_onnx reads",
-        "from_keras": "models of other formats are converted to ONNX first",
-        "from_tensorflow": "models of other formats are converted to ONNX first",
-        "from_coreml": "models of other formats are converted to ONNX first",
-        "from_mxnet": "models of other formats are converted to ONNX first",
-        "from_caffe": "models of other formats are converted to ONNX first",
-        "from_caffe2": "models of other formats are converted to ONNX first",
-        "from_darknet": "models of other formats are converted to ONNX first",
-        "from_paddle": "models of other formats are converted to ONNX first",
-        "from_oneflow": "models of other formats are converted to ONNX first",
+        "from_tflite": "convert models of other formats to ONNX first",
+        "from_pytorch": "use from_exported_program, or torch.onnx.export and from_onnx",
+        "from_keras": "convert models of other formats to ONNX first",
+        "from_tensorflow": "convert models of other formats to ONNX first",
+        "from_coreml": "convert models of other formats to ONNX first",
+        "from_mxnet": "convert models of other formats to ONNX first",
+        "from_caffe": "convert models of other formats to ONNX first",
+        "from_caffe2": "convert models of other formats to ONNX first",
+        "from_darknet": "convert models of other formats to ONNX first",
+        "from_paddle": "convert models of other formats to ONNX first",
+        "from_oneflow": "convert models of other formats to ONNX first",
     },
 }

@@ -293,14 +293,14 @@ RESULTS = {
 
 # Names of Relay that this one does not have, by the reason.
 ABSENT = {
-    "the compiler chooses layouts and transforms weights itself; give it the plain operator": """
+    "the compiler chooses layouts and transforms weights itself; use the plain operator": """
         nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
         nn.contrib_conv2d_nchwc nn.contrib_conv2d_winograd_nnpack_weight_transform
         nn.contrib_conv3d_winograd_weight_transform
         nn.contrib_conv3d_winograd_without_weight_transform nn.contrib_depthwise_conv2d_nchwc""",
-    "there is one device": """
+    "only one device is supported": """
         copy_shape_func device_copy annotation.function_on_device annotation.on_device""",
-    "there is nothing that a program could be marked for": """
+    "external code generators for parts of a program are not supported": """
         annotation.compiler_begin annotation.compiler_end""",
     "rounding and compute_dtype are arguments of requantize": """
         qnn.op.current_requantize_config qnn.op.requantize_config""",

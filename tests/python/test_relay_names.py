@@ -1,4 +1,4 @@
-"""Every name of Relay's modules is here or says why not, and those that are here do what they say."""
+"""Every name of Relay's modules is supported or has a reason, and the supported ones work."""
 
 from __future__ import annotations
 
