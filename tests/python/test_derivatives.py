@@ -1,4 +1,4 @@
-"""Derivatives of functions in Python: relay.grad and its kin, against differences and closed forms."""
+"""Derivatives of functions in Python: relay.grad and the like, against differences and closed forms."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_an_interrupt_ends_the_work(name, tmp_path):
         child.send_signal(signal.SIGINT)
         began = time.monotonic()
         assert child.stdout.readline() == "interrupted\n", child.stderr.read()
-        # A third of a second on a machine of one's own.
+        # A third of a second on an idle machine.
         assert time.monotonic() - began < 3
         out, err = child.communicate(timeout=60)
         assert (out, err, child.returncode) == ("[2.0, 2.0, 2.0]\n", "", 0)

@@ -111,7 +111,11 @@ def _place(index: Value | None, count: int, what: str) -> int:
     return at % count
 
 
-@_changes("list", "pop", only="of a list of open length the first or the last")
+@_changes(
+    "list",
+    "pop",
+    only="the first or the last element of a list whose length is known only at run time",
+)
 def _pop(reader, old, index=None):
     if isinstance(old, List):
         at = _place(index, len(old.items), "pop")
@@ -131,7 +135,7 @@ def _pop(reader, old, index=None):
     return dataclasses.replace(chain, expr=rest, roots=new_list_of(old)), first
 
 
-@_changes("list", "insert", only="of a list of open length at its start")
+@_changes("list", "insert", only="at the start of a list whose length is known only at run time")
 def _insert(reader, old, index, item):
     at = known(index, "the place of insert")
     if isinstance(old, List):
@@ -204,7 +208,7 @@ def _same(reader, items: tuple, value: Value) -> list[bool]:
     return [known(item, "the list's element") == wanted for item in items]
 
 
-@_changes("list", "remove", only="lists of what is known")
+@_changes("list", "remove", only="lists of values that are known at compile time")
 def _remove(reader, old, value):
     if not isinstance(old, List) or True not in (hits := _same(reader, old.items, value)):
         raise Refusal(VALUE, "the list has no such element", help="test with in before")
@@ -219,7 +223,7 @@ def _copy(reader, value):
     return List(value.items)
 
 
-@_reads("list", "index", only="lists of what is known")
+@_reads("list", "index", only="lists of values that are known at compile time")
 def _index(reader, value, item):
     hits = _same(reader, tuple(reader.elements(value, "index")), item)
     if True not in hits:
