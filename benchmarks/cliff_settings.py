@@ -131,7 +131,7 @@ def drawn(group: str, *operators: str) -> Callable[[Draw], Draw]:
 
 def setting(op: str, text: str, *operands: Operand, traits: Sequence[str] = (), dtype: int = FLOAT,
             tolerance: float | None = None, **more) -> Setting:  # fmt: skip
-    """A setting of one node, whose dtype is a trait and says what its results may differ by."""
+    """A setting of one node; its dtype is a trait and determines the tolerance of its results."""
     if tolerance is None:
         tolerance = {HALF: 1e-2, DOUBLE: 1e-8}.get(dtype, 1e-3)
     attributes = {k: v for k, v in more.items() if v is not None}

@@ -1,18 +1,18 @@
-"""One step outside static float32 models of batch 1: where does Relay fall off a cliff?
+"""Performance cliffs beyond static float32 models of batch 1.
 
     python benchmarks/cliffs.py                              # every case, all allowed cores
-    python benchmarks/cliffs.py --only order,pool/max        # groups, and cases by their beginning
+    python benchmarks/cliffs.py --only order,pool/max        # groups, and cases by prefix
     python benchmarks/cliffs.py --threads 1 --json out.json
     python benchmarks/cliffs.py --list
     python benchmarks/cliffs.py --compare before.json after.json
-    python benchmarks/cliffs.py --drawn --threads 1          # settings that a seed draws
+    python benchmarks/cliffs.py --drawn --threads 1          # settings drawn from a seed
     python benchmarks/cliffs.py --drawn 7 --index 12,40 --keep FOLDER
 
 Each case (cliff_cases.py) is a contest of Relay and the installed peers as in compare.py: processes
-that take turns, the minimum of all runs. `ratio` is Relay's time as a part of the best peer's, `own`
-as a part of Relay's own at the case's twin: the same model with fixed sizes, or in float32. A `*`
-stands where a ratio is above its aim. A case that an engine cannot run says so, and the rest goes
-on. The group `compile` measures seconds of `relay compile`, with an empty cache and again.
+alternate, and a time is the minimum of all runs. `ratio` is Relay's time divided by the best peer's,
+`own` Relay's time divided by its own time for the case's twin: the same model with fixed sizes, or in
+float32. A `*` marks a ratio above its aim. A case that an engine cannot run is reported, and the others
+continue. The group `compile` measures seconds of `relay compile`, with an empty cache and again.
 """
 
 from __future__ import annotations

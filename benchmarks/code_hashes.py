@@ -1,11 +1,11 @@
-"""Whether a change of the compiler changes the code that it generates.
+"""Tests whether a change of the compiler changes the code that it generates.
 
     python benchmarks/code_hashes.py --out before.txt       # with the build before the change
-    python benchmarks/code_hashes.py --compare before.txt   # with the one after it: tells what differs
+    python benchmarks/code_hashes.py --compare before.txt   # with the build after it: prints the differences
 
-Compiles the benchmark models, in their small forms with fixed and open batches and, if asked, in full, for
-targets that are the same on every machine, and prints a line for each: the hashes of the kernels' code and of
-the whole artifact. What has equal code needs no timing.
+Compiles the benchmark models, in their small forms with constant and symbolic batch sizes and, on request, in
+full, for targets that are the same on every machine, and prints a line for each: the hashes of the kernels'
+code and of the whole artifact. Equal code needs no timing.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
     python benchmarks/compare.py --models resnet50,dqn --threads 1,2 --rounds 10 --json out.json
     python benchmarks/compare.py --compare before.json after.json
 
-Each engine has a process of its own. All are pinned to the same cores and take turns: one burst of
-runs each a round, in an order that rotates, after a warm-up; whoever is not on turn is stopped, so
-that no spinning thread pool steals time. What counts is the ratio of two times from the same round
-table: the minimum and the median of all runs. Machines drift, and +-4 % is a tie.
+Each engine has a separate process. All are pinned to the same cores and alternate: in each round, every
+engine executes one burst of runs, in a rotating order, after a warm-up; the other processes are stopped,
+so that no spinning thread pool takes time. Compare times of the same table only, by the ratio of the
+minimum or the median of all runs. Machines drift, and +-4 % is a tie.
 
 Outputs are compared with ONNX Runtime's; memory is the peak of resident pages while running, in a
 process that, for engines that compile ahead of time, only ever loaded the finished artifact.
@@ -139,10 +139,10 @@ class Worker:
 
 
 class Contest:
-    """One model at one thread count: every engine prepared, checked, and measured in turns.
+    """One model at one thread count: every engine prepared, checked, and measured alternately.
 
-    Without `inputs` they are invented. With a folder of `artifacts`, what engines compile ahead of
-    time is kept there, and compiled once for many contests of one model.
+    Without `inputs`, random ones are generated. A folder of `artifacts` keeps the results of ahead-of-time
+    compilation, which then runs once for many contests of one model.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class Graph:
     def input(
         self, name: str, shape: Sequence[int | str], dtype: int = TensorProto.FLOAT, **spec
     ) -> str:
-        """Declares an input, a name for each open size; `spec` tells make_inputs how to invent it."""
+        """Declares an input, with a name for each symbolic size; `spec` is for make_inputs."""
         self.inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
         self.input_specs[name] = spec
         return name
@@ -405,7 +405,7 @@ def bert(
     vocab: int,
     positions: int = 512,
 ) -> onnx.ModelProto:
-    """BERT of that many layers; a batch or sequence that is a name is an open size."""
+    """BERT of that many layers; a batch or sequence that is a name is a symbolic size."""
     head = hidden // heads
     is_open = isinstance(batch, str) or isinstance(seq, str)
     # In a Reshape, 0 is the size that is there already.
@@ -610,7 +610,7 @@ def count_flops(model: onnx.ModelProto) -> int:
     """Returns the floating-point operations of one run, a multiply-add as two.
 
     Counts what dominates: convolutions, matrix products and recurrent cells, at static shapes; a
-    node with an open size counts nothing.
+    node with a symbolic size counts as zero.
     """
     dims = {t.name: list(t.dims) for t in model.graph.initializer}
     inferred = inferred_graph(model)
@@ -676,8 +676,8 @@ def make_inputs(
 ) -> dict[str, np.ndarray]:
     """Returns invented inputs by name, in the order of the signature.
 
-    Ranges come from the model's metadata; without any, floats are in [-1, 1), integers 0 or 1. An
-    open size is that of its name in `sizes`, else 1.
+    Ranges come from the model's metadata; without any, floats are in [-1, 1), integers 0 or 1. A
+    symbolic size is that of its name in `sizes`, else 1.
     """
     if not isinstance(model, onnx.ModelProto):
         model = onnx.load(str(model), load_external_data=False)

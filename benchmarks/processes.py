@@ -1,13 +1,13 @@
-"""How much the time of one compiled model differs from process to process.
+"""Variation of the time of one compiled model between processes.
 
     python benchmarks/processes.py                        # small convolutions with wide borders
-    python benchmarks/processes.py before.so after.so     # compiled models, in turns
+    python benchmarks/processes.py before.so after.so     # compiled models, alternately
     python benchmarks/processes.py --processes 40 --threads 1
 
-Where memory lands is new in each process. Kernels whose time depends on it, because an address
-points to a page that may or may not be mapped, are fast in some processes and slow in others. Each
-model runs in so many processes, which take turns; a process counts with the least of its runs.
-`worst / best` is near 1 when memory does not matter.
+The addresses of memory differ between processes. Kernels whose time depends on them, because an address
+points to a page that may or may not be mapped, are fast in some processes and slow in others. Each model
+runs in several processes, which alternate; a process counts with the minimum of its runs. `worst / best`
+is near 1 if the addresses do not matter.
 """
 
 from __future__ import annotations

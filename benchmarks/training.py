@@ -1,11 +1,11 @@
-"""Steps of training, Relay beside PyTorch (eager, inductor) and JAX where they are installed.
+"""Training steps of Relay, PyTorch (eager, inductor) and JAX, if they are installed.
 
     benchmarks/training.py [--only NAME] [--seconds S] [--threads N] [--limit S] [--no-inductor] [--no-memory]
 
 Forward, backward and an update by SGD with momentum, as one step; the same network and sizes for all,
-two threads, in turns in one process. A time is the smallest mean of a turn. Peak memory is that of a
-process of its own for each engine that takes three steps, libraries and compiler included. An engine
-that has not taken its first step, which compiles, within the limit is left out.
+two threads, alternating in one process. A time is the smallest of the means of the turns. Peak memory is
+that of a separate process for each engine that executes three steps, libraries and compiler included. An
+engine that does not complete its first step, which compiles, within the limit is omitted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One engine in one process, driven by compare.py over a line protocol.
 
-Each request and each reply is one line of JSON. What the engine itself prints goes to the standard
-error stream, so that it cannot be taken for a reply.
+Each request and each reply is one line of JSON. Output of the engine itself goes to the standard error
+stream, so that it cannot be mistaken for a reply.
 
     {"do": "compile", "model": F, "artifact": F}     -> {"seconds": s, "bytes": n}
     {"do": "load", "path": F, "inputs": F.npz, "outputs": F.npz}

@@ -89,7 +89,7 @@ def median_ms(run: Callable[[np.ndarray], object], inputs: list[np.ndarray]) -> 
 
 
 class Named(NamedTuple):
-    """A file and what the model says of it."""
+    """A file and its classification."""
 
     name: str
     type: str

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Names of instruction sets stand in src/target and in one file for each set elsewhere.
+"""Checks that only src/target, and one file for each set elsewhere, name instruction sets.
 
 tools/check_instruction_sets.py              check the tree; one line per name, exit code 1 if there is any
 tools/check_instruction_sets.py --self-test  check the checker on texts with planted names
 
-Everything else asks the target's description (src/target/target.h). Comments may name sets, as measurements
-do, and so may tests and what the fuzzer gives to the command line.
+All other code reads the target's description (src/target/target.h). Comments may name sets, as measurements
+do, and so may tests and the arguments that the fuzzer passes to the command line.
 """
 
 from __future__ import annotations

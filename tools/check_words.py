@@ -97,7 +97,12 @@ RULES = [
 ]
 
 # Folders whose sources are clean: the rules of DOCUMENTS hold for them, too.
-CLEAN: tuple[str, ...] = ()
+CLEAN = (
+    "benchmarks/",
+    "cmake/",
+    "examples/",
+    "tools/",
+)
 
 # For the prose of documents, and for the sources of CLEAN.
 DOCUMENTS = [

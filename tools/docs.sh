@@ -1,6 +1,6 @@
 #!/bin/bash
-# Builds the site of the documentation in build/docs/html, with the cells of the tutorial run in .venv. What builds the
-# site is installed beside it, not into .venv.
+# Builds the site of the documentation in build/docs/html, with the cells of the tutorial run in .venv. The packages
+# that build the site are installed beside it, not into .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=$PWD/build/docs/packages

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Looks for code that the linker made one although its frames differ, and prints what it finds.
+"""Finds cold code that the linker merged although the frames differ.
 
-The compiler puts what is seldom run (`throw`, mostly) apart from its function, into a section of
-its own that begins within the function's frame. LLD makes sections of equal code one (--icf),
-whatever their frames are: an exception that is thrown there finds the frame of another function,
-and ends the process. Sections with cleanups are never made one. Where this program finds one, the
-source is to be compiled in one piece, with -fno-reorder-blocks-and-partition, as
-cmake/portable/allocation.cc is.
+The compiler splits the cold parts of a function (mostly `throw`) into a separate section that begins
+within the function's frame. LLD merges sections of equal code (--icf), whatever their frames are: an
+exception that is thrown there finds the frame of another function, and ends the process. Sections with
+cleanups are never merged. A source that this program names must be compiled without splitting, with
+-fno-reorder-blocks-and-partition, as cmake/portable/allocation.cc is.
 
-    tools/folded_parts.py build/release     # links the module once more; fails where it finds one
+    tools/folded_parts.py build/release     # links the module once more; fails if it finds one
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def folded(build: Path) -> list[list[tuple[str, str]]]:
 
 
 class Object:
-    """What a file says of its sections: their frames, and the functions that they call."""
+    """The sections of a file: their frames, and the functions that they call."""
 
     def __init__(self, content: bytes) -> None:
         self.elf = ELFFile(io.BytesIO(content))

@@ -1,9 +1,9 @@
-"""What a guide adds to the tree: its code blocks say so, and this makes it.
+"""Makes the files that the code blocks of a guide add to the tree.
 
-    guide_tree.py OUT GUIDE...     writes under OUT every file that the guides add or change, and names them
+    guide_tree.py OUT GUIDE...   writes under OUT the files that the guides add or change; prints their names
 
-A block that begins with ```cpp PATH is a part of the new file PATH, in the order of the text. One that begins
-with ```diff PATH has lines with a plus among lines that stand in PATH; these must be found there, once.
+A block that begins with ```cpp PATH is a part of the new file PATH, in the order of the text. A block that
+begins with ```diff PATH has added lines between lines of PATH, which must occur there exactly once.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Where the minutes of a build and a test run went, by room: compilers, C++ tests, Python tests.
+"""Time of a build and a test run by room: compilers, C++ tests, Python tests.
 
-    tools/minutes.py                what ninja's logs in build/ say
-    tools/minutes.py build/results  and the JUnit files of a test run
+    tools/minutes.py                from ninja's logs in build/
+    tools/minutes.py build/results  and from the JUnit files of a test run
 
-A compilation counts from its start to its end, the last one of each object. What a compile cache had
-is nearly free, so only a build without one says what the sources cost. Of processes that run at once
-each counts: divide by the number of processors.
+A compilation counts from its start to its end, the last one of each object. Hits of a compile cache are
+nearly free, so only a build without one shows the cost of the sources. Each of several concurrent
+processes counts: divide by the number of processors.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     tools/tutorial.py [--update] [CHAPTER.md ...]
 
-A block ```text right behind a cell is what the cell prints, and shows of its last expression; `...` in it
-stands for anything. --update writes what is printed into those that differ. Lines with ! are commands.
+A block ```text directly after a cell is the output of the cell and the value of its last expression; `...` in
+it matches anything. --update writes the output into blocks that differ. Lines with ! are commands.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CELL = re.compile(
 
 @dataclass
 class Cell:
-    """One cell: its code where it stands in the file, and what it should print, if that is said."""
+    """One cell: its code with its line in the file, and its expected output, if there is one."""
 
     line: int
     code: str

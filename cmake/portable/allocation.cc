@@ -1,8 +1,9 @@
-// Allocation for a module that has libstdc++ inside and whose equal functions are one (--icf).
+// Allocation for a module that contains libstdc++ and whose equal functions are merged (--icf).
 //
-// The parts of libstdc++'s own that throw stand apart from their functions, and are the same instructions in several of
-// them. Made one, they have the frame of one: bad_alloc finds no way out of the others, and the process ends. These are
-// compiled in one piece (-fno-reorder-blocks-and-partition), so equal functions have equal frames.
+// The cold parts of libstdc++'s functions, which throw, are separate sections, and several have the same instructions.
+// If the linker merges them, they have the frame of one function: the unwinder fails in the others, and bad_alloc ends
+// the process. These functions are compiled without splitting (-fno-reorder-blocks-and-partition), so equal functions
+// have equal frames.
 #include <cstdlib>
 #include <new>
 

@@ -58,7 +58,7 @@ static relay_plugin_status add_all(const relay_plugin_api* api) {
   static const char* const table_and_rows[] = {"table", "rows"};
   relay_operator_spec row_sums = {sizeof row_sums};
   row_sums.name = "mylib.row_sums";
-  row_sums.doc = "Sums of rows of a table, of which a list says which.";
+  row_sums.doc = "Sums of the rows of a table that a list selects.";
   row_sums.args = table_and_rows;
   row_sums.num_args = 2;
   row_sums.compute =

@@ -1,9 +1,9 @@
-"""A trained ONNX model learns one thing more: magika's network what programs of Relay look like.
+"""A trained ONNX model learns an additional class: magika's network recognises Relay programs.
 
     python examples/python/fine_tune.py
 
-The model tells 214 kinds of files by 2,048 of their bytes; JAX and tf2onnx made it. Relay's language
-is none of them. It is imported with its weights as parameters, and all of them are trained.
+The model classifies 214 types of files from 2,048 of their bytes; JAX and tf2onnx made it. Relay's language
+is not one of them. The model is imported with its weights as parameters, and all weights are trained.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def load() -> tuple[Any, dict[str, np.ndarray]]:
     return network, {p.name_hint: weights[p.name_hint] for p in network.params[1:]}
 
 
-def pieces(suffix: str) -> list[np.ndarray]:
+def excerpts(suffix: str) -> list[np.ndarray]:
     """Files of this repository as magika reads them: their first and last 1,024 bytes, or 256."""
     out = []
     for path in sorted(ROOT.glob(f"**/*{suffix}")):
@@ -41,17 +41,17 @@ def pieces(suffix: str) -> list[np.ndarray]:
             continue
         data = np.frombuffer(path.read_bytes(), "uint8").astype("int32")
         if len(data) >= 200:
-            piece = np.full(LENGTH, 256, "int32")
+            excerpt = np.full(LENGTH, 256, "int32")
             head, tail = data[:1024], data[-1024:]
-            piece[: len(head)], piece[LENGTH - len(tail) :] = head, tail
-            out.append(piece)
+            excerpt[: len(head)], excerpt[LENGTH - len(tail) :] = head, tail
+            out.append(excerpt)
     return out
 
 
 def split(seed: int = 0) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Pieces and their labels, the larger half to train with; no label but Relay's is looked at."""
+    """Excerpts and their labels, the larger half for training; only Relay's label is used."""
     kinds = {".relay": True, ".py": False, ".cc": False, ".md": False}
-    files = [(p, relay_) for suffix, relay_ in kinds.items() for p in pieces(suffix)[:27]]
+    files = [(p, relay_) for suffix, relay_ in kinds.items() for p in excerpts(suffix)[:27]]
     order = np.argsort(init.words(init.as_key(seed), len(files)))
     x = np.stack([files[i][0] for i in order])
     y = np.array([files[i][1] for i in order])
@@ -59,9 +59,9 @@ def split(seed: int = 0) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarra
 
 
 def fit(steps: int) -> tuple[float, float]:
-    """Trains; returns how many unseen files are judged rightly - Relay's or not - before and after."""
+    """Trains; returns the fraction of unseen files classified correctly - Relay or not - before and after."""
     network, weights = load()
-    # Numbers, and what holds few of them, belong to how the network computes.
+    # Scalars and small tensors are constants of the network's computation.
     learnt = {n: w for n, w in weights.items() if w.size >= 64 and w.dtype == "float32"}
     names = list(weights)
 

@@ -53,7 +53,7 @@ def monte_carlo(
 
 
 def flips(count: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """Points, and what a logistic model of the weights (1, -2) says of them."""
+    """Points, and samples of a logistic model with the weights (1, -2)."""
     random = np.random.default_rng(0)
     x = random.normal(size=(count, 2)).astype("float32")
     chance = 1 / (1 + np.exp(-x @ np.array([1, -2], "float32")))

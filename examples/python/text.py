@@ -25,8 +25,8 @@ def read(path: str = "docs/performance.md") -> tuple[np.ndarray, str]:
     return np.array([letters.index(c) for c in text], "int32"), letters
 
 
-def pieces(text: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pieces of the text that begin at every eighth character, and each one character further."""
+def excerpts(text: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Excerpts that begin at every eighth character, and the same shifted by one character."""
     starts = np.arange(0, len(text) - length - 1, 8)[:, None] + np.arange(length)
     return text[starts], text[starts + 1]
 
@@ -117,7 +117,7 @@ def loss(model: Any, text: Any, following: Any) -> Any:
 
 def fit(model: Any, length: int, size: int, rate: float, steps: int) -> float:
     """Trains a model; returns the loss, in nats a character, of its last tenth of the steps."""
-    batches = train.Batches(pieces(read()[0], length), size, key=1, drop_last=True)
+    batches = train.Batches(excerpts(read()[0], length), size, key=1, drop_last=True)
     schedule = train.schedules.Cosine(rate, steps=steps, warmup=steps // 20)
     trainer = train.Trainer(loss, model, train.adamw(schedule), clip=1.0)
     values: list[float] = []

@@ -1,7 +1,7 @@
-"""Functions that tutorials of NumPy, PyTorch and JAX teach with, written anew for Relay.
+"""Functions from the tutorials of NumPy, PyTorch and JAX, written for Relay.
 
-Each runs as Python runs it (`name.python(...)`) and compiled. What had to change against the usual way
-of writing it stands in its docstring; where nothing is said, nothing had to.
+Each runs as Python (`name.python(...)`) and compiled. Its docstring describes the changes from the
+original, if there are any.
 """
 
 from __future__ import annotations
