@@ -25,16 +25,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The countdown is made to take about so long; then the clock and the memory are looked at, which
+// The countdown is chosen to take about this long; then the clock and the memory are checked, which
 // costs a few microseconds.
 constexpr Clock::rep kLook = Clock::duration(std::chrono::milliseconds(10)).count();
-// Whoever is asked about cancellation may have to wait for a lock.
+// The cancellation callback may wait for a lock.
 constexpr Clock::rep kAsk = Clock::duration(std::chrono::milliseconds(100)).count();
 constexpr int32_t kMaxCountdown = 1 << 20;
 
 struct Watch {
   const BudgetScope* scope;
-  int32_t countdown;  // what the running one began with
+  int32_t countdown;  // the initial value of the running countdown
   Clock::rep looked;  // when
   Clock::rep asked;
 };
@@ -81,7 +81,7 @@ int64_t control_group_memory(const std::string& root) {
   return least;
 }
 
-// A number, and what stands behind it.
+// A number, and the text after it.
 std::pair<double, std::string> split_number(std::string_view text) {
   std::string copy(text);
   char* end = nullptr;
@@ -139,7 +139,7 @@ int64_t parse_bytes(std::string_view text, std::string_view option) {
 }
 
 int64_t own_memory() {
-  // Without the C++ library's streams, and so without an allocation: this is asked when memory is
+  // Without C++ streams, and so without an allocation: this runs when memory is
   // short.
   int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
@@ -217,7 +217,7 @@ void BudgetScope::fail_memory() const {
                  "program so large");
 }
 
-// Who is asked may wait for a lock that a thread holds while it forks.
+// The callback may wait for a lock that a thread holds while it forks.
 bool is_cancelled(const BudgetLimits& limits) {
   ForkGap gap;
   return limits.cancelled();

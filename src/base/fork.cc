@@ -14,7 +14,7 @@ namespace {
 
 using detail::fork_depth;
 
-// The threads in a section, counted in several places so that they do not share a cache line.
+// The threads in a section, counted in several stripes so that they do not share a cache line.
 constexpr size_t kStripes = 64;
 struct alignas(64) Stripe {
   std::atomic<int32_t> threads{0};

@@ -40,7 +40,7 @@ void for_each_parallel(size_t count, int threads, const std::function<void(size_
   std::vector<std::thread> helpers;
   try {
     for (int t = 1; t < threads && static_cast<size_t>(t) < count; ++t) {
-      // Room first: a thread that runs already has to get its place.
+      // Reserve first: a thread that runs already must not be lost by a failed allocation.
       helpers.reserve(helpers.size() + 1);
       helpers.push_back(make_thread(help));
     }

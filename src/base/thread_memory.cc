@@ -7,7 +7,7 @@
 namespace relay {
 
 bool detail::make_thread_ready() noexcept {
-  // Variables of all libraries here are a few kilobytes. What is freed at once is there for them.
+  // Thread-local variables of all libraries take a few kilobytes. Memory freed here is available for them.
   constexpr size_t kEnough = size_t{64} << 10;
   void* volatile memory = std::malloc(kEnough);
   if (memory == nullptr) return false;

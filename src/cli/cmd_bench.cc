@@ -69,7 +69,7 @@ void compare(const Options& o) {
 // Runs of a profile. The fastest call of a kernel counts: whatever else the machine does only adds.
 constexpr int kProfiledRuns = 10;
 
-// A kernel's calls beside what the machine allows.
+// A kernel's calls beside the machine's limits.
 struct KernelReport {
   std::string name, origin, rule, schedule;
   std::vector<std::string> declined;  // see CompiledKernel
@@ -77,7 +77,7 @@ struct KernelReport {
   double seconds = 0;                 // of one call
   double share = 0;                   // of all kernels' time
   double flops = 0, bytes = 0;        // of one call; not positive: unknown, or none
-  Bound bound;                        // no name: what the kernel touches is unknown
+  Bound bound;                        // no name: the memory that the kernel accesses is unknown
 
   double gflops() const { return flops / seconds / 1e9; }
   double gbytes() const { return bytes / seconds / 1e9; }
@@ -155,7 +155,7 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
   return out;
 }
 
-// A kernel's name with its middle left out: what tells kernels apart is often its end.
+// A kernel's name with its middle omitted: kernels often differ only at the end of their names.
 std::string shortened(const std::string& name, size_t width) {
   constexpr size_t kEnd = 8;
   if (name.size() <= width) return name;
@@ -186,13 +186,13 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
   };
   Table table({"kernel", "calls", "time", "share %", "GFLOP/s", "data", "GB/s", "limit",
                "% of limit", "nodes", "schedule"});
-  // A pipe has no width: there the two sentences share what a wide terminal would leave them.
+  // A pipe has no width: the two sentences then share the rest of a wide terminal's line.
   constexpr size_t kFullName = 36, kShortName = 24, kWideTerminal = 150, kPipe = 220;
   const size_t terminal = terminal_width() == 0 ? kPipe : terminal_width();
   const size_t name = wide ? std::string::npos : terminal < kWideTerminal ? kShortName : kFullName;
   for (const KernelReport& k : reports) {
     bool known = !k.bound.name.empty();
-    // A kernel that hardly counts is not worth a colour.
+    // A kernel with a negligible share has no colour.
     Tone tone = !known || k.share < 0.01 ? Tone::plain
                 : k.of_bound() >= 0.8    ? Tone::good
                 : k.of_bound() >= 0.5    ? Tone::fair

@@ -23,7 +23,7 @@ struct Options {
   std::vector<std::string> frozen;
 };
 
-// What was found, and what is said when all is well.
+// The findings, and the message if there are none.
 struct Checked {
   std::vector<Diagnostic> found;
   std::string description;
@@ -49,7 +49,7 @@ using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& j) { return escape_for_terminal(j.get<std::string>(), 300); }
 
-// A line of the report, wrapped: what it is about, and the text.
+// A line of the report, wrapped: its subject, and the text.
 std::string row(std::string_view about, const std::string& text) {
   constexpr size_t kText = 16, kWidth = 100;
   const size_t columns = terminal_width() == 0 ? kWidth : terminal_width();
@@ -154,7 +154,7 @@ int check_imported(const Options& o, const FrontEnd& front_end, const ModelOptio
     std::printf("%s\n", report.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     return ok ? 0 : 1;
   }
-  // A run has what is missing; a file that is compiled ahead has to be told.
+  // A run supplies the missing values; ahead-of-time compilation needs them as options.
   const bool special = report.contains("specialise");
   std::string deciding;
   if (special) {
@@ -171,13 +171,13 @@ int check_imported(const Options& o, const FrontEnd& front_end, const ModelOptio
                  .c_str(),
              stdout);
   if (ok) return 0;
-  load_model(o.file, options);  // throws what the report names, with its colours
+  load_model(o.file, options);  // throws the error that the report contains, with its colours
   return 1;
 }
 
 Checked check_model(const Options& o, const ModelOptions& options) {
   LoadedModel model = load_model(o.file, options);
-  // What is left after inference are warnings.
+  // The findings that remain after inference are warnings.
   std::vector<Diagnostic> found = check_matches(model.module);
   if (auto problem = find_ill_formed(model.module)) found.push_back(*problem);
   std::string text = escape_for_terminal(o.file) + " is well-typed\n";

@@ -1,5 +1,5 @@
-// `relay explain`: what the compiler did with a model, in the model's own names. All about kernels
-// comes from the metadata that artifacts hold, so a compiled file explains itself as well.
+// `relay explain`: reports how the compiler compiled a model, in the model's own names. All facts
+// about kernels come from the metadata of artifacts, so a compiled file explains itself as well.
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -23,11 +23,11 @@ struct Options {
   CompileFlags flags;
 };
 
-// What one function does with memory and beside its kernels.
+// The memory of one function, and its steps other than kernels.
 struct FunctionReport {
   std::string name;
   int64_t arena = 0, lower_bound = 0, pieces = 0, reused = 0;
-  // Of a function with values of open sizes; else empty.
+  // For a function with values of symbolic sizes; else empty.
   std::string formula;
   int64_t calls = 0, views = 0, copies = 0, allocations = 0, results = 0, in_place = 0;
 };
@@ -149,7 +149,7 @@ Json describe(const Ready& ready) {
   return out;
 }
 
-// The names of sizes that only a run decides, in the order of the parameters.
+// The names of sizes that are known only at run time, in the order of the parameters.
 std::vector<std::string> open_dimensions(const runtime::Function& f) {
   std::vector<std::string> out;
   for (const runtime::Slot& slot : f.params) {
@@ -244,7 +244,7 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
   print_sites(k, in_full ? 0 : kNamedCalls);
 }
 
-// What versions for likely sizes add to the program.
+// The size that variants for likely sizes add to the program.
 void print_code(const Json& code, const Json& memory) {
   int64_t versions = code["versions"].get<int64_t>();
   if (versions == 0) return;
@@ -346,7 +346,7 @@ int run(const Options& o, const Given& given) {
     print_code(all["code"], all["memory"]);
     std::printf("\n");
   }
-  // The heaviest first: they are what a reader looks for.
+  // The most expensive kernels first: a reader looks for them.
   std::vector<Json> kernels(all["kernels"].begin(), all["kernels"].end());
   auto work = [](const Json& k) {
     return k["calls"].get<double>() * (k.value("flops", 0.0) + k.value("bytes", 0.0));

@@ -61,7 +61,7 @@ int run(const Options& o, const Given& given) {
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
   LoadedModel model = load_model(o.file, model_options);
   PassContext ctx = pass_context(o.flags.options());
-  // A pass that is asked for by name runs whatever the level.
+  // A pass that is requested by name runs at any level.
   for (const Pass* p : passes) ctx.required_pass.insert(p->name);
   PrintOptions print;
   print.show_types = o.types;

@@ -33,7 +33,7 @@ UserError failed(const std::string& why) {
                        .help("install the package relay in that Python, and use its command"));
 }
 
-// What Python runs; where it has no Relay it says what this program tells it.
+// The Python program; if that Python has no Relay, it reports what this program passes to it.
 constexpr const char* kProgram = R"(import sys
 missing = sys.argv.pop(1)
 try:

@@ -43,7 +43,7 @@ std::string shape_text(const Tensor& t) {
   return out + (t.rank() == 1 ? ",)" : ")");
 }
 
-// A result's name as a file name: what is not a letter, digit, dot or dash becomes an underscore.
+// A result's name as a file name: characters other than letters, digits, dots and dashes become underscores.
 std::string file_name(const std::string& name) {
   std::string out;
   for (char c : name.substr(0, 100)) {
@@ -54,13 +54,13 @@ std::string file_name(const std::string& name) {
   return (out.empty() ? "output" : out) + ".npy";
 }
 
-// What was run, and what came out.
+// The program that was run, and its results.
 struct Outcome {
   runtime::Function signature;
   runtime::Value value;
   std::string text;  // the value in text form, where the types are known
   double seconds = 0;
-  std::string notes;  // what was invented
+  std::string notes;  // inputs that were generated
   std::vector<std::pair<std::string, int64_t>> sizes;
   // Of compiled programs only.
   std::string target;
@@ -81,7 +81,7 @@ std::vector<runtime::Value> input_values(Outcome& out, Arguments arguments, cons
   return std::move(arguments.values);
 }
 
-// Whether the value itself is the output: a program without inputs is run for what it gives.
+// Whether the value itself is the output: a program without inputs is run for its value.
 bool shows_value(const Options& o, const Outcome& out) {
   std::vector<Tensor> tensors;
   runtime::flatten_tensors(out.value, tensors);
@@ -128,8 +128,8 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
   return out;
 }
 
-// The operations of a run: of the calls that its profile has, else of the function's own straight
-// code; what that calls is not counted. Negative where a call's are unknown.
+// The operations of a run: of the calls in its profile, else of the function's own straight-line
+// code, without its calls. Negative if a call's operations are unknown.
 double flops_of(const runtime::Function& f, const runtime::Module& module,
                 const runtime::Profiler& profiler) {
   const runtime::Program& program = module.program();
@@ -163,7 +163,7 @@ Outcome run_compiled(const Options& o, const Inputs& inputs) {
       input_values(out, make_arguments(ready.module, function, inputs, o.inputs.seed), o);
   o.limits.begin_run();
   runtime::RunOptions limits = o.limits.of_run();
-  // Of kernels whose sizes the run says the first one tells the work.
+  // For kernels whose sizes are known only at run time, the first call determines the work.
   constexpr size_t kMostCalls = 1 << 16;
   runtime::Profiler profiler;
   profiler.limit(kMostCalls);
@@ -202,7 +202,7 @@ std::string result_name(const Outcome& out, size_t i) {
                                                         : "output" + std::to_string(i);
 }
 
-// What stands where the folder for the outputs should be.
+// The kind of an existing file at the path of the output folder.
 void check_folder(const std::string& path) {
   std::error_code error;
   auto found = std::filesystem::status(path, error);

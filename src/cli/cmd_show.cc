@@ -28,7 +28,7 @@ struct Options {
   CompileFlags flags;
 };
 
-// Stops the pipeline behind one pass.
+// Stops the pipeline after one pass.
 class StopAfter : public PassInstrument {
  public:
   explicit StopAfter(std::string name) : name_(std::move(name)) {}
@@ -124,7 +124,7 @@ int run(const Options& o, const Given& given) {
     if (o.llvm || o.assembly) {
       compiled = compile(model.module, options);
     } else {
-      // Machine code is not asked for.
+      // Machine code is not requested.
       Bytecode bytecode = make_bytecode(optimize(model.module, options), options);
       if (o.tir) compiled.kernels = lower_kernels(bytecode);
       compiled.program = std::move(bytecode.program);

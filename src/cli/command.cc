@@ -46,7 +46,7 @@ std::string default_of(const Field& field) {
       field);
 }
 
-// What a value must be, for the line "expected".
+// The valid values of an option, for the line "expected".
 std::string expected_of(const Option& o) {
   if (!o.allowed.empty()) return joined(o.allowed, ", ");
   bool whole = std::holds_alternative<int*>(o.field) || std::holds_alternative<int64_t*>(o.field) ||
@@ -83,7 +83,7 @@ bool store(const Option& o, const std::string& text) {
       o.field);
 }
 
-// Reads words from left to right; what is wrong is collected.
+// Reads words from left to right, and collects the errors.
 class Reader {
  public:
   Reader(const std::string& program, const Command& command, std::span<const std::string> words)
@@ -94,7 +94,7 @@ class Reader {
     while (at_ < words_.size()) {
       const std::string& word = words_[at_++];
       if (options_end || word.size() < 2 || word[0] != '-') {
-        // What stands behind an unknown option may be its value, and no mistake of its own.
+        // The word after an unknown option may be its value, and not a mistake of its own.
         if (at_ - 1 != behind_unknown_) positional(word);
       } else if (word == "--") {
         options_end = true;
@@ -180,7 +180,7 @@ class Reader {
     if (uses(o) > 0 && (!o.is_list() || o.values_per_use > 1))
       problem(o.name() + " is given twice");
     while (have.size() < o.values_per_use) {
-      // The name of another option is a value only behind "=".
+      // The name of another option is a value only after "=".
       if (at_ == words_.size() || words_[at_] == "--" || find(words_[at_]) != nullptr) {
         ++uses(o);
         problem(o.name() + (o.values_per_use == 1 ? " needs a value"

@@ -102,7 +102,7 @@ int report(const Error& e) {
   return dynamic_cast<const UsageError*>(&e) != nullptr ? 2 : 1;
 }
 
-// What was printed is only worth its exit code when it has arrived.
+// An exit code of success is valid only if the output has been written.
 void flush_output() {
   errno = 0;
   bool failed = std::fflush(stdout) != 0;
@@ -116,8 +116,8 @@ void flush_output() {
                      (error == 0 ? std::string() : std::string(": ") + std::strerror(error))));
 }
 
-// A closed standard stream would lend its number to the next file that is opened, which would then get what is printed.
-// What takes its place is open for reading only, so that printing still fails.
+// A closed standard stream would give its number to the next file that is opened, which would then
+// receive the output. The replacement is open for reading only, so that printing still fails.
 void hold_standard_streams() {
   int fd = 0;
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY);

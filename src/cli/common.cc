@@ -139,9 +139,9 @@ LoadedModel read_model(const std::string& path, const std::string& function,
 void run_again(const runtime::Module& module, const std::string& function,
                std::span<const runtime::Value> inputs, std::span<const Tensor> outputs,
                const runtime::RunOptions& options) {
-  // What the program prints, its first run has printed.
+  // The first run has printed the program's output.
   runtime::PrintScope quiet([](const char*, size_t) {});
-  // Strings are not written into what is there.
+  // Strings cannot be written into an existing buffer.
   auto is_string = [](const Tensor& t) { return t.dtype().is_string(); };
   if (!module.function(function).writes_outputs || std::ranges::any_of(outputs, is_string)) {
     module.run_values(function, inputs, options);

@@ -76,7 +76,7 @@ std::vector<const ExprNode*> boxes_of(const Function& f) {
   return out;
 }
 
-// Let-bound variables stand for their values, so that edges go from operator to operator.
+// Let-bound variables are replaced by their values, so that edges go from operator to operator.
 std::unordered_map<const Node*, const Node*> values_of_variables(const Function& f) {
   std::unordered_map<const Node*, const Node*> out;
   post_order(

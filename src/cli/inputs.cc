@@ -56,7 +56,7 @@ bool holds(DType to, DType from) {
     return digits <= to.bits - 1;
   }
   if (!to.is_floating()) return false;
-  // bfloat16 and float16 hold different things.
+  // bfloat16 and float16 have different ranges and precisions.
   return to.bits > from.bits && (to.bits > 16 || from == to);
 }
 
@@ -74,7 +74,7 @@ Tensor widened(const Tensor& t, DType dtype) {
   return out;
 }
 
-// The names of a parameter's open dimensions; "" where it is fixed, or open without a name.
+// The names of a parameter's symbolic dimensions; "" if a dimension is constant or has no name.
 std::string symbol_of(const Slot& slot, size_t axis) {
   bool named = slot.tensor.shape[axis] < 0 && axis < slot.tensor.symbols.size();
   return named ? slot.tensor.symbols[axis] : std::string();
@@ -85,7 +85,7 @@ bool is_expression(const std::string& symbol) {
   return symbol.find_first_of(" (,") != std::string::npos;
 }
 
-// The sizes of open dimensions: what is given says some, --dim others, and the rest are 1.
+// The sizes of symbolic dimensions: from the given inputs, else from --dim, else 1.
 class Sizes {
  public:
   Sizes(const runtime::Function& function, const Inputs& inputs, const std::vector<Tensor>& given)
@@ -281,8 +281,8 @@ std::vector<Option> InputFlags::table() {
 
 namespace {
 
-// A number, a truth value or a list as a tensor; null where it is none of these. Where a model says the dtype it is
-// converted later.
+// A number, a truth value or a list as a tensor; null if it is none of these. If a model declares
+// the dtype, the tensor is converted later.
 Tensor untyped_literal(const std::string& name, const std::string& value) {
   if (literal_kind(value) == LiteralKind::none) return {};
   if (value == "true" || value == "false" || value == "True" || value == "False") {
@@ -386,7 +386,7 @@ void read_one_specialisation(const std::vector<std::string>& texts, ModelOptions
 std::map<std::string, Tensor> given_values(const Inputs& inputs) {
   std::map<std::string, Tensor> out = inputs.arrays;
   for (const auto& [name, text] : inputs.literals) {
-    // What cannot be read so is refused where the parameter's dtype is known.
+    // If this cannot be parsed, the error is reported when the parameter's dtype is known.
     try {
       if (Tensor t = untyped_literal(name, text)) out[name] = std::move(t);
     } catch (const UserError&) {
@@ -526,8 +526,8 @@ Arguments make_arguments(const runtime::Module& module, const std::string& funct
     return make_arguments(module.function(function), inputs, seed);
   }
   const runtime::Function& once = module.function(prepack);
-  // What is said of its inputs, whose sizes are known, is said of no other, unless that is read as it is
-  // as well.
+  // The inputs of the prepack function, whose sizes are known, are passed to it only, unless the
+  // function itself reads them as well.
   Inputs of_once, of_each = inputs;
   const std::vector<Slot>& params = module.function(function).params;
   for (const Slot& slot : once.params) {

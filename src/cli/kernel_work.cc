@@ -11,8 +11,8 @@
 namespace relay::cli {
 namespace {
 
-// A size in postfix (lower/open_work.h) of a kernel's sizes; nothing for what is none: an artifact
-// may come from anywhere.
+// A size in postfix (lower/open_work.h) of a kernel's sizes; nothing if it is not a valid size: an
+// artifact may come from anywhere.
 std::optional<double> size_in_postfix(const nlohmann::json& words, std::span<const int64_t> dims) {
   if (!words.is_array()) return std::nullopt;
   std::vector<int64_t> stack;

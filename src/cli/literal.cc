@@ -38,7 +38,7 @@ bool is_whole(std::string_view text) {
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-// Writes what `text` says to element `i`; false when the tensor's dtype does not hold it.
+// Writes the value of `text` to element `i`; false if the tensor's dtype cannot represent it.
 bool store(const Tensor& t, int64_t i, std::string_view text) {
   DType d = t.dtype();
   if (d.is_bool()) {
@@ -78,7 +78,7 @@ class ListReader {
   ListReader(const std::string& input, const std::string& text) : input_(input), text_(text) {}
 
   void read() {
-    bool may_close = true, wants_item = true;  // at the start of a list, or behind a comma
+    bool may_close = true, wants_item = true;  // at the start of a list, or after a comma
     for (size_t at = 0; at < text_.size();) {
       char c = text_[at];
       if (is_blank(c)) {

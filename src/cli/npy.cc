@@ -27,7 +27,7 @@ constexpr int64_t kMaxEmptyStrings = int64_t{1} << 20;
                                                        : "a .npy file as numpy.save writes it"));
 }
 
-// The text behind "'key':" in the header's dictionary.
+// The text after "'key':" in the header's dictionary.
 std::string_view entry(const std::string& header, const std::string& key) {
   size_t at = header.find("'" + key + "'");
   if (at == std::string::npos) return {};

@@ -24,7 +24,7 @@ std::string bash(const std::vector<Command>& commands) {
     cases += "    " + c.name + ") words=\"" + words(option_names(c)) + "\" ;;\n";
     for (const Option& o : c.options) {
       if (o.allowed.empty()) continue;
-      // An argument by position is completed where no option's name stands before it.
+      // A positional argument is completed unless an option's name precedes it.
       std::string pattern = o.names.empty() ? c.name + ":*" : c.name + ":" + o.name();
       values += "    " + pattern + ") values=\"" + words(o.allowed) + "\" ;;\n";
     }
@@ -67,7 +67,7 @@ std::string fish(const std::vector<Command>& commands) {
   return out;
 }
 
-// Text with what roff would read as its own written so that it is printed.
+// Text with roff's special characters escaped.
 std::string roff(const std::string& text) {
   std::string out;
   for (char c : text) {

@@ -104,7 +104,7 @@ std::vector<std::string> Table::fit(size_t width, const std::vector<size_t>& dro
   auto is_in = [](const std::vector<size_t>& list, size_t c) {
     return std::find(list.begin(), list.end(), c) != list.end();
   };
-  // What a line takes, elastic columns with what they need at least.
+  // The width of a line, with elastic columns at their minimum.
   auto least = [&] {
     size_t sum = 0;
     for (size_t c = 0; c < widths.size(); ++c) {

@@ -37,7 +37,7 @@ std::string found_text(const Object* value) {
 
 class Checker {
  public:
-  // The type that is not met, with what is there instead; empty when the value fits.
+  // The expected type and the type found; empty if the value fits.
   std::string mismatch(const Type& type, const Object* value) {
     std::vector<std::pair<Type, const Object*>> stack{{type, value}};
     while (!stack.empty()) {

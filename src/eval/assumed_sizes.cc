@@ -19,7 +19,7 @@ bool has_unknown_size(const Expr& arg) {
          });
 }
 
-// The sizes that stand by themselves in the type of a value.
+// The sizes that occur as whole dimensions in the type of a value.
 void find_sizes(const Type& type, const Object* value, TypeParams& sizes) {
   std::vector<std::pair<Type, const Object*>> stack{{type, value}};
   while (!stack.empty()) {
@@ -62,7 +62,7 @@ AssumedSizes assumed_sizes(const CallNode& call) {
   try {
     out.assumptions = assumptions_of(*relay::call(call.op, std::move(args), call.attrs, call.span));
   } catch (const UserError&) {
-    // An operator that takes `?` and no name for it: what it wants is checked as it runs.
+    // An operator that takes `?` and has no name for it checks its sizes at run time.
   }
   return out;
 }

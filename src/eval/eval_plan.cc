@@ -98,7 +98,7 @@ class Planner {
     }
   }
 
-  // What variables stand for, and which functions have those of patterns.
+  // The values of variables, and the functions that bind those of patterns.
   void find_names() {
     for (const ExprNode* e : tree_.order) {
       const int* scope = tree_.scope_of.find(e);
@@ -124,7 +124,7 @@ class Planner {
     }
   }
 
-  // The expression that a Let's variable or a Let stands for.
+  // The expression whose value a Let, or a Let's variable, has.
   const Node* origin(const Node* e) {
     const Node* root = e;
     for (auto it = alias_.find(root); it != alias_.end(); it = alias_.find(root)) root = it->second;
@@ -367,7 +367,7 @@ class Planner {
     }
   }
 
-  // Says of each step where it leaves its value, and whether that is its block's.
+  // Sets for each step the slot of its value, and whether the slot belongs to its block.
   void place_values(Build& b) {
     std::vector<EvalBlock*> blocks{b.body};
     while (!blocks.empty()) {
@@ -393,7 +393,7 @@ class Planner {
   void find_last_uses(Build& b) {
     struct Task {
       EvalBlock* block;
-      size_t left;                  // steps that are still to be looked at
+      size_t left;                  // steps that have not been visited
       size_t branch = 0;            // of the current step
       std::vector<int32_t> wanted;  // slots that became live in this block
       std::vector<std::vector<int32_t>> by_branch;
@@ -432,7 +432,7 @@ class Planner {
         Task& outer = tasks[tasks.size() - 2];
         const EvalStep& step = outer.block->steps[outer.left - 1];
         std::vector<int32_t> wanted = leave(&step, outer.branch);
-        // The next branch starts from what is live after all of them.
+        // The next branch starts from the values that are live after all of them.
         for (int32_t slot : wanted) live[static_cast<size_t>(slot)] = false;
         Task& at = tasks.back();
         at.by_branch.push_back(std::move(wanted));

@@ -28,8 +28,8 @@ constexpr size_t kMaxNotes = 4;
 
 }  // namespace
 
-// A stack machine. Frames lie one behind the other in `slots_`; what waits for a block to end lies
-// in `waiting_`.
+// A stack machine. `slots_` holds the frames contiguously; `waiting_` holds the continuations of
+// open blocks.
 class Evaluator::Machine {
  public:
   Machine(Module mod, EvalOptions options)
@@ -71,7 +71,7 @@ class Evaluator::Machine {
   }
 
  private:
-  // What goes on when a block ends, and where its value goes.
+  // The continuation of a block, and the slot of its value.
   struct Waiting {
     const EvalPlan* plan;
     const EvalBlock* block;
@@ -188,8 +188,8 @@ class Evaluator::Machine {
   std::vector<std::pair<int32_t, const Object*>> bound_;
 };
 
-// Opens the frame of a call; true when there is one. Operators and constructors have none: their
-// result is there at once. `replace`: the current frame is dead.
+// Opens the frame of a call; true if there is one. Operators and constructors have none: their
+// result is available immediately. `replace`: the current frame is dead.
 bool Evaluator::Machine::enter(const runtime::Value& callee, std::vector<runtime::Value> args,
                                bool replace, int32_t dest, runtime::Value& result) {
   const Cell& closure = cell(callee.object(), ObjectKind::closure, "function");
@@ -261,7 +261,7 @@ bool Evaluator::Machine::fits(const std::vector<PatternStep>& pattern, const Obj
 }
 
 void Evaluator::Machine::match(const EvalStep& step) {
-  // Owns what the clause does not bind until the variables are set.
+  // Owns the unbound parts of the clause until the variables are set.
   runtime::Value value = take(step.operands[0]);
   for (size_t i = 0; i < step.patterns.size(); ++i) {
     if (!fits(step.patterns[i], value.object())) continue;
@@ -314,7 +314,7 @@ Attrs Evaluator::Machine::with_sizes(const CallNode& c, const EvalStep& step,
   }
 }
 
-// The value of a step that neither calls a function nor goes into a branch.
+// The value of a step that neither calls a function nor enters a branch.
 runtime::Value Evaluator::Machine::compute(const EvalStep& step) {
   switch (step.kind) {
     case EvalStep::call_op: {
@@ -353,7 +353,7 @@ runtime::Value Evaluator::Machine::compute(const EvalStep& step) {
     }
     case EvalStep::ref_write: {
       runtime::Value reference = take(step.operands[0]);
-      // The reference itself is what changes; the old content is let go.
+      // The reference itself changes; the old content is released.
       auto& c = const_cast<Cell&>(cell(reference.object(), ObjectKind::ref, "reference"));
       runtime::release_value(std::exchange(c.fields[0], take(step.operands[1]).take()));
       return runtime::Value::tuple({});

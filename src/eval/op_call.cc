@@ -28,7 +28,7 @@ constexpr size_t kMaxKernels = 4096;
   throw RuntimeError(Diagnostic(code, span, std::move(message)).help(std::move(help)));
 }
 
-// Calls `visit` for each object of a value in pre-order: tuples, then what they hold.
+// Calls `visit` for each object of a value in pre-order: tuples, then their fields.
 template <class Visit>
 void for_each_part(const Object* value, const Visit& visit) {
   std::vector<const Object*> stack{value};
@@ -42,7 +42,7 @@ void for_each_part(const Object* value, const Visit& visit) {
   }
 }
 
-// The header is counted, whoever refers to it.
+// The header is reference-counted.
 Tensor shared(const Object* part) { return runtime::tensor_of(const_cast<Object*>(part)); }
 
 // Dtypes and shapes as numbers; equal for arguments that the same kernel takes.
@@ -208,7 +208,7 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
   std::vector<tir::Tensor> results;
   for (const tir::Tensor& t : made->gives_sizes ? compute_call_shapes(*call.get(), inputs, dims)
                                                 : compute_call(*call.get(), inputs, dims)) {
-    // Only what is not a parameter is kept as float64: sums are formed in memory of their own.
+    // Only intermediate tensors are kept as float64: sums are formed in separate memory.
     bool copied = options_.wide_floats ||
                   std::find(inputs.begin(), inputs.end(), t) != inputs.end() ||
                   std::find(results.begin(), results.end(), t) != results.end();
@@ -218,7 +218,7 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
   tir::InterpretOptions options;
   options.wide_floats = options_.wide_floats;
   tir::PrimFunc kernel = tir::create_prim_func(op.name, inputs, results);
-  // Long sums keep their digits as they do in compiled programs.
+  // Long sums are as accurate as in compiled programs.
   if (!options.wide_floats) kernel = tir::block_sums(tir::lower_blocks(kernel));
   made->interpreter.emplace(kernel, std::vector<int64_t>(), options);
   if (++num_kernels_ > kMaxKernels) {

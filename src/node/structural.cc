@@ -15,7 +15,7 @@ class Comparison {
  public:
   explicit Comparison(bool map_free_vars) : map_free_vars_(map_free_vars) {}
 
-  // Empty when equal, otherwise the place and kind of the first difference.
+  // Empty if equal, otherwise the location and kind of the first difference.
   std::string run(const NodeRef& a, const NodeRef& b) {
     push(a, b, -1, {}, 0, false);
     while (!work_.empty()) {
@@ -59,7 +59,7 @@ class Comparison {
     }
     const NodeInfo& info = s.a->info();
     if (&info != &s.b->info()) return fail(name_of(s.a) + " against " + name_of(s.b));
-    // A type is itself where no variable stands for another one.
+    // A type equals itself unless a variable is mapped to another one.
     if (s.a == s.b && forward_.empty() && (info.family & (family::type | family::dim))) return true;
     if (info.is_variable || info.sharing_matters) {
       auto forward = forward_.find(s.a);
@@ -163,7 +163,7 @@ uint64_t structural_hash(const NodeRef& root, bool map_free_vars) {
   NodeMap<uint64_t> hashes;
   std::unordered_map<const Node*, uint64_t> bound;
   auto is_bound = [&](const Node* n) { return bound.contains(n); };
-  // Binders come before their uses in post-order because they stand first in the field lists; a
+  // Binders come before their uses in post-order because they are first in the field lists; a
   // parent announces its binders when it is entered.
   post_order_if(
       root,

@@ -122,15 +122,15 @@ NodeRef Rewriter::lookup(const Node* node) const {
 }
 
 void Rewriter::set(const NodeRef& node, NodeRef replacement) {
-  // What became itself keeps itself alive.
+  // A node that is its own replacement keeps itself alive.
   if (!(node == replacement)) keep_.push_back(node);
   memo_.insert_or_assign(node.get(), std::move(replacement));
 }
 
 NodeRef Rewriter::run(const NodeRef& given) {
   if (!given) return given;
-  NodeRef root = given;  // keeps alive what is walked
-  // Most nodes stay what they are; they are marked, which is much less work than an entry.
+  NodeRef root = given;  // keeps the walked nodes alive
+  // Most nodes are unchanged; marking them costs much less than an entry.
   NodeSet unchanged;
   auto became = [&](const NodeRef& node, NodeRef result) {
     if (node == result) {
@@ -139,7 +139,7 @@ NodeRef Rewriter::run(const NodeRef& given) {
       set(node, std::move(result));
     }
   };
-  // What a child became, or null when it is what it was.
+  // The replacement of a child, or null if it is unchanged.
   auto replacement = [&](const NodeRef& child) -> const NodeRef* {
     if (memo_.empty()) return nullptr;
     auto it = memo_.find(child.get());

@@ -35,7 +35,7 @@ Expr rounded(const Expr& e, const Range& range) {
 Expr rounded_weights(const Constant& weights, std::optional<int64_t> axis) {
   const Tensor& w = weights->data;
   size_t count = axis ? static_cast<size_t>(w.dim(static_cast<size_t>(*axis))) : 1;
-  int64_t inner = 1;  // elements behind an entry of the axis
+  int64_t inner = 1;  // elements for each index of the axis
   if (axis) {
     for (size_t d = static_cast<size_t>(*axis) + 1; d < static_cast<size_t>(w.rank()); ++d)
       inner *= w.dim(d);
@@ -64,7 +64,7 @@ Expr rounded_weights(const Constant& weights, std::optional<int64_t> axis) {
       {{"axis", AttrValue(axis.value_or(-1))}}, at);
 }
 
-// Any range: what can be done with a rounded tensor does not depend on it.
+// Any range: whether a rounded tensor can be quantised does not depend on it.
 constexpr Range kAnyRange{0, 1};
 
 // Whether the operator only moves the elements of its first argument, so that it can move bytes instead.
@@ -77,7 +77,7 @@ bool moves_bytes(const CallNode& c) {
   return moved && is_call_to(moved, "qnn.dequantize");
 }
 
-// "conv1" of the place "node conv1 (Conv)"; the first of several places that has a name.
+// "conv1" of the location "node conv1 (Conv)"; the first of several locations that has a name.
 std::string model_name(const Span& span) {
   for (const Span& part : span.parts()) {
     if (std::string name = part.parts().empty() ? part.label() : ""; !name.empty())
@@ -100,7 +100,7 @@ const CallNode* as_layer(const Node& n) {
   return contraction && c->args.size() == 2 && contraction->operands.size() == 2 ? c : nullptr;
 }
 
-// Layers that were made without a place have one afterwards, by which reports and profiles know them: "nn.conv2d 3".
+// Gives layers without a location one, by which reports and profiles name them: "nn.conv2d 3".
 Module with_places(const Module& module) {
   std::map<std::string, size_t> numbered;
   std::shared_ptr<const SourceFile> file = SourceFile::make("program");
@@ -125,7 +125,7 @@ class Finder {
 
   Layers find() {
     Function main = out_.module->find("main");
-    // What is computed whenever @main is: inside of a branch or a function there may be nothing to observe.
+    // Expressions that are computed whenever @main is: a value inside a branch or a function may never be observed.
     std::set<const Node*> straight;
     post_order_if(
         main->body,
@@ -163,7 +163,7 @@ class Finder {
     return n == 1 ? name : name + " #" + std::to_string(n);
   }
 
-  // Why the call cannot be one of integers; sets what the layer's weights are like.
+  // The reason why the call cannot be computed in integers; sets the properties of the layer's weights.
   std::string obstacle(const CallNode& c, Layer& layer) const {
     if (!is_float_tensor(c.args[0]) || !is_float_tensor(c.args[1]))
       return "computes in " + tensor_of(c.args[0])->dtype.to_string() + ", not in float32";
@@ -242,7 +242,7 @@ Module with_quantized(const Layers& layers, const std::vector<bool>& chosen,
     source_of[layers.sources[layer.source].get()] = layer.source;
   }
   Function main = layers.module->find("main");
-  // What the sources are without the rounding, by their rounded form.
+  // The sources without the rounding, by their rounded form.
   std::unordered_map<const Node*, Expr> plain;
   // Everything that reads a source reads its integers: it is kept in one form only.
   auto quantize = [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {

@@ -72,7 +72,7 @@ class Quantizer {
   }
 
  private:
-  // A compiled program, and the places of the program that each of its kernels stands for.
+  // A compiled program, and the source locations of each of its kernels.
   struct Ready {
     runtime::Module module;
     std::vector<std::vector<std::string>> places;
@@ -143,7 +143,7 @@ class Quantizer {
   Ready compiled(const Module& mod) const {
     CompileOptions options = options_.compile;
     options.progress = nullptr;
-    options.source_name.clear();  // places are as spans say them
+    options.source_name.clear();  // locations are those of spans
     runtime::LoadOptions load;
     load.num_threads = options.num_threads;
     CompiledModule made = compile(mod, options);
@@ -316,8 +316,8 @@ class Quantizer {
     for (int64_t r = 0; r < count; ++r) agreeing += largest(got, r) == largest(want, r);
   }
 
-  // The fewest layers in floats, those that lose most first, with which the aims are reached. Bisection: more floats
-  // are taken to be nearer to the aims.
+  // The fewest layers in floats, those with the largest loss first, with which the aims are
+  // reached. Bisection: it assumes that more floats are nearer to the aims.
   Candidate search() {
     std::vector<size_t> order;
     for (size_t i = 0; i < quantizable_.size(); ++i) {
@@ -396,7 +396,7 @@ class Quantizer {
     return out;
   }
 
-  // Both programs in turn, so that what else the machine does is in both.
+  // Both programs alternately, so that other load of the machine affects both.
   void measure(const Candidate& best) {
     report_.constant_bytes = constant_bytes(layers_.module);
     report_.quantized_constant_bytes = constant_bytes(best.source);
@@ -430,8 +430,8 @@ class Quantizer {
     }
   }
 
-  // A kernel's time counts for every layer that it stands for: several layers may share one kernel, each with a run of
-  // its own.
+  // A kernel's time counts for every layer that it implements: several layers may share one kernel,
+  // each with a separate run.
   void add_time(const std::vector<std::string>& places, double seconds, bool quantized) {
     for (size_t i = 0; i < layers_.layers.size(); ++i) {
       const Span& span = layers_.layers[i].call->span;

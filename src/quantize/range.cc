@@ -10,8 +10,8 @@ namespace {
 constexpr size_t kBins = 2048;
 constexpr int kLevels = 256;
 
-// KL divergence of what `levels` equal steps keep of `p` from `p`, whose last entry stands for all that is beyond, too.
-// `p` is normalised by neither: constant factors are left out where they are the same for all candidates.
+// KL divergence from `p` of the part of `p` that `levels` equal steps keep; the last entry of `p` includes all
+// values beyond. Neither is normalised: constant factors are omitted if they are the same for all candidates.
 double divergence(const std::vector<double>& counts, double beyond, size_t levels) {
   std::vector<double> p = counts;
   p.back() += beyond;
@@ -34,7 +34,7 @@ double divergence(const std::vector<double>& counts, double beyond, size_t level
   double out = 0;
   for (size_t i = 0; i < p.size(); ++i) {
     if (p[i] == 0) continue;
-    // What rounding makes impossible counts as rare.
+    // Values that rounding makes impossible count as rare.
     constexpr double kRare = 1e-9;
     double pi = p[i] / p_sum, qi = std::max(q[i] / q_sum, kRare);
     out += pi * std::log(pi / qi);

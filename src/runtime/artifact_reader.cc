@@ -26,7 +26,7 @@ using namespace artifact_format;
 
 namespace {
 
-// Reads until all is there; the number of bytes that were, or -1 with errno.
+// Reads until all bytes are read; returns their number, or -1 with errno.
 ssize_t read_at(int fd, char* data, uint64_t size, uint64_t offset) {
   uint64_t done = 0;
   while (done < size) {
@@ -39,7 +39,7 @@ ssize_t read_at(int fd, char* data, uint64_t size, uint64_t offset) {
   return static_cast<ssize_t>(done);
 }
 
-// Passes a section to `use` in pieces; false, perhaps with errno, when it cannot be read.
+// Passes a section to `use` in blocks; false, perhaps with errno, if it cannot be read.
 template <typename F>
 bool in_pieces(int fd, uint64_t offset, uint64_t size, F&& use) {
   // Of a size that stays in the L2 cache.
@@ -57,8 +57,8 @@ bool in_pieces(int fd, uint64_t offset, uint64_t size, F&& use) {
 
 using Written = ConstantFile::Written;
 
-// The clock of files has ticks of up to 10 ms: what was written less than two of them ago may be
-// written again without a trace.
+// File timestamps have ticks of up to 10 ms: a file that was written less than two of them ago may
+// be written again without a change of its timestamp.
 constexpr int64_t kTicks = 20'000'000;
 
 bool is_recent(const Written& written) {
@@ -144,7 +144,7 @@ class ArtifactReader {
     if (auto refusal = machine_refuses(name_, info.arch, info.features)) throw UserError(*refusal);
   }
 
-  // What follows in the index is the table of constants. `base` is where they are.
+  // The rest of the index is the table of constants. `base` is their address.
   std::vector<Tensor> constants(const std::shared_ptr<void>& memory) {
     std::vector<Tensor> constants;
     char* base = static_cast<char*>(memory.get());
@@ -228,7 +228,7 @@ class ArtifactReader {
         Diagnostic(codes::artifact_corrupt, {}, "the artifact " + name_ + " is damaged: " + what)
             .help("copy it again, or compile the model again"));
   }
-  // The version of Relay that wrote it stands behind the architecture, in the index of every
+  // The version of Relay that wrote the file follows the architecture, in the index of every
   // format.
   [[noreturn]] void other_version() {
     std::string writer = "another version of Relay";
@@ -312,7 +312,7 @@ struct ConstantFile::State {
   int fd = -1;
   uint64_t offset = 0, size = 0, checksum = 0;
   ForkSafeMutex mutex;
-  Written known;  // when the constants were what they should be
+  Written known;  // when the constants were verified
 };
 
 Written Written::now(int fd) {
@@ -387,7 +387,7 @@ Artifact Artifact::read(Source source, bool for_this_machine) {
   artifact.source_ = std::make_shared<Source>(std::move(source));
   ArtifactReader& reader = artifact.source_->reader;
   reader.read_footer();
-  // Of a file that is to be mapped it must be known what was in it when it was read.
+  // For a file that is to be mapped, its content at the time of reading must be known.
   for (int round = 0; round < 5 && reader.maps_constants() && reader.changes_hide(); ++round) {
     timespec ticks{0, kTicks};
     nanosleep(&ticks, nullptr);

@@ -60,7 +60,7 @@ void put_string(std::string& out, std::string_view text) {
   out += text;
 }
 
-// What the file holds of a constant; `packed` is room for it.
+// The bytes of a constant in the file; `packed` is a buffer for them.
 std::string_view bytes_of(const Tensor& constant, std::string& packed) {
   if (!constant.dtype().is_string()) return {constant.data<char>(), constant.byte_size()};
   packed = pack_strings(constant);
@@ -93,8 +93,8 @@ std::string index_bytes(const ArtifactContents& contents, const Digest& id) {
   return out;
 }
 
-// Gives `put` the section of constants piece by piece: each behind a gap of zeros that aligns it. They are most of an
-// artifact, so all that needs their bytes takes them from one walk.
+// Passes the section of constants to `put` in parts: each after a gap of zeros that aligns it. They
+// are most of an artifact, so all consumers of their bytes share one walk.
 void each_of_constants(const ArtifactContents& contents,
                        const std::function<void(std::string_view)>& put) {
   static constexpr char zeros[kConstantAlignment] = {};
@@ -109,7 +109,7 @@ void each_of_constants(const ArtifactContents& contents,
   }
 }
 
-// The digest of everything that makes the artifact, with zeros where the digest itself will stand.
+// The digest of all contents of the artifact, with zeros in place of the digest itself.
 Digest id_of(const ArtifactContents& contents, const std::string& program,
              const Digest& constants) {
   Checksum id;

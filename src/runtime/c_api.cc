@@ -53,7 +53,7 @@ class LastError {
     if (valid_) pthread_key_delete(key_);
   }
 
-  // Without memory the message says so.
+  // If there is no memory, the message says so.
   void set(const char* text) noexcept {
     if (!valid_) return;
     void* before = pthread_getspecific(key_);
@@ -85,7 +85,7 @@ relay_status failed(relay_status status, const char* text) noexcept {
   return status;
 }
 
-// Runs `f`; what it throws becomes a status and the message.
+// Runs `f`; an exception becomes a status and the message.
 template <typename F>
 relay_status guarded(F&& f) noexcept {
   try {

@@ -7,7 +7,7 @@ namespace relay::runtime {
 
 uint64_t checksum(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-// One state gives both results: XXH3 sums the same way for 64 and for 128 bits.
+// One state gives both results: XXH3 accumulates in the same way for 64 and for 128 bits.
 struct Checksum::State {
   XXH3_state_t state;
 };

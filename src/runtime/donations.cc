@@ -27,7 +27,7 @@ void tensors_in(const Value& value, std::vector<Tensor>& out) {
   }
 }
 
-// The value with other tensors as its leaves, in order. Tuples that hold the same stay as they are.
+// The value with other tensors as its leaves, in order. A tuple whose fields do not change is kept.
 Value with_leaves(const Value& value, const std::vector<Tensor>& leaves) {
   struct Open {
     Value tuple;
@@ -61,8 +61,8 @@ Tensor donated(const Donation& d, std::span<const Value> inputs) {
   return inputs[static_cast<size_t>(d.param)].tensor();
 }
 
-// Pieces of memory, each with the number of its owner: finds in O(log n) whether another's overlaps
-// with one.
+// Memory ranges, each with the number of its owner: finds in O(log n) whether a range of another
+// owner overlaps a given one.
 class Memory {
  public:
   void add(const Tensor& t, size_t owner) {
@@ -100,7 +100,7 @@ class Memory {
     uintptr_t begin, end;
     size_t owner;
   };
-  // Of a piece and those in front of it: the last end, whose it is, and the last end of all others.
+  // For a range and those before it: the last end, its owner, and the last end of all other owners.
   struct Ends {
     uintptr_t last = 0;
     size_t owner = static_cast<size_t>(-1);

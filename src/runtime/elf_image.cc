@@ -39,8 +39,8 @@ uint64_t page() {
 uint64_t round_down(uint64_t value) { return value / page() * page(); }
 uint64_t round_up(uint64_t value) { return round_down(value + page() - 1); }
 
-// Puts a file with the same bytes in the place of pages that may not become executable because they
-// were written, as hardened services and systems have it. False with errno when that is refused too.
+// Replaces pages that may not become executable because they were written, as hardened services and
+// systems require, by a mapping of a file with the same bytes. False with errno if that is refused too.
 bool map_executable(char* begin, uint64_t size) {
   FileDescriptor file(memfd_create("relay-kernels", MFD_CLOEXEC));
   if (file.get() < 0) return false;

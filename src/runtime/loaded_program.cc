@@ -19,7 +19,7 @@ namespace relay::runtime {
 
 namespace {
 
-// The artifacts that are loaded. An entry whose program is gone is removed by the next load.
+// The loaded artifacts. The next load removes the entry of a program that was freed.
 class LoadedArtifacts {
  public:
   // Never destroyed: modules may live until the end of the process.
@@ -53,7 +53,7 @@ class LoadedArtifacts {
   std::map<Digest, std::weak_ptr<const LoadedProgram>> programs_;
 };
 
-// Maps the code; `id` is what stands in its descriptor.
+// Maps the code; `id` is the id in its descriptor.
 void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id) {
   for (const std::string& library : loaded.info.libraries) {
     if (open_library(library) != nullptr) continue;
@@ -76,7 +76,7 @@ void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id)
 }
 
 std::shared_ptr<const LoadedProgram> load(Artifact artifact, bool verify_constants) {
-  // Everything outside the constants has been checked; the constants are there already.
+  // Everything outside the constants has been checked; the constants have been loaded.
   if (!verify_constants) {
     if (auto known = LoadedArtifacts::instance().find(artifact.id)) return known;
   }
@@ -153,7 +153,7 @@ void LoadedProgram::copy_artifact(const std::string& from, const std::string& to
     if (got == 0) break;
     copy.write(piece.data(), static_cast<size_t>(got));
   }
-  // What was copied is looked at, not what it was copied from, which may change meanwhile.
+  // Checks the copy, not its source, which may change meanwhile.
   bool same = false;
   try {
     same = check_artifact(copy.descriptor(), to).id == id;

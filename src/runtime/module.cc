@@ -83,7 +83,7 @@ class SignatureCheck {
   }
 
  private:
-  // Values by the preorder of the type, each with its place in the tuple.
+  // Values in the preorder of the type, each with its position in the tuple.
   void parts(const Slot& slot, const Value& whole) {
     std::vector<std::pair<Value, std::string>> open{{whole, slot.name}};
     for (const TypePart& part : slot.parts) {
@@ -143,7 +143,7 @@ class SignatureCheck {
   std::vector<Diagnostic> errors_;
 };
 
-// What becomes of the result: shared tuples have as many leaves as they have paths.
+// The limits of a run.
 BudgetLimits budget_of(const RunOptions& options) {
   BudgetLimits out;
   out.seconds = options.time_limit;
@@ -288,7 +288,7 @@ Value Module::call(const Value& function, std::span<const Value> inputs,
   values.insert(values.end(), inputs.begin(), inputs.end());
   SignatureCheck check(f, "input");
   check.count(values.size(), f.params.size());
-  // What the function captured binds the names of sizes; it fits by its type, and so does what is not a tensor.
+  // The captured values bind the names of sizes; they fit by their types, and so do values other than tensors.
   for (size_t n = 0; n < std::min(values.size(), f.params.size()); ++n) {
     if (f.params[n].is_tensor) check.value(f.params[n], values[n]);
   }

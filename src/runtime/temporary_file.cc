@@ -28,7 +28,7 @@ namespace {
           .help(help));
 }
 
-// What stands where a file is to be written; empty for a regular file.
+// The kind of an existing file at the path of an output; empty for a regular file.
 const char* kind_of(mode_t mode) {
   if (S_ISREG(mode)) return "";
   if (S_ISDIR(mode)) return "is a folder";
@@ -121,8 +121,8 @@ bool TemporaryFile::link_to(const std::string& path) {
 }
 
 void TemporaryFile::rename_to_target(bool overwrite) {
-  // One look decides: what another process makes after it is found by the link, which never replaces, and looked
-  // at then.
+  // One check decides: the link detects a file that another process makes later, never replaces it,
+  // and the file is checked then.
   for (bool placed = false; !placed;) {
     std::optional<uint32_t> mode = check_target(target_, overwrite);
     if (!mode) {

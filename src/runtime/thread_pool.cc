@@ -49,8 +49,8 @@ struct Split {
 
 }  // namespace
 
-// The caller writes the task, then raises `go`. Whoever raises `claimed` to the same number runs
-// the task: the worker, or the caller when it is done with its own part and the worker has not
+// The caller writes the task, then raises `go`. The thread that raises `claimed` to the same number
+// runs the task: the worker, or the caller when it is done with its own part and the worker has not
 // begun (its core is taken by another process, or it has yet to wake up). The worker raises `done`.
 // Between the caller's claim and the next task the worker reads none of the fields.
 struct ThreadPool::Worker {
@@ -83,7 +83,7 @@ struct ThreadPool::Worker {
 
 ThreadPool::ThreadPool(int num_threads) : process_(fork_generation()) {
   try {
-    // Room first: a worker that runs has its place already.
+    // Reserve first: a running worker must have an entry.
     workers_.reserve(static_cast<size_t>(std::max(num_threads, 1) - 1));
     for (int t = 1; t < num_threads; ++t) {
       auto worker = std::make_unique<Worker>();

@@ -1,4 +1,4 @@
-// What each kind of expression and pattern demands of the types around it.
+// Type constraints of each kind of expression and pattern.
 #include "base/codes/types.h"
 #include "ir/join_types.h"
 #include "types/inference.h"
@@ -6,8 +6,8 @@
 namespace relay {
 
 void Inference::visit(const Expr& root) {
-  // What is known before anything is looked at: let-bound functions, by their annotations, inside
-  // themselves and after; which let asks for a value.
+  // Facts that are known before inference: let-bound functions, by their annotations, within
+  // themselves and after; and the let that binds each value.
   post_order(
       root,
       [&](const Node& n) {
@@ -149,7 +149,7 @@ void Inference::function(const FunctionNode& f) {
 // Once the value is known, so that the body sees its type.
 void Inference::let_value(const LetNode& l) {
   if (!lets_done_.insert(&l)) return;
-  // A variable that nothing has asked about has its value's type, without a hole to fill.
+  // A variable whose type has not been requested has its value's type, without a hole to fill.
   if (!l.var->type_annotation && !l.var->type && !types_.contains(l.var.get()) &&
       !isa<OpNode>(l.value)) {
     types_[l.var.get()] = type_of(l.value);
@@ -169,7 +169,7 @@ void Inference::begin_clause(const ClauseNode& c) {
   match_pattern(*use.match, c.lhs);
 }
 
-// What is one of two unified types; a size that only one of them knows is not known.
+// The type of two unified types; a size that only one of them knows is unknown.
 Type Inference::joined(const Type& a, const Type& b) {
   if (a == b || !unifier_.is_complete(a) || !unifier_.is_complete(b)) return a;
   Type out = join_types(unifier_.resolve(a), unifier_.resolve(b));
@@ -299,8 +299,8 @@ void Inference::known_call(const CallNode& c, const FuncType& f, const Definitio
   if (!type_args.empty() && all_types(*f.get())) type_args_[&c] = std::move(type_args);
 }
 
-// The type of the values that a pattern takes. Passes share patterns between matches at several
-// types, so each place of a pattern counts by itself.
+// The type of the values that a pattern matches. Passes share patterns between matches at several
+// types, so each occurrence of a pattern counts separately.
 Type Inference::pattern(const Pattern& root) {
   struct Frame {
     const PatternNode* at;

@@ -14,7 +14,7 @@ namespace {
 // usual matches have about one.
 constexpr size_t kMaxGrowth = 8, kSmall = 64;
 
-// A pattern of the matrix; null is what every value fits.
+// A pattern of the matrix; null matches every value.
 using Cell = const PatternNode*;
 
 struct Row {
@@ -23,7 +23,7 @@ struct Row {
   int bindings;  // the last of a linked list, negative when empty
 };
 
-// Values that may still fit these clauses, and where the node for them goes.
+// Values that these clauses may still match, and the position of their node.
 struct Case {
   std::vector<Row> rows;
   std::vector<int> places;  // of the columns
@@ -82,7 +82,7 @@ class Builder {
     int before;
   };
 
-  // What is left of a pattern at a place when its name is noted.
+  // The rest of a pattern at a place after its name is noted.
   Cell cell(const Pattern& p, int place, Row& row) {
     if (isa<PatternWildcardNode>(p)) return nullptr;
     auto* v = as<PatternVarNode>(p);
@@ -140,7 +140,7 @@ class Builder {
     return best;
   }
 
-  // One case for each constructor that stands in the column, and one for all others.
+  // One case for each constructor in the column, and one for all others.
   void split(const Case& c, size_t column, int index) {
     std::map<int64_t, size_t> order;  // of the branch of a tag
     std::vector<Case> cases;
@@ -174,7 +174,7 @@ class Builder {
     for (size_t i = cases.size(); i-- > 0;) push(std::move(cases[i]), c, column, node.branches[i]);
   }
 
-  // The row with the parts of `p` behind the other columns.
+  // The row with the parts of `p` after the other columns.
   Row narrowed(const Row& r, size_t column, Cell p, const DecisionTree::Branch& branch) {
     Row out{r.clause, {}, r.bindings};
     out.cells.reserve(r.cells.size() + static_cast<size_t>(branch.num_parts));

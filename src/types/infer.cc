@@ -21,8 +21,8 @@ bool is_polymorphic(const Type& t) {
 
 }  // namespace
 
-// Where an expression stands: a name's own span is that of its definition, so that of what uses it
-// says more.
+// The location of an expression: the span of a name is that of its definition, so the span of its
+// user is more informative.
 Span place(const Expr& e, const Span& user) {
   bool name = isa<VarNode>(e) || isa<GlobalVarNode>(e) || isa<OpNode>(e) || isa<ConstructorNode>(e);
   return e->span && !name ? e->span : user;
@@ -107,8 +107,8 @@ Type Inference::type_of(const Node* n) {
 
 Type Inference::type_of(const Expr& e) { return type_of(e.get()); }
 
-// Demands that the two are one type. `span` is where the found type stands, `reasons` say where
-// both come from. Null, or the error that is reported, for further advice.
+// Requires that the two types are equal. `span` is the location of the found type, `reasons` the
+// origins of both. Null, or the error that is reported, for further advice.
 Diagnostic* Inference::unify(const Type& expected, const Type& found, const Span& span,
                              const std::string& what, std::vector<Reason> reasons) {
   Clash clash;
@@ -195,8 +195,8 @@ Type Inference::value_type(const Node& user, const Span& span, const Expr& child
   return t;
 }
 
-// Type arguments stand in a call when they are types; what dimensions, shapes and base types are,
-// inference finds in the arguments.
+// Type arguments are part of a call if they are types; inference finds dimensions, shapes and base
+// types in the arguments.
 bool Inference::all_types(const FuncTypeNode& f) {
   return std::ranges::all_of(f.type_params, [](const TypeVar& v) { return v->kind == Kind::Type; });
 }

@@ -41,13 +41,13 @@ class MatchChecker {
   using Node = DecisionTree::Node;
   using Branch = DecisionTree::Branch;
 
-  // On the way to a node: which node was left by which branch (null: by none of them).
+  // On the path to a node: the previous node and its branch (null: none).
   struct Step {
     int node = -1;
     const Branch* branch = nullptr;
   };
 
-  // Notes the clauses that have a leaf and the ways that end without one.
+  // Notes the clauses that have a leaf and the paths that end without one.
   void look() {
     used_.assign(match_.clauses.size(), false);
     way_.resize(tree_.nodes.size());
@@ -77,7 +77,7 @@ class MatchChecker {
     return nullptr;
   }
 
-  // A value on that way, in the notation of patterns.
+  // A value on that path, in the notation of patterns.
   std::string example(Step step) const {
     std::map<int, Branch> at;  // by place
     while (step.node >= 0) {
@@ -86,12 +86,12 @@ class MatchChecker {
       if (step.branch == nullptr) {
         other.constructor = missing(n);
         other.num_parts = static_cast<int>(other.constructor->inputs.size());
-        other.first_part = -other.num_parts;  // places that nothing is known about
+        other.first_part = -other.num_parts;  // places about which nothing is known
       }
       at.emplace(n.place, step.branch == nullptr ? other : *step.branch);
       step = way_[static_cast<size_t>(step.node)];
     }
-    // Text that is due, or a place to write.
+    // Text to be written, or a place whose value is to be written.
     struct Due {
       int place = 0;
       const char* text = nullptr;

@@ -8,7 +8,7 @@
 namespace relay {
 
 Type Inference::final_type(const ExprNode& e) {
-  // A program with errors is not built; asking each expression what is open in it takes long.
+  // A program with errors is not built; searching each expression for open types takes long.
   if (diags_.has_errors()) return type_of(&e);
   Type t = unifier_.resolve(type_of(&e));
   if (t && !unifier_.is_complete(t) && unsolved_.insert(&e).second && !diags_.has_errors()) {
@@ -101,8 +101,8 @@ Expr Inference::value_of(const Expr& child, const ValueUse& use) {
   return eta_expansion(child, cast<FuncTypeNode>(type), std::move(type_args));
 }
 
-// Unification takes `?` for any size. What a value's own type says must be what is declared, or say
-// more: a declared `?` forgets a size, but no declaration knows a data-dependent size.
+// Unification accepts `?` for any size. The value's own type must be at least as precise as the
+// declared one: a declared `?` forgets a size, but no declaration knows a data-dependent size.
 bool Inference::says_enough(const Type& declared, const Type& found, const Span& span,
                             const std::string& what) {
   if (diags_.has_errors() || !declared || !found ||
@@ -136,8 +136,8 @@ NodeRef Inference::with_declared_result(const FunctionNode& original, const Func
   return out;
 }
 
-// Unification takes `?` for any size; what functions are given, and what is written, must fit all
-// the same.
+// Unification accepts `?` for any size; arguments of functions, and values that are written, must
+// fit all the same.
 void Inference::check_parts(const ExprNode& e) {
   auto* c = as<CallNode>(&e);
   if (c == nullptr ? e.kind() != ExprKind::RefWrite : isa<OpNode>(c->op)) return;

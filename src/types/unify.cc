@@ -21,7 +21,7 @@ NodeRef Unifier::flexible(const TypeVar& param, const Span& span) {
   return v;
 }
 
-// ---- What holes stand for
+// ---- The values of holes
 
 Type Unifier::shallow(Type t) {
   std::vector<const Node*> path;
@@ -101,7 +101,7 @@ NodeRef Unifier::resolve_node(const NodeRef& root, bool& complete) {
     size_t next = 0;
     bool complete = true;
   };
-  // What still has holes is known for this call only.
+  // Nodes that still have holes are cached for this call only.
   NodeMap<NodeRef> incomplete;
   std::vector<Frame> stack;
   NodeRef result;
@@ -185,7 +185,7 @@ Span Unifier::filled_at(const Type& hole) const {
 
 bool Unifier::occurs(const Node* hole, const NodeRef& in) {
   NodeSet seen;
-  std::vector<NodeRef> keep;  // `seen` goes by address
+  std::vector<NodeRef> keep;  // `seen` is keyed by address
   std::vector<NodeRef> stack{in};
   while (!stack.empty()) {
     check_budget();

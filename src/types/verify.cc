@@ -30,8 +30,8 @@ void each_binder(const Node& n, const std::function<void(const Node*)>& visit) {
 std::optional<Diagnostic> check_function(const Module& mod, const Function& f) {
   std::optional<Diagnostic> problem;
   NodeMap<const Node*> binder_of;
-  // First all binders, then uses: a variable is used only below what binds it; since every use is
-  // reached from the function, it is enough that the binder is reached, and once.
+  // First all binders, then uses: a variable is used only below its binder; since every use is
+  // reached from the function, it suffices that the binder is reached, and once.
   post_order(
       f,
       [&](const Node& n) {
@@ -80,7 +80,7 @@ std::optional<Diagnostic> check_function(const Module& mod, const Function& f) {
           problem = error.diagnostics().front();
           return;
         }
-        // Where only inference can tell (polymorphic calls), the kept type stands.
+        // If only inference can determine it (polymorphic calls), the kept type is used.
         if (again && !(again == e.type) && !structural_equal(again, e.type)) {
           problem = ill_formed(e.span, "the type kept for a " + kind_name(n) +
                                            " is not the one that its parts have");

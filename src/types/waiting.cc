@@ -11,7 +11,7 @@ void Inference::demand(Pending p) {
   try_pending(pending_.size() - 1);
 }
 
-// Looks again at what waits for the holes that were filled meanwhile.
+// Re-examines the constraints that wait for holes that have since been filled.
 void Inference::settle() {
   for (std::vector<const Node*> filled = unifier_.take_filled(); !filled.empty();
        filled = unifier_.take_filled()) {

@@ -35,8 +35,8 @@ using detail::kCellSizes;
 using detail::kTensorSizes;
 using detail::pool;
 
-// Frees the lists of a thread that ends. A key, and not a variable with a destructor: to register one
-// of those ends the process when memory is short, while a key says that it cannot.
+// Frees the lists of a thread that ends. A key, not a variable with a destructor: registering a
+// destructor ends the process if there is no memory, while creating a key reports the failure.
 class PoolCloser {
  public:
   PoolCloser() : valid_(pthread_key_create(&key_, close) == 0) {}
@@ -116,7 +116,7 @@ Cell* get_next(const Cell* cell) {
   return reinterpret_cast<Cell*>(static_cast<uintptr_t>(low | high << 32));
 }
 
-// A reference has two links behind its content, null while it is in no list.
+// A reference has two links after its content; null while it is in no list.
 constexpr uint32_t kNext = 1, kPrevious = 2;
 constinit ForkSafeMutex ref_mutex;
 
@@ -129,7 +129,7 @@ bool drop(Object* object) {
 Cell* link_of(const Cell* ref, uint32_t link) { return static_cast<Cell*>(ref->fields[link]); }
 
 void unlink_ref(Cell* ref) {
-  // Whoever links it holds it, so a dying reference without links stays so.
+  // A link holds its reference, so a dying reference without links cannot be linked again.
   if (ref->fields[kNext] == nullptr) return;
   std::lock_guard lock(ref_mutex);
   if (ref->fields[kNext] == nullptr) return;

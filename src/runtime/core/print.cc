@@ -62,7 +62,7 @@ void add_float(std::string& out, double value, TextNumber kind) {
     out += std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
     return;
   }
-  // d.ddde+xx with the fewest digits; what stands for the point is the language's.
+  // d.ddde+xx with the fewest digits; the decimal point depends on the locale.
   constexpr int kMostDigits = 17;
   char scientific[48];
   int digits = 0;

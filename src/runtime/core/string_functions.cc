@@ -21,7 +21,7 @@ int64_t compare(const relay_kernel_context*, const int64_t* args) {
   return args[0] == args[1] ? 0 : string_of(args[0]).compare(string_of(args[1]));
 }
 
-// The folder of what holds this code, with a slash behind it; empty when the system does not tell.
+// The folder of the library with this code, with a trailing slash; empty if the system does not report it.
 std::string own_folder() {
   Dl_info self{};
   if (dladdr(reinterpret_cast<const void*>(&own_folder), &self) == 0) return {};
@@ -36,7 +36,7 @@ std::string own_folder() {
   return folder;
 }
 
-// A library beside what holds this code.
+// A library beside the one with this code.
 const FunctionTable* find_library(const FunctionLibrary& wanted) {
   const std::string folder = own_folder();
   if (folder.empty()) return nullptr;

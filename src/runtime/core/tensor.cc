@@ -246,7 +246,7 @@ Tensor Tensor::from_external(void* data, DType dtype, Shape shape, std::shared_p
   Tensor tensor = adopt(make_rep(dtype, shape, false));
   RELAY_CHECK(device.is_host(), device.to_string());
   RELAY_CHECK(data != nullptr || tensor.num_elements() == 0);
-  // Without data, what follows the header is as good an address as any.
+  // Without data, the address after the header is as good as any other.
   if (data != nullptr) tensor.rep_->data = data;
   tensor.rep_->read_only = read_only;
   tensor.rep_->device = device;
@@ -512,7 +512,7 @@ std::shared_ptr<void> own(Managed* managed) {
   });
 }
 
-// What an exported tensor keeps alive.
+// The objects that an exported tensor keeps alive.
 template <typename Managed>
 struct Export {
   Managed managed{};

@@ -72,7 +72,7 @@ Set complement(const Set& set) {
   return out;
 }
 
-// The sets that have names, all of them ASCII's: [:name:], or a letter behind a backslash.
+// The named sets, all of them ASCII's: [:name:], or a letter after a backslash.
 struct NamedSet {
   std::string_view name;
   Set set;
@@ -225,7 +225,7 @@ class TokenPatternParser {
     return true;
   }
 
-  // A '?' behind a repetition asks for few: of matches that begin together the longest counts all the same.
+  // A '?' after a repetition requests few: of matches with the same start the longest counts all the same.
   bool repeat(int least, int most) {
     take("?");
     Group& g = open_.back();
@@ -267,7 +267,7 @@ class TokenPatternParser {
     return true;
   }
 
-  // The letters that a backslash and what follows it stand for.
+  // The letters that a backslash and the following letters denote.
   std::optional<Set> escape() {
     take("\\");
     if (rest_.empty()) return refuse("a '\\' at the end"), std::nullopt;
@@ -308,7 +308,7 @@ class TokenPatternParser {
     return Set{{value, value}};
   }
 
-  // [...], behind its '['
+  // [...], after its '['
   bool bracket() {
     const bool negated = take("^");
     Set set;
@@ -363,7 +363,7 @@ std::optional<TokenPattern> TokenPattern::parse(std::string_view pattern, std::s
   return TokenPatternParser(pattern, why).parse();
 }
 
-// ---- Matching: all ways through the steps at once
+// ---- Matching: all paths through the steps at once
 
 struct TokenPattern::Threads {
   // Steps that wait for a letter; `seen` has the round for those that this round has reached.
@@ -373,7 +373,7 @@ struct TokenPattern::Threads {
   bool matched = false;
 };
 
-// Adds what can be reached from a step without a letter.
+// Adds the steps that can be reached from a step without a letter.
 void TokenPattern::follow(Threads& threads, int32_t step, std::string_view text, size_t at) const {
   auto holds = [&](Assertion a) {
     if (a == Assertion::Begin) return at == 0;
@@ -528,7 +528,7 @@ std::vector<std::string_view> TokenRule::tokens(std::string_view text) const {
     }
     return out;
   }
-  // Behind a match that is too short, and so behind an empty one, the search goes on at its second letter.
+  // After a match that is too short, and so after an empty one, the search continues at its second letter.
   for (size_t from = 0; auto match = patterns[0].find(text, from, threads);) {
     const std::string_view token = text.substr(match->begin, match->end - match->begin);
     if (has_letters(token, least)) {

@@ -136,7 +136,7 @@ Value Interpreter::execute() {
     if (--fuel_ < 0) [[unlikely]]
       out_of_fuel();
   };
-  // All are inlined: what they change stays in machine registers.
+  // All are inlined: their variables stay in machine registers.
   auto load = [&](const Instruction* where) __attribute__((always_inline)) {
     w = window();
     r = w.r;
@@ -162,7 +162,7 @@ Value Interpreter::execute() {
   };
   enter();
 
-  // What sets the next instruction goes on with the loop, the others are followed by the next one.
+  // Instructions that set the next instruction continue the loop; the others are followed by the next one.
   for (;;) {
     const Instruction& in = *at;
     switch (in.op) {

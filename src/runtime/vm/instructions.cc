@@ -179,7 +179,7 @@ void Interpreter::invoke_closure(const Instruction& in) {
 
 void Interpreter::stage_args(const Instruction& in, Slot* r) {
   const int32_t* list = frame().function->lists.data() + in.b;
-  // Room first: what is taken out of a register has to have a place.
+  // Reserve first: a value that is moved out of a register must have a place.
   c_.args_.reserve(c_.args_.size() + in.count);
   for (uint32_t n = 0; n < in.count; ++n) c_.args_.push_back(take_entry(r, list[n]));
 }
@@ -214,7 +214,7 @@ void Interpreter::tail_invoke(const Instruction& in) {
   Slot* r = window().r;
   Cell* closure = cell(r[in.a].object, ObjectKind::closure);
   const Function& callee = callee_of(*closure, in);
-  // Held while the frame goes that has it; an argument may be the closure, too.
+  // Held while its frame is removed; an argument may be the closure, too.
   Value held = Value::adopt(take(r[in.a], (in.sub & kLastA) != 0));
   stage_args(in, r);
   Slot* to = replace_frame(callee);

@@ -18,9 +18,9 @@ constexpr int64_t kSmallWork = 4096;
 [[noreturn]] void kernel_failed(const KernelInfo& kernel, int32_t code) {
   std::optional<std::string> said = take_failure();
   if (said && code == RELAY_KERNEL_CHECK_FAILED) fail_run(codes::run_assertion, *said);
-  // One that says no place in the source is of a model, whose node the kernel names.
+  // An error without a source location comes from a model, whose node the kernel names.
   if (said && said->ends_with(')')) fail_run(kernel_error_code(code), *said);
-  // What a kernel is called is the compiler's; what it computes is the program's.
+  // The kernel's name is the compiler's; its origin is the program's.
   std::string where = kernel.origin.empty() ? std::string() : ", in " + kernel.origin;
   fail_run(kernel_error_code(code), (said ? *said : std::string(kernel_error_text(code))) + where,
            kernel_error_help(code));
@@ -91,7 +91,7 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   }
   if (kernel_error_ != RELAY_KERNEL_OK) [[unlikely]] {
     if (kernel_error_ == RELAY_KERNEL_INDEX_OUT_OF_BOUNDS && kernel_context_.num_threads > 1) {
-      // What another thread says is lost there: the index is found again on this one.
+      // Errors of other threads are lost: the index is computed again on this one.
       kernel_context_.num_threads = 1;
       take_failure();
       kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
@@ -105,7 +105,7 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   }
 }
 
-// Fills the outputs, but not where they share memory with an input (in-place operation), or with
+// Fills the outputs, except where they share memory with an input (in-place operation), or with
 // other tensors that lie in their gaps.
 void Interpreter::poison_outputs(const KernelInfo& kernel, const Operand* operands,
                                  const Window& w) {
@@ -129,7 +129,7 @@ void Interpreter::copy(const Instruction& in, const Window& w) {
   const Operand* operands = w.function->operands.data() + in.b;
   Place to = resolve(operands[0], w);
   Place from = resolve(operands[1], w);
-  // Of a place the tensor may be the first part.
+  // The tensor may be the first part of a place.
   bool scalar = operands[1].kind == Operand::kScalar || operands[1].kind == Operand::kPlace;
   if (scalar ? to.bytes > from.bytes : to.bytes != from.bytes) misuse("a copy of unequal sizes");
   if (to.bytes > 0) std::memmove(to.data, from.data, to.bytes);

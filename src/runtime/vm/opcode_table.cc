@@ -121,7 +121,7 @@ consteval bool in_order() {
 }
 static_assert(in_order(), "the rows stand in the order of the opcodes");
 
-// What the operands of an instruction look like.
+// The text of an instruction's operands.
 class Writer {
  public:
   Writer(const Program& program, const Function& function, const Instruction& in)

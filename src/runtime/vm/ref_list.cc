@@ -10,7 +10,7 @@
 
 namespace relay::runtime {
 
-// What of the list's references is garbage.
+// Finds the garbage among the list's references.
 struct RefList::Collector {
   // Every cell that the references reach, and how many of its owners are among them.
   std::unordered_map<Cell*, uint32_t> owners;
@@ -40,7 +40,7 @@ struct RefList::Collector {
     }
   }
 
-  // What somebody else owns lives, and all that it reaches.
+  // References that other objects own live, and so does everything reachable from them.
   void mark() {
     for (auto& [cell, count] : owners) {
       if (cell->refs.load(std::memory_order_acquire) > count && live.emplace(cell, true).second) {
@@ -62,7 +62,7 @@ RefList::~RefList() {
   try {
     collect(true);
   } catch (const std::bad_alloc&) {
-    // Without memory to tell what is garbage, cycles stay.
+    // Without memory to find the garbage, cycles are kept.
   }
   unlink_all_refs(head_);
   release(head_);

@@ -75,7 +75,7 @@ class Verifier {
   void slot(const Slot& slot) const {
     check(!slot.is_tensor || spec(slot.tensor), "invalid type of a parameter or result");
     here(slot.tensor.device);
-    // Every field of a tuple is there, and nothing behind them.
+    // Every field of a tuple must exist, and none after them.
     uint64_t missing = slot.parts.empty() ? 0 : 1;
     for (const TypePart& part : slot.parts) {
       check(missing > 0, "parts of a type that belong to nothing");
@@ -106,7 +106,7 @@ class Verifier {
     check(is_scalar_dtype(DType::from_key(static_cast<uint32_t>(key))), "not a scalar's dtype");
   }
 
-  // The fields of an instruction, by what its row says they are.
+  // The fields of an instruction, by their roles in its row.
   void field(Role role, int32_t value) const {
     switch (role) {
       case Role::none:
@@ -206,7 +206,7 @@ class Verifier {
     from_inside(program_.functions[in.a]);
   }
 
-  // Checks an operand and returns the bytes behind it, -1 when they are known only at run time.
+  // Checks an operand and returns its number of bytes, -1 if they are known only at run time.
   int64_t operand(const Operand& o) const {
     switch (o.kind) {
       case Operand::kArena:
@@ -294,7 +294,7 @@ class Verifier {
     operand(lines);
   }
 
-  // What is said of each operand by itself, then what joins several.
+  // The conditions on each operand by itself, then those on several.
   void instruction(const Instruction& in) const {
     check(static_cast<int>(in.op) < kOpcodeCount, "unknown opcode");
     const OpcodeRow& row = opcode_row(in.op);

@@ -59,7 +59,7 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   if (options.poison) c_.scratch_.poison(*options.poison);
   c_.scratch_.limit(options.memory_limit);
   c_.strings_.limit(options.memory_limit);
-  // What earlier runs have freed is not theirs and this one's at once.
+  // Memory that earlier runs have freed must not count as theirs and this run's at once.
   if (limited()) drop_large_blocks();
 }
 
@@ -108,7 +108,7 @@ void Interpreter::grow(size_t slots) {
              "look for a recursion without end");
   }
   constexpr size_t kMinSlots = 1024;
-  // The old ones are there until they are copied.
+  // The old ones exist until they are copied.
   if (limited()) charge(static_cast<int64_t>(slots * sizeof(Slot)));
   c_.slots_.resize(std::min(std::max({slots, 2 * c_.slots_.size(), kMinSlots}), kMaxSlots));
 }
@@ -233,7 +233,7 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
   }
   arena_.forget_peak();
   Interpreter interpreter(*this, program, kernels, options);
-  // What outlives the run is the result, and what references in arguments hold now.
+  // The result outlives the run, and so do the current contents of references in arguments.
   auto own_arguments = [&] {
     if (!interpreter.made_strings()) return;
     for (const Value& arg : args) own_strings(arg);
