@@ -91,22 +91,22 @@ tir::StepResult<LoopRV> sum_open_columns(Schedule& s, const LoopRV& last,
                                          int64_t vectors) {
   LoopRV whole = last;
   auto innermost = [&](std::vector<LoopRV> outer, const std::vector<LoopRV>& sums,
-                       const std::vector<LoopRV>& inner) {
+                       const std::vector<LoopRV>& inner) -> tir::StepResult<> {
     outer.insert(outer.end(), sums.begin(), sums.end());
     outer.insert(outer.end(), inner.begin(), inner.end());
-    RELAY_TRY(s.reorder(outer));
+    return s.reorder(outer);
   };
   if (!s.has_whole_tiles(last, lanes * vectors)) {
     tir::Partition p = RELAY_TRY(s.partition_tiles(last, lanes * vectors));
     std::vector<LoopRV> sums;
     for (const LoopRV& l : reduction) sums.push_back(p.copy_of(l));
     std::vector<LoopRV> rest = RELAY_TRY(s.split(p.tail, {-1, lanes}));
-    innermost({rest[0]}, sums, {rest[1]});
+    RELAY_TRY(innermost({rest[0]}, sums, {rest[1]}));
     RELAY_TRY(s.vectorize(rest[1]));
     whole = p.head;
   }
   std::vector<LoopRV> parts = RELAY_TRY(s.split(whole, {-1, vectors, lanes}));
-  innermost({parts[0]}, reduction, {parts[1], parts[2]});
+  RELAY_TRY(innermost({parts[0]}, reduction, {parts[1], parts[2]}));
   RELAY_TRY(s.unroll(parts[1]));
   RELAY_TRY(s.vectorize(parts[2]));
   return parts[0];

@@ -18,7 +18,7 @@
 namespace relay::tir {
 
 // Why a step is not legal, with what to do instead where that is known.
-struct Illegal {
+struct [[nodiscard]] Illegal {
   std::string reason;
   std::string help{};
 };

@@ -495,19 +495,26 @@ void random_step(Schedule& s, RandomKernel& r) {
       s.reorder({loop, r.one_of(loops)}).value();
       return;
     case 7:
-      return s.parallel(loop).value();
+      s.parallel(loop).value();
+      return;
     case 8:
-      return s.vectorize(loops.back()).value();
+      s.vectorize(loops.back()).value();
+      return;
     case 9:
-      return s.unroll(loop, r.pick(3)).value();
+      s.unroll(loop, r.pick(3)).value();
+      return;
     case 10:
-      return s.compute_inline(block).value();
+      s.compute_inline(block).value();
+      return;
     case 11:
-      return s.reverse_compute_inline(block).value();
+      s.reverse_compute_inline(block).value();
+      return;
     case 12:
-      return s.compute_at(block, r.one_of(others)).value();
+      s.compute_at(block, r.one_of(others)).value();
+      return;
     case 13:
-      return s.reverse_compute_at(block, r.one_of(others)).value();
+      s.reverse_compute_at(block, r.one_of(others)).value();
+      return;
     case 14: {
       std::vector<Region> reads = s.block(block)->reads;
       if (!reads.empty()) s.cache_read(block, r.one_of(reads)->buffer->name, Scope::Local).value();
@@ -521,7 +528,8 @@ void random_step(Schedule& s, RandomKernel& r) {
       }
       return;
     case 16:
-      return s.set_scope(block, r.pick(2) == 0 ? Scope::Local : Scope::Register).value();
+      s.set_scope(block, r.pick(2) == 0 ? Scope::Local : Scope::Register).value();
+      return;
     case 17: {
       int64_t lanes = 1 + r.pick(4);
       s.transform_layout(block, {{1, lanes, 0}, {0, 1, 0}, {1, 1, lanes}}).value();
