@@ -242,7 +242,7 @@ REASONS: dict[str, str] = {
 }
 
 
-# Reasons for drawn settings with a ratio above 1.2, by patterns of their names: the first match.
+# Settings of the drawn board that are above 1.2, by patterns of their names: the first that fits.
 DRAWN_CAUSES: dict[str, str] = {
-    "strings/Unique string*": "each string is compared with every other.",
+    "strings/Unique string*": "each string is compared with each other.",
 }

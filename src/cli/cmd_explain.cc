@@ -244,7 +244,7 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
   print_sites(k, in_full ? 0 : kNamedCalls);
 }
 
-// The size that variants for likely sizes add to the program.
+// What versions for likely sizes add to the program.
 void print_code(const Json& code, const Json& memory) {
   int64_t versions = code["versions"].get<int64_t>();
   if (versions == 0) return;
