@@ -1,4 +1,4 @@
-// Rows whose length is no multiple of a vector's lanes, and rows of several tensors joined end to end.
+// Rows whose length is not a multiple of a vector's lanes, and rows of several tensors joined end to end.
 #pragma once
 
 #include "lower/rules/common.h"
