@@ -1,11 +1,13 @@
 #include "tir/verify_accesses.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 #include "node/structural.h"
 #include "node/walk.h"
 #include "tir/access.h"
+#include "tir/passes/conditions.h"
 #include "tir/passes/statements.h"
 
 namespace relay::tir {
@@ -33,13 +35,17 @@ class AccessVerifier {
         begin(s);
         value(n->cond, nullptr);
         {
-          auto scope = analyzer_.assume(n->cond);
-          holds_.push_back(n->cond);
+          const bool holds = holds_throughout(n->cond, n->then_body);
+          std::optional<Analyzer::Scope> scope;
+          if (holds) scope.emplace(analyzer_.assume(n->cond));
+          if (holds) holds_.push_back(n->cond);
           run(n->then_body);
-          holds_.pop_back();
+          if (holds) holds_.pop_back();
         }
         if (!n->else_body) return;
-        auto scope = analyzer_.assume(negated(n->cond));
+        std::optional<Analyzer::Scope> scope;
+        if (holds_throughout(n->cond, n->else_body))
+          scope.emplace(analyzer_.assume(negated(n->cond)));
         return run(n->else_body);
       }
       case StmtKind::LetStmt:

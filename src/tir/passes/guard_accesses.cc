@@ -1,9 +1,11 @@
 #include "tir/passes/guard_accesses.h"
 
+#include <optional>
 #include <unordered_map>
 
 #include "node/walk.h"
 #include "tir/access.h"
+#include "tir/passes/conditions.h"
 #include "tir/passes/statements.h"
 
 namespace relay::tir {
@@ -17,14 +19,17 @@ class AccessGuard {
     switch (s->kind()) {
       case StmtKind::For: {
         auto* f = as<ForNode>(s);
-        auto inside = analyzer_.inside(f->var, f->min, f->extent);
+        std::optional<Analyzer::Scope> inside;
+        if (holds_throughout(f->min, f->body) && holds_throughout(f->extent, f->body))
+          inside.emplace(analyzer_.inside(f->var, f->min, f->extent));
         return map_inner(s, [&](const Stmt& inner) { return run(inner); });
       }
       case StmtKind::If: {
         auto* i = as<IfNode>(s);
         Stmt then_body;
         {
-          auto scope = analyzer_.assume(i->cond);
+          std::optional<Analyzer::Scope> scope;
+          if (holds_throughout(i->cond, i->then_body)) scope.emplace(analyzer_.assume(i->cond));
           then_body = run(i->then_body);
         }
         Stmt else_body = i->else_body ? run(i->else_body) : nullptr;

@@ -1,6 +1,9 @@
 #include "tir/passes/simplify.h"
 
+#include <optional>
+
 #include "tir/arith/analyzer.h"
+#include "tir/passes/conditions.h"
 #include "tir/passes/statements.h"
 
 namespace relay::tir {
@@ -26,7 +29,9 @@ class Simplification {
           return run(replace(f->body, {{f->var.get(), min}}));
         Stmt body;
         {
-          auto inside = analyzer_.inside(f->var, min, extent);
+          std::optional<Analyzer::Scope> inside;
+          if (holds_throughout(min, f->body) && holds_throughout(extent, f->body))
+            inside.emplace(analyzer_.inside(f->var, min, extent));
           body = run(f->body);
         }
         if (is_empty(body)) return body;
@@ -48,7 +53,8 @@ class Simplification {
         if (as_int(cond) == 0) return i->else_body ? run(i->else_body) : seq({});
         Stmt then_body;
         {
-          auto scope = analyzer_.assume(cond);
+          std::optional<Analyzer::Scope> scope;
+          if (holds_throughout(cond, i->then_body)) scope.emplace(analyzer_.assume(cond));
           then_body = run(i->then_body);
         }
         Stmt else_body = i->else_body ? run(i->else_body) : nullptr;

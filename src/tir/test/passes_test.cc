@@ -701,5 +701,42 @@ TEST(TirUnrollLoops, loops_whose_copies_are_a_large_block_stay) {
   }
 }
 
+// state[0] = in[0], then `body`, which writes state[1], and out[0] = state[1].
+int64_t run_with_state(const std::function<Stmt(const Buffer& state)>& body, int64_t given) {
+  const DType i64 = DType::Int(64);
+  Buffer in = buffer("in", i64, {index(1)}), out = buffer("out", i64, {index(1)});
+  Buffer state = buffer("state", i64, {index(2)});
+  PrimFunc f = func({in, out}, 1,
+                    allocate(state, seq({store(state, {index(0)}, load(in, {index(0)})),
+                                         store(state, {index(1)}, index(0)), body(state),
+                                         store(out, {index(0)}, load(state, {index(1)}))})));
+  Data x = Data::zeros(i64, {1}), y = Data::zeros(i64, {1});
+  x.set_from_int(0, given);
+  EXPECT_EQ(interpret(lower_loops(f), {x, y}), 0);
+  return y.get_as_int(0);
+}
+
+TEST(TirSimplify, a_condition_on_an_element_that_its_branch_stores_is_asked_again) {
+  auto body = [](const Buffer& s) {
+    PrimExpr n = load(s, {index(0)});
+    return if_(lt(n, index(9)), seq({store(s, {index(0)}, n + 1),
+                                     if_(lt(n, index(9)), store(s, {index(1)}, index(1)))}));
+  };
+  EXPECT_EQ(run_with_state(body, 7), 1);
+  EXPECT_EQ(run_with_state(body, 8), 0);
+}
+
+TEST(TirSimplify, an_extent_that_its_loop_stores_bounds_nothing) {
+  auto body = [](const Buffer& s) {
+    Var i = var("i");
+    PrimExpr n = load(s, {index(0)});
+    return for_(i, index(0), n,
+                seq({if_(lt(i, n), store(s, {index(1)}, load(s, {index(1)}) + 1)),
+                     store(s, {index(0)}, index(2))}));
+  };
+  EXPECT_EQ(run_with_state(body, 5), 2);
+  EXPECT_EQ(run_with_state(body, 1), 1);
+}
+
 }  // namespace
 }  // namespace relay::tir
