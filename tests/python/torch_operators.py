@@ -126,7 +126,7 @@ class Missing(Exception):
 
 
 def compiled(module: Samples, differentiated: bool) -> Any:
-    """The module through the back end without fallback; sizes and numbers that data decide are symbols."""
+    """The module through the back end without fallback; data-dependent sizes and numbers are symbols."""
     environment = ShapeEnv(allow_scalar_outputs=True, allow_dynamic_output_shape_ops=True)
     mode = FakeTensorMode(shape_env=environment)
     inputs = [
@@ -232,7 +232,7 @@ def compare(
             given = decorator.d[pair.dtype]
             tolerance = {"rtol": given.rtol, "atol": given.atol}
     if len(got) != len(eager):
-        raise Missing("a truth value that data decide is no result of a program")
+        raise Missing("a data-dependent truth value is no result of a program")
     exact: list[Any] | None = None
     for i, (mine, want) in enumerate(zip(got, eager, strict=True)):
         if mine is None or want is None:
