@@ -1,7 +1,7 @@
 # The two commands of a newcomer are `make demo` and `make test`; everything they need is set up on the way.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel docs demo test pytest asan bench bench-cliffs bench-training test-long lint tidy format clean
+.PHONY: help setup build wheel docs demo test pytest asan bench bench-cliffs bench-training bench-torch test-long lint tidy format clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -39,6 +39,9 @@ bench-cliffs: build  ## what is not static float32 of batch 1: open sizes, other
 
 bench-training: build  ## steps of training beside PyTorch and JAX, where they are installed
 	@.venv/bin/python benchmarks/training.py $(if $(ONLY),--only "$(ONLY)")
+
+bench-torch: build  ## models through torch.compile: Relay beside inductor and eager mode
+	@.venv/bin/python benchmarks/torch_models.py $(if $(ONLY),--only "$(ONLY)")
 
 test-long: setup  ## the slow tests: today's part of them, or PART="..."; PART=all; PART=--list
 	@tools/test_long.sh $(PART)
