@@ -84,13 +84,34 @@ Case doubled(int64_t rows, int64_t columns) {
   return c;
 }
 
+// y[i, j] = x[i, j] + b[j], whose rows are not read as one.
+Case biased(int64_t rows, int64_t columns) {
+  Tensor x = placeholder("x", f32, {index(rows), index(columns)}),
+         b = placeholder("b", f32, {index(columns)});
+  Case c;
+  c.func = create_prim_func("biased", {x, b},
+                            {compute("y", {index(rows), index(columns)},
+                                     [&](const Indices& i) { return x(i) + b(i[1]); })});
+  c.inputs = {random_floats(static_cast<size_t>(rows * columns), 3),
+              random_floats(static_cast<size_t>(columns), 4)};
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    c.expected.push_back(c.inputs[0][static_cast<size_t>(i)] +
+                         c.inputs[1][static_cast<size_t>(i % columns)]);
+  }
+  return c;
+}
+
 TEST(Rules, the_end_of_a_row_is_a_vector_with_a_mask) {
   for (int64_t columns : {17, 31, 33, 100, 255}) {
-    Case c = doubled(3, columns);
-    expect_right(c, "loops: y 16 lanes");
+    expect_right(biased(3, columns), "loops: y 16 lanes");
   }
-  expect_right(doubled(5, 12), "loops: y 4 lanes");
-  expect_right(doubled(5, 7), "loops: y");
+  expect_right(biased(5, 12), "loops: y 4 lanes");
+  expect_right(biased(5, 7), "loops: y");
+}
+
+TEST(Rules, rows_that_follow_each_other_are_one) {
+  expect_right(doubled(5, 12), "loops: y 16 lanes");
+  expect_right(doubled(5, 7), "loops: y 16 lanes");
 }
 
 // y[i, j] = x[i, j - low], with mirrored elements on both sides, of rows of `width`.
