@@ -710,9 +710,9 @@ int64_t run_with_state(const std::function<Stmt(const Buffer& state)>& body, int
                     allocate(state, seq({store(state, {index(0)}, load(in, {index(0)})),
                                          store(state, {index(1)}, index(0)), body(state),
                                          store(out, {index(0)}, load(state, {index(1)}))})));
-  Data x = Data::zeros(i64, {1}), y = Data::zeros(i64, {1});
+  runtime::Tensor x = runtime::Tensor::empty(i64, {1}), y = runtime::Tensor::empty(i64, {1});
   x.set_from_int(0, given);
-  EXPECT_EQ(interpret(lower_loops(f), {x, y}), 0);
+  EXPECT_EQ(interpret(lower_loops(f), {x, y}, {}), 0);
   return y.get_as_int(0);
 }
 
