@@ -3,7 +3,7 @@
     benchmarks/torch_models.py [--only NAME,...] [--batch 1,8] [--dtype float32] [--seconds S] [--limit S]
                                [--no-inductor]
 
-Inference of a module with random weights, its back ends in turns in one process, two threads. A time is
+Inference of a module with random weights, its back ends alternately in one process, two threads. A time is
 the smallest of all calls; `first` is what the first call takes beyond that of the back end "aot_eager".
 """
 
