@@ -3,6 +3,7 @@
 // Arrays come and go by the library's table of C functions (runtime/core/dlpack_exchange.h): no method of
 // Python is called for an argument or a result, and contiguous ones are not copied.
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "bind/compiler.h"
@@ -54,7 +55,8 @@ class ArrayFunction {
     exe_.module.function(function_);
   }
 
-  // The results are in memory of their own: a caller may write into them, and into the arguments.
+  // The results are in memory of their own: a caller may write into them, and into the arguments. Those that arguments
+  // are donated to are these arguments.
   nb::object call(nb::handle arguments) const {
     std::vector<Tensor> inputs;
     nb::object items = nb::steal(PySequence_Fast(arguments.ptr(), "arguments are a sequence"));
@@ -65,13 +67,32 @@ class ArrayFunction {
       nb::object item = nb::steal(PySequence_GetItem(items.ptr(), i));
       inputs.push_back(take(item));
     }
+    const runtime::Function& f = exe_.module.function(function_);
+    std::vector<Range> taken;
+    for (const Tensor& t : inputs) taken.emplace_back(t);
+    // A program writes into a donated argument while it reads the others: one that overlaps another is written at the end.
+    std::vector<Tensor> late(f.results.size());
+    for (const runtime::Donation& d : f.donations) {
+      const auto i = static_cast<size_t>(d.param);
+      if (i >= inputs.size()) continue;
+      bool shared = inputs[i].read_only();
+      for (size_t j = 0; j < taken.size(); ++j) shared |= j != i && taken[i].overlaps(taken[j]);
+      if (!shared) continue;
+      late[static_cast<size_t>(d.output)] = inputs[i];
+      inputs[i] = inputs[i].copy();
+    }
     std::vector<Tensor> results = run_unlocked([&](const runtime::RunOptions& options) {
       return exe_.module.run(function_, inputs, options);
     });
-    std::vector<Range> taken;
-    for (const Tensor& t : inputs) taken.emplace_back(t);
+    std::vector<nb::object> given(results.size());
+    for (const runtime::Donation& d : f.donations) {
+      const auto o = static_cast<size_t>(d.output);
+      if (late[o]) std::memcpy(late[o].data<char>(), results[o].data<char>(), late[o].byte_size());
+      given[o] = nb::steal(PySequence_GetItem(items.ptr(), d.param));
+    }
     nb::list out;
-    for (Tensor& t : results) out.append(give(separate(std::move(t), taken)));
+    for (size_t i = 0; i < results.size(); ++i)
+      out.append(given[i].is_valid() ? given[i] : give(separate(std::move(results[i]), taken)));
     return out;
   }
 

@@ -117,20 +117,22 @@ def test_steps_of_training_are_eager_mode(name):
 
 
 OPTIMIZERS = {
-    "sgd": (torch.optim.SGD, {"momentum": 0.9}, STRICT),
-    "adamw": (torch.optim.AdamW, {}, {}),
-    "adamw by lists": (torch.optim.AdamW, {"foreach": True}, STRICT),
+    "sgd": (torch.optim.SGD, {"momentum": 0.9}),
+    "adamw": (torch.optim.AdamW, {}),
+    "adamw by lists": (torch.optim.AdamW, {"foreach": True}),
+    "adam": (torch.optim.Adam, {"amsgrad": True}),
+    "rmsprop": (torch.optim.RMSprop, {}),
 }
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_steps_of_optimizers_are_eager_mode(name):
-    make, given, options = OPTIMIZERS[name]
+def test_steps_of_optimizers_are_eager_mode_without_fallback(name):
+    make, options = OPTIMIZERS[name]
     model = nn.Linear(8, 8)
     twin = copy.deepcopy(model)
-    first = make(model.parameters(), lr=0.01, **given)
-    second = make(twin.parameters(), lr=0.01, **given)
-    step = compiled(first.step, options=options)
+    first = make(model.parameters(), lr=0.01, **options)
+    second = make(twin.parameters(), lr=0.01, **options)
+    step = compiled(first.step, options=STRICT)
     for _ in range(3):
         x = torch.randn(4, 8)
         for m, optimizer, run in ((model, first, step), (twin, second, second.step)):
@@ -255,6 +257,38 @@ def test_results_are_in_memory_of_their_own():
     for result in fast(x):
         result.zero_()
         close(x, kept)
+
+
+def test_what_is_replaced_is_written_in_place():
+    def update(x, y):
+        x.mul_(2).add_(y)
+        return y + 1
+
+    fast = compiled(update, options=STRICT)
+    for _ in range(2):
+        x, y = torch.randn(3, 4), torch.randn(3, 4)
+        want, version = x * 2 + y, x._version
+        close(fast(x, y), y + 1)
+        close(x, want)
+        assert x._version > version
+    (graph,) = relay.torch.report().graphs
+    assert graph.donated == 1
+
+
+def test_what_is_read_elsewhere_is_not_written_in_place():
+    def exchange(x, y):
+        old = x.clone()
+        x.copy_(y)
+        y.copy_(old)
+        return x.sum()
+
+    fast = compiled(exchange)
+    for _ in range(2):
+        x, y = torch.randn(3, 4), torch.randn(3, 4)
+        a, b = x.clone(), y.clone()
+        close(fast(x, y), b.sum())
+        close(x, b)
+        close(y, a)
 
 
 def test_views_of_inputs_are_views():

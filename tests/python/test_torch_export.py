@@ -207,6 +207,35 @@ class Choice(nn.Module):
         return torch.cond(x.sum() > 0, lambda a: a.sin() + 1, lambda a: a.cos() * 2, (x,))
 
 
+class Recurrence(nn.Module):
+    """A scan over lines, with a weight that all steps read."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(3, 3) / 3)
+
+    def forward(self, x):
+        def step(state, line):
+            state = torch.tanh(state @ self.w + line)
+            return state, state * 2
+
+        last, lines = torch._higher_order_ops.scan(step, torch.zeros(3), x)
+        return last, lines
+
+
+class Lines(nn.Module):
+    """A function of every line of two tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(3, 4))
+
+    def forward(self, x, y):
+        return torch._higher_order_ops.map(
+            lambda pair, w: (pair[0] @ w).relu() + pair[1].sum(), (x, y), self.w
+        )
+
+
 def image(*shape):
     return torch.randn(*shape)
 
@@ -230,6 +259,8 @@ MODELS = {
     "unet": (UNet, (image(2, 3, 16, 16),), None, None),
     "writer": (Writer, (image(3, 3),), None, None),
     "choice": (Choice, (image(4),), None, None),
+    "recurrence": (Recurrence, (image(5, 3),), None, None),
+    "lines": (Lines, (image(5, 3), image(5, 2)), None, None),
 }
 
 
@@ -287,3 +318,18 @@ def test_decomposed_programs_are_imported_too(tmp_path):
         mod, _ = rl.frontend.from_exported_program(program)
         got = rl.build(mod)(*(a.numpy() for a in args))
         np.testing.assert_allclose(got, results(model, args)[0], rtol=2e-4, atol=2e-5)
+
+
+def test_a_size_outside_of_its_exported_range_is_an_error():
+    model = nn.Linear(3, 2)
+    batch = torch.export.Dim("batch", min=4, max=64)
+    program = torch.export.export(model, (torch.randn(5, 3),), dynamic_shapes=({0: batch},))
+    mod, _ = rl.frontend.from_exported_program(program)
+    run = rl.build(mod)
+    for good in (4, 64):
+        assert run(np.zeros((good, 3), np.float32)).shape == (good, 2)
+    for bad in (3, 65):
+        with pytest.raises(rl.RelayError) as raised:
+            run(np.zeros((bad, 3), np.float32))
+        assert raised.value.code.startswith("E06")
+        assert "4..64" in str(raised.value)

@@ -84,7 +84,12 @@ def _compiled(
         programs = {}
         failed = None
         for region in parts.regions:
-            key = (tuple(region.nodes), tuple(region.inputs), tuple(region.outputs))
+            key = (
+                tuple(region.nodes),
+                tuple(region.inputs),
+                tuple(region.outputs),
+                tuple(region.donated.items()),
+            )
             try:
                 if key not in made:
                     made[key] = _Program(graph_module, region, options, constants)
@@ -105,6 +110,7 @@ def _compiled(
         entry.add_fallback(_schema.operator_name(node.target), reason, place)
     entry.operators = sum(len(r.nodes) for r in parts.regions)
     entry.programs = len(programs)
+    entry.donated = sum(len(p.donated) for p in programs.values())
     entry.symbols = tuple(sorted({s for p in programs.values() for s in p.symbols}))
     return _joined(graph_module, parts, programs)
 
@@ -160,7 +166,21 @@ class _Program:
         )
         self.symbols = list(written.program["range_constraints"])
         module, _, description = _core.import_torch(written.text, tensors, True, "torch graph")
-        executable = build(module, **options.build)
+        results = [d["result"] for d in description["outputs"]]
+        names = [d["name"] for d in description["inputs"]]
+        # An input in an order of its own is not the memory that is written.
+        self.donated = {
+            given: result
+            for result, given in region.donated.items()
+            if given in inside
+            and not {given, result} & self.order_of.keys()
+            and given not in self.strided
+        }
+        donate = {
+            names[region.inputs.index(given)]: results[region.outputs.index(result)]
+            for given, result in self.donated.items()
+        }
+        executable = build(module, donate=donate, **options.build)
         run = _core.ArrayFunction(executable._module, "main", torch.Tensor)
 
         def call(*given: torch.Tensor) -> list[torch.Tensor]:
@@ -173,7 +193,7 @@ class _Program:
         self.kinds = [d["kind"] for d in description["inputs"]]
         order = sorted((p, i) for i, p in enumerate(parameters) if p is not None)
         self.arguments = [i for _, i in order]
-        self.outputs = [d["result"] for d in description["outputs"]]
+        self.outputs = results
 
 
 def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
@@ -181,7 +201,7 @@ def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
     sizes, strides = list(value.shape), list(value.stride())
 
     def same(a: Any, b: Any) -> bool:
-        return _expr(a) == _expr(b)
+        return _schema.expression_of(a) == _schema.expression_of(b)
 
     def dense(order: Sequence[int]) -> bool:
         expected: Any = 1
@@ -190,7 +210,7 @@ def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
                 continue
             if not same(strides[axis], expected):
                 return False
-            expected = _expr(expected) * _expr(sizes[axis])
+            expected = _schema.expression_of(expected) * _schema.expression_of(sizes[axis])
         return True
 
     identity = tuple(range(len(sizes)))
@@ -201,10 +221,6 @@ def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
         return None
     order = tuple(sorted(identity, key=lambda axis: (-hints[axis], axis)))
     return order if dense(order) else None
-
-
-def _expr(number: Any) -> Any:
-    return _schema.expression(number) if isinstance(number, torch.SymInt) else number
 
 
 def _hint(number: Any) -> int | None:
@@ -258,6 +274,14 @@ def _joined(
     graph = fx.Graph()
     graph.set_codegen(fx.graph._BoxedCodeGen())
     made: dict[fx.Node, fx.Node] = {}
+    # What programs have written into their arguments need not be copied there.
+    written = {
+        user
+        for program in programs.values()
+        for given in program.donated
+        for user in given.users
+        if _regions.changes(user)
+    }
     for node in graph_module.graph.nodes:
         if node.op == "placeholder":
             made[node] = graph.placeholder(f"in_{len(made)}")
@@ -268,7 +292,10 @@ def _joined(
             programs[number].call.__name__ = f"program_{number}"
             _add_call(graph, made, programs[number])
         for node in parts.after.get(number, ()):
-            made[node] = graph.node_copy(node, made.__getitem__)
+            if node in written:
+                made[node] = made[node.args[0]]
+            else:
+                made[node] = graph.node_copy(node, made.__getitem__)
     (output,) = [n for n in graph_module.graph.nodes if n.op == "output"]
     graph.output(fx.node.map_arg(output.args[0], made.__getitem__))
     return fx.GraphModule(graph_module, graph).forward
@@ -299,6 +326,8 @@ def _add_call(graph: fx.Graph, made: dict[fx.Node, fx.Node], program: _Program) 
             back = [order.index(axis) for axis in range(len(order))]
             value = graph.call_function(torch.ops.aten.permute.default, (value, back))
         made[node] = value
+    for node in program.donated:
+        graph.call_function(torch.autograd.graph.increment_version, (made[node],))
 
 
 def _symbol(graph: fx.Graph, made: dict[fx.Node, fx.Node], symbol: Any) -> fx.Node:

@@ -19,12 +19,16 @@ DRAWS = "it draws from PyTorch's generator of random numbers"
 
 @dataclass
 class Region:
-    """Operators that become one program, with the values that go in and come out."""
+    """Operators that become one program, with the values that go in and come out.
+
+    donated: outputs that are written over an argument of the graph, each with that argument.
+    """
 
     number: int
     nodes: list[fx.Node] = field(default_factory=list)
     inputs: list[fx.Node] = field(default_factory=list)
     outputs: list[fx.Node] = field(default_factory=list)
+    donated: dict[fx.Node, fx.Node] = field(default_factory=dict)
 
 
 @dataclass
@@ -117,11 +121,42 @@ def partition(graph_module: fx.GraphModule, refusals: dict[fx.Node, str]) -> Par
             del by_number[number]
     in_python = _python_nodes(graph, compiled, by_number)
     used = [by_number[n] for n in sorted(by_number) if by_number[n].outputs]
+    for region in used:
+        region.donated = _donated(graph, region)
 
     after: dict[int, list[fx.Node]] = {}
     for node in in_python:
         after.setdefault(last if changes(node) else when[node], []).append(node)
     return Partition(used, after, refusals)
+
+
+def _donated(graph: fx.Graph, region: Region) -> dict[fx.Node, fx.Node]:
+    """The outputs of a region that do nothing but replace an argument which nothing else reads."""
+    inside = set(region.nodes)
+    found: dict[fx.Node, fx.Node] = {}
+    for node in graph.nodes:
+        if node.target is not torch.ops.aten.copy_.default or len(node.args) != 2 or node.kwargs:
+            continue
+        given, result = node.args
+        if not (isinstance(given, fx.Node) and isinstance(result, fx.Node)):
+            continue
+        old, new = _schema.value_of(given), _schema.value_of(result)
+        same_sizes = [str(_schema.expression_of(n)) for n in old.shape] == [
+            str(_schema.expression_of(n)) for n in new.shape
+        ]
+        if (
+            given.op == "placeholder"
+            and given in region.inputs
+            and result in region.outputs
+            and result not in found
+            and given not in found.values()
+            and all(user is node or producer(user) in inside for user in given.users)
+            and all(user is node or producer(user) in inside for user in result.users)
+            and old.dtype == new.dtype
+            and same_sizes
+        ):
+            found[result] = given
+    return found
 
 
 def _python_nodes(

@@ -39,6 +39,7 @@ class Graph:
     kind: "inference", "forward" or "backward".
     operators: how many operators Relay compiled; `programs`: the parts that they are in.
     symbols: the sizes that the programs leave open.
+    donated: how many arguments the programs write in place.
     fallbacks: what runs in PyTorch; `calls`: how often the graph was called.
     """
 
@@ -46,6 +47,7 @@ class Graph:
     operators: int = 0
     programs: int = 0
     symbols: tuple[str, ...] = ()
+    donated: int = 0
     seconds: float = 0.0
     calls: int = 0
     fallbacks: list[Fallback] = field(default_factory=list)

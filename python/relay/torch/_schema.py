@@ -81,6 +81,11 @@ def expression(value: Any) -> Any:
     return value.node.expr
 
 
+def expression_of(number: Any) -> Any:
+    """The expression of a symbolic integer; another number itself."""
+    return expression(number) if isinstance(number, torch.SymInt) else number
+
+
 def known_number(value: Any) -> Any:
     """The number of a symbolic number that is constant; None for one that is not."""
     if not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):

@@ -1,8 +1,10 @@
 #include "frontend/torch/importer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "analysis/calls.h"
+#include "analysis/size_hints.h"
 #include "base/codes/frontend.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/operator_error.h"
@@ -658,6 +660,30 @@ void Importer::collect_outputs(TorchProgram& out,
   }
 }
 
+namespace {
+
+// @main with the ranges of its sizes, which a run checks. PyTorch's programs are traced for sizes from 2 on and hold for 0
+// and 1, too: only a greater bound is one.
+Module with_ranges(const Module& mod, const std::vector<TorchSize>& sizes) {
+  constexpr int64_t kTraced = 2, kMost = std::numeric_limits<int64_t>::max();
+  Function main = mod->find("main");
+  std::vector<SizeHint> ranges;
+  for (const TorchSize& s : sizes) {
+    SizeHint range{.name = s.name, .likely = {}};
+    if (s.least && *s.least > kTraced) range.low = *s.least;
+    // PyTorch writes the greatest number but one for no bound.
+    if (s.greatest && *s.greatest >= range.low && *s.greatest < kMost - 1) range.high = *s.greatest;
+    const bool open = std::ranges::any_of(main->type_params,
+                                          [&](const TypeVar& v) { return v->name_hint == s.name; });
+    if (open && range.has_range()) ranges.push_back(std::move(range));
+  }
+  if (ranges.empty()) return mod;
+  Function ranged = with_size_hints(main, ranges);
+  return with_function(mod, global_var("main", ranged->type), ranged);
+}
+
+}  // namespace
+
 TorchProgram Importer::run() {
   declare();
   import_nodes(torch_.graph);
@@ -684,6 +710,7 @@ TorchProgram Importer::run() {
   result().producer = "PyTorch " + torch_.torch_version;
   out.inputs = inputs_;
   out.model = finish(results);
+  out.model.module = with_ranges(out.model.module, out.sizes);
   return out;
 }
 

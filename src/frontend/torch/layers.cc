@@ -4,6 +4,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/slices.h"
 
 namespace relay::frontend::torch {
 namespace {
@@ -26,6 +27,22 @@ void check_positive(NodeContext& ctx, const std::vector<int64_t>& list, const ch
 }
 
 }  // namespace
+
+Batched batched(NodeContext& ctx, Expr x, int64_t nd) {
+  const int64_t rank = Builder::rank_of(x);
+  if (rank != nd + 1 && rank != nd + 2) {
+    ctx.fail(codes::type_rank, "the input has the wrong rank",
+             "rank " + std::to_string(nd + 1) + " or " + std::to_string(nd + 2),
+             to_string(x->type));
+  }
+  if (rank == nd + 2) return {x};
+  return {ctx.expand_dims(x, 0), true};
+}
+Values unbatched(NodeContext& ctx, const Batched& from, std::vector<Expr> results) {
+  Values out;
+  for (Expr& e : results) out.push_back(value_of(from.added ? ctx.squeeze(e, {0}) : e));
+  return out;
+}
 
 Expr Convolution::apply(const Builder& build, const Expr& x, const Expr& w) const {
   return transposed ? transposed_convolution(build, x, w, window, extra, groups)
@@ -70,8 +87,21 @@ PoolSpec pool_spec(NodeContext& ctx, int64_t nd) {
   return out;
 }
 
+// The quotients of sums of integers, rounded towards zero. A mean in float64 is off by far less than half of the distance
+// to the next quotient.
+Expr average_pool_of_integers(NodeContext& ctx, const Expr& x, int64_t nd) {
+  Expr mean = average_pool(ctx, ctx.cast(x, DType::Float(64)), nd);
+  int64_t divisor = ctx.integer("divisor_override", 1), size = 1;
+  for (int64_t k : ctx.ints_for("kernel_size", nd, 1)) size *= k;
+  divisor = std::max(std::abs(divisor), size);
+  Expr half = ctx.scalar_like(0.5 / static_cast<double>(divisor), mean);
+  Expr below = ctx.call("less", {mean, ctx.scalar_like(0, mean)});
+  Expr whole = ctx.call("trunc", {ctx.where(below, ctx.sub(mean, half), ctx.add(mean, half))});
+  return ctx.cast(whole, Builder::dtype_of(x));
+}
+
 Expr average_pool(NodeContext& ctx, const Expr& x, int64_t nd) {
-  if (!Builder::dtype_of(x).is_floating()) ctx.unsupported("a pool of means of integers");
+  if (!Builder::dtype_of(x).is_floating()) return average_pool_of_integers(ctx, x, nd);
   PoolSpec spec = pool_spec(ctx, nd);
   spec.count_padding = ctx.truth("count_include_pad", true);
   if (!ctx.has("divisor_override")) return pool(ctx, PoolKind::Average, x, spec).y;
@@ -103,6 +133,44 @@ Expr adaptive_average_pool(const Builder& build, const Expr& x, const std::vecto
     return global_pool(build, PoolKind::Average, x);
   return build.call(with_rank("nn.adaptive_avg_pool", static_cast<int64_t>(size.size())), {x},
                     {{"output_size", to_value(size)}});
+}
+
+namespace {
+
+// Along an axis the elements nearest to i - before, for `before` and `behind` that may be below 0.
+Expr nearest_border(const Builder& build, const Expr& x, int64_t axis, int64_t before,
+                    int64_t behind) {
+  const int64_t n = build.const_dim(x, axis, "the size of an axis with a border");
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < n + before + behind; ++i)
+    places.push_back(std::clamp<int64_t>(i - before, 0, n - 1));
+  build.charge_bytes(static_cast<int64_t>(places.size()), DType::Int(64));
+  return build.call("take", {x, build.ints(places)},
+                    {{"axis", axis}, {"mode", std::string("fast")}});
+}
+
+}  // namespace
+
+Expr padded(NodeContext& ctx, const Expr& x, const char* widths, const std::string& mode,
+            const Expr& fill) {
+  const int64_t rank = Builder::rank_of(x);
+  const std::vector<int64_t> list = ctx.ints(widths);
+  if (list.size() % 2 != 0 || static_cast<int64_t>(list.size()) > 2 * rank)
+    ctx.fail(codes::frontend_attribute, "the list of pads has the wrong length");
+  if (mode == "edge" && std::ranges::any_of(list, [](int64_t n) { return n < 0; })) {
+    Expr out = x;
+    for (size_t i = 0; i < list.size() / 2; ++i)
+      out = nearest_border(ctx, out, rank - 1 - static_cast<int64_t>(i), list[2 * i],
+                           list[2 * i + 1]);
+    return out;
+  }
+  std::vector<int64_t> pads(static_cast<size_t>(2 * rank), 0);
+  for (size_t i = 0; i < list.size() / 2; ++i) {
+    const size_t axis = static_cast<size_t>(rank) - 1 - i;
+    pads[axis] = list[2 * i];
+    pads[axis + static_cast<size_t>(rank)] = list[2 * i + 1];
+  }
+  return pad(ctx, x, pads, mode, fill ? fill : ctx.scalar_like(0, x));
 }
 
 Expr Resizing::apply(const Builder& build, const Expr& x, const std::vector<Dim>& sizes) const {

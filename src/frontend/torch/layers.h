@@ -1,6 +1,7 @@
 // Arguments of layers that rows of the layers and of their gradients read alike.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "frontend/common/pool.h"
@@ -9,6 +10,14 @@
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
+
+// An image without the axis of a batch has one of size 1 put before it, which the result loses again.
+struct Batched {
+  Expr x;
+  bool added = false;
+};
+Batched batched(NodeContext& ctx, Expr x, int64_t nd);
+Values unbatched(NodeContext& ctx, const Batched& from, std::vector<Expr> results);
 
 struct Convolution {
   Window window;
@@ -27,6 +36,11 @@ PoolSpec pool_spec(NodeContext& ctx, int64_t nd);
 // Means by the same and "count_include_pad" and "divisor_override", of an image with a batch.
 Expr average_pool(NodeContext& ctx, const Expr& x, int64_t nd);
 Expr adaptive_average_pool(const Builder& build, const Expr& x, const std::vector<int64_t>& size);
+
+// A tensor with a border of widths that PyTorch lists from the last axis on, before and behind each. `fill` is the border
+// of the mode "constant", null for zeros.
+Expr padded(NodeContext& ctx, const Expr& x, const char* widths, const std::string& mode,
+            const Expr& fill = nullptr);
 
 // An image of a batch at another size. Scale factors of all axes, where they are given and the corners are not aligned, say
 // where places lie; else the sizes do.

@@ -166,8 +166,10 @@ enum class Family {
   Resize,
   Shape,
   Size,
+  Special,
   Unary,
   View,
+  Window,
   kCount,
 };
 

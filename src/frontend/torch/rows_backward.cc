@@ -47,6 +47,16 @@ Values adjoint_of(NodeContext& ctx, const char* argument,
                             [&](const std::vector<Expr>& args) { return forward(args[0]); })[0])};
 }
 
+// Of an image, which may lack the axis of a batch.
+Values image_adjoint(NodeContext& ctx, int64_t nd,
+                     const std::function<Expr(const Expr&)>& forward) {
+  const Batched grad = batched(ctx, ctx.tensor("grad_output"), nd);
+  const Batched x = batched(ctx, ctx.tensor("self"), nd);
+  return unbatched(ctx, x, {adjoints(ctx, {x.x}, grad.x, [&](const std::vector<Expr>& args) {
+                     return forward(args[0]);
+                   })[0]});
+}
+
 // Which gradients are wanted.
 std::vector<bool> mask_of(NodeContext& ctx, size_t count) {
   std::vector<bool> out;
@@ -91,23 +101,27 @@ Values convolution_backward(NodeContext& ctx) {
 template <int64_t kRank>
 Values max_pool_backward(NodeContext& ctx) {
   ctx.tensor("indices");  // the maxima are found again
-  return adjoint_of(ctx, "self", [&](const Expr& x) {
+  return image_adjoint(ctx, kRank, [&](const Expr& x) {
     return pool(ctx, PoolKind::Max, x, pool_spec(ctx, kRank)).y;
   });
 }
 template <int64_t kRank>
 Values avg_pool_backward(NodeContext& ctx) {
-  return adjoint_of(ctx, "self", [&](const Expr& x) { return average_pool(ctx, x, kRank); });
+  return image_adjoint(ctx, kRank, [&](const Expr& x) { return average_pool(ctx, x, kRank); });
 }
 template <int64_t kRank>
 Values adaptive_pool_backward(NodeContext& ctx) {
-  return adjoint_of(ctx, "self", [&](const Expr& x) {
+  return image_adjoint(ctx, kRank, [&](const Expr& x) {
     std::vector<int64_t> size;
     const Expr grad = ctx.tensor("grad_output");
-    for (int64_t a = 0; a < kRank; ++a)
-      size.push_back(ctx.const_dim(grad, a + 2, "a size of the result"));
+    for (int64_t a = Builder::rank_of(grad) - kRank; a < Builder::rank_of(grad); ++a)
+      size.push_back(ctx.const_dim(grad, a, "a size of the result"));
     return adaptive_average_pool(ctx, x, size);
   });
+}
+
+Values replication_pad_backward(NodeContext& ctx) {
+  return adjoint_of(ctx, "self", [&](const Expr& x) { return padded(ctx, x, "padding", "edge"); });
 }
 
 // ---- Normalisations ----------------------------------------------------------------------------
@@ -315,6 +329,9 @@ std::span<const Row> rows<Family::Backward>() {
       {"aten.avg_pool3d_backward.default", avg_pool_backward<3>},
       {"aten._adaptive_avg_pool2d_backward.default", adaptive_pool_backward<2>},
       {"aten._adaptive_avg_pool3d_backward.default", adaptive_pool_backward<3>},
+      {"aten.replication_pad1d_backward.default", replication_pad_backward},
+      {"aten.replication_pad2d_backward.default", replication_pad_backward},
+      {"aten.replication_pad3d_backward.default", replication_pad_backward},
       {"aten.native_layer_norm_backward.default", layer_norm_backward, kInFloat32},
       {"aten.native_batch_norm_backward.default", batch_norm_backward, kInFloat32},
       {"aten.native_group_norm_backward.default", group_norm_backward, kInFloat32},

@@ -3,6 +3,7 @@
 
 #include "base/codes/frontend.h"
 #include "frontend/common/power.h"
+#include "frontend/common/step_loop.h"
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
@@ -219,6 +220,69 @@ Values copysign(NodeContext& ctx) {
       ctx.call("where", {ctx.call("less", {sign, zero}), ctx.call("negative", {size}), size}))};
 }
 
+// a * b + c
+Values multiply_add(NodeContext& ctx) {
+  Expr a = ctx.tensor("a"), b = ctx.tensor("b"), c = ctx.tensor("c");
+  const DType dtype = ctx.out_dtype();
+  return {value_of(ctx.add(ctx.mul(ctx.cast(a, dtype), ctx.cast(b, dtype)), ctx.cast(c, dtype)))};
+}
+
+// The next representable number from one towards another: one more or less as an integer of the same bits.
+Values nextafter(NodeContext& ctx) {
+  auto p = ctx.pair();
+  const DType bits = DType::Int(p.dtype.bits);
+  auto as = [&](const Expr& e, DType d) {
+    return ctx.call("reinterpret", {e}, {{"dtype", to_value(d)}});
+  };
+  auto test = [&](const char* op, const Expr& a, const Expr& b) { return ctx.call(op, {a, b}); };
+  Expr zero = ctx.scalar(0, p.dtype), one = ctx.scalar(1, bits);
+  Expr least = as(ctx.broadcast_to(one, ctx.out_shape()), p.dtype);
+  Expr a = ctx.broadcast_to(p.a, ctx.out_shape()), b = ctx.broadcast_to(p.b, ctx.out_shape());
+  Expr away = test("equal", test("greater", b, a), test("greater", a, zero));
+  Expr whole = as(a, bits);
+  Expr next = as(ctx.where(away, ctx.add(whole, one), ctx.sub(whole, one)), p.dtype);
+  Expr from_zero = ctx.where(test("less", b, zero), ctx.call("negative", {least}), least);
+  Expr out = ctx.where(test("equal", a, zero), from_zero, next);
+  out = ctx.where(test("equal", a, b), b, out);
+  Expr nan = ctx.call("logical_or", {ctx.call("isnan", {a}), ctx.call("isnan", {b})});
+  return {value_of(ctx.where(nan, ctx.add(a, b), out))};
+}
+
+// Euclid's algorithm on all elements, as long as one of them has a remainder.
+Expr greatest_common_divisor(NodeContext& ctx, const Expr& a, const Expr& b) {
+  const std::vector<int64_t> all = Builder::all_axes(Builder::rank_of(a));
+  auto goes_on = [&](const Expr& rest) {
+    return ctx.reduce("any", ctx.call("not_equal", {rest, ctx.scalar_like(0, rest)}), all, false);
+  };
+  StepLoop loop;
+  loop.initial = {a, b};
+  loop.go = goes_on(b);
+  const StepResults done =
+      run_steps(ctx, loop, [&](const Expr&, const Expr&, const std::vector<Expr>& states) -> Step {
+        Expr ends = ctx.call("equal", {states[1], ctx.scalar_like(0, b)});
+        Expr divisor = ctx.where(ends, ctx.scalar_like(1, b), states[1]);
+        Expr rest = ctx.call("trunc_mod", {states[0], divisor});
+        Expr next = ctx.where(ends, ctx.scalar_like(0, b), rest);
+        return {{ctx.where(ends, states[0], states[1]), next}, {}, goes_on(next)};
+      });
+  return ctx.call("abs", {done.states[0]});
+}
+
+NodeContext::Pair integers(NodeContext& ctx) {
+  auto p = ctx.pair();
+  return {ctx.broadcast_to(p.a, ctx.out_shape()), ctx.broadcast_to(p.b, ctx.out_shape()), p.dtype};
+}
+Values gcd(NodeContext& ctx) {
+  auto p = integers(ctx);
+  return {value_of(greatest_common_divisor(ctx, p.a, p.b))};
+}
+Values lcm(NodeContext& ctx) {
+  auto p = integers(ctx);
+  Expr divisor = greatest_common_divisor(ctx, p.a, p.b);
+  divisor = ctx.maximum(divisor, ctx.scalar_like(1, divisor));
+  return {value_of(ctx.call("abs", {ctx.mul(ctx.call("trunc_divide", {p.a, divisor}), p.b)}))};
+}
+
 // self + value * a (op) b
 Values fused_step(NodeContext& ctx) {
   Expr x = ctx.tensor("self"), a = ctx.tensor("tensor1"), b = ctx.tensor("tensor2");
@@ -418,6 +482,10 @@ std::span<const Row> rows<Family::Binary>() {
       {"aten.masked_fill.Tensor", masked_fill},
       {"aten.isclose.default", isclose},
       {"aten.heaviside.default", heaviside},
+      {"aten.nextafter.default", nextafter},
+      {"aten.gcd.default", gcd},
+      {"aten.lcm.default", lcm},
+      {"prims.fma.default", multiply_add, kInFloat32},
   };
   return kRows;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/codes/frontend.h"
 #include "frontend/common/gather.h"
@@ -85,17 +86,43 @@ Expr source(NodeContext& ctx, const ValuePtr& index, const Expr& x) {
   return ctx.broadcast_to(ctx.number_as(*value, Builder::dtype_of(x)), shape);
 }
 
+// Truth values that are combined: their sum and greatest is "or", their product and least is "and".
+struct Combined {
+  DType computed;
+  Scatter how;
+};
+Combined combined(DType dtype, Scatter how) {
+  if (!dtype.is_bool() || how == Scatter::Update) return {dtype, how};
+  const bool any = how == Scatter::Add || how == Scatter::Max;
+  return {DType::UInt(8), any ? Scatter::Max : Scatter::Min};
+}
+Expr put_elements(NodeContext& ctx, const Expr& x, const ValuePtr& index, const Expr& src,
+                  int64_t axis, Scatter how) {
+  const DType dtype = Builder::dtype_of(x);
+  const Combined as = combined(dtype, how);
+  return ctx.cast(scatter_elements(ctx, ctx.cast(x, as.computed), index, ctx.cast(src, as.computed),
+                                   axis, as.how),
+                  dtype);
+}
+Expr put_lines(NodeContext& ctx, const Expr& x, const ValuePtr& places, const Expr& lines,
+               Scatter how) {
+  const DType dtype = Builder::dtype_of(x);
+  const Combined as = combined(dtype, how);
+  return ctx.cast(
+      scatter_nd(ctx, ctx.cast(x, as.computed), places, ctx.cast(lines, as.computed), as.how),
+      dtype);
+}
+
 Expr scattered(NodeContext& ctx, Scatter how) {
   Expr x = ctx.tensor("self");
   const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
   ValuePtr index = places(ctx, "index");
   Expr src = source(ctx, index, x);
-  if (rank > 0) return scatter_elements(ctx, x, index, src, axis, how);
+  if (rank > 0) return put_elements(ctx, x, index, src, axis, how);
   // Of a tensor without dimensions there is one place.
   const std::vector<int64_t> one{1}, none;
-  Expr y =
-      scatter_elements(ctx, ctx.reshape(x, one), value_of(ctx.reshape(ctx.expr_of(index), one)),
-                       ctx.reshape(src, one), 0, how);
+  Expr y = put_elements(ctx, ctx.reshape(x, one), value_of(ctx.reshape(ctx.expr_of(index), one)),
+                        ctx.reshape(src, one), 0, how);
   return ctx.reshape(y, none);
 }
 
@@ -104,6 +131,19 @@ Values scatter(NodeContext& ctx) {
   return {value_of(scattered(ctx, reduce.empty() ? Scatter::Update : reduction(ctx, reduce)))};
 }
 Values scatter_add(NodeContext& ctx) { return {value_of(scattered(ctx, Scatter::Add))}; }
+// The number that a reduction begins with.
+Expr neutral_of(NodeContext& ctx, const std::string& how, DType dtype) {
+  if (how == "prod") return ctx.scalar(1, dtype);
+  if (how != "amax" && how != "amin") return ctx.scalar(0, dtype);
+  if (dtype.is_bool()) return ctx.scalar(how == "amin" ? 1 : 0, dtype);
+  // What the greatest or the least of no elements is.
+  Expr none = ctx.full(0, {dim(0)}, dtype);
+  Expr limit = ctx.reduce(how == "amax" ? "max" : "min", none, {0}, false);
+  if (!dtype.is_floating()) return limit;
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  return ctx.scalar(how == "amax" ? -kInf : kInf, dtype);
+}
+
 Values scatter_reduce(NodeContext& ctx) {
   const bool with_self = ctx.truth("include_self", true);
   const std::string how = ctx.text("reduce", "");
@@ -119,17 +159,14 @@ Values scatter_reduce(NodeContext& ctx) {
   };
   if (!with_self) {
     // What is written to begins with a number that changes nothing.
-    constexpr double kInf = std::numeric_limits<double>::infinity();
-    const double neutral = how == "prod" ? 1 : how == "amax" ? -kInf : how == "amin" ? kInf : 0;
-    if (!Builder::dtype_of(x).is_floating() && std::isinf(neutral))
-      ctx.unsupported("this reduction of integers");
-    x = scatter_elements(ctx, x, index, everywhere(neutral), axis, Scatter::Update);
+    Expr neutral =
+        ctx.broadcast_to(neutral_of(ctx, how, Builder::dtype_of(x)), Builder::shape_of(src));
+    x = put_elements(ctx, x, index, neutral, axis, Scatter::Update);
   }
-  if (how != "mean")
-    return {value_of(scatter_elements(ctx, x, index, src, axis, reduction(ctx, how)))};
-  Expr sum = scatter_elements(ctx, x, index, src, axis, Scatter::Add);
+  if (how != "mean") return {value_of(put_elements(ctx, x, index, src, axis, reduction(ctx, how)))};
+  Expr sum = put_elements(ctx, x, index, src, axis, Scatter::Add);
   Expr count = ctx.full(with_self ? 1 : 0, Builder::shape_of(x), Builder::dtype_of(x));
-  count = scatter_elements(ctx, count, index, everywhere(1), axis, Scatter::Add);
+  count = put_elements(ctx, count, index, everywhere(1), axis, Scatter::Add);
   count = ctx.maximum(count, ctx.scalar_like(1, count));
   const char* divide = Builder::dtype_of(x).is_floating() ? "divide" : "floor_divide";
   return {value_of(ctx.call(divide, {sum, count}))};
@@ -147,8 +184,7 @@ Expr scatter_lines(NodeContext& ctx, const Expr& x, int64_t axis, const ValuePtr
   for (size_t i = 0; i < order.size(); ++i)
     back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   ValuePtr coordinates = value_of(ctx.expand_dims(ctx.expr_of(index), 1));
-  Expr out =
-      scatter_nd(ctx, ctx.transpose(x, order), coordinates, ctx.transpose(lines, order), how);
+  Expr out = put_lines(ctx, ctx.transpose(x, order), coordinates, ctx.transpose(lines, order), how);
   return ctx.transpose(out, back);
 }
 
@@ -163,6 +199,33 @@ Values index_add(NodeContext& ctx, Scatter how) {
   if (alpha && !(alpha->is_known() && alpha->as_double() == 1))
     lines = ctx.mul(lines, ctx.number_as(*alpha, Builder::dtype_of(x)));
   Expr y = scatter_lines(ctx, x, axis, places(ctx, "index", true), lines, how);
+  return {value_of(rank == 0 ? ctx.squeeze(y, {0}) : y)};
+}
+
+// Lines of an axis combined with those at their places.
+Values index_reduce(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
+  const std::string how = ctx.text("reduce", "");
+  const bool with_self = ctx.truth("include_self", true);
+  Expr lines = ctx.cast(ctx.tensor("source"), Builder::dtype_of(x));
+  if (rank == 0) x = ctx.expand_dims(x, 0);
+  if (Builder::rank_of(lines) < std::max<int64_t>(rank, 1)) lines = ctx.expand_dims(lines, axis);
+  ValuePtr index = places(ctx, "index", true);
+  auto everywhere = [&](const Expr& e) { return ctx.broadcast_to(e, Builder::shape_of(lines)); };
+  if (!with_self) {
+    x = scatter_lines(ctx, x, axis, index, everywhere(neutral_of(ctx, how, Builder::dtype_of(x))),
+                      Scatter::Update);
+  }
+  const Scatter by = how == "mean" ? Scatter::Add : reduction(ctx, how);
+  Expr y = scatter_lines(ctx, x, axis, index, lines, by);
+  if (how == "mean") {
+    Expr count = ctx.full(with_self ? 1 : 0, Builder::shape_of(x), Builder::dtype_of(x));
+    count = scatter_lines(ctx, count, axis, index, everywhere(ctx.scalar_like(1, x)), Scatter::Add);
+    count = ctx.maximum(count, ctx.scalar_like(1, count));
+    const char* divide = Builder::dtype_of(x).is_floating() ? "divide" : "floor_divide";
+    y = ctx.call(divide, {y, count});
+  }
   return {value_of(rank == 0 ? ctx.squeeze(y, {0}) : y)};
 }
 
@@ -287,7 +350,13 @@ Expr put_by_mask(NodeContext& ctx, const Expr& x, Expr mask, Expr values, bool a
   const bool lines =
       Builder::rank_of(values) == rest + 1 && as_const(Builder::shape_of(values)[0]) != 1;
   if (lines) {
-    // A place behind the last line belongs to an element that is not written.
+    // A place behind the last line belongs to an element that is not written. There may be no line at all.
+    const std::vector<Dim>& shape = Builder::shape_of(values);
+    if (!as_const(shape[0]) || as_const(shape[0]) == 0) {
+      std::vector<Dim> one = shape;
+      one[0] = dim(1);
+      values = ctx.concat({values, ctx.full(0, one, Builder::dtype_of(values))}, 0);
+    }
     values = ctx.call("take", {values, count_before(ctx, mask)},
                       {{"axis", int64_t{0}}, {"mode", std::string("clip")}});
   } else if (Builder::rank_of(values) > rest) {
@@ -346,8 +415,8 @@ Values index_put(NodeContext& ctx) {
   } else {
     values = ctx.broadcast_to(values, expected);
   }
-  Expr y = scatter_nd(ctx, moved, ctx.importer().with_known(value_of(coordinates)), values,
-                      adds ? Scatter::Add : Scatter::Update);
+  Expr y = put_lines(ctx, moved, ctx.importer().with_known(value_of(coordinates)), values,
+                     adds ? Scatter::Add : Scatter::Update);
   std::vector<int64_t> back(by.order.size());
   for (size_t i = 0; i < by.order.size(); ++i)
     back[static_cast<size_t>(by.order[i])] = static_cast<int64_t>(i);
@@ -363,8 +432,90 @@ Values take(NodeContext& ctx) {
 // Each element that the mask has takes the next one of the source.
 Values masked_scatter(NodeContext& ctx) {
   Expr x = ctx.tensor("self"), source = flat(ctx, ctx.tensor("source"));
-  Expr mask = ctx.broadcast_to(ctx.cast(ctx.tensor("mask"), DType::Bool()), Builder::shape_of(x));
+  x = ctx.broadcast_to(x, ctx.out_shape());
+  Expr mask = ctx.broadcast_to(ctx.cast(ctx.tensor("mask"), DType::Bool()), ctx.out_shape());
   return {value_of(put_by_mask(ctx, x, mask, ctx.cast(source, Builder::dtype_of(x)), false))};
+}
+
+// The adjoints that the mask has, one after the other, in a source of these sizes.
+Values masked_scatter_backward(NodeContext& ctx) {
+  Expr grad = ctx.tensor("grad_output");
+  const std::vector<Dim> sizes = ctx.sizes("sizes");
+  const auto known = as_const(product(sizes, 0, sizes.size()));
+  if (!known) ctx.fail(codes::frontend_dynamic, "the size of the source is open", "a number");
+  const int64_t count = *known;
+  Expr mask =
+      ctx.broadcast_to(ctx.cast(ctx.tensor("mask"), DType::Bool()), Builder::shape_of(grad));
+  // What the mask lacks goes behind the source, and is cut off.
+  Expr at = ctx.where(mask, count_before(ctx, mask), ctx.scalar(static_cast<double>(count), kI64));
+  Expr out = ctx.full(0, {dim(count + 1)}, Builder::dtype_of(grad));
+  out = scatter_elements(ctx, out, value_of(flat(ctx, at)), flat(ctx, grad), 0, Scatter::Update);
+  return {value_of(ctx.reshape(ctx.slice(out, 0, 0, count), sizes))};
+}
+
+// The coordinates of the first elements that are not zero, so many as `size` says; a number for those that are missing.
+Values nonzero_static(NodeContext& ctx) {
+  Expr x = ctx.cast(ctx.tensor("self"), DType::Bool());
+  const int64_t size = ctx.integer("size"), rank = Builder::rank_of(x);
+  const int64_t missing = ctx.integer("fill_value", -1);
+  if (size < 0) ctx.fail(codes::frontend_attribute, "the size is negative");
+  if (rank == 0 || size == 0) return {value_of(ctx.full(0, {dim(size), dim(rank)}, kI64))};
+  Expr mask = flat(ctx, x), last = ctx.scalar(static_cast<double>(size), kI64);
+  Expr at = ctx.where(mask, ctx.minimum(count_before(ctx, mask), last), last);
+  std::vector<Expr> columns;
+  for (int64_t a = 0; a < rank; ++a) {
+    const int64_t n = ctx.const_dim(x, a, "a size of the tensor");
+    std::vector<int64_t> numbers(static_cast<size_t>(n));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    ctx.charge_bytes(n, kI64);
+    Expr along = ctx.expand_dims(ctx.ints(numbers), 1, rank - 1 - a);
+    Expr column = ctx.full(static_cast<double>(missing), {dim(size + 1)}, kI64);
+    column = scatter_elements(ctx, column, value_of(at),
+                              flat(ctx, ctx.broadcast_to(along, Builder::shape_of(x))), 0,
+                              Scatter::Update);
+    columns.push_back(ctx.slice(column, 0, 0, size));
+  }
+  return {value_of(ctx.call("stack", {ctx.tuple_of(columns)}, {{"axis", int64_t{1}}}))};
+}
+
+// How many elements are in each of equal parts of [min, max], or their weights; the last part has its end.
+Expr counts_between(NodeContext& ctx, const Expr& x, const Expr& weights, int64_t bins,
+                    const Expr& low, const Expr& high) {
+  Expr part = ctx.div(ctx.mul(ctx.sub(x, low), ctx.scalar_like(static_cast<double>(bins), x)),
+                      ctx.sub(high, low));
+  Expr at = ctx.minimum(ctx.cast(ctx.call("floor", {part}), kI64),
+                        ctx.scalar(static_cast<double>(bins - 1), kI64));
+  Expr inside = ctx.call("logical_and",
+                         {ctx.call("greater_equal", {x, low}), ctx.call("less_equal", {x, high})});
+  at = ctx.where(inside, at, ctx.scalar(static_cast<double>(bins), kI64));
+  Expr out = ctx.full(0, {dim(bins + 1)}, Builder::dtype_of(weights));
+  out = scatter_elements(ctx, out, value_of(at), weights, 0, Scatter::Add);
+  return ctx.slice(out, 0, 0, bins);
+}
+
+Values histc(NodeContext& ctx) {
+  Expr x = flat(ctx, ctx.tensor("self"));
+  const int64_t bins = ctx.integer("bins", 100);
+  if (bins < 1) ctx.fail(codes::frontend_attribute, "there are no bins");
+  auto given = [&](const char* name) {
+    auto n = ctx.number(name);
+    return n ? n->as_double() : 0.0;
+  };
+  const double least = given("min"), greatest = given("max");
+  Expr low = ctx.scalar_like(least, x), high = ctx.scalar_like(greatest, x);
+  if (least == greatest) {
+    // Those of the elements, 1 apart at least.
+    if (as_const(Builder::shape_of(x)[0]) == 0)
+      return {value_of(ctx.full(0, {dim(bins)}, Builder::dtype_of(x)))};
+    low = ctx.reduce("min", x, {0}, false);
+    high = ctx.reduce("max", x, {0}, false);
+    Expr one = ctx.scalar_like(1, x), same = ctx.call("equal", {low, high});
+    Expr below = ctx.where(same, ctx.sub(low, one), low);
+    high = ctx.where(same, ctx.add(high, one), high);
+    low = below;
+  }
+  Expr ones = ctx.full(1, Builder::shape_of(x), Builder::dtype_of(x));
+  return {value_of(counts_between(ctx, x, ones, bins, low, high))};
 }
 
 // Elements of the tensor as one vector.
@@ -373,7 +524,7 @@ Values put(NodeContext& ctx) {
   Expr source = flat(ctx, ctx.cast(ctx.tensor("source"), Builder::dtype_of(x)));
   Expr index = flat(ctx, ctx.expr_of(places(ctx, "index")));
   const Scatter how = ctx.truth("accumulate", false) ? Scatter::Add : Scatter::Update;
-  Expr y = scatter_elements(ctx, flat(ctx, x), value_of(index), source, 0, how);
+  Expr y = put_elements(ctx, flat(ctx, x), value_of(index), source, 0, how);
   return {value_of(ctx.reshape(y, Builder::shape_of(x)))};
 }
 
@@ -454,6 +605,7 @@ std::span<const Row> rows<Family::Index>() {
       {"aten.scatter_reduce.two", scatter_reduce},
       {"aten.index_add.default", [](NodeContext& ctx) { return index_add(ctx, Scatter::Add); }},
       {"aten.index_copy.default", [](NodeContext& ctx) { return index_add(ctx, Scatter::Update); }},
+      {"aten.index_reduce.default", index_reduce},
       {"aten.index_fill.int_Scalar", index_fill},
       {"aten.index_fill.int_Tensor", index_fill},
       {"aten.index.Tensor", index},
@@ -462,6 +614,9 @@ std::span<const Row> rows<Family::Index>() {
       {"aten._unsafe_index_put.default", index_put},
       {"aten._index_put_impl.default", index_put},
       {"aten.masked_scatter.default", masked_scatter},
+      {"aten.masked_scatter_backward.default", masked_scatter_backward},
+      {"aten.nonzero_static.default", nonzero_static},
+      {"aten.histc.default", histc},
       {"aten.put.default", put},
       {"aten.isin.Tensor_Tensor", isin},
       {"aten.isin.Tensor_Scalar", isin},

@@ -14,27 +14,6 @@
 namespace relay::frontend::torch {
 namespace {
 
-// An image without the axis of a batch has one of size 1 put before it, which the result loses again.
-struct Batched {
-  Expr x;
-  bool added = false;
-};
-Batched batched(NodeContext& ctx, Expr x, int64_t nd) {
-  const int64_t rank = Builder::rank_of(x);
-  if (rank != nd + 1 && rank != nd + 2) {
-    ctx.fail(codes::type_rank, "the input has the wrong rank",
-             "rank " + std::to_string(nd + 1) + " or " + std::to_string(nd + 2),
-             to_string(x->type));
-  }
-  if (rank == nd + 2) return {x};
-  return {ctx.expand_dims(x, 0), true};
-}
-Values unbatched(NodeContext& ctx, const Batched& from, std::vector<Expr> results) {
-  Values out;
-  for (Expr& e : results) out.push_back(value_of(from.added ? ctx.squeeze(e, {0}) : e));
-  return out;
-}
-
 // ---- Convolutions ------------------------------------------------------------------------------
 
 Values convolve(NodeContext& ctx, std::optional<bool> transposed) {
@@ -280,29 +259,6 @@ Values adaptive_avg_pool(NodeContext& ctx) {
                    {adaptive_average_pool(ctx, b.x, ctx.ints_for("output_size", kRank, 1))});
 }
 
-template <int64_t kRank>
-Values adaptive_max_pool(NodeContext& ctx) {
-  const Batched b = batched(ctx, ctx.tensor("self"), kRank);
-  std::vector<int64_t> size = ctx.ints_for("output_size", kRank, 1);
-  Expr y =
-      ctx.call(with_rank("nn.adaptive_max_pool", kRank), {b.x}, {{"output_size", to_value(size)}});
-  if (ctx.outputs().size() < 2) return unbatched(ctx, b, {y});
-  // Where a maximum is follows from the window, which is one size where the output divides the input.
-  PoolSpec spec;
-  for (int64_t a = 0; a < kRank; ++a) {
-    const int64_t n = ctx.const_dim(b.x, a + 2, "a size of the input"),
-                  m = size[static_cast<size_t>(a)];
-    if (m < 1 || n % m != 0) ctx.unsupported("places of maxima of windows of several sizes");
-    spec.window.kernel.push_back(n / m);
-    spec.window.strides.push_back(n / m);
-    spec.window.dilations.push_back(1);
-    spec.window.begin.push_back(0);
-    spec.window.end.push_back(0);
-  }
-  const Pooled p = pool(ctx, PoolKind::Max, b.x, spec);
-  return unbatched(ctx, b, {p.y, places_of_maxima(ctx, p, PlacesIn::Channel)});
-}
-
 }  // namespace
 
 template <>
@@ -350,9 +306,6 @@ std::span<const Row> rows<Family::Nn>() {
       {"aten._adaptive_avg_pool2d.default", adaptive_avg_pool<2>},
       {"aten.adaptive_avg_pool3d.default", adaptive_avg_pool<3>},
       {"aten._adaptive_avg_pool3d.default", adaptive_avg_pool<3>},
-      {"aten.adaptive_max_pool1d.default", adaptive_max_pool<1>},
-      {"aten.adaptive_max_pool2d.default", adaptive_max_pool<2>},
-      {"aten.adaptive_max_pool3d.default", adaptive_max_pool<3>},
   };
   return kRows;
 }

@@ -1,6 +1,7 @@
 // Sorting, and what follows from an order.
 #include "base/codes/frontend.h"
 #include "frontend/common/order.h"
+#include "frontend/common/shape_args.h"
 #include "frontend/common/unique.h"
 #include "frontend/torch/node_context.h"
 
@@ -108,6 +109,33 @@ Values kthvalue(NodeContext& ctx) {
   return out;
 }
 
+// The element of which there are most along an axis, the least one of several, and its last place. Every element is
+// compared with every other one.
+Values mode(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, -1);
+  const bool keeps = ctx.truth("keepdim", false);
+  if (rank == 0) return {value_of(x), value_of(ctx.scalar(0, kI64))};
+  const int64_t n = ctx.const_dim(x, axis, "the size of the axis");
+  constexpr int64_t kMost = 4096;
+  if (n == 0 || n > kMost) ctx.unsupported("the mode of no elements, or of more than 4096");
+  // (..., element, other element, ...)
+  Expr same = ctx.call("equal", {ctx.expand_dims(x, axis + 1), ctx.expand_dims(x, axis)});
+  Expr count = ctx.reduce("sum", ctx.cast(same, kI64), {axis + 1}, false);
+  Expr most = ctx.call("equal", {count, ctx.reduce("max", count, {axis}, true)});
+  const DType dtype = Builder::dtype_of(x);
+  Expr ordered = dtype.is_bool() ? ctx.cast(x, DType::UInt(8)) : x;
+  Expr none = ctx.reduce("max", ordered, {axis}, true);
+  Expr value = ctx.reduce("min", ctx.where(most, ordered, none), {axis}, true);
+  Expr places = ctx.call("arange", {}, {{"stop", AttrValue(n)}, {"dtype", to_value(kI64)}});
+  places = ctx.expand_dims(places, 1, rank - 1 - axis);
+  Expr at = ctx.where(ctx.call("equal", {ordered, value}), places, ctx.scalar(-1, kI64));
+  at = ctx.reduce("max", at, {axis}, true);
+  value = ctx.cast(value, dtype);
+  return {value_of(keeps ? value : ctx.squeeze(value, {axis})),
+          value_of(keeps ? at : ctx.squeeze(at, {axis}))};
+}
+
 Values searchsorted(NodeContext& ctx, const char* sequence, const char* values) {
   Expr sorted_sequence = ctx.tensor(sequence);
   Expr x = ctx.find(values) != nullptr && ctx.find(values)->name() == nullptr
@@ -125,17 +153,53 @@ Values searchsorted(NodeContext& ctx, const char* sequence, const char* values) 
   return {value_of(scalar ? ctx.reshape(y, std::vector<int64_t>{}) : y)};
 }
 
+// Inverse and counts, or what stands for them where they are not asked for.
+Values unique_results(NodeContext& ctx, const Unique& u, const std::vector<Dim>& of) {
+  const bool inverse = ctx.truth("return_inverse", false),
+             counts = ctx.truth("return_counts", false);
+  Expr none = ctx.full(0, {dim(0)}, kI64);
+  return {value_of(u.values), value_of(inverse ? ctx.reshape(u.inverse, of) : none),
+          value_of(counts ? u.counts : none)};
+}
+
 // The different elements in order, which of them each element is, and how many there are of each.
 Values unique_row(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   ctx.find("sorted");  // sorted is one of the orders that are allowed
-  const bool inverse = ctx.truth("return_inverse", false),
-             counts = ctx.truth("return_counts", false);
-  const Unique u = unique(ctx, x, std::nullopt, true);
-  Expr none = ctx.full(0, {dim(0)}, kI64);
-  return {value_of(u.values),
-          value_of(inverse ? ctx.reshape(u.inverse, Builder::shape_of(x)) : none),
-          value_of(counts ? u.counts : none)};
+  return unique_results(ctx, unique(ctx, x, std::nullopt, true), Builder::shape_of(x));
+}
+
+// The different lines along an axis.
+Values unique_lines(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  ctx.find("sorted");
+  const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), std::nullopt);
+  return unique_results(ctx, unique(ctx, x, axis, true),
+                        {Builder::shape_of(x)[static_cast<size_t>(axis)]});
+}
+
+// The elements that differ from the one before them.
+Values unique_consecutive(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  if (ctx.has("dim")) ctx.unsupported("the lines that differ from the one before them");
+  const std::vector<Dim> shape = Builder::shape_of(x);
+  Expr flat = ctx.reshape(x, {product(shape, 0, shape.size())});
+  const int64_t n = ctx.const_dim(flat, 0, "the number of elements");
+  if (n == 0) ctx.unsupported("the different elements of none");
+  Expr begins = ctx.call("not_equal", {ctx.slice(flat, 0, 1, n), ctx.slice(flat, 0, 0, n - 1)});
+  begins = ctx.concat({ctx.full(1, {dim(1)}, DType::Bool()), begins}, 0);
+  Expr at = ctx.cast(ctx.reshape(ctx.call("argwhere", {begins}), {dim_any()}), kI64);
+  Unique u;
+  u.values = ctx.call("take", {flat, at}, {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+  Expr number = running(ctx, Running::Sum, ctx.cast(begins, kI64), 0, false, false);
+  u.inverse = ctx.sub(number, ctx.scalar(1, kI64));
+  // From each first place to the next one.
+  const AttrList from_one{{"begin", to_value(std::vector<int64_t>{1})},
+                          {"end", to_value(std::vector<int64_t>{n + 1})},
+                          {"strides", to_value(std::vector<int64_t>{1})}};
+  Expr ends = ctx.concat({at, ctx.ints(std::vector<int64_t>{n})}, 0);
+  u.counts = ctx.sub(ctx.call("strided_slice", {ends}, from_one), at);
+  return unique_results(ctx, u, shape);
 }
 
 }  // namespace
@@ -156,6 +220,9 @@ std::span<const Row> rows<Family::Order>() {
       {"aten.nanmedian.default", nanmedian},
       {"aten.nanmedian.dim", nanmedian},
       {"aten.kthvalue.default", kthvalue},
+      {"aten.mode.default", mode},
+      {"aten.unique_dim.default", unique_lines},
+      {"aten.unique_consecutive.default", unique_consecutive},
       {"aten.searchsorted.Tensor",
        [](NodeContext& ctx) { return searchsorted(ctx, "sorted_sequence", "self"); }},
       {"aten.searchsorted.Scalar",

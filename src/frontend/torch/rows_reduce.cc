@@ -6,6 +6,7 @@
 #include "base/codes/frontend.h"
 #include "frontend/common/order.h"
 #include "frontend/common/shape_args.h"
+#include "frontend/common/special.h"
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
@@ -238,6 +239,28 @@ Values running_extreme(NodeContext& ctx) {
   return {value_of(ctx.cast(value, dtype)), value_of(at)};
 }
 
+// log(exp(a) + exp(b)), of infinities too.
+Expr log_add(NodeContext& ctx, const Expr& a, const Expr& b) {
+  Expr greatest = ctx.maximum(a, b), least = ctx.minimum(a, b);
+  Expr sum = ctx.add(greatest, log_one_plus(ctx, ctx.call("exp", {ctx.sub(least, greatest)})));
+  return ctx.where(ctx.call("isinf", {greatest}), greatest, sum);
+}
+
+// The logarithm of the running sum of exponentials: what 1, 2, 4, ... elements before each one say.
+Values logcumsumexp(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
+  if (rank == 0) return {value_of(x)};
+  const int64_t n = ctx.const_dim(x, axis, "the size of the axis");
+  for (int64_t step = 1; step < n; step *= 2) {
+    std::vector<Dim> shape = Builder::shape_of(x);
+    shape[static_cast<size_t>(axis)] = dim(step);
+    Expr none = ctx.full(-std::numeric_limits<double>::infinity(), shape, Builder::dtype_of(x));
+    x = log_add(ctx, x, ctx.concat({none, ctx.slice(x, axis, 0, n - step)}, axis));
+  }
+  return {value_of(x)};
+}
+
 Values diff(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   if (ctx.integer("n", 1) != 1 || ctx.has("prepend") || ctx.has("append"))
@@ -325,6 +348,8 @@ std::span<const Row> rows<Family::Reduce>() {
       {"aten.cumprod.default", running_row, "cumprod"},
       {"aten.cummax.default", running_extreme, "max"},
       {"aten.cummin.default", running_extreme, "min"},
+      {"aten.logcumsumexp.default", logcumsumexp, kInFloat32},
+      {"aten._logcumsumexp.default", logcumsumexp, kInFloat32},
       {"aten.dist.default", dist, kInFloat32},
       {"aten._cdist_forward.default", cdist, kInFloat32},
       {"aten.diff.default", diff},

@@ -5,6 +5,7 @@
 #include "base/codes/frontend.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/common/slices.h"
+#include "frontend/torch/layers.h"
 #include "frontend/torch/node_context.h"
 #include "frontend/torch/parts.h"
 
@@ -125,41 +126,29 @@ Values roll(NodeContext& ctx) {
   return {value_of(x)};
 }
 
-// PyTorch lists widths from the last axis on, before and behind each.
-Values padded(NodeContext& ctx, const char* name, const std::string& mode, Expr fill) {
-  Expr x = ctx.tensor("self");
-  const int64_t rank = Builder::rank_of(x);
-  const std::vector<int64_t> widths = ctx.ints(name);
-  if (widths.size() % 2 != 0 || static_cast<int64_t>(widths.size()) > 2 * rank)
-    ctx.fail(codes::frontend_attribute, "the list of pads has the wrong length");
-  std::vector<int64_t> pads(static_cast<size_t>(2 * rank), 0);
-  for (size_t i = 0; i < widths.size() / 2; ++i) {
-    const size_t axis = static_cast<size_t>(rank) - 1 - i;
-    pads[axis] = widths[2 * i];
-    pads[axis + static_cast<size_t>(rank)] = widths[2 * i + 1];
-  }
-  return {value_of(pad(ctx, x, pads, mode, fill ? fill : ctx.scalar_like(0, x)))};
+Values with_border(NodeContext& ctx, const char* widths, const char* mode) {
+  return {value_of(padded(ctx, ctx.tensor("self"), widths, mode))};
 }
 
 Values constant_pad(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   auto value = ctx.number("value");
-  return padded(ctx, "pad", "constant",
-                value ? ctx.number_as(*value, Builder::dtype_of(x)) : nullptr);
+  Expr fill = value ? ctx.number_as(*value, Builder::dtype_of(x)) : nullptr;
+  return {value_of(padded(ctx, x, "pad", "constant", fill))};
 }
 
 Values pad_row(NodeContext& ctx) {
   const std::string mode = ctx.text("mode", "constant");
   if (mode == "constant") return constant_pad(ctx);
   ctx.find("value");
-  if (mode == "reflect") return padded(ctx, "pad", "reflect", nullptr);
-  if (mode == "replicate") return padded(ctx, "pad", "edge", nullptr);
-  if (mode == "circular") return padded(ctx, "pad", "wrap", nullptr);
+  if (mode == "reflect") return with_border(ctx, "pad", "reflect");
+  if (mode == "replicate") return with_border(ctx, "pad", "edge");
+  if (mode == "circular") return with_border(ctx, "pad", "wrap");
   ctx.fail(codes::frontend_attribute, "argument 'mode' has an unknown value",
            "constant, reflect, replicate or circular", shorten(mode));
 }
-Values reflection_pad(NodeContext& ctx) { return padded(ctx, "padding", "reflect", nullptr); }
-Values replication_pad(NodeContext& ctx) { return padded(ctx, "padding", "edge", nullptr); }
+Values reflection_pad(NodeContext& ctx) { return with_border(ctx, "padding", "reflect"); }
+Values replication_pad(NodeContext& ctx) { return with_border(ctx, "padding", "edge"); }
 
 // (..., c * r * r, h, w) and (..., c, h * r, w * r).
 Values pixel_shuffle(NodeContext& ctx, bool back) {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numbers>
 
+#include "frontend/common/special.h"
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
@@ -57,16 +58,7 @@ Values expm1(NodeContext& ctx) {
   return {value_of(ctx.call("where", {large, ctx.sub(e, one), ctx.mul(half, ctx.add(e, one))}))};
 }
 
-// log(u) * x / (u - 1) with u = 1 + x: the error of the sum is in both.
-Values log1p(NodeContext& ctx) {
-  Expr x = as_result(ctx), one = ctx.scalar_like(1, x), u = ctx.add(x, one);
-  Expr log = ctx.call("log", {u});
-  Expr small = ctx.call("less", {ctx.call("abs", {x}), one});
-  Expr same = ctx.call("equal", {u, one});
-  Expr below = ctx.call("where", {same, one, ctx.sub(u, one)});
-  Expr exact = ctx.call("where", {same, x, ctx.mul(log, ctx.div(x, below))});
-  return {value_of(ctx.call("where", {small, exact, log}))};
-}
+Values log1p(NodeContext& ctx) { return {value_of(log_one_plus(ctx, as_result(ctx)))}; }
 
 Values square(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
@@ -198,6 +190,35 @@ Values nan_to_num(NodeContext& ctx) {
   return {value_of(x)};
 }
 
+// A number of size 1/2 to 1 and the power of two by which it is multiplied, from the bits of the exponent.
+Values frexp(NodeContext& ctx) {
+  Expr x = ctx.tensor("self");
+  const DType dtype = Builder::dtype_of(x), i32 = DType::Int(32);
+  const DType bits = DType::Int(dtype.bits == 64 ? 64 : 32);
+  const int fraction = dtype.bits == 64 ? 52 : 23;
+  const double bias = dtype.bits == 64 ? 1022 : 126;
+  auto power_of_two = [&](int n) { return ctx.scalar(std::ldexp(1.0, n), bits); };
+  Expr size = ctx.call("abs", {x}), zero = ctx.scalar_like(0, x);
+  // Numbers without an exponent of their own are scaled first.
+  constexpr int kScale = 60;
+  Expr tiny =
+      ctx.call("less", {size, ctx.scalar_like(std::ldexp(1.0, 2 - static_cast<int>(bias)), x)});
+  size = ctx.where(tiny, ctx.mul(size, ctx.scalar_like(std::ldexp(1.0, kScale), x)), size);
+  Expr whole = ctx.call("reinterpret", {size}, {{"dtype", to_value(bits)}});
+  Expr exponent = ctx.call("floor_divide", {whole, power_of_two(fraction)});
+  // The same fraction with the exponent of 1/2.
+  Expr rest = ctx.sub(whole, ctx.mul(exponent, power_of_two(fraction)));
+  Expr half = ctx.mul(ctx.scalar(bias, bits), power_of_two(fraction));
+  Expr mantissa = ctx.call("reinterpret", {ctx.add(rest, half)}, {{"dtype", to_value(dtype)}});
+  mantissa = ctx.where(ctx.call("less", {x, zero}), ctx.call("negative", {mantissa}), mantissa);
+  Expr power = ctx.sub(ctx.cast(exponent, i32), ctx.scalar(bias, i32));
+  power = ctx.where(tiny, ctx.sub(power, ctx.scalar(kScale, i32)), power);
+  Expr plain = ctx.call("logical_or", {ctx.call("equal", {x, zero}),
+                                       ctx.call("logical_not", {ctx.call("isfinite", {x})})});
+  return {value_of(ctx.where(plain, x, mantissa)),
+          value_of(ctx.where(plain, ctx.scalar(0, i32), power))};
+}
+
 Values copy(NodeContext& ctx) { return {value_of(ctx.tensor("self"))}; }
 
 Values cast_copy(NodeContext& ctx) {
@@ -283,6 +304,7 @@ std::span<const Row> rows<Family::Unary>() {
       {"aten.rad2deg.default",
        [](NodeContext& ctx) { return scaled(ctx, 180 / std::numbers::pi); }},
       {"aten.nan_to_num.default", nan_to_num},
+      {"aten.frexp.Tensor", frexp, kInFloat32},
       {"aten.clone.default", copy},
       {"aten.lift_fresh_copy.default", copy},
       {"aten.alias_copy.default", copy},

@@ -325,6 +325,14 @@ std::vector<View> as_strided(NodeContext& ctx) {
   return {std::move(out)};
 }
 
+// The tensor with other elements in a view by strides.
+Values as_strided_scatter(NodeContext& ctx) {
+  Expr x = ctx.tensor("self"), src = ctx.cast(ctx.tensor("src"), Builder::dtype_of(x));
+  const std::vector<View> views = as_strided(ctx);
+  if (!views.at(0).write) ctx.unsupported("a write into a view that repeats elements");
+  return {value_of(views[0].write(x, src))};
+}
+
 // ---- The whole tensor --------------------------------------------------------------------------
 
 std::vector<View> same(NodeContext&) { return {whole()}; }
@@ -423,6 +431,7 @@ std::span<const Row> rows<Family::View>() {
       {"aten.diagonal.default", diagonal},
       {"aten.unfold.default", unfold},
       {"aten.as_strided.default", as_strided},
+      {"aten.as_strided_scatter.default", as_strided_scatter},
       {"aten.alias.default", same},
       {"aten.detach.default", same},
       {"aten.lift_fresh.default", same},
