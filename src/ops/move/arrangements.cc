@@ -544,7 +544,7 @@ Expr dft(const CallNode& call) {
   auto rows = [&](const Expr& e) { return reshaped(e, {-1, count}); };
   ComplexExpr out =
       fourier({rows(re), is_zero(im) ? Expr() : rows(im)}, count, attrs_of<DftAttrs>(call).inverse);
-  return tuple({reshape_to(out.re, type_of(re).shape), reshape_to(out.im, type_of(re).shape)});
+  return tuple({reshape_like(out.re, re), reshape_like(out.im, re)});
 }
 
 struct StftAttrs : AttrsOf<StftAttrs> {

@@ -24,6 +24,16 @@ inline std::string f(const std::string& body) { return program(kF, body); }
 inline std::string i(const std::string& body) { return program(kI, body); }
 inline std::string b(const std::string& body) { return program("%x: Tensor[(2, 3), bool]", body); }
 
+// `%x` of 64 rows, row by row.
+inline std::string rows_of_parameter() {
+  std::string out;
+  for (int row = 0; row < 64; ++row) {
+    out += (out.empty() ? "strided_slice(%x, begin=[" : ", strided_slice(%x, begin=[") +
+           std::to_string(row) + "], end=[" + std::to_string(row + 1) + "], axes=[0])";
+  }
+  return "(" + out + ")";
+}
+
 inline const std::vector<Row>& rows() {
   static const std::vector<Row> table{
       {"add_zero", i("add(zeros(shape=[3], dtype=\"int32\"), add(0, %x))"), i("%x"),
@@ -144,6 +154,12 @@ inline const std::vector<Row>& rows() {
                "clip(cast(%x, dtype=\"int32\"), a_min=-127f, a_max=127f)")},
       {"split_one", f("split(%x, indices_or_sections=1).0"), f("(%x,).0"),
        f("split(%x, indices_or_sections=2).0")},
+      {"split_parameter",
+       program("%x: Tensor[(64, 3), float32]", "split(%x, indices_or_sections=64).5"),
+       program("%x: Tensor[(64, 3), float32]", rows_of_parameter() + ".5"),
+       program(
+           "%x: Tensor[(64, 3), float32]",
+           "(split(%x, indices_or_sections=32).5, split(negative(%x), indices_or_sections=64).5)")},
       {"reduce_one", program("%x: Tensor[(2, 1, 3), float32]", "max(%x, axis=[1])"),
        program("%x: Tensor[(2, 1, 3), float32]", "reshape(%x, newshape=[2, 3])"),
        program("%x: Tensor[(2, 1, 3), float32]", "(sum(%x, axis=[1]), max(%x, axis=[2]))")},
