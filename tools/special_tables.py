@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/frontend/common/special_tables.h: Chebyshev series of special functions, fitted with mpmath.
+"""Writes src/frontend/torch/special_tables.h: Chebyshev series of special functions, fitted with mpmath.
 
-    python tools/special_tables.py > src/frontend/common/special_tables.h
+    python tools/special_tables.py > src/frontend/torch/special_tables.h
 
 Each series is of a smooth factor of a function on an interval, which t from -1 to 1 runs through:
 special.cc says how t follows from the argument and how the function follows from the factor. A series ends
@@ -228,11 +228,11 @@ def main() -> None:
     print(
         "// Chebyshev series that special.cc sums; written by tools/special_tables.py.\n#pragma once\n"
     )
-    print("namespace relay::frontend::special_tables {\n")
+    print("namespace relay::frontend::torch::special_tables {\n")
     for name, (what, coefficients) in tables().items():
         numbers = ", ".join(mp.nstr(c, 18, strip_zeros=False) for c in coefficients)
         print(f"// {what}\ninline constexpr double {name}[] = {{{numbers}}};")
-    print("\n}  // namespace relay::frontend::special_tables")
+    print("\n}  // namespace relay::frontend::torch::special_tables")
 
 
 if __name__ == "__main__":

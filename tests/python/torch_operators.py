@@ -37,6 +37,9 @@ LIST = Path(__file__).with_name("torch_operators.txt")
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16)
 FORWARD, BACKWARD = "forward", "backward"
 
+# Where eager mode itself is not exact: from 2 to 20 its result is up to 4.5e-7 off (by mpmath).
+INEXACT = {("special.bessel_y1", torch.float64): {"rtol": 0.0, "atol": 1e-6}}
+
 # What no back end for dense tensors on a CPU is asked for (jiterator is CUDA's), and tensors without
 # defined elements.
 OUTSIDE = re.compile(
@@ -226,7 +229,7 @@ def run(function: Any, tensors: list[torch.Tensor] | None, differentiated: bool)
 def compare(
     pair: Pair, op: Any, module: Samples, got: list[Any], eager: list[Any], differentiated: bool
 ) -> None:
-    tolerance = {}
+    tolerance = INEXACT.get((pair.operator, pair.dtype), {})
     for decorator in op.decorators:
         if isinstance(decorator, toleranceOverride) and pair.dtype in decorator.d:
             given = decorator.d[pair.dtype]

@@ -6,8 +6,8 @@
 #include "base/codes/frontend.h"
 #include "frontend/common/order.h"
 #include "frontend/common/shape_args.h"
-#include "frontend/common/special.h"
 #include "frontend/torch/node_context.h"
+#include "frontend/torch/special.h"
 
 namespace relay::frontend::torch {
 namespace {

@@ -4,9 +4,9 @@
 #include <numbers>
 
 #include "base/codes/frontend.h"
-#include "frontend/common/special.h"
 #include "frontend/common/step_loop.h"
 #include "frontend/torch/node_context.h"
+#include "frontend/torch/special.h"
 
 namespace relay::frontend::torch {
 namespace {
@@ -37,7 +37,11 @@ Values polygamma_row(NodeContext& ctx) {
   // The derivatives that a double can hold the factorials of.
   constexpr int64_t kMost = 20;
   if (n < 0 || n > kMost) ctx.unsupported("a polygamma function of an order above 20");
-  return {value_of(polygamma(ctx, n, float_argument(ctx)))};
+  Expr x = float_argument(ctx);
+  const DType dtype = Builder::dtype_of(x);
+  // Below 0 a derivative is a difference of large terms, of which float32 keeps too few digits.
+  if (n > 0) x = ctx.cast(x, DType::Float(64));
+  return {value_of(ctx.cast(polygamma(ctx, n, x), dtype))};
 }
 
 // The sum of the logarithms of gamma at x, x - 1/2, ..., and a constant.

@@ -3,8 +3,8 @@
 #include <limits>
 #include <numbers>
 
-#include "frontend/common/special.h"
 #include "frontend/torch/node_context.h"
+#include "frontend/torch/special.h"
 
 namespace relay::frontend::torch {
 namespace {

@@ -1,4 +1,4 @@
-#include "frontend/common/special.h"
+#include "frontend/torch/special.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "frontend/common/special_tables.h"
+#include "frontend/torch/special_tables.h"
 
-namespace relay::frontend {
+namespace relay::frontend::torch {
 namespace {
 
 using namespace special_tables;  // NOLINT
@@ -255,9 +255,12 @@ Expr polygamma(const Builder& build, int64_t n, const Expr& x) {
   Expr start = f.where(reflects, f.sub(f.number(1), x), x);
   const double sign = n % 2 == 1 ? 1 : -1;
   Expr out = f.times(hurwitz_zeta(f, n + 1, start), sign * std::tgamma(static_cast<double>(n) + 1));
+  out = f.where(f.equal(x, f.number(kInf)), f.number(0), out);
   if (n == 1) {
-    // The sine is that of the rounded product, which is not 0 at poles below 0.
-    Expr sine = f.call("sin", f.times(x, kPi));
+    // Beside a pole the angle is exact; at one below 0 the sine is that of the rounded product, which is not 0.
+    Expr angle = f.sub(x, f.call("round", x));
+    angle = f.where(f.equal(angle, f.number(0)), x, angle);
+    Expr sine = f.call("sin", f.times(angle, kPi));
     Expr mirrored = f.sub(f.div(f.number(kPi * kPi), f.mul(sine, sine)), out);
     return f.where(reflects, mirrored, out);
   }
@@ -403,4 +406,4 @@ Expr normal_quantile(const Builder& build, const Expr& p) {
   return f.where(f.both(f.at_least(p, 0), f.at_most(p, 1)), out, f.number(kNan));
 }
 
-}  // namespace relay::frontend
+}  // namespace relay::frontend::torch

@@ -1,7 +1,7 @@
 // Chebyshev series that special.cc sums; written by tools/special_tables.py.
 #pragma once
 
-namespace relay::frontend::special_tables {
+namespace relay::frontend::torch::special_tables {
 
 // exp(-x) I0(x), x in [0, 8]
 inline constexpr double kI0Small[] = {
@@ -223,4 +223,4 @@ inline constexpr double kQuantileFar[] = {
     4.30005838515292613e-16,  -1.86445329515776875e-16, 8.10962945897404802e-17,
     -3.53782107612335051e-17};
 
-}  // namespace relay::frontend::special_tables
+}  // namespace relay::frontend::torch::special_tables

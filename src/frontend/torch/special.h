@@ -6,7 +6,7 @@
 
 #include "frontend/common/builder.h"
 
-namespace relay::frontend {
+namespace relay::frontend::torch {
 
 // The logarithm of |gamma(x)|.
 Expr log_gamma(const Builder& build, const Expr& x);
@@ -31,4 +31,4 @@ Expr normal_quantile(const Builder& build, const Expr& p);
 // log(1 + x) for an x above -1, exact near 0.
 Expr log_one_plus(const Builder& build, const Expr& x);
 
-}  // namespace relay::frontend
+}  // namespace relay::frontend::torch
