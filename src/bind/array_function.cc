@@ -3,7 +3,6 @@
 // Arrays come and go by the library's table of C functions (runtime/core/dlpack_exchange.h): no method of
 // Python is called for an argument or a result, and contiguous ones are not copied.
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "bind/compiler.h"
@@ -70,15 +69,16 @@ class ArrayFunction {
     const runtime::Function& f = exe_.module.function(function_);
     std::vector<Range> taken;
     for (const Tensor& t : inputs) taken.emplace_back(t);
-    // A program writes into a donated argument while it reads the others: one that overlaps another is written at the end.
-    std::vector<Tensor> late(f.results.size());
+    // A program writes into a donated argument while it reads the others. One that overlaps another, or that was copied to be
+    // read, is written at the end, by its own method.
+    std::vector<bool> late(f.results.size());
     for (const runtime::Donation& d : f.donations) {
       const auto i = static_cast<size_t>(d.param);
       if (i >= inputs.size()) continue;
-      bool shared = inputs[i].read_only();
-      for (size_t j = 0; j < taken.size(); ++j) shared |= j != i && taken[i].overlaps(taken[j]);
-      if (!shared) continue;
-      late[static_cast<size_t>(d.output)] = inputs[i];
+      bool apart = inputs[i].rep()->owner != nullptr && !inputs[i].read_only();
+      for (size_t j = 0; j < taken.size(); ++j) apart &= j == i || !taken[i].overlaps(taken[j]);
+      if (apart) continue;
+      late[static_cast<size_t>(d.output)] = true;
       inputs[i] = inputs[i].copy();
     }
     std::vector<Tensor> results = run_unlocked([&](const runtime::RunOptions& options) {
@@ -87,8 +87,8 @@ class ArrayFunction {
     std::vector<nb::object> given(results.size());
     for (const runtime::Donation& d : f.donations) {
       const auto o = static_cast<size_t>(d.output);
-      if (late[o]) std::memcpy(late[o].data<char>(), results[o].data<char>(), late[o].byte_size());
       given[o] = nb::steal(PySequence_GetItem(items.ptr(), d.param));
+      if (late[o]) given[o].attr("copy_")(give(results[o]));
     }
     nb::list out;
     for (size_t i = 0; i < results.size(); ++i)

@@ -275,6 +275,24 @@ def test_what_is_replaced_is_written_in_place():
     assert graph.donated == 1
 
 
+def test_arguments_that_a_program_cannot_write_into_are_written_behind_it():
+    def update(x, y):
+        x.mul_(2).add_(y)
+
+    fast = compiled(update, options=STRICT)
+    fast(torch.ones(8), torch.ones(8))
+    (graph,) = relay.torch.report().graphs
+    assert graph.donated == 1
+    # Between two elements, so that the program reads a copy.
+    x = torch.frombuffer(bytearray(64), dtype=torch.float32, offset=1, count=8)
+    x.fill_(1)
+    fast(x, torch.ones(8))
+    close(x, torch.full((8,), 3.0))
+    both = torch.ones(8)
+    fast(both, both)
+    close(both, torch.full((8,), 4.0))
+
+
 def test_what_is_read_elsewhere_is_not_written_in_place():
     def exchange(x, y):
         old = x.clone()
