@@ -81,10 +81,12 @@ class Formula {
   Expr x_;
 };
 
-// pi * cot(pi * x), from the distance to the nearest whole number.
+// The distance to the nearest whole number, which is exact.
+Expr from_whole(const Formula& f, const Expr& x) { return f.sub(x, f.call("round", x)); }
+
+// pi * cot(pi * x)
 Expr pi_cotangent(const Formula& f, const Expr& x) {
-  Expr rest = f.sub(x, f.call("round", x));
-  return f.over(kPi, f.call("tan", f.times(rest, kPi)));
+  return f.over(kPi, f.call("tan", f.times(from_whole(f, x), kPi)));
 }
 
 // An argument of at least `least` at which a series is asymptotic, from one above 0: larger by a whole number of steps.
@@ -239,7 +241,7 @@ Expr log_gamma(const Builder& build, const Expr& x) {
   Expr stirling = f.plus(f.sub(f.mul(f.plus(y, -0.5), f.log(y)), y), std::log(2 * kPi) / 2);
   Expr out = f.sub(f.add(stirling, tail), f.log(product));
   // log(pi / |sin(pi x)|) less the logarithm at 1 - x.
-  Expr rest = f.sub(x, f.call("round", x));
+  Expr rest = from_whole(f, x);
   Expr sine = f.abs(f.call("sin", f.times(rest, kPi)));
   Expr mirrored = f.sub(f.log(f.over(kPi, sine)), out);
   out = f.where(reflects, mirrored, out);
@@ -258,7 +260,7 @@ Expr polygamma(const Builder& build, int64_t n, const Expr& x) {
   out = f.where(f.equal(x, f.number(kInf)), f.number(0), out);
   if (n == 1) {
     // Beside a pole the angle is exact; at one below 0 the sine is that of the rounded product, which is not 0.
-    Expr angle = f.sub(x, f.call("round", x));
+    Expr angle = from_whole(f, x);
     angle = f.where(f.equal(angle, f.number(0)), x, angle);
     Expr sine = f.call("sin", f.times(angle, kPi));
     Expr mirrored = f.sub(f.div(f.number(kPi * kPi), f.mul(sine, sine)), out);
