@@ -42,6 +42,9 @@ def register_op(
     examples: Sequence[Sequence[str]] = (),
     doc: str | None = None,
     host_kernel: str | None = None,
+    moves: Sequence[str] = (),
+    quantized: Callable | None = None,
+    approximation: str | None = None,
 ) -> Any:
     """Registers an operator, for every thread, and returns it; a decorator without `compute`.
 
@@ -69,6 +72,15 @@ def register_op(
     host_kernel: the name of a function of the process (`relay.runtime.register_host_kernel`) that compiled
         programs call instead of the code of `compute`, which still defines the operator. The operator is
         then "Opaque".
+    moves: the names of arguments, where the floats in the result are elements of these arguments, chosen
+        by positions or by the other arguments: on quantised arguments the operator then applies to the
+        integers.
+    quantized: (call, operands, wanted) -> None, or (data, scale, zero point) of the call on integers, for
+        FakeQuantizationToInteger; a list of them for several tensors. `operands` has such a tuple, with the
+        axis of vectors, or None for each tensor of the arguments; `wanted` is (dtype, scale, zero point)
+        where the result is read by qnn.quantize, or None.
+    approximation: the name of an operator of the same arguments and attributes that FastMath takes in its
+        place, for float32.
 
     UserError E0802 for a name without namespace, E0803 for one that is taken, E0805 for attributes of
     no known type. A later exception in the functions is E0911 with the call and the traceback, an
@@ -86,6 +98,9 @@ def register_op(
             examples=examples,
             doc=doc,
             host_kernel=host_kernel,
+            moves=moves,
+            quantized=quantized,
+            approximation=approximation,
         )
     if compute is not None and definition is not None:
         raise wrong("an operator has a definition or a tensor expression, not both")
@@ -93,7 +108,8 @@ def register_op(
         raise wrong("fusion follows from the definition")
     if host_kernel is not None:
         _check_host_kernel(host_kernel, compute, fusion)
-    _check_columns(name, doc, attrs, examples, {"relation": relation, "gradient": gradient})
+    functions = {"relation": relation, "gradient": gradient, "quantized": quantized}
+    _check_columns(name, doc, attrs, examples, functions)
     if not (layout is None or layout == "follow" or callable(layout)):
         raise wrong(f"a layout rule is a function, or 'follow', not {layout!r}")
     specs = [_attribute(key, value) for key, value in (attrs or {}).items()]
@@ -114,6 +130,9 @@ def register_op(
         gradient=gradient,
         layout=layout,
         host_kernel=host_kernel,
+        moves=[_position(arguments, a) for a in moves],
+        quantized=quantized,
+        approximation=approximation,
     )
 
 
@@ -146,6 +165,13 @@ def _check_host_kernel(name: object, compute: object, fusion: str | None) -> Non
         raise wrong(
             f"a host kernel computes its operator alone: fusion is 'Opaque', not {fusion!r}"
         )
+
+
+def _position(arguments: list[str], name: object) -> int:
+    """The place of an argument that `moves` names."""
+    if name not in arguments:
+        raise wrong(f"moves has names of arguments ({', '.join(arguments)}), not {name!r}")
+    return arguments.index(name)
 
 
 _TYPES = {bool: "bool", int: "int", float: "float", str: "string"}

@@ -146,13 +146,13 @@ Number product(int64_t a, int64_t b) {
   int64_t r = 0;
   return __builtin_mul_overflow(a, b, &r) ? Number() : r;
 }
-Number quotient(int64_t a, int64_t b) { return divides(a, b) ? Number(a / b) : Number(); }
-Number remainder(int64_t a, int64_t b) { return divides(a, b) ? Number(a % b) : Number(); }
-Number floor_quotient(int64_t a, int64_t b) {
+Number toward_zero(int64_t a, int64_t b) { return divides(a, b) ? Number(a / b) : Number(); }
+Number rest_toward_zero(int64_t a, int64_t b) { return divides(a, b) ? Number(a % b) : Number(); }
+Number floored(int64_t a, int64_t b) {
   if (!divides(a, b)) return std::nullopt;
   return a / b - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0));
 }
-Number floor_remainder(int64_t a, int64_t b) {
+Number rest_of_floor(int64_t a, int64_t b) {
   if (!divides(a, b)) return std::nullopt;
   int64_t r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
@@ -162,19 +162,19 @@ bool positive(const Dim& d) {
   auto c = as_const(d);
   return c && *c > 0;
 }
-Dim floor_quotient(const Dim& a, const Dim& b) { return positive(b) ? floor_div(a, b) : dim_any(); }
-Dim floor_remainder(const Dim& a, const Dim& b) { return positive(b) ? mod(a, b) : dim_any(); }
+Dim floored(const Dim& a, const Dim& b) { return positive(b) ? floor_div(a, b) : dim_any(); }
+Dim rest_of_floor(const Dim& a, const Dim& b) { return positive(b) ? mod(a, b) : dim_any(); }
 // Towards zero: the floor from above zero, the ceiling from below.
-Dim quotient(const Dim& a, const Dim& b) {
+Dim toward_zero(const Dim& a, const Dim& b) {
   if (!positive(b)) return dim_any();
   if (at_least(a, 0)) return floor_div(a, b);
   return max(floor_div(a, b), dim(0)) + min(ceil_div(a, b), dim(0));
 }
-Dim remainder(const Dim& a, const Dim& b) {
+Dim rest_toward_zero(const Dim& a, const Dim& b) {
   if (!positive(b)) return dim_any();
-  return at_least(a, 0) ? mod(a, b) : a - quotient(a, b) * b;
+  return at_least(a, 0) ? mod(a, b) : a - toward_zero(a, b) * b;
 }
-Dim less(const Dim& a, const Dim& b) {
+Dim is_less(const Dim& a, const Dim& b) {
   if (at_least(b - a, 1)) return dim(1);
   return at_least(a - b, 0) ? dim(0) : dim_any();
 }
@@ -188,37 +188,50 @@ Dim same(const Dim& a, const Dim& b) {
   return never ? dim(0) : dim_any();
 }
 
-constexpr BinaryElement kBinary[] = {
-    {"add", sum, [](const Dim& a, const Dim& b) { return a + b; },
-     [](double a, double b) { return a + b; }},
-    {"subtract", difference, [](const Dim& a, const Dim& b) { return a - b; },
-     [](double a, double b) { return a - b; }},
-    {"multiply", product, [](const Dim& a, const Dim& b) { return a * b; },
-     [](double a, double b) { return a * b; }},
-    {"maximum", [](int64_t a, int64_t b) -> Number { return std::max(a, b); }, max,
-     [](double a, double b) { return std::max(a, b); }},
-    {"minimum", [](int64_t a, int64_t b) -> Number { return std::min(a, b); }, min,
-     [](double a, double b) { return std::min(a, b); }},
-    {"divide", quotient, quotient, [](double a, double b) { return a / b; }},
-    {"trunc_divide", quotient, quotient},
-    {"floor_divide", floor_quotient, floor_quotient},
-    {"mod", remainder, remainder},
-    {"trunc_mod", remainder, remainder},
-    {"floor_mod", floor_remainder, floor_remainder},
-    {"equal", [](int64_t a, int64_t b) { return truth(a == b); }, same, nullptr, true},
-    {"not_equal", [](int64_t a, int64_t b) { return truth(a != b); },
-     [](const Dim& a, const Dim& b) { return negated(same(a, b)); }, nullptr, true},
-    {"less", [](int64_t a, int64_t b) { return truth(a < b); }, less, nullptr, true},
-    {"less_equal", [](int64_t a, int64_t b) { return truth(a <= b); },
-     [](const Dim& a, const Dim& b) { return negated(less(b, a)); }, nullptr, true},
-    {"greater", [](int64_t a, int64_t b) { return truth(a > b); },
-     [](const Dim& a, const Dim& b) { return less(b, a); }, nullptr, true},
-    {"greater_equal", [](int64_t a, int64_t b) { return truth(a >= b); },
-     [](const Dim& a, const Dim& b) { return negated(less(a, b)); }, nullptr, true},
-    {"logical_and", [](int64_t a, int64_t b) { return truth(a != 0 && b != 0); }},
-    {"logical_or", [](int64_t a, int64_t b) { return truth(a != 0 || b != 0); }},
-    {"logical_xor", [](int64_t a, int64_t b) { return truth((a != 0) != (b != 0)); }},
-};
+}  // namespace
+
+namespace binary_elements {
+
+using Truth = std::optional<bool>;
+
+constexpr BinaryElement logical_and{[](int64_t a, int64_t b) { return truth(a != 0 && b != 0); },
+                                    nullptr, nullptr, Truth(false)};
+constexpr BinaryElement logical_or{[](int64_t a, int64_t b) { return truth(a != 0 || b != 0); },
+                                   nullptr, nullptr, Truth(true)};
+constexpr BinaryElement logical_xor{
+    [](int64_t a, int64_t b) { return truth((a != 0) != (b != 0)); }};
+constexpr BinaryElement add{sum, [](const Dim& a, const Dim& b) { return a + b; },
+                            [](double a, double b) { return a + b; }, std::nullopt, &logical_or};
+constexpr BinaryElement subtract{difference, [](const Dim& a, const Dim& b) { return a - b; },
+                                 [](double a, double b) { return a - b; }};
+constexpr BinaryElement multiply{product, [](const Dim& a, const Dim& b) { return a * b; },
+                                 [](double a, double b) { return a * b; }, std::nullopt,
+                                 &logical_and};
+constexpr BinaryElement maximum{[](int64_t a, int64_t b) -> Number { return std::max(a, b); }, max,
+                                [](double a, double b) { return std::max(a, b); }};
+constexpr BinaryElement minimum{[](int64_t a, int64_t b) -> Number { return std::min(a, b); }, min,
+                                [](double a, double b) { return std::min(a, b); }};
+constexpr BinaryElement divide{toward_zero, toward_zero, [](double a, double b) { return a / b; }};
+constexpr BinaryElement quotient{toward_zero, toward_zero};
+constexpr BinaryElement floor_quotient{floored, floored};
+constexpr BinaryElement remainder{rest_toward_zero, rest_toward_zero};
+constexpr BinaryElement floor_remainder{rest_of_floor, rest_of_floor};
+constexpr BinaryElement equal{[](int64_t a, int64_t b) { return truth(a == b); }, same};
+constexpr BinaryElement not_equal{[](int64_t a, int64_t b) { return truth(a != b); },
+                                  [](const Dim& a, const Dim& b) { return negated(same(a, b)); }};
+constexpr BinaryElement less{[](int64_t a, int64_t b) { return truth(a < b); }, is_less};
+constexpr BinaryElement less_equal{
+    [](int64_t a, int64_t b) { return truth(a <= b); },
+    [](const Dim& a, const Dim& b) { return negated(is_less(b, a)); }};
+constexpr BinaryElement greater{[](int64_t a, int64_t b) { return truth(a > b); },
+                                [](const Dim& a, const Dim& b) { return is_less(b, a); }};
+constexpr BinaryElement greater_equal{
+    [](int64_t a, int64_t b) { return truth(a >= b); },
+    [](const Dim& a, const Dim& b) { return negated(is_less(a, b)); }};
+
+}  // namespace binary_elements
+
+namespace {
 
 constexpr size_t kMaxTermNodes = 48;
 
@@ -230,13 +243,6 @@ bool reasonable(const Dim& d) {
 }
 
 }  // namespace
-
-const BinaryElement* binary_element(std::string_view op, DType dtype) {
-  if (dtype.is_bool() && op == "add") op = "logical_or";
-  if (dtype.is_bool() && op == "multiply") op = "logical_and";
-  auto found = std::ranges::find(kBinary, op, &BinaryElement::op);
-  return found == std::end(kBinary) ? nullptr : found;
-}
 
 bool holds(DType dtype, int64_t value) {
   if (dtype.is_bool()) return value == 0 || value == 1;
@@ -262,9 +268,9 @@ Dim combine(const BinaryElement& rule, const Dim& a, const Dim& b, DType from, D
     // One operand may decide.
     auto decides = [&](const Dim& d) {
       auto c = as_const(d);
-      return c && ((rule.op == "logical_and" && *c == 0) || (rule.op == "logical_or" && *c != 0));
+      return c && rule.decides == (*c != 0);
     };
-    return decides(a) || decides(b) ? truth_dim(rule.op == "logical_or") : dim_any();
+    return decides(a) || decides(b) ? truth_dim(*rule.decides) : dim_any();
   }
   auto x = as_const(a), y = as_const(b);
   if (x && y) {

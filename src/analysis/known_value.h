@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "ir/type.h"
@@ -53,16 +52,30 @@ KnownValue known_scalar(Dim value, runtime::DType dtype = runtime::DType::Int(64
 // What an operator of two broadcast tensors does to one element of each; null functions where only
 // the operator itself can say.
 struct BinaryElement {
-  std::string_view op;
   // Of numbers; nullopt where the result is not defined or does not fit an int64.
   std::optional<int64_t> (*numbers)(int64_t a, int64_t b);
   // Of terms, at least one of which is not a number; `?` where no term says the result.
   Dim (*terms)(const Dim& a, const Dim& b) = nullptr;
   double (*floats)(double a, double b) = nullptr;
-  bool is_test = false;  // the result is a bool
+  // The truth value of one operand that is the result whatever the other is.
+  std::optional<bool> decides = std::nullopt;
+  // The same operator on truth values, where that is another element; null: this one.
+  const BinaryElement* on_bools = nullptr;
+
+  const BinaryElement& on(runtime::DType dtype) const {
+    return dtype.is_bool() && on_bools != nullptr ? *on_bools : *this;
+  }
 };
-// Null for other operators.
-const BinaryElement* binary_element(std::string_view op, runtime::DType dtype);
+
+// For rows; `quotient` and `remainder` are those towards zero.
+namespace binary_elements {
+
+extern const BinaryElement add, subtract, multiply, maximum, minimum;
+extern const BinaryElement divide, quotient, floor_quotient, remainder, floor_remainder;
+extern const BinaryElement equal, not_equal, less, less_equal, greater, greater_equal;
+extern const BinaryElement logical_and, logical_or, logical_xor;
+
+}  // namespace binary_elements
 
 // The element of an integer or bool tensor of dtype `from`, whose operator gives dtype `to`: `?`
 // where it is not known, does not fit, or would be a term of unreasonable size.

@@ -89,7 +89,7 @@ std::vector<Expr> KnownValues::operands(const Expr& e) const {
   auto* c = call_of(e);
   std::vector<Expr> out;
   if (c == nullptr) return out;
-  const KnownRule* rule = known_rule(*c);
+  std::shared_ptr<const KnownRule> rule = known_rule(*c);
   if (rule == nullptr ? evaluate_ == nullptr : !rule->reads_elements) return out;
   for (const Expr& a : c->args) {
     Expr from = isa<TupleTypeNode>(a->type) ? source(a) : a;
@@ -141,7 +141,7 @@ KnownValues::Value KnownValues::evaluate(const Expr& e, const std::vector<Expr>&
   }
   auto* c = call_of(e);
   if (c == nullptr) return nullptr;
-  const KnownRule* rule = known_rule(*c);
+  std::shared_ptr<const KnownRule> rule = known_rule(*c);
   if (rule == nullptr) return compute(*c, operands);
   auto* part = as<TupleGetItemNode>(e);
   KnownCall known{*c, {}, *as<TensorTypeNode>(e->type), *shape, part == nullptr ? 0 : part->index};

@@ -703,7 +703,7 @@ void bind_compiler(nb::module_& m) {
     nb::list out;
     for (const Pass* pass : all_passes()) {
       nb::list options;
-      for (const PassOption& o : pass->options) {
+      for (const PassOption& o : pass->all_options()) {
         options.append(
             nb::make_tuple(o.name, std::string(to_string(o.type)), o.doc, from_value(o.standard)));
       }

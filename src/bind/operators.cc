@@ -137,6 +137,47 @@ std::vector<Layout> to_layouts(const std::string& op, nb::handle list, const Spa
   return out;
 }
 
+// Integers with scale, zero point and, of vectors, their axis.
+nb::object from_quantized(const QuantizedTensor& x) {
+  return nb::make_tuple(wrap(x.data), wrap(x.scale), wrap(x.zero), x.axis);
+}
+
+QuantizedTensor to_quantized(const std::string& op, nb::handle given, const Span& span) {
+  const size_t parts = is_sequence(given) ? nb::len(given) : 0;
+  auto part = [&](size_t i) -> Expr {
+    const auto e = nb::object(given[i]);
+    return nb::isinstance<PyExpr>(e) ? nb::cast<const PyExpr&>(e).expr() : nullptr;
+  };
+  if ((parts != 3 && parts != 4) || !part(0) ||
+      (parts == 4 && !PyLong_Check(nb::object(given[3]).ptr())))
+    refuse_result(op, "what the quantised form gives", span,
+                  "(data, scale, zero point) or (data, scale, zero point, axis)", described(given));
+  return {part(0), part(1), part(2), parts == 4 ? nb::cast<int64_t>(nb::object(given[3])) : -1};
+}
+
+QuantizedRule quantized_of(const std::string& op, const Held& code) {
+  return [op, code](const QuantizedCall& q) {
+    Expr self(&q.call);
+    return in_python(codes::python_operator, q.call.span, op + ", quantised form", [&] {
+      nb::list operands;
+      for (const auto& x : q.operands) operands.append(x ? from_quantized(*x) : nb::none());
+      nb::object wanted = nb::none();
+      if (q.wanted != nullptr) {
+        wanted =
+            nb::make_tuple(q.wanted_dtype.to_string(), wrap(q.wanted->scale), wrap(q.wanted->zero));
+      }
+      nb::object result = code.get()(wrap(self), operands, wanted);
+      std::vector<QuantizedTensor> out;
+      if (PyList_Check(result.ptr())) {
+        for (nb::handle h : nb::iter(result)) out.push_back(to_quantized(op, h, q.call.span));
+      } else if (!result.is_none()) {
+        out.push_back(to_quantized(op, result, q.call.span));
+      }
+      return out;
+    });
+  };
+}
+
 LayoutRule layout_of(const std::string& op, const Held& code) {
   return [op, code](const CallNode& call, std::span<const Layout> offered,
                     const Layout& desired) -> std::optional<LayoutDecision> {
@@ -183,7 +224,8 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
                        nb::handle attrs, const std::string& fusion,
                        const std::vector<std::vector<std::string>>& examples, nb::handle relation,
                        nb::handle definition, nb::handle compute, nb::handle gradient,
-                       nb::handle layout, const std::string& host_kernel) {
+                       nb::handle layout, const std::string& host_kernel, nb::handle moves,
+                       nb::handle quantized, const std::string& approximation) {
   OutsideOperator op;
   op.name = name;
   op.doc = doc;
@@ -221,6 +263,9 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
     op.layout = layout_of(name, Held(layout));
   }
   op.host_kernel = host_kernel;
+  if (!moves.is_none()) op.moves = ElementMoves{.of = nb::cast<std::vector<size_t>>(moves)};
+  if (!quantized.is_none()) op.quantized = quantized_of(name, Held(quantized));
+  op.approximation = approximation;
   extend::register_operator(std::move(op));
 }
 
@@ -241,7 +286,8 @@ void bind_operators(nb::module_& m) {
   m.def("register_op", &register_operator, nb::arg("name"), nb::arg("doc"), nb::arg("args"),
         nb::arg("attrs"), nb::arg("fusion"), nb::arg("examples"), nb::arg("relation").none(),
         nb::arg("definition").none(), nb::arg("compute").none(), nb::arg("gradient").none(),
-        nb::arg("layout").none(), nb::arg("host_kernel"));
+        nb::arg("layout").none(), nb::arg("host_kernel"), nb::arg("moves").none(),
+        nb::arg("quantized").none(), nb::arg("approximation"));
   m.def("unregister_op", [](const std::string& name) { OpRegistry::global().remove(name); });
   // Path, operators and passes of each plug-in that is a shared library.
   auto row = [](const extend::Plugin& p) { return nb::make_tuple(p.path, p.operators, p.passes); };

@@ -41,7 +41,7 @@ int run(const Options& o, const Given& given) {
     for (const Pass* p : all_passes()) {
       table.row(
           {p->name, std::to_string(p->opt_level), to_string(p->in), to_string(p->out), p->doc});
-      for (const PassOption& option : p->options) {
+      for (const PassOption& option : p->all_options()) {
         options.row({"relay." + p->name + "." + option.name, std::string(to_string(option.type)),
                      option.standard == AttrValue() ? "" : to_string(option.standard), option.doc});
       }

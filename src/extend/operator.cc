@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/codes/python.h"
+#include "base/quantities.h"
 #include "extend/host_kernel.h"
 #include "grad/dataflow.h"
 #include "ir/bindings.h"
@@ -366,6 +367,26 @@ std::optional<LayoutDecision> lay_out(const OutsideOperator& op, const CallNode&
   return out;
 }
 
+// Integers of a call, as many as its result has tensors.
+std::vector<QuantizedTensor> integers_of(const OutsideOperator& op, const QuantizedCall& q) {
+  auto out = op.quantized(q);
+  auto tensors = flatten_tensor_types(q.call.type);
+  const size_t count = tensors ? tensors->size() : 1;
+  if (!out.empty() && out.size() != count) {
+    refuse_result(op.name, "what the quantised form gives", q.call.span,
+                  counted(count, "tensor") + ", or nothing", counted(out.size(), "tensor"));
+  }
+  for (const QuantizedTensor& x : out) {
+    const bool one_of_two = static_cast<bool>(x.scale) != static_cast<bool>(x.zero);
+    if (!x.data || one_of_two) {
+      refuse_result(op.name, "what the quantised form gives", q.call.span,
+                    "integers with a scale and a zero point, or a tensor without both",
+                    x.data ? "one without the other" : "no integers");
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Expr applied(const Function& f, const std::vector<Expr>& args) {
@@ -413,6 +434,13 @@ Op register_operator(OutsideOperator given) {
   if (op->gradient)
     row.gradient =
         GradientRule([op](const GradientContext& ctx) { return differentiate(*op, ctx); });
+  row.moves = op->moves;
+  row.known = op->known;
+  if (op->quantized) row.quantized = [op](const QuantizedCall& q) { return integers_of(*op, q); };
+  row.static_form = op->static_form;
+  row.window = op->window;
+  row.approximation = op->approximation;
+  row.algebra = op->algebra;
   row.expected = Absent::ByNumPy;
   FusionClass declared = op->fusion.value_or(FusionClass::Opaque);
   if (op->definition) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,14 @@ struct OutsideOperator {
       compute = nullptr;
   GradientRule gradient = nullptr;
   LayoutRule layout = nullptr;
+  // What passes rewrite by, as in rows of Relay's own operators.
+  std::optional<ElementMoves> moves = {};
+  std::shared_ptr<const KnownRule> known = nullptr;
+  QuantizedRule quantized = nullptr;
+  std::optional<StaticForm> static_form = {};
+  std::optional<Window> window = {};
+  std::string approximation = {};
+  Algebra algebra = {};
 };
 
 // Adds the row, for every thread; throws what OpRegistry::add does.

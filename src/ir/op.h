@@ -18,6 +18,7 @@
 #include "ir/expr.h"
 #include "ir/layout.h"
 #include "ir/op_column.h"
+#include "ir/op_facts.h"
 
 namespace relay {
 
@@ -277,6 +278,17 @@ struct OpInfo {
   // Asked of all but those that broadcast (ElemWise, Broadcast), sums of products, which are batched by
   // their dimensions' roles, and operators with a definition; one of these may have a rule of its own.
   Column<BatchingRule> batching = {};
+  // Of what passes rewrite by (ir/op_facts.h); what is left out does not hold.
+  std::optional<ElementMoves> moves = {};
+  // The elements of the result, from the known ones of the arguments, where `moves` does not give them.
+  std::shared_ptr<const KnownRule> known = nullptr;
+  // The call on integers, where it is not the operator applied to them, which follows from `moves`.
+  QuantizedRule quantized = nullptr;
+  std::optional<StaticForm> static_form = {};
+  std::optional<Window> window = {};
+  // The name of an operator of the same arguments and attributes that is faster and less exact, for float32.
+  std::string approximation = {};
+  Algebra algebra = {};
   std::vector<OpExample> examples = {};
   // Where expected values come from that do not share the compute rule: the source of those that
   // the examples hold, or ByNumPy.

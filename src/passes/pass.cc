@@ -24,11 +24,19 @@ std::string_view to_string(PassOption::Type type) {
   return "";
 }
 
-const PassOption* Pass::find_option(std::string_view option) const {
-  for (const PassOption& o : options) {
-    if (o.name == option) return &o;
+std::vector<PassOption> Pass::all_options() const {
+  std::vector<PassOption> out = options;
+  if (operator_options != nullptr) {
+    for (PassOption& o : operator_options()) out.push_back(std::move(o));
   }
-  return nullptr;
+  return out;
+}
+
+std::optional<PassOption> Pass::find_option(std::string_view option) const {
+  for (PassOption& o : all_options()) {
+    if (o.name == option) return std::move(o);
+  }
+  return std::nullopt;
 }
 
 bool PassContext::enabled(const Pass& pass) const {
@@ -115,12 +123,13 @@ void check_config(const Dict& config) {
         rest = key.substr(prefix.size());
       }
     }
-    const PassOption* option = owner == nullptr ? nullptr : owner->find_option(rest);
-    if (option == nullptr) {
+    const auto option = owner == nullptr ? std::nullopt : owner->find_option(rest);
+    if (!option) {
       std::vector<std::string> known;
       for (const Pass* p : passes) {
         if (owner != nullptr && p != owner) continue;
-        for (const PassOption& o : p->options) known.push_back("relay." + p->name + "." + o.name);
+        for (const PassOption& o : p->all_options())
+          known.push_back("relay." + p->name + "." + o.name);
       }
       std::string list;
       for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;

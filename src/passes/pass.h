@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -46,9 +47,11 @@ struct Pass {
   std::vector<PassOption> options = {};
   // False: what it gives computes something else, made of the program (a gradient).
   bool keeps_meaning = true;
+  // Further options, named after operators: those of the registry at the moment.
+  std::function<std::vector<PassOption>()> operator_options = nullptr;
 
-  // Null when there is none of that name.
-  const PassOption* find_option(std::string_view option) const;
+  std::vector<PassOption> all_options() const;
+  std::optional<PassOption> find_option(std::string_view option) const;
 };
 
 // Told before and after each pass; may skip it, or change what it did.
@@ -84,7 +87,7 @@ class PassContext {
   // What the config says of an option of the pass; null when it says nothing.
   template <class T>
   const T* asked(const Pass& pass, std::string_view option) const {
-    RELAY_CHECK(pass.find_option(option) != nullptr, std::string(option));
+    RELAY_CHECK(pass.find_option(option).has_value(), std::string(option));
     auto it = config.find("relay." + pass.name + "." + std::string(option));
     return it == config.end() ? nullptr : it->second.template get_if<T>();
   }

@@ -67,9 +67,13 @@ Expr rounded_weights(const Constant& weights, std::optional<int64_t> axis) {
 // Any range: whether a rounded tensor can be quantised does not depend on it.
 constexpr Range kAnyRange{0, 1};
 
-// Whether the operator only moves the elements of its first argument, so that it can move bytes instead.
+// Whether the operator only moves elements of its first argument, so that it can move bytes instead.
 bool moves_bytes(const CallNode& c) {
-  if (c.args.empty() || !is_float_tensor(c.args[0]) || as<ConstantNode>(c.args[0]) != nullptr)
+  auto* op = as<OpNode>(c.op);
+  const bool moves =
+      op != nullptr && (op->row->reshape_only || (op->row->moves && op->row->moves->holds_for(c)));
+  if (!moves || c.args.empty() || !is_float_tensor(c.args[0]) ||
+      as<ConstantNode>(c.args[0]) != nullptr)
     return false;
   std::vector<Expr> args = c.args;
   args[0] = rounded(c.args[0], kAnyRange);

@@ -750,3 +750,79 @@ def test_tensor_functions_of_one_name():
 
     x = np.ones(2, "float32")
     assert [times(f)(x).tolist() for f in (2.0, 3.0)] == [[2, 2], [3, 3]]
+
+
+# ---- What passes rewrite by ----------------------------------------------------------------------
+
+
+def dequantised(x, scale, zero):
+    scale, zero = relay.const(np.float32(scale)), relay.const(np.int32(zero))
+    return relay.qnn.dequantize(x, scale, zero)
+
+
+def in_integers(body, *params):
+    mod = relay.IRModule.from_expr(relay.Function(list(params), body))
+    return mod, relay.transform.FakeQuantizationToInteger()(mod)
+
+
+def same(before, after, *arrays):
+    want = relay.create_executor("debug", before).evaluate()(*arrays)
+    np.testing.assert_allclose(both(after, *arrays), want, rtol=1e-6)
+
+
+def test_an_operator_that_moves_elements_moves_integers():
+    def mirrored(x):
+        return relay.concatenate((x, relay.reverse(x, axis=0)), axis=0)
+
+    x = relay.var("x", shape=(4,), dtype="int8")
+    array = np.array([-128, -1, 3, 127], "int8")
+    with relay.register_op("mylib.mirrored", mirrored, moves=["x"]) as op:
+        before, after = in_integers(op(dequantised(x, 0.5, 3)), x)
+        assert "mylib.mirrored(%x)" in after.astext()
+        same(before, after, array)
+    with relay.register_op("mylib.mirrored", mirrored) as op:
+        before, after = in_integers(op(dequantised(x, 0.5, 3)), x)
+        assert "mylib.mirrored(%x)" not in after.astext()
+
+
+def test_an_operator_says_what_it_is_on_integers():
+    asked = []
+
+    def halved(call, operands, wanted):
+        asked.append((operands[0] is None, wanted is None))
+        if operands[0] is None or wanted is not None:
+            return None
+        data, scale, zero, axis = operands[0]
+        assert axis == 0
+        return data, scale * relay.const(np.float32(0.5)), zero
+
+    x, y = relay.var("x", shape=(4,), dtype="int8"), relay.var("y", shape=(4,))
+    with relay.register_op("mylib.half", lambda x: x * 0.5, quantized=halved) as op:
+        before, after = in_integers(op(dequantised(x, 0.5, 3)) + op(y), x, y)
+        assert after.astext().count("mylib.half") == 1
+        same(before, after, np.array([-128, -1, 3, 127], "int8"), np.ones(4, "float32"))
+    assert (False, True) in asked
+    for wrong in (3, (1, 2), [None], lambda: 0):
+        with (
+            relay.register_op(
+                "mylib.half", lambda x: x * 0.5, quantized=lambda *_, wrong=wrong: wrong
+            ) as op,
+            pytest.raises(relay.UserError, match="E0912"),
+        ):
+            in_integers(op(dequantised(x, 0.5, 3)), x)
+
+
+def test_an_operator_names_its_approximation():
+    x = relay.var("x", shape=(4,))
+    rough = relay.register_op("mylib.rough", lambda x: x)
+    exact = relay.register_op("mylib.exact", lambda x: x * 1.0, approximation="mylib.rough")
+    with rough, exact:
+        mod = relay.IRModule.from_expr(relay.Function([x], exact(x)))
+        assert "mylib.rough(%x)" in relay.transform.FastMath()(mod).astext()
+
+
+def test_columns_of_the_wrong_kind_are_refused():
+    with pytest.raises(TypeError, match="moves has names of arguments"):
+        relay.register_op("mylib.bad", lambda x: x, moves=["y"])
+    with pytest.raises(TypeError, match="quantized is a function"):
+        relay.register_op("mylib.bad", lambda x: x, quantized=3)

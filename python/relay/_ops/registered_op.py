@@ -55,11 +55,15 @@ def register(
     gradient: Callable | None = None,
     layout: str | Callable | None = None,
     host_kernel: str | None = None,
+    moves: Sequence[int] = (),
+    quantized: Callable | None = None,
+    approximation: str | None = None,
 ) -> RegisteredOp:
     """Puts an operator into the registry; `relay.register_op` documents the columns.
 
     attrs: name, type, default and sentence of each attribute.
     definition: a function of expressions that gives an expression.
+    moves: positions of arguments.
     """
     doc = doc or f"The operator {name}."
     _core.register_op(
@@ -75,6 +79,9 @@ def register(
         gradient,
         layout,
         host_kernel or "",
+        list(moves) or None,
+        quantized,
+        approximation or "",
     )
     op.row.cache_clear()
     parameter = inspect.Parameter.POSITIONAL_OR_KEYWORD

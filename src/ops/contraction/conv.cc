@@ -3,6 +3,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/image/window.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 #include <algorithm>
@@ -543,51 +544,73 @@ OpInfo conv_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRe
   };
 }
 
+template <size_t kDims>
+OpInfo windowed(OpInfo row, Window::Border border) {
+  return with_window(std::move(row), kDims, "data_layout", border);
+}
+
 }  // namespace
 
 template <>
 std::span<const OpInfo> rows_of<Family::Conv>() {
   static const OpInfo rows[] = {
-      conv_row("nn.conv1d", "Convolution over one spatial axis.", Conv1DAttrs::static_info(),
-               conv_relation<1>, conv_rule<1>(), conv_contraction<1, false>,
-               conv_layout<Conv1DAttrs>, conv_gradient(1, false),
-               {{{"Tensor[(1, 2, 7), float32]", "Tensor[(3, 2, 3), float32]"}, "padding=[1, 1]"}}),
-      conv_row(
-          "nn.conv2d", "Convolution over two spatial axes.", Conv2DAttrs::static_info(),
-          conv_relation<2>, conv_rule<2>(), conv_contraction<2, false>, conv_layout<Conv2DAttrs>,
-          conv_gradient(2, false),
-          {{{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(6, 4, 3, 3), float32]"}, "padding=[1, 1]"},
-           {{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(8, 1, 3, 3), float32]"},
-            "groups=4, strides=[2, 2], dilation=[2, 1], padding=[2, 1, 0, 1]"}}),
-      conv_row("nn.conv3d", "Convolution over three spatial axes.", Conv3DAttrs::static_info(),
-               conv_relation<3>, conv_rule<3>(), conv_contraction<3, false>,
-               conv_layout<Conv3DAttrs>, conv_gradient(3, false),
-               {{{"Tensor[(1, 2, 4, 5, 5), float32]", "Tensor[(3, 2, 2, 3, 3), float32]"},
-                 "padding=[0, 1, 1]"}}),
-      conv_row("nn.conv1d_transpose",
-               "The gradient of a convolution over one axis, as an operator; the zeros that it "
-               "puts between and around elements take part in the sums.",
-               Conv1DTransposeAttrs::static_info(), conv_transpose_relation<1>,
-               conv_transpose_rule<1>(), conv_contraction<1, true>,
-               conv_layout<Conv1DTransposeAttrs>, conv_gradient(1, true),
-               {{{"Tensor[(1, 2, 5), float32]", "Tensor[(2, 3, 3), float32]"},
-                 "strides=[2], padding=[1, 1]"}}),
-      conv_row("nn.conv2d_transpose",
-               "The gradient of a convolution over two axes, as an operator; the zeros that it "
-               "puts between and around elements take part in the sums.",
-               Conv2DTransposeAttrs::static_info(), conv_transpose_relation<2>,
-               conv_transpose_rule<2>(), conv_contraction<2, true>,
-               conv_layout<Conv2DTransposeAttrs>, conv_gradient(2, true),
-               {{{"Tensor[(1, 4, 4, 5), float32]", "Tensor[(4, 3, 4, 4), float32]"},
-                 "strides=[2, 2], padding=[1, 1]"}}),
-      conv_row("nn.conv3d_transpose",
-               "The gradient of a convolution over three axes, as an operator; the zeros that it "
-               "puts between and around elements take part in the sums.",
-               Conv3DTransposeAttrs::static_info(), conv_transpose_relation<3>,
-               conv_transpose_rule<3>(), conv_contraction<3, true>,
-               conv_layout<Conv3DTransposeAttrs>, conv_gradient(3, true),
-               {{{"Tensor[(1, 2, 3, 3, 3), float32]", "Tensor[(2, 2, 2, 2, 2), float32]"},
-                 "strides=[2, 2, 2]"}}),
+      windowed<1>(
+          conv_row(
+              "nn.conv1d", "Convolution over one spatial axis.", Conv1DAttrs::static_info(),
+              conv_relation<1>, conv_rule<1>(), conv_contraction<1, false>,
+              conv_layout<Conv1DAttrs>, conv_gradient(1, false),
+              {{{"Tensor[(1, 2, 7), float32]", "Tensor[(3, 2, 3), float32]"}, "padding=[1, 1]"}}),
+          Window::Border::Zeros),
+      with_quantized_form(
+          windowed<2>(
+              conv_row("nn.conv2d", "Convolution over two spatial axes.",
+                       Conv2DAttrs::static_info(), conv_relation<2>, conv_rule<2>(),
+                       conv_contraction<2, false>, conv_layout<Conv2DAttrs>,
+                       conv_gradient(2, false),
+                       {{{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(6, 4, 3, 3), float32]"},
+                         "padding=[1, 1]"},
+                        {{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(8, 1, 3, 3), float32]"},
+                         "groups=4, strides=[2, 2], dilation=[2, 1], padding=[2, 1, 0, 1]"}}),
+              Window::Border::Zeros),
+          quantized_conv2d),
+      windowed<3>(
+          conv_row("nn.conv3d", "Convolution over three spatial axes.", Conv3DAttrs::static_info(),
+                   conv_relation<3>, conv_rule<3>(), conv_contraction<3, false>,
+                   conv_layout<Conv3DAttrs>, conv_gradient(3, false),
+                   {{{"Tensor[(1, 2, 4, 5, 5), float32]", "Tensor[(3, 2, 2, 3, 3), float32]"},
+                     "padding=[0, 1, 1]"}}),
+          Window::Border::Zeros),
+      windowed<1>(
+          conv_row("nn.conv1d_transpose",
+                   "The gradient of a convolution over one axis, as an operator; the zeros that it "
+                   "puts between and around elements take part in the sums.",
+                   Conv1DTransposeAttrs::static_info(), conv_transpose_relation<1>,
+                   conv_transpose_rule<1>(), conv_contraction<1, true>,
+                   conv_layout<Conv1DTransposeAttrs>, conv_gradient(1, true),
+                   {{{"Tensor[(1, 2, 5), float32]", "Tensor[(2, 3, 3), float32]"},
+                     "strides=[2], padding=[1, 1]"}}),
+          Window::Border::Cropped),
+      windowed<2>(
+          conv_row("nn.conv2d_transpose",
+                   "The gradient of a convolution over two axes, as an operator; the zeros that it "
+                   "puts between and around elements take part in the sums.",
+                   Conv2DTransposeAttrs::static_info(), conv_transpose_relation<2>,
+                   conv_transpose_rule<2>(), conv_contraction<2, true>,
+                   conv_layout<Conv2DTransposeAttrs>, conv_gradient(2, true),
+                   {{{"Tensor[(1, 4, 4, 5), float32]", "Tensor[(4, 3, 4, 4), float32]"},
+                     "strides=[2, 2], padding=[1, 1]"}}),
+          Window::Border::Cropped),
+      windowed<3>(
+          conv_row(
+              "nn.conv3d_transpose",
+              "The gradient of a convolution over three axes, as an operator; the zeros that it "
+              "puts between and around elements take part in the sums.",
+              Conv3DTransposeAttrs::static_info(), conv_transpose_relation<3>,
+              conv_transpose_rule<3>(), conv_contraction<3, true>,
+              conv_layout<Conv3DTransposeAttrs>, conv_gradient(3, true),
+              {{{"Tensor[(1, 2, 3, 3, 3), float32]", "Tensor[(2, 2, 2, 2, 2), float32]"},
+                "strides=[2, 2, 2]"}}),
+          Window::Border::Cropped),
   };
   return rows;
 }

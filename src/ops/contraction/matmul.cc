@@ -4,6 +4,7 @@
 #include "base/quantities.h"
 #include "ir/layout.h"
 #include "ops/gradient.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -415,6 +416,7 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .precision = Precision::Always,
           .cost = contraction_cost,
           .gradient = dense_gradient,
+          .quantized = quantized_dense,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(4, 5), float32]"}, ""},
                        {{"Tensor[(2, 3, 5), float32]", "Tensor[(4, 5), float32]"}, "units=4"}},
           .expected = Absent::ByNumPy,
@@ -454,6 +456,7 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .precision = Precision::Always,
           .cost = contraction_cost,
           .gradient = matmul_gradient,
+          .quantized = quantized_matmul,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(5, 4), float32]"}, ""},
                        {{"Tensor[(5, 3), float32]", "Tensor[(4, 5), float32]"},
                         "transpose_a=True, transpose_b=True"}},
@@ -476,6 +479,7 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .precision = Precision::Always,
           .cost = contraction_cost,
           .gradient = batch_matmul_gradient,
+          .quantized = quantized_batch_matmul,
           .examples = {{{"Tensor[(2, 3, 5), float32]", "Tensor[(2, 5, 4), float32]"},
                         "transpose_b=False"},
                        {{"Tensor[(2, 3, 5), float32]", "Tensor[(1, 4, 5), float32]"},

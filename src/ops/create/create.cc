@@ -1,4 +1,5 @@
 // Tensors from nothing but attributes.
+#include "analysis/known_rules.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
@@ -102,6 +103,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = no_change,
+          .known = known_rules::filled(0),
           .examples = {{{}, "shape=[2, 3], dtype=\"float32\""}},
           .expected = Absent::ByNumPy,
       },
@@ -119,6 +121,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = no_change,
+          .known = known_rules::filled(1),
           .examples = {{{}, "shape=[2, 3], dtype=\"float32\""}},
           .expected = Absent::ByNumPy,
       },
@@ -139,6 +142,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .cost = Absent::NoArithmetic,
           .gradient = full_gradient,
           .batching = batch_full,
+          .known = known_rules::filled_with(0),
           .examples = {{{"float32"}, "shape=[2, 3]"}},
           .expected = Absent::ByNumPy,
       },
@@ -157,6 +161,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .cost = Absent::NoArithmetic,
           .gradient = full_like_gradient,
           .batching = batch_full_like,
+          .known = known_rules::filled_with(1),
           .examples = {{{"Tensor[(2, 3), float32]", "float32"}, ""}},
           .expected = Absent::ByNumPy,
       },

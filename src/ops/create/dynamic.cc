@@ -2,6 +2,7 @@
 // that are tensors. What such an operator computes, once its sizes are known, is what the operator
 // with these sizes as attributes computes: it has that one's rule.
 #include "ops/create/dynamic.h"
+#include "analysis/known_value.h"
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
@@ -423,6 +424,11 @@ OpInfo dynamic_row(const char* name, const char* doc, std::vector<ArgInfo> args,
   };
 }
 
+OpInfo with_static_form(OpInfo row, StaticForm form) {
+  row.static_form = std::move(form);
+  return row;
+}
+
 OpExample given(std::vector<std::string> args, std::vector<std::vector<double>> inputs,
                 std::string attrs) {
   return {.args = std::move(args), .attrs = std::move(attrs), .inputs = std::move(inputs)};
@@ -454,6 +460,14 @@ OpInfo for_any_data(OpInfo row) {
   row.may_end_run = nullptr;
   return row;
 }
+// An attribute is a size; a 0 in the argument copies the size of the data.
+bool is_size(const CallNode& c, size_t place, const Dim& term) {
+  if (bool_attr(c, "allowzero") || least_value(term).value_or(0) > 0) return true;
+  const std::vector<Dim>& from = type_of(c.args[0]).shape;
+  return place >= from.size() || dim_equal(from[place], term);
+}
+// Bounds that are out of range are refused by one operator and clamped by the other.
+bool is_lenient(const CallNode& c) { return !bool_attr(c, "strict"); }
 
 std::shared_ptr<const ComputeRule> dynamic(WriteSizes sizes,
                                            std::function<TirTensor(const ComputeContext&)> build) {
@@ -468,47 +482,72 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
   static constexpr const char *matrix = "Tensor[(2, 3), float32]", *two = "Tensor[(2,), int64]",
                               *three = "Tensor[(3,), int64]";
   static const OpInfo rows[] = {
-      as_view(dynamic_row(
-          "dyn.reshape",
-          "Another shape for the same elements; 0 keeps a size unless allowzero says otherwise, -1 "
-          "is "
-          "what is left.",
-          {data, {"newshape", "The sizes, a vector of integers."}}, &ReshapeAttrs::static_info(),
-          dyn_reshape_type, dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic,
-          dyn_reshape_gradient, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}}))),
-      dynamic_row("dyn.tile", "Repeats the whole tensor along each axis.",
-                  {data, {"reps", "The repetitions, a vector of integers."}}, nullptr, tile_type,
-                  dynamic(tile_sizes, as_in("tile")), Absent::NoArithmetic, moved,
-                  given({matrix, three}, {{1, 2, 3, 4, 5, 6}, {2, 1, 3}})),
-      dynamic_row("dyn.broadcast_to", "Repeats axes of size one up to a shape.", {data, shape},
-                  nullptr, broadcast_to_type, dynamic(broadcast_to_sizes, as_in("broadcast_to")),
-                  Absent::NoArithmetic, dyn_broadcast_gradient,
-                  given({"Tensor[(2, 1), float32]", three}, {{1, 2}, {3, 2, 4}})),
-      dynamic_row("dyn.full", "One value everywhere.", {{"fill_value", "A scalar."}, shape},
-                  nullptr, full_type, dynamic(sizes_in_argument(1), as_in("full")),
-                  Absent::NoArithmetic, dyn_full_gradient,
-                  given({"float32", two}, {{2.5}, {2, 3}})),
-      dynamic_row(
-          "dyn.strided_slice",
-          "Part of a tensor: begin, end and step of the first axes, or of those in the attributes.",
-          {data,
-           {"begin", "Where to begin, a vector of integers; negative ones count from the end."},
-           {"end", "Where to end."},
-           {"strides", "The steps."}},
-          &SliceAttrs::static_info(), strided_slice_type,
-          dynamic(strided_slice_sizes, strided_slice), Absent::NoArithmetic, moved,
-          given({matrix, two, two, two}, {{1, 2, 3, 4, 5, 6}, {0, -1}, {2, -4}, {1, -2}})),
-      dynamic_row("dyn.arange", "start, start + step, ... up to stop, which is left out.",
-                  {{"start", "A scalar."}, {"stop", "A scalar."}, {"step", "A scalar."}}, nullptr,
-                  arange_type, dynamic(arange_sizes, arange), Absent::DataDecides,
-                  dyn_arange_gradient,
-                  given({"float32", "float32", "float32"}, {{1}, {-2.2}, {-0.75}})),
-      dynamic_row("dyn.zeros", "Zeros.", {shape}, &InitOpAttrs::static_info(), init_type,
-                  dynamic(sizes_in_argument(0), as_in("zeros")), Absent::NoArithmetic, no_change,
-                  given({two}, {{2, 3}}, "dtype=\"int32\"")),
-      dynamic_row("dyn.ones", "Ones.", {shape}, &InitOpAttrs::static_info(), init_type,
-                  dynamic(sizes_in_argument(0), as_in("ones")), Absent::NoArithmetic, no_change,
-                  given({two}, {{2, 3}})),
+      with_static_form(as_view(dynamic_row("dyn.reshape",
+                                           "Another shape for the same elements; 0 keeps a size "
+                                           "unless allowzero says otherwise, -1 "
+                                           "is "
+                                           "what is left.",
+                                           {data, {"newshape", "The sizes, a vector of integers."}},
+                                           &ReshapeAttrs::static_info(), dyn_reshape_type,
+                                           dynamic(reshape_sizes, as_in("reshape")),
+                                           Absent::NoArithmetic, dyn_reshape_gradient,
+                                           given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}}))),
+                       {.op = "reshape",
+                        .first = 1,
+                        .attrs = {"newshape"},
+                        .kept = {"allowzero"},
+                        .takes_term = is_size}),
+      with_static_form(
+          dynamic_row("dyn.tile", "Repeats the whole tensor along each axis.",
+                      {data, {"reps", "The repetitions, a vector of integers."}}, nullptr,
+                      tile_type, dynamic(tile_sizes, as_in("tile")), Absent::NoArithmetic, moved,
+                      given({matrix, three}, {{1, 2, 3, 4, 5, 6}, {2, 1, 3}})),
+          {.op = "tile", .first = 1, .attrs = {"reps"}}),
+      with_static_form(dynamic_row("dyn.broadcast_to", "Repeats axes of size one up to a shape.",
+                                   {data, shape}, nullptr, broadcast_to_type,
+                                   dynamic(broadcast_to_sizes, as_in("broadcast_to")),
+                                   Absent::NoArithmetic, dyn_broadcast_gradient,
+                                   given({"Tensor[(2, 1), float32]", three}, {{1, 2}, {3, 2, 4}})),
+                       {.op = "broadcast_to", .first = 1, .attrs = {"shape"}}),
+      with_static_form(
+          dynamic_row("dyn.full", "One value everywhere.", {{"fill_value", "A scalar."}, shape},
+                      nullptr, full_type, dynamic(sizes_in_argument(1), as_in("full")),
+                      Absent::NoArithmetic, dyn_full_gradient,
+                      given({"float32", two}, {{2.5}, {2, 3}})),
+          {.op = "full", .first = 1, .attrs = {"shape"}}),
+      with_static_form(
+          dynamic_row(
+              "dyn.strided_slice",
+              "Part of a tensor: begin, end and step of the first axes, or of those in the "
+              "attributes.",
+              {data,
+               {"begin", "Where to begin, a vector of integers; negative ones count from the end."},
+               {"end", "Where to end."},
+               {"strides", "The steps."}},
+              &SliceAttrs::static_info(), strided_slice_type,
+              dynamic(strided_slice_sizes, strided_slice), Absent::NoArithmetic, moved,
+              given({matrix, two, two, two}, {{1, 2, 3, 4, 5, 6}, {0, -1}, {2, -4}, {1, -2}})),
+          {.op = "strided_slice",
+           .first = 1,
+           .attrs = {"begin", "end", "strides"},
+           .kept = {"axes"},
+           .when = is_lenient}),
+      with_static_form(
+          dynamic_row("dyn.arange", "start, start + step, ... up to stop, which is left out.",
+                      {{"start", "A scalar."}, {"stop", "A scalar."}, {"step", "A scalar."}},
+                      nullptr, arange_type, dynamic(arange_sizes, arange), Absent::DataDecides,
+                      dyn_arange_gradient,
+                      given({"float32", "float32", "float32"}, {{1}, {-2.2}, {-0.75}})),
+          {.op = "arange", .attrs = {"start", "stop", "step"}, .names_dtype = true}),
+      with_static_form(
+          dynamic_row("dyn.zeros", "Zeros.", {shape}, &InitOpAttrs::static_info(), init_type,
+                      dynamic(sizes_in_argument(0), as_in("zeros")), Absent::NoArithmetic,
+                      no_change, given({two}, {{2, 3}}, "dtype=\"int32\"")),
+          {.op = "zeros", .attrs = {"shape"}, .names_dtype = true}),
+      with_static_form(dynamic_row("dyn.ones", "Ones.", {shape}, &InitOpAttrs::static_info(),
+                                   init_type, dynamic(sizes_in_argument(0), as_in("ones")),
+                                   Absent::NoArithmetic, no_change, given({two}, {{2, 3}})),
+                       {.op = "ones", .attrs = {"shape"}, .names_dtype = true}),
       for_any_data(dynamic_row(
           "argwhere", "The indices of the elements that are not zero, in row-major order.",
           {{"condition", "The input."}}, nullptr, argwhere_type, dynamic(argwhere_sizes, argwhere),

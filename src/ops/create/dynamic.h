@@ -34,6 +34,8 @@ relay::Type open_tensor(int64_t rank, runtime::DType dtype);
 OpInfo dynamic_row(const char* name, const char* doc, std::vector<ArgInfo> args, AttrsInfo attrs,
                    TypeRelation relation, std::shared_ptr<const ComputeRule> compute,
                    Column<CostRule> cost, Column<GradientRule> gradient, OpExample example);
+// The row of an operator whose sizes another operator has as attributes.
+OpInfo with_static_form(OpInfo row, StaticForm form);
 // An example of this shape and these inputs.
 OpExample given(std::vector<std::string> args, std::vector<std::vector<double>> inputs,
                 std::string attrs = "");

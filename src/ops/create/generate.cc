@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/known_rules.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
@@ -306,6 +307,7 @@ std::span<const OpInfo> rows_of<Family::Generate>() {
           .cost = elementwise_cost,
           .gradient = no_change,
           .batching = Absent::LaneByLane,
+          .known = known_rules::arange(),
           .examples = {{{}, "start=2, stop=11, step=3, dtype=\"int32\""},
                        {{}, "start=1.0f, stop=0.0f, step=-0.25f"}},
           .expected = Absent::ByNumPy,
@@ -368,6 +370,7 @@ std::span<const OpInfo> rows_of<Family::Generate>() {
           .cost = Absent::NoArithmetic,
           .gradient = Absent::NotDifferentiable,
           .batching = Absent::OnlySizes,
+          .known = known_rules::shape_of(),
           .examples = {{{"Tensor[(2, 3, 5), float32]"}, ""},
                        {{"Tensor[(2, 3), float32]"}, "dtype=\"int64\""}},
           .expected = Absent::ByNumPy,
@@ -389,6 +392,7 @@ std::span<const OpInfo> rows_of<Family::Generate>() {
           .cost = Absent::NoArithmetic,
           .gradient = Absent::NotDifferentiable,
           .batching = Absent::OnlySizes,
+          .known = known_rules::num_elements(),
           .examples = {{{"Tensor[(2, 3, 5), float32]"}, ""},
                        {{"Tensor[(2, 3), float32]"}, "dtype=\"int64\""}},
           .expected = Absent::ByNumPy,

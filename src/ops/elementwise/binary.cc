@@ -1,7 +1,10 @@
 // Operators of two tensors that broadcast, and `where`.
 
+#include "analysis/element_maps.h"
+#include "analysis/known_rules.h"
 #include "base/codes/types.h"
 #include "ops/gradient.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -25,6 +28,12 @@ struct Binary {
   double high = 2;
   Precision precision = Precision::Follow;
   Column<BinaryGradient> gradient;
+  const BinaryElement* known = nullptr;
+  // Each element of the result is the greater or the lesser one of the operands.
+  bool chooses = false;
+  Algebra algebra = {};
+  QuantizedResult (*quantized)(const QuantizedCall& q) = nullptr;
+  const char* dialect = nullptr;  // the operator on quantised tensors
 };
 
 // Of steps: the derivative is 0 wherever there is one.
@@ -91,7 +100,9 @@ constexpr Binary kBinary[] = {
      .gradient =
          [](const Expr& g, const Expr&, const Expr&) {
            return Adjoints{g, g};
-         }},
+         },
+     .known = &binary_elements::add,
+     .quantized = quantized_add},
     {.name = "subtract",
      .doc = "Difference.",
      .relation = broadcast_numbers,
@@ -99,7 +110,9 @@ constexpr Binary kBinary[] = {
      .gradient =
          [](const Expr& g, const Expr&, const Expr&) {
            return Adjoints{g, negative(g)};
-         }},
+         },
+     .known = &binary_elements::subtract,
+     .quantized = quantized_subtract},
     {.name = "multiply",
      .doc = "Product; of bools, whether both hold.",
      .relation = broadcast,
@@ -107,7 +120,9 @@ constexpr Binary kBinary[] = {
      .gradient =
          [](const Expr& g, const Expr& a, const Expr& b) {
            return Adjoints{g * b, g * a};
-         }},
+         },
+     .known = &binary_elements::multiply,
+     .dialect = "qnn.mul"},
     {.name = "divide",
      .doc = "Quotient; of integers, rounded towards zero.",
      .relation = broadcast_numbers,
@@ -119,7 +134,8 @@ constexpr Binary kBinary[] = {
          [](const Expr& g, const Expr& a, const Expr& b) {
            Expr over = finite_quotient(g, b);
            return Adjoints{over, negative(finite_product(over, a / b))};
-         }},
+         },
+     .known = &binary_elements::divide},
     {.name = "floor_divide",
      .doc = "Quotient rounded down.",
      .relation = broadcast_numbers,
@@ -127,7 +143,8 @@ constexpr Binary kBinary[] = {
      .dtype = "float32",
      .low = 0.5,
      .high = 2,
-     .gradient = no_slope},
+     .gradient = no_slope,
+     .known = &binary_elements::floor_quotient},
     {.name = "trunc_divide",
      .doc = "Quotient rounded towards zero.",
      .relation = broadcast_numbers,
@@ -138,7 +155,8 @@ constexpr Binary kBinary[] = {
      .dtype = "int32",
      .low = 1,
      .high = 9,
-     .gradient = no_slope},
+     .gradient = no_slope,
+     .known = &binary_elements::quotient},
     {.name = "mod",
      .doc = "Remainder with the sign of the dividend.",
      .relation = broadcast_numbers,
@@ -147,7 +165,8 @@ constexpr Binary kBinary[] = {
      .low = 0.5,
      .high = 2,
      .gradient = [](const Expr& g, const Expr& a,
-                    const Expr& b) { return remainder_gradient("trunc", g, a, b); }},
+                    const Expr& b) { return remainder_gradient("trunc", g, a, b); },
+     .known = &binary_elements::remainder},
     {.name = "floor_mod",
      .doc = "Remainder with the sign of the divisor.",
      .relation = broadcast_numbers,
@@ -156,7 +175,8 @@ constexpr Binary kBinary[] = {
      .low = 0.5,
      .high = 2,
      .gradient = [](const Expr& g, const Expr& a,
-                    const Expr& b) { return remainder_gradient("floor", g, a, b); }},
+                    const Expr& b) { return remainder_gradient("floor", g, a, b); },
+     .known = &binary_elements::floor_remainder},
     {.name = "trunc_mod",
      .doc = "Remainder with the sign of the dividend.",
      .relation = broadcast_numbers,
@@ -165,7 +185,8 @@ constexpr Binary kBinary[] = {
      .low = 1,
      .high = 9,
      .gradient = [](const Expr& g, const Expr& a,
-                    const Expr& b) { return remainder_gradient("trunc", g, a, b); }},
+                    const Expr& b) { return remainder_gradient("trunc", g, a, b); },
+     .known = &binary_elements::remainder},
     {.name = "power",
      .doc = "lhs to the power of rhs.",
      .relation = broadcast,
@@ -182,7 +203,10 @@ constexpr Binary kBinary[] = {
      .gradient =
          [](const Expr& g, const Expr& a, const Expr& b) {
            return extremum_gradient(g, is_greater(a, b), is_equal(a, b));
-         }},
+         },
+     .known = &binary_elements::maximum,
+     .chooses = true,
+     .algebra = {.idempotent = true}},
     {.name = "minimum",
      .doc = "The lesser; NaN wins.",
      .relation = broadcast,
@@ -190,67 +214,89 @@ constexpr Binary kBinary[] = {
      .gradient =
          [](const Expr& g, const Expr& a, const Expr& b) {
            return extremum_gradient(g, is_greater(b, a), is_equal(a, b));
-         }},
+         },
+     .known = &binary_elements::minimum,
+     .chooses = true,
+     .algebra = {.idempotent = true}},
     {.name = "equal",
      .doc = "Whether equal.",
      .relation = broadcast_order,
      .compute = op<BinaryOp::Eq>,
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &binary_elements::equal,
+     .algebra = {.of_itself = true}},
     {.name = "not_equal",
      .doc = "Whether different.",
      .relation = broadcast_order,
      .compute = op<BinaryOp::Ne>,
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &binary_elements::not_equal,
+     .algebra = {.of_itself = false}},
     {.name = "less",
      .doc = "Whether less.",
      .relation = broadcast_order,
      .compute = op<BinaryOp::Lt>,
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &binary_elements::less,
+     .algebra = {.of_itself = false}},
     {.name = "less_equal",
      .doc = "Whether less or equal.",
      .relation = broadcast_order,
      .compute = op<BinaryOp::Le>,
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &binary_elements::less_equal,
+     .algebra = {.of_itself = true}},
     {.name = "greater",
      .doc = "Whether greater.",
      .relation = broadcast_order,
      .compute = op<BinaryOp::Gt>,
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &binary_elements::greater,
+     .algebra = {.of_itself = false}},
     {.name = "greater_equal",
      .doc = "Whether greater or equal.",
      .relation = broadcast_order,
      .compute = op<BinaryOp::Ge>,
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &binary_elements::greater_equal,
+     .algebra = {.of_itself = true}},
     {.name = "logical_and",
      .doc = "Both.",
      .relation = broadcast_bool,
      .compute = op<BinaryOp::And>,
      .dtype = "bool",
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &binary_elements::logical_and,
+     .algebra = {.idempotent = true}},
     {.name = "logical_or",
      .doc = "Either.",
      .relation = broadcast_bool,
      .compute = op<BinaryOp::Or>,
      .dtype = "bool",
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &binary_elements::logical_or,
+     .algebra = {.idempotent = true}},
     {.name = "logical_xor",
      .doc = "One but not both.",
      .relation = broadcast_bool,
      .compute = op<BinaryOp::Ne>,
      .dtype = "bool",
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &binary_elements::logical_xor},
     {.name = "bitwise_and",
      .doc = "Bits set in both.",
      .relation = broadcast_bits,
      .compute = op<BinaryOp::BitAnd>,
      .dtype = "int32",
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .algebra = {.idempotent = true}},
     {.name = "bitwise_or",
      .doc = "Bits set in either.",
      .relation = broadcast_bits,
      .compute = op<BinaryOp::BitOr>,
      .dtype = "int32",
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .algebra = {.idempotent = true}},
     {.name = "bitwise_xor",
      .doc = "Bits set in one.",
      .relation = broadcast_bits,
@@ -293,6 +339,10 @@ OpInfo binary_row(const Binary& op) {
       return out;
     };
   }
+  std::optional<ElementMoves> moves;
+  if (op.chooses) moves = ElementMoves{.of = {0, 1}, .by_order = true};
+  QuantizedRule quantized = op.quantized;
+  if (op.dialect != nullptr) quantized = by_dialect_of_two(op.dialect);
   auto example = [&](const std::string& lhs, const std::string& rhs) {
     auto type = [&](const std::string& shape) { return "Tensor[" + shape + ", " + op.dtype + "]"; };
     return OpExample{{type(lhs), type(rhs)}, "", op.low, op.high};
@@ -311,6 +361,10 @@ OpInfo binary_row(const Binary& op) {
       .precision = op.precision,
       .cost = elementwise_cost,
       .gradient = std::move(gradient),
+      .moves = std::move(moves),
+      .known = op.known == nullptr ? nullptr : known_rules::binary(*op.known),
+      .quantized = std::move(quantized),
+      .algebra = op.algebra,
       .examples = {example("(2, 3)", "(2, 3)"), example("(2, 1, 4)", "(3, 1)"),
                    example("()", "(5,)"), example("(0, 3)", "(3,)")},
       .expected = Absent::ByNumPy,
@@ -376,6 +430,7 @@ std::span<const OpInfo> rows_of<Family::Where>() {
           .precision = Precision::Follow,
           .cost = elementwise_cost,
           .gradient = where_gradient,
+          .moves = ElementMoves{.of = {1, 2}, .map = element_maps::where},
           .examples =
               {{{"Tensor[(2, 3), bool]", "Tensor[(3,), float32]", "Tensor[(2, 1), float32]"}, ""}},
           .expected = Absent::ByNumPy,

@@ -1,10 +1,12 @@
 // Element-wise operators of one tensor that have attributes or weights, and activations.
 
+#include "analysis/known_rules.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/elementwise/narrow.h"
 #include "ops/gradient.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -345,6 +347,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .precision = Precision::Follow,
           .cost = elementwise_cost,
           .gradient = clip_gradient,
+          .quantized = quantized_clip,
           .examples = {{{"Tensor[(4, 5), float32]"}, "a_min=-1f, a_max=0.5f"}},
           .expected = Absent::ByNumPy,
       },
@@ -381,6 +384,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .precision = Precision::Follow,
           .cost = elementwise_cost,
           .gradient = leaky_relu_gradient,
+          .quantized = by_dialect("qnn.leaky_relu"),
           .examples = {{{"Tensor[(4, 5), float32]"}, "alpha=0.1f"}},
           .expected = Absent::ByNumPy,
       },
@@ -401,6 +405,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .precision = Precision::Follow,
           .cost = elementwise_cost,
           .gradient = cast_gradient,
+          .known = known_rules::cast(),
           .examples = {{{"Tensor[(4, 5), float32]"}, "dtype=\"int32\""},
                        {{"Tensor[(3,), int32]"}, "dtype=\"float32\""}},
           .expected = Absent::ByNumPy,
@@ -456,6 +461,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .cost = elementwise_cost,
           .gradient = bias_add_gradient,
           .batching = batch_bias_add,
+          .quantized = quantized_bias_add,
           .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },

@@ -2,11 +2,14 @@
 #include <cmath>
 #include <numbers>
 
+#include "analysis/element_maps.h"
+#include "analysis/known_rules.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/elementwise/narrow.h"
 #include "ops/gradient.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -37,6 +40,14 @@ struct Unary {
   Precision precision = Precision::Follow;
   Column<UnaryGradient> gradient;
   bool only_sizes = false;  // matter
+  const UnaryElement* known = nullptr;
+  std::optional<double> fills = std::nullopt;  // the one number in the result
+  bool copies = false;
+  // Names: of an approximation, and of the operator on quantised tensors.
+  const char* approximation = "";
+  const char* dialect = nullptr;
+  QuantizedResult (*quantized)(const QuantizedCall& q) = nullptr;
+  Algebra algebra = {};
 };
 
 // Of steps: the derivative is 0 wherever there is one.
@@ -67,7 +78,10 @@ constexpr Unary kUnary[] = {
      .doc = "Absolute value.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x->dtype.is_bool() ? x : f("abs", x); },
-     .gradient = [](const Expr& g, const Expr& x, const Expr&) { return g * one("sign", x); }},
+     .gradient = [](const Expr& g, const Expr& x, const Expr&) { return g * one("sign", x); },
+     .known = &unary_elements::abs,
+     .dialect = "qnn.abs",
+     .algebra = {.idempotent = true}},
     {.name = "acos",
      .doc = "Inverse cosine.",
      .relation = float_identity,
@@ -117,17 +131,21 @@ constexpr Unary kUnary[] = {
      .relation = bits_identity,
      .compute = [](const PrimExpr& x) { return binary(BinaryOp::BitXor, x, k(x, -1)); },
      .dtype = "int32",
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .algebra = {.involution = true}},
     {.name = "ceil",
      .doc = "Least integer not below.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("ceil", x) : x; },
-     .gradient = no_slope},
+     .gradient = no_slope,
+     .known = &unary_elements::ceil,
+     .algebra = {.rounds = true}},
     {.name = "copy",
      .doc = "The same values.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x; },
-     .gradient = [](const Expr& g, const Expr&, const Expr&) { return g; }},
+     .gradient = [](const Expr& g, const Expr&, const Expr&) { return g; },
+     .copies = true},
     {.name = "cos",
      .doc = "Cosine.",
      .relation = float_identity,
@@ -146,13 +164,17 @@ constexpr Unary kUnary[] = {
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("erf", x); },
      .precision = Precision::Never,
-     .gradient = erf_gradient},
+     .gradient = erf_gradient,
+     .approximation = "fast_erf",
+     .dialect = "qnn.erf"},
     {.name = "exp",
      .doc = "Exponential.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("exp", x); },
      .precision = Precision::Never,
-     .gradient = exp_gradient},
+     .gradient = exp_gradient,
+     .approximation = "fast_exp",
+     .dialect = "qnn.exp"},
     {.name = "fast_erf",
      .doc = "Error function; compiled for float32 it may be off by 5e-6.",
      .relation = float_identity,
@@ -174,7 +196,9 @@ constexpr Unary kUnary[] = {
      .doc = "Greatest integer not above.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("floor", x) : x; },
-     .gradient = no_slope},
+     .gradient = no_slope,
+     .known = &unary_elements::floor,
+     .algebra = {.rounds = true}},
     {.name = "isfinite",
      .doc = "Neither infinite nor NaN.",
      .relation = to_bool,
@@ -207,7 +231,8 @@ constexpr Unary kUnary[] = {
      .low = 0.1,
      .high = 4,
      .precision = Precision::Never,
-     .gradient = [](const Expr& g, const Expr& x, const Expr&) { return finite_quotient(g, x); }},
+     .gradient = [](const Expr& g, const Expr& x, const Expr&) { return finite_quotient(g, x); },
+     .dialect = "qnn.log"},
     {.name = "log10",
      .doc = "Logarithm to base 10.",
      .relation = float_identity,
@@ -235,7 +260,9 @@ constexpr Unary kUnary[] = {
      .relation = bool_identity,
      .compute = [](const PrimExpr& x) { return logical_not(x); },
      .dtype = "bool",
-     .gradient = Absent::NotDifferentiable},
+     .gradient = Absent::NotDifferentiable,
+     .known = &unary_elements::logical_not,
+     .algebra = {.involution = true}},
     {.name = "negative",
      .doc = "Negation.",
      .relation = identity,
@@ -243,12 +270,15 @@ constexpr Unary kUnary[] = {
          [](const PrimExpr& x) {
            return x->dtype.is_floating() ? x * imm_float(x->dtype, -1) : k(x, 0) - x;
          },
-     .gradient = [](const Expr& g, const Expr&, const Expr&) { return negative(g); }},
+     .gradient = [](const Expr& g, const Expr&, const Expr&) { return negative(g); },
+     .known = &unary_elements::negative,
+     .algebra = {.involution = true}},
     {.name = "round",
      .doc = "Nearest integer, halves to even.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("round", x) : x; },
-     .gradient = no_slope},
+     .gradient = no_slope,
+     .algebra = {.rounds = true}},
     {.name = "rsqrt",
      .doc = "One over the square root.",
      .relation = float_identity,
@@ -256,12 +286,14 @@ constexpr Unary kUnary[] = {
      .low = 0.1,
      .high = 4,
      .gradient = [](const Expr& g, const Expr& x,
-                    const Expr&) { return finite_quotient(-0.5 * g, x * one("sqrt", x)); }},
+                    const Expr&) { return finite_quotient(-0.5 * g, x * one("sqrt", x)); },
+     .dialect = "qnn.rsqrt"},
     {.name = "sigmoid",
      .doc = "1 / (1 + exp(-x)).",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("sigmoid", x); },
-     .gradient = [](const Expr& g, const Expr&, const Expr& y) { return g * (y * (1 - y)); }},
+     .gradient = [](const Expr& g, const Expr&, const Expr& y) { return g * (y * (1 - y)); },
+     .dialect = "qnn.sigmoid"},
     {.name = "sign",
      .doc = "-1, 0 or 1; NaN stays.",
      .relation = identity,
@@ -271,7 +303,8 @@ constexpr Unary kUnary[] = {
                gt(x, k(x, 0)), k(x, 1),
                select(lt(x, k(x, 0)), k(x, -1), x->dtype.is_floating() ? x * k(x, 0) : k(x, 0)));
          },
-     .gradient = no_slope},
+     .gradient = no_slope,
+     .algebra = {.idempotent = true}},
     {.name = "sin",
      .doc = "Sine.",
      .relation = float_identity,
@@ -291,7 +324,9 @@ constexpr Unary kUnary[] = {
      .low = 0.1,
      .high = 4,
      .gradient = [](const Expr& g, const Expr&,
-                    const Expr& y) { return finite_quotient(0.5 * g, y); }},
+                    const Expr& y) { return finite_quotient(0.5 * g, y); },
+     .known = &unary_elements::sqrt,
+     .dialect = "qnn.sqrt"},
     {.name = "stop_gradient",
      .doc = "The same values, a constant for gradients.",
      .relation = identity,
@@ -309,30 +344,38 @@ constexpr Unary kUnary[] = {
      .doc = "Hyperbolic tangent.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("tanh", x); },
-     .gradient = tanh_gradient},
+     .gradient = tanh_gradient,
+     .approximation = "fast_tanh",
+     .dialect = "qnn.tanh"},
     {.name = "trunc",
      .doc = "Nearest integer towards zero.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("trunc", x) : x; },
-     .gradient = no_slope},
+     .gradient = no_slope,
+     .known = &unary_elements::trunc,
+     .algebra = {.rounds = true}},
     {.name = "zeros_like",
      .doc = "Zeros of the same shape.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return k(x, 0); },
      .gradient = no_slope,
-     .only_sizes = true},
+     .only_sizes = true,
+     .fills = 0},
     {.name = "ones_like",
      .doc = "Ones of the same shape.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return k(x, 1); },
      .gradient = no_slope,
-     .only_sizes = true},
+     .only_sizes = true,
+     .fills = 1},
     {.name = "nn.relu",
      .doc = "max(x, 0).",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return max(x, k(x, 0)); },
      .gradient = [](const Expr& g, const Expr& x,
-                    const Expr&) { return kept(is_greater(x, 0), g); }},
+                    const Expr&) { return kept(is_greater(x, 0), g); },
+     .quantized = quantized_relu,
+     .algebra = {.idempotent = true}},
 };
 
 OpInfo unary_row(const Unary& op) {
@@ -347,6 +390,10 @@ OpInfo unary_row(const Unary& op) {
     std::string type = "Tensor[" + std::string(shape) + ", " + op.dtype + "]";
     examples.push_back({{type}, "", op.low, op.high});
   }
+  std::optional<ElementMoves> moves;
+  if (op.copies) moves = ElementMoves{.map = element_maps::same_order};
+  QuantizedRule quantized = op.quantized;
+  if (op.dialect != nullptr) quantized = by_dialect(op.dialect);
   return {
       .name = op.name,
       .doc = op.doc,
@@ -361,6 +408,13 @@ OpInfo unary_row(const Unary& op) {
       .cost = elementwise_cost,
       .gradient = std::move(gradient),
       .batching = op.only_sizes ? Absent::OnlySizes : Absent::Unsaid,
+      .moves = std::move(moves),
+      .known = op.known != nullptr ? known_rules::unary(*op.known)
+               : op.fills          ? known_rules::filled(*op.fills)
+                                   : nullptr,
+      .quantized = std::move(quantized),
+      .approximation = op.approximation,
+      .algebra = op.algebra,
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
   };

@@ -4,6 +4,7 @@
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/follow_layout.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 #include <algorithm>
@@ -551,6 +552,19 @@ OpInfo pool_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRe
   };
 }
 
+OpInfo mean_of_window(OpInfo row, size_t dims) {
+  return with_window(std::move(row), dims, "layout", Window::Border::Counted);
+}
+// The greatest of a window is one of its elements.
+OpInfo greatest_of_window(OpInfo row, size_t dims) {
+  row.moves = ElementMoves{.by_order = true, .when = windows_cover_elements};
+  return with_window(std::move(row), dims, "layout", Window::Border::Least);
+}
+OpInfo greatest_of_parts(OpInfo row) {
+  row.moves = ElementMoves{.by_order = true};
+  return row;
+}
+
 }  // namespace
 
 template <>
@@ -559,44 +573,61 @@ std::span<const OpInfo> rows_of<Family::Pool>() {
                               *two = "Tensor[(1, 3, 8, 9), float32]",
                               *three = "Tensor[(1, 2, 4, 5, 5), float32]";
   static const OpInfo rows[] = {
-      pool_row("nn.max_pool1d", "Greatest of each window.", MaxPool1DAttrs::static_info(),
-               pool_relation<1>, pool_rule<1>(false), follow_layout<MaxPool1DAttrs>,
-               max_pool_gradient<1>, one, "pool_size=[3], strides=[2], padding=[1]",
-               Precision::Follow),
-      pool_row("nn.max_pool2d", "Greatest of each window.", MaxPool2DAttrs::static_info(),
-               pool_relation<2>, pool_rule<2>(false), follow_layout<MaxPool2DAttrs>,
-               max_pool_gradient<2>, two,
-               "pool_size=[3, 3], strides=[2, 2], padding=[1, 1], ceil_mode=True",
-               Precision::Follow),
-      pool_row("nn.max_pool3d", "Greatest of each window.", MaxPool3DAttrs::static_info(),
-               pool_relation<3>, pool_rule<3>(false), follow_layout<MaxPool3DAttrs>,
-               max_pool_gradient<3>, three, "pool_size=[2, 2, 2]", Precision::Follow),
+      greatest_of_window(
+          pool_row("nn.max_pool1d", "Greatest of each window.", MaxPool1DAttrs::static_info(),
+                   pool_relation<1>, pool_rule<1>(false), follow_layout<MaxPool1DAttrs>,
+                   max_pool_gradient<1>, one, "pool_size=[3], strides=[2], padding=[1]",
+                   Precision::Follow),
+          1),
+      greatest_of_window(
+          pool_row("nn.max_pool2d", "Greatest of each window.", MaxPool2DAttrs::static_info(),
+                   pool_relation<2>, pool_rule<2>(false), follow_layout<MaxPool2DAttrs>,
+                   max_pool_gradient<2>, two,
+                   "pool_size=[3, 3], strides=[2, 2], padding=[1, 1], ceil_mode=True",
+                   Precision::Follow),
+          2),
+      greatest_of_window(
+          pool_row("nn.max_pool3d", "Greatest of each window.", MaxPool3DAttrs::static_info(),
+                   pool_relation<3>, pool_rule<3>(false), follow_layout<MaxPool3DAttrs>,
+                   max_pool_gradient<3>, three, "pool_size=[2, 2, 2]", Precision::Follow),
+          3),
       max_pool_places_row(),
       max_pool_gather_row(),
       max_pool_spread_row(),
-      pool_row("nn.avg_pool1d", "Mean of each window.", AvgPool1DAttrs::static_info(),
-               pool_relation<1>, pool_rule<1>(true), follow_layout<AvgPool1DAttrs>,
-               average_pool_gradient<1>, one, "pool_size=[3], padding=[1]", Precision::Never),
-      pool_row("nn.avg_pool2d", "Mean of each window.", AvgPool2DAttrs::static_info(),
-               pool_relation<2>, pool_rule<2>(true), follow_layout<AvgPool2DAttrs>,
-               average_pool_gradient<2>, two, "pool_size=[3, 2], strides=[2, 1], padding=[1, 0]",
-               Precision::Never),
-      pool_row("nn.avg_pool3d", "Mean of each window.", AvgPool3DAttrs::static_info(),
-               pool_relation<3>, pool_rule<3>(true), follow_layout<AvgPool3DAttrs>,
-               average_pool_gradient<3>, three,
-               "pool_size=[2, 2, 2], padding=[1, 1, 1], count_include_pad=True", Precision::Never),
-      pool_row("nn.adaptive_max_pool1d", "Greatest of windows that cover the input evenly.",
-               AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(false),
-               follow_layout<AdaptivePool1DAttrs>, adaptive_gradient<false>, one, "output_size=[4]",
-               Precision::Follow),
-      pool_row("nn.adaptive_max_pool2d", "Greatest of windows that cover the input evenly.",
-               AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(false),
-               follow_layout<AdaptivePool2DAttrs>, adaptive_gradient<false>, two,
-               "output_size=[4, 2]", Precision::Follow),
-      pool_row("nn.adaptive_max_pool3d", "Greatest of windows that cover the input evenly.",
-               AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(false),
-               follow_layout<AdaptivePool3DAttrs>, adaptive_gradient<false>, three,
-               "output_size=[2, 1, 3]", Precision::Follow),
+      mean_of_window(
+          pool_row("nn.avg_pool1d", "Mean of each window.", AvgPool1DAttrs::static_info(),
+                   pool_relation<1>, pool_rule<1>(true), follow_layout<AvgPool1DAttrs>,
+                   average_pool_gradient<1>, one, "pool_size=[3], padding=[1]", Precision::Never),
+          1),
+      with_quantized_form(
+          mean_of_window(
+              pool_row("nn.avg_pool2d", "Mean of each window.", AvgPool2DAttrs::static_info(),
+                       pool_relation<2>, pool_rule<2>(true), follow_layout<AvgPool2DAttrs>,
+                       average_pool_gradient<2>, two,
+                       "pool_size=[3, 2], strides=[2, 1], padding=[1, 0]", Precision::Never),
+              2),
+          by_dialect("qnn.avg_pool2d")),
+      mean_of_window(pool_row("nn.avg_pool3d", "Mean of each window.",
+                              AvgPool3DAttrs::static_info(), pool_relation<3>, pool_rule<3>(true),
+                              follow_layout<AvgPool3DAttrs>, average_pool_gradient<3>, three,
+                              "pool_size=[2, 2, 2], padding=[1, 1, 1], count_include_pad=True",
+                              Precision::Never),
+                     3),
+      greatest_of_parts(
+          pool_row("nn.adaptive_max_pool1d", "Greatest of windows that cover the input evenly.",
+                   AdaptivePool1DAttrs::static_info(), adaptive_relation<1>,
+                   adaptive_rule<1>(false), follow_layout<AdaptivePool1DAttrs>,
+                   adaptive_gradient<false>, one, "output_size=[4]", Precision::Follow)),
+      greatest_of_parts(
+          pool_row("nn.adaptive_max_pool2d", "Greatest of windows that cover the input evenly.",
+                   AdaptivePool2DAttrs::static_info(), adaptive_relation<2>,
+                   adaptive_rule<2>(false), follow_layout<AdaptivePool2DAttrs>,
+                   adaptive_gradient<false>, two, "output_size=[4, 2]", Precision::Follow)),
+      greatest_of_parts(
+          pool_row("nn.adaptive_max_pool3d", "Greatest of windows that cover the input evenly.",
+                   AdaptivePool3DAttrs::static_info(), adaptive_relation<3>,
+                   adaptive_rule<3>(false), follow_layout<AdaptivePool3DAttrs>,
+                   adaptive_gradient<false>, three, "output_size=[2, 1, 3]", Precision::Follow)),
       pool_row("nn.adaptive_avg_pool1d", "Mean of windows that cover the input evenly.",
                AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(true),
                follow_layout<AdaptivePool1DAttrs>, adaptive_gradient<true>, one, "output_size=[3]",
@@ -609,13 +640,15 @@ std::span<const OpInfo> rows_of<Family::Pool>() {
                AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(true),
                follow_layout<AdaptivePool3DAttrs>, adaptive_gradient<true>, three,
                "output_size=[2, 2, 2]", Precision::Never),
-      pool_row("nn.global_avg_pool2d", "Mean over height and width.",
-               GlobalPool2DAttrs::static_info(), global_relation, global_rule(true),
-               follow_layout<GlobalPool2DAttrs>, global_gradient<true>, two, "", Precision::Never),
-      pool_row("nn.global_max_pool2d", "Greatest over height and width.",
-               GlobalPool2DAttrs::static_info(), global_relation, global_rule(false),
-               follow_layout<GlobalPool2DAttrs>, global_gradient<false>, two, "",
-               Precision::Follow),
+      with_quantized_form(pool_row("nn.global_avg_pool2d", "Mean over height and width.",
+                                   GlobalPool2DAttrs::static_info(), global_relation,
+                                   global_rule(true), follow_layout<GlobalPool2DAttrs>,
+                                   global_gradient<true>, two, "", Precision::Never),
+                          quantized_global_mean),
+      greatest_of_parts(pool_row("nn.global_max_pool2d", "Greatest over height and width.",
+                                 GlobalPool2DAttrs::static_info(), global_relation,
+                                 global_rule(false), follow_layout<GlobalPool2DAttrs>,
+                                 global_gradient<false>, two, "", Precision::Follow)),
   };
   return rows;
 }

@@ -474,6 +474,13 @@ Adjoints resize_gradient(const GradientContext& ctx) {
   return {out};
 }
 
+// The nearest neighbour, which is inside the image, in the dtype of the data.
+bool takes_neighbours(const CallNode& c) {
+  return text_attr(c, "method") == "nearest_neighbor" &&
+         text_attr(c, "coordinate_transformation_mode") != "tf_crop_and_resize" &&
+         !is_set(attr_as<DType>(c.attrs, "out_dtype"));
+}
+
 // What all resizing operators say alike.
 OpInfo resize_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
                   std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
@@ -494,6 +501,7 @@ OpInfo resize_row(const char* name, const char* doc, const NodeInfo& attrs, Type
       .cost = resize_cost,
       .gradient = std::move(gradient),
       .batching = batch_rows_by_layout,
+      .moves = ElementMoves{.when = takes_neighbours},
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
   };

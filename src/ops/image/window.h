@@ -18,6 +18,12 @@ inline std::string_view spatial_axes(size_t dims) {
   return dims == 1 ? "W" : dims == 2 ? "HW" : "DHW";
 }
 
+// The row of an operator that slides a window; `layout` is the attribute that names the layout of its data.
+inline OpInfo with_window(OpInfo row, size_t dims, const char* layout, Window::Border border) {
+  row.window = Window{std::string(spatial_axes(dims)), layout, border};
+  return row;
+}
+
 // The size along one axis of a sliding window's result; fails in `ctx` when the window is larger
 // than the padded input (with `ceil_mode`: by a stride or more, so that there is no window at all).
 std::optional<Dim> window_size(RelationContext& ctx, const Dim& in, int64_t kernel, int64_t stride,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "analysis/element_maps.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
@@ -573,6 +574,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .cost = Absent::NoArithmetic,
           .gradient = take_gradient,
           .batching = batch_take,
+          .moves = ElementMoves{.map = element_maps::take},
           .examples =
               {{{"Tensor[(5, 3), float32]", "Tensor[(2, 2), int32]"}, "axis=0", 0, 5},
                {{"Tensor[(5, 3), float32]", "Tensor[(4,), int64]"}, "mode=\"wrap\"", 0, 15}},
@@ -599,6 +601,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .cost = Absent::NoArithmetic,
           .gradient = gather_gradient,
           .batching = batch_axis,
+          .moves = ElementMoves{},
           .examples =
               {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 3},
                {{"Tensor[(3, 4), float32]", "Tensor[(3, 1), int64]"}, "axis=1", -4, 3},
@@ -623,6 +626,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .cost = Absent::NoArithmetic,
           .gradient = moved,
           .batching = batch_gather_nd,
+          .moves = ElementMoves{},
           .examples = {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]"}, "", 0, 2}},
           .expected = Absent::ByNumPy,
       },

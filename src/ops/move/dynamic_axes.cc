@@ -255,11 +255,14 @@ std::span<const OpInfo> rows_of<Family::DynamicAxes>() {
   static constexpr const char *matrix = "Tensor[(2, 3), float32]", *two = "Tensor[(2,), int64]",
                               *four = "Tensor[(4,), int64]";
   static const OpInfo rows[] = {
-      dynamic_row(
-          "dyn.transpose", "Moves the axes into another order.",
-          {data, {"axes", "The input's axis for each of the result, a vector of integers."}},
-          nullptr, transpose_type, compute_rule_with_shape(sizes_rule(transpose_sizes), transpose),
-          Absent::NoArithmetic, moved, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {1, 0}})),
+      with_static_form(
+          dynamic_row(
+              "dyn.transpose", "Moves the axes into another order.",
+              {data, {"axes", "The input's axis for each of the result, a vector of integers."}},
+              nullptr, transpose_type,
+              compute_rule_with_shape(sizes_rule(transpose_sizes), transpose), Absent::NoArithmetic,
+              moved, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {1, 0}})),
+          {.op = "transpose", .first = 1, .attrs = {"axes"}}),
       dynamic_row(
           "dyn.pad",
           "Adds a border, or cuts one off: a value, the nearest element, mirrored or periodic.",

@@ -1,6 +1,7 @@
 // Operators that join tensors along an axis, and that cut them.
 #include <algorithm>
 
+#include "analysis/element_maps.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
@@ -283,6 +284,7 @@ std::span<const OpInfo> rows_of<Family::Join>() {
           .cost = Absent::NoArithmetic,
           .gradient = concatenate_gradient,
           .batching = batch_axis,
+          .moves = ElementMoves{.map = element_maps::concatenate},
           .examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 1), float32])"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -303,6 +305,7 @@ std::span<const OpInfo> rows_of<Family::Join>() {
           .cost = Absent::NoArithmetic,
           .gradient = stack_gradient,
           .batching = batch_axis,
+          .moves = ElementMoves{.map = element_maps::stack},
           .examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 3), float32])"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -323,6 +326,7 @@ std::span<const OpInfo> rows_of<Family::Join>() {
           .cost = Absent::NoArithmetic,
           .gradient = split_gradient,
           .batching = batch_axis,
+          .moves = ElementMoves{.map = element_maps::split},
           .examples = {{{"Tensor[(2, 6), float32]"}, "indices_or_sections=3, axis=1"},
                        {{"Tensor[(2, 6), float32]"}, "indices_or_sections=[1, 4], axis=1"}},
           .expected = Absent::ByNumPy,

@@ -105,6 +105,15 @@ Expr batch_layout_transform(const BatchingContext& ctx) {
   return rows ? batch_rows_of_first(ctx) : nullptr;
 }
 
+// Blocks are padded with zeros.
+bool moves_only(const CallNode& c) {
+  auto has_blocks = [&](const char* name) {
+    Layout l = Layout::of(text_attr(c, name));
+    return l.primal_axes().size() != static_cast<size_t>(l.rank());
+  };
+  return !has_blocks("src_layout") && !has_blocks("dst_layout");
+}
+
 }  // namespace
 
 template <>
@@ -127,6 +136,7 @@ std::span<const OpInfo> rows_of<Family::Layout>() {
           .cost = Absent::NoArithmetic,
           .gradient = layout_transform_gradient,
           .batching = batch_layout_transform,
+          .moves = ElementMoves{.when = moves_only},
           .examples = {{{"Tensor[(1, 3, 4, 5), float32]"},
                         "src_layout=\"NCHW\", dst_layout=\"NHWC\""},
                        {{"Tensor[(5, 3, 2, 2), float32]"},

@@ -5,6 +5,7 @@
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -286,6 +287,8 @@ std::span<const OpInfo> rows_of<Family::Pad>() {
           .cost = Absent::NoArithmetic,
           .gradient = pad_gradient,
           .batching = batch_pad,
+          .moves = ElementMoves{.of = {0, 1}},
+          .quantized = quantized_pad,
           .examples = {{{"Tensor[(3, 4), float32]", "float32"}, "pad_width=[[1, 2], [0, 3]]"},
                        {{"Tensor[(3, 4), float32]", "float32"},
                         "pad_width=[[1, 2], [2, 0]], pad_mode=\"reflect\""}},
@@ -307,6 +310,7 @@ std::span<const OpInfo> rows_of<Family::Pad>() {
           .cost = Absent::NoArithmetic,
           .gradient = mirror_pad_gradient,
           .batching = batch_pad,
+          .moves = ElementMoves{},
           .examples = {{{"Tensor[(3, 4), float32]"}, "pad_width=[[1, 2], [2, 0]]"}},
           .expected = Absent::ByNumPy,
       },

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <cctype>
 
+#include "analysis/element_maps.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "base/quantities.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/init_op.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -686,6 +688,8 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .cost = Absent::NoArithmetic,
           .gradient = transpose_gradient,
           .batching = batch_transpose,
+          .moves = ElementMoves{.map = element_maps::transpose},
+          .quantized = quantized_transpose,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axes=[2, 0, 1]"},
                        {{"Tensor[(2, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
@@ -707,6 +711,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .cost = Absent::NoArithmetic,
           .gradient = tile_gradient,
           .batching = batch_tile,
+          .moves = ElementMoves{.map = element_maps::tile},
           .examples = {{{"Tensor[(2, 3), float32]"}, "reps=[2, 1, 2]"}},
           .expected = Absent::ByNumPy,
       },
@@ -727,6 +732,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .cost = Absent::NoArithmetic,
           .gradient = repeat_gradient,
           .batching = batch_repeat,
+          .moves = ElementMoves{.map = element_maps::repeat},
           .examples = {{{"Tensor[(2, 3), float32]"}, "repeats=2, axis=1"},
                        {{"Tensor[(2, 3), float32]"}, "repeats=2"}},
           .expected = Absent::ByNumPy,
@@ -748,6 +754,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .cost = Absent::NoArithmetic,
           .gradient = reverse_gradient,
           .batching = batch_axis,
+          .moves = ElementMoves{.map = element_maps::reverse},
           .examples = {{{"Tensor[(2, 3), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -768,6 +775,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .cost = Absent::NoArithmetic,
           .gradient = broadcast_gradient,
           .batching = batch_broadcast,
+          .moves = ElementMoves{.map = element_maps::broadcast},
           .examples = {{{"Tensor[(2, 1), float32]"}, "shape=[3, 2, 4]"}},
           .expected = Absent::ByNumPy,
       },
@@ -786,6 +794,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .cost = Absent::NoArithmetic,
           .gradient = broadcast_gradient,
           .batching = batch_broadcast,
+          .moves = ElementMoves{.map = element_maps::broadcast},
           .examples = {{{"Tensor[(2, 1), float32]", "Tensor[(2, 4), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "analysis/element_maps.h"
 #include "base/codes/operators.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
@@ -243,6 +244,7 @@ std::span<const OpInfo> rows_of<Family::Slice>() {
           .cost = Absent::NoArithmetic,
           .gradient = strided_slice_gradient,
           .batching = batch_strided_slice,
+          .moves = ElementMoves{.map = element_maps::strided_slice},
           .examples = {{{"Tensor[(5, 6), float32]"}, "begin=[1, 0], end=[4, 6], strides=[1, 2]"},
                        {{"Tensor[(5, 6), float32]"},
                         "begin=[-1], end=[-7], strides=[-2], axes=[1]"},

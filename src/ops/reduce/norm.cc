@@ -6,6 +6,7 @@
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -582,6 +583,8 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .cost = norm_cost,
           .gradient = softmax_gradient,
           .batching = batch_axis,
+          .quantized = by_dialect("qnn.softmax"),
+          .approximation = "nn.fast_softmax",
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cctype>
 
+#include "analysis/known_rules.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -388,7 +390,14 @@ struct Reduction {
   const char* dtype = "float32";
   Precision precision = Precision::Follow;
   Column<Adjoints (*)(const GradientContext&)> gradient;
+  const BinaryElement* known = nullptr;
+  QuantizedResult (*quantized)(const QuantizedCall& q) = nullptr;
+  Algebra::OneElement of_one_element = Algebra::OneElement::Changes;
 };
+
+// Of one element: sums and products of floats begin with 0 or 1, and 0.0 takes the sign from -0.0.
+constexpr auto kStaysInteger = Algebra::OneElement::StaysInteger;
+constexpr auto kStays = Algebra::OneElement::Stays;
 
 constexpr Reduction kReductions[] = {
     {.name = "sum",
@@ -396,30 +405,40 @@ constexpr Reduction kReductions[] = {
      .relation = number_only,
      .combiner = Combiner::Sum,
      .precision = Precision::Never,
-     .gradient = sum_gradient},
+     .gradient = sum_gradient,
+     .known = &binary_elements::add,
+     .quantized = quantized_sum,
+     .of_one_element = kStaysInteger},
     {.name = "mean",
      .doc = "Mean over axes.",
      .relation = mean_type,
      .combiner = Combiner::Sum,
      .mean = true,
      .precision = Precision::Never,
-     .gradient = mean_gradient},
+     .gradient = mean_gradient,
+     .quantized = quantized_mean},
     {.name = "prod",
      .doc = "Product over axes.",
      .relation = number_only,
      .combiner = Combiner::Prod,
      .precision = Precision::Never,
-     .gradient = prod_gradient},
+     .gradient = prod_gradient,
+     .known = &binary_elements::multiply,
+     .of_one_element = kStaysInteger},
     {.name = "max",
      .doc = "Greatest over axes; of no elements an error.",
      .relation = extremum_type,
      .combiner = Combiner::Max,
-     .gradient = extremum_gradient},
+     .gradient = extremum_gradient,
+     .known = &binary_elements::maximum,
+     .of_one_element = kStays},
     {.name = "min",
      .doc = "Least over axes; of no elements an error.",
      .relation = extremum_type,
      .combiner = Combiner::Min,
-     .gradient = extremum_gradient},
+     .gradient = extremum_gradient,
+     .known = &binary_elements::minimum,
+     .of_one_element = kStays},
     {.name = "all",
      .doc = "Whether all hold.",
      .relation = bool_only,
@@ -460,6 +479,9 @@ template <class A>
 OpInfo reduction_row(const Reduction& op) {
   Column<GradientRule> gradient = op.gradient.reason();
   if (op.gradient) gradient = op.gradient.get();
+  std::optional<ElementMoves> moves;
+  if (op.combiner == Combiner::Max || op.combiner == Combiner::Min)
+    moves = ElementMoves{.by_order = true};
   std::string type = "Tensor[(2, 3, 4), " + std::string(op.dtype) + "]";
   return {
       .name = op.name,
@@ -476,6 +498,10 @@ OpInfo reduction_row(const Reduction& op) {
       .cost = reduce_cost,
       .gradient = std::move(gradient),
       .batching = batch_reduction,
+      .moves = std::move(moves),
+      .known = op.known == nullptr ? nullptr : known_rules::reduction(*op.known),
+      .quantized = op.quantized,
+      .algebra = {.of_one_element = op.of_one_element},
       .examples = {{{type}, "axis=[1]"}, {{type}, "axis=[-1, 0], keepdims=True"}, {{type}, ""}},
       .expected = Absent::ByNumPy,
   };
@@ -565,6 +591,7 @@ std::span<const OpInfo> rows_of<Family::ArgReduce>() {
           .cost = reduce_cost,
           .gradient = Absent::NotDifferentiable,
           .batching = batch_reduction,
+          .moves = ElementMoves{.by_order = true},
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axis=[1]"},
                        {{"Tensor[(2, 5), float32]"}, "axis=[-1], keepdims=True"}},
           .expected = Absent::ByNumPy,
@@ -584,6 +611,7 @@ std::span<const OpInfo> rows_of<Family::ArgReduce>() {
           .cost = reduce_cost,
           .gradient = Absent::NotDifferentiable,
           .batching = batch_reduction,
+          .moves = ElementMoves{.by_order = true},
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axis=[1]"},
                        {{"Tensor[(2, 5), float32]"}, "axis=[-1], keepdims=True"}},
           .expected = Absent::ByNumPy,

@@ -21,12 +21,21 @@ struct Desired {
   const Target* target = nullptr;
 };
 
+// The operators that a region of another layout begins with: convolutions, those from outside too.
+std::vector<Op> region_operators() {
+  std::vector<Op> out = OpRegistry::global().all();
+  std::erase_if(out, [](const Op& op) {
+    const OpInfo& row = *op->row;
+    return !row.window || row.contraction == nullptr || row.layout == nullptr;
+  });
+  return out;
+}
+
 // An option for each operator, with its name.
 std::vector<PassOption> layout_options() {
   std::vector<PassOption> out;
-  for (const char* op : {"nn.conv1d", "nn.conv1d_transpose", "nn.conv2d", "nn.conv2d_transpose",
-                         "nn.conv3d", "nn.conv3d_transpose"}) {
-    out.push_back({op, PassOption::Type::text, AttrValue(),
+  for (const Op& op : region_operators()) {
+    out.push_back({op->name, PassOption::Type::text, AttrValue(),
                    "The layout in which it computes; without, as is fast."});
   }
   return out;
@@ -34,19 +43,18 @@ std::vector<PassOption> layout_options() {
 
 Desired desired_layouts(const PassContext& ctx) {
   Desired out;
-  for (const PassOption& o : kConvertLayout.options) {
-    auto* text = ctx.asked<std::string>(kConvertLayout, o.name);
+  const std::vector<Op> operators = region_operators();
+  for (const Op& op : operators) {
+    auto* text = ctx.asked<std::string>(kConvertLayout, op->name);
     if (text == nullptr) continue;
-    if (auto layout = Layout::parse(*text)) out.layouts[o.name] = *layout;
+    if (auto layout = Layout::parse(*text)) out.layouts[op->name] = *layout;
   }
   if (!out.layouts.empty() || !ctx.target.has_blocked_kernels) return out;
   out.target = &ctx.target;
   // Channels last: a pixel's channels are contiguous, so kernels vectorise over channels of any
   // count, and a 1x1 convolution is a matrix product.
-  auto& layouts = out.layouts;
-  layouts["nn.conv1d"] = layouts["nn.conv1d_transpose"] = Layout::of("NWC");
-  layouts["nn.conv2d"] = layouts["nn.conv2d_transpose"] = Layout::of("NHWC");
-  layouts["nn.conv3d"] = layouts["nn.conv3d_transpose"] = Layout::of("NDHWC");
+  for (const Op& op : operators)
+    out.layouts[op->name] = Layout::of(op->row->window->channels_last());
   return out;
 }
 
@@ -325,6 +333,8 @@ const Pass kConvertLayout{"ConvertLayout",
                           Form::any,
                           "Computes convolutions, and what is between them, in another layout.",
                           run,
-                          layout_options()};
+                          {},
+                          true,
+                          layout_options};
 
 }  // namespace relay

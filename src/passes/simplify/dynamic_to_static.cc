@@ -1,6 +1,5 @@
 #include "passes/simplify/dynamic_to_static.h"
 
-#include <array>
 #include <optional>
 #include <unordered_set>
 
@@ -17,40 +16,9 @@ namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
-// An operator with sizes as arguments: which attributes of which operator these are.
-struct Row {
-  std::string_view dynamic;
-  std::string_view with_attrs;
-  size_t first;  // the first argument that is an attribute
-  std::array<std::string_view, 3> attrs;
-  bool has_dtype = false;  // as an attribute of its own
-};
-
-constexpr Row kRows[] = {
-    {"dyn.reshape", "reshape", 1, {"newshape"}},
-    {"dyn.tile", "tile", 1, {"reps"}},
-    {"dyn.broadcast_to", "broadcast_to", 1, {"shape"}},
-    {"dyn.full", "full", 1, {"shape"}},
-    {"dyn.zeros", "zeros", 0, {"shape"}, true},
-    {"dyn.ones", "ones", 0, {"shape"}, true},
-    {"dyn.strided_slice", "strided_slice", 1, {"begin", "end", "strides"}},
-    {"dyn.arange", "arange", 0, {"start", "stop", "step"}},
-    {"dyn.transpose", "transpose", 1, {"axes"}},
-};
-
-// Whether a term that stands for 0 means the same in an argument, where it is a code, as in an
-// attribute, where it is a size: dyn.reshape copies the input's size in its place.
-bool is_no_code(const Row& row, const CallNode& c, size_t place, const Dim& term) {
-  if (row.dynamic != "dyn.reshape" || attr_value(c.attrs, "allowzero") == AttrValue(true) ||
-      least_value(term).value_or(0) > 0)
-    return true;
-  const std::vector<Dim>& from = as<TensorTypeNode>(c.args[0]->type)->shape;
-  return place >= from.size() || dim_equal(from[place], term);
-}
-
 // The sizes in an argument: a list, or one for a scalar. Null when they are not known, may be below
 // zero without being numbers, or computing them does something else besides.
-AttrValue sizes(const Row& row, const CallNode& c, size_t arg, const Expr& original,
+AttrValue sizes(const StaticForm& form, const CallNode& c, size_t arg, const Expr& original,
                 KnownValues& known, LazyPurity& purity) {
   const KnownValue* k = known.of(c.args[arg]);
   if (k == nullptr || !k->dtype.is_integer() || k->shape.size() > 1 || !k->is_complete() ||
@@ -60,7 +28,9 @@ AttrValue sizes(const Row& row, const CallNode& c, size_t arg, const Expr& origi
   for (size_t i = 0; i < k->ints.size(); ++i) {
     const Dim& d = k->ints[i];
     if (as_const(d)) continue;
-    if (least_value(d).value_or(-1) < 0 || !is_no_code(row, c, i, d)) return {};
+    if (least_value(d).value_or(-1) < 0 ||
+        (form.takes_term != nullptr && !form.takes_term(c, i, d)))
+      return {};
   }
   return k->shape.empty() ? to_value(k->ints[0]) : to_value(Dims(k->ints.begin(), k->ints.end()));
 }
@@ -70,34 +40,23 @@ AttrValue sizes(const Row& row, const CallNode& c, size_t arg, const Expr& origi
 Expr with_attributes(const CallNode& c, const CallNode& original, KnownValues& known,
                      LazyPurity& purity) {
   auto* op = as<OpNode>(c.op);
-  if (op == nullptr) return nullptr;
-  for (const Row& row : kRows) {
-    if (row.dynamic != op->name) continue;
-    std::vector<std::pair<std::string, AttrValue>> attrs;
-    for (size_t i = row.first; i < c.args.size(); ++i) {
-      AttrValue list = sizes(row, c, i, original.args[i], known, purity);
-      if (list.is_none()) return nullptr;
-      attrs.emplace_back(std::string(row.attrs[i - row.first]), std::move(list));
-    }
-    if (row.dynamic == "dyn.arange") {
-      attrs.emplace_back("dtype", as<TensorTypeNode>(c.type)->dtype.to_string());
-    }
-    if (row.dynamic == "dyn.reshape")
-      attrs.emplace_back("allowzero", attr_value(c.attrs, "allowzero"));
-    if (row.dynamic == "dyn.strided_slice") {
-      // What brings bounds into range is not the one that refuses them.
-      if (attr_value(c.attrs, "strict") == AttrValue(true)) return nullptr;
-      attrs.emplace_back("axes", attr_value(c.attrs, "axes"));
-    }
-    if (row.has_dtype) attrs.emplace_back("dtype", attr_value(c.attrs, "dtype"));
-    std::vector<Expr> args(c.args.begin(), c.args.begin() + static_cast<std::ptrdiff_t>(row.first));
-    try {
-      return make_call(row.with_attrs, std::move(args), attrs, c);
-    } catch (const UserError&) {
-      return nullptr;
-    }
+  if (op == nullptr || !op->row->static_form) return nullptr;
+  const StaticForm& form = *op->row->static_form;
+  if (form.when != nullptr && !form.when(c)) return nullptr;
+  std::vector<std::pair<std::string, AttrValue>> attrs;
+  for (size_t i = form.first; i < c.args.size(); ++i) {
+    AttrValue list = sizes(form, c, i, original.args[i], known, purity);
+    if (list.is_none()) return nullptr;
+    attrs.emplace_back(form.attrs[i - form.first], std::move(list));
   }
-  return nullptr;
+  for (const std::string& name : form.kept) attrs.emplace_back(name, attr_value(c.attrs, name));
+  if (form.names_dtype) attrs.emplace_back("dtype", as<TensorTypeNode>(c.type)->dtype.to_string());
+  std::vector<Expr> args(c.args.begin(), c.args.begin() + static_cast<std::ptrdiff_t>(form.first));
+  try {
+    return make_call(form.op, std::move(args), attrs, c);
+  } catch (const UserError&) {
+    return nullptr;
+  }
 }
 
 // Thrown where a more precise type does not fit.

@@ -1,33 +1,23 @@
 #include "passes/simplify/fast_math.h"
 
 #include "analysis/calls.h"
+#include "ir/op.h"
 #include "passes/simplify/rewrite_calls.h"
 
 namespace relay {
 namespace {
 
-struct Approximation {
-  std::string_view exact;
-  std::string_view fast;
-};
-
-constexpr Approximation kApproximations[] = {{"exp", "fast_exp"},
-                                             {"tanh", "fast_tanh"},
-                                             {"erf", "fast_erf"},
-                                             {"nn.softmax", "nn.fast_softmax"}};
+Expr approximated(const CallNode& c) {
+  auto* op = as<OpNode>(c.op);
+  if (op == nullptr || op->row->approximation.empty()) return nullptr;
+  auto* type = tensor_of(Expr(&c));
+  if (type == nullptr || !type->dtype.is_float(32)) return nullptr;
+  return make_call(op->row->approximation, c.args, attr_values(c.attrs), c);
+}
 
 Module run(const Module& mod, PassContext&) {
-  return map_functions(mod, [](const GlobalVar&, const Function& f) {
-    return rewrite_calls(f, [](const CallNode& c) -> Expr {
-      for (const Approximation& a : kApproximations) {
-        if (!is_call_to(Expr(&c), a.exact)) continue;
-        auto* type = tensor_of(Expr(&c));
-        if (type == nullptr || !type->dtype.is_float(32)) continue;
-        return make_call(a.fast, c.args, attr_values(c.attrs), c);
-      }
-      return nullptr;
-    });
-  });
+  return map_functions(
+      mod, [](const GlobalVar&, const Function& f) { return rewrite_calls(f, approximated); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// FastMath: replaces functions by approximations that are quicker and less exact. Opt-in.
+// FastMath: replaces operators by the approximations that their rows name, which are faster and less exact. Opt-in.
 //
 // before                        after
 //   exp(%x)                       fast_exp(%x)        within 4e-6 of its size

@@ -6,6 +6,7 @@
 
 #include "analysis/calls.h"
 #include "ir/layout.h"
+#include "ir/op.h"
 #include "node/structural.h"
 #include "passes/simplify/rewrite_calls.h"
 
@@ -14,26 +15,12 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-struct Windows {
-  std::string_view op;
-  std::string_view layout;  // the attribute that names the data's layout
-  bool pools;
-  bool greatest;  // its own padding is the least value of the dtype, not zero
-};
-
-constexpr Windows kWindows[] = {
-    {"nn.conv1d", "data_layout", false, false}, {"nn.conv2d", "data_layout", false, false},
-    {"nn.conv3d", "data_layout", false, false}, {"nn.max_pool1d", "layout", true, true},
-    {"nn.max_pool2d", "layout", true, true},    {"nn.max_pool3d", "layout", true, true},
-    {"nn.avg_pool1d", "layout", true, false},   {"nn.avg_pool2d", "layout", true, false},
-    {"nn.avg_pool3d", "layout", true, false},
-};
-
-const Windows* windows_of(const CallNode& c) {
-  const OpNode* op = as<OpNode>(c.op);
-  auto found = std::find_if(std::begin(kWindows), std::end(kWindows),
-                            [&](const Windows& w) { return op != nullptr && op->name == w.op; });
-  return found == std::end(kWindows) ? nullptr : found;
+// The windows of a call, where a border of the data can be one of theirs.
+const Window* windows_of(const CallNode& c) {
+  auto* op = as<OpNode>(c.op);
+  if (op == nullptr || !op->row->window) return nullptr;
+  const Window& w = *op->row->window;
+  return w.border == Window::Border::Cropped ? nullptr : &w;
 }
 
 // Begins then ends, of the three ways to write it: one number, one for each axis, or all.
@@ -46,10 +33,10 @@ Ints full_padding(const Ints& padding, size_t dims) {
   return out;
 }
 
-bool is_own_border(const Expr& value, bool greatest) {
+bool is_own_border(const Expr& value, bool least) {
   auto* c = as<ConstantNode>(value);
   if (c == nullptr || c->data.num_elements() != 1) return false;
-  if (!greatest) return c->data.get_as_double(0) == 0;
+  if (!least) return c->data.get_as_double(0) == 0;
   DType dtype = c->data.dtype();
   if (dtype.is_floating()) return c->data.get_as_double(0) == -HUGE_VAL;
   return c->data.get_as_int(0) ==
@@ -89,23 +76,23 @@ std::optional<Ints> spatial_widths(const CallNode& pad, const Layout& layout) {
 
 // The call without the pad before it, or null.
 Expr without_pad(const CallNode& c) {
-  const Windows* windows = windows_of(c);
+  const Window* windows = windows_of(c);
   if (windows == nullptr || !is_call_to(c.args[0], "nn.pad")) return nullptr;
   auto& pad = *as<CallNode>(c.args[0]);
   auto widths = spatial_widths(pad, Layout::of(text_attr(c, windows->layout)));
   if (!widths || text_attr(pad, "pad_mode") != "constant" ||
-      !is_own_border(pad.args[1], windows->greatest)) {
+      !is_own_border(pad.args[1], windows->border == Window::Border::Least)) {
     return nullptr;
   }
   size_t dims = widths->size() / 2;
   Ints padding = full_padding(*ints_attr(c, "padding"), dims);
-  bool average = windows->pools && !windows->greatest;
+  const bool average = windows->border == Window::Border::Counted;
   bool has_own = std::any_of(padding.begin(), padding.end(), [](int64_t w) { return w != 0; });
   if (average && has_own && !bool_attr(c, "count_include_pad")) {
     return nullptr;
   }
   for (size_t i = 0; i < padding.size(); ++i) padding[i] += (*widths)[i];
-  if (windows->pools) {
+  if (windows->pools()) {
     Ints size = *ints_attr(c, "pool_size"), dilation = *ints_attr(c, "dilation");
     for (size_t i = 0; i < padding.size(); ++i) {
       if (padding[i] > (size[i % dims] - 1) * dilation[i % dims]) return nullptr;

@@ -5,6 +5,7 @@
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
 #include "ir/layout.h"
+#include "ir/op.h"
 #include "passes/simplify/rewrite_calls.h"
 
 namespace relay {
@@ -212,11 +213,10 @@ Module run(const Module& mod, PassContext& ctx) {
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants(f);
     return rewrite_calls(f, [&](const CallNode& c) -> Expr {
-      for (auto [op, space] :
-           {std::pair{"nn.conv1d", "W"}, {"nn.conv2d", "HW"}, {"nn.conv3d", "DHW"}}) {
-        if (is_call_to(Expr(&c), op)) return Skipping(c, space).run(constants);
-      }
-      return nullptr;
+      auto* op = as<OpNode>(c.op);
+      const bool sums = op != nullptr && op->row->window && op->row->contraction != nullptr &&
+                        op->row->window->border == Window::Border::Zeros;
+      return sums ? Skipping(c, op->row->window->axes).run(constants) : nullptr;
     });
   });
 }

@@ -66,12 +66,6 @@ Rule neutral(std::string_view name, std::string op, double value, bool commutes,
 
 bool always(const Expr&) { return true; }
 
-// f(f(x)) is x.
-Rule involution(std::string_view name, std::string op) {
-  DFPattern x = wildcard();
-  return {name, is_op(op)(is_op(op)(x)), [=](const DFMatch& m, const CallNode&) { return m[x]; }};
-}
-
 void add_neutral_operands(std::vector<Rule>& rules) {
   rules.push_back(neutral("add_zero", "add", 0, true, is_integer));
   // -0.0 + 0.0 is 0.0, but x + -0.0 and x - 0.0 are x for every x.
@@ -92,34 +86,33 @@ void add_neutral_operands(std::vector<Rule>& rules) {
 
 void add_repetitions(std::vector<Rule>& rules) {
   DFPattern x = wildcard();
-  auto taken = [=](const DFMatch& m, const CallNode&) { return m[x]; };
-  rules.push_back(involution("negative_negative", "negative"));
-  rules.push_back(involution("logical_not_not", "logical_not"));
-  rules.push_back(involution("bitwise_not_not", "bitwise_not"));
-  for (const char* op : {"abs", "nn.relu", "sign"}) {
-    DFPattern inner = is_op(op)(x);
-    rules.push_back({std::string_view(op) == "abs"    ? "abs_abs"
-                     : std::string_view(op) == "sign" ? "sign_sign"
-                                                      : "relu_relu",
-                     is_op(op)(inner),
-                     [=](const DFMatch& m, const CallNode&) { return m[inner]; }});
-  }
+  auto of_two = [](const OpInfo& row) { return row.algebra.idempotent && row.args.size() == 2; };
+  auto of_one = [](const OpInfo& row) { return row.algebra.idempotent && row.args.size() == 1; };
+  auto undone = [](const OpInfo& row) { return row.algebra.involution; };
+  auto rounds = [](const OpInfo& row) { return row.algebra.rounds; };
+  DFPattern inner = is_op_where(of_one)(x), twice = is_op_where(undone)(x),
+            rounded = is_op_where(rounds)(x);
+  auto repeats = [](const Expr& e, const CallNode& root) { return as<CallNode>(e)->op == root.op; };
+  rules.push_back(
+      {"involution", is_op_where(undone)(twice), [=](const DFMatch& m, const CallNode& root) {
+         return repeats(m[twice], root) ? m[x] : Expr();
+       }});
+  rules.push_back(
+      {"idempotent", is_op_where(of_one)(inner), [=](const DFMatch& m, const CallNode& root) {
+         return repeats(m[inner], root) ? m[inner] : Expr();
+       }});
   rules.push_back(
       {"abs_negative", is_op("abs")(is_op("negative")(x)),
        [=](const DFMatch& m, const CallNode& root) { return make_call("abs", {m[x]}, {}, root); }});
-  // What is an integer stays when it is rounded.
-  const std::vector<std::string> kRound{"ceil", "floor", "round", "trunc"};
-  DFPattern rounded = is_any_op(kRound)(x);
-  rules.push_back({"round_rounded", is_any_op(kRound)(rounded),
+  rules.push_back({"round_rounded", is_op_where(rounds)(rounded),
                    [=](const DFMatch& m, const CallNode&) { return m[rounded]; }});
-  rules.push_back({"round_integer", is_any_op(kRound)(x), [=](const DFMatch& m, const CallNode&) {
+  rules.push_back({"round_integer", is_op_where(rounds)(x), [=](const DFMatch& m, const CallNode&) {
                      return is_integer(m[x]) ? m[x] : Expr();
                    }});
-  rules.push_back({"same_operands",
-                   is_any_op({"maximum", "minimum", "logical_and", "logical_or", "bitwise_and",
-                              "bitwise_or"})(x, x),
-                   taken});
-  rules.push_back({"copy", is_op("copy")(x), taken});
+  rules.push_back({"same_operands", is_op_where(of_two)(x, x),
+                   [=](const DFMatch& m, const CallNode&) { return m[x]; }});
+  rules.push_back(
+      {"copy", is_op("copy")(x), [=](const DFMatch& m, const CallNode&) { return m[x]; }});
 }
 
 void add_comparisons(std::vector<Rule>& rules) {
@@ -139,8 +132,8 @@ void add_comparisons(std::vector<Rule>& rules) {
   opposite("less_equal", "greater", is_integer);
   // x against itself is known but for NaN.
   for (bool holds : {false, true}) {
-    DFPattern op = holds ? is_any_op({"equal", "less_equal", "greater_equal"})
-                         : is_any_op({"not_equal", "less", "greater"});
+    DFPattern op =
+        is_op_where([holds](const OpInfo& row) { return row.algebra.of_itself == holds; });
     rules.push_back({holds ? "holds_of_itself" : "never_holds_of_itself", op(x, x),
                      [=](const DFMatch& m, const CallNode& root) -> Expr {
                        auto shape = static_shape(m[x]);

@@ -266,22 +266,24 @@ void add_whole(std::vector<Rule>& rules) {
          }
          return tuple(std::move(slices), root.span);
        }});
-  // One element each: there is nothing to choose from, or, of integers, to add. A sum of floats
-  // begins with 0.0, which takes the sign from -0.0.
-  rules.push_back({"reduce_one", is_any_op({"max", "min", "sum", "prod"})(x),
-                   [=](const DFMatch& m, const CallNode& root) -> Expr {
-                     auto from = static_shape(m[x]), to = static_shape(Expr(&root));
-                     bool sums = !is_call_to(Expr(&root), "max") && !is_call_to(Expr(&root), "min");
-                     if (!from || !to || (sums && !tensor_of(m[x])->dtype.is_integer()) ||
-                         tensor_of(m[x])->dtype != tensor_of(Expr(&root))->dtype) {
-                       return nullptr;
-                     }
-                     auto count = [](const std::vector<int64_t>& shape) {
-                       return std::accumulate(shape.begin(), shape.end(), int64_t{1},
-                                              std::multiplies<>());
-                     };
-                     return count(*from) == count(*to) ? as_reshape(m[x], root) : nullptr;
-                   }});
+  using OneElement = Algebra::OneElement;
+  auto keeps_one = [](const OpInfo& row) {
+    return row.algebra.of_one_element != OneElement::Changes;
+  };
+  rules.push_back(
+      {"reduce_one", is_op_where(keeps_one)(x),
+       [=](const DFMatch& m, const CallNode& root) -> Expr {
+         auto from = static_shape(m[x]), to = static_shape(Expr(&root));
+         const bool always = as<OpNode>(root.op)->row->algebra.of_one_element == OneElement::Stays;
+         if (!from || !to || (!always && !tensor_of(m[x])->dtype.is_integer()) ||
+             tensor_of(m[x])->dtype != tensor_of(Expr(&root))->dtype) {
+           return nullptr;
+         }
+         auto count = [](const std::vector<int64_t>& shape) {
+           return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+         };
+         return count(*from) == count(*to) ? as_reshape(m[x], root) : nullptr;
+       }});
   rules.push_back(
       {"stack_one", is_op("stack")(is_tuple({x})), [=](const DFMatch& m, const CallNode& root) {
          return make_call("expand_dims", {m[x]}, {{"axis", AttrValue(int_attr(root, "axis"))}},

@@ -68,6 +68,65 @@ TEST(FakeQuantizationToInteger, elements_are_moved_as_integers) {
   becomes(x, "qnn.quantize(qnn.dequantize(%x, 0.5f, 3), 0.5f, 3, out_dtype=\"uint8\")", "%x");
 }
 
+TEST(FakeQuantizationToInteger, sums_and_means_are_sums_of_integers) {
+  const std::string x = "%x: Tensor[(2, 4), uint8]";
+  becomes(x, "sum(qnn.dequantize(%x, 0.5f, 3), axis=[1])",
+          "qnn.dequantize(sum(cast(%x, dtype=\"int32\"), axis=[1]), 0.5f, multiply(3, 4))");
+  becomes(x, "mean(qnn.dequantize(%x, 0.5f, 0), axis=[1], keepdims=True)",
+          "qnn.dequantize(sum(cast(%x, dtype=\"int32\"), axis=[1], keepdims=True), "
+          "divide(0.5f, 4f), 0)");
+  // A sum that 32 bits may not hold.
+  stays("%x: Tensor[(2, 16777216), uint8]", "sum(qnn.dequantize(%x, 0.5f, 3), axis=[1])");
+}
+
+TEST(FakeQuantizationToInteger, limits_are_limits_of_integers) {
+  const std::string x = "%x: Tensor[(2, 4), int8]";
+  becomes(x, "nn.relu(qnn.dequantize(%x, 0.5f, 3))", "qnn.dequantize(maximum(%x, 3i8), 0.5f, 3)");
+  becomes(x, "nn.relu(qnn.dequantize(%x, 0.5f, -128))", "qnn.dequantize(%x, 0.5f, -128)");
+  becomes(x, "clip(qnn.dequantize(%x, 0.5f, 3), a_min=0f, a_max=6f)",
+          "qnn.dequantize(minimum(maximum(%x, 3i8), 15i8), 0.5f, 3)");
+  // No integer stands for 0.3.
+  stays(x, "clip(qnn.dequantize(%x, 0.5f, 3), a_min=0f, a_max=0.3f)");
+  // A sum of products becomes floats in its own kernel.
+  stays("%x: Tensor[(2, 4), int32]", "nn.relu(qnn.dequantize(%x, 0.5f, 0))");
+}
+
+TEST(FakeQuantizationToInteger, elements_are_chosen_among_the_integers) {
+  const std::string x = "%x: Tensor[(2, 4), uint8], %y: Tensor[(2, 4), uint8]";
+  becomes(x, "max(qnn.dequantize(%x, 0.5f, 3), axis=[1])",
+          "qnn.dequantize(max(%x, axis=[1]), 0.5f, 3)");
+  becomes(x, "maximum(qnn.dequantize(%x, 0.5f, 3), qnn.dequantize(%y, 0.5f, 3))",
+          "qnn.dequantize(maximum(%x, %y), 0.5f, 3)");
+  becomes(x, "argmax(qnn.dequantize(%x, 0.5f, 3), axis=[1])", "argmax(%x, axis=[1])");
+  becomes(x, "split(qnn.dequantize(%x, 0.5f, 3), indices_or_sections=2, axis=1).1",
+          "qnn.dequantize(split(%x, indices_or_sections=2, axis=1).1, 0.5f, 3)");
+  becomes(x, "topk(qnn.dequantize(%x, 0.5f, 3), k=2)",
+          "%0 = topk(%x, k=2);\n(qnn.dequantize(%0.0, 0.5f, 3), %0.1)");
+  stays(x, "maximum(qnn.dequantize(%x, 0.5f, 3), qnn.dequantize(%y, 0.25f, 3))");
+  stays(x, "maximum(qnn.dequantize(%x, 0.5f, 3), exp(qnn.dequantize(%y, 0.5f, 3)))");
+}
+
+TEST(FakeQuantizationToInteger, a_result_that_is_quantised_is_rounded_once) {
+  const std::string x = "%x: Tensor[(2, 4), uint8], %y: Tensor[(2, 4), uint8]";
+  auto quantized = [](const std::string& e) {
+    return "qnn.quantize(" + e + ", 0.25f, 5, out_dtype=\"uint8\")";
+  };
+  becomes(x, quantized("sigmoid(qnn.dequantize(%x, 0.5f, 3))"),
+          "qnn.sigmoid(%x, 0.5f, 3, 0.25f, 5)");
+  becomes(x, quantized("nn.leaky_relu(qnn.dequantize(%x, 0.5f, 3), alpha=0.5f)"),
+          "qnn.leaky_relu(%x, 0.5f, 3, 0.25f, 5, alpha=0.5f)");
+  becomes(x, quantized("multiply(qnn.dequantize(%x, 0.5f, 3), qnn.dequantize(%y, 0.125f, 1))"),
+          "qnn.mul(%x, %y, 0.5f, 3, 0.125f, 1, 0.25f, 5)");
+  becomes(x, quantized("concatenate((qnn.dequantize(%x, 0.5f, 3), qnn.dequantize(%y, 0.25f, 5)))"),
+          "concatenate((qnn.quantize(qnn.dequantize(%x, 0.5f, 3), 0.25f, 5, out_dtype=\"uint8\"), "
+          "%y))");
+  // Of another dtype, and without a reader that rounds.
+  stays("%x: Tensor[(2, 4), int8]", quantized("sigmoid(qnn.dequantize(%x, 0.5f, 3))"));
+  stays(x, "sigmoid(qnn.dequantize(%x, 0.5f, 3))");
+  // Floats round a sum of two scales once.
+  stays(x, quantized("add(qnn.dequantize(%x, 0.5f, 3), qnn.dequantize(%y, 0.125f, 1))"));
+}
+
 TEST(FakeQuantizationToInteger, what_would_be_another_number_stays) {
   const std::string x = "%x: Tensor[(1, 4, 6, 6), uint8], %s: Tensor[(), float32]";
   // Scales that may be negative turn the order around.
