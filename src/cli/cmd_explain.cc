@@ -120,6 +120,7 @@ Json describe(const Ready& ready) {
   out["memory"]["constant_bytes"] = constant_bytes;
   out["memory"]["packed_weights"] = packed;
   out["memory"]["donations"] = metadata.value("donations", Json::array());
+  out["memory"]["copies"] = metadata.value("copies", Json::array());
   out["memory"]["functions"] = Json::array();
   Json arenas = metadata.value("arenas", Json::array());
   std::unordered_map<std::string, const Json*> arena_of;
@@ -302,6 +303,12 @@ void print_memory(const Json& memory) {
         counted(number("values_in_operands"), "value").c_str());
     if (number("copies") > 0) {
       std::printf("    copied: %s\n", counted(number("copies"), "value").c_str());
+    }
+    for (const Json& c : memory["copies"]) {
+      if (c["function"] != f["name"]) continue;
+      std::printf(
+          "    copied in each iteration: the tensor that is written at %s, which is read later\n",
+          text_of(c["place"]).c_str());
     }
   }
 }

@@ -208,6 +208,9 @@ std::string make_metadata(const CompiledModule& compiled,
                                  {"in_place", d.in_place},
                                  {"reason", d.reason}});
   }
+  for (const CopyReport& c : compiled.copies) {
+    root["copies"].push_back({{"function", c.function}, {"place", c.place}});
+  }
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -369,6 +372,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
     check_pointer_width("intermediate results of @" + a.function, a.arena_bytes, target);
   }
   out.donations = bytecode.donations;
+  out.copies = bytecode.copies;
 
   phases.begin("lower", static_cast<int64_t>(bytecode.kernels.size()));
   out.kernels = lower_each(bytecode, phases.step());

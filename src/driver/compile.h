@@ -110,6 +110,7 @@ struct CompiledModule {
   runtime::Program program;
   std::vector<ArenaReport> arenas;
   std::vector<DonationReport> donations;
+  std::vector<CopyReport> copies;
   std::string elf;
   std::string metadata;  // JSON: provenance and kernels
   runtime::ArtifactInfo info;

@@ -3,11 +3,36 @@
 #include "plan/places.h"
 #include "plan/verify.h"
 
+#include <algorithm>
+
 namespace relay {
+namespace {
+
+void report_copies(const plan::PlanFunction& f, const runtime::Program& program, size_t index,
+                   std::vector<CopyReport>& out) {
+  using plan::StepKind;
+  if (std::ranges::find(f.steps, StepKind::loop, &plan::Step::kind) == f.steps.end()) return;
+  // Both have their stores in the same order.
+  auto step = f.steps.begin();
+  for (const runtime::Instruction& in : program.functions[index].code) {
+    if (in.op != runtime::Opcode::write_lines) continue;
+    step = std::ranges::find(step, f.steps.end(), StepKind::update, &plan::Step::kind);
+    RELAY_CHECK(step != f.steps.end(), "a store of the bytecode is not in the plan");
+    const plan::Step& store = *step++;
+    if ((in.sub & (runtime::kLastA | runtime::kGivenUp)) != 0) continue;
+    out.push_back(
+        {f.name, store.where < 0 ? "" : program.strings[static_cast<size_t>(store.where)]});
+  }
+}
+
+}  // namespace
 
 Bytecode compile_to_bytecode(plan::PlanProgram plan) {
   Bytecode out;
   out.program = emit(plan);
+  for (size_t i = 0; i < plan.functions.size(); ++i) {
+    report_copies(plan.functions[i], out.program, i, out.copies);
+  }
   for (const plan::PlanFunction& f : plan.functions) {
     for (const plan::Donation& d : f.donations) {
       out.donations.push_back({f.name, f.params[static_cast<size_t>(d.param)].name,

@@ -30,6 +30,12 @@ struct DonationReport {
   std::string reason;  // why it is copied, where it is not in place
 };
 
+// A store of a loop that copies the tensor it writes to, since something reads it afterwards.
+struct CopyReport {
+  std::string function;
+  std::string place;  // in the source; empty where it is not known
+};
+
 struct Bytecode {
   runtime::Program program;
   std::shared_ptr<KernelProvider> provider;  // of the kernels
@@ -37,6 +43,7 @@ struct Bytecode {
       kernels;  // in the order of program.kernels, which has one for each launch
   std::vector<ArenaReport> arenas;  // of the functions that have one
   std::vector<DonationReport> donations;
+  std::vector<CopyReport> copies;
 };
 
 Bytecode compile_to_bytecode(plan::PlanProgram plan);

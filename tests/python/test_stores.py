@@ -1,5 +1,6 @@
 """Stores to elements, slices and rows of arrays: the program that they become, and where it writes."""
 
+import json
 import time
 
 import numpy as np
@@ -182,3 +183,26 @@ def test_what_is_read_later_is_kept():
     old[2, 0] = Y[2, 0]
     np.testing.assert_array_equal(now, want)
     np.testing.assert_array_equal(before, old)
+
+
+@relay.function
+def differences(y, n):
+    y = y.copy()
+    total = 0.0
+    for i in range(n):
+        old = y
+        y = y.copy()
+        y[i, 0] = 2.0
+        total += old[i, 0] - y[i, 0]
+    return total
+
+
+def copies_of(f, *args):
+    return json.loads(f.lower(*args).compile().metadata).get("copies", [])
+
+
+def test_stores_of_loops_that_copy_are_named_with_their_lines():
+    assert differences(Y, 3) == Y[:3, 0].sum() - 6.0
+    (copy,) = copies_of(differences, Y, 3)
+    assert "test_stores.py" in copy["place"]
+    assert copies_of(filled, 3) == []
