@@ -629,6 +629,11 @@ bool measure(Machine& m, Memory& memory) {
 
 const Instr* jump(const Instr* pc, Machine&) { return pc + pc->number; }
 
+const Instr* jump_back(const Instr* pc, Machine&) {
+  check_budget();
+  return pc + pc->number;
+}
+
 const Instr* jump_unless(const Instr* pc, Machine& m) {
   return m[pc->a].i != 0 ? pc + 1 : pc + pc->number;
 }

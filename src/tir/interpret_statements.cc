@@ -5,6 +5,7 @@
 
 #include "node/walk.h"
 #include "tir/passes/statements.h"
+#include "tir/while.h"
 
 namespace relay::tir::interpret_detail {
 
@@ -133,6 +134,23 @@ void Translator::statement(StmtFrame& f) {
       return step_block(static_cast<const BlockNode&>(*f.node), f);
     case StmtKind::If:
       return step_if(static_cast<const IfNode&>(*f.node), f);
+    case StmtKind::While: {
+      auto& s = static_cast<const WhileNode&>(*f.node);
+      if (f.state++ == 0) {
+        // Behind the loop.
+        f.piece = new_label();
+        open(/*own_code=*/true, level() + 1);
+        emit_numbered({.run = &jump_unless, .a = once(s.cond).slot}, f.piece);
+        if (options_.max_steps > 0) emit({.run = &count_step});
+        return enter(s.body);
+      }
+      const int piece = close(), again = new_label();
+      emit_label(again);
+      emit_piece(piece);
+      emit_numbered({.run = &jump_back}, again);
+      emit_label(f.piece);
+      return leave();
+    }
     case StmtKind::Allocate: {
       auto& s = static_cast<const AllocateNode&>(*f.node);
       if (f.state++ > 0) {

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "tir/schedule_report.h"
+#include "tir/while.h"
 
 namespace relay::tir {
 namespace {
@@ -322,6 +323,12 @@ class Printer {
         put("else:\n");
         return put_body(i->else_body);
       }
+      case StmtKind::While:
+        put_line();
+        put("while ");
+        put(as<WhileNode>(&n)->cond);
+        put(":\n");
+        return put_body(as<WhileNode>(&n)->body);
       case StmtKind::Allocate: {
         auto* a = as<AllocateNode>(&n);
         put_line();

@@ -8,6 +8,7 @@
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
 #include "tir/intrinsics.h"
+#include "tir/while.h"
 
 namespace relay::tir {
 namespace {
@@ -273,6 +274,11 @@ class Verifier {
         value(n.cond, DType::Bool(), "the condition");
         if (n.else_body) enter(n.else_body);
         return enter(n.then_body);
+      }
+      case StmtKind::While: {
+        auto& n = static_cast<const WhileNode&>(s);
+        value(n.cond, DType::Bool(), "the condition");
+        return enter(n.body);
       }
       case StmtKind::Allocate: {
         auto& n = static_cast<const AllocateNode&>(s);

@@ -9,6 +9,7 @@
 #include "tir/access.h"
 #include "tir/passes/conditions.h"
 #include "tir/passes/statements.h"
+#include "tir/while.h"
 
 namespace relay::tir {
 namespace {
@@ -48,6 +49,10 @@ class AccessVerifier {
           scope.emplace(analyzer_.assume(negated(n->cond)));
         return run(n->else_body);
       }
+      case StmtKind::While:
+        begin(s);
+        value(as<WhileNode>(s)->cond, nullptr);
+        return run(as<WhileNode>(s)->body);
       case StmtKind::LetStmt:
         begin(s);
         value(as<LetStmtNode>(s)->value, nullptr);

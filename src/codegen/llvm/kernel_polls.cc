@@ -11,6 +11,7 @@
 #include "codegen/llvm/kernel_code.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
+#include "tir/while.h"
 
 namespace relay::codegen {
 namespace {
@@ -71,6 +72,12 @@ KernelBuilder::Survey KernelBuilder::survey(const StmtNode* s, Around around) {
       }
       return inside(a.body);
     }
+    // It may run for ever, whatever its body asks.
+    case StmtKind::While: {
+      Survey body = inside(static_cast<const tir::WhileNode*>(s)->body);
+      polls_[s] = {body.work, false};
+      return {kLongKernel, true, true};
+    }
     case StmtKind::For: {
       auto& l = *static_cast<const ForNode*>(s);
       Survey body = inside(l.body);
@@ -104,6 +111,9 @@ Value* KernelBuilder::work_now(const StmtNode* s) {
       Value* then_work = work_now(i.then_body.get());
       return i.else_body ? b_.CreateAdd(then_work, work_now(i.else_body.get())) : then_work;
     }
+    case StmtKind::While:
+      // An inner loop asks for itself.
+      return b_.getInt64(1);
     case StmtKind::LetStmt:
       return work_now(static_cast<const LetStmtNode*>(s)->body.get());
     case StmtKind::Allocate:

@@ -6,6 +6,7 @@
 #include "base/budget.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
+#include "tir/while.h"
 
 namespace relay::codegen {
 
@@ -47,6 +48,27 @@ void KernelBuilder::statement(const StmtNode* s) {
       }
       b_.SetInsertPoint(next);
       if (needed_shapes_.contains(s)) forget_shapes();
+      return;
+    }
+    case StmtKind::While: {
+      auto& w = *static_cast<const tir::WhileNode*>(s);
+      auto* head = BasicBlock::Create(context_, "while", function_);
+      auto* body = BasicBlock::Create(context_, "body", function_);
+      auto* next = BasicBlock::Create(context_, "next", function_);
+      // An iteration finds the registers' shapes as any other has left them.
+      forget_shapes();
+      Value* work = work_now(w.body.get());
+      b_.CreateBr(head);
+      b_.SetInsertPoint(head);
+      forget(0);
+      b_.CreateCondBr(expr(w.cond), body, next);
+      b_.SetInsertPoint(body);
+      if (polls_.contains(s)) ask_after(work);
+      statement(w.body.get());
+      forget_shapes();
+      b_.CreateBr(head);
+      b_.SetInsertPoint(next);
+      forget(0);
       return;
     }
     case StmtKind::Allocate:

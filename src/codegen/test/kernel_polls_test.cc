@@ -1,6 +1,7 @@
 // Long kernels ask whether to go on, about every few milliseconds of work, and end when they are told to.
 
 #include "codegen/test/kernel_harness.h"
+#include "tir/while.h"
 
 namespace relay::codegen_test {
 namespace {
@@ -92,6 +93,29 @@ TEST(KernelPolls, open_sizes_ask_by_what_they_are) {
   EXPECT_LE(asked, 1000);
   Answers a = run(f, target, 2, {int64_t{1} << 40, 1 << 10});
   EXPECT_EQ(a.code, RELAY_KERNEL_CHECK_FAILED);
+}
+
+// Adds 1 to a register as long as it is below the limit; out[0] is what it is then.
+PrimFunc counting(int64_t limit) {
+  Buffer out = buffer("out", i64, {index(1)});
+  Buffer state = buffer("state", i64, {index(1)}, Scope::Register);
+  PrimExpr now = load(state, {zero()});
+  Stmt step = store(state, {zero()}, now + 1);
+  // A branch that no optimizer turns into a formula.
+  Stmt body = if_(eq(floor_mod(now, index(7)), index(3)), store(state, {zero()}, now + 2), step);
+  return kernel(
+      "counting", {}, {out},
+      allocate(state, seq({store(state, {zero()}, zero()), while_(lt(now, index(limit)), body),
+                           store(out, {zero()}, now)})));
+}
+
+TEST(KernelPolls, a_short_while_does_not_ask_and_an_endless_one_ends) {
+  for (const Target& target : runnable_targets()) {
+    EXPECT_EQ(run(counting(1000), target, -1).asked, 0);
+    Answers a = run(counting(int64_t{1} << 60), target, 3);
+    EXPECT_EQ(a.asked, 3);
+    EXPECT_EQ(a.code, RELAY_KERNEL_CHECK_FAILED);
+  }
 }
 
 }  // namespace

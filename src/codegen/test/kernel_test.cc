@@ -11,6 +11,7 @@
 #include "codegen/test/kernel_harness.h"
 #include "runtime/elf_image.h"
 #include "tir/scalar.h"
+#include "tir/while.h"
 
 namespace relay::codegen_test {
 namespace {
@@ -264,6 +265,30 @@ TEST(Kernel, a_select_reads_only_the_chosen_side) {
       for (int k = 0; k < 16; ++k)
         EXPECT_EQ(c[static_cast<size_t>(k)], k < 5 ? static_cast<float>(k) : -1.0f);
     }
+  }
+}
+
+TEST(Kernel, a_while_carries_registers_and_memory) {
+  // The steps from a[i] to 1 by halving even numbers and taking 3 n + 1 of odd ones, for each i.
+  const DType i64 = DType::Int(64);
+  Buffer a = buffer("a", i64, {index(5)}), out = buffer("out", i64, {index(5)});
+  Buffer r = buffer("r", i64, {index(3)}, Scope::Register);
+  PrimExpr i = load(r, {zero()}), n = load(r, {index(1)}), count = load(r, {index(2)});
+  auto set = [&](int64_t k, const PrimExpr& v) { return store(r, {index(k)}, v); };
+  Stmt step = seq(
+      {if_(eq(floor_mod(n, index(2)), zero()), set(1, floor_div(n, index(2))), set(1, n * 3 + 1)),
+       set(2, count + 1)});
+  Stmt each = seq({set(1, load(a, {i})), set(2, zero()), while_(ne(n, index(1)), step),
+                   store(out, {i}, count), set(0, i + 1)});
+  PrimFunc f = kernel("steps", {a}, {out},
+                      allocate(r, seq({set(0, zero()), while_(lt(i, index(5)), each)})));
+  for (const Target& target : runnable_targets()) {
+    LoadedKernels jit = load_kernels({f}, target);
+    std::vector<int64_t> given{1, 6, 27, 97, 871}, got(5);
+    void* buffers[] = {given.data(), got.data()};
+    TestContext context;
+    EXPECT_EQ(context.run(jit.functions()[0], buffers), 0);
+    EXPECT_EQ(got, (std::vector<int64_t>{0, 8, 111, 118, 178}));
   }
 }
 

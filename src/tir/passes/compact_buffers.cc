@@ -6,6 +6,7 @@
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
 #include "tir/passes/statements.h"
+#include "tir/while.h"
 
 namespace relay::tir {
 namespace {
@@ -72,6 +73,9 @@ class Compaction {
         return !holds(f.min) && !holds(f.extent) && !starts_once(f) &&
                first_access(f.body) != Access::Load;
       }
+      // What an iteration leaves in the buffer, the next may read.
+      case StmtKind::While:
+        return false;
       case StmtKind::If:
         return !holds(static_cast<const IfNode&>(s).cond);
       case StmtKind::LetStmt:
@@ -96,6 +100,9 @@ class Compaction {
       }
       case StmtKind::For:
         reads = holds(as<ForNode>(s)->min) || holds(as<ForNode>(s)->extent);
+        break;
+      case StmtKind::While:
+        reads = holds(as<WhileNode>(s)->cond);
         break;
       case StmtKind::If:
         reads = holds(as<IfNode>(s)->cond);

@@ -11,6 +11,7 @@
 #include "tir/matrix_nest.h"
 #include "tir/passes/statements.h"
 #include "tir/transposed_nest.h"
+#include "tir/while.h"
 
 namespace relay::tir {
 namespace {
@@ -261,6 +262,10 @@ class Narrowing {
         PrimExpr cond = Expressions(*this).apply(n->cond);
         Stmt then_body = statement(n->then_body);
         return if_(cond, then_body, n->else_body ? statement(n->else_body) : nullptr);
+      }
+      case StmtKind::While: {
+        auto* n = as<WhileNode>(s);
+        return while_(Expressions(*this).apply(n->cond), statement(n->body));
       }
       case StmtKind::LetStmt: {
         auto* n = as<LetStmtNode>(s);

@@ -5,6 +5,7 @@
 #include "tir/arith/analyzer.h"
 #include "tir/passes/conditions.h"
 #include "tir/passes/statements.h"
+#include "tir/while.h"
 
 namespace relay::tir {
 namespace {
@@ -60,6 +61,12 @@ class Simplification {
         Stmt else_body = i->else_body ? run(i->else_body) : nullptr;
         if (is_empty(then_body) && (!else_body || is_empty(else_body))) return seq({});
         return if_(cond, then_body, else_body);
+      }
+      // The condition does not hold throughout the body.
+      case StmtKind::While: {
+        auto* w = as<WhileNode>(s);
+        PrimExpr cond = expr(w->cond);
+        return as_int(cond) == 0 ? seq({}) : while_(cond, run(w->body));
       }
       case StmtKind::LetStmt: {
         auto* l = as<LetStmtNode>(s);

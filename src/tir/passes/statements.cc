@@ -5,6 +5,7 @@
 
 #include "base/budget.h"
 #include "node/walk.h"
+#include "tir/while.h"
 
 namespace relay::tir {
 namespace {
@@ -37,6 +38,11 @@ Stmt map_inner(const Stmt& s, const std::function<Stmt(const Stmt&)>& f) {
       if (then_body == n->then_body && else_body == n->else_body) return s;
       return if_(n->cond, then_body, else_body);
     }
+    case StmtKind::While: {
+      auto* n = as<WhileNode>(s);
+      Stmt body = f(n->body);
+      return body == n->body ? s : while_(n->cond, body);
+    }
     case StmtKind::Allocate: {
       auto* n = as<AllocateNode>(s);
       Stmt body = f(n->body);
@@ -67,6 +73,9 @@ void for_each_inner(const StmtNode& s, const std::function<void(const Stmt&)>& f
       if (n.else_body) f(n.else_body);
       break;
     }
+    case StmtKind::While:
+      f(static_cast<const WhileNode&>(s).body);
+      break;
     case StmtKind::Allocate:
       f(static_cast<const AllocateNode&>(s).body);
       break;

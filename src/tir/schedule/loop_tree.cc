@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "node/structural.h"
+#include "tir/while.h"
 
 namespace relay::tir {
 
@@ -22,6 +23,8 @@ const StmtNode* child_of(const StmtNode& stmt, size_t number) {
       const auto& s = static_cast<const IfNode&>(stmt);
       return number == 1 ? s.else_body.get() : only(s.then_body);
     }
+    case StmtKind::While:
+      return only(static_cast<const WhileNode&>(stmt).body);
     case StmtKind::Allocate:
       return only(static_cast<const AllocateNode&>(stmt).body);
     case StmtKind::LetStmt:
