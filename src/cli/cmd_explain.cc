@@ -121,6 +121,7 @@ Json describe(const Ready& ready) {
   out["memory"]["packed_weights"] = packed;
   out["memory"]["donations"] = metadata.value("donations", Json::array());
   out["memory"]["copies"] = metadata.value("copies", Json::array());
+  out["interpreted"] = metadata.value("interpreted", Json::array());
   out["memory"]["functions"] = Json::array();
   Json arenas = metadata.value("arenas", Json::array());
   std::unordered_map<std::string, const Json*> arena_of;
@@ -245,6 +246,19 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
   print_sites(k, in_full ? 0 : kNamedCalls);
 }
 
+// Loops of numbers, each a kernel, and those that the virtual machine runs.
+void print_loops(const Json& all) {
+  for (const Json& k : all["kernels"]) {
+    if (!k["name"].get<std::string>().starts_with("loop_")) continue;
+    std::printf("loop     kernel %s: %s\n", text_of(k["name"]).c_str(),
+                text_of(k["origin"]).c_str());
+  }
+  for (const Json& f : all["interpreted"]) {
+    std::printf("loop     @%s is interpreted: %s\n", text_of(f["function"]).c_str(),
+                text_of(f["reason"]).c_str());
+  }
+}
+
 // The size that variants for likely sizes add to the program.
 void print_code(const Json& code, const Json& memory) {
   int64_t versions = code["versions"].get<int64_t>();
@@ -351,6 +365,7 @@ int run(const Options& o, const Given& given) {
     print_passes(all);
     print_memory(all["memory"]);
     print_code(all["code"], all["memory"]);
+    print_loops(all);
     std::printf("\n");
   }
   // The most expensive kernels first: a reader looks for them.

@@ -22,6 +22,7 @@
 #include "lower/kernel_sources.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
+#include "passes/fusion/outline_loops.h"
 #include "passes/pipelines.h"
 #include "plan/verify.h"
 #include "runtime/core/device.h"
@@ -210,6 +211,13 @@ std::string make_metadata(const CompiledModule& compiled,
   }
   for (const CopyReport& c : compiled.copies) {
     root["copies"].push_back({{"function", c.function}, {"place", c.place}});
+  }
+  for (size_t i = 0; i < compiled.optimized->functions.size(); ++i) {
+    const Function& f = compiled.optimized->functions[i];
+    auto reason = f->attrs.find(kInterpreted);
+    if (reason == f->attrs.end()) continue;
+    root["interpreted"].push_back({{"function", compiled.optimized->global_vars[i]->name_hint},
+                                   {"reason", *reason->second.get_if<std::string>()}});
   }
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

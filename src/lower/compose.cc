@@ -6,6 +6,7 @@
 
 #include "base/codes/lowering.h"
 #include "ir/views.h"
+#include "lower/compose_loop.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -37,15 +38,6 @@ double bytes_of(const std::vector<TensorType>& types) {
 
 tir::Tensor copy_of(const tir::Tensor& t) {
   return tir::compute(t->name + "_copy", t->shape(), [&](const tir::Indices& i) { return t(i); });
-}
-
-// A scalar constant as an immediate.
-tir::Tensor immediate(const ConstantNode& c) {
-  tir::DType dtype = c.data.dtype().storage();
-  Tensor data = c.data.as_dtype(dtype);
-  tir::PrimExpr value = dtype.is_floating() ? tir::imm_float(dtype, data.get_as_double(0))
-                                            : tir::imm(dtype, data.get_as_int(0));
-  return tir::compute("c", {}, [&](const tir::Indices&) { return value; });
 }
 
 // The parameters that only element-wise operators read on their way to the result, and whose
@@ -161,6 +153,13 @@ tir::PrimFunc without_reads_of_empty(const tir::PrimFunc& f) {
 
 }  // namespace
 
+tir::PrimExpr immediate(const ConstantNode& c) {
+  tir::DType dtype = c.data.dtype().storage();
+  Tensor data = c.data.as_dtype(dtype);
+  return dtype.is_floating() ? tir::imm_float(dtype, data.get_as_double(0))
+                             : tir::imm(dtype, data.get_as_int(0));
+}
+
 std::vector<DimAssumption> broadcasts_of(const FunctionNode& primitive) {
   std::vector<DimAssumption> out;
   post_order(
@@ -177,6 +176,7 @@ std::vector<DimAssumption> broadcasts_of(const FunctionNode& primitive) {
 }
 
 ComposedKernel compose(const FunctionNode& primitive, const std::string& name, KernelOf what) {
+  if (is_loop_kernel(primitive)) return compose_loop(primitive, name, what);
   ComposedKernel out;
   DimScope dims;
   std::unordered_map<const Node*, std::vector<tir::Tensor>> values;
@@ -218,7 +218,7 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
           case ExprKind::Constant: {
             auto& c = static_cast<const ConstantNode&>(n);
             RELAY_CHECK(c.data.rank() == 0, "a kernel holds scalar constants only");
-            values[&n] = {immediate(c)};
+            values[&n] = {tir::compute("c", {}, [&](const tir::Indices&) { return immediate(c); })};
             return;
           }
           case ExprKind::Op:
@@ -329,7 +329,7 @@ ComposedKernel renamed(ComposedKernel kernel, const std::string& name) {
 
 std::string kernel_name(const FunctionNode& primitive) {
   constexpr size_t kLimit = 60;
-  std::string name = "fused";
+  std::string name = is_loop_kernel(primitive) ? "loop" : "fused";
   bool cut = false;
   post_order(
       primitive.body,

@@ -4,6 +4,7 @@
 
 #include "node/structural.h"
 #include "node/walk.h"
+#include "tir/while.h"
 
 namespace relay {
 namespace {
@@ -35,11 +36,12 @@ bool copies_come_first(const Stmt& body, const BufferNode* data, const BufferNod
   post_order(
       body,
       [&](const Node& n) {
-        auto* loop = as<ForNode>(&n);
-        if (loop == nullptr) return;
+        auto* counted = as<ForNode>(&n);
+        auto* open = as<WhileNode>(&n);
+        if (counted == nullptr && open == nullptr) return;
         bool copies = false, writes = false;
         post_order(
-            loop->body,
+            counted != nullptr ? counted->body : open->body,
             [&](const Node& inner) {
               auto* s = as<StoreNode>(&inner);
               if (s == nullptr || s->buffer.get() != out) return;

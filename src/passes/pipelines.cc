@@ -62,6 +62,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kFoldConstant),   // constant weights are in the layout in which kernels read them
       pass(kPrepackInputs),  // and inputs that stay the same for many runs, where it is asked for
       phase("fusion"),
+      pass(kOutlineLoops),  // loops of numbers are kernels
       pass(
           kCompileMatch),  // matches ask one question each, but for those whose tree would be far larger
       pass(kFuseOps, Form::fused),

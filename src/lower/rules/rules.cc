@@ -4,7 +4,9 @@
 
 #include "base/codes/lowering.h"
 #include "lower/rules/choose.h"
+#include "node/walk.h"
 #include "tir/schedule_report.h"
+#include "tir/while.h"
 
 namespace relay {
 namespace {
@@ -26,6 +28,14 @@ bool computes_nothing(const Schedule& s) {
     }
   }
   return false;
+}
+
+// Whether it is a loop of the program, whose statements stay in their order.
+bool is_in_order(const tir::PrimFunc& f) {
+  bool found = false;
+  post_order(
+      f->body, [&](const Node& n) { found |= isa<tir::WhileNode>(&n); }, family::tir_stmt);
+  return found;
 }
 
 // The outer loop runs from its end when the composed kernel says so.
@@ -65,6 +75,11 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
 tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& target, int opt_level,
                               std::span<const ScheduleRule* const> rules) {
   if (opt_level == 0) return composed;
+  if (is_in_order(composed)) {
+    return tir::with_report(composed, [](tir::ScheduleReportNode& r) {
+      r.sentence = "a loop of the program, in its order";
+    });
+  }
   // The rules may divide by the extents.
   if (computes_nothing(Schedule(composed))) {
     return tir::with_report(

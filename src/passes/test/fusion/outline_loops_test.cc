@@ -1,0 +1,162 @@
+#include "passes/fusion/outline_loops.h"
+
+#include "node/walk.h"
+#include "passes/test/evaluate.h"
+#include "passes/test/pass_test.h"
+
+namespace relay::pass_test {
+namespace {
+
+struct Row {
+  const char* name;
+  std::string text;
+};
+
+const std::string kSum = R"(
+def @main(%x: Tensor[(9,), float64]) -> float64 {
+  let %loop: fn (int64, float64) -> float64 = fn (%i: int64, %acc: float64) -> float64 {
+    if (less(%i, 9i64)) {
+      %loop(add(%i, 1i64), add(%acc, take(%x, %i, axis=0)))
+    } else { %acc }
+  };
+  %loop(0i64, 0f64)
+}
+)";
+
+const std::string kTable = R"(
+def @main(%x: Tensor[(5, 6), float64]) -> (Tensor[(5, 6), float64], float64) {
+  %0 = multiply(%x, 2f64);
+  let %outer: fn (int64, Tensor[(5, 6), float64], float64) -> (Tensor[(5, 6), float64], float64) =
+    fn (%i: int64, %y: Tensor[(5, 6), float64], %s: float64) -> (Tensor[(5, 6), float64], float64) {
+    if (less(%i, 5i64)) {
+      %1 = (
+        let %inner: fn (int64, Tensor[(5, 6), float64]) -> Tensor[(5, 6), float64] =
+          fn (%j: int64, %z: Tensor[(5, 6), float64]) -> Tensor[(5, 6), float64] {
+          if (less(%j, 5i64)) {
+            %2 = take(take(%z, %i, axis=0), %j, axis=0);
+            %3 = add(%j, 1i64);
+            %4 = if (greater(%2, 0f64)) { update_slice(%z, negative(%2), (%i, %3)) } else { %z };
+            %inner(%3, %4)
+          } else { %z }
+        };
+        %inner(0i64, %y)
+      );
+      %5 = add(%s, take(take(%y, %i, axis=0), 1i64, axis=0));
+      %outer(add(%i, 1i64), %1, %5)
+    } else { (%y, %s) }
+  };
+  %outer(0i64, %0, 0f64)
+}
+)";
+
+// The inner loop leaves, or goes on with, the one around it.
+const std::string kSearch = R"(
+def @main(%x: Tensor[(4, 5), float64]) -> (int64, int64) {
+  let %rows: fn (int64) -> (int64, int64) = fn (%i: int64) -> (int64, int64) {
+    if (less(%i, 4i64)) {
+      let %columns: fn (int64) -> (int64, int64) = fn (%j: int64) -> (int64, int64) {
+        if (less(%j, 5i64)) {
+          if (greater(take(take(%x, %i, axis=0), %j, axis=0), 2.5f64)) { (%i, %j) }
+          else { %columns(add(%j, 1i64)) }
+        } else { %rows(add(%i, 1i64)) }
+      };
+      %columns(0i64)
+    } else { (-1i64, -1i64) }
+  };
+  %rows(0i64)
+}
+)";
+
+const std::vector<Row>& loops() {
+  static const std::vector<Row> rows{{"sum", kSum}, {"table", kTable}, {"search", kSearch}};
+  return rows;
+}
+
+// A loop whose step is `step`, of %i and a tensor %y that it carries.
+std::string with_step(const std::string& step) {
+  return "def @main(%x: Tensor[(4, 4), float32], %n: int64) -> Tensor[(4, 4), float32] {\n"
+         "  let %loop: fn (int64, Tensor[(4, 4), float32]) -> Tensor[(4, 4), float32] =\n"
+         "    fn (%i: int64, %y: Tensor[(4, 4), float32]) -> Tensor[(4, 4), float32] {\n"
+         "    if (less(%i, %n)) { " +
+         step +
+         " } else { %y }\n"
+         "  };\n"
+         "  %loop(0i64, %x)\n}";
+}
+
+int loop_kernels(const Module& mod) {
+  int count = 0;
+  post_order(mod, [&](const Node& n) {
+    auto* f = as<FunctionNode>(&n);
+    count += f != nullptr && f->is_primitive() && isa<LetNode>(f->body);
+  });
+  return count;
+}
+
+std::string reason_in(const Module& mod) {
+  std::string out;
+  post_order(mod, [&](const Node& n) {
+    auto* f = as<FunctionNode>(&n);
+    if (f == nullptr || !f->has_attr(kInterpreted)) return;
+    out = *f->attrs.find(kInterpreted)->second.get_if<std::string>();
+  });
+  return out;
+}
+
+TEST(OutlineLoops, makes_a_kernel_of_a_loop_and_of_those_inside) {
+  for (const Row& row : loops()) {
+    SCOPED_TRACE(row.name);
+    Module mod = parse(row.text), out = apply(kOutlineLoops, mod);
+    EXPECT_EQ(loop_kernels(out), 1) << print_module(out);
+    EXPECT_EQ(reason_in(out), "");
+    EXPECT_TRUE(structural_equal(apply(kOutlineLoops, out), out));
+  }
+}
+
+TEST(OutlineLoops, computes_the_same) {
+  for (const Row& row : loops()) {
+    SCOPED_TRACE(row.name);
+    Module mod = parse(row.text);
+    const std::vector<Tensor> want = results(mod), got = results(apply(kOutlineLoops, mod));
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(bit_equal(got[i], want[i])) << i;
+  }
+}
+
+TEST(OutlineLoops, says_why_a_loop_is_no_kernel) {
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {"%loop(add(%i, 1i64), nn.dense(%y, %y))", "nn.dense computes"},
+      {"%loop(add(%i, 1i64), tanh(%y))", "tanh computes"},
+      {"%loop(add(%i, 1i64), broadcast_to(sum(%y), shape=[4, 4]))", "sum computes"},
+      {"let %z = %loop(add(%i, 1i64), %y); tanh(%z)", "where something follows"},
+      {"let %f = fn (%a: int64) -> int64 { %a }; %loop(%f(%i), %y)", "not called where"},
+  };
+  for (const auto& [step, reason] : rows) {
+    SCOPED_TRACE(step);
+    Module out = apply(kOutlineLoops, parse(with_step(step)));
+    EXPECT_EQ(loop_kernels(out), 0);
+    EXPECT_NE(reason_in(out).find(reason), std::string::npos) << reason_in(out);
+  }
+}
+
+TEST(OutlineLoops, takes_the_loop_inside_one_that_is_none) {
+  Module out =
+      apply(kOutlineLoops,
+            parse(with_step(
+                "%k = (let %inner: fn (int64, int64) -> int64 =\n"
+                "  fn (%j: int64, %k: int64) -> int64 {\n"
+                "    if (less(%j, 3i64)) { %inner(add(%j, 1i64), add(%k, %j)) } else { %k } };\n"
+                "  %inner(0i64, %i));\n"
+                "%loop(%k, tanh(%y))")));
+  EXPECT_EQ(loop_kernels(out), 1);
+  EXPECT_NE(reason_in(out).find("tanh computes"), std::string::npos) << reason_in(out);
+}
+
+TEST(OutlineLoops, not_where_nothing_calls_itself) {
+  expect_unchanged(kOutlineLoops,
+                   "def @main(%x: float32) -> float32 {\n"
+                   "  let %f = fn (%a: float32) -> float32 { tanh(%a) };\n  %f(%x)\n}");
+}
+
+}  // namespace
+}  // namespace relay::pass_test
