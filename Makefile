@@ -1,7 +1,7 @@
 # The two commands of a newcomer are `make demo` and `make test`; everything they need is set up on the way.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel docs demo test pytest asan bench bench-cliffs bench-training bench-torch test-long lint tidy format clean
+.PHONY: help setup build wheel docs demo test room pytest asan bench bench-cliffs bench-training bench-torch test-long lint tidy format clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -24,6 +24,10 @@ demo: build  ## compile a real ONNX model and run it on the files of this reposi
 
 test: setup  ## every check that a change must pass
 	@tools/test.sh
+
+room:  ## the C++ tests of one component of src/: ROOM=passes
+	@ninja -C build/release "$(ROOM)_test"
+	@ctest --preset release --no-tests=error -j "$$(nproc)" -R '^$(ROOM)(\.[0-9]+)?$$'
 
 pytest: build  ## the Python tests alone
 	@.venv/bin/python -m pytest

@@ -43,7 +43,7 @@ asan_tests() {
   local options=detect_leaks=${RELAY_DETECT_LEAKS:-1}:detect_stack_use_after_return=1:malloc_context_size=6
   local names=$*
   ASAN_OPTIONS=$options UBSAN_OPTIONS=print_stacktrace=1 \
-    GTEST_OUTPUT="xml:$PWD/$results/asan/" ctest --preset asan --no-tests=error -R "^(${names// /|})$"
+    GTEST_OUTPUT="xml:$PWD/$results/asan/" ctest --preset asan --no-tests=error -R "^(${names// /|})(\.[0-9]+)?$"
 }
 
 python_tests() {

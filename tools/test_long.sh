@@ -34,11 +34,14 @@ part_command_lines() {  # 10,000 random command lines
 part_sanitizers() {  # the C++ tests of all rooms under the address and undefined-behaviour sanitizers
   tools/test.sh asan
 }
+part_depth() {  # every pass on programs of 100,000 nested expressions
+  (ulimit -s 256 && RELAY_DEPTH=100000 $build/src/passes/passes_test --gtest_filter='*DeepPrograms*')
+}
 part_files() {  # text, models and artifacts from libFuzzer, which needs Clang
   tools/fuzzers.sh 600
 }
 
-parts=(python properties graphs programs faults sanitizers command_lines files)
+parts=(python properties graphs programs faults sanitizers command_lines depth files)
 today=${parts[$(($(date -u +%s) / 86400 % ${#parts[@]}))]}
 
 if [[ "${1:-}" == --list ]]; then

@@ -3,308 +3,31 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "analysis/calls.h"
 #include "ir/op.h"
 #include "lower/interface/compute_rule.h"
+#include "lower/loop_program.h"
+#include "lower/loop_statements.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "runtime/core/kernel_abi.h"
 #include "tir/passes/statements.h"
+#include "tir/reduction_steps.h"
 #include "tir/while.h"
 
 namespace relay {
 namespace {
 
-using tir::Buffer;
-using tir::DType;
-using tir::PrimExpr;
-using tir::Stmt;
-using Indices = tir::Indices;
-
-constexpr uint32_t kTir = family::tir_stmt | family::tir_expr | family::tir_other;
 // A larger element is computed once, into memory.
 constexpr size_t kMostNodesOfElement = 64;
+// What decides how often a loop runs is found through so many operators.
+constexpr int kMostDepthOfBound = 8;
 
-size_t count_of_tensors(const Type& type) { return flatten_tensor_types(type)->size(); }
-
-// ---- The program as blocks ---------------------------------------------------------------------
-
-struct Block;
-
-// What a Let of a block computes.
-struct Item {
-  Var var;
-  Expr value;
-  int position = 0;
-  // Of an If; of the call that enters a loop: its function's body.
-  std::unique_ptr<Block> then_block{}, else_block{}, body{};
-  const FunctionNode* loop = nullptr;
-  // Positions [first, second) of the else branch.
-  std::pair<int, int> else_range{};
-};
-
-struct Block {
-  std::vector<Item> items;
-  Expr result;
-  bool ends_in_tail() const { return !items.empty() && result == items.back().var; }
-};
-
-// Whether the rule is statements that begin with a copy of the first operand and then write over parts.
-bool writes_over(const Expr& e) {
-  return is_call_to(e, "update_slice") || is_call_to(e, "scatter_nd") ||
-         is_call_to(e, "scatter_elements");
-}
-
-// Reads the program, puts writes behind what reads the tensor they write to, and numbers what is left.
-class Reader {
- public:
-  std::unique_ptr<Block> read(const Expr& body) {
-    std::unique_ptr<Block> out = parse(body);
-    number(*out, {});
-    return out;
-  }
-
-  // A tensor that a value is, unless it is written to a place of its own: a variable and one of the
-  // tensors of its type.
-  using Root = std::pair<const Node*, size_t>;
-  // Of each tensor of a variable.
-  const std::vector<Root>& roots(const Node* v) {
-    auto& out = roots_[v];
-    if (out.empty()) {
-      const size_t count = count_of_tensors(static_cast<const ExprNode*>(v)->type);
-      for (size_t k = 0; k < count; ++k) out.emplace_back(v, k);
-    }
-    return out;
-  }
-
-  // Whether a variable is read behind a position, but for the ranges in which control is not.
-  bool is_used_after(const Node* v, int position,
-                     const std::vector<std::pair<int, int>>& excluded) const {
-    auto it = uses_.find(v);
-    if (it == uses_.end()) return false;
-    auto at = std::ranges::upper_bound(it->second, position);
-    return std::any_of(at, it->second.end(), [&](int use) {
-      return std::ranges::none_of(
-          excluded, [&](const auto& range) { return range.first <= use && use < range.second; });
-    });
-  }
-
- private:
-  // A kernel is nested as deep as the pass that made it allows.
-  std::unique_ptr<Block> parse(Expr e) {
-    auto out = std::make_unique<Block>();
-    for (; isa<LetNode>(e); e = as<LetNode>(e)->body) {
-      auto& l = *as<LetNode>(e);
-      if (auto* f = as<FunctionNode>(l.value)) {
-        functions_.emplace(l.var.get(), f);
-        continue;
-      }
-      Item item{.var = l.var, .value = l.value};
-      if (auto* i = as<IfNode>(l.value)) {
-        item.then_block = parse(i->true_branch);
-        item.else_block = parse(i->false_branch);
-      } else if (auto* c = as<CallNode>(l.value)) {
-        auto f = functions_.find(c->op.get());
-        // A function is entered once; the other calls of it go on with it.
-        if (f != functions_.end() && open_.insert(c->op.get()).second) {
-          item.loop = f->second;
-          item.body = parse(f->second->body);
-        }
-      }
-      out->items.push_back(std::move(item));
-    }
-    out->result = e;
-    delay_writes(*out);
-    return out;
-  }
-
-  // The variables that an item reads, those of the blocks inside included.
-  static void variables_of(const Item& item, std::unordered_set<const Node*>& out) {
-    post_order(
-        item.value,
-        [&](const Node& n) {
-          if (isa<VarNode>(&n)) out.insert(&n);
-        },
-        family::expr | family::pattern);
-    if (item.loop == nullptr) return;
-    post_order(
-        item.loop->body,
-        [&](const Node& n) {
-          if (isa<VarNode>(&n)) out.insert(&n);
-        },
-        family::expr | family::pattern);
-  }
-
-  static bool is_late(const Item& item) {
-    auto tensors = flatten_tensor_types(item.value->type);
-    const bool scalars =
-        std::ranges::all_of(*tensors, [](const TensorType& t) { return t->shape.empty(); });
-    return item.loop != nullptr || writes_over(item.value) || (item.then_block && !scalars);
-  }
-
-  // Whatever does not wait for a write comes before it. Writes keep their order.
-  static void delay_writes(Block& block) {
-    std::vector<Item>& items = block.items;
-    const bool tail = block.ends_in_tail();
-    const size_t count = items.size() - (tail ? 1 : 0);
-    std::unordered_map<const Node*, size_t> made;
-    for (size_t i = 0; i < count; ++i) made.emplace(items[i].var.get(), i);
-    std::vector<std::vector<size_t>> users(count);
-    std::vector<size_t> waits(count);
-    for (size_t i = 0; i < count; ++i) {
-      std::unordered_set<const Node*> read;
-      variables_of(items[i], read);
-      for (const Node* v : read) {
-        auto it = made.find(v);
-        if (it == made.end() || it->second == i) continue;
-        users[it->second].push_back(i);
-        ++waits[i];
-      }
-    }
-    std::map<size_t, bool> early, late;  // what is ready, in the order of the program
-    auto ready = [&](size_t i) { (is_late(items[i]) ? late : early).emplace(i, true); };
-    for (size_t i = 0; i < count; ++i) {
-      if (waits[i] == 0) ready(i);
-    }
-    std::vector<Item> out;
-    while (!early.empty() || !late.empty()) {
-      auto& from = early.empty() ? late : early;
-      const size_t i = from.begin()->first;
-      from.erase(from.begin());
-      for (size_t user : users[i]) {
-        if (--waits[user] == 0) ready(user);
-      }
-      out.push_back(std::move(items[i]));
-    }
-    if (tail) out.push_back(std::move(items.back()));
-    RELAY_CHECK(out.size() == items.size(), "a block of a loop depends on itself");
-    items = std::move(out);
-  }
-
-  // What the results of a loop are, where it ends in several places.
-  struct Leaves {
-    std::vector<Root> roots;
-    bool any = false;
-    void add(const std::vector<Root>& more) {
-      if (!any) {
-        roots = more;
-      } else {
-        for (size_t k = 0; k < roots.size(); ++k) {
-          if (roots[k] != more[k]) roots[k] = {nullptr, 0};
-        }
-      }
-      any = true;
-    }
-  };
-
-  void use(const Expr& e) {
-    if (isa<VarNode>(e)) uses_[e.get()].push_back(next_);
-  }
-
-  std::vector<Root> roots_of(const Expr& e) {
-    if (isa<VarNode>(e)) return roots(e.get());
-    return std::vector<Root>(count_of_tensors(e->type), Root{nullptr, 0});
-  }
-
-  // `leaves`: those of the loops in whose tail position the block is, innermost first.
-  void number(Block& block, std::vector<Leaves*> leaves) {
-    for (size_t i = 0; i < block.items.size(); ++i) {
-      Item& item = block.items[i];
-      const bool tail = i + 1 == block.items.size() && block.ends_in_tail() && !leaves.empty();
-      item.position = ++next_;
-      for_each_child(*item.value.get(), [&](const NodeRef& child) {
-        if (auto* v = as<VarNode>(child)) use(ref(*v));
-      });
-      std::vector<Root>& mine = roots_[item.var.get()];
-      if (item.then_block) {
-        const std::vector<Leaves*> inside = tail ? leaves : std::vector<Leaves*>{};
-        number(*item.then_block, inside);
-        const int begin = next_ + 1;
-        number(*item.else_block, inside);
-        item.else_range = {begin, next_ + 1};
-        if (tail) return;
-        mine = roots_of(item.then_block->result);
-        const std::vector<Root> other = roots_of(item.else_block->result);
-        for (size_t k = 0; k < mine.size(); ++k) {
-          if (mine[k] != other[k]) mine[k] = {item.var.get(), k};
-        }
-      } else if (item.loop != nullptr) {
-        Leaves own;
-        number(*item.body, {&own});
-        mine = results_of(item, own);
-        if (tail) leaves[0]->add(mine);
-        if (tail) return;
-      } else if (auto* c = as<CallNode>(item.value); c != nullptr && open_.contains(c->op.get())) {
-        if (tail) return;
-      } else if (writes_over(item.value)) {
-        mine = roots_of(as<CallNode>(item.value)->args[0]);
-      } else if (auto* t = as<TupleNode>(item.value)) {
-        for (const Expr& f : t->fields) {
-          const std::vector<Root> more = roots_of(f);
-          mine.insert(mine.end(), more.begin(), more.end());
-        }
-      } else if (auto* g = as<TupleGetItemNode>(item.value)) {
-        const std::vector<Root> all = roots_of(g->tuple);
-        size_t first = 0;
-        for (int64_t f = 0; f < g->index; ++f) {
-          first +=
-              count_of_tensors(as<TupleTypeNode>(g->tuple->type)->fields[static_cast<size_t>(f)]);
-        }
-        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
-        mine.assign(begin, begin + static_cast<std::ptrdiff_t>(count_of_tensors(g->type)));
-      }
-      for (size_t k = 0; k < mine.size(); ++k) {
-        if (mine[k].first == nullptr) mine[k] = {item.var.get(), k};
-      }
-      if (mine.empty()) roots(item.var.get());
-    }
-    ++next_;
-    use(block.result);
-    if (!leaves.empty()) leaves[0]->add(roots_of(block.result));
-  }
-
-  // What a loop gives is what it was given where each of its ends gives that part of its state.
-  std::vector<Root> results_of(const Item& item, const Leaves& leaves) {
-    std::vector<Root> out = leaves.roots;
-    out.resize(count_of_tensors(item.value->type), Root{nullptr, 0});
-    auto& args = as<CallNode>(item.value)->args;
-    for (Root& r : out) {
-      Root given{nullptr, 0};
-      for (size_t k = 0; k < args.size(); ++k) {
-        if (item.loop->params[k].get() == r.first) given = roots_of(args[k])[r.second];
-      }
-      r = given;
-    }
-    return out;
-  }
-
-  std::unordered_map<const Node*, const FunctionNode*> functions_;
-  std::unordered_set<const Node*> open_;
-  std::unordered_map<const Node*, std::vector<int>> uses_;
-  std::unordered_map<const Node*, std::vector<Root>> roots_;
-  int next_ = 0;
-};
-
-// ---- Values ------------------------------------------------------------------------------------
-
-// What a variable stands for: a number, a tensor in memory, a tensor whose elements are computed
-// where they are read, or a tuple of such.
-struct Value {
-  PrimExpr scalar{};
-  Buffer buffer{};
-  // The depth of the loop whose iterations may write to the memory; -1: none may.
-  int owner = -1;
-  std::vector<tir::Var> axes{};
-  PrimExpr element{};
-  std::vector<PrimExpr> shape{};
-  DType dtype{};
-  bool is_tuple = false;
-  std::vector<Value> fields{};
-};
-
-class Composer {
+class Composer : private LoopStatements {
  public:
   Composer(const FunctionNode& f, KernelOf what) : f_(f) {
     if (what != KernelOf::equal_sizes) return;
@@ -336,7 +59,7 @@ class Composer {
       final.emplace(file.buffer.get(), exact);
       locals_.push_back(exact);
     }
-    Stmt body = tir::replace(tir::seq(std::move(out_)), final);
+    Stmt body = tir::replace(joined(std::move(out_), lets_), final);
     for (const Buffer& b : locals_) {
       if (!final.contains(b.get())) body = tir::allocate(b, body);
     }
@@ -357,63 +80,19 @@ class Composer {
   }
 
  private:
-  using NodeMap = tir::NodeMap;
-
   // A loop that is being composed.
   struct Loop {
     const Node* var = nullptr;
     std::vector<Value> state;
-    PrimExpr running;
+    PrimExpr running;  // null where the loop counts
     Value result;
     // The loop in whose tail position it is; -1: it returns to where it is called.
     int around = -1;
+    // Of one that counts, the state that does.
+    std::optional<size_t> counter{};
   };
 
   // ---- Registers and memory
-
-  // The registers of a dtype: elements of one buffer, at constant indices.
-  struct File {
-    Buffer buffer;
-    int64_t count = 0;
-  };
-
-  PrimExpr slot(DType dtype) {
-    File& file = files_[dtype.to_string()];
-    if (!file.buffer) {
-      file.buffer = tir::buffer("r_" + dtype.to_string(), dtype, {tir::index(int64_t{1} << 30)},
-                                tir::Scope::Register);
-    }
-    return tir::load(file.buffer, {tir::index(file.count++)});
-  }
-  void set(const PrimExpr& slot, const PrimExpr& value) {
-    auto& l = *as<tir::LoadNode>(slot);
-    emit(tir::store(l.buffer, l.indices, value));
-  }
-  // The number in a register of its own, unless it is a constant.
-  PrimExpr keep(const PrimExpr& e) {
-    if (isa<tir::IntImmNode>(e) || isa<tir::FloatImmNode>(e)) return e;
-    PrimExpr out = slot(e->dtype);
-    set(out, e);
-    return out;
-  }
-
-  Buffer fresh(DType dtype, const std::vector<PrimExpr>& shape) {
-    locals_.push_back(tir::buffer("t" + std::to_string(locals_.size()), dtype, shape));
-    return locals_.back();
-  }
-  Value in_memory(const Buffer& b, int owner) {
-    return {.buffer = b, .owner = owner, .shape = b->shape, .dtype = b->dtype};
-  }
-
-  void emit(Stmt s) { out_.push_back(std::move(s)); }
-  template <class F>
-  Stmt captured(F&& f) {
-    std::vector<Stmt> outer = std::exchange(out_, {});
-    const int around = std::exchange(region_, ++regions_made_);
-    f();
-    region_ = around;
-    return tir::seq(std::exchange(out_, std::move(outer)));
-  }
 
   // ---- Values
 
@@ -447,88 +126,9 @@ class Composer {
     return it->second;
   }
 
-  static void flatten(const Value& v, std::vector<Value>& out) {
-    if (!v.is_tuple) return out.push_back(v);
-    for (const Value& f : v.fields) flatten(f, out);
-  }
-
-  // The memory that a value reads.
-  static void memory_of(const Value& v, const std::function<void(const Node*)>& visit) {
-    std::vector<Value> parts;
-    flatten(v, parts);
-    for (const Value& p : parts) {
-      if (p.buffer) visit(p.buffer.get());
-      if (!p.element) continue;
-      post_order(
-          p.element,
-          [&](const Node& n) {
-            if (auto* l = as<tir::LoadNode>(&n)) visit(l->buffer.get());
-          },
-          family::tir_expr);
-    }
-  }
-  static bool reads(const Value& v, const Node* buffer) {
-    bool found = false;
-    memory_of(v, [&](const Node* b) { found |= b == buffer; });
-    return found;
-  }
-
-  void bind(const Node* var, Value v) {
-    memory_of(v, [&](const Node* b) { readers_[b].push_back(var); });
-    values_[var] = std::move(v);
-    regions_.try_emplace(var, region_);
-  }
-
-  PrimExpr read(const Value& v, const Indices& at) const {
-    if (v.scalar) return v.scalar;
-    if (v.buffer) return tir::load(v.buffer, at);
-    NodeMap map;
-    for (size_t d = 0; d < v.axes.size(); ++d) map[v.axes[d].get()] = at[d];
-    return tir::replace(v.element, map);
-  }
-
-  // buffer = v, element by element.
-  void fill(const Buffer& buffer, const Value& v) {
-    Indices at;
-    for (size_t d = 0; d < buffer->shape.size(); ++d)
-      at.push_back(tir::var("i" + std::to_string(d)));
-    Stmt body = tir::store(buffer, at, read(v, at));
-    for (size_t d = at.size(); d-- > 0;) {
-      body = tir::for_(tir::Var::unchecked(at[d]), tir::index(0), buffer->shape[d], body);
-    }
-    emit(body);
-  }
-
-  Value materialised(const Value& v) {
-    Buffer b = fresh(v.dtype, v.shape);
-    fill(b, v);
-    return in_memory(b, depth_);
-  }
-
-  // Loads of the tensors that rules are given become what they stand for.
-  NodeRef resolved(const NodeRef& node) {
-    return rewrite(
-        node,
-        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* l = as<tir::LoadNode>(rebuilt);
-          if (l == nullptr) return rebuilt;
-          auto it = handles_.find(l->buffer.get());
-          return it == handles_.end() ? rebuilt : NodeRef(read(it->second, l->indices));
-        },
-        family::tir_expr | family::tir_stmt);
-  }
-
   // ---- Operators
 
-  // A tensor for a rule to read.
-  tir::Tensor handle(const Value& v) {
-    tir::Tensor t = tir::placeholder("v" + std::to_string(handles_.size()), v.dtype, v.shape);
-    handles_.emplace(t->buffer.get(), v);
-    kept_.push_back(t);
-    return t;
-  }
-
-  Value operator_call(const Item& item, const CallNode& c) {
+  Value operator_call(const LoopItem& item, const CallNode& c) {
     std::vector<Value> args;
     for (const Expr& a : c.args) flatten(value(a), args);
     if (writes_over(item.value)) return write(item, c, std::move(args));
@@ -538,14 +138,6 @@ class Composer {
     for (const tir::Tensor& t : compute_call(c, inputs, dims_)) results.push_back(defined(t));
     size_t next = 0;
     return unflatten(c.type, results, next);
-  }
-
-  static Value unflatten(const Type& type, const std::vector<Value>& parts, size_t& next) {
-    auto* t = as<TupleTypeNode>(type);
-    if (t == nullptr) return parts[next++];
-    Value out{.is_tuple = true};
-    for (const Type& f : t->fields) out.fields.push_back(unflatten(f, parts, next));
-    return out;
   }
 
   // The value of a tensor of a rule, those that it reads first.
@@ -570,16 +162,45 @@ class Composer {
   }
 
   Value computed(const tir::Tensor& t) {
-    RELAY_CHECK(t->bodies.size() == 1 && !isa<tir::ReduceNode>(t->bodies[0]),
-                "a loop's kernel takes no reduction: " + t->name);
+    RELAY_CHECK(t->bodies.size() == 1);
+    if (auto* r = as<tir::ReduceNode>(t->bodies[0])) return reduced(t, *r);
     PrimExpr e = PrimExpr::unchecked(resolved(t->bodies[0]));
     if (t->rank() == 0) return {.scalar = keep(e), .dtype = t->dtype};
     Value out{.element = e, .shape = t->shape(), .dtype = t->dtype};
     for (const tir::IterVar& axis : t->axes) out.axes.push_back(axis->var);
     size_t nodes = 0;
+    bool calls = false;  // functions are not computed again for each reader
     post_order(
-        e, [&](const Node&) { ++nodes; }, family::tir_expr);
-    return nodes > kMostNodesOfElement ? materialised(out) : out;
+        e,
+        [&](const Node& n) {
+          ++nodes;
+          calls |= isa<tir::CallNode>(&n);
+        },
+        family::tir_expr);
+    return calls || nodes > kMostNodesOfElement ? materialised(out) : out;
+  }
+
+  // A reduction, in registers.
+  Value reduced(const tir::Tensor& t, const tir::ReduceNode& r) {
+    PrimExpr to = slot(t->dtype), value;
+    if (r.source.size() > 1) value = slot(r.source[1]->dtype);
+    const tir::ReductionSteps steps = tir::reduction_steps(r, to, value);
+    auto reduction = [&] {
+      emit(steps.init);
+      nest(r.axes, [&] { emit(Stmt::unchecked(resolved(steps.step))); });
+    };
+    if (t->rank() == 0) {
+      reduction();
+      return {.scalar = to, .dtype = t->dtype};
+    }
+    Buffer b = fresh(t->dtype, t->shape());
+    nest(t->axes, [&] {
+      reduction();
+      Indices at;
+      for (const tir::IterVar& axis : t->axes) at.push_back(axis->var);
+      emit(tir::store(b, at, to));
+    });
+    return in_memory(b, depth_);
   }
 
   // The result of a rule that is statements.
@@ -600,16 +221,16 @@ class Composer {
       emit(body);
       return out;
     }
-    // The function that names an index outside is called for one that is.
+    // The function that names an index outside is called for one that is, and the kernel ends.
     PrimExpr index = keep(call->args[0]), size = keep(call->args[1]);
-    PrimExpr zero = tir::index(0), place = slot(tir::kIndex);
-    set(place, tir::select(tir::lt(index, zero), index + size, index));
-    PrimExpr outside = tir::logical_or(tir::lt(place, zero), tir::ge(place, size));
-    emit(tir::if_(outside, captured([&] {
-                    set(place, tir::call("index_in", tir::kIndex, {index, size, call->args[2]}));
-                  })));
-    set(to, tir::cast(t->dtype, place));
-    return out;
+    const PrimExpr zero = tir::index(0);
+    const tir::Var place = named(tir::select(tir::lt(index, zero), index + size, index));
+    const PrimExpr outside = tir::logical_or(tir::lt(place, zero), tir::ge(place, size));
+    emit(tir::if_(outside,
+                  tir::evaluate(tir::call("index_in", tir::kIndex, {index, size, call->args[2]}))));
+    emit(tir::check(tir::logical_and(tir::ge(place, zero), tir::lt(place, size)),
+                    RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, "an index is out of bounds"));
+    return {.scalar = tir::cast(t->dtype, place), .dtype = t->dtype};
   }
 
   // The statements of a rule, which write `to`.
@@ -681,7 +302,7 @@ class Composer {
     return true;
   }
 
-  Value write(const Item& item, const CallNode& c, std::vector<Value> args) {
+  Value write(const LoopItem& item, const CallNode& c, std::vector<Value> args) {
     Value data = args[0];
     if (may_take(data, item.position)) {
       for (size_t i = 1; i < args.size(); ++i) {
@@ -701,10 +322,25 @@ class Composer {
 
   // ---- Blocks
 
+  // Computes what has no loop and no branch.
+  void plain(const LoopItem& item) {
+    if (auto* c = as<CallNode>(item.value)) {
+      bind(item.var.get(), operator_call(item, *c));
+    } else if (auto* t = as<TupleNode>(item.value)) {
+      Value v{.is_tuple = true};
+      for (const Expr& f : t->fields) v.fields.push_back(value(f));
+      bind(item.var.get(), std::move(v));
+    } else if (auto* g = as<TupleGetItemNode>(item.value)) {
+      bind(item.var.get(), Value(value(g->tuple).fields[static_cast<size_t>(g->index)]));
+    } else {
+      bind(item.var.get(), Value(value(item.value)));
+    }
+  }
+
   // Composes a block. In the tail position of a loop (`loop` >= 0) its value goes to the loop.
-  Value block(const Block& b, int loop) {
+  Value block(const LoopBlock& b, int loop) {
     for (size_t i = 0; i < b.items.size(); ++i) {
-      const Item& item = b.items[i];
+      const LoopItem& item = b.items[i];
       const bool tail = loop >= 0 && i + 1 == b.items.size() && b.ends_in_tail();
       if (item.then_block) {
         if (choice(item, tail ? loop : -1)) return {};
@@ -713,16 +349,8 @@ class Composer {
       } else if (auto* c = as<CallNode>(item.value); c != nullptr && !isa<OpNode>(c->op)) {
         go_on(*c, loop);
         return {};
-      } else if (c != nullptr) {
-        bind(item.var.get(), operator_call(item, *c));
-      } else if (auto* t = as<TupleNode>(item.value)) {
-        Value v{.is_tuple = true};
-        for (const Expr& f : t->fields) v.fields.push_back(value(f));
-        bind(item.var.get(), std::move(v));
-      } else if (auto* g = as<TupleGetItemNode>(item.value)) {
-        bind(item.var.get(), Value(value(g->tuple).fields[static_cast<size_t>(g->index)]));
       } else {
-        bind(item.var.get(), Value(value(item.value)));
+        plain(item);
       }
     }
     if (loop < 0) return value(b.result);
@@ -732,10 +360,11 @@ class Composer {
 
   // A place for the value of an item that is computed in several places: a register, the memory of the
   // tensor that all of them give (`known`, each once), or memory of its own.
-  Value place_for(const Item& item, const std::function<Buffer(const Reader::Root&)>& known) {
+  Value place_for(const LoopItem& item,
+                  const std::function<Buffer(const LoopProgram::Root&)>& known) {
     std::vector<Value> parts;
     const auto tensors = flatten_tensor_types(item.value->type);
-    const std::vector<Reader::Root>& roots = reader_.roots(item.var.get());
+    const std::vector<LoopProgram::Root>& roots = reader_.roots(item.var.get());
     std::unordered_set<const Node*> taken;
     for (size_t k = 0; k < tensors->size(); ++k) {
       const TensorTypeNode& t = *(*tensors)[k].get();
@@ -753,7 +382,7 @@ class Composer {
   }
 
   // The memory of a variable's tensor, where it may be written to at a position.
-  Buffer own_memory(const Reader::Root& root, int position) {
+  Buffer own_memory(const LoopProgram::Root& root, int position) {
     auto it = values_.find(root.first);
     if (it == values_.end()) return nullptr;
     std::vector<Value> parts;
@@ -763,16 +392,17 @@ class Composer {
   }
 
   // Whether it was in tail position.
-  bool choice(const Item& item, int loop) {
+  bool choice(const LoopItem& item, int loop) {
     auto& i = *as<IfNode>(item.value);
     PrimExpr cond = value(i.cond).scalar;
     Value to;
     if (loop < 0) {
       // Behind both branches.
-      to = place_for(
-          item, [&](const Reader::Root& r) { return own_memory(r, item.else_range.second - 1); });
+      to = place_for(item, [&](const LoopProgram::Root& r) {
+        return own_memory(r, item.else_range.second - 1);
+      });
     }
-    auto branch = [&](const Block& b) {
+    auto branch = [&](const LoopBlock& b) {
       return captured([&] {
         Value v = block(b, loop);
         if (loop < 0) assign({v}, {to});
@@ -788,25 +418,195 @@ class Composer {
     return false;
   }
 
+  // ---- Loops that count
+
+  // A loop that ends at its condition only, and whose state k is greater by `step` in each iteration:
+  //   if (less(%i, bound)) { ...; %loop(add(%i, step), ...) } else { ... }
+  struct Counting {
+    size_t counter = 0;
+    Expr bound;
+    bool inclusive = false;
+    int64_t step = 0;
+  };
+
+  static std::optional<int64_t> integer_of(const Expr& e) {
+    auto* c = as<ConstantNode>(e);
+    if (c == nullptr || c->data.rank() != 0) return std::nullopt;
+    return tir::as_int(immediate(*c));
+  }
+
+  // By how much a value is greater than a variable.
+  std::optional<int64_t> difference(const Expr& e, const Var& from) const {
+    auto* c = as<CallNode>(reader_.definition(e));
+    if (c == nullptr || c->args.size() != 2) return std::nullopt;
+    if (is_call_to(ref(*c), "subtract") && c->args[0] == from) {
+      auto by = integer_of(c->args[1]);
+      return by ? std::optional(-*by) : std::nullopt;
+    }
+    if (!is_call_to(ref(*c), "add")) return std::nullopt;
+    if (c->args[0] == from) return integer_of(c->args[1]);
+    return c->args[1] == from ? integer_of(c->args[0]) : std::nullopt;
+  }
+
+  // Whether each way through a block goes on with the loop, with the same step.
+  bool goes_on(const LoopBlock& b, const LoopItem& loop, Counting& c) const {
+    if (!b.ends_in_tail()) return false;
+    const LoopItem& last = b.items.back();
+    if (last.then_block)
+      return goes_on(*last.then_block, loop, c) && goes_on(*last.else_block, loop, c);
+    auto* next = as<CallNode>(last.value);
+    if (next == nullptr || last.loop != nullptr || next->op != as<CallNode>(loop.value)->op)
+      return false;
+    auto by = difference(next->args[c.counter], loop.loop->params[c.counter]);
+    if (!by || *by == 0 || (c.step != 0 && c.step != *by)) return false;
+    c.step = *by;
+    return true;
+  }
+
+  // Numbers that are computed without branches, and may be computed once more.
+  static bool is_plain(const LoopItem& item) {
+    return item.loop == nullptr && !item.then_block && !writes_over(item.value);
+  }
+
+  // Computes a number before a loop; false where it depends on the loop.
+  bool compute_before(const Expr& e, int depth = 0) {
+    if (isa<ConstantNode>(e) || values_.contains(e.get())) return true;
+    auto* c = as<CallNode>(reader_.definition(e));
+    if (c == nullptr || !isa<OpNode>(c->op) || !is_scalar_type(c->type) ||
+        depth == kMostDepthOfBound)
+      return false;
+    for (const Expr& a : c->args) {
+      if (!is_scalar_type(a->type) || !compute_before(a, depth + 1)) return false;
+    }
+    LoopItem item{.var = Var::unchecked(e), .value = reader_.definition(e)};
+    bind(e.get(), operator_call(item, *c));
+    return true;
+  }
+
+  std::optional<Counting> counting(const LoopItem& item) const {
+    const LoopBlock& b = *item.body;
+    if (!b.ends_in_tail() || !b.items.back().then_block) return std::nullopt;
+    const LoopItem& last = b.items.back();
+    for (size_t i = 0; i + 1 < b.items.size(); ++i) {
+      if (!is_plain(b.items[i])) return std::nullopt;
+    }
+    auto& branch = *as<IfNode>(last.value);
+    const Expr test = reader_.definition(branch.cond);
+    static constexpr std::string_view kTests[] = {"less", "less_equal", "greater", "greater_equal"};
+    const auto* which =
+        std::ranges::find_if(kTests, [&](std::string_view op) { return is_call_to(test, op); });
+    if (which == std::end(kTests)) return std::nullopt;
+    const auto& operands = as<CallNode>(test)->args;
+    auto& params = item.loop->params;
+    auto place = [&](const Expr& e) {
+      return static_cast<size_t>(
+          std::ranges::find(params, e.get(), [](const Var& p) { return p.get(); }) -
+          params.begin());
+    };
+    Counting out;
+    const bool first = place(operands[0]) < params.size();
+    out.counter = place(operands[first ? 0 : 1]);
+    out.bound = operands[first ? 1 : 0];
+    if (out.counter == params.size() || place(out.bound) < params.size()) return std::nullopt;
+    if (!is_scalar_type(out.bound->type) ||
+        !as<TensorTypeNode>(params[out.counter]->type)->dtype.is_int())
+      return std::nullopt;
+    out.inclusive = *which == "less_equal" || *which == "greater_equal";
+    const bool up = (*which == "less" || *which == "less_equal") == first;
+    if (!goes_on(*last.then_block, item, out) || (out.step > 0) != up) return std::nullopt;
+    bool again = false;
+    post_order(
+        branch.false_branch,
+        [&](const Node& n) { again |= &n == as<CallNode>(item.value)->op.get(); },
+        family::expr | family::pattern);
+    return again ? std::nullopt : std::optional(out);
+  }
+
+  // A number as an expression that stays the same: a variable that `around` binds, where it is read from memory.
+  PrimExpr fixed(const PrimExpr& e, std::vector<std::pair<tir::Var, PrimExpr>>& around) {
+    bool reads = false;
+    post_order(
+        e, [&](const Node& n) { reads |= isa<tir::LoadNode>(&n); }, family::tir_expr);
+    PrimExpr wide = tir::cast(tir::kIndex, e);
+    if (!reads) return wide;
+    around.emplace_back(tir::var("n" + std::to_string(around.size())), wide);
+    return around.back().first;
+  }
+
+  // Composes a loop that counts. What is behind its condition is computed behind it.
+  void counted(const LoopItem& item, const Counting& c, const PrimExpr& first, int index) {
+    const LoopBlock& b = *item.body;
+    const LoopItem& last = b.items.back();
+    auto prefix = [&] {
+      for (size_t i = 0; i + 1 < b.items.size(); ++i) plain(b.items[i]);
+    };
+    std::vector<std::pair<tir::Var, PrimExpr>> around;
+    const PrimExpr begin = fixed(first, around), bound = fixed(value(c.bound).scalar, around);
+    PrimExpr distance = c.step > 0 ? bound - begin : begin - bound;
+    if (c.inclusive) distance = distance + 1;
+    const int64_t step = std::abs(c.step);
+    PrimExpr count = tir::max(distance, tir::index(0));
+    if (step > 1) count = tir::div(count + (step - 1), tir::index(step));
+    tir::Var i = tir::var("i" + std::to_string(index));
+    const DType dtype = first->dtype;
+    auto counter = [&](const PrimExpr& at) {
+      bind(item.loop->params[c.counter].get(), {.scalar = tir::cast(dtype, at), .dtype = dtype});
+    };
+    const Stmt body = captured([&] {
+      counter(c.step == 1 ? PrimExpr(i) : begin + i * c.step);
+      prefix();
+      excluded_.push_back(last.else_range);
+      block(*last.then_block, index);
+      excluded_.pop_back();
+    });
+    Stmt loop = make<tir::ForNode>([&](tir::ForNode& f) {
+      f.var = i;
+      f.min = c.step == 1 ? begin : tir::index(0);
+      f.extent = count;
+      f.body = body;
+      f.hints.program = true;
+    });
+    PrimExpr end = begin + count * c.step;
+    // The variables hold behind the loop as well.
+    const Stmt rest = captured([&] {
+      counter(end);
+      prefix();
+      block(*last.else_block, index);
+    });
+    Stmt all = tir::seq({loop, rest});
+    for (size_t k = around.size(); k-- > 0;)
+      all = tir::let_stmt(around[k].first, around[k].second, all);
+    emit(all);
+  }
+
   // ---- Loops
 
   // Enters a loop. Whether it was in tail position.
-  bool entered(const Item& item, int around) {
+  bool entered(const LoopItem& item, int around) {
     auto& c = *as<CallNode>(item.value);
     Loop loop;
     loop.var = c.op.get();
     loop.around = around;
+    std::optional<Counting> counts = counting(item);
+    if (counts && !compute_before(counts->bound)) counts = std::nullopt;
     std::unordered_set<const Node*> taken;
     ++depth_;
     for (size_t k = 0; k < c.args.size(); ++k) {
+      if (counts && k == counts->counter) {
+        loop.counter = k;
+        loop.state.push_back(value(c.args[k]));
+        continue;
+      }
       loop.state.push_back(initial(value(c.args[k]), item, taken));
       bind(item.loop->params[k].get(), loop.state.back());
     }
-    loop.running = slot(tir::kIndex);
-    set(loop.running, tir::index(1));
+    if (!counts) {
+      loop.running = slot(tir::kIndex);
+      set(loop.running, tir::index(1));
+    }
     if (around < 0) {
       // What each of its ends gives of its state is where the state is.
-      loop.result = place_for(item, [&](const Reader::Root& r) -> Buffer {
+      loop.result = place_for(item, [&](const LoopProgram::Root& r) -> Buffer {
         for (size_t k = 0; k < c.args.size(); ++k) {
           if (!isa<VarNode>(c.args[k])) continue;
           const auto& given = reader_.roots(c.args[k].get());
@@ -821,8 +621,12 @@ class Composer {
     }
     loops_.push_back(loop);
     const int index = static_cast<int>(loops_.size()) - 1;
-    Stmt body = captured([&] { block(*item.body, index); });
-    emit(tir::while_(tir::ne(loop.running, tir::index(0)), body));
+    if (counts) {
+      counted(item, *counts, loop.state[counts->counter].scalar, index);
+    } else {
+      Stmt body = captured([&] { block(*item.body, index); });
+      emit(tir::while_(tir::ne(loop.running, tir::index(0)), body));
+    }
     loops_.pop_back();
     --depth_;
     if (around >= 0) return true;
@@ -837,7 +641,7 @@ class Composer {
   }
 
   // Where the state of a loop begins.
-  Value initial(const Value& v, const Item& item, std::unordered_set<const Node*>& taken) {
+  Value initial(const Value& v, const LoopItem& item, std::unordered_set<const Node*>& taken) {
     if (v.is_tuple) {
       Value out{.is_tuple = true};
       for (const Value& f : v.fields) out.fields.push_back(initial(f, item, taken));
@@ -855,25 +659,34 @@ class Composer {
     return takes ? in_memory(v.buffer, depth_) : materialised(v);
   }
 
+  // Ends a loop of which only the body knows the end.
+  void stop(const Loop& loop) {
+    if (loop.running) set(loop.running, tir::index(0));
+  }
+
   // The next iteration of a loop, which is this one or one around it.
   void go_on(const CallNode& c, int from) {
-    int to = from;
-    for (; loops_[static_cast<size_t>(to)].var != c.op.get();
-         to = loops_[static_cast<size_t>(to)].around) {
-      set(loops_[static_cast<size_t>(to)].running, tir::index(0));
+    int at = from;
+    for (; loops_[static_cast<size_t>(at)].var != c.op.get();
+         at = loops_[static_cast<size_t>(at)].around)
+      stop(loops_[static_cast<size_t>(at)]);
+    const Loop& to = loops_[static_cast<size_t>(at)];
+    std::vector<Value> next, state;
+    for (size_t k = 0; k < c.args.size(); ++k) {
+      if (to.counter == k) continue;
+      next.push_back(value(c.args[k]));
+      state.push_back(to.state[k]);
     }
-    std::vector<Value> next;
-    for (const Expr& a : c.args) next.push_back(value(a));
-    assign(next, loops_[static_cast<size_t>(to)].state);
+    assign(next, state);
   }
 
   // The end of a loop, and of those around it in whose tail position it is.
   void leave(const Value& v, int loop) {
     int to = loop;
-    set(loops_[static_cast<size_t>(to)].running, tir::index(0));
+    stop(loops_[static_cast<size_t>(to)]);
     while (loops_[static_cast<size_t>(to)].around >= 0) {
       to = loops_[static_cast<size_t>(to)].around;
-      set(loops_[static_cast<size_t>(to)].running, tir::index(0));
+      stop(loops_[static_cast<size_t>(to)]);
     }
     assign({v}, {loops_[static_cast<size_t>(to)].result});
   }
@@ -905,25 +718,17 @@ class Composer {
   }
 
   const FunctionNode& f_;
-  Reader reader_;
-  std::unique_ptr<Block> program_;
+
+  LoopProgram reader_;
+
+  std::unique_ptr<LoopBlock> program_;
+
   DimScope dims_;
-  std::unordered_map<const Node*, Value> values_;
-  // The variables whose values read a buffer, now or before.
-  std::unordered_map<const Node*, std::vector<const Node*>> readers_;
-  // What the tensors that rules read stand for.
-  std::unordered_map<const Node*, Value> handles_;
-  std::vector<tir::Tensor> kept_;  // keys of handles_ must not be reused
-  std::map<std::string, File> files_;
-  std::vector<Buffer> locals_;
+
   std::vector<Loop> loops_;
-  int depth_ = 0;
-  // The branch or the body of a loop that is being composed, and those in which variables are bound.
-  int region_ = 0, regions_made_ = 0;
-  std::unordered_map<const Node*, int> regions_;
+
   // Positions that control does not reach from here.
   std::vector<std::pair<int, int>> excluded_;
-  std::vector<Stmt> out_;
 };
 
 }  // namespace

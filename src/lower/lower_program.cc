@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "analysis/evaluate_constants.h"
+#include "analysis/loop_sizes.h"
 #include "analysis/primitives.h"
 #include "base/budget.h"
 #include "ir/open_sizes.h"
 #include "ir/type_params.h"
 #include "ir/views.h"
 #include "lower/compose.h"
+#include "lower/compose_loop.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -246,7 +248,11 @@ Function LoweredProgram::with_named_parameters(const Function& f, size_t& named)
     Type type = with_sizes_named(p->type, [&](size_t, size_t) { return dim(size_name(named++)); });
     rename.set(p, var(p->name_hint, type));
   }
-  return rename.apply(f);
+  Function out = rename.apply(f);
+  if (!is_loop_kernel(*out.get())) return out;
+  out = with_state_sizes(out);
+  RELAY_CHECK(out != nullptr, "the sizes of a loop's state are known where its kernel is made");
+  return out;
 }
 
 Function LoweredProgram::with_named_sizes(const Function& f, size_t& named,

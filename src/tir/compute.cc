@@ -1,10 +1,11 @@
 #include "tir/compute.h"
-#include "base/quantities.h"
 
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/quantities.h"
 #include "node/walk.h"
+#include "tir/reduction_steps.h"
 
 namespace relay::tir {
 namespace {
@@ -172,6 +173,30 @@ PrimExpr arg_reduce(Combiner arg_min_or_max, PrimExpr extent,
   });
 }
 
+ReductionSteps reduction_steps(const ReduceNode& r, const PrimExpr& to, const PrimExpr& value) {
+  auto set = [](const PrimExpr& place, PrimExpr e) {
+    auto& l = *as<LoadNode>(place);
+    return store(l.buffer, l.indices, std::move(e));
+  };
+  if (r.source.size() == 1) {
+    return {set(to, identity_of(r.combiner, to->dtype)),
+            set(to, combine(r.combiner, to, r.source[0]))};
+  }
+  // A pair (index, value). Starting from index 0 is right even when every value is the identity;
+  // a NaN is never better than what is there.
+  Var new_value = var("new_value", value->dtype);
+  Var new_index = var("new_index", kIndex);
+  Var take = var("take", DType::Bool());
+  PrimExpr better = r.combiner == Combiner::ArgMin ? lt(new_value, value) : gt(new_value, value);
+  PrimExpr tie = logical_and(eq(new_value, value), lt(new_index, to));
+  return {seq({set(to, imm(kIndex, 0)), set(value, identity_of(r.combiner, value->dtype))}),
+          let_stmt(new_value, r.source[1],
+                   let_stmt(new_index, r.source[0],
+                            let_stmt(take, logical_or(better, tie),
+                                     seq({set(to, select(take, new_index, to)),
+                                          set(value, select(take, new_value, value))}))))};
+}
+
 // ---- From tensors to a kernel
 
 namespace {
@@ -333,38 +358,17 @@ class Builder {
     std::vector<Region> reads;
     for (const PrimExpr& s : r.source) add_reads(s, t->buffer, reads);
     own(t->buffer);
-    if (r.source.size() == 1) {
-      Stmt init = store(t->buffer, at, identity_of(r.combiner, t->dtype));
-      Stmt body = store(t->buffer, at, combine(r.combiner, load(t->buffer, at), r.source[0]));
-      stmts_.push_back(in_loops(name(t), std::move(iters), std::move(reads),
-                                {element_region(t->buffer, at)}, init, body, t->role));
-      return;
+    std::vector<Region> writes{element_region(t->buffer, at)};
+    PrimExpr value;
+    if (r.source.size() > 1) {
+      Buffer values = buffer(t->name + "_value", r.source[1]->dtype, t->buffer->shape);
+      own(values);
+      writes.push_back(element_region(values, at));
+      value = load(values, at);
     }
-    // A pair (index, value). Starting from index 0 is right even when every value is the identity;
-    // a NaN is never better than what is there.
-    DType value_type = r.source[1]->dtype;
-    Buffer value_buffer = buffer(t->name + "_value", value_type, t->buffer->shape);
-    Buffer index_buffer = t->buffer;
-    own(value_buffer);
-    Stmt init = seq({store(index_buffer, at, imm(kIndex, 0)),
-                     store(value_buffer, at, identity_of(r.combiner, value_type))});
-    Var new_value = var("new_value", value_type);
-    Var new_index = var("new_index", kIndex);
-    Var take = var("take", DType::Bool());
-    PrimExpr old_value = load(value_buffer, at);
-    PrimExpr old_index = load(index_buffer, at);
-    PrimExpr better =
-        r.combiner == Combiner::ArgMin ? lt(new_value, old_value) : gt(new_value, old_value);
-    PrimExpr tie = logical_and(eq(new_value, old_value), lt(new_index, old_index));
-    Stmt body = let_stmt(
-        new_value, r.source[1],
-        let_stmt(new_index, r.source[0],
-                 let_stmt(take, logical_or(better, tie),
-                          seq({store(index_buffer, at, select(take, new_index, old_index)),
-                               store(value_buffer, at, select(take, new_value, old_value))}))));
-    stmts_.push_back(in_loops(name(t), std::move(iters), std::move(reads),
-                              {element_region(index_buffer, at), element_region(value_buffer, at)},
-                              init, body));
+    ReductionSteps steps = reduction_steps(r, load(t->buffer, at), value);
+    stmts_.push_back(in_loops(name(t), std::move(iters), std::move(reads), std::move(writes),
+                              steps.init, steps.step, t->role));
   }
 
   std::unordered_set<const Node*> params_;  // and what is allocated

@@ -32,12 +32,14 @@ struct LoopHints {
   LoopOrder order = LoopOrder::Forward;
   LoopNest nest = LoopNest::None;
   StreamedOperand streamed = StreamedOperand::Neither;  // of a matrix nest
+  // A loop that the program wrote: no schedule has placed it, and its length may be any.
+  bool program = false;
 
   static constexpr auto members() {
-    return std::tuple{member("nest", &LoopHints::nest), member("order", &LoopHints::order),
-                      member("prefetch", &LoopHints::prefetch),
-                      member("streamed", &LoopHints::streamed),
-                      member("unroll", &LoopHints::unroll)};
+    return std::tuple{
+        member("nest", &LoopHints::nest),         member("order", &LoopHints::order),
+        member("prefetch", &LoopHints::prefetch), member("program", &LoopHints::program),
+        member("streamed", &LoopHints::streamed), member("unroll", &LoopHints::unroll)};
   }
   friend bool operator==(const LoopHints&, const LoopHints&) = default;
 };

@@ -139,7 +139,7 @@ const Instr* note_write(const Instr* pc, Machine& m);
 void note_unwritten(Machine& m, const Memory& memory);
 
 const Instr* jump(const Instr* pc, Machine& m);
-const Instr* jump_back(const Instr* pc, Machine& m);  // to the next iteration
+const Instr* jump_back(const Instr* pc, Machine& m);    // to the next iteration
 const Instr* jump_unless(const Instr* pc, Machine& m);  // unless a
 // dst = a, c = a + b; jumps when there is no iteration.
 const Instr* loop_begin(const Instr* pc, Machine& m);

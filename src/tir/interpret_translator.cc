@@ -73,7 +73,8 @@ void Translator::emit_numbered(const Operation& o, int64_t number) {
 }
 
 bool Translator::jumps(const Instr& i) {
-  return i.run == &jump || i.run == &jump_back || i.run == &jump_unless || i.run == &loop_begin || i.run == &loop_next;
+  return i.run == &jump || i.run == &jump_back || i.run == &jump_unless || i.run == &loop_begin ||
+         i.run == &loop_next;
 }
 
 std::vector<Instr> Translator::flatten() {

@@ -118,7 +118,9 @@ class _Draw:
 
     def swap(self) -> list[str]:
         i, j = self.index(), self.index()
-        return self.choice([f"y[{i}], y[{j}] = y[{j}], y[{i}]"], [f"u[{i}], u[{j}] = u[{j}], u[{i}]"])
+        return self.choice(
+            [f"y[{i}], y[{j}] = y[{j}], y[{i}]"], [f"u[{i}], u[{j}] = u[{j}], u[{i}]"]
+        )
 
     def block(self, budget: int, in_loop: bool) -> list[str]:
         out: list[str] = []

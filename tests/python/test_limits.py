@@ -139,15 +139,17 @@ def test_the_evaluator_has_the_same_limits():
 
 def test_limits_nest_and_belong_to_their_context():
     exe = relay.build(relay.parse(SPIN))
+    # A loop that is a kernel counts its iterations about once a millisecond.
+    many = np.int32(10**8)
     with relay.limits(fuel=100), relay.limits(fuel=10**9, time=100), pytest.raises(relay.RunError):
-        exe(np.int32(1000))
+        exe(many)
     results = []
     with relay.limits(fuel=100):
-        thread = threading.Thread(target=lambda: results.append(exe(np.int32(1000))))
+        thread = threading.Thread(target=lambda: results.append(exe(many)))
         thread.start()
         thread.join()
     assert results == [0]
-    assert exe(np.int32(1000)) == 0
+    assert exe(many) == 0
 
 
 @pytest.mark.parametrize(

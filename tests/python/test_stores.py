@@ -185,6 +185,7 @@ def test_what_is_read_later_is_kept():
     np.testing.assert_array_equal(before, old)
 
 
+# The sorted copy keeps the loop from being a kernel.
 @relay.function
 def differences(y, n):
     y = y.copy()
@@ -193,7 +194,7 @@ def differences(y, n):
         old = y
         y = y.copy()
         y[i, 0] = 2.0
-        total += old[i, 0] - y[i, 0]
+        total += old[i, 0] - y[i, 0] + 0.0 * np.sort(y, axis=0)[0, 0]
     return total
 
 

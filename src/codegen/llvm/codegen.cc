@@ -13,11 +13,19 @@
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ConstraintElimination.h>
+#include <llvm/Transforms/Scalar/CorrelatedValuePropagation.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+#include <llvm/Transforms/Scalar/IndVarSimplify.h>
+#include <llvm/Transforms/Scalar/JumpThreading.h>
 #include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopDeletion.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopRotation.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Vectorize/LoopVectorize.h>
 
 #include <mutex>
 #include <optional>
@@ -29,6 +37,8 @@
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_builder.h"
 #include "codegen/llvm/llvm_object.h"
+#include "node/walk.h"
+#include "tir/while.h"
 
 namespace relay::codegen {
 namespace {
@@ -65,7 +75,54 @@ llvm::ModulePassManager pipeline() {
   return all;
 }
 
-void optimize_module(llvm::Module& module, llvm::TargetMachine& machine) {
+// For loops of the program, which no schedule has placed: states that one iteration hands to the next in registers,
+// conditions that hold behind checks, counters, and vectors where iterations are independent.
+llvm::ModulePassManager program_pipeline() {
+  llvm::FunctionPassManager passes;
+  auto clean_up = [&] {
+    passes.addPass(llvm::SimplifyCFGPass());
+    passes.addPass(llvm::InstCombinePass());
+  };
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  clean_up();
+  passes.addPass(llvm::JumpThreadingPass());
+  passes.addPass(llvm::CorrelatedValuePropagationPass());
+  clean_up();
+  llvm::LoopPassManager rotate;
+  rotate.addPass(llvm::LoopRotatePass());
+  rotate.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(rotate), true));
+  passes.addPass(llvm::GVNPass());
+  passes.addPass(llvm::CorrelatedValuePropagationPass());
+  passes.addPass(llvm::ConstraintEliminationPass());
+  clean_up();
+  llvm::LoopPassManager count;
+  count.addPass(llvm::IndVarSimplifyPass());
+  count.addPass(llvm::LoopDeletionPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(count)));
+  passes.addPass(llvm::LoopVectorizePass());
+  passes.addPass(llvm::EarlyCSEPass());
+  clean_up();
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  return all;
+}
+
+bool has_program_loops(const tir::PrimFunc& f) {
+  bool found = false;
+  post_order(
+      f->body,
+      [&](const Node& n) {
+        auto* l = as<tir::ForNode>(&n);
+        found |= isa<tir::WhileNode>(&n) || (l != nullptr && l->hints.program);
+      },
+      family::tir_stmt);
+  return found;
+}
+
+void optimize_module(llvm::Module& module, llvm::TargetMachine& machine, const tir::PrimFunc& f) {
   LlvmObject<llvm::LoopAnalysisManager> loops;
   LlvmObject<llvm::FunctionAnalysisManager> functions;
   LlvmObject<llvm::CGSCCAnalysisManager> sccs;
@@ -76,7 +133,7 @@ void optimize_module(llvm::Module& module, llvm::TargetMachine& machine) {
   builder->registerFunctionAnalyses(*functions);
   builder->registerLoopAnalyses(*loops);
   builder->crossRegisterProxies(*loops, *functions, *sccs, *modules);
-  pipeline().run(module, *modules);
+  (has_program_loops(f) ? program_pipeline() : pipeline()).run(module, *modules);
 }
 
 // Fills an empty module with one kernel, before any pass.
@@ -94,7 +151,7 @@ void check_and_optimize(llvm::Module& module, llvm::TargetMachine& machine,
   if (llvm::verifyModule(module, &stream)) {
     throw InternalError("internal error: invalid LLVM IR for " + f->name + ": " + problem);
   }
-  optimize_module(module, machine);
+  optimize_module(module, machine, f);
 }
 
 // All but the kernel that decides about its object code.
@@ -104,6 +161,7 @@ std::string settings_of(const Target& target) {
                     "\n" + target.cpu + "\n" + target.features + "\npic small default fast\n";
   llvm::raw_string_ostream stream(out);
   pipeline().printPipeline(stream, [](llvm::StringRef name) { return name; });
+  program_pipeline().printPipeline(stream, [](llvm::StringRef name) { return name; });
   return out;
 }
 

@@ -196,10 +196,12 @@ class KernelBuilder {
     }
   };
   enum class Around { Nothing, Tile, MatrixRegisters };
-  // A loop that asks: the operations of an iteration, and whether it has no loop inside.
+  // A loop that asks: the operations of an iteration, whether it has no loop inside, and whether its iterations count as
+  // jumps of the run.
   struct Poll {
     int64_t work;
     bool innermost;
+    bool program;
   };
   // Finds the loops that ask.
   void find_polls();
@@ -207,9 +209,9 @@ class KernelBuilder {
   // The operations of a statement for the sizes of this run.
   Value* work_now(const StmtNode* s);
   // Leaves the function when the kernel is to end.
-  void ask_to_go_on();
+  void ask_to_go_on(int64_t jumps = 0);
   // The same, when the function has done enough since it asked last.
-  void ask_after(Value* work);
+  void ask_after(Value* work, const Poll& poll);
   // A loop without loops inside, which asks; `loop` runs it from an iteration to another.
   void polled_loop(const ForNode& l, const Poll& poll, Value* begin, Value* end,
                    const std::function<void(Value*, Value*)>& loop);

@@ -75,16 +75,20 @@ KernelBuilder::Survey KernelBuilder::survey(const StmtNode* s, Around around) {
     // It may run for ever, whatever its body asks.
     case StmtKind::While: {
       Survey body = inside(static_cast<const tir::WhileNode*>(s)->body);
-      polls_[s] = {body.work, false};
+      polls_[s] = {body.work, false, true};
       return {kLongKernel, true, true};
     }
     case StmtKind::For: {
       auto& l = *static_cast<const ForNode*>(s);
       Survey body = inside(l.body);
+      if (l.hints.program) {
+        polls_[s] = {body.work, !body.has_loop, true};
+        return {kLongKernel, true, true};
+      }
       Survey whole{times(as_int(l.extent).value_or(kOpenExtent), body.work), body.asks, true};
       int64_t least = around == Around::Tile ? kBetweenPollsOfTiles : kBetweenPolls;
       if (!body.asks && around != Around::MatrixRegisters && whole.work > least) {
-        polls_[&l] = {body.work, !body.has_loop};
+        polls_[&l] = {body.work, !body.has_loop, false};
         whole.asks = true;
       }
       return whole;
@@ -120,6 +124,7 @@ Value* KernelBuilder::work_now(const StmtNode* s) {
       return work_now(static_cast<const AllocateNode*>(s)->body.get());
     case StmtKind::For: {
       auto& l = *static_cast<const ForNode*>(s);
+      if (l.hints.program) return b_.getInt64(1);
       bool known = true;
       post_order(l.extent, [&](const Node& n) {
         known = known && n.kind() != tir::ExprKind::Load &&
@@ -138,18 +143,21 @@ Value* KernelBuilder::work_now(const StmtNode* s) {
   }
 }
 
-void KernelBuilder::ask_to_go_on() {
+void KernelBuilder::ask_to_go_on(int64_t jumps) {
   auto* type = llvm::FunctionType::get(
       b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
   Value* callback = b_.CreateLoad(
       b_.getPtrTy(),
       b_.CreateConstGEP1_64(b_.getInt8Ty(), ctx_, offsetof(relay_kernel_context, parallel_for)));
   Value* none = llvm::ConstantPointerNull::get(b_.getPtrTy());
-  Value* code = b_.CreateCall(type, callback, {ctx_, none, none, b_.getInt64(0)});
+  Value* count = none;
+  if (jumps > 0)
+    count = b_.CreateIntToPtr(b_.getInt64(static_cast<uint64_t>(jumps)), b_.getPtrTy());
+  Value* code = b_.CreateCall(type, callback, {ctx_, none, count, b_.getInt64(0)});
   require(b_.CreateICmpEQ(code, b_.getInt32(0)), code);
 }
 
-void KernelBuilder::ask_after(Value* work) {
+void KernelBuilder::ask_after(Value* work, const Poll& poll) {
   if (work_left_ == nullptr) {
     work_left_ = stack_slot(b_.getInt64Ty());
     llvm::IRBuilder<> at(entry_, entry_->end());
@@ -157,8 +165,9 @@ void KernelBuilder::ask_after(Value* work) {
   }
   Value* left = b_.CreateSub(b_.CreateLoad(b_.getInt64Ty(), work_left_), work);
   b_.CreateStore(left, work_left_);
+  const int64_t iterations = std::max<int64_t>(kBetweenPolls / std::max<int64_t>(poll.work, 1), 1);
   when(b_.CreateICmpSLT(left, b_.getInt64(0)), [&] {
-    ask_to_go_on();
+    ask_to_go_on(poll.program ? iterations : 0);
     b_.CreateStore(b_.getInt64(kBetweenPolls), work_left_);
   });
 }
@@ -177,10 +186,14 @@ void KernelBuilder::polled_loop(const ForNode& l, const Poll& poll, Value* begin
   Value* blocks = b_.CreateSDiv(b_.CreateAdd(b_.CreateSub(end, begin), last), size);
   Var number = tir::var(l.var->name + "_block");
   counted_loop(number, b_.getInt64(0), blocks, [&] {
-    ask_to_go_on();
+    if (!poll.program) ask_to_go_on();
     Value* first = b_.CreateAdd(begin, b_.CreateMul(vars_.at(number.get()), size));
     Value* next = b_.CreateAdd(first, size);
     Value* stop = b_.CreateSelect(b_.CreateICmpSLT(next, end), next, end);
+    if (poll.program) {
+      Value* work = b_.getInt64(static_cast<uint64_t>(std::max<int64_t>(poll.work, 1)));
+      ask_after(b_.CreateMul(b_.CreateSub(stop, first), work), poll);
+    }
     loop(b_.CreateTrunc(first, type), b_.CreateTrunc(stop, type));
   });
 }

@@ -63,7 +63,7 @@ void KernelBuilder::statement(const StmtNode* s) {
       forget(0);
       b_.CreateCondBr(expr(w.cond), body, next);
       b_.SetInsertPoint(body);
-      if (polls_.contains(s)) ask_after(work);
+      if (auto poll = polls_.find(s); poll != polls_.end()) ask_after(work, poll->second);
       statement(w.body.get());
       forget_shapes();
       b_.CreateBr(head);
@@ -121,7 +121,7 @@ void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
   }
   Value* work = poll != polls_.end() ? work_now(l.body.get()) : nullptr;
   auto body = [&] {
-    if (work != nullptr) ask_after(work);
+    if (work != nullptr) ask_after(work, poll->second);
     statement(l.body.get());
   };
   if (!backward) {

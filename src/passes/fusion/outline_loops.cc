@@ -1,13 +1,18 @@
 #include "passes/fusion/outline_loops.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "analysis/calls.h"
+#include "analysis/loop_sizes.h"
 #include "analysis/primitives.h"
 #include "ir/op.h"
+#include "ir/open_sizes.h"
 #include "ir/scope.h"
+#include "node/structural.h"
 #include "node/walk.h"
 #include "passes/structure/to_a_normal_form.h"
 
@@ -19,30 +24,47 @@ constexpr uint32_t kFamilies = family::expr | family::pattern;
 constexpr int kMostDepth = 48;
 // Below this many expressions a kernel is compiled in well under a second.
 constexpr size_t kMostNodes = 4000;
-// A tensor of so many elements is computed as fast by a plain loop as by a kernel of its own.
-constexpr int64_t kFewElements = 16;
+// So many operations are done as fast by a plain loop as by a kernel of its own, which is entered first.
+constexpr double kFewOperations = 512;
 
-// Numbers whose sizes a kernel knows when it is called.
-std::string defect_of(const Type& type) {
+// Why a kernel of a loop has no value of a type; empty: it may. One that is `stored` has elements.
+std::string defect_of(const Type& type, bool stored = true) {
   auto tensors = flatten_tensor_types(type);
   if (!tensors) return "it carries a value of type " + to_string(type);
   for (const TensorType& t : *tensors) {
-    if (std::ranges::any_of(t->shape, [](const Dim& d) { return as_const(d) == 0; }))
+    if (stored && std::ranges::any_of(t->shape, [](const Dim& d) { return as_const(d) == 0; }))
       return "it carries a tensor without elements";
-    if (std::ranges::any_of(t->shape, is_any))
-      return "a size of " + to_string(Type(t)) + " is open";
     if (t->dtype.is_only_moved() || t->dtype.is_string())
       return "it carries elements of dtype " + t->dtype.to_string();
   }
   return {};
 }
 
-bool is_few(const TensorTypeNode& t) {
-  auto shape = t.const_shape();
-  if (!shape) return false;
-  int64_t count = 1;
-  for (int64_t d : *shape) count *= std::min<int64_t>(d, kFewElements + 1);
-  return count <= kFewElements;
+// The elements of all tensors of a type; infinity where a size is open.
+double elements_of(const Type& type) {
+  double out = 0;
+  const auto tensors = flatten_tensor_types(type);
+  for (const TensorType& t : *tensors) {
+    double count = 1;
+    for (const Dim& d : t->shape) {
+      auto size = as_const(d);
+      count *= size ? static_cast<double>(*size) : std::numeric_limits<double>::infinity();
+    }
+    const bool none = std::ranges::any_of(t->shape, [](const Dim& d) { return as_const(d) == 0; });
+    out += none ? 0 : count;
+  }
+  return out;
+}
+
+// About the operations of a call: each element that it reads or makes; of a contraction the terms of its sums, m k n for
+// operands of m k and k n elements.
+double operations_of(const CallNode& c, FusionClass fusion) {
+  double out = elements_of(c.type), read = 0, all = out;
+  for (const Expr& a : c.args) {
+    read += elements_of(a->type);
+    all *= elements_of(a->type);
+  }
+  return fusion == FusionClass::OutEWiseFusable ? std::sqrt(all) : std::max(out, read);
 }
 
 bool is_of_scalars(const CallNode& c) {
@@ -66,17 +88,16 @@ bool writes_over(const CallNode& c) {
 std::string defect_of(const CallNode& c) {
   const OpInfo& row = *as<OpNode>(c.op)->row;
   if (row.effect != Effect::Pure) return row.name + " has an effect";
-  std::string defect = defect_of(c.type);
+  std::string defect = defect_of(c.type, false);
   for (const Expr& a : c.args) {
-    if (defect.empty()) defect = defect_of(a->type);
+    if (defect.empty()) defect = defect_of(a->type, false);
   }
   if (!defect.empty()) return defect;
   if (row.compute == nullptr) return row.name + " is no kernel";
   if (is_of_scalars(c) || writes_over(c)) return {};
-  auto* t = as<TensorTypeNode>(c.type);
-  const bool by_element = row.fusion <= FusionClass::Injective;
-  const bool moves = by_element && row.fusion == FusionClass::Injective;
-  if (t != nullptr && by_element && (t->shape.empty() || moves || is_few(*t))) return {};
+  if (row.fusion == FusionClass::Injective && isa<TensorTypeNode>(c.type)) return {};
+  if (row.fusion <= FusionClass::OutEWiseFusable && operations_of(c, row.fusion) <= kFewOperations)
+    return {};
   return row.name + " computes " + to_string(c.type) + " in each iteration";
 }
 
@@ -159,9 +180,19 @@ class LoopNest {
         kFamilies);
   }
 
+  // Whether an expression is a size that the types say: what is known of it inside of the kernel bounds indices.
+  static bool is_size(const Expr& e) {
+    if (!is_call_to(e, "take")) return is_call_to(e, "shape_of");
+    const auto& args = as<CallNode>(e)->args;
+    if (!is_call_to(args[0], "shape_of") || !isa<ConstantNode>(args[1])) return false;
+    const Expr& of = as<CallNode>(args[0])->args[0];
+    auto* t = as<TensorTypeNode>(of->type);
+    return t != nullptr && std::ranges::none_of(t->shape, is_any);
+  }
+
   // Whether an operator's call, whose operands do not change, may be computed before the loop.
   bool is_invariant(const CallNode& c) const {
-    if (changing_.contains(&c) || is_of_scalars(c)) return false;
+    if (changing_.contains(&c) || is_of_scalars(c) || is_size(ref(c))) return false;
     bool pure = true;
     post_order(
         ref(c),
@@ -203,6 +234,7 @@ class LoopNest {
       if (index_.contains(v)) return fail(v->span, "a loop is used as a value");
       return changing_.contains(v) ? void() : parameter(w.e);
     }
+    if (is_size(w.e)) return visit_size(w);
     if (!is_leaf(*w.e.get()) && outside_(*w.e.get())) return parameter(w.e);
     if (++count_ > kMostNodes) return fail(w.e->span, "it is longer than a kernel may be");
     if (w.depth > kMostDepth) return fail(w.e->span, "it is nested deeper than a kernel may be");
@@ -232,6 +264,15 @@ class LoopNest {
     }
   }
 
+  // Of the tensor whose size it is, nothing is read.
+  void visit_size(const Work& w) {
+    auto* c = as<CallNode>(w.e);
+    if (!is_call_to(w.e, "shape_of")) c = as<CallNode>(c->args[0]);
+    auto* made = as<CallNode>(c->args[0]);
+    const bool of_sizes = made != nullptr && isa<OpNode>(made->op) && made->args.empty();
+    if (!of_sizes) work_.push_back({c->args[0], -1, w.depth});
+  }
+
   void let(const LetNode& l, const Work& w) {
     if (isa<FunctionNode>(l.value)) {
       auto* entry = as<CallNode>(l.body);
@@ -246,6 +287,7 @@ class LoopNest {
       loops_.back().depth = w.depth + 1;
       return;
     }
+    if (l.body == l.var) return work_.push_back({l.value, w.tail, w.depth});
     work_.push_back({l.value, -1, w.depth});
     work_.push_back({l.body, w.tail, w.depth});
   }
@@ -281,22 +323,87 @@ class LoopNest {
   Span span_;
 };
 
-bool is_loop_definition(const LetNode& l) {
-  auto* f = as<FunctionNode>(l.value);
-  if (f == nullptr || f->is_primitive()) return false;
-  bool recursive = false;
-  post_order(
-      f->body, [&](const Node& n) { recursive |= &n == l.var.get(); }, kFamilies);
-  return recursive;
+// What uses the function that a Let binds.
+struct Uses {
+  const LetNode* let = nullptr;
+  bool inside = false;             // it calls itself
+  int outside = 0;                 // expressions behind its definition
+  const ExprNode* user = nullptr;  // one of these
+};
+
+// Of the functions that a function's Lets bind.
+std::unordered_map<const Node*, Uses> uses_of_functions(const ScopeTree& scopes) {
+  std::unordered_map<const Node*, Uses> out;
+  std::unordered_map<const Node*, int> bodies;
+  for (const ExprNode* e : scopes.order) {
+    auto* l = as<LetNode>(e);
+    auto* f = l == nullptr ? nullptr : as<FunctionNode>(l->value);
+    if (f == nullptr || f->is_primitive()) continue;
+    if (int body = scopes.opened(*f, f->body.get()); body >= 0) {
+      bodies.emplace(l->var.get(), body);
+      out[l->var.get()].let = l;
+    }
+  }
+  if (bodies.empty()) return out;
+  for (const ExprNode* e : scopes.order) {
+    const int* scope = scopes.scope_of.find(e);
+    if (scope == nullptr) continue;
+    for_each_operand(*e, [&](const Expr& operand, bool) {
+      auto body = bodies.find(operand.get());
+      if (body == bodies.end()) return;
+      Uses& uses = out[operand.get()];
+      if (scopes.common(*scope, body->second) == body->second) {
+        uses.inside = true;
+      } else {
+        ++uses.outside;
+        uses.user = e;
+      }
+    });
+  }
+  return out;
 }
 
-// Lines that are written are slices: rules for these write elements, and nothing else.
-Expr with_starts(const Expr& loop) {
+// let %f = fn ...; ... %f(x) ...   becomes   ... (let %f = fn ...; %f(x)) ...
+//
+// where %f is a loop, and this the only call that is not its own.
+class DefineWhereCalled : public Rewriter {
+ public:
+  DefineWhereCalled() : Rewriter(kFamilies) {}
+
+  Function run_on(const Function& f) {
+    for (const auto& [var, uses] : uses_of_functions(analyze_scopes(*f.get()))) {
+      auto* c = uses.outside == 1 ? as<CallNode>(uses.user) : nullptr;
+      if (!uses.inside || c == nullptr || c->op.get() != var || uses.let->body.get() == c) continue;
+      definitions_.insert(uses.let);
+      calls_.emplace(c, uses.let);
+    }
+    return calls_.empty() ? f : apply(f);
+  }
+
+  // The function stands before what is behind its definition, and is rewritten before it.
+  NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+    if (definitions_.contains(original.get())) return as<LetNode>(rebuilt)->body;
+    auto called = calls_.find(original.get());
+    if (called == calls_.end()) return rebuilt;
+    const LetNode& l = *called->second;
+    NodeRef value = lookup(l.value.get());
+    return let(l.var, value ? cast<ExprNode>(value) : l.value, cast<ExprNode>(rebuilt), l.span);
+  }
+
+ private:
+  std::unordered_set<const Node*> definitions_;
+  std::unordered_map<const Node*, const LetNode*> calls_;
+};
+
+// The function of a loop as its kernel has it. Lines that are written are slices: rules for these write elements, and
+// nothing else. What makes a tensor from nothing is made anew: the program outside may use it, too.
+Expr inside_kernel(const Expr& loop) {
   return cast<ExprNode>(rewrite(
       loop,
       [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
         auto* c = as<CallNode>(rebuilt);
         auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+        if (op != nullptr && c->args.empty()) return call(c->op, {}, c->attrs, c->span);
         if (op == nullptr || op->row->memory == nullptr || op->row->memory(*c) != Memory::Updated)
           return rebuilt;
         return call(c->op, {c->args[0], c->args[1], tuple({c->args[2]})}, c->attrs, c->span);
@@ -304,8 +411,22 @@ Expr with_starts(const Expr& loop) {
       kFamilies));
 }
 
-// The call of the kernel for a loop that is one.
-Expr outlined(const LetNode& l, const LoopNest& nest) {
+// Whether all sizes of a kernel are known from its operands.
+bool has_known_sizes(const Function& f) {
+  Rewriter named(kFamilies);
+  bool open = false;
+  for (const Var& p : f->params) {
+    Type type = with_sizes_named(p->type, [&](size_t, size_t) {
+      open = true;
+      return dim(type_var("s", Kind::Dim));
+    });
+    if (!structural_equal(type, p->type)) named.set(p, var(p->name_hint, type, p->span));
+  }
+  return !open || with_state_sizes(named.apply(f)) != nullptr;
+}
+
+// The call of the kernel for a loop that is one; null where a size of its state differs from iteration to iteration.
+Call outlined(const LetNode& l, const LoopNest& nest) {
   auto& entry = *as<CallNode>(l.body);
   std::vector<Var> params;
   std::vector<Expr> args;
@@ -324,34 +445,45 @@ Expr outlined(const LetNode& l, const LoopNest& nest) {
     auto* c = as<ConstantNode>(a);
     first.push_back(c != nullptr && c->data.rank() == 0 ? a : Expr(parameter(a)));
   }
-  Expr loop = with_starts(cast<ExprNode>(substitute(l.value, inside, kFamilies)));
+  Expr loop = inside_kernel(cast<ExprNode>(substitute(l.value, inside, kFamilies)));
   Expr whole = let(l.var, loop, call(l.var, std::move(first), nullptr, entry.span), l.span);
   Function f = to_a_normal_form(function(params, whole, l.body->type, {}, {}, l.value->span));
+  if (!has_known_sizes(f)) return nullptr;
   Function kernel = function(f->params, f->body, f->ret_type, {},
                              Dict{{attr::kPrimitive, AttrValue(int64_t{1})}}, l.value->span);
   return call(kernel, std::move(args), nullptr, entry.span);
 }
 
-// The loops of a function in program order, each with what is computed outside of it; those inside a
-// loop for which `visit` gives true are not visited.
+// The loops of a function, each with what is computed outside of it. Where `visit` gives true, what the loop is given
+// is visited next instead of what is inside it.
 void for_each_loop(const Function& f,
                    const std::function<bool(const LetNode& l, const LoopNest& nest)>& visit) {
   const ScopeTree scopes = analyze_scopes(*f.get());
-  post_order_if(
-      f->body,
-      [&](const Node& n) {
-        if (as_primitive(&n) != nullptr) return false;
-        auto* l = as<LetNode>(&n);
-        if (l == nullptr || !is_loop_definition(*l)) return true;
-        const int body =
-            scopes.opened(*as<FunctionNode>(l->value), as<FunctionNode>(l->value)->body.get());
-        auto outside = [&](const Node& e) {
-          const int* scope = scopes.scope_of.find(&e);
-          return scope != nullptr && scopes.common(*scope, body) != body;
-        };
-        return !visit(*l, LoopNest(*l, outside));
-      },
-      [](const Node&) {}, kFamilies);
+  const std::unordered_map<const Node*, Uses> functions = uses_of_functions(scopes);
+  std::unordered_set<const Node*> seen;
+  std::vector<Expr> work{f->body};
+  auto enter = [&](const Node& n) {
+    if (as_primitive(&n) != nullptr || !seen.insert(&n).second) return false;
+    auto* l = as<LetNode>(&n);
+    auto uses = l == nullptr ? functions.end() : functions.find(l->var.get());
+    if (uses == functions.end() || !uses->second.inside) return true;
+    auto& loop = *as<FunctionNode>(l->value);
+    const int body = scopes.opened(loop, loop.body.get());
+    LoopNest nest(*l, [&](const Node& e) {
+      const int* scope = scopes.scope_of.find(&e);
+      return scope != nullptr && scopes.common(*scope, body) != body;
+    });
+    if (!visit(*l, nest)) return true;
+    std::ranges::copy(nest.parameters(), std::back_inserter(work));
+    std::ranges::copy(as<CallNode>(l->body)->args, std::back_inserter(work));
+    return false;
+  };
+  while (!work.empty()) {
+    const Expr e = work.back();
+    work.pop_back();
+    post_order_if(
+        e, enter, [](const Node&) {}, kFamilies);
+  }
 }
 
 // Why a loop stays one, and where that is.
@@ -359,44 +491,108 @@ std::string reason_of(const LoopNest& nest) {
   return nest.reason() + (nest.span() ? " (" + nest.span().describe() + ")" : "");
 }
 
-// One loop after the other: what a loop is given may hold others.
-Function outline(Function f) {
-  for (bool found = true; found;) {
-    found = false;
-    std::unordered_map<const Node*, NodeRef> changes;
-    for_each_loop(f, [&](const LetNode& l, const LoopNest& nest) {
-      if (found || !nest.reason().empty()) return found;
-      found = true;
-      changes.emplace(&l, outlined(l, nest));
-      return true;
-    });
-    if (found) f = cast<FunctionNode>(substitute(f, changes, kFamilies));
+// A function that calls itself, and no other does so, as one whose body is a loop; null where it is none. It may be
+// called at other sizes than its own by others, but not by itself.
+Function with_local_loop(const GlobalVar& name, const Function& f) {
+  auto is_itself = [&](const Node& n) {
+    auto* g = as<GlobalVarNode>(&n);
+    return g != nullptr && g->name_hint == name->name_hint;
+  };
+  bool calls = false, fits = f->type_params.empty();
+  post_order(
+      f->body,
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        if (c == nullptr || !is_itself(*c->op.get())) return;
+        calls = true;
+        for (size_t i = 0; i < c->args.size() && fits; ++i)
+          fits = i < f->params.size() && structural_equal(c->args[i]->type, f->params[i]->type);
+      },
+      kFamilies);
+  if (!calls || !fits) return nullptr;
+  std::vector<Var> params;
+  std::vector<Expr> args;
+  for (const Var& p : f->params) {
+    params.push_back(var(p->name_hint, p->type, p->span));
+    args.push_back(params.back());
   }
-  std::unordered_map<const Node*, std::string> reasons;
-  for_each_loop(f, [&](const LetNode& l, const LoopNest& nest) {
-    auto& loop = *as<FunctionNode>(l.value);
-    if (!loop.has_attr(kInterpreted)) reasons.emplace(&loop, reason_of(nest));
-    return false;
-  });
-  if (reasons.empty()) return f;
-  return cast<FunctionNode>(rewrite(
-      f,
-      [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {
-        auto reason = reasons.find(original.get());
-        if (reason == reasons.end()) return rebuilt;
-        auto& loop = *as<FunctionNode>(rebuilt);
-        Dict attrs = loop.attrs;
-        attrs[kInterpreted] = AttrValue(reason->second);
-        return function(loop.params, loop.body, loop.ret_type, loop.type_params, std::move(attrs),
-                        loop.span);
+  Var loop = var(name->name_hint, f->type, f->span);
+  Expr body = cast<ExprNode>(rewrite(
+      f->body,
+      [&](const NodeRef& n, NodeRef rebuilt) {
+        return is_itself(*n.get()) ? NodeRef(loop) : rebuilt;
       },
       kFamilies));
+  Function inner = function(f->params, body, f->ret_type, {}, {}, f->span);
+  return function(params, let(loop, inner, call(loop, args, nullptr, f->span), f->span),
+                  f->ret_type, {}, f->attrs, f->span);
 }
 
-Module run(const Module& mod, PassContext&) {
-  return map_functions(
-      mod, [](const GlobalVar&, const Function& f) { return f->is_primitive() ? f : outline(f); });
+Function with_reason(const FunctionNode& f, const std::string& reason) {
+  Dict attrs = f.attrs;
+  attrs[kInterpreted] = AttrValue(reason);
+  return function(f.params, f.body, f.ret_type, f.type_params, std::move(attrs), f.span);
 }
+
+// Puts calls of kernels in the place of loops, and the reasons of the others into their functions. What a loop is given
+// stands below it, and is rewritten before it.
+class PlaceKernels : public Rewriter {
+ public:
+  PlaceKernels() : Rewriter(kFamilies) {}
+
+  Function run_on(const Function& f) {
+    for_each_loop(f, [&](const LetNode& l, const LoopNest& nest) {
+      std::string reason = nest.reason().empty() ? "" : reason_of(nest);
+      Call kernel = reason.empty() ? outlined(l, nest) : nullptr;
+      if (kernel != nullptr) {
+        kernels_.emplace(&l, kernel);
+        return true;
+      }
+      if (reason.empty()) reason = "a size of its state is open (" + l.value->span.describe() + ")";
+      if (!as<FunctionNode>(l.value)->has_attr(kInterpreted))
+        reasons_.emplace(l.value.get(), reason);
+      return false;
+    });
+    return kernels_.empty() && reasons_.empty() ? f : apply(f);
+  }
+
+  NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+    if (auto reason = reasons_.find(original.get()); reason != reasons_.end())
+      return with_reason(*as<FunctionNode>(rebuilt), reason->second);
+    auto kernel = kernels_.find(original.get());
+    if (kernel == kernels_.end()) return rebuilt;
+    const CallNode& c = *kernel->second.get();
+    std::vector<Expr> args;
+    for (const Expr& a : c.args) {
+      NodeRef now = lookup(a.get());
+      args.push_back(now ? cast<ExprNode>(now) : a);
+    }
+    return call(c.op, std::move(args), nullptr, c.span);
+  }
+
+ private:
+  std::unordered_map<const Node*, Call> kernels_;
+  std::unordered_map<const Node*, std::string> reasons_;
+};
+
+// The same for a function that is a loop itself.
+Function outlined_function(const GlobalVar& name, const Function& f) {
+  if (f->is_primitive()) return f;
+  auto outline = [](const Function& g) {
+    return PlaceKernels().run_on(DefineWhereCalled().run_on(g));
+  };
+  const Function local = with_local_loop(name, f);
+  if (local == nullptr) return outline(f);
+  const Function placed = outline(local);
+  auto* left = as<LetNode>(placed->body);
+  if (left == nullptr) return placed;
+  const Function out = outline(f);
+  if (out->has_attr(kInterpreted)) return out;
+  const auto& attrs = as<FunctionNode>(left->value)->attrs;
+  return with_reason(*out.get(), *attrs.find(kInterpreted)->second.get_if<std::string>());
+}
+
+Module run(const Module& mod, PassContext&) { return map_functions(mod, outlined_function); }
 
 }  // namespace
 

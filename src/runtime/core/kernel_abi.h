@@ -59,7 +59,9 @@ typedef struct relay_kernel_context {
   /* Runs `body` over [0, extent), split into num_threads contiguous chunks whose sizes differ by at most one; chunk t
    * always runs on worker t, so what a worker has in its caches stays useful from kernel to kernel. Chunks that are
    * empty are not run. Returns when all are done: 0, or the error code of the lowest failing chunk. Inside a body it
-   * runs serially. Of an extent of 0 nothing is run: a long kernel asks so whether to go on, or with which code to end. */
+   * runs serially. Of an extent of 0 nothing is run: a long kernel asks so whether to go on, or with which code to end; `env` is then
+   * no address but the number of iterations that its loops have run since, which count as calls and jumps of the run
+   * (0 for loops whose length is known beforehand). */
   int32_t (*parallel_for)(const struct relay_kernel_context* ctx, relay_parallel_body body,
                           void* env, int64_t extent);
 

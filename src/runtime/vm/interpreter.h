@@ -7,6 +7,7 @@
 //                       none of it is inlined and the loop's state stays in machine registers.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "runtime/core/immediate.h"
@@ -28,6 +29,9 @@ class Interpreter {
   Value run(size_t function, std::span<const Value> args, std::span<const Tensor> outputs);
   // Whether there may be tensors whose strings belong to others (core/strings.h).
   bool made_strings() const { return made_strings_; }
+
+  // Takes the iterations of a kernel's loop from the fuel; RuntimeError E0606. On any thread.
+  void charge_jumps(int64_t jumps);
 
  private:
   using Slot = ExecutionContext::Slot;
@@ -210,7 +214,8 @@ class Interpreter {
   int32_t kernel_error_ = RELAY_KERNEL_OK;
   int64_t bytes_before_ = 0;
   const bool budgeted_;  // the thread has limits: somebody looks at the clock now and then
-  int64_t fuel_left_;    // calls and jumps beyond those of fuel_
+  // Calls and jumps beyond those of fuel_. Loops of kernels take theirs from here, on any thread.
+  std::atomic<int64_t> fuel_left_;
   int64_t fuel_ = 0;
   bool made_strings_ = false;
 };

@@ -33,6 +33,7 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
       options_(options),
       budgeted_(current_budget() != nullptr),
       fuel_left_(options.fuel >= 0 ? options.fuel : std::numeric_limits<int64_t>::max()) {
+  c_.interpreter_ = this;
   refuel();
   int threads = c_.pool_->num_threads();
   if (options.num_threads > 0) threads = std::min(threads, options.num_threads);
@@ -42,9 +43,9 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   kernel_context_.parallel_for = [](const relay_kernel_context* ctx, relay_parallel_body body,
                                     void* env, int64_t extent) -> int32_t {
     auto* self = static_cast<ExecutionContext*>(ctx->runtime);
-    if (extent == 0) return self->may_go_on();
+    if (extent == 0) return self->may_go_on(reinterpret_cast<intptr_t>(env));
     self->parallel_.store(true, std::memory_order_relaxed);
-    auto waiting = [](void* context) { static_cast<ExecutionContext*>(context)->may_go_on(); };
+    auto waiting = [](void* context) { static_cast<ExecutionContext*>(context)->may_go_on(0); };
     return self->pool_->parallel_for(body, env, extent, ctx->num_threads, waiting, self);
   };
   kernel_context_.scratch = [](const relay_kernel_context* ctx, int64_t bytes) -> void* {
@@ -173,16 +174,20 @@ void Interpreter::misuse(const char* what) {
 void Interpreter::refuel() {
   // Some tens of microseconds of the shortest instructions.
   constexpr int64_t kBetweenLooks = 4096;
-  fuel_ = budgeted_ ? std::min(fuel_left_, kBetweenLooks) : fuel_left_;
+  const bool looks = budgeted_ || options_.fuel >= 0;
+  fuel_ = looks ? std::min(fuel_left_.load(), kBetweenLooks) : fuel_left_.load();
   fuel_left_ -= fuel_;
 }
 
+void Interpreter::charge_jumps(int64_t jumps) {
+  if (options_.fuel < 0 || (fuel_left_ -= jumps) >= 0) return;
+  fail_run(codes::run_out_of_fuel,
+           "the run exceeds its limit of " + std::to_string(options_.fuel) + " calls and jumps",
+           "raise the limit, or look for a loop without end");
+}
+
 void Interpreter::out_of_fuel() {
-  if (fuel_left_ == 0) {
-    fail_run(codes::run_out_of_fuel,
-             "the run exceeds its limit of " + std::to_string(options_.fuel) + " calls and jumps",
-             "raise the limit, or look for a loop without end");
-  }
+  if (fuel_left_ <= 0) charge_jumps(1);
   check_budget_after_work();
   refuel();
   --fuel_;
@@ -198,12 +203,12 @@ void Interpreter::no_such_index(int64_t index, int64_t size, int32_t place) cons
   fail_run(codes::run_kernel_failed, index_failure(index, size, text(place)));
 }
 
-int32_t ExecutionContext::may_go_on() {
+int32_t ExecutionContext::may_go_on(int64_t jumps) {
   if (ending_.load(std::memory_order_relaxed)) return RELAY_KERNEL_CHECK_FAILED;
-  // Threads of the pool have no limits of their own.
-  if (current_budget() == nullptr) return RELAY_KERNEL_OK;
   try {
-    check_budget_after_work();
+    interpreter_->charge_jumps(jumps);
+    // Threads of the pool have no other limits of their own.
+    if (current_budget() != nullptr) check_budget_after_work();
   } catch (...) {
     // Nothing is thrown through a kernel.
     ended_for_ = std::current_exception();

@@ -27,6 +27,7 @@
 
 namespace relay::runtime {
 
+class Interpreter;
 class Profiler;
 
 struct RunOptions {
@@ -80,10 +81,12 @@ class ExecutionContext {
     ArenaStack::Mark mark;    // the arena before this frame, if it has one
   };
 
-  // Asked by kernels, on any thread: 0 to go on, else the code to end with. On the run's own thread it looks at the limits.
-  int32_t may_go_on();
+  // Asked by kernels, on any thread: 0 to go on, else the code to end with. On the run's own thread it looks at the
+  // limits. `jumps`: iterations of loops since it was asked before, which count as the interpreter's do.
+  int32_t may_go_on(int64_t jumps);
 
   std::shared_ptr<ThreadPool> pool_;
+  Interpreter* interpreter_ = nullptr;  // of the run
   std::vector<Slot> slots_;
   size_t frame_ = 0;  // slot of the innermost frame
   size_t top_ = 0;    // slots in use

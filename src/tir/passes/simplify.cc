@@ -1,7 +1,9 @@
 #include "tir/passes/simplify.h"
 
+#include <deque>
 #include <optional>
 
+#include "tir/access.h"
 #include "tir/arith/analyzer.h"
 #include "tir/passes/conditions.h"
 #include "tir/passes/statements.h"
@@ -61,6 +63,17 @@ class Simplification {
         Stmt else_body = i->else_body ? run(i->else_body) : nullptr;
         if (is_empty(then_body) && (!else_body || is_empty(else_body))) return seq({});
         return if_(cond, then_body, else_body);
+      }
+      case StmtKind::Seq: {
+        std::vector<Stmt> out;
+        std::deque<Analyzer::Scope> passed;  // checks, which hold for what follows
+        for (const Stmt& inner : as<SeqNode>(s)->stmts) {
+          out.push_back(run(inner));
+          auto* c = as<CheckNode>(out.back());
+          if (c != nullptr && !has_loads(c->cond)) passed.push_back(analyzer_.assume(c->cond));
+        }
+        while (!passed.empty()) passed.pop_back();
+        return seq(std::move(out));
       }
       // The condition does not hold throughout the body.
       case StmtKind::While: {

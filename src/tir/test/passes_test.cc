@@ -726,6 +726,21 @@ TEST(TirSimplify, a_condition_on_an_element_that_its_branch_stores_is_asked_agai
   EXPECT_EQ(run_with_state(body, 8), 0);
 }
 
+TEST(TirSimplify, what_a_check_says_holds_behind_it_only) {
+  Var n = tir::var("n");
+  Buffer y = buffer("y", DType::Int(64), {index(8)});
+  Stmt write = store(y, {max(min(n, index(7)), index(0))}, index(1));
+  Stmt in_bounds = check(logical_and(ge(n, index(0)), lt(n, index(8))), 1, "outside");
+  auto text = [&](Stmt body) {
+    return body_of(
+        simplify(func({y}, 0, let_stmt(n, load(buffer("x", DType::Int(64), {}), {}), body))));
+  };
+  const std::string known = text(seq({in_bounds, write}));
+  EXPECT_NE(known.find("y[n] = 1"), std::string::npos) << known;
+  const std::string unknown = text(seq({write, in_bounds}));
+  EXPECT_EQ(unknown.find("y[n] = 1"), std::string::npos) << unknown;
+}
+
 TEST(TirSimplify, an_extent_that_its_loop_stores_bounds_nothing) {
   auto body = [](const Buffer& s) {
     Var i = var("i");

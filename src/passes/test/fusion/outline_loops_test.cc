@@ -67,16 +67,45 @@ def @main(%x: Tensor[(4, 5), float64]) -> (int64, int64) {
 }
 )";
 
+// Small tensors, sums and products inside.
+const std::string kPowers = R"(
+def @main(%a: Tensor[(3, 3), float64]) -> (Tensor[(1, 3), float64], int64) {
+  %0 = full(1f64, shape=[1, 3], dtype="float64");
+  let %loop: fn (int64, Tensor[(1, 3), float64], int64) -> (Tensor[(1, 3), float64], int64) =
+    fn (%i: int64, %v: Tensor[(1, 3), float64], %at: int64) -> (Tensor[(1, 3), float64], int64) {
+    if (less(%i, 4i64)) {
+      %1 = nn.dense(%v, %a);
+      %2 = divide(%1, max(exp(negative(abs(%1)))));
+      %3 = reshape(argmax(abs(%1), axis=[1]), newshape=[]);
+      %loop(add(%i, 1i64), %2, add(%at, cast(%3, dtype="int64")))
+    } else { (%v, %at) }
+  };
+  %loop(0i64, %0, 0i64)
+}
+)";
+
+// A function of its own that goes on with itself.
+const std::string kGlobal = R"(
+def @gcd(%a: int64, %b: int64) -> int64 {
+  if (equal(%b, 0i64)) { %a } else { @gcd(%b, mod(%a, %b)) }
+}
+def @main(%x: Tensor[(9,), float64]) -> int64 { @gcd(1071i64, 462i64) }
+)";
+
 const std::vector<Row>& loops() {
-  static const std::vector<Row> rows{{"sum", kSum}, {"table", kTable}, {"search", kSearch}};
+  static const std::vector<Row> rows{{"sum", kSum},
+                                     {"table", kTable},
+                                     {"search", kSearch},
+                                     {"powers", kPowers},
+                                     {"global", kGlobal}};
   return rows;
 }
 
 // A loop whose step is `step`, of %i and a tensor %y that it carries.
 std::string with_step(const std::string& step) {
-  return "def @main(%x: Tensor[(4, 4), float32], %n: int64) -> Tensor[(4, 4), float32] {\n"
-         "  let %loop: fn (int64, Tensor[(4, 4), float32]) -> Tensor[(4, 4), float32] =\n"
-         "    fn (%i: int64, %y: Tensor[(4, 4), float32]) -> Tensor[(4, 4), float32] {\n"
+  return "def @main(%x: Tensor[(64, 64), float32], %n: int64) -> Tensor[(64, 64), float32] {\n"
+         "  let %loop: fn (int64, Tensor[(64, 64), float32]) -> Tensor[(64, 64), float32] =\n"
+         "    fn (%i: int64, %y: Tensor[(64, 64), float32]) -> Tensor[(64, 64), float32] {\n"
          "    if (less(%i, %n)) { " +
          step +
          " } else { %y }\n"
@@ -127,7 +156,7 @@ TEST(OutlineLoops, says_why_a_loop_is_no_kernel) {
   const std::vector<std::pair<std::string, std::string>> rows{
       {"%loop(add(%i, 1i64), nn.dense(%y, %y))", "nn.dense computes"},
       {"%loop(add(%i, 1i64), tanh(%y))", "tanh computes"},
-      {"%loop(add(%i, 1i64), broadcast_to(sum(%y), shape=[4, 4]))", "sum computes"},
+      {"%loop(add(%i, 1i64), broadcast_to(sum(%y), shape=[64, 64]))", "sum computes"},
       {"let %z = %loop(add(%i, 1i64), %y); tanh(%z)", "where something follows"},
       {"let %f = fn (%a: int64) -> int64 { %a }; %loop(%f(%i), %y)", "not called where"},
   };
@@ -137,6 +166,27 @@ TEST(OutlineLoops, says_why_a_loop_is_no_kernel) {
     EXPECT_EQ(loop_kernels(out), 0);
     EXPECT_NE(reason_in(out).find(reason), std::string::npos) << reason_in(out);
   }
+}
+
+// Programs that are given %n, and make tensors of that size.
+std::string with_open_state(const std::string& next) {
+  return "def @main(%n: int64) -> Tensor[(?,), int64] {\n"
+         "  %0 = dyn.full(0i64, reshape(%n, newshape=[1]), dtype=\"int64\");\n"
+         "  let %loop: fn (int64, Tensor[(?,), int64]) -> Tensor[(?,), int64] =\n"
+         "    fn (%i: int64, %y: Tensor[(?,), int64]) -> Tensor[(?,), int64] {\n"
+         "    if (less(%i, %n)) { %loop(add(%i, 1i64), " +
+         next +
+         ") } else { %y }\n  };\n"
+         "  %loop(0i64, %0)\n}";
+}
+
+TEST(OutlineLoops, takes_state_of_open_size_that_stays_the_same) {
+  Module out =
+      apply(kOutlineLoops, parse(with_open_state("update_slice(%y, multiply(%i, %i), (%i,))")));
+  EXPECT_EQ(loop_kernels(out), 1) << print_module(out);
+  out = apply(kOutlineLoops, parse(with_open_state("concatenate((%y, %y))")));
+  EXPECT_EQ(loop_kernels(out), 0);
+  EXPECT_NE(reason_in(out).find("open"), std::string::npos) << reason_in(out);
 }
 
 TEST(OutlineLoops, takes_the_loop_inside_one_that_is_none) {
@@ -150,6 +200,21 @@ TEST(OutlineLoops, takes_the_loop_inside_one_that_is_none) {
                 "%loop(%k, tanh(%y))")));
   EXPECT_EQ(loop_kernels(out), 1);
   EXPECT_NE(reason_in(out).find("tanh computes"), std::string::npos) << reason_in(out);
+}
+
+// Each loop is what the next one begins with: the pass takes time linear in their number.
+TEST(OutlineLoops, takes_a_thousand_loops_in_a_row) {
+  std::string text = "def @main(%x: int64) -> int64 {\n  %0 = %x;\n";
+  constexpr int kLoops = 1000;
+  for (int i = 0; i < kLoops; ++i) {
+    const std::string name = "%l" + std::to_string(i);
+    text += "  %" + std::to_string(i + 1) + " = (let " + name +
+            " = fn (%i: int64, %s: int64) -> int64 {\n" + "    if (less(%i, 9i64)) { " + name +
+            "(add(%i, 1i64), add(%s, %i)) } else { %s } };\n  " + name + "(0i64, %" +
+            std::to_string(i) + "));\n";
+  }
+  text += "  %" + std::to_string(kLoops) + "\n}";
+  EXPECT_EQ(loop_kernels(apply(kOutlineLoops, parse(text))), kLoops);
 }
 
 TEST(OutlineLoops, not_where_nothing_calls_itself) {

@@ -1,0 +1,55 @@
+#include "analysis/loop_sizes.h"
+
+#include "base/diagnostic.h"
+#include "ir/open_sizes.h"
+#include "node/walk.h"
+#include "types/infer.h"
+
+namespace relay {
+namespace {
+
+constexpr uint32_t kFamilies = family::expr | family::pattern;
+
+bool is_open(const Type& type) {
+  bool open = false;
+  post_order(
+      type, [&](const Node& n) { open |= isa<DimAnyNode>(&n); }, family::type | family::dim);
+  return open;
+}
+
+}  // namespace
+
+Function with_state_sizes(const Function& f) {
+  // Without annotations, inference finds what the loops are entered with.
+  Rewriter without(kFamilies);
+  auto bare = [&](const Var& v) {
+    if (is_open(v->type)) without.set(v, var(v->name_hint, nullptr, v->span));
+  };
+  post_order(
+      f->body,
+      [&](const Node& n) {
+        if (auto* inner = as<FunctionNode>(&n)) {
+          for (const Var& p : inner->params) bare(p);
+        } else if (auto* l = as<LetNode>(&n)) {
+          bare(l->var);
+        }
+      },
+      kFamilies);
+  Expr typed;
+  try {
+    typed = infer_type(without.apply(f));
+  } catch (const UserError&) {
+    return nullptr;  // two iterations differ in a size
+  }
+  bool open = false;
+  post_order(
+      typed,
+      [&](const Node& n) {
+        if (isa<ExprNode>(&n) && !isa<OpNode>(&n))
+          open |= is_open(static_cast<const ExprNode&>(n).type);
+      },
+      kFamilies);
+  return open ? nullptr : cast<FunctionNode>(typed);
+}
+
+}  // namespace relay

@@ -1,0 +1,18 @@
+// Sizes of the state of loops.
+//
+//   fn (%p0: Tensor[(s,), int64]) {
+//     let %loop = fn (%i: int64, %y: Tensor[(?,), int64]) { ... };  # %y: Tensor[(s,), int64], where each
+//     let %out = %loop(0i64, %p0);                                  # iteration hands on a tensor of that size
+//     %out
+//   }
+#pragma once
+
+#include "ir/expr.h"
+
+namespace relay {
+
+// A function whose parameters have known or named sizes, with all sizes inside in terms of these; null where one stays
+// open or differs from iteration to iteration.
+Function with_state_sizes(const Function& f);
+
+}  // namespace relay

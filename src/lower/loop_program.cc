@@ -1,0 +1,222 @@
+#include "lower/loop_program.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/calls.h"
+#include "node/walk.h"
+
+namespace relay {
+
+bool is_scalar_type(const Type& type) {
+  auto* t = as<TensorTypeNode>(type);
+  return t != nullptr && t->shape.empty();
+}
+
+size_t count_of_tensors(const Type& type) { return flatten_tensor_types(type)->size(); }
+
+bool writes_over(const Expr& e) {
+  return is_call_to(e, "update_slice") || is_call_to(e, "scatter_nd") ||
+         is_call_to(e, "scatter_elements");
+}
+
+std::unique_ptr<LoopBlock> LoopProgram::read(const Expr& body) {
+  std::unique_ptr<LoopBlock> out = parse(body);
+  number(*out, {});
+  return out;
+}
+
+const std::vector<LoopProgram::Root>& LoopProgram::roots(const Node* v) {
+  auto& out = roots_[v];
+  if (out.empty()) {
+    const size_t count = count_of_tensors(static_cast<const ExprNode*>(v)->type);
+    for (size_t k = 0; k < count; ++k) out.emplace_back(v, k);
+  }
+  return out;
+}
+
+Expr LoopProgram::definition(const Expr& e) const {
+  auto it = definitions_.find(e.get());
+  return it == definitions_.end() ? e : it->second;
+}
+
+bool LoopProgram::is_used_after(const Node* v, int position,
+                                const std::vector<std::pair<int, int>>& excluded) const {
+  auto it = uses_.find(v);
+  if (it == uses_.end()) return false;
+  auto at = std::ranges::upper_bound(it->second, position);
+  return std::any_of(at, it->second.end(), [&](int use) {
+    return std::ranges::none_of(
+        excluded, [&](const auto& range) { return range.first <= use && use < range.second; });
+  });
+}
+
+std::unique_ptr<LoopBlock> LoopProgram::parse(Expr e) {
+  auto out = std::make_unique<LoopBlock>();
+  for (; isa<LetNode>(e); e = as<LetNode>(e)->body) {
+    auto& l = *as<LetNode>(e);
+    if (auto* f = as<FunctionNode>(l.value)) {
+      functions_.emplace(l.var.get(), f);
+      continue;
+    }
+    LoopItem item{.var = l.var, .value = l.value};
+    if (auto* i = as<IfNode>(l.value)) {
+      item.then_block = parse(i->true_branch);
+      item.else_block = parse(i->false_branch);
+    } else if (auto* c = as<CallNode>(l.value)) {
+      auto f = functions_.find(c->op.get());
+      // A function is entered once; the other calls of it go on with it.
+      if (f != functions_.end() && open_.insert(c->op.get()).second) {
+        item.loop = f->second;
+        item.body = parse(f->second->body);
+      }
+    }
+    out->items.push_back(std::move(item));
+  }
+  out->result = e;
+  delay_writes(*out);
+  return out;
+}
+
+void LoopProgram::variables_of(const LoopItem& item, std::unordered_set<const Node*>& out) {
+  post_order(
+      item.value,
+      [&](const Node& n) {
+        if (isa<VarNode>(&n)) out.insert(&n);
+      },
+      family::expr | family::pattern);
+  if (item.loop == nullptr) return;
+  post_order(
+      item.loop->body,
+      [&](const Node& n) {
+        if (isa<VarNode>(&n)) out.insert(&n);
+      },
+      family::expr | family::pattern);
+}
+
+bool LoopProgram::is_late(const LoopItem& item) {
+  auto tensors = flatten_tensor_types(item.value->type);
+  const bool scalars =
+      std::ranges::all_of(*tensors, [](const TensorType& t) { return t->shape.empty(); });
+  return item.loop != nullptr || writes_over(item.value) || (item.then_block && !scalars);
+}
+
+void LoopProgram::delay_writes(LoopBlock& block) {
+  std::vector<LoopItem>& items = block.items;
+  const bool tail = block.ends_in_tail();
+  const size_t count = items.size() - (tail ? 1 : 0);
+  std::unordered_map<const Node*, size_t> made;
+  for (size_t i = 0; i < count; ++i) made.emplace(items[i].var.get(), i);
+  std::vector<std::vector<size_t>> users(count);
+  std::vector<size_t> waits(count);
+  for (size_t i = 0; i < count; ++i) {
+    std::unordered_set<const Node*> read;
+    variables_of(items[i], read);
+    for (const Node* v : read) {
+      auto it = made.find(v);
+      if (it == made.end() || it->second == i) continue;
+      users[it->second].push_back(i);
+      ++waits[i];
+    }
+  }
+  std::map<size_t, bool> early, late;  // what is ready, in the order of the program
+  auto ready = [&](size_t i) { (is_late(items[i]) ? late : early).emplace(i, true); };
+  for (size_t i = 0; i < count; ++i) {
+    if (waits[i] == 0) ready(i);
+  }
+  std::vector<LoopItem> out;
+  while (!early.empty() || !late.empty()) {
+    auto& from = early.empty() ? late : early;
+    const size_t i = from.begin()->first;
+    from.erase(from.begin());
+    for (size_t user : users[i]) {
+      if (--waits[user] == 0) ready(user);
+    }
+    out.push_back(std::move(items[i]));
+  }
+  if (tail) out.push_back(std::move(items.back()));
+  RELAY_CHECK(out.size() == items.size(), "a block of a loop depends on itself");
+  items = std::move(out);
+}
+
+void LoopProgram::use(const Expr& e) {
+  if (isa<VarNode>(e)) uses_[e.get()].push_back(next_);
+}
+
+std::vector<LoopProgram::Root> LoopProgram::roots_of(const Expr& e) {
+  if (isa<VarNode>(e)) return roots(e.get());
+  return std::vector<Root>(count_of_tensors(e->type), Root{nullptr, 0});
+}
+
+void LoopProgram::number(LoopBlock& block, std::vector<Leaves*> leaves) {
+  for (size_t i = 0; i < block.items.size(); ++i) {
+    LoopItem& item = block.items[i];
+    const bool tail = i + 1 == block.items.size() && block.ends_in_tail() && !leaves.empty();
+    item.position = ++next_;
+    definitions_.emplace(item.var.get(), item.value);
+    for_each_child(*item.value.get(), [&](const NodeRef& child) {
+      if (auto* v = as<VarNode>(child)) use(ref(*v));
+    });
+    std::vector<Root>& mine = roots_[item.var.get()];
+    if (item.then_block) {
+      const std::vector<Leaves*> inside = tail ? leaves : std::vector<Leaves*>{};
+      number(*item.then_block, inside);
+      const int begin = next_ + 1;
+      number(*item.else_block, inside);
+      item.else_range = {begin, next_ + 1};
+      if (tail) return;
+      mine = roots_of(item.then_block->result);
+      const std::vector<Root> other = roots_of(item.else_block->result);
+      for (size_t k = 0; k < mine.size(); ++k) {
+        if (mine[k] != other[k]) mine[k] = {item.var.get(), k};
+      }
+    } else if (item.loop != nullptr) {
+      Leaves own;
+      number(*item.body, {&own});
+      mine = results_of(item, own);
+      if (tail) leaves[0]->add(mine);
+      if (tail) return;
+    } else if (auto* c = as<CallNode>(item.value); c != nullptr && open_.contains(c->op.get())) {
+      if (tail) return;
+    } else if (writes_over(item.value)) {
+      mine = roots_of(as<CallNode>(item.value)->args[0]);
+    } else if (auto* t = as<TupleNode>(item.value)) {
+      for (const Expr& f : t->fields) {
+        const std::vector<Root> more = roots_of(f);
+        mine.insert(mine.end(), more.begin(), more.end());
+      }
+    } else if (auto* g = as<TupleGetItemNode>(item.value)) {
+      const std::vector<Root> all = roots_of(g->tuple);
+      size_t first = 0;
+      for (int64_t f = 0; f < g->index; ++f) {
+        first +=
+            count_of_tensors(as<TupleTypeNode>(g->tuple->type)->fields[static_cast<size_t>(f)]);
+      }
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+      mine.assign(begin, begin + static_cast<std::ptrdiff_t>(count_of_tensors(g->type)));
+    }
+    for (size_t k = 0; k < mine.size(); ++k) {
+      if (mine[k].first == nullptr) mine[k] = {item.var.get(), k};
+    }
+    if (mine.empty()) roots(item.var.get());
+  }
+  ++next_;
+  use(block.result);
+  if (!leaves.empty()) leaves[0]->add(roots_of(block.result));
+}
+
+std::vector<LoopProgram::Root> LoopProgram::results_of(const LoopItem& item, const Leaves& leaves) {
+  std::vector<Root> out = leaves.roots;
+  out.resize(count_of_tensors(item.value->type), Root{nullptr, 0});
+  auto& args = as<CallNode>(item.value)->args;
+  for (Root& r : out) {
+    Root given{nullptr, 0};
+    for (size_t k = 0; k < args.size(); ++k) {
+      if (item.loop->params[k].get() == r.first) given = roots_of(args[k])[r.second];
+    }
+    r = given;
+  }
+  return out;
+}
+
+}  // namespace relay

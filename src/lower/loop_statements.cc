@@ -1,0 +1,171 @@
+#include "lower/loop_statements.h"
+
+#include "lower/loop_program.h"
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+// Variables that are open at once; each is a statement around the ones behind it.
+constexpr int kMostLets = 150;
+constexpr int kMostNodesOfIndex = 9;
+
+}  // namespace
+
+using tir::Buffer;
+using tir::PrimExpr;
+using tir::Stmt;
+using Value = LoopValue;
+
+PrimExpr LoopStatements::slot(DType dtype) {
+  File& file = files_[dtype.to_string()];
+  if (!file.buffer) {
+    file.buffer = tir::buffer("r_" + dtype.to_string(), dtype, {tir::index(int64_t{1} << 30)},
+                              tir::Scope::Register);
+  }
+  return tir::load(file.buffer, {tir::index(file.count++)});
+}
+
+void LoopStatements::set(const PrimExpr& slot, const PrimExpr& value) {
+  auto& l = *as<tir::LoadNode>(slot);
+  emit(tir::store(l.buffer, l.indices, value));
+}
+
+PrimExpr LoopStatements::keep(const PrimExpr& e) {
+  if (isa<tir::IntImmNode>(e) || isa<tir::FloatImmNode>(e) || is_index(e)) return e;
+  if (lets_open_ < kMostLets) return named(e);
+  PrimExpr out = slot(e->dtype);
+  set(out, e);
+  return out;
+}
+
+tir::Var LoopStatements::named(const PrimExpr& e) {
+  tir::Var v = tir::var("v" + std::to_string(lets_made_++), e->dtype);
+  lets_.push_back({out_.size(), v, e});
+  ++lets_open_;
+  return v;
+}
+
+bool LoopStatements::is_index(const PrimExpr& e) {
+  if (!e->dtype.is_int()) return false;
+  int nodes = 0;
+  bool plain = true;
+  post_order(
+      e,
+      [&](const Node& n) {
+        auto* b = as<tir::BinaryNode>(&n);
+        plain = plain &&
+                (isa<tir::VarNode>(&n) || isa<tir::IntImmNode>(&n) || isa<tir::CastNode>(&n) ||
+                 (b != nullptr && (b->op == tir::BinaryOp::Add || b->op == tir::BinaryOp::Sub)));
+        ++nodes;
+      },
+      family::tir_expr);
+  return plain && nodes <= kMostNodesOfIndex;
+}
+
+Buffer LoopStatements::fresh(DType dtype, const std::vector<PrimExpr>& shape) {
+  locals_.push_back(tir::buffer("t" + std::to_string(locals_.size()), dtype, shape));
+  return locals_.back();
+}
+
+Value LoopStatements::in_memory(const Buffer& b, int owner) {
+  return {.buffer = b, .owner = owner, .shape = b->shape, .dtype = b->dtype};
+}
+
+void LoopStatements::emit(Stmt s) { out_.push_back(std::move(s)); }
+
+Stmt LoopStatements::joined(std::vector<Stmt> stmts, const std::vector<Named>& lets) {
+  for (size_t k = lets.size(); k-- > 0;) {
+    const auto from = stmts.begin() + static_cast<std::ptrdiff_t>(lets[k].at);
+    if (from == stmts.end()) continue;
+    Stmt inside = tir::let_stmt(lets[k].var, lets[k].value, tir::seq({from, stmts.end()}));
+    stmts.erase(from, stmts.end());
+    stmts.push_back(inside);
+  }
+  return tir::seq(std::move(stmts));
+}
+
+void LoopStatements::flatten(const Value& v, std::vector<Value>& out) {
+  if (!v.is_tuple) return out.push_back(v);
+  for (const Value& f : v.fields) flatten(f, out);
+}
+
+void LoopStatements::memory_of(const Value& v, const std::function<void(const Node*)>& visit) {
+  std::vector<Value> parts;
+  flatten(v, parts);
+  for (const Value& p : parts) {
+    if (p.buffer) visit(p.buffer.get());
+    if (!p.element) continue;
+    post_order(
+        p.element,
+        [&](const Node& n) {
+          if (auto* l = as<tir::LoadNode>(&n)) visit(l->buffer.get());
+        },
+        family::tir_expr);
+  }
+}
+
+bool LoopStatements::reads(const Value& v, const Node* buffer) {
+  bool found = false;
+  memory_of(v, [&](const Node* b) { found |= b == buffer; });
+  return found;
+}
+
+void LoopStatements::bind(const Node* var, Value v) {
+  memory_of(v, [&](const Node* b) { readers_[b].push_back(var); });
+  values_[var] = std::move(v);
+  regions_.try_emplace(var, region_);
+}
+
+PrimExpr LoopStatements::read(const Value& v, const Indices& at) const {
+  if (v.scalar) return v.scalar;
+  if (v.buffer) return tir::load(v.buffer, at);
+  NodeMap map;
+  for (size_t d = 0; d < v.axes.size(); ++d) map[v.axes[d].get()] = at[d];
+  return tir::replace(v.element, map);
+}
+
+void LoopStatements::fill(const Buffer& buffer, const Value& v) {
+  Indices at;
+  for (size_t d = 0; d < buffer->shape.size(); ++d) at.push_back(tir::var("i" + std::to_string(d)));
+  Stmt body = tir::store(buffer, at, read(v, at));
+  for (size_t d = at.size(); d-- > 0;) {
+    body = tir::for_(tir::Var::unchecked(at[d]), tir::index(0), buffer->shape[d], body);
+  }
+  emit(body);
+}
+
+Value LoopStatements::materialised(const Value& v) {
+  Buffer b = fresh(v.dtype, v.shape);
+  fill(b, v);
+  return in_memory(b, depth_);
+}
+
+NodeRef LoopStatements::resolved(const NodeRef& node) {
+  return rewrite(
+      node,
+      [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+        auto* l = as<tir::LoadNode>(rebuilt);
+        if (l == nullptr) return rebuilt;
+        auto it = handles_.find(l->buffer.get());
+        return it == handles_.end() ? rebuilt : NodeRef(read(it->second, l->indices));
+      },
+      family::tir_expr | family::tir_stmt);
+}
+
+tir::Tensor LoopStatements::handle(const Value& v) {
+  tir::Tensor t = tir::placeholder("v" + std::to_string(handles_.size()), v.dtype, v.shape);
+  handles_.emplace(t->buffer.get(), v);
+  kept_.push_back(t);
+  return t;
+}
+
+Value LoopStatements::unflatten(const Type& type, const std::vector<Value>& parts, size_t& next) {
+  auto* t = as<TupleTypeNode>(type);
+  if (t == nullptr) return parts[next++];
+  Value out{.is_tuple = true};
+  for (const Type& f : t->fields) out.fields.push_back(unflatten(f, parts, next));
+  return out;
+}
+
+}  // namespace relay

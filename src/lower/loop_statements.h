@@ -1,0 +1,118 @@
+// Numbers, tensors and statements of a loop's kernel while it is composed (lower/compose_loop.h).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/expr.h"
+#include "tir/compute.h"
+#include "tir/passes/statements.h"
+#include "tir/stmt.h"
+
+namespace relay {
+
+// What a variable stands for: a number, a tensor in memory, a tensor whose elements are computed
+// where they are read, or a tuple of such.
+struct LoopValue {
+  tir::PrimExpr scalar{};
+  tir::Buffer buffer{};
+  // The depth of the loop whose iterations may write to the memory; -1: none may.
+  int owner = -1;
+  std::vector<tir::Var> axes{};
+  tir::PrimExpr element{};
+  std::vector<tir::PrimExpr> shape{};
+  DType dtype{};
+  bool is_tuple = false;
+  std::vector<LoopValue> fields{};
+};
+
+// Registers and memory, variables that hold from a place on, and what a variable of the program stands for.
+class LoopStatements {
+ protected:
+  using Buffer = tir::Buffer;
+  using PrimExpr = tir::PrimExpr;
+  using Stmt = tir::Stmt;
+  using Indices = tir::Indices;
+  using Value = LoopValue;
+
+  using NodeMap = tir::NodeMap;
+  // The registers of a dtype: elements of one buffer, at constant indices.
+  struct File {
+    Buffer buffer;
+    int64_t count = 0;
+  };
+  PrimExpr slot(DType dtype);
+  void set(const PrimExpr& slot, const PrimExpr& value);
+  // The number in a register of its own, unless it is a constant.
+  PrimExpr keep(const PrimExpr& e);
+  // A number as a variable of what follows.
+  tir::Var named(const PrimExpr& e);
+  // Whether it is computed from variables by a few additions, which what is known of the variables bounds.
+  static bool is_index(const PrimExpr& e);
+  Buffer fresh(DType dtype, const std::vector<PrimExpr>& shape);
+  Value in_memory(const Buffer& b, int owner);
+  void emit(Stmt s);
+  // Statements, with the variables that hold from a place on.
+  struct Named {
+    size_t at;
+    tir::Var var;
+    PrimExpr value;
+  };
+  static Stmt joined(std::vector<Stmt> stmts, const std::vector<Named>& lets);
+  template <class F>
+  Stmt captured(F&& f) {
+    std::vector<Stmt> outer = std::exchange(out_, {});
+    std::vector<Named> outer_lets = std::exchange(lets_, {});
+    const int open = lets_open_;
+    const int around = std::exchange(region_, ++regions_made_);
+    f();
+    region_ = around;
+    lets_open_ = open;
+    Stmt body = joined(std::exchange(out_, std::move(outer)), lets_);
+    lets_ = std::move(outer_lets);
+    return body;
+  }
+  static void flatten(const Value& v, std::vector<Value>& out);
+  // The memory that a value reads.
+  static void memory_of(const Value& v, const std::function<void(const Node*)>& visit);
+  static bool reads(const Value& v, const Node* buffer);
+  void bind(const Node* var, Value v);
+  PrimExpr read(const Value& v, const Indices& at) const;
+  // buffer = v, element by element.
+  void fill(const Buffer& buffer, const Value& v);
+  Value materialised(const Value& v);
+  // Loads of the tensors that rules are given become what they stand for.
+  NodeRef resolved(const NodeRef& node);
+  // A tensor for a rule to read.
+  tir::Tensor handle(const Value& v);
+  static Value unflatten(const Type& type, const std::vector<Value>& parts, size_t& next);
+  // Loops over `axes` around what `body` emits.
+  template <class F>
+  void nest(const std::vector<tir::IterVar>& axes, F&& body) {
+    Stmt inside = captured(body);
+    for (size_t d = axes.size(); d-- > 0;)
+      inside = tir::for_(axes[d]->var, axes[d]->min, axes[d]->extent, inside);
+    emit(inside);
+  }
+  std::unordered_map<const Node*, Value> values_;
+  // The variables whose values read a buffer, now or before.
+  std::unordered_map<const Node*, std::vector<const Node*>> readers_;
+  // What the tensors that rules read stand for.
+  std::unordered_map<const Node*, Value> handles_;
+  std::vector<tir::Tensor> kept_;  // keys of handles_ must not be reused
+  std::map<std::string, File> files_;
+  std::vector<Buffer> locals_;
+  int depth_ = 0;
+  // The branch or the body of a loop that is being composed, and those in which variables are bound.
+  int region_ = 0, regions_made_ = 0;
+  std::unordered_map<const Node*, int> regions_;
+  std::vector<Stmt> out_;
+  std::vector<Named> lets_;
+  int lets_made_ = 0, lets_open_ = 0;
+};
+
+}  // namespace relay
