@@ -15,6 +15,7 @@
 #include "node/structural.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
+#include "tir/arith/analyzer.h"
 #include "tir/passes/statements.h"
 #include "tir/reduction_steps.h"
 #include "tir/while.h"
@@ -164,7 +165,7 @@ class Composer : private LoopStatements {
   Value computed(const tir::Tensor& t) {
     RELAY_CHECK(t->bodies.size() == 1);
     if (auto* r = as<tir::ReduceNode>(t->bodies[0])) return reduced(t, *r);
-    PrimExpr e = PrimExpr::unchecked(resolved(t->bodies[0]));
+    PrimExpr e = analyzer_.simplify(PrimExpr::unchecked(resolved(t->bodies[0])));
     if (t->rank() == 0) return {.scalar = keep(e), .dtype = t->dtype};
     Value out{.element = e, .shape = t->shape(), .dtype = t->dtype};
     for (const tir::IterVar& axis : t->axes) out.axes.push_back(axis->var);
@@ -724,6 +725,7 @@ class Composer : private LoopStatements {
   std::unique_ptr<LoopBlock> program_;
 
   DimScope dims_;
+  tir::Analyzer analyzer_;
 
   std::vector<Loop> loops_;
 

@@ -17,6 +17,12 @@ namespace {
 const DType i64 = DType::Int(64);
 PrimExpr at(int64_t i) { return index(i); }
 
+runtime::Tensor zero() {
+  runtime::Tensor out = runtime::Tensor::empty(i64, {1});
+  out.set_from_int(0, 0);
+  return out;
+}
+
 PrimFunc func(std::vector<Buffer> inputs, Buffer out, Stmt body) {
   return make<PrimFuncNode>([&](PrimFuncNode& n) {
     n.name = "f";
@@ -47,7 +53,7 @@ struct Steps {
 };
 
 int64_t run(const PrimFunc& f, int64_t given, const InterpretOptions& options = {}) {
-  Data in = Data::zeros(i64, {1}), out = Data::zeros(i64, {1});
+  runtime::Tensor in = zero(), out = zero();
   in.set_from_int(0, given);
   EXPECT_EQ(interpret(f, {in, out}, {}, options), 0);
   return out.get_as_int(0);
@@ -146,7 +152,7 @@ TEST(TirWhile, the_verifier_refuses_a_condition_that_is_no_bool) {
 TEST(TirWhile, an_endless_one_obeys_the_limits) {
   Steps s;
   const PrimFunc endless = s.whole(ge(s.count, at(0)));
-  Data in = Data::zeros(i64, {1}), out = Data::zeros(i64, {1});
+  runtime::Tensor in = zero(), out = zero();
   EXPECT_THROW(interpret(endless, {in, out}, {}, {.max_steps = 10'000}), UserError);
   BudgetScope scope({.seconds = 0.05});
   EXPECT_THROW(interpret(endless, {in, out}, {}), UserError);
