@@ -69,11 +69,14 @@ _MAX_ROUNDS = 8
 
 @dataclass
 class Counter:
-    """The indices from start to below stop (None: without end), and what each stands for in `over`."""
+    """The indices from start to below stop (None: without end), and what each stands for in `over`.
+
+    A step that only the run knows is a value; its sign is open, and it is not 0.
+    """
 
     start: Value
     stop: Value | None
-    step: int = 1
+    step: int | Value = 1
     over: Value | None = None
 
     def item(self, index: Value, over: Value | None) -> Value:
@@ -84,6 +87,8 @@ class Counter:
         first = range_of(self.start)
         last = None if self.stop is None else range_of(self.stop)
         first, last = first or Range(), last or Range()
+        if isinstance(self.step, Value):
+            return Range()
         if self.step > 0:
             return Range(first.low, last.moved(Range(-1, -1)).high)
         return Range(last.moved(Range(1, 1)).low, first.high)
@@ -130,7 +135,8 @@ class Loops:
     def range_of(self, counter: Counter) -> Iteration:
         known = None
         start, stop = counter.start, counter.stop
-        if isinstance(start, Static) and isinstance(stop, Static):
+        is_known = isinstance(start, Static) and isinstance(stop, Static)
+        if is_known and isinstance(counter.step, int):
             numbers = range(start.obj, stop.obj, counter.step)
             if len(numbers) <= MAX_UNROLLED:
                 known = [lambda i=i: counter.item(Static(i), counter.over) for i in numbers]
@@ -271,7 +277,14 @@ class Loops:
                 # What the loop reads of it is computed once, as for variables.
                 if source.over is not None:
                     self.env[f"{name} over"] = source.over
-                if source.stop is not None:
+                if isinstance(source.step, Value):
+                    # The distance to the end has one sign, whatever that of the step is.
+                    self.env[f"{name} step"] = source.step
+                    self.env[f"{name} pace"] = apply("absolute", source.step)
+                    stop, start = (Tensor(as_expr(v), True) for v in (source.stop, source.start))
+                    ahead = apply("subtract", stop, start)
+                    hidden[f"{name} left"] = apply("multiply", ahead, apply("sign", source.step))
+                elif source.stop is not None:
                     self.env[f"{name} stop"] = source.stop
             else:
                 hidden[f"{name} rest"] = _forward(source)
@@ -307,6 +320,11 @@ class Loops:
             raise Refusal(over.code, over.message, help=over.help)
         found.append(source.item(dataclasses.replace(index, range=source.range()), over))
         out = leave()
+        if isinstance(source.step, Value):
+            left = self.env[f"{prefix} left"]
+            self.env[name] = apply("add", index, self.env[f"{prefix} step"])
+            self.env[f"{prefix} left"] = apply("subtract", left, self.env[f"{prefix} pace"])
+            return Branch(as_expr(apply("greater", left, Static(0))), go_on(), out)
         self.env[name] = apply("add", index, Static(source.step))
         if source.stop is None:
             return go_on()
