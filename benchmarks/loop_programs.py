@@ -85,7 +85,7 @@ def plate(n: int) -> tuple:
     return rng().uniform(0, 1, (n, n)), 10
 
 
-def picture(n: int) -> tuple:
+def image_of(n: int) -> tuple:
     return (rng().uniform(0, 1, (n, n)),)
 
 
@@ -205,8 +205,8 @@ PROGRAMS = [
     Program("stencils", arrays.jacobi_plate, plate, (12, 102, 800)),
     Program("stencils", arrays.gauss_seidel, plate, (12, 102, 600)),
     Program("stencils", arrays.life, lambda n: (rng().integers(0, 2, (n, n)), 10), (10, 100, 600)),
-    Program("stencils", arrays.sobel, picture, (34, 318, 2000)),
-    Program("stencils", arrays.blur, lambda n: (*picture(n), np.full((5, 5), 0.04)), (6, 63, 500)),
+    Program("stencils", arrays.sobel, image_of, (34, 318, 2000)),
+    Program("stencils", arrays.blur, lambda n: (*image_of(n), np.full((5, 5), 0.04)), (6, 63, 500)),
     Program("strings", arrays.match_count, text_and_pattern, (1000, 100_000, 4_000_000)),
     Program("strings", arrays.z_function, lambda n: (word(n, 2),), (1000, 100_000, 4_000_000)),
     Program("strings", arrays.rolling_hash, text_and_pattern, (1000, 100_000, 3_000_000)),

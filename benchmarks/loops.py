@@ -125,7 +125,7 @@ def least_times(calls: dict[str, Callable[[], object]], rounds: int = 7) -> dict
 
 
 def compiled_as(function: Callable, arguments: tuple) -> dict:
-    """What became of the loops: "kernel", "partly" or "interpreted", with the reasons."""
+    """How the loops are compiled: "kernel", "partly" or "interpreted", with the reasons."""
     kernels, reasons = loop_cases.loops_of(function, *arguments)
     state = "interpreted" if kernels == 0 else "partly" if reasons else "kernel"
     return {"state": state, "reasons": reasons}

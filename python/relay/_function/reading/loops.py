@@ -53,7 +53,6 @@ from relay._function.values import (
     flatten,
     item_roots,
     leaf_types,
-    opened,
     packed_type,
     range_of,
     type_of,
@@ -369,7 +368,7 @@ class Loops:
             start = {**self.env, **hidden}
             carried = [n for n in changed if n in start and not isinstance(start[n], Clash)]
             carried += list(hidden)
-            kinds = {name: opened(widen(type_of(start[name]))) for name in carried}
+            kinds = {name: widen(type_of(start[name])) for name in carried}
             poisoned: dict[str, Clash] = {}
             sharing = Sharing()
             for _ in range(_MAX_ROUNDS):
@@ -377,7 +376,7 @@ class Loops:
                 again = [e.env for e in leaves(made.body) if _goes_on(e)]
                 more = _changed_by_calls([*again, *exits], begin, {*changed, *hidden})
                 changed |= more
-                kinds |= {name: opened(widen(type_of(start[name]))) for name in more}
+                kinds |= {name: widen(type_of(start[name])) for name in more}
                 shared = sharing.grow(kinds, begin, again)
                 if not self._adapted(start, kinds, poisoned, again) and not (more or shared):
                     break
@@ -441,7 +440,7 @@ class Loops:
         before = dict(kinds), len(poisoned)
         for name in list(kinds):
             found = [kinds[name], *(type_of(env[name]) for env in again)]
-            kind = opened(joined_type(found, name))
+            kind = joined_type(found, name)
             if isinstance(kind, ClashType):
                 del kinds[name]
                 poisoned[name] = kind.clash
@@ -545,7 +544,7 @@ class _Frozen:
         kind = type_of(value)
         exprs = flatten(value, kind)
         made = []
-        for expr, wide in zip(exprs, leaf_types(opened(kind)), strict=True):
+        for expr, wide in zip(exprs, leaf_types(kind), strict=True):
             if not is_simple(expr) or wide != expr.checked_type:
                 if expr not in done:
                     done[expr] = _core.Var("outer", wide)
@@ -554,7 +553,7 @@ class _Frozen:
             made.append(expr)
         if all(new is old for new, old in zip(made, exprs, strict=True)):
             return value
-        out = unflatten(opened(kind), iter(made), value.roots or None)
+        out = unflatten(kind, iter(made), value.roots or None)
         known = isinstance(value, Tensor) and value.range is not None
         return dataclasses.replace(out, range=value.range) if known else out
 
