@@ -705,7 +705,7 @@ def _loops_of(executable: Executable) -> list[str]:
         if kernel["name"].startswith("loop_")
     ]
     for row in said.get("interpreted", []):
-        lines.append(f"@{row['function']} is interpreted: {row['reason']}")
+        lines.append(f"a loop or recursion is interpreted: {row['reason']}")
     return lines
 
 
