@@ -106,7 +106,7 @@ def seconds_of(call: Callable[[], object], count: int) -> float:
     return (time.process_time_ns() - begin) / 1e9 / count
 
 
-def least_times(calls: dict[str, Callable[[], object]], rounds: int = 7) -> dict[str, float]:
+def least_times(calls: dict[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
     """The least processor time of each call, which alternate in bursts."""
     counts, times = {}, {}
     for name, call in calls.items():
@@ -138,7 +138,7 @@ def run_program(name: str, sizes: Sequence[str], folder: str) -> Iterator[dict]:
     small = program.arguments("small")
     first = seconds_of(functools.partial(relay, *small), 1)
     yield {"first_call_s": first, **compiled_as(relay, small)}
-    jit = numba_jit()
+    jit = numba_jit() if sizes else None
     numba = None if jit is None else program.compiled(jit)
     before: dict[str, float] = {}
     for size in sizes:
