@@ -1,7 +1,7 @@
 # The two commands of a newcomer are `make demo` and `make test`; everything they need is set up on the way.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel docs demo test room pytest asan bench bench-cliffs bench-training bench-torch test-long lint tidy format clean
+.PHONY: help setup build wheel docs demo test room pytest asan bench bench-cliffs bench-language bench-training bench-torch test-long lint tidy format clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -40,6 +40,9 @@ bench: build  ## the benchmark models: Relay and the installed peers side by sid
 
 bench-cliffs: build  ## what is not static float32 of batch 1: open sizes, other dtypes, awkward operators
 	@.venv/bin/python benchmarks/cliffs.py $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--threads 1 --drawn "$(DRAWN)")
+
+bench-language: build  ## loops beside Numba, CPython and C; calls, lists, trees, compile time
+	@.venv/bin/python benchmarks/language.py $(PARTS) $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--drawn $(DRAWN))
 
 bench-training: build  ## steps of training beside PyTorch and JAX, where they are installed
 	@.venv/bin/python benchmarks/training.py $(if $(ONLY),--only "$(ONLY)")

@@ -1,13 +1,16 @@
-"""What the language costs: calls, lists, trees, kernel calls, and compile time.
+"""What the language costs: calls, lists, trees, kernel calls, compile time, and loops of numbers.
 
     python benchmarks/language.py                      # everything
     python benchmarks/language.py closure list         # some of it
+    python benchmarks/language.py programs --only tables,sieve --sizes small,medium
+    python benchmarks/language.py --drawn 7 100        # 100 loops that the seed 7 draws
     python benchmarks/language.py --json numbers.json
 
-Every number comes from `relay bench` on a program that is written here, so that no Python is
+`programs` are Python functions in Relay, Numba (where it is installed), CPython and C (loops.py). Every
+other number comes from `relay bench` on a program that is written here, so that no Python is
 measured; the minimum of the runs counts, and runs are short, so that one of them has a core for
-itself on a machine that does other work. The stack is limited to 256 KB throughout: what would
-recurse on it fails.
+itself on a machine that does other work. There the stack is limited to 256 KB: what would
+recurse on it fails. The exit code is 1 if a result of a loop is wrong.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import loops
 
 RELAY = os.environ.get("RELAY") or str(Path(sys.executable).with_name("relay"))
 STACK_BYTES = 256 * 1024
@@ -208,23 +213,37 @@ PARTS = {
 }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}")
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    every = [*PARTS, "programs"]
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(every)}")
     parser.add_argument("--json", help="where to write the numbers")
+    loops.add_options(parser)
     options = parser.parse_args()
-    if unknown := set(options.parts) - set(PARTS):
+    if unknown := set(options.parts) - set(every):
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
-    numbers: dict[str, float] = {}
+    parts = options.parts or ([] if options.drawn else every)
+    numbers: dict[str, float | list] = {}
     for name, measure in PARTS.items():
-        if options.parts and name not in options.parts:
+        if name not in parts:
             continue
         for what, value in measure().items():
             numbers[what] = value
             print(f"{what:50} {value:10.3g}", flush=True)
+    if "programs" in parts:
+        print(loops.HEADS)
+        only = [name for name in options.only.split(",") if name]
+        numbers["programs"] = loops.measure_programs(only, options.sizes.split(","))
+        print(f"\n{loops.programs_report(numbers['programs'])}\n", flush=True)
+    if options.drawn:
+        numbers["drawn"] = loops.measure_drawn(*options.drawn)
+        print(f"\n{loops.drawn_report(numbers['drawn'])}", flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps(numbers, indent=2) + "\n")
+    return int(loops.has_wrong([*numbers.get("programs", []), *numbers.get("drawn", [])]))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,6 +7,7 @@ step to step goes through `% 1009` or a clamp.
 from __future__ import annotations
 
 import importlib.util
+import json
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +105,7 @@ class _Draw:
             lambda: [f"s = {self.clamped(self.real())}"],
             lambda: [f"t = {self.clamped(self.real() + ' + ' + self.real())}"],
             lambda: [f"s, t = t * 0.5, {self.clamped(self.real())}"],
-            lambda: [f"m, k = k, m % 97"],
+            lambda: ["m, k = k, m % 97"],
             lambda: [f"y[{self.index()}] = {self.clamped(self.real())}"],
             lambda: [f"a[{self.index()}, {self.index()}] = {self.clamped(self.real())}"],
             lambda: [f"u[{self.index()}] = {self.integer()} % 1009"],
@@ -170,8 +171,10 @@ class _Draw:
         self.depth -= 1
         return out
 
-    def case(self, number: int) -> Case:
+    def case(self, number: int, repeated: bool) -> Case:
         body = [*self.loop(), *self.block(2, in_loop=False), *self.loop()]
+        if repeated:
+            body = ["for _ in range(repeat):", *self.inside(body)]
         head = [
             "y = x * 1.0",
             "a = b * 1.0",
@@ -189,13 +192,18 @@ class _Draw:
             numbers.integers(-20, 20, 6),
             self.rng.randint(0, 6),
         )
-        text = f"def case_{number}(x, b, v, n):\n" + "".join(f"    {line}\n" for line in lines)
+        more = ", repeat" if repeated else ""
+        text = f"def case_{number}(x, b, v, n{more}):\n"
+        text += "".join(f"    {line}\n" for line in lines)
         return Case(number, text, args)
 
 
-def draw(seed: int, count: int, folder: Path) -> list[Case]:
-    """That many programs; they stand in a file of the folder."""
-    cases = [_Draw(seed * 100_003 + k).case(k) for k in range(count)]
+def draw(seed: int, count: int, folder: Path, repeated: bool = False) -> list[Case]:
+    """That many programs; they stand in a file of the folder.
+
+    `repeated`: a last parameter, which the arguments leave out, says how often the loops run.
+    """
+    cases = [_Draw(seed * 100_003 + k).case(k, repeated) for k in range(count)]
     file = folder / f"loop_cases_{seed}.py"
     file.write_text("import numpy as np\n\n\n" + "\n\n".join(case.text for case in cases))
     spec = importlib.util.spec_from_file_location(file.stem, file)
@@ -204,3 +212,10 @@ def draw(seed: int, count: int, folder: Path) -> list[Case]:
     for case in cases:
         case.python = getattr(module, f"case_{case.number}")
     return cases
+
+
+def loops_of(function, *args) -> tuple[int, list[str]]:
+    """How many kernels of a relay.function are loops, and why other loops are interpreted."""
+    said = json.loads(function.lower(*args).compile().metadata)
+    kernels = [k["name"] for k in said["kernels"] if k["name"].startswith("loop_")]
+    return len(kernels), [row["reason"] for row in said.get("interpreted", [])]

@@ -361,3 +361,40 @@ def test_the_last_batch_has_what_is_left():
     assert sorted(v for (part,) in batches for v in part) == list(range(10))
     dropped = relay.train.Batches((data,), 4, key=2, drop_last=True)
     assert [len(part) for (part,) in dropped] == [4, 4] and len(dropped) == 2
+
+
+def stepped(a, b, step):
+    total, count, last = 0, 0, -1
+    for i in range(a, b, step):
+        if i == 13:
+            continue
+        total = total * 3 % 1009 + i
+        count += 1
+        last = i
+    return total, count, last
+
+
+def test_ranges_with_a_step_of_the_run():
+    """Both signs by one compiled form; a step of 0 is an error that names it."""
+    compiled = relay.function(stepped)
+    for a, b in [(0, 10), (10, 0), (3, 20), (5, 5), (-5, 5), (9, -9), (13, 14)]:
+        for step in (1, 2, 3, 40, -1, -2, -9):
+            assert compiled(a, b, step) == stepped(a, b, step), (a, b, step)
+    assert compiled.cache_info().currsize == 1
+    with pytest.raises(relay.RunError, match=r"the step of the range at \S+:\d+ is 0"):
+        compiled(0, 5, 0)
+    with pytest.raises(relay.UserError, match="the step of a range is an integer, not 0"):
+        relay.function(lambda n: [i for i in range(0, n, 0)])(3)
+
+
+def stepped_by_sizes(x, m):
+    y = x.copy()
+    for i in range(0, len(x), len(m)):
+        y[i] = 0
+    for i in range(len(x) - 1, -1, -len(m)):
+        y[i] += 2
+    return y
+
+
+def test_ranges_with_a_step_of_a_size():
+    agree(relay.function(stepped_by_sizes), np.arange(10.0), np.ones(3))

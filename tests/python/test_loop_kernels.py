@@ -1,6 +1,5 @@
 """Loops of numbers are kernels: fixed programs and drawn ones against CPython."""
 
-import json
 import os
 
 import loop_cases
@@ -116,20 +115,13 @@ PROGRAMS = [
 ]
 
 
-def loops_of(f, *args):
-    """How many kernels are loops, and why other loops are interpreted."""
-    said = json.loads(f.lower(*args).compile().metadata)
-    kernels = [k["name"] for k in said["kernels"] if k["name"].startswith("loop_")]
-    return len(kernels), [row["reason"] for row in said.get("interpreted", [])]
-
-
 @pytest.mark.parametrize("python, args", PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
 def test_programs_compute_what_python_does(python, args):
     f = relay.function(python)
     got, want = f(*args), python(*args)
     for g, w in zip(np.atleast_1d(got), np.atleast_1d(want), strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-12)
-    kernels, interpreted = loops_of(f, *args)
+    kernels, interpreted = loop_cases.loops_of(f, *args)
     assert kernels >= 1 and interpreted == []
 
 

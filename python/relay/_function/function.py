@@ -6,6 +6,7 @@ import builtins
 import functools
 import inspect
 import itertools
+import json
 import os
 import sys
 import time
@@ -649,7 +650,10 @@ class RelayFunction(PythonFunction):
             self._only_run = None
 
     def explain(self) -> str:
-        """Returns what was compiled: each form with its types, times, and loops that are unrolled."""
+        """Returns what was compiled: each form with its types and times.
+
+        Loops are kernels, interpreted (with the reason), or unrolled.
+        """
         return self._explained(list(self._compiled.values()))
 
     def _explained(self, forms: list[_Compiled]) -> str:
@@ -664,6 +668,7 @@ class RelayFunction(PythonFunction):
             if names:
                 lines.append(f"    calls {', '.join(names)}")
             lines += [f"    {note}" for note in made.lowered.program.notes]
+            lines += [f"    {loop}" for loop in _loops_of(made.executable)]
         if len(lines) == 1:
             lines.append("  not compiled yet: it is at the first call")
         if self._dropped:
@@ -689,6 +694,19 @@ class RelayFunction(PythonFunction):
     def __reduce__(self) -> str:
         """Its name, as Python's functions are pickled: where it is loaded, its module has it."""
         return self.__qualname__
+
+
+def _loops_of(executable: Executable) -> list[str]:
+    """How the loops that remain loops are compiled, a line each."""
+    said = json.loads(executable.metadata)
+    lines = [
+        f"{kernel['origin'] or 'a loop'}: a loop is the kernel {kernel['name']}"
+        for kernel in said["kernels"]
+        if kernel["name"].startswith("loop_")
+    ]
+    for row in said.get("interpreted", []):
+        lines.append(f"a loop or recursion is interpreted: {row['reason']}")
+    return lines
 
 
 def static_or_structure(value: object) -> Type:

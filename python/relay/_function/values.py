@@ -533,7 +533,7 @@ def widen(kind: Type) -> Type:
 def opened(kind: Type) -> Type:
     """Returns the type with computed sizes made open.
 
-    In a function of its own (a loop), n cannot be inferred from a tensor of size n + 1 alone.
+    In a recursive function, n cannot be inferred from a tensor of size n + 1 alone.
     """
     if isinstance(kind, TensorType):
         sizes = (None if isinstance(size, _core.Dim) else size for size in kind.shape)

@@ -639,10 +639,16 @@ def _arange(start, stop=None, step=None, dtype=None):
 
 @numpy_function("eye", "identity")
 def _eye(N, M=None, k=0, dtype=None):
-    sizes = known(N, "N"), known(M, "M")
-    return Tensor(
-        _core.Constant(np.eye(*sizes, k=known(k, "k"), dtype=_named_dtype(dtype, "float64")))
-    )
+    is_square = M is None or (isinstance(M, Static) and M.obj is None)
+    sizes = [n if isinstance(n, Value) else Static(n) for n in (N, N if is_square else M)]
+    name = _named_dtype(dtype, "float64")
+    if all(isinstance(size, Static) for size in sizes):
+        numbers = [size.obj for size in sizes]
+        return Tensor(_core.Constant(np.eye(*numbers, k=known(k, "k"), dtype=name)))
+    rows, columns = (_arange(size) for size in sizes)
+    diagonal = apply("add", rows, k if isinstance(k, Value) else Static(k))
+    diagonal = Tensor(call("expand_dims", tensor_of(diagonal).expr, axis=1))
+    return cast(apply("equal", diagonal, columns), name)
 
 
 @numpy_function("array", "copy")

@@ -23,6 +23,7 @@ from relay._function.operations.arithmetic import (
     numpy_dtype,
 )
 from relay._function.operations.arrays import known
+from relay._function.operations.fitting import line
 from relay._function.operations.indexing import Slice, get
 from relay._function.python import methods as python_methods
 from relay._function.reading.effects import Text
@@ -68,10 +69,23 @@ def _range(reader, *bounds: Value) -> Value:
     if not 1 <= len(bounds) <= 3:
         raise Refusal(CALL, "range takes one to three numbers")
     start, stop = (Static(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
-    step = known(bounds[2], "the step of a range") if len(bounds) == 3 else 1
-    if not isinstance(step, int) or step == 0:
-        raise Refusal(VALUE, "the step of a range is an integer, not 0")
+    step = _step(bounds[2]) if len(bounds) == 3 else 1
     return Static(reader.range_of(Counter(_index_value(start), _index_value(stop), step)))
+
+
+def _step(value: Value) -> int | Value:
+    """Returns the step of a range; a run in which it is 0 ends."""
+    value = _index_value(value)
+    if isinstance(value, Static):
+        if value.obj == 0:
+            raise Refusal(VALUE, "the step of a range is an integer, not 0")
+        return int(value.obj)
+    step = as_expr(value)
+    # An axis of |step| elements has index 0 unless the step is 0: a check that is no effect, and is
+    # part of the kernel of a loop.
+    place = f"the step of the range at {line()} is 0"
+    zero = call("checked_index", _core.Constant(0, "int64"), call("abs", step), place=place)
+    return Tensor(call("add", step, zero), True)
 
 
 def _enumerate(reader, values: Value, start: Value | None = None) -> Value:

@@ -53,7 +53,6 @@ from relay._function.values import (
     flatten,
     item_roots,
     leaf_types,
-    opened,
     packed_type,
     range_of,
     type_of,
@@ -69,11 +68,14 @@ _MAX_ROUNDS = 8
 
 @dataclass
 class Counter:
-    """The indices from start to below stop (None: without end), and what each stands for in `over`."""
+    """The indices from start to below stop (None: without end), and what each stands for in `over`.
+
+    A step that only the run knows is a value; its sign is open, and it is not 0.
+    """
 
     start: Value
     stop: Value | None
-    step: int = 1
+    step: int | Value = 1
     over: Value | None = None
 
     def item(self, index: Value, over: Value | None) -> Value:
@@ -84,6 +86,8 @@ class Counter:
         first = range_of(self.start)
         last = None if self.stop is None else range_of(self.stop)
         first, last = first or Range(), last or Range()
+        if isinstance(self.step, Value):
+            return Range()
         if self.step > 0:
             return Range(first.low, last.moved(Range(-1, -1)).high)
         return Range(last.moved(Range(1, 1)).low, first.high)
@@ -130,7 +134,8 @@ class Loops:
     def range_of(self, counter: Counter) -> Iteration:
         known = None
         start, stop = counter.start, counter.stop
-        if isinstance(start, Static) and isinstance(stop, Static):
+        is_known = isinstance(start, Static) and isinstance(stop, Static)
+        if is_known and isinstance(counter.step, int):
             numbers = range(start.obj, stop.obj, counter.step)
             if len(numbers) <= MAX_UNROLLED:
                 known = [lambda i=i: counter.item(Static(i), counter.over) for i in numbers]
@@ -271,7 +276,14 @@ class Loops:
                 # What the loop reads of it is computed once, as for variables.
                 if source.over is not None:
                     self.env[f"{name} over"] = source.over
-                if source.stop is not None:
+                if isinstance(source.step, Value):
+                    # The distance to the end has one sign, whatever that of the step is.
+                    self.env[f"{name} step"] = source.step
+                    self.env[f"{name} pace"] = apply("absolute", source.step)
+                    stop, start = (Tensor(as_expr(v), True) for v in (source.stop, source.start))
+                    ahead = apply("subtract", stop, start)
+                    hidden[f"{name} left"] = apply("multiply", ahead, apply("sign", source.step))
+                elif source.stop is not None:
                     self.env[f"{name} stop"] = source.stop
             else:
                 hidden[f"{name} rest"] = _forward(source)
@@ -307,6 +319,11 @@ class Loops:
             raise Refusal(over.code, over.message, help=over.help)
         found.append(source.item(dataclasses.replace(index, range=source.range()), over))
         out = leave()
+        if isinstance(source.step, Value):
+            left = self.env[f"{prefix} left"]
+            self.env[name] = apply("add", index, self.env[f"{prefix} step"])
+            self.env[f"{prefix} left"] = apply("subtract", left, self.env[f"{prefix} pace"])
+            return Branch(as_expr(apply("greater", left, Static(0))), go_on(), out)
         self.env[name] = apply("add", index, Static(source.step))
         if source.stop is None:
             return go_on()
@@ -351,7 +368,7 @@ class Loops:
             start = {**self.env, **hidden}
             carried = [n for n in changed if n in start and not isinstance(start[n], Clash)]
             carried += list(hidden)
-            kinds = {name: opened(widen(type_of(start[name]))) for name in carried}
+            kinds = {name: widen(type_of(start[name])) for name in carried}
             poisoned: dict[str, Clash] = {}
             sharing = Sharing()
             for _ in range(_MAX_ROUNDS):
@@ -359,7 +376,7 @@ class Loops:
                 again = [e.env for e in leaves(made.body) if _goes_on(e)]
                 more = _changed_by_calls([*again, *exits], begin, {*changed, *hidden})
                 changed |= more
-                kinds |= {name: opened(widen(type_of(start[name]))) for name in more}
+                kinds |= {name: widen(type_of(start[name])) for name in more}
                 shared = sharing.grow(kinds, begin, again)
                 if not self._adapted(start, kinds, poisoned, again) and not (more or shared):
                     break
@@ -423,7 +440,7 @@ class Loops:
         before = dict(kinds), len(poisoned)
         for name in list(kinds):
             found = [kinds[name], *(type_of(env[name]) for env in again)]
-            kind = opened(joined_type(found, name))
+            kind = joined_type(found, name)
             if isinstance(kind, ClashType):
                 del kinds[name]
                 poisoned[name] = kind.clash
@@ -527,7 +544,7 @@ class _Frozen:
         kind = type_of(value)
         exprs = flatten(value, kind)
         made = []
-        for expr, wide in zip(exprs, leaf_types(opened(kind)), strict=True):
+        for expr, wide in zip(exprs, leaf_types(kind), strict=True):
             if not is_simple(expr) or wide != expr.checked_type:
                 if expr not in done:
                     done[expr] = _core.Var("outer", wide)
@@ -536,7 +553,7 @@ class _Frozen:
             made.append(expr)
         if all(new is old for new, old in zip(made, exprs, strict=True)):
             return value
-        out = unflatten(opened(kind), iter(made), value.roots or None)
+        out = unflatten(kind, iter(made), value.roots or None)
         known = isinstance(value, Tensor) and value.range is not None
         return dataclasses.replace(out, range=value.range) if known else out
 

@@ -22,7 +22,6 @@ from relay._function.values import (
     flatten,
     join,
     leaf_types,
-    opened,
     pack,
     placed,
     type_of,
@@ -302,7 +301,6 @@ def continued(tree: Tree, before: Env, rest: Callable[[Env], Tree]) -> Tree:
         return replaced(tree, lambda leaf: rest(leaf.env) if isinstance(leaf, Fall) else leaf)
     envs = [end.env for end in ends]
     env, kinds = join_env(envs, before)
-    kinds = {name: opened(kind) for name, kind in kinds.items()}
     params = parameters(kinds)
     made = Joined(params, rest({**env, **bound(kinds, params, envs)}))
     made.main = replaced(
