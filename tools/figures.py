@@ -1,7 +1,7 @@
 """Draws docs/figures/*.svg from the tables of docs/measurements.md and the components of layers.toml.
 
 figures.py            writes them
-figures.py --check    says which differ from what it would write; exit code 1 if there is one
+figures.py --check    lists those that differ from what it would write; exit code 1 if there is one
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STYLE = """
 
 
 def svg(width: int, height: int, title: str, parts: list[str]) -> str:
-    """A picture; the title is what is read aloud."""
+    """An image; screen readers read the title."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{escape(title)}">\n'

@@ -118,9 +118,9 @@ def public_names(module: types.ModuleType) -> list[str]:
     for name, value in names.items():
         if name.startswith("_") or isinstance(value, types.ModuleType) or not callable(value):
             continue
-        home = str(getattr(value, "__module__", ""))
-        made = home.startswith(("relay._ops", "relay._pass"))
-        if home.startswith("relay") and (own is None or name in own or made):
+        owner = str(getattr(value, "__module__", ""))
+        made = owner.startswith(("relay._ops", "relay._pass"))
+        if owner.startswith("relay") and (own is None or name in own or made):
             found.append(name)
     return sorted(found)
 
@@ -193,17 +193,17 @@ def entry(directive: str, path: str, signature: str, doc: str, more: str = "") -
 def python_pages() -> dict[str, str]:
     """A page for each public module, by its file's name."""
     stubs = Stubs()
-    homes: dict[int, str] = {}
+    owners: dict[int, str] = {}
     aliases: dict[str, list[str]] = {}
     rows: dict[str, list[tuple[str, object]]] = {}
     for module in public_modules():
         for name in public_names(module):
             value = getattr(module, name)
             path = f"{module.__name__}.{name}"
-            if callable(value) and id(value) in homes:
-                aliases.setdefault(homes[id(value)], []).append(path)
+            if callable(value) and id(value) in owners:
+                aliases.setdefault(owners[id(value)], []).append(path)
                 continue
-            homes[id(value)] = path
+            owners[id(value)] = path
             rows.setdefault(module.__name__, []).append((name, value))
     pages = {}
     for module in public_modules():
@@ -223,7 +223,7 @@ def python_pages() -> dict[str, str]:
                 parts.append(f"## {group}\n\n" + "\n".join(texts))
         again = [
             f"`{a}`"
-            for home, names in aliases.items()
+            for owner, names in aliases.items()
             for a in names
             if a.rpartition(".")[0] == title
         ]
@@ -422,9 +422,8 @@ def prepare(folder: Path) -> None:
         versions = [helper.make_opsetid("", opset)]
         save(helper.make_model(graph, opset_imports=versions), folder / f"{name}.onnx")
     (folder / "damaged.onnx").write_bytes((folder / "model.onnx").read_bytes()[:-7])
-    subprocess.run(
-        [COMMAND, "compile", "-q", "model.onnx", "-o", "model.so"], cwd=folder, check=True
-    )
+    compile_model = [COMMAND, "compile", "-q", "model.onnx", "-o", "model.so"]
+    subprocess.run(compile_model, cwd=folder, check=True, capture_output=True)
     whole = (folder / "model.so").read_bytes()
     (folder / "damaged.so").write_bytes(whole[: len(whole) // 2])
 

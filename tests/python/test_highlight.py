@@ -316,5 +316,5 @@ def test_the_extension_speaks_with_the_server(extension, tmp_path):
     found = run(sys.executable, "-m", "relay.lsp")
     assert found["codes"] == ["E0103"] and found["items"] > 50
     assert "nn.relu(data)" in found["hover"]["parts"][0]["parts"][0]
-    assert "'1x' is no name" in found["refused"]
+    assert "'1x' is not a name" in found["refused"]
     assert "pip install 'relay[lsp]'" in run(str(tmp_path / "absent"))["warning"]

@@ -292,6 +292,10 @@ def test_positions_count_in_the_clients_units(encoding):
         for line, character in ((2, 13), (2, 14), (2, 9999), (99, 0), (2**31 - 1, 2**31 - 1)):
             assert "error" not in client.at("hover", line, character)
             assert "error" not in client.at("completion", line, character)
+        # The server ends when its client says so.
+        client.ask("shutdown")
+        client.tell("exit")
+        assert client.process.wait(timeout=20) == 0
 
 
 def test_positions_of_lines():
@@ -360,13 +364,6 @@ def test_messages_that_are_no_messages_do_not_end_the_server(client):
     assert client.open(PROGRAM) == []
 
 
-def test_the_server_ends_when_its_client_says_so():
-    with Client() as client:
-        client.ask("shutdown")
-        client.tell("exit")
-        assert client.process.wait(timeout=20) == 0
-
-
 def test_names_follow_the_compilers_scopes():
     """Each variable of a correct program is bound; each name that is bound can be renamed alike."""
     import relay
@@ -408,11 +405,10 @@ def test_without_pygls_one_line_says_what_to_type(tmp_path):
     )
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and "pip install 'relay[lsp]'" in done.stderr
-    done = subprocess.run(
-        [sys.executable, "-m", "relay.lsp", "--port"], capture_output=True, text=True
-    )
-    assert done.returncode == 2 and "'--port'" in done.stderr
-    done = subprocess.run(
-        [sys.executable, "-m", "relay.lsp", "--help"], capture_output=True, text=True
-    )
-    assert done.returncode == 0 and "Usage: relay-lsp" in done.stdout
+
+
+def test_arguments_that_the_server_does_not_take(capsys):
+    from relay.lsp import main
+
+    assert main(["--port"]) == 2 and "'--port'" in capsys.readouterr().err
+    assert main(["--help"]) == 0 and "Usage: relay-lsp" in capsys.readouterr().out

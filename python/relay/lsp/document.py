@@ -456,7 +456,7 @@ def _check_name(symbol: Symbol, name: str) -> None:
     else:
         pattern, what = IDENTIFIER, "letters, digits, _ and dots"
     if re.fullmatch(pattern, name) is None:
-        raise Refused(f"{name!r} is no name of a {symbol.sort}: {what}")
+        raise Refused(f"{name!r} is not a name of a {symbol.sort}: {what}")
     if not symbol.sign and (reserved(name) or name in operator_names()):
         raise Refused(f"{name} has a meaning already")
 

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import functools
+from relay import op
+from relay._core import RelayError
 
-from relay import _core
 
-
-@functools.lru_cache(maxsize=1024)
 def signature(name: str) -> str:
     """Returns the call of an operator in the text format: "nn.softmax(data, axis=-1)"."""
-    _, _, arguments, attributes, *_ = _core.op_row(name)
-    words = [argument for argument, _ in arguments]
-    words += [f"{attribute}={_text(default)}" for attribute, _, default, _ in attributes]
+    row = op.row(name)
+    words = [a.name for a in row.args] + [f"{a.name}={_text(a.default)}" for a in row.attrs]
     return f"{name}({', '.join(words)})"
 
 
-@functools.lru_cache(maxsize=1024)
 def documentation(name: str) -> str:
     """Returns what an operator computes, and its arguments and attributes, in Markdown."""
-    _, doc, arguments, attributes, *_ = _core.op_row(name)
-    lines = [doc, ""]
-    lines += [f"- `{argument}`: {text}" for argument, text in arguments]
-    lines += [f"- `{attribute}` ({kind}): {text}" for attribute, kind, _, text in attributes]
+    row = op.row(name)
+    lines = [row.doc, ""]
+    lines += [f"- `{a.name}`: {a.doc}" for a in row.args]
+    lines += [f"- `{a.name}` ({a.type}): {a.doc}" for a in row.attrs]
     return "\n".join(lines)
 
 
 def attributes(name: str) -> list[tuple[str, str, str]]:
     """Returns the attributes of an operator: name, type with default, sentence; none for other names."""
     try:
-        _, _, _, rows, *_ = _core.op_row(name)
-    except _core.RelayError:
+        rows = op.row(name).attrs
+    except RelayError:
         return []
-    return [(word, f"{kind} = {_text(default)}", text) for word, kind, default, text in rows]
+    return [(a.name, f"{a.type} = {_text(a.default)}", a.doc) for a in rows]
 
 
 def _text(value: object) -> str:
