@@ -8,6 +8,8 @@ extensions = ["myst_nb"]
 html_theme = "furo"
 html_title = "Relay"
 html_copy_source = False
+# Quotation marks in the help of options are typed as they are.
+smartquotes = False
 myst_heading_anchors = 3
 # The cells are notebooks' own: fresh, in a folder of their own, and an error ends the build.
 nb_execution_mode = "force"

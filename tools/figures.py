@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "figures"
 # Legible on a light and on a dark page, and for people who do not see red and green apart.
 STYLE = """
+  .page { fill: #ffffff; }
   text { font: 13px system-ui, sans-serif; fill: #1f2328; }
   .small { font-size: 12px; fill: #59636e; }
   .title { font-size: 15px; font-weight: 600; }
@@ -26,6 +27,7 @@ STYLE = """
   .arrow { stroke: #59636e; stroke-width: 1.4; fill: none; marker-end: url(#head); }
   #head path { fill: #59636e; }
   @media (prefers-color-scheme: dark) {
+    .page { fill: #0d1117; }
     text { fill: #f0f6fc; } .small { fill: #9ea7b3; } .axis { stroke: #9ea7b3; } .grid { stroke: #3d444d; }
     .box { fill: #12263f; stroke: #58a6ff; } .out { fill: #33270b; stroke: #d9a520; }
     .a { fill: #58a6ff; } .b { fill: #235389; } .c { fill: #d9a520; } .d { fill: #6e7681; }
@@ -42,6 +44,8 @@ def svg(width: int, height: int, title: str, parts: list[str]) -> str:
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n"
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'orient="auto"><path d="M0,0 L8,4 L0,8 z"/></marker></defs>\n'
+        # A site may be dark where the system is light.
+        f'<rect x="0" y="0" width="{width}" height="{height}" class="page" rx="6"/>\n'
         + "\n".join(parts)
         + "\n</svg>\n"
     )
