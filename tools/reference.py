@@ -407,20 +407,27 @@ def prepare(folder: Path) -> None:
     """Writes the files that the examples of docs/errors.toml name."""
     from onnx import TensorProto, helper, save
 
+    header = '#[version = "0.0.5"]\n'
     (folder / "program.relay").write_text(
-        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(1, 3), float32]) { nn.relu(%x) }\n'
+        header + "def @main(%x: Tensor[(1, 3), float32]) { nn.relu(%x) }\n"
     )
-    shape = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 3]) for n in "xy"]
-    for name, operator, source, opset in (
-        ("model", "Relu", "x", 17),
-        ("unknown", "Frobnicate", "x", 17),
-        ("undefined", "Relu", "nothing", 17),
-        ("newer", "Relu", "x", 999),
-    ):
-        node = helper.make_node(operator, [source], ["y"])
-        graph = helper.make_graph([node], "g", shape[:1], shape[1:])
-        versions = [helper.make_opsetid("", opset)]
-        save(helper.make_model(graph, opset_imports=versions), folder / f"{name}.onnx")
+    (folder / "open.relay").write_text(
+        header + "def @main[n: Dim](%x: Tensor[(n,), float32]) { nn.relu(%x) }\n"
+    )
+    (folder / "other.bin").write_bytes(bytes(100))
+
+    def model(name: str, node: object, opset: int = 17, *more: object) -> None:
+        x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 3]) for n in "xy")
+        graph = helper.make_graph([node], "g", [x, *more], [y])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        save(made, folder / f"{name}.onnx")
+
+    model("model", helper.make_node("Relu", ["x"], ["y"]))
+    model("unknown", helper.make_node("Frobnicate", ["x"], ["y"]))
+    model("undefined", helper.make_node("Relu", ["nothing"], ["y"]))
+    model("newer", helper.make_node("Relu", ["x"], ["y"]), 999)
+    shape = helper.make_tensor_value_info("shape", TensorProto.INT64, [None])
+    model("dynamic", helper.make_node("Reshape", ["x", "shape"], ["y"]), 17, shape)
     (folder / "damaged.onnx").write_bytes((folder / "model.onnx").read_bytes()[:-7])
     compile_model = [COMMAND, "compile", "-q", "model.onnx", "-o", "model.so"]
     subprocess.run(compile_model, cwd=folder, check=True, capture_output=True)

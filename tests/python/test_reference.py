@@ -138,4 +138,4 @@ def test_the_examples_of_codes_end_with_their_codes(tmp_path, operators_as_befor
         message = reference.outcome(row, tmp_path)
         assert message.startswith((f"error[{code}]", f"relay: error[{code}]")), (code, message)
         count += 1
-    assert count >= 63
+    assert count >= 84
