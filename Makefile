@@ -1,7 +1,7 @@
 # The two commands of a newcomer are `make demo` and `make test`; everything they need is set up on the way.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel docs demo test room pytest asan bench bench-cliffs bench-language bench-training bench-torch test-long lint tidy format clean
+.PHONY: help setup build wheel docs demo test room pytest asan bench bench-cliffs bench-language bench-training bench-torch test-long lint tidy format vsix clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -14,6 +14,9 @@ build: setup  ## build the command and the Python package, and install both into
 
 wheel: setup  ## one wheel for every Python from 3.10 on, in dist/
 	@tools/wheel.sh
+
+vsix: build  ## the extension for Visual Studio Code, in build/
+	@.venv/bin/python tools/vscode.py
 
 docs: build  ## the site of the documentation, the tutorial's cells run, in build/docs/html
 	@tools/docs.sh

@@ -15,3 +15,4 @@ mkdir "$plain/repaired"
 PATH=$PWD/.venv/bin:$PATH .venv/bin/python -m auditwheel repair --plat manylinux_2_28_x86_64 --wheel-dir "$plain/repaired" "$plain"/*.whl \
   2>"$plain/log" || { cat "$plain/log" >&2; exit 1; }
 .venv/bin/python tools/pack_wheel.py "$plain"/repaired/*.whl dist
+.venv/bin/python tools/vscode.py dist

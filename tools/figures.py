@@ -1,0 +1,255 @@
+"""Draws docs/figures/*.svg from the tables of docs/measurements.md and the components of layers.toml.
+
+figures.py            writes them
+figures.py --check    lists those that differ from what it would write; exit code 1 if there is one
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "figures"
+# Legible on a light and on a dark page, and for people who do not see red and green apart.
+STYLE = """
+  .page { fill: #ffffff; }
+  text { font: 13px system-ui, sans-serif; fill: #1f2328; }
+  .small { font-size: 12px; fill: #59636e; }
+  .title { font-size: 15px; font-weight: 600; }
+  .a { fill: #0b62c4; } .b { fill: #7db8f0; } .c { fill: #b8860b; } .d { fill: #8a8f98; }
+  .axis { stroke: #59636e; stroke-width: 1; } .grid { stroke: #d1d9e0; stroke-width: 1; }
+  .box { fill: #eef4fb; stroke: #0b62c4; stroke-width: 1.2; }
+  .out { fill: #fdf3dc; stroke: #b8860b; stroke-width: 1.2; }
+  .arrow { stroke: #59636e; stroke-width: 1.4; fill: none; marker-end: url(#head); }
+  #head path { fill: #59636e; }
+  @media (prefers-color-scheme: dark) {
+    .page { fill: #0d1117; }
+    text { fill: #f0f6fc; } .small { fill: #9ea7b3; } .axis { stroke: #9ea7b3; } .grid { stroke: #3d444d; }
+    .box { fill: #12263f; stroke: #58a6ff; } .out { fill: #33270b; stroke: #d9a520; }
+    .a { fill: #58a6ff; } .b { fill: #235389; } .c { fill: #d9a520; } .d { fill: #6e7681; }
+    .arrow { stroke: #9ea7b3; } #head path { fill: #9ea7b3; }
+  }
+"""
+
+
+def svg(width: int, height: int, title: str, parts: list[str]) -> str:
+    """An image; screen readers read the title."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-label="{escape(title)}">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n"
+        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        'orient="auto"><path d="M0,0 L8,4 L0,8 z"/></marker></defs>\n'
+        # A site may be dark where the system is light.
+        f'<rect x="0" y="0" width="{width}" height="{height}" class="page" rx="6"/>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
+    )
+
+
+def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+    return f'<text x="{x:g}" y="{y:g}" class="{kind}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def bar(x: float, y: float, width: float, height: float, kind: str) -> str:
+    return f'<rect x="{x:g}" y="{y:g}" width="{width:.1f}" height="{height:g}" class="{kind}" rx="1.5"/>'
+
+
+# ---- Tables
+
+
+def table(first: str) -> list[list[str]]:
+    """The rows of the table of docs/measurements.md whose header begins with these cells."""
+    lines = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8").split("\n")
+    start = next(i for i, line in enumerate(lines) if line.startswith(first))
+    rows = []
+    for line in [lines[start], *lines[start + 2 :]]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def number(cell: str) -> float | None:
+    return float(cell.replace(",", "")) if re.fullmatch(r"[0-9.,]+", cell) else None
+
+
+def bars(
+    title: str,
+    note: str,
+    rows: list[tuple[str, list[float | None]]],
+    series: list[tuple[str, str]],
+    most: float,
+    step: float,
+    mark: tuple[float, str],
+) -> str:
+    """Horizontal bars in groups; `mark` is a line that they are compared with."""
+    left, width, thick, gap, top = 150, 470, 11, 12, 78
+    group = thick * len(series) + gap
+    height = top + group * len(rows) + 34
+    scale = width / most
+    parts = [text(12, 24, title, "title"), text(12, 43, note, "small")]
+    at = 12.0
+    for name, kind in series:
+        parts += [bar(at, 54, 11, 11, kind), text(at + 16, 64, name, "small")]
+        at += 30 + 7.2 * len(name)
+    bottom = top + group * len(rows)
+    for i in range(round(most / step) + 1):
+        x = left + i * step * scale
+        parts.append(f'<line x1="{x:g}" x2="{x:g}" y1="{top - 6}" y2="{bottom}" class="grid"/>')
+        parts.append(text(x, bottom + 17, f"{i * step:g}", "small", "middle"))
+    for i, (name, values) in enumerate(rows):
+        y = top + group * i
+        parts.append(text(left - 8, y + thick * len(series) / 2 + 4, name, "", "end"))
+        for j, value in enumerate(values):
+            if value is None:
+                continue
+            shown = min(value, most)
+            parts.append(bar(left, y + thick * j, shown * scale, thick - 1.5, series[j][1]))
+            label = f"{value:.2f}" if most <= 2 else f"{value:.1f}"
+            parts.append(text(left + width + 46, y + thick * j + 9, label, "small", "end"))
+    x = left + mark[0] * scale
+    parts.append(f'<line x1="{x:g}" x2="{x:g}" y1="{top - 8}" y2="{bottom}" class="axis"/>')
+    if mark[1]:
+        parts.append(text(x, top - 12, mark[1], "small", "middle"))
+    return svg(left + width + 60, height, f"{title}. {note}", parts)
+
+
+def peers() -> str:
+    """Ten models beside the faster of ONNX Runtime and OpenVINO."""
+    head, one, two = table("| | ResNet-18 |")
+    rows = [
+        (name, [number(a), number(b)])
+        for name, a, b in zip(head[1:], one[1:], two[1:], strict=True)
+    ]
+    return bars(
+        "Relay's time divided by the faster of ONNX Runtime and OpenVINO",
+        "ten models, float32, batch 1; less is faster",
+        rows,
+        [("1 thread", "a"), ("2 threads", "b")],
+        1.2,
+        0.2,
+        (1.0, "the peer"),
+    )
+
+
+def training() -> str:
+    """Training steps beside PyTorch and JAX."""
+    head, *found = table("| a step, float32, ms |")
+    assert head[1:5] == ["Relay", "eager", "inductor", "JAX"]
+    rows = []
+    for row in found:
+        times = [number(cell) for cell in row[1:5]]
+        if None not in times:
+            own = times[0]
+            assert own is not None
+            rows.append((row[0].split(",")[0], [t / own for t in times if t is not None]))
+    return bars(
+        "Time of a training step divided by Relay's",
+        "forward, backward, SGD with momentum, two threads; less is faster",
+        rows,
+        [("Relay", "a"), ("PyTorch eager", "d"), ("PyTorch inductor", "b"), ("JAX", "c")],
+        7.0,
+        1.0,
+        (1.0, ""),
+    )
+
+
+# ---- The pipeline
+
+# A room or part of one, what it does, and the command that shows its result.
+STAGES = [
+    ("types", "typed IR", "functions, data types, symbolic sizes", "relay show, relay check"),
+    ("passes", "passes", "simplify, fuse, choose layouts", "relay show --after PASS, relay opt"),
+    ("lower", "lower", "each fused function becomes one PrimFunc", "relay show --tir"),
+    ("tir", "schedule", "analytic loops from the target's description", "relay explain"),
+    ("codegen", "codegen", "LLVM and LLD", "relay show --llvm, --asm"),
+]
+INPUTS = [
+    ("frontend/onnx", "ONNX"),
+    ("frontend/torch", "PyTorch"),
+    ("ir", "Relay text"),
+    ("bind", "Python"),
+]
+BESIDE = [("plan", "plan", "steps between kernels"), ("vm", "vm", "bytecode")]
+
+
+def pipeline() -> str:
+    """From a model to a library."""
+    rooms = tomllib.loads((ROOT / "layers.toml").read_text(encoding="utf-8"))["rooms"]
+    for room in [*STAGES, *INPUTS, *BESIDE, ("runtime",)]:
+        assert room[0] in rooms, room
+    width, box, high, step = 760, 330, 46, 68
+    parts = [text(12, 24, "From a model to a library", "title")]
+    y = 44
+    each = (box - 3 * 10) / len(INPUTS)
+    for i, (_, name) in enumerate(INPUTS):
+        x = 12 + i * (each + 10)
+        parts.append(f'<rect x="{x:g}" y="{y}" width="{each:g}" height="32" class="out" rx="5"/>')
+        parts.append(text(x + each / 2, y + 21, name, "", "middle"))
+        end = 12 + box / 2 + (i - 1.5) * 46
+        parts.append(f'<path d="M{x + each / 2:g},{y + 32} L{end:g},{y + 52}" class="arrow"/>')
+    y += 54
+    places = {}
+    for i, (room, name, does, command) in enumerate(STAGES):
+        places[room] = y
+        parts.append(f'<rect x="12" y="{y}" width="{box}" height="{high}" class="box" rx="5"/>')
+        parts += [text(24, y + 19, name), text(24, y + 36, does, "small")]
+        parts.append(text(12 + box + 14, y + 28, command, "small"))
+        last = i + 1 == len(STAGES)
+        below = y + (step if not last else step + 6) - 2
+        parts.append(
+            f'<path d="M{12 + box / 2:g},{y + high} L{12 + box / 2:g},{below}" class="arrow"/>'
+        )
+        y += step
+    y += 6
+    # Beside the kernels: what runs between them.
+    x, top = 560, places["lower"] + 34
+    for i, (_, name, does) in enumerate(BESIDE):
+        at = top + i * step
+        parts.append(f'<rect x="{x}" y="{at}" width="188" height="{high}" class="box" rx="5"/>')
+        parts += [text(x + 10, at + 19, name), text(x + 10, at + 36, does, "small")]
+    parts.append(f'<path d="M{x + 94},{top + high} L{x + 94},{top + step - 2}" class="arrow"/>')
+    bend = places["passes"] + high / 2 + 16
+    parts.append(
+        f'<path d="M{12 + box},{bend:g} L{x + 94},{bend:g} L{x + 94},{top - 2}" class="arrow"/>'
+    )
+    parts.append(
+        f'<path d="M{x + 94},{top + step + high} L{x + 94},{y + 23} L{12 + box + 4},{y + 23}" class="arrow"/>'
+    )
+    parts.append(f'<rect x="12" y="{y}" width="{box}" height="{high}" class="out" rx="5"/>')
+    parts += [
+        text(24, y + 19, "one shared library"),
+        text(24, y + 36, "kernels, bytecode, constants; the runtime loads it", "small"),
+        text(12 + box + 14, y + 42, "relay run, relay bench; C, C++, Python", "small"),
+    ]
+    return svg(width, y + high + 14, "From a model to a library", parts)
+
+
+FIGURES = {"peers.svg": peers, "training.svg": training, "pipeline.svg": pipeline}
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print(__doc__)
+        return 2
+    FOLDER.mkdir(exist_ok=True)
+    stale = 0
+    for name, draw in FIGURES.items():
+        file, drawn = FOLDER / name, draw()
+        if file.exists() and file.read_text(encoding="utf-8") == drawn:
+            continue
+        stale += 1
+        if arguments:
+            print(f"figures: docs/figures/{name} is not what tools/figures.py draws")
+        else:
+            file.write_text(drawn, encoding="utf-8")
+    return 1 if arguments and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
