@@ -267,8 +267,7 @@ class Composer : private LoopStatements {
     return all != nullptr && all->stmts.empty();
   }
 
-  // A store of an element of itself is no statement: so the copy of a tensor that is written in place
-  // is left out.
+  // A store of an element to itself is left out, and with it the copy of a tensor that is written in place.
   static NodeRef stored(const tir::StoreNode& s, const Value& to) {
     if (to.scalar) {
       auto& l = *as<tir::LoadNode>(to.scalar);

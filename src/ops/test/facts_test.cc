@@ -6,6 +6,7 @@
 #include "analysis/known_rules.h"
 #include "analysis/known_values.h"
 #include "eval/evaluator.h"
+#include "ir/op.h"
 #include "node/structural.h"
 #include "ops/test/programs.h"
 

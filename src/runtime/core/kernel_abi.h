@@ -61,7 +61,7 @@ typedef struct relay_kernel_context {
    * empty are not run. Returns when all are done: 0, or the error code of the lowest failing chunk. Inside a body it
    * runs serially. Of an extent of 0 nothing is run: a long kernel asks so whether to go on, or with which code to end; `env` is then
    * no address but the number of iterations that its loops have run since, which count as calls and jumps of the run
-   * (0 for loops whose length is known beforehand). */
+   * (0 for loops whose length is known ahead of time). */
   int32_t (*parallel_for)(const struct relay_kernel_context* ctx, relay_parallel_body body,
                           void* env, int64_t extent);
 
