@@ -182,12 +182,12 @@ def members(kind: type) -> Iterator[tuple[str, object, str]]:
             yield name, value, "py:method"
 
 
-def entry(directive: str, path: str, signature: str, doc: str, more: str = "") -> str:
+def entry(directive: str, name: str, signature: str, doc: str, more: str = "") -> str:
     """One documented object."""
     if directive in ("py:property", "py:data"):
         signature = ""
     body = "\n\n".join(part for part in (markdown(doc), more) if part)
-    return f"{FENCE}{{{directive}}} {path}{' '.join(signature.split())}\n\n{body}\n{FENCE}\n"
+    return f"{FENCE}{{{directive}}} {name}{' '.join(signature.split())}\n\n{body}\n{FENCE}\n"
 
 
 def python_pages() -> dict[str, str]:
@@ -208,7 +208,9 @@ def python_pages() -> dict[str, str]:
     pages = {}
     for module in public_modules():
         title = module.__name__
-        parts = [f"# {title}\n", markdown(inspect.getdoc(module) or ""), "\n"]
+        # Names in signatures are those of the module first.
+        current = f"```{{py:currentmodule}} {title}\n```\n"
+        parts = [f"# {title}\n", current, markdown(inspect.getdoc(module) or ""), "\n"]
         groups: dict[str, list[str]] = {
             "Classes": [],
             "Functions": [],
@@ -244,20 +246,20 @@ def python_entry(
     more = "Also " + ", ".join(f"`{other}`" for other in others) + "." if others else ""
     if inspect.isclass(value):
         signature, doc = stubs.of(value, name)
-        texts = [entry("py:class", path, signature.removesuffix(" -> None"), doc, more)]
+        texts = [entry("py:class", name, signature.removesuffix(" -> None"), doc, more)]
         for member, inner, directive in members(value):
             signature, doc = stubs.of(inner, f"{name}.{member}")
             known = stubs.docs.get(f"{name}.{member}") if value.__module__ == "relay" else None
             if known is not None:
                 signature, doc = stubs.signatures[f"{name}.{member}"], known or doc
             signature = re.sub(r"^\((?:self|cls)(?:, )?", "(", signature)
-            texts.append(entry(directive, f"{path}.{member}", signature, doc))
+            texts.append(entry(directive, f"{name}.{member}", signature, doc))
         return "Classes", "\n".join(texts)
     if callable(value):
         signature, doc = stubs.of(value, name)
         group = "Operators" if path.removeprefix("relay.") in stubs.operators else "Functions"
-        return group, entry("py:function", path, signature, doc, more)
-    return "Values", entry("py:data", path, "", f"A {type(value).__name__}.", more)
+        return group, entry("py:function", name, signature, doc, more)
+    return "Values", entry("py:data", name, "", f"A {type(value).__name__}.", more)
 
 
 # ---- C

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lsp_client import URI, Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -412,3 +415,31 @@ def test_arguments_that_the_server_does_not_take(capsys):
 
     assert main(["--port"]) == 2 and "'--port'" in capsys.readouterr().err
     assert main(["--help"]) == 0 and "Usage: relay-lsp" in capsys.readouterr().out
+
+
+@given(st.integers(0, 10**9))
+def test_damaged_programs_are_answered(seed):
+    """Programs with pieces that are cut, doubled and replaced."""
+    from relay.lsp.document import Document, Refused
+
+    draw = random.Random(seed)
+    text = draw.choice(EXAMPLES).read_text()
+    for _ in range(draw.randint(1, 4)):
+        begin = draw.randrange(len(text))
+        end = min(len(text), begin + draw.choice([1, 2, 5, 40]))
+        sign = draw.choice(["", text[begin:end] * 2, *'()[]{};,%@="', "/*", "\U0001f600", "match "])
+        text = text[:begin] + sign + text[end:]
+    document = Document(text)
+    for problem in document.problems():
+        assert 0 <= problem.begin <= problem.end <= len(text)
+    for at in draw.sample(range(len(text) + 1), 6):
+        document.hover(at)
+        begin, proposals = document.completions(at)
+        assert begin <= at and all(p.text for p in proposals)
+        for begin, end in document.references(at):
+            assert text[begin:end] == text[slice(*document.references(at)[0])]
+        try:
+            _, places = document.rename(at, "another_name")
+        except Refused:
+            continue
+        assert places == sorted(set(places))

@@ -20,7 +20,15 @@ reference = tool("reference")
 
 @pytest.fixture(scope="module")
 def python():
-    return "\n".join(reference.python_pages().values())
+    """All pages, with the whole names of what they document."""
+    found = []
+    for name, text in reference.python_pages().items():
+        module = name.removeprefix("python/").removesuffix(".md")
+        assert f"{{py:currentmodule}} {module}\n" in text
+        found.append(
+            re.sub(r"(\{py:(?:class|function|data|method|property)\}) ", rf"\1 {module}.", text)
+        )
+    return "\n".join(found)
 
 
 def module_of(file: Path) -> str:
