@@ -6,6 +6,7 @@
 #include "base/codes/types.h"
 #include "frontend/common/activation.h"
 #include "frontend/common/attention.h"
+#include "frontend/common/image.h"
 #include "frontend/common/norm.h"
 #include "frontend/common/pool.h"
 #include "frontend/common/window.h"
@@ -316,6 +317,36 @@ template <int64_t kRank>
 Values linear_backward(NodeContext& ctx) {
   return resize_backward(ctx, smooth_spec(ctx, "linear"), kRank);
 }
+template <int64_t kRank>
+Values nearest_exact_backward(NodeContext& ctx) {
+  return resize_backward(ctx, nearest_exact_spec(), kRank);
+}
+Values cubic_backward(NodeContext& ctx) {
+  return resize_backward(ctx, smooth_spec(ctx, "cubic"), 2);
+}
+Values filtered_linear_backward(NodeContext& ctx) {
+  return resize_backward(ctx, antialias_spec(ctx, "linear"), 2);
+}
+Values filtered_cubic_backward(NodeContext& ctx) {
+  return resize_backward(ctx, antialias_spec(ctx, "cubic"), 2);
+}
+
+Values grid_sampler_backward(NodeContext& ctx) {
+  ctx.find("output_mask");  // a gradient that is not asked for is not used
+  const SampleSpec spec = sample_spec(ctx);
+  const std::vector<Expr> all = adjoints(
+      ctx, {ctx.tensor("input"), ctx.tensor("grid")}, ctx.tensor("grad_output"),
+      [&](const std::vector<Expr>& args) { return grid_sample(ctx, args[0], args[1], spec); });
+  return {value_of(all[0]), value_of(all[1])};
+}
+
+// The gradient outside of [-lambd, lambd], and zeros within.
+Values shrink_backward(NodeContext& ctx) {
+  Expr x = ctx.tensor("self"), grad = ctx.tensor(ctx.has("grad_out") ? "grad_out" : "grad_output");
+  Expr bound = ctx.number_as(*ctx.number("lambd"), Builder::dtype_of(x));
+  Expr inside = ctx.call("less_equal", {ctx.call("abs", {x}), bound});
+  return {value_of(ctx.where(inside, ctx.scalar_like(0, grad), grad))};
+}
 
 }  // namespace
 
@@ -356,6 +387,16 @@ std::span<const Row> rows<Family::Backward>() {
       {"aten.upsample_linear1d_backward.default", linear_backward<1>, kInFloat32},
       {"aten.upsample_bilinear2d_backward.default", linear_backward<2>, kInFloat32},
       {"aten.upsample_trilinear3d_backward.default", linear_backward<3>, kInFloat32},
+      {"aten._upsample_nearest_exact1d_backward.default", nearest_exact_backward<1>},
+      {"aten._upsample_nearest_exact2d_backward.default", nearest_exact_backward<2>},
+      {"aten._upsample_nearest_exact3d_backward.default", nearest_exact_backward<3>},
+      {"aten.upsample_bicubic2d_backward.default", cubic_backward, kInFloat32},
+      {"aten._upsample_bilinear2d_aa_backward.default", filtered_linear_backward, kInFloat32},
+      {"aten._upsample_bicubic2d_aa_backward.default", filtered_cubic_backward, kInFloat32},
+      {"aten.grid_sampler_2d_backward.default", grid_sampler_backward, kInFloat32},
+      {"aten.grid_sampler_3d_backward.default", grid_sampler_backward, kInFloat32},
+      {"aten.hardshrink_backward.default", shrink_backward},
+      {"aten.softshrink_backward.default", shrink_backward},
   };
   return kRows;
 }
