@@ -390,8 +390,8 @@ BAD = {
         "E0504",
         lambda p: a_node(p)["inputs"].append({"name": "odd", "arg": {"as_int": 1}}),
     ),
-    "a complex tensor": (
-        "E0508",
+    "an operator that has no rule for complex tensors": (
+        "E0501",
         lambda p: p["graph_module"]["graph"]["tensor_values"]["x"].update(dtype=10),
     ),
     "a size that no dimension is": (

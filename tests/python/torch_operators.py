@@ -37,8 +37,11 @@ LIST = Path(__file__).with_name("torch_operators.txt")
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16)
 FORWARD, BACKWARD = "forward", "backward"
 
-# Where eager mode itself is not exact: from 2 to 20 its result is up to 4.5e-7 off (by mpmath).
-INEXACT = {("special.bessel_y1", torch.float64): {"rtol": 0.0, "atol": 1e-6}}
+# Where eager mode itself is not exact: its results are up to 4.5e-7 off (by mpmath and SciPy).
+INEXACT = {
+    (name, torch.float64): {"rtol": 0.0, "atol": 1e-6}
+    for name in ("special.bessel_j0", "special.bessel_y1")
+}
 
 # What no back end for dense tensors on a CPU is asked for (jiterator is CUDA's), and tensors without
 # defined elements.
@@ -85,11 +88,9 @@ def pairs() -> Iterator[tuple[Pair, Any]]:
                 yield Pair(name, dtype, BACKWARD), op
 
 
-def tenth(number: int = 0) -> Iterator[tuple[Pair, Any]]:
-    """A fixed tenth of the operators."""
-    for pair, op in pairs():
-        if zlib.crc32(pair.operator.encode()) % 10 == number:
-            yield pair, op
+def tenth_of(name: str) -> int:
+    """Which of ten fixed parts of the operators one is in."""
+    return zlib.crc32(name.encode()) % 10
 
 
 class Samples(torch.nn.Module):
@@ -184,7 +185,7 @@ def usable(pair: Pair, op: Any, limit: int | None, differentiated: bool) -> list
             for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
             if isinstance(t, torch.Tensor)
         ]
-        if any(t.layout is not torch.strided or t.is_complex() for t in tensors):
+        if any(t.layout is not torch.strided for t in tensors):
             continue
         try:
             run(Samples(op.get_op(), [sample]), None, False)
@@ -216,7 +217,8 @@ def run(function: Any, tensors: list[torch.Tensor] | None, differentiated: bool)
             return results
         total = []
         for r in results:
-            if r.requires_grad and (r.is_floating_point()):
+            r = real_parts(r)
+            if r.requires_grad and r.is_floating_point():
                 weights = torch.linspace(0.5, 1.5, max(r.numel(), 1), dtype=torch.float64)
                 total.append((r * weights[: r.numel()].reshape(r.shape).to(r.dtype)).sum().double())
         wanted = [x for x in inputs if x.requires_grad]
@@ -243,6 +245,10 @@ def compare(
             if zero is not None and zero.abs().max() > 0:
                 raise Missing(f"WRONG: gradient {i} is missing on one side")
             continue
+        if want.is_complex():
+            if mine.dtype != want.dtype:
+                raise Missing(f"WRONG: result {i} is {mine.dtype} for {want.dtype}")
+            mine, want = real_parts(mine), real_parts(want)
         try:
             torch.testing.assert_close(mine, want, equal_nan=True, **tolerance)
         except AssertionError as difference:
@@ -262,11 +268,17 @@ def compare(
                     for t in module.tensors
                 ]
                 exact = run(module, double, differentiated)
-            truth = exact[i].double()
+            truth = real_parts(exact[i]).double()
             error = (mine.double() - truth).abs()
-            allowed = 2 * (want.double() - truth).abs().max() + 1e-9
+            # Sums in another order and decompositions, which round more often, are at most so far off.
+            allowed = 4 * (want.double() - truth).abs().max() + 1e-9
             if not bool(torch.all(error <= allowed)):
                 raise Missing(f"WRONG: result {i}: {first_line(difference)}") from None
+
+
+def real_parts(x: torch.Tensor) -> torch.Tensor:
+    """A complex tensor with its parts along a last axis; another one itself."""
+    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
 
 def reason_of(error: BaseException) -> str:
@@ -307,12 +319,13 @@ def main() -> int:
     parser.add_argument("--limit", type=int, help="at most so many samples of a pair")
     parser.add_argument("--write", action="store_true", help="write the list of what does not pass")
     given = parser.parse_args()
-    chosen = pairs() if given.tenth is None else tenth(given.tenth)
     only = given.only.split(",") if given.only else None
     missing, passed, begin = {}, 0, time.perf_counter()
     asked = set()
-    for pair, op in chosen:
+    for pair, op in pairs():
         if only and pair.operator not in only:
+            continue
+        if given.tenth is not None and tenth_of(pair.operator) != given.tenth:
             continue
         asked.add(str(pair))
         try:

@@ -141,7 +141,7 @@ class _Program:
                     value = None
             if value is not None:
                 with _disable_current_modes():
-                    tensors[node.name] = value.detach().contiguous()
+                    tensors[node.name] = _real_pairs(value.detach()).contiguous()
                 continue
             order = memory_order(_schema.value_of(node))
             if order is None:
@@ -175,6 +175,7 @@ class _Program:
             if given in inside
             and not {given, result} & self.order_of.keys()
             and given not in self.strided
+            and not _schema.value_of(given).is_complex()
         }
         donate = {
             names[region.inputs.index(given)]: results[region.outputs.index(result)]
@@ -258,6 +259,11 @@ def _size_input(n: int) -> torch.Tensor:
     return torch.empty((n, 0), dtype=torch.uint8)
 
 
+def _real_pairs(x: torch.Tensor) -> torch.Tensor:
+    """A tensor as programs take it: a complex one with its parts along a last axis."""
+    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
+
+
 def _number_input(n: int) -> torch.Tensor:
     return torch.tensor(n, dtype=torch.int64)
 
@@ -314,6 +320,10 @@ def _add_call(graph: fx.Graph, made: dict[fx.Node, fx.Node], program: _Program) 
                 value = graph.call_function(torch.ops.aten.permute.default, (value, order))
             elif source in program.strided:
                 value = graph.call_function(torch.ops.aten.contiguous.default, (value,))
+            if _schema.value_of(source).is_neg():
+                value = graph.call_function(torch.ops.aten.resolve_neg.default, (value,))
+            if _schema.value_of(source).is_complex():
+                value = graph.call_function(_real_pairs, (value,))
         else:
             make = _size_input if program.kinds[i] == "size" else _number_input
             value = graph.call_function(make, (_symbol(graph, made, source[0]),))
@@ -321,6 +331,8 @@ def _add_call(graph: fx.Graph, made: dict[fx.Node, fx.Node], program: _Program) 
     results = graph.call_function(program.call, tuple(arguments))
     for node, index in zip(region.outputs, program.outputs, strict=True):
         value = graph.call_function(operator.getitem, (results, index))
+        if _schema.value_of(node).is_complex():
+            value = graph.call_function(torch.ops.aten.view_as_complex.default, (value,))
         if node in program.order_of:
             order = program.order_of[node]
             back = [order.index(axis) for axis in range(len(order))]

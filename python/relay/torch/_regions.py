@@ -300,8 +300,6 @@ def _unwritable(node: fx.Node, owner: fx.GraphModule) -> str | None:
     for value in _tensors([*values, _schema.value_of(node)]):
         if value.device.type != "cpu":
             return f"a tensor is on the device {value.device}; Relay's programs run on the CPU"
-        if value.is_complex():
-            return f"a tensor has the element type {value.dtype}; Relay's numbers are real"
         if value.layout is not torch.strided:
             return f"a tensor has the layout {value.layout}; Relay's tensors are dense"
         if type(value) is not torch.Tensor and not isinstance(

@@ -6,6 +6,7 @@
 #include "base/codes/frontend.h"
 #include "base/diagnostic.h"
 #include "frontend/common/tensor_bytes.h"
+#include "frontend/torch/complex.h"
 #include "frontend/torch/node_context.h"
 #include "frontend/torch/storage.h"
 
@@ -122,7 +123,8 @@ class Reader {
   Tensor read_tensor(const std::string& name, const Payload& payload, const std::string& folder) {
     const Span span = place("weight " + shorten(name));
     const TensorMeta& meta = *payload.meta;
-    auto dtype = dtype_of(meta.dtype);
+    const std::optional<int64_t> parts = type_of_parts(meta.dtype);
+    auto dtype = dtype_of(parts.value_or(meta.dtype));
     if (!dtype) {
       bad_tensor(span, quoted_tensor(name) + " has an element type that Relay lacks",
                  "a float, integer or bool type", name_of_scalar_type(meta.dtype));
@@ -131,8 +133,15 @@ class Reader {
       bad_tensor(span, quoted_tensor(name) + " is not strided", "a dense tensor");
     const auto* offset = std::get_if<int64_t>(&meta.offset);
     if (offset == nullptr) bad_tensor(span, quoted_tensor(name) + " has an open place");
-    const Strided layout{numbers(meta.sizes, name, span), numbers(meta.strides, name, span),
-                         *offset};
+    Strided layout{numbers(meta.sizes, name, span), numbers(meta.strides, name, span), *offset};
+    if (parts) {
+      // The real and the imaginary part lie side by side. Strides that overflow lie in no storage.
+      for (int64_t& stride : layout.strides)
+        if (__builtin_mul_overflow(stride, int64_t{2}, &stride)) stride = -1;
+      if (__builtin_mul_overflow(layout.offset, int64_t{2}, &layout.offset)) layout.offset = -1;
+      layout.sizes.push_back(2);
+      layout.strides.push_back(1);
+    }
     const std::string_view stored = bytes_of(folder + payload.file);
     const bool mapped = !owned_.contains(folder + payload.file);
     return tensor_in_storage(stored, *dtype, layout, name, span, mapped ? mapped_ : nullptr);

@@ -7,6 +7,7 @@
 
 #include "base/codes/frontend.h"
 #include "frontend/torch/archive.h"
+#include "frontend/torch/complex.h"
 #include "frontend/torch/importer.h"
 #include "frontend/torch/node_context.h"
 #include "frontend/torch/torch.h"
@@ -46,7 +47,8 @@ ImportedModel import_archive(const ModelSource& source, const ImportOptions& opt
               .help("save the program with torch.export.save"));
     }
   }
-  Importer importer(file, options, archive.program, archive.tensors);
+  const Program program = without_complex_values(archive.program);
+  Importer importer(file, options, program, archive.tensors);
   ImportedModel out = importer.run().model;
   if (from.file) from.file->check_unchanged();
   char text[17];
@@ -133,14 +135,14 @@ FrontEnd torch_front_end() {
 TorchProgram import_torch_graph(std::string_view json, const std::map<std::string, Tensor>& tensors,
                                 const std::string& name, const ImportOptions& options) {
   const auto file = SourceFile::make(name);
-  const Program program = read_program(json, file);
+  const Program program = without_complex_values(read_program(json, file));
   return Importer(file, options, program, tensors).run();
 }
 
 std::vector<TorchGap> torch_gaps(std::string_view json, const std::string& name,
                                  const ImportOptions& options) {
   const auto file = SourceFile::make(name);
-  const Program program = read_program(json, file);
+  const Program program = without_complex_values(read_program(json, file));
   return Importer(file, options, program, {}).gaps();
 }
 

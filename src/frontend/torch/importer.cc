@@ -419,7 +419,7 @@ void Importer::import_node(const Graph& graph, const Node& node, size_t index) {
 }
 
 void Importer::import_nodes(const Graph& graph) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i) import_node(graph, graph.nodes[i], i);
+  for (const Node& node : graph.nodes) import_node(graph, node, node.source);
 }
 
 ValuePtr Importer::checked(NodeContext& ctx, ValuePtr v, const OutputRef& output) {
@@ -512,6 +512,8 @@ void Importer::convert(const Graph& graph, const Node& node, const std::vector<O
       return;
     }
   }
+  if (!node.refusal.empty())
+    throw UserError(Diagnostic(codes::frontend_unsupported, span, node.refusal));
   const std::string_view target = operator_of(node.target);
   const FoundRow found = row_for(target);
   const Row* row = found.row;

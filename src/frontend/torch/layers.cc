@@ -205,5 +205,17 @@ ResizeSpec smooth_spec(NodeContext& ctx, const char* mode) {
   if (ctx.truth("align_corners", false)) spec.coordinates = "align_corners";
   return spec;
 }
+ResizeSpec nearest_exact_spec() {
+  ResizeSpec spec;
+  spec.nearest = "round_prefer_ceil";
+  return spec;
+}
+ResizeSpec antialias_spec(NodeContext& ctx, const char* mode) {
+  if (ctx.truth("align_corners", false)) ctx.unsupported("antialiasing with aligned corners");
+  ResizeSpec spec = smooth_spec(ctx, mode);
+  spec.antialias = spec.exclude_outside = true;
+  spec.cubic_alpha = -0.5;  // as Pillow's
+  return spec;
+}
 
 }  // namespace relay::frontend::torch

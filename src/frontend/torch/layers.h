@@ -53,7 +53,11 @@ struct Resizing {
 // As "scale_factors", or "scales" with the axis behind it, say.
 Resizing resizing_of(NodeContext& ctx, ResizeSpec spec, int64_t nd);
 ResizeSpec nearest_spec();
+// To the nearest place, halves upwards.
+ResizeSpec nearest_exact_spec();
 // As "align_corners" says.
 ResizeSpec smooth_spec(NodeContext& ctx, const char* mode);
+// The same with a filter as wide as a place of the result, where that is smaller.
+ResizeSpec antialias_spec(NodeContext& ctx, const char* mode);
 
 }  // namespace relay::frontend::torch

@@ -155,6 +155,7 @@ enum class Family {
   Binary,
   Control,
   Create,
+  Fourier,
   Index,
   Loss,
   Nn,
@@ -186,7 +187,7 @@ struct FoundRow {
   bool copies = false;
 };
 FoundRow row_for(std::string_view target);
-inline bool is_imported(std::string_view target) { return row_for(target).row != nullptr; }
+bool is_imported(std::string_view target);
 const std::vector<Row>& all_rows();
 
 }  // namespace relay::frontend::torch

@@ -1,6 +1,7 @@
 // All rows, sorted.
 #include <algorithm>
 
+#include "frontend/torch/complex.h"
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
@@ -49,6 +50,10 @@ FoundRow row_for(std::string_view target) {
   return {.row = row, .copies = true};
 }
 
+bool is_imported(std::string_view target) {
+  return row_for(target).row != nullptr || std::ranges::binary_search(complex_operators(), target);
+}
+
 }  // namespace relay::frontend::torch
 
 namespace relay {
@@ -56,6 +61,8 @@ namespace relay {
 std::vector<std::string> torch_operators() {
   std::vector<std::string> out;
   for (const auto& row : frontend::torch::all_rows()) out.emplace_back(row.target);
+  for (std::string_view target : frontend::torch::complex_operators()) out.emplace_back(target);
+  std::ranges::sort(out);
   return out;
 }
 

@@ -316,6 +316,27 @@ template <int64_t kRank>
 Values linear_backward(NodeContext& ctx) {
   return resize_backward(ctx, smooth_spec(ctx, "linear"), kRank);
 }
+template <int64_t kRank>
+Values nearest_exact_backward(NodeContext& ctx) {
+  return resize_backward(ctx, nearest_exact_spec(), kRank);
+}
+Values cubic_backward(NodeContext& ctx) {
+  return resize_backward(ctx, smooth_spec(ctx, "cubic"), 2);
+}
+Values filtered_linear_backward(NodeContext& ctx) {
+  return resize_backward(ctx, antialias_spec(ctx, "linear"), 2);
+}
+Values filtered_cubic_backward(NodeContext& ctx) {
+  return resize_backward(ctx, antialias_spec(ctx, "cubic"), 2);
+}
+
+// The gradient outside of [-lambd, lambd], and zeros within.
+Values shrink_backward(NodeContext& ctx) {
+  Expr x = ctx.tensor("self"), grad = ctx.tensor(ctx.has("grad_out") ? "grad_out" : "grad_output");
+  Expr bound = ctx.number_as(*ctx.number("lambd"), Builder::dtype_of(x));
+  Expr inside = ctx.call("less_equal", {ctx.call("abs", {x}), bound});
+  return {value_of(ctx.where(inside, ctx.scalar_like(0, grad), grad))};
+}
 
 }  // namespace
 
@@ -356,6 +377,14 @@ std::span<const Row> rows<Family::Backward>() {
       {"aten.upsample_linear1d_backward.default", linear_backward<1>, kInFloat32},
       {"aten.upsample_bilinear2d_backward.default", linear_backward<2>, kInFloat32},
       {"aten.upsample_trilinear3d_backward.default", linear_backward<3>, kInFloat32},
+      {"aten._upsample_nearest_exact1d_backward.default", nearest_exact_backward<1>},
+      {"aten._upsample_nearest_exact2d_backward.default", nearest_exact_backward<2>},
+      {"aten._upsample_nearest_exact3d_backward.default", nearest_exact_backward<3>},
+      {"aten.upsample_bicubic2d_backward.default", cubic_backward, kInFloat32},
+      {"aten._upsample_bilinear2d_aa_backward.default", filtered_linear_backward, kInFloat32},
+      {"aten._upsample_bicubic2d_aa_backward.default", filtered_cubic_backward, kInFloat32},
+      {"aten.hardshrink_backward.default", shrink_backward},
+      {"aten.softshrink_backward.default", shrink_backward},
   };
   return kRows;
 }

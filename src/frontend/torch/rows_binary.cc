@@ -100,8 +100,11 @@ Values pow_row(NodeContext& ctx) {
                       ? ctx.number("exponent")
                       : std::nullopt;
   auto p = ctx.pair("self", "exponent");
-  // Small whole exponents are products.
-  if (exponent && exponent->is_known() && p.dtype == ctx.out_dtype()) {
+  // Small whole exponents are products, of 16-bit floats in float32.
+  const DType out = ctx.out_dtype();
+  const bool keeps =
+      p.dtype == out || (p.dtype.is_float(32) && out.is_floating() && out.bits == 16);
+  if (exponent && exponent->is_known() && keeps) {
     const double n = exponent->as_double();
     if (Expr y = short_power(ctx, p.a, n)) return {value_of(y)};
     if (n == -0.5 && p.dtype.is_floating()) return {value_of(ctx.call("rsqrt", {p.a}))};
@@ -396,9 +399,9 @@ std::span<const Row> rows<Family::Binary>() {
       {"aten.remainder.Scalar", same_type, "floor_mod"},
       {"aten.fmod.Tensor", same_type, "trunc_mod"},
       {"aten.fmod.Scalar", same_type, "trunc_mod"},
-      {"aten.pow.Tensor_Tensor", pow_row},
-      {"aten.pow.Tensor_Scalar", pow_row},
-      {"aten.pow.Scalar", pow_row},
+      {"aten.pow.Tensor_Tensor", pow_row, kInFloat32},
+      {"aten.pow.Tensor_Scalar", pow_row, kInFloat32},
+      {"aten.pow.Scalar", pow_row, kInFloat32},
       {"aten.float_power.Tensor_Tensor",
        [](NodeContext& ctx) {
          auto p = ctx.pair("self", "exponent");

@@ -1,4 +1,5 @@
 // Tensors from nothing but sizes and numbers.
+#include <algorithm>
 #include <cmath>
 
 #include "base/codes/frontend.h"
@@ -143,6 +144,36 @@ Values eye(NodeContext& ctx) {
   return {value_of(ctx.cast(same, dtype))};
 }
 
+// The places of a triangle of a matrix: rows, then columns, in row-major order.
+Values triangle_indices(NodeContext& ctx, bool upper) {
+  const DType dtype = ctx.out_dtype();
+  for (const char* name : {"dtype", "layout"}) ctx.find(name);
+  const int64_t height = ctx.integer("row"), width = ctx.integer("col");
+  if (height < 0 || width < 0) ctx.fail(codes::frontend_attribute, "a size is negative");
+  ctx.charge_bytes(height, dtype);
+  ctx.charge_bytes(width, dtype);
+  const int64_t offset = std::clamp(ctx.integer("offset", 0), -height, width);
+  auto first = [&](int64_t row) { return upper ? std::clamp(row + offset, int64_t{0}, width) : 0; };
+  auto end = [&](int64_t row) {
+    return upper ? width : std::clamp(row + offset + 1, int64_t{0}, width);
+  };
+  int64_t count = 0;
+  for (int64_t row = 0; row < height; ++row) {
+    const int64_t more = std::max(end(row) - first(row), int64_t{0});
+    ctx.charge_bytes(2 * more, dtype);
+    count += more;
+  }
+  Tensor t = Tensor::empty(dtype, {2, count});
+  int64_t at = 0;
+  for (int64_t row = 0; row < height; ++row) {
+    for (int64_t column = first(row); column < end(row); ++column, ++at) {
+      t.set_from_int(at, row);
+      t.set_from_int(count + at, column);
+    }
+  }
+  return {value_of(std::move(t))};
+}
+
 }  // namespace
 
 template <>
@@ -150,6 +181,7 @@ std::span<const Row> rows<Family::Create>() {
   static constexpr Row kRows[] = {
       {"aten.zeros.default", zeros},
       {"aten.zeros_like.default", zeros},
+      {"aten._efficientzerotensor.default", zeros},
       {"aten.new_zeros.default", zeros},
       {"aten.ones.default", ones},
       {"aten.ones_like.default", ones},
@@ -179,6 +211,8 @@ std::span<const Row> rows<Family::Create>() {
       {"aten.logspace.default", logspace},
       {"aten.eye.default", eye},
       {"aten.eye.m", eye},
+      {"aten.tril_indices.default", [](NodeContext& ctx) { return triangle_indices(ctx, false); }},
+      {"aten.triu_indices.default", [](NodeContext& ctx) { return triangle_indices(ctx, true); }},
   };
   return kRows;
 }

@@ -551,7 +551,11 @@ Values places_of_true(NodeContext& ctx) {
 
 Values nonzero(NodeContext& ctx) {
   Expr x = ctx.cast(ctx.tensor("self"), DType::Bool());
-  if (Builder::rank_of(x) == 0) ctx.unsupported("nonzero of a tensor without dimensions");
+  if (Builder::rank_of(x) == 0) {
+    // As many places as there are elements that are not 0, each of no coordinates.
+    Expr places = ctx.call("argwhere", {ctx.reshape(x, std::vector<int64_t>{1})});
+    return {value_of(ctx.cast(ctx.slice(places, 1, 0, 0), kI64))};
+  }
   return {value_of(ctx.cast(ctx.call("argwhere", {x}), kI64))};
 }
 

@@ -141,7 +141,10 @@ Values searchsorted(NodeContext& ctx, const char* sequence, const char* values) 
   Expr x = ctx.find(values) != nullptr && ctx.find(values)->name() == nullptr
                ? ctx.number_as(*ctx.number(values), Builder::dtype_of(sorted_sequence))
                : ctx.tensor(values);
-  if (ctx.has("sorter")) ctx.unsupported("a search in what is not sorted");
+  if (Expr order = ctx.tensor_or_null("sorter")) {
+    sorted_sequence = ctx.call("gather", {sorted_sequence, order},
+                               {{"axis", Builder::rank_of(sorted_sequence) - 1}});
+  }
   bool right = ctx.truth("right", false);
   if (const std::string side = ctx.text("side", ""); !side.empty()) right = side == "right";
   const DType dtype = ctx.promoted({sorted_sequence, x});
@@ -167,6 +170,19 @@ Values unique_row(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   ctx.find("sorted");  // sorted is one of the orders that are allowed
   return unique_results(ctx, unique(ctx, x, std::nullopt, true), Builder::shape_of(x));
+}
+
+// Each index as often as its count says: those of elements that are repeated.
+Values repeated_places(NodeContext& ctx) {
+  ctx.find("output_size");  // the sum of the counts
+  Expr counts = ctx.cast(ctx.tensor("repeats"), kI64);
+  if (as_const(Builder::shape_of(counts)[0]) == 0)
+    return {value_of(ctx.full(0, {dim(0)}, ctx.out_dtype()))};
+  Expr ends = running(ctx, Running::Sum, counts, 0, false, false);
+  Expr zero = ctx.scalar(0, kI64), one = ctx.scalar(1, kI64);
+  Expr all = ctx.call("dyn.arange", {zero, ctx.reduce("sum", counts, {0}, false), one});
+  Expr at = ctx.call("searchsorted", {ends, all}, {{"right", true}, {"dtype", to_value(kI64)}});
+  return {value_of(ctx.cast(at, ctx.out_dtype()))};
 }
 
 // The different lines along an axis.
@@ -214,7 +230,9 @@ std::span<const Row> rows<Family::Order>() {
       {"aten.argsort.default", argsort},
       {"aten.argsort.stable", argsort},
       {"aten.topk.default", topk},
+      {"aten._unique.default", unique_row},
       {"aten._unique2.default", unique_row},
+      {"aten.repeat_interleave.Tensor", repeated_places},
       {"aten.median.default", median},
       {"aten.median.dim", median},
       {"aten.nanmedian.default", nanmedian},

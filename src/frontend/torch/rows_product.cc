@@ -25,6 +25,18 @@ Expr product(NodeContext& ctx, const Expr& a, const Expr& b) {
   return ctx.matmul(a, b);
 }
 
+// A product to which something is added: of 16-bit floats it is in float32, so that only the sum is rounded.
+Expr unrounded_product(NodeContext& ctx, const Expr& a, const Expr& b) {
+  const DType f32 = DType::Float(32), dtype = Builder::dtype_of(a);
+  if (!dtype.is_floating() || dtype.bits != 16) return product(ctx, a, b);
+  const AttrList wide{{"out_dtype", to_value(f32)}};
+  if (Expr weight = transposed_of(b); weight && Builder::rank_of(a) >= 1)
+    return ctx.call("nn.dense", {a, weight}, wide);
+  if (Builder::rank_of(a) >= 2 && Builder::rank_of(b) == 2)
+    return ctx.call("nn.matmul", {a, b}, wide);
+  return ctx.matmul(ctx.cast(a, f32), ctx.cast(b, f32));
+}
+
 Values matmul(NodeContext& ctx) {
   Expr a = ctx.tensor("self");
   Expr b = ctx.tensor(ctx.has("mat2") ? "mat2" : ctx.has("vec") ? "vec" : "other");
@@ -37,13 +49,14 @@ Values dot(NodeContext& ctx) {
 }
 
 Values linear(NodeContext& ctx) {
-  Expr y = ctx.call("nn.dense", {ctx.tensor("input"), ctx.tensor("weight")});
+  Expr x = ctx.tensor("input"), weight = ctx.tensor("weight");
   Expr bias = ctx.tensor_or_null("bias");
-  if (bias && Builder::rank_of(bias) == 1)
-    y = ctx.call("nn.bias_add", {y, bias}, {{"axis", int64_t{-1}}});
-  else if (bias)
-    y = ctx.add(y, bias);
-  return {value_of(y)};
+  if (bias == nullptr) return {value_of(ctx.call("nn.dense", {x, weight}))};
+  Expr y = unrounded_product(ctx, x, ctx.transpose(weight, {1, 0}));
+  bias = ctx.cast(bias, Builder::dtype_of(y));
+  y = Builder::rank_of(bias) == 1 ? ctx.call("nn.bias_add", {y, bias}, {{"axis", int64_t{-1}}})
+                                  : ctx.add(y, bias);
+  return {value_of(ctx.cast(y, Builder::dtype_of(x)))};
 }
 
 Values bilinear(NodeContext& ctx) {
@@ -74,18 +87,21 @@ Values add_product(NodeContext& ctx) {
     a = ctx.expand_dims(a, 1);
     b = ctx.expand_dims(b, 0);
   }
-  Expr y = product(ctx, a, b);
+  const DType dtype = Builder::dtype_of(a);
+  Expr y = unrounded_product(ctx, a, b);
   if (ctx.relay_op() == "sum") y = ctx.reduce("sum", y, {0}, false);
   y = scaled(ctx, "alpha", y);
   auto beta = ctx.number("beta");
   Expr self = ctx.tensor("self");
   if (beta && beta->is_known() && beta->as_double() == 0)
-    return {value_of(ctx.broadcast_to(y, ctx.out_shape()))};
-  self = scaled(ctx, "beta", self);
+    return {value_of(ctx.cast(ctx.broadcast_to(y, ctx.out_shape()), dtype))};
+  self = scaled(ctx, "beta", ctx.cast(self, Builder::dtype_of(y)));
   const bool is_bias = Builder::rank_of(self) == 1 && Builder::rank_of(y) == 2;
   if (is_bias && dim_equal(Builder::shape_of(self)[0], Builder::shape_of(y)[1]))
-    return {value_of(ctx.call("nn.bias_add", {y, self}, {{"axis", int64_t{-1}}}))};
-  return {value_of(ctx.add(self, y))};
+    y = ctx.call("nn.bias_add", {y, self}, {{"axis", int64_t{-1}}});
+  else
+    y = ctx.add(self, y);
+  return {value_of(ctx.cast(y, dtype))};
 }
 
 Values einsum_row(NodeContext& ctx) {
@@ -254,7 +270,7 @@ std::span<const Row> rows<Family::Product>() {
       {"aten.bilinear.default", bilinear},
       {"aten.addmm.default", add_product},
       {"aten.addmv.default", add_product},
-      {"aten.addbmm.default", add_product, "sum", kInFloat32},
+      {"aten.addbmm.default", add_product, "sum"},
       {"aten.baddbmm.default", add_product},
       {"aten.addr.default", add_product},
       {"aten.einsum.default", einsum_row},

@@ -21,15 +21,15 @@ Values nearest(NodeContext& ctx) {
 }
 template <int64_t kRank>
 Values nearest_exact(NodeContext& ctx) {
-  ResizeSpec spec;
-  spec.nearest = "round_prefer_ceil";
-  return resized(ctx, spec, kRank);
+  return resized(ctx, nearest_exact_spec(), kRank);
 }
 template <int64_t kRank>
 Values linear(NodeContext& ctx) {
   return resized(ctx, smooth_spec(ctx, "linear"), kRank);
 }
 Values cubic(NodeContext& ctx) { return resized(ctx, smooth_spec(ctx, "cubic"), 2); }
+Values filtered_linear(NodeContext& ctx) { return resized(ctx, antialias_spec(ctx, "linear"), 2); }
+Values filtered_cubic(NodeContext& ctx) { return resized(ctx, antialias_spec(ctx, "cubic"), 2); }
 
 }  // namespace
 
@@ -56,6 +56,10 @@ std::span<const Row> rows<Family::Resize>() {
       {"aten.upsample_trilinear3d.vec", linear<3>, kInFloat32},
       {"aten.upsample_bicubic2d.default", cubic, kInFloat32},
       {"aten.upsample_bicubic2d.vec", cubic, kInFloat32},
+      {"aten._upsample_bilinear2d_aa.default", filtered_linear, kInFloat32},
+      {"aten._upsample_bilinear2d_aa.vec", filtered_linear, kInFloat32},
+      {"aten._upsample_bicubic2d_aa.default", filtered_cubic, kInFloat32},
+      {"aten._upsample_bicubic2d_aa.vec", filtered_cubic, kInFloat32},
   };
   return kRows;
 }

@@ -310,6 +310,8 @@ std::span<const Row> rows<Family::Unary>() {
       {"aten.alias_copy.default", copy},
       {"aten.detach_copy.default", copy},
       {"aten._to_copy.default", cast_copy},
+      {"prims.convert_element_type.default",
+       [](NodeContext& ctx) { return Values{value_of(ctx.cast(ctx.tensor("a"), *ctx.dtype()))}; }},
   };
   return kRows;
 }

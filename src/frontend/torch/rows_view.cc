@@ -438,6 +438,13 @@ std::span<const Row> rows<Family::View>() {
       {"aten.lift.default", same},
       {"aten.positive.default", same},
       {"aten.real.default", same},
+      {"aten._neg_view.default",
+       [](NodeContext& ctx) {
+         const Builder build = ctx;
+         return std::vector<View>{
+             {[build](const Expr& e) { return build.call("negative", {e}); },
+              [build](const Expr&, const Expr& v) { return build.call("negative", {v}); }}};
+       }},
       {"aten.resolve_conj.default", same},
       {"aten.resolve_neg.default", same},
       {"aten.dropout.default", dropout},

@@ -172,7 +172,10 @@ class Reader {
       out.elements.emplace_back(integer(value));
       return out;
     }
-    if (kind == "device") {
+    if (kind == "complex") {
+      out.kind = Argument::Kind::complex;
+      for (const char* part : {"real", "imag"}) out.elements.emplace_back(number(at(value, part)));
+    } else if (kind == "device") {
       out.kind = Argument::Kind::device;
       out.elements.emplace_back(text(at(value, "type")));
     } else if (kind == "graph") {
@@ -201,6 +204,7 @@ class Reader {
     out.outputs = arguments(at(f, "outputs"));
     each(at(f, "nodes"), [&](const Field& n) {
       Node& node = out.nodes.emplace_back();
+      node.source = out.nodes.size() - 1;
       node.target = text(at(n, "target"));
       if (find(n, "name") != nullptr) node.name = text(at(n, "name"));
       each(at(n, "inputs"), [&](const Field& i) {

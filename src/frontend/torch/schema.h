@@ -41,6 +41,7 @@ struct Argument {
     layout,         // the number is a Layout
     device,         // the string is the type of a device
     graph,          // a part of the program
+    complex,        // two numbers: the real and the imaginary part
     unsupported,    // `what` names the alternative of the schema
   };
   Kind kind = Kind::value;
@@ -74,6 +75,8 @@ struct Node {
   std::vector<std::pair<std::string, Argument>> inputs;  // by the name in the operator's signature
   std::vector<Argument> outputs;
   std::string stack_trace;  // PyTorch's, the last frame at the end
+  size_t source = 0;        // its place among the nodes of the graph that was read
+  std::string refusal;      // why it cannot be imported, if that is known already
 };
 
 struct Graph {
