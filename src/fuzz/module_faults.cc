@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/calls.h"
 #include "analysis/purity.h"
 #include "fuzz/faults.h"
 #include "fuzz/module_edits.h"
@@ -159,6 +160,26 @@ Module takes_the_last_clause_first(const Module& before, const Module&) {
     auto* m = as<MatchNode>(e);
     if (m == nullptr || m->clauses.size() < 2) return nullptr;
     return match(m->data, {m->clauses.rbegin(), m->clauses.rend()}, m->complete, m->span);
+  });
+}
+
+// Sums of floats in kernels of loops, which ends them where they would have ended.
+Module subtracts_in_loops(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* f = as<FunctionNode>(e);
+    if (f == nullptr || !f->is_primitive() || !isa<LetNode>(f->body)) return nullptr;
+    Expr body = cast<ExprNode>(rewrite(
+        f->body,
+        [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+          auto* c = as<CallNode>(rebuilt);
+          auto* t = c == nullptr ? nullptr : as<TensorTypeNode>(c->type);
+          if (t == nullptr || !t->dtype.is_floating() || !is_call_to(ref(*c), "add"))
+            return rebuilt;
+          return call("subtract", c->args, nullptr, c->span);
+        },
+        family::expr | family::pattern));
+    if (body == f->body) return nullptr;
+    return function(f->params, body, f->ret_type, f->type_params, f->attrs, f->span);
   });
 }
 
@@ -336,6 +357,8 @@ constexpr Fault kFaults[] = {
      swaps_effects},
     {"continues_with_the_other_branch", "ToCPS", "Branches get each other's continuation.",
      swaps_branches},
+    {"subtracts_in_loops", "OutlineLoops", "A kernel of a loop takes the rule of another operator.",
+     subtracts_in_loops},
     {"tests_the_last_clause_first", "CompileMatch", "Rows of the matrix lose their order.",
      takes_the_last_clause_first},
     {"confuses_tags", "CompileMatch", "A switch goes to the next constructor's clause.",

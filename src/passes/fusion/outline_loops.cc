@@ -338,7 +338,9 @@ std::unordered_map<const Node*, Uses> uses_of_functions(const ScopeTree& scopes)
   for (const ExprNode* e : scopes.order) {
     auto* l = as<LetNode>(e);
     auto* f = l == nullptr ? nullptr : as<FunctionNode>(l->value);
-    if (f == nullptr || f->is_primitive()) continue;
+    const int* scope = scopes.scope_of.find(e);
+    const bool in_kernel = scope != nullptr && scopes.scopes[static_cast<size_t>(*scope)].primitive;
+    if (f == nullptr || f->is_primitive() || in_kernel) continue;
     if (int body = scopes.opened(*f, f->body.get()); body >= 0) {
       bodies.emplace(l->var.get(), body);
       out[l->var.get()].let = l;

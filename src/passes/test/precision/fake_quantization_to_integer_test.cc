@@ -131,7 +131,7 @@ TEST(FakeQuantizationToInteger, what_would_be_another_number_stays) {
   const std::string x = "%x: Tensor[(1, 4, 6, 6), uint8], %s: Tensor[(), float32]";
   // Scales that may be negative turn the order around.
   stays(x, "nn.max_pool2d(qnn.dequantize(%x, %s, 3), pool_size=[2, 2])");
-  stays(x, "nn.pad(qnn.dequantize(%x, 0.5f, 3), 1f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])");
+  stays(x, "nn.pad(qnn.dequantize(%x, 0.5f, 3), 1.1f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])");
   stays(x, "concatenate((qnn.dequantize(%x, 0.5f, 3), qnn.dequantize(%x, 0.5f, 4)), axis=1)");
   stays(x, "qnn.quantize(qnn.dequantize(%x, 0.5f, 3), 0.5f, 3, out_dtype=\"int8\")");
   stays(x, "qnn.quantize(qnn.dequantize(%x, 0.5f, 3), 0.25f, 3, out_dtype=\"uint8\")");
