@@ -104,16 +104,15 @@ std::string defect_of(const CallNode& c) {
 // One loop, with the loops inside it: whether it can be a kernel, and what it is made of.
 class LoopNest {
  public:
-  // `outside`: whether an expression below the loop is computed before the loop begins.
-  LoopNest(const LetNode& l, const std::function<bool(const Node&)>& outside) : outside_(outside) {
+  // `called_once`: behind its definition, one expression uses the loop. `outside`: whether an expression below the loop is
+  // computed before the loop begins.
+  LoopNest(const LetNode& l, bool called_once, const std::function<bool(const Node&)>& outside)
+      : outside_(outside) {
     auto* entry = as<CallNode>(l.body);
-    if (entry == nullptr || !(entry->op == l.var)) {
+    if (!called_once || entry == nullptr || !(entry->op == l.var)) {
       reason_ = "it is not called where it is defined";
       span_ = l.value->span;
       return;
-    }
-    for (const Expr& a : entry->args) {
-      if (mentions(a, l.var.get())) fail(entry->span, "it calls itself in its own arguments");
     }
     find_invariants(l.value);
     add_loop(l, -1);
@@ -471,7 +470,7 @@ void for_each_loop(const Function& f,
     if (uses == functions.end() || !uses->second.inside) return true;
     auto& loop = *as<FunctionNode>(l->value);
     const int body = scopes.opened(loop, loop.body.get());
-    LoopNest nest(*l, [&](const Node& e) {
+    LoopNest nest(*l, uses->second.outside == 1, [&](const Node& e) {
       const int* scope = scopes.scope_of.find(&e);
       return scope != nullptr && scopes.common(*scope, body) != body;
     });
