@@ -93,8 +93,6 @@ class Composer : private LoopStatements {
     std::optional<size_t> counter{};
   };
 
-  // ---- Registers and memory
-
   // ---- Values
 
   Value parameter(const Type& type, std::vector<Buffer>& params) {
@@ -468,15 +466,15 @@ class Composer : private LoopStatements {
     return item.loop == nullptr && !item.then_block && !writes_over(item.value);
   }
 
-  // Computes a number before a loop; false where it depends on the loop.
+  // Computes the operands of a loop's condition before the loop, which evaluates it at least once; false where they depend
+  // on the loop.
   bool compute_before(const Expr& e, int depth = 0) {
     if (isa<ConstantNode>(e) || values_.contains(e.get())) return true;
     auto* c = as<CallNode>(reader_.definition(e));
-    if (c == nullptr || !isa<OpNode>(c->op) || !is_scalar_type(c->type) ||
-        depth == kMostDepthOfBound)
+    if (c == nullptr || !isa<OpNode>(c->op) || writes_over(ref(*c)) || depth == kMostDepthOfBound)
       return false;
     for (const Expr& a : c->args) {
-      if (!is_scalar_type(a->type) || !compute_before(a, depth + 1)) return false;
+      if (!compute_before(a, depth + 1)) return false;
     }
     LoopItem item{.var = Var::unchecked(e), .value = reader_.definition(e)};
     bind(e.get(), operator_call(item, *c));
@@ -562,7 +560,8 @@ class Composer : private LoopStatements {
     Stmt loop = make<tir::ForNode>([&](tir::ForNode& f) {
       f.var = i;
       f.min = c.step == 1 ? begin : tir::index(0);
-      f.extent = count;
+      // One that is negative is none, and says more of what is inside than a maximum.
+      f.extent = step == 1 ? distance : count;
       f.body = body;
       f.hints.program = true;
     });
