@@ -124,9 +124,11 @@ Tensor string_tensor(nb::handle object) {
                               : np.attr("asarray")(object, nb::arg("dtype") = "object");
   std::vector<int64_t> shape;
   for (nb::handle d : nb::iter(array.attr("shape"))) shape.push_back(to_int64(d));
-  std::vector<nb::object> items;
+  // It holds what the texts are views of.
+  const nb::list items(array.attr("ravel")().attr("tolist")());
   std::vector<std::string_view> texts;
-  for (nb::handle item : nb::iter(array.attr("ravel")().attr("tolist")())) {
+  texts.reserve(items.size());
+  for (nb::handle item : items) {
     Py_ssize_t size = 0;
     const char* text =
         PyUnicode_Check(item.ptr()) ? PyUnicode_AsUTF8AndSize(item.ptr(), &size) : nullptr;
@@ -134,7 +136,6 @@ Tensor string_tensor(nb::handle object) {
       if (PyErr_Occurred() != nullptr) throw nb::python_error();
       throw WrongArgument((python_text(item) + " is not a string").c_str());
     }
-    items.push_back(nb::borrow(item));
     texts.emplace_back(text, static_cast<size_t>(size));
   }
   return runtime::make_strings(shape, texts);
