@@ -61,6 +61,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("element-wise, softmax, norms, reductions", ("elementwise/*",)),
     ("einsum and matrix products", ("contraction/*",)),
     ("tied head, segmentation head, other layouts", ("layout/*",)),
+    ("strings", ("strings/*",)),
     ("Scan, Loop and recurrences of up to 1,000 steps", ("loops/*",)),
     ("models at batch 8 and 32", ("batch/*",)),
 )
