@@ -162,7 +162,8 @@ Stmt each_selected(const ComputeContext& ctx, const std::vector<Buffer>& in,
         return if_(lt(kept.count(), most), queue.take(look_at));
       });
       Stmt others = each("i", found.get() - queued.get(), [&](const PrimExpr& i) {
-        return if_(lt(kept.count(), most), named("place", entries.place(i), look_at));
+        return if_(lt(kept.count(), most),
+                   named("place", entries.place(queued.get() + i), look_at));
       });
       return seq({found.set(index(0)), kept.clear(), candidates,
                   queued.set(floor_div(found.get(), index(kQueuedPart))), queue.fill(), first,

@@ -1,6 +1,7 @@
 #include "ops/index/order.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace relay::ops {
 
@@ -242,20 +243,22 @@ namespace {
 
 // Entries of which one key is kept: about the root of some thousands of them.
 constexpr int64_t kQueueBlock = 64;
+constexpr DType kNumber = DType::Int(32);
 
 }  // namespace
 
 EntryQueue::EntryQueue(const Entries& entries, const PrimExpr& n, const PrimExpr& room)
     : entries_(entries),
       n_(n),
+      keys_(buffer("keys", entries.key_dtype(), {room})),
       least_(buffer("least", entries.key_dtype(),
                     {floor_div(room + (kQueueBlock - 1), index(kQueueBlock))})),
       key_("key", entries.key_dtype()),
-      block_("block", kIndex),
-      at_("at", kIndex) {}
+      block_("block", kNumber),
+      at_("at", kNumber) {}
 
 Stmt EntryQueue::in(Stmt body) const {
-  return allocate(least_, key_.in(block_.in(at_.in(std::move(body)))));
+  return allocate(keys_, allocate(least_, key_.in(block_.in(at_.in(std::move(body))))));
 }
 
 PrimExpr EntryQueue::blocks() const {
@@ -268,37 +271,42 @@ PrimExpr EntryQueue::size_of(const PrimExpr& block) const {
 
 Stmt EntryQueue::refresh(const PrimExpr& block) const {
   Stmt look = each_in_lanes("i", size_of(block), [&](const PrimExpr& i) {
-    return key_.set(min(key_.get(), entries_.key(block * kQueueBlock + i)));
+    return key_.set(min(key_.get(), load(keys_, {block * kQueueBlock + i})));
   });
   return seq({key_.set(imm(entries_.key_dtype(), -1)), look, store(least_, {block}, key_.get())});
 }
 
 Stmt EntryQueue::fill() const {
-  return each("block", blocks(), [&](const PrimExpr& block) { return refresh(block); });
+  Stmt keys =
+      each_in_lanes("i", n_, [&](const PrimExpr& i) { return store(keys_, {i}, entries_.key(i)); });
+  return seq(
+      {keys, each("block", blocks(), [&](const PrimExpr& block) { return refresh(block); })});
 }
 
 Stmt EntryQueue::take(const std::function<Stmt(const PrimExpr& place)>& body) const {
-  Stmt find_key = each_in_lanes("block", blocks(), [&](const PrimExpr& block) {
+  const PrimExpr none = imm(kNumber, std::numeric_limits<int32_t>::max());
+  // The first of `count` keys from `begin` on that is the one in the cell.
+  auto find = [&](const Cell& found, const Buffer& keys, const PrimExpr& begin,
+                  const PrimExpr& count) {
+    Stmt look = each_in_lanes("i", count, [&](const PrimExpr& i) {
+      PrimExpr is = eq(load(keys, {begin + i}), key_.get());
+      return found.set(min(found.get(), select(is, tir::cast(kNumber, i), none)));
+    });
+    return seq({found.set(none), look});
+  };
+  Stmt least = each_in_lanes("block", blocks(), [&](const PrimExpr& block) {
     return key_.set(min(key_.get(), load(least_, {block})));
   });
-  // Of equal keys the first block and the first entry.
-  Stmt find_block = each_in_lanes("block", blocks(), [&](const PrimExpr& block) {
-    return block_.set(min(block_.get(), select(eq(load(least_, {block}), key_.get()), block, n_)));
-  });
-  Stmt found = named("block", block_.get(), [&](const PrimExpr& block) {
+  Stmt remove = named("block", tir::cast(kIndex, block_.get()), [&](const PrimExpr& block) {
     PrimExpr begin = block * kQueueBlock;
-    Stmt find_entry = each_in_lanes("i", size_of(block), [&](const PrimExpr& i) {
-      return at_.set(
-          min(at_.get(), select(eq(entries_.key(begin + i), key_.get()), begin + i, n_)));
+    Stmt entry = named("entry", begin + tir::cast(kIndex, at_.get()), [&](const PrimExpr& entry) {
+      return seq({store(keys_, {entry}, imm(entries_.key_dtype(), -1)), refresh(block),
+                  named("place", entries_.place(entry), body)});
     });
-    Stmt remove = named("place", entries_.place(at_.get()), [&](const PrimExpr& place) {
-      Stmt mark = entries_.put(at_.get(), imm(entries_.key_dtype(), -1), place);
-      return seq({mark, refresh(block), body(place)});
-    });
-    return seq({find_entry, remove});
+    return seq({find(at_, keys_, begin, size_of(block)), entry});
   });
-  return seq({key_.set(imm(entries_.key_dtype(), -1)), block_.set(n_), at_.set(n_), find_key,
-              find_block, found});
+  return seq({key_.set(imm(entries_.key_dtype(), -1)), least,
+              find(block_, least_, index(0), blocks()), remove});
 }
 
 Stmt sort_places(const Buffer& places, const Buffer& other, const PrimExpr& n,

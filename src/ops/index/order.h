@@ -51,8 +51,9 @@ class Entries {
 tir::Stmt sort_entries(const Entries& entries, const Entries& other, const PrimExpr& n,
                        int64_t parts);
 
-// The first `n` entries in order, one by one, without sorting all of them: the least key of each block of entries is kept, and
-// those of the block whose entry was taken are compared again. Where an eighth of the entries is taken, sorting takes as long.
+// The first `n` entries in order, one by one, without sorting all of them, which stay as they are: the least key of each block of
+// entries is kept, and those of the block whose entry was taken are compared again. Where an eighth of the entries is taken,
+// sorting takes as long.
 class EntryQueue {
  public:
   // At most `room` entries, all of which have keys below the greatest.
@@ -61,7 +62,7 @@ class EntryQueue {
   // The statement in which it exists.
   tir::Stmt in(tir::Stmt body) const;
   tir::Stmt fill() const;
-  // Removes the first entry, which there is one of, and runs the body with its place. Its key is the greatest then.
+  // Takes the first entry that is left, which there is one of, and runs the body with its place.
   tir::Stmt take(const std::function<tir::Stmt(const PrimExpr& place)>& body) const;
 
  private:
@@ -72,7 +73,7 @@ class EntryQueue {
 
   const Entries& entries_;
   PrimExpr n_;
-  tir::Buffer least_;  // of each block
+  tir::Buffer keys_, least_;  // of what is left, and the least of each block
   Cell key_, block_, at_;
 };
 
