@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/codes/donation.h"
 #include "bind/buffer.h"
@@ -142,15 +143,17 @@ Tensor string_tensor(nb::handle object) {
 }
 
 nb::object string_array(const Tensor& t) {
-  nb::list items;
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    std::string_view text = runtime::string_at(t, i);
-    items.append(nb::str(text.data() == nullptr ? "" : text.data(), text.size()));
-  }
   nb::list shape;
   for (int64_t d : t.shape()) shape.append(d);
   nb::object flat = numpy().attr("empty")(t.num_elements(), nb::arg("dtype") = "object");
-  flat.attr("__setitem__")(nb::slice(nb::none(), nb::none(), nb::none()), items);
+  // The elements are references, which NumPy would take one by one from a list.
+  nb::object data = flat.attr("__array_interface__")["data"][0];
+  auto** elements = reinterpret_cast<PyObject**>(nb::cast<uintptr_t>(data));
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    std::string_view text = runtime::string_at(t, i);
+    nb::str made(text.data() == nullptr ? "" : text.data(), text.size());
+    Py_XDECREF(std::exchange(elements[i], made.release().ptr()));
+  }
   return flat.attr("reshape")(nb::tuple(shape));
 }
 
