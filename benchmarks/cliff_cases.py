@@ -289,8 +289,8 @@ def order() -> Iterator[Case]:
         return one("TopK", In(shape, dtype, **spread), ints(shape[axis]), axis=axis,
                    results=(dtype, INT64), **attrs)  # fmt: skip
 
-    def top(shape: tuple[int, ...], k: int, axis: int = -1, **attrs) -> Build:
-        return one("TopK", In(shape), ints(k), axis=axis, results=(FLOAT, INT64), **attrs)
+    def top(shape: tuple[int, ...], k: int, axis: int = -1, dtype: int = FLOAT, **attrs) -> Build:
+        return one("TopK", In(shape, dtype), ints(k), axis=axis, results=(dtype, INT64), **attrs)
 
     million = 1 << 20
     yield Case("top 100 of 1M", top((million,), 100))
@@ -308,6 +308,9 @@ def order() -> Iterator[Case]:
         yield Case(f"non-max suppression of {boxes} boxes, {classes} classes",
                    one("NonMaxSuppression", corners, In((1, classes, boxes), FLOAT, 0.0, 1.0),
                        ints(boxes), np.float32([0.5]), np.float32([0.2]), results=(INT64,)))  # fmt: skip
+    yield Case("top 10 of 49x87", top((49, 87), 10))
+    yield Case("top 100 of 3x2953 float64", top((3, 2953), 100, dtype=DOUBLE))
+    yield Case("top 5 of 128x9x16 float64, first axis", top((128, 9, 16), 5, axis=0, dtype=DOUBLE))
     yield Case("sort 1M", sort((million,), 0))
     yield Case("sort 1M int64", sort((million,), 0, INT64))
     yield Case("sort 1000x1000", sort((1000, 1000), 1))
@@ -352,6 +355,9 @@ def sampling() -> Iterator[Case]:
         yield Case(f"roi align {mode}, ratio {ratio}",
                    one("RoiAlign", image(1, 256, 56, 56), boxes, np.zeros(100, np.int64),
                        output_height=7, output_width=7, sampling_ratio=ratio, mode=mode))  # fmt: skip
+    items = np.zeros((100, 1), np.float32)
+    yield Case("max roi pool", one("MaxRoiPool", image(1, 64, 56, 56), np.concatenate([items, boxes], 1),
+                                   pooled_shape=[7, 5]))  # fmt: skip
     size = lambda *s: (None, None, np.array(s, np.int64))  # noqa: E731
     for mode in ("linear", "nearest", "cubic"):
         yield Case(f"resize {mode}, twice",
@@ -409,6 +415,9 @@ def moves() -> Iterator[Case]:
     yield Case("tile 100x70 uint8", one("Tile", In((100, 70), UINT8, 0, 256), ints(3, 11),
                                         results=(UINT8,)))  # fmt: skip
     yield Case("tile 64x7", one("Tile", In((64, 7)), ints(3, 30)))
+    yield Case("tile 962x17", one("Tile", In((962, 17)), ints(1, 30)))
+    yield Case("tile 13x78x8x2 uint8", one("Tile", In((13, 78, 8, 2), UINT8, 0, 256), ints(1, 30, 7, 1),
+                                           results=(UINT8,)))  # fmt: skip
     flags = TensorProto.BOOL
     yield Case("transpose 300x301 bool", one("Transpose", In((300, 301), flags, 0, 2), perm=[1, 0],
                                              results=(flags,)))  # fmt: skip
@@ -434,6 +443,7 @@ def elementwise() -> Iterator[Case]:
     yield Case("softmax 64x50k", one("Softmax", In((64, 50000))))
     yield Case("softmax 1000x1000, axis 0", one("Softmax", In((1000, 1000)), axis=0))
     yield Case("log softmax 50k", one("LogSoftmax", In((1, 50000))))
+    yield Case("log softmax 52423x10", one("LogSoftmax", In((52423, 10))))
     yield Case("softmax 10000x10", one("Softmax", In((10000, 10))))
     base = In(million, FLOAT, 0.1, 3.0)
     yield Case("pow", one("Pow", base, In(million, FLOAT, -2.0, 2.0)))
@@ -467,6 +477,8 @@ def elementwise() -> Iterator[Case]:
         yield Case(f"reduce sum 1000x1000, axis {axis}",
                    one("ReduceSum", In((1000, 1000)), ints(axis)))  # fmt: skip
     yield Case("reduce max 1M", one("ReduceMax", In(million)))
+    yield Case("reduce mean 115x4x283x4, all axes", one("ReduceMean", In((115, 4, 283, 4))))
+    yield Case("reduce l1 4095x31, all axes", one("ReduceL1", In((4095, 31))))
     yield Case("reduce l2 64x100x100, axes 0 2", one("ReduceL2", In((64, 100, 100)), axes=[0, 2]))
     norm = (Weights((64,)), Weights((64,)))
     yield Case("instance norm", one("InstanceNormalization", image(1, 64, 56, 56), *norm))
@@ -587,6 +599,25 @@ def distinct_nodes(count: int) -> Build:
     return build
 
 
+def strings() -> Iterator[Case]:
+    text = TensorProto.STRING
+    words = In((4096,), text, 0, 5000, "words")
+    yield Case("unique 4096", one("Unique", words, results=(text, INT64, INT64, INT64)))
+    yield Case("concat 4096", one("StringConcat", words, words, results=(text,), opset=20))
+    yield Case("concat 4096 and one", one("StringConcat", words, np.array(["!"], object), results=(text,),
+                                          opset=20))  # fmt: skip
+    yield Case(
+        "split 4096", one("StringSplit", words, results=(text, INT64), delimiter=" ", opset=20)
+    )
+    yield Case("labels of 4096", one("LabelEncoder", words, results=(INT64,), domain="ai.onnx.ml",
+                                     keys_strings=[f"word {i}" for i in range(200)],
+                                     values_int64s=list(range(200)), default_int64=-1))  # fmt: skip
+    yield Case(
+        "numbers as text", one("Cast", In((4096,), INT64, -1e6, 1e6), to=text, results=(text,))
+    )
+    yield Case("equal 4096", one("Equal", words, words, results=(TensorProto.BOOL,), opset=19))
+
+
 def compile_time() -> Iterator[CompileCase]:
     yield CompileCase("1000 distinct nodes", distinct_nodes(1000), 3.0, 0.5)
     yield CompileCase("10000 nodes", many_nodes(10000), 7.0, 1.5)
@@ -611,6 +642,7 @@ GROUPS: dict[str, Callable[[], Iterator[Case | CompileCase]]] = {
     "elementwise": elementwise,
     "contraction": contraction,
     "layout": layout,
+    "strings": strings,
     "loops": loops,
     "batch": batch,
     "compile": compile_time,

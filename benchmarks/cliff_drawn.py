@@ -92,12 +92,30 @@ def measure(args: argparse.Namespace, installed: Sequence[str], data: dict) -> d
     return known
 
 
+UNKNOWN = "not looked into."
+
+
 def cause(name: str) -> str:
-    """Returns the reason that cliff_reasons.py has for a setting, or that it has none."""
+    """Returns the reason that cliff_reasons.py has for a setting, or UNKNOWN."""
     for pattern, reason in DRAWN_CAUSES.items():
         if fnmatchcase(name, pattern):
             return reason
-    return "not looked into."
+    return UNKNOWN
+
+
+def ratios(results: compare.Results) -> dict[str, float]:
+    """Returns Relay's time as a part of ONNX Runtime's for each setting that both ran."""
+    (threads,) = results.threads or [1]
+    against = {n: results.against(n, threads, compare.REFERENCE, "min_ms") for n in results.models}
+    return {n: r for n, r in against.items() if r}
+
+
+def differing(data: dict) -> dict[str, float]:
+    """Returns the error of each setting whose error is above its tolerance."""
+    results = compare.Results(data)
+    (threads,) = results.threads or [1]
+    errors = {n: results.get(n, threads, "relay", "scaled_error") or 0.0 for n in results.models}
+    return {n: e for n, e in errors.items() if e > data["tolerances"][n]}
 
 
 def summary(ratios: Mapping[str, float], names: Iterable[str], label: str) -> list[str]:
@@ -122,9 +140,7 @@ def report(data: dict) -> str:
     results = compare.Results(data)
     (threads,) = results.threads or [1]
     names = results.models
-    ratios = {
-        n: r for n in names if (r := results.against(n, threads, compare.REFERENCE, "min_ms"))
-    }
+    found = ratios(results)
     heads = ["settings", "mean", f"> {SLOW}", f"> {VERY_SLOW:.0f}", "worst", ""]
     operators: dict[str, list[str]] = {}
     traits: dict[str, list[str]] = {}
@@ -134,19 +150,18 @@ def report(data: dict) -> str:
         operators.setdefault(f"  {group}/{data['operators'][name]}", []).append(name)
         for trait in data["traits"][name]:
             traits.setdefault(trait, []).append(name)
-    rows = [summary(ratios, operators[o], o) for o in sorted(operators, key=str.lstrip)]
+    rows = [summary(found, operators[o], o) for o in sorted(operators, key=str.lstrip)]
     parts = [table(["class and operator", *heads], rows)]
-    rows = [summary(ratios, names, trait) for trait, names in sorted(traits.items())]
+    rows = [summary(found, names, trait) for trait, names in sorted(traits.items())]
     parts.append(table(["trait", *heads], rows))
-    slow = sorted((n for n in ratios if ratios[n] > NAMED), key=lambda n: -ratios[n])
+    slow = sorted((n for n in found if found[n] > NAMED), key=lambda n: -found[n])
     if slow:
-        rows = [[n, f"{ratios[n]:.2f}", number(results.get(n, threads, "relay", "min_ms")), cause(n)]
+        rows = [[n, f"{found[n]:.2f}", number(results.get(n, threads, "relay", "min_ms")), cause(n)]
                 for n in slow]  # fmt: skip
         parts.append(table([f"above {NAMED}", "ratio", "ms", "cause"], rows))
-    errors = {n: results.get(n, threads, "relay", "scaled_error") or 0.0 for n in names}
-    wrong = [n for n in names if errors[n] > data["tolerances"][n]]
+    wrong = differing(data)
     if wrong:
-        rows = [[n, f"{errors[n]:.1e}", cause(n)] for n in wrong]
+        rows = [[n, f"{error:.1e}", cause(n)] for n, error in wrong.items()]
         parts.append(table(["differs from ONNX Runtime", "error/scale", "cause"], rows))
     # What no ONNX Runtime runs is no cliff: it has no peer.
     ours = [n for n in names if "error" in results.rows[n, threads, "relay"]
@@ -154,6 +169,6 @@ def report(data: dict) -> str:
     if ours:
         rows = [[n, results.rows[n, threads, "relay"]["error"]] for n in ours]
         parts.append(table(["fails in Relay alone", "error"], rows))
-    parts.append("  ".join(summary(ratios, names, f"seed {data['settings']['drawn']}: all")[:-1])
+    parts.append("  ".join(summary(found, names, f"seed {data['settings']['drawn']}: all")[:-1])
                  + f"  (settings, geometric mean, > {SLOW}, > {VERY_SLOW:.0f}, worst)")  # fmt: skip
     return "\n\n".join(parts)

@@ -2,8 +2,10 @@
 
     python benchmarks/cliff_page.py docs one.json another.json
 
-A group in several files is read from the last of them. The page gives the reason in cliff_reasons.py for
-each ratio above its aim; a case without a reason is named on the error output, and the status is 1.
+A group in several files is read from the last of them; a group in none keeps its section of the page. Files
+of `cliffs.py --drawn` become the first section, all seeds together. The page gives the reason in
+cliff_reasons.py for each ratio above its aim; a case without a reason is named on the error output, and the
+status is 1.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import cliff_cases
+import cliff_drawn
 import cliffs
 import compare
 from cliff_models import Case, CompileCase
@@ -27,7 +30,7 @@ HEAD = """# Beyond static float32, case by case
 size, and a time is the minimum of all runs, in which the processes of Relay and its peers alternate.
 `ratio` is Relay's time divided by the fastest peer's, `own` Relay's time divided by its own time for
 the same model with fixed sizes or in float32. A ratio in bold is above the aim, and the reason is under
-the table. `benchmarks/cliff_page.py` writes this page.
+the table. Drawn settings (`cliffs.py --drawn SEED`) come first. `benchmarks/cliff_page.py` writes this page.
 """
 
 # The rows of the summary in docs/measurements.md; a case belongs to the first row that matches it.
@@ -58,6 +61,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("element-wise, softmax, norms, reductions", ("elementwise/*",)),
     ("einsum and matrix products", ("contraction/*",)),
     ("tied head, segmentation head, other layouts", ("layout/*",)),
+    ("strings", ("strings/*",)),
     ("Scan, Loop and recurrences of up to 1,000 steps", ("loops/*",)),
     ("models at batch 8 and 32", ("batch/*",)),
 )
@@ -137,21 +141,90 @@ def section(group: str, data: dict, without_reason: list[str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def is_drawn(data: dict) -> bool:
+    return data.get("settings", {}).get("drawn") is not None
+
+
+def drawn_section(files: Sequence[dict], without_reason: list[str]) -> str:
+    """The boards of all seeds as one table, a line for each class, and the causes of what is slow."""
+    ratios: dict[str, float] = {}
+    wrong: dict[str, float] = {}
+    for data in files:
+        seed = data["settings"]["drawn"]
+        for name, value in cliff_drawn.ratios(compare.Results(data)).items():
+            ratios[f"{name} of {seed}"] = value
+        for name, value in cliff_drawn.differing(data).items():
+            wrong[f"{name} of {seed}"] = value
+    seeds = dict.fromkeys(str(data["settings"]["drawn"]) for data in files)
+    groups: dict[str, list[str]] = {}
+    for name in ratios:
+        groups.setdefault(name.split("/")[0], []).append(name)
+    rows = [cliff_drawn.summary(ratios, groups[g], g) for g in sorted(groups)]
+    rows.append(cliff_drawn.summary(ratios, ratios, "all"))
+    head = f"| | settings | mean | > {cliff_drawn.SLOW} | > {cliff_drawn.VERY_SLOW:.0f} | worst | |"
+    lines = [
+        "## Drawn settings",
+        "",
+        f"{machine(files[-1])}; processor time. `cliffs.py --drawn SEED` of the seeds "
+        f"{', '.join(seeds)}; `#12 of 7` is setting 12 of seed 7. Ratios are of ONNX Runtime's time.",
+        "",
+        head,
+        "|---" * (head.count("|") - 1) + "|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+        "",
+    ]
+    by_cause: dict[str, list[str]] = {}
+    for name in dict.fromkeys([n for n in ratios if ratios[n] > cliff_drawn.NAMED] + list(wrong)):
+        by_cause.setdefault(cliff_drawn.cause(name), []).append(name)
+        if cliff_drawn.cause(name) == cliff_drawn.UNKNOWN:
+            without_reason.append(name)
+    if by_cause:
+        lines += [f"Above {cliff_drawn.NAMED}, and what differs from ONNX Runtime, by cause:", ""]
+    for cause, names in by_cause.items():
+        settings = "; ".join(
+            name.split("/", 1)[1]
+            + (f" {ratios[name]:.2f}" if name in ratios else "")
+            + (f" (differs by {wrong[name]:.0e})" if name in wrong else "")
+            for name in sorted(names, key=lambda n: -ratios.get(n, 0.0))
+        )
+        lines.append(f"- {settings}: {cause}")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def sections(text: str) -> dict[str, str]:
+    """Returns the sections of a page by their titles."""
+    parts = text.split("\n## ")[1:]
+    return {part.partition("\n")[0]: "## " + part.rstrip() + "\n" for part in parts}
+
+
 def latest(files: Sequence[dict]) -> dict[str, dict]:
     """Returns each group's results, from the last file that has them."""
     by_group: dict[str, dict] = {}
     for data in files:
+        if is_drawn(data):
+            continue
         for group in dict.fromkeys(r["model"].split("/")[0] for r in data["results"]):
             mine = [r for r in data["results"] if r["model"].split("/")[0] == group]
             by_group[group] = data | {"results": mine}
     return by_group
 
 
-def page(by_group: dict[str, dict]) -> tuple[str, list[str]]:
-    """Returns the page, and the cases above their aim that have no reason."""
+def page(
+    by_group: dict[str, dict], drawn: Sequence[dict], old: dict[str, str]
+) -> tuple[str, list[str]]:
+    """Returns the page, and the cases above their aim that have no reason; `old` are the sections it has."""
     without_reason: list[str] = []
-    parts = [section(g, by_group[g], without_reason) for g in cliff_cases.GROUPS if g in by_group]
-    missing = [g for g in cliff_cases.GROUPS if g not in by_group]
+    parts = []
+    if drawn:
+        parts.append(drawn_section(drawn, without_reason))
+    elif "Drawn settings" in old:
+        parts.append(old["Drawn settings"])
+    for group in cliff_cases.GROUPS:
+        if group in by_group:
+            parts.append(section(group, by_group[group], without_reason))
+        elif group in old:
+            parts.append(old[group])
+    missing = [g for g in cliff_cases.GROUPS if g not in by_group and g not in old]
     if missing:
         parts.append(f"Not measured in these runs: {', '.join(missing)}.\n")
     return "\n".join([HEAD, *parts]), without_reason
@@ -216,9 +289,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not paths or not Path(folder).is_dir():
         print(__doc__, file=sys.stderr)
         return 2
-    by_group = latest([json.loads(Path(p).read_text()) for p in paths])
-    text, without_reason = page(by_group)
-    (Path(folder) / "cliffs.md").write_text(text)
+    files = [json.loads(Path(p).read_text()) for p in paths]
+    by_group = latest(files)
+    target = Path(folder) / "cliffs.md"
+    old = sections(target.read_text()) if target.exists() else {}
+    text, without_reason = page(by_group, [f for f in files if is_drawn(f)], old)
+    target.write_text(text)
+    for name in without_reason:
+        print(f"{name} is above its aim and has no reason in cliff_reasons.py", file=sys.stderr)
+    if not by_group:
+        return 1 if without_reason else 0
     overview = Path(folder) / "measurements.md"
     before, _, rest = overview.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -226,8 +306,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{overview} has no place for the summary: {BEGIN} ... {END}", file=sys.stderr)
         return 2
     overview.write_text(f"{before}{BEGIN}\n{summary(by_group)}{END}{after}")
-    for name in without_reason:
-        print(f"{name} is above its aim and has no reason in cliff_reasons.py", file=sys.stderr)
     return 1 if without_reason else 0
 
 

@@ -35,6 +35,11 @@ _BYTES_BY_CHANNEL = (
     "multiply-add peak, because its bytes are widened to 32 bits."
 )
 
+_NO_DOT_PRODUCTS = (
+    "this processor has no dot products of bytes (AVX-VNNI, AVX512-VNNI): each byte is widened to 32 "
+    "bits and multiplied, while ONNX Runtime multiplies pairs of bytes in 16 bits."
+)
+
 REASONS: dict[str, str] = {
     "batch/resnet50 8": (
         "1x1 convolutions reach 84 % of the multiply-add peak, and the largest with Winograd 25 "
@@ -243,4 +248,31 @@ REASONS: dict[str, str] = {
 
 
 # Reasons for drawn settings with a ratio above 1.2, by patterns of their names: the first match.
-DRAWN_CAUSES: dict[str, str] = {}
+DRAWN_CAUSES: dict[str, str] = {
+    "strings/StringSplit *": (
+        "most of the time converts strings from Python and back; the library is called for the "
+        "number of a string's parts, and again for each part."
+    ),
+    "strings/StringConcat *": "most of the time converts strings from Python and back.",
+    "detection/NonMaxSuppression *": (
+        "a first run over the boxes finds how many are kept, and a second which of them."
+    ),
+    "elementwise/Pow f64 *": (
+        "each element is a call of libm's pow, as in ONNX Runtime, and lanes are taken out of vectors "
+        "for it and put together again."
+    ),
+    "order/TopK f64 *": (
+        "keys of 64 bits are two arrays, of keys and of places, and 256-bit vectors compare such keys "
+        "as signed numbers only."
+    ),
+    "8 bits/QLinearMatMul *": _NO_DOT_PRODUCTS,
+    "8 bits/MatMulInteger *": _NO_DOT_PRODUCTS,
+    "convolutions/ConvTranspose *": (
+        "the results for the phases of a stride of 3 are interleaved element by element, 2.6 ns for "
+        "each, which is nine tenths of the time."
+    ),
+    "moves/Split *": (
+        "41 GB/s: rows of about a kilobyte are read from lines that are longer, at addresses that are no "
+        "multiple of a vector."
+    ),
+}

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/codes/donation.h"
 #include "bind/buffer.h"
@@ -124,9 +125,11 @@ Tensor string_tensor(nb::handle object) {
                               : np.attr("asarray")(object, nb::arg("dtype") = "object");
   std::vector<int64_t> shape;
   for (nb::handle d : nb::iter(array.attr("shape"))) shape.push_back(to_int64(d));
-  std::vector<nb::object> items;
+  // It holds what the texts are views of.
+  const nb::list items(array.attr("ravel")().attr("tolist")());
   std::vector<std::string_view> texts;
-  for (nb::handle item : nb::iter(array.attr("ravel")().attr("tolist")())) {
+  texts.reserve(items.size());
+  for (nb::handle item : items) {
     Py_ssize_t size = 0;
     const char* text =
         PyUnicode_Check(item.ptr()) ? PyUnicode_AsUTF8AndSize(item.ptr(), &size) : nullptr;
@@ -134,22 +137,23 @@ Tensor string_tensor(nb::handle object) {
       if (PyErr_Occurred() != nullptr) throw nb::python_error();
       throw WrongArgument((python_text(item) + " is not a string").c_str());
     }
-    items.push_back(nb::borrow(item));
     texts.emplace_back(text, static_cast<size_t>(size));
   }
   return runtime::make_strings(shape, texts);
 }
 
 nb::object string_array(const Tensor& t) {
-  nb::list items;
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    std::string_view text = runtime::string_at(t, i);
-    items.append(nb::str(text.data() == nullptr ? "" : text.data(), text.size()));
-  }
   nb::list shape;
   for (int64_t d : t.shape()) shape.append(d);
   nb::object flat = numpy().attr("empty")(t.num_elements(), nb::arg("dtype") = "object");
-  flat.attr("__setitem__")(nb::slice(nb::none(), nb::none(), nb::none()), items);
+  // The elements are references, which NumPy would take one by one from a list.
+  nb::object data = flat.attr("__array_interface__")["data"][0];
+  auto** elements = reinterpret_cast<PyObject**>(nb::cast<uintptr_t>(data));
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    std::string_view text = runtime::string_at(t, i);
+    nb::str made(text.data() == nullptr ? "" : text.data(), text.size());
+    Py_XDECREF(std::exchange(elements[i], made.release().ptr()));
+  }
   return flat.attr("reshape")(nb::tuple(shape));
 }
 

@@ -26,13 +26,16 @@ def _(a, boxes, scores, most, overlap, least):
 @oracle("vision.roi_align")
 def _(a, x, rois):
     """He et al., Mask R-CNN, 2017: the average (or greatest) of regular samples of each bin; with max_corner
-    the greatest of the four elements around each sample, times their weights, as ONNX has it."""
+    the greatest of the four elements around each sample, times their weights, as ONNX has it. Without
+    `aligned` a region is at least as long as an element; the result is 0 where there are no samples."""
     out = np.zeros((len(rois), x.shape[1], *a.pooled_size))
     for r, roi in enumerate(rois):
         image, begin = x[int(roi[0])], roi[[2, 1]] * a.spatial_scale
-        size = np.maximum(roi[[4, 3]] * a.spatial_scale - begin, 1.0)
+        size = roi[[4, 3]] * a.spatial_scale - begin
+        if not a.aligned:
+            size = np.maximum(size, 1.0)
         bins = size / a.pooled_size
-        counts = [a.sample_ratio if a.sample_ratio > 0 else math.ceil(b) for b in bins]
+        counts = [a.sample_ratio if a.sample_ratio > 0 else max(math.ceil(b), 0) for b in bins]
         for at in np.ndindex(*a.pooled_size):
             samples = []
             for k in np.ndindex(*counts):
@@ -42,7 +45,7 @@ def _(a, x, rois):
                 else:
                     samples.append(clamped_bilinear(image, place))
             over = np.mean if a.mode == "avg" else np.max
-            out[(r, slice(None), *at)] = over(samples, 0)
+            out[(r, slice(None), *at)] = over(samples, 0) if samples else 0
     return out
 
 

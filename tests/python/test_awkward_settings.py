@@ -95,6 +95,8 @@ def test_convolutions_with_a_border_wider_than_the_kernel(pads, strides):
 @pytest.mark.parametrize("boxes, classes, most, iou, least", [
     (1, 1, 5, 0.5, 0.0), (37, 3, 100, 0.5, 0.2), (300, 2, 300, 0.3, 0.0), (300, 1, 7, 0.99, 0.0),
     (50, 2, 0, 0.5, 0.0), (50, 2, 10, 0.0, 0.0), (50, 1, 10, 0.5, 2.0),
+    # Few of many, and more than are taken before all are sorted.
+    (1500, 2, 5, 0.5, 0.2), (700, 1, 90, 0.3, 0.0),
 ])  # fmt: skip
 @pytest.mark.parametrize("centred", [0, 1])
 def test_non_max_suppression(boxes, classes, most, iou, least, centred):
@@ -118,6 +120,78 @@ def test_suppression_leaves_out_scores_that_are_no_numbers():
     build = one("NonMaxSuppression", In(places.shape), In(scores.shape), ints(9), np.float32([0.5]),
                 np.float32([0.1]), results=(INT64,))  # fmt: skip
     agree(build, places, scores, want=[np.int64([[0, 0, 2], [0, 0, 1]])])
+
+
+@pytest.mark.parametrize("ratio", [0, 2])
+@pytest.mark.parametrize("mode", ["half_pixel", "output_half_pixel"])
+def test_regions_of_any_form(mode, ratio):
+    # Inside, thinner than an element, beyond the image, of no size, and all of it.
+    boxes = np.float32(
+        [
+            [1, 2, 9, 7],
+            [3, 1, 3.25, 8],
+            [-4, -3, 30, 40],
+            [5, 5, 5, 5],
+            [90, 90, 95, 99],
+            [0, 0, 12, 9],
+        ]
+    )
+    x = normal(2, 33, 10, 13)
+    build = one("RoiAlign", In(x.shape), In(boxes.shape), np.int64([0, 1, 0, 1, 0, 1]), output_height=3,
+                output_width=4, sampling_ratio=ratio, coordinate_transformation_mode=mode)  # fmt: skip
+    agree(build, x, boxes)
+    rows = np.concatenate([np.float32([[0], [1], [0], [1], [0], [1]]), boxes], 1)
+    agree(one("MaxRoiPool", In(x.shape), In(rows.shape), pooled_shape=[3, 4]), x, rows)
+
+
+@pytest.mark.parametrize("shape, repeats", [
+    ((5, 17), (1, 30)), ((3, 4, 8, 2), (2, 1, 7, 1)), ((7, 3), (2, 9)), ((4, 1, 16), (1, 3, 2)),
+    ((2, 5), (0, 3)), ((0, 5), (2, 2)), ((1, 1), (3, 70)), ((6,), (1,)),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype, name", [(FLOAT, "float32"), (UINT8, "uint8"), (DOUBLE, "float64")])
+def test_tiles(dtype, name, shape, repeats):
+    x = RNG.integers(0, 99, shape).astype(name)
+    agree(one("Tile", In(shape, dtype), ints(*repeats), results=(dtype,)), x)
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceL1", "ReduceMax"])
+@pytest.mark.parametrize("shape, axes", [
+    ((5, 4, 29, 4), None), ((9, 31), None), ((6, 3, 7), [1, 2]), ((4, 4, 4), [1, 2]), ((1, 1, 7), None),
+])  # fmt: skip
+def test_reductions_of_the_last_axes(op, shape, axes):
+    x = normal(*shape)
+    attrs = {} if axes is None else {"axes": axes}
+    build = one(op, In(shape), **attrs)
+    agree(build, x, tolerance=1e-4)
+    x.flat[-1] = np.inf
+    agree(build, x, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("n", [1, 7, 9, 10, 15, 16, 17, 31])
+def test_softmax_of_short_rows(op, n):
+    x = normal(50, n)
+    x[3, 0] = -np.inf
+    x[4, -1] = 1e30
+    agree(one(op, In(x.shape)), x)
+
+
+def test_words_that_are_made_are_long_and_short():
+    text = TensorProto.STRING
+    short, long = (
+        np.array(["a", "", "bc", "a"], object),
+        np.array(["x" * 70, "", "y" * 64, ""], object),
+    )
+    build = one("StringConcat", In((4,), text), In((4,), text), results=(text,), opset=20)
+    module, params = relay.frontend.from_onnx(build().SerializeToString())
+    exe = relay.build(module, params=params)
+    for a, b in itertools.product((short, long), (short, long)):
+        assert list(exe(a, b)) == [x + y for x, y in zip(a, b, strict=True)]
+    # One word at many places.
+    build = one("Expand", In((1,), text), ints(3), results=(text,))
+    module, params = relay.frontend.from_onnx(build().SerializeToString())
+    for word in ("", "w", "z" * 100):
+        assert list(relay.build(module, params=params)(np.array([word], object))) == [word] * 3
 
 
 SHAPES = [(300, 31), (7, 3), (5, 1), (1, 9), (13,), (2, 3, 5, 7), (64, 57), (1, 1)]

@@ -66,8 +66,10 @@ def test_sort_at_sizes_where_the_way_changes(n, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 @pytest.mark.parametrize(
-    ("n", "k"), [(64, 1), (65, 16), (1000, 1), (1000, 32), (1000, 33), (1000, 250), (5000, 100)]
-)
+    ("n", "k"),
+    [(64, 1), (65, 16), (87, 10), (9, 8), (13, 2), (1000, 1), (1000, 5), (1000, 32), (1000, 33), (1000, 250),
+     (5000, 100)],
+)  # fmt: skip
 def test_topk_at_sizes_where_the_way_changes(n, k, dtype):
     for ascending in (True, False):
         text = program("topk", [line("random", n, dtype)], f"k={k}, is_ascend={ascending}")
@@ -258,11 +260,16 @@ def test_resize_of_whole_numbers():
 
 @pytest.mark.parametrize("ratio", [1, 2, 0])
 @pytest.mark.parametrize("mode", ["avg", "max"])
-def test_regions_share_their_tables(mode, ratio):
-    # 35 channels are two groups; regions inside, across the border, outside, and of no size.
+@pytest.mark.parametrize("aligned", [False, True])
+def test_regions_share_their_tables(mode, ratio, aligned):
+    # 35 channels are two groups; regions inside, across the border, outside, of no size, thinner than an
+    # element, and with swapped corners.
     x = line("random", 2 * 35 * 9 * 21, "float32").reshape(2, 35, 9, 21)
-    rois = np.array([[0, 1, 2, 18, 7], [1, -4, -3, 30, 12], [0, 40, 40, 50, 50], [1, 3, 3, 3, 3]])
-    attrs = f'pooled_size=[3, 5], sample_ratio={ratio}, mode="{mode}"'
+    rois = np.array(
+        [[0, 1, 2, 18, 7], [1, -4, -3, 30, 12], [0, 40, 40, 50, 50], [1, 3, 3, 3, 3],
+         [0, 2, 3, 2.25, 8.5], [1, 17, 1, 4, 6]]
+    )  # fmt: skip
+    attrs = f'pooled_size=[3, 5], sample_ratio={ratio}, mode="{mode}", aligned={aligned}'
     inputs = [x, rois.astype("float32")]
     agree("vision.roi_align", inputs, attrs, wanted("vision.roi_align", attrs, inputs))
 

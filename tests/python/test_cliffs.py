@@ -171,6 +171,55 @@ def test_the_page_has_reasons_beside_what_is_above_its_aim(monkeypatch, tmp_path
     ]
 
 
+def board(seed, *measured):
+    """What `cliffs.py --drawn` writes of settings: name, time and error of Relay; ONNX Runtime takes 2 ms."""
+    names = [f"{name} #{i}" for i, (name, _, _) in enumerate(measured)]
+    results = []
+    for name, (_, ours, error) in zip(names, measured, strict=True):
+        results += [row(name, "relay", ours, scaled_error=error), row(name, "onnxruntime", 2.0)]
+    return {
+        "time": "2026-11-20T01:02:03Z",
+        "machine": {"cpu": "a processor"},
+        "engines": {"relay": "1", "onnxruntime": "2"},
+        "results": results,
+        "settings": {"drawn": seed},
+        "operators": {n: n.split("/")[1].split()[0] for n in names},
+        "traits": {n: ["f32"] for n in names},
+        "tolerances": dict.fromkeys(names, 1e-3),
+    }
+
+
+def test_the_page_has_drawn_settings_by_cause_and_keeps_other_sections(
+    monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(cliff_drawn, "DRAWN_CAUSES", {"g/A *": "it copies.", "h/*": "no cause."})
+    monkeypatch.setattr(cliff_cases, "GROUPS", {"kept": lambda: iter(()), "new": lambda: iter(())})
+    page = tmp_path / "cliffs.md"
+    page.write_text("# Title\n\n## Drawn settings\n\nold\n\n## kept\n\nstays\n")
+    boards = [
+        board(3, ("g/A 1", 4.0, 0.0), ("g/B 2", 1.0, 0.0)),
+        board(5, ("g/A 1", 8.0, 0.0), ("g/B 1", 3.0, 0.5)),
+    ]
+    files = []
+    for data in boards:
+        files.append(tmp_path / f"{data['settings']['drawn']}.json")
+        files[-1].write_text(json.dumps(data))
+    assert cliff_page.main([str(tmp_path), *map(str, files)]) == 1
+    out = page.read_text()
+    assert "of the seeds 3, 5;" in out
+    assert "| g | 4 | 1.57 | 2 | 1 | 4.00 | A 1 #0 of 5 |" in out
+    assert "| all | 4 | 1.57 | 2 | 1 | 4.00 | A 1 #0 of 5 |" in out
+    assert "- A 1 #0 of 5 4.00; A 1 #0 of 3 2.00: it copies.\n" in out
+    assert "- B 1 #1 of 5 1.50 (differs by 5e-01): not looked into.\n" in out
+    assert "no cause." not in out
+    assert "\nold\n" not in out
+    assert "## kept\n\nstays\n" in out
+    assert "Not measured in these runs: new." in out
+    assert [line.split(" is ")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "g/B 1 #1 of 5"
+    ]
+
+
 def test_the_summary_has_a_line_for_every_case():
     for name, case in cliff_cases.cases().items():
         assert isinstance(case, CompileCase) or any(

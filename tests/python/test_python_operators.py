@@ -31,7 +31,11 @@ def comparable(value):
 
 
 # Parameters behind those that Relay's users know, each with a default that changes nothing.
-ADDED = {"max": ["identity_if_empty"], "min": ["identity_if_empty"]}
+ADDED = {
+    "max": ["identity_if_empty"],
+    "min": ["identity_if_empty"],
+    "vision.roi_align": ["aligned"],
+}
 
 
 @pytest.mark.parametrize("name", SIGNATURES)

@@ -178,7 +178,8 @@ SIGNATURES = {
         "score_threshold"
     ),
     "vision.roi_align": (
-        "data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout='NCHW', mode='avg'"
+        "data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout='NCHW', mode='avg', "
+        "aligned=False"
     ),
     "vision.yolo_reorg": "data, stride",
     "vision.roi_pool": "data, rois, pooled_size, spatial_scale, layout='NCHW'",

@@ -176,6 +176,8 @@ Values convert_roi_align(NodeContext& ctx) {
        {"spatial_scale", scale},
        {"sample_ratio", ratio > 0 ? ratio : int64_t{-1}},
        {"layout", std::string("NCHW")},
+       // Earlier versions, and "output_half_pixel", lengthen short regions.
+       {"aligned", mode == "half_pixel"},
        // The standard weighs the corners of a sample first, and takes the greatest of those.
        {"mode", std::string(pooling == "max" ? "max_corner" : "avg")}}))};
 }

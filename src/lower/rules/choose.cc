@@ -17,11 +17,13 @@ using tir::Block;
 using tir::BlockRV;
 using tir::Schedule;
 
-// Worth computing again at every use: reads and index arithmetic only.
+// Worth computing again at every use: reads, index arithmetic and what is one instruction.
 bool is_cheap(const Block& b) {
   bool cheap = true;
   post_order(b->body, [&](const Node& n) {
-    cheap &= n.kind() != tir::ExprKind::Call && n.kind() != tir::ExprKind::Select;
+    auto* call = as<tir::CallNode>(&n);
+    cheap &= call == nullptr || call->name == "abs";
+    cheap &= n.kind() != tir::ExprKind::Select;
     if (n.kind() == tir::ExprKind::Binary) {
       auto& op = static_cast<const tir::BinaryNode&>(n);
       cheap &= op.op != tir::BinaryOp::Div || op.dtype.is_integer();

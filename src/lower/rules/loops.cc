@@ -185,7 +185,9 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
   while (!open && extent < lanes && width > 1 && extent % width != 0) width /= 2;
   const bool ragged = maps && extent > 1 && lanes > 1 && extent % lanes != 0 &&
                       !transposed_loop(s, rv, parallel, kLineBytes / bytes).var;
-  const bool halves = ragged && (width == 1 || !masks_lanes(b, lanes * bytes));
+  // A tensor of the kernel's own is written by one block, which may move to where it is read.
+  const bool once = computes_long(b) || !s.is_output(b->writes[0]->buffer);
+  const bool halves = ragged && (width == 1 || !masks_lanes(b, lanes * bytes, once));
   const std::vector<int64_t> cuts =
       maps && extent > 0 ? joints_along(s, rv, last) : std::vector<int64_t>{};
   // Whether a loop around vectors is left to be shared.

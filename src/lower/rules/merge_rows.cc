@@ -40,6 +40,24 @@ class Merge {
   // The rows of a sum of products.
   tir::PrimFunc rows() { return find_axes() ? merged_from(0) : f_; }
 
+  // The last two axes that rows are reduced along.
+  tir::PrimFunc reduced_rows() {
+    kind_ = IterKind::Reduce;
+    for (const BlockNode* b : tree_.blocks()) {
+      if (!b->init || b->iters.size() < 2) continue;
+      const IterVar &x = b->iters[b->iters.size() - 2], &y = b->iters.back();
+      auto is_sum = [](const IterVar& i) {
+        return i->kind == IterKind::Reduce && i->role == ContractionRole::None &&
+               tir::as_int(i->extent).value_or(1) != 1;
+      };
+      if (!is_sum(x) || !is_sum(y) || !reads_rows(*b)) continue;
+      outer_ = x->extent;
+      inner_ = y->extent;
+      return merged_from(0);
+    }
+    return f_;
+  }
+
   // The iterations `at` and `at + 1` of a kernel that only moves elements, and some of them from one axis to another.
   tir::PrimFunc moved(size_t at) {
     const BlockNode& b = *tree_.blocks()[0];
@@ -80,13 +98,22 @@ class Merge {
     return x || y ? x == y : structural_equal(a, b);
   }
 
+  // Whether the last two iterations of the block are the last two indices of a tensor that it reads.
+  static bool reads_rows(const BlockNode& b) {
+    const Node *x = b.iters[b.iters.size() - 2]->var.get(), *y = b.iters.back()->var.get();
+    return std::ranges::any_of(b.reads, [&](const tir::Region& r) {
+      const std::vector<PrimExpr>& at = r->mins;
+      return at.size() >= 2 && at[at.size() - 2].get() == x && at.back().get() == y;
+    });
+  }
+
   // In every block that has such neighbours from iteration `first` on, with a loop directly inside the other.
   bool find_pairs(size_t first) {
     for (const BlockNode* b : tree_.blocks()) {
       if (b->predicate) return false;
       for (size_t i = first; i + 1 < b->iters.size(); ++i) {
         const IterVar &x = b->iters[i], &y = b->iters[i + 1];
-        if (x->kind != IterKind::DataParallel || y->kind != IterKind::DataParallel ||
+        if (x->kind != y->kind || (x->kind != IterKind::DataParallel && x->kind != kind_) ||
             !equal(x->extent, outer_) || !equal(y->extent, inner_) || tir::as_int(x->min) != 0 ||
             tir::as_int(y->min) != 0) {
           continue;
@@ -244,6 +271,7 @@ class Merge {
 
   const tir::PrimFunc& f_;
   tir::LoopTree tree_;
+  IterKind kind_ = IterKind::DataParallel;  // the axes in some block
   PrimExpr outer_, inner_, merged_;
   std::unordered_map<const BlockNode*, Pair> pairs_;
   std::unordered_map<const Node*, int> places_;
@@ -336,6 +364,11 @@ tir::PrimFunc merge_rows(const tir::PrimFunc& f) {
     if (at + 1 >= b->iters.size()) break;
     tir::PrimFunc next = Merge(out).moved(at);
     if (next == out) ++at;
+    out = next;
+  }
+  while (true) {
+    tir::PrimFunc next = Merge(out).reduced_rows();
+    if (next == out) break;
     out = next;
   }
   return out;

@@ -13,6 +13,8 @@
 // this order, or none. The buffers are the same memory.
 // Windows of one element, as those of 1x1 convolutions, are left out first, so that their pixels are rows too.
 // Does nothing where the inner axis is known to be long enough for tiles, and for windows.
+// The last axes of constant sizes that a kernel reduces are one likewise, in all of its blocks: vectors of 8 elements lie across
+// the ends of rows of 4 or of 283.
 // Elements that change places are merged likewise along any axes that stay neighbours, as height and width between NCHW and
 // NHWC: what is left over by blocks of elements is once in an image then, not once in a line.
 #pragma once

@@ -39,14 +39,14 @@ bool rows_follow(const Schedule& s, const BlockRV& rv, const LoopRV& rows, const
   return true;
 }
 
-bool masks_lanes(const Block& b, int64_t vector_bytes) {
+bool masks_lanes(const Block& b, int64_t vector_bytes, bool once) {
   constexpr int64_t kWord = 4, kLongVector = 64;
   int64_t bytes = kWord;
   for (const auto* regions : {&b->reads, &b->writes}) {
     for (const tir::Region& r : *regions)
       bytes = std::min(bytes, static_cast<int64_t>(r->buffer->dtype.bytes()));
   }
-  return bytes >= kWord || vector_bytes >= kLongVector;
+  return vector_bytes >= kLongVector || (bytes >= kWord && once);
 }
 
 tir::StepResult<LoopRV> vectorize_in_halves(Schedule& s, const LoopRV& row, int64_t lanes) {

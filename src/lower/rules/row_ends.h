@@ -14,9 +14,10 @@ bool maps_elements(const tir::Block& b);
 bool rows_follow(const tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& rows,
                  const tir::LoopRV& row);
 
-// Whether a masked vector is one instruction wherever the block reads and writes. Masked elements of less than 4 bytes are a
-// branch for each lane on processors without byte masks, which those with 512-bit vectors have.
-bool masks_lanes(const tir::Block& b, int64_t vector_bytes);
+// Whether the end of a row is better a masked vector than ever shorter ones. On processors without 512-bit vectors, masked
+// elements of less than 4 bytes are a branch for each lane, and masked stores of wider ones take as long as ten stores, so that
+// they are used where the end has to be computed `once`.
+bool masks_lanes(const tir::Block& b, int64_t vector_bytes, bool once);
 
 // A row of constant length in vectors of `lanes`, then in ever fewer lanes down to one. The loop over the first vectors; null
 // where they are one.

@@ -1,4 +1,4 @@
-// Reductions of rows that fill no vector, and what surrounds them: a softmax of ten classes, a normalisation of four channels.
+// Reductions of rows that fill no vector, or not the second one, and what surrounds them: a softmax of ten classes, a normalisation of four channels.
 #include <algorithm>
 #include <bit>
 
@@ -30,6 +30,9 @@ struct ShortRowsParameters : AttrsOf<ShortRowsParameters> {
              attribute("threads", &Self::threads, "Whether threads share the rows.")}};
   }
 };
+
+// Registers that a function of a column needs, besides those of the columns.
+constexpr int64_t kOtherRegisters = 4;
 
 class ShortRows {
  public:
@@ -130,7 +133,12 @@ class ShortRows {
       lanes_ = decide_.number(parameters_.lanes, kLanes,
                               [&](const Target& target) { return lanes_of(b, target); });
     }
-    if (!sums || length_ < 2 || length_ > lanes_) return false;
+    if (!sums || length_ < 2 || length_ >= 2 * lanes_) return false;
+    // A step that combines lanes takes as long for a second vector that is partly empty; columns stay in registers.
+    auto has_registers = [&](const Target& target) {
+      return length_ + kOtherRegisters <= target.num_vector_registers;
+    };
+    if (length_ > lanes_ && !decide_.pays(has_registers)) return false;
     row_ = leading.size() - 1;
     rows_ = leading.back();
     work_ = static_cast<double>(length_);
@@ -270,6 +278,6 @@ Outcome schedule_short_rows(Schedule& s, ShortRowsParameters& parameters, Decide
 }  // namespace
 
 const ScheduleRule kShortRowsRule = schedule_rule<ShortRowsParameters, schedule_short_rows>(
-    "short_rows", "reductions of rows that are shorter than a vector");
+    "short_rows", "reductions of rows that are shorter than two vectors");
 
 }  // namespace relay

@@ -1,7 +1,10 @@
 #include "lower/rules/split_axes.h"
 
+#include <algorithm>
 #include <optional>
+#include <unordered_map>
 
+#include "lower/rules/row_ends.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
 #include "tir/schedule/loop_tree.h"
@@ -17,13 +20,17 @@ using tir::Var;
 namespace {
 
 constexpr uint32_t kCode = family::tir_expr | family::tir_stmt;
+// A part of a row that is at least as long fills the shortest vectors.
+constexpr int64_t kPartBytes = 16;
+
+using Read = tir::LoadNode;
 
 // The axis v is outer * divisor + inner.
 struct Split {
   size_t at;  // which iteration of the block
   int64_t divisor, parts;
   Var outer, inner;
-  std::vector<PrimExpr> indices;  // of what is read
+  std::unordered_map<const Node*, std::vector<PrimExpr>> indices;  // of what is read
   const ForNode* loop;
 };
 
@@ -40,41 +47,126 @@ PrimExpr parted(const PrimExpr& e, const Node* axis, const Split& s) {
       family::tir_expr));
 }
 
-// What an index of this kind is divided by.
-std::optional<int64_t> divisor_of(const std::vector<PrimExpr>& indices, const Node* axis) {
-  std::optional<int64_t> out;
-  for (const PrimExpr& e : indices) {
-    post_order(e, [&](const Node& n) {
-      auto* op = as<tir::BinaryNode>(&n);
-      if (op != nullptr && op->a.get() == axis && op->op == tir::BinaryOp::FloorDiv) {
-        out = tir::as_int(op->b);
-      }
-    });
-  }
-  return out;
+// The value with all that it reads at the parts of the axis.
+PrimExpr value(const PrimExpr& e, const Split& s) {
+  return PrimExpr::unchecked(rewrite(
+      e,
+      [&](const NodeRef& before, NodeRef after) -> NodeRef {
+        auto* read = as<Read>(before);
+        return read == nullptr ? after : NodeRef(tir::load(read->buffer, s.indices.at(read)));
+      },
+      family::tir_expr));
 }
 
-std::optional<Split> find_split(const tir::LoopTree& tree, const BlockNode& b,
-                                const tir::LoadNode& read) {
-  tir::Analyzer analyzer;
-  for (const IterVar& i : b.iters) analyzer.bind(i->var, i->min, i->extent);
-  std::vector<PrimExpr> indices;
-  for (const PrimExpr& e : read.indices) indices.push_back(analyzer.simplify(e));
-  auto step = [&](const std::vector<PrimExpr>& at, const Var& v) {
-    PrimExpr offset = tir::element_offset(*read.buffer.get(), at);
-    PrimExpr next = PrimExpr::unchecked(substitute(offset, {{v.get(), v + 1}}));
-    return analyzer.constant_difference(analyzer.simplify(next), analyzer.simplify(offset));
-  };
-  for (size_t i = 0; i + 1 < b.iters.size(); ++i) {
-    const IterVar& axis = b.iters[i];
+class Axes {
+ public:
+  Axes(const tir::LoopTree& tree, const BlockNode& b, const tir::StoreNode& store)
+      : tree_(tree), b_(b), store_(store) {
+    for (const IterVar& i : b.iters) analyzer_.bind(i->var, i->min, i->extent);
+    post_order(
+        store.value,
+        [&](const Node& n) {
+          auto* read = as<Read>(&n);
+          if (read == nullptr || indices_.contains(read)) return;
+          reads_.push_back(read);
+          std::vector<PrimExpr>& indices = indices_[read];
+          for (const PrimExpr& e : read->indices) indices.push_back(analyzer_.simplify(e));
+          plain_ = plain_ && !read->predicate;
+        },
+        family::tir_expr);
+    // An index that is read itself.
+    for (const Read* read : reads_) {
+      for (const PrimExpr& e : read->indices) {
+        post_order(
+            e, [&](const Node& n) { plain_ = plain_ && as<Read>(&n) == nullptr; },
+            family::tir_expr);
+      }
+    }
+  }
+
+  std::optional<Split> find() {
+    if (reads_.empty() || !plain_) return std::nullopt;
+    if (auto* read = as<Read>(store_.value)) {
+      for (size_t i = 0; i + 1 < b_.iters.size(); ++i) {
+        auto split = split_of(i);
+        if (!split) continue;
+        auto across = step(*split, *read, b_.iters.back()->var);
+        const bool near = across == 0 || across == 1;
+        if (!near &&
+            (step(*split, *read, split->outer) == 1 || step(*split, *read, split->inner) == 1)) {
+          return split;
+        }
+      }
+    }
+    return parts_of_row();
+  }
+
+ private:
+  // The last axis of parts that, with the axes behind it, are rows of neighbours wherever the block reads and writes.
+  std::optional<Split> parts_of_row() {
+    if (!maps_elements(tir::Block(&b_)) || !writes_rows()) return std::nullopt;
+    int64_t bytes = static_cast<int64_t>(b_.writes[0]->buffer->dtype.bytes());
+    for (size_t i = b_.iters.size(); i-- > 0;) {
+      if (auto split = split_of(i)) {
+        const bool fills = split->divisor * bytes >= kPartBytes;
+        return fills && is_row(*split) ? split : std::nullopt;
+      }
+      auto extent = tir::as_int(b_.iters[i]->extent);
+      if (!extent) break;
+      bytes *= *extent;
+    }
+    return std::nullopt;
+  }
+
+  bool writes_rows() const {
+    return std::ranges::equal(
+        store_.indices, b_.iters,
+        [](const PrimExpr& at, const IterVar& axis) { return at.get() == axis->var.get(); });
+  }
+
+  // Whether each read has a step of 0 or 1 along the last axis, and begins the next row of each axis within the part where the
+  // row before it ends.
+  bool is_row(const Split& split) {
+    return std::ranges::all_of(reads_, [&](const Read* read) {
+      int64_t next = 0;
+      for (size_t i = b_.iters.size(); i-- > split.at;) {
+        auto along = step(split, *read, i == split.at ? split.inner : b_.iters[i]->var);
+        const bool is_last = i + 1 == b_.iters.size();
+        if (!along || (is_last ? *along != 0 && *along != 1 : *along != next)) return false;
+        next = *along * tir::as_int(b_.iters[i]->extent).value_or(0);
+      }
+      return true;
+    });
+  }
+
+  // A constant that an index divides the axis by.
+  std::optional<int64_t> divisor_of(const Node* axis) const {
+    std::optional<int64_t> out;
+    for (const Read* read : reads_) {
+      for (const PrimExpr& e : indices_.at(read)) {
+        post_order(e, [&](const Node& n) {
+          auto* op = as<tir::BinaryNode>(&n);
+          if (op == nullptr || op->a.get() != axis) return;
+          if (op->op == tir::BinaryOp::FloorDiv || op->op == tir::BinaryOp::FloorMod) {
+            out = tir::as_int(op->b);
+          }
+        });
+      }
+    }
+    return out;
+  }
+
+  // The parts of an axis that are all that indices depend on.
+  std::optional<Split> split_of(size_t i) {
+    const IterVar& axis = b_.iters[i];
     auto extent = tir::as_int(axis->extent);
-    auto divisor = divisor_of(indices, axis->var.get());
-    auto* bound = as<tir::VarNode>(b.bindings[i]);
-    const ForNode* loop = bound == nullptr ? nullptr : tree.find_loop(Var(bound));
+    auto divisor = divisor_of(axis->var.get());
+    auto* bound = as<tir::VarNode>(b_.bindings[i]);
+    const ForNode* loop = bound == nullptr ? nullptr : tree_.find_loop(Var(bound));
     if (!extent || !divisor || *divisor < 2 || *divisor >= *extent || *extent % *divisor != 0 ||
         axis->kind != tir::IterKind::DataParallel || tir::as_int(axis->min) != 0 ||
         loop == nullptr || loop->loop_kind != tir::ForKind::Serial || tir::as_int(loop->min) != 0) {
-      continue;
+      return std::nullopt;
     }
     Split out{i,
               *divisor,
@@ -83,22 +175,33 @@ std::optional<Split> find_split(const tir::LoopTree& tree, const BlockNode& b,
               tir::var(axis->var->name + "_1"),
               {},
               loop};
-    analyzer.bind(out.outer, tir::index(0), tir::index(out.parts));
-    analyzer.bind(out.inner, tir::index(0), tir::index(out.divisor));
-    bool whole = true;
-    for (const PrimExpr& e : indices) {
-      out.indices.push_back(analyzer.simplify(parted(e, axis->var.get(), out)));
-      whole = whole && !tir::uses_var(out.indices.back(), axis->var.get());
+    analyzer_.bind(out.outer, tir::index(0), tir::index(out.parts));
+    analyzer_.bind(out.inner, tir::index(0), tir::index(out.divisor));
+    for (const Read* read : reads_) {
+      for (const PrimExpr& e : indices_.at(read)) {
+        PrimExpr index = analyzer_.simplify(parted(e, axis->var.get(), out));
+        if (tir::uses_var(index, axis->var.get())) return std::nullopt;
+        out.indices[read].push_back(std::move(index));
+      }
     }
-    if (!whole) continue;
-    auto across = step(out.indices, b.iters.back()->var);
-    const bool near = across == 0 || across == 1;
-    if (!near && (step(out.indices, out.outer) == 1 || step(out.indices, out.inner) == 1)) {
-      return out;
-    }
+    return out;
   }
-  return std::nullopt;
-}
+
+  // How far apart the read's elements of neighbours along `v` are, with the axis split.
+  std::optional<int64_t> step(const Split& s, const Read& read, const Var& v) {
+    PrimExpr offset = tir::element_offset(*read.buffer.get(), s.indices.at(&read));
+    PrimExpr next = PrimExpr::unchecked(substitute(offset, {{v.get(), v + 1}}));
+    return analyzer_.constant_difference(analyzer_.simplify(next), analyzer_.simplify(offset));
+  }
+
+  const tir::LoopTree& tree_;
+  const BlockNode& b_;
+  const tir::StoreNode& store_;
+  tir::Analyzer analyzer_;
+  std::vector<const Read*> reads_;
+  std::unordered_map<const Node*, std::vector<PrimExpr>> indices_;  // simplified
+  bool plain_ = true;
+};
 
 }  // namespace
 
@@ -107,9 +210,8 @@ tir::PrimFunc split_axes(const tir::PrimFunc& f) {
   if (!f->dims.empty() || tree.blocks().size() != 1) return f;
   const BlockNode& b = *tree.blocks()[0];
   auto* store = as<tir::StoreNode>(b.body);
-  auto* read = store == nullptr ? nullptr : as<tir::LoadNode>(store->value);
-  if (read == nullptr || b.init || b.predicate || read->predicate || store->predicate) return f;
-  auto split = find_split(tree, b, *read);
+  if (store == nullptr || b.iters.empty() || b.init || b.predicate || store->predicate) return f;
+  auto split = Axes(tree, b, *store).find();
   if (!split) return f;
   const Var outer = tir::var(split->loop->var->name + "_0"),
             inner = tir::var(split->loop->var->name + "_1");
@@ -127,7 +229,7 @@ tir::PrimFunc split_axes(const tir::PrimFunc& f) {
                      tir::iter_var(split->inner, tir::index(split->divisor), axis->kind));
       n.bindings[split->at] = outer;
       n.bindings.insert(n.bindings.begin() + at + 1, inner);
-      n.body = tir::store(store->buffer, to, tir::load(read->buffer, split->indices));
+      n.body = tir::store(store->buffer, to, value(store->value, *split));
     }));
   };
   NodeRef body = rewrite(

@@ -12,6 +12,13 @@ namespace relay {
 //   for j0 in 16, j1 in 4, l in 3136: y[j0 * 4 + j1, l] = x[l, j1 * 16 + j0]
 // so that neighbours along j0 are neighbours in memory. Only where one of the two reads neighbours and the last axis does not:
 // such elements can be transposed in blocks.
+//
+// So does a kernel of element-wise functions with an axis of parts, as that of a tensor that is tiled:
+//   for i in 300, j in 770: y[i, j] = x[i % 100, j % 70]
+// becomes
+//   for i in 300, j0 in 11, j1 in 70: y[i, j0 * 70 + j1] = x[i % 100, j1]
+// so that lanes are neighbours. Only where a part, with the axes behind it, fills a vector and is a row of neighbours of all that
+// is read.
 tir::PrimFunc split_axes(const tir::PrimFunc& f);
 
 }  // namespace relay

@@ -243,6 +243,23 @@ TEST(RowReduction, all_axes_at_once_in_every_dtype) {
                    "rows:");
 }
 
+TEST(RowReduction, last_axes_are_one_row) {
+  for (const auto& [shape, reduced] :
+       {std::pair{std::vector<int64_t>{5, 4, 29, 4}, std::vector{true, true, true, true}},
+        std::pair{std::vector<int64_t>{6, 9, 7}, std::vector{false, true, true}},
+        std::pair{std::vector<int64_t>{4, 4, 4}, std::vector{false, true, true}}}) {
+    for (Combiner c : kCombiners) {
+      PrimFunc f = reduction_of_axes(c, f32, shape, reduced);
+      expect_same_bits(f, "rows:");
+      const std::string text = to_string(scheduled(f, codegen_test::text_target()));
+      EXPECT_EQ(text.find(" // "), std::string::npos) << text;
+    }
+  }
+  // An axis between them is kept.
+  expect_same_bits(reduction_of_axes(Combiner::Sum, f32, {3, 5, 7, 4}, {true, false, true, true}),
+                   "rows:");
+}
+
 TEST(RowReduction, the_first_and_the_last_axis) {
   for (Combiner c : kCombiners) {
     for (int64_t n : {3, 100}) {

@@ -155,6 +155,44 @@ TEST(Rules, ends_of_mirrored_elements_are_peeled) {
   }
 }
 
+// y[i, j, k] = x[i % rows, j % columns, k] + b[j % columns, k]: rows of `columns` times `last` elements, `times` behind each other.
+Case tiled(int64_t rows, int64_t columns, int64_t last, int64_t times) {
+  Tensor x = placeholder("x", f32, {index(rows), index(columns), index(last)});
+  Tensor b = placeholder("b", f32, {index(columns), index(last)});
+  Case c;
+  const std::vector<PrimExpr> shape{index(2 * rows), index(columns * times), index(last)};
+  auto element = [&](const Indices& i) {
+    PrimExpr j = floor_mod(i[1], index(columns));
+    return x(floor_mod(i[0], index(rows)), j, i[2]) + b(j, i[2]);
+  };
+  c.func = create_prim_func("tiled", {x, b}, {compute("y", shape, element)});
+  const int64_t part = columns * last;
+  c.inputs = {random_floats(static_cast<size_t>(rows * part), 3),
+              random_floats(static_cast<size_t>(part), 4)};
+  for (int64_t i = 0; i < 2 * rows; ++i) {
+    for (int64_t j = 0; j < times * part; ++j) {
+      c.expected.push_back(c.inputs[0][static_cast<size_t>(i % rows * part + j % part)] +
+                           c.inputs[1][static_cast<size_t>(j % part)]);
+    }
+  }
+  return c;
+}
+
+TEST(Rules, parts_of_rows_are_rows) {
+  for (const auto& [columns, last] :
+       {std::pair{70, 1}, std::pair{17, 1}, std::pair{5, 1}, std::pair{4, 3}, std::pair{64, 2}}) {
+    Case c = tiled(3, columns, last, 7);
+    expect_right(c, "loops: y");
+    const std::string text = to_string(scheduled(c.func, codegen_test::text_target()));
+    EXPECT_EQ(text.find("%% " + std::to_string(columns)), std::string::npos) << text;
+  }
+  // Parts that fill no vector, one part, and no elements.
+  for (const Case& c : {tiled(3, 3, 1, 50), tiled(3, 20, 1, 1), tiled(1, 2, 1, 1)}) {
+    expect_right(c, "loops: y");
+  }
+  EXPECT_EQ(rule_of(tiled(3, 20, 1, 0).func), "as composed: an extent is 0");
+}
+
 TEST(Rules, lanes_run_along_an_axis_of_open_size) {
   Var n = var("n");
   Tensor x = placeholder("x", f32, {index(3), n});

@@ -88,7 +88,7 @@ Case largest(const Shape& shape, bool doubled) {
 }
 
 TEST(ShortRows, are_right_for_every_length_and_number) {
-  for (int64_t length : {2, 3, 5, 7, 8, 10, 13, 16}) {
+  for (int64_t length : {2, 3, 5, 7, 8, 10, 13, 16, 17, 25, 28}) {
     expect_right(softmax({{length % 2 == 0 ? int64_t{64} : int64_t{43}}, length}), "short rows:");
   }
   expect_right(softmax({{3, 37}, 6}), "short rows:");
@@ -97,8 +97,9 @@ TEST(ShortRows, are_right_for_every_length_and_number) {
 }
 
 TEST(ShortRows, takes_no_other_kernels) {
-  // Rows of more than a vector, and few of them.
-  EXPECT_TRUE(rule_of(softmax({{64}, 17}).func).starts_with("rows:"));
+  // Rows of two vectors and more, those of more columns than there are registers for, and few of them.
+  EXPECT_TRUE(rule_of(softmax({{64}, 32}).func).starts_with("rows:"));
+  EXPECT_TRUE(rule_of(softmax({{64}, 29}).func).starts_with("rows:"));
   EXPECT_TRUE(rule_of(softmax({{31}, 8}).func).starts_with("rows:"));
   // Columns: lanes over the other axis read neighbours.
   Tensor x = placeholder("x", f32, {index(10), index(64)});

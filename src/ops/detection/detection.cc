@@ -125,6 +125,9 @@ class Selected {
   Cell count_{"count", kIndex}, hits_{"hits", kFlag};
 };
 
+// The part of the candidates, one in so many, that are found one by one before all are sorted.
+constexpr int64_t kQueuedPart = 8;
+
 // Runs `selected(batch, class, box)` for all that are selected: of each class the box with the highest score, then the
 // next of those that do not overlap with one before it, and so on. Scores are sorted once for each class.
 Stmt each_selected(const ComputeContext& ctx, const std::vector<Buffer>& in,
@@ -139,28 +142,36 @@ Stmt each_selected(const ComputeContext& ctx, const std::vector<Buffer>& in,
   Cell found("found", kIndex);
   const PrimExpr room = max(n, index(1));
   Entries entries("entries", key, room, room), other("other", key, room, room);
+  EntryQueue queue(entries, found.get(), room);
+  Cell queued("queued", kIndex);
   Stmt all = each("batch", scores->shape[0], [&](const PrimExpr& b) {
     return each("class", scores->shape[1], [&](const PrimExpr& c) {
       auto score_of = [&](const PrimExpr& i) {
         return tir::cast(kBoxDType, load(scores, {b, c, i}));
       };
-      // Equal scores keep the order of their places.
+      auto look_at = [&](const PrimExpr& p) {
+        return kept.add_unless_hit(box_at(boxes, b, p, centred), limit, selected({b, c, p}));
+      };
+      // Equal scores keep the order of their places. What is no candidate is written over by the next.
       Stmt candidates = each("i", n, [&](const PrimExpr& i) {
-        return if_(gt(score_of(i), least),
-                   seq({entries.put(found.get(), order_key(score_of(i), false), i),
-                        found.set(found.get() + 1)}));
+        return seq({entries.put(found.get(), order_key(score_of(i), false), i),
+                    found.set(found.get() + tir::cast(kIndex, gt(score_of(i), least)))});
       });
-      Stmt take = each("i", found.get(), [&](const PrimExpr& i) {
-        return if_(
-            lt(kept.count(), most), named("place", entries.place(i), [&](const PrimExpr& p) {
-              return kept.add_unless_hit(box_at(boxes, b, p, centred), limit, selected({b, c, p}));
-            }));
+      // Some of them one by one, in case that `most` are soon found, and then the others sorted.
+      Stmt first = each("i", queued.get(), [&](const PrimExpr&) {
+        return if_(lt(kept.count(), most), queue.take(look_at));
+      });
+      Stmt others = each("i", found.get() - queued.get(), [&](const PrimExpr& i) {
+        return if_(lt(kept.count(), most),
+                   named("place", entries.place(queued.get() + i), look_at));
       });
       return seq({found.set(index(0)), kept.clear(), candidates,
-                  sort_entries(entries, other, found.get(), 1), take});
+                  queued.set(floor_div(found.get(), index(kQueuedPart))), queue.fill(), first,
+                  if_(lt(kept.count(), most),
+                      seq({sort_entries(entries, other, found.get(), 1), others}))});
     });
   });
-  return entries.in(other.in(found.in(kept.in(all))));
+  return entries.in(other.in(found.in(queued.in(queue.in(kept.in(all))))));
 }
 
 Stmt suppression_sizes(const ComputeContext& ctx, const std::vector<Buffer>& in,

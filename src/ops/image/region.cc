@@ -32,11 +32,6 @@ Type region_type(RelationContext& ctx, const Ints& pooled, const std::string& la
   return tensor_type({rois->shape[0], x->shape[1], dim(pooled[0]), dim(pooled[1])}, x->dtype);
 }
 
-// One axis of one bin of a region: its first place and its length, in elements of the data.
-struct Bin {
-  PrimExpr begin, length;
-};
-
 struct Region {
   const Buffer &x, &rois;
   DType acc;
@@ -64,9 +59,10 @@ class SampleTable {
         part_(buffer("part", r.acc, {size})),
         inside_(buffer("inside", DType::Bool(), {size})) {}
 
-  Stmt put(const PrimExpr& at, const PrimExpr& place) const {
+  // `exists`: whether the sample counts wherever it lies.
+  Stmt put(const PrimExpr& at, const PrimExpr& place, const PrimExpr& exists) const {
     PrimExpr n = tir::cast(r_.acc, r_.size(d_));
-    PrimExpr inside = logical_and(ge(place, r_.number(-1)), le(place, n));
+    PrimExpr inside = logical_and(exists, logical_and(ge(place, r_.number(-1)), le(place, n)));
     return named("p", min(max(place, r_.number(0)), n - r_.number(1)), [&](const PrimExpr& p) {
       return named("floor", tir::call("floor", r_.acc, {p}), [&](const PrimExpr& floor) {
         PrimExpr low = tir::cast(kIndex, floor);
@@ -99,7 +95,13 @@ Stmt align_channel(const ROIAlignAttrs& a, const Region& r, const Buffer& out, I
   const bool average = a.mode == "avg", corners = a.mode == "max_corner";
   PrimExpr channel = at[1], width = index(a.pooled_size[1]);
   Buffer line = buffer("line", r.acc, {r.size(1)}), best = buffer("best", r.acc, {width});
-  PrimExpr begin = columns.low(index(0)), end = columns.high(width * column_samples - 1) + 1;
+  // From the first sample to the last, which comes before it in a region whose corners are swapped.
+  PrimExpr last = width * column_samples - 1;
+  PrimExpr begin = columns.low(index(0)), end = columns.high(last) + 1;
+  if (a.aligned) {
+    begin = min(begin, columns.low(last));
+    end = max(end, columns.high(index(0)) + 1);
+  }
   Stmt bins = each("ph", index(a.pooled_size[0]), [&](const PrimExpr& ph) {
     Stmt clear = each("pw", width, [&](const PrimExpr& pw) {
       return store(best, {pw}, average ? r.number(0) : min_value(r.acc));
@@ -174,20 +176,26 @@ TirTensor roi_align(const ComputeContext& ctx) {
       auto fill = [&](size_t d, const SampleTable& table, const Cell& samples) {
         PrimExpr begin = r.corner(roi, static_cast<int64_t>(2 - d), a.spatial_scale),
                  end = r.corner(roi, static_cast<int64_t>(4 - d), a.spatial_scale);
-        PrimExpr length =
-            max(end - begin, r.number(1)) * r.number(1.0 / static_cast<double>(a.pooled_size[d]));
+        PrimExpr length = (a.aligned ? end - begin : max(end - begin, r.number(1))) *
+                          r.number(1.0 / static_cast<double>(a.pooled_size[d]));
         return named("begin", begin, [&](const PrimExpr& start) {
           return named("length", length, [&](const PrimExpr& bin) {
             // As many samples as a bin has elements; never more than the data has.
-            PrimExpr count = a.sample_ratio > 0
-                                 ? index(a.sample_ratio)
-                                 : min(tir::cast(kIndex, tir::call("ceil", acc, {bin})), most(d));
+            // A region of no length has none, for which one stands that is nowhere.
+            PrimExpr count = index(a.sample_ratio), exists = boolean(true);
+            if (a.sample_ratio <= 0) {
+              count = min(tir::cast(kIndex, tir::call("ceil", acc, {bin})), most(d));
+              if (a.aligned) {
+                count = max(count, index(1));
+                exists = gt(bin, r.number(0));
+              }
+            }
             Stmt places = each("bin", index(a.pooled_size[d]), [&](const PrimExpr& number) {
               return each("k", samples.get(), [&](const PrimExpr& k) {
                 PrimExpr from = start + tir::cast(acc, number) * bin;
                 PrimExpr step =
                     (tir::cast(acc, k) + r.number(0.5)) * div(bin, tir::cast(acc, samples.get()));
-                return table.put(number * samples.get() + k, from + step);
+                return table.put(number * samples.get() + k, from + step, exists);
               });
             });
             return seq({samples.set(count), places});
@@ -210,6 +218,103 @@ TirTensor roi_align(const ComputeContext& ctx) {
   return imperative("T_roi_align", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs, build);
 }
 
+// The bins of a region along one axis: the first element of each that the data has, and how many follow. All channels share them.
+class BinTable {
+ public:
+  BinTable(const Region& r, size_t d, int64_t bins)
+      : r_(r),
+        d_(d),
+        bins_(bins),
+        begin_(buffer("begin", kIndex, {index(bins)})),
+        count_(buffer("count", kIndex, {index(bins)})) {}
+
+  Stmt fill(const PrimExpr& roi, double scale) const {
+    auto rounded = [&](size_t k) {
+      PrimExpr corner = r_.corner(roi, static_cast<int64_t>(k), scale);
+      return tir::cast(kIndex, tir::call("floor", r_.acc, {corner + r_.number(0.5)}));
+    };
+    auto within = [&](const PrimExpr& at) { return min(max(at, index(0)), r_.size(d_)); };
+    return named("first", rounded(2 - d_), [&](const PrimExpr& first) {
+      return named(
+          "length", max(rounded(4 - d_) - first + 1, index(1)), [&](const PrimExpr& length) {
+            return each("bin", index(bins_), [&](const PrimExpr& bin) {
+              PrimExpr from = within(first + floor_div(bin * length, index(bins_)));
+              PrimExpr to =
+                  within(first + floor_div((bin + 1) * length + (bins_ - 1), index(bins_)));
+              return named("from", from, [&](const PrimExpr& begin) {
+                return seq(
+                    {store(begin_, {bin}, begin), store(count_, {bin}, max(to - begin, index(0)))});
+              });
+            });
+          });
+    });
+  }
+  PrimExpr begin(const PrimExpr& bin) const { return load(begin_, {bin}); }
+  PrimExpr count(const PrimExpr& bin) const { return load(count_, {bin}); }
+  // What is behind the last bin.
+  PrimExpr end() const { return begin(index(bins_ - 1)) + count(index(bins_ - 1)); }
+  Stmt in(Stmt body) const { return allocate(begin_, allocate(count_, std::move(body))); }
+
+ private:
+  const Region& r_;
+  size_t d_;
+  int64_t bins_;
+  Buffer begin_, count_;
+};
+
+// The greatest elements of a channel of a region: those of each column of a row of bins first, which are neighbours.
+Stmt pool_channel(const Region& r, const Buffer& out, const Indices& at, const PrimExpr& item,
+                  const BinTable& rows, const BinTable& columns) {
+  Buffer line = buffer("line", r.acc, {r.size(1)});
+  PrimExpr begin = columns.begin(index(0)), width = max(columns.end() - begin, index(0));
+  return allocate(
+      line, each("ph", out->shape[2], [&](const PrimExpr& ph) {
+        Stmt clear = each_in_lanes("x", width, [&](const PrimExpr& x) {
+          return store(line, {begin + x}, min_value(r.acc));
+        });
+        Stmt greatest = each("iy", rows.count(ph), [&](const PrimExpr& iy) {
+          return named("row", rows.begin(ph) + iy, [&](const PrimExpr& row) {
+            return each_in_lanes("x", width, [&](const PrimExpr& x) {
+              PrimExpr v = tir::cast(r.acc, load(r.x, {item, at[1], row, begin + x}));
+              return store(line, {begin + x}, max(load(line, {begin + x}), v));
+            });
+          });
+        });
+        Stmt bins = each("pw", out->shape[3], [&](const PrimExpr& pw) {
+          Cell best("value", r.acc);
+          Stmt all = each("ix", columns.count(pw), [&](const PrimExpr& ix) {
+            return best.set(max(best.get(), load(line, {columns.begin(pw) + ix})));
+          });
+          PrimExpr some = gt(rows.count(ph) * columns.count(pw), index(0));
+          PrimExpr result = select(some, best.get(), r.number(0));
+          return best.in(seq({best.set(min_value(r.acc)), all,
+                              store(out, {at[0], at[1], ph, pw}, tir::cast(out->dtype, result))}));
+        });
+        return seq({clear, greatest, bins});
+      }));
+}
+
+// The numbers in the data of the greatest elements of a channel of a region, or -1.
+Stmt places_of_channel(const Region& r, const Buffer& out, const Indices& at, const PrimExpr& item,
+                       const BinTable& rows, const BinTable& columns) {
+  return each("ph", out->shape[2], [&](const PrimExpr& ph) {
+    return each("pw", out->shape[3], [&](const PrimExpr& pw) {
+      Cell best("value", r.acc), place("place", kIndex);
+      Stmt loops = each("iy", rows.count(ph), [&](const PrimExpr& iy) {
+        return each("ix", columns.count(pw), [&](const PrimExpr& ix) {
+          PrimExpr row = rows.begin(ph) + iy, column = columns.begin(pw) + ix;
+          PrimExpr v = tir::cast(r.acc, load(r.x, {item, at[1], row, column}));
+          PrimExpr number = ((item * r.x->shape[1] + at[1]) * r.size(0) + row) * r.size(1) + column;
+          PrimExpr better = logical_or(lt(place.get(), index(0)), gt(v, best.get()));
+          return seq({if_(better, place.set(number)), best.set(max(best.get(), v))});
+        });
+      });
+      return best.in(place.in(seq({best.set(min_value(r.acc)), place.set(index(-1)), loops,
+                                   store(out, {at[0], at[1], ph, pw}, place.get())})));
+    });
+  });
+}
+
 // The greatest element of each bin, or (`kPlaces`) its number in the data; of an empty bin 0, or -1.
 template <bool kPlaces>
 TirTensor roi_pool(const ComputeContext& ctx) {
@@ -217,42 +322,18 @@ TirTensor roi_pool(const ComputeContext& ctx) {
   DType acc = sampling_dtype(ctx.inputs[0]->dtype);
   auto build = [a, acc](const std::vector<Buffer>& in, const Buffer& out) {
     Region r{in[0], in[1], acc};
-    auto whole = [&](const char* f, const PrimExpr& v) {
-      return tir::cast(kIndex, tir::call(f, acc, {v}));
-    };
-    return each_line(out->shape, 3, 64, [&](const LineIndex& at) {
-      return each("pw", out->shape[3], [&](const PrimExpr& pw) {
-        Indices i = at(pw);
-        PrimExpr begin[2], count[2];
-        for (size_t d = 0; d < 2; ++d) {
-          PrimExpr half = r.number(0.5);
-          PrimExpr first =
-              whole("floor", r.corner(i[0], static_cast<int64_t>(2 - d), a.spatial_scale) + half);
-          PrimExpr last =
-              whole("floor", r.corner(i[0], static_cast<int64_t>(4 - d), a.spatial_scale) + half);
-          PrimExpr length = max(last - first + 1, index(1)), n = index(a.pooled_size[d]);
-          PrimExpr from = first + floor_div(i[d + 2] * length, n),
-                   to = first + floor_div((i[d + 2] + 1) * length + n - 1, n);
-          begin[d] = min(max(from, index(0)), r.size(d));
-          count[d] = max(min(max(to, index(0)), r.size(d)) - begin[d], index(0));
-        }
-        Cell best("value", acc), place("place", kIndex);
-        Stmt loops = each("iy", count[0], [&](const PrimExpr& iy) {
-          return each("ix", count[1], [&](const PrimExpr& ix) {
-            PrimExpr row = begin[0] + iy, column = begin[1] + ix, item = r.item(i[0]);
-            PrimExpr v = tir::cast(acc, load(r.x, {item, i[1], row, column}));
-            Stmt keep = best.set(max(best.get(), v));
-            if (!kPlaces) return keep;
-            PrimExpr number =
-                ((item * r.x->shape[1] + i[1]) * r.size(0) + row) * r.size(1) + column;
-            PrimExpr better = logical_or(lt(place.get(), index(0)), gt(v, best.get()));
-            return seq({if_(better, place.set(number)), keep});
-          });
-        });
-        PrimExpr result = select(gt(count[0] * count[1], index(0)), best.get(), r.number(0));
-        Stmt put = store(out, i, kPlaces ? place.get() : tir::cast(out->dtype, result));
-        return best.in(place.in(seq({best.set(min_value(acc)), place.set(index(-1)), loops, put})));
+    PrimExpr groups = floor_div(out->shape[1] + (kChannels - 1), index(kChannels));
+    int64_t work = 64 * kChannels * a.pooled_size[0] * a.pooled_size[1];
+    return each_line({out->shape[0], groups, index(1)}, 2, work, [&](const LineIndex& at) {
+      PrimExpr roi = at(index(0))[0], first = at(index(0))[1] * kChannels, item = r.item(roi);
+      BinTable rows(r, 0, a.pooled_size[0]), columns(r, 1, a.pooled_size[1]);
+      PrimExpr count = min(index(kChannels), out->shape[1] - first);
+      Stmt channels = each("c", count, [&](const PrimExpr& c) {
+        auto one = kPlaces ? places_of_channel : pool_channel;
+        return one(r, out, {roi, first + c}, item, rows, columns);
       });
+      return rows.in(columns.in(
+          seq({rows.fill(roi, a.spatial_scale), columns.fill(roi, a.spatial_scale), channels})));
     });
   };
   return imperative(kPlaces ? "T_roi_pool_places" : "T_roi_pool", ctx.outputs[0].dtype,
@@ -306,6 +387,10 @@ std::span<const OpInfo> rows_of<Family::Region>() {
                         4},
                        {{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
                         "pooled_size=[2, 3], spatial_scale=1f, sample_ratio=2, mode=\"max\"",
+                        0,
+                        4},
+                       {{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
+                        "pooled_size=[2, 3], spatial_scale=0.5f, aligned=True",
                         0,
                         4},
                        {{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},

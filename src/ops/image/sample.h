@@ -43,6 +43,7 @@ struct ROIAlignAttrs : AttrsOf<ROIAlignAttrs> {
   double spatial_scale = 1;
   int64_t sample_ratio = -1;
   std::string layout = "NCHW", mode = "avg";
+  bool aligned = false;
   static AttrsList describe() {
     return {"relay.attrs.ROIAlignAttrs",
             {attribute("pooled_size", &Self::pooled_size, "Height and width of a result."),
@@ -53,7 +54,10 @@ struct ROIAlignAttrs : AttrsOf<ROIAlignAttrs> {
              attribute("layout", &Self::layout, "NCHW."),
              attribute("mode", &Self::mode,
                        "avg or max of the samples; max_corner: of the corners of all samples, each "
-                       "times its weight.")}};
+                       "times its weight."),
+             attribute("aligned", &Self::aligned,
+                       "Regions may be shorter than an element of the data; otherwise they are at "
+                       "least as long.")}};
   }
 };
 

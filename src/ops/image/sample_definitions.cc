@@ -249,7 +249,8 @@ Expr corner(const Expr& rois, int64_t k, double scale) {
 Samples samples_of(const CallNode& call, const ROIAlignAttrs& a, const Expr& rois, size_t d) {
   const auto k = static_cast<int64_t>(d);
   Expr begin = corner(rois, 2 - k, a.spatial_scale), end = corner(rois, 4 - k, a.spatial_scale);
-  Expr bin = (1.0 / static_cast<double>(a.pooled_size[d])) * greatest(end - begin, 1);
+  Expr length = a.aligned ? end - begin : greatest(end - begin, 1);
+  Expr bin = (1.0 / static_cast<double>(a.pooled_size[d])) * length;
   Samples out{nullptr, nullptr, dim(a.sample_ratio)};
   Expr count = scalar(static_cast<double>(a.sample_ratio), bin);
   if (a.sample_ratio <= 0) {
@@ -257,6 +258,7 @@ Samples samples_of(const CallNode& call, const ROIAlignAttrs& a, const Expr& roi
     out.each = dim(2) * type_of(call.args[0]).shape[d + 2];
     count = least(apply("ceil", {bin}), size_as(out.each, bin));
     out.count = count;
+    if (a.aligned) count = greatest(count, 1);
   }
   Expr within = (0.5 + row_of_places(out.each, bin)) * (bin / count);
   out.places = begin + expanded(row_of_places(dim(a.pooled_size[d]), bin), 1) * bin + within;
@@ -269,7 +271,7 @@ Expr mean_weights(const Samples& s, const Dim& size) {
   Expr divisor = size_as(s.each, s.places);
   if (s.count) {
     inside = both(inside, apply("less", {row_of_places(s.each, s.places), s.count}));
-    divisor = apply("squeeze", {s.count}, {{"axis", to_value(Ints{2})}});
+    divisor = greatest(apply("squeeze", {s.count}, {{"axis", to_value(Ints{2})}}), 1);
     divisor = expanded(divisor, 2);
   }
   Expr each = kept(expanded(inside, 3), weights_of(clamped(s.places, size), size));

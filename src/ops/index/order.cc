@@ -1,5 +1,8 @@
 #include "ops/index/order.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace relay::ops {
 
 using namespace tir;  // NOLINT
@@ -31,29 +34,38 @@ PrimExpr digit_of(const PrimExpr& key, int64_t shift) {
   return tir::cast(kIndex, bit_and(moved, imm(key->dtype, kBuckets - 1)));
 }
 
-// By how many entries come before each of them: no branches, and nothing to count buckets for. All
-// `room` entries have a lane, and `n` of them count.
+// Entries whose ranks are counted at once.
+constexpr int64_t kRanked = 8;
+
+// By how many entries come before each of them: no branches, and nothing to count buckets for. Those of a group are compared with
+// entries before the group, in it and behind it, as entries of equal keys keep their order. Lanes behind the `n` entries are not used.
 Stmt sort_few(const Entries& entries, const Entries& other, const PrimExpr& n, int64_t room) {
   Buffer rank = buffer("rank", kIndex, {index(room)}, Scope::Local);
   auto at = [&](const PrimExpr& i) { return load(rank, {i}); };
-  Stmt clear = each(
-      "i", index(room), [&](const PrimExpr& i) { return store(rank, {i}, index(0)); },
-      ForKind::Vectorized);
-  Stmt count = each("j", n, [&](const PrimExpr& j) {
-    return named("rival", entries.key(j), [&](const PrimExpr& rival) {
-      return each(
-          "i", index(room),
-          [&](const PrimExpr& i) {
-            PrimExpr key = entries.key(i);
-            PrimExpr before = logical_or(lt(rival, key), logical_and(eq(rival, key), lt(j, i)));
-            return store(rank, {i}, at(i) + tir::cast(kIndex, before));
-          },
-          ForKind::Vectorized);
-    });
-  });
+  auto in_lanes = [&](const PrimExpr& begin, const std::function<Stmt(const PrimExpr&)>& body) {
+    return each(
+        "lane", index(kRanked), [&](const PrimExpr& lane) { return body(begin + lane); },
+        ForKind::Vectorized);
+  };
+  Stmt count =
+      each("group", floor_div(n + (kRanked - 1), index(kRanked)), [&](const PrimExpr& group) {
+        PrimExpr begin = group * kRanked, end = min(begin + kRanked, n);
+        auto add = [&](const PrimExpr& from, const PrimExpr& to, Entries::Order order) {
+          return each("j", to - from, [&](const PrimExpr& j) {
+            return in_lanes(begin, [&](const PrimExpr& i) {
+              PrimExpr before = entries.precedes(from + j, i, order);
+              return store(rank, {i}, at(i) + tir::cast(kIndex, before));
+            });
+          });
+        };
+        Stmt clear = in_lanes(begin, [&](const PrimExpr& i) { return store(rank, {i}, index(0)); });
+        if (entries.packed()) return seq({clear, add(index(0), n, Entries::Order::Any)});
+        return seq({clear, add(index(0), begin, Entries::Order::First),
+                    add(begin, end, Entries::Order::Any), add(end, n, Entries::Order::Second)});
+      });
   Stmt move = each("i", n, [&](const PrimExpr& i) { return other.take(at(i), entries, i); });
   Stmt back = each("i", n, [&](const PrimExpr& i) { return entries.take(i, other, i); });
-  return allocate(rank, seq({clear, count, move, back}));
+  return allocate(rank, seq({count, move, back}));
 }
 
 class RadixSort {
@@ -179,8 +191,12 @@ Entries::Entries(const std::string& name, DType key, const PrimExpr& size, const
     : key_(key) {
   auto known = as_int(places);
   bool fit = key.bits == 32 && known && *known <= int64_t{1} << 32;
-  keys_ = buffer(name, fit ? DType::UInt(64) : key, {size});
-  if (!fit) places_ = buffer(name + "_places", kIndex, {size});
+  // Whole groups of what sort_few compares.
+  auto room = as_int(size);
+  const bool few = room && *room <= kFewEntries;
+  PrimExpr whole = few ? index((*room + kRanked - 1) / kRanked * kRanked) : size;
+  keys_ = buffer(name, fit ? DType::UInt(64) : key, {whole});
+  if (!fit) places_ = buffer(name + "_places", kIndex, {whole});
 }
 
 Stmt Entries::in(Stmt body) const {
@@ -205,6 +221,13 @@ PrimExpr Entries::key(const PrimExpr& at) const {
   return packed() ? tir::cast(same_lanes(key_, word), shift_right(word, 32)) : word;
 }
 
+PrimExpr Entries::precedes(const PrimExpr& a, const PrimExpr& b, Order order) const {
+  PrimExpr first = load(keys_, {a}), second = load(keys_, {b});
+  if (packed() || order == Order::Second) return lt(first, second);
+  if (order == Order::First) return le(first, second);
+  return logical_or(lt(first, second), logical_and(eq(first, second), lt(a, b)));
+}
+
 PrimExpr Entries::place(const PrimExpr& at) const {
   if (!packed()) return load(places_, {at});
   return tir::cast(kIndex, bit_and(load(keys_, {at}), imm(DType::UInt(64), 0xFFFFFFFF)));
@@ -214,6 +237,76 @@ Stmt sort_entries(const Entries& entries, const Entries& other, const PrimExpr& 
   auto room = as_int(entries.size());
   if (room && *room <= kFewEntries) return sort_few(entries, other, n, *room);
   return RadixSort(n, entries.key_dtype(), parts).run(entries, other);
+}
+
+namespace {
+
+// Entries of which one key is kept: about the root of some thousands of them.
+constexpr int64_t kQueueBlock = 64;
+constexpr DType kNumber = DType::Int(32);
+
+}  // namespace
+
+EntryQueue::EntryQueue(const Entries& entries, const PrimExpr& n, const PrimExpr& room)
+    : entries_(entries),
+      n_(n),
+      keys_(buffer("keys", entries.key_dtype(), {room})),
+      least_(buffer("least", entries.key_dtype(),
+                    {floor_div(room + (kQueueBlock - 1), index(kQueueBlock))})),
+      key_("key", entries.key_dtype()),
+      block_("block", kNumber),
+      at_("at", kNumber) {}
+
+Stmt EntryQueue::in(Stmt body) const {
+  return allocate(keys_, allocate(least_, key_.in(block_.in(at_.in(std::move(body))))));
+}
+
+PrimExpr EntryQueue::blocks() const {
+  return floor_div(n_ + (kQueueBlock - 1), index(kQueueBlock));
+}
+
+PrimExpr EntryQueue::size_of(const PrimExpr& block) const {
+  return min(n_ - block * kQueueBlock, index(kQueueBlock));
+}
+
+Stmt EntryQueue::refresh(const PrimExpr& block) const {
+  Stmt look = each_in_lanes("i", size_of(block), [&](const PrimExpr& i) {
+    return key_.set(min(key_.get(), load(keys_, {block * kQueueBlock + i})));
+  });
+  return seq({key_.set(imm(entries_.key_dtype(), -1)), look, store(least_, {block}, key_.get())});
+}
+
+Stmt EntryQueue::fill() const {
+  Stmt keys =
+      each_in_lanes("i", n_, [&](const PrimExpr& i) { return store(keys_, {i}, entries_.key(i)); });
+  return seq(
+      {keys, each("block", blocks(), [&](const PrimExpr& block) { return refresh(block); })});
+}
+
+Stmt EntryQueue::take(const std::function<Stmt(const PrimExpr& place)>& body) const {
+  const PrimExpr none = imm(kNumber, std::numeric_limits<int32_t>::max());
+  // The first of `count` keys from `begin` on that is the one in the cell.
+  auto find = [&](const Cell& found, const Buffer& keys, const PrimExpr& begin,
+                  const PrimExpr& count) {
+    Stmt look = each_in_lanes("i", count, [&](const PrimExpr& i) {
+      PrimExpr is = eq(load(keys, {begin + i}), key_.get());
+      return found.set(min(found.get(), select(is, tir::cast(kNumber, i), none)));
+    });
+    return seq({found.set(none), look});
+  };
+  Stmt least = each_in_lanes("block", blocks(), [&](const PrimExpr& block) {
+    return key_.set(min(key_.get(), load(least_, {block})));
+  });
+  Stmt remove = named("block", tir::cast(kIndex, block_.get()), [&](const PrimExpr& block) {
+    PrimExpr begin = block * kQueueBlock;
+    Stmt entry = named("entry", begin + tir::cast(kIndex, at_.get()), [&](const PrimExpr& entry) {
+      return seq({store(keys_, {entry}, imm(entries_.key_dtype(), -1)), refresh(block),
+                  named("place", entries_.place(entry), body)});
+    });
+    return seq({find(at_, keys_, begin, size_of(block)), entry});
+  });
+  return seq({key_.set(imm(entries_.key_dtype(), -1)), least,
+              find(block_, least_, index(0), blocks()), remove});
 }
 
 Stmt sort_places(const Buffer& places, const Buffer& other, const PrimExpr& n,
@@ -267,7 +360,17 @@ constexpr int64_t kSelectBlock = 16;
 
 }  // namespace
 
-int64_t select_room(int64_t k) { return k <= kFewEntries / 2 ? kFewEntries : 2 * k + kSelectBlock; }
+// The more room, the less often it is sorted; beyond this many entries it no longer fits into L1.
+constexpr int64_t kRoomyEntries = 1024;
+
+int64_t select_room(int64_t k) {
+  // Few are sorted again soon, so that little passes the last of them; sorting takes the square of their number.
+  if (k <= kFewEntries / 2) {
+    const int64_t room = k + std::max<int64_t>(k / 2, 3) + kSelectBlock + 1;
+    return std::min((room + kRanked - 1) / kRanked * kRanked, kFewEntries);
+  }
+  return (k <= kRoomyEntries ? 4 : 2) * k + kSelectBlock;
+}
 
 Stmt select_first(const Buffer& data, const LineIndex& at, const PrimExpr& n, int64_t k,
                   bool ascending, const Entries& kept, const Entries& other) {

@@ -28,12 +28,17 @@ class Entries {
   tir::Stmt take(const PrimExpr& at, const Entries& other, const PrimExpr& from) const;
   PrimExpr key(const PrimExpr& at) const;
   PrimExpr place(const PrimExpr& at) const;
+  // Whether the entry at `a` comes before the one at `b`. They lie in the order of their places where their keys are equal, and it
+  // may be known which of them lies first.
+  enum class Order { First, Second, Any };
+  PrimExpr precedes(const PrimExpr& a, const PrimExpr& b, Order order) const;
+  // Whether an entry is one word.
+  bool packed() const { return !places_; }
 
   runtime::DType key_dtype() const { return key_; }
   const PrimExpr& size() const { return keys_->shape[0]; }
 
  private:
-  bool packed() const { return !places_; }
   runtime::DType key_;
   tir::Buffer keys_, places_;  // packed: the keys with their places in the low bits, and null
 };
@@ -45,6 +50,32 @@ class Entries {
 // each entry goes behind as many as come before it.
 tir::Stmt sort_entries(const Entries& entries, const Entries& other, const PrimExpr& n,
                        int64_t parts);
+
+// The first `n` entries in order, one by one, without sorting all of them, which stay as they are: the least key of each block of
+// entries is kept, and those of the block whose entry was taken are compared again. Where an eighth of the entries is taken,
+// sorting takes as long.
+class EntryQueue {
+ public:
+  // At most `room` entries, all of which have keys below the greatest.
+  EntryQueue(const Entries& entries, const PrimExpr& n, const PrimExpr& room);
+
+  // The statement in which it exists.
+  tir::Stmt in(tir::Stmt body) const;
+  tir::Stmt fill() const;
+  // Takes the first entry that is left, which there is one of, and runs the body with its place.
+  tir::Stmt take(const std::function<tir::Stmt(const PrimExpr& place)>& body) const;
+
+ private:
+  PrimExpr blocks() const;
+  // The entries of a block.
+  PrimExpr size_of(const PrimExpr& block) const;
+  tir::Stmt refresh(const PrimExpr& block) const;
+
+  const Entries& entries_;
+  PrimExpr n_;
+  tir::Buffer keys_, least_;  // of what is left, and the least of each block
+  Cell key_, block_, at_;
+};
 
 // The places 0 .. n - 1 in order, as the content of `places`; `other` has as much room. `precedes` says whether the element at one
 // place comes strictly before the element at another. A stable merge sort from pairs upwards (Knuth, volume 3, 5.2.4), for elements

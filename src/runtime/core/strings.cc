@@ -15,6 +15,7 @@ namespace relay::runtime {
 namespace {
 
 using Size = uint32_t;
+constexpr size_t kLongString = 64;
 
 // Words and bytes in one block.
 class Block {
@@ -94,22 +95,23 @@ void own_strings(const Tensor& t) {
   if (t.read_only()) return;
   const auto count = static_cast<size_t>(t.num_elements());
   const int64_t* words = t.data<int64_t>();
-  // A long string that was broadcast is copied once.
+  // A long string that was broadcast is copied once. For a short one a copy takes less time than to look for the first.
   std::unordered_map<int64_t, int64_t> copies;
   size_t bytes = 0;
   for (size_t i = 0; i < count; ++i) {
-    if (words[i] != 0 && copies.try_emplace(words[i], 0).second)
-      bytes += string_of(words[i]).size();
+    const size_t size = string_of(words[i]).size();
+    if (size < kLongString || copies.try_emplace(words[i], 0).second) bytes += size;
   }
   Block block(count, bytes);
   for (size_t i = 0; i < count; ++i) {
-    int64_t copy = 0;
-    if (words[i] != 0) {
-      int64_t& known = copies[words[i]];
-      if (known == 0) known = block.add(string_of(words[i]));
-      copy = known;
+    const std::string_view text = string_of(words[i]);
+    if (text.size() < kLongString) {
+      block.words()[i] = block.add(text);
+      continue;
     }
-    block.words()[i] = copy;
+    int64_t& known = copies[words[i]];
+    if (known == 0) known = block.add(text);
+    block.words()[i] = known;
   }
   Tensor::Rep* rep = t.rep();
   rep->data = block.words();

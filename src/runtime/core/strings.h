@@ -41,7 +41,7 @@ Tensor make_strings(Shape shape, std::span<const std::string_view> strings);
 Tensor make_strings(std::initializer_list<int64_t> shape,
                     std::initializer_list<std::string_view> strings);
 
-// Makes the tensor own its strings, if it does not yet. Equal words keep sharing their bytes.
+// Makes the tensor own its strings, if it does not yet. Equal words of long strings keep sharing their bytes.
 void own_strings(const Tensor& t);
 // The same for all tensors of strings that can be reached from a value.
 void own_strings(const Value& value);
