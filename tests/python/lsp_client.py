@@ -68,7 +68,7 @@ class Client:
         message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
         self.send_bytes(json.dumps(message).encode())
         while True:
-            found = self._answers.get(timeout=60)
+            found = self._answers.get(timeout=120)
             if found.get("id") == self._number:
                 return found
 
@@ -98,7 +98,7 @@ class Client:
         """Waits for the diagnostics of a version."""
         while True:
             try:
-                found = self._notes.get(timeout=60)
+                found = self._notes.get(timeout=120)
             except Empty:
                 raise AssertionError("no diagnostics came") from None
             published = found["method"] == "textDocument/publishDiagnostics"
