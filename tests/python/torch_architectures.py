@@ -10,6 +10,7 @@ The three packages are extras of the slow tests: `pip install timm==1.0.31 trans
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import sys
 import time
@@ -24,16 +25,19 @@ from torch.utils import _pytree as pytree
 import relay
 import relay.torch
 
-# torchvision's wheel from PyPI is made for CUDA: what it needs of its own operators on import is declared here.
+# torchvision from PyPI is made for CUDA: the operators that its import needs are declared here.
 _LIBRARY = torch.library.Library("torchvision", "FRAGMENT")
 for _name in ("nms", "qnms"):
-    try:
+    with contextlib.suppress(RuntimeError):  # a torchvision with its operators
         _LIBRARY.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    except RuntimeError:
-        pass  # a torchvision with its operators
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
 
 # Image models of timm, at 64 pixels where they allow it.
-TIMM = """
+TIMM = _names("""
     resnet18 resnet26d resnext26ts ecaresnet26t resnetblur18 skresnet18 resnest14d res2net50_14w_8s
     densenet121 dla34 dla46_c vgg11 vgg11_bn mobilenetv1_100 mobilenetv2_050 mobilenetv3_small_050
     mobilenetv4_conv_small_050 mobilenet_edgetpu_v2_xs efficientnet_lite0 efficientnet_b0
@@ -49,12 +53,12 @@ TIMM = """
     visformer_tiny mixer_s32_224 gmlp_ti16_224 resmlp_12_224 pit_ti_224 pvt_v2_b0 twins_svt_small
     nest_tiny mvitv2_tiny hiera_tiny_224 sequencer2d_s hgnetv2_b0 ese_vovnet19b_slim shvit_s1
     swiftformer_xs fasternet_t0
-""".split()
+""")
 
-TORCHVISION = """
+TORCHVISION = _names("""
     alexnet squeezenet1_1 googlenet shufflenet_v2_x0_5 mnasnet0_5 segmentation.lraspp_mobilenet_v3_large
     segmentation.fcn_resnet50 video.r3d_18
-""".split()
+""")
 
 # Models of sequences: the type by which transformers knows them, and sizes beside those of SMALL.
 SMALL = {
@@ -103,17 +107,17 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
 }
 
 INFERENCE = [*TIMM, *TORCHVISION, *TRANSFORMERS]
-TRAINING = """
+TRAINING = _names("""
     resnet18 resnet26d densenet121 vgg11_bn mobilenetv2_050 mobilenetv3_small_050 efficientnet_b0 lcnet_035
     ghostnet_050 regnety_002 convnext_atto convnextv2_atto repvgg_a0 nf_resnet26 starnet_s1
     efficientvit_b0 mobilevit_xxs poolformer_s12 vit_tiny_patch16_224 mixer_s32_224 resmlp_12_224
     squeezenet1_1 bert roberta albert gpt2 llama qwen2 t5 fnet
-""".split()
-DYNAMIC = """
+""")
+DYNAMIC = _names("""
     resnet18 vgg11 mobilenetv2_050 mobilenetv3_small_050 efficientnet_b0 regnetx_002 convnext_atto repvgg_a0
     ghostnet_050 vit_tiny_patch16_224 mixer_s32_224 resmlp_12_224 squeezenet1_1 bert roberta distilbert
     gpt2 llama qwen2 t5
-""".split()
+""")
 
 SIZE = 64  # pixels of an image
 LENGTH = 16  # tokens of a sequence

@@ -432,7 +432,7 @@ def _range(symbol: Any, shape_env: Any) -> dict[str, Any]:
     bounds = shape_env.bound_sympy(symbol)
     ends = [int(e) if e.is_Integer else None for e in (bounds.lower, bounds.upper)]
     if shape_env.is_unbacked_symint(symbol):
-        # What PyTorch says of sizes that data decide may be too small: of masked_select it is the number
+        # What PyTorch says of data-dependent sizes may be too small: of masked_select it is the number
         # of elements before they are broadcast.
         ends[1] = None
     return {"min_val": ends[0], "max_val": ends[1]}

@@ -263,6 +263,7 @@ constexpr const char *kC2c = "relay.fft_c2c", *kR2c = "relay.fft_r2c";
 constexpr bool kCopiesView = true;
 constexpr ComplexRow kRows[] = {
     {"aten._conj.default", conjugate, kCopiesView},
+    {"aten._conj_physical.default", conjugate_copy},
     {"aten._fft_c2c.default", fourier<kC2c>},
     {"aten._fft_c2r.default", fourier_to_real},
     {"aten._fft_r2c.default", fourier<kR2c>},
