@@ -262,7 +262,8 @@ class Graph:
             self.graph(),
             opset_imports=[
                 helper.make_opsetid("", self.opset),
-                *(helper.make_opsetid(domain, 1) for domain in others),
+                # Labels of words are in version 2 and later of ONNX's machine-learning operators.
+                *(helper.make_opsetid(d, 3 if d == "ai.onnx.ml" else 1) for d in others),
             ],
             producer_name="relay-benchmarks",
             ir_version=IR_VERSION,
