@@ -19,7 +19,7 @@ class limits:
     time: seconds, or text with a unit such as "10m".
     memory: bytes, or text with a unit such as "500M"; for the compiler the growth of the process, for a run
         the memory that its values hold at one time.
-    fuel: the calls and jumps of a run. A loop that is a kernel counts its iterations about once a millisecond.
+    fuel: the calls and jumps of a run. A loop that is a kernel adds its iterations once a millisecond.
 
     By default runs are unlimited, and the compiler has ten minutes and three quarters of the memory that the
     process may use, or the limits in RELAY_TIME_LIMIT and RELAY_MEMORY_LIMIT. In nested blocks the tighter
