@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/loop_kernels.h"
 #include "base/codes/lowering.h"
 #include "ir/views.h"
 #include "lower/compose_loop.h"

@@ -127,10 +127,20 @@ class Composer : private LoopStatements {
 
   // ---- Operators
 
+  // The least sizes that an operator takes, which the plan leaves to loops: they may end before they need them.
+  void check_sizes(const CallNode& c) {
+    for (const DimAssumption& s : assumptions_of(c)) {
+      if (s.kind != DimAssumption::kAtLeast) continue;
+      emit(tir::check(tir::ge(dims_.lower(s.a), dims_.lower(s.b)), RELAY_KERNEL_SHAPE_MISMATCH,
+                      as<OpNode>(c.op)->name + ": the inputs do not fit: " + to_string(s)));
+    }
+  }
+
   Value operator_call(const LoopItem& item, const CallNode& c) {
     std::vector<Value> args;
     for (const Expr& a : c.args) flatten(value(a), args);
     if (writes_over(item.value)) return write(item, c, std::move(args));
+    check_sizes(c);
     std::vector<tir::Tensor> inputs;
     for (const Value& v : args) inputs.push_back(handle(v));
     std::vector<Value> results;
@@ -301,6 +311,7 @@ class Composer : private LoopStatements {
   }
 
   Value write(const LoopItem& item, const CallNode& c, std::vector<Value> args) {
+    check_sizes(c);
     Value data = args[0];
     if (may_take(data, item.position)) {
       for (size_t i = 1; i < args.size(); ++i) {
@@ -732,11 +743,6 @@ class Composer : private LoopStatements {
 };
 
 }  // namespace
-
-bool is_loop_kernel(const FunctionNode& primitive) {
-  auto* l = as<LetNode>(primitive.body);
-  return l != nullptr && isa<FunctionNode>(l->value);
-}
 
 ComposedKernel compose_loop(const FunctionNode& primitive, const std::string& name, KernelOf what) {
   return Composer(primitive, what).run(name);

@@ -25,9 +25,6 @@ namespace relay {
 // A scalar constant as an immediate.
 tir::PrimExpr immediate(const ConstantNode& c);
 
-// Whether a primitive function is a loop (passes/fusion/outline_loops.h).
-bool is_loop_kernel(const FunctionNode& primitive);
-
 // The kernel of a loop. Its body is loops, conditions and stores, in the order in which they run: it
 // is not scheduled.
 ComposedKernel compose_loop(const FunctionNode& primitive, const std::string& name,

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "analysis/evaluate_constants.h"
-#include "analysis/loop_sizes.h"
+#include "analysis/loop_kernels.h"
 #include "analysis/primitives.h"
 #include "base/budget.h"
 #include "ir/open_sizes.h"
 #include "ir/type_params.h"
 #include "ir/views.h"
 #include "lower/compose.h"
-#include "lower/compose_loop.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "node/walk.h"

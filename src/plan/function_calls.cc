@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "analysis/loop_kernels.h"
 #include "analysis/primitives.h"
 #include "node/walk.h"
 #include "plan/function_planner.h"
@@ -72,12 +73,15 @@ FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c
 
 std::optional<ValueId> FunctionPlanner::check_assumptions(const FunctionNode& f) {
   std::optional<ValueId> all_equal;
+  const bool of_loop = is_loop_kernel(f);
   post_order(
       f.body,
       [&](const Node& n) {
         auto* call = as<CallNode>(&n);
         if (call == nullptr || !isa<OpNode>(call->op)) return;
         for (const DimAssumption& s : assumptions_of(*call)) {
+          // A loop asks for these where it needs them: it may end before.
+          if (of_loop && s.kind == DimAssumption::kAtLeast) continue;
           ValueId a = dim_value(s.a, call->span), b = dim_value(s.b, call->span);
           std::string otherwise =
               as<OpNode>(call->op)->name + ": the inputs do not fit: " + to_string(s);

@@ -253,7 +253,9 @@ def test_completion_knows_every_operator(client):
     assert len({item["label"] for item in items}) == len(items)
     found = {item["label"]: item for item in items}
     operators = {name for name, item in found.items() if item.get("kind") == 3}
-    assert set(relay.op.list_op_names()) <= operators
+    # Other tests of this process may have registered operators of their own.
+    own = {name for name in relay.op.list_op_names() if name.startswith(("prim.", "mylib."))}
+    assert set(relay.op.list_op_names()) - own <= operators
 
 
 def test_formatting_is_that_of_the_command(client, tmp_path):

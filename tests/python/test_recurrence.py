@@ -199,7 +199,7 @@ def test_code_and_compile_time_do_not_grow_with_the_length(tmp_path):
 
 def test_a_few_steps_are_written_out():
     def functions(steps):
-        mod, _ = relay.frontend.from_onnx(lstm(steps).SerializeToString())
+        mod, _ = relay.frontend.from_onnx(lstm(steps, hidden=64).SerializeToString())
         return relay.build(mod).function_names
 
     assert functions(2) == ["main"]

@@ -757,7 +757,7 @@ def test_tensor_functions_of_one_name():
 
 def dequantised(x, scale, zero):
     scale, zero = relay.const(np.float32(scale)), relay.const(np.int32(zero))
-    return relay.qnn.dequantize(x, scale, zero)
+    return relay.qnn.op.dequantize(x, scale, zero)
 
 
 def in_integers(body, *params):

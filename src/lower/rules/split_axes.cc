@@ -178,10 +178,11 @@ class Axes {
     analyzer_.bind(out.outer, tir::index(0), tir::index(out.parts));
     analyzer_.bind(out.inner, tir::index(0), tir::index(out.divisor));
     for (const Read* read : reads_) {
+      std::vector<PrimExpr>& indices = out.indices[read];  // none of a number
       for (const PrimExpr& e : indices_.at(read)) {
         PrimExpr index = analyzer_.simplify(parted(e, axis->var.get(), out));
         if (tir::uses_var(index, axis->var.get())) return std::nullopt;
-        out.indices[read].push_back(std::move(index));
+        indices.push_back(std::move(index));
       }
     }
     return out;

@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "analysis/calls.h"
-#include "analysis/loop_sizes.h"
+#include "analysis/loop_kernels.h"
 #include "analysis/primitives.h"
 #include "ir/op.h"
 #include "ir/open_sizes.h"
@@ -576,9 +576,24 @@ class PlaceKernels : public Rewriter {
   std::unordered_map<const Node*, std::string> reasons_;
 };
 
+// Kernels of loops that a program begins with, and passes before this one have rewritten, in the form that their
+// composition takes.
+Function with_kernels_in_form(const Function& f) {
+  return cast<FunctionNode>(rewrite(
+      f,
+      [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+        auto* k = as_primitive(rebuilt.get());
+        if (k == nullptr || !is_loop_kernel(*k)) return rebuilt;
+        Function form = to_a_normal_form(ref(*k));
+        return structural_equal(form, rebuilt) ? rebuilt : NodeRef(form);
+      },
+      kFamilies));
+}
+
 // The same for a function that is a loop itself.
-Function outlined_function(const GlobalVar& name, const Function& f) {
-  if (f->is_primitive()) return f;
+Function outlined_function(const GlobalVar& name, const Function& given) {
+  if (given->is_primitive()) return given;
+  const Function f = with_kernels_in_form(given);
   auto outline = [](const Function& g) {
     return PlaceKernels().run_on(DefineWhereCalled().run_on(g));
   };

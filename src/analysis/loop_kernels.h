@@ -1,4 +1,4 @@
-// Sizes of the state of loops.
+// Kernels that are loops of the program (passes/fusion/outline_loops.h), and the sizes of their state.
 //
 //   fn (%p0: Tensor[(s,), int64]) {
 //     let %loop = fn (%i: int64, %y: Tensor[(?,), int64]) { ... };  # %y: Tensor[(s,), int64], where each
@@ -10,6 +10,9 @@
 #include "ir/expr.h"
 
 namespace relay {
+
+// Whether a primitive function is a loop.
+bool is_loop_kernel(const FunctionNode& primitive);
 
 // A function whose parameters have known or named sizes, with all sizes inside in terms of these; null where one stays
 // open or differs from iteration to iteration.

@@ -1,4 +1,4 @@
-#include "analysis/loop_sizes.h"
+#include "analysis/loop_kernels.h"
 
 #include "base/diagnostic.h"
 #include "ir/open_sizes.h"
@@ -18,6 +18,11 @@ bool is_open(const Type& type) {
 }
 
 }  // namespace
+
+bool is_loop_kernel(const FunctionNode& primitive) {
+  auto* l = as<LetNode>(primitive.body);
+  return l != nullptr && isa<FunctionNode>(l->value);
+}
 
 Function with_state_sizes(const Function& f) {
   // Without annotations, inference finds what the loops are entered with.
