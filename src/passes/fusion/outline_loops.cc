@@ -584,7 +584,11 @@ Function with_kernels_in_form(const Function& f) {
       [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
         auto* k = as_primitive(rebuilt.get());
         if (k == nullptr || !is_loop_kernel(*k)) return rebuilt;
-        Function form = to_a_normal_form(ref(*k));
+        // What is marked as a kernel stays as it is.
+        Function form = to_a_normal_form(
+            function(k->params, k->body, k->ret_type, k->type_params, {}, k->span));
+        form = function(form->params, form->body, form->ret_type, form->type_params, k->attrs,
+                        k->span);
         return structural_equal(form, rebuilt) ? rebuilt : NodeRef(form);
       },
       kFamilies));
