@@ -114,6 +114,12 @@ class LoopNest {
       span_ = l.value->span;
       return;
     }
+    // Kernels take tensors, and give one, or a tuple of several.
+    for (const Expr& a : entry->args) {
+      if (!isa<TensorTypeNode>(a->type)) fail(entry->span, "its state is a " + to_string(a->type));
+    }
+    if (!is_result_of_kernel(entry->type))
+      fail(entry->span, "its result is a " + to_string(entry->type));
     find_invariants(l.value);
     add_loop(l, -1);
     while (!work_.empty() && reason_.empty()) {
@@ -205,7 +211,15 @@ class LoopNest {
     return pure;
   }
 
+  static bool is_result_of_kernel(const Type& type) {
+    auto* t = as<TupleTypeNode>(type);
+    if (t == nullptr) return true;
+    return t->fields.size() > 1 &&
+           std::ranges::all_of(t->fields, [](const Type& f) { return isa<TensorTypeNode>(f); });
+  }
+
   void parameter(const Expr& e) {
+    if (!isa<TensorTypeNode>(e->type)) return fail(e->span, "it reads a " + to_string(e->type));
     if (std::string d = defect_of(e->type); !d.empty()) return fail(e->span, d);
     parameters_.push_back(e);
   }

@@ -217,6 +217,19 @@ TEST(OutlineLoops, takes_a_thousand_loops_in_a_row) {
   EXPECT_EQ(loop_kernels(apply(kOutlineLoops, parse(text))), kLoops);
 }
 
+// A kernel of one result has no tuple around it.
+TEST(OutlineLoops, not_where_the_state_or_the_result_is_a_tuple) {
+  const std::string type = "(Tensor[(4,), float32],)";
+  Module out = apply(
+      kOutlineLoops,
+      parse("def @main(%x: Tensor[(4,), float32]) -> " + type + " {\n  %0 = (%x,);\n" +
+            "  let %loop: fn (int32, " + type + ") -> " + type + " = fn (%i: int32, %s: " + type +
+            ") -> " + type + " {\n    if (less_equal(%i, 1)) { %s } else { %loop(1, %s) }\n  };\n" +
+            "  %loop(3, %0)\n}"));
+  EXPECT_EQ(loop_kernels(out), 0);
+  EXPECT_NE(reason_in(out).find("state is a"), std::string::npos) << reason_in(out);
+}
+
 TEST(OutlineLoops, not_where_nothing_calls_itself) {
   expect_unchanged(kOutlineLoops,
                    "def @main(%x: float32) -> float32 {\n"
