@@ -1,5 +1,6 @@
 #include "analysis/loop_kernels.h"
 
+#include "analysis/calls.h"
 #include "base/diagnostic.h"
 #include "ir/open_sizes.h"
 #include "node/walk.h"
@@ -22,6 +23,11 @@ bool is_open(const Type& type) {
 bool is_loop_kernel(const FunctionNode& primitive) {
   auto* l = as<LetNode>(primitive.body);
   return l != nullptr && isa<FunctionNode>(l->value);
+}
+
+bool writes_over(const Expr& call) {
+  return is_call_to(call, "update_slice") || is_call_to(call, "scatter_nd") ||
+         is_call_to(call, "scatter_elements");
 }
 
 Function with_state_sizes(const Function& f) {

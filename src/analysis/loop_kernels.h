@@ -14,6 +14,10 @@ namespace relay {
 // Whether a primitive function is a loop.
 bool is_loop_kernel(const FunctionNode& primitive);
 
+// Whether an operator's rule is statements that begin with a copy of its first operand and then write over parts. In a
+// kernel of a loop they write in place where nothing reads the operand afterwards.
+bool writes_over(const Expr& call);
+
 // A function whose parameters have known or named sizes, with all sizes inside in terms of these; null where one stays
 // open or differs from iteration to iteration.
 Function with_state_sizes(const Function& f);

@@ -1,18 +1,17 @@
 #include "lower/compose_loop.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "analysis/calls.h"
+#include "analysis/loop_kernels.h"
 #include "ir/op.h"
 #include "lower/interface/compute_rule.h"
 #include "lower/loop_program.h"
 #include "lower/loop_statements.h"
-#include "node/structural.h"
+#include "lower/written_over.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
 #include "tir/arith/analyzer.h"
@@ -256,23 +255,9 @@ class Composer : private LoopStatements {
         [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
           auto* s = as<tir::StoreNode>(rebuilt);
           if (s != nullptr && s->buffer == t->buffer) return stored(*s, to);
-          if (auto* all = as<tir::SeqNode>(rebuilt)) {
-            if (std::ranges::none_of(all->stmts, is_nothing)) return rebuilt;
-            std::vector<Stmt> left;
-            std::ranges::copy_if(all->stmts, std::back_inserter(left),
-                                 [](const Stmt& inner) { return !is_nothing(inner); });
-            return tir::seq(std::move(left));
-          }
-          if (auto* loop = as<tir::ForNode>(rebuilt))
-            return is_nothing(loop->body) ? NodeRef(tir::seq({})) : rebuilt;
-          return rebuilt;
+          return tir::without_empty(rebuilt);
         },
         family::tir_stmt));
-  }
-
-  static bool is_nothing(const Stmt& s) {
-    auto* all = as<tir::SeqNode>(s);
-    return all != nullptr && all->stmts.empty();
   }
 
   // A store of an element to itself is left out, and with it the copy of a tensor that is written in place.
@@ -281,13 +266,7 @@ class Composer : private LoopStatements {
       auto& l = *as<tir::LoadNode>(to.scalar);
       return tir::store(l.buffer, l.indices, s.value);
     }
-    auto* from = as<tir::LoadNode>(s.value);
-    if (from != nullptr && from->buffer == to.buffer &&
-        std::ranges::equal(s.indices, from->indices, [](const PrimExpr& a, const PrimExpr& b) {
-          return a == b || structural_equal(a, b);
-        })) {
-      return tir::seq({});
-    }
+    if (copies_element(s, to.buffer.get(), s.buffer.get())) return tir::seq({});
     return tir::store(to.buffer, s.indices, s.value, s.predicate);
   }
 
@@ -421,7 +400,7 @@ class Composer : private LoopStatements {
     Stmt then_body = branch(*item.then_block);
     excluded_.pop_back();
     Stmt else_body = branch(*item.else_block);
-    emit(tir::if_(cond, then_body, is_nothing(else_body) ? nullptr : else_body));
+    emit(tir::if_(cond, then_body, tir::is_empty(else_body) ? nullptr : else_body));
     if (loop >= 0) return true;
     bind(item.var.get(), to);
     return false;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/calls.h"
+#include "analysis/loop_kernels.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -14,11 +14,6 @@ bool is_scalar_type(const Type& type) {
 }
 
 size_t count_of_tensors(const Type& type) { return flatten_tensor_types(type)->size(); }
-
-bool writes_over(const Expr& e) {
-  return is_call_to(e, "update_slice") || is_call_to(e, "scatter_nd") ||
-         is_call_to(e, "scatter_elements");
-}
 
 std::unique_ptr<LoopBlock> LoopProgram::read(const Expr& body) {
   std::unique_ptr<LoopBlock> out = parse(body);
@@ -148,10 +143,10 @@ std::vector<LoopProgram::Root> LoopProgram::roots_of(const Expr& e) {
   return std::vector<Root>(count_of_tensors(e->type), Root{nullptr, 0});
 }
 
-void LoopProgram::number(LoopBlock& block, std::vector<Leaves*> leaves) {
+void LoopProgram::number(LoopBlock& block, Leaves* leaves) {
   for (size_t i = 0; i < block.items.size(); ++i) {
     LoopItem& item = block.items[i];
-    const bool tail = i + 1 == block.items.size() && block.ends_in_tail() && !leaves.empty();
+    const bool tail = i + 1 == block.items.size() && block.ends_in_tail() && leaves != nullptr;
     item.position = ++next_;
     definitions_.emplace(item.var.get(), item.value);
     for_each_child(*item.value.get(), [&](const NodeRef& child) {
@@ -159,7 +154,7 @@ void LoopProgram::number(LoopBlock& block, std::vector<Leaves*> leaves) {
     });
     std::vector<Root>& mine = roots_[item.var.get()];
     if (item.then_block) {
-      const std::vector<Leaves*> inside = tail ? leaves : std::vector<Leaves*>{};
+      Leaves* inside = tail ? leaves : nullptr;
       number(*item.then_block, inside);
       const int begin = next_ + 1;
       number(*item.else_block, inside);
@@ -174,7 +169,7 @@ void LoopProgram::number(LoopBlock& block, std::vector<Leaves*> leaves) {
       Leaves own;
       number(*item.body, {&own});
       mine = results_of(item, own);
-      if (tail) leaves[0]->add(mine);
+      if (tail) leaves->add(mine);
       if (tail) return;
     } else if (auto* c = as<CallNode>(item.value); c != nullptr && open_.contains(c->op.get())) {
       if (tail) return;
@@ -202,7 +197,7 @@ void LoopProgram::number(LoopBlock& block, std::vector<Leaves*> leaves) {
   }
   ++next_;
   use(block.result);
-  if (!leaves.empty()) leaves[0]->add(roots_of(block.result));
+  if (leaves != nullptr) leaves->add(roots_of(block.result));
 }
 
 std::vector<LoopProgram::Root> LoopProgram::results_of(const LoopItem& item, const Leaves& leaves) {

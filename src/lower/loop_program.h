@@ -13,8 +13,6 @@ namespace relay {
 
 bool is_scalar_type(const Type& type);
 size_t count_of_tensors(const Type& type);
-// Whether the rule is statements that begin with a copy of the first operand and then write over parts.
-bool writes_over(const Expr& e);
 
 struct LoopBlock;
 
@@ -76,8 +74,8 @@ class LoopProgram {
   };
   void use(const Expr& e);
   std::vector<Root> roots_of(const Expr& e);
-  // `leaves`: those of the loops in whose tail position the block is, innermost first.
-  void number(LoopBlock& block, std::vector<Leaves*> leaves);
+  // `leaves`: those of the loop in whose tail position the block is; null: it is in none.
+  void number(LoopBlock& block, Leaves* leaves);
   // What a loop gives is what it was given where each of its ends gives that part of its state.
   std::vector<Root> results_of(const LoopItem& item, const Leaves& leaves);
   std::unordered_map<const Node*, const FunctionNode*> functions_;

@@ -4,21 +4,26 @@
 
 #include "node/structural.h"
 #include "node/walk.h"
+#include "tir/passes/statements.h"
 #include "tir/while.h"
 
 namespace relay {
-namespace {
 
 using namespace tir;  // NOLINT
 
+namespace {
+
 bool same(const PrimExpr& a, const PrimExpr& b) { return a == b || structural_equal(a, b); }
 
-// out[i] = data[i].
+}  // namespace
+
 bool copies_element(const StoreNode& s, const BufferNode* data, const BufferNode* out) {
   auto* from = as<LoadNode>(s.value);
   return from != nullptr && s.buffer.get() == out && from->buffer.get() == data &&
          std::ranges::equal(s.indices, from->indices, same);
 }
+
+namespace {
 
 // Whether nothing is written to `out` before the last copy from `data`, so that what a copy writes is
 // there already.
@@ -54,11 +59,6 @@ bool copies_come_first(const Stmt& body, const BufferNode* data, const BufferNod
   return holds;
 }
 
-bool is_nothing(const Stmt& s) {
-  auto* all = as<SeqNode>(s);
-  return all != nullptr && all->stmts.empty();
-}
-
 }  // namespace
 
 std::optional<ComposedKernel> written_over(const ComposedKernel& kernel, size_t input) {
@@ -79,18 +79,7 @@ std::optional<ComposedKernel> written_over(const ComposedKernel& kernel, size_t 
           found = true;
           return seq({});
         }
-        if (auto* all = as<SeqNode>(rebuilt)) {
-          if (std::ranges::none_of(all->stmts, is_nothing)) return rebuilt;
-          std::vector<Stmt> left;
-          std::ranges::copy_if(all->stmts, std::back_inserter(left),
-                               [](const Stmt& s) { return !is_nothing(s); });
-          return seq(std::move(left));
-        }
-        if (auto* loop = as<ForNode>(rebuilt)) return is_nothing(loop->body) ? seq({}) : rebuilt;
-        if (auto* block = as<BlockNode>(rebuilt))
-          return is_nothing(block->body) ? seq({}) : rebuilt;
-        if (auto* let = as<LetStmtNode>(rebuilt)) return is_nothing(let->body) ? seq({}) : rebuilt;
-        return rebuilt;
+        return without_empty(rebuilt);
       },
       family::tir_stmt | family::tir_expr));
   bool read = false;
@@ -101,7 +90,7 @@ std::optional<ComposedKernel> written_over(const ComposedKernel& kernel, size_t 
         read |= l != nullptr && l->buffer.get() == data;
       },
       family::tir_stmt | family::tir_expr);
-  if (!found || read || is_nothing(body)) return std::nullopt;
+  if (!found || read || is_empty(body)) return std::nullopt;
   ComposedKernel made = kernel;
   made.in_place = {input};
   made.func = tir::modified(f, [&](PrimFuncNode& n) {

@@ -14,6 +14,10 @@
 
 namespace relay {
 
+// Whether a store writes the element of `from` at the same indices: to[i] = from[i].
+bool copies_element(const tir::StoreNode& s, const tir::BufferNode* from,
+                    const tir::BufferNode* to);
+
 // The kernel for an output in the memory of the input, by its place among func->params, as its
 // ComposedKernel::in_place then says: without the copies, under its name with "_in_place" behind it.
 // nullopt where the kernel reads the input for anything else, so that the order would matter.

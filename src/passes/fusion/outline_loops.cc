@@ -77,13 +77,6 @@ bool is_of_scalars(const CallNode& c) {
          std::ranges::all_of(c.args, [&](const Expr& a) { return is_scalar(a->type); });
 }
 
-// Operators that replace elements of their first operand.
-bool writes_over(const CallNode& c) {
-  const Expr e = ref(c);
-  return is_call_to(e, "update_slice") || is_call_to(e, "scatter_nd") ||
-         is_call_to(e, "scatter_elements");
-}
-
 // Why a kernel of a loop does not compute the call of an operator; empty: it does.
 std::string defect_of(const CallNode& c) {
   const OpInfo& row = *as<OpNode>(c.op)->row;
@@ -94,7 +87,7 @@ std::string defect_of(const CallNode& c) {
   }
   if (!defect.empty()) return defect;
   if (row.compute == nullptr) return row.name + " is no kernel";
-  if (is_of_scalars(c) || writes_over(c)) return {};
+  if (is_of_scalars(c) || writes_over(ref(c))) return {};
   if (row.fusion == FusionClass::Injective && isa<TensorTypeNode>(c.type)) return {};
   if (row.fusion <= FusionClass::OutEWiseFusable && operations_of(c, row.fusion) <= kFewOperations)
     return {};

@@ -12,11 +12,6 @@
 namespace relay::tir {
 namespace {
 
-bool is_empty(const Stmt& s) {
-  auto* q = as<SeqNode>(s);
-  return q != nullptr && q->stmts.empty();
-}
-
 class Simplification {
  public:
   explicit Simplification(const PrimFunc& f) { analyzer_.bind_dims(f); }

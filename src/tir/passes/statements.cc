@@ -14,6 +14,31 @@ constexpr uint32_t kAll = family::tir_expr | family::tir_stmt | family::tir_othe
 
 }  // namespace
 
+bool is_empty(const Stmt& s) {
+  auto* all = as<SeqNode>(s);
+  return all != nullptr && all->stmts.empty();
+}
+
+NodeRef without_empty(const NodeRef& rebuilt) {
+  if (auto* all = as<SeqNode>(rebuilt)) {
+    if (std::ranges::none_of(all->stmts, is_empty)) return rebuilt;
+    std::vector<Stmt> left;
+    std::ranges::copy_if(all->stmts, std::back_inserter(left),
+                         [](const Stmt& s) { return !is_empty(s); });
+    return seq(std::move(left));
+  }
+  if (auto* i = as<IfNode>(rebuilt)) {
+    const bool no_else = !i->else_body || is_empty(i->else_body);
+    return is_empty(i->then_body) && no_else ? seq({}) : rebuilt;
+  }
+  Stmt body;
+  if (auto* loop = as<ForNode>(rebuilt)) body = loop->body;
+  if (auto* block = as<BlockNode>(rebuilt)) body = block->body;
+  if (auto* let = as<LetStmtNode>(rebuilt)) body = let->body;
+  if (auto* allocate = as<AllocateNode>(rebuilt)) body = allocate->body;
+  return body && is_empty(body) ? NodeRef(seq({})) : rebuilt;
+}
+
 Stmt map_inner(const Stmt& s, const std::function<Stmt(const Stmt&)>& f) {
   check_budget();
   switch (s->kind()) {

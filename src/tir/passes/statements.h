@@ -16,6 +16,12 @@ Stmt map_inner(const Stmt& s, const std::function<Stmt(const Stmt&)>& f);
 // Calls `f` for each statement directly inside, in program order.
 void for_each_inner(const StmtNode& s, const std::function<void(const Stmt&)>& f);
 
+// Whether it is a sequence of no statements.
+bool is_empty(const Stmt& s);
+// A statement whose inside was rewritten, without the empty ones directly inside it; itself empty where nothing is left.
+// Other nodes stay what they are.
+NodeRef without_empty(const NodeRef& rebuilt);
+
 // The loop with another body.
 Stmt with_body(const ForNode& f, Stmt body);
 PrimFunc with_body(const PrimFunc& f, Stmt body);

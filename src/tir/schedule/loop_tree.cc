@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "node/structural.h"
+#include "tir/passes/statements.h"
 #include "tir/while.h"
 
 namespace relay::tir {
@@ -132,43 +133,13 @@ const AllocateNode* LoopTree::allocation_of(const Buffer& buffer) const {
 
 namespace {
 
-bool is_empty(const Stmt& s) {
-  auto* list = as<SeqNode>(s);
-  return list != nullptr && list->stmts.empty();
-}
-
 class StmtReplacer : public Rewriter {
  public:
   StmtReplacer() : Rewriter(family::tir_stmt) {}
   // The inside of a block is not part of the tree.
   NodeRef pre(const NodeRef& node) override { return isa<BlockNode>(node) ? node : NodeRef(); }
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
-    if (rebuilt == original) return rebuilt;
-    Stmt empty = make<SeqNode>();
-    switch (rebuilt.get()->kind()) {
-      case StmtKind::Seq: {
-        std::vector<Stmt> out;
-        for (const Stmt& s : as<SeqNode>(rebuilt)->stmts) {
-          if (!is_empty(s)) out.push_back(s);
-        }
-        if (out.empty()) return empty;
-        return seq(std::move(out));
-      }
-      case StmtKind::For:
-        return is_empty(as<ForNode>(rebuilt)->body) ? NodeRef(empty) : rebuilt;
-      case StmtKind::Allocate:
-        return is_empty(as<AllocateNode>(rebuilt)->body) ? NodeRef(empty) : rebuilt;
-      case StmtKind::LetStmt:
-        return is_empty(as<LetStmtNode>(rebuilt)->body) ? NodeRef(empty) : rebuilt;
-      case StmtKind::If: {
-        auto* s = as<IfNode>(rebuilt);
-        bool no_else = !s->else_body || is_empty(s->else_body);
-        if (is_empty(s->then_body) && no_else) return empty;
-        return rebuilt;
-      }
-      default:
-        return rebuilt;
-    }
+    return rebuilt == original ? rebuilt : without_empty(rebuilt);
   }
 };
 
