@@ -7,6 +7,16 @@
 #include "analysis/known_rules.h"
 
 namespace relay::element_maps {
+namespace {
+
+// The attribute `axis` where it is a number.
+std::optional<int64_t> optional_axis(const KnownCall& c) {
+  const AttrValue axis = attr_value(c.call.attrs, "axis");
+  auto* given = axis.get_if<int64_t>();
+  return given == nullptr ? std::nullopt : std::optional(*given);
+}
+
+}  // namespace
 
 ElementMap same_order(const KnownCall&) {
   return [i = int64_t{0}](const ElementIndex&) mutable { return ElementSource{0, i++}; };
@@ -39,11 +49,10 @@ ElementMap take(const KnownCall& c) {
   }
   const std::vector<int64_t>& shape = *data.shape;
   std::string mode = text_attr(c.call, "mode");
-  AttrValue along = attr_value(c.call.attrs, "axis");
-  auto* given = along.get_if<int64_t>();
-  size_t axis = given == nullptr ? 0 : axis_of(*given, shape.size());
+  const std::optional<int64_t> given = optional_axis(c);
+  size_t axis = given ? axis_of(*given, shape.size()) : 0;
   size_t width = indices.shape->size();
-  int64_t n = given == nullptr ? count_of(shape) : shape[axis];
+  int64_t n = given ? shape[axis] : count_of(shape);
   if (n == 0) return nullptr;
   return [=](const ElementIndex& at) {
     auto first = at.begin() + static_cast<std::ptrdiff_t>(axis);
@@ -59,7 +68,7 @@ ElementMap take(const KnownCall& c) {
       if (mode != "clip" && i < 0) i += n;
       i = std::clamp<int64_t>(i, 0, n - 1);
     }
-    if (given == nullptr) return ElementSource{0, i};
+    if (!given) return ElementSource{0, i};
     ElementIndex from(at.begin(), first);
     from.push_back(i);
     from.insert(from.end(), behind, at.end());
@@ -160,12 +169,11 @@ ElementMap repeat(const KnownCall& c) {
   const std::optional<std::vector<int64_t>>& shape = c.operands[0].shape;
   if (!shape) return nullptr;
   int64_t times = int_attr(c.call, "repeats");
-  AttrValue along = attr_value(c.call.attrs, "axis");
-  auto* given = along.get_if<int64_t>();
+  const std::optional<int64_t> axis = optional_axis(c);
   return [=](const ElementIndex& at) {
-    if (given == nullptr) return ElementSource{0, at[0] / times};
+    if (!axis) return ElementSource{0, at[0] / times};
     ElementIndex from = at;
-    from[axis_of(*given, shape->size())] /= times;
+    from[axis_of(*axis, shape->size())] /= times;
     return ElementSource{0, flat(from, *shape)};
   };
 }

@@ -148,7 +148,8 @@ QuantizedTensor to_quantized(const std::string& op, nb::handle given, const Span
     const auto e = nb::object(given[i]);
     return nb::isinstance<PyExpr>(e) ? nb::cast<const PyExpr&>(e).expr() : nullptr;
   };
-  if ((parts != 3 && parts != 4) || !part(0) ||
+  auto is_part = [&](size_t i) { return part(i) || nb::object(given[i]).is_none(); };
+  if ((parts != 3 && parts != 4) || !part(0) || !is_part(1) || !is_part(2) ||
       (parts == 4 && !PyLong_Check(nb::object(given[3]).ptr())))
     refuse_result(op, "what the quantised form gives", span,
                   "(data, scale, zero point) or (data, scale, zero point, axis)", described(given));

@@ -376,12 +376,37 @@ std::vector<QuantizedTensor> integers_of(const OutsideOperator& op, const Quanti
     refuse_result(op.name, "what the quantised form gives", q.call.span,
                   counted(count, "tensor") + ", or nothing", counted(out.size(), "tensor"));
   }
-  for (const QuantizedTensor& x : out) {
+  std::vector<Expr> given = q.call.args;
+  given.emplace_back(&q.call);
+  auto add = [&](const QuantizedTensor& x) {
+    for (const Expr& e : {x.data, x.scale, x.zero}) {
+      if (e) given.push_back(e);
+    }
+  };
+  for (const auto& x : q.operands) {
+    if (x) add(*x);
+  }
+  if (q.wanted != nullptr) add(*q.wanted);
+  const std::string what = "what the quantised form gives";
+  for (size_t i = 0; i < out.size(); ++i) {
+    const QuantizedTensor& x = out[i];
     const bool one_of_two = static_cast<bool>(x.scale) != static_cast<bool>(x.zero);
     if (!x.data || one_of_two) {
-      refuse_result(op.name, "what the quantised form gives", q.call.span,
+      refuse_result(op.name, what, q.call.span,
                     "integers with a scale and a zero point, or a tensor without both",
                     x.data ? "one without the other" : "no integers");
+    }
+    for (const Expr& e : {x.data, x.scale, x.zero}) {
+      if (e) refuse_free_variables(op, what, e, given, q.call.span);
+    }
+    // Integers have a dtype of their own.
+    auto* data = as<TensorTypeNode>(x.data->type);
+    const Type wanted = data != nullptr && x.scale
+                            ? Type(tensor_type((*tensors)[i]->shape, data->dtype))
+                            : Type((*tensors)[i]);
+    if (!same_but_for_open_sizes(x.data->type, wanted)) {
+      refuse_result(op.name, what, q.call.span, to_string(wanted),
+                    x.data->type ? to_string(x.data->type) : "an expression without a type");
     }
   }
   return out;
@@ -435,12 +460,8 @@ Op register_operator(OutsideOperator given) {
     row.gradient =
         GradientRule([op](const GradientContext& ctx) { return differentiate(*op, ctx); });
   row.moves = op->moves;
-  row.known = op->known;
   if (op->quantized) row.quantized = [op](const QuantizedCall& q) { return integers_of(*op, q); };
-  row.static_form = op->static_form;
-  row.window = op->window;
   row.approximation = op->approximation;
-  row.algebra = op->algebra;
   row.expected = Absent::ByNumPy;
   FusionClass declared = op->fusion.value_or(FusionClass::Opaque);
   if (op->definition) {

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,12 +48,8 @@ struct OutsideOperator {
   LayoutRule layout = nullptr;
   // What passes rewrite by, as in rows of Relay's own operators.
   std::optional<ElementMoves> moves = {};
-  std::shared_ptr<const KnownRule> known = nullptr;
   QuantizedRule quantized = nullptr;
-  std::optional<StaticForm> static_form = {};
-  std::optional<Window> window = {};
   std::string approximation = {};
-  Algebra algebra = {};
 };
 
 // Adds the row, for every thread; throws what OpRegistry::add does.

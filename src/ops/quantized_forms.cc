@@ -134,13 +134,14 @@ QuantizedResult quantized_clip(const QuantizedCall& q) {
 namespace {
 
 // The operator on the integers less their zero points, of operands with one scale.
-QuantizedResult linear(const QuantizedCall& q, const char* op) {
+QuantizedResult linear(const QuantizedCall& q, bool of_stored) {
   if (q.operands.size() != 2 || !q.operands[0] || !q.operands[1]) return {};
   const QuantizedTensor &a = *q.operands[0], &b = *q.operands[1];
-  if (!is_stored(a) || !is_stored(b) || !same_scale(a, b)) return {};
-  return one(
-      apply(op, {centred(a.data, as_number(a.zero), -1), centred(b.data, as_number(b.zero), -1)}),
-      a.scale, scalar(0, a.zero));
+  if ((of_stored && (!is_stored(a) || !is_stored(b))) || !same_scale(a, b)) return {};
+  Expr sum = call(q.call.op,
+                  {centred(a.data, as_number(a.zero), -1), centred(b.data, as_number(b.zero), -1)},
+                  q.call.attrs, q.call.span);
+  return one(sum, a.scale, scalar(0, a.zero));
 }
 
 // The sum of the integers over axes, and how many are summed; nullopt where this is not known or 32 bits may overflow.
@@ -195,19 +196,8 @@ QuantizedResult reduced(const QuantizedCall& q, bool mean) {
 
 }  // namespace
 
-QuantizedResult quantized_add(const QuantizedCall& q) { return linear(q, "add"); }
-QuantizedResult quantized_subtract(const QuantizedCall& q) { return linear(q, "subtract"); }
-
-QuantizedResult quantized_bias_add(const QuantizedCall& q) {
-  if (!q.operands[0] || !q.operands[1]) return {};
-  const QuantizedTensor &x = *q.operands[0], &bias = *q.operands[1];
-  if (!same_scale(x, bias)) return {};
-  Expr data =
-      call(q.call.op,
-           {centred(x.data, as_number(x.zero), -1), centred(bias.data, as_number(bias.zero), -1)},
-           q.call.attrs, q.call.span);
-  return one(data, x.scale, scalar(0, x.zero));
-}
+QuantizedResult quantized_linear(const QuantizedCall& q) { return linear(q, true); }
+QuantizedResult quantized_bias_add(const QuantizedCall& q) { return linear(q, false); }
 
 QuantizedResult quantized_sum(const QuantizedCall& q) { return reduced(q, false); }
 QuantizedResult quantized_mean(const QuantizedCall& q) { return reduced(q, true); }
@@ -257,9 +247,12 @@ QuantizedResult quantized_transpose(const QuantizedCall& q) {
 }
 
 bool windows_cover_elements(const CallNode& call) {
-  auto padding = ints_attr(call, "padding"), size = ints_attr(call, "pool_size");
-  return !bool_attr(call, "ceil_mode") && padding && size &&
-         std::ranges::all_of(*padding, [&](int64_t p) { return p < std::ranges::min(*size); });
+  auto padding = ints_attr(call, "padding"), size = ints_attr(call, "pool_size"),
+       dilation = ints_attr(call, "dilation");
+  if (bool_attr(call, "ceil_mode") || !padding || !size || !dilation) return false;
+  const bool dense = std::ranges::all_of(*dilation, [](int64_t d) { return d == 1; });
+  return std::ranges::all_of(
+      *padding, [&](int64_t p) { return p == 0 || (dense && p < std::ranges::min(*size)); });
 }
 
 // ---- Sums of products

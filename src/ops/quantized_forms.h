@@ -33,8 +33,7 @@ QuantizedRule by_dialect_of_two(const char* op);
 QuantizedResult quantized_relu(const QuantizedCall& q);
 QuantizedResult quantized_clip(const QuantizedCall& q);
 // Of operands with one scale: the sum or difference of the integers.
-QuantizedResult quantized_add(const QuantizedCall& q);
-QuantizedResult quantized_subtract(const QuantizedCall& q);
+QuantizedResult quantized_linear(const QuantizedCall& q);
 QuantizedResult quantized_bias_add(const QuantizedCall& q);
 // Sums and means over the axes that `axis` and `exclude` name.
 QuantizedResult quantized_sum(const QuantizedCall& q);

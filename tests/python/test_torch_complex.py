@@ -76,6 +76,34 @@ def test_real_and_complex_operands_mix():
     same_as_eager(mixed, complexes(3, 4), torch.randn(3, 4), torch.arange(4))
 
 
+def test_numbers_that_the_graph_computes_are_real():
+    def sizes(z):
+        n = z.shape[0]
+        return (
+            z + n,
+            z - 2 * n,
+            torch.where(z.real > 0, z, n),
+            nn.functional.pad(z, (1, 1), value=n),
+        )
+
+    for n in (3, 5, 7):
+        same_as_eager(sizes, complexes(n, 2), dynamic=True)
+
+
+def test_what_is_imaginary_is_true():
+    def truth(z):
+        return z.to(torch.bool), z.bool().sum()
+
+    same_as_eager(truth, torch.tensor([0, 1j, 2, -0.0, complex("nan"), 1 + 1j]))
+
+
+@pytest.mark.parametrize("kinds", [(64, 128), (128, 64), (64, 0), (0, 64)])
+def test_numbers_are_compared_in_the_wider_precision(kinds):
+    exact = torch.tensor([0.1, 0.5, 1 / 3], dtype=torch.float64)
+    of = {64: exact.to(torch.complex64), 128: exact.to(torch.complex128), 0: exact}
+    same_as_eager(lambda a, b: (a == b, a != b), *(of[k] for k in kinds))
+
+
 def test_the_divisor_may_be_large_or_small():
     a, b = complexes(4), torch.tensor([1e25 + 1e25j, 1e-25 - 1e-25j, 3e30j, 2e-30 + 0j])
     fast = torch.compile(lambda x, y: x / y, backend="relay", options=STRICT)
@@ -224,6 +252,34 @@ def test_writes_into_complex_tensors():
     z = complexes(3, 2)
     got = run_exported(torch.export.export(Writes(), (z,)), z)
     close(torch.view_as_complex(torch.from_numpy(got)), Writes()(z))
+
+
+def test_the_first_power_is_a_tensor_of_its_own():
+    class Writes(nn.Module):
+        def forward(self, z):
+            x = z * 2
+            y = x**1
+            x.mul_(2j)
+            return y + x
+
+    z = complexes(3)
+    got = run_exported(torch.export.export(Writes(), (z,)), z)
+    close(torch.view_as_complex(torch.from_numpy(got)), Writes()(z))
+
+
+def test_a_write_into_the_imaginary_part_behind_a_view_as_reals_is_refused():
+    class Writes(nn.Module):
+        def forward(self, z):
+            y = z * 2
+            imaginary = y.imag
+            pairs = torch.view_as_real(y)
+            imaginary.add_(1)
+            return pairs + 1
+
+    z = complexes(3)
+    program = torch.export.export(Writes(), (z,))
+    with pytest.raises(relay.UserError, match="also read as reals"):
+        run_exported(program, z)
 
 
 def test_a_write_behind_a_view_as_reals_is_refused():

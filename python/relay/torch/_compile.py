@@ -176,6 +176,7 @@ class _Program:
             and not {given, result} & self.order_of.keys()
             and given not in self.strided
             and not _schema.value_of(given).is_complex()
+            and not _schema.value_of(given).is_neg()
         }
         donate = {
             names[region.inputs.index(given)]: results[region.outputs.index(result)]
@@ -260,7 +261,8 @@ def _size_input(n: int) -> torch.Tensor:
 
 
 def _real_pairs(x: torch.Tensor) -> torch.Tensor:
-    """A tensor as programs take it: a complex one with its parts along a last axis."""
+    """A tensor as programs take it: without a negative bit, a complex one with its parts along a last axis."""
+    x = x.resolve_neg()
     return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
 
@@ -320,9 +322,8 @@ def _add_call(graph: fx.Graph, made: dict[fx.Node, fx.Node], program: _Program) 
                 value = graph.call_function(torch.ops.aten.permute.default, (value, order))
             elif source in program.strided:
                 value = graph.call_function(torch.ops.aten.contiguous.default, (value,))
-            if _schema.value_of(source).is_neg():
-                value = graph.call_function(torch.ops.aten.resolve_neg.default, (value,))
-            if _schema.value_of(source).is_complex():
+            said = _schema.value_of(source)
+            if said.is_neg() or said.is_complex():
                 value = graph.call_function(_real_pairs, (value,))
         else:
             make = _size_input if program.kinds[i] == "size" else _number_input

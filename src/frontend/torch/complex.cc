@@ -280,10 +280,8 @@ class Rewriter {
       } else if (part == 1 && is_number(name) && value != nullptr &&
                  from_.tensors.contains(value->name)) {
         e = ValueName{w.zeros_like({value->name, from_.tensors.at(value->name)}).name};
-      } else if (part == 1 && is_number(name) &&
-                 (std::holds_alternative<double>(e) || std::holds_alternative<int64_t>(e) ||
-                  std::holds_alternative<bool>(e))) {
-        e = int64_t{0};
+      } else if (part == 1 && is_number(name) && !std::holds_alternative<std::monostate>(e)) {
+        e = int64_t{0};  // a number of the text, or one that the graph computes
       }
     }
     return out;
@@ -293,6 +291,19 @@ class Rewriter {
   void act_on_parts(const Node& n, const std::string& target, ComplexWriter& w) {
     const bool complex =
         std::ranges::any_of(n.outputs, [&](const Argument& a) { return is_complex(a); });
+    const std::string* only = n.outputs.size() == 1 ? n.outputs[0].name() : nullptr;
+    const auto meta = only == nullptr ? from_.tensors.end() : from_.tensors.find(*only);
+    if (!complex && meta != from_.tensors.end() && meta->second.dtype == kBool) {
+      // A number is true where one of its parts is.
+      auto test = [&](int part) {
+        NamedArguments in = n.inputs;
+        for (auto& [name, a] : in) a = part_of(name, a, part, w);
+        return w.emit(operator_of(target), std::move(in), w.result());
+      };
+      const RealValue re = test(0);
+      define(n, {w.binary("aten.logical_or.default", re, test(1), kBool), {}});
+      return;
+    }
     for (const Argument& a : n.outputs)
       for (const Element& e : a.elements)
         if (const auto* name = std::get_if<ValueName>(&e);
@@ -363,7 +374,7 @@ class Rewriter {
     const FoundRow found = row_for(target);
     const bool copies = row != nullptr && row->copies_view;
     const bool views = found.in_place || is_in_place(target) ||
-                       target == "aten.view_as_complex.default" ||
+                       target == "aten.view_as_complex.default" || target == "aten.imag.default" ||
                        (found.row != nullptr && found.row->view != nullptr);
     if (!copies && !views) return;
     const std::string root = root_of(*base);

@@ -10,8 +10,6 @@
 namespace relay::frontend::torch {
 namespace {
 
-constexpr int64_t kBool = 12;  // a ScalarType
-
 RealValue neg(ComplexWriter& w, const RealValue& x) { return w.unary("aten.neg.default", x); }
 RealValue im_of(ComplexWriter& w, const ComplexValue& z) {
   return z.im ? *z.im : w.zeros_like(z.re);
@@ -71,13 +69,10 @@ ComplexValue ones(ComplexWriter& w) {
 
 // ---- Arithmetic ----------------------------------------------------------------------------------
 
-// An operator that is linear in each of two operands.
-template <const char* const& kTarget, const char* const& kSecond>
-ComplexValue bilinear(ComplexWriter& w) {
-  const ComplexValue a = w.operand("self"), b = w.operand(kSecond);
-  auto times = [&](const RealValue& x, const RealValue& y) {
-    return w.emit(kTarget, {{"self", argument_of(x)}, {kSecond, argument_of(y)}}, w.result());
-  };
+// The parts of a product, by the product of real tensors.
+template <class Times>
+ComplexValue product_of(ComplexWriter& w, const ComplexValue& a, const ComplexValue& b,
+                        Times times) {
   ComplexValue out{times(a.re, b.re), {}};
   if (a.im && b.im) out.re = w.sub(out.re, times(*a.im, *b.im));
   if (b.im) out.im = times(a.re, *b.im);
@@ -88,15 +83,17 @@ ComplexValue bilinear(ComplexWriter& w) {
   return out;
 }
 
+// An operator that is linear in each of two operands.
+template <const char* const& kTarget, const char* const& kSecond>
+ComplexValue bilinear(ComplexWriter& w) {
+  return product_of(
+      w, w.operand("self"), w.operand(kSecond), [&](const RealValue& x, const RealValue& y) {
+        return w.emit(kTarget, {{"self", argument_of(x)}, {kSecond, argument_of(y)}}, w.result());
+      });
+}
+
 ComplexValue product(ComplexWriter& w, const ComplexValue& a, const ComplexValue& b) {
-  ComplexValue out{w.mul(a.re, b.re), {}};
-  if (a.im && b.im) out.re = w.sub(out.re, w.mul(*a.im, *b.im));
-  if (b.im) out.im = w.mul(a.re, *b.im);
-  if (a.im) {
-    const RealValue cross = w.mul(*a.im, b.re);
-    out.im = out.im ? w.add(*out.im, cross) : cross;
-  }
-  return out;
+  return product_of(w, a, b, [&](const RealValue& x, const RealValue& y) { return w.mul(x, y); });
 }
 
 // The divisor's parts are divided by the greater of them, so that their squares do not overflow (Smith, 1962).
@@ -136,7 +133,11 @@ ComplexValue pow_row(ComplexWriter& w) {
   }
   if (!(n >= 1 && n <= kMost && n == std::floor(n)))
     throw Unwritable{"powers of complex numbers have whole exponents from 1 to 8"};
-  return power(w, w.operand("self"), static_cast<int64_t>(n));
+  const ComplexValue z = w.operand("self");
+  if (n > 1) return power(w, z, static_cast<int64_t>(n));
+  // A tensor of its own, as other powers are.
+  auto copy = [&](const RealValue& x) { return w.unary("aten.clone.default", x); };
+  return {copy(z.re), copy(im_of(w, z))};
 }
 
 // ---- Polar form ----------------------------------------------------------------------------------
@@ -320,7 +321,6 @@ constexpr std::string_view kOfParts[] = {
     "aten._to_copy.default",
     "aten._unsafe_index.Tensor",
     "aten._unsafe_index_put.default",
-    "aten._unsafe_masked_index.default",
     "aten.add.Scalar",
     "aten.add.Tensor",
     "aten.alias_copy.default",

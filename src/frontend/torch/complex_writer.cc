@@ -49,7 +49,22 @@ ComplexWriter::ComplexWriter(const Graph& from, Graph& to, const ComplexValues& 
   };
   for (const Argument& a : node.outputs) look(a.elements, of_result);
   for (const auto& [name, a] : node.inputs) look(a.elements, of_operand);
-  part_type_ = of_result ? *of_result : of_operand.value_or(0);
+  if (of_result || !of_operand) {
+    part_type_ = of_result.value_or(0);
+    return;
+  }
+  // Tensors without axes decide only where there are no others.
+  std::optional<int64_t> widest;
+  for (const auto& [name, a] : node.inputs) {
+    for (const Element& e : a.elements) {
+      const auto* value = std::get_if<ValueName>(&e);
+      auto meta = value == nullptr ? from.tensors.end() : from.tensors.find(value->name);
+      if (meta == from.tensors.end() || meta->second.sizes.empty()) continue;
+      const int64_t type = type_of_parts(meta->second.dtype).value_or(meta->second.dtype);
+      if (type >= kHalf && type <= kDouble) widest = std::max(widest.value_or(type), type);
+    }
+  }
+  part_type_ = widest.value_or(*of_operand);
 }
 
 const Argument* ComplexWriter::find(std::string_view name) const {
@@ -75,6 +90,7 @@ TensorMeta ComplexWriter::result() const {
 ComplexValue ComplexWriter::operand(std::string_view name) {
   const Argument* a = find(name);
   if (a == nullptr) throw Unwritable{"argument '" + std::string(name) + "' is missing"};
+  if (part_type_ == 0) throw Unwritable{"a complex number among real tensors"};
   if (a->kind == Argument::Kind::complex)
     return {number(std::get<double>(a->elements[0])), number(std::get<double>(a->elements[1]))};
   if (a->kind == Argument::Kind::value && !a->is_list) {

@@ -12,6 +12,9 @@
 
 namespace relay::frontend::torch {
 
+// ScalarTypes; half, float and double follow each other in this order.
+inline constexpr int64_t kHalf = 6, kDouble = 8, kBool = 12;
+
 // A real tensor of the graph that is written.
 struct RealValue {
   std::string name;
@@ -42,8 +45,6 @@ class ComplexWriter {
 
   const Node& node() const { return node_; }
   const Argument* find(std::string_view name) const;
-  // The ScalarType of the parts: those of the result or, where that is real, of the first complex operand.
-  int64_t part_type() const { return part_type_; }
   // A complex or a real tensor, or a number, in the type of the parts. Unwritable for anything else.
   ComplexValue operand(std::string_view name);
 
@@ -77,6 +78,8 @@ class ComplexWriter {
   Graph& to_;
   const ComplexValues& values_;
   const Node& node_;
+  // The ScalarType of the parts: those of the result or, where that is real, of the widest operand with axes, else of the
+  // first complex operand.
   int64_t part_type_ = 0;
   int fresh_ = 0;
 };

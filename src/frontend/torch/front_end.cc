@@ -33,7 +33,7 @@ ImportedModel import_archive(const ModelSource& source, const ImportOptions& opt
   if (auto it = options.own.find("model"); it != options.own.end())
     model = *it->second.get_if<std::string>();
   const Source from = open(source, options.max_file_bytes);
-  const ExportedArchive archive =
+  ExportedArchive archive =
       read_exported_archive(from.bytes, source.path, from.file, model, options.max_file_bytes);
   const auto file = SourceFile::make(source.path);
   // An archive has all weights.
@@ -47,7 +47,7 @@ ImportedModel import_archive(const ModelSource& source, const ImportOptions& opt
               .help("save the program with torch.export.save"));
     }
   }
-  const Program program = without_complex_values(archive.program);
+  const Program program = without_complex_values(std::move(archive.program));
   Importer importer(file, options, program, archive.tensors);
   ImportedModel out = importer.run().model;
   if (from.file) from.file->check_unchanged();

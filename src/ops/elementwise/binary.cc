@@ -102,7 +102,7 @@ constexpr Binary kBinary[] = {
            return Adjoints{g, g};
          },
      .known = &binary_elements::add,
-     .quantized = quantized_add},
+     .quantized = quantized_linear},
     {.name = "subtract",
      .doc = "Difference.",
      .relation = broadcast_numbers,
@@ -112,7 +112,7 @@ constexpr Binary kBinary[] = {
            return Adjoints{g, negative(g)};
          },
      .known = &binary_elements::subtract,
-     .quantized = quantized_subtract},
+     .quantized = quantized_linear},
     {.name = "multiply",
      .doc = "Product; of bools, whether both hold.",
      .relation = broadcast,

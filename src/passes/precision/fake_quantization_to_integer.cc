@@ -34,6 +34,12 @@ Expr dequantize(const QuantizedTensor& x, const CallNode& at) {
   return make_call("qnn.dequantize", {x.data, x.scale, x.zero}, attrs, at);
 }
 
+// Larger integers represent larger numbers.
+bool is_positive(const Expr& scale) {
+  auto* c = as<ConstantNode>(scale);
+  return c != nullptr && c->data.get_as_double(0) > 0;
+}
+
 bool same_quantization(const QuantizedTensor& a, const QuantizedTensor& b) {
   return same_value(a.scale, b.scale) && same_value(a.zero, b.zero);
 }
@@ -123,11 +129,8 @@ std::vector<QuantizedTensor> by_moves(const OpInfo& row, const Tensors& tensors,
     }
     const auto& x = tensors.operand(i);
     if (!x || !has_one_scale(*x)) return {};
-    if (moves.by_order) {
-      auto* scale = as<ConstantNode>(x->scale);
-      if (scale == nullptr || !(scale->data.get_as_double(0) > 0)) return {};
-    }
     if (!common) common = *x;
+    if (moves.by_order && (!is_positive(x->scale) || !is_positive(common->scale))) return {};
     const DType dtype = q.wanted != nullptr ? q.wanted_dtype : tensor_of(common->data)->dtype;
     if (same_quantization(*x, *common) && tensor_of(x->data)->dtype == dtype) {
       moved.push_back(x->data);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ir/op.h"
+#include "node/structural.h"
 #include "passes/simplify/rules/rule.h"
 
 namespace relay::simplify {
@@ -92,7 +93,10 @@ void add_repetitions(std::vector<Rule>& rules) {
   auto rounds = [](const OpInfo& row) { return row.algebra.rounds; };
   DFPattern inner = is_op_where(of_one)(x), twice = is_op_where(undone)(x),
             rounded = is_op_where(rounds)(x);
-  auto repeats = [](const Expr& e, const CallNode& root) { return as<CallNode>(e)->op == root.op; };
+  auto repeats = [](const Expr& e, const CallNode& root) {
+    auto& c = *as<CallNode>(e);
+    return c.op == root.op && (c.attrs == root.attrs || structural_equal(c.attrs, root.attrs));
+  };
   rules.push_back(
       {"involution", is_op_where(undone)(twice), [=](const DFMatch& m, const CallNode& root) {
          return repeats(m[twice], root) ? m[x] : Expr();

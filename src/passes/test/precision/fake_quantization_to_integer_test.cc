@@ -136,6 +136,13 @@ TEST(FakeQuantizationToInteger, what_would_be_another_number_stays) {
   stays(x, "qnn.quantize(qnn.dequantize(%x, 0.5f, 3), 0.5f, 3, out_dtype=\"int8\")");
   stays(x, "qnn.quantize(qnn.dequantize(%x, 0.5f, 3), 0.25f, 3, out_dtype=\"uint8\")");
   stays(x, "exp(qnn.dequantize(%x, 0.5f, 3))");
+  stays(x,
+        "qnn.quantize(maximum(qnn.dequantize(%x, 0.5f, 3), qnn.dequantize(%x, 0.25f, 3)), %s, 0, "
+        "out_dtype=\"uint8\")");
+  // Windows of a pool may hold nothing but the border.
+  stays("%x: Tensor[(1, 4, 2, 2), uint8]",
+        "nn.max_pool2d(qnn.dequantize(%x, 0.5f, 3), pool_size=[2, 2], dilation=[3, 3], padding=[1, "
+        "1])");
   stays("%x: Tensor[(2, 4), int16], %w: Tensor[(3, 4), int16]",
         "nn.dense(qnn.dequantize(%x, 0.5f, 3), qnn.dequantize(%w, 0.5f, 3))");
 }
