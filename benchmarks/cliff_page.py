@@ -65,6 +65,8 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Scan, Loop and recurrences of up to 1,000 steps", ("loops/*",)),
     ("models at batch 8 and 32", ("batch/*",)),
 )
+# The page's last line, where groups have no section.
+MISSING = "Not measured in these runs: "
 BEGIN, END = "<!-- made by benchmarks/cliff_page.py -->", "<!-- end of what is made -->"
 
 
@@ -193,7 +195,7 @@ def drawn_section(files: Sequence[dict], without_reason: list[str]) -> str:
 
 def sections(text: str) -> dict[str, str]:
     """Returns the sections of a page by their titles."""
-    parts = text.split("\n## ")[1:]
+    parts = text.partition(f"\n{MISSING}")[0].split("\n## ")[1:]
     return {part.partition("\n")[0]: "## " + part.rstrip() + "\n" for part in parts}
 
 
@@ -226,7 +228,7 @@ def page(
             parts.append(old[group])
     missing = [g for g in cliff_cases.GROUPS if g not in by_group and g not in old]
     if missing:
-        parts.append(f"Not measured in these runs: {', '.join(missing)}.\n")
+        parts.append(f"{MISSING}{', '.join(missing)}.\n")
     return "\n".join([HEAD, *parts]), without_reason
 
 
@@ -235,14 +237,25 @@ def extent(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def summary(by_group: dict[str, dict]) -> str:
-    """Returns a table with a line of LINES each, and one of the times to compile."""
+def rows_of(text: str) -> dict[str, str]:
+    """Returns the rows of the tables in a text by their first cells."""
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    return {row.split(" | ")[0].removeprefix("| "): row for row in rows}
+
+
+def summary(by_group: dict[str, dict], old: dict[str, str]) -> str:
+    """Returns a table with a line of LINES each, and one of the times to compile.
+
+    old: the rows that the tables have, which stay for cases of groups that are not in `by_group`.
+    """
     ratios: dict[str, list[tuple[float, float]]] = {}
     own: dict[str, list[tuple[float, float]]] = {}
     compile_rows = []
     for name, case in cliff_cases.cases().items():
         data = by_group.get(name.split("/")[0])
         if data is None:
+            if isinstance(case, CompileCase) and case.name in old:
+                compile_rows.append(old[case.name])
             continue
         results = compare.Results(data)
         if isinstance(case, CompileCase):
@@ -261,6 +274,8 @@ def summary(by_group: dict[str, dict]) -> str:
     for line, _ in LINES:
         mine, twins = ratios.get(line, []), own.get(line, [])
         if not mine:
+            if line in old:
+                lines.append(old[line])
             continue
         values = [r for r, _ in mine]
         cells = [
@@ -301,11 +316,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1 if without_reason else 0
     overview = Path(folder) / "measurements.md"
     before, _, rest = overview.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
+    made, end, after = rest.partition(END)
     if not end:
         print(f"{overview} has no place for the summary: {BEGIN} ... {END}", file=sys.stderr)
         return 2
-    overview.write_text(f"{before}{BEGIN}\n{summary(by_group)}{END}{after}")
+    overview.write_text(f"{before}{BEGIN}\n{summary(by_group, rows_of(made))}{END}{after}")
     return 1 if without_reason else 0
 
 

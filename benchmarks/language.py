@@ -225,6 +225,8 @@ def main() -> int:
     if unknown := set(options.parts) - set(every):
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
     parts = options.parts or ([] if options.drawn else every)
+    if options.only and "programs" not in parts:
+        parser.error("--only selects programs, and programs are not among the parts")
     numbers: dict[str, float | list] = {}
     for name, measure in PARTS.items():
         if name not in parts:
@@ -234,8 +236,7 @@ def main() -> int:
             print(f"{what:50} {value:10.3g}", flush=True)
     if "programs" in parts:
         print(loops.HEADS)
-        only = [name for name in options.only.split(",") if name]
-        numbers["programs"] = loops.measure_programs(only, options.sizes.split(","))
+        numbers["programs"] = loops.measure_programs(options.only, options.sizes)
         print(f"\n{loops.programs_report(numbers['programs'])}\n", flush=True)
     if options.drawn:
         numbers["drawn"] = loops.measure_drawn(*options.drawn)

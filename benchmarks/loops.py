@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import compare
 import loop_programs
 import numpy as np
 from loop_programs import PROGRAMS, SIZES, Program, same
@@ -248,17 +249,6 @@ def mean(values: Iterable[float | None]) -> float | None:
     return statistics.geometric_mean(found) if found else None
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    rows = [list(header), *map(list, rows)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
-
-
 def measure_programs(only: Sequence[str], sizes: Sequence[str]) -> list[dict]:
     """Measures the programs, and prints each; a row is a program at a size."""
     found: list[dict] = []
@@ -314,7 +304,7 @@ def programs_report(rows: Sequence[dict]) -> str:
         lines.append([kind, str(len(programs)), str(kernels), *map(shown, by_size),
                       shown(mean(ratio(r, "numba") for r in mine)), shown(faster), shown(in_c)])  # fmt: skip
     heads = ["class", "programs", "kernels", *SIZES, "all sizes", "CPython/Relay", "/gcc -O2"]
-    parts = ["Relay's time divided by Numba's, geometric means", table(heads, lines)]
+    parts = ["Relay's time divided by Numba's, geometric means", compare.table(heads, lines)]
     once = {row["program"]: row for row in rows}.values()
     cached = sorted(row["cached_s"] for row in once if row.get("cached_s"))
     cold = sorted(row["cold_s"] for row in once if row.get("cold_s"))
@@ -396,12 +386,30 @@ def has_wrong(rows: Iterable[dict]) -> bool:
     return any(row.get("wrong") or "error" in row for row in rows)
 
 
+def some_of(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """Returns a reader of an option: names of `known` with commas between them."""
+    every = list(known)
+
+    def read(text: str) -> list[str]:
+        names = [name for name in text.split(",") if name]
+        if unknown := [name for name in names if name not in every]:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not one of {', '.join(every)}")
+        return names
+
+    return read
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
-    names = sorted({program.kind for program in PROGRAMS})
+    kinds = sorted({program.kind for program in PROGRAMS})
     parser.add_argument(
-        "--only", default="", help=f"programs by name, or by class: {', '.join(names)}"
+        "--only",
+        type=some_of([*kinds, *(program.name for program in PROGRAMS)]),
+        default=[],
+        help=f"programs by name, or by class: {', '.join(kinds)}",
     )
-    parser.add_argument("--sizes", default=",".join(SIZES), help=f"some of {', '.join(SIZES)}")
+    parser.add_argument(
+        "--sizes", type=some_of(SIZES), default=list(SIZES), help=f"some of {', '.join(SIZES)}"
+    )
     parser.add_argument("--drawn", nargs=2, type=int, metavar=("SEED", "COUNT"),
                         help="measure that many drawn loops")  # fmt: skip
 

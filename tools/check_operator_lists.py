@@ -15,17 +15,13 @@ import re
 import sys
 from pathlib import Path
 
+from check_instruction_sets import without_comments
+
 ROOMS = ("passes", "analysis")
 MOST = 3
 # In rows: `.name = "abs"`, `{.name = "abs"`, `pool_row("nn.max_pool2d"`.
 ROW = re.compile(r'\.name = "([\w.]+)"|\brow\(\s*"([\w.]+)"|_row(?:<\w+>)?\(\s*"([\w.]+)"')
-COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\')', re.DOTALL)
 TOKEN = re.compile(r'"((?:\\.|[^"\\\n])*)"|\'(?:\\.|[^\'\\\n])\'|[{};]')
-
-
-def without_comments(text: str) -> str:
-    """The text with comments blanked out, line by line as it was."""
-    return COMMENT.sub(lambda m: m[1] if m[1] else re.sub(r"[^\n]", " ", m[0]), text)
 
 
 def operator_names(texts: list[str]) -> set[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import drawn_functions
 import numpy as np
 
 # The parameters of each function: the data, integers of the run, an array of indices, a mask.
@@ -234,13 +234,7 @@ class _Draw:
 def draw(seed: int, count: int, folder: Path) -> list[Case]:
     """That many cases; their functions stand in a file of the folder."""
     cases = [_Draw(seed * 100_003 + k, k % 8 == 7).case(k) for k in range(count)]
-    file = folder / f"index_cases_{seed}.py"
-    file.write_text("import numpy as np\n\n\n" + "\n\n".join(case.text for case in cases))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for case in cases:
-        case.python = getattr(module, f"case_{case.number}")
+    drawn_functions.load(cases, folder / f"index_cases_{seed}.py")
     return [case for case in cases if case.fails == _fails(case)]
 
 

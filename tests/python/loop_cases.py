@@ -6,12 +6,12 @@ step to step goes through `% 1009` or a clamp.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 from dataclasses import dataclass
 from pathlib import Path
 
+import drawn_functions
 import numpy as np
 
 
@@ -204,13 +204,7 @@ def draw(seed: int, count: int, folder: Path, repeated: bool = False) -> list[Ca
     `repeated`: a last parameter, which the arguments leave out, says how often the loops run.
     """
     cases = [_Draw(seed * 100_003 + k).case(k, repeated) for k in range(count)]
-    file = folder / f"loop_cases_{seed}.py"
-    file.write_text("import numpy as np\n\n\n" + "\n\n".join(case.text for case in cases))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for case in cases:
-        case.python = getattr(module, f"case_{case.number}")
+    drawn_functions.load(cases, folder / f"loop_cases_{seed}.py")
     return cases
 
 

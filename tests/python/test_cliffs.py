@@ -169,6 +169,24 @@ def test_the_page_has_reasons_beside_what_is_above_its_aim(monkeypatch, tmp_path
         cliff_page.END,
         "after",
     ]
+    # A run of another group alone changes neither the other sections nor the summary's other rows.
+    monkeypatch.setattr(
+        cliff_cases,
+        "GROUPS",
+        {
+            "g": lambda: iter(cases),
+            "new": lambda: iter([Case("x", None, 0.9)]),
+            "z": lambda: iter(()),
+        },
+    )
+    lines = (("all of it", ("g/*",)), ("the new", ("new/*",)))
+    monkeypatch.setattr(cliff_page, "LINES", lines)
+    files[-1].write_text(json.dumps(data | {"results": [row("new/x", "relay", 1.0)]}))
+    for _ in range(2):
+        assert cliff_page.main([str(tmp_path), str(files[-1])]) == 0
+        assert (tmp_path / "cliffs.md").read_text().count("Not measured in these runs: z.") == 1
+        rows = overview.read_text().splitlines()
+        assert line in rows and "| c | **3.00** | 2.0 | 0.50 | 1.0 |" in rows
 
 
 def board(seed, *measured):

@@ -7,6 +7,7 @@ recursion, and continues after what it cannot parse.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -114,13 +115,7 @@ class Names:
 
     def at(self, position: int) -> Occurrence | None:
         """Returns the name at a position, which may be its end."""
-        low, high = 0, len(self.occurrences)
-        while low < high:
-            middle = (low + high) // 2
-            if self.occurrences[middle].token.end < position:
-                low = middle + 1
-            else:
-                high = middle
+        low = bisect_left(self.occurrences, position, key=lambda o: o.token.end)
         # Of two names that touch, the second begins here.
         for one in reversed(self.occurrences[low : low + 2]):
             if one.token.begin <= position <= one.token.end:
@@ -134,13 +129,7 @@ class Names:
     def end_of_brackets(self, position: int) -> int:
         """Returns the end of what begins at a position: of its name, and of the brackets that follow it."""
         tokens = self._tokens
-        low, high = 0, len(tokens)
-        while low < high:
-            middle = (low + high) // 2
-            if tokens[middle].begin < position:
-                low = middle + 1
-            else:
-                high = middle
+        low = bisect_left(tokens, position, key=lambda t: t.begin)
         if low == len(tokens):
             return position
         at, depth, end = low, 0, tokens[low].end

@@ -56,8 +56,6 @@ SIZE_FUNCTIONS = {
     "ceildiv": "The quotient of two sizes, rounded up.",
     "broadcast": "The other size if one is 1, else both, which are equal.",
 }
-# Words that have their meaning in one place only.
-PLACE_WORDS = {"version": "The version of the text format.", "metadata": "Begins the constants."}
 
 DTYPE = re.compile(
     r"(?:(?:bfloat|float|uint|int)\d+(?:x\d+)?|bool(?:x\d+)?|string"
@@ -77,7 +75,7 @@ PATTERNS = (
     ("floating", r"[0-9]+[eE][-+]?[0-9]+(?:f[0-9]*)?|[0-9]+f[0-9]*"),
     ("integer", r"[0-9]+(?:i[0-9]*)?"),
     ("string", r'"(?:\\[^\n]|[^"\\\n])*"'),
-    ("global", r"@(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))+"),
+    ("global", r"@[A-Za-z0-9_](?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*"),
     ("graph", r"%[0-9]+"),
     ("local", r"%[A-Za-z_][A-Za-z0-9_]*"),
     ("identifier", IDENTIFIER),

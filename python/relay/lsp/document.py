@@ -14,9 +14,9 @@ from relay._locks import cached_property
 from relay._syntax.names import Names, Occurrence, Symbol, definitions
 from relay._syntax.tokens import (
     CONSTANTS,
-    IDENTIFIER,
     KEYWORDS,
     KINDS,
+    PATTERNS,
     SIZE_FUNCTIONS,
     TYPE_WORDS,
     Token,
@@ -180,19 +180,7 @@ class Document:
                 # The outermost expression that begins at a place comes last.
                 if place is not None and (kind := node.checked_type) is not None:
                     found[int(place[1]), int(place[2])] = _cut(str(kind))
-        return self._by_offset(found)
-
-    def _by_offset(self, places: dict[tuple[int, int], str]) -> dict[int, str]:
-        starts, rows = [0], self.text.split("\n")
-        for row in rows:
-            starts.append(starts[-1] + len(row) + 1)
-        out = {}
-        for (line, column), kind in places.items():
-            row = rows[line - 1]
-            if not row.isascii():
-                column = len(row.encode()[: column - 1].decode("utf-8", "ignore")) + 1
-            out[starts[line - 1] + column - 1] = kind
-        return out
+        return {self.lines.byte_place(*place): kind for place, kind in found.items()}
 
     def type_of(self, symbol: Symbol) -> str:
         """Returns the type of a name; what the text says of it where the program has errors; else ""."""
@@ -445,17 +433,14 @@ def _without_definitions(text: str, places: list[int]) -> str:
 def _check_name(symbol: Symbol, name: str) -> None:
     """Refuses what cannot be a name of the symbol's sort."""
     if symbol.sort == "graph variable":
-        pattern, what = r"[0-9]+", "a number, such as %7"
+        kind, what = "graph", "a number, such as %7"
     elif symbol.sort == "function":
-        pattern, what = (
-            r"[A-Za-z0-9_](?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*",
-            "letters, digits, _ and dots",
-        )
+        kind, what = "global", "letters, digits, _ and dots"
     elif symbol.sign:
-        pattern, what = r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and _"
+        kind, what = "local", "letters, digits and _"
     else:
-        pattern, what = IDENTIFIER, "letters, digits, _ and dots"
-    if re.fullmatch(pattern, name) is None:
+        kind, what = "identifier", "letters, digits, _ and dots"
+    if re.fullmatch(dict(PATTERNS)[kind], symbol.sign + name) is None:
         raise Refused(f"{name!r} is not a name of a {symbol.sort}: {what}")
     if not symbol.sign and (reserved(name) or name in operator_names()):
         raise Refused(f"{name} has a meaning already")

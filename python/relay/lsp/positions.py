@@ -19,6 +19,8 @@ class Lines:
         ends = list(_LINE_END.finditer(text))
         self._starts = [0, *(e.end() for e in ends)]
         self._ends = [*(e.start() for e in ends), len(text)]
+        # Messages end lines by "\n" alone.
+        self._rows = [0, *(m.end() for m in re.finditer("\n", text))]
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -58,11 +60,9 @@ class Lines:
 
     def byte_place(self, line: int, column: int) -> int:
         """Returns the index of a place of a message: line and column from 1, the column in bytes."""
-        begin = 0
-        for _ in range(line - 1):
-            begin = self.text.find("\n", begin) + 1
-            if begin == 0:
-                return len(self.text)
+        if line > len(self._rows):
+            return len(self.text)
+        begin = self._rows[line - 1]
         end = self.text.find("\n", begin)
         row = self.text[begin : len(self.text) if end < 0 else end]
         return begin + len(
