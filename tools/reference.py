@@ -3,7 +3,7 @@
 reference.py [FOLDER]    FOLDER instead of docs/reference
 
 Python: each public name by its docstring and its signature or stub. C: the declarations and comments of the
-headers. Commands: what `relay COMMAND --help` prints. Errors: the codes of src/base/codes, docs/errors.toml.
+headers. Commands: what `relay COMMAND --help` prints. Errors: the codes of src/base/codes, docs/errors.json.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import runpy
@@ -18,7 +19,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import tomllib
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -390,8 +390,8 @@ def error_codes() -> list[Code]:
 
 
 def advice() -> dict[str, dict[str, str]]:
-    """docs/errors.toml."""
-    return tomllib.loads((ROOT / "docs" / "errors.toml").read_text(encoding="utf-8"))
+    """docs/errors.json."""
+    return json.loads((ROOT / "docs" / "errors.json").read_text(encoding="utf-8"))
 
 
 def program_of(code: str) -> tuple[str, str] | None:
@@ -406,7 +406,7 @@ def program_of(code: str) -> tuple[str, str] | None:
 
 
 def prepare(folder: Path) -> None:
-    """Writes the files that the examples of docs/errors.toml name."""
+    """Writes the files that the examples of docs/errors.json name."""
     from onnx import TensorProto, helper, save
 
     header = '#[version = "0.0.5"]\n'
@@ -438,14 +438,14 @@ def prepare(folder: Path) -> None:
 
 
 def outcome(row: dict[str, str], folder: Path) -> str:
-    """The message of an example of docs/errors.toml, "" if it has none."""
+    """The message of an example of docs/errors.json, "" if it has none."""
     if "run" in row:
         done = subprocess.run(
             [COMMAND, *shlex.split(row["run"])[1:]], cwd=folder, capture_output=True, text=True
         )
         return done.stderr if done.returncode else ""
     file = folder / "example.py"
-    file.write_text("import numpy as np\nimport relay\n\n" + row["python"].lstrip("\n"))
+    file.write_text("import numpy as np\nimport relay\n\n" + "\n".join(row["python"]))
     try:
         runpy.run_path(str(file))
     except relay.RelayError as e:
@@ -471,10 +471,12 @@ def errors_page() -> str:
             row = told[one.code]
             parts.append(f"### {one.code}\n\n{plain(one.title.capitalize())}.\n")
             program = program_of(one.code)
-            if "run" in row:
+            if "when" in row:
+                parts.append(f"**Example.** {row['when']}\n")
+            elif "run" in row:
                 parts.append(f"```console\n$ {row['run']}\n{outcome(row, folder).rstrip()}\n```\n")
             elif "python" in row:
-                parts.append(f"```python\n{row['python'].strip()}\n```\n")
+                parts.append(f"```python\n{chr(10).join(row['python'])}\n```\n")
                 parts.append(f"```text\n{outcome(row, folder).rstrip()}\n```\n")
             elif program is not None:
                 parts.append(f"```relay\n{program[0].rstrip()}\n```\n")

@@ -19,14 +19,6 @@
 namespace relay::cli {
 namespace {
 
-// Of texts for people where the output is no terminal.
-constexpr size_t kTextWidth = 100;
-
-size_t text_width() {
-  size_t width = terminal_width();
-  return width == 0 ? kTextWidth : std::min(width, kTextWidth);
-}
-
 int print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
@@ -90,6 +82,21 @@ int dispatch(std::span<const std::string> words) {
                     near_names(name, known, "relay --help lists the commands"));
 }
 
+// What explains the codes of the errors; a message about the words of the command line explains itself.
+std::string hint(std::span<const Diagnostic> problems) {
+  std::vector<std::string_view> found;
+  for (const Diagnostic& d : problems) {
+    if (d.severity != Severity::error || d.code.empty() || d.code == codes::driver_usage.id)
+      continue;
+    if (std::ranges::find(found, d.code) == found.end()) found.push_back(d.code);
+  }
+  if (found.empty()) return "";
+  std::string out = "Explained by: relay help " + std::string(found[0]);
+  for (size_t i = 1; i < std::min<size_t>(found.size(), 3); ++i)
+    out += ", relay help " + std::string(found[i]);
+  return out + "\n";
+}
+
 int report(const Error& e) {
   std::fflush(stdout);
   if (e.diagnostics().empty()) {
@@ -97,6 +104,7 @@ int report(const Error& e) {
   } else {
     for (const Diagnostic& d : e.diagnostics())
       std::fputs(d.render(stderr_is_terminal()).c_str(), stderr);
+    std::fputs(hint(e.diagnostics()).c_str(), stderr);
   }
   if (dynamic_cast<const InternalError*>(&e) != nullptr) return 3;
   return dynamic_cast<const UsageError*>(&e) != nullptr ? 2 : 1;
@@ -137,6 +145,7 @@ std::vector<Command> all_commands() {
           with_plugins(with_limits(fmt_command())),
           with_plugins(with_limits(quantize_command())),
           cache_command(),
+          help_command(),
           plugins_command(),
           completion_command(),
           man_command()};

@@ -52,6 +52,7 @@ Command fmt_command();
 Command quantize_command();
 Command cache_command();
 Command plugins_command();
+Command help_command();
 
 // Every command, with `completion` and `man`, which describe the others. They are made anew for each command line: the
 // values of their options are in them.

@@ -61,6 +61,12 @@ size_t terminal_width() {
   return size.ws_col;
 }
 
+size_t text_width() {
+  constexpr size_t kMost = 100;
+  size_t width = terminal_width();
+  return width == 0 ? kMost : std::min(width, kMost);
+}
+
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0 && !plain(); }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0 && !plain(); }
 

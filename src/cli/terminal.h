@@ -18,6 +18,9 @@ bool stderr_is_terminal();
 // Columns of the terminal on standard output; 0 when it is none.
 size_t terminal_width();
 
+// Columns for text that people read: the terminal's, at most 100; 100 when standard output is no terminal.
+size_t text_width();
+
 // A text in lines of at most `width` bytes, broken at blanks; a longer word has a line of its own.
 std::vector<std::string> wrapped(const std::string& text, size_t width);
 

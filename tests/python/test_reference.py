@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import RELAY
+from command_line import relay as run_relay
 from test_highlight import tool
 
 import relay
@@ -133,17 +134,51 @@ def test_every_code_has_advice_and_no_other_does():
     assert set(codes) == declared == set(told)
     for code, row in told.items():
         assert row["fix"].endswith(".") and len(row["fix"]) > 20, code
-        assert set(row) <= {"fix", "run", "python"} and len(row) <= 2, code
+        assert set(row) <= {"fix", "run", "python", "when"} and len(row) <= 2, code
+        assert len(row) == 2 or reference.program_of(code) is not None, f"{code} has no example"
+        assert row.get("when", ".").endswith((".", "`.")), code
 
 
 def test_the_examples_of_codes_end_with_their_codes(tmp_path, operators_as_before):
     reference.prepare(tmp_path)
     count = 0
     for code, row in reference.advice().items():
-        if len(row) == 1:
-            count += reference.program_of(code) is not None
+        if len(row) == 1 or "when" in row:
+            count += len(row) == 1
             continue
         message = reference.outcome(row, tmp_path)
         assert message.startswith((f"error[{code}]", f"relay: error[{code}]")), (code, message)
         count += 1
     assert count >= 84
+
+
+def test_help_explains_every_code():
+    listed = run_relay("help", "codes").stdout
+    for one in reference.error_codes():
+        assert f"  {one.code}  {one.title}" in listed
+    help_of = {
+        code: run_relay("help", code).stdout for code in ("E0203", "e0304", "E0306", "E0614")
+    }
+    for code, text in help_of.items():
+        row = reference.advice()[code.upper()]
+        assert text.startswith(f"{code.upper()}: ")
+        assert row["fix"] in " ".join(text.split())
+    assert "newshape=[4, 2]" in help_of["E0203"] and "error[E0203]" in help_of["E0203"]
+    assert "  with relay.limits(time=1e-9):\n" in help_of["e0304"]
+    assert "  $ relay compile program.relay" in help_of["E0306"]
+    assert "cp other.so model.so" in help_of["E0614"]
+
+
+def test_messages_of_the_command_name_the_help(tmp_path):
+    program = tmp_path / "p.relay"
+    program.write_text(
+        '#[version = "0.0.5"]\ndef @main(%x: float32) { %y }\ndef @f() { nn.rel(1) }\n'
+    )
+    done = run_relay("check", program, check=False)
+    assert done.stderr.endswith("Explained by: relay help E0103, relay help E0105\n")
+    assert "Explained" not in run_relay("check", check=False).stderr
+    assert run_relay("help", "fmt").stdout == run_relay("fmt", "--help").stdout
+    assert run_relay("help").stdout == run_relay("--help").stdout
+    for name, says in (("E9999", "relay help codes lists them"), ("fmtt", "did you mean fmt?")):
+        done = run_relay("help", name, check=False)
+        assert done.returncode == 2 and says in done.stderr

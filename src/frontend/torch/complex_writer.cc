@@ -53,7 +53,7 @@ ComplexWriter::ComplexWriter(const Graph& from, Graph& to, const ComplexValues& 
     part_type_ = of_result.value_or(0);
     return;
   }
-  // Tensors without axes decide only where there are no others.
+  // 0-d tensors decide only where there are no others.
   std::optional<int64_t> widest;
   for (const auto& [name, a] : node.inputs) {
     for (const Element& e : a.elements) {

@@ -63,7 +63,7 @@ def @main(%xs: List[int32]) { @concat(%xs, %xs) })");
 }
 
 TEST(Prelude, functions_of_the_prelude_call_each_other_by_dotted_names) {
-  for (const text::PreludeFile& file : text::prelude_texts()) {
+  for (const EmbeddedFile& file : prelude_texts()) {
     Diagnostics diags;
     auto source = SourceFile::make(std::string(file.name), std::string(file.text));
     std::vector<text::Token> tokens = text::tokenize(source, diags).tokens;

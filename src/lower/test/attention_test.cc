@@ -25,14 +25,13 @@ struct Shape {
 struct At {
   int64_t b, h, s, d;
 };
-std::vector<int64_t> in_layout(const std::string& layout, const At& at) {
-  std::vector<int64_t> out;
-  for (char c : layout) out.push_back(c == 'B' ? at.b : c == 'H' ? at.h : c == 'S' ? at.s : at.d);
-  return out;
+int64_t along(char axis, const At& at) {
+  return axis == 'B' ? at.b : axis == 'H' ? at.h : axis == 'S' ? at.s : at.d;
 }
 size_t offset(const std::string& layout, const At& sizes, const At& at) {
-  std::vector<int64_t> n = in_layout(layout, sizes), i = in_layout(layout, at);
-  return static_cast<size_t>(((i[0] * n[1] + i[1]) * n[2] + i[2]) * n[3] + i[3]);
+  int64_t out = 0;
+  for (char axis : layout) out = out * along(axis, sizes) + along(axis, at);
+  return static_cast<size_t>(out);
 }
 
 std::vector<PrimExpr> in_layout(const std::string& layout, const std::vector<PrimExpr>& bhsd) {

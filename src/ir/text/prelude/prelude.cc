@@ -171,7 +171,7 @@ class Prelude {
   };
 
   Prelude() {
-    for (const PreludeFile& file : prelude_texts()) {
+    for (const EmbeddedFile& file : prelude_texts()) {
       Diagnostics diags;
       File made;
       made.source = SourceFile::make(std::string(file.name), std::string(file.text));
@@ -219,7 +219,7 @@ std::vector<PreludePart> whole_prelude(std::string_view file,
 
 std::vector<std::string_view> prelude_files() {
   std::vector<std::string_view> out;
-  for (const PreludeFile& file : prelude_texts()) out.push_back(file.name);
+  for (const EmbeddedFile& file : prelude_texts()) out.push_back(file.name);
   return out;
 }
 
