@@ -129,6 +129,7 @@ from relay._ir.names import (
     scalar_type as scalar_type,
 )
 from relay._prim_func import PrimFunc as PrimFunc, parallel as parallel, prim_func as prim_func
+from relay._prompt import repl as repl
 from relay._register_op import register_op as register_op
 from relay._ops.registered_op import RegisteredOp as RegisteredOp, unregister_op as unregister_op
 from relay._ir.scope_builder import ScopeBuilder as ScopeBuilder, WithScope as WithScope

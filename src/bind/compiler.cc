@@ -737,6 +737,7 @@ NB_MODULE(_core, m) {
   bind::bind_functions(m);
   bind::bind_compiler(m);
   bind::bind_array_function(m);
+  bind::bind_command(m);
   bind::bind_quantize(m);
   bind::bind_passes(m);
   bind::bind_dataflow_patterns(m);

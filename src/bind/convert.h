@@ -112,5 +112,6 @@ void bind_passes(nb::module_& m);
 void bind_dataflow_patterns(nb::module_& m);
 void bind_quantize(nb::module_& m);
 void bind_operators(nb::module_& m);
+void bind_command(nb::module_& m);
 
 }  // namespace relay::bind

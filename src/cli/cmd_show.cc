@@ -42,12 +42,6 @@ class StopAfter : public PassInstrument {
   bool done_ = false;
 };
 
-// Keeps the plan as text.
-struct PlanText : StageObserver {
-  std::string text;
-  void plan(plan::PlanProgram& plan) override { text = plan::to_string(plan); }
-};
-
 std::string json_of(const Module& mod) {
   nlohmann::ordered_json root;
   PrintOptions print;
@@ -130,14 +124,7 @@ int run(const Options& o, const Given& given) {
       compiled.program = std::move(bytecode.program);
     }
     if (o.tir) {
-      for (const CompiledKernel& k : compiled.kernels) {
-        if (!k.is_generated()) {
-          out += "# " + k.name + ": " + k.source + "\n\n";
-          continue;
-        }
-        out += "# " + k.name + (k.schedule.empty() ? "" : ": " + k.schedule) + "\n" +
-               tir::to_string(k.scheduled) + "\n";
-      }
+      for (const CompiledKernel& k : compiled.kernels) out += scheduled_text(k);
     }
     if (o.llvm) out += llvm_ir_text(compiled, options);
     if (o.assembly) out += assembly_text(compiled, options);

@@ -97,19 +97,6 @@ std::string hint(std::span<const Diagnostic> problems) {
   return out + "\n";
 }
 
-int report(const Error& e) {
-  std::fflush(stdout);
-  if (e.diagnostics().empty()) {
-    std::fprintf(stderr, "%s\n", e.what());
-  } else {
-    for (const Diagnostic& d : e.diagnostics())
-      std::fputs(d.render(stderr_is_terminal()).c_str(), stderr);
-    std::fputs(hint(e.diagnostics()).c_str(), stderr);
-  }
-  if (dynamic_cast<const InternalError*>(&e) != nullptr) return 3;
-  return dynamic_cast<const UsageError*>(&e) != nullptr ? 2 : 1;
-}
-
 // An exit code of success is valid only if the output has been written.
 void flush_output() {
   errno = 0;
@@ -134,6 +121,19 @@ void hold_standard_streams() {
 
 }  // namespace
 
+int report_error(const Error& e) {
+  std::fflush(stdout);
+  if (e.diagnostics().empty()) {
+    std::fprintf(stderr, "%s\n", e.what());
+  } else {
+    for (const Diagnostic& d : e.diagnostics())
+      std::fputs(d.render(stderr_is_terminal()).c_str(), stderr);
+    std::fputs(hint(e.diagnostics()).c_str(), stderr);
+  }
+  if (dynamic_cast<const InternalError*>(&e) != nullptr) return 3;
+  return dynamic_cast<const UsageError*>(&e) != nullptr ? 2 : 1;
+}
+
 std::vector<Command> all_commands() {
   return {with_plugins(with_limits(compile_command())),
           with_plugins(run_command()),
@@ -143,6 +143,7 @@ std::vector<Command> all_commands() {
           with_plugins(with_limits(check_command())),
           with_plugins(with_limits(opt_command())),
           with_plugins(with_limits(fmt_command())),
+          with_plugins(repl_command()),
           with_plugins(with_limits(quantize_command())),
           cache_command(),
           help_command(),
@@ -164,7 +165,7 @@ int run_command_line(std::span<const std::string> words) noexcept {
       flush_output();
       return code;
     } catch (const Error& e) {
-      return report(e);
+      return report_error(e);
     }
   } catch (const std::bad_alloc&) {
     report_out_of_memory();

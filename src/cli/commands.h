@@ -31,6 +31,8 @@ struct CompileFlags {
 
   // The options of every command that compiles, for its table; --input is the command's own.
   std::vector<Option> table();
+  // Those among them that say what kernels are compiled for: also of commands without inputs.
+  std::vector<Option> target_table();
   // --hot, of the commands whose kernels may have versions; and --dim, of those without inputs.
   std::vector<Option> size_table(bool with_dims);
   // `sizes`: ranges that another option gives.
@@ -53,6 +55,7 @@ Command quantize_command();
 Command cache_command();
 Command plugins_command();
 Command help_command();
+Command repl_command();
 
 // Every command, with `completion` and `man`, which describe the others. They are made anew for each command line: the
 // values of their options are in them.

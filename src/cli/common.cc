@@ -35,7 +35,7 @@ std::string level_names() {
 
 }  // namespace
 
-std::vector<Option> CompileFlags::table() {
+std::vector<Option> CompileFlags::target_table() {
   return {
       option("--target TARGET", target,
              "What to compile for: native, a level (" + level_names() +
@@ -44,7 +44,12 @@ std::vector<Option> CompileFlags::table() {
                  "-denormals=keep"),
       option("--opt-level LEVEL", opt_level, "0 (as written) to 3 (everything)").range(0, 3),
       option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")
-          .range(0, 1024),
+          .range(0, 1024)};
+}
+
+std::vector<Option> CompileFlags::table() {
+  std::vector<Option> out = target_table();
+  std::vector<Option> more = {
       option("--disable-pass PASS", disabled, "Skip a pass; may be repeated"),
       option(
           "--freeze INPUT=VALUE", frozen,
@@ -63,6 +68,8 @@ std::vector<Option> CompileFlags::table() {
       flag("--no-cache", no_cache, "Neither use nor keep compiled kernels (relay cache)"),
       flag("-q,--quiet", quiet, "Print no progress"),
   };
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
 }
 
 std::vector<Option> CompileFlags::size_table(bool with_dims) {

@@ -419,6 +419,14 @@ std::vector<tir::PrimFunc> generated_functions(const std::vector<CompiledKernel>
   return out;
 }
 
+void PlanText::plan(plan::PlanProgram& plan) { text = plan::to_string(plan); }
+
+std::string scheduled_text(const CompiledKernel& k) {
+  if (!k.is_generated()) return "# " + k.name + ": " + k.source + "\n\n";
+  return "# " + k.name + (k.schedule.empty() ? "" : ": " + k.schedule) + "\n" +
+         tir::to_string(k.scheduled) + "\n";
+}
+
 std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options) {
   Target target = resolve_target(options);
   return backend_of(target).text(CodeText::Intermediate, generated_functions(compiled.kernels),

@@ -153,6 +153,14 @@ std::vector<tir::PrimFunc> generated_functions(const std::vector<CompiledKernel>
 std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options);
 std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options);
 
+// Keeps the plan as text (plan/plan.h).
+struct PlanText : StageObserver {
+  std::string text;
+  void plan(plan::PlanProgram& plan) override;
+};
+// The scheduled tensor IR of a kernel, under a line with its name and schedule.
+std::string scheduled_text(const CompiledKernel& kernel);
+
 // A pass context for the options, as `optimize` uses it (for running single passes).
 PassContext pass_context(const CompileOptions& options);
 
