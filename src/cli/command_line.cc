@@ -147,6 +147,8 @@ std::vector<Command> all_commands() {
           with_plugins(with_limits(quantize_command())),
           cache_command(),
           help_command(),
+          doctor_command(),
+          lsp_command(),
           plugins_command(),
           completion_command(),
           man_command()};

@@ -56,6 +56,8 @@ Command cache_command();
 Command plugins_command();
 Command help_command();
 Command repl_command();
+Command doctor_command();
+Command lsp_command();
 
 // Every command, with `completion` and `man`, which describe the others. They are made anew for each command line: the
 // values of their options are in them.

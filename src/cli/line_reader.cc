@@ -75,6 +75,8 @@ struct LineReader::Library {
   }
 };
 
+bool LineReader::can_edit() { return Library::open() != nullptr; }
+
 LineReader::LineReader(std::string history, Complete complete) : history_(std::move(history)) {
   terminal_ = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
   if (!terminal_) return;

@@ -27,7 +27,8 @@ class LineReader {
   void remember(const std::string& entry);
 
   bool is_terminal() const { return terminal_; }
-  // Whether lines can be edited.
+  // Whether this machine has the library.
+  static bool can_edit();
   bool edits() const { return library_ != nullptr; }
 
  private:

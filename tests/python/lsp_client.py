@@ -15,9 +15,11 @@ URI = "file:///program.relay"
 class Client:
     """Starts a server and greets it; `with` ends it."""
 
-    def __init__(self, encodings: list[str] | None = None) -> None:
+    def __init__(
+        self, encodings: list[str] | None = None, command: list[str] | None = None
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "relay.lsp"],
+            command or [sys.executable, "-m", "relay.lsp"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

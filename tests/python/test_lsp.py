@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import RELAY
 from hypothesis import given
 from hypothesis import strategies as st
 from lsp_client import URI, Client
@@ -256,7 +257,6 @@ def test_completion_knows_every_operator(client):
 
 
 def test_formatting_is_that_of_the_command(client, tmp_path):
-    from command_line import RELAY
 
     ugly = PROGRAM.replace("  let", "let").replace(" = ", "=", 3).replace("}\n", "}\n\n\n")
     client.open(ugly)
@@ -408,6 +408,12 @@ def test_without_pygls_one_line_says_what_to_type(tmp_path):
     )
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and "pip install 'relay[lsp]'" in done.stderr
+
+
+def test_the_server_is_a_command_of_relay():
+    with Client(command=[RELAY, "lsp", "--stdio"]) as client:
+        assert client.open(PROGRAM) == []
+        assert client.capabilities["hoverProvider"]
 
 
 def test_arguments_that_the_server_does_not_take(capsys):

@@ -1,0 +1,15 @@
+// What is written in Python: the package relay of the Python beside this program, as in an environment, else of the one
+// that the shell finds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace relay::cli {
+
+// Runs `main()` of a module of the package with these words, and returns its exit code. `what` begins the messages of
+// UserError E0701, for a Python that cannot be started or has no such package: "plug-ins are packages of Python".
+int run_python(const std::string& module, const std::string& what,
+               const std::vector<std::string>& words);
+
+}  // namespace relay::cli
