@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/graph.h"
 #include "cli/inputs.h"
+#include "cli/page.h"
 #include "cli/terminal.h"
 #include "ir/text/text.h"
 #include "passes/pipelines.h"
@@ -152,14 +153,11 @@ int run(const Options& o, const Given& given) {
   } else if (o.format == "dot") {
     out = graph_dot(mod);
   } else if (o.format == "html") {
-    std::string title = o.file.substr(o.file.find_last_of('/') + 1);
-    if (o.after.empty()) {
-      CompiledModule compiled = compile(model.module, options);
-      out = graph_html(compiled.optimized, &compiled, title);
-    } else {
-      // Kernels are those of the whole pipeline.
-      out = graph_html(mod, nullptr, title);
-    }
+    PageContent page{o.file.substr(o.file.find_last_of('/') + 1), mod, nullptr};
+    // Kernels are those of the whole pipeline.
+    std::optional<CompiledModule> compiled;
+    if (o.after.empty()) page.compiled = &compiled.emplace(compile(model.module, options));
+    out = page_html(page);
   } else {
     PrintOptions print;
     print.show_types = o.types;

@@ -1,0 +1,440 @@
+#include "cli/page.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_map>
+
+#include "analysis/primitives.h"
+#include "base/quantities.h"
+#include "cli/graph_layout.h"
+#include "cli/program_graph.h"
+#include "ir/op.h"
+#include "ir/text/text.h"
+#include "node/structural.h"
+#include "node/walk.h"
+
+namespace relay::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A view with more nodes has groups, and a group has at least so many.
+constexpr size_t kMostNodes = 30;
+constexpr size_t kLeastGroup = 4;
+constexpr size_t kMostType = 2000;
+constexpr size_t kMostText = 20'000;
+
+constexpr double kLetter = 6.8, kMargin = 18;
+
+std::string cut(const std::string& text, size_t most) {
+  return text.size() <= most ? text : text.substr(0, most) + "...";
+}
+
+// "float32 (1, 64, 56, 56)".
+std::string short_type(const Type& type) {
+  if (!type) return "";
+  auto* tensor = as<TensorTypeNode>(type);
+  if (tensor == nullptr) return print_type(type, 36);
+  std::string dims;
+  for (const Dim& d : tensor->shape) dims += (dims.empty() ? "" : ", ") + to_string(d);
+  std::string text = tensor->dtype.to_string() + " (" + dims + ")";
+  return text.size() <= 40 ? text : text.substr(0, 37) + "...";
+}
+
+void add_places(const Span& span, std::set<std::string>& out) {
+  std::vector<Span> open{span};
+  while (!open.empty()) {
+    Span s = open.back();
+    open.pop_back();
+    if (s.parts().empty()) {
+      if (s) out.insert(s.describe());
+    } else {
+      open.insert(open.end(), s.parts().begin(), s.parts().end());
+    }
+  }
+}
+
+// The scopes in the name of a model's node, the outermost first: of "node /encoder/layer.0/MatMul (MatMul)" they are
+// encoder and layer.0.
+std::vector<std::string> scopes_of(const Span& span) {
+  const Span* s = &span;
+  while (!s->parts().empty()) s = &s->parts().front();
+  std::string name = s->label();
+  if (name.starts_with("node ")) name = name.substr(5);
+  if (size_t end = name.rfind(" ("); end != name.npos) name = name.substr(0, end);
+  std::vector<std::string> out;
+  const char separator = name.find('/') != name.npos ? '/' : '.';
+  for (size_t at = 0; at < name.size();) {
+    size_t end = std::min(name.find(separator, at), name.size());
+    if (end == name.size()) break;
+    if (end > at) out.push_back(name.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+struct Box {
+  std::string label, type, full_type, place, attributes, kind;
+  int64_t kernel = -1;
+  std::set<std::string> places;
+  std::vector<std::string> scopes;
+};
+
+// A function at a stage: as it was read, or compiled.
+struct Stage {
+  int number = 0;
+  std::string name;  // "@main"
+  std::string type;
+  std::vector<Box> boxes;
+  std::vector<std::pair<size_t, size_t>> edges;
+};
+
+std::string kind_of(const Op& op) {
+  const auto& fusion = op->row->fusion;
+  if (!fusion) return "";
+  if (fusion.get() == FusionClass::OutEWiseFusable) return "heavy";
+  return fusion.get() == FusionClass::Injective ? "move" : "";
+}
+
+class Pages {
+ public:
+  explicit Pages(const PageContent& content) : content_(content) {}
+
+  std::string html() {
+    add_kernels();
+    const bool both = content_.compiled != nullptr;
+    add_module(content_.model, 0, both ? "as read" : "program");
+    if (both) add_module(content_.compiled->optimized, 1, "compiled");
+    link_stages();
+    for (size_t s = 0; s < stages_.size(); ++s) add_views(s);
+    data_["facts"] = Json::array();
+    if (both) add_facts();
+    std::string json = data_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string page = text_of("page.html");
+    replace(page, "TITLE", escaped(content_.title));
+    replace(page, "STYLE", text_of("page.css"));
+    replace(page, "SCRIPT", text_of("page.js"));
+    // Nothing in the data ends the element.
+    std::string safe;
+    for (char c : json) safe += c == '<' ? "\\u003c" : std::string(1, c);
+    replace(page, "DATA", safe);
+    return page;
+  }
+
+ private:
+  static std::string text_of(std::string_view name) {
+    for (const EmbeddedFile& file : page_files())
+      if (file.name == name) return std::string(file.text);
+    return {};
+  }
+
+  static void replace(std::string& text, std::string_view word, const std::string& by) {
+    for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + by.size()))
+      text.replace(at, word.size(), by);
+  }
+
+  static std::string escaped(const std::string& text) {
+    std::string out;
+    for (char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
+    return out;
+  }
+
+  void add_kernels() {
+    data_["kernels"] = Json::array();
+    if (content_.compiled == nullptr) return;
+    PrintOptions print;
+    print.show_metadata = false;
+    for (const CompiledKernel& k : content_.compiled->kernels) {
+      if (k.primitive) {
+        kernels_by_hash_.emplace(structural_hash(without_reason(k.primitive)),
+                                 data_["kernels"].size());
+        primitives_.emplace(data_["kernels"].size(), without_reason(k.primitive));
+      }
+      Json row{{"name", k.name},
+               {"schedule", k.is_generated() ? k.schedule : k.source},
+               {"declined", k.declined},
+               {"text", k.primitive ? cut(print_expr(k.primitive->body, print), kMostText) : ""},
+               {"loops", k.is_generated() ? cut(tir::to_string(k.scheduled), kMostText) : ""}};
+      data_["kernels"].push_back(std::move(row));
+    }
+  }
+
+  void add_facts() {
+    const CompiledModule& c = *content_.compiled;
+    auto bytes = [](int64_t n) { return format_bytes(static_cast<double>(n)); };
+    for (const auto& [what, value] : std::vector<std::pair<std::string, std::string>>{
+             {"target", c.target},
+             {"kernels", std::to_string(c.kernels.size())},
+             {"constants", bytes(c.constant_bytes())},
+             {"working memory", bytes(c.arena_bytes())}})
+      data_["facts"].push_back(Json::array({what, value}));
+  }
+
+  void add_module(const Module& mod, int number, const std::string& name) {
+    bool first = true;
+    // @main first: what is shown when the page is opened.
+    std::vector<size_t> order;
+    for (size_t i = 0; i < mod->functions.size(); ++i) order.push_back(i);
+    std::ranges::stable_sort(order, {},
+                             [&](size_t i) { return mod->global_vars[i]->name_hint != "main"; });
+    for (size_t i : order) {
+      stages_.push_back(stage_of(mod->functions[i], number, "@" + mod->global_vars[i]->name_hint));
+      if (first) data_["stages"].push_back({{"name", name}, {"stage", number}, {"view", 0}});
+      first_of_stage_.emplace(number, stages_.size() - 1);
+      first = false;
+    }
+  }
+
+  Stage stage_of(const Function& f, int number, std::string name) {
+    Stage out;
+    out.number = number;
+    out.name = std::move(name);
+    out.type = f->type ? print_type(f->type, kMostType) : "";
+    ProgramGraph graph = program_graph(f);
+    out.edges = std::move(graph.edges);
+    for (const ExprNode* e : graph.nodes) out.boxes.push_back(box_of(*e));
+    return out;
+  }
+
+  Box box_of(const ExprNode& e) {
+    Box out;
+    out.label = escape_for_terminal(label_of(e), 200);
+    if (e.type) {
+      out.type = short_type(e.type);
+      out.full_type = print_type(e.type, kMostType);
+    }
+    Span span = e.span;
+    auto* c = as<CallNode>(&e);
+    if (auto* inner = c == nullptr ? nullptr : primitive_of(*c)) {
+      out.kernel = kernel_of(*inner);
+      post_order(
+          inner->body,
+          [&](const Node& n) {
+            auto* part = as<CallNode>(&n);
+            if (part == nullptr) return;
+            add_places(part->span, out.places);
+            if (!span) span = part->span;
+            if (auto* op = as<OpNode>(part->op)) {
+              if (kind_of(Op(op)) == "heavy") out.kind = "heavy";
+            }
+          },
+          family::expr);
+    } else if (auto* op = c == nullptr ? nullptr : as<OpNode>(c->op)) {
+      out.kind = kind_of(Op(op));
+      if (c->attrs) out.attributes = attributes_of(*c);
+    } else if (isa<VarNode>(&e)) {
+      out.kind = "value";
+    }
+    add_places(e.span, out.places);
+    if (span) out.place = escape_for_terminal(span.describe(), 2000);
+    out.scopes = scopes_of(span);
+    return out;
+  }
+
+  // Calls that compute the same have one kernel. -1: none, as of what only renames a shape.
+  int64_t kernel_of(const FunctionNode& primitive) const {
+    Function plain = without_reason(ref(primitive));
+    auto [begin, end] = kernels_by_hash_.equal_range(structural_hash(plain));
+    for (auto it = begin; it != end; ++it)
+      if (structural_equal(primitives_.at(it->second), plain))
+        return static_cast<int64_t>(it->second);
+    return -1;
+  }
+
+  static std::string attributes_of(const CallNode& c) {
+    std::string out;
+    for (const Field& f : c.attrs->info().fields)
+      out += std::string(f.name) + " = " + cut(to_string(f.ops->get(f.in(*c.attrs.get()))), 400) +
+             "\n";
+    return out;
+  }
+
+  // Which nodes of the model a kernel computes, by the places that both come from.
+  void link_stages() {
+    std::unordered_map<std::string, std::vector<std::pair<size_t, size_t>>> kernels;
+    for (size_t s = 0; s < stages_.size(); ++s) {
+      if (stages_[s].number == 0) continue;
+      for (size_t n = 0; n < stages_[s].boxes.size(); ++n)
+        for (const std::string& place : stages_[s].boxes[n].places)
+          kernels[place].emplace_back(s, n);
+    }
+    for (size_t s = 0; s < stages_.size(); ++s) {
+      if (stages_[s].number != 0) continue;
+      for (size_t n = 0; n < stages_[s].boxes.size(); ++n) {
+        std::set<std::pair<size_t, size_t>> found;
+        for (const std::string& place : stages_[s].boxes[n].places) {
+          auto it = kernels.find(place);
+          if (it != kernels.end()) found.insert(it->second.begin(), it->second.end());
+        }
+        for (const auto& other : found) {
+          others_[{s, n}].push_back(other);
+          others_[other].emplace_back(s, n);
+        }
+      }
+    }
+  }
+
+  std::string id_of(size_t stage, size_t node) const {
+    return std::to_string(stage) + "." + std::to_string(node);
+  }
+
+  // A part of a stage: consecutive nodes, so that edges between parts go one way.
+  struct Part {
+    size_t begin, end;  // nodes
+    size_t depth;       // scopes that all have
+    std::string name;
+    int64_t parent;
+  };
+
+  void add_views(size_t stage) {
+    const Stage& s = stages_[stage];
+    std::vector<Part> open{{0, s.boxes.size(), 0, s.name, -1}};
+    // Numbers of views are given when they are found, so that a group can name its own.
+    size_t next = data_["views"].size();
+    data_["functions"].push_back({{"stage", s.number}, {"name", s.name}, {"view", next}});
+    if (first_of_stage_[s.number] == stage) {
+      for (Json& row : data_["stages"])
+        if (row["stage"] == s.number) row["view"] = next;
+    }
+    ++next;
+    for (size_t i = 0; i < open.size(); ++i) {
+      const Part part = open[i];
+      std::vector<Part> groups = groups_of(s, part, data_["views"].size());
+      data_["views"].push_back(view_of(stage, part, groups, next));
+      next += groups.size();
+      open.insert(open.end(), groups.begin(), groups.end());
+    }
+  }
+
+  static std::vector<Part> groups_of(const Stage& s, const Part& part, size_t view) {
+    std::vector<Part> out;
+    if (part.end - part.begin <= kMostNodes) return out;
+    size_t depth = part.depth;
+    auto scope = [&](size_t n) -> const std::string& {
+      static const std::string none;
+      return depth < s.boxes[n].scopes.size() ? s.boxes[n].scopes[depth] : none;
+    };
+    // A scope that all nodes share is no group.
+    auto shared = [&] {
+      for (size_t n = part.begin + 1; n < part.end; ++n)
+        if (scope(n) != scope(part.begin)) return false;
+      return !scope(part.begin).empty();
+    };
+    while (shared()) ++depth;
+    for (size_t begin = part.begin; begin < part.end;) {
+      size_t end = begin + 1;
+      while (end < part.end && scope(end) == scope(begin)) ++end;
+      if (!scope(begin).empty() && end - begin >= kLeastGroup)
+        out.push_back({begin, end, depth + 1, scope(begin), static_cast<int64_t>(view)});
+      begin = end;
+    }
+    return out;
+  }
+
+  Json view_of(size_t stage, const Part& part, const std::vector<Part>& groups, size_t first_view) {
+    const Stage& s = stages_[stage];
+    // Where the nodes of the part stand in the view: alone, in a group, or, for those outside, at its upper edge.
+    std::vector<size_t> item_of(part.end - part.begin);
+    Json nodes = Json::array();
+    std::vector<BoxSize> sizes;
+    std::vector<std::string> ids;
+    auto add = [&](Json node, const std::string& label, const std::string& type) {
+      std::string text = label.size() <= 34 ? label : label.substr(0, 33) + "…";
+      double letters = static_cast<double>(std::max(text.size(), type.size()));
+      sizes.push_back({std::max(50.0, letters * kLetter + kMargin), type.empty() ? 26.0 : 40.0});
+      node["short"] = text;
+      ids.push_back(node["id"]);
+      nodes.push_back(std::move(node));
+      return sizes.size() - 1;
+    };
+    // Values from outside of the part.
+    std::unordered_map<size_t, size_t> ports;
+    for (auto [from, to] : s.edges) {
+      if (to < part.begin || to >= part.end || from >= part.begin || ports.contains(from)) continue;
+      const Box& box = s.boxes[from];
+      ports[from] = add({{"id", id_of(stage, from)},
+                         {"label", box.label},
+                         {"kind", "port"},
+                         {"type", box.type},
+                         {"full_type", box.full_type},
+                         {"place", box.place}},
+                        box.label, box.type);
+    }
+    size_t g = 0;
+    for (size_t n = part.begin; n < part.end; ++n) {
+      if (g < groups.size() && groups[g].begin == n) {
+        std::string count = std::to_string(groups[g].end - groups[g].begin) + " nodes";
+        size_t item = add({{"id", "g" + id_of(stage, n)},
+                           {"label", groups[g].name},
+                           {"kind", "group"},
+                           {"type", count},
+                           {"view", first_view + g},
+                           {"count", groups[g].end - groups[g].begin}},
+                          groups[g].name, count);
+        for (; n < groups[g].end; ++n) item_of[n - part.begin] = item;
+        --n;
+        ++g;
+        continue;
+      }
+      const Box& box = s.boxes[n];
+      Json node{{"id", id_of(stage, n)}, {"label", box.label},         {"kind", box.kind},
+                {"type", box.type},      {"full_type", box.full_type}, {"place", box.place}};
+      if (!box.attributes.empty()) node["attributes"] = box.attributes;
+      if (box.kernel >= 0) node["kernel"] = box.kernel;
+      if (auto found = others_.find({stage, n}); found != others_.end()) {
+        for (auto [other, m] : found->second)
+          node["other"].push_back({{"stage", stages_[other].number},
+                                   {"id", id_of(other, m)},
+                                   {"label", stages_[other].boxes[m].label}});
+      }
+      item_of[n - part.begin] = add(std::move(node), box.label, box.type);
+    }
+    std::set<std::pair<size_t, size_t>> edges;
+    for (auto [from, to] : s.edges) {
+      if (to < part.begin || to >= part.end) continue;
+      size_t a = from < part.begin ? ports.at(from) : item_of[from - part.begin];
+      size_t b = item_of[to - part.begin];
+      if (a != b) edges.emplace(a, b);
+    }
+    std::vector<std::pair<size_t, size_t>> list(edges.begin(), edges.end());
+    Layout layout = layered_layout(sizes, list);
+    auto rounded = [](double x) { return std::round(x * 10) / 10; };
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      nodes[n]["x"] = rounded(layout.nodes[n].x);
+      nodes[n]["y"] = rounded(layout.nodes[n].y);
+      nodes[n]["w"] = rounded(sizes[n].width);
+      nodes[n]["h"] = rounded(sizes[n].height);
+    }
+    Json lines = Json::array();
+    for (size_t e = 0; e < list.size(); ++e) {
+      Json points = Json::array();
+      for (Point p : layout.edges[e]) points.push_back({rounded(p.x), rounded(p.y)});
+      lines.push_back({{"from", ids[list[e].first]},
+                       {"to", ids[list[e].second]},
+                       {"points", std::move(points)}});
+    }
+    return {{"name", part.name},
+            {"stage", s.number},
+            {"parent", part.parent},
+            {"type", part.parent < 0 ? s.type : ""},
+            {"width", rounded(layout.width)},
+            {"height", rounded(layout.height)},
+            {"nodes", std::move(nodes)},
+            {"edges", std::move(lines)}};
+  }
+
+  const PageContent& content_;
+  Json data_{{"stages", Json::array()}, {"functions", Json::array()}, {"views", Json::array()}};
+  std::unordered_multimap<uint64_t, size_t> kernels_by_hash_;
+  std::unordered_map<size_t, Function> primitives_;  // by the numbers of kernels
+  std::vector<Stage> stages_;
+  std::map<int, size_t> first_of_stage_;
+  std::map<std::pair<size_t, size_t>, std::vector<std::pair<size_t, size_t>>> others_;
+};
+
+}  // namespace
+
+std::string page_html(const PageContent& content) { return Pages(content).html(); }
+
+}  // namespace relay::cli
