@@ -834,10 +834,15 @@ void bind_nodes(nb::module_& m) {
                                         "A type variable; by default a named dimension.");
   type_var.def(
       "__init__",
-      [](PyDimVar* self, const std::string& name, bool is_dim) {
-        set_ref(self, relay::type_var(name, is_dim ? Kind::Dim : Kind::Type));
+      [](PyDimVar* self, const std::string& name, int64_t is_dim) {
+        if (is_dim != 0 && is_dim != 1) {
+          throw WrongArgument("a type variable is of the kind Type or ShapeVar");
+        }
+        set_ref(self, relay::type_var(name, is_dim == 1 ? Kind::Dim : Kind::Type));
       },
-      nb::arg("name"), nb::arg("is_dim") = true);
+      nb::arg("name"), nb::arg("is_dim") = 1,
+      nb::sig("def __init__(self, name: str, is_dim: bool | int = True) -> None"),
+      "is_dim: whether it is a dimension, or `relay.TypeKind.ShapeVar` or `.Type`.");
   bind_dim_arithmetic(type_var);
   nb::class_<PyDim, PyNode> dim(
       m, "Dim", "A size that is computed of others: 2 * n, n + m; == compares structure.");

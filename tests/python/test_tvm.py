@@ -244,6 +244,31 @@ def test_passes():
     assert relay.create_executor().evaluate(gradient)(np.ones(2, "float32"))[1][0].shape == (2,)
 
 
+def test_options_of_passes():
+    x, w = relay.var("x", shape=(1, 4, 8, 8)), relay.var("w", shape=(4, 4, 3, 3))
+    conv = relay.nn.conv2d(x, w, kernel_size=(3, 3), channels=4)
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.max_pool2d(conv))))
+    convert = relay.transform.ConvertLayout
+    out = convert({"nn.conv2d": ["NHWC", "default"]})(mod)
+    assert 'data_layout="NHWC"' in out.astext() and 'layout="NHWC"' in out.astext()
+    with pytest.raises(ValueError, match="is a layout, not 'default'"):
+        convert({"nn.conv2d": ["default", "default"]})
+    with pytest.raises(ValueError, match=r"weights of nn\.conv2d keep their layout"):
+        convert({"nn.conv2d": ["NHWC", "HWIO"]})
+    with pytest.raises(ValueError, match="follows that of the convolutions"):
+        convert({"nn.max_pool2d": ["NHWC"]})
+    assert relay.transform.FuseOps(0)(mod).astext().count("Primitive=1") == 3
+    assert relay.transform.FuseOps(2)(mod).astext().count("Primitive=1") < 3
+    with pytest.raises(ValueError, match="level from 0 to 4"):
+        relay.transform.FuseOps(9)
+    assert relay.transform.EliminateCommonSubexpr()(mod)["main"] is not None
+    with pytest.raises(ValueError, match="takes no fskip"):
+        relay.transform.EliminateCommonSubexpr(lambda e: False)
+    assert (
+        relay.transform.CombineParallelDense(2, to_batch=False).info.name == "CombineParallelDense"
+    )
+
+
 def test_passes_of_the_program():
     @relay.transform.function_pass(opt_level=1)
     class Replace:

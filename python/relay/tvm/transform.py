@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from relay import transform as _core_transform
@@ -183,6 +183,57 @@ build_config = PassContext
 def _pass_function(cls: type[_core_transform.Pass]) -> Callable[..., Any]:
     """Returns the function that makes a pass of a class of Relay's."""
     return functools.wraps(cls, updated=())(lambda *a, **k: adapt(cls)(*a, **k))
+
+
+# ---- Passes whose options had another form -------------------------------------------------------
+
+
+def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
+    """Returns the pass that computes convolutions in other layouts, {"nn.conv2d": ["NHWC", "default"]}.
+
+    The first layout is that of the data. Weights keep theirs, "default", and what is between
+    convolutions follows them.
+    """
+    if not isinstance(desired_layouts, Mapping):
+        raise wrong(f"ConvertLayout() takes layouts by operator, not {desired_layouts!r}")
+    options: dict[str, Any] = {}
+    for op, layouts in desired_layouts.items():
+        data, *others = [layouts] if isinstance(layouts, str) else layouts
+        if any(layout != "default" for layout in others):
+            raise wrong(
+                f'ConvertLayout(): weights of {op} keep their layout: "default", not {others[0]!r}'
+            )
+        if op not in _core_transform.ConvertLayout.options:
+            raise wrong(
+                f"ConvertLayout(): the layout of {op} follows that of the convolutions beside it; it is "
+                f"given for {', '.join(_core_transform.ConvertLayout.options)}"
+            )
+        if data == "default":
+            raise wrong(f"ConvertLayout(): the layout of {op}'s data is a layout, not 'default'")
+        options[op] = data
+    return _form(_core_transform.ConvertLayout(**options))
+
+
+def FuseOps(fuse_opt_level: int = -1) -> Pass:
+    """Returns the pass that joins operators to kernels; for fuse_opt_level 0 each is a kernel of its own."""
+    if fuse_opt_level not in (-1, 0, 1, 2, 3, 4):
+        raise wrong(f"fuse_opt_level is a level from 0 to 4, or -1, not {fuse_opt_level!r}")
+    return _form(_core_transform.FuseOps(**({"max_depth": 1} if fuse_opt_level == 0 else {})))
+
+
+def EliminateCommonSubexpr(fskip: None = None) -> Pass:
+    """Returns the pass that computes equal expressions once."""
+    if fskip is not None:
+        raise wrong("EliminateCommonSubexpr() takes no fskip: equal expressions have equal values")
+    return _form(_core_transform.EliminateCommonSubexpr())
+
+
+def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pass:
+    """Returns the pass that joins products of one tensor with several weights to one product.
+
+    to_batch: had a meaning for branches of equal sizes only; the product is one in both cases.
+    """
+    return _form(_core_transform.CombineParallelDense(min_num_branches))
 
 
 def __getattr__(name: str) -> Any:
