@@ -18,9 +18,75 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "from_relay.md"
 HEAD = """# Coming from Relay
 
-The names of the first Relay, module by module. A supported name has the same arguments and defaults; for
-a name that is not supported, this page and the Python error give the reason. `tools/from_relay.py` writes
-this page.
+There are two ways. `relay.tvm` is the last TVM that had Relay, for the programs that used it: they change
+one line, or none. `relay` has the same language, operators, passes and networks with plainer ways to
+build and run programs. This page has both, and lists every name of the first Relay, module by module: a
+supported name has the same arguments and defaults; for a name that is not supported, this page and the
+Python error give the reason. `tools/from_relay.py` writes this page, and a test runs its programs.
+
+## Programs that say tvm
+
+```python
+import numpy as np
+import relay.tvm as tvm
+from relay.tvm import relay
+from relay.tvm.contrib import graph_executor
+
+data = relay.var("data", shape=(1, 8))
+weight = relay.var("weight", shape=(4, 8))
+mod = tvm.IRModule()
+mod["main"] = relay.Function([data, weight], relay.nn.relu(relay.nn.dense(data, weight)))
+params = {"weight": np.ones((4, 8), "float32")}
+
+with tvm.transform.PassContext(opt_level=3):
+    lib = relay.build(mod, target="llvm", params=params)
+
+module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+module.set_input("data", np.ones((1, 8), "float32"))
+module.run()
+tvm.testing.assert_allclose(module.get_output(0).numpy(), np.full((1, 4), 8.0))
+```
+
+`tvm.IRModule` is a handle over an immutable module: it is assigned to, and passes, builds and executors
+take and return handles. A function may be assigned before those that it calls; using the module earlier
+is the error of the first call that cannot be typed.
+
+```python
+even, odd = relay.GlobalVar("even"), relay.GlobalVar("odd")
+steps = tvm.IRModule()
+for this, other, at_zero in ((even, odd, True), (odd, even, False)):
+    n = relay.var("n", shape=(), dtype="int32")
+    rest = other(n - relay.const(1))
+    body = relay.If(relay.equal(n, relay.const(0)), relay.const(at_zero), rest)
+    steps[this] = relay.Function([n], body, relay.scalar_type("bool"))
+run = relay.create_executor("vm", steps, device=tvm.cpu(), target="llvm").evaluate(odd)
+assert run(np.int32(7)).numpy()
+```
+
+`relay.tvm.install()` puts the package under `tvm` in `sys.modules`, for packages that import it
+themselves. The TVM backend of hummingbird-ml runs in this way.
+
+```python
+tvm.install()
+import tvm.contrib.graph_executor
+from tvm.relay.testing import resnet
+```
+
+Differences from the last TVM that had Relay:
+
+- Weights that `relay.build` is given are constants of the library: `get_params()` returns `{}`, and
+  `export_library` writes one file with them. The graph of `graph, lib, params = relay.build(...)` is the
+  program's provenance, which `graph_executor.create` compares with that of the library.
+- Calls of the debug executor, of `vm.run` and of `evaluate` return NDArrays, lists for tuples, Python
+  lists for the prelude's `List`, None or a value for `Option`, and `ConstructorValue`s for other data
+  types.
+- The only device is the processor. `Target("cuda")` and `tvm.device("cuda")` are errors.
+- `PassContext(opt_level=4)` is level 3 with FastMath.
+- `Constant.data` is a NumPy array.
+- `relay.frontend.from_pytorch` exports the TorchScript program by `torch.export`: branches on values of
+  tensors are an error of PyTorch. Weights keep their names.
+
+## Programs that say relay
 
 Differences that affect every program:
 
@@ -33,8 +99,13 @@ Differences that affect every program:
 - `x == y` compares expressions, not values, as before.
 - For your own operators, passes and patterns, see [Extending Relay from Python](extending_python.md).
 - The gradient of a function with a tuple as result is that of the sum of all its fields, in both modes.
-  Before, `mode="first_order"` gave that and `mode="higher_order"` the gradient of the first field:
-  `vjp` with a weight of zeros for the others gives it.
+  Before, `mode="first_order"` gave that and `mode="higher_order"` the gradient of the first field: `vjp`
+  with a weight of zeros for the others gives it.
+
+## Names
+
+`operators` are those of `relay.op` (`nn.conv2d` is `relay.nn.conv2d`), `relay` the names of the package
+itself; a name below `tvm` is the same name below `relay.tvm`.
 """
 
 
@@ -72,17 +143,19 @@ def page() -> str:
         here = [n for n in listed if n not in gone]
         counts.append(f"| {module} | {len(here)} | {len(gone)} |")
     parts.append("\n".join(counts) + "\n")
-    for module in known:
+    for module, listed in known.items():
         rows = absent.get(module, {})
+        here = ", ".join(f"`{name}`" for name in listed if name not in rows)
+        parts.append(f"\n### {module}\n\nSupported: {here}.\n")
         if not rows:
             continue
-        parts.append(f"\n## Not supported: {module}\n\n| names | reason |\n|---|---|")
+        parts.append("| not supported | reason |\n|---|---|")
         by_reason: dict[str, list[str]] = {}
         for name, reason in rows.items():
             by_reason.setdefault(reason, []).append(name)
         for reason, group in by_reason.items():
-            listed = ", ".join(f"`{n}`" for n in sorted(group))
-            parts.append(f"| {listed} | {reason} |")
+            gone = ", ".join(f"`{n}`" for n in sorted(group))
+            parts.append(f"| {gone} | {reason} |")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 
 

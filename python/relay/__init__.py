@@ -14,7 +14,11 @@ import typing as _typing
 
 # Imported for what they add: the text that nodes show, Python's operators on expressions, NumPy's loops.
 from relay._function import numpy_loops as _numpy_loops
-from relay._ir import display as _display, expr_operators as _expr_operators
+from relay._ir import (
+    display as _display,
+    expr_operators as _expr_operators,
+    old_methods as _old_methods,
+)
 
 # `name as name`: what type checkers take for a part of the package.
 from relay import (

@@ -12,6 +12,16 @@ _PLACES = "the location of an expression is text, file:line:column: expr.span"
 _NO_SPARSE = "no pass makes weights sparse; nn.sparse_dense takes the blocks of a sparse weight"
 _BY_QUANTIZE = "relay.quantize.quantize is a single step without public intermediate stages"
 _BY_BUILD = "relay.build does it after the passes"
+_NO_SEARCH = "schedules follow from rules: there is no search, and there are no records of one"
+_TENSOR_IR = "relay.prim_func and relay.te.Schedule write and rewrite kernels"
+_NO_NAMES = "Python calls functions itself: none are looked up by name"
+_BY_TE = (
+    "relay.te.create_prim_func makes a kernel of tensor expressions, relay.te.Schedule rewrites it"
+)
+_ONE_PROCESS = "programs run in the process that loads them"
+_OTHER_LANGUAGE = "this package has Relay's programs only"
+_NO_BOOTSTRAP = "other packages download files and models"
+_IN_LIBRARY = "an exported library is one file with its weights"
 
 # Names beside operators, by module.
 ABSENT: dict[str, dict[str, str]] = {
@@ -19,7 +29,7 @@ ABSENT: dict[str, dict[str, str]] = {
         "BuildModule": _ONE_EXECUTOR,
         "GraphExecutor": _ONE_EXECUTOR,
         "AotExecutor": _ONE_EXECUTOR,
-        "vm": _ONE_EXECUTOR,
+        "vm": "relay.build makes the only kind of executable; relay.tvm.relay.vm has the old names",
         "Span": _PLACES,
         "SequentialSpan": _PLACES,
         "SourceName": _PLACES,
@@ -67,10 +77,128 @@ ABSENT: dict[str, dict[str, str]] = {
         "byoc": _NO_CODEGEN,
         "TempOpAttr": "rows of operators are immutable; relay.register_op adds one",
     },
+    "tvm": {
+        **dict.fromkeys(
+            ("cuda", "gpu", "rocm", "opencl", "metal", "vulkan", "hexagon", "webgpu", "ext_dev"),
+            _ONE_DEVICE,
+        ),
+        **dict.fromkeys(("autotvm", "auto_scheduler", "meta_schedule"), _NO_SEARCH),
+        **dict.fromkeys(("tir", "script", "arith"), _TENSOR_IR),
+        **dict.fromkeys(("build", "lower", "topi"), _BY_TE),
+        **dict.fromkeys(("get_global_func", "register_func", "register_object"), _NO_NAMES),
+        **dict.fromkeys(("rpc", "micro"), _ONE_PROCESS),
+        "driver": "the commands are relay compile, run, bench and show",
+        "relax": _OTHER_LANGUAGE,
+        "support": "relay.__version__ is the version",
+    },
+    "tvm.contrib": {
+        "debugger": "relay show --tir and relay explain describe the kernels of a program",
+        "download": _NO_BOOTSTRAP,
+        "relay_viz": "a program shows itself: its text, and in notebooks its form in HTML",
+        **dict.fromkeys(("cc", "tar", "ndk", "xcode", "emcc"), "export_library needs no compiler"),
+        **dict.fromkeys(
+            ("cublas", "cudnn", "cblas", "mkl", "dnnl", "rocblas", "nvcc", "pipeline_executor"),
+            _NO_CODEGEN,
+        ),
+        "cuda_graph": _ONE_DEVICE,
+    },
+    "tvm.contrib.graph_executor.GraphModule": {
+        "share_params": _IN_LIBRARY,
+        "debug_get_output": "relay.transform.ToANormalForm names every value: return the one in question",
+        "set_output_zero_copy": "results are tensors of the program; donated inputs are written in place",
+    },
+    "tvm.runtime": {
+        **dict.fromkeys(("load_static_library", "system_lib"), _IN_LIBRARY),
+        **dict.fromkeys(("Object", "ObjectGeneric", "convert", "PackedFunc", "String"), _NO_NAMES),
+        **dict.fromkeys(
+            ("profiling", "profiler_vm"), "relay bench --profile measures every kernel"
+        ),
+        **dict.fromkeys(("DataType", "DataTypeCode"), "dtypes are texts, those of NumPy"),
+    },
+    "tvm.runtime.vm.Executable": {
+        **dict.fromkeys(
+            ("bytecode", "constants", "primitives", "virtual_devices"),
+            "relay show --bytecode prints the program",
+        ),
+        **dict.fromkeys(
+            ("move_late_bound_consts", "load_late_bound_consts", "get_late_bound_consts"),
+            _IN_LIBRARY,
+        ),
+    },
+    "tvm.runtime.vm.VirtualMachine": {
+        "invoke_with_outputs": "results are tensors of the program; donated inputs are written in place",
+    },
+    "tvm.runtime.Module": {
+        **dict.fromkeys(("get_source", "imported_modules", "import_module"), _IN_LIBRARY),
+        "time_evaluator": 'the module of lib["default"](device) has it',
+    },
+    "tvm.target": {
+        **dict.fromkeys(
+            (
+                "cuda",
+                "rocm",
+                "mali",
+                "intel_graphics",
+                "arm_cpu",
+                "rasp",
+                "vta",
+                "bifrost",
+                "hexagon",
+                "riscv_cpu",
+                "adreno",
+                "opengl",
+            ),
+            "a target is a text: Target('llvm -mcpu=...')",
+        ),
+        **dict.fromkeys(("generic_func", "override_native_generic_func", "GenericFunc"), _NO_NAMES),
+        **dict.fromkeys(("codegen", "VirtualDevice", "list_kinds"), _ONE_DEVICE),
+    },
+    "tvm.te": {
+        **dict.fromkeys(
+            (
+                "create_schedule",
+                "thread_axis",
+                "scan",
+                "tag_scope",
+                "hybrid",
+                "tensor_intrin",
+                "decl_tensor_intrin",
+                "gradient",
+            ),
+            _BY_TE,
+        ),
+        "extern_primfunc": "relay.te.extern takes a kernel",
+    },
+    "tvm.ir": {
+        **dict.fromkeys(
+            ("save_json", "load_json"), "programs are stored as text: astext() and fromtext"
+        ),
+        **dict.fromkeys(
+            ("make_node", "EnvFunc", "register_op_attr", "register_intrin_lowering"), _NO_NAMES
+        ),
+        **dict.fromkeys(("Span", "SourceName", "Source", "SequentialSpan"), _PLACES),
+        **dict.fromkeys(
+            ("TypeConstraint", "TypeRelation"),
+            "the type relations of operators contain the constraints",
+        ),
+        **dict.fromkeys(("IncompleteType",), "an unknown type is None"),
+        **dict.fromkeys(("PoolInfo", "WorkspaceMemoryPools", "ConstantMemoryPools"), _BY_BUILD),
+        **dict.fromkeys(("VDevice", "GlobalInfo", "DummyGlobalInfo"), _ONE_DEVICE),
+        **dict.fromkeys(("Range", "PrimExpr", "PrimType", "PointerType"), _TENSOR_IR),
+    },
+    "tvm.testing": {
+        **dict.fromkeys(("requires_rpc", "requires_micro"), _ONE_PROCESS),
+        "check_numerical_grads": "relay.testing.check_grad compares gradients with finite differences",
+    },
     "IRModule": {
         "get_constructor": "constructors have names, not numbers: get_type(name) gives those of a type",
-        "update": "a module is immutable: with_function returns a new one",
-        "update_func": "a module is immutable: with_function returns a new one",
+        "update": "a module is immutable: with_function returns a new one; relay.tvm.IRModule changes",
+        "update_func": "a module is immutable: with_function returns a new one; relay.tvm.IRModule changes",
+        "global_infos": _ONE_DEVICE,
+        "source_map": _PLACES,
+    },
+    "tvm.IRModule": {
+        "get_constructor": "constructors have names, not numbers: get_type(name) gives those of a type",
         "global_infos": _ONE_DEVICE,
         "source_map": _PLACES,
     },
@@ -86,7 +214,6 @@ ABSENT: dict[str, dict[str, str]] = {
     },
     "frontend": {
         "from_tflite": "convert models of other formats to ONNX first",
-        "from_pytorch": "use from_exported_program, or torch.onnx.export and from_onnx",
         "from_keras": "convert models of other formats to ONNX first",
         "from_tensorflow": "convert models of other formats to ONNX first",
         "from_coreml": "convert models of other formats to ONNX first",

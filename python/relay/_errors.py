@@ -25,6 +25,10 @@ _MEANINGLESS = {
     "target_devices": "there is one device, the processor",
     "convert_config": "the importer has no such settings",
     "export_node_renamed_model_path": "names of nodes are kept",
+    "custom_convert_map": "operators of PyTorch are converted by the importer's own rules",
+    "export_renamed_c_graph_path": "PyTorch's exported program is what is imported",
+    "keep_quantized_weight": "weights are imported as they are",
+    "preserve_pytorch_scopes": "the location of an expression is its line: expr.span",
     "init_module": "a module is read from one text",
     "init_meta_table": "the text has its metadata itself",
 }

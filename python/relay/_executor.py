@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -46,14 +46,39 @@ class Executor:
     """Runs functions of a module."""
 
     def __init__(
-        self, mod: _core.IRModule | OpenModel, make: Callable[[], Callable[..., Any]]
+        self,
+        mod: _core.IRModule | OpenModel,
+        make: Callable[[_core.IRModule | OpenModel], Callable[..., Any]],
     ) -> None:
         self.mod = mod
         self._make = make
 
-    def evaluate(self) -> Callable[..., Any]:
-        """Returns @main as a function of arrays."""
-        return self._make()
+    def evaluate(
+        self, expr: _core.Expr | None = None, binds: Mapping[_core.Var, object] | None = None
+    ) -> Any:
+        """Returns @main, or another function, as a function of arrays; the value of another expression.
+
+        expr: a function or a GlobalVar of the module; or an expression, which may call the module's
+            functions and is evaluated at once.
+        binds: values of free variables of `expr`.
+        """
+        if expr is None:
+            if binds:
+                raise wrong("evaluate() binds variables of an expression, and none is given")
+            return self._make(self.mod)
+        if not isinstance(self.mod, _core.IRModule):
+            raise self.mod.error
+        if not isinstance(expr, _core.Expr):
+            raise wrong(f"evaluate() takes an expression, not {type(expr).__name__}")
+        if binds:
+            values = [v if isinstance(v, _core.Expr) else _core.Constant(v) for v in binds.values()]
+            for variable, value in zip(reversed(binds), reversed(values), strict=True):
+                expr = _core.Let(variable, value, expr)
+        if isinstance(expr, _core.GlobalVar):
+            expr = self.mod[expr.name_hint]
+        if isinstance(expr, _core.Function):
+            return self._make(self.mod.with_function("main", expr))
+        return self._make(self.mod.with_function("main", _core.Function([], expr)))()
 
     def __repr__(self) -> str:
         return f"<relay.Executor of {self.mod!r}>"
@@ -71,16 +96,17 @@ def create_executor(
     params: dict[str, Any] | None = None,
     opt_level: int | None = None,
 ) -> Executor:
-    """Returns an executor of a module.
+    """Returns an executor of a module; without one, of an empty module, for `evaluate(expr)`.
 
     kind: "debug" is the reference evaluator, which takes no target and no opt_level; "vm", "graph"
         and "aot" compile the module.
     device: kept for compatibility; only one is supported.
     params: values of @main's parameters by name, which become constants.
     """
-    if mod is None:
-        raise wrong("create_executor() needs a module")
     refuse("relay.create_executor", {"device": device})
+    if mod is None:
+        mod = _core.IRModule()
+    whole = mod if isinstance(mod, OpenModel) else as_module(mod)
     if kind == "debug":
         if target is not None or opt_level is not None:
             raise wrong('the executor "debug" takes no target and no opt_level')
@@ -88,11 +114,14 @@ def create_executor(
         def evaluation(module: _core.IRModule) -> Evaluation:
             return Evaluation(_core.evaluator(module, {} if params is None else params))
 
-        if isinstance(mod, OpenModel):
-            return Executor(mod, lambda: partial(_call, Programs(mod, evaluation)))
-        module = as_module(mod)
-        return Executor(module, lambda: evaluation(module))
+        def evaluated(module: Any) -> Callable[..., Any]:
+            if isinstance(module, OpenModel):
+                return partial(_call, Programs(module, evaluation))
+            return evaluation(module)
+
+        return Executor(whole, evaluated)
     if kind in ("vm", "graph", "aot"):
-        module = mod if isinstance(mod, OpenModel) else as_module(mod)
-        return Executor(module, lambda: build(module, target, params=params, opt_level=opt_level))
+        return Executor(
+            whole, lambda module: build(module, target, params=params, opt_level=opt_level)
+        )
     raise wrong(f'there is no executor "{kind}"; there are "debug" and "vm"')

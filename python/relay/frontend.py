@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 from relay import _core
 from relay._absent import absent
 from relay._errors import refuse, wrong
+from relay._pytorch import (
+    from_exported_program as from_exported_program,
+)
+from relay._pytorch import (
+    from_pytorch as from_pytorch,
+)
 from relay._specialise import OpenModel, RankIsOpen
 from relay._weights import load_weights as load_weights
 
@@ -102,47 +108,6 @@ def check_onnx(
     shape, freeze: as for `from_onnx`.
     """
     return json.loads(_core.check_model("onnx", os.fspath(path), shape or {}, freeze or {}))
-
-
-def from_exported_program(
-    program: object,
-    shape: dict[str, Any] | None = None,
-    freeze_params: bool = True,
-    *,
-    model: str = "",
-    freeze: dict[str, Any] | None = None,
-) -> tuple[_core.IRModule, dict[str, Any]]:
-    """Returns the typed module of a program of `torch.export`, and its weights by parameter name.
-
-    program: a `torch.export.ExportedProgram`, or the path or bytes of a `.pt2` archive, which needs
-        no PyTorch.
-    shape: shapes of inputs by name; -1 keeps a dimension symbolic.
-    freeze_params: makes the weights constants; the dictionary is empty then.
-    model: the name of the program, for an archive that contains several.
-    freeze: values of inputs by name, which become constants of the program.
-    """
-    if not isinstance(freeze_params, bool):
-        raise wrong(f"freeze_params is True or False, not {freeze_params!r}")
-    if isinstance(program, (str, os.PathLike)):
-        source: str | bytes = os.fspath(program)
-    elif isinstance(program, (bytes, bytearray, memoryview)):
-        source = bytes(program)
-    elif type(program).__name__ == "ExportedProgram":
-        import io
-
-        import torch
-
-        buffer = io.BytesIO()
-        torch.export.save(program, buffer)
-        source = buffer.getvalue()
-    else:
-        raise wrong(
-            f"a program is an ExportedProgram, a path or bytes, not {type(program).__name__}"
-        )
-    own = {"model": model} if model else {}
-    return _core.import_model(
-        "torch", source, shape or {}, {}, freeze_params, "", own, freeze or {}, {}, {}, []
-    )
 
 
 if not TYPE_CHECKING:

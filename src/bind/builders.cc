@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/codes/batching.h"
@@ -71,8 +72,27 @@ Type type_at(nb::handle object) {
   throw WrongArgument((python_text(object) + " is not a type").c_str());
 }
 
+// Completes a constructor that Python made: its type and tag follow from the data type it is listed in.
+Constructor completed(const Constructor& listed, const GlobalTypeVar& header, Type type,
+                      int64_t tag) {
+  if (listed->belong_to.get() != header.get() &&
+      listed->belong_to->name_hint != header->name_hint) {
+    throw WrongArgument("the constructor " + listed->name_hint + " belongs to " +
+                        listed->belong_to->name_hint + ", not to " + header->name_hint);
+  }
+  if (listed->type != nullptr) {
+    throw WrongArgument("the constructor " + listed->name_hint +
+                        " is in another definition already");
+  }
+  // No program holds it yet: the constructor has no type, and calls need one.
+  auto& node = const_cast<ConstructorNode&>(*listed.get());
+  node.type = std::move(type);
+  node.tag = tag;
+  return listed;
+}
+
 // A data type and its constructors: rows of a name and the types of its fields, in which `header`
-// and `type_vars` may occur.
+// and `type_vars` may occur, or constructors.
 TypeData make_type_data(const PyTypeOf<GlobalTypeVarNode>& header,
                         const std::vector<PyTypeOf<TypeVarNode>>& type_vars,
                         nb::handle constructors) {
@@ -84,10 +104,15 @@ TypeData make_type_data(const PyTypeOf<GlobalTypeVarNode>& header,
       vars.empty() ? Type(name) : type_call(name, std::vector<Type>(vars.begin(), vars.end()));
   std::vector<Constructor> made;
   for (nb::handle row : nb::iter(constructors)) {
+    auto tag = static_cast<int64_t>(made.size());
+    if (nb::isinstance<PyExprOf<ConstructorNode>>(row)) {
+      Constructor listed = nb::cast<const PyExprOf<ConstructorNode>&>(row).get();
+      made.push_back(completed(listed, name, func_type(listed->inputs, result, vars), tag));
+      continue;
+    }
     std::string hint = to_text(row[0], "the name of a constructor");
     std::vector<Type> inputs;
     for (nb::handle input : nb::iter(row[1])) inputs.push_back(type_at(input));
-    auto tag = static_cast<int64_t>(made.size());
     made.push_back(make<ConstructorNode>([&](ConstructorNode& n) {
       n.name_hint = hint;
       n.inputs = inputs;
@@ -105,7 +130,8 @@ TypeData make_type_data(const PyTypeOf<GlobalTypeVarNode>& header,
   });
 }
 
-// The module with further functions, which may call each other, and data types.
+// The module with functions, which may call each other and replace those of the same name, and with
+// further data types.
 PyModule with_definitions(const PyModule& self, nb::handle functions, nb::handle types) {
   std::vector<GlobalVar> names = self.module->global_vars;
   std::vector<Function> bodies = self.module->functions;
@@ -113,8 +139,17 @@ PyModule with_definitions(const PyModule& self, nb::handle functions, nb::handle
   for (auto [key, value] : to_named(functions, "a set of functions")) {
     const auto& f = nb::cast<const PyExprOf<FunctionNode>&>(value);
     check_bindings(f.get());
-    names.push_back(global_var(to_text(key, "the name of a function"), f.get()->type));
-    bodies.push_back(f.get());
+    GlobalVar name = global_var(to_text(key, "the name of a function"), f.get()->type);
+    auto at = std::find_if(names.begin(), names.end(), [&](const GlobalVar& known) {
+      return known->name_hint == name->name_hint;
+    });
+    if (at == names.end()) {
+      names.push_back(name);
+      bodies.push_back(f.get());
+    } else {
+      bodies[at - names.begin()] = f.get();
+      *at = name;
+    }
   }
   for (nb::handle type : nb::iter(types)) {
     auto* definition = as<TypeDataNode>(nb::cast<const PyNode&>(type).ref);
@@ -185,13 +220,33 @@ void bind_data_types(nb::module_& m) {
             self->ref = global_type_var(name);
           },
           nb::arg("name"));
+  nb::class_<PyExprOf<ConstructorNode>, PyExpr>(
+      m, "Constructor",
+      "Of an algebraic data type.\n\n"
+      "inputs: the types of the fields; belong_to: the name of the data type, a `GlobalTypeVar`.\n"
+      "`TypeData(header, type_vars, [constructor, ...])` completes it; calls need that.")
+      .def(
+          "__init__",
+          [](PyExprOf<ConstructorNode>* self, const std::string& name_hint, nb::handle inputs,
+             const PyGlobalTypeVar& belong_to) {
+            std::vector<Type> types;
+            for (nb::handle input : nb::iter(inputs)) types.push_back(type_at(input));
+            new (self) PyExprOf<ConstructorNode>;
+            self->ref = make<ConstructorNode>([&](ConstructorNode& n) {
+              n.name_hint = name_hint;
+              n.inputs = types;
+              n.belong_to = GlobalTypeVar::unchecked(belong_to.ref);
+              n.span = place;
+            });
+          },
+          nb::arg("name_hint"), nb::arg("inputs"), nb::arg("belong_to"));
   using PyTypeData = PyTypeOf<TypeDataNode>;
   nb::class_<PyTypeData, PyType>(
       m, "TypeData",
       "The definition of a data type, for `IRModule.with_type`.\n\n"
       "header: `relay.GlobalTypeVar(name)`; the types of fields may refer to it.\n"
-      "constructors: pairs of a name and the types of the fields; what programs call is in\n"
-      "    `definition.constructors`.")
+      "constructors: each a `Constructor`, or a pair of a name and the types of the fields; what\n"
+      "    programs call is in `definition.constructors`.")
       .def(
           "__init__",
           [](PyTypeData* self, const PyGlobalTypeVar& header,

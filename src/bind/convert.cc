@@ -3,9 +3,11 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "base/codes/donation.h"
@@ -328,6 +330,12 @@ DType to_dtype(nb::handle object) {
     name = to_text(object, "an element type");
   } else {
     name = nb::cast<std::string>(numpy().attr("dtype")(object).attr("name"));
+  }
+  // The first Relay's short names.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kShort{
+      {{"int", "int32"}, {"uint", "uint32"}, {"float", "float32"}, {"uint1", "bool"}}};
+  for (auto [text, full] : kShort) {
+    if (name == text) name = full;
   }
   auto dtype = DType::parse(name);
   if (!dtype || !dtype->is_scalar()) {

@@ -362,7 +362,6 @@ void bind_exprs(nb::module_& m) {
           },
           nb::arg("name"), nb::arg("type") = nb::none());
   nb::class_<PyExprOf<OpNode>, PyExpr>(m, "Op", "A primitive operator.");
-  nb::class_<PyExprOf<ConstructorNode>, PyExpr>(m, "Constructor", "Of an algebraic data type.");
   using PyFunction = PyExprOf<FunctionNode>;
   nb::class_<PyFunction, PyExpr>(m, "Function", "A function with parameters and a body.")
       .def(
@@ -462,6 +461,13 @@ void bind_exprs(nb::module_& m) {
             set_ref(self, ref_write(ref.expr(), to_expr(value), current_place()));
           },
           nb::arg("ref"), nb::arg("value"));
+}
+
+// A module or a node, as the root of a walk.
+NodeRef to_part(nb::handle h) {
+  if (nb::isinstance<PyModule>(h)) return NodeRef(nb::cast<const PyModule&>(h).module);
+  if (nb::isinstance<PyNode>(h)) return nb::cast<const PyNode&>(h).ref;
+  throw WrongArgument((python_text(h) + " is not a part of a program").c_str());
 }
 
 // The same module with other attributes.
@@ -698,15 +704,17 @@ void bind_modules(nb::module_& m) {
   m.def(
       "structural_equal",
       [](nb::handle a, nb::handle b, bool map_free_vars) {
-        auto ref = [](nb::handle h) {
-          if (nb::isinstance<PyModule>(h)) return NodeRef(nb::cast<const PyModule&>(h).module);
-          if (nb::isinstance<PyNode>(h)) return nb::cast<const PyNode&>(h).ref;
-          throw WrongArgument((python_text(h) + " is not a part of a program").c_str());
-        };
-        return structural_equal(ref(a), ref(b), map_free_vars);
+        return structural_equal(to_part(a), to_part(b), map_free_vars);
       },
       nb::arg("lhs"), nb::arg("rhs"), nb::arg("map_free_vars") = false,
       "Equal up to the names of bound variables; with `map_free_vars` of free ones too.");
+  m.def(
+      "structural_hash",
+      [](nb::handle part, bool map_free_vars) {
+        return static_cast<int64_t>(structural_hash(to_part(part), map_free_vars) >> 1);
+      },
+      nb::arg("part"), nb::arg("map_free_vars") = false,
+      "A number that is the same for parts of programs that are structurally equal.");
   m.def("op_names", [] {
     std::vector<std::string> out;
     for (const Op& op : OpRegistry::global().all()) out.push_back(op->name);
@@ -826,10 +834,15 @@ void bind_nodes(nb::module_& m) {
                                         "A type variable; by default a named dimension.");
   type_var.def(
       "__init__",
-      [](PyDimVar* self, const std::string& name, bool is_dim) {
-        set_ref(self, relay::type_var(name, is_dim ? Kind::Dim : Kind::Type));
+      [](PyDimVar* self, const std::string& name, int64_t is_dim) {
+        if (is_dim != 0 && is_dim != 1) {
+          throw WrongArgument("a type variable is of the kind Type or ShapeVar");
+        }
+        set_ref(self, relay::type_var(name, is_dim == 1 ? Kind::Dim : Kind::Type));
       },
-      nb::arg("name"), nb::arg("is_dim") = true);
+      nb::arg("name"), nb::arg("is_dim") = 1,
+      nb::sig("def __init__(self, name: str, is_dim: bool | int = True) -> None"),
+      "is_dim: whether it is a dimension, or `relay.TypeKind.ShapeVar` or `.Type`.");
   bind_dim_arithmetic(type_var);
   nb::class_<PyDim, PyNode> dim(
       m, "Dim", "A size that is computed of others: 2 * n, n + m; == compares structure.");

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import relay
-from relay import _absent, testing
+import relay.tvm
+from relay import testing
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -25,22 +26,41 @@ DATA = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
 MOD = relay.IRModule.from_expr(relay.Function([X], relay.nn.relu(X * relay.const(DATA))))
 
 
+def graph_module():
+    library = relay.tvm.relay.build(relay.tvm.IRModule.from_expr(MOD["main"]))
+    return relay.tvm.contrib.graph_executor.GraphModule(library["default"](relay.tvm.cpu()))
+
+
+# What has the names of a class: an object of it.
+OBJECTS = {
+    "IRModule": lambda: MOD,
+    "tvm.IRModule": lambda: relay.tvm.IRModule.from_expr(MOD["main"]),
+    "tvm.contrib.graph_executor.GraphModule": graph_module,
+    "tvm.runtime.Module": lambda: graph_module().library,
+    "tvm.runtime.vm.Executable": lambda: relay.tvm.runtime.vm.Executable(graph_module().library),
+    "tvm.runtime.vm.VirtualMachine": lambda: relay.tvm.runtime.vm.VirtualMachine(
+        graph_module().library
+    ),
+}
+
+
 def owner(module):
-    if module == "IRModule":
-        return MOD
+    if module in OBJECTS:
+        return OBJECTS[module]()
     return relay if module == "relay" else __import__(f"relay.{module}", fromlist=["*"])
 
 
 @pytest.mark.parametrize("module", NAMES)
 def test_every_name_is_here_or_says_why_not(module):
-    gone = _absent.ABSENT.get("" if module == "relay" else module, {})
+    gone = from_relay.reasons().get(module, {})
     assert set(gone) <= set(NAMES[module])
+    has = owner(module)
     for name in NAMES[module]:
-        if name in gone and not hasattr(type(owner(module)), name):
+        if name in gone and not hasattr(type(has), name):
             with pytest.raises(AttributeError, match=r"is not supported: ."):
-                getattr(owner(module), name)
+                getattr(has, name)
         else:
-            assert hasattr(owner(module), name), name
+            assert hasattr(has, name), name
 
 
 def test_the_page_is_written():

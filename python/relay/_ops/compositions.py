@@ -63,7 +63,24 @@ def _full(fill_value, shape=(), dtype=""):
 def _one_hot(indices, on_value, off_value, depth, axis, dtype):
     """Returns vectors of off_value with on_value at each index; on a new axis of size depth."""
     values = _constant(on_value, dtype), _constant(off_value, dtype)
+    if isinstance(depth, _core.Expr):
+        return _one_hot_of_any_depth(indices, values, depth, axis, dtype)
     return call("one_hot", indices, *values, depth=depth, axis=axis, dtype=dtype)
+
+
+def _one_hot_of_any_depth(indices, values, depth, axis, dtype):
+    place = axis % (len(indices.shape) + 1)
+    count = call("cast", depth, dtype="int64")
+    if len(depth.shape):
+        count = call("reshape", count, newshape=[])
+    zero, one = (_core.Constant(v, "int64") for v in (0, 1))
+    numbers = call("dyn.arange", zero, count, one)
+    if place < len(indices.shape):
+        numbers = call("expand_dims", numbers, axis=1, num_newaxis=len(indices.shape) - place)
+    whole = call("cast", call("expand_dims", indices, axis=place), dtype="int64")
+    return call(
+        "where", call("equal", whole, numbers), *(call("cast", v, dtype=dtype) for v in values)
+    )
 
 
 @_named("reshape_like")

@@ -269,6 +269,9 @@ DYNAMIC = {
     "zeros": ("shape",),
 }
 
+# The first Relay's short names of dtypes, as values of attributes.
+SHORT_DTYPES = {"int": "int32", "uint": "uint32", "float": "float32", "uint1": "bool"}
+
 # The number of results of a call whose type is not known yet: a function of the attributes.
 RESULTS = {
     "nn.batch_norm": lambda attrs: 3,

@@ -15,6 +15,7 @@ from relay._ops import index_compositions as index_compositions  # fills COMPOSI
 from relay._ops import signatures
 from relay._ops.call import is_number
 from relay._ops.compositions import COMPOSITIONS
+from relay._ops.open_forms import FORMS
 from relay.op import Operator, list_op_names
 from relay.op import row as row_of
 
@@ -55,6 +56,8 @@ def _attribute(value: object, kind: str, axes: int) -> object:
     one_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if one_size or (kind.startswith("list of") and one_number):
         return [value] * axes
+    if kind == "dtype" and value in signatures.SHORT_DTYPES:
+        return signatures.SHORT_DTYPES[value]
     if kind == "bool" and is_number(value) and value in (0, 1):
         return bool(value)
     return value
@@ -115,6 +118,7 @@ def make(row: Operator, module: str) -> Callable[..., _core.Call]:
     kinds = {a.name: a.type for a in row.attrs}
     defaults = {a.name: a.default for a in row.attrs}
     axes = _spatial_axes(row.name)
+    form = FORMS.get(row.name)
 
     def build(*values, **named):
         try:
@@ -130,6 +134,10 @@ def make(row: Operator, module: str) -> Callable[..., _core.Call]:
                 given[name] = _operand(name, value)
             elif not says_nothing(parameter, value, defaults[name]):
                 given[name] = _attribute(value, kinds[name], axes)
+        if form is not None:
+            made = form(given)
+            if made is not None:
+                return made
         dynamic = _dynamic(row, given)
         if dynamic is not None:
             return dynamic

@@ -1,0 +1,128 @@
+"""The first Relay's `tvm.relay`: the names of `relay`, over modules that change.
+
+Names that are the same here and there are `relay`'s own: expressions, types, operators, patterns.
+Functions that take or return modules take and return `tvm.IRModule`, and arrays as NDArrays.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import relay as _relay
+from relay import _core
+from relay._absent import absent
+from relay._ir import type_functor as _type_functor
+from relay.tvm import transform as transform
+from relay.tvm._exchange import View, adapt, given, returned
+from relay.tvm.ir.module import IRModule as _IRModule
+from relay.tvm.relay import backend as backend
+from relay.tvm.relay import build_module as build_module
+from relay.tvm.relay import vm as vm
+from relay.tvm.relay.build_module import (
+    bind_params_by_name as bind_params_by_name,
+)
+from relay.tvm.relay.build_module import (
+    build as build,
+)
+from relay.tvm.relay.build_module import (
+    build_config as build_config,
+)
+from relay.tvm.relay.build_module import (
+    create_executor as create_executor,
+)
+from relay.tvm.relay.build_module import (
+    optimize as optimize,
+)
+from relay.tvm.runtime.params import (
+    load_param_dict as load_param_dict,
+)
+from relay.tvm.runtime.params import (
+    save_param_dict as save_param_dict,
+)
+
+
+class _TypeVarKind(type):
+    """Makes `TypeVar(name, kind)` and `isinstance(t, TypeVar)` mean Relay's class."""
+
+    def __call__(cls, name: str, kind: int = _type_functor.TypeKind.Type) -> Any:
+        return _core.TypeVar(name, kind == _type_functor.TypeKind.ShapeVar)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, _core.TypeVar)
+
+
+class TypeVar(metaclass=_TypeVarKind):
+    """A type parameter of a function or data type; with TypeKind.ShapeVar, a dimension."""
+
+
+class Prelude(_relay.Prelude):
+    """The prelude in a module: its types, constructors and functions are attributes."""
+
+    def __init__(self, mod: _IRModule | None = None) -> None:
+        handle = _IRModule() if mod is None else mod
+        super().__init__(given(handle))
+        handle._module, self.mod = self.mod, handle
+
+
+def fromtext(source: str, source_name: str = "from_string") -> Any:
+    """Returns the module of a text; the expression if it has no definitions."""
+    return returned(_relay.fromtext(source, source_name))
+
+
+def _own(name: str) -> dict[str, Any]:
+    """What a module of the first Relay's has beside, or in place of, the one here."""
+    return {"testing": {"run_opt_pass": adapt(_testing().run_opt_pass)}}.get(name, {})
+
+
+def _testing() -> Any:
+    from relay import testing
+
+    return testing
+
+
+def _view(name: str) -> View:
+    import importlib
+
+    return View(f"{__name__}.{name}", importlib.import_module(f"relay.{name}"), **_own(name))
+
+
+analysis, dataflow_pattern, quantize, frontend, data_dep_optimization, testing = map(
+    _view,
+    ("analysis", "dataflow_pattern", "quantize", "frontend", "data_dep_optimization", "testing"),
+)
+
+# Files of the first Relay that programs imported names from; the names are those of the package.
+_FILES = (
+    "adt", "base", "expr", "expr_functor", "function", "param_dict", "prelude", "scope_builder", "ty",
+    "type_functor",
+)  # fmt: skip
+
+
+class _File(View):
+    """A file of the first Relay's package, whose names are the package's."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(_package, name)
+
+
+import sys as _sys  # noqa: E402
+
+_package = _sys.modules[__name__]
+globals().update({name: _File(f"{__name__}.{name}", _relay) for name in _FILES})
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tvm" or name.startswith("__"):
+        raise absent("relay.tvm.relay", name)
+    value = getattr(_relay, name)
+    if inspect.isfunction(value) and value.__module__ in _TAKE_MODULES:
+        value = adapt(value)
+    globals()[name] = value
+    return value
+
+
+# Modules of Relay whose functions take or return modules.
+_TAKE_MODULES = ("relay._expr", "relay._ir.names", "relay._pass.transformed")

@@ -1,0 +1,161 @@
+"""Targets by the names of the first Relay: `tvm.target.Target("llvm -mcpu=core-avx2")`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from relay._absent import absent
+from relay._errors import wrong
+
+_active = threading.local()
+
+# Kinds of targets that the first Relay compiled for, and that this one does not.
+_OTHER_KINDS = {
+    "cuda", "nvptx", "rocm", "opencl", "metal", "vulkan", "webgpu", "hexagon", "stackvm", "hybrid",
+    "ext_dev", "aocl", "aocl_sw_emu", "sdaccel", "c", "composite",
+}  # fmt: skip
+# Options of the first Relay's targets that say what holds here anyway.
+_MEANT_ANYWAY = (
+    "-mtriple",
+    "-num-cores",
+    "-keys",
+    "-link-params",
+    "-runtime",
+    "-system-lib",
+    "-libs",
+)
+
+
+class TargetKind:
+    """The kind of a target, "llvm"."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+
+class Target:
+    """A target of `relay.build`, from its text or from a dictionary with "kind" and options.
+
+    In a `with` block it is the target of builds without one. Libraries of others ("-libs=...") are not
+    called, and options that say what holds anyway ("-mtriple", "-num-cores") are left out of `text`.
+    """
+
+    def __init__(self, target: str | Mapping[str, Any] | Target, host: object = None) -> None:
+        if isinstance(target, Target):
+            self.text, self.kind = target.text, target.kind
+            return
+        if isinstance(target, Mapping):
+            options = (
+                f"-{key}={','.join(map(str, value)) if isinstance(value, (list, tuple)) else value}"
+                for key, value in target.items()
+                if key not in ("kind", "tag", "host")
+            )
+            target = " ".join([str(target.get("kind", "")), *options])
+        if not isinstance(target, str) or not target.split():
+            raise wrong(f"a target is a text such as 'llvm -mcpu=core-avx2', not {target!r}")
+        kind, *options = target.split()
+        if kind in _OTHER_KINDS:
+            raise wrong(
+                f"the target {kind!r} is not supported: programs are compiled for the processor; "
+                "'llvm' is the target of this machine"
+            )
+        if host is not None:
+            Target(host)  # type: ignore[arg-type]
+        self.kind = TargetKind(kind)
+        self.text = " ".join([kind, *_kept(options)])
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of groups of targets that this one is in."""
+        return ["cpu"]
+
+    @property
+    def mcpu(self) -> str:
+        """The processor, "" if the text does not name it."""
+        return next((o[6:] for o in self.text.split() if o.startswith("-mcpu=")), "")
+
+    @property
+    def host(self) -> None:
+        """None: the host is the target."""
+        return None
+
+    def __enter__(self) -> Target:
+        if not hasattr(_active, "stack"):
+            _active.stack = []
+        _active.stack.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _active.stack.pop()
+
+    @staticmethod
+    def current(allow_none: bool = True) -> Target | None:
+        """Returns the innermost active target; ArgumentError for none unless that is allowed."""
+        stack = getattr(_active, "stack", None)
+        if not stack and not allow_none:
+            raise wrong(
+                "no target is active: tvm.target.Target(text) begins one in a with statement"
+            )
+        return stack[-1] if stack else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"tvm.target.Target({self.text!r})"
+
+    def _given(self) -> str:
+        return self.text
+
+
+def _kept(options: list[str]) -> list[str]:
+    """The options without those that say what holds anyway, with values behind "=" or a space."""
+    kept: list[str] = []
+    skip = False
+    for option in options:
+        if not option.startswith("-"):
+            if skip:
+                continue
+            if kept and "=" not in kept[-1]:
+                kept[-1] += f"={option}"
+                continue
+        skip = option.partition("=")[0] in _MEANT_ANYWAY
+        if not skip:
+            kept.append(option)
+    return kept
+
+
+def text_of(target: Any) -> str | None:
+    """Returns the text of a target: a Target, a text, a dictionary, a list or map of one; None for none."""
+    if isinstance(target, Mapping) and "kind" not in target:
+        target = list(target.values())
+    if isinstance(target, (list, tuple)):
+        if len(target) != 1:
+            raise wrong(f"a program has one target, the processor, not {len(target)}")
+        target = target[0]
+    if target is None:
+        active = Target.current()
+        return None if active is None else active.text
+    return Target(target).text
+
+
+def create(target: str | Target) -> Target:
+    """Returns the target of a text."""
+    return Target(target)
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("relay.tvm.target", name)

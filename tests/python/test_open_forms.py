@@ -1,0 +1,184 @@
+"""Arguments of operators in forms of the first Relay: sizes as expressions, float indices, short dtypes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relay
+
+RNG = np.random.default_rng(0)
+PICTURE = RNG.random((1, 2, 4, 5), "float32")
+FLOAT = RNG.random((3, 1, 4, 1), "float32")
+
+
+def both(expr, *arrays, free):
+    """The results of the evaluator and of the compiled program, which are equal."""
+    mod = relay.IRModule.from_expr(relay.Function(free, expr))
+    found = [relay.create_executor(kind, mod).evaluate()(*arrays) for kind in ("debug", "vm")]
+    for first, second in zip(*map(tensors, found), strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-6, atol=1e-6)
+    return found[1]
+
+
+def tensors(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+def sizes(name="n", count=None):
+    return relay.var(name, shape=() if count is None else (count,), dtype="int64")
+
+
+def check(make, data, given, want, count=None):
+    x, n = relay.var("x", shape=data.shape, dtype=str(data.dtype)), sizes(count=count)
+    got = both(make(x, n), data, np.asarray(given, "int64"), free=[x, n])
+    for a, b in zip(tensors(got), tensors(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_squeeze_and_expand_dims():
+    for axis in ([1], [-1], [1, 3], [3, 1]):
+        want = np.squeeze(FLOAT, tuple(axis))
+        check(lambda x, n: relay.squeeze(x, axis=n), FLOAT, axis, want, len(axis))
+    for axis in (0, 2, -1):
+        want = np.expand_dims(FLOAT, axis)
+        check(lambda x, n: relay.expand_dims(x, n), FLOAT, axis, want)
+
+
+@pytest.mark.parametrize("ret_type", ["both", "values", "indices"])
+def test_topk(ret_type):
+    data = RNG.permutation(24).reshape(4, 6).astype("float32")
+    for k in (0, 1, 3, 9):
+        for axis in (0, -1):
+            order = np.argsort(-data, axis=axis, kind="stable")
+            size = data.shape[axis]
+            order = order.take(range(min(k or size, size)), axis)
+            values = np.take_along_axis(data, order, axis)
+            want = {"both": (values, order), "values": values, "indices": order}[ret_type]
+            check(
+                lambda x, n, axis=axis: relay.topk(x, k=n, axis=axis, ret_type=ret_type),
+                data, k, want,
+            )  # fmt: skip
+
+
+def test_one_hot():
+    data = np.array([[0, 2], [1, 5]], "int32")
+    for axis in (-1, 0, 1):
+        want = np.moveaxis(np.where(data[..., None] == np.arange(4), 3.0, 1.0), -1, axis)
+        check(
+            lambda x, n, a=axis: relay.one_hot(
+                x, relay.const(3.0), relay.const(1.0), n, a, "float32"
+            ),
+            data, 4, want,
+        )  # fmt: skip
+
+
+def test_pad_and_slice():
+    data = FLOAT[:, 0, :, 0]
+    x, n = relay.var("x", shape=(3, 4)), relay.var("n", shape=(2, 2), dtype="int64")
+    width = np.array([[1, 0], [2, 3]])
+    got = both(relay.nn.pad(x, n, 7.0), data, width, free=[x, n])
+    np.testing.assert_array_equal(got, np.pad(data, width, constant_values=7))
+    check(
+        lambda x, n: relay.strided_slice(x, n, [2, -1], slice_mode="size"),
+        data, [1, 1], data[1:3, 1:], 2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["half_pixel", "align_corners", "asymmetric"])
+@pytest.mark.parametrize("method", ["linear", "nearest_neighbor"])
+def test_resize_is_that_of_known_sizes(mode, method):
+    for size in ((4, 5), (8, 3), (1, 10)):
+        for layout in ("NCHW", "NHWC"):
+            data = PICTURE if layout == "NCHW" else PICTURE.transpose(0, 2, 3, 1)
+            options = {"layout": layout, "method": method, "coordinate_transformation_mode": mode}
+            x = relay.var("x", shape=data.shape)
+            known = both(relay.image.resize2d(x, size, **options), data, free=[x])
+            check(
+                lambda x, n, o=options: relay.image.resize2d(x, n, None, **o), data, size, known, 2
+            )
+
+
+def test_upsampling():
+    x = relay.var("x", shape=PICTURE.shape)
+    n = relay.var("n", shape=(), dtype="float32")
+    for method in ("nearest_neighbor", "bilinear"):
+        known = both(relay.nn.upsampling(x, 2, 3, method=method), PICTURE, free=[x])
+        got = both(relay.nn.upsampling(x, n, 3, method=method), PICTURE, np.float32(2), free=[x, n])
+        np.testing.assert_allclose(got, known, rtol=1e-5, atol=1e-6)
+
+
+def test_what_forms_refuse():
+    x, n = relay.var("x", shape=(1, 2, 4, 5)), sizes(count=2)
+    with pytest.raises(ValueError, match="method is nearest_neighbor or linear, not 'cubic'"):
+        relay.image.resize2d(x, n, None, method="cubic")
+    with pytest.raises(ValueError, match="half_pixel, align_corners or asymmetric"):
+        relay.image.resize2d(x, n, None, coordinate_transformation_mode="tf_half_pixel_for_nn")
+    with pytest.raises(ValueError, match="layout is NCHW in any order"):
+        relay.image.resize2d(x, n, None, layout="NCHW4c")
+    with pytest.raises(ValueError, match="has 1 elements, not 2"):
+        relay.topk(x, k=n)
+    with pytest.raises(ValueError, match="known number of axes"):
+        relay.squeeze(relay.var("y"), axis=n)
+    with pytest.raises(ValueError, match=r"of the shape \(4, 2\)"):
+        relay.nn.pad(x, n)
+    with pytest.raises(ValueError, match="a vector or a number"):
+        relay.squeeze(x, axis=relay.var("m", shape=(2, 2), dtype="int64"))
+
+
+def test_operands():
+    b = relay.var("b", shape=(2, 3), dtype="bool")
+    truth = np.array([[True, False, True], [True, True, True]])
+    assert both(relay.sum(b), truth, free=[b]) == 5
+    x, i = relay.var("x", shape=(3, 4)), relay.var("i", shape=(2,))
+    data = RNG.random((3, 4), "float32")
+    got = both(relay.take(x, i, axis=0), data, np.array([2.0, 0.9], "float32"), free=[x, i])
+    np.testing.assert_array_equal(got, data[[2, 0]])
+
+
+def test_depthwise_weights_with_a_multiplier():
+    data, weight = RNG.random((1, 3, 6, 6), "float32"), RNG.random((3, 2, 3, 3), "float32")
+    x, w = relay.var("x", shape=data.shape), relay.var("w", shape=weight.shape)
+    options = {"kernel_size": (3, 3), "groups": 3, "channels": 6}
+    got = both(relay.nn.conv2d(x, w, **options), data, weight, free=[x, w])
+    one = np.zeros((1, 6, 4, 4), "float32")
+    for c in range(6):
+        for i, j in np.ndindex(4, 4):
+            one[0, c, i, j] = np.sum(data[0, c // 2, i : i + 3, j : j + 3] * weight[c // 2, c % 2])
+    np.testing.assert_allclose(got, one, rtol=1e-4)
+    y, v = relay.var("x", shape=(1, 6, 6, 3)), relay.var("w", shape=(3, 3, 3, 2))
+    last = both(
+        relay.nn.conv2d(y, v, data_layout="NHWC", kernel_layout="HWOI", **options),
+        data.transpose(0, 2, 3, 1), weight.transpose(2, 3, 0, 1), free=[y, v],
+    )  # fmt: skip
+    np.testing.assert_allclose(last.transpose(0, 3, 1, 2), one, rtol=1e-4)
+
+
+def test_short_names_of_dtypes():
+    for short, full in {
+        "int": "int32", "uint": "uint32", "float": "float32", "uint1": "bool",
+    }.items():  # fmt: skip
+        assert relay.var("x", shape=(1,), dtype=short).dtype == full
+        assert relay.cast(relay.var("x", shape=(1,)), short).dtype == full
+    assert relay.const(1, "int").dtype == "int32"
+
+
+def test_old_methods():
+    x = relay.var("x", shape=(2, 3))
+    parts = relay.split(x, 3, axis=1)
+    assert parts.astuple() is parts.tuple_value is parts
+    with pytest.raises(ValueError, match="no tuple"):
+        relay.nn.relu(x).astuple()
+    f = relay.Function([x], x).with_attr("Composite", "a").with_attr({"global_symbol": "g"})
+    assert dict(f.attrs) == {"Composite": "a", "global_symbol": "g"}
+    assert dict(f.without_attr("Composite").attrs) == {"global_symbol": "g"}
+    assert x.checked_type.concrete_shape == (2, 3)
+    with pytest.raises(ValueError, match="not all numbers"):
+        _ = relay.TensorType((relay.Any(), 2)).concrete_shape
+    kinds = relay.TypeKind
+    same = relay.TypeVar("t", kinds.Type)
+    y = relay.var("y", same)
+    assert relay.Function([y], y, same, [same]).checked_type is not None
+    assert relay.TensorType((relay.TypeVar("n", kinds.ShapeVar),)).shape[0] is not None
+    with pytest.raises(ValueError, match="Type or ShapeVar"):
+        relay.TypeVar("t", kinds.TypeData)

@@ -1,0 +1,462 @@
+"""`relay.tvm`: programs of the first Relay as they were written."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relay as core
+import relay.tvm as tvm
+from relay.tvm import relay
+from relay.tvm.contrib import graph_executor, graph_runtime
+
+ROOT = Path(__file__).resolve().parents[2]
+A = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+
+
+def two_results():
+    x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+    mod = tvm.IRModule()
+    mod["main"] = relay.Function([x, y], relay.Tuple([x + y, relay.Tuple([relay.nn.relu(x)])]))
+    return mod
+
+
+def test_the_page_runs():
+    page = (ROOT / "docs" / "from_relay.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert len(blocks) == 3
+    code = "\n".join(blocks)
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- Graph modules -------------------------------------------------------------------------------
+
+
+def test_a_graph_module():
+    library = relay.build(two_results(), target=tvm.target.Target("llvm -mtriple=x86_64-linux-gnu"))
+    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    assert (module.get_num_inputs(), module.get_num_outputs()) == (2, 2)
+    assert module.get_input_info() == ({"x": (2, 3), "y": (2, 3)}, dict.fromkeys("xy", "float32"))
+    assert [module.get_input_index(name) for name in ("y", "z")] == [1, -1]
+    module.set_input("x", A.astype("float64"))
+    module.set_input(1, tvm.nd.array(A))
+    module.set_input(nothing_of_this_name=A)
+    module.run()
+    tvm.testing.assert_allclose(module.get_output(0).numpy(), A + A)
+    out = tvm.nd.empty((2, 3))
+    assert module.get_output(1, out) is out
+    tvm.testing.assert_allclose(out, np.maximum(A, 0))
+    tvm.testing.assert_allclose(module.get_input("x").asnumpy(), A)
+    module["run"](x=2 * A)
+    tvm.testing.assert_allclose(module["get_output"](0).numpy(), 3 * A)
+
+
+def test_what_a_graph_module_refuses():
+    module = graph_executor.GraphModule(relay.build(two_results(), "llvm")["default"](tvm.cpu()))
+    with pytest.raises(ValueError, match="no result before"):
+        module.get_output(0)
+    with pytest.raises(ValueError, match="input x is not set"):
+        module.run(y=A)
+    with pytest.raises(RuntimeError, match="Could not find 'z'"):
+        module.set_input("z", A)
+    with pytest.raises(ValueError, match=r"shape \(2, 3\), not \(3, 2\)"):
+        module.set_input("x", A.T)
+    with pytest.raises(ValueError, match="of float32, not float64"):
+        module.set_input("x", tvm.nd.array(A.astype("float64")))
+    with pytest.raises(AttributeError, match="no function 'fly'"):
+        module["fly"]
+    with pytest.raises(AttributeError, match="ToANormalForm"):
+        module.debug_get_output(0)
+    with pytest.raises(ValueError, match=r"lib\[\"default\"\]\(device\)"):
+        graph_executor.GraphModule(3)
+    with pytest.raises(ValueError, match=r"a device is tvm\.cpu\(\)"):
+        relay.build(two_results(), "llvm")["default"]("gpu")
+
+
+def test_measurements():
+    module = graph_executor.GraphModule(relay.build(two_results(), "llvm")["default"](tvm.cpu()))
+    result = module.benchmark(tvm.cpu(), repeat=3, number=2, x=A, y=A)
+    assert len(result.results) == 3 and 0 < result.min <= result.mean <= result.max
+    assert "mean (ms)" in str(result)
+    timer = module.module.time_evaluator("run", tvm.cpu(), number=1, repeat=2, min_repeat_ms=1)
+    assert len(timer().results) == 2
+
+
+def test_the_oldest_form(tmp_path):
+    mod, params = relay.testing.mlp.get_workload(batch_size=2)
+    data = np.random.default_rng(0).random((2, 1, 28, 28), "float32")
+    with relay.build_config(opt_level=3):
+        graph, lib, params = relay.build(mod, "llvm", params=params)
+    path = str(tmp_path / "deploy.tar")
+    assert lib.export_library(path) == path
+    stored = relay.save_param_dict(params)
+    found = []
+    for library in (lib, tvm.runtime.load_module(path)):
+        module = graph_runtime.create(graph, library, tvm.cpu(0))
+        module.load_params(stored)
+        module.run(data=tvm.nd.array(data))
+        found.append(module.get_output(0).asnumpy())
+    np.testing.assert_array_equal(*found)
+    other = relay.build(two_results(), "llvm")
+    with pytest.raises(ValueError, match="not that of the library"):
+        graph_runtime.create(graph, other, tvm.cpu())
+
+
+# ---- Machines and executors ----------------------------------------------------------------------
+
+
+def test_a_virtual_machine(tmp_path):
+    program = relay.vm.compile(two_results(), target={"kind": "llvm", "mcpu": "core-avx2"})
+    code, library = program.save()
+    library.export_library(tmp_path / "program.so")
+    again = tvm.runtime.vm.Executable.load_exec(
+        code, tvm.runtime.load_module(tmp_path / "program.so")
+    )
+    assert again.globals == ["main"] and again.get_function_params("main") == ["x", "y"]
+    machine = tvm.runtime.vm.VirtualMachine(again, tvm.cpu())
+    machine.set_input("main", A, tvm.nd.array(A))
+    first, (second,) = machine.run()
+    tvm.testing.assert_allclose(first.numpy(), A + A)
+    tvm.testing.assert_allclose(second.numpy(), np.maximum(A, 0))
+    machine.invoke_stateful("main", x=A, y=A)
+    assert len(machine.get_outputs()) == 2
+    assert machine.benchmark(tvm.cpu(), A, A, number=1, repeat=2).mean > 0
+    with pytest.raises(ValueError, match="not that of the library"):
+        tvm.runtime.vm.Executable.load_exec(b"other", library)
+
+
+@pytest.mark.parametrize("kind", ["debug", "graph", "vm", "aot"])
+def test_executors(kind):
+    mod = two_results()
+    executor = relay.create_executor(kind, mod, device=tvm.cpu(), target="llvm")
+    first, (second,) = executor.evaluate()(A, y=A)
+    tvm.testing.assert_allclose(first.numpy(), A + A)
+    tvm.testing.assert_allclose(second.numpy(), np.maximum(A, 0))
+    x = relay.var("x", shape=(2, 3))
+    run = relay.create_executor(kind, device=tvm.cpu(), target="llvm").evaluate(
+        relay.Function([x], relay.exp(x))
+    )
+    tvm.testing.assert_allclose(run(tvm.nd.array(A)).numpy(), np.exp(A), rtol=1e-6)
+    empty = relay.create_executor(kind)
+    assert empty.evaluate(relay.const(1) + relay.const(2)).numpy() == 3
+    y = relay.var("y", shape=())
+    assert empty.evaluate(y * y, binds={y: np.float32(3)}).numpy() == 9
+    total = executor.evaluate(mod.get_global_var("main"))
+    tvm.testing.assert_allclose(total(A, A)[0].numpy(), A + A)
+
+
+# ---- Modules that change -------------------------------------------------------------------------
+
+
+def test_a_module_is_assigned_to():
+    x = relay.var("x", shape=(2, 3))
+    mod = tvm.IRModule({relay.GlobalVar("main"): relay.Function([x], x)})
+    kept = mod.clone()
+    mod["main"] = relay.Function([x], relay.exp(x))
+    mod.update({"other": relay.Function([x], relay.nn.relu(x))})
+    mod.update_func(mod.get_global_var("other"), relay.Function([x], relay.tanh(x)))
+    assert {var.name_hint for var in mod.get_global_vars()} == {"main", "other"}
+    assert (
+        mod["other"].body.op.name == "tanh" and "main" in mod and relay.GlobalVar("no") not in mod
+    )
+    assert [f.body.op.name for f in mod.functions.values()] == ["exp", "tanh"]
+    assert "other" not in kept and tvm.ir.structural_equal(kept["main"].body, x)
+    mod.update(tvm.IRModule({"main": relay.Function([x], x)}))
+    assert tvm.ir.structural_equal(mod["main"], kept["main"])
+    assert mod.with_attr("a", 1).get_attr("a") == 1 and mod.get_attr("a") is None
+    with pytest.raises(TypeError, match=r"relay\.Function"):
+        mod["main"] = 3
+    with pytest.raises(AttributeError, match="constructors have names"):
+        mod.get_constructor(0)
+
+
+def test_functions_that_wait_for_others():
+    f, g = relay.GlobalVar("f"), relay.GlobalVar("g")
+    x = relay.var("x", shape=(2,))
+    mod = tvm.IRModule()
+    mod[f] = relay.Function([x], g(x), relay.TensorType((2,)))
+    assert f in mod and mod["f"].body.op == g
+    for _ in range(2):
+        with pytest.raises(tvm.error.DiagnosticError, match=r"E0103.*no function @g"):
+            str(mod)
+    mod[g] = relay.Function([x], x + x, relay.TensorType((2,)))
+    got = relay.create_executor("graph", mod).evaluate(f)(np.ones(2, "float32"))
+    tvm.testing.assert_allclose(got.numpy(), [2, 2])
+
+
+def test_data_types_and_the_prelude():
+    mod = tvm.IRModule()
+    prelude = relay.prelude.Prelude(mod)
+    assert prelude.mod is mod and "map" in mod
+    a = relay.TypeVar("a")
+    name = relay.GlobalTypeVar("Box")
+    box, none = relay.Constructor("Box", [a], name), relay.Constructor("Empty", [], name)
+    mod[name] = relay.TypeData(name, [a], [box, none])
+    assert isinstance(a, relay.TypeVar) and [c.name_hint for c in mod[name].constructors] == [
+        "Box", "Empty",
+    ]  # fmt: skip
+    v = relay.var("v")
+    inside = relay.Clause(relay.PatternConstructor(box, [relay.PatternVar(v)]), v)
+    outside = relay.Clause(relay.PatternConstructor(none, []), relay.const(0))
+    mod["main"] = relay.Function([], relay.Match(box(relay.const(3)), [inside, outside]))
+    for kind in ("debug", "vm"):
+        assert relay.create_executor(kind, mod).evaluate()().numpy() == 3
+    with pytest.raises(ValueError, match="another definition already"):
+        relay.TypeData(name, [a], [box])
+    with pytest.raises(ValueError, match="belongs to Box, not to Other"):
+        relay.TypeData(relay.GlobalTypeVar("Other"), [], [relay.Constructor("C", [], name)])
+
+
+def test_comparisons():
+    x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+    f, g = relay.Function([x], relay.exp(x)), relay.Function([y], relay.exp(y))
+    assert tvm.ir.structural_equal(f, g) and not tvm.ir.structural_equal(x, y)
+    assert tvm.ir.structural_equal([x], [y], map_free_vars=True)
+    assert tvm.ir.structural_hash(f) == tvm.ir.structural_hash(g)
+    assert tvm.ir.structural_hash(x, True) == tvm.ir.structural_hash(y, True)
+    tvm.ir.assert_structural_equal(tvm.IRModule.from_expr(f), tvm.IRModule.from_expr(g))
+    with pytest.raises(ValueError, match="differ"):
+        tvm.ir.assert_structural_equal(f, relay.Function([x], relay.tanh(x)))
+
+
+# ---- Passes --------------------------------------------------------------------------------------
+
+
+def test_passes():
+    mod = two_results()
+    fused = tvm.transform.Sequential([relay.transform.InferType(), relay.transform.FuseOps(2)])
+    with tvm.transform.PassContext(opt_level=3):
+        out = tvm.transform.Sequential([fused])(mod)
+    assert isinstance(out, tvm.IRModule) and "Primitive=1" in out.astext()
+    assert isinstance(fused, tvm.ir.transform.Pass) and "FuseOps" in repr(fused)
+    assert relay.transform.FuseOps().info.name == "FuseOps"
+    x = relay.var("x", shape=(2,))
+    tidy = relay.testing.run_opt_pass(
+        relay.add(relay.const(1.0), relay.const(2.0)), relay.transform.FoldConstant()
+    )
+    assert isinstance(tidy, relay.Constant)
+    gradient = relay.transform.gradient(relay.Function([x], relay.sum(x * x)), tvm.IRModule())
+    assert relay.create_executor().evaluate(gradient)(np.ones(2, "float32"))[1][0].shape == (2,)
+
+
+def test_options_of_passes():
+    x, w = relay.var("x", shape=(1, 4, 8, 8)), relay.var("w", shape=(4, 4, 3, 3))
+    conv = relay.nn.conv2d(x, w, kernel_size=(3, 3), channels=4)
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.max_pool2d(conv))))
+    convert = relay.transform.ConvertLayout
+    out = convert({"nn.conv2d": ["NHWC", "default"]})(mod)
+    assert 'data_layout="NHWC"' in out.astext() and 'layout="NHWC"' in out.astext()
+    with pytest.raises(ValueError, match="is a layout, not 'default'"):
+        convert({"nn.conv2d": ["default", "default"]})
+    with pytest.raises(ValueError, match=r"weights of nn\.conv2d keep their layout"):
+        convert({"nn.conv2d": ["NHWC", "HWIO"]})
+    with pytest.raises(ValueError, match="follows that of the convolutions"):
+        convert({"nn.max_pool2d": ["NHWC"]})
+    assert relay.transform.FuseOps(0)(mod).astext().count("Primitive=1") == 3
+    assert relay.transform.FuseOps(2)(mod).astext().count("Primitive=1") < 3
+    with pytest.raises(ValueError, match="level from 0 to 4"):
+        relay.transform.FuseOps(9)
+    assert relay.transform.EliminateCommonSubexpr()(mod)["main"] is not None
+    with pytest.raises(ValueError, match="takes no fskip"):
+        relay.transform.EliminateCommonSubexpr(lambda e: False)
+    assert (
+        relay.transform.CombineParallelDense(2, to_batch=False).info.name == "CombineParallelDense"
+    )
+
+
+def test_passes_of_the_program():
+    @relay.transform.function_pass(opt_level=1)
+    class Replace:
+        def __init__(self, op):
+            self.op = op
+
+        def transform_function(self, func, mod, ctx):
+            assert isinstance(mod, tvm.IRModule)
+            return relay.Function(func.params, self.op(func.body.fields[0]))
+
+    @tvm.transform.module_pass(opt_level=1)
+    def add_twin(mod, ctx):
+        mod["twin"] = mod["main"]
+        return mod
+
+    mod = two_results()
+    out = add_twin(Replace(relay.tanh)(mod))
+    assert isinstance(add_twin, tvm.transform.ModulePass)
+    assert isinstance(Replace(relay.exp), tvm.transform.FunctionPass)
+    assert out["twin"].body.op.name == "tanh" and "twin" not in mod
+
+
+class Stop(Exception):
+    pass
+
+
+def test_exceptions_pass_through():
+    seen = []
+
+    @tvm.instrument.pass_instrument
+    class Watch:
+        def __init__(self, stop):
+            self.stop = stop
+
+        def enter_pass_ctx(self):
+            seen.append("enter")
+
+        def exit_pass_ctx(self):
+            seen.append("exit")
+
+        def run_before_pass(self, mod, info):
+            assert isinstance(mod, tvm.IRModule)
+            if info.name == self.stop:
+                raise Stop(info.name)
+
+    mod = two_results()
+    for run in (lambda: relay.build(mod, "llvm"), lambda: relay.transform.FuseOps()(mod)):
+        with tvm.transform.PassContext(instruments=[Watch("FuseOps")]), pytest.raises(Stop):
+            run()
+    with tvm.transform.PassContext(instruments=[Watch("")]) as context:
+        context.override_instruments([Watch("FuseOps")])
+        with pytest.raises(Stop):
+            relay.transform.FuseOps()(mod)
+    assert seen == ["enter", "exit"] * 4
+
+    @relay.transform.function_pass(opt_level=0)
+    def fail(func, mod, ctx):
+        raise Stop
+
+    with pytest.raises(Stop):
+        fail(mod)
+    with pytest.raises(core.UserError, match="E0702"):
+        tvm.transform.PassContext(opt_level=7)
+    assert tvm.transform.PassContext(opt_level=4).required_pass == {"FastMath"}
+
+
+# ---- Front ends ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("friendly", [False, True])
+def test_a_program_of_torchscript(friendly):
+    torch = pytest.importorskip("torch")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 3)
+
+        def forward(self, data, scale):
+            return torch.softmax(self.layer(data) * scale, 1), torch.argmax(data, 1)
+
+    torch.manual_seed(0)
+    model = Model().eval()
+    data, scale = torch.rand(2, 4), torch.tensor(2.0, dtype=torch.float64)
+    script = torch.jit.trace(model, (data, scale))
+    mod, params = relay.frontend.from_pytorch(
+        script, [("input.1", (2, 4)), ("scale", ((), "float64"))], use_parser_friendly_name=friendly
+    )
+    assert set(params) == {f"layer{'_' if friendly else '.'}{n}" for n in ("weight", "bias")}
+    assert [p.name_hint for p in mod["main"].params][:2] == ["input.1", "scale"]
+    module = graph_executor.GraphModule(
+        relay.build(mod, "llvm", params=params)["default"](tvm.cpu())
+    )
+    module.set_input("input.1", data.numpy())
+    module.run(scale=2.0)
+    probabilities, best = model(data, scale)
+    tvm.testing.assert_allclose(module.get_output(0), probabilities.detach(), rtol=1e-5)
+    np.testing.assert_array_equal(module.get_output(1), best)
+    with pytest.raises(ValueError, match="2 inputs, input_infos 1"):
+        relay.frontend.from_pytorch(script, [("data", (2, 4))])
+    with pytest.raises(ValueError, match=r"torch\.jit\.trace"):
+        relay.frontend.from_pytorch(model, [("data", (2, 4))])
+    with pytest.raises(ValueError, match="numbers as sizes"):
+        relay.frontend.from_pytorch(script, [("data", (2, None)), ("scale", ())])
+    with pytest.raises(ValueError, match="takes no custom_convert_map"):
+        relay.frontend.from_pytorch(script, [("data", (2, 4))], custom_convert_map={})
+
+
+# ---- Arrays, devices, targets --------------------------------------------------------------------
+
+
+def test_arrays():
+    a = tvm.nd.array([[1.0, 2.0]])
+    assert (a.shape, a.dtype, str(a.device)) == ((1, 2), "float64", "cpu(0)")
+    a.copyfrom(np.array([[3, 4]]))
+    b = a.copyto(tvm.nd.empty((1, 2), "float64"))
+    assert b.numpy().tolist() == [[3, 4]] and b.same_as(b) and a.copyto(tvm.cpu()) is not a
+    assert np.from_dlpack(a).tolist() == [[3, 4]] and relay.const(a).data.tolist() == [[3, 4]]
+    assert tvm.nd.from_dlpack(np.ones(2)).numpy().tolist() == [1, 1]
+    assert "NDArray shape=(1, 2), cpu(0)" in repr(a)
+    with pytest.raises(ValueError, match="copied into"):
+        a.copyto(tvm.nd.empty((1, 2)))
+    again = tvm.runtime.load_param_dict(relay.save_param_dict({"a": a}))
+    assert isinstance(again["a"], tvm.nd.NDArray) and again["a"].numpy().tolist() == [[3, 4]]
+
+
+def test_devices_and_targets():
+    assert tvm.device("llvm", 0) == tvm.cpu() and tvm.cpu().device_type == 1 and tvm.cpu().exist
+    with pytest.raises(ValueError, match="'cuda' is not supported: the only device"):
+        tvm.device("cuda", 0)
+    with pytest.raises(AttributeError, match="only one device"):
+        tvm.cuda()
+    with pytest.raises(ValueError, match="'cuda' is not supported"):
+        relay.build(two_results(), target="cuda -arch=sm_80")
+    with pytest.raises(ValueError, match="one target"):
+        relay.build(two_results(), target=["llvm", "llvm"])
+    target = tvm.target.Target("llvm -num-cores 4 -mcpu core-avx2 -libs=mkl")
+    assert (str(target), target.kind.name, target.mcpu) == (
+        "llvm -mcpu=core-avx2",
+        "llvm",
+        "core-avx2",
+    )
+    assert tvm.target.Target(target) == target and tvm.target.Target.current() is None
+    with target:
+        assert tvm.target.Target.current() is target
+        assert relay.build(two_results()).target == "llvm -mcpu=core-avx2"
+    with pytest.raises(AttributeError, match="no search"):
+        _ = tvm.autotvm
+    with pytest.raises(ValueError, match="'crt' is not supported"):
+        relay.backend.Runtime("crt")
+    lib = relay.build(
+        two_results(),
+        "llvm",
+        executor=relay.backend.Executor("aot"),
+        runtime=relay.backend.Runtime("cpp"),
+    )
+    assert lib.libmod_name == "default"
+
+
+def test_it_is_installed_as_tvm():
+    code = """
+import relay.tvm
+relay.tvm.install()
+relay.tvm.install()
+import importlib.util, tvm, tvm.ir.transform, tvm.relay.op, tvm.relay.testing.resnet
+from tvm import relay as r, te
+from tvm.contrib import graph_executor, graph_runtime
+from tvm.ir.instrument import pass_instrument
+from tvm.relay import expr as _expr
+from tvm.relay.dataflow_pattern import *
+from tvm.relay.expr_functor import ExprMutator
+from tvm.runtime.vm import VirtualMachine
+from tvm.transform import PassContext
+assert tvm.__name__ == "tvm" and importlib.util.find_spec("tvm") and _expr.Call is r.Call
+assert is_op("add") and issubclass(ExprMutator, object) and tvm.relay is relay.tvm.relay
+try:
+    import tvm.rpc
+except ModuleNotFoundError:
+    print("as expected")
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "as expected\n"
+    code = "import sys, types; sys.modules['tvm'] = types.ModuleType('tvm')\n"
+    code += "import relay.tvm; relay.tvm.install()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "another package 'tvm' is loaded" in done.stderr
+
+
+def test_relay_does_not_import_it():
+    code = "import sys, relay, relay.testing, relay.lsp; assert 'relay.tvm' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
