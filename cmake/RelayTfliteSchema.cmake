@@ -6,7 +6,7 @@ find_path(RELAY_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h REQUIRED)
 
 set(RELAY_TFLITE_GENERATED "${PROJECT_BINARY_DIR}/tflite_schema")
 set(RELAY_TFLITE_HEADERS "")
-foreach(name IN ITEMS schema metadata)
+foreach(name IN ITEMS schema)
   set(fbs "${PROJECT_SOURCE_DIR}/src/frontend/tflite/${name}.fbs")
   set(header "${RELAY_TFLITE_GENERATED}/frontend/tflite/${name}_generated.h")
   add_custom_command(

@@ -1,5 +1,4 @@
-"""Writes the table of docs/tflite.md: the operators that are imported, and the elements for which each is compared with
-LiteRT.
+"""Writes the table of docs/tflite.md: operators, and the elements for which each is compared with LiteRT.
 
 usage: tflite_table.py [--check]
 """
@@ -18,8 +17,9 @@ BEGIN, END = "<!-- table: tools/tflite_table.py -->\n", "<!-- end of table -->\n
 def table() -> str:
     """The rows of the page."""
     sys.path.insert(0, str(ROOT / "tests/python"))
-    import relay
     from tflite_cases import CASES
+
+    import relay
 
     kinds: dict[str, list[str]] = {}
     for case in CASES:

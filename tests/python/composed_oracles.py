@@ -216,7 +216,9 @@ def _(a, x):
 def _(a, x, multiplier, left, right):
     shape = [x.shape[d] if d in a.axes else 1 for d in range(x.ndim)]
     parts = np.broadcast_arrays(x, *(p.reshape(shape) for p in (multiplier, left - right)))
-    flat = [fixed_point(*map(int, v), a.rounding) for v in zip(*(p.ravel() for p in parts), strict=True)]
+    flat = [
+        fixed_point(*map(int, v), a.rounding) for v in zip(*(p.ravel() for p in parts), strict=True)
+    ]
     return np.array(flat, "int32").reshape(x.shape)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import relay
 from tflite_cases import CASES, Case
+
+import relay
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
 
 
-def by_litert(data: bytes, feeds: dict[str, np.ndarray], reference: bool = True) -> list[np.ndarray]:
+def by_litert(
+    data: bytes, feeds: dict[str, np.ndarray], reference: bool = True
+) -> list[np.ndarray]:
     """The results of LiteRT's reference kernels, or of those that it has beside."""
     kinds = litert.OpResolverType
     resolver = kinds.BUILTIN_REF if reference else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES

@@ -11,8 +11,8 @@ void pad_to_same(const Builder& build, const Expr& x, bool upper, Window& w) {
     if (stride == 1) {
       total = reach - 1;
     } else {
-      int64_t size =
-          build.const_dim(x, static_cast<int64_t>(i) + w.first_axis(), "a size that decides about padding");
+      int64_t size = build.const_dim(x, static_cast<int64_t>(i) + w.first_axis(),
+                                     "a size that decides about padding");
       int64_t out = (size + stride - 1) / stride;
       total = std::max<int64_t>((out - 1) * stride + reach - size, 0);
     }

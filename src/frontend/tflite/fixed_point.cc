@@ -22,8 +22,7 @@ int32_t exp_on_quarter(int32_t a) {
   const int32_t x2 = doubling_high_mul(x, x), x3 = doubling_high_mul(x2, x);
   const int32_t x4 = doubling_high_mul(x2, x2);
   const int32_t higher = doubling_high_mul(divide_by_power(x4, 2) + x3, kThird) + x2;
-  return kExpOfMinusEighth +
-         doubling_high_mul(kExpOfMinusEighth, x + divide_by_power(higher, 1));
+  return kExpOfMinusEighth + doubling_high_mul(kExpOfMinusEighth, x + divide_by_power(higher, 1));
 }
 
 // (a + b) / 2, halves away from zero.
@@ -47,7 +46,8 @@ int32_t inverse_of_half(int32_t a) {
 }  // namespace
 
 Multiplier multiplier_of(double real) {
-  if (real == 0) return {};
+  if (!(real > 0)) return {};
+  real = std::min(real, std::ldexp(1.0, 30));  // what is beyond saturates in any case
   Multiplier m;
   const double fraction = std::frexp(real, &m.shift);
   auto fixed = static_cast<int64_t>(std::round(fraction * std::ldexp(1.0, 31)));

@@ -40,8 +40,7 @@ ModelSummary summarise(const std::string& path) {
     for (size_t i = 0; graph.operators() != nullptr && i < graph.operators()->size(); ++i) {
       const auto& op = *graph.operators()->Get(static_cast<flatbuffers::uoffset_t>(i));
       const OperatorKind& kind = model.kind(op);
-      ModelSummary::Operator& row =
-          operators[{kind.is_custom ? "custom" : "tflite", kind.name}];
+      ModelSummary::Operator& row = operators[{kind.is_custom ? "custom" : "tflite", kind.name}];
       row.domain = kind.is_custom ? "custom" : "tflite";
       row.name = kind.name;
       row.version = std::max<int64_t>(row.version, kind.version);
@@ -79,7 +78,8 @@ std::vector<SupportedOperator> supported() {
     const bool builtin = builtin_code(row.op) >= 0;
     out.push_back({builtin ? "tflite" : "custom", std::string(row.op), 1});
   }
-  std::ranges::sort(out, {}, [](const SupportedOperator& o) { return std::pair(o.domain, o.name); });
+  std::ranges::sort(out, {},
+                    [](const SupportedOperator& o) { return std::pair(o.domain, o.name); });
   return out;
 }
 

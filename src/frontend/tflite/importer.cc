@@ -57,9 +57,9 @@ void Importer::check_operators() {
     for (size_t i = 0; operators != nullptr && i < operators->size(); ++i) {
       const auto& op = *operators->Get(static_cast<flatbuffers::uoffset_t>(i));
       const OperatorKind& kind = model_.kind(op);
-      const bool known = kind.is_custom
-                             ? find_row(kind.name) != nullptr || custom_operator("tflite", kind.name)
-                             : find_row(kind.name) != nullptr;
+      const bool known =
+          kind.is_custom ? find_row(kind.name) != nullptr || custom_operator("tflite", kind.name)
+                         : find_row(kind.name) != nullptr;
       if (!known && reported.insert(kind.name).second) {
         Diagnostic d(codes::frontend_unsupported, place(model_.operator_label(g, i)),
                      (kind.is_custom ? "custom operator " : "operator ") + shorten(kind.name) +
@@ -117,7 +117,8 @@ ImportedModel Importer::run(const std::string& signature) {
   result().version = model_.root().version();
 
   const schema::SubGraph& g = model_.graph(graph);
-  frames_.push_back({graph, std::vector<ValuePtr>(g.tensors() == nullptr ? 0 : g.tensors()->size())});
+  frames_.push_back(
+      {graph, std::vector<ValuePtr>(g.tensors() == nullptr ? 0 : g.tensors()->size())});
   declare(graph, input_names);
   throw_if_errors();
   std::vector<std::pair<std::string, ValuePtr>> outputs;
@@ -188,8 +189,8 @@ ValuePtr Importer::value(int32_t index, const Span& span) {
   const bool empty = std::ranges::find(shape, 0) != shape.end();
   if (!data && dtype && (t.is_variable() || empty)) {
     shape = checked_shape(std::move(shape), name, *dtype, own);
-    charge_bytes(runtime::checked_num_elements(*dtype, shape) * static_cast<int64_t>(dtype->bytes()),
-                 own);
+    charge_bytes(
+        runtime::checked_num_elements(*dtype, shape) * static_cast<int64_t>(dtype->bytes()), own);
     data = Tensor::zeros(*dtype, shape);
     // The zero of a quantised state is its zero point.
     const auto* q = t.quantization();
@@ -200,12 +201,13 @@ ValuePtr Importer::value(int32_t index, const Span& span) {
     }
   }
   if (!data) {
-    throw UserError(Diagnostic(codes::frontend_graph, span,
-                               "tensor " + (name.empty() ? "#" + std::to_string(index)
-                                                         : "'" + shorten(name) + "'") +
-                                   " is not computed before this operator")
-                        .expected("an input, a constant, or the output of an earlier operator")
-                        .help("the operators are not in order, form a cycle, or one is missing"));
+    throw UserError(
+        Diagnostic(codes::frontend_graph, span,
+                   "tensor " +
+                       (name.empty() ? "#" + std::to_string(index) : "'" + shorten(name) + "'") +
+                       " is not computed before this operator")
+            .expected("an input, a constant, or the output of an earlier operator")
+            .help("the operators are not in order, form a cycle, or one is missing"));
   }
   held = value_of(std::move(data));
   held->name = name.empty() ? "tensor" + std::to_string(index) : name;
@@ -237,10 +239,10 @@ Resource& Importer::resource(const ValuePtr& handle, const Span& span) {
 
 void Importer::check_may_write(const Span& span) const {
   if (branches_ == 0) return;
-  throw UserError(Diagnostic(codes::frontend_attribute, span,
-                             "a resource is written in a branch or a loop")
-                      .expected("writes in the main subgraph, and in those that are called once")
-                      .help("make the value an output of the branch, or a carried value"));
+  throw UserError(
+      Diagnostic(codes::frontend_attribute, span, "a resource is written in a branch or a loop")
+          .expected("writes in the main subgraph, and in those that are called once")
+          .help("make the value an output of the branch, or a carried value"));
 }
 
 void Importer::update_state(int32_t tensor, ValuePtr value) {
@@ -263,8 +265,7 @@ void Importer::define_output(int32_t tensor, ValuePtr v, const Span& span) {
                .expected("one operator for each tensor"));
     return;
   }
-  const std::string_view name =
-      text_of(model_.tensor(frames_.back().graph, tensor).name());
+  const std::string_view name = text_of(model_.tensor(frames_.back().graph, tensor).name());
   if (v->name.empty()) {
     v->name = name.empty() ? "tensor" + std::to_string(tensor) : std::string(name);
     v->span = span;

@@ -108,8 +108,7 @@ Model::Model(ModelBytes bytes, std::shared_ptr<const SourceFile> file)
       OperatorKind kind;
       kind.code = std::max<int32_t>(c->deprecated_code(), c->code());
       kind.is_custom = kind.code == kCustom;
-      kind.name =
-          kind.is_custom ? std::string(text_of(c->custom_code())) : builtin_name(kind.code);
+      kind.name = kind.is_custom ? std::string(text_of(c->custom_code())) : builtin_name(kind.code);
       kind.version = c->version();
       kinds_.push_back(std::move(kind));
     }
@@ -150,8 +149,7 @@ void Model::check_graph(size_t index) const {
   }
   if (g.operators() == nullptr) return;
   for (const schema::Operator* op : *g.operators()) {
-    if (op->opcode_index() >= kinds_.size())
-      damaged("an operator names a code that is not there");
+    if (op->opcode_index() >= kinds_.size()) damaged("an operator names a code that is not there");
     check(op->inputs(), -1);
     check(op->outputs(), -1);
     check(op->intermediates(), -1);

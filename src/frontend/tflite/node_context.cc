@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/codes/frontend.h"
+#include "base/codes/types.h"
 
 namespace relay::frontend::tflite {
 
@@ -43,7 +44,8 @@ const schema::Tensor& NodeContext::input_tensor(size_t i) const {
 }
 
 const schema::Tensor& NodeContext::output_tensor(size_t i) const {
-  const int32_t t = i < num_outputs() ? op_.outputs()->Get(static_cast<flatbuffers::uoffset_t>(i)) : -1;
+  const int32_t t =
+      i < num_outputs() ? op_.outputs()->Get(static_cast<flatbuffers::uoffset_t>(i)) : -1;
   if (t < 0) fail(codes::frontend_graph, "output " + std::to_string(i) + " is missing");
   return importer_.model().tensor(graph_, t);
 }
@@ -123,6 +125,15 @@ Expr NodeContext::activated(Expr y, schema::FusedActivation activation) const {
 Expr NodeContext::scalar_of(size_t i, DType dtype) const {
   Expr e = cast(in(i), dtype);
   return rank_of(e) == 0 ? e : reshape(e, std::vector<int64_t>{});
+}
+
+Expr NodeContext::in_of_rank(size_t i, int64_t least) const {
+  Expr e = in(i);
+  if (rank_of(e) < least) {
+    fail(codes::type_rank, "input " + std::to_string(i) + " has too few axes",
+         "rank " + std::to_string(least) + " or more", to_string(e->type));
+  }
+  return e;
 }
 
 void NodeContext::unsupported_dtype(DType dtype) const {

@@ -59,6 +59,8 @@ class NodeContext : public Operands {
   // The fused activation of an operator on floats or plain integers.
   Expr activated(Expr y, schema::FusedActivation activation) const;
   Expr scalar_of(size_t i, DType dtype) const;
+  // An input with so many axes at least; E0205 otherwise.
+  Expr in_of_rank(size_t i, int64_t least) const;
   // E0504: a dtype that the operator is not imported for.
   [[noreturn]] void unsupported_dtype(DType dtype) const;
   // The vector of all entries of a value of one axis or none as dimensions.

@@ -44,15 +44,22 @@ Expr centred(const Builder& build, const Expr& x, int64_t zero) {
   return zero == 0 ? wide : build.sub(wide, build.scalar(static_cast<double>(zero), kInt));
 }
 
-Expr scaled(const Builder& build, const Expr& x, Multiplier m) {
+namespace {
+
+std::string word(Rounding rounding) { return rounding == Rounding::Once ? "ONCE" : "TWICE"; }
+
+}  // namespace
+
+Expr scaled(const Builder& build, const Expr& x, Multiplier m, Rounding rounding) {
   if (m.value == 0) return build.call("zeros_like", {x});
   return build.call("fixed_point_multiply", {x},
                     {{"multiplier", int64_t{m.value}},
                      {"shift", int64_t{m.shift}},
-                     {"rounding", std::string("TWICE")}});
+                     {"rounding", word(rounding)}});
 }
 
-Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multiplier>& m) {
+Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multiplier>& m,
+                  Rounding rounding) {
   const auto n = static_cast<int64_t>(m.size());
   const int64_t last = Builder::rank_of(x) - 1;
   if (Builder::dtype_of(x) == kWide) {
@@ -60,6 +67,7 @@ Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multipl
     std::vector<int64_t> factors, halves, totals;
     for (const Multiplier& f : m) {
       factors.push_back(f.value < 0x7FFF0000 ? (f.value + (1 << 15)) >> 16 : 0x7FFF);
+      if (f.shift > 14) build.unsupported("a factor of sums of int16 above 2^14");
       totals.push_back(15 - f.shift);
       halves.push_back(int64_t{1} << (totals.back() - 1));
     }
@@ -67,7 +75,7 @@ Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multipl
     Expr y = build.add(build.mul(x, vector(factors)), vector(halves));
     return build.cast(build.call("right_shift", {y, vector(totals)}), kInt);
   }
-  if (n == 1) return scaled(build, x, m[0]);
+  if (n == 1) return scaled(build, x, m[0], rounding);
   std::vector<int64_t> values, left, right;
   for (const Multiplier& f : m) {
     values.push_back(f.value);
@@ -82,7 +90,7 @@ Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multipl
                     {{"is_lshift_required", any(left)},
                      {"is_rshift_required", any(right)},
                      {"axes", to_value({last})},
-                     {"rounding", std::string("TWICE")}});
+                     {"rounding", word(rounding)}});
 }
 
 Range range_of(NodeContext& ctx, schema::FusedActivation activation, const Quantization& q,
@@ -90,7 +98,7 @@ Range range_of(NodeContext& ctx, schema::FusedActivation activation, const Quant
   using F = schema::FusedActivation;
   Range r = whole_range(dtype);
   auto level = [&](float real) {
-    return q.zero[0] + static_cast<int64_t>(std::round(real / q.scale[0]));
+    return q.zero[0] + static_cast<int64_t>(std::clamp(std::round(real / q.scale[0]), -1e9f, 1e9f));
   };
   switch (activation) {
     case F::none:
@@ -111,10 +119,10 @@ Range range_of(NodeContext& ctx, schema::FusedActivation activation, const Quant
 }
 
 Expr stored(const Builder& build, const Expr& x, int64_t zero, Range range, DType dtype) {
-  Expr y = zero == 0 ? x
-                     : build.add(x, build.scalar(static_cast<double>(zero), Builder::dtype_of(x)));
-  return build.cast(
-      build.clip(y, static_cast<double>(range.low), static_cast<double>(range.high)), dtype);
+  Expr y =
+      zero == 0 ? x : build.add(x, build.scalar(static_cast<double>(zero), Builder::dtype_of(x)));
+  return build.cast(build.clip(y, static_cast<double>(range.low), static_cast<double>(range.high)),
+                    dtype);
 }
 
 // ---- Numbers to integers and back --------------------------------------------------------------
@@ -124,8 +132,7 @@ namespace {
 // The nearest integer, halves away from zero, as a float. Adding a half first would round numbers just below one up.
 Expr rounded_away(const Builder& build, const Expr& x) {
   Expr whole = build.call("trunc", {x}), rest = build.sub(x, whole);
-  Expr half = build.call("greater_equal",
-                         {build.call("abs", {rest}), build.scalar_like(0.5, x)});
+  Expr half = build.call("greater_equal", {build.call("abs", {rest}), build.scalar_like(0.5, x)});
   return build.add(whole, build.where(half, build.call("sign", {x}), build.scalar_like(0, x)));
 }
 
@@ -158,8 +165,8 @@ Expr to_floats(NodeContext& ctx, const Expr& x, const Quantization& q) {
   const int64_t axis = ctx.axis(q.axis, rank);
   Tensor scales = Tensor::empty(kFloat, {static_cast<int64_t>(q.scale.size())});
   std::ranges::copy(q.scale, scales.data<float>());
-  Expr wide = ctx.sub(ctx.cast(x, kInt),
-                      ctx.expand_dims(ctx.ints(q.zero, kInt), 1, rank - axis - 1));
+  Expr wide =
+      ctx.sub(ctx.cast(x, kInt), ctx.expand_dims(ctx.ints(q.zero, kInt), 1, rank - axis - 1));
   return ctx.mul(ctx.cast(wide, kFloat),
                  ctx.expand_dims(ctx.constant(std::move(scales)), 1, rank - axis - 1));
 }
@@ -180,7 +187,8 @@ Expr joined_part(NodeContext& ctx, size_t input) {
   const float scale = from.scale * (1.0f / to.scale);
   const float bias = -static_cast<float>(from.zero) * scale;
   Expr x = ctx.cast(ctx.in(input), kFloat);
-  Expr y = rounded_away(ctx, ctx.add(ctx.mul(x, ctx.scalar(scale, kFloat)), ctx.scalar(bias, kFloat)));
+  Expr y =
+      rounded_away(ctx, ctx.add(ctx.mul(x, ctx.scalar(scale, kFloat)), ctx.scalar(bias, kFloat)));
   return stored(ctx, ctx.cast(y, kInt), to.zero, whole_range(ctx.out_dtype()), ctx.out_dtype());
 }
 
@@ -211,8 +219,7 @@ Expr quantized_sum(NodeContext& ctx) {
     Expr x = shifted_left(ctx, centred(ctx, ctx.in(i), l.zero), left);
     return scaled(ctx, x, multiplier_of(static_cast<double>(l.scale) / twice));
   };
-  const double back =
-      twice / (static_cast<double>(1 << left) * static_cast<double>(y.scale));
+  const double back = twice / (static_cast<double>(1 << left) * static_cast<double>(y.scale));
   Expr sum = ctx.call(ctx.relay_op(), {part(0, a), part(1, b)});
   return stored_result(ctx, scaled(ctx, sum, multiplier_of(back)), fused_of(ctx));
 }
@@ -235,8 +242,8 @@ Expr quantized_squared_difference(NodeContext& ctx) {
     return scaled(ctx, x, multiplier_of(static_cast<double>(l.scale) / twice));
   };
   Expr d = ctx.sub(part(0, a), part(1, b));
-  const double back = twice * twice /
-                      (static_cast<double>(1 << (kLeft * 2)) * static_cast<double>(y.scale));
+  const double back =
+      twice * twice / (static_cast<double>(1 << (kLeft * 2)) * static_cast<double>(y.scale));
   return stored_result(ctx, scaled(ctx, ctx.mul(d, d), multiplier_of(back)),
                        schema::FusedActivation::none);
 }
@@ -258,7 +265,8 @@ Expr quantized_relu(NodeContext& ctx, double low, double high) {
   const DType dtype = ctx.out_dtype();
   Range r = whole_range(dtype);
   auto level = [&](double real) {
-    return to.zero + static_cast<int64_t>(std::round(static_cast<float>(real) / to.scale));
+    const float nearest = std::round(static_cast<float>(real) / to.scale);
+    return to.zero + static_cast<int64_t>(std::clamp(nearest, -1e9f, 1e9f));
   };
   if (low > -1e30) r.low = std::max(r.low, level(low));
   if (high < 1e30) r.high = std::min(r.high, level(high));

@@ -17,10 +17,13 @@ namespace relay::frontend::tflite {
 
 // The integers less their zero point, in int32.
 Expr centred(const Builder& build, const Expr& x, int64_t zero);
-// int32 by a factor, rounded as `multiply` does.
-Expr scaled(const Builder& build, const Expr& x, Multiplier m);
+// How a product by a factor is rounded: at once, halves up, or as `multiply` does.
+enum class Rounding { Once, Twice };
+// int32 by a factor.
+Expr scaled(const Builder& build, const Expr& x, Multiplier m, Rounding rounding = Rounding::Twice);
 // The same with a factor for each line of the last axis; sums in int64 are scaled by 16 bits of the factor.
-Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multiplier>& m);
+Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multiplier>& m,
+                  Rounding rounding = Rounding::Twice);
 // What an activation leaves of the range of a quantised result.
 struct Range {
   int64_t low, high;

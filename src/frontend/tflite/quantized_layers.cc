@@ -22,9 +22,8 @@ std::vector<Multiplier> factors(const Quantization& x, const Quantization& w, co
                                 bool in_double) {
   std::vector<Multiplier> out;
   for (float scale : w.scale) {
-    const double product = in_double
-                               ? static_cast<double>(x.scale[0]) * static_cast<double>(scale)
-                               : static_cast<double>(x.scale[0] * scale);
+    const double product = in_double ? static_cast<double>(x.scale[0]) * static_cast<double>(scale)
+                                     : static_cast<double>(x.scale[0] * scale);
     out.push_back(multiplier_of(product / static_cast<double>(y.scale[0])));
   }
   return out;
@@ -36,20 +35,21 @@ bool fits_narrow(const Tensor& w) {
   int64_t all = 0;
   for (int64_t i = 0; i < w.num_elements(); ++i) all = std::max(all, std::abs(w.get_as_int(i)));
   // Every product is at most 2^15 * all; a channel has no more of them than the weights have places.
-  const int64_t places = w.num_elements() / std::max<int64_t>(1, std::min(w.dim(0), w.dim(static_cast<int>(w.rank()) - 1)));
+  const int64_t places =
+      w.num_elements() /
+      std::max<int64_t>(1, std::min(w.dim(0), w.dim(static_cast<int>(w.rank()) - 1)));
   return all * places < (int64_t{1} << 15);
 }
 
-// (bias, whose dtype decides how sums of int16 are scaled) added, scaled, and stored as the result.
+// The bias, whose dtype decides how sums of int16 are scaled, added; scaled, and stored as the result.
 Expr finished(NodeContext& ctx, Expr sum, size_t bias, const std::vector<Multiplier>& m,
-              schema::FusedActivation activation) {
+              schema::FusedActivation activation, Rounding rounding = Rounding::Twice) {
   const Quantization q = ctx.out_quantization();
   const DType dtype = ctx.out_dtype();
-  const bool wide = ctx.in_dtype(0).bits == 16 && dtype.bits == 16 &&
-                    !(ctx.has(bias) && ctx.in_dtype(bias) == kInt);
+  const bool wide = dtype.bits == 16 && !(ctx.has(bias) && ctx.in_dtype(bias) == kInt);
   if (wide) sum = ctx.cast(sum, kWide);
   if (ctx.has(bias)) sum = ctx.add(sum, ctx.cast(ctx.in(bias), Builder::dtype_of(sum)));
-  Expr y = scaled_lines(ctx, sum, m);
+  Expr y = scaled_lines(ctx, sum, m, rounding);
   return stored(ctx, y, q.zero[0], range_of(ctx, activation, q, dtype), dtype);
 }
 
@@ -96,8 +96,8 @@ Expr quantized_convolution(NodeContext& ctx, const ConvolutionParts& parts,
   }
   // uint8 has one factor, and so its kernels; int8 and int16 have a list of factors, which may all be equal.
   const bool in_double = from.is_int() && !parts.is_transposed;
-  return finished(ctx, std::move(sum), parts.bias,
-                  factors(xq, wq, yq, in_double || wq.per_axis()), activation);
+  return finished(ctx, std::move(sum), parts.bias, factors(xq, wq, yq, in_double || wq.per_axis()),
+                  activation);
 }
 
 Expr quantized_dense(NodeContext& ctx, const Expr& x, schema::FusedActivation activation) {
@@ -115,7 +115,9 @@ Expr quantized_dense(NodeContext& ctx, const Expr& x, schema::FusedActivation ac
     sum = ctx.call("nn.dense", {ctx.cast(centred(ctx, x, xq.zero[0]), dtype),
                                 ctx.cast(centred(ctx, w, wq.zero[0]), dtype)});
   }
-  return finished(ctx, std::move(sum), 2, factors(xq, wq, yq, wq.per_axis()), activation);
+  // The only reference kernel that rounds once.
+  return finished(ctx, std::move(sum), 2, factors(xq, wq, yq, wq.per_axis()), activation,
+                  Rounding::Once);
 }
 
 Expr quantized_matmul(NodeContext& ctx, const Expr& a, const Expr& b) {
@@ -252,7 +254,8 @@ Expr quantized_pool(NodeContext& ctx, PoolKind kind, const Window& window,
     Expr y = pool(ctx, kind, x, {.window = window}).y;
     return ctx.clip(y, static_cast<double>(range.low), static_cast<double>(range.high));
   }
-  const std::vector<int64_t> sizes{ctx.const_dim(x, 1, "the height"), ctx.const_dim(x, 2, "the width")};
+  const std::vector<int64_t> sizes{ctx.const_dim(x, 1, "the height"),
+                                   ctx.const_dim(x, 2, "the width")};
   if (!window.padded() && window.kernel == sizes) {
     Expr sum = ctx.reduce("sum", ctx.cast(x, kInt), {1, 2}, true);
     Expr y = mean_of_sum(ctx, sum, number(ctx, sizes[0] * sizes[1]));
@@ -267,6 +270,7 @@ Expr quantized_pool(NodeContext& ctx, PoolKind kind, const Window& window,
       ctx.call("round", {ctx.mul(mean, ctx.scalar(static_cast<double>(area), real))}), kInt);
   const std::vector<int64_t> results{ctx.const_dim(sum, 1, "the height"),
                                      ctx.const_dim(sum, 2, "the width")};
+  ctx.charge_bytes(results[0] * results[1], kInt);
   Expr count = window.padded() ? ctx.constant(elements_of_windows(window, sizes, results))
                                : number(ctx, area);
   return stored(ctx, mean_of_sum(ctx, sum, count), 0, range, dtype);
@@ -336,6 +340,61 @@ Expr interpolated(const Builder& build, const Expr& x, int64_t axis, const Neigh
 
 }  // namespace
 
+namespace {
+
+// The same in floats: the neighbours of each place, and the weight of the greater one.
+struct FloatNeighbours {
+  std::vector<int64_t> low, high;
+  std::vector<float> weight;
+};
+
+FloatNeighbours float_neighbours(int64_t in, int64_t out, bool align_corners, bool half_pixel) {
+  float scale = static_cast<float>(in) / static_cast<float>(out);
+  if (align_corners && out > 1) scale = static_cast<float>(in - 1) / static_cast<float>(out - 1);
+  FloatNeighbours n;
+  for (int64_t i = 0; i < out; ++i) {
+    const auto place = static_cast<float>(i);
+    const float at = half_pixel ? (place + 0.5f) * scale - 0.5f : place * scale;
+    n.low.push_back(std::max<int64_t>(static_cast<int64_t>(std::floor(at)), 0));
+    n.high.push_back(std::min<int64_t>(static_cast<int64_t>(std::ceil(at)), in - 1));
+    n.weight.push_back(at - static_cast<float>(n.low.back()));
+  }
+  return n;
+}
+
+// uint8: the sum of four corners, each weighted along the height and then along the width, plus a half, truncated.
+Expr resized_by_floats(NodeContext& ctx, const std::vector<int64_t>& size, bool align_corners,
+                       bool half_pixel) {
+  Expr x = ctx.cast(ctx.in(0), kFloat);
+  FloatNeighbours along[2];
+  for (int64_t axis : {0, 1}) {
+    const int64_t in = ctx.const_dim(x, axis + 1, "a size of the image");
+    along[axis] = float_neighbours(in, size[static_cast<size_t>(axis)], align_corners, half_pixel);
+  }
+  auto weights = [&](int64_t axis, bool high) {
+    std::vector<float> w = along[axis].weight;
+    if (!high)
+      for (float& v : w) v = 1 - v;
+    Tensor t = Tensor::empty(kFloat, {static_cast<int64_t>(w.size())});
+    std::ranges::copy(w, t.data<float>());
+    return ctx.expand_dims(ctx.constant(std::move(t)), 1, 2 - axis);
+  };
+  auto corner = [&](bool high_y, bool high_x) {
+    Expr e = x;
+    for (int64_t axis : {0, 1}) {
+      const bool high = axis == 0 ? high_y : high_x;
+      e = ctx.call("take", {e, ctx.ints(high ? along[axis].high : along[axis].low)},
+                   {{"axis", axis + 1}, {"mode", std::string("fast")}});
+    }
+    return ctx.mul(ctx.mul(e, weights(0, high_y)), weights(1, high_x));
+  };
+  Expr y = ctx.add(corner(false, false), corner(true, false));
+  y = ctx.add(ctx.add(y, corner(false, true)), corner(true, true));
+  return ctx.cast(ctx.add(y, ctx.scalar(0.5, kFloat)), DType::UInt(8));
+}
+
+}  // namespace
+
 Expr quantized_resize_bilinear(NodeContext& ctx, bool align_corners, bool half_pixel) {
   Expr x = ctx.in(0);
   if (Builder::rank_of(x) != 4)
@@ -344,15 +403,19 @@ Expr quantized_resize_bilinear(NodeContext& ctx, bool align_corners, bool half_p
   const std::vector<int64_t> size = ctx.const_ints(1, "the size");
   if (size.size() != 2 || size[0] < 1 || size[1] < 1)
     ctx.fail(codes::frontend_attribute, "the size must be two numbers of 1 or more");
+  ctx.charge_bytes(8 * (size[0] + size[1]), kWide);
+  if (dtype == DType::UInt(8)) return resized_by_floats(ctx, size, align_corners, half_pixel);
   Expr y = ctx.cast(x, sums);
   for (int64_t axis : {1, 2}) {
     const int64_t in = ctx.const_dim(x, axis, "a size of the image");
-    y = interpolated(ctx, y, axis,
-                     neighbours(in, size[static_cast<size_t>(axis) - 1], align_corners, half_pixel));
+    y = interpolated(
+        ctx, y, axis,
+        neighbours(in, size[static_cast<size_t>(axis) - 1], align_corners, half_pixel));
   }
   // Divided by 2^20, halves away from zero.
-  Expr magnitude = ctx.call(
-      "right_shift", {ctx.add(ctx.call("abs", {y}), number(ctx, 1 << 19, sums)), number(ctx, 20, sums)});
+  Expr magnitude =
+      ctx.call("right_shift",
+               {ctx.add(ctx.call("abs", {y}), number(ctx, 1 << 19, sums)), number(ctx, 20, sums)});
   Expr positive = ctx.call("greater", {y, number(ctx, 0, sums)});
   return ctx.cast(ctx.where(positive, magnitude, ctx.call("negative", {magnitude})), dtype);
 }

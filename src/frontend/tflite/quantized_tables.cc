@@ -31,8 +31,8 @@ Expr looked_up(NodeContext& ctx, const std::function<int64_t(int64_t)>& f) {
   const double high = low + std::ldexp(1.0, to.bits) - 1;
   Tensor table = Tensor::empty(to, {256});
   for (int64_t i = 0; i < 256; ++i) {
-    table.set_from_int(i, std::clamp(f(i + least), static_cast<int64_t>(low),
-                                     static_cast<int64_t>(high)));
+    table.set_from_int(
+        i, std::clamp(f(i + least), static_cast<int64_t>(low), static_cast<int64_t>(high)));
   }
   Expr place = ctx.cast(x, kInt);
   if (least != 0) place = ctx.sub(place, ctx.scalar(static_cast<double>(least), kInt));
@@ -47,7 +47,8 @@ void check_byte(NodeContext& ctx) {
 // A function of real numbers, rounded once, halves away from zero.
 Expr by_floats(NodeContext& ctx, const std::function<float(float)>& f) {
   check_byte(ctx);
-  const Level from = level_of(ctx, ctx.in_quantization(0)), to = level_of(ctx, ctx.out_quantization());
+  const Level from = level_of(ctx, ctx.in_quantization(0)),
+              to = level_of(ctx, ctx.out_quantization());
   const float inverse = 1.0f / to.scale;
   return looked_up(ctx, [&](int64_t x) {
     const float y = f(from.scale * static_cast<float>(x - from.zero)) * inverse;
@@ -62,10 +63,10 @@ Expr by_fixed_point(NodeContext& ctx, int32_t (*f)(int32_t, int), int out_bits, 
   constexpr int kIntegerBits = 4;
   check_byte(ctx);
   const Level from = level_of(ctx, ctx.in_quantization(0));
-  const Multiplier m = multiplier_of(static_cast<double>(from.scale) *
-                                     std::ldexp(1.0, 31 - kIntegerBits));
-  const double radius = std::floor(((1 << kIntegerBits) - 1) *
-                                   std::ldexp(1.0, 31 - kIntegerBits - m.shift));
+  const Multiplier m =
+      multiplier_of(static_cast<double>(from.scale) * std::ldexp(1.0, 31 - kIntegerBits));
+  const double radius =
+      std::floor(((1 << kIntegerBits) - 1) * std::ldexp(1.0, 31 - kIntegerBits - m.shift));
   const int64_t greatest = ctx.out_dtype().is_int() ? 127 : 255;
   return looked_up(ctx, [&](int64_t x) -> int64_t {
     const int64_t c = x - from.zero;
@@ -86,7 +87,8 @@ Expr tanh_of(NodeContext& ctx) {
 }
 
 Expr abs_of(NodeContext& ctx) {
-  const Level from = level_of(ctx, ctx.in_quantization(0)), to = level_of(ctx, ctx.out_quantization());
+  const Level from = level_of(ctx, ctx.in_quantization(0)),
+              to = level_of(ctx, ctx.out_quantization());
   const double factor = static_cast<double>(from.scale / to.scale);
   Expr x = ctx.call("abs", {centred(ctx, ctx.in(0), from.zero)});
   if (from.scale != to.scale) x = scaled(ctx, x, multiplier_of(factor));
@@ -95,9 +97,7 @@ Expr abs_of(NodeContext& ctx) {
   return stored(ctx, x, to.zero, {-most - 1, most}, ctx.out_dtype());
 }
 
-float gelu_exact(float x) {
-  return 0.5f * x * (1 + std::erf(x * static_cast<float>(M_SQRT1_2)));
-}
+float gelu_exact(float x) { return 0.5f * x * (1 + std::erf(x * static_cast<float>(M_SQRT1_2))); }
 float gelu_of_tanh(float x) {
   constexpr float kFactor = 0.7978845608028654f;
   return 0.5f * x * (1 + std::tanh(kFactor * (x + 0.044715f * x * x * x)));
@@ -116,13 +116,13 @@ Expr quantized_unary(NodeContext& ctx) {
     const bool approximate = ctx.options<schema::Gelu>().approximate();
     return by_floats(ctx, approximate ? gelu_of_tanh : gelu_exact);
   }
-  ctx.unsupported("the operator on integers that stand for real numbers",
-                  "dequantise its input");
+  ctx.unsupported("the operator on integers that stand for real numbers", "dequantise its input");
 }
 
 Expr quantized_hard_swish(NodeContext& ctx) {
   check_byte(ctx);
-  const Level from = level_of(ctx, ctx.in_quantization(0)), to = level_of(ctx, ctx.out_quantization());
+  const Level from = level_of(ctx, ctx.in_quantization(0)),
+              to = level_of(ctx, ctx.out_quantization());
   // Numbers of 16 bits: the input with seven bits below the point, and the gate as a share of 2^15.
   const float high_scale = (1.0f / 128.0f) * from.scale;
   auto narrow = [](Multiplier m) {
@@ -208,7 +208,7 @@ struct Fixed {
 Expr quantized_softmax(NodeContext& ctx, double beta) {
   constexpr int kIntegerBits = 5, kSumBits = 12;
   check_byte(ctx);
-  Expr x = ctx.in(0);
+  Expr x = ctx.in_of_rank(0, 1);
   const DType dtype = ctx.out_dtype();
   if (dtype.bits != 8) ctx.unsupported("a softmax of 8 bits with a result of 16");
   const Level from = level_of(ctx, ctx.in_quantization(0));
@@ -216,14 +216,15 @@ Expr quantized_softmax(NodeContext& ctx, double beta) {
       std::min(beta * static_cast<double>(from.scale) * std::ldexp(1.0, 31 - kIntegerBits),
                std::ldexp(1.0, 31) - 1);
   const Multiplier m = multiplier_of(factor);
-  const double least = -std::floor(((1 << kIntegerBits) - 1) *
-                                   std::ldexp(1.0, 31 - kIntegerBits - m.shift));
+  const double least =
+      -std::floor(((1 << kIntegerBits) - 1) * std::ldexp(1.0, 31 - kIntegerBits - m.shift));
   // The exponential of every difference to the greatest element, from -255 to 0.
   Tensor table = Tensor::zeros(kInt, {256});
   for (int32_t d = -255; d <= 0; ++d) {
     if (d < least) continue;
     const auto wide = static_cast<int32_t>(static_cast<uint32_t>(d) << std::max(m.shift, 0));
-    table.data<int32_t>()[d + 255] = exp_on_negative(doubling_high_mul(wide, m.value), kIntegerBits);
+    table.data<int32_t>()[d + 255] =
+        exp_on_negative(doubling_high_mul(wide, m.value), kIntegerBits);
   }
   const Fixed fixed{ctx};
   const int64_t last = Builder::rank_of(x) - 1;

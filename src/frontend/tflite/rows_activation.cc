@@ -56,20 +56,20 @@ Values gelu_of(NodeContext& ctx) {
 Values softmax_of(NodeContext& ctx) {
   const double beta = ctx.options<schema::Softmax>().beta();
   if (ctx.is_quantized()) return one(quantized_softmax(ctx, beta));
-  Expr x = ctx.in(0);
+  Expr x = ctx.in_of_rank(0, 1);
   if (beta != 1) x = ctx.mul(x, ctx.scalar_like(beta, x));
   return one(softmax(ctx, Softmax::Plain, x, Builder::rank_of(x) - 1));
 }
 
 Values log_softmax(NodeContext& ctx) {
   if (ctx.is_quantized()) ctx.unsupported("log_softmax of integers");
-  return one(softmax(ctx, Softmax::Log, ctx.in(0), Builder::rank_of(ctx.in(0)) - 1));
+  return one(softmax(ctx, Softmax::Log, ctx.in_of_rank(0, 1), Builder::rank_of(ctx.in(0)) - 1));
 }
 
 // Divided by the root of the sum of squares along the last axis.
 Values l2_normalization(NodeContext& ctx) {
   if (ctx.is_quantized()) ctx.unsupported("normalisation of integers");
-  Expr x = ctx.in(0);
+  Expr x = ctx.in_of_rank(0, 1);
   Expr squares = ctx.reduce("sum", ctx.mul(x, x), {Builder::rank_of(x) - 1}, true);
   Expr norm = ctx.maximum(ctx.call("sqrt", {squares}), ctx.scalar_like(1e-6, x));
   return one(ctx.activated(ctx.div(x, norm), ctx.options<schema::Activated>().activation()));
@@ -82,7 +82,7 @@ Values local_response(NodeContext& ctx) {
              std::to_string(o.radius()));
   const int64_t size = 2 * int64_t{o.radius()} + 1;
   // The operator divides alpha by the size.
-  return one(ctx.call("nn.lrn", {ctx.in(0)},
+  return one(ctx.call("nn.lrn", {ctx.in_of_rank(0, 1)},
                       {{"size", size},
                        {"axis", Builder::rank_of(ctx.in(0)) - 1},
                        {"bias", static_cast<double>(o.bias())},

@@ -117,12 +117,16 @@ Values hashtable_find(NodeContext& ctx) {
   Expr equal = ctx.call("equal", {ctx.expand_dims(query, rank), keys});
   Expr there = ctx.reduce("any", equal, {rank}, false);
   Expr place = ctx.call("argmax", {ctx.cast(equal, DType::Int(32))}, {{"axis", to_value({rank})}});
-  Expr found = ctx.call("take", {values, place}, {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+  Expr found =
+      ctx.call("take", {values, place}, {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
   return one(ctx.where(there, found, ctx.scalar_of(2, Builder::dtype_of(values))));
 }
 
 Values hashtable_size(NodeContext& ctx) {
   Expr keys = ctx.expr_of(filled_table(ctx).keys);
+  if (Builder::rank_of(keys) != 1)
+    ctx.fail(codes::frontend_graph, "the keys of a table are not a vector", "rank 1",
+             to_string(keys->type));
   return {value_of(known_ints({Builder::shape_of(keys)[0]}))};
 }
 

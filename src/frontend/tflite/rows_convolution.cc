@@ -55,8 +55,7 @@ Values conv_2d(NodeContext& ctx) {
   Window window = window_of(ctx, x, o.padding(), kernel_sizes(ctx, w, {1, 2}),
                             {o.stride_h(), o.stride_w()}, {o.dilation_h(), o.dilation_w()});
   const int64_t groups = groups_of(ctx, x, ctx.const_dim(w, 3, "the channels of the weight"));
-  return convolved(ctx,
-                   {.window = std::move(window), .groups = groups, .order = {0, 3, 1, 2}},
+  return convolved(ctx, {.window = std::move(window), .groups = groups, .order = {0, 3, 1, 2}},
                    o.activation());
 }
 
@@ -98,8 +97,7 @@ std::vector<int64_t> pad_to_result(NodeContext& ctx, const Expr& x, bool same, W
     const int64_t in = ctx.const_dim(x, static_cast<int64_t>(i) + 1, "a size of the input");
     const int64_t stride = w.strides[i], reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
     const int64_t steps = (sizes[i] + stride - 1) / stride;
-    const int64_t total =
-        same ? std::max<int64_t>((steps - 1) * stride + reach - sizes[i], 0) : 0;
+    const int64_t total = same ? std::max<int64_t>((steps - 1) * stride + reach - sizes[i], 0) : 0;
     w.begin[i] = total / 2;
     w.end[i] = (in - 1) * stride + reach - w.begin[i] - sizes[i];
     if (w.end[i] < 0) {
@@ -119,8 +117,7 @@ Values transposed(NodeContext& ctx, ConvolutionParts parts, bool same,
     ctx.fail(codes::frontend_attribute, "the shape of the result has the wrong length",
              std::to_string(nd + 2), std::to_string(shape.size()));
   }
-  parts.extra =
-      pad_to_result(ctx, x, same, parts.window, {shape.begin() + 1, shape.end() - 1});
+  parts.extra = pad_to_result(ctx, x, same, parts.window, {shape.begin() + 1, shape.end() - 1});
   parts.is_transposed = true;
   if (ctx.is_quantized(parts.input)) return one(quantized_convolution(ctx, parts, activation));
   if (ctx.is_quantized(parts.weight))
@@ -148,8 +145,7 @@ Values conv_3d_transpose(NodeContext& ctx) {
   const auto& o = ctx.options<schema::Conv3D>();
   Expr w = ctx.in(1);
   check_rank(ctx, w, 5);
-  Window window = window_of(ctx, ctx.in(2), schema::Padding::valid,
-                            kernel_sizes(ctx, w, {0, 1, 2}),
+  Window window = window_of(ctx, ctx.in(2), schema::Padding::valid, kernel_sizes(ctx, w, {0, 1, 2}),
                             {o.stride_d(), o.stride_h(), o.stride_w()},
                             {o.dilation_d(), o.dilation_h(), o.dilation_w()});
   return transposed(

@@ -40,8 +40,7 @@ Values one_hot_of(NodeContext& ctx) {
   Expr places = ctx.cast(ctx.in(0), DType::Int(64));
   Expr outside = ctx.call("less", {places, ctx.scalar(0, DType::Int(64))});
   places = ctx.where(outside, ctx.scalar(static_cast<double>(depth), DType::Int(64)), places);
-  return one(
-      one_hot(ctx, places, depth, ctx.scalar_of(2, dtype), ctx.scalar_of(3, dtype), axis));
+  return one(one_hot(ctx, places, depth, ctx.scalar_of(2, dtype), ctx.scalar_of(3, dtype), axis));
 }
 
 // A matrix with this diagonal for every line of the input.
@@ -50,15 +49,13 @@ Expr diagonal_matrix(NodeContext& ctx, const Expr& base, const Expr& diagonal) {
 }
 
 Values matrix_diag(NodeContext& ctx) {
-  Expr x = ctx.in(0);
+  Expr x = ctx.in_of_rank(0, 1);
   std::vector<Dim> shape = Builder::shape_of(x);
   shape.push_back(shape.back());
   return one(diagonal_matrix(ctx, ctx.full(0, shape, ctx.in_dtype(0)), x));
 }
 
-Values matrix_set_diag(NodeContext& ctx) {
-  return one(diagonal_matrix(ctx, ctx.in(0), ctx.in(1)));
-}
+Values matrix_set_diag(NodeContext& ctx) { return one(diagonal_matrix(ctx, ctx.in(0), ctx.in(1))); }
 
 // (x, dilations, fill): elements with others between them.
 Values dilate(NodeContext& ctx) {

@@ -21,15 +21,25 @@ Values gather(NodeContext& ctx) {
   if (batch == 0) return one(take_along(ctx, x, ctx.value(1), axis));
   if (batch < 0 || batch > axis || batch > Builder::rank_of(places))
     ctx.fail(codes::frontend_attribute, "'batch_dims' is out of range");
-  return one(ctx.call("take", {x, places},
-                      {{"axis", axis}, {"batch_dims", batch}, {"mode", std::string("clip")}}));
+  // The axis moved behind those of the batch, and what was between them, which comes before the axis, moved back.
+  std::vector<int64_t> order = Builder::all_axes(rank);
+  order.erase(order.begin() + axis);
+  order.insert(order.begin() + batch, axis);
+  const int64_t own = Builder::rank_of(places) - batch, between = axis - batch;
+  Expr coordinates = ctx.expand_dims(places, Builder::rank_of(places));
+  Expr y = gather_nd(ctx, ctx.transpose(x, order), ctx.program().with_known(value_of(coordinates)),
+                     batch);
+  std::vector<int64_t> back = Builder::all_axes(Builder::rank_of(y));
+  std::rotate(back.begin() + batch, back.begin() + batch + own,
+              back.begin() + batch + own + between);
+  return one(ctx.transpose(y, back));
 }
 
 Values gather_nd_of(NodeContext& ctx) { return one(gather_nd(ctx, ctx.in(0), ctx.value(1), 0)); }
 
 // Rows of a table; (places, table).
 Values embedding_lookup(NodeContext& ctx) {
-  Expr y = take_along(ctx, ctx.in(1), ctx.value(0), 0);
+  Expr y = take_along(ctx, ctx.in_of_rank(1, 1), ctx.value(0), 0);
   if (!ctx.is_quantized(1) || !ctx.out_dtype().is_floating()) return one(y);
   const Quantization q = ctx.in_quantization(1);
   if (q.per_axis()) ctx.unsupported("a table with a scale for each row");
@@ -59,7 +69,8 @@ Values sparse_to_dense(NodeContext& ctx) {
   const Dim count = Builder::shape_of(places)[0];
   if (Builder::rank_of(values) == 0) values = ctx.broadcast_to(values, {count});
   Expr base = ctx.broadcast_to(ctx.scalar_of(3, Builder::dtype_of(values)), shape);
-  return one(scatter_nd(ctx, base, ctx.program().with_known(value_of(places)), values, Scatter::Update));
+  return one(
+      scatter_nd(ctx, base, ctx.program().with_known(value_of(places)), values, Scatter::Update));
 }
 
 // (x, updates, start): the block of `updates` at `start`, which is moved inside.
@@ -82,8 +93,9 @@ Values dynamic_update_slice(NodeContext& ctx) {
     if (room[static_cast<size_t>(a)] == 0) continue;
     Expr place = ctx.sub(numbers_below(ctx, size), ctx.select(start, 0, a));
     Expr within = ctx.call(
-        "logical_and", {ctx.call("greater_equal", {place, ctx.scalar(0, DType::Int(64))}),
-                        ctx.call("less", {place, ctx.scalar(static_cast<double>(part), DType::Int(64))})});
+        "logical_and",
+        {ctx.call("greater_equal", {place, ctx.scalar(0, DType::Int(64))}),
+         ctx.call("less", {place, ctx.scalar(static_cast<double>(part), DType::Int(64))})});
     within = ctx.expand_dims(within, 1, rank - a - 1);
     inside = inside ? ctx.call("logical_and", {inside, within}) : within;
     Expr at = ctx.clip(place, 0, static_cast<double>(part - 1));
@@ -103,7 +115,8 @@ Values segment_sum(NodeContext& ctx) {
 // (x, numbers, count); lines of a negative number are left out.
 template <Scatter kHow>
 Values unsorted_segment(NodeContext& ctx) {
-  Expr x = ctx.in(0), segments = ctx.cast(ctx.in(1), DType::Int(64));
+  Expr segments = ctx.cast(ctx.in(1), DType::Int(64));
+  Expr x = ctx.in_of_rank(0, std::max<int64_t>(Builder::rank_of(segments), 1));
   const int64_t count = ctx.const_int(2, "the number of segments");
   if (count < 0) ctx.fail(codes::frontend_attribute, "the number of segments is negative");
   const DType dtype = ctx.in_dtype(0);

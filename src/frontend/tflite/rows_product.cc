@@ -17,13 +17,13 @@ Values fully_connected(NodeContext& ctx) {
   if (Builder::rank_of(w) != 2)
     ctx.fail(codes::type_rank, "the weight must be a matrix", "rank 2", to_string(w->type));
   const int64_t in = ctx.const_dim(w, 1, "the columns of the weight");
+  if (in < 1) ctx.fail(codes::type_shape, "the weight has no columns", "1 or more", "0");
   std::vector<Dim> shape = Builder::shape_of(x);
   if (!o.keep_num_dims() || shape.empty() || as_const(shape.back()) != in) {
     x = ctx.reshape(x, {floor_div(product(shape, 0, shape.size()), dim(in)), dim(in)});
     shape = Builder::shape_of(x);
   }
-  if (shape.size() != 2)
-    x = ctx.reshape(x, {product(shape, 0, shape.size() - 1), dim(in)});
+  if (shape.size() != 2) x = ctx.reshape(x, {product(shape, 0, shape.size() - 1), dim(in)});
   shape.back() = dim(ctx.const_dim(w, 0, "the rows of the weight"));
   Expr y;
   if (ctx.is_quantized(0)) {
@@ -39,7 +39,7 @@ Values fully_connected(NodeContext& ctx) {
 
 Values batch_matmul(NodeContext& ctx) {
   const auto& o = ctx.options<schema::BatchMatMul>();
-  Expr a = ctx.in(0), b = ctx.in(1);
+  Expr a = ctx.in_of_rank(0, 2), b = ctx.in_of_rank(1, 2);
   if (o.adj_x()) a = ctx.swap_last(a);
   if (o.adj_y()) b = ctx.swap_last(b);
   if (ctx.is_quantized(0)) return one(quantized_matmul(ctx, a, b));

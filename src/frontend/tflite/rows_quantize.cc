@@ -37,8 +37,8 @@ Values fake_quant(NodeContext& ctx) {
   auto number = [&](float v) { return ctx.scalar(v, DType::Float(32)); };
   Expr x = ctx.minimum(ctx.maximum(ctx.in(0), number(low)), number(high));
   const float inverse = 1.0f / scale;
-  Expr level = ctx.call(
-      "floor", {ctx.add(ctx.mul(ctx.sub(x, number(low)), number(inverse)), number(0.5f))});
+  Expr level =
+      ctx.call("floor", {ctx.add(ctx.mul(ctx.sub(x, number(low)), number(inverse)), number(0.5f))});
   return one(ctx.add(ctx.mul(level, number(scale)), number(low)));
 }
 

@@ -7,7 +7,6 @@
 namespace relay::frontend::tflite {
 namespace {
 
-
 // Weights as floats, whatever they are stored in.
 Expr weight(NodeContext& ctx, size_t i) {
   Expr w = ctx.in(i);
@@ -110,9 +109,8 @@ Values lstm(NodeContext& ctx) {
   const auto& o = ctx.options<schema::Lstm>();
   if (o.kernel() == schema::LstmKernel::basic) return basic_lstm(ctx);
   check_clips(ctx, o.cell_clip(), o.proj_clip());
-  RecurrentLayer layer{.cell = RecurrentCell::Lstm,
-                       .x = ctx.expand_dims(ctx.in(0), 0),
-                       .hidden = hidden_of(ctx, 6)};
+  RecurrentLayer layer{
+      .cell = RecurrentCell::Lstm, .x = ctx.expand_dims(ctx.in(0), 0), .hidden = hidden_of(ctx, 6)};
   layer.directions.push_back(lstm_direction(ctx, {}, false, o.activation()));
   const RecurrentResults out = recurrent(ctx, layer);
   keep_state(ctx, 18, out.last[0]);
@@ -173,8 +171,7 @@ Values bidirectional_lstm(NodeContext& ctx) {
 // (weights, recurrent weights, bias, state) from this input on.
 RecurrentResults rnn_direction(NodeContext& ctx, const Expr& x, size_t first, bool backward,
                                schema::FusedActivation activation) {
-  RecurrentLayer layer{
-      .cell = RecurrentCell::Rnn, .x = x, .hidden = hidden_of(ctx, first + 1)};
+  RecurrentLayer layer{.cell = RecurrentCell::Rnn, .x = x, .hidden = hidden_of(ctx, first + 1)};
   RecurrentDirection d{.w = weight(ctx, first),
                        .r = weight(ctx, first + 1),
                        .w_bias = ctx.in(first + 2),
@@ -197,8 +194,7 @@ Values rnn(NodeContext& ctx) {
 Values sequence_rnn(NodeContext& ctx) {
   const auto& o = ctx.options<schema::SequenceRnn>();
   Expr x = by_steps(ctx, ctx.in(0), o.time_major());
-  return one(
-      from_steps(ctx, rnn_direction(ctx, x, 1, false, o.activation()).y, o.time_major()));
+  return one(from_steps(ctx, rnn_direction(ctx, x, 1, false, o.activation()).y, o.time_major()));
 }
 
 Values bidirectional_rnn(NodeContext& ctx) {
@@ -214,7 +210,8 @@ Values bidirectional_rnn(NodeContext& ctx) {
 Values svdf(NodeContext& ctx) {
   const auto& o = ctx.options<schema::Svdf>();
   if (ctx.is_quantized()) ctx.unsupported("an SVDF of integers");
-  Expr x = ctx.in(0), features = weight(ctx, 1), times = weight(ctx, 2), state = ctx.in(4);
+  Expr x = ctx.in_of_rank(0, 1), features = weight(ctx, 1), times = weight(ctx, 2),
+       state = ctx.in(4);
   const int64_t filters = ctx.const_dim(times, 0, "the number of filters"),
                 memory = ctx.const_dim(times, 1, "the length of the memory");
   if (o.rank() < 1 || filters % o.rank() != 0) {

@@ -23,8 +23,7 @@ std::vector<int64_t> reduced_axes(NodeContext& ctx) {
 template <Reduction kKind>
 Values reduce(NodeContext& ctx) {
   const bool keep = ctx.options<schema::Reducer>().keep_dims();
-  const bool sums =
-      kKind == Reduction::Sum || kKind == Reduction::Mean || kKind == Reduction::Prod;
+  const bool sums = kKind == Reduction::Sum || kKind == Reduction::Mean || kKind == Reduction::Prod;
   if (sums && ctx.is_quantized()) {
     if (kKind == Reduction::Prod) ctx.unsupported("a product of quantised elements");
     return one(quantized_mean_or_sum(ctx, reduced_axes(ctx), keep, kKind == Reduction::Mean));
@@ -49,7 +48,7 @@ Values arg_reduce(NodeContext& ctx) {
 }
 
 Values top_k_of(NodeContext& ctx) {
-  Expr x = ctx.in(0);
+  Expr x = ctx.in_of_rank(0, 1);
   const TopSpec spec{.axis = Builder::rank_of(x) - 1};
   const DType places = ctx.out_dtype(1);
   Ordered top = known_or_open(

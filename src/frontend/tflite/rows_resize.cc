@@ -13,13 +13,13 @@ Values resize(NodeContext& ctx, const ResizeSpec& spec) {
   return known_or_open(
       ctx,
       [&](NodeContext& known) {
-        return one(resize_by_sizes(known, known.in(0), spec, {1, 2},
+        return one(resize_by_sizes(known, known.in_of_rank(0, 3), spec, {1, 2},
                                    shape_elements(known, 1, "the size")));
       },
       [&](NodeContext& open) {
         Expr size = float_vector_of(open, 1, "the size", 2);
-        return one(resize_at_run_time(open, open.in(0), spec, {1, 2}, nullptr, size, "stretch",
-                                      nullptr));
+        return one(resize_at_run_time(open, open.in_of_rank(0, 3), spec, {1, 2}, nullptr, size,
+                                      "stretch", nullptr));
       });
 }
 
@@ -28,8 +28,7 @@ Values bilinear(NodeContext& ctx) {
   if (o.align_corners() && o.half_pixel_centers())
     ctx.unsupported("aligned corners and half pixels at once");
   if (ctx.is_quantized()) {
-    return one(
-        quantized_resize_bilinear(ctx, o.align_corners(), o.half_pixel_centers()));
+    return one(quantized_resize_bilinear(ctx, o.align_corners(), o.half_pixel_centers()));
   }
   ResizeSpec spec{.mode = "linear"};
   spec.coordinates = o.align_corners()        ? "align_corners"

@@ -13,9 +13,7 @@ Values select(NodeContext& ctx) {
   return one(ctx.where(condition, x, y));
 }
 
-Values select_v2(NodeContext& ctx) {
-  return one(ctx.where(ctx.in(0), ctx.in(1), ctx.in(2)));
-}
+Values select_v2(NodeContext& ctx) { return one(ctx.where(ctx.in(0), ctx.in(1), ctx.in(2))); }
 
 // The places of the elements that are not zero.
 Values where(NodeContext& ctx) {

@@ -82,10 +82,8 @@ Values broadcast_args(NodeContext& ctx) {
   for (size_t i : {0, 1}) {
     const int64_t missing = std::max(a, b) - (i == 0 ? a : b);
     if (missing == 0) continue;
-    shapes[i] =
-        ctx.concat({ctx.ints(std::vector<int64_t>(static_cast<size_t>(missing), 1), dtype),
-                    shapes[i]},
-                   0);
+    shapes[i] = ctx.concat(
+        {ctx.ints(std::vector<int64_t>(static_cast<size_t>(missing), 1), dtype), shapes[i]}, 0);
   }
   Expr single = ctx.call("equal", {shapes[0], ctx.scalar(1, dtype)});
   return one(ctx.where(single, shapes[1], shapes[0]));

@@ -34,8 +34,8 @@ Values slice(NodeContext& ctx) {
              size = int_vector_of(open, 2, "the list of sizes", n);
         Expr rest = open.call("equal", {size, open.scalar(-1, DType::Int(64))});
         Expr end = open.where(rest, sizes_of(open, x), open.add(begin, size));
-        return one(slice_at_run_time(
-            open, x, {.begin = begin, .end = end, .axes = Builder::all_axes(n)}));
+        return one(
+            slice_at_run_time(open, x, {.begin = begin, .end = end, .axes = Builder::all_axes(n)}));
       });
 }
 
@@ -147,7 +147,8 @@ Values pad_of(NodeContext& ctx) {
   if (ctx.has(2)) {
     fill = ctx.scalar_of(2, dtype);
   } else {
-    const double zero = ctx.is_quantized() ? static_cast<double>(ctx.out_quantization().zero[0]) : 0;
+    const double zero =
+        ctx.is_quantized() ? static_cast<double>(ctx.out_quantization().zero[0]) : 0;
     fill = ctx.scalar(zero, dtype);
   }
   return one(pad(ctx, x, pads_of(ctx, Builder::rank_of(x)), "constant", fill));
@@ -176,9 +177,9 @@ Values reverse(NodeContext& ctx) {
 Values reverse_sequence(NodeContext& ctx) {
   const auto& o = ctx.options<schema::ReverseSequence>();
   const int64_t rank = Builder::rank_of(ctx.in(0));
-  return one(ctx.call("reverse_sequence", {ctx.in(0), ctx.cast(ctx.in(1), DType::Int(32))},
-                      {{"seq_axis", ctx.axis(o.seq_dim(), rank)},
-                       {"batch_axis", ctx.axis(o.batch_dim(), rank)}}));
+  return one(ctx.call(
+      "reverse_sequence", {ctx.in(0), ctx.cast(ctx.in(1), DType::Int(32))},
+      {{"seq_axis", ctx.axis(o.seq_dim(), rank)}, {"batch_axis", ctx.axis(o.batch_dim(), rank)}}));
 }
 
 }  // namespace

@@ -58,8 +58,7 @@ AttrValue pairs(NodeContext& ctx, size_t input, size_t count, const char* what) 
 
 Values space_to_batch(NodeContext& ctx) {
   const std::vector<int64_t> block = ctx.const_ints(1, "the shape of a block");
-  const double zero =
-      ctx.is_quantized() ? static_cast<double>(ctx.out_quantization().zero[0]) : 0;
+  const double zero = ctx.is_quantized() ? static_cast<double>(ctx.out_quantization().zero[0]) : 0;
   return one(ctx.call("nn.space_to_batch_nd", {ctx.in(0)},
                       {{"block_shape", to_value(block)},
                        {"paddings", pairs(ctx, 2, block.size(), "the list of pads")},

@@ -66,6 +66,7 @@ Tensor strings(std::string_view bytes, const std::vector<int64_t>& shape, const 
 
 // The entries of a vector of indices, whatever their width.
 std::vector<int64_t> entries(schema::SparseIndices kind, const void* table) {
+  if (table == nullptr) return {};
   auto copy = [](const auto* values) {
     return values == nullptr ? std::vector<int64_t>()
                              : std::vector<int64_t>(values->begin(), values->end());
@@ -91,9 +92,9 @@ struct SparseReader {
     std::vector<int64_t> segments, indices;
   };
   std::vector<Level> levels;
-  std::vector<int64_t> order;              // the axis of each level
-  std::vector<int64_t> block_axis;         // the axis of the tensor that a block axis is part of
-  std::vector<int64_t> block_size;         // of each axis of the tensor, 1 for one without blocks
+  std::vector<int64_t> order;       // the axis of each level
+  std::vector<int64_t> block_axis;  // the axis of the tensor that a block axis is part of
+  std::vector<int64_t> block_size;  // of each axis of the tensor, 1 for one without blocks
   std::vector<int64_t> shape;
 
   // The place in the dense tensor of every stored element; false where the description contradicts itself.
@@ -222,8 +223,9 @@ Tensor Model::constant(const schema::Tensor& t, int64_t max_bytes, const Span& s
   const int64_t bytes = bits != 0 ? (count * bits + 7) / 8 : dense;
   if (static_cast<int64_t>(stored->size()) < bytes ||
       (static_cast<int64_t>(stored->size()) > bytes && bits == 0)) {
-    bad_tensor(span, "the buffer of " + quoted_tensor(std::string(text_of(t.name()))) +
-                         " does not have the size of its shape",
+    bad_tensor(span,
+               "the buffer of " + quoted_tensor(std::string(text_of(t.name()))) +
+                   " does not have the size of its shape",
                std::to_string(bytes) + " bytes", std::to_string(stored->size()));
   }
   if (bits != 0) return unpacked(*stored, shape, bits, t.type() != E::uint4);

@@ -132,10 +132,8 @@ OpInfo fixed_point_per_axis_row() {
                          "Tensor[(3,), int32]"},
                 .attrs = "is_lshift_required=True, is_rshift_required=True, axes=[1], rounding=\"" +
                          std::string(rounding) + "\""};
-    e.inputs = {{-90, -1, 0, 7, 90, 1001},
-                {1073741824, 1395864371, 2147483647},
-                {0, 1, 0},
-                {3, 0, 1}};
+    e.inputs = {
+        {-90, -1, 0, 7, 90, 1001}, {1073741824, 1395864371, 2147483647}, {0, 1, 0}, {3, 0, 1}};
     examples.push_back(std::move(e));
   }
   return composed_row(
