@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 packages=(
   g++ cmake ninja-build ccache git
   llvm-19-dev liblld-19-dev zlib1g-dev libzstd-dev libre2-dev libstb-dev libedit-dev
-  libprotobuf-dev protobuf-compiler
+  libprotobuf-dev protobuf-compiler libflatbuffers-dev flatbuffers-compiler
   libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev libgtest-dev
   clang-format-14 clang-tidy-14
   python3-dev python3-venv

@@ -72,7 +72,7 @@ ABSENT: dict[str, dict[str, str]] = {
         "yolo_detection": "other packages read and draw images",
         "darknet": "there is no importer of Darknet",
         "tf": "there is no importer of TensorFlow",
-        "tflite": "there is no importer of TFLite",
+        "tflite": "TensorFlow is not called; relay.frontend.from_tflite reads files",
         "py_converter": "relay.create_executor('debug') evaluates any program",
         "byoc": _NO_CODEGEN,
         "TempOpAttr": "rows of operators are immutable; relay.register_op adds one",
@@ -213,7 +213,6 @@ ABSENT: dict[str, dict[str, str]] = {
         "prerequisite_optimize": _BY_QUANTIZE,
     },
     "frontend": {
-        "from_tflite": "convert models of other formats to ONNX first",
         "from_keras": "convert models of other formats to ONNX first",
         "from_tensorflow": "convert models of other formats to ONNX first",
         "from_coreml": "convert models of other formats to ONNX first",

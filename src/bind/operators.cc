@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/codes/frontend.h"
 #include "base/codes/python.h"
 #include "base/quantities.h"
 #include "bind/python_code.h"
@@ -12,6 +13,7 @@
 #include "bind/wrong_argument.h"
 #include "extend/operator.h"
 #include "extend/plugin.h"
+#include "frontend/common/custom_operators.h"
 #include "ops/common.h"
 
 namespace relay::bind {
@@ -270,6 +272,26 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
   extend::register_operator(std::move(op));
 }
 
+// The function that imports an operator which a front end does not know; None removes it.
+void register_converter(const std::string& front_end, const std::string& name,
+                        nb::handle function) {
+  if (function.is_none()) return register_custom_operator(front_end, name, nullptr);
+  Held held(function);
+  register_custom_operator(front_end, name, [held, name](const CustomCall& call) {
+    const std::string what = "the function for operator " + name;
+    return in_python(codes::frontend_attribute, call.span, what, [&] {
+      nb::list inputs;
+      for (const Expr& e : call.inputs) inputs.append(wrap(e));
+      nb::object out =
+          held.get()(inputs, nb::bytes(call.options.data(), call.options.size()), call.num_outputs);
+      std::vector<Expr> results;
+      if (!is_sequence(out)) return std::vector<Expr>{nb::cast<PyExpr>(out).expr()};
+      for (nb::handle e : nb::iter(out)) results.push_back(nb::cast<PyExpr>(e).expr());
+      return results;
+    });
+  });
+}
+
 nb::object apply_function(const PyExprOf<FunctionNode>& f, const std::vector<PyExpr>& given) {
   std::vector<Expr> args;
   for (const PyExpr& a : given) args.push_back(a.expr());
@@ -289,6 +311,8 @@ void bind_operators(nb::module_& m) {
         nb::arg("definition").none(), nb::arg("compute").none(), nb::arg("gradient").none(),
         nb::arg("layout").none(), nb::arg("host_kernel"), nb::arg("moves").none(),
         nb::arg("quantized").none(), nb::arg("approximation"));
+  m.def("register_custom_operator", &register_converter, nb::arg("front_end"), nb::arg("name"),
+        nb::arg("function").none());
   m.def("unregister_op", [](const std::string& name) { OpRegistry::global().remove(name); });
   // Path, operators and passes of each plug-in that is a shared library.
   auto row = [](const extend::Plugin& p) { return nb::make_tuple(p.path, p.operators, p.passes); };

@@ -5,6 +5,7 @@
 
 #include "node/structural.h"
 #include "ops/composed.h"
+#include "ops/elementwise/fixed_point.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -95,34 +96,6 @@ Expr segment_sum(const CallNode& call) {
       "scatter_nd",
       {filled(0, shape, type_of(call.args[0]).dtype), expanded(call.args[1], 0), call.args[0]},
       {{"mode", std::string("add")}});
-}
-
-// ---- Numbers
-
-struct FixedPointAttrs : AttrsOf<FixedPointAttrs> {
-  int64_t multiplier = 1 << 30, shift = 1;
-  static AttrsList describe() {
-    return {"relay.attrs.FixedPointMultiplyAttrs",
-            {attribute("multiplier", &Self::multiplier, "The factor times 2^31, below 2^31."),
-             attribute("shift", &Self::shift, "Powers of two that it is further multiplied by.")}};
-  }
-};
-
-Expr fixed_point_multiply(const CallNode& call) {
-  auto& a = attrs_of<FixedPointAttrs>(call);
-  demand(call, type_of(call.args[0]).dtype == DType::Int(32), "takes int32", "int32",
-         type_of(call.args[0]).dtype.to_string());
-  demand(call,
-         a.shift >= -31 && a.shift <= 31 && a.multiplier > -(int64_t{1} << 31) &&
-             a.multiplier < int64_t{1} << 31,
-         "the factor is out of range", "below 2^31, and a shift of 31 at the most",
-         std::to_string(a.multiplier));
-  auto number = [](int64_t v) { return indices_constant({v}, {}); };
-  Expr wide = as_index(call.args[0]);
-  if (a.shift > 0) wide = apply("left_shift", {wide, number(a.shift)});
-  const int64_t right = 31 - std::min<int64_t>(a.shift, 0);
-  wide = wide * number(a.multiplier) + number(int64_t{1} << (right - 1));
-  return cast_to(apply("right_shift", {wide, number(right)}), DType::Int(32));
 }
 
 // ---- unique
@@ -635,10 +608,8 @@ std::span<const OpInfo> rows_of<Family::Compositions>() {
                      .attrs = "num_segments=3",
                      .inputs = {{1, 2, 3, 4, 5, 6, 7, 8}, {0, 2, 0, 2}},
                      .results = {}}}),
-      composed_row(
-          "fixed_point_multiply", "Integers by multiplier * 2^(shift - 31), rounded, halves up.",
-          {kData}, &FixedPointAttrs::static_info(), fixed_point_multiply,
-          {{.args = {"Tensor[(5,), int32]"}, .attrs = "shift=-1", .low = -90, .high = 90}}),
+      fixed_point_row(),
+      fixed_point_per_axis_row(),
       composed_row("unique",
                    "The values of a vector, their first places, the place among them of each "
                    "element, and how many they are; vectors as long as the data, zeros at the end.",

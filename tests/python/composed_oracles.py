@@ -196,10 +196,30 @@ def _(a, x, ids):
     return np.stack([x[ids == n].sum(axis=0) for n in range(a.num_segments)])
 
 
+def fixed_point(x, multiplier, shift, rounding) -> int:
+    """An integer by a factor, with the rounding of the operators."""
+    exact, right = x * multiplier * 2 ** max(shift, 0), max(-shift, 0)
+    if rounding == "ONCE":
+        return (exact + 2 ** (30 + right)) >> (31 + right)
+    first = (exact + 2**30) >> 31
+    away = (abs(first) + (2**right >> 1)) >> right
+    return away if first >= 0 else -away
+
+
 @oracle("fixed_point_multiply")
 def _(a, x):
-    exact = x.astype(object) * a.multiplier * 2 ** (a.shift + 31)
-    return np.array([(v + 2**61) // 2**62 for v in exact], "int32")
+    flat = [fixed_point(int(v), a.multiplier, a.shift, a.rounding) for v in x.ravel()]
+    return np.array(flat, "int32").reshape(x.shape)
+
+
+@oracle("fixed_point_multiply_per_axis")
+def _(a, x, multiplier, left, right):
+    shape = [x.shape[d] if d in a.axes else 1 for d in range(x.ndim)]
+    parts = np.broadcast_arrays(x, *(p.reshape(shape) for p in (multiplier, left - right)))
+    flat = [
+        fixed_point(*map(int, v), a.rounding) for v in zip(*(p.ravel() for p in parts), strict=True)
+    ]
+    return np.array(flat, "int32").reshape(x.shape)
 
 
 @oracle("unique")

@@ -60,7 +60,7 @@ SIGNATURES = {
     "cumsum": _SCAN,
     "einsum": "data, equation",
     "expand_dims": "data, axis, num_newaxis=1",
-    "fixed_point_multiply": "data, multiplier, shift",
+    "fixed_point_multiply": "data, multiplier, shift, rounding='ONCE'",
     "gather": "data, axis, indices",
     "image.affine_grid": "data, target_shape=None",
     "image.crop_and_resize": (

@@ -16,9 +16,10 @@ namespace {
 // the padded input, by less than a stride, stands there once in either mode.
 void extend_window(const Builder& build, const Expr& x, bool ceil, Window& w) {
   for (size_t i = 0; i < w.kernel.size(); ++i) {
-    auto known = as_const(Builder::shape_of(x)[i + 2]);
+    const int64_t axis = static_cast<int64_t>(i) + w.first_axis();
+    auto known = as_const(Builder::shape_of(x)[static_cast<size_t>(axis)]);
     if (!known && !ceil) continue;
-    int64_t size = build.const_dim(x, static_cast<int64_t>(i) + 2, "a size pooled with ceil_mode");
+    int64_t size = build.const_dim(x, axis, "a size pooled with ceil_mode");
     int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1, stride = w.strides[i];
     int64_t room = size + w.begin[i] + w.end[i] - reach;
     if (room < 0) {
@@ -37,29 +38,34 @@ std::optional<std::vector<Dim>> empty_result(const Expr& x, const Window& w) {
   std::vector<Dim> out = Builder::shape_of(x);
   bool none = false;
   for (size_t i = 0; i < w.kernel.size(); ++i) {
-    auto size = as_const(out[i + 2]);
+    Dim& along = out[i + static_cast<size_t>(w.first_axis())];
+    auto size = as_const(along);
     if (!size) return std::nullopt;
     int64_t room = *size + w.begin[i] + w.end[i] - (w.kernel[i] - 1) * w.dilations[i] - 1;
     if (room <= -2 * w.strides[i]) return std::nullopt;  // fewer than no window
     int64_t count = room / w.strides[i] + 1;
     none = none || count == 0;
-    out[i + 2] = dim(count);
+    along = dim(count);
   }
   return none ? std::optional(out) : std::nullopt;
 }
 
 // The widths of nn.pad for the pads of a window.
 AttrValue pad_widths(const Window& w) {
-  ValueList widths{to_value({0, 0}), to_value({0, 0})};
+  ValueList widths{to_value({0, 0})};
+  if (!w.channels_last) widths.push_back(to_value({0, 0}));
   for (size_t i = 0; i < w.kernel.size(); ++i) widths.push_back(to_value({w.begin[i], w.end[i]}));
+  if (w.channels_last) widths.push_back(to_value({0, 0}));
   return AttrValue(std::move(widths));
 }
 
 AttrList window_attrs(const Window& w) {
-  return {{"pool_size", to_value(w.kernel)},
-          {"strides", to_value(w.strides)},
-          {"dilation", to_value(w.dilations)},
-          {"padding", to_value(w.padding())}};
+  AttrList attrs{{"pool_size", to_value(w.kernel)},
+                 {"strides", to_value(w.strides)},
+                 {"dilation", to_value(w.dilations)},
+                 {"padding", to_value(w.padding())}};
+  if (w.channels_last) attrs.emplace_back("layout", w.layout());
+  return attrs;
 }
 
 Expr windows_pooled(const Builder& build, const char* op, const Expr& x, const Window& w,
@@ -116,7 +122,7 @@ Expr places_of_maxima(const Builder& build, const Pooled& pooled, PlacesIn count
   Expr sizes = sizes_of(build, x), zero = build.scalar(0, i64);
   auto size = [&](int64_t axis) { return build.select(sizes, 0, axis); };
   AttrList attrs = window_attrs(w);
-  attrs.emplace_back("layout", std::string("NC") + (nd == 1 ? "W" : nd == 2 ? "HW" : "DHW"));
+  if (!w.channels_last) attrs.emplace_back("layout", w.layout());
   Expr within = build.call("nn.max_pool_places", {x, y}, attrs);
   if (column_major) {
     // Counted through the columns: the place taken apart from the last axis on.

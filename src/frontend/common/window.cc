@@ -11,8 +11,8 @@ void pad_to_same(const Builder& build, const Expr& x, bool upper, Window& w) {
     if (stride == 1) {
       total = reach - 1;
     } else {
-      int64_t size =
-          build.const_dim(x, static_cast<int64_t>(i) + 2, "a size that decides about padding");
+      int64_t size = build.const_dim(x, static_cast<int64_t>(i) + w.first_axis(),
+                                     "a size that decides about padding");
       int64_t out = (size + stride - 1) / stride;
       total = std::max<int64_t>((out - 1) * stride + reach - size, 0);
     }
@@ -31,6 +31,7 @@ Expr convolution(const Builder& build, Expr x, Expr w, const Window& window, int
                  {"groups", groups},
                  {"channels", build.const_dim(w, 0, "the number of channels")},
                  {"kernel_size", to_value(window.kernel)}};
+  if (window.channels_last) attrs.emplace_back("data_layout", window.layout());
   if (out_dtype != Builder::dtype_of(x)) attrs.emplace_back("out_dtype", to_value(out_dtype));
   std::string op = with_rank(quantized.empty() ? "nn.conv" : "qnn.conv", nd);
   std::vector<Expr> args{std::move(x), std::move(w)};
@@ -42,14 +43,15 @@ Expr transposed_convolution(const Builder& build, Expr x, Expr w, const Window& 
                             const std::vector<int64_t>& extra, int64_t groups) {
   const auto nd = static_cast<int64_t>(window.kernel.size());
   const int64_t per_group = build.const_dim(w, 1, "the number of channels");
-  return build.call(with_rank("nn.conv", nd) + "_transpose", {std::move(x), std::move(w)},
-                    {{"channels", per_group * groups},
-                     {"kernel_size", to_value(window.kernel)},
-                     {"strides", to_value(window.strides)},
-                     {"output_padding", to_value(extra)},
-                     {"padding", to_value(window.padding())},
-                     {"dilation", to_value(window.dilations)},
-                     {"groups", groups}});
+  AttrList attrs{{"channels", per_group * groups},
+                 {"kernel_size", to_value(window.kernel)},
+                 {"strides", to_value(window.strides)},
+                 {"output_padding", to_value(extra)},
+                 {"padding", to_value(window.padding())},
+                 {"dilation", to_value(window.dilations)},
+                 {"groups", groups}};
+  if (window.channels_last) attrs.emplace_back("data_layout", window.layout());
+  return build.call(with_rank("nn.conv", nd) + "_transpose", {std::move(x), std::move(w)}, attrs);
 }
 
 void pad_transposed(const Builder& build, const Expr& x, bool upper,

@@ -1,4 +1,4 @@
-// Windows that convolutions and pools move over spatial axes, which are those from 2 on.
+// Windows that convolutions and pools move over spatial axes, which are those from 2 on but for windows that say otherwise.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,15 @@ inline constexpr int64_t kMaxWindow = int64_t{1} << 31;
 struct Window {
   std::vector<int64_t> kernel, strides, dilations;
   std::vector<int64_t> begin, end;  // pads
+  // Whether images have their channels last: the spatial axes are those from 1 on then.
+  bool channels_last = false;
+
+  int64_t first_axis() const { return channels_last ? 1 : 2; }
+  // "NCHW" or "NHWC", and the like for 1 and 3 spatial axes.
+  std::string layout() const {
+    const std::string axes = kernel.size() == 1 ? "W" : kernel.size() == 2 ? "HW" : "DHW";
+    return channels_last ? "N" + axes + "C" : "NC" + axes;
+  }
 
   std::vector<int64_t> padding() const {
     std::vector<int64_t> all = begin;

@@ -7,6 +7,7 @@
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/common/open_args.h"
+#include "frontend/common/range.h"
 #include "frontend/common/reshape.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/onnx/graph_importer.h"
@@ -134,50 +135,7 @@ Values convert_eye_like(NodeContext& ctx) {
   return {value_of(std::move(t))};
 }
 
-Values range_known(NodeContext& ctx) {
-  KnownValue a = ctx.must_know(0, "the start"), b = ctx.must_know(1, "the limit"),
-             s = ctx.must_know(2, "the step");
-  if (a.size() != 1 || b.size() != 1 || s.size() != 1) {
-    ctx.fail(codes::frontend_attribute, "start, limit and step must be one number each");
-  }
-  bool sizes =
-      a.is_int() && s.is_constant() && s.int_at(0) != 0 && is_size(a.ints[0]) && is_size(b.ints[0]);
-  if (sizes && !(a.is_constant() && b.is_constant())) {
-    return {value_of(ctx.call("arange", {},
-                              {{"start", relay::to_value(a.ints[0])},
-                               {"stop", relay::to_value(b.ints[0])},
-                               {"step", s.int_at(0)},
-                               {"dtype", to_value(a.dtype)}}))};
-  }
-  if (!a.is_constant() || !b.is_constant() || !s.is_constant()) {
-    ctx.fail(codes::frontend_dynamic, "the length depends on an input's open dimension", {}, {},
-             "give the input's shape, as in --input NAME=1x128");
-  }
-  double start = a.float_at(0), step = s.float_at(0);
-  if (step == 0) ctx.fail(codes::frontend_attribute, "the step is zero", "a step of not 0", "0");
-  double count = std::ceil((b.float_at(0) - start) / step);
-  if (!(count < 1e15)) ctx.fail(codes::frontend_limit, "the range is too long");
-  auto n = static_cast<int64_t>(std::max(count, 0.0));
-  ctx.charge_bytes(n, a.dtype);
-  Tensor t = Tensor::empty(a.dtype, {n});
-  for (int64_t i = 0; i < n; ++i) {
-    if (a.is_int()) {
-      t.set_from_int(i, a.int_at(0) + i * s.int_at(0));
-    } else {
-      t.set_from_double(i, start + static_cast<double>(i) * step);
-    }
-  }
-  return {value_of(std::move(t))};
-}
-
-Values convert_range(NodeContext& ctx) {
-  return known_or_open(ctx, range_known, [](NodeContext& open) {
-    DType dtype = NodeContext::dtype_of(open.in(0));
-    std::vector<Expr> numbers;
-    for (size_t i = 0; i < 3; ++i) numbers.push_back(one_number(open, i, dtype));
-    return Values{value_of(open.call("dyn.arange", numbers))};
-  });
-}
+Values convert_range(NodeContext& ctx) { return {range_of(ctx)}; }
 
 // ---- Reshape and friends -----------------------------------------------------------------------
 

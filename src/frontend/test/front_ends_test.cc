@@ -280,9 +280,9 @@ TEST_F(FrontEnds, one_name_twice_E0513) {
 TEST_F(FrontEnds, rows_of_relay_are_first_and_keep_their_names_E0513) {
   std::vector<std::string> names;
   for (const FrontEnd* row : front_ends()) names.push_back(row->name);
-  const std::vector<std::string> relays{"onnx", "torch", "relay"};
+  const std::vector<std::string> relays{"onnx", "tflite", "torch", "relay"};
   ASSERT_GT(names.size(), relays.size());
-  EXPECT_EQ(std::vector(names.begin(), names.begin() + 3), relays);
+  EXPECT_EQ(std::vector(names.begin(), names.begin() + 4), relays);
   for (const std::string& own : relays) {
     std::string why = error_of([&] { register_front_end(claims(own, "mark 3", ".three")); });
     EXPECT_TRUE(says(why, {"E0513", own.c_str()})) << why;

@@ -17,6 +17,7 @@ from relay._pytorch import (
 )
 from relay._specialise import OpenModel, RankIsOpen
 from relay._weights import load_weights as load_weights
+from relay.frontend import tflite as tflite
 
 
 def from_onnx(
@@ -108,6 +109,51 @@ def check_onnx(
     shape, freeze: as for `from_onnx`.
     """
     return json.loads(_core.check_model("onnx", os.fspath(path), shape or {}, freeze or {}))
+
+
+def from_tflite(
+    model: object,
+    shape_dict: dict[str, Any] | None = None,
+    dtype_dict: dict[str, Any] | None = None,
+    op_converter: None = None,
+    *,
+    signature: str = "",
+    freeze_params: bool = True,
+    freeze: dict[str, Any] | None = None,
+) -> tuple[_core.IRModule, dict[str, Any]]:
+    """Returns the typed module of a TFLite model, and its weights by parameter name.
+
+    model: a path, or the bytes of a model.
+    shape_dict: shapes of inputs by name; -1 keeps a dimension symbolic.
+    dtype_dict: element types by input name, for inputs that differ from the model's.
+    op_converter: that of the first Relay; refused if it is given.
+    signature: the name of the signature to import; empty for the first subgraph.
+    freeze_params: makes the weights constants; the dictionary is empty then.
+    freeze: values of inputs by name, which become constants of the program.
+    """
+    refuse("relay.frontend.from_tflite", {"op_converter": op_converter})
+    if not isinstance(freeze_params, bool):
+        raise wrong(f"freeze_params is True or False, not {freeze_params!r}")
+    if isinstance(model, (str, os.PathLike)):
+        source: str | bytes = os.fspath(model)
+    elif isinstance(model, (bytes, bytearray, memoryview)):
+        source = bytes(model)
+    else:
+        raise wrong(f"a model is a path or bytes, not {type(model).__name__}")
+    own = {"signature": signature} if signature else {}
+    return _core.import_model(
+        "tflite",
+        source,
+        shape_dict or {},
+        dtype_dict or {},
+        freeze_params,
+        "",
+        own,
+        freeze or {},
+        {},
+        {},
+        [],
+    )
 
 
 if not TYPE_CHECKING:

@@ -1,0 +1,28 @@
+# relay_use_tflite_schema(SOURCES): the TFLite format as C++, compiled by flatc from our description of it, for these sources.
+# They include it as "frontend/tflite/schema_generated.h".
+include_guard(GLOBAL)
+find_program(RELAY_FLATC flatc REQUIRED)
+find_path(RELAY_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h REQUIRED)
+
+set(RELAY_TFLITE_GENERATED "${PROJECT_BINARY_DIR}/tflite_schema")
+set(RELAY_TFLITE_HEADERS "")
+foreach(name IN ITEMS schema)
+  set(fbs "${PROJECT_SOURCE_DIR}/src/frontend/tflite/${name}.fbs")
+  set(header "${RELAY_TFLITE_GENERATED}/frontend/tflite/${name}_generated.h")
+  add_custom_command(
+    OUTPUT "${header}"
+    COMMAND "${RELAY_FLATC}" --cpp --scoped-enums --cpp-std c++17 -o "${RELAY_TFLITE_GENERATED}/frontend/tflite" "${fbs}"
+    DEPENDS "${fbs}" VERBATIM)
+  list(APPEND RELAY_TFLITE_HEADERS "${header}")
+endforeach()
+
+# A folder that the compiler searches anyway must not come before the standard library's.
+set(RELAY_TFLITE_INCLUDES "${RELAY_TFLITE_GENERATED}")
+if(NOT RELAY_FLATBUFFERS_INCLUDE IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+  list(APPEND RELAY_TFLITE_INCLUDES "${RELAY_FLATBUFFERS_INCLUDE}")
+endif()
+
+function(relay_use_tflite_schema)
+  set_source_files_properties(${ARGN} PROPERTIES
+    INCLUDE_DIRECTORIES "${RELAY_TFLITE_INCLUDES}" OBJECT_DEPENDS "${RELAY_TFLITE_HEADERS}")
+endfunction()

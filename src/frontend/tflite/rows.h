@@ -1,0 +1,60 @@
+// The table of builtin operators: a row for each, in the file of its family.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "frontend/common/model_value.h"
+#include "frontend/tflite/schema_generated.h"
+
+namespace relay::frontend::tflite {
+
+class NodeContext;
+
+// Converts an operator into its outputs, as many as it has; null for one that is left out.
+using Converter = Values (*)(NodeContext& ctx);
+
+struct Row {
+  std::string_view op;  // "ADD"
+  Converter convert;
+  // The member of the union that the operator's options are; its options are its own.
+  schema::Options options = schema::Options::NONE;
+  // Relay's operator, for rows that share a converter.
+  std::string_view relay = {};
+};
+
+// The families of rows; each is a file rows_*.cc with a table.
+enum class Family {
+  Activation,
+  Arithmetic,
+  Compare,
+  Control,
+  Convolution,
+  Create,
+  Gather,
+  Join,
+  Pool,
+  Product,
+  Quantize,
+  Recurrent,
+  Reduce,
+  Resize,
+  Select,
+  Shape,
+  Slice,
+  Space,
+  Unary,
+  kCount,
+};
+
+// They live as long as the process.
+template <Family kFamily>
+std::span<const Row> rows();
+
+// The row of a builtin operator; null for one that is not imported.
+const Row* find_row(std::string_view op);
+// Sorted by name.
+const std::vector<Row>& all_rows();
+
+}  // namespace relay::frontend::tflite

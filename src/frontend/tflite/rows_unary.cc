@@ -1,0 +1,57 @@
+// Functions of one element.
+#include "base/codes/frontend.h"
+#include "frontend/tflite/node_context.h"
+#include "frontend/tflite/quantized.h"
+
+namespace relay::frontend::tflite {
+namespace {
+
+Values plain(NodeContext& ctx) {
+  if (ctx.is_quantized()) return one(quantized_unary(ctx));
+  return one(ctx.call(ctx.relay_op(), {ctx.in(0)}));
+}
+
+Values square(NodeContext& ctx) { return one(ctx.mul(ctx.in(0), ctx.in(0))); }
+
+Values cast(NodeContext& ctx) {
+  const DType from = ctx.in_dtype(0), to = ctx.out_dtype();
+  if (from.is_string() || to.is_string()) ctx.unsupported_dtype(DType::String());
+  return one(ctx.cast(ctx.in(0), to));
+}
+
+// The bits as elements of another type; the sizes differ in the last axis.
+Values bitcast(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const DType from = ctx.in_dtype(0), to = ctx.out_dtype();
+  if (from.bytes() != to.bytes() || from.is_string() || from.is_bool() || to.is_bool())
+    ctx.unsupported("a change of the size of elements");
+  return one(ctx.call("reinterpret", {x}, {{"dtype", to_value(to)}}));
+}
+
+}  // namespace
+
+template <>
+std::span<const Row> rows<Family::Unary>() {
+  using O = schema::Options;
+  static constexpr Row kRows[] = {
+      {"ABS", plain, O::abs, "abs"},
+      {"BITCAST", bitcast, O::bitcast},
+      {"CAST", cast, O::cast},
+      {"CEIL", plain, O::NONE, "ceil"},
+      {"COS", plain, O::cos, "cos"},
+      {"EXP", plain, O::exp, "exp"},
+      {"FLOOR", plain, O::NONE, "floor"},
+      {"LOG", plain, O::NONE, "log"},
+      {"LOGICAL_NOT", plain, O::logical_not, "logical_not"},
+      {"NEG", plain, O::neg, "negative"},
+      {"ROUND", plain, O::NONE, "round"},
+      {"RSQRT", plain, O::NONE, "rsqrt"},
+      {"SIGN", plain, O::sign, "sign"},
+      {"SIN", plain, O::NONE, "sin"},
+      {"SQRT", plain, O::NONE, "sqrt"},
+      {"SQUARE", square, O::square},
+  };
+  return kRows;
+}
+
+}  // namespace relay::frontend::tflite

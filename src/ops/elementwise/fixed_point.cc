@@ -1,0 +1,149 @@
+#include "ops/elementwise/fixed_point.h"
+
+#include "ops/common.h"
+#include "ops/composed.h"
+
+namespace relay::ops {
+namespace {
+
+constexpr const char* kRoundingDoc =
+    "ONCE: the exact product, halves up. TWICE: first without the negative part of the shift, "
+    "halves up, then shifted, halves away from zero, as gemmlowp rounds.";
+
+struct FixedPointAttrs : AttrsOf<FixedPointAttrs> {
+  int64_t multiplier = 1 << 30, shift = 1;
+  std::string rounding = "ONCE";
+  static AttrsList describe() {
+    return {"relay.attrs.FixedPointMultiplyAttrs",
+            {attribute("multiplier", &Self::multiplier, "The factor times 2^31, below 2^31."),
+             attribute("shift", &Self::shift, "Powers of two that it is further multiplied by."),
+             attribute("rounding", &Self::rounding, kRoundingDoc)}};
+  }
+};
+
+struct FixedPointPerAxisAttrs : AttrsOf<FixedPointPerAxisAttrs> {
+  bool is_lshift_required = false, is_rshift_required = false;
+  Ints axes;
+  std::string rounding = "ONCE";
+  static AttrsList describe() {
+    return {"relay.attrs.FixedPointMultiplyPerAxisAttrs",
+            {attribute("is_lshift_required", &Self::is_lshift_required,
+                       "Whether left_shift has entries other than 0."),
+             attribute("is_rshift_required", &Self::is_rshift_required,
+                       "Whether right_shift has entries other than 0."),
+             attribute("axes", &Self::axes, "The axes of data that the factors are along."),
+             attribute("rounding", &Self::rounding, kRoundingDoc)}};
+  }
+};
+
+const DType kInt = DType::Int(32);
+
+Expr number(int64_t v) { return indices_constant({v}, {}); }
+
+void check(const CallNode& call, const std::string& rounding) {
+  for (const Expr& e : call.args) {
+    demand(call, type_of(e).dtype == kInt, "takes int32", "int32", type_of(e).dtype.to_string());
+  }
+  demand(call, rounding == "ONCE" || rounding == "TWICE", "rounding is not known", "ONCE or TWICE",
+         rounding);
+}
+
+Expr shifted_left(const Expr& a, const Expr& by) { return apply("left_shift", {a, by}); }
+Expr shifted_right(const Expr& a, const Expr& by) { return apply("right_shift", {a, by}); }
+
+// Shifted, halves away from zero; `by` is int32 and 0 or more.
+Expr shifted_away(const Expr& a, const Expr& by) {
+  Expr mask = shifted_left(scalar(1, a), by) - scalar(1, a);
+  Expr half = shifted_right(mask, scalar(1, a)) + cast_to(is_greater(scalar(0, a), a), kInt);
+  Expr above = is_greater(apply("bitwise_and", {a, mask}), half);
+  return shifted_right(a, by) + cast_to(above, kInt);
+}
+
+// (wide * multiplier) / 2^31, halves up, in int64.
+Expr scaled(const Expr& wide, const Expr& multiplier) {
+  return shifted_right(wide * multiplier + number(int64_t{1} << 30), number(31));
+}
+
+Expr fixed_point_multiply(const CallNode& call) {
+  auto& a = attrs_of<FixedPointAttrs>(call);
+  check(call, a.rounding);
+  demand(call,
+         a.shift >= -31 && a.shift <= 31 && a.multiplier > -(int64_t{1} << 31) &&
+             a.multiplier < int64_t{1} << 31,
+         "the factor is out of range", "below 2^31, and a shift of 31 at the most",
+         std::to_string(a.multiplier));
+  Expr wide = as_index(call.args[0]);
+  if (a.shift > 0) wide = shifted_left(wide, number(a.shift));
+  const int64_t away = -std::min<int64_t>(a.shift, 0);
+  if (a.rounding == "TWICE" || away == 0) {
+    Expr y = cast_to(scaled(wide, number(a.multiplier)), kInt);
+    return away == 0 ? y : shifted_away(y, scalar(static_cast<double>(away), y));
+  }
+  wide = wide * number(a.multiplier) + number(int64_t{1} << (30 + away));
+  return cast_to(shifted_right(wide, number(31 + away)), kInt);
+}
+
+Expr fixed_point_multiply_per_axis(const CallNode& call) {
+  auto& a = attrs_of<FixedPointPerAxisAttrs>(call);
+  check(call, a.rounding);
+  const Expr& x = call.args[0];
+  const int64_t rank = rank_of(x);
+  // The factors along their axes, with axes of size 1 between and behind them.
+  auto along_axes = [&](const Expr& e) {
+    demand(call, rank_of(e) == static_cast<int64_t>(a.axes.size()),
+           "the factors do not have the axes", std::to_string(a.axes.size()) + " axes",
+           to_string(e->type));
+    std::vector<Dim> shape(static_cast<size_t>(rank), dim(1));
+    int64_t before = -1;
+    for (size_t i = 0; i < a.axes.size(); ++i) {
+      const int64_t at = axis_in(call, a.axes[i], rank);
+      demand(call, at > before, "the axes do not ascend", "ascending axes");
+      before = at;
+      shape[static_cast<size_t>(at)] = type_of(e).shape[i];
+    }
+    return reshape_to(e, shape);
+  };
+  Expr multiplier = as_index(along_axes(call.args[1])), wide = as_index(x);
+  if (a.is_lshift_required) wide = shifted_left(wide, as_index(along_axes(call.args[2])));
+  if (!a.is_rshift_required) return cast_to(scaled(wide, multiplier), kInt);
+  Expr right = along_axes(call.args[3]);
+  if (a.rounding == "TWICE") return shifted_away(cast_to(scaled(wide, multiplier), kInt), right);
+  Expr all = as_index(right) + number(31);
+  Expr half = shifted_left(number(1), all - number(1));
+  return cast_to(shifted_right(wide * multiplier + half, all), kInt);
+}
+
+}  // namespace
+
+OpInfo fixed_point_row() {
+  OpExample drawn{.args = {"Tensor[(5,), int32]"}, .attrs = "shift=-1", .low = -90, .high = 90};
+  OpExample twice = drawn;
+  twice.attrs = "multiplier=1395864371, shift=-3, rounding=\"TWICE\"";
+  return composed_row("fixed_point_multiply",
+                      "Integers by multiplier * 2^(shift - 31), rounded, halves up.",
+                      {{"data", "The input."}}, &FixedPointAttrs::static_info(),
+                      fixed_point_multiply, {drawn, twice});
+}
+
+OpInfo fixed_point_per_axis_row() {
+  std::vector<OpExample> examples;
+  for (const char* rounding : {"ONCE", "TWICE"}) {
+    OpExample e{.args = {"Tensor[(2, 3), int32]", "Tensor[(3,), int32]", "Tensor[(3,), int32]",
+                         "Tensor[(3,), int32]"},
+                .attrs = "is_lshift_required=True, is_rshift_required=True, axes=[1], rounding=\"" +
+                         std::string(rounding) + "\""};
+    e.inputs = {
+        {-90, -1, 0, 7, 90, 1001}, {1073741824, 1395864371, 2147483647}, {0, 1, 0}, {3, 0, 1}};
+    examples.push_back(std::move(e));
+  }
+  return composed_row(
+      "fixed_point_multiply_per_axis",
+      "Integers by fp_multiplier * 2^(left_shift - right_shift - 31) of their place along axes.",
+      {{"data", "The input, int32."},
+       {"fp_multiplier", "The factors times 2^31, int32."},
+       {"left_shift", "Powers of two, 0 or more, int32."},
+       {"right_shift", "Powers of two that are divided by, 0 or more, int32."}},
+      &FixedPointPerAxisAttrs::static_info(), fixed_point_multiply_per_axis, std::move(examples));
+}
+
+}  // namespace relay::ops

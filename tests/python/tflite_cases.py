@@ -1,0 +1,765 @@
+"""Cases of TFLite operators: small models with inputs, one for each operator and kind of element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from tflite_writer import DTYPES, Graph, TfliteModel
+
+F, I8, U8, I16, I32, I64, B = "float32", "int8", "uint8", "int16", "int32", "int64", "bool"
+
+
+@dataclass
+class Case:
+    """A model of one operator, or of a few."""
+
+    name: str
+    fill: Callable[[Made], None]
+    # 0 for results that are equal bit for bit; otherwise relative to the greatest result.
+    tolerance: float = 1e-5
+    # LiteRT's kernels: those for reference, but for the operators that have only others.
+    reference: bool = True
+
+    def made(self) -> Made:
+        made = Made(sum(self.name.encode()))
+        self.fill(made)
+        return made
+
+    def build(self) -> tuple[bytes, dict[str, np.ndarray]]:
+        """The file, and the values of its inputs by name."""
+        made = self.made()
+        return made.model.bytes(), made.feeds
+
+    @property
+    def operator(self) -> str:
+        return self.name.split("-")[0]
+
+    def kind(self) -> str:
+        """The elements of the operator: "float32", "int8 quantised", "hybrid"."""
+        made = self.made()
+        if self.name.endswith("hybrid"):
+            return "float32 by int8"
+        tensors = made.g.tensors
+        first = tensors[made.g.operators[0]["inputs"][1 if self.operator == "SPLIT" else 0]]
+        if self.operator == "TRANSPOSE_CONV":
+            first = tensors[made.g.operators[0]["inputs"][2]]
+        if self.name.endswith("int4"):
+            return "int4 quantised"
+        return first["type"] + (" quantised" if "quantization" in first else "")
+
+
+CASES: list[Case] = []
+
+
+@dataclass
+class Made:
+    """A model in the making, with the values of its inputs."""
+
+    seed: int
+    model: TfliteModel = field(default_factory=TfliteModel)
+    feeds: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
+        self.g: Graph = self.model.graph()
+
+    def draw(self, shape, dtype=F, low=None, high=None) -> np.ndarray:
+        if dtype == B:
+            return self.rng.integers(0, 2, shape).astype(bool)
+        kind = DTYPES[dtype]
+        if np.issubdtype(kind, np.integer):
+            info = np.iinfo(kind)
+            low = max(info.min, -(2**15)) if low is None else low
+            high = min(info.max, 2**15) if high is None else high
+            return self.rng.integers(low, high + 1, shape).astype(kind)
+        low, high = -2.0 if low is None else low, 2.0 if high is None else high
+        return (self.rng.random(shape) * (high - low) + low).astype(kind)
+
+    def input(self, shape, dtype=F, low=None, high=None, values=None, **q) -> int:
+        name = f"x{len(self.feeds)}"
+        t = self.g.tensor(name, tuple(shape), dtype, **q)
+        self.g.inputs.append(t)
+        sizes = tuple(abs(d) for d in shape)
+        self.feeds[name] = (
+            np.asarray(values, DTYPES[dtype]).reshape(sizes)
+            if values is not None
+            else self.draw(sizes, dtype, low, high)
+        )
+        return t
+
+    def const(self, values, dtype=I32, **q) -> int:
+        return self.g.tensor(f"c{len(self.g.tensors)}", None, dtype, data=values, **q)
+
+    def out(self, shape=(), dtype=F, **q) -> int:
+        t = self.g.tensor(f"y{len(self.g.tensors)}", tuple(shape), dtype, **q)
+        self.g.outputs.append(t)
+        return t
+
+    def mid(self, shape=(), dtype=F, **q) -> int:
+        return self.g.tensor(f"m{len(self.g.tensors)}", tuple(shape), dtype, **q)
+
+
+def case(name: str, tolerance: float = 1e-5, reference: bool = True):
+    """Registers a function that fills a model."""
+
+    def add(fill: Callable[[Made], None]) -> Callable[[Made], None]:
+        CASES.append(Case(name, fill, tolerance, reference))
+        return fill
+
+    return add
+
+
+def simple(
+    op: str, shapes, dtype=F, out=None, low=None, high=None, tag="", reference=True, **options
+):
+    """A case whose inputs are all drawn."""
+    exact = DTYPES[dtype] is bool or np.issubdtype(DTYPES[dtype], np.integer)
+
+    @case(f"{op}-{tag or dtype}", 0 if exact else 1e-5, reference)
+    def _(m: Made) -> None:
+        inputs = [m.input(s, dtype, low, high) for s in shapes]
+        m.g.op(op, inputs, [m.out(shapes[0], out or dtype)], **options)
+
+
+# ---- Elements
+
+for _op in ("ABS", "NEG", "SIN", "COS", "EXP", "SQUARE", "FLOOR", "RELU", "RELU6", "RELU_N1_TO_1",
+            "RELU_0_TO_1", "TANH", "LOGISTIC", "SIGN", "HARD_SWISH", "ZEROS_LIKE"):  # fmt: skip
+    simple(_op, [(2, 3, 4)])
+for _op in ("CEIL", "ROUND", "ELU"):
+    simple(_op, [(2, 3, 4)], reference=False)
+for _op in ("LOG", "SQRT", "RSQRT"):
+    simple(_op, [(2, 3, 4)], low=0.25, high=9)
+simple("LEAKY_RELU", [(2, 5)], leaky_relu={"alpha": 0.1})
+simple("GELU", [(2, 5)], gelu={"approximate": False})
+simple("GELU", [(2, 5)], gelu={"approximate": True}, tag="tanh")
+simple("SOFTMAX", [(2, 5)], softmax={"beta": 1.0})
+simple("SOFTMAX", [(2, 3, 5)], softmax={"beta": 0.5}, tag="beta")
+simple("LOG_SOFTMAX", [(2, 5)])
+simple("PRELU", [(2, 3, 4), (4,)])
+simple("L2_NORMALIZATION", [(2, 5)], l2_norm={})
+# The reference kernel leaves out the last place of a window, unlike the operator's definition.
+simple("LOCAL_RESPONSE_NORMALIZATION", [(1, 2, 3, 6)], reference=False,
+       local_response={"radius": 2, "bias": 1.0, "alpha": 0.5, "beta": 0.75})  # fmt: skip
+simple("LOGICAL_NOT", [(7,)], B)
+simple("ABS", [(7,)], I32)
+simple("NEG", [(7,)], I32)
+simple("NEG", [(7,)], I64)
+for _op, _member in (("ADD", "add"), ("SUB", "sub"), ("MUL", "mul"), ("DIV", "div")):
+    simple(_op, [(2, 3, 4), (3, 1)], low=0.5, high=3, **{_member: {}})
+    simple(
+        _op, [(2, 3), (2, 3)], low=0.5, high=3, tag="relu6", **{_member: {"activation": "relu6"}}
+    )
+    simple(_op, [(2, 3), (2, 3)], I32, low=1, high=100, **{_member: {}})
+for _op in ("MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"):
+    simple(_op, [(2, 3, 4), (4,)])
+    simple(_op, [(2, 3), (2, 3)], I32, low=-100, high=100)
+for _op in ("POW", "FLOOR_DIV", "FLOOR_MOD", "ATAN2"):
+    simple(_op, [(2, 3), (2, 3)], low=0.5, high=3)
+for _op in ("FLOOR_DIV", "FLOOR_MOD"):
+    simple(_op, [(9,), (9,)], I32, low=1, high=90)
+simple("LOGICAL_AND", [(7,), (7,)], B)
+simple("LOGICAL_OR", [(7,), (7,)], B)
+simple("BITWISE_XOR", [(7,), (7,)], I32)
+simple("RIGHT_SHIFT", [(7,), (7,)], I32, low=0, high=20)
+simple("ADD_N", [(2, 3), (2, 3), (2, 3)])
+for _op in ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"):
+    simple(_op, [(3, 4), (4,)], out=B)
+    simple(_op, [(3, 4), (4,)], I32, out=B, low=-2, high=2)
+
+
+@case("CAST-float-int", 0)
+def _(m: Made) -> None:
+    m.g.op("CAST", [m.input((7,), high=100)], [m.out((7,), I32)], cast={"from": F, "to": I32})
+
+
+@case("CAST-int-float")
+def _(m: Made) -> None:
+    m.g.op("CAST", [m.input((7,), I32)], [m.out((7,))], cast={"from": I32, "to": F})
+
+
+@case("FAKE_QUANT")
+def _(m: Made) -> None:
+    m.g.op("FAKE_QUANT", [m.input((2, 7))], [m.out((2, 7))],
+           fake_quant={"min": -1.5, "max": 1.25, "bits": 8})  # fmt: skip
+
+
+# ---- Reductions and order
+
+
+def reduction(op: str, axes, keep: bool, dtype=F, tag=""):
+    @case(f"{op}-{tag or dtype}", 0 if dtype != F else 1e-5)
+    def _(m: Made) -> None:
+        x = m.input((2, 3, 4), dtype, -3, 3) if dtype != B else m.input((2, 3, 4), B)
+        m.g.op(op, [x, m.const(axes)], [m.out((1,), dtype)], reducer={"keep_dims": keep})
+
+
+for _op in ("SUM", "MEAN", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN"):
+    reduction(_op, [1], True)
+    reduction(_op, [0, -1], False, tag="two")
+for _op in ("SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN"):
+    reduction(_op, [2], False, I32)
+for _op in ("REDUCE_ANY", "REDUCE_ALL"):
+    reduction(_op, [1], False, B)
+for _op, _member in (("ARG_MAX", "arg_max"), ("ARG_MIN", "arg_min")):
+
+    @case(f"{_op}-float32", 0)
+    def _(m: Made, op=_op, member=_member) -> None:
+        inputs = [m.input((2, 3, 4)), m.const(1)]
+        m.g.op(op, inputs, [m.out((2, 4), I32)], **{member: {"type": I32}})
+
+
+@case("TOPK_V2-float32")
+def _(m: Made) -> None:
+    outs = [m.out((2, 3)), m.out((2, 3), I32)]
+    m.g.op("TOPK_V2", [m.input((2, 9)), m.const(3)], outs)
+
+
+@case("CUMSUM-float32")
+def _(m: Made) -> None:
+    options = {"exclusive": True, "reverse": True}
+    m.g.op("CUMSUM", [m.input((2, 5)), m.const(1)], [m.out((2, 5))], cumsum=options)
+
+
+@case("BUCKETIZE-float32", 0)
+def _(m: Made) -> None:
+    options = {"boundaries": np.array([-1.0, 0.0, 1.5], np.float32)}
+    m.g.op("BUCKETIZE", [m.input((9,))], [m.out((9,), I32)], bucketize=options)
+
+
+@case("UNIQUE-int32", 0)
+def _(m: Made) -> None:
+    outs = [m.out((-1,), I32), m.out((9,), I32)]
+    m.g.op("UNIQUE", [m.input((9,), I32, 0, 4)], outs, unique={"index_type": I32})
+
+
+# ---- Moves
+
+
+def move(op: str, sizes, constants, out, tag="float32", dtype=F, first=True, **options):
+    @case(f"{op}-{tag}", 0)
+    def _(m: Made) -> None:
+        x = m.input(sizes, dtype)
+        rest = [m.const(c) for c in constants]
+        m.g.op(op, [x, *rest] if first else [*rest, x], [m.out(out, dtype)], **options)
+
+
+move("RESHAPE", (2, 3, 4), [[6, -1]], (6, 4), reshape={"new_shape": [6, -1]})
+move("TRANSPOSE", (2, 3, 4), [[2, 0, 1]], (4, 2, 3))
+move("EXPAND_DIMS", (2, 3), [1], (2, 1, 3))
+move("SQUEEZE", (1, 3, 1), [], (3, 1), squeeze={"axes": [0]})
+move("BROADCAST_TO", (3, 1), [[2, 3, 4]], (2, 3, 4))
+move("TILE", (2, 3), [[2, 2]], (4, 6))
+move("SLICE", (4, 5), [[1, 2], [2, -1]], (2, 3))
+move("STRIDED_SLICE", (4, 5, 6), [[0, 1, 0], [4, 5, 1], [2, 2, 1]], (2, 2),
+     strided_slice={"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": 4})  # fmt: skip
+move("STRIDED_SLICE", (4, 5), [[3, 0], [0, 5], [-1, 1]], (3, 5), tag="back", strided_slice={})
+move("STRIDED_SLICE", (4, 5), [[0, 0, 0], [0, 0, 3], [1, 1, 1]], (4, 1, 3), tag="new",
+     strided_slice={"ellipsis_mask": 1, "new_axis_mask": 2})  # fmt: skip
+move("PAD", (2, 3), [[[1, 0], [2, 1]]], (3, 6))
+move("MIRROR_PAD", (3, 4), [[[1, 2], [2, 1]]], (6, 7), mirror_pad={"mode": "reflect"})
+move("MIRROR_PAD", (3, 4), [[[1, 2], [2, 1]]], (6, 7), tag="symmetric",
+     mirror_pad={"mode": "symmetric"})  # fmt: skip
+move("REVERSE_V2", (3, 4), [[1]], (3, 4))
+move("REVERSE_SEQUENCE", (3, 4), [[2, 4, 1]], (3, 4),
+     reverse_sequence={"seq_dim": 1, "batch_dim": 0})  # fmt: skip
+move("GATHER", (5, 3), [[4, 0, 2]], (3, 3), gather={"axis": 0})
+move("GATHER_ND", (4, 5), [[[0, 1], [3, 4]]], (2,))
+move("SPACE_TO_DEPTH", (1, 4, 6, 2), [], (1, 2, 3, 8), space_to_depth={"block_size": 2})
+move("DEPTH_TO_SPACE", (1, 2, 3, 8), [], (1, 4, 6, 2), depth_to_space={"block_size": 2})
+move("SPACE_TO_BATCH_ND", (1, 4, 5, 2), [[2, 2], [[0, 0], [1, 0]]], (4, 2, 3, 2))
+move("BATCH_TO_SPACE_ND", (4, 2, 3, 2), [[2, 2], [[0, 0], [1, 0]]], (1, 4, 5, 2))
+move("EMBEDDING_LOOKUP", (6, 3), [[5, 0, 2]], (3, 3), first=False)
+move("MATRIX_DIAG", (2, 3), [], (2, 3, 3))
+move("SHAPE", (2, 3), [], (2,), shape={"type": I32}, dtype=I32)
+for _dtype in (I8, U8, I16, I32, I64, B):
+    move("TRANSPOSE", (2, 3, 4), [[2, 0, 1]], (4, 2, 3), tag=_dtype, dtype=_dtype)
+    move(
+        "RESHAPE", (2, 6), [[3, 4]], (3, 4), tag=_dtype, dtype=_dtype, reshape={"new_shape": [3, 4]}
+    )
+
+
+@case("GATHER-batch", 0)
+def _(m: Made) -> None:
+    inputs = [m.input((2, 5, 3)), m.const([[4, 0], [1, 1]])]
+    m.g.op("GATHER", inputs, [m.out((2, 2, 3))], gather={"axis": 1, "batch_dims": 1})
+
+
+@case("CONCATENATION-float32", 0)
+def _(m: Made) -> None:
+    inputs = [m.input((2, 3)), m.input((2, 1))]
+    m.g.op("CONCATENATION", inputs, [m.out((2, 4))], concatenation={"axis": -1})
+
+
+@case("PACK-float32", 0)
+def _(m: Made) -> None:
+    inputs = [m.input((2, 3)), m.input((2, 3))]
+    m.g.op("PACK", inputs, [m.out((2, 2, 3))], pack={"count": 2, "axis": 1})
+
+
+@case("UNPACK-float32", 0)
+def _(m: Made) -> None:
+    m.g.op("UNPACK", [m.input((2, 3))], [m.out((2,)) for _ in range(3)],
+           unpack={"count": 3, "axis": 1})  # fmt: skip
+
+
+@case("SPLIT-float32", 0)
+def _(m: Made) -> None:
+    outs = [m.out((2, 3)), m.out((2, 3))]
+    m.g.op("SPLIT", [m.const(1), m.input((2, 6))], outs, split={"parts": 2})
+
+
+@case("SPLIT_V-float32", 0)
+def _(m: Made) -> None:
+    outs = [m.out((1, 2)), m.out((5, 2))]
+    m.g.op("SPLIT_V", [m.input((6, 2)), m.const([1, -1]), m.const(0)], outs, split_v={"parts": 2})
+
+
+@case("PADV2-float32", 0)
+def _(m: Made) -> None:
+    inputs = [m.input((2, 3)), m.const([[1, 0], [0, 2]]), m.const(np.float32(7), F)]
+    m.g.op("PADV2", inputs, [m.out((3, 5))])
+
+
+@case("SELECT-float32", 0)
+def _(m: Made) -> None:
+    m.g.op("SELECT", [m.input((2,), B), m.input((2, 3)), m.input((2, 3))], [m.out((2, 3))])
+
+
+@case("SELECT_V2-float32", 0)
+def _(m: Made) -> None:
+    m.g.op("SELECT_V2", [m.input((2, 1), B), m.input((2, 3)), m.input((3,))], [m.out((2, 3))])
+
+
+@case("WHERE-bool", 0)
+def _(m: Made) -> None:
+    m.g.op("WHERE", [m.input((3, 4), B)], [m.out((-1, 2), I64)])
+
+
+@case("SCATTER_ND-float32")
+def _(m: Made) -> None:
+    inputs = [m.const([[3], [1], [3]]), m.input((3, 2)), m.const([5, 2])]
+    m.g.op("SCATTER_ND", inputs, [m.out((5, 2))])
+
+
+@case("SPARSE_TO_DENSE-float32", 0)
+def _(m: Made) -> None:
+    inputs = [m.const([[0, 1], [2, 2]]), m.const([3, 4]), m.input((2,)), m.const(np.float32(9), F)]
+    m.g.op("SPARSE_TO_DENSE", inputs, [m.out((3, 4))])
+
+
+@case("DYNAMIC_UPDATE_SLICE-float32", 0)
+def _(m: Made) -> None:
+    inputs = [m.input((4, 5)), m.input((2, 3)), m.input((2,), I32, values=[1, 9])]
+    m.g.op("DYNAMIC_UPDATE_SLICE", inputs, [m.out((4, 5))])
+
+
+@case("ONE_HOT-float32", 0)
+def _(m: Made) -> None:
+    inputs = [
+        m.input((4,), I32, -1, 5),
+        m.const(4),
+        m.const(np.float32(2), F),
+        m.const(np.float32(-1), F),
+    ]
+    m.g.op("ONE_HOT", inputs, [m.out((4, 4))], one_hot={"axis": -1})
+
+
+@case("FILL-float32", 0)
+def _(m: Made) -> None:
+    m.g.op("FILL", [m.const([2, 3]), m.input(())], [m.out((2, 3))])
+
+
+@case("RANGE-int32", 0)
+def _(m: Made) -> None:
+    y = m.mid((5,), I32)
+    m.g.op("RANGE", [m.const(1), m.const(11), m.const(2)], [y])
+    m.g.op("ADD", [y, m.input((5,), I32)], [m.out((5,), I32)], add={})
+
+
+@case("MATRIX_SET_DIAG-float32", 0)
+def _(m: Made) -> None:
+    m.g.op("MATRIX_SET_DIAG", [m.input((2, 3, 3)), m.input((2, 3))], [m.out((2, 3, 3))])
+
+
+@case("SEGMENT_SUM-float32", reference=False)
+def _(m: Made) -> None:
+    m.g.op("SEGMENT_SUM", [m.input((4, 2)), m.const([0, 0, 1, 2])], [m.out((3, 2))])
+
+
+for _op in ("SUM", "PROD", "MAX", "MIN"):
+
+    @case(f"UNSORTED_SEGMENT_{_op}-float32")
+    def _(m: Made, op=_op) -> None:
+        inputs = [m.input((4, 2)), m.const([2, 0, -1, 2]), m.const(3)]
+        m.g.op(f"UNSORTED_SEGMENT_{op}", inputs, [m.out((3, 2))])
+
+
+for _op, _member in (
+    ("RESIZE_BILINEAR", "resize_bilinear"),
+    ("RESIZE_NEAREST_NEIGHBOR", "resize_nearest"),
+):
+    for _align, _half in ((False, False), (True, False), (False, True)):
+
+        @case(f"{_op}-{'align' if _align else 'half' if _half else 'plain'}")
+        def _(m: Made, op=_op, member=_member, align=_align, half=_half) -> None:
+            options = {"align_corners": align, "half_pixel_centers": half}
+            m.g.op(op, [m.input((1, 4, 5, 2)), m.const([7, 3])], [m.out((1, 7, 3, 2))],
+                   **{member: options})  # fmt: skip
+
+
+# ---- Layers
+
+
+def conv(m: Made, padding, stride=1, dilation=1, groups=1, activation="none"):
+    x, w = m.input((1, 7, 6, 4)), m.const(m.draw((6, 3, 2, 4 // groups)), F)
+    m.g.op("CONV_2D", [x, w, m.const(m.draw((6,)), F)], [m.out((1, 7, 6, 6))],
+           conv_2d={"padding": padding, "stride_w": stride, "stride_h": stride,
+                    "dilation_w": dilation, "dilation_h": dilation,
+                    "activation": activation})  # fmt: skip
+
+
+case("CONV_2D-same")(lambda m: conv(m, "same"))
+case("CONV_2D-stride")(lambda m: conv(m, "same", stride=2, activation="relu6"))
+case("CONV_2D-valid")(lambda m: conv(m, "valid", dilation=2))
+case("CONV_2D-groups")(lambda m: conv(m, "valid", groups=2, activation="relu"))
+
+
+@case("DEPTHWISE_CONV_2D-float32")
+def _(m: Made) -> None:
+    x, w = m.input((2, 7, 6, 3)), m.const(m.draw((1, 3, 3, 6)), F)
+    m.g.op("DEPTHWISE_CONV_2D", [x, w, m.const(m.draw((6,)), F)], [m.out((2, 4, 3, 6))],
+           depthwise_conv_2d={"padding": "same", "stride_w": 2, "stride_h": 2, "multiplier": 2,
+                              "activation": "relu"})  # fmt: skip
+
+
+for _padding, _shape in (("same", (1, 8, 6, 5)), ("valid", (1, 9, 8, 5))):
+
+    @case(f"TRANSPOSE_CONV-{_padding}")
+    def _(m: Made, padding=_padding, shape=_shape) -> None:
+        x, w = m.input((1, 4, 3, 2)), m.const(m.draw((5, 3, 4, 2)), F)
+        m.g.op("TRANSPOSE_CONV", [m.const(shape), w, x], [m.out(shape)],
+               transpose_conv={"padding": padding, "stride_w": 2, "stride_h": 2})  # fmt: skip
+
+
+@case("CONV_3D-float32")
+def _(m: Made) -> None:
+    x, w = m.input((1, 4, 5, 6, 2)), m.const(m.draw((2, 3, 2, 2, 4)), F)
+    m.g.op("CONV_3D", [x, w, m.const(m.draw((4,)), F)], [m.out((1, 4, 5, 6, 4))],
+           conv_3d={"padding": "same", "stride_d": 1, "stride_w": 1, "stride_h": 1})  # fmt: skip
+
+
+for _op in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
+    for _padding in ("same", "valid"):
+
+        @case(f"{_op}-{_padding}")
+        def _(m: Made, op=_op, padding=_padding) -> None:
+            m.g.op(op, [m.input((1, 7, 6, 3))], [m.out((1, 4, 3, 3))],
+                   pool_2d={"padding": padding, "stride_w": 2, "stride_h": 2, "filter_w": 3,
+                            "filter_h": 2, "activation": "relu"})  # fmt: skip
+
+
+@case("FULLY_CONNECTED-float32")
+def _(m: Made) -> None:
+    inputs = [m.input((2, 3, 4)), m.const(m.draw((5, 4)), F), m.const(m.draw((5,)), F)]
+    m.g.op("FULLY_CONNECTED", inputs, [m.out((6, 5))], fully_connected={"activation": "relu"})
+
+
+@case("FULLY_CONNECTED-keep")
+def _(m: Made) -> None:
+    inputs = [m.input((2, 3, 4)), m.const(m.draw((5, 4)), F), -1]
+    m.g.op("FULLY_CONNECTED", inputs, [m.out((2, 3, 5))], fully_connected={"keep_num_dims": True})
+
+
+@case("BATCH_MATMUL-float32")
+def _(m: Made) -> None:
+    m.g.op("BATCH_MATMUL", [m.input((2, 3, 4)), m.input((2, 5, 4))], [m.out((2, 3, 5))],
+           batch_matmul={"adj_y": True})  # fmt: skip
+
+
+# ---- Recurrent layers
+
+
+def lstm_inputs(m: Made, x: int, n=5, features=4, batch=2, peephole=False) -> list[int]:
+    inputs = [x]
+    inputs += [m.const(m.draw((n, features), low=-0.5, high=0.5), F) for _ in range(4)]
+    inputs += [m.const(m.draw((n, n), low=-0.5, high=0.5), F) for _ in range(4)]
+    inputs += [m.const(m.draw((n,)), F) if peephole else -1 for _ in range(3)]
+    inputs += [m.const(m.draw((n,)), F) for _ in range(4)]
+    inputs += [-1, -1]
+    inputs += [m.g.tensor(f"state{i}", (batch, n), F, is_variable=True) for i in range(2)]
+    return inputs + [-1] * 4
+
+
+for _peephole in (False, True):
+
+    @case(f"UNIDIRECTIONAL_SEQUENCE_LSTM-{'peephole' if _peephole else 'float32'}")
+    def _(m: Made, peephole=_peephole) -> None:
+        inputs = lstm_inputs(m, m.input((2, 3, 4)), peephole=peephole)
+        m.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.out((2, 3, 5))],
+               unidirectional_lstm={"activation": "tanh"})  # fmt: skip
+
+
+@case("UNIDIRECTIONAL_SEQUENCE_RNN-float32")
+def _(m: Made) -> None:
+    inputs = [m.input((2, 3, 4)), m.const(m.draw((5, 4)), F), m.const(m.draw((5, 5)), F)]
+    inputs += [m.const(m.draw((5,)), F), m.g.tensor("state", (2, 5), F, is_variable=True)]
+    m.g.op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, [m.out((2, 3, 5))],
+           sequence_rnn={"activation": "tanh"})  # fmt: skip
+
+
+@case("RNN-float32")
+def _(m: Made) -> None:
+    inputs = [m.input((2, 4)), m.const(m.draw((5, 4)), F), m.const(m.draw((5, 5)), F)]
+    inputs += [m.const(m.draw((5,)), F), m.g.tensor("state", (2, 5), F, is_variable=True)]
+    m.g.op("RNN", inputs, [m.out((2, 5))], rnn={"activation": "relu"})
+
+
+@case("SVDF-float32")
+def _(m: Made) -> None:
+    inputs = [m.input((2, 4)), m.const(m.draw((6, 4)), F), m.const(m.draw((6, 5)), F)]
+    inputs += [m.const(m.draw((3,)), F), m.g.tensor("state", (2, 30), F, is_variable=True)]
+    m.g.op("SVDF", inputs, [m.out((2, 3))], svdf={"rank": 2})
+
+
+# ---- Control
+
+
+@case("IF-float32")
+def _(m: Made) -> None:
+    x = m.input((2, 3))
+    for op in ("NEG", "SQUARE"):
+        g = m.model.graph()
+        a, b = g.tensor("a", (2, 3)), g.tensor("b", (2, 3))
+        g.op(op, [a], [b])
+        g.inputs, g.outputs = [a], [b]
+    condition = m.input((), B, values=[True])
+    options = {"then_subgraph": 1, "else_subgraph": 2}
+    m.g.op("IF", [condition, x], [m.out((2, 3))], if_graphs=options)
+
+
+@case("WHILE-float32")
+def _(m: Made) -> None:
+    n, x = m.input((), I32, values=[0]), m.input((2, 3))
+    test = m.model.graph()
+    a, b = test.tensor("n", (), I32), test.tensor("x", (2, 3))
+    limit, go = test.tensor("limit", None, I32, data=5), test.tensor("go", (), B)
+    test.op("LESS", [a, limit], [go])
+    test.inputs, test.outputs = [a, b], [go]
+    body = m.model.graph()
+    a, b = body.tensor("n", (), I32), body.tensor("x", (2, 3))
+    c, d = body.tensor("m", (), I32), body.tensor("y", (2, 3))
+    body.op("ADD", [a, body.tensor("one", None, I32, data=1)], [c], add={})
+    body.op("ADD", [b, body.tensor("half", None, F, data=0.5)], [d], add={})
+    body.inputs, body.outputs = [a, b], [c, d]
+    outs = [m.out((), I32), m.out((2, 3))]
+    m.g.op("WHILE", [n, x], outs, while_graphs={"cond_subgraph": 1, "body_subgraph": 2})
+
+
+# ---- Integers that stand for real numbers
+
+QX, QY = {"scale": 0.047, "zero": 3}, {"scale": 0.061, "zero": -7}
+UX, UY = {"scale": 0.047, "zero": 131}, {"scale": 0.061, "zero": 121}
+WX, WY = {"scale": 0.00047, "zero": 0}, {"scale": 0.00061, "zero": 0}
+LEVELS = {I8: (QX, QY), U8: (UX, UY), I16: (WX, WY)}
+
+
+def quantized(
+    op: str, shapes, dtypes=(I8,), out=None, levels=None, tag="", reference=True, **options
+):
+    """A case for each dtype whose inputs are all drawn, bit for bit."""
+    for dtype in dtypes:
+        qx, qy = levels or LEVELS[dtype]
+
+        @case(f"{op}-{tag or 'q'}{dtype}", 0, reference)
+        def _(m: Made, dtype=dtype, qx=qx, qy=qy) -> None:
+            inputs = [m.input(s, dtype, **(qx if i == 0 else qy)) for i, s in enumerate(shapes)]
+            q = {} if out == B else qy
+            m.g.op(op, inputs, [m.out(shapes[0], out or dtype, **q)], **options)
+
+
+quantized("ADD", [(40, 50), (40, 50)], (I8, U8), add={"activation": "relu"})
+quantized("SUB", [(40, 50), (50,)], (I8, U8), sub={})
+quantized("ADD", [(40, 50), (40, 50)], (I16,), add={"pot_scale_int16": False})
+quantized("MUL", [(40, 50), (40, 50)], (I8, U8, I16), mul={"activation": "relu6"})
+quantized("SQUARED_DIFFERENCE", [(40, 50), (40, 50)])
+quantized("RELU", [(40, 50)], (I8, U8, I16))
+quantized("RELU6", [(40, 50)], (I8, U8))
+quantized("RELU_N1_TO_1", [(40, 50)], (I8,))
+quantized("LEAKY_RELU", [(40, 50)], (I8, U8), leaky_relu={"alpha": 0.17})
+quantized("PRELU", [(2, 4, 5, 50), (1, 1, 50)], (I8, U8))
+quantized("HARD_SWISH", [(40, 50)], (I8, U8))
+quantized("QUANTIZE", [(40, 50)], (I8, U8, I16))
+quantized("ABS", [(40, 50)], (I8,))
+for _op in ("EQUAL", "LESS", "GREATER_EQUAL"):
+    quantized(_op, [(40, 50), (40, 50)], (I8, U8), out=B)
+for _scale in (0.01, 0.05, 0.13):
+    for _dtype in (I8, U8):
+        _low = -128 if _dtype == I8 else 0
+        _x = {"scale": _scale, "zero": _low + 140}
+        quantized("LOGISTIC", [(30, 50)], (_dtype,), tag=f"{_scale}-",
+                  levels=(_x, {"scale": 1 / 256, "zero": _low}))  # fmt: skip
+        quantized("TANH", [(30, 50)], (_dtype,), tag=f"{_scale}-",
+                  levels=(_x, {"scale": 1 / 128, "zero": _low + 128}))  # fmt: skip
+        quantized("SOFTMAX", [(30, 50)], (_dtype,), tag=f"{_scale}-", softmax={"beta": 1.0},
+                  levels=(_x, {"scale": 1 / 256, "zero": _low}))  # fmt: skip
+quantized(
+    "EXP", [(30, 50)], (I8,), levels=({"scale": 0.02, "zero": 0}, {"scale": 0.05, "zero": -128})
+)
+quantized("ELU", [(30, 50)], (I8,), reference=False)
+quantized("GELU", [(30, 50)], (I8,), gelu={"approximate": False})
+
+
+@case("QUANTIZE-float32-int8", 0)
+def _(m: Made) -> None:
+    m.g.op("QUANTIZE", [m.input((40, 50), low=-9, high=9)], [m.out((40, 50), I8, **QX)])
+
+
+@case("QUANTIZE-float32-uint8", 0)
+def _(m: Made) -> None:
+    m.g.op("QUANTIZE", [m.input((40, 50), low=-9, high=9)], [m.out((40, 50), U8, **UX)])
+
+
+@case("DEQUANTIZE-int8", 0)
+def _(m: Made) -> None:
+    m.g.op("DEQUANTIZE", [m.input((40, 50), I8, **QX)], [m.out((40, 50))])
+
+
+@case("DEQUANTIZE-float16", 0)
+def _(m: Made) -> None:
+    w = m.mid((3, 4))
+    m.g.op("DEQUANTIZE", [m.const(m.draw((3, 4), "float16"), "float16")], [w])
+    m.g.op("ADD", [m.input((3, 4)), w], [m.out((3, 4))], add={})
+
+
+for _dtype in (I8, U8):
+
+    @case(f"CONCATENATION-q{_dtype}", 0)
+    def _(m: Made, dtype=_dtype) -> None:
+        qx, qy = LEVELS[dtype]
+        inputs = [
+            m.input((20, 30), dtype, **qx),
+            m.input((20, 9), dtype, **(qx if dtype == I8 else qy)),
+        ]
+        m.g.op("CONCATENATION", inputs, [m.out((20, 39), dtype, **qx)], concatenation={"axis": 1})
+
+    for _op in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        for _padding in ("same", "valid"):
+
+            @case(f"{_op}-{_padding}-q{_dtype}", 0)
+            def _(m: Made, op=_op, padding=_padding, dtype=_dtype) -> None:
+                q = LEVELS[dtype][0]
+                m.g.op(op, [m.input((1, 17, 16, 3), dtype, **q)], [m.out((1, 9, 8, 3), dtype, **q)],
+                       pool_2d={"padding": padding, "stride_w": 2, "stride_h": 2, "filter_w": 3,
+                                "filter_h": 2, "activation": "relu"})  # fmt: skip
+
+    @case(f"AVERAGE_POOL_2D-global-q{_dtype}", 0)
+    def _(m: Made, dtype=_dtype) -> None:
+        q = LEVELS[dtype][0]
+        m.g.op("AVERAGE_POOL_2D", [m.input((2, 7, 7, 30), dtype, **q)],
+               [m.out((2, 1, 1, 30), dtype, **q)],
+               pool_2d={"padding": "valid", "stride_w": 7, "stride_h": 7, "filter_w": 7,
+                        "filter_h": 7})  # fmt: skip
+
+    for _op in ("MEAN", "SUM"):
+        # The reference kernel of SUM gives -1 for all elements of int8.
+        @case(f"{_op}-q{_dtype}", 0, reference=not (_op == "SUM" and _dtype == I8))
+        def _(m: Made, op=_op, dtype=_dtype) -> None:
+            qx, qy = LEVELS[dtype]
+            m.g.op(op, [m.input((4, 7, 5, 300), dtype, **qx), m.const([1, 2])],
+                   [m.out((4, 300), dtype, **qy)], reducer={"keep_dims": False})  # fmt: skip
+
+    @case(f"RESIZE_BILINEAR-q{_dtype}", 0)
+    def _(m: Made, dtype=_dtype) -> None:
+        q = LEVELS[dtype][0]
+        m.g.op("RESIZE_BILINEAR", [m.input((1, 9, 8, 3), dtype, **q), m.const([13, 21])],
+               [m.out((1, 13, 21, 3), dtype, **q)],
+               resize_bilinear={"half_pixel_centers": True})  # fmt: skip
+
+
+def conv_weights(m: Made, shape, dtype, axis, channels, per_axis, x_scale, bias_dtype=I32):
+    """Weights and bias with the scales that a converter gives them."""
+    scale = m.rng.random(channels if per_axis else 1) * 0.01 + 0.004
+    zero = 0 if dtype == I8 else 118
+    w = m.const(
+        m.draw(shape, dtype, -127 if dtype == I8 else 0), dtype, scale=scale, zero=zero, axis=axis
+    )
+    b = m.const(m.draw((channels,), I32, -3000, 3000), bias_dtype,
+                scale=scale.astype(np.float32) * np.float32(x_scale))  # fmt: skip
+    return w, b
+
+
+for _dtype, _per_axis in ((I8, True), (I8, False), (U8, False), (I16, True)):
+    _tag = f"q{_dtype}-{'channels' if _per_axis else 'one'}"
+    _weight = U8 if _dtype == U8 else I8
+    _bias = I64 if _dtype == I16 else I32
+
+    @case(f"CONV_2D-{_tag}", 0)
+    def _(m: Made, dtype=_dtype, per_axis=_per_axis, weight=_weight, bias=_bias) -> None:
+        qx, qy = LEVELS[dtype]
+        x = m.input((1, 23, 22, 8), dtype, **qx)
+        w, b = conv_weights(m, (10, 3, 3, 8), weight, 0, 10, per_axis, qx["scale"], bias)
+        m.g.op("CONV_2D", [x, w, b], [m.out((1, 12, 11, 10), dtype, **qy)],
+               conv_2d={"padding": "same", "stride_w": 2, "stride_h": 2,
+                        "activation": "relu6"})  # fmt: skip
+
+    @case(f"DEPTHWISE_CONV_2D-{_tag}", 0)
+    def _(m: Made, dtype=_dtype, per_axis=_per_axis, weight=_weight, bias=_bias) -> None:
+        qx, qy = LEVELS[dtype]
+        x = m.input((1, 13, 12, 16), dtype, **qx)
+        w, b = conv_weights(m, (1, 3, 3, 16), weight, 3, 16, per_axis, qx["scale"], bias)
+        m.g.op("DEPTHWISE_CONV_2D", [x, w, b], [m.out((1, 13, 12, 16), dtype, **qy)],
+               depthwise_conv_2d={"padding": "same", "stride_w": 1, "stride_h": 1,
+                                  "multiplier": 1})  # fmt: skip
+
+    if not (_dtype == I8 and not _per_axis):
+
+        @case(f"TRANSPOSE_CONV-{_tag}", 0)
+        def _(m: Made, dtype=_dtype, per_axis=_per_axis, weight=_weight, bias=_bias) -> None:
+            qx, qy = LEVELS[dtype]
+            x = m.input((1, 5, 4, 6), dtype, **qx)
+            w, b = conv_weights(m, (7, 3, 3, 6), weight, 0, 7, per_axis, qx["scale"], bias)
+            shape = (1, 10, 8, 7)
+            m.g.op("TRANSPOSE_CONV", [m.const(shape), w, x, b], [m.out(shape, dtype, **qy)],
+                   transpose_conv={"padding": "same", "stride_w": 2, "stride_h": 2})  # fmt: skip
+
+    if not _per_axis or _dtype == I8:
+
+        @case(f"FULLY_CONNECTED-{_tag}", 0)
+        def _(m: Made, dtype=_dtype, per_axis=_per_axis, weight=_weight, bias=_bias) -> None:
+            qx, qy = LEVELS[dtype]
+            x = m.input((30, 40), dtype, **qx)
+            w, b = conv_weights(m, (200, 40), weight, 0, 200, per_axis, qx["scale"], bias)
+            m.g.op("FULLY_CONNECTED", [x, w, b], [m.out((30, 200), dtype, **qy)],
+                   fully_connected={"activation": "none"})  # fmt: skip
+
+
+@case("BATCH_MATMUL-qint8", 0)
+def _(m: Made) -> None:
+    m.g.op("BATCH_MATMUL", [m.input((2, 40, 30), I8, **QX), m.input((2, 30, 80), I8, **QY)],
+           [m.out((2, 40, 80), I8, scale=0.7, zero=2)], batch_matmul={})  # fmt: skip
+
+
+@case("FULLY_CONNECTED-hybrid")
+def _(m: Made) -> None:
+    w = m.const(m.draw((20, 40), I8, -127), I8, scale=0.013)
+    m.g.op("FULLY_CONNECTED", [m.input((5, 40)), w, m.const(m.draw((20,)), F)], [m.out((5, 20))],
+           fully_connected={})  # fmt: skip
+
+
+@case("CONV_2D-hybrid")
+def _(m: Made) -> None:
+    w = m.const(m.draw((6, 3, 3, 4), I8, -127), I8, scale=m.rng.random(6) * 0.01 + 0.01)
+    m.g.op("CONV_2D", [m.input((2, 7, 6, 4)), w, m.const(m.draw((6,)), F)], [m.out((2, 7, 6, 6))],
+           conv_2d={"padding": "same", "stride_w": 1, "stride_h": 1})  # fmt: skip
+
+
+@case("FULLY_CONNECTED-int4", 0)
+def _(m: Made) -> None:
+    values = m.draw((20, 40), I8, -7, 7).ravel().astype(np.uint8)
+    packed = (values[0::2] & 15) | (values[1::2] << 4)
+    w = m.g.tensor("w", (20, 40), "int4", data=packed.astype(np.uint8).tobytes(), scale=0.013)
+    m.g.op("FULLY_CONNECTED", [m.input((5, 40), I8, **QX), w, -1], [m.out((5, 20), I8, **QY)],
+           fully_connected={})  # fmt: skip

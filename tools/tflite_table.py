@@ -1,0 +1,50 @@
+"""Writes the table of docs/tflite.md: operators, and the elements for which each is compared with LiteRT.
+
+usage: tflite_table.py [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/tflite.md"
+BEGIN, END = "<!-- table: tools/tflite_table.py -->\n", "<!-- end of table -->\n"
+
+
+def table() -> str:
+    """The rows of the page."""
+    sys.path.insert(0, str(ROOT / "tests/python"))
+    from tflite_cases import CASES
+
+    import relay
+
+    kinds: dict[str, list[str]] = {}
+    for case in CASES:
+        of = kinds.setdefault(case.operator, [])
+        if case.kind() not in of:
+            of.append(case.kind())
+    lines = ["", "| operator | compared with LiteRT for |", "|---|---|"]
+    imported = sorted(name for _, name in relay.frontend.tflite.operators())
+    lines += [f"| `{name}` | {', '.join(kinds.get(name, ['-']))} |" for name in imported]
+    refused = tomllib.loads((ROOT / "tests/python/tflite_refused.toml").read_text())
+    lines += ["", "Operators that LiteRT has a kernel for and Relay refuses (E0501):", ""]
+    lines += ["| operator | reason |", "|---|---|"]
+    lines += [f"| `{name}` | {reason} |" for name, reason in sorted(refused.items())]
+    return "\n".join(lines) + "\n\n"
+
+
+def main() -> int:
+    text = PAGE.read_text()
+    before, rest = text.split(BEGIN)
+    page = before + BEGIN + table() + END + rest.split(END)[1]
+    if "--check" in sys.argv:
+        return int(page != text)
+    PAGE.write_text(page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
