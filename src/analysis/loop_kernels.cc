@@ -30,6 +30,8 @@ bool writes_over(const Expr& call) {
          is_call_to(call, "scatter_elements");
 }
 
+bool is_assertion(const Expr& call) { return is_call_to(call, "debug.check"); }
+
 Function with_state_sizes(const Function& f) {
   // Without annotations, inference finds what the loops are entered with.
   Rewriter without(kFamilies);

@@ -18,6 +18,9 @@ bool is_loop_kernel(const FunctionNode& primitive);
 // kernel of a loop they write in place where nothing reads the operand afterwards.
 bool writes_over(const Expr& call);
 
+// Whether a call ends the run where a condition does not hold, and does nothing else.
+bool is_assertion(const Expr& call);
+
 // A function whose parameters have known or named sizes, with all sizes inside in terms of these; null where one stays
 // open or differs from iteration to iteration.
 Function with_state_sizes(const Function& f);

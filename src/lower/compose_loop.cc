@@ -1,6 +1,7 @@
 #include "lower/compose_loop.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,9 +10,12 @@
 #include "analysis/loop_kernels.h"
 #include "ir/op.h"
 #include "lower/interface/compute_rule.h"
+#include "lower/loop_count.h"
+#include "lower/loop_exchanges.h"
 #include "lower/loop_program.h"
 #include "lower/loop_statements.h"
 #include "lower/written_over.h"
+#include "node/structural.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
 #include "tir/arith/analyzer.h"
@@ -24,6 +28,8 @@ namespace {
 
 // A larger element is computed once, into memory.
 constexpr size_t kMostNodesOfElement = 64;
+// So many elements are copied as fast as a register says where others are.
+constexpr int64_t kMostCopied = 64;
 // What decides how often a loop runs is found through so many operators.
 constexpr int kMostDepthOfBound = 8;
 
@@ -45,21 +51,23 @@ class Composer : private LoopStatements {
     for (const Value& v : results) {
       Buffer out = tir::buffer("out" + std::to_string(params.size() - inputs), v.dtype, v.shape);
       params.push_back(out);
-      const bool own = v.buffer && std::ranges::find(locals_, v.buffer) != locals_.end() &&
-                       !final.contains(v.buffer.get());
+      const bool own = v.buffer && is_local(v.buffer) && !final.contains(v.buffer.get()) &&
+                       !exchanges_.contains(v.buffer.get());
       if (own) {
         final.emplace(v.buffer.get(), out);
       } else {
         fill(out, v);
       }
     }
+    std::erase_if(locals_, [&](const Buffer& b) { return exchanges_.contains(b.get()); });
+    const Stmt placed = exchanges_.placed(joined(std::move(out_), lets_), locals_);
     for (auto& [dtype, file] : files_) {
       Buffer exact = tir::buffer(file.buffer->name, file.buffer->dtype, {tir::index(file.count)},
                                  file.buffer->scope);
       final.emplace(file.buffer.get(), exact);
       locals_.push_back(exact);
     }
-    Stmt body = tir::replace(joined(std::move(out_), lets_), final);
+    Stmt body = tir::replace(placed, final);
     for (const Buffer& b : locals_) {
       if (!final.contains(b.get())) body = tir::allocate(b, body);
     }
@@ -88,8 +96,10 @@ class Composer : private LoopStatements {
     Value result;
     // The loop in whose tail position it is; -1: it returns to where it is called.
     int around = -1;
-    // Of one that counts, the state that does.
-    std::optional<size_t> counter{};
+    // The state that follows from the number of the iteration.
+    std::unordered_set<size_t> counted{};
+    // The depth of its iterations.
+    int depth = 0;
   };
 
   // ---- Values
@@ -104,7 +114,7 @@ class Composer : private LoopStatements {
     Buffer b =
         tir::buffer("p" + std::to_string(params.size()), t.dtype.storage(), dims_.lower(t.shape));
     params.push_back(b);
-    if (!t.shape.empty()) return in_memory(b, -1);
+    if (!t.shape.empty() || t.dtype.is_string()) return in_memory(b, -1);
     return {.scalar = keep(tir::load(b, {})), .dtype = b->dtype};
   }
 
@@ -144,6 +154,8 @@ class Composer : private LoopStatements {
     for (const Value& v : args) inputs.push_back(handle(v));
     std::vector<Value> results;
     for (const tir::Tensor& t : compute_call(c, inputs, dims_)) results.push_back(defined(t));
+    if (is_assertion(item.value))
+      emit(tir::check(results[0].scalar, RELAY_KERNEL_CHECK_FAILED, "an assertion fails"));
     size_t next = 0;
     return unflatten(c.type, results, next);
   }
@@ -233,11 +245,11 @@ class Composer : private LoopStatements {
     PrimExpr index = keep(call->args[0]), size = keep(call->args[1]);
     const PrimExpr zero = tir::index(0);
     const tir::Var place = named(tir::select(tir::lt(index, zero), index + size, index));
-    const PrimExpr outside = tir::logical_or(tir::lt(place, zero), tir::ge(place, size));
-    emit(tir::if_(outside,
+    // One condition for both: behind the call that names the index, the check is known to fail.
+    const PrimExpr inside = tir::logical_and(tir::ge(place, zero), tir::lt(place, size));
+    emit(tir::if_(tir::logical_not(inside),
                   tir::evaluate(tir::call("index_in", tir::kIndex, {index, size, call->args[2]}))));
-    emit(tir::check(tir::logical_and(tir::ge(place, zero), tir::lt(place, size)),
-                    RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, "an index is out of bounds"));
+    emit(tir::check(inside, RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, "an index is out of bounds"));
     return {.scalar = tir::cast(t->dtype, place), .dtype = t->dtype};
   }
 
@@ -408,54 +420,6 @@ class Composer : private LoopStatements {
 
   // ---- Loops that count
 
-  // A loop that ends at its condition only, and whose state k is greater by `step` in each iteration:
-  //   if (less(%i, bound)) { ...; %loop(add(%i, step), ...) } else { ... }
-  struct Counting {
-    size_t counter = 0;
-    Expr bound;
-    bool inclusive = false;
-    int64_t step = 0;
-  };
-
-  static std::optional<int64_t> integer_of(const Expr& e) {
-    auto* c = as<ConstantNode>(e);
-    if (c == nullptr || c->data.rank() != 0) return std::nullopt;
-    return tir::as_int(immediate(*c));
-  }
-
-  // By how much a value is greater than a variable.
-  std::optional<int64_t> difference(const Expr& e, const Var& from) const {
-    auto* c = as<CallNode>(reader_.definition(e));
-    if (c == nullptr || c->args.size() != 2) return std::nullopt;
-    if (is_call_to(ref(*c), "subtract") && c->args[0] == from) {
-      auto by = integer_of(c->args[1]);
-      return by ? std::optional(-*by) : std::nullopt;
-    }
-    if (!is_call_to(ref(*c), "add")) return std::nullopt;
-    if (c->args[0] == from) return integer_of(c->args[1]);
-    return c->args[1] == from ? integer_of(c->args[0]) : std::nullopt;
-  }
-
-  // Whether each way through a block goes on with the loop, with the same step.
-  bool goes_on(const LoopBlock& b, const LoopItem& loop, Counting& c) const {
-    if (!b.ends_in_tail()) return false;
-    const LoopItem& last = b.items.back();
-    if (last.then_block)
-      return goes_on(*last.then_block, loop, c) && goes_on(*last.else_block, loop, c);
-    auto* next = as<CallNode>(last.value);
-    if (next == nullptr || last.loop != nullptr || next->op != as<CallNode>(loop.value)->op)
-      return false;
-    auto by = difference(next->args[c.counter], loop.loop->params[c.counter]);
-    if (!by || *by == 0 || (c.step != 0 && c.step != *by)) return false;
-    c.step = *by;
-    return true;
-  }
-
-  // Numbers that are computed without branches, and may be computed once more.
-  static bool is_plain(const LoopItem& item) {
-    return item.loop == nullptr && !item.then_block && !writes_over(item.value);
-  }
-
   // Computes the operands of a loop's condition before the loop, which evaluates it at least once; false where they depend
   // on the loop.
   bool compute_before(const Expr& e, int depth = 0) {
@@ -471,45 +435,6 @@ class Composer : private LoopStatements {
     return true;
   }
 
-  std::optional<Counting> counting(const LoopItem& item) const {
-    const LoopBlock& b = *item.body;
-    if (!b.ends_in_tail() || !b.items.back().then_block) return std::nullopt;
-    const LoopItem& last = b.items.back();
-    for (size_t i = 0; i + 1 < b.items.size(); ++i) {
-      if (!is_plain(b.items[i])) return std::nullopt;
-    }
-    auto& branch = *as<IfNode>(last.value);
-    const Expr test = reader_.definition(branch.cond);
-    static constexpr std::string_view kTests[] = {"less", "less_equal", "greater", "greater_equal"};
-    const auto* which =
-        std::ranges::find_if(kTests, [&](std::string_view op) { return is_call_to(test, op); });
-    if (which == std::end(kTests)) return std::nullopt;
-    const auto& operands = as<CallNode>(test)->args;
-    auto& params = item.loop->params;
-    auto place = [&](const Expr& e) {
-      return static_cast<size_t>(
-          std::ranges::find(params, e.get(), [](const Var& p) { return p.get(); }) -
-          params.begin());
-    };
-    Counting out;
-    const bool first = place(operands[0]) < params.size();
-    out.counter = place(operands[first ? 0 : 1]);
-    out.bound = operands[first ? 1 : 0];
-    if (out.counter == params.size() || place(out.bound) < params.size()) return std::nullopt;
-    if (!is_scalar_type(out.bound->type) ||
-        !as<TensorTypeNode>(params[out.counter]->type)->dtype.is_int())
-      return std::nullopt;
-    out.inclusive = *which == "less_equal" || *which == "greater_equal";
-    const bool up = (*which == "less" || *which == "less_equal") == first;
-    if (!goes_on(*last.then_block, item, out) || (out.step > 0) != up) return std::nullopt;
-    bool again = false;
-    post_order(
-        branch.false_branch,
-        [&](const Node& n) { again |= &n == as<CallNode>(item.value)->op.get(); },
-        family::expr | family::pattern);
-    return again ? std::nullopt : std::optional(out);
-  }
-
   // A number as an expression that stays the same: a variable that `around` binds, where it is read from memory.
   PrimExpr fixed(const PrimExpr& e, std::vector<std::pair<tir::Var, PrimExpr>>& around) {
     bool reads = false;
@@ -521,27 +446,57 @@ class Composer : private LoopStatements {
     return around.back().first;
   }
 
+  // How often a number of at least 0 can be reduced by another before it is 0 or less: always, by 0.
+  static PrimExpr iterations(const PrimExpr& distance, const PrimExpr& by) {
+    const PrimExpr zero = tir::index(0), one = tir::index(1);
+    const PrimExpr some = tir::div(distance - 1, tir::max(by, one)) + 1;
+    const PrimExpr all = tir::index(std::numeric_limits<int64_t>::max());
+    return tir::select(tir::le(distance, zero), zero, tir::select(tir::le(by, zero), all, some));
+  }
+
   // Composes a loop that counts. What is behind its condition is computed behind it.
-  void counted(const LoopItem& item, const Counting& c, const PrimExpr& first, int index) {
+  void counted(const LoopItem& item, const LoopCount& c, int index) {
     const LoopBlock& b = *item.body;
     const LoopItem& last = b.items.back();
     auto prefix = [&] {
       for (size_t i = 0; i + 1 < b.items.size(); ++i) plain(b.items[i]);
     };
     std::vector<std::pair<tir::Var, PrimExpr>> around;
-    const PrimExpr begin = fixed(first, around), bound = fixed(value(c.bound).scalar, around);
+    const auto& args = as<CallNode>(item.value)->args;
+    auto number = [&](const Expr& e) { return fixed(value(e).scalar, around); };
+    const PrimExpr first = value(args[c.counter]).scalar;
+    const PrimExpr begin = fixed(first, around), bound = number(c.bound);
     PrimExpr distance = c.step > 0 ? bound - begin : begin - bound;
     if (c.inclusive) distance = distance + 1;
     const int64_t step = std::abs(c.step);
+    const PrimExpr by = c.by ? number(c.by) : nullptr;
     PrimExpr count = tir::max(distance, tir::index(0));
     if (step > 1) count = tir::div(count + (step - 1), tir::index(step));
+    if (by) count = iterations(count, by);
+    const bool by_one = c.step == 1 && !by;
     tir::Var i = tir::var("i" + std::to_string(index));
     const DType dtype = first->dtype;
-    auto counter = [&](const PrimExpr& at) {
-      bind(item.loop->params[c.counter].get(), {.scalar = tir::cast(dtype, at), .dtype = dtype});
+    auto after = [&](const PrimExpr& start, const PrimExpr& grows, bool down, const PrimExpr& n) {
+      return down ? start - n * grows : start + n * grows;
+    };
+    std::vector<std::pair<PrimExpr, PrimExpr>> others;
+    for (const LoopCount::Other& o : c.others)
+      others.emplace_back(number(args[o.state]), number(o.by));
+    // The state that counts, before iteration `n`.
+    auto counter = [&](const PrimExpr& at, const PrimExpr& n) {
+      auto& params = item.loop->params;
+      bind(params[c.counter].get(), {.scalar = tir::cast(dtype, at), .dtype = dtype});
+      for (size_t k = 0; k < others.size(); ++k) {
+        const auto& [start, grows] = others[k];
+        const PrimExpr now = after(start, grows, c.others[k].down, n);
+        bind(params[c.others[k].state].get(), {.scalar = now, .dtype = tir::kIndex});
+      }
+    };
+    auto place = [&](const PrimExpr& n) {
+      return by ? after(begin, by, c.step < 0, n) : begin + n * c.step;
     };
     const Stmt body = captured([&] {
-      counter(c.step == 1 ? PrimExpr(i) : begin + i * c.step);
+      counter(by_one ? PrimExpr(i) : place(i), by_one ? i - begin : PrimExpr(i));
       prefix();
       excluded_.push_back(last.else_range);
       block(*last.then_block, index);
@@ -549,16 +504,15 @@ class Composer : private LoopStatements {
     });
     Stmt loop = make<tir::ForNode>([&](tir::ForNode& f) {
       f.var = i;
-      f.min = c.step == 1 ? begin : tir::index(0);
+      f.min = by_one ? begin : tir::index(0);
       // One that is negative is none, and says more of what is inside than a maximum.
-      f.extent = step == 1 ? distance : count;
+      f.extent = step == 1 && !by ? distance : count;
       f.body = body;
       f.hints.program = true;
     });
-    PrimExpr end = begin + count * c.step;
     // The variables hold behind the loop as well.
     const Stmt rest = captured([&] {
-      counter(end);
+      counter(place(count), count);
       prefix();
       block(*last.else_block, index);
     });
@@ -576,13 +530,21 @@ class Composer : private LoopStatements {
     Loop loop;
     loop.var = c.op.get();
     loop.around = around;
-    std::optional<Counting> counts = counting(item);
-    if (counts && !compute_before(counts->bound)) counts = std::nullopt;
+    std::optional<LoopCount> counts = count_of(reader_, item);
+    auto is_known = [&](const Expr& e) {
+      return isa<ConstantNode>(e) || values_.contains(e.get());
+    };
+    if (counts && (!compute_before(counts->bound) || (counts->by && !is_known(counts->by))))
+      counts = std::nullopt;
+    if (counts) {
+      std::erase_if(counts->others, [&](const auto& o) { return !is_known(o.by); });
+      loop.counted.insert(counts->counter);
+      for (const LoopCount::Other& o : counts->others) loop.counted.insert(o.state);
+    }
     std::unordered_set<const Node*> taken;
     ++depth_;
     for (size_t k = 0; k < c.args.size(); ++k) {
-      if (counts && k == counts->counter) {
-        loop.counter = k;
+      if (loop.counted.contains(k)) {
         loop.state.push_back(value(c.args[k]));
         continue;
       }
@@ -608,10 +570,11 @@ class Composer : private LoopStatements {
         return nullptr;
       });
     }
+    loop.depth = depth_;
     loops_.push_back(loop);
     const int index = static_cast<int>(loops_.size()) - 1;
     if (counts) {
-      counted(item, *counts, loop.state[counts->counter].scalar, index);
+      counted(item, *counts, index);
     } else {
       Stmt body = captured([&] { block(*item.body, index); });
       emit(tir::while_(tir::ne(loop.running, tir::index(0)), body));
@@ -662,11 +625,85 @@ class Composer : private LoopStatements {
     const Loop& to = loops_[static_cast<size_t>(at)];
     std::vector<Value> next, state;
     for (size_t k = 0; k < c.args.size(); ++k) {
-      if (to.counter == k) continue;
+      if (to.counted.contains(k)) continue;
       next.push_back(value(c.args[k]));
       state.push_back(to.state[k]);
     }
-    assign(next, state);
+    next_state(next, state, to.depth);
+  }
+
+  // ---- State that changes places
+
+  bool is_local(const Buffer& b) const { return std::ranges::find(locals_, b) != locals_.end(); }
+
+  // Whether copying so many elements takes longer than finding them through a register.
+  static bool is_long(const std::vector<PrimExpr>& shape) {
+    int64_t count = 1;
+    for (const PrimExpr& d : shape) {
+      auto size = tir::as_int(d);
+      if (!size || (count *= std::max<int64_t>(*size, 1)) > kMostCopied) return true;
+    }
+    return false;
+  }
+
+  // Whether a state's memory may be exchanged for that of a value which nothing else is in the next iteration.
+  bool may_exchange(const Buffer& place, const Value& v, const std::vector<Value>& all,
+                    int depth) const {
+    if (!v.buffer || v.owner < depth || !is_local(v.buffer) || !is_local(place)) return false;
+    auto same = [](const PrimExpr& a, const PrimExpr& b) { return structural_equal(a, b); };
+    return v.dtype == place->dtype && is_long(v.shape) &&
+           std::ranges::equal(v.shape, place->shape, same) &&
+           std::ranges::count(all, v.buffer, &Value::buffer) == 1;
+  }
+
+  // Gives the state of a loop its next values. Memory that holds one is exchanged for the memory of the state.
+  void next_state(const std::vector<Value>& values, const std::vector<Value>& places, int depth) {
+    std::vector<Value> from, to;
+    for (const Value& v : values) flatten(v, from);
+    for (const Value& p : places) flatten(p, to);
+    struct Change {
+      Buffer place;
+      Value value;
+      bool exchanged;
+    };
+    std::vector<Change> changes;
+    for (size_t k = 0; k < to.size(); ++k) {
+      if (!to[k].scalar && from[k].buffer != to[k].buffer)
+        changes.push_back(
+            {to[k].buffer, from[k], may_exchange(to[k].buffer, from[k], from, depth)});
+    }
+    if (std::ranges::none_of(changes, &Change::exchanged)) return assign(values, places);
+    // What reads memory that changes places is computed before, into memory of its own.
+    for (Change& c : changes) {
+      const bool late = !c.exchanged && std::ranges::none_of(changes, [&](const Change& other) {
+        return reads(c.value, other.place.get()) ||
+               (other.exchanged && reads(c.value, other.value.buffer.get()));
+      });
+      if (c.exchanged || late) continue;
+      c.value = materialised(c.value);
+      c.exchanged = true;
+    }
+    // The buffer whose elements a buffer has, and the other way round.
+    std::unordered_map<const Node*, Buffer> has, is_in;
+    auto at = [](auto& map, const Buffer& b) -> Buffer& {
+      return map.try_emplace(b.get(), b).first->second;
+    };
+    for (const Change& c : changes) {
+      if (!c.exchanged) continue;
+      const Buffer other = at(is_in, c.value.buffer);
+      if (other == c.place) continue;
+      const auto& [a, b] = exchanges_.join(c.place, other, [&] { return slot(tir::kIndex); });
+      const tir::Var was = named(a);
+      set(a, b);
+      set(b, was);
+      std::swap(at(has, c.place), at(has, other));
+      at(is_in, at(has, c.place)) = c.place;
+      at(is_in, at(has, other)) = other;
+    }
+    for (const Change& c : changes) {
+      if (!c.exchanged) fill(c.place, c.value);
+    }
+    move(from, to);
   }
 
   // The end of a loop, and of those around it in whose tail position it is.
@@ -696,6 +733,11 @@ class Composer : private LoopStatements {
         v = materialised(v);
     }
     for (const auto& [buffer, v] : fills) fill(buffer, v);
+    move(from, to);
+  }
+
+  // The numbers of an assignment.
+  void move(const std::vector<Value>& from, const std::vector<Value>& to) {
     std::vector<std::pair<PrimExpr, PrimExpr>> moves;
     for (size_t k = 0; k < to.size(); ++k) {
       if (!to[k].scalar || from[k].scalar == to[k].scalar) continue;
@@ -714,6 +756,8 @@ class Composer : private LoopStatements {
 
   DimScope dims_;
   tir::Analyzer analyzer_;
+
+  LoopExchanges exchanges_;
 
   std::vector<Loop> loops_;
 

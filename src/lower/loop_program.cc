@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "analysis/loop_kernels.h"
 #include "node/walk.h"
@@ -89,6 +90,16 @@ void LoopProgram::variables_of(const LoopItem& item, std::unordered_set<const No
       family::expr | family::pattern);
 }
 
+bool LoopProgram::asserts(const LoopItem& item) {
+  bool found = false;
+  auto look = [&](const Node& n) {
+    if (auto* c = as<CallNode>(&n)) found = found || is_assertion(ref(*c));
+  };
+  post_order(item.value, look, family::expr | family::pattern);
+  if (item.loop != nullptr) post_order(item.loop->body, look, family::expr | family::pattern);
+  return found;
+}
+
 bool LoopProgram::is_late(const LoopItem& item) {
   auto tensors = flatten_tensor_types(item.value->type);
   const bool scalars =
@@ -104,7 +115,15 @@ void LoopProgram::delay_writes(LoopBlock& block) {
   for (size_t i = 0; i < count; ++i) made.emplace(items[i].var.get(), i);
   std::vector<std::vector<size_t>> users(count);
   std::vector<size_t> waits(count);
+  std::optional<size_t> asserted;  // assertions keep their order
   for (size_t i = 0; i < count; ++i) {
+    if (asserts(items[i])) {
+      if (asserted) {
+        users[*asserted].push_back(i);
+        ++waits[i];
+      }
+      asserted = i;
+    }
     std::unordered_set<const Node*> read;
     variables_of(items[i], read);
     for (const Node* v : read) {

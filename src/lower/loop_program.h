@@ -55,6 +55,8 @@ class LoopProgram {
   // The variables that an item reads, those of the blocks inside included.
   static void variables_of(const LoopItem& item, std::unordered_set<const Node*>& out);
   static bool is_late(const LoopItem& item);
+  // Whether it, or a block inside, may end the run by an assertion.
+  static bool asserts(const LoopItem& item);
   // Whatever does not wait for a write comes before it. Writes keep their order.
   static void delay_writes(LoopBlock& block);
   // What the results of a loop are, where it ends in several places.

@@ -4,6 +4,7 @@
 #include "tir/passes/compact_buffers.h"
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/guard_accesses.h"
+#include "tir/passes/hoist_checks.h"
 #include "tir/passes/insert_prefetches.h"
 #include "tir/passes/lower_blocks.h"
 #include "tir/passes/partition_loops.h"
@@ -19,6 +20,7 @@ constexpr LoweringPass kPasses[] = {
     {"CompactBuffers", compact_buffers},  // scratch is as large as one tile
     {"FlattenBuffers", flatten_buffers},  // every access has one index
     {"Simplify", simplify},               // no loops of one iteration
+    {"HoistChecks", hoist_checks},        // innermost loops of a program check ranges, not elements
     {"PartitionLoops", partition_loops},  // steady parts stand apart
     {"VectorizeLoops", vectorize_loops},  // no vectorised loops
     {"UnrollLoops", unroll_loops},        // only serial and parallel loops

@@ -21,8 +21,10 @@
 #include <llvm/Transforms/Scalar/JumpThreading.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopDeletion.h>
+#include <llvm/Transforms/Scalar/LoopLoadElimination.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopRotation.h>
+#include <llvm/Transforms/Scalar/LoopUnrollPass.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Vectorize/LoopVectorize.h>
@@ -97,11 +99,19 @@ llvm::ModulePassManager program_pipeline() {
   passes.addPass(llvm::CorrelatedValuePropagationPass());
   passes.addPass(llvm::ConstraintEliminationPass());
   clean_up();
+  // Where an iteration decides that it is the last one, it leaves the loop.
+  passes.addPass(llvm::JumpThreadingPass());
+  clean_up();
   llvm::LoopPassManager count;
   count.addPass(llvm::IndVarSimplifyPass());
   count.addPass(llvm::LoopDeletionPass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(count)));
   passes.addPass(llvm::LoopVectorizePass());
+  // An element that the iteration before stored stays in a register.
+  passes.addPass(llvm::LoopLoadEliminationPass());
+  passes.addPass(llvm::EarlyCSEPass());
+  clean_up();
+  passes.addPass(llvm::LoopUnrollPass());
   passes.addPass(llvm::EarlyCSEPass());
   clean_up();
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));

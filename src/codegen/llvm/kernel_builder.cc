@@ -1,5 +1,7 @@
 #include "codegen/llvm/kernel_code.h"
 
+#include <llvm/IR/ConstantRange.h>
+
 #include "base/codes/lowering.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
@@ -26,8 +28,12 @@ void KernelBuilder::build() {
     buffers_[f_.params[i].get()] = a;
     alignment_[f_.params[i].get()] = f_.params[i]->dtype.bytes();
   }
+  // Sizes: one comparison without signs says that an index is neither below 0 nor behind the end.
+  const auto size = llvm::ConstantRange(llvm::APInt(64, 0), llvm::APInt::getSignedMinValue(64));
   for (size_t i = 0; i < f_.dims.size(); ++i) {
-    vars_[f_.dims[i].get()] = body->getArg(static_cast<unsigned>(f_.params.size() + i));
+    llvm::Argument* a = body->getArg(static_cast<unsigned>(f_.params.size() + i));
+    a->addAttr(llvm::Attribute::get(context_, llvm::Attribute::Range, size));
+    vars_[f_.dims[i].get()] = a;
   }
   ctx_ = body->getArg(static_cast<unsigned>(types.size() - 1));
   find_matrix_uses();

@@ -26,6 +26,10 @@ constexpr int kMostDepth = 48;
 constexpr size_t kMostNodes = 4000;
 // So many operations are done as fast by a plain loop as by a kernel of its own, which is entered first.
 constexpr double kFewOperations = 512;
+// Beside an axis of any length, a row has so many elements at most.
+constexpr int64_t kShortAxis = 64;
+// How far from a slice what is computed of it is found.
+constexpr int kMostSteps = 16;
 
 // Why a kernel of a loop has no value of a type; empty: it may. One that is `stored` has elements.
 std::string defect_of(const Type& type, bool stored = true) {
@@ -77,19 +81,50 @@ bool is_of_scalars(const CallNode& c) {
          std::ranges::all_of(c.args, [&](const Expr& a) { return is_scalar(a->type); });
 }
 
-// Why a kernel of a loop does not compute the call of an operator; empty: it does.
-std::string defect_of(const CallNode& c) {
+// What an assertion says.
+bool is_text(const Type& type) {
+  auto* t = as<TensorTypeNode>(type);
+  return t != nullptr && t->shape.empty() && t->dtype.is_string();
+}
+
+// A number, or elements along one axis of any length: a row of a matrix, a part of a vector.
+bool is_line(const Type& type) {
+  auto* t = as<TensorTypeNode>(type);
+  if (t == nullptr) return false;
+  int64_t others = 1;
+  int long_axes = 0;
+  for (const Dim& d : t->shape) {
+    auto size = as_const(d);
+    if (size && *size <= kShortAxis) {
+      others *= *size;
+    } else {
+      ++long_axes;
+    }
+  }
+  return long_axes <= 1 && others <= kShortAxis;
+}
+
+// Why a kernel of a loop does not compute the call of an operator; empty: it does. `of_rows`: it computes a number or a row
+// from rows.
+std::string defect_of(const CallNode& c, bool of_rows) {
   const OpInfo& row = *as<OpNode>(c.op)->row;
-  if (row.effect != Effect::Pure) return row.name + " has an effect";
+  const bool asserts = is_assertion(ref(c));
+  if (row.effect != Effect::Pure && !asserts) return row.name + " has an effect";
   std::string defect = defect_of(c.type, false);
   for (const Expr& a : c.args) {
+    const auto tensors = flatten_tensor_types(a->type);
+    if (asserts && tensors &&
+        std::ranges::all_of(*tensors, [](const TensorType& t) { return is_text(t) || is_line(t); }))
+      continue;
     if (defect.empty()) defect = defect_of(a->type, false);
   }
+  if (asserts) return defect;
   if (!defect.empty()) return defect;
   if (row.compute == nullptr) return row.name + " is no kernel";
   if (is_of_scalars(c) || writes_over(ref(c))) return {};
   if (row.fusion == FusionClass::Injective && isa<TensorTypeNode>(c.type)) return {};
-  if (row.fusion <= FusionClass::OutEWiseFusable && operations_of(c, row.fusion) <= kFewOperations)
+  if (row.fusion <= FusionClass::OutEWiseFusable &&
+      (of_rows || operations_of(c, row.fusion) <= kFewOperations))
     return {};
   return row.name + " computes " + to_string(c.type) + " in each iteration";
 }
@@ -167,7 +202,10 @@ class LoopNest {
         [&](const Node& n) {
           if (auto* f = as<FunctionNode>(&n))
             for (const Var& p : f->params) changing_.insert(p.get());
-          if (auto* l = as<LetNode>(&n)) changing_.insert(l->var.get());
+          if (auto* l = as<LetNode>(&n)) {
+            changing_.insert(l->var.get());
+            values_.emplace(l->var.get(), l->value);
+          }
         },
         kFamilies);
     post_order(
@@ -204,6 +242,25 @@ class LoopNest {
     return pure;
   }
 
+  // Whether a value is a part of a tensor that differs between iterations, or computed from one.
+  bool is_of_part(const Expr& e, int steps = 0) const {
+    if (auto v = values_.find(e.get()); v != values_.end()) return is_of_part(v->second, steps);
+    auto* c = as<CallNode>(e);
+    auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+    if (op == nullptr || steps == kMostSteps || !changing_.contains(c)) return false;
+    static constexpr std::string_view kParts[] = {"take", "strided_slice", "dyn.strided_slice"};
+    if (std::ranges::find(kParts, op->row->name) != std::end(kParts)) return true;
+    return std::ranges::any_of(c->args, [&](const Expr& a) { return is_of_part(a, steps + 1); });
+  }
+
+  // Whether a call computes a row, or a number of rows, of which an iteration has one: elements of a row are computed as fast
+  // inside of the loop's kernel as by a kernel of their own. One number along a row is a row, too.
+  bool is_of_rows(const CallNode& c) const {
+    if (!is_line(c.type) || !std::ranges::all_of(c.args, is_line, &ExprNode::type)) return false;
+    return std::ranges::all_of(c.args, [](const Expr& a) { return elements_of(a->type) == 1; }) ||
+           std::ranges::any_of(c.args, [&](const Expr& a) { return is_of_part(a); });
+  }
+
   static bool is_result_of_kernel(const Type& type) {
     auto* t = as<TupleTypeNode>(type);
     if (t == nullptr) return true;
@@ -213,7 +270,8 @@ class LoopNest {
 
   void parameter(const Expr& e) {
     if (!isa<TensorTypeNode>(e->type)) return fail(e->span, "it reads a " + to_string(e->type));
-    if (std::string d = defect_of(e->type); !d.empty()) return fail(e->span, d);
+    if (std::string d = is_text(e->type) ? "" : defect_of(e->type); !d.empty())
+      return fail(e->span, d);
     parameters_.push_back(e);
   }
 
@@ -247,7 +305,8 @@ class LoopNest {
     auto inside = [&](const Expr& e) { work_.push_back({e, -1, w.depth}); };
     switch (w.e->kind()) {
       case ExprKind::Constant:
-        return as<ConstantNode>(w.e)->data.rank() > 0 ? parameter(w.e) : void();
+        return as<ConstantNode>(w.e)->data.rank() > 0 || is_text(w.e->type) ? parameter(w.e)
+                                                                            : void();
       case ExprKind::If: {
         auto& i = *as<IfNode>(w.e);
         if (std::string d = defect_of(i.type); !d.empty()) fail(i.span, d);
@@ -302,7 +361,7 @@ class LoopNest {
     if (isa<OpNode>(c.op) && is_invariant(c)) return parameter(w.e);
     for (const Expr& a : c.args) work_.push_back({a, -1, w.depth});
     if (isa<OpNode>(c.op)) {
-      if (std::string d = defect_of(c); !d.empty()) fail(c.span, d);
+      if (std::string d = defect_of(c, is_of_rows(c)); !d.empty()) fail(c.span, d);
       return;
     }
     auto called = index_.find(c.op.get());
@@ -320,6 +379,7 @@ class LoopNest {
   const std::function<bool(const Node&)>& outside_;
   std::vector<Expr> parameters_;
   std::unordered_set<const Node*> changing_;
+  std::unordered_map<const Node*, Expr> values_;  // of Lets
   std::vector<Loop> loops_;
   std::unordered_map<const Node*, int> index_;  // of the variable of a loop
   std::vector<Work> work_;

@@ -14,7 +14,7 @@ namespace {
 
 class Simplification {
  public:
-  explicit Simplification(const PrimFunc& f) { analyzer_.bind_dims(f); }
+  explicit Simplification(Analyzer& analyzer) : analyzer_(analyzer) {}
 
   Stmt run(const Stmt& s) {
     switch (s->kind()) {
@@ -87,6 +87,12 @@ class Simplification {
         return store(n->buffer, std::move(at), expr(n->value),
                      n->predicate ? expr(n->predicate) : nullptr);
       }
+      case StmtKind::Check: {
+        auto* c = as<CheckNode>(s);
+        PrimExpr cond = expr(c->cond);
+        if (as_int(cond) == 1) return seq({});
+        return cond == c->cond ? s : check(cond, c->error, c->message);
+      }
       default:
         return map_inner(s, [&](const Stmt& inner) { return run(inner); });
     }
@@ -94,11 +100,17 @@ class Simplification {
 
  private:
   PrimExpr expr(const PrimExpr& e) { return analyzer_.simplify(e); }
-  Analyzer analyzer_;
+  Analyzer& analyzer_;
 };
 
 }  // namespace
 
-PrimFunc simplify(const PrimFunc& f) { return with_body(f, Simplification(f).run(f->body)); }
+Stmt simplify(const Stmt& s, Analyzer& analyzer) { return Simplification(analyzer).run(s); }
+
+PrimFunc simplify(const PrimFunc& f) {
+  Analyzer analyzer;
+  analyzer.bind_dims(f);
+  return with_body(f, simplify(f->body, analyzer));
+}
 
 }  // namespace relay::tir
