@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "base/codes/driver.h"
 #include "cli/commands.h"
@@ -97,6 +98,33 @@ std::string hint(std::span<const Diagnostic> problems) {
   return out + "\n";
 }
 
+bool asks_for_json(std::span<const std::string> words) {
+  for (const std::string& w : words) {
+    if (w == "--") return false;
+    if (w == "--json") return true;
+  }
+  return false;
+}
+
+// The messages as JSON, for whoever reads the result of a command with --json.
+std::string json_of(const Error& e) {
+  nlohmann::ordered_json errors = nlohmann::ordered_json::array();
+  for (const Diagnostic& d : e.diagnostics()) {
+    nlohmann::ordered_json row{{"code", d.code}, {"message", d.message}};
+    for (const auto& [name, text] :
+         {std::pair("place", d.span.describe()), std::pair("expected", d.expected_text),
+          std::pair("found", d.found_text), std::pair("help", d.help_text)})
+      if (!text.empty()) row[name] = text;
+    for (const auto& [span, text] : d.notes)
+      row["notes"].push_back({{"place", span.describe()}, {"note", text}});
+    errors.push_back(std::move(row));
+  }
+  if (errors.empty()) errors.push_back({{"message", e.what()}});
+  return nlohmann::ordered_json{{"errors", errors}}.dump(
+             2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
 // An exit code of success is valid only if the output has been written.
 void flush_output() {
   errno = 0;
@@ -121,6 +149,11 @@ void hold_standard_streams() {
 
 }  // namespace
 
+int exit_code_of(const Error& e) {
+  if (dynamic_cast<const InternalError*>(&e) != nullptr) return 3;
+  return dynamic_cast<const UsageError*>(&e) != nullptr ? 2 : 1;
+}
+
 int report_error(const Error& e) {
   std::fflush(stdout);
   if (e.diagnostics().empty()) {
@@ -130,8 +163,7 @@ int report_error(const Error& e) {
       std::fputs(d.render(stderr_is_terminal()).c_str(), stderr);
     std::fputs(hint(e.diagnostics()).c_str(), stderr);
   }
-  if (dynamic_cast<const InternalError*>(&e) != nullptr) return 3;
-  return dynamic_cast<const UsageError*>(&e) != nullptr ? 2 : 1;
+  return exit_code_of(e);
 }
 
 std::vector<Command> all_commands() {
@@ -167,6 +199,12 @@ int run_command_line(std::span<const std::string> words) noexcept {
       flush_output();
       return code;
     } catch (const Error& e) {
+      // Wrong words are the concern of whoever wrote them, not of what reads the result.
+      if (!asks_for_json(words) || dynamic_cast<const UsageError*>(&e) != nullptr)
+        return report_error(e);
+      print(json_of(e));
+      if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code_of(e);
+      std::clearerr(stdout);
       return report_error(e);
     }
   } catch (const std::bad_alloc&) {

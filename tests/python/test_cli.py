@@ -471,3 +471,15 @@ def @shapes(%x: Tensor[(2, 3), float32], %y: Tensor[(4, 5), float32]) { %x + %y 
     report = json.loads(found.stdout)
     places = [(d["code"], d["place"].split(":")[-2]) for d in report["diagnostics"]]
     assert places == [("E0101", "3"), ("E0105", "4"), ("E0101", "5"), ("E0203", "8")]
+
+
+def test_errors_of_commands_with_json_are_json(tmp_path):
+    bad = tmp_path / "bad.relay"
+    bad.write_text(PROGRAM.replace("nn.relu", "nn.rele"))
+    for name in ("run", "compile", "explain", "bench"):
+        more = ["-o", tmp_path / "out.so"] if name == "compile" else []
+        done = relay(name, bad, *more, "--json", check=False)
+        assert done.returncode == 1 and done.stderr == ""
+        (error,) = json.loads(done.stdout)["errors"]
+        assert error["code"] == "E0105" and error["place"].endswith("bad.relay:3:3")
+        assert "nn.relu" in error["help"]
