@@ -1,4 +1,4 @@
-"""TFLite models in Relay and in LiteRT with XNNPACK, on one thread, run in turn: the least of many runs of each.
+"""TFLite models in Relay and in LiteRT with XNNPACK, on one thread, run in turn: the least time of each.
 
 usage: tflite.py [--rounds N]
 """

@@ -32,6 +32,7 @@ def comparable(value):
 
 # Parameters behind those that Relay's users know, each with a default that changes nothing.
 ADDED = {
+    "fixed_point_multiply": ["rounding"],
     "max": ["identity_if_empty"],
     "min": ["identity_if_empty"],
     "vision.roi_align": ["aligned"],
