@@ -249,7 +249,7 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
 // Loops of numbers, each a kernel, and those that the virtual machine runs.
 void print_loops(const Json& all) {
   for (const Json& k : all["kernels"]) {
-    if (!k["name"].get<std::string>().starts_with("loop_")) continue;
+    if (!k.value("loop", false)) continue;
     std::printf("loop     kernel %s: %s\n", text_of(k["name"]).c_str(),
                 text_of(k["origin"]).c_str());
   }

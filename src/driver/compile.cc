@@ -5,6 +5,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "analysis/loop_kernels.h"
 #include "base/budget.h"
 #include "base/codes/lowering.h"
 #include "base/parallel.h"
@@ -173,6 +174,7 @@ std::string make_metadata(const CompiledModule& compiled,
     nlohmann::ordered_json item;
     item["name"] = k.name;
     item["origin"] = compiled.program.kernels[i].origin;
+    if (k.primitive && is_loop_kernel(*k.primitive.get())) item["loop"] = true;
     item["schedule"] = k.schedule;
     item["rule"] = k.rule;
     if (!k.source.empty()) item["source"] = k.source;

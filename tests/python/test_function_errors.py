@@ -507,6 +507,8 @@ def test_recursion_without_end_stops_at_its_fuel(tmp_path):
 def test_decorated_what_is_not_a_function():
     with pytest.raises(TypeError, match="decorates a function"):
         relay.function(3)
+    with pytest.raises(TypeError, match="donate is a mapping of parameters"):
+        relay.function(lambda x: x + 1.0, donate="x")
     with pytest.raises(TypeError, match=r"remove functools\.cache"):
         relay.function(functools.cache(lambda n: n))
     with pytest.raises(TypeError, match="each is one way"):

@@ -702,7 +702,7 @@ def _loops_of(executable: Executable) -> list[str]:
     lines = [
         f"{kernel['origin'] or 'a loop'}: a loop is the kernel {kernel['name']}"
         for kernel in said["kernels"]
-        if kernel["name"].startswith("loop_")
+        if kernel.get("loop", False)
     ]
     for row in said.get("interpreted", []):
         lines.append(f"a loop or recursion is interpreted: {row['reason']}")
@@ -782,6 +782,11 @@ def function(
         )
     if not isinstance(python, types.FunctionType):
         raise wrong(f"relay.function decorates a function, not {python!r}")
+    if donate is not None and not isinstance(donate, Mapping):
+        raise wrong(
+            "donate is a mapping of parameters to the parts of the result that take their memory, "
+            f"such as {{'x': 0}}, not {donate!r}"
+        )
     try:
         made = RelayFunction(python, options, fixed_sizes, sys._getframe(1).f_locals)
     except _core.UserError as problem:
