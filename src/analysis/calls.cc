@@ -27,6 +27,9 @@ Expr with_attrs(const CallNode& c, std::vector<Expr> args,
     if (row.attrs->find(name) != nullptr) values.emplace_back(name, value);
   }
   for (auto& change : changes) values.push_back(std::move(change));
+  if (row.attrs == nullptr && values.empty()) {
+    return call(c.op, std::move(args), c.attrs, c.span);
+  }
   return call(c.op, std::move(args), make_attrs(*row.attrs, values, row.name, c.span), c.span);
 }
 

@@ -6,10 +6,27 @@
 
 namespace relay {
 
+std::vector<Expr> factors_of(const CallNode& c) {
+  std::vector<Expr> out = c.args;
+  auto* t = out.size() == 1 ? as<TupleNode>(out[0]) : nullptr;
+  if (t != nullptr) out = t->fields;
+  return out.size() == 2 ? out : std::vector<Expr>{};
+}
+
+Expr with_factors(const CallNode& c, std::vector<Expr> factors) {
+  if (c.args.size() == 1) factors = {tuple(std::move(factors), c.args[0]->span)};
+  return call(c.op, std::move(factors), c.attrs, c.span);
+}
+
 std::optional<OutputChannels> output_channels(const CallNode& c) {
+  return c.args.size() == 2 ? channels_of_factors(c) : std::nullopt;
+}
+
+std::optional<OutputChannels> channels_of_factors(const CallNode& c) {
   auto contraction = contraction_of(c);
-  if (!contraction || c.args.size() != 2 || contraction->operands.size() != 2) return std::nullopt;
-  auto weight = static_shape(c.args[1]);
+  const std::vector<Expr> factors = factors_of(c);
+  if (!contraction || factors.empty() || contraction->operands.size() != 2) return std::nullopt;
+  auto weight = static_shape(factors[1]);
   auto column = contraction->only(ContractionRole::Column);
   if (!weight || !column) return std::nullopt;
   std::vector<size_t> at = contraction->axes_of(contraction->result, *column);

@@ -11,6 +11,7 @@
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "tir/block_contraction.h"
 
 namespace relay {
 namespace {
@@ -146,10 +147,14 @@ tir::PrimFunc without_reads_of_empty(const tir::PrimFunc& f) {
   bool found = false;
   post_order(f, [&](const Node& n) { found = found || reads_nothing(n); });
   if (!found) return f;
-  return tir::PrimFunc::unchecked(rewrite(f, [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-    if (!reads_nothing(*rebuilt.get())) return rebuilt;
-    return tir::imm(static_cast<const tir::LoadNode&>(*rebuilt.get()).dtype, 0);
-  }));
+  return tir::PrimFunc::unchecked(
+      rewrite(f, [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {
+        if (auto* b = as<tir::BlockNode>(rebuilt); b != nullptr && !(original == rebuilt)) {
+          return tir::modified(*b, tir::restate_contraction);
+        }
+        if (!reads_nothing(*rebuilt.get())) return rebuilt;
+        return tir::imm(static_cast<const tir::LoadNode&>(*rebuilt.get()).dtype, 0);
+      }));
 }
 
 }  // namespace

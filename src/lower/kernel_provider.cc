@@ -15,6 +15,7 @@
 #include "node/walk.h"
 #include "runtime/core/library_names.h"
 #include "target/target_kind.h"
+#include "tir/block_contraction.h"
 #include "tir/lower_loops.h"
 #include "tir/verify.h"
 #include "tir/verify_accesses.h"
@@ -349,15 +350,18 @@ bool KernelProvider::has_symbolic_rows(int32_t kernel) const {
   if (at(kernel).offered) return false;
   bool product = false, open = false, other = false;
   post_order(at(kernel).composed.func->body, [&](const Node& n) {
-    auto* iter = as<tir::IterVarNode>(&n);
-    if (iter == nullptr) return;
-    product |= iter->role == ContractionRole::Reduced;
-    other |= iter->role == ContractionRole::Window || iter->role == ContractionRole::Batch ||
-             iter->role == ContractionRole::Group;
-    if (iter->role != ContractionRole::Row) return;
-    auto known = tir::as_int(iter->extent);
-    open |= !known;
-    other |= known && *known != 1;
+    auto* block = as<tir::BlockNode>(&n);
+    if (block == nullptr) return;
+    for (const tir::IterVar& iter : block->iters) {
+      const ContractionRole role = role_of(*block, iter->var);
+      product |= role == ContractionRole::Reduced;
+      other |= role == ContractionRole::Window || role == ContractionRole::Batch ||
+               role == ContractionRole::Group;
+      if (role != ContractionRole::Row) continue;
+      auto known = tir::as_int(iter->extent);
+      open |= !known;
+      other |= known && *known != 1;
+    }
   });
   return product && open && !other;
 }

@@ -242,6 +242,31 @@ bool one_dtype_or_bytes(RelationContext& ctx, const TensorTypeNode& a, const Ten
                  a.dtype.to_string() + " and " + b.dtype.to_string());
 }
 
+namespace {
+
+// The dimensions of each iteration of a call's sum: of the result's axes, then of what is summed over.
+std::vector<tir::StatedDimension> stated_dimensions(const ComputeContext& ctx) {
+  std::vector<tir::StatedDimension> out;
+  if (!ctx.contraction) return out;
+  const Contraction& c = *ctx.contraction;
+  for (size_t a = 0; a < c.result.size(); ++a) {
+    const Contraction::Axis& axis = c.result[a];
+    const bool grouped = axis.dims.size() > 1 && !axis.window && !axis.blocked();
+    if (!grouped) {
+      out.push_back({a, c.role_of(axis)});
+      continue;
+    }
+    for (size_t d : axis.dims) out.push_back({a, c.dims[d].role, ctx.size(c.dims[d].extent)});
+  }
+  size_t at = c.result.size();
+  for (const Contraction::Dimension& d : c.dims) {
+    if (is_summed(d.role)) out.push_back({at++, d.role});
+  }
+  return out;
+}
+
+}  // namespace
+
 TirTensor sum_of_products(
     const std::string& name, const ComputeContext& ctx, const std::vector<PrimExpr>& extents,
     const std::function<std::vector<PrimExpr>(const Indices&, const Indices&)>& factors) {
@@ -259,9 +284,7 @@ TirTensor sum_of_products(
     return tir::compute(name, shape,
                         [&](const Indices& i) { return tir::cast(dtype, term(i, {})); });
   }
-  std::vector<ContractionRole> roles;
-  if (ctx.contraction) roles = ctx.contraction->iteration_roles();
-  TirTensor sums = tir::contract(name, shape, extents, roles, term);
+  TirTensor sums = tir::contract(name, shape, extents, stated_dimensions(ctx), term);
   if (acc == dtype) return sums;
   return tir::compute("T_cast", shape, [&](const Indices& i) { return tir::cast(dtype, sums(i)); });
 }

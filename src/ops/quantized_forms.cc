@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ir/contraction.h"
 #include "ir/layout.h"
 #include "ops/contraction/qnn.h"
 #include "ops/expressions.h"
@@ -308,6 +309,144 @@ QuantizedResult quantized_conv2d(const QuantizedCall& q) {
   if (!f) return {};
   return integer_products(q, "qnn.conv2d", f->x, f->w, integer_attrs(q.call),
                           result->index_of('C'));
+}
+
+QuantizedResult quantized_convolution(const QuantizedCall& q) {
+  auto data = Layout::parse(text_attr(q.call, "data_layout")),
+       kernel = Layout::parse(text_attr(q.call, "kernel_layout"));
+  const std::string out = text_attr(q.call, "out_layout");
+  auto result = out.empty() ? data : Layout::parse(out);
+  const int64_t rank = rank_of(Expr(&q.call));
+  if (!data || !kernel || !result || data->rank() != rank || kernel->rank() != rank) return {};
+  auto f = factors(q, kernel->index_of('O'));
+  if (!f) return {};
+  const bool by_channel = !is_one_number(f->w.scale);
+  const auto contraction = contraction_of(q.call);
+  const bool transposed = contraction && contraction->transposed();
+  // Channels of groups are spread over two axes of the weight.
+  if (by_channel && transposed && int_attr(q.call, "groups") != 1) return {};
+  Expr integers = integer_convolution(*as<OpNode>(q.call.op)->row, q.call.attrs, q.call.span,
+                                      f->x.data, f->w.data, f->x.zero, f->w.zero);
+  Expr scale = as_number(f->x.scale) * (by_channel ? f->w.scale : as_number(f->w.scale));
+  return one(integers, scale, constant(0, kInt, q.call.span),
+             by_channel ? result->index_of('C') : -1);
+}
+
+namespace {
+
+// The dimensions of a contraction of two operands as those of products of matrices, in order.
+struct MatrixDims {
+  std::vector<size_t> batch, rows, columns, sum;
+};
+
+std::vector<size_t> dims_of(const Contraction::Tensor& t) {
+  std::vector<size_t> out;
+  for (const Contraction::Axis& a : t) out.insert(out.end(), a.dims.begin(), a.dims.end());
+  return out;
+}
+
+// nullopt for windows, blocks, sizes that are not known, axes that are repeated, and dimensions of one operand that are summed.
+std::optional<MatrixDims> matrix_dims(const Contraction& c) {
+  if (c.operands.size() != 2) return std::nullopt;
+  for (const Contraction::Tensor* t : {&c.operands[0], &c.operands[1], &c.result}) {
+    std::vector<size_t> dims = dims_of(*t);
+    std::sort(dims.begin(), dims.end());
+    if (std::ranges::adjacent_find(dims) != dims.end()) return std::nullopt;
+    for (const Contraction::Axis& a : *t) {
+      if (a.window || a.blocked() || a.dims.empty()) return std::nullopt;
+    }
+  }
+  MatrixDims out;
+  for (size_t d = 0; d < c.dims.size(); ++d) {
+    if (!as_const(c.dims[d].extent)) return std::nullopt;
+    const bool x = !c.axes_of(c.operands[0], d).empty(), w = !c.axes_of(c.operands[1], d).empty(),
+               y = !c.axes_of(c.result, d).empty();
+    if (y && x && w) {
+      out.batch.push_back(d);
+    } else if (y && x) {
+      out.rows.push_back(d);
+    } else if (y && w) {
+      out.columns.push_back(d);
+    } else if (x && w) {
+      out.sum.push_back(d);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return out.sum.empty() ? std::nullopt : std::optional(out);
+}
+
+std::vector<Dim> extents_of(const Contraction& c, const std::vector<size_t>& dims) {
+  std::vector<Dim> out;
+  for (size_t d : dims) out.push_back(c.dims[d].extent);
+  return out;
+}
+
+// A tensor whose axes are those of `from`, one for each dimension in this order.
+Expr in_dims(const Contraction& c, const Expr& e, const Contraction::Tensor& from,
+             const std::vector<size_t>& order) {
+  const std::vector<size_t> dims = dims_of(from);
+  Ints axes;
+  for (size_t d : order) axes.push_back(std::ranges::find(dims, d) - dims.begin());
+  return transposed(reshape_to(e, extents_of(c, dims)), axes);
+}
+
+Dim product_of(const Contraction& c, const std::vector<size_t>& dims) {
+  int64_t out = 1;
+  for (size_t d : dims) out *= *as_const(c.dims[d].extent);
+  return dim(out);
+}
+
+std::vector<size_t> joined(std::initializer_list<std::vector<size_t>> lists) {
+  std::vector<size_t> out;
+  for (const auto& l : lists) out.insert(out.end(), l.begin(), l.end());
+  return out;
+}
+
+}  // namespace
+
+QuantizedResult quantized_contraction(const QuantizedCall& q) {
+  const auto c = contraction_of(q.call);
+  const auto dims = c ? matrix_dims(*c) : std::nullopt;
+  if (!dims || dims->columns.empty()) return {};
+  // The axis of the weight along which its scales are, where it is all columns.
+  int64_t channels = -1;
+  if (dims->batch.empty() && dims->columns.size() == 1) {
+    const auto at = c->axes_of(c->operands[1], dims->columns[0]);
+    if (c->operands[1][at[0]].dims.size() == 1) channels = static_cast<int64_t>(at[0]);
+  }
+  auto f = factors(q, channels);
+  const bool by_channel = f && !is_one_number(f->w.scale);
+  if (!f || (by_channel && channels < 0)) return {};
+  QuantizedTensor x = f->x, w = f->w;
+  const std::vector<Dim> batch =
+      dims->batch.empty() ? std::vector<Dim>{} : std::vector<Dim>{product_of(*c, dims->batch)};
+  auto matrices = [&](const Expr& e, const Contraction::Tensor& from,
+                      const std::vector<size_t>& outer) {
+    std::vector<Dim> shape = batch;
+    shape.push_back(product_of(*c, outer));
+    shape.push_back(product_of(*c, dims->sum));
+    return reshape_to(in_dims(*c, e, from, joined({dims->batch, outer, dims->sum})), shape);
+  };
+  x.data = matrices(x.data, c->operands[0], dims->rows);
+  w.data = matrices(w.data, c->operands[1], dims->columns);
+  const AttrList attrs{{"out_dtype", std::string("int32")}};
+  QuantizedResult sum =
+      integer_products(q, batch.empty() ? "qnn.dense" : "qnn.batch_matmul", x, w, attrs, 0);
+  // The rows and columns, as the result has them.
+  const std::vector<size_t> made = joined({dims->batch, dims->rows, dims->columns}),
+                            wanted = dims_of(c->result);
+  Ints axes;
+  for (size_t d : wanted) axes.push_back(std::ranges::find(made, d) - made.begin());
+  Expr integers = transposed(reshape_to(sum[0].data, extents_of(*c, made)), axes);
+  integers = reshape_to(integers, type_of(Expr(&q.call)).shape);
+  int64_t axis = -1;
+  if (by_channel) {
+    const auto at = c->axes_of(c->result, dims->columns[0]);
+    if (c->result[at[0]].dims.size() != 1) return {};
+    axis = static_cast<int64_t>(at[0]);
+  }
+  return one(integers, sum[0].scale, sum[0].zero, axis);
 }
 
 QuantizedResult quantized_dense(const QuantizedCall& q) {

@@ -46,6 +46,11 @@ QuantizedResult quantized_pad(const QuantizedCall& q);
 QuantizedResult quantized_transpose(const QuantizedCall& q);
 // Sums of products.
 QuantizedResult quantized_conv2d(const QuantizedCall& q);
+// Convolutions over any number of axes, and transposed ones.
+QuantizedResult quantized_convolution(const QuantizedCall& q);
+// By the column `contraction`, of two operands without windows: one product of matrices, or one for each index of the
+// dimensions that are of both operands and of the result.
+QuantizedResult quantized_contraction(const QuantizedCall& q);
 QuantizedResult quantized_dense(const QuantizedCall& q);
 QuantizedResult quantized_matmul(const QuantizedCall& q);
 QuantizedResult quantized_batch_matmul(const QuantizedCall& q);

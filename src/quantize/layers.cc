@@ -101,7 +101,7 @@ const CallNode* as_layer(const Node& n) {
   auto* c = as<CallNode>(&n);
   if (c == nullptr || as<OpNode>(c->op) == nullptr) return nullptr;
   auto contraction = contraction_of(*c);
-  return contraction && c->args.size() == 2 && contraction->operands.size() == 2 ? c : nullptr;
+  return contraction && !factors_of(*c).empty() && contraction->operands.size() == 2 ? c : nullptr;
 }
 
 // Gives layers without a location one, by which reports and profiles name them: "nn.conv2d 3".
@@ -158,7 +158,7 @@ class Finder {
                          ? obstacle(c, layer)
                          : "in a branch, a loop or a function of its own: calibration sees what "
                            "@main computes in any case";
-    if (layer.quantizable()) layer.source = source(c.args[0]);
+    if (layer.quantizable()) layer.source = source(factors_of(c)[0]);
     out_.layers.push_back(std::move(layer));
   }
 
@@ -169,19 +169,20 @@ class Finder {
 
   // The reason why the call cannot be computed in integers; sets the properties of the layer's weights.
   std::string obstacle(const CallNode& c, Layer& layer) const {
-    if (!is_float_tensor(c.args[0]) || !is_float_tensor(c.args[1]))
-      return "computes in " + tensor_of(c.args[0])->dtype.to_string() + ", not in float32";
-    auto* weights = as<ConstantNode>(c.args[1]);
+    const std::vector<Expr> factors = factors_of(c);
+    if (!is_float_tensor(factors[0]) || !is_float_tensor(factors[1]))
+      return "computes in " + tensor_of(factors[0])->dtype.to_string() + ", not in float32";
+    auto* weights = as<ConstantNode>(factors[1]);
     if (weights == nullptr) return "both operands are computed: there are no weights";
-    if (as<ConstantNode>(c.args[0]) != nullptr) return "both operands are constants";
-    layer.channels = output_channels(c);
+    if (as<ConstantNode>(factors[0]) != nullptr) return "both operands are constants";
+    layer.channels = channels_of_factors(c);
     for (bool by_channel : {true, false}) {
       if (by_channel && (!per_channel_ || !layer.channels)) continue;
       layer.by_channel = by_channel;
       layer.weights =
-          rounded_weights(cast<ConstantNode>(c.args[1]),
+          rounded_weights(cast<ConstantNode>(factors[1]),
                           by_channel ? std::optional(layer.channels->weight_axis) : std::nullopt);
-      Expr trial = quantized_layer(layer, c.args[0], kAnyRange);
+      Expr trial = quantized_layer(layer, factors[0], kAnyRange);
       if (in_integers(*as<CallNode>(trial))) return "";
     }
     layer.weights = nullptr;
@@ -212,7 +213,7 @@ Expr along_channels(const Tensor& numbers, const Layer& layer) {
 }  // namespace
 
 int64_t Layer::weight_bytes() const {
-  auto* w = as<ConstantNode>(call->args[1]);
+  auto* w = as<ConstantNode>(factors_of(*call)[1]);
   return w == nullptr ? 0 : static_cast<int64_t>(w->data.byte_size());
 }
 
@@ -233,7 +234,7 @@ Layers find_layers(const Module& prepared, bool per_channel) {
 
 Expr quantized_layer(const Layer& layer, const Expr& data, const Range& range) {
   const CallNode& c = *layer.call;
-  return call(c.op, {rounded(data, range), layer.weights}, c.attrs, c.span);
+  return with_factors(c, {rounded(data, range), layer.weights});
 }
 
 Module with_quantized(const Layers& layers, const std::vector<bool>& chosen,
@@ -253,7 +254,7 @@ Module with_quantized(const Layers& layers, const std::vector<bool>& chosen,
     if (auto it = layer_of.find(original.get()); it != layer_of.end()) {
       const Layer& layer = layers.layers[it->second];
       auto* c = as<CallNode>(rebuilt);
-      Expr sum = call(c->op, {c->args[0], layer.weights}, c->attrs, c->span);
+      Expr sum = with_factors(*c, {factors_of(*c)[0], layer.weights});
       if (const Tensor& correction = parameters.corrections[it->second])
         sum = make_call("add", {sum, along_channels(correction, layer)}, {}, c->span);
       rebuilt = sum;

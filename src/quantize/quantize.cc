@@ -215,7 +215,8 @@ class Quantizer {
       if (!layer.quantizable()) continue;
       const Call& c = layer.call;
       Expr error = make_call(
-          "subtract", {quantized_layer(layer, c->args[0], parameters_.ranges[layer.source]), c}, {},
+          "subtract",
+          {quantized_layer(layer, factors_of(*c)[0], parameters_.ranges[layer.source]), c}, {},
           c->span);
       auto mean = [&](const Expr& e) { return make_call("mean", {e}, {}, c->span); };
       auto square = [&](const Expr& e) { return make_call("multiply", {e, e}, {}, c->span); };

@@ -5,6 +5,7 @@
 
 #include "base/quantities.h"
 #include "node/walk.h"
+#include "tir/block_contraction.h"
 #include "tir/reduction_steps.h"
 
 namespace relay::tir {
@@ -103,32 +104,31 @@ Tensor compute(std::string name, std::vector<PrimExpr> shape,
 }
 
 Tensor contract(std::string name, std::vector<PrimExpr> shape, std::vector<PrimExpr> extents,
-                const std::vector<ContractionRole>& roles,
+                const std::vector<StatedDimension>& dims,
                 const std::function<PrimExpr(const Indices&, const Indices&)>& term) {
-  RELAY_CHECK(roles.empty() || roles.size() == shape.size() + extents.size(), name);
   Tensor plain = compute(std::move(name), std::move(shape), [&](const Indices& i) {
     return sum(std::move(extents), [&](const Indices& k) { return term(i, k); });
   });
-  if (roles.empty()) return plain;
-  auto with_role = [&](const IterVar& axis, size_t at) {
-    return iter_var(axis->var, axis->extent, axis->kind, axis->min, roles[at]);
-  };
+  if (dims.empty()) return plain;
+  std::vector<IterVar> iters = plain->axes;
   const ReduceNode& r = *as<ReduceNode>(plain->bodies[0]);
-  PrimExpr value = make<ReduceNode>([&](ReduceNode& n) {
-    n.dtype = r.dtype;
-    n.combiner = r.combiner;
-    n.source = r.source;
-    for (size_t k = 0; k < r.axes.size(); ++k)
-      n.axes.push_back(with_role(r.axes[k], plain->axes.size() + k));
+  iters.insert(iters.end(), r.axes.begin(), r.axes.end());
+  return modified(*plain.get(), [&](TensorNode& n) {
+    for (const StatedDimension& d : dims) {
+      RELAY_CHECK(d.iteration < iters.size(), n.name);
+      const IterVar& i = iters[d.iteration];
+      n.dims.push_back(block_dimension(i->var, d.extent ? d.extent : i->extent, d.role));
+    }
   });
-  return make<TensorNode>([&](TensorNode& n) {
-    n.dtype = plain->dtype;
-    n.buffer = plain->buffer;
-    n.name = plain->name;
-    for (size_t i = 0; i < plain->axes.size(); ++i) n.axes.push_back(with_role(plain->axes[i], i));
-    n.bodies = {std::move(value)};
-    n.inputs = plain->inputs;
-  });
+}
+
+Tensor contract(std::string name, std::vector<PrimExpr> shape, std::vector<PrimExpr> extents,
+                const std::vector<ContractionRole>& roles,
+                const std::function<PrimExpr(const Indices&, const Indices&)>& term) {
+  RELAY_CHECK(roles.empty() || roles.size() == shape.size() + extents.size(), name);
+  std::vector<StatedDimension> dims;
+  for (size_t i = 0; i < roles.size(); ++i) dims.push_back({i, roles[i]});
+  return contract(std::move(name), std::move(shape), std::move(extents), dims, term);
 }
 
 Tensor imperative(std::string name, DType dtype, std::vector<PrimExpr> shape,
@@ -257,7 +257,8 @@ std::vector<Buffer> others_written(const Stmt& body, const Buffer& first) {
 
 // The block in a loop for each of its iterations.
 Stmt in_loops(std::string name, std::vector<IterVar> iters, std::vector<Region> reads,
-              std::vector<Region> writes, Stmt init, Stmt body, const BlockRole& role = {}) {
+              std::vector<Region> writes, Stmt init, Stmt body, const BlockRole& role = {},
+              const std::vector<BlockDimension>& dims = {}) {
   std::vector<Var> loops;
   std::vector<PrimExpr> extents;
   for (const IterVar& iter : iters) {
@@ -266,6 +267,7 @@ Stmt in_loops(std::string name, std::vector<IterVar> iters, std::vector<Region> 
   }
   Stmt out = make<BlockNode>([&](BlockNode& n) {
     n.name = std::move(name);
+    if (!dims.empty()) n.contraction = state_contraction(dims, iters, body);
     n.iters = std::move(iters);
     for (const Var& l : loops) n.bindings.push_back(l);
     n.reads = std::move(reads);
@@ -368,7 +370,7 @@ class Builder {
     }
     ReductionSteps steps = reduction_steps(r, load(t->buffer, at), value);
     stmts_.push_back(in_loops(name(t), std::move(iters), std::move(reads), std::move(writes),
-                              steps.init, steps.step, t->role));
+                              steps.init, steps.step, t->role, t->dims));
   }
 
   std::unordered_set<const Node*> params_;  // and what is allocated

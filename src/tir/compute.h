@@ -46,6 +46,8 @@ struct TensorNode : Node {
   std::vector<PrimExpr> bodies;  // empty: placeholder (or `imperative`)
   std::vector<Tensor> inputs;    // the tensors that the body reads
   BlockRole role;                // of the block that computes it
+  // Of a sum of products: the dimensions of its axes, then of what it sums over.
+  std::vector<BlockDimension> dims;
   // For what no expression can say (sort, scatter, cumulative sums): writes `buffer` from the
   // buffers of `inputs`. Such a tensor becomes an opaque block.
   std::function<Stmt(const std::vector<Buffer>& inputs, const Buffer& output)> imperative;
@@ -71,8 +73,19 @@ Tensor imperative(std::string name, DType dtype, std::vector<PrimExpr> shape,
 PrimExpr reduce(Combiner combiner, std::vector<PrimExpr> extents,
                 const std::function<PrimExpr(const Indices&)>& body);
 PrimExpr sum(std::vector<PrimExpr> extents, const std::function<PrimExpr(const Indices&)>& body);
-// A sum of products: the sum over `extents` of term(i, k) for each element i. `roles` are those of the axes of `shape`,
-// then of `extents`; empty: they have none.
+// A dimension of a sum of products, of iteration `iteration`: the axes of the shape are counted first, then what is summed
+// over. Without an extent it is the whole iteration.
+struct StatedDimension {
+  size_t iteration;
+  ContractionRole role;
+  PrimExpr extent = nullptr;
+};
+// A sum of products: the sum over `extents` of term(i, k) for each element i. An iteration of several dimensions lists them
+// slowest first; without dimensions, the sum states no contraction.
+Tensor contract(std::string name, std::vector<PrimExpr> shape, std::vector<PrimExpr> extents,
+                const std::vector<StatedDimension>& dims,
+                const std::function<PrimExpr(const Indices& i, const Indices& k)>& term);
+// The same, with one dimension for each iteration.
 Tensor contract(std::string name, std::vector<PrimExpr> shape, std::vector<PrimExpr> extents,
                 const std::vector<ContractionRole>& roles,
                 const std::function<PrimExpr(const Indices& i, const Indices& k)>& term);

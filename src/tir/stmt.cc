@@ -21,9 +21,8 @@ const NodeInfo& BufferNode::static_info() {
 const NodeInfo& IterVarNode::static_info() {
   static const NodeInfo info = describe<IterVarNode>(
       "tir.IterVar", kKind, family::tir_other,
-      {attribute("kind", &IterVarNode::kind), attribute("role", &IterVarNode::role),
-       binder("var", &IterVarNode::var), child("min", &IterVarNode::min),
-       child("extent", &IterVarNode::extent)});
+      {attribute("kind", &IterVarNode::kind), binder("var", &IterVarNode::var),
+       child("min", &IterVarNode::min), child("extent", &IterVarNode::extent)});
   return info;
 }
 const NodeInfo& RegionNode::static_info() {
@@ -31,6 +30,27 @@ const NodeInfo& RegionNode::static_info() {
       describe<RegionNode>("tir.Region", kKind, family::tir_other,
                            {child("buffer", &RegionNode::buffer), child("mins", &RegionNode::mins),
                             child("extents", &RegionNode::extents)});
+  return info;
+}
+const NodeInfo& BlockDimensionNode::static_info() {
+  static const NodeInfo info = describe<BlockDimensionNode>(
+      "tir.BlockDimension", kKind, family::tir_other,
+      {attribute("role", &BlockDimensionNode::role), child("iter", &BlockDimensionNode::iter),
+       child("extent", &BlockDimensionNode::extent)});
+  return info;
+}
+const NodeInfo& BlockOperandNode::static_info() {
+  static const NodeInfo info = describe<BlockOperandNode>(
+      "tir.BlockOperand", kKind, family::tir_other,
+      {attribute("axes", &BlockOperandNode::axes), child("buffer", &BlockOperandNode::buffer)});
+  return info;
+}
+const NodeInfo& BlockContractionNode::static_info() {
+  static const NodeInfo info =
+      describe<BlockContractionNode>("tir.BlockContraction", kKind, family::tir_other,
+                                     {child("dims", &BlockContractionNode::dims),
+                                      child("operands", &BlockContractionNode::operands),
+                                      child("result", &BlockContractionNode::result)});
   return info;
 }
 const NodeInfo& StoreNode::static_info() {
@@ -55,8 +75,8 @@ const NodeInfo& BlockNode::static_info() {
       {attribute("name", &BlockNode::name), attribute("role", &BlockNode::role),
        binder("iters", &BlockNode::iters), child("bindings", &BlockNode::bindings),
        child("predicate", &BlockNode::predicate), child("reads", &BlockNode::reads),
-       child("writes", &BlockNode::writes), child("init", &BlockNode::init),
-       child("body", &BlockNode::body)});
+       child("writes", &BlockNode::writes), child("contraction", &BlockNode::contraction),
+       child("init", &BlockNode::init), child("body", &BlockNode::body)});
   return info;
 }
 const NodeInfo& SeqNode::static_info() {
@@ -181,13 +201,12 @@ std::optional<int64_t> bytes_in_memory(const BufferNode& b) {
   return empty ? 0 : (last + 1) * static_cast<int64_t>(b.dtype.bytes());
 }
 
-IterVar iter_var(Var var, PrimExpr extent, IterKind kind, PrimExpr min, ContractionRole role) {
+IterVar iter_var(Var var, PrimExpr extent, IterKind kind, PrimExpr min) {
   return make<IterVarNode>([&](IterVarNode& n) {
     n.min = min ? std::move(min) : imm(var->dtype, 0);
     n.var = std::move(var);
     n.extent = std::move(extent);
     n.kind = kind;
-    n.role = role;
   });
 }
 

@@ -30,7 +30,16 @@ enum : int {
 };
 }
 namespace OtherKind {
-enum : int { Buffer = 0x5C0, IterVar, Region, PrimFunc, ScheduleReport };
+enum : int {
+  Buffer = 0x5C0,
+  IterVar,
+  Region,
+  PrimFunc,
+  ScheduleReport,
+  BlockDimension,
+  BlockOperand,
+  BlockContraction,
+};
 }
 
 // A copy of a node with some fields changed.
@@ -92,13 +101,11 @@ struct IterVarNode : Node {
   PrimExpr min;
   PrimExpr extent;
   IterKind kind = IterKind::DataParallel;
-  // What the iteration is in a block that sums products; None in others.
-  ContractionRole role = ContractionRole::None;
   IterVarNode() : Node(static_info()) {}
   static const NodeInfo& static_info();
 };
 IterVar iter_var(Var var, PrimExpr extent, IterKind kind = IterKind::DataParallel,
-                 PrimExpr min = nullptr, ContractionRole role = ContractionRole::None);
+                 PrimExpr min = nullptr);
 
 // buffer[min0 : min0+extent0, ...].
 struct RegionNode : Node {
@@ -110,6 +117,70 @@ struct RegionNode : Node {
   static const NodeInfo& static_info();
 };
 using Region = Ref<RegionNode>;
+
+// A dimension of a sum of products. An iteration of the block is one dimension, or the mixed-radix number of several: the
+// channels of a grouped convolution are (group, column).
+struct BlockDimensionNode : Node {
+  static constexpr int kKind = OtherKind::BlockDimension;
+  Var iter;  // an iteration variable of the block
+  PrimExpr extent;
+  ContractionRole role = ContractionRole::None;
+  BlockDimensionNode() : Node(static_info()) {}
+  static const NodeInfo& static_info();
+};
+using BlockDimension = Ref<BlockDimensionNode>;
+
+// A term of an index: factor * (n / divide % modulo), where n is the mixed-radix number of the dimensions, slowest first.
+// Panels and words are terms with `divide` on one axis and `modulo` on another; the stride and the dilation of a window
+// are the factors of its position and of its tap.
+struct BlockIndexTerm {
+  std::vector<int64_t> dims;  // indices of BlockContractionNode::dims
+  int64_t divide = 1;
+  int64_t modulo = 0;  // 0: none
+  int64_t factor = 1;
+
+  static constexpr auto members() {
+    return std::tuple{
+        member("dims", &BlockIndexTerm::dims), member("divide", &BlockIndexTerm::divide),
+        member("modulo", &BlockIndexTerm::modulo), member("factor", &BlockIndexTerm::factor)};
+  }
+  friend bool operator==(const BlockIndexTerm&, const BlockIndexTerm&) = default;
+};
+
+// The index of an operand along one axis: the sum of its terms and `offset`. An `irregular` index has another form; its
+// single term lists the dimensions on which it depends.
+struct BlockAxis {
+  std::vector<BlockIndexTerm> terms;
+  int64_t offset = 0;
+  bool irregular = false;
+
+  static constexpr auto members() {
+    return std::tuple{member("terms", &BlockAxis::terms), member("offset", &BlockAxis::offset),
+                      member("irregular", &BlockAxis::irregular)};
+  }
+  friend bool operator==(const BlockAxis&, const BlockAxis&) = default;
+};
+
+// A tensor in a sum of products: the buffer and the index along each of its axes.
+struct BlockOperandNode : Node {
+  static constexpr int kKind = OtherKind::BlockOperand;
+  Buffer buffer;
+  std::vector<BlockAxis> axes;
+  BlockOperandNode() : Node(static_info()) {}
+  static const NodeInfo& static_info();
+};
+using BlockOperand = Ref<BlockOperandNode>;
+
+// The sum of products that a block computes (tir/block_contraction.h).
+struct BlockContractionNode : Node {
+  static constexpr int kKind = OtherKind::BlockContraction;
+  std::vector<BlockDimension> dims;    // in the order of the block's iterations
+  std::vector<BlockOperand> operands;  // one for each load of the body, in post-order
+  BlockOperand result;
+  BlockContractionNode() : Node(static_info()) {}
+  static const NodeInfo& static_info();
+};
+using BlockContraction = Ref<BlockContractionNode>;
 
 struct StmtNode : Node {
   static bool classof(const Node& n) { return n.info().family == family::tir_stmt; }
@@ -160,6 +231,7 @@ struct BlockNode : StmtNode {
   Stmt init;
   Stmt body;
   BlockRole role;
+  BlockContraction contraction;  // null: the block states none
   BlockNode() : StmtNode(static_info()) {}
   static const NodeInfo& static_info();
 };

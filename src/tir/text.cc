@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <variant>
 
+#include "tir/block_contraction.h"
 #include "tir/schedule_report.h"
 #include "tir/while.h"
 
@@ -388,9 +389,9 @@ class Printer {
       static constexpr std::string_view kinds[] = {"", ": reduce", ": opaque"};
       if (i > 0) put(", ");
       put(name(b.iters[i]->var) + std::string(kinds[static_cast<size_t>(b.iters[i]->kind)]));
-      if (b.iters[i]->role != ContractionRole::None)
+      if (auto role = role_of(b, b.iters[i]->var); role != ContractionRole::None)
         put((b.iters[i]->kind == IterKind::DataParallel ? ": " : " ") +
-            std::string(to_string(b.iters[i]->role)));
+            std::string(to_string(role)));
       put(" = ");
       put(b.bindings[i]);
     }
@@ -415,12 +416,66 @@ class Printer {
       put_list(regions);
       put("\n");
     }
+    if (b.contraction) {
+      put_line(1);
+      emit_contraction(*b.contraction);
+      put("\n");
+    }
     if (b.init) {
       put_line(1);
       put("init:\n");
       put_body(b.init, 2);
     }
     put_body(b.body);
+  }
+
+  // contraction A[i, k] * B[j // 8, k, j % 8] where j = (g: group 4, c: column 2)
+  void emit_contraction(const BlockContractionNode& c) {
+    std::vector<std::string> names;
+    std::string parts;
+    for (size_t d = 0; d < c.dims.size(); ++d) {
+      const Var& iter = c.dims[d]->iter;
+      size_t count = 0, place = 0;
+      for (size_t e = 0; e < c.dims.size(); ++e) {
+        if (!(c.dims[e]->iter == iter)) continue;
+        if (e < d) ++place;
+        ++count;
+      }
+      names.push_back(name(iter) + (count == 1 ? "" : "." + std::to_string(place)));
+      if (count == 1) continue;
+      parts += (parts.empty() ? " where " : ", ") + names.back() + ": " +
+               std::string(to_string(c.dims[d]->role));
+      if (auto extent = as_int(c.dims[d]->extent)) parts += " " + std::to_string(*extent);
+    }
+    auto term = [&](const BlockIndexTerm& t) {
+      std::string out;
+      for (int64_t d : t.dims) {
+        out += (out.empty() ? "" : " ") + names[static_cast<size_t>(d)];
+      }
+      if (t.dims.size() > 1) out = "(" + out + ")";
+      if (t.divide != 1) out += " // " + std::to_string(t.divide);
+      if (t.modulo != 0) out += " % " + std::to_string(t.modulo);
+      if (t.factor != 1) out += " * " + std::to_string(t.factor);
+      return out;
+    };
+    put("contraction ");
+    for (size_t o = 0; o < c.operands.size(); ++o) {
+      std::string text;
+      for (const BlockAxis& a : c.operands[o]->axes) {
+        std::string index;
+        for (const BlockIndexTerm& t : a.terms) index += (index.empty() ? "" : " + ") + term(t);
+        if (a.irregular) index = "?(" + index + ")";
+        if (a.offset != 0 || index.empty()) {
+          index += (index.empty() ? "" : a.offset < 0 ? " - " : " + ");
+          index +=
+              std::to_string(a.offset < 0 && index.size() > 0 ? 0 - static_cast<uint64_t>(a.offset)
+                                                              : static_cast<uint64_t>(a.offset));
+        }
+        text += (text.empty() ? "" : ", ") + index;
+      }
+      put((o > 0 ? " * " : "") + name(c.operands[o]->buffer) + "[" + text + "]");
+    }
+    put(parts);
   }
 
   // What is set of a function's fields beside its statements, a line each.

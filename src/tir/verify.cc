@@ -7,6 +7,7 @@
 #include "node/structural.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
+#include "tir/block_contraction.h"
 #include "tir/intrinsics.h"
 #include "tir/while.h"
 
@@ -345,6 +346,8 @@ class Verifier {
     check(reduces || b.init == nullptr,
           [&] { return "block " + b.name + " has an initialisation and no reduction"; });
     accesses(b);
+    std::string defect = contraction_defect(b);
+    check(defect.empty(), [&] { return "the contraction of block " + b.name + ": " + defect; });
     work_.push_back({.unbind = std::move(unbind)});
     enter(b.body);
     if (b.init) enter(b.init);

@@ -225,6 +225,7 @@ Outcome tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t arou
   if (!sum || loops.size() != around + 2) return Declined{};
   sum->fixed = sum->spatial.size() - 2;
   sum->spatial.erase(sum->spatial.begin(), sum->spatial.end() - 2);
+  sum->roles.erase(sum->roles.begin(), sum->roles.end() - 2);
   std::vector<int64_t> part{s.extent(loops[around]), s.extent(loops[around + 1])};
   sum->whole_rows = whole_tiles && part[0] != sum->rows();
   sum->whole_columns = whole_tiles && part[1] != sum->columns();

@@ -13,6 +13,7 @@
 
 #include "lower/rules/contraction_loops.h"
 #include "node/walk.h"
+#include "tir/block_contraction.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -37,7 +38,7 @@ std::optional<Blocks> find_blocks(const Schedule& s) {
     tir::Block b = s.block(rv);
     // What it is of the result's: an index more, the block of the sum.
     if (!b->init || !reduces(b) || b->iters.empty() ||
-        b->iters[0]->role != ContractionRole::Batch) {
+        role_of(*b, b->iters[0]->var) != ContractionRole::Batch) {
       continue;
     }
     std::vector<BlockRV> consumers = s.consumers(rv);
@@ -47,7 +48,8 @@ std::optional<Blocks> find_blocks(const Schedule& s) {
       return std::count_if(of->iters.begin(), of->iters.end(),
                            [](const tir::IterVar& i) { return i->kind != tir::IterKind::Reduce; });
     };
-    if (!sum->init || !reduces(sum) || sum->iters.back()->role != ContractionRole::Reduced ||
+    if (!sum->init || !reduces(sum) ||
+        role_of(*sum, sum->iters.back()->var) != ContractionRole::Reduced ||
         spatial(sum) + 1 != spatial(b)) {
       continue;
     }

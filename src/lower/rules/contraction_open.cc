@@ -256,9 +256,8 @@ class OpenTiles {
 
 // Whether tiles of columns can stand outside of all rows: they are of one kind, and every line of rows has the same weights.
 bool columns_may_be_outermost(const Sum& sum, const TilePlan& plan) {
-  auto is_row = [](const tir::IterVar& i) { return i->role == ContractionRole::Row; };
-  return plan.columns.size() == 1 &&
-         std::all_of(sum.spatial.begin(), sum.spatial.end() - 1, is_row);
+  auto is_row = [](ContractionRole role) { return role == ContractionRole::Row; };
+  return plan.columns.size() == 1 && std::all_of(sum.roles.begin(), sum.roles.end() - 1, is_row);
 }
 
 Outcome refuse_plan(Decider& decide) {
@@ -276,8 +275,7 @@ bool is_worth_threads(const Sum& sum, double terms) {
 // the rule's sentence.
 tir::StepResult<std::string> share_tiles(Schedule& s, const Sum& sum, std::vector<LoopRV> around,
                                          const std::vector<LoopRV>& columns, bool outermost) {
-  const bool batch =
-      !around.empty() && sum.spatial[around.size() - 1]->role == ContractionRole::Batch;
+  const bool batch = !around.empty() && sum.roles[around.size() - 1] == ContractionRole::Batch;
   if (columns.size() == 1) around.insert(outermost ? around.begin() : around.end(), columns[0]);
   if (columns.size() == 1 || batch) {
     RELAY_TRY(s.parallel(around.size() > 1 ? RELAY_TRY(s.fuse(around)) : around[0]));

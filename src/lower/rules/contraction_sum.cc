@@ -5,6 +5,7 @@
 
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
+#include "tir/block_contraction.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -21,68 +22,80 @@ namespace {
 constexpr double kTypicalSum = 64;
 
 bool uses(const PrimExpr& e, const tir::Var& v) { return tir::uses_var(e, v.get()); }
-bool uses(const tir::LoadNode& l, const tir::Var& v) {
-  return std::any_of(l.indices.begin(), l.indices.end(),
-                     [&](const PrimExpr& e) { return uses(e, v); });
-}
 
-// Columns at the last index of `l`, or in the last two as panel and place in the panel, before the elements of the sum where
-// a word of them, four bytes, stands together. Sets the panel and `bytes`; false when neighbouring columns are no neighbours in memory.
-bool columns_are_contiguous(const tir::LoadNode& l, const tir::Var& column, int64_t& panel,
-                            bool& bytes) {
-  if (l.indices.empty()) return true;  // one number for all
-  size_t last = l.indices.size() - 1;
-  if (last > 0 && !uses(l.indices[last], column) && uses(l, column) && l.dtype.bits < 32 &&
-      tir::as_int(l.buffer->shape[last]) == 32 / l.dtype.bits) {
-    bytes = l.dtype.bits == 8;
-    --last;
+// How one operand is read along the columns.
+struct ColumnAccess {
+  bool contiguous =
+      true;  // neighbouring columns are neighbours in memory, or in a panel, or read one element
+  bool moves = false;  // with every column
+  int64_t panel = 0;   // columns that stand together
+  int64_t group = 0;   // columns that read the same elements
+  bool words = false;  // the elements of the sum stand together in words of 32 bits
+  bool scattered =
+      false;  // lanes would be put together one by one: there is no gather of 16-bit elements
+};
+
+class Columns {
+ public:
+  Columns(const tir::BlockContractionNode& c, const tir::Var& column) : c_(c), column_(column) {}
+
+  ColumnAccess access(const tir::BlockOperandNode& o) const {
+    ColumnAccess out;
+    if (o.axes.empty() || !uses_iteration(c_, o, column_)) return out;
+    out.group = group_width(o);
+    out.moves = out.group == 0;
+    if (!out.moves) return out;
+    size_t last = o.axes.size() - 1;
+    const int bits = o.buffer->dtype.bits;
+    out.scattered = bits == 16 && is_scattered(o.axes[last]);
+    if (last > 0 && !uses_iteration(c_, o.axes[last], column_) && bits < 32 &&
+        tir::as_int(o.buffer->shape[last]) == 32 / bits) {
+      out.words = true;
+      --last;
+    }
+    for (size_t d = 0; d < last; ++d) {
+      if (!uses_iteration(c_, o.axes[d], column_)) continue;
+      auto width = axis_width(o.axes[d]);
+      out.contiguous = out.contiguous && width && (out.panel == 0 || out.panel == *width);
+      out.panel = width.value_or(0);
+    }
+    return out;
   }
-  for (size_t d = 0; d < last; ++d) {
-    if (!uses(l.indices[d], column)) continue;
-    auto* quotient = as<tir::BinaryNode>(l.indices[d]);
-    if (quotient == nullptr || quotient->op != tir::BinaryOp::FloorDiv) return false;
-    auto width = tir::as_int(quotient->b);
-    if (!width || (panel != 0 && panel != *width)) return false;
-    panel = *width;
+
+ private:
+  // Columns that share an index along the axis; nullopt where the index is another function of the column.
+  std::optional<int64_t> axis_width(const tir::BlockAxis& a) const {
+    if (a.irregular || a.terms.size() != 1 || a.offset != 0 || a.terms[0].factor != 1) {
+      return std::nullopt;
+    }
+    return quotient_width(c_, a.terms[0], column_);
   }
-  return true;
-}
 
-// The columns in one group when the operand moves with its columns by their group only, as the data
-// of a grouped convolution do; 0 when it moves otherwise.
-int64_t columns_in_group(const tir::LoadNode& l, const tir::Var& column) {
-  int64_t width = 0;
-  bool only = true;
-  // Below a quotient nothing is looked at.
-  post_order_if(
-      ref(l),
-      [&](const Node& n) {
-        auto* quotient = as<tir::BinaryNode>(&n);
-        if (quotient == nullptr || quotient->op != tir::BinaryOp::FloorDiv ||
-            quotient->a.get() != column.get()) {
-          return true;
-        }
-        auto by = tir::as_int(quotient->b);
-        only = only && by && (width == 0 || width == *by);
-        if (by) width = *by;
-        return false;
-      },
-      [&](const Node& n) { only = only && &n != column.get(); });
-  return only ? width : 0;
-}
+  // The columns in one group when the operand moves with its columns by their group only, as the data of a grouped
+  // convolution do; 0 when it moves otherwise.
+  int64_t group_width(const tir::BlockOperandNode& o) const {
+    int64_t out = 0;
+    for (const tir::BlockAxis& a : o.axes) {
+      for (const tir::BlockIndexTerm& t : a.terms) {
+        if (!uses_iteration(c_, t, column_)) continue;
+        auto width = a.irregular ? std::nullopt : quotient_width(c_, t, column_);
+        if (!width || (out != 0 && out != *width)) return 0;
+        out = *width;
+      }
+    }
+    return out;
+  }
 
-// Whether lanes over the columns would be put together one by one: elements of 16 bits, for which there is no gather, by a
-// quotient of the column. The gradient of a pool took half a minute to compile so. A place in a panel is a remainder.
-bool scatters_halves(const tir::LoadNode& l, const tir::Var& column) {
-  if (l.buffer->dtype.bits != 16 || l.indices.empty()) return false;
-  bool by_quotient = false;
-  post_order(l.indices.back(), [&](const Node& n) {
-    auto* e = as<tir::BinaryNode>(&n);
-    by_quotient =
-        by_quotient || (e != nullptr && e->op == tir::BinaryOp::FloorDiv && uses(e->a, column));
-  });
-  return by_quotient;
-}
+  bool is_scattered(const tir::BlockAxis& a) const {
+    return std::ranges::any_of(a.terms, [&](const tir::BlockIndexTerm& t) {
+      return uses_iteration(c_, t, column_) &&
+             (a.irregular || quotient_width(c_, t, column_).has_value());
+    });
+  }
+
+  const tir::BlockContractionNode& c_;
+  const tir::Var& column_;
+};
 
 // Bytes from the element that a row reads to the next row's.
 std::optional<int64_t> stride_of(const tir::LoadNode& l, const tir::Var& row) {
@@ -100,16 +113,16 @@ std::optional<int64_t> stride_of(const tir::LoadNode& l, const tir::Var& row) {
   return out;
 }
 
-// The sums of products that an operator's row declares say what their iterations are; of others (the mean of a window)
-// it is seen from what is read.
-ContractionRole role_of(const tir::IterVar& iter, const std::vector<const tir::LoadNode*>& loads,
+// What an iteration is: stated, or, for sums that state no roles (the mean of a window), seen from the operands that move with it.
+ContractionRole role_of(const tir::BlockContractionNode& c, const tir::IterVar& iter,
                         const tir::Var& column) {
-  if (iter->role != ContractionRole::None) return iter->role;
+  ContractionRole stated = tir::role_of(c, iter->var);
+  if (stated != ContractionRole::None) return stated;
   bool in_all = true, with_columns = false;
-  for (const tir::LoadNode* l : loads) {
-    bool here = uses(*l, iter->var);
+  for (const tir::BlockOperand& o : c.operands) {
+    bool here = uses_iteration(c, *o, iter->var);
     in_all = in_all && here;
-    with_columns = with_columns || (here && uses(*l, column));
+    with_columns = with_columns || (here && uses_iteration(c, *o, column));
   }
   if (iter->var == column) return in_all ? ContractionRole::Batch : ContractionRole::Column;
   return with_columns ? ContractionRole::Batch : ContractionRole::Row;
@@ -141,31 +154,40 @@ std::optional<Sum> describe_sum(const Schedule& s, const BlockRV& rv) {
   if (out.dtype.is_bool() || out.dtype.bits < 32) return std::nullopt;
   const tir::Var& column = out.spatial.back()->var;
   const tir::IterVar& row = out.spatial[out.spatial.size() - 2];
+  const tir::BlockContraction stated = contraction_of(*b);
+  if (!stated) return std::nullopt;
+  for (const tir::IterVar& i : out.spatial) out.roles.push_back(tir::role_of(*stated, i->var));
   std::vector<const tir::LoadNode*> loads;
-  post_order(b->body, [&](const Node& n) {
-    auto* l = as<tir::LoadNode>(&n);
-    if (l != nullptr && !(l->buffer == b->writes[0]->buffer)) loads.push_back(l);
-  });
-  for (const tir::LoadNode* l : loads) {
-    bool has_columns = uses(*l, column);
-    if (int64_t width = has_columns ? columns_in_group(*l, column) : 0; width != 0) {
-      out.group = out.group == 0 ? width : std::gcd(out.group, width);
-      has_columns = false;
-    } else if (!columns_are_contiguous(*l, column, out.panel, out.bytes)) {
+  post_order(
+      as<tir::StoreNode>(b->body)->value,
+      [&](const Node& n) {
+        auto* l = as<tir::LoadNode>(&n);
+        if (l != nullptr && !(l->buffer == stated->result->buffer)) loads.push_back(l);
+      },
+      family::tir_expr);
+  RELAY_CHECK(loads.size() == stated->operands.size(), b->name);
+  const Columns columns(*stated, column);
+  for (size_t o = 0; o < loads.size(); ++o) {
+    const ColumnAccess access = columns.access(*stated->operands[o]);
+    if (access.group != 0) {
+      out.group = out.group == 0 ? access.group : std::gcd(out.group, access.group);
+    } else if (!access.contiguous || access.scattered ||
+               (access.panel != 0 && out.panel != 0 && access.panel != out.panel)) {
       return std::nullopt;
     }
-    if (has_columns && scatters_halves(*l, column)) return std::nullopt;
-    if (has_columns) {
-      out.weight_bytes = l->buffer->dtype.bytes();
+    out.panel = access.panel == 0 ? out.panel : access.panel;
+    if (access.words) out.bytes = loads[o]->buffer->dtype.bits == 8;
+    if (access.moves) {
+      out.weight_bytes = loads[o]->buffer->dtype.bytes();
     } else {
-      out.row_stride = stride_of(*l, row->var).value_or(out.row_stride);
+      out.row_stride = stride_of(*loads[o], row->var).value_or(out.row_stride);
     }
   }
-  ContractionRole last = role_of(out.spatial.back(), loads, column);
+  ContractionRole last = role_of(*stated, out.spatial.back(), column);
   out.depthwise = last == ContractionRole::Batch || last == ContractionRole::Group;
   out.rows_span_two_axes =
       !out.depthwise && out.spatial.size() > 2 &&
-      role_of(out.spatial[out.spatial.size() - 3], loads, column) == ContractionRole::Row;
+      role_of(*stated, out.spatial[out.spatial.size() - 3], column) == ContractionRole::Row;
   return out;
 }
 

@@ -26,6 +26,7 @@ struct Sum {
   // Tiles divide the rows, or the columns, which are a part of all: none may reach over the end.
   bool whole_rows = false, whole_columns = false;
   std::vector<tir::IterVar> spatial;
+  std::vector<ContractionRole> roles;  // of the spatial iterations, as the block states them
   std::vector<int64_t> extents;  // of the spatial iterations, kOpen where it is not a constant
   double reduction = 1;          // products in one sum; a guess where it is open
   tir::DType dtype;              // in which the sum is taken

@@ -6,6 +6,7 @@
 #include "lower/rules/lanes.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
+#include "tir/block_contraction.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -69,7 +70,7 @@ std::optional<Planes> find_planes(const Schedule& s) {
     if (!extent || *extent == 0 || i->kind == IterKind::Opaque) return std::nullopt;
     if (i->kind == IterKind::DataParallel) {
       out.spatial.push_back(i);
-    } else if (i->role == ContractionRole::Window) {
+    } else if (role_of(*b, i->var) == ContractionRole::Window) {
       out.windows.push_back(i);
       taps *= *extent;
     } else if (*extent != 1) {
@@ -77,7 +78,7 @@ std::optional<Planes> find_planes(const Schedule& s) {
     }
   }
   size_t first = out.spatial.size();
-  while (first > 0 && out.spatial[first - 1]->role == ContractionRole::Row) --first;
+  while (first > 0 && role_of(*b, out.spatial[first - 1]->var) == ContractionRole::Row) --first;
   if (first == 0 || first == out.spatial.size() || out.windows.empty() || taps == 1) {
     return std::nullopt;
   }

@@ -8,6 +8,7 @@
 #include "node/structural.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
+#include "tir/block_contraction.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -46,8 +47,8 @@ class Merge {
     for (const BlockNode* b : tree_.blocks()) {
       if (!b->init || b->iters.size() < 2) continue;
       const IterVar &x = b->iters[b->iters.size() - 2], &y = b->iters.back();
-      auto is_sum = [](const IterVar& i) {
-        return i->kind == IterKind::Reduce && i->role == ContractionRole::None &&
+      auto is_sum = [&](const IterVar& i) {
+        return i->kind == IterKind::Reduce && role_of(*b, i->var) == ContractionRole::None &&
                tir::as_int(i->extent).value_or(1) != 1;
       };
       if (!is_sum(x) || !is_sum(y) || !reads_rows(*b)) continue;
@@ -78,7 +79,7 @@ class Merge {
   // The first two rows of the kernel's sum of products.
   bool find_axes() {
     for (const BlockNode* b : tree_.blocks()) {
-      auto is_row = [&](size_t i) { return b->iters[i]->role == ContractionRole::Row; };
+      auto is_row = [&](size_t i) { return role_of(*b, b->iters[i]->var) == ContractionRole::Row; };
       auto sums = std::count_if(b->iters.begin(), b->iters.end(), [](const IterVar& i) {
         return i->kind == IterKind::Reduce && tir::as_int(i->extent) != 1;
       });
@@ -252,12 +253,17 @@ class Merge {
           return tir::modified(now, [&](BlockNode& n) {
             size_t at = pair->second.at;
             const IterVar& x = n.iters[at];
-            IterVar rows = tir::iter_var(of_axis.at(pair->first->iters[at]->var.get()), merged_,
-                                         x->kind, nullptr, x->role);
+            const ContractionRole role = role_of(*block, x->var);
+            IterVar rows =
+                tir::iter_var(of_axis.at(pair->first->iters[at]->var.get()), merged_, x->kind);
             n.bindings[at] = of_loop.at(pair->second.outer);
             n.iters[at] = rows;
             n.iters.erase(n.iters.begin() + static_cast<std::ptrdiff_t>(at) + 1);
             n.bindings.erase(n.bindings.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+            if (!block->contraction) return;
+            std::vector<tir::BlockDimension> dims = block->contraction->dims;
+            dims.push_back(tir::block_dimension(rows->var, merged_, role));
+            n.contraction = tir::state_contraction(dims, n.iters, n.body);
           });
         },
         kAll);
@@ -302,15 +308,15 @@ const BlockNode* moves_elements(const tir::PrimFunc& f) {
 // Windows of one element are no windows: a convolution with such is a product of matrices over all pixels. Blocks lose the
 // iterations over them, and these their loops.
 tir::PrimFunc without_unit_windows(const tir::PrimFunc& f) {
-  auto is_unit = [](const IterVar& i) {
-    return i->role == ContractionRole::Window && i->kind == IterKind::Reduce &&
+  auto is_unit = [](const BlockNode& b, const IterVar& i) {
+    return role_of(b, i->var) == ContractionRole::Window && i->kind == IterKind::Reduce &&
            tir::as_int(i->extent) == 1 && tir::as_int(i->min) == 0;
   };
   const tir::LoopTree tree(f->body);
   std::unordered_set<const Node*> variables, loops;
   for (const BlockNode* b : tree.blocks()) {
     for (size_t i = 0; i < b->iters.size(); ++i) {
-      if (!is_unit(b->iters[i])) continue;
+      if (!is_unit(*b, b->iters[i])) continue;
       variables.insert(b->iters[i]->var.get());
       auto* v = as<tir::VarNode>(b->bindings[i]);
       const ForNode* loop = v == nullptr ? nullptr : tree.find_loop(tir::Var(v));
@@ -331,16 +337,19 @@ tir::PrimFunc without_unit_windows(const tir::PrimFunc& f) {
           return tir::binary(sum->op, sum->a, sum->b);
         }
         auto* b = as<BlockNode>(before);
-        if (b == nullptr || std::none_of(b->iters.begin(), b->iters.end(), is_unit)) return after;
+        auto unit = [&](const IterVar& i) { return is_unit(*b, i); };
+        if (b == nullptr || std::none_of(b->iters.begin(), b->iters.end(), unit)) return after;
         auto& now = static_cast<const BlockNode&>(*after.get());
         return tir::modified(now, [&](BlockNode& n) {
           n.iters.clear();
           n.bindings.clear();
           for (size_t i = 0; i < b->iters.size(); ++i) {
-            if (is_unit(b->iters[i])) continue;
+            if (is_unit(*b, b->iters[i])) continue;
             n.iters.push_back(b->iters[i]);
             n.bindings.push_back(now.bindings[i]);
           }
+          if (b->contraction)
+            n.contraction = tir::state_contraction(b->contraction->dims, n.iters, n.body);
         });
       },
       kAll);

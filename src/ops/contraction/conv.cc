@@ -539,6 +539,7 @@ OpInfo conv_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRe
       .precision = Precision::Always,
       .cost = contraction_cost,
       .gradient = std::move(gradient),
+      .quantized = quantized_convolution,
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
   };

@@ -33,7 +33,7 @@ struct PlainConv {
   // weights are packed like those of any convolution, and what is transposed has no kernel of its own.
   Expr mirrored(const Expr& g, const Expr& w) const {
     PlainConv back = *this;
-    Expr turned = move_axis(w, 0, 1);
+    Expr turned = groups == 1 ? move_axis(w, 0, 1) : swapped_in_groups(w);
     for (size_t d = 0; d < dims; ++d) {
       int64_t kernel = *as_const(type_of(w).shape[d + 2]);
       for (size_t end : {d, dims + d}) {
@@ -45,9 +45,20 @@ struct PlainConv {
     return apply(name(false), {g, turned}, back.attrs());
   }
 
+  // (G * O, I, ..) as (G * I, O, ..): outputs and inputs change places in each group.
+  Expr swapped_in_groups(const Expr& w) const {
+    std::vector<Dim> split = type_of(w).shape, joined = split;
+    const Dim outputs = floor_div(split[0], dim(groups)), inputs = split[1];
+    split[0] = outputs;
+    split.insert(split.begin(), dim(groups));
+    joined[0] = dim(groups) * inputs;
+    joined[1] = outputs;
+    return reshape_to(move_axis(reshape_to(w, split), 1, 2), joined);
+  }
+
   // The data's adjoint: what the other kind of convolution makes of the result's, cut to the size.
   Expr spread(const Expr& g, const Expr& w, const std::vector<Dim>& data) const {
-    if (groups == 1 && std::ranges::all_of(strides, [](int64_t s) { return s == 1; })) {
+    if (std::ranges::all_of(strides, [](int64_t s) { return s == 1; })) {
       if (Expr out = mirrored(g, w)) return out;
     }
     // Rows at the end that no window reaches are made by padding, and cut off.

@@ -12,6 +12,7 @@
 #include "ops/gradient.h"
 #include "ops/init_op.h"
 #include "ops/loops.h"
+#include "ops/quantized_forms.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -458,6 +459,7 @@ std::span<const OpInfo> rows_of<Family::Einsum>() {
           .cost = contraction_cost,
           .gradient = einsum_gradient,
           .batching = batch_einsum,
+          .quantized = quantized_contraction,
           .examples = {{{"(Tensor[(3, 4), float32], Tensor[(4, 5), float32])"},
                         "equation=\"ij,jk->ik\""},
                        {{"(Tensor[(2, 3, 3), float32],)"}, "equation=\"...ii->...i\""},

@@ -31,6 +31,12 @@ Expr saturated(const Expr& integers, DType to);
 // The least and the greatest integer of a dtype.
 std::pair<double, double> range_of(DType dtype);
 
+// The operator of `row`, a convolution or a transposed one over any number of axes in layouts without blocks, of integers
+// less their zero points: x (one zero point) and w (one, or one for each output channel). Exact in int32, by products of bytes
+// where the zero point of the weights is 0.
+Expr integer_convolution(const OpInfo& row, const Attrs& attrs, const Span& span, const Expr& x,
+                         const Expr& w, const Expr& x_zero, const Expr& w_zero);
+
 // A row of the dialect: an operator written in others, whose examples have formulas over NumPy.
 OpInfo quantized_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
                      TypeRelation relation, DefinitionRule definition, CostRule cost,

@@ -71,12 +71,19 @@ struct Operands {
         zw(c.args[kWeightZero]) {
     check_constants(c, c.args[kDataScale], zx, type_of(x).dtype);
     check_constants(c, c.args[kWeightScale], zw, type_of(w).dtype);
+    shift();
+  }
+  Operands(Expr x, Expr w, const Expr& zx, Expr zw)
+      : x(std::move(x)), w(std::move(w)), zx(number(zx)), zw(std::move(zw)) {
+    shift();
+  }
+
+ private:
+  void shift() {
     if (type_of(w).dtype != DType::UInt(8) || !all_are(zw, 128)) return;
     w = cast_to(cast_to(w, kInt) - scalar(128, zw), DType::Int(8));
     zw = scalar(0, zw);
   }
-
- private:
   static Expr number(const Expr& e) { return rank_of(e) == 0 ? e : reshape_to(e, {}); }
   static bool all_are(const Expr& e, double value) {
     auto* c = as<ConstantNode>(e);
@@ -104,46 +111,60 @@ Type conv2d_transpose_relation(RelationContext& ctx) {
                   kernel ? kernel->index_of('O') : 0);
 }
 
-// The data with its zero point around it, which stands for the zeros of the border.
-Expr bordered(const Expr& x, const Expr& zero, const Layout& layout, const Ints& padding) {
-  Ints pad = *full_padding(padding, 2);
+// The data with its zero point around it, which stands for the zeros of the border. Padding is before each axis, then after.
+Expr bordered(const Expr& x, const Expr& zero, const Layout& layout, const Ints& pad) {
   if (std::ranges::all_of(pad, [](int64_t p) { return p == 0; })) return x;
+  const size_t dims = pad.size() / 2;
   ValueList widths(static_cast<size_t>(layout.rank()), to_value(Ints{0, 0}));
-  widths[static_cast<size_t>(layout.index_of('H'))] = to_value(Ints{pad[0], pad[2]});
-  widths[static_cast<size_t>(layout.index_of('W'))] = to_value(Ints{pad[1], pad[3]});
+  for (size_t d = 0; d < dims; ++d) {
+    widths[static_cast<size_t>(layout.index_of(spatial_axes(dims)[d]))] =
+        to_value(Ints{pad[d], pad[dims + d]});
+  }
   return apply("nn.pad", {x, cast_to(zero, type_of(x).dtype)},
                {{"pad_width", AttrValue(std::move(widths))}});
 }
 
-Expr conv2d(const CallNode& c) {
-  const OpInfo& row = *operator_row("nn.conv2d");
-  Operands o(c);
-  Layout data = Layout::of(attr_as<std::string>(c.attrs, "data_layout"));
-  Layout kernel = Layout::of(attr_as<std::string>(c.attrs, "kernel_layout"));
-  bool blocked = data.rank() != 4 || kernel.rank() != 4;
-  if (!is_zero(o.zw) || (blocked && !is_zero(o.zx))) {
-    int64_t axis = kernel.index_of('O');
-    return call(row.name, {centred(o.x, o.zx, -1), centred(o.w, o.zw, axis)},
-                integer_attrs(row, c.attrs, c.span), c.span);
+// A convolution, or a transposed one.
+Expr convolution(const OpInfo& row, const Attrs& attrs, const Span& span, const Operands& o) {
+  const Layout data = Layout::of(attr_as<std::string>(attrs, "data_layout")),
+               kernel = Layout::of(attr_as<std::string>(attrs, "kernel_layout"));
+  const size_t dims = data.primal_axes().size() - 2;
+  const bool transposed = row.attrs->find("output_padding") != nullptr,
+             blocked = data.rank() != static_cast<int64_t>(dims) + 2 ||
+                       kernel.rank() != static_cast<int64_t>(dims) + 2;
+  auto sum = [&](const Expr& x, const Expr& w,
+                 std::vector<std::pair<std::string, AttrValue>> changes) {
+    return call(row.name, {x, w}, integer_attrs(row, attrs, span, std::move(changes)), span);
+  };
+  if (is_zero(o.zw) && is_zero(o.zx)) return sum(o.x, o.w, {});
+  auto shape = static_shape(o.x);
+  // What a zero point adds to a transposed convolution differs from place to place: it is known before a run, or not worth a
+  // product of its own.
+  const bool known = !transposed || (isa<ConstantNode>(o.w) && shape);
+  if (!is_zero(o.zw) || blocked || !known) {
+    return sum(centred(o.x, o.zx, -1), centred(o.w, o.zw, kernel.index_of('O')), {});
   }
-  if (is_zero(o.zx)) {
-    return call(row.name, {o.x, o.w}, integer_attrs(row, c.attrs, c.span), c.span);
+  if (transposed) {
+    Ints one = *shape;
+    one[static_cast<size_t>(data.index_of('N'))] = 1;
+    Tensor ones = Tensor::empty(type_of(o.x).dtype, one);
+    for (int64_t i = 0; i < ones.num_elements(); ++i) ones.set_from_int(i, 1);
+    return sum(o.x, o.w, {}) - sum(constant(ones, span), o.w, {}) * o.zx;
   }
-  Expr x = bordered(o.x, o.zx, data, attr_as<Ints>(c.attrs, "padding"));
-  Expr sum = call(row.name, {x, o.w},
-                  integer_attrs(row, c.attrs, c.span, {{"padding", to_value(Ints{0, 0})}}), c.span);
+  Expr x = bordered(o.x, o.zx, data, *full_padding(attr_as<Ints>(attrs, "padding"), dims));
   Expr weights = sum_over_all_but(cast_to(o.w, kInt), kernel.index_of('O'));
-  std::string out = attr_as<std::string>(c.attrs, "out_layout");
-  Layout result = out.empty() ? data : Layout::of(out);
-  return sum - along(weights * o.zx, result.index_of('C'), 4);
+  std::string out = attr_as<std::string>(attrs, "out_layout");
+  const Layout result = out.empty() ? data : Layout::of(out);
+  return sum(x, o.w, {{"padding", to_value(Ints(dims, 0))}}) -
+         along(weights * o.zx, result.index_of('C'), result.rank());
+}
+
+Expr conv2d(const CallNode& c) {
+  return convolution(*operator_row("nn.conv2d"), c.attrs, c.span, Operands(c));
 }
 
 Expr conv2d_transpose(const CallNode& c) {
-  const OpInfo& row = *operator_row("nn.conv2d_transpose");
-  Operands o(c);
-  Layout kernel = Layout::of(attr_as<std::string>(c.attrs, "kernel_layout"));
-  return call(row.name, {centred(o.x, o.zx, -1), centred(o.w, o.zw, kernel.index_of('O'))},
-              integer_attrs(row, c.attrs, c.span), c.span);
+  return convolution(*operator_row("nn.conv2d_transpose"), c.attrs, c.span, Operands(c));
 }
 
 // ---- Matrix products
@@ -251,6 +272,11 @@ OpExample example(const char* data, const char* weight, const char* zeros, const
 }
 
 }  // namespace
+
+Expr integer_convolution(const OpInfo& row, const Attrs& attrs, const Span& span, const Expr& x,
+                         const Expr& w, const Expr& x_zero, const Expr& w_zero) {
+  return convolution(row, attrs, span, Operands(x, w, x_zero, w_zero));
+}
 
 template <>
 std::span<const OpInfo> rows_of<Family::QnnContraction>() {

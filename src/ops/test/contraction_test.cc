@@ -5,6 +5,7 @@
 #include "lower/interface/compute_rule.h"
 #include "node/walk.h"
 #include "ops/test/programs.h"
+#include "tir/block_contraction.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -16,6 +17,12 @@ const tir::TensorNode* sum_of(const tir::TensorNode* t) {
     t = t->inputs.size() == 1 ? as<tir::TensorNode>(t->inputs[0]) : nullptr;
   }
   return t != nullptr && t->bodies.empty() ? nullptr : t;
+}
+
+tir::Indices variables_of(const std::vector<tir::IterVar>& axes) {
+  tir::Indices out;
+  for (const tir::IterVar& axis : axes) out.push_back(axis->var);
+  return out;
 }
 
 struct Checked {
@@ -49,7 +56,10 @@ Checked check_call(const CallNode& call) {
   iters.insert(iters.end(), reduce.axes.begin(), reduce.axes.end());
   auto roles = c->iteration_roles();
   EXPECT_EQ(iters.size(), roles.size());
-  for (size_t i = 0; i < iters.size(); ++i) EXPECT_EQ(iters[i]->role, roles[i]) << i;
+  auto stated = tir::state_contraction(
+      sum->dims, iters, tir::store(sum->buffer, variables_of(sum->axes), reduce.source[0]));
+  for (size_t i = 0; i < iters.size(); ++i)
+    EXPECT_EQ(role_of(*stated, iters[i]->var), roles[i]) << i;
 
   // The iteration of each dimension.
   std::vector<const Node*> variable(c->dims.size());

@@ -11,15 +11,16 @@
 #include "ir/op.h"
 #include "ir/views.h"
 #include "node/walk.h"
-#include "passes/layout/matrix_products.h"
+#include "passes/layout/packing.h"
 #include "passes/simplify/rewrite_calls.h"
+#include "target/dot_products.h"
 
 namespace relay {
 namespace {
 
-class Packing {
+class Packer {
  public:
-  Packing(const Function& f, const Target& target) : target_(target), constants_(f) {
+  Packer(const Function& f, const Target& target) : target_(target), constants_(f) {
     post_order(
         f,
         [&](const Node& n) {
@@ -46,10 +47,12 @@ class Packing {
     size_t windows = contraction->count(ContractionRole::Window);
     if (windows >= std::size(kSpaces)) return nullptr;
     if (windows > 0 && !has_attr(c, "kernel_layout")) return nullptr;
-    word_ = word_of(c, *contraction);
+    const Packing mine = packing(target_, c, *contraction, constants_.contains(c.args[1]));
+    packing_ = mine;
     if (Expr whole = with_whole_words(c, *contraction)) return whole;
     if (Expr shifted = with_signed_weights(c, *contraction)) return shifted;
     if (Expr shifted = with_unsigned_data(c, *contraction)) return shifted;
+    packing_ = mine;  // these pack other calls
     if (contraction->transposed()) return conv_transpose(c, kSpaces[windows]);
     if (windows > 0) return conv(c, kSpaces[windows]);
     return contraction->count(ContractionRole::Batch) > 0 ? batch_matmul(c, *contraction)
@@ -66,26 +69,10 @@ class Packing {
 
   static bool is_byte(DType d) { return d.is_integer() && d.bits == 8; }
 
-  // Elements of the sum that stand beside each other in a packed weight: a word of them where the target multiplies words.
-  int64_t word_of(const CallNode& c, const Contraction& product) const {
-    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]),
-         *result = tensor_of(Expr(&c));
-    constexpr int64_t kBytes = 4;
-    if (data->dtype.is_bfloat16() && weight->dtype.is_bfloat16() && result->dtype.is_float(32)) {
-      return by_matrix_unit(c, product, MatrixFactors::BFloat16, target_) ? 2 : 1;
-    }
-    if (!is_byte(data->dtype) || !is_byte(weight->dtype) || result->dtype != DType::Int(32)) {
-      return 1;
-    }
-    bool dots = data->dtype.is_uint() && weight->dtype.is_int() && has_byte_dot(target_) &&
-                as_const(product.dims.back().extent).value_or(1) % kBytes == 0;
-    return dots || by_matrix_unit(c, product, MatrixFactors::Byte, target_) ? kBytes : 1;
-  }
-
   // The layout of a weight with its columns in panels, and words of the sum beside each other.
-  std::string panels(const std::string& layout, char columns, char sum, int64_t width) const {
-    std::string out = layout + std::to_string(width) + columns;
-    return word_ == 1 ? out : out + std::to_string(word_) + sum;
+  std::string panels(const std::string& layout, char columns, char sum) const {
+    std::string out = layout + std::to_string(packing_.panel) + columns;
+    return packing_.word == 1 ? out : out + std::to_string(packing_.word) + sum;
   }
 
   static bool has_attr(const CallNode& c, std::string_view name) {
@@ -103,9 +90,9 @@ class Packing {
     auto column = product.only(ContractionRole::Column);
     bool bytes = is_byte(data->dtype) && weight->dtype == DType::UInt(8) &&
                  tensor_of(Expr(&c))->dtype == DType::Int(32) && has_byte_dot(target_);
-    if (!bytes || word_ != 1 || !column || !product.only(ContractionRole::Reduced) || !inputs ||
-        *inputs % 4 != 0 || sums.size() != 1 || sums[0] + 1 != product.operands[0].size() ||
-        product.operands[0].back().dims.size() != 1 ||
+    if (!bytes || packing_.word != 1 || !column || !product.only(ContractionRole::Reduced) ||
+        !inputs || *inputs % 4 != 0 || sums.size() != 1 ||
+        sums[0] + 1 != product.operands[0].size() || product.operands[0].back().dims.size() != 1 ||
         product.count(ContractionRole::Window) + product.count(ContractionRole::Group) +
                 product.count(ContractionRole::Batch) >
             0 ||
@@ -144,7 +131,8 @@ class Packing {
     auto column = product.only(ContractionRole::Column);
     bool bytes = data->dtype == DType::Int(8) && weight->dtype == DType::Int(8) &&
                  tensor_of(Expr(&c))->dtype == DType::Int(32) && has_byte_dot(target_);
-    if (!bytes || word_ != 1 || !column || !inputs || *inputs % 4 != 0 || product.transposed() ||
+    if (!bytes || packing_.word != 1 || !column || !inputs || *inputs % 4 != 0 ||
+        product.transposed() ||
         product.count(ContractionRole::Group) + product.count(ContractionRole::Batch) > 0 ||
         !product.result.back().has(*column) || !constants_.contains(c.args[1])) {
       return nullptr;
@@ -224,9 +212,9 @@ class Packing {
     return packed ? packed : sums;
   }
 
-  // Columns that stand together in a packed weight: two vectors.
+  // The width of panels of weights that are no operand of a contraction: of few bits, or transformed.
   int64_t panel(const Expr& weight) const {
-    return 2 * target_.lanes(std::max<int64_t>(tensor_of(weight)->dtype.bits, 32));
+    return panel_width(target_, tensor_of(weight)->dtype.bits);
   }
 
   // Whether packing is worth its time: a constant is packed once and for all, other weights at
@@ -310,7 +298,7 @@ class Packing {
         (!rows_are_columns && !constants_.contains(c.args[1]) && !is_far_apart(c, units))) {
       return nullptr;
     }
-    std::string layout = panels("NC", 'n', 'c', panel(c.args[1]));
+    std::string layout = panels("NC", 'n', 'c');
     auto [rows, matrix] =
         rows_are_columns ? in_order_of_data(c) : std::pair<Expr, Expr>{c.args[0], c.args[1]};
     return make_call("nn.contrib_dense_pack",
@@ -473,7 +461,7 @@ class Packing {
     if (groups == 1 && extent('O') == 1) {
       to = "O" + space + "I";  // one column: lanes go along the sum
     } else if (groups == 1) {
-      to = panels("O" + space + "I", 'o', 'i', panel(c.args[1]));
+      to = panels("O" + space + "I", 'o', 'i');
     } else if (extent('I') == 1 && extent('O') == groups) {
       to = space + "IO";
     } else {
@@ -520,20 +508,8 @@ class Packing {
     for (char name : space) size.push_back(shape[static_cast<size_t>(layout.index_of(name))]);
     int64_t outputs = shape[static_cast<size_t>(order[0])];
     int64_t inputs = shape[static_cast<size_t>(order[1])];
-    int64_t width = panel(c.args[1]), each = outputs / groups;
-    // One vector is as good as two where more would be zeros.
-    if (each % width != 0) width /= 2;
-    int64_t merged = each % width == 0 ? 1 : each < width && width % each == 0 ? width / each : 0;
-    // More zeros than this cost more than lanes that are empty.
-    constexpr int64_t kMostMerged = 8;
-    if (merged == 0 || merged > kMostMerged || groups % merged != 0 ||
-        (merged > 1 && !constants_.contains(c.args[1]))) {
-      // Each group is a panel, with lanes to spare in its last vector, unless those are most of them.
-      if (2 * each < target_.lanes(32) || each > kWidestPanel)
-        return narrow_groups(c, layout, space);
-      merged = 1;
-      width = each;
-    }
+    const int64_t each = outputs / groups, merged = packing_.merged;
+    if (packing_.panel == 0) return narrow_groups(c, layout, space);
     Expr weight = c.args[1];
     if (layout.to_string() != "OI" + space) {
       weight = make_call("transpose", {weight}, {{"axes", to_value(order)}}, c);
@@ -556,7 +532,7 @@ class Packing {
       weight =
           make_call("reshape", {weight}, {{"newshape", with_space({outputs, merged * inputs})}}, c);
     }
-    std::string to = "O" + space + "I" + std::to_string(width) + "o";
+    std::string to = "O" + space + "I" + std::to_string(packing_.panel) + "o";
     return with_attrs(c, {c.args[0], packed(c, weight, "OI" + space, to)},
                       {{"kernel_layout", AttrValue(to)},
                        {"groups", AttrValue(groups / merged)},
@@ -665,11 +641,8 @@ class Packing {
                       {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
   }
 
-  // Columns of the widest panel: what is left of a kernel's registers is few rows.
-  static constexpr int64_t kWidestPanel = 64;
-
   const Target& target_;
-  int64_t word_ = 1;  // of the call that is being packed
+  Packing packing_;  // of the call that is being packed
   ConstantExpressions constants_;
   std::unordered_map<const Node*, int64_t> rows_;  // of all products by a weight
   std::map<std::pair<const Node*, std::string>, Expr> packed_;
@@ -678,8 +651,8 @@ class Packing {
 Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    Packing packing(f, ctx.target);
-    return rewrite_calls(f, [&](const CallNode& c) { return packing.pack(c); });
+    Packer packer(f, ctx.target);
+    return rewrite_calls(f, [&](const CallNode& c) { return packer.pack(c); });
   });
 }
 

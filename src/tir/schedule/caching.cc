@@ -1,6 +1,7 @@
 // Schedule steps on buffers: cache_read, cache_write, set_scope, transform_layout.
 #include <algorithm>
 
+#include "tir/block_contraction.h"
 #include "tir/schedule/edit.h"
 
 namespace relay::tir {
@@ -39,6 +40,7 @@ Block with_buffer(const BlockNode& b, const Buffer& from, const Buffer& to, bool
     if (n.init) n.init = swap.apply(n.init);
     if (reads) regions(n.reads);
     if (writes) regions(n.writes);
+    restate_contraction(n);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "node/structural.h"
+#include "tir/block_contraction.h"
 #include "tir/passes/statements.h"
 #include "tir/while.h"
 
@@ -297,6 +298,7 @@ Block with_regions_of_body(const Block& block) {
   return modified(*block, [&](BlockNode& n) {
     n.reads = reads;
     n.writes = writes;
+    restate_contraction(n);
   });
 }
 

@@ -172,6 +172,7 @@ StepResult<Partition> Schedule::cut(ScheduleEdit& edit, const ForNode* f, const 
       for (IterVar& v : n.iters) v = replace_vars(v, own);
       for (Region& r : n.reads) r = replace_vars(r, own);
       for (Region& r : n.writes) r = replace_vars(r, own);
+      if (n.contraction) n.contraction = replace_vars(n.contraction, own);
       if (n.init) n.init = replace_vars(n.init, own);
       n.body = replace_vars(n.body, own);
     });

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "node/structural.h"
+#include "tir/block_contraction.h"
 #include "tir/schedule/edit.h"
 
 namespace relay::tir {
@@ -117,7 +118,7 @@ StepResult<BlockRV> Schedule::decompose_reduction(const BlockRV& rv, const LoopR
       if (v->kind == IterKind::Reduce) continue;
       Var copy = var(v->var->name, v->var->dtype);
       own[v->var.get()] = copy;
-      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min, v->role));
+      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min));
       n.bindings.push_back(replace_vars(b->bindings[i], fresh));
     }
     n.predicate = predicate ? replace_vars(predicate, fresh) : predicate;
@@ -125,6 +126,7 @@ StepResult<BlockRV> Schedule::decompose_reduction(const BlockRV& rv, const LoopR
     for (Region& r : n.writes) r = replace_vars(r, own);
     n.body = replace_vars(b->init, own);
     n.init = nullptr;
+    n.contraction = nullptr;
   });
   Stmt init = first;
   for (size_t i = spatial.size(); i-- > 0;) {
@@ -240,7 +242,7 @@ StepResult<> Schedule::mask_reduction(const BlockRV& rv) {
     }
     const IterVar old = iters[at];
     condition = conjoin(condition, lt(old->var, old->min + old->extent));
-    iters[at] = iter_var(old->var, index(reach.max + 1) - old->min, old->kind, old->min, old->role);
+    iters[at] = iter_var(old->var, index(reach.max + 1) - old->min, old->kind, old->min);
     for (size_t d = 0; d < shape.size(); ++d) {
       const PrimExpr& stored = update.store->indices[d];
       if (stored == old->var) {
@@ -325,6 +327,7 @@ StepResult<> Schedule::byte_dot(const BlockRV& rv, const LoopRV& loop_rv) {
   Stmt block = modified(*b, [&](BlockNode& n) {
     n.bindings[static_cast<size_t>(at - b->bindings.begin())] = f->var * kBytes;
     n.body = store(update.store->buffer, update.store->indices, update.old + dot);
+    n.contraction = nullptr;
   });
   Stmt body = replace_stmts(f->body, {{b, block}});
   Stmt loop = modified(*f, [&](ForNode& n) {
@@ -401,7 +404,7 @@ StepResult<BlockRV> Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) 
       if (v->kind == IterKind::Reduce) continue;
       Var copy = var(v->var->name, v->var->dtype);
       own[v->var.get()] = copy;
-      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min, v->role));
+      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min));
       n.bindings.push_back(b->bindings[i]);
     }
     n.iters.push_back(iter_var(lane, at->extent));
@@ -427,6 +430,9 @@ StepResult<BlockRV> Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) 
     PrimExpr old = rest.empty() ? init->value : load(partial, at_partial);
     n.body = store(partial, at_partial, binary(update.op, old, replace_vars(update.value, own)));
     n.writes = {element_region(partial, at_partial)};
+    if (b->contraction) {
+      n.contraction = state_contraction(renamed_dimensions(*b, own), n.iters, n.body);
+    }
   });
   partial_block = with_access_regions(Block::unchecked(partial_block));
   Stmt partial_nest = replace_stmts(ref(*root), {{b, partial_block}});
@@ -464,6 +470,7 @@ StepResult<BlockRV> Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) 
     at_partial.push_back(final_iter);
     n.body = store(result, s->indices, binary(update.op, update.old, load(partial, at_partial)));
     n.reads = {element_region(partial, at_partial)};
+    n.contraction = nullptr;
   });
   final_nest = for_(final_loop, index(0), at->extent, final_nest);
   for (size_t i = spatial.size(); i-- > 0;) {
