@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import relay
+from relay.tvm._exchange import View
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = Path(sys.executable).with_name("relay")
@@ -84,7 +85,10 @@ def public_modules() -> list[types.ModuleType]:
     chosen = [
         name
         for name in names
-        if not any(part.startswith("_") for part in name.split(".")) and not name.startswith(INSIDE)
+        if not any(part.startswith("_") for part in name.split("."))
+        and not name.startswith(INSIDE)
+        # The names of a view are those of the module that it shows.
+        and not isinstance(sys.modules.get(name), View)
     ]
     modules = []
     for name in sorted(chosen, key=lambda n: (n.count("."), n)):
@@ -112,7 +116,7 @@ def public_names(module: types.ModuleType) -> list[str]:
     names = vars(module)
     listed = names.get("__all__")
     if listed is not None:
-        return sorted(n for n in listed if not isinstance(names[n], types.ModuleType))
+        return sorted(n for n in listed if not isinstance(getattr(module, n), types.ModuleType))
     own = own_names(module)
     found = []
     for name, value in names.items():
