@@ -261,7 +261,7 @@ def _size_input(n: int) -> torch.Tensor:
 
 
 def _real_pairs(x: torch.Tensor) -> torch.Tensor:
-    """A tensor as programs take it: without a negative bit, a complex one with its parts along a last axis."""
+    """A tensor as programs take it: no negative bit, and a complex one with its parts along a last axis."""
     x = x.resolve_neg()
     return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
