@@ -455,6 +455,61 @@ def test_tensors_on_other_devices_are_left_to_pytorch_or_refused():
         compiled(lambda x: x + 1, options=STRICT)(x)
 
 
+def test_branches_on_values_break_graphs_and_are_pytorchs_error_in_one_graph():
+    def choose(x):
+        y = torch.relu(x) + 1
+        return y * 2 if y.sum() > 100 else y - 1
+
+    x = torch.randn(5)
+    close(compiled(choose, options=STRICT)(x), choose(x))
+    assert len(relay.torch.report().graphs) == 2
+    torch._dynamo.reset()
+    line = choose.__code__.co_firstlineno + 2
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=rf"branching[\s\S]*line {line}"):
+        compiled(choose, fullgraph=True)(x)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantised_tensors_fall_back_or_are_refused():
+    def f(x):
+        return torch.quantize_per_tensor(x * 2, 0.1, 3, torch.quint8).dequantize() + 1
+
+    x = torch.randn(4, 4)
+    close(compiled(f)(x), f(x))
+    assert any("quantize" in b.operator for b in relay.torch.report().fallbacks)
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=r"E0501[\s\S]*quantize"):
+        compiled(f, options=STRICT)(x)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sparse_tensors_are_left_out_of_graphs_by_pytorch():
+    def f(x):
+        return (x * 2).to_sparse()
+
+    x = torch.eye(4)
+    close(compiled(f, options=STRICT)(x).to_dense(), f(x).to_dense())
+    close(compiled(lambda x: x * 2, options=STRICT)(f(x)).to_dense(), x * 4)
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="sparse"):
+        compiled(f, fullgraph=True)(x)
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_parameters_that_are_resized_or_moved_are_compiled_again(freeze):
+    model = nn.Linear(4, 4)
+    fast = compiled(model, options=STRICT | {"freeze": freeze})
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        close(fast(x), model(x))
+        model.weight, model.bias = nn.Parameter(torch.randn(2, 4)), nn.Parameter(torch.randn(2))
+        close(fast(x), model(x))
+        assert fast(x).shape == (3, 2)
+        model.to("meta")
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=r"E0501[\s\S]*device"):
+            fast(x.to("meta"))
+
+
 # ---- The format ---------------------------------------------------------------------------------
 
 

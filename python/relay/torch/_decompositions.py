@@ -1,0 +1,268 @@
+"""Operators of PyTorch as others, where Relay does not have them itself."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from relay import _core
+from relay.torch import _schema
+
+
+@functools.cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's decompositions of operators that Relay does not have itself into others.
+
+    Those of torch._refs are left out: they end in operators (prims) that no back end has. Those of operators
+    that draw random numbers are left out, too: they draw others than the operator does in eager mode.
+    """
+    rows = set(_core.torch_rows())
+    table = {
+        op: f
+        for op, f in torch._decomp.decomposition_table.items()
+        if f.__module__.startswith("torch._decomp")
+    }
+    table |= torch._decomp.core_aten_decompositions()
+    kept = {
+        op: f
+        for op, f in table.items()
+        if _schema.operator_name(op) not in rows
+        and torch.Tag.nondeterministic_seeded not in getattr(op, "tags", ())
+    }
+    # Its second result is not what the backward operator takes.
+    kept.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
+    return kept | _of_lists() | _own()
+
+
+def _own() -> dict[Any, Callable[..., Any]]:
+    """Operators that PyTorch does not decompose, as others."""
+    # PyTorch declares the operators of this module when it first needs them.
+    import torch.nn.modules.linear_cross_entropy
+
+    aten, nn = torch.ops.aten, torch.ops.torch_nn
+    return {
+        aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+        aten._pdist_forward.default: _pdist,
+        aten._pdist_backward.default: _pdist_backward,
+        aten.resize.default: _resize,
+        nn._linear_cross_entropy_batch_chunked.default: _linear_cross_entropy,
+        nn._linear_cross_entropy_batch_chunked_no_reduction.default: _linear_cross_entropies,
+    }
+
+
+_LISTED = (
+    "abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min clone cos cosh div erf erfc exp "
+    "expm1 floor frac lerp log log10 log1p log2 max maximum minimum mul neg pow reciprocal round rsqrt "
+    "sigmoid sign sin sinh sqrt sub tan tanh trunc"
+)
+
+
+def _of_lists() -> dict[Any, Callable[..., Any]]:
+    """The operators that optimizers apply to lists of tensors: one operator for each tensor."""
+    functions = {
+        "copy": lambda x, source, non_blocking=False: torch.ops.aten.copy(x, source),
+        "norm": lambda x, ord=2, dtype=None: torch.linalg.vector_norm(x, ord, dtype=dtype),
+        "zero": torch.zeros_like,
+    }
+    functions |= {name: getattr(torch, name) for name in _LISTED.split()}
+    found = {}
+    for name, function in functions.items():
+        packet = getattr(torch.ops.aten, f"_foreach_{name}")
+        for overload in packet.overloads():
+            if "out" not in overload:
+                op = getattr(packet, overload)
+                found[op] = _for_each(op._schema, function)
+    return found
+
+
+def _for_each(schema: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """What applies a function to each entry of its arguments that are lists."""
+
+    def apply(*args: Any, **kwargs: Any) -> list[Any]:
+        names = [a.name for a in schema.arguments]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        count = max(len(v) for v in given.values() if isinstance(v, (list, tuple)))
+        out = []
+        for i in range(count):
+            own = {k: v[i] if isinstance(v, (list, tuple)) else v for k, v in given.items()}
+            if "tensor1" in own:
+                value = own.get("value", own.get("scalars", 1))
+                if isinstance(own.get("scalars"), torch.Tensor):
+                    value = own["scalars"][i]
+                step = function is torch.addcdiv
+                moved = own["tensor1"] / own["tensor2"] if step else own["tensor1"] * own["tensor2"]
+                out.append(own["self"] + value * moved)
+                continue
+            keywords = {k: own.pop(k) for k in ("alpha", "ord", "dtype") if k in own}
+            out.append(function(*own.values(), **keywords))
+        return out
+
+    return apply
+
+
+def _encoder_layer(
+    x: torch.Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: torch.Tensor,
+    qkv_bias: torch.Tensor,
+    proj_weight: torch.Tensor,
+    proj_bias: torch.Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: torch.Tensor,
+    norm_bias_1: torch.Tensor,
+    norm_weight_2: torch.Tensor,
+    norm_bias_2: torch.Tensor,
+    ffn_weight_1: torch.Tensor,
+    ffn_bias_1: torch.Tensor,
+    ffn_weight_2: torch.Tensor,
+    ffn_bias_2: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    mask_type: int | None = None,
+) -> Any:
+    """What nn.TransformerEncoderLayer calls in inference: a layer as one operator, as the operators of it."""
+    if mask is not None or x.dim() != 3:
+        return NotImplemented
+    f = torch.nn.functional
+
+    def attend(y: torch.Tensor) -> torch.Tensor:
+        heads = f.linear(y, qkv_weight, qkv_bias).unflatten(-1, (3, num_heads, -1))
+        q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)
+        scores = (q / (embed_dim // num_heads) ** 0.5) @ k.transpose(-1, -2)
+        mixed = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        return f.linear(mixed, proj_weight, proj_bias)
+
+    def feed(y: torch.Tensor) -> torch.Tensor:
+        y = f.linear(y, ffn_weight_1, ffn_bias_1)
+        return f.linear(f.gelu(y) if use_gelu else f.relu(y), ffn_weight_2, ffn_bias_2)
+
+    def norm_1(y: torch.Tensor) -> torch.Tensor:
+        return f.layer_norm(y, (embed_dim,), norm_weight_1, norm_bias_1, eps)
+
+    def norm_2(y: torch.Tensor) -> torch.Tensor:
+        return f.layer_norm(y, (embed_dim,), norm_weight_2, norm_bias_2, eps)
+
+    if norm_first:
+        x = x + attend(norm_1(x))
+        return x + feed(norm_2(x))
+    x = norm_1(x + attend(x))
+    return norm_2(x + feed(x))
+
+
+def _pairs(n: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows of each pair of different rows, in the order of pdist."""
+    first, second = torch.triu_indices(n, n, 1).unbind(0)
+    return first, second
+
+
+def _pdist(x: torch.Tensor, p: float = 2.0) -> torch.Tensor:
+    first, second = _pairs(x.shape[0])
+    return torch.linalg.vector_norm(x[first] - x[second], p, dim=1)
+
+
+def _pdist_backward(
+    grad: torch.Tensor, x: torch.Tensor, p: float, distances: torch.Tensor
+) -> torch.Tensor:
+    """The gradient of `_pdist`; that of rows without a distance is zero."""
+    first, second = _pairs(x.shape[0])
+    difference = x[first] - x[second]
+    own, distance = grad.unsqueeze(1), distances.unsqueeze(1)
+    if p == 0:
+        moved = torch.zeros_like(difference)
+    elif p == 1:
+        moved = own * difference.sign()
+    elif p == float("inf"):
+        moved = own * difference.sign() * (difference.abs() == distance)
+    else:
+        near = difference == 0 if p < 2 else distance == 0
+        power = torch.where(near, 1.0, difference.abs()) ** (p - 1)
+        scaled = power / torch.where(distance == 0, 1.0, distance) ** (p - 1)
+        moved = torch.where(near, 0.0, own * difference.sign() * scaled)
+    zeros = torch.zeros_like(x)
+    return zeros.index_add(0, first, moved).index_add(0, second, -moved)
+
+
+def _resize(x: torch.Tensor, size: list[Any], *, memory_format: Any = None) -> Any:
+    """The first elements in memory with other sizes; NotImplemented for more elements than there are."""
+    count = math.prod(size)
+    if memory_format not in (None, torch.contiguous_format) or count > x.numel():
+        return NotImplemented
+    return x.reshape(-1)[:count].reshape(size)
+
+
+def _class_losses(
+    x: torch.Tensor,
+    classes: torch.Tensor,
+    target: torch.Tensor,
+    bias: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    ignore_index: int,
+    dtype: torch.dtype,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The logarithms of probabilities, the target classes, and their weights (0: ignored)."""
+    logits = x.to(dtype) @ classes.to(dtype).T
+    if bias is not None:
+        logits = logits + bias.to(dtype)
+    counted = target != ignore_index
+    target = torch.where(counted, target, 0)
+    weights = counted.to(dtype)
+    if weight is not None:
+        weights = weights * weight.to(dtype)[target]
+    return logits.log_softmax(1), target, weights
+
+
+def _linear_cross_entropies(
+    x: torch.Tensor,
+    classes: torch.Tensor,
+    target: torch.Tensor,
+    bias: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    ignore_index: int,
+    _chunk: int,
+    _policy: str,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """linear_cross_entropy in chunks of the batch: the loss of each row."""
+    logs, target, weights = _class_losses(x, classes, target, bias, weight, ignore_index, dtype)
+    return (-weights * logs.gather(1, target.unsqueeze(1)).squeeze(1)).to(x.dtype)
+
+
+def _linear_cross_entropy(
+    x: torch.Tensor,
+    classes: torch.Tensor,
+    target: torch.Tensor,
+    bias: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    _chunk: int,
+    _policy: str,
+    dtype: torch.dtype,
+    _retain: bool,
+    of_x: bool,
+    of_classes: bool,
+    of_bias: bool,
+) -> Any:
+    """linear_cross_entropy in chunks of the batch: the loss, and its gradients, computed with it."""
+    if label_smoothing != 0 or reduction not in ("mean", "sum"):
+        return NotImplemented
+    logs, target, weights = _class_losses(x, classes, target, bias, weight, ignore_index, dtype)
+    if reduction == "mean":
+        weights = weights / weights.sum()
+    loss = -(weights * logs.gather(1, target.unsqueeze(1)).squeeze(1)).sum()
+    chosen = torch.arange(logs.shape[1], device=x.device) == target.unsqueeze(1)
+    slope = (logs.exp() - chosen.to(dtype)) * weights.unsqueeze(1)
+    none, narrow = x.new_zeros(0, 0), lambda t: t.to(x.dtype)
+    return (
+        narrow(loss),
+        narrow(slope @ classes.to(dtype)) if of_x else none,
+        narrow(slope.T @ x.to(dtype)) if of_classes else none,
+        narrow(slope.sum(0)) if of_bias else x.new_zeros(0),
+    )
