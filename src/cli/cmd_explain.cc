@@ -121,6 +121,7 @@ Json describe(const Ready& ready) {
   out["memory"]["packed_weights"] = packed;
   out["memory"]["donations"] = metadata.value("donations", Json::array());
   out["memory"]["copies"] = metadata.value("copies", Json::array());
+  out["functions"] = metadata.value("functions", Json::array());
   out["interpreted"] = metadata.value("interpreted", Json::array());
   out["memory"]["functions"] = Json::array();
   Json arenas = metadata.value("arenas", Json::array());
@@ -259,6 +260,15 @@ void print_loops(const Json& all) {
   }
 }
 
+// Functions of a program with control flow: which are machine code, and why the others are not.
+void print_functions(const Json& all) {
+  for (const Json& f : all["functions"]) {
+    const bool native = f["native"].get<bool>();
+    std::printf("function @%s is %s\n", text_of(f["function"]).c_str(),
+                native ? "native" : ("interpreted: " + text_of(f["reason"])).c_str());
+  }
+}
+
 // The size that variants for likely sizes add to the program.
 void print_code(const Json& code, const Json& memory) {
   int64_t versions = code["versions"].get<int64_t>();
@@ -366,6 +376,7 @@ int run(const Options& o, const Given& given) {
     print_memory(all["memory"]);
     print_code(all["code"], all["memory"]);
     print_loops(all);
+    print_functions(all);
     std::printf("\n");
   }
   // The most expensive kernels first: a reader looks for them.

@@ -24,6 +24,7 @@ struct Options {
   bool assembly = false;
   bool plan = false;
   bool bytecode = false;
+  bool hostcode = false;
   bool types = false;
   bool force = false;
   CompileFlags flags;
@@ -96,8 +97,9 @@ int run(const Options& o, const Given& given) {
   refuse_existing(o.output, o.force);
   if (is_artifact(o.file)) {
     CompileFlags::refuse_for_artifact(given, o.file);
-    given.refuse({"--after", "--tir", "--llvm", "--asm", "--plan", "--types", "--input"},
-                 "a compiled file", "give the model that it was compiled from");
+    given.refuse(
+        {"--after", "--tir", "--llvm", "--asm", "--plan", "--hostcode", "--types", "--input"},
+        "a compiled file", "give the model that it was compiled from");
     write_text(o.output, show_artifact(o), o.force);
     return 0;
   }
@@ -112,16 +114,18 @@ int run(const Options& o, const Given& given) {
   options.source_name = model.source_name;
   options.source_hash = model.source_hash;
   std::string out;
-  if (o.tir || o.llvm || o.assembly || o.plan || o.bytecode) {
+  if (o.tir || o.llvm || o.assembly || o.plan || o.bytecode || o.hostcode) {
     PlanText plan;
     if (o.plan) options.observers.push_back(&plan);
     CompiledModule compiled;
+    std::string hostcode;
     if (o.llvm || o.assembly) {
       compiled = compile(model.module, options);
     } else {
       // Machine code is not requested.
       Bytecode bytecode = make_bytecode(optimize(model.module, options), options);
       if (o.tir) compiled.kernels = lower_kernels(bytecode);
+      hostcode = hostcode::to_string(bytecode.host.program);
       compiled.program = std::move(bytecode.program);
     }
     if (o.tir) {
@@ -130,6 +134,7 @@ int run(const Options& o, const Given& given) {
     if (o.llvm) out += llvm_ir_text(compiled, options);
     if (o.assembly) out += assembly_text(compiled, options);
     if (o.plan) out += plan.text;
+    if (o.hostcode) out += hostcode;
     if (o.bytecode) out += runtime::to_string(compiled.program);
     write_text(o.output, out, o.force);
     return 0;
@@ -186,6 +191,8 @@ Command show_command() {
        flag("--tir", o->tir, "The scheduled tensor IR of every kernel"),
        flag("--llvm", o->llvm, "LLVM IR"), flag("--asm", o->assembly, "Assembly"),
        flag("--plan", o->plan, "Steps between kernels, and where and how long every value is"),
+       flag("--hostcode", o->hostcode,
+            "The functions between kernels, before they are machine code"),
        flag("--bytecode", o->bytecode, "The instructions of the virtual machine"),
        flag("--types", o->types, "Show types in comments")},
       [o](const Given& given) { return run(*o, given); }};

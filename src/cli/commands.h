@@ -27,6 +27,7 @@ struct CompileFlags {
   std::vector<std::string> special;  // INPUT=VALUE,VALUE
   bool verify = false;
   bool no_cache = false;
+  bool no_native = false;
   bool quiet = false;
 
   // The options of every command that compiles, for its table; --input is the command's own.

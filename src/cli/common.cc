@@ -65,6 +65,7 @@ std::vector<Option> CompileFlags::table() {
           "Write an output into the memory of an input, which its caller gives up; the output by "
           "name or number; may be repeated"),
       flag("--verify", verify, "Check the program after every pass, its plan and its kernels"),
+      flag("--no-native", no_native, "Interpret the functions between kernels"),
       flag("--no-cache", no_cache, "Neither use nor keep compiled kernels (relay cache)"),
       flag("-q,--quiet", quiet, "Print no progress"),
   };
@@ -99,6 +100,7 @@ CompileOptions CompileFlags::options(std::vector<SizeHint> sizes) const {
   out.opt_level = opt_level;
   out.num_threads = threads;
   out.verify = verify;
+  out.native = !no_native;
   if (!no_cache) out.cache = KernelCache::of_user();
   for (const std::string& name : disabled) {
     find_pass(name);  // a misspelt name is an error, not a silent nothing
@@ -123,7 +125,7 @@ Module CompileFlags::with_inputs(const Module& mod) const {
 
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
   given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--specialise",
-                "--prepack", "--donate", "--hot", "--verify", "--no-cache"},
+                "--prepack", "--donate", "--hot", "--verify", "--no-native", "--no-cache"},
                "a compiled file",
                "'" + escape_for_terminal(path, 200) +
                    "' was compiled before; relay compile takes these options");

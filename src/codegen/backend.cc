@@ -63,6 +63,12 @@ LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Targ
   return backend_of(target).load(kernels, target, cache);
 }
 
+bool Backend::has_host_code(const Target&) const { return false; }
+
+ObjectCode Backend::compile_host(const hostcode::Program&, const Target&, KernelCache*) const {
+  throw InternalError("internal error: the backend has no code for functions between kernels");
+}
+
 void check_intrinsics(const Backend& backend, const std::vector<tir::PrimFunc>& kernels) {
   for (const tir::PrimFunc& f : kernels) {
     post_order(f->body, [&](const Node& n) {

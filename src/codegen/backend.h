@@ -17,6 +17,10 @@
 
 namespace relay {
 
+namespace hostcode {
+struct Program;
+}
+
 // A relocatable object file.
 using ObjectCode = std::string;
 
@@ -66,6 +70,11 @@ class Backend {
   // The kernels in this process, which the target must be able to run.
   virtual LoadedKernels load(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                              KernelCache* cache) const = 0;
+  // Whether it makes code for the functions between kernels, too; else these are interpreted.
+  virtual bool has_host_code(const Target& target) const;
+  // An object file with all functions of host code, which exports their descriptor (runtime/core/native_abi.h), for `link`.
+  virtual ObjectCode compile_host(const hostcode::Program& program, const Target& target,
+                                  KernelCache* cache) const;
   virtual std::string text(CodeText form, const std::vector<tir::PrimFunc>& kernels,
                            const Target& target) const = 0;
 };

@@ -17,6 +17,7 @@
 #include "driver/kinds.h"
 #include "driver/options.h"
 #include "driver/size_options.h"
+#include "hostcode/verify.h"
 #include "ir/op.h"
 #include "lower/index_width.h"
 #include "lower/kernel_body.h"
@@ -214,14 +215,43 @@ std::string make_metadata(const CompiledModule& compiled,
   for (const CopyReport& c : compiled.copies) {
     root["copies"].push_back({{"function", c.function}, {"place", c.place}});
   }
+  for (const FunctionReport& f : compiled.functions) {
+    root["functions"].push_back({{"function", f.function}, {"native", f.native}});
+    if (!f.native) root["functions"].back()["reason"] = f.reason;
+  }
   for (size_t i = 0; i < compiled.optimized->functions.size(); ++i) {
     const Function& f = compiled.optimized->functions[i];
     auto reason = f->attrs.find(kInterpreted);
     if (reason == f->attrs.end()) continue;
-    root["interpreted"].push_back({{"function", compiled.optimized->global_vars[i]->name_hint},
-                                   {"reason", *reason->second.get_if<std::string>()}});
+    const std::string& name = compiled.optimized->global_vars[i]->name_hint;
+    const int index = compiled.program.find_function(name);
+    if (index >= 0 && compiled.program.functions[static_cast<size_t>(index)].native) continue;
+    root["interpreted"].push_back(
+        {{"function", name}, {"reason", *reason->second.get_if<std::string>()}});
   }
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// Marks the native functions of the program, and reports on all of a program with control flow.
+void select_natives(CompiledModule& out, HostCode& host, const CompileOptions& options,
+                    const Target& target, const Backend& backend) {
+  std::string refused;
+  if (!backend.has_host_code(target)) {
+    refused = "there is no native code for " + std::string(target.arch) + " between kernels";
+  }
+  if (!options.native) refused = "native code is off (--no-native)";
+  if (!refused.empty()) {
+    for (size_t i = 0; i < host.reasons.size(); ++i) {
+      if (host.program.bodies[i] >= 0) host.reasons[i] = refused;
+    }
+    host.program = {};
+  }
+  for (size_t i = 0; i < host.reasons.size(); ++i) {
+    const bool native = !host.program.empty() && host.program.bodies[i] >= 0;
+    out.program.functions[i].native = native;
+    if (!native && host.reasons[i].empty()) continue;
+    out.functions.push_back({out.program.functions[i].name, native, host.reasons[i]});
+  }
 }
 
 // The entries of a kernel in the program: one for each of its launches.
@@ -298,6 +328,7 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options, c
   for (StageObserver* o : options.observers) o->plan(plan);
   if (options.verify) plan::verify(plan);
   Bytecode bytecode = compile_to_bytecode(std::move(plan));
+  if (options.verify) hostcode::verify(bytecode.host.program);
   for (StageObserver* o : options.observers) o->bytecode(bytecode);
   return bytecode;
 }
@@ -398,6 +429,11 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   size_t next = 0;
   for (CompiledKernel& k : out.kernels) {
     if (k.is_generated()) k.code_bytes = static_cast<int64_t>(objects[next++].size());
+  }
+
+  select_natives(out, bytecode.host, options, target, backend);
+  if (!bytecode.host.program.empty()) {
+    objects.push_back(backend.compile_host(bytecode.host.program, target, options.cache.get()));
   }
 
   phases.begin("link");

@@ -67,6 +67,8 @@ struct CompileOptions {
   // Asked for kernels of primitive functions before these are composed of their operators
   // (lower/kernel_body.h).
   std::vector<std::shared_ptr<const KernelSource>> kernel_sources;
+  // Whether functions between kernels become machine code, where host code holds them (vm/host_code.h).
+  bool native = true;
   // Checks the program after every pass.
   bool verify = false;
   std::vector<PassInstrument*> instruments;
@@ -104,6 +106,13 @@ struct CompiledKernel {
   bool is_generated() const { return lowered != nullptr; }
 };
 
+// How a function of a program with control flow runs.
+struct FunctionReport {
+  std::string function;
+  bool native = false;
+  std::string reason;  // why it is interpreted
+};
+
 struct CompiledModule {
   Module optimized;  // after the passes
   std::vector<CompiledKernel> kernels;
@@ -111,6 +120,7 @@ struct CompiledModule {
   std::vector<ArenaReport> arenas;
   std::vector<DonationReport> donations;
   std::vector<CopyReport> copies;
+  std::vector<FunctionReport> functions;
   std::string elf;
   std::string metadata;  // JSON: provenance and kernels
   runtime::ArtifactInfo info;

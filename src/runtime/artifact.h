@@ -30,8 +30,8 @@
 // checked up to 64 MB (15 ms), or when asked for (`relay check`), and not again while the
 // same content is loaded. See ConstantFile for a file that is overwritten while it is mapped.
 //
-// Versions: formats 6 to 10 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
-// new; runs of formats before 10 flush denormals; before 11 all kernels are in the artifact's own code); older ones are refused with the version of Relay that wrote them, which stands at the same place in
+// Versions: formats 6 to 11 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
+// new; runs of formats before 10 flush denormals; before 11 all kernels are in the artifact's own code, before 12 all functions are interpreted); older ones are refused with the version of Relay that wrote them, which stands at the same place in
 // all of them. The footer keeps its form.
 #pragma once
 
@@ -44,11 +44,12 @@
 #include "runtime/checksum.h"
 #include "runtime/core/denormals.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/core/native_abi.h"
 #include "runtime/vm/bytecode.h"
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 11;
+inline constexpr uint32_t kArtifactVersion = 12;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
 static_assert(kArtifactVersion >= kProgramVersion);
 
@@ -150,6 +151,10 @@ Artifact check_artifact(int fd, const std::string& name);
 // E0608, E0609.
 void check_descriptor(const relay_artifact_descriptor_t* descriptor, size_t num_kernels,
                       const Digest& id);
+
+// The same for its native functions, of which the program has that many; null: the code has none. The descriptor's
+// functions are in the order of the program.
+void check_native_descriptor(const relay_native_descriptor_t* descriptor, size_t num_functions);
 
 // Opens a regular file for reading; UserError E0611 when it cannot be, or is something else.
 int open_artifact_file(const std::string& path);

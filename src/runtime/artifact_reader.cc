@@ -429,6 +429,10 @@ Artifact check_artifact(int fd, const std::string& name) {
   if (place) std::memcpy(&descriptor, artifact.elf.data() + place->offset, sizeof(descriptor));
   check_descriptor(place ? &descriptor : nullptr, artifact.program.num_generated_kernels(),
                    artifact.id);
+  relay_native_descriptor_t natives;
+  auto native = ElfFile(artifact.elf).find(RELAY_NATIVE_DESCRIPTOR_SYMBOL, sizeof(natives));
+  if (native) std::memcpy(&natives, artifact.elf.data() + native->offset, sizeof(natives));
+  check_native_descriptor(native ? &natives : nullptr, artifact.program.num_native_functions());
   return artifact;
 }
 
@@ -457,6 +461,27 @@ void check_descriptor(const relay_artifact_descriptor_t* descriptor, size_t num_
     throw UserError(damaged("the artifact's code belongs to another artifact")
                         .expected("id " + to_string(id))
                         .found("id " + to_string(found)));
+  }
+}
+
+void check_native_descriptor(const relay_native_descriptor_t* descriptor, size_t num_functions) {
+  if (descriptor == nullptr && num_functions == 0) return;
+  if (descriptor == nullptr || descriptor->magic != RELAY_NATIVE_DESCRIPTOR_MAGIC) {
+    throw UserError(Diagnostic(codes::artifact_corrupt, {},
+                               "the artifact's code does not describe its native functions"));
+  }
+  if (descriptor->abi_version != RELAY_NATIVE_ABI_VERSION) {
+    throw UserError(Diagnostic(codes::artifact_version, {},
+                               "the artifact's native functions have interface version " +
+                                   std::to_string(descriptor->abi_version))
+                        .expected(std::to_string(RELAY_NATIVE_ABI_VERSION))
+                        .help("compile the model again with this version of Relay"));
+  }
+  if (descriptor->num_functions != num_functions) {
+    throw UserError(Diagnostic(codes::artifact_corrupt, {},
+                               "the artifact's code has " +
+                                   std::to_string(descriptor->num_functions) + " native functions")
+                        .expected(std::to_string(num_functions)));
   }
 }
 

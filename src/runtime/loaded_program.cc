@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "runtime/external_kernels.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/temporary_file.h"
+#include "runtime/vm/native_stack.h"
 #include "runtime/vm/verify.h"
 
 namespace relay::runtime {
@@ -53,6 +55,26 @@ class LoadedArtifacts {
   std::map<Digest, std::weak_ptr<const LoadedProgram>> programs_;
 };
 
+// Finds the native functions in the mapped code.
+void load_natives(LoadedProgram& loaded, const ElfFile& file) {
+  const size_t count = loaded.program.num_native_functions();
+  auto place = file.find(RELAY_NATIVE_DESCRIPTOR_SYMBOL, sizeof(relay_native_descriptor_t));
+  const relay_native_descriptor_t* descriptor = nullptr;
+  if (place) {
+    descriptor = static_cast<const relay_native_descriptor_t*>(loaded.image->at(place->address));
+  }
+  check_native_descriptor(descriptor, count);
+  // For debugging: everything is interpreted.
+  const char* wanted = std::getenv("RELAY_NATIVE");
+  if (count == 0 || !has_native_stack() || (wanted != nullptr && std::string_view(wanted) == "0")) {
+    return;
+  }
+  const relay_native_function* next = descriptor->functions;
+  for (const Function& f : loaded.program.functions) {
+    loaded.natives.push_back(f.native ? *next++ : nullptr);
+  }
+}
+
 // Maps the code; `id` is the id in its descriptor.
 void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id) {
   for (const std::string& library : loaded.info.libraries) {
@@ -73,6 +95,7 @@ void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id)
   check_descriptor(descriptor, loaded.program.num_generated_kernels(), id);
   loaded.kernels =
       with_external_kernels(loaded.program, {descriptor->kernels, descriptor->num_kernels});
+  load_natives(loaded, file);
 }
 
 std::shared_ptr<const LoadedProgram> load(Artifact artifact, bool verify_constants) {

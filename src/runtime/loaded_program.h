@@ -47,6 +47,8 @@ struct LoadedProgram {
   ArtifactInfo info;
   Digest id;  // of the artifact; zeros when it is not from one
   std::vector<relay_kernel> kernels;
+  // Of each function, null for those that are interpreted; empty when all are.
+  std::vector<relay_native_function> natives;
   // Why the machine cannot run them; there are none then.
   std::optional<Diagnostic> refusal;
   // What the program and the kernels lie in.

@@ -197,8 +197,8 @@ struct Module::Impl {
     loaded->require_machine();
     check_donated(function, inputs);
     loaded->require_constants();
-    Value result = borrowed.context->run(program, loaded->kernels, index, inputs, outputs, options,
-                                         loaded->info.denormals);
+    Value result = borrowed.context->run(program, loaded->kernels, loaded->natives, index, inputs,
+                                         outputs, options, loaded->info.denormals);
     loaded->require_constants();
     return in_donated_memory(function, inputs, std::move(result));
   }

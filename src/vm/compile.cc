@@ -52,6 +52,7 @@ Bytecode compile_to_bytecode(plan::PlanProgram plan) {
     }
     out.arenas.push_back(std::move(report));
   }
+  out.host = build_host_code(plan);
   out.kernels = std::move(plan.kernels);
   out.provider = std::move(plan.provider);
   return out;

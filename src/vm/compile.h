@@ -7,6 +7,7 @@
 #include "ir/module.h"
 #include "plan/make_plan.h"
 #include "vm/emit.h"
+#include "vm/host_code.h"
 
 namespace relay {
 
@@ -44,6 +45,7 @@ struct Bytecode {
   std::vector<ArenaReport> arenas;  // of the functions that have one
   std::vector<DonationReport> donations;
   std::vector<CopyReport> copies;
+  HostCode host;
 };
 
 Bytecode compile_to_bytecode(plan::PlanProgram plan);

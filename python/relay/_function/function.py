@@ -652,7 +652,7 @@ class RelayFunction(PythonFunction):
     def explain(self) -> str:
         """Returns what was compiled: each form with its types and times.
 
-        Loops are kernels, interpreted (with the reason), or unrolled.
+        Loops are kernels, native, interpreted (with the reason), or unrolled.
         """
         return self._explained(list(self._compiled.values()))
 
@@ -697,13 +697,14 @@ class RelayFunction(PythonFunction):
 
 
 def _loops_of(executable: Executable) -> list[str]:
-    """How the loops that remain loops are compiled, a line each."""
+    """How the loops that remain loops, and functions with control flow, are compiled, a line each."""
     said = json.loads(executable.metadata)
     lines = [
         f"{kernel['origin'] or 'a loop'}: a loop is the kernel {kernel['name']}"
         for kernel in said["kernels"]
         if kernel.get("loop", False)
     ]
+    lines += [f"{row['function']} is native" for row in said.get("functions", []) if row["native"]]
     for row in said.get("interpreted", []):
         lines.append(f"a loop or recursion is interpreted: {row['reason']}")
     return lines

@@ -6,6 +6,7 @@
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/host.h"
+#include "codegen/llvm/host_code.h"
 #include "target/processor_text.h"
 #include "tir/lower_loops.h"
 
@@ -61,6 +62,11 @@ class LlvmBackend : public Backend {
   LoadedKernels load(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                      KernelCache* cache) const override {
     return load_objects(generate_objects(kernels, target, 1, cache, nullptr), kernels, target);
+  }
+  bool has_host_code(const Target& target) const override { return codegen::has_host_code(target); }
+  ObjectCode compile_host(const hostcode::Program& program, const Target& target,
+                          KernelCache* cache) const override {
+    return generate_host_object(program, target, cache);
   }
   std::string text(CodeText form, const std::vector<tir::PrimFunc>& kernels,
                    const Target& target) const override {

@@ -39,6 +39,7 @@
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_builder.h"
 #include "codegen/llvm/llvm_object.h"
+#include "codegen/llvm/machine.h"
 #include "node/walk.h"
 #include "tir/while.h"
 
@@ -49,19 +50,23 @@ namespace {
   throw UserError(Diagnostic(codes::codegen_failed, {}, "code generation failed: " + what));
 }
 
-std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
+}  // namespace
+
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, bool fuse_float_ops) {
   initialize_llvm();
   std::string error;
   const llvm::Target* t = llvm::TargetRegistry::lookupTarget(target.triple, error);
   if (t == nullptr) failed(error);
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  options.AllowFPOpFusion = fuse_float_ops ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(
       t->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
                              llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) failed("no code generator for " + target.triple);
   return machine;
 }
+
+namespace {
 
 // The cheap pipeline: stack slots to registers, common subexpressions, canonical forms, and loop
 // invariants out of loops. Loops are scheduled already; O2 would add time and no speed.
@@ -132,7 +137,10 @@ bool has_program_loops(const tir::PrimFunc& f) {
   return found;
 }
 
-void optimize_module(llvm::Module& module, llvm::TargetMachine& machine, const tir::PrimFunc& f) {
+}  // namespace
+
+void run_module_passes(llvm::Module& module, llvm::TargetMachine& machine,
+                       llvm::ModulePassManager passes) {
   LlvmObject<llvm::LoopAnalysisManager> loops;
   LlvmObject<llvm::FunctionAnalysisManager> functions;
   LlvmObject<llvm::CGSCCAnalysisManager> sccs;
@@ -143,8 +151,10 @@ void optimize_module(llvm::Module& module, llvm::TargetMachine& machine, const t
   builder->registerFunctionAnalyses(*functions);
   builder->registerLoopAnalyses(*loops);
   builder->crossRegisterProxies(*loops, *functions, *sccs, *modules);
-  (has_program_loops(f) ? program_pipeline() : pipeline()).run(module, *modules);
+  passes.run(module, *modules);
 }
+
+namespace {
 
 // Fills an empty module with one kernel, before any pass.
 void build_module(llvm::Module& module, const llvm::DataLayout& layout, const tir::PrimFunc& f,
@@ -161,7 +171,7 @@ void check_and_optimize(llvm::Module& module, llvm::TargetMachine& machine,
   if (llvm::verifyModule(module, &stream)) {
     throw InternalError("internal error: invalid LLVM IR for " + f->name + ": " + problem);
   }
-  optimize_module(module, machine, f);
+  run_module_passes(module, machine, has_program_loops(f) ? program_pipeline() : pipeline());
 }
 
 // All but the kernel that decides about its object code.
@@ -175,6 +185,8 @@ std::string settings_of(const Target& target) {
   return out;
 }
 
+}  // namespace
+
 // Equal keys have equal object code: a hash of the settings and of the code before the passes.
 std::string key_of(const llvm::Module& module, const std::string& settings) {
   llvm::SmallVector<char, 0> bytes;
@@ -186,6 +198,8 @@ std::string key_of(const llvm::Module& module, const std::string& settings) {
       llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()));
   return llvm::toHex(hash.final(), true);
 }
+
+namespace {
 
 // Writes the code of modules, one after another, in the same passes: setting these up, and the machine, whose
 // features are parsed, is a good part of the code of a small kernel.
@@ -278,6 +292,10 @@ class Generators {
 };
 
 }  // namespace
+
+ObjectCode emit_object(llvm::Module& module, llvm::TargetMachine& machine) {
+  return Emitter(machine, llvm::CodeGenFileType::ObjectFile).emit(module);
+}
 
 std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
                                          const Target& target, int threads, KernelCache* cache,
@@ -382,7 +400,7 @@ ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Ta
                                        llvm::ConstantInt::get(i64, entries.size()), table,
                                        llvm::Constant::getNullValue(id_type)});
   define_constant(module, RELAY_DESCRIPTOR_SYMBOL, value);
-  return Emitter(machine, llvm::CodeGenFileType::ObjectFile).emit(module);
+  return emit_object(module, machine);
 }
 
 }  // namespace relay::codegen

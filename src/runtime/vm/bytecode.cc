@@ -38,6 +38,10 @@ size_t Program::num_generated_kernels() const {
       std::ranges::count(kernels, KernelLinkage::generated, &KernelInfo::linkage));
 }
 
+size_t Program::num_native_functions() const {
+  return static_cast<size_t>(std::ranges::count(functions, true, &Function::native));
+}
+
 int Program::find_function(std::string_view name) const {
   for (size_t i = 0; i < functions.size(); ++i) {
     if (functions[i].name == name) return static_cast<int>(i);

@@ -204,6 +204,8 @@ struct Function {
   bool writes_outputs = false;
   // Not offered to callers of the module: a lifted closure or a local function.
   bool internal = false;
+  // The artifact has it as machine code, too (runtime/core/native_abi.h).
+  bool native = false;
   int64_t arena_bytes = 0;
   int32_t num_registers = 0;
   int32_t num_int_registers = 0;
@@ -259,6 +261,7 @@ struct Program {
   int find_function(std::string_view name) const;
   // The kernels that the artifact's own code has.
   size_t num_generated_kernels() const;
+  size_t num_native_functions() const;
 };
 
 // One instruction per line, for people and for golden tests.
@@ -269,9 +272,11 @@ std::string to_string(const Program& program);
 // versioned by the artifact, and equal for equal programs. Reading checks every length and raises
 // UserError E0608; the result still has to be verified.
 // `version`: the format of the artifact that they are in; before kDonationVersion there are no
-// donations and no places, before kProgramVersion all kernels are generated.
+// donations and no places, before kLinkageVersion all kernels are generated, before kProgramVersion no function is
+// native.
 inline constexpr uint32_t kDonationVersion = 7;
-inline constexpr uint32_t kProgramVersion = 11;
+inline constexpr uint32_t kLinkageVersion = 11;
+inline constexpr uint32_t kProgramVersion = 12;
 std::string write_program(const Program& program, uint32_t version = kProgramVersion);
 Program read_program(std::string_view bytes, uint32_t version = kProgramVersion);
 

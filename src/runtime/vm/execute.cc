@@ -24,14 +24,14 @@ int64_t wrapping(IntOp op, int64_t a, int64_t b) {
 }
 
 int64_t floor_div(int64_t a, int64_t b) {
-  if (b == 0) fail_run(codes::run_failed, "a shape computation divides by zero");
+  if (b == 0) fail_run(codes::run_failed, kSizeDivisionByZero);
   if (b == -1) return wrapping(IntOp::sub, 0, a);
   int64_t q = a / b;
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
 int64_t trunc_div(int64_t a, int64_t b) {
-  if (b == 0) fail_run(codes::run_failed, "an integer is divided by zero");
+  if (b == 0) fail_run(codes::run_failed, kDivisionByZero);
   return b == -1 ? wrapping(IntOp::sub, 0, a) : a / b;
 }
 
@@ -296,18 +296,40 @@ Value Interpreter::execute() {
         break;
       }
       case Opcode::call:
+        if (is_native(in.a)) {
+          spend();
+          set(r[in.dst].object, call_native(in, r));
+          break;
+        }
         call(program_.functions[static_cast<size_t>(in.a)], in);
         enter();
         continue;
       case Opcode::tail_call:
+        if (is_native(in.a)) {
+          spend();
+          Object* result = call_native(in, r);
+          if (leave(result)) return Value::adopt(result);
+          break;
+        }
         tail_call(program_.functions[static_cast<size_t>(in.a)], in);
         enter();
         continue;
       case Opcode::invoke_closure:
+        if (invokes_native(r[in.a].object)) {
+          spend();
+          set(r[in.dst].object, invoke_native(in, r));
+          break;
+        }
         invoke_closure(in);
         enter();
         continue;
       case Opcode::tail_invoke:
+        if (invokes_native(r[in.a].object)) {
+          spend();
+          Object* result = invoke_native(in, r);
+          if (leave(result)) return Value::adopt(result);
+          break;
+        }
         tail_invoke(in);
         enter();
         continue;
@@ -375,7 +397,7 @@ Value Interpreter::execute() {
       case Opcode::fatal:
         stop(text(in.a), in.b);
       case Opcode::match_fail:
-        stop("no pattern matches the value", in.a);
+        stop(kNoMatch, in.a);
     }
     ++at;
   }

@@ -2,6 +2,7 @@
 // for the run. The class is spread over files by what they are about:
 //   vm.cc               the context; frames, limits, errors
 //   invoke_kernel.cc    places of memory, and calls of kernels
+//   native.cc           calls of native functions, and the helpers that these ask for
 //   instructions.cc     instructions that are more than a few moves, and calls
 //   execute.cc          the loop over the instructions. What it calls is in other files, so that
 //                       none of it is inlined and the loop's state stays in machine registers.
@@ -18,12 +19,18 @@ namespace relay::runtime {
 // Throws RuntimeError.
 [[noreturn]] void fail_run(const DiagnosticCode& code, std::string message, std::string help = {});
 
+// Messages of failures that native functions have, too.
+inline constexpr const char* kSizeDivisionByZero = "a shape computation divides by zero";
+inline constexpr const char* kDivisionByZero = "an integer is divided by zero";
+inline constexpr const char* kNoMatch = "no pattern matches the value";
+
 inline DType key_dtype(int32_t key) { return DType::from_key(static_cast<uint32_t>(key)); }
 
 class Interpreter {
  public:
   Interpreter(ExecutionContext& context, const Program& program,
-              std::span<const relay_kernel> kernels, const RunOptions& options);
+              std::span<const relay_kernel> kernels, std::span<const relay_native_function> natives,
+              const RunOptions& options);
   ~Interpreter();
 
   Value run(size_t function, std::span<const Value> args, std::span<const Tensor> outputs);
@@ -204,12 +211,41 @@ class Interpreter {
   // Looks at the limits; goes on when none is reached.
   void out_of_fuel();
   [[noreturn]] void stop(std::string message, int32_t place) const;
+  [[noreturn]] void too_deep(size_t bytes) const;
   Value execute();
+
+  // ---- Native functions (native.cc)
+
+  struct NativeRequest;
+  static const relay_native_helpers* native_helpers();
+  static relay_native_result serve_native(void* context, const void* request);
+  relay_native_result serve(const NativeRequest& request);
+  [[noreturn]] void fail_native(int64_t kind, int64_t a, int64_t b, int64_t c);
+  void more_native_stack();
+  bool is_native(int64_t function) const {
+    return !natives_.empty() && natives_[static_cast<size_t>(function)] != nullptr;
+  }
+  // Whether the register has a closure of a native function.
+  bool invokes_native(const Object* closure) const {
+    return is_object(closure) && closure->kind == ObjectKind::closure &&
+           is_native(static_cast<const Cell*>(closure)->tag);
+  }
+  // The result, owned. The arguments are taken over.
+  Object* call_native(size_t function, std::span<Object* const> args);
+  // What a call and an invocation of the innermost frame do.
+  Object* call_native(const Instruction& in, Slot* r);
+  Object* invoke_native(const Instruction& in, Slot* r);
 
   ExecutionContext& c_;
   const Program& program_;
   std::span<const relay_kernel> kernels_;
+  std::span<const relay_native_function> natives_;  // empty: all functions are interpreted
   const RunOptions& options_;
+  relay_native_context native_{};
+  char* c_stack_ = nullptr;         // the C stack under native functions
+  int64_t native_stack_bytes_ = 0;  // that this run took beyond what every run has
+  std::exception_ptr native_error_;
+  std::vector<Object*> native_args_;
   relay_kernel_context kernel_context_{};
   int32_t kernel_error_ = RELAY_KERNEL_OK;
   int64_t bytes_before_ = 0;

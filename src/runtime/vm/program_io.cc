@@ -89,6 +89,8 @@ class Writer {
       number<uint8_t>(d.in_place);
     });
     number(f.num_places);
+    if (version < kProgramVersion) return;
+    number<uint8_t>(f.native);
   }
   void kernel(const KernelInfo& k) {
     string(k.name);
@@ -100,7 +102,7 @@ class Writer {
     number(k.bytes);
     number(static_cast<uint8_t>(k.has_gaps));
     device(k.device);
-    if (version < kProgramVersion) return;
+    if (version < kLinkageVersion) return;
     number(static_cast<uint8_t>(k.linkage));
     string(k.library);
     string(k.symbol);
@@ -221,6 +223,7 @@ class Reader {
       });
       f.num_places = number<int32_t>();
     }
+    if (version_ >= kProgramVersion) f.native = flag();
     return f;
   }
   KernelInfo kernel() {
@@ -234,7 +237,7 @@ class Reader {
     k.bytes = number<int64_t>();
     k.has_gaps = flag();
     k.device = device();
-    if (version_ < kProgramVersion) return k;
+    if (version_ < kLinkageVersion) return k;
     const uint8_t linkage = number<uint8_t>();
     if (linkage > static_cast<uint8_t>(KernelLinkage::host)) fail();
     k.linkage = static_cast<KernelLinkage>(linkage);

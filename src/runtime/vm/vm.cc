@@ -17,7 +17,7 @@ namespace relay::runtime {
 
 namespace {
 
-constexpr size_t kMaxStackBytes = size_t{512} << 20;
+constexpr size_t kMaxStackBytes = NativeStack::kBytes;
 
 }  // namespace
 
@@ -26,10 +26,12 @@ void fail_run(const DiagnosticCode& code, std::string message, std::string help)
 }
 
 Interpreter::Interpreter(ExecutionContext& context, const Program& program,
-                         std::span<const relay_kernel> kernels, const RunOptions& options)
+                         std::span<const relay_kernel> kernels,
+                         std::span<const relay_native_function> natives, const RunOptions& options)
     : c_(context),
       program_(program),
       kernels_(kernels),
+      natives_(options.native ? natives : std::span<const relay_native_function>()),
       options_(options),
       budgeted_(current_budget() != nullptr),
       fuel_left_(options.fuel >= 0 ? options.fuel : std::numeric_limits<int64_t>::max()) {
@@ -62,6 +64,13 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   c_.strings_.limit(options.memory_limit);
   // Memory that earlier runs have freed must not count as theirs and this run's at once.
   if (limited()) drop_large_blocks();
+  if (natives_.empty()) return;
+  native_.helpers = native_helpers();
+  native_.runtime = this;
+  if (c_.native_stack_ == nullptr) c_.native_stack_ = std::make_unique<NativeStack>();
+  // What every run has, like the interpreter's first frames.
+  constexpr size_t kFirstStack = size_t{64} << 10;
+  native_.stack_limit = c_.native_stack_->limit(kFirstStack);
 }
 
 Interpreter::~Interpreter() {
@@ -69,6 +78,7 @@ Interpreter::~Interpreter() {
   while (c_.depth_ > 0) pop_frame();
   for (Object* arg : c_.args_) release_value(arg);
   c_.args_.clear();
+  if (native_stack_bytes_ > 0) c_.native_stack_->trim();
   c_.arena_.pop({});
   c_.scratch_.reset();
   c_.strings_.clear();
@@ -98,15 +108,20 @@ Value Interpreter::run(size_t function, std::span<const Value> args,
     retain_value(args[n].object());
     r[n].object = args[n].object();
   }
-  return execute();
+  if (!is_native(static_cast<int64_t>(function))) return execute();
+  native_args_.clear();
+  for (size_t n = 0; n < args.size(); ++n) {
+    native_args_.push_back(std::exchange(r[n].object, nullptr));
+  }
+  Object* result = call_native(function, native_args_);
+  pop_frame();
+  return Value::adopt(result);
 }
 
 void Interpreter::grow(size_t slots) {
   constexpr size_t kMaxSlots = kMaxStackBytes / sizeof(Slot);
   if (slots > kMaxSlots) {
-    fail_run(codes::run_out_of_memory,
-             "the calls nest too deep: " + std::to_string(c_.depth_) + " frames are open",
-             "look for a recursion without end");
+    too_deep(kMaxStackBytes);
   }
   constexpr size_t kMinSlots = 1024;
   // The old ones exist until they are copied.
@@ -146,7 +161,8 @@ Object* Interpreter::collect_outputs() {
 
 int64_t Interpreter::held() const {
   int64_t held = thread_object_bytes() - bytes_before_ +
-                 static_cast<int64_t>(c_.arena_.in_use() + c_.top_ * sizeof(Slot));
+                 static_cast<int64_t>(c_.arena_.in_use() + c_.top_ * sizeof(Slot)) +
+                 native_stack_bytes_;
   return std::max<int64_t>(held, 0);
 }
 
@@ -199,6 +215,13 @@ void Interpreter::stop(std::string message, int32_t place) const {
   fail_run(codes::run_failed, std::move(message));
 }
 
+void Interpreter::too_deep(size_t bytes) const {
+  fail_run(codes::run_out_of_memory,
+           "the calls nest too deep: they need more than " + std::to_string(bytes >> 20) +
+               " MiB of stack",
+           "look for a recursion without end");
+}
+
 void Interpreter::no_such_index(int64_t index, int64_t size, int32_t place) const {
   fail_run(codes::run_kernel_failed, index_failure(index, size, text(place)));
 }
@@ -223,9 +246,9 @@ ExecutionContext::ExecutionContext(std::shared_ptr<ThreadPool> pool) : pool_(std
 ExecutionContext::~ExecutionContext() = default;
 
 Value ExecutionContext::run(const Program& program, std::span<const relay_kernel> kernels,
-                            size_t function, std::span<const Value> args,
-                            std::span<const Tensor> outputs, const RunOptions& options,
-                            Denormals denormals) {
+                            std::span<const relay_native_function> natives, size_t function,
+                            std::span<const Value> args, std::span<const Tensor> outputs,
+                            const RunOptions& options, Denormals denormals) {
   DenormalScope scope(denormals);
   int64_t begin = options.profiler != nullptr ? Profiler::now_ns() : 0;
   ThreadPool::Session session(*pool_, parallel_.exchange(false, std::memory_order_relaxed));
@@ -237,7 +260,7 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
     budget.emplace(std::move(limits));
   }
   arena_.forget_peak();
-  Interpreter interpreter(*this, program, kernels, options);
+  Interpreter interpreter(*this, program, kernels, natives, options);
   // The result outlives the run, and so do the current contents of references in arguments.
   auto own_arguments = [&] {
     if (!interpreter.made_strings()) return;

@@ -1,4 +1,4 @@
-// The interpreter: the one executor of compiled programs.
+// The executor of compiled programs: the interpreter, and the native functions that it enters.
 //
 // An ExecutionContext owns everything that a run changes: registers, call frames, arena, scratch.
 // It is kept from run to run, so that a run in steady state allocates only its results. One run at
@@ -18,11 +18,13 @@
 
 #include "runtime/core/denormals.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/core/native_abi.h"
 #include "runtime/core/string_functions.h"
 #include "runtime/core/value.h"
 #include "runtime/memory.h"
 #include "runtime/thread_pool.h"
 #include "runtime/vm/bytecode.h"
+#include "runtime/vm/native_stack.h"
 #include "runtime/vm/ref_list.h"
 
 namespace relay::runtime {
@@ -42,6 +44,8 @@ struct RunOptions {
   // Threads for kernels; 0: all of the pool. Results do not depend on it.
   int num_threads = 0;
   Profiler* profiler = nullptr;
+  // Whether functions that the artifact has as machine code run natively; else all are interpreted.
+  bool native = true;
   // For tests: fills outputs and working memory with this byte before a kernel gets them.
   std::optional<uint8_t> poison;
 };
@@ -54,10 +58,12 @@ class ExecutionContext {
   ExecutionContext& operator=(const ExecutionContext&) = delete;
 
   // Runs a function of a verified program on arguments that fit its parameters' types, which the
-  // caller has checked. `kernels` are the entry points in the order of program.kernels. `outputs`
+  // caller has checked. `kernels` are the entry points in the order of program.kernels, `natives` those of the native
+  // functions in the order of program.functions (null for the others), or none. `outputs`
   // are the buffers for a function that writes outputs: tensors of the results' types, or empty to
   // have them allocated. Parameters that are donated in place are written over, and are results. Errors: RuntimeError E0604 to E0607, UserError E0613.
-  Value run(const Program& program, std::span<const relay_kernel> kernels, size_t function,
+  Value run(const Program& program, std::span<const relay_kernel> kernels,
+            std::span<const relay_native_function> natives, size_t function,
             std::span<const Value> args, std::span<const Tensor> outputs,
             const RunOptions& options = {}, Denormals denormals = Denormals::flush);
 
@@ -92,6 +98,7 @@ class ExecutionContext {
   size_t top_ = 0;    // slots in use
   size_t depth_ = 0;  // open frames
   ArenaStack arena_;
+  std::unique_ptr<NativeStack> native_stack_;  // from the first call of a native function on
   Scratch scratch_;
   StringMemory strings_;  // that the run has made
   std::vector<void*> buffers_;

@@ -1,0 +1,26 @@
+// From a module of LLVM IR to object code: what the printers of kernels and of host code share.
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PassManager.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+#include <string>
+
+#include "codegen/backend.h"
+
+namespace relay::codegen {
+
+// Throws UserError E0404. `fuse_float_ops`: a product and a sum may be one operation, which rounds once.
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, bool fuse_float_ops = true);
+
+void run_module_passes(llvm::Module& module, llvm::TargetMachine& machine,
+                       llvm::ModulePassManager passes);
+
+// Equal keys have equal object code: a hash of the settings and of the code before the passes.
+std::string key_of(const llvm::Module& module, const std::string& settings);
+
+ObjectCode emit_object(llvm::Module& module, llvm::TargetMachine& machine);
+
+}  // namespace relay::codegen
