@@ -2,8 +2,8 @@
 //
 //   - every block ends, only there, and jumps to blocks of the function;
 //   - operands and results are scalars or words as the row of the operation and the signatures of callees say;
-//   - a local is assigned on every way to its reads;
-//   - each counted local holds one reference from where it is assigned until it is taken over or released, on every way;
+//   - a local is assigned on every path to its reads;
+//   - each counted local holds one reference from where it is assigned until it is taken over or released, on every path;
 //     none is taken over twice, read behind that, assigned over, or left at the end of the function;
 //   - what fails releases exactly the references that the function still holds.
 //

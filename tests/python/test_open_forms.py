@@ -8,7 +8,7 @@ import pytest
 import relay
 
 RNG = np.random.default_rng(0)
-PICTURE = RNG.random((1, 2, 4, 5), "float32")
+IMAGE = RNG.random((1, 2, 4, 5), "float32")
 FLOAT = RNG.random((3, 1, 4, 1), "float32")
 
 
@@ -90,7 +90,7 @@ def test_pad_and_slice():
 def test_resize_is_that_of_known_sizes(mode, method):
     for size in ((4, 5), (8, 3), (1, 10)):
         for layout in ("NCHW", "NHWC"):
-            data = PICTURE if layout == "NCHW" else PICTURE.transpose(0, 2, 3, 1)
+            data = IMAGE if layout == "NCHW" else IMAGE.transpose(0, 2, 3, 1)
             options = {"layout": layout, "method": method, "coordinate_transformation_mode": mode}
             x = relay.var("x", shape=data.shape)
             known = both(relay.image.resize2d(x, size, **options), data, free=[x])
@@ -100,11 +100,11 @@ def test_resize_is_that_of_known_sizes(mode, method):
 
 
 def test_upsampling():
-    x = relay.var("x", shape=PICTURE.shape)
+    x = relay.var("x", shape=IMAGE.shape)
     n = relay.var("n", shape=(), dtype="float32")
     for method in ("nearest_neighbor", "bilinear"):
-        known = both(relay.nn.upsampling(x, 2, 3, method=method), PICTURE, free=[x])
-        got = both(relay.nn.upsampling(x, n, 3, method=method), PICTURE, np.float32(2), free=[x, n])
+        known = both(relay.nn.upsampling(x, 2, 3, method=method), IMAGE, free=[x])
+        got = both(relay.nn.upsampling(x, n, 3, method=method), IMAGE, np.float32(2), free=[x, n])
         np.testing.assert_allclose(got, known, rtol=1e-5, atol=1e-6)
 
 

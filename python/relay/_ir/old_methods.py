@@ -12,13 +12,13 @@ def _astuple(self: _core.Call) -> _core.Call:
     """Returns the call itself, whose value is a tuple."""
     if isinstance(self.checked_type, (_core.TupleType, type(None))):
         return self
-    raise wrong(f"the value of this call is no tuple: it is {self.checked_type}")
+    raise wrong(f"the value of this call is not a tuple: it is {self.checked_type}")
 
 
 def _tuple_value(self: _core.Call) -> _core.Call:
     """The call itself, whose value is a tuple."""
     if not isinstance(self.checked_type, (_core.TupleType, type(None))):
-        raise AttributeError(f"the value of this call is no tuple: it is {self.checked_type}")
+        raise AttributeError(f"the value of this call is not a tuple: it is {self.checked_type}")
     return self
 
 

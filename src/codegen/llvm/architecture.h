@@ -62,6 +62,8 @@ struct LlvmArchitecture {
   // Whether the instruction of `gathers` is also faster than one element after the other where there is no mask, as LLVM's
   // model of the processor says. Null: it is not.
   bool (*gathers_fast)(const Target& target) = nullptr;
+  // The register of the stack pointer, for code that compares it with the limit of a stack. Null: no host code is generated.
+  const char* stack_pointer = nullptr;
 };
 
 // Null when there is none of that name.

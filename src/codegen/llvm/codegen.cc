@@ -52,16 +52,17 @@ namespace {
 
 }  // namespace
 
-std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, bool fuse_float_ops) {
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, CodeKind kind) {
   initialize_llvm();
   std::string error;
   const llvm::Target* t = llvm::TargetRegistry::lookupTarget(target.triple, error);
   if (t == nullptr) failed(error);
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = fuse_float_ops ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Strict;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      t->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
-                             llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  const bool host = kind == CodeKind::host;
+  options.AllowFPOpFusion = host ? llvm::FPOpFusion::Strict : llvm::FPOpFusion::Fast;
+  std::unique_ptr<llvm::TargetMachine> machine(t->createTargetMachine(
+      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, host ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default));
   if (!machine) failed("no code generator for " + target.triple);
   return machine;
 }

@@ -48,7 +48,7 @@ void build_module(llvm::Module& module, const llvm::DataLayout& layout,
 std::string settings_of(const Target& target) {
   std::string out = "relay " RELAY_VERSION " host " + std::to_string(RELAY_NATIVE_ABI_VERSION) +
                     " llvm " LLVM_VERSION_STRING "\n" + target.triple + "\n" + target.cpu + "\n" +
-                    target.features + "\npic small default strict\n";
+                    target.features + "\npic small less strict\n";
   llvm::raw_string_ostream stream(out);
   host_pipeline().printPipeline(stream, [](llvm::StringRef name) { return name; });
   return out;
@@ -62,7 +62,7 @@ ObjectCode generate_host_object(const hostcode::Program& program, const Target& 
                                 KernelCache* cache) {
   ForkSection section;
   LlvmObject<llvm::LLVMContext> context;
-  LlvmObject<std::unique_ptr<llvm::TargetMachine>> machine(make_machine(target, false));
+  LlvmObject<std::unique_ptr<llvm::TargetMachine>> machine(make_machine(target, CodeKind::host));
   LlvmObject<llvm::Module> module("relay_host", *context);
   build_module(*module, (*machine)->createDataLayout(), program, target);
   const std::string key = cache == nullptr ? "" : key_of(*module, settings_of(target));
@@ -81,7 +81,7 @@ std::string host_code_text(const hostcode::Program& program, const Target& targe
   std::string out;
   llvm::raw_string_ostream stream(out);
   LlvmObject<llvm::LLVMContext> context;
-  LlvmObject<std::unique_ptr<llvm::TargetMachine>> machine(make_machine(target, false));
+  LlvmObject<std::unique_ptr<llvm::TargetMachine>> machine(make_machine(target, CodeKind::host));
   LlvmObject<llvm::Module> module("relay_host", *context);
   build_module(*module, (*machine)->createDataLayout(), program, target);
   run_module_passes(*module, **machine, host_pipeline());

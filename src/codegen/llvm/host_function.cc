@@ -639,7 +639,10 @@ void build_descriptor(HostModule& m) {
 
 }  // namespace
 
-const char* stack_pointer_of(std::string_view arch) { return arch == "x86_64" ? "rsp" : nullptr; }
+const char* stack_pointer_of(std::string_view arch) {
+  const LlvmArchitecture* found = find_llvm_architecture(arch);
+  return found == nullptr ? nullptr : found->stack_pointer;
+}
 
 void build_host_functions(llvm::Module& module, const hostcode::Program& program,
                           const Target& target) {

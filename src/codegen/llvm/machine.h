@@ -12,8 +12,13 @@
 
 namespace relay::codegen {
 
-// Throws UserError E0404. `fuse_float_ops`: a product and a sum may be one operation, which rounds once.
-std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, bool fuse_float_ops = true);
+// What code is generated for. In kernels a product and a sum may be one operation, which rounds once. Host code rounds
+// as the program says, and is generated in less time.
+enum class CodeKind { kernels, host };
+
+// Throws UserError E0404.
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target,
+                                                  CodeKind kind = CodeKind::kernels);
 
 void run_module_passes(llvm::Module& module, llvm::TargetMachine& machine,
                        llvm::ModulePassManager passes);

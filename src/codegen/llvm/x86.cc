@@ -179,7 +179,7 @@ constexpr const char* kLibm[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm
 }  // namespace
 
 extern const LlvmArchitecture kLlvmX86;
-const LlvmArchitecture kLlvmX86{"x86_64", initialize, features_of, scale,       true,
-                                kLibm,    byte_dot,   &kAmx,       gathers_fast};
+const LlvmArchitecture kLlvmX86{"x86_64", initialize, features_of, scale,        true,
+                                kLibm,    byte_dot,   &kAmx,       gathers_fast, "rsp"};
 
 }  // namespace relay::codegen

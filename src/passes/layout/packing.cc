@@ -31,6 +31,10 @@ int64_t word_of(const Target& target, const CallNode& c, const Contraction& cont
 // Panels of `groups` groups of `columns` columns each; `out.panel` is the width of those without groups.
 void pack_groups(Packing& out, const Target& target, int64_t groups, int64_t columns,
                  bool constant_weight) {
+  if (columns == 0) {
+    out.panel = 0;
+    return;
+  }
   int64_t width = out.panel;
   // One vector is as good as two where more would be zeros.
   if (columns % width != 0) width /= 2;

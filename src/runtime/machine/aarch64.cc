@@ -5,6 +5,7 @@
 
 #include "runtime/cpu.h"
 #include "runtime/machine/machine.h"
+#include "runtime/vm/native_stack.h"
 
 namespace relay::runtime {
 
@@ -17,6 +18,12 @@ const CodeForm& host_code_form() {
 }
 
 void spin_pause() { __asm__ volatile("yield"); }
+
+bool has_native_stack() { return false; }
+
+relay_native_result call_on_stack(char*, StackFunction, void*, const void*, char**) {
+  throw InternalError("internal error: this machine's runtime has no stack for native functions");
+}
 
 bool host_has_feature(std::string_view name) { return machine::processor_has_feature(name); }
 

@@ -13,6 +13,7 @@
 #include "base/codes/runtime.h"
 #include "runtime/cpu.h"
 #include "runtime/machine/machine.h"
+#include "runtime/vm/native_stack.h"
 
 namespace relay::runtime {
 
@@ -25,6 +26,30 @@ const CodeForm& host_code_form() {
 }
 
 void spin_pause() { __builtin_ia32_pause(); }
+
+bool has_native_stack() { return true; }
+
+relay_native_result call_on_stack(char* top, StackFunction f, void* a, const void* b,
+                                  char** old_stack) {
+  relay_native_result out;
+  auto code = reinterpret_cast<int64_t>(f);
+  auto store = reinterpret_cast<int64_t>(old_stack);
+  // The caller's stack pointer survives in a register that functions keep.
+  asm volatile(
+      "movq %%rsp, %%rbx\n\t"
+      "movq %%rsp, (%%rdx)\n\t"
+      "movq %%rcx, %%rsp\n\t"
+      "callq *%%rax\n\t"
+      "movq %%rbx, %%rsp\n\t"
+      : "+a"(code), "+d"(store), "+c"(top), "+D"(a), "+S"(b)
+      :
+      : "rbx", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
+        "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+        "xmm15");
+  out.value = code;
+  out.failed = store;
+  return out;
+}
 
 namespace {
 
