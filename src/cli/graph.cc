@@ -23,13 +23,16 @@ std::string graph_dot(const Module& mod) {
            escape_dot(mod->global_vars[i]->name_hint) + "\";\n";
     ProgramGraph graph = program_graph(mod->functions[i]);
     auto name = [&](size_t node) { return "n" + std::to_string(i) + "_" + std::to_string(node); };
+    // Edges stand behind the node that they lead to.
+    auto edge = graph.edges.begin();
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const ExprNode& e = *graph.nodes[n];
       std::string type = e.type ? "\\n" + escape_dot(to_string(e.type)) : "";
       out += "    " + name(n) + " [label=\"" + escape_dot(label_of(e)) + type + "\"" +
              (isa<VarNode>(&e) ? ", shape=oval" : "") + "];\n";
+      for (; edge != graph.edges.end() && edge->second == n; ++edge)
+        out += "    " + name(edge->first) + " -> " + name(n) + ";\n";
     }
-    for (auto [from, to] : graph.edges) out += "    " + name(from) + " -> " + name(to) + ";\n";
     out += "  }\n";
   }
   return out + "}\n";

@@ -120,7 +120,6 @@ def test_build_refuses(mod, options):
         lambda mod: relay.build(3),
         lambda mod: relay.build(None),
         lambda mod: relay.optimize("mod"),
-        lambda mod: relay.create_executor("debug"),
         lambda mod: relay.create_executor("debug", mod, "cpu"),
         lambda mod: relay.create_executor("debug", mod, target="native"),
         lambda mod: relay.create_executor("debug", mod, opt_level=3),

@@ -88,7 +88,8 @@ class View(types.ModuleType):
     """
 
     def __init__(self, name: str, source: types.ModuleType | None, **own: Any) -> None:
-        super().__init__(name, None if source is None else source.__doc__)
+        of_tvm = name.removeprefix("relay.")
+        super().__init__(name, f"Names of {of_tvm}." if source is None else source.__doc__)
         self.__dict__["_source"] = source
         self.__dict__.update(own)
         listed = () if source is None else getattr(source, "__all__", vars(source))
