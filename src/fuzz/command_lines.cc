@@ -247,9 +247,11 @@ std::string problem_of(const Words& words, const CommandEnd& end) {
   auto says = [&](const char* text) { return end.errors.find(text) != std::string::npos; };
   if (says("internal error") || says("defect of Relay") || end.code == 3) return "internal error";
   if (end.code < 0 || end.code > 2) return "exit code " + std::to_string(end.code);
-  bool error = says("error[E") || end.errors.starts_with("error: ");
+  bool error = says("error[E") || end.errors.starts_with("error: ") ||
+               end.output.starts_with("{\n  \"errors\": [");  // of a command with --json
   // What these find is what they are asked for.
-  bool reports = !words.empty() && (words[0] == "check" || words[0] == "fmt");
+  bool reports =
+      !words.empty() && (words[0] == "check" || words[0] == "fmt" || words[0] == "doctor");
   if (end.code == 0 && error) return "an error with exit code 0";
   if (end.code != 0 && !error && !(reports && !end.output.empty()))
     return "exit code " + std::to_string(end.code) + " without an error";
