@@ -248,7 +248,7 @@ std::string problem_of(const Words& words, const CommandEnd& end) {
   if (says("internal error") || says("defect of Relay") || end.code == 3) return "internal error";
   if (end.code < 0 || end.code > 2) return "exit code " + std::to_string(end.code);
   bool error = says("error[E") || end.errors.starts_with("error: ") ||
-               end.output.starts_with("{\n  \"errors\": [");  // of a command with --json
+               end.output.find("{\n  \"errors\": [") != std::string::npos;  // with --json
   // What these find is what they are asked for.
   bool reports =
       !words.empty() && (words[0] == "check" || words[0] == "fmt" || words[0] == "doctor");
