@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from pathlib import Path
 
 from command_line import relay
 
+ROOT = Path(__file__).resolve().parents[2]
 FOUND = ["processor", "memory", "programs", "strings", "cache", "line editing", "environment"]
 
 
@@ -44,3 +47,13 @@ def test_what_is_broken_is_said(tmp_path):
     assert rows["programs"]["state"] == "broken" and "TMPDIR" in rows["programs"]["remedy"]
     done = relay("doctor", prefix=["env", f"TMPDIR={tmp_path / 'nowhere'}"], check=False)
     assert done.returncode == 1 and "What to do: " in done.stdout
+
+
+def test_the_variables_are_those_that_the_sources_read():
+    """The remedy lists what is read: by `getenv`, and by the wrapper of the kernel cache."""
+    read: set[str] = set()
+    for file in ROOT.glob("src/**/*.cc"):
+        if not {"test", "fuzz"} & set(file.relative_to(ROOT).parts):
+            read |= set(re.findall(r'(?:getenv|variable)\("(RELAY_\w+)"\)', file.read_text()))
+    remedy = doctor(RELAY_NOTHING="1")["environment"]["remedy"]
+    assert set(re.findall(r"RELAY_\w+", remedy)) == read
