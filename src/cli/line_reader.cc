@@ -16,14 +16,14 @@ namespace {
 constexpr int kMostHistory = 1000;
 
 // libedit's interface has no argument for the caller's data.
-LineReader::Complete* completing = nullptr;
+LineReader::Complete completing;
 std::vector<std::string> candidates;
 size_t next_candidate = 0;
 
 // The candidates of a word, one for each call; null at their end.
 char* give_candidate(const char* word, int state) {
   if (state == 0) {
-    candidates = completing != nullptr ? (*completing)(word) : std::vector<std::string>();
+    candidates = completing ? completing(word) : std::vector<std::string>();
     next_candidate = 0;
   }
   return next_candidate < candidates.size() ? strdup(candidates[next_candidate++].c_str())
@@ -82,15 +82,13 @@ LineReader::LineReader(std::string history, Complete complete) : history_(std::m
   if (!terminal_) return;
   library_ = Library::open();
   if (!library_) return;
-  delete completing;
-  completing = new Complete(std::move(complete));
+  completing = std::move(complete);
   library_->stifle_history(kMostHistory);
   if (!history_.empty()) library_->read_history(history_.c_str());
 }
 
 LineReader::~LineReader() {
   if (!library_) return;
-  delete completing;
   completing = nullptr;
   if (history_.empty()) return;
   std::error_code none;

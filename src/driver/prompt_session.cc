@@ -178,8 +178,8 @@ Module PromptSession::parse(const std::string& text,
   std::string all = std::string(kHeader) + text + "\n";
   for (const Definition& d : definitions) all += d.text + "\n";
   Module mod = parse_module(std::string(kPrompt), all);
-  for (const auto& [name, f] : loaded_)
-    if (GlobalVar var = mod->find_global_var(name)) mod = with_function(mod, var, f);
+  for (const Definition& d : definitions)
+    if (d.function) mod = with_function(mod, mod->find_global_var(d.name.substr(1)), d.function);
   return infer_types(mod);
 }
 
@@ -306,15 +306,7 @@ std::string PromptSession::define(const std::string& entry) {
     if (d.name == "@" + std::string(kPrompt))
       throw wrong("@prompt is the session's own name", "choose another name");
   }
-  std::map<std::string, Function> loaded = loaded_;
-  for (const Definition& d : added) loaded_.erase(d.name.substr(d.name[0] == '@' ? 1 : 0));
-  Module mod;
-  try {
-    mod = parse("\n" + entry, kept);
-  } catch (...) {
-    loaded_ = std::move(loaded);
-    throw;
-  }
+  Module mod = parse("\n" + entry, kept);
   std::string out;
   for (const Definition& d : added) {
     kept.push_back(d);
@@ -370,8 +362,9 @@ std::string PromptSession::load(const std::string& path) {
     text += signature_text(name, model.module->functions[i]);
   }
   std::string out = define(text);
-  for (size_t i = 0; i < model.module->functions.size(); ++i)
-    loaded_[model.module->global_vars[i]->name_hint] = model.module->functions[i];
+  for (Definition& d : definitions_)
+    if (d.name[0] == '@')
+      if (Function f = model.module->find(d.name.substr(1))) d.function = f;
   return out;
 }
 
@@ -379,7 +372,6 @@ std::string PromptSession::clear(const std::string& name) {
   if (name.empty()) {
     definitions_.clear();
     bindings_.clear();
-    loaded_.clear();
     return "";
   }
   for (const Binding& b : bindings_) {
@@ -399,7 +391,6 @@ std::string PromptSession::clear(const std::string& name) {
     }
   }
   std::erase_if(bindings_, [&](const Binding& b) { return "%" + b.name == name; });
-  if (name[0] == '@') loaded_.erase(name.substr(1));
   if (definitions_.size() + bindings_.size() == before) {
     throw wrong("the session has no " + quoted_name(name), ":list shows what it has");
   }

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -55,10 +54,11 @@ class PromptSession {
   static const std::vector<PromptCommand>& commands();
 
  private:
-  // A definition as it was entered.
+  // A definition as it was entered. Of a function that was loaded, `text` is a signature, and `function` the function.
   struct Definition {
     std::string name;  // "@f" or "Tree"
     std::string text;
+    Function function = nullptr;
   };
   // A variable. A value that holds functions belongs to the program that made it: it is computed again from its text.
   struct Binding {
@@ -98,7 +98,6 @@ class PromptSession {
   PromptOptions options_;
   std::vector<Definition> definitions_;
   std::vector<Binding> bindings_;
-  std::map<std::string, Function> loaded_;  // functions of models, whose definitions are signatures
   bool over_ = false;
 };
 
