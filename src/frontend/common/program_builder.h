@@ -107,6 +107,10 @@ class ProgramBuilder {
   // Notes the inputs that values, or that an expression, are computed from, if more can be said of them.
   void note_deciding(const Values& values);
   void note_deciding(const Expr& e);
+  // Reports why an operator is not imported, with the types of its inputs as far as they are known, behind their names
+  // where `name_of` gives them; notes what decides.
+  void report_operator(const UserError& e, const Span& span, const Values& inputs,
+                       const std::function<std::string(size_t)>& name_of = nullptr);
   // E0505 for branches of different ranks; notes what decides.
   Diagnostic open_branches(const BranchesDiffer& branches, const Span& span);
   // Throws what was reported, if anything: as RankIsOpen where specialising may help.

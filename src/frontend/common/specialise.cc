@@ -7,6 +7,7 @@
 
 #include "analysis/calls.h"
 #include "base/codes/frontend.h"
+#include "frontend/common/operator_error.h"
 #include "frontend/common/program_builder.h"
 #include "ir/op.h"
 #include "node/walk.h"
@@ -56,6 +57,33 @@ void ProgramBuilder::note_deciding(const Values& values) {
       if (v->is_list) note_deciding(v->list);
       if (v->expr && (all || is_list_of_numbers(v->expr->type))) note_deciding(v->expr);
     }
+  }
+}
+
+void ProgramBuilder::report_operator(const UserError& e, const Span& span, const Values& inputs,
+                                     const std::function<std::string(size_t)>& name_of) {
+  std::string types;
+  constexpr size_t kMostInputs = 8;
+  for (size_t i = 0; i < std::min(inputs.size(), kMostInputs); ++i) {
+    const ValuePtr& v = inputs[i];
+    if (v == nullptr) continue;
+    std::string text;
+    if (v->expr && v->expr->type) {
+      text = to_string(v->expr->type);
+    } else if (v->data) {
+      text = runtime::type_string(v->data.dtype(), v->data.shape());
+    } else if (v->known) {
+      text = runtime::type_string(v->known->dtype, v->known->shape);
+    } else {
+      continue;
+    }
+    types += (types.empty() ? "" : ", ") + (name_of ? name_of(i) + ": " : "") + text;
+  }
+  if (e.diagnostics().front().code == codes::frontend_dynamic.id) note_deciding(inputs);
+  for (Diagnostic d : e.diagnostics()) {
+    d = operator_error(std::move(d), span);
+    if (!types.empty()) d.note(span, "its inputs are " + types);
+    report(std::move(d));
   }
 }
 

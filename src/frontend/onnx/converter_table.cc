@@ -1,30 +1,15 @@
 // All converters, sorted.
 #include <algorithm>
 
+#include "frontend/common/row_table.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/onnx.h"
 
 namespace relay::frontend::onnx {
-namespace {
-
-template <size_t... kFamilies>
-std::vector<ConverterRow> make_table(std::index_sequence<kFamilies...>) {
-  std::vector<ConverterRow> rows;
-  auto add = [&](std::span<const ConverterRow> family) {
-    rows.insert(rows.end(), family.begin(), family.end());
-  };
-  (add(converter_rows<static_cast<Converters>(kFamilies)>()), ...);
-  std::sort(rows.begin(), rows.end(), [](const ConverterRow& a, const ConverterRow& b) {
-    return std::tie(a.domain, a.op, a.since) < std::tie(b.domain, b.op, b.since);
-  });
-  return rows;
-}
-
-}  // namespace
-
 const std::vector<ConverterRow>& converter_table() {
-  static const std::vector<ConverterRow> table =
-      make_table(std::make_index_sequence<static_cast<size_t>(Converters::kCount)>());
+  static const auto table = sorted_rows<ConverterRow, static_cast<size_t>(Converters::kCount)>(
+      []<size_t i>() { return converter_rows<static_cast<Converters>(i)>(); },
+      [](const ConverterRow& row) { return std::tie(row.domain, row.op, row.since); });
   return table;
 }
 

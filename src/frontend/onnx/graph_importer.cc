@@ -10,32 +10,6 @@
 #include "frontend/common/operator_error.h"
 
 namespace relay::frontend::onnx {
-namespace {
-
-// The types of a node's inputs, as far as they are known.
-std::string describe_inputs(const ::onnx::NodeProto& node, const Values& inputs) {
-  std::string out;
-  for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
-    const ValuePtr& v = inputs[i];
-    if (v == nullptr) continue;
-    Type type = v->expr ? v->expr->type : Type();
-    std::string text;
-    if (type) {
-      text = to_string(type);
-    } else if (v->data) {
-      text = runtime::type_string(v->data.dtype(), v->data.shape());
-    } else if (v->known) {
-      text = runtime::type_string(v->known->dtype, v->known->shape);
-    } else {
-      continue;
-    }
-    out += (out.empty() ? "" : ", ") + shorten(node.input(static_cast<int>(i))) + ": " + text;
-  }
-  return out;
-}
-
-}  // namespace
-
 std::string node_label(const ::onnx::NodeProto& node, int index) {
   std::string op = "(" + shorten(node.op_type()) + ")";
   if (!node.name().empty()) return "node " + shorten(node.name()) + " " + op;
@@ -181,13 +155,8 @@ void Importer::import_node(const ::onnx::NodeProto& node, int index, Scope& scop
     } catch (const UserError& e) {
       scope_ = outer;
       if (exceeded()) throw;
-      std::string types = describe_inputs(node, inputs);
-      if (e.diagnostics().front().code == codes::frontend_dynamic.id) note_deciding(inputs);
-      for (Diagnostic d : e.diagnostics()) {
-        d = operator_error(std::move(d), span);
-        if (!types.empty()) d.note(span, "its inputs are " + types);
-        report(std::move(d));
-      }
+      report_operator(e, span, inputs,
+                      [&](size_t k) { return shorten(node.input(static_cast<int>(k))); });
       outputs.clear();
     }
     scope_ = outer;

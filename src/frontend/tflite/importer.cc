@@ -20,27 +20,6 @@ std::span<const T> span_of(const flatbuffers::Vector<T>* list) {
   return {list->data(), list->size()};
 }
 
-// The types of an operator's inputs, as far as they are known.
-std::string describe_inputs(const Values& inputs) {
-  std::string out;
-  for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
-    const ValuePtr& v = inputs[i];
-    if (v == nullptr) continue;
-    std::string text;
-    if (v->expr && v->expr->type) {
-      text = to_string(v->expr->type);
-    } else if (v->data) {
-      text = runtime::type_string(v->data.dtype(), v->data.shape());
-    } else if (v->known) {
-      text = runtime::type_string(v->known->dtype, v->known->shape);
-    } else {
-      continue;
-    }
-    out += (out.empty() ? "" : ", ") + text;
-  }
-  return out;
-}
-
 }  // namespace
 
 Importer::Importer(std::shared_ptr<const SourceFile> file, const ImportOptions& options,
@@ -292,13 +271,7 @@ void Importer::import_operator(size_t graph, size_t index) {
     outputs.clear();
   } catch (const UserError& e) {
     if (exceeded()) throw;
-    const std::string types = describe_inputs(inputs);
-    if (e.diagnostics().front().code == codes::frontend_dynamic.id) note_deciding(inputs);
-    for (Diagnostic d : e.diagnostics()) {
-      d = operator_error(std::move(d), span);
-      if (!types.empty()) d.note(span, "its inputs are " + types);
-      report(std::move(d));
-    }
+    report_operator(e, span, inputs);
     outputs.clear();
   }
   for (size_t i = 0; i < results.size(); ++i) {

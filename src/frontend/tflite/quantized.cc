@@ -10,15 +10,6 @@ namespace {
 
 const DType kInt = DType::Int(32), kWide = DType::Int(64), kFloat = DType::Float(32);
 
-// The scale and zero point of a tensor with one of each.
-struct Level {
-  float scale;
-  int64_t zero;
-};
-Level level_of(NodeContext& ctx, const Quantization& q) {
-  if (q.per_axis()) ctx.unsupported("a scale for each line of a tensor that is no weight");
-  return {q.scale[0], q.zero[0]};
-}
 Level input_level(NodeContext& ctx, size_t i) { return level_of(ctx, ctx.in_quantization(i)); }
 Level output_level(NodeContext& ctx) { return level_of(ctx, ctx.out_quantization()); }
 
@@ -38,6 +29,11 @@ Range whole_range(DType dtype) {
 }
 
 }  // namespace
+
+Level level_of(NodeContext& ctx, const Quantization& q) {
+  if (q.per_axis()) ctx.unsupported("a scale for each line of a tensor that is no weight");
+  return {q.scale[0], q.zero[0]};
+}
 
 Expr centred(const Builder& build, const Expr& x, int64_t zero) {
   Expr wide = build.cast(x, kInt);

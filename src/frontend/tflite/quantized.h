@@ -15,6 +15,12 @@ namespace relay::frontend::tflite {
 
 // ---- Parts
 
+// The scale and zero point of a tensor with one of each; refuses those with more.
+struct Level {
+  float scale;
+  int64_t zero;
+};
+Level level_of(NodeContext& ctx, const Quantization& q);
 // The integers less their zero point, in int32.
 Expr centred(const Builder& build, const Expr& x, int64_t zero);
 // How a product by a factor is rounded: at once, halves up, or as `multiply` does.

@@ -12,16 +12,6 @@ namespace {
 
 const DType kInt = DType::Int(32), kWide = DType::Int(64);
 
-struct Level {
-  float scale;
-  int64_t zero;
-};
-
-Level level_of(NodeContext& ctx, const Quantization& q) {
-  if (q.per_axis()) ctx.unsupported("a scale for each line of a tensor that is no weight");
-  return {q.scale[0], q.zero[0]};
-}
-
 // The results of all values of an 8-bit type, from the least on, looked up by the input.
 Expr looked_up(NodeContext& ctx, const std::function<int64_t(int64_t)>& f) {
   Expr x = ctx.in(0);

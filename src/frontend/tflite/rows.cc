@@ -1,27 +1,13 @@
 #include "frontend/tflite/rows.h"
 
 #include <algorithm>
-#include <utility>
+
+#include "frontend/common/row_table.h"
 
 namespace relay::frontend::tflite {
-namespace {
-
-template <size_t... kIndices>
-std::vector<Row> collect(std::index_sequence<kIndices...>) {
-  std::vector<Row> out;
-  auto add = [&](std::span<const Row> family) {
-    out.insert(out.end(), family.begin(), family.end());
-  };
-  (add(rows<static_cast<Family>(kIndices)>()), ...);
-  std::ranges::sort(out, {}, &Row::op);
-  return out;
-}
-
-}  // namespace
-
 const std::vector<Row>& all_rows() {
-  static const std::vector<Row> all =
-      collect(std::make_index_sequence<static_cast<size_t>(Family::kCount)>());
+  static const auto all = sorted_rows<Row, static_cast<size_t>(Family::kCount)>(
+      []<size_t i>() { return rows<static_cast<Family>(i)>(); }, &Row::op);
   return all;
 }
 

@@ -1,30 +1,14 @@
 // All rows, sorted.
 #include <algorithm>
 
+#include "frontend/common/row_table.h"
 #include "frontend/torch/complex.h"
 #include "frontend/torch/node_context.h"
 
 namespace relay::frontend::torch {
-namespace {
-
-template <size_t... kFamilies>
-std::vector<Row> make_table(std::index_sequence<kFamilies...>) {
-  std::vector<Row> all;
-  auto add = [&](std::span<const Row> family) {
-    all.insert(all.end(), family.begin(), family.end());
-  };
-  (add(rows<static_cast<Family>(kFamilies)>()), ...);
-  std::ranges::sort(all, {}, &Row::target);
-  auto twice = std::ranges::adjacent_find(all, {}, &Row::target);
-  RELAY_CHECK(twice == all.end(), std::string(twice->target) + " has two rows");
-  return all;
-}
-
-}  // namespace
-
 const std::vector<Row>& all_rows() {
-  static const std::vector<Row> table =
-      make_table(std::make_index_sequence<static_cast<size_t>(Family::kCount)>());
+  static const auto table = sorted_rows<Row, static_cast<size_t>(Family::kCount)>(
+      []<size_t i>() { return rows<static_cast<Family>(i)>(); }, &Row::target);
   return table;
 }
 
