@@ -167,7 +167,7 @@ def test_old_methods():
     x = relay.var("x", shape=(2, 3))
     parts = relay.split(x, 3, axis=1)
     assert parts.astuple() is parts.tuple_value is parts
-    with pytest.raises(ValueError, match="no tuple"):
+    with pytest.raises(ValueError, match="not a tuple"):
         relay.nn.relu(x).astuple()
     f = relay.Function([x], x).with_attr("Composite", "a").with_attr({"global_symbol": "g"})
     assert dict(f.attrs) == {"Composite": "a", "global_symbol": "g"}
