@@ -88,16 +88,8 @@ class PassSteps : public PassInstrument {
   std::function<void()> step_;
 };
 
-Target resolve_target(const CompileOptions& options) {
+ProgramTarget resolve_targets(const CompileOptions& options) {
   ProgramTarget all = parse_program_target(options.target);
-  if (!all.devices.empty()) {
-    throw UserError(Diagnostic(codes::lower_unsupported, {},
-                               "no kernel is placed on the device '" + all.devices.front().name +
-                                   "' of the target")
-                        .expected("a host without devices")
-                        .found(escape_for_terminal(options.target, 200))
-                        .help("compile for '" + all.host.name + "' alone"));
-  }
   const runtime::Device memory{kind_of(all.host).device};
   if (!memory.is_host()) {
     throw UserError(Diagnostic(codes::lower_unsupported, {},
@@ -106,10 +98,29 @@ Target resolve_target(const CompileOptions& options) {
                                    memory.to_string())
                         .expected("a kind of target whose kernels read the memory of the CPU"));
   }
-  Target target = std::move(all.host);
-  if (options.num_threads > 0) target.num_cores = options.num_threads;
-  return target;
+  if (options.num_threads > 0) all.host.num_cores = options.num_threads;
+  return all;
 }
+
+// The targets of a program's devices by the devices: those of one kind are counted from 0 on.
+std::vector<std::pair<runtime::Device, Target>> devices_of(const ProgramTarget& all) {
+  std::vector<std::pair<runtime::Device, Target>> out;
+  for (const Target& t : all.devices) {
+    runtime::Device device{kind_of(t).device, 0};
+    if (device.is_host()) {
+      throw UserError(
+          Diagnostic(codes::lower_unsupported, {},
+                     "'" + t.name + "' cannot be a device: its kernels read memory of the host")
+              .expected("a kind of target with memory of its own")
+              .help("compile for '" + all.host.name + "' alone"));
+    }
+    for (const auto& [known, target] : out) device.id += known.type == device.type ? 1 : 0;
+    out.emplace_back(device, t);
+  }
+  return out;
+}
+
+Target resolve_target(const CompileOptions& options) { return resolve_targets(options).host; }
 
 // "nn.conv2d: data_layout=NHWC, kernel_layout=OHWI32o" for each operator that has layouts.
 std::vector<std::string> layouts_of(const Function& primitive) {
@@ -232,6 +243,38 @@ std::string make_metadata(const CompiledModule& compiled,
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+// Machine code of the generated kernels, in their order, each for its target. All is linked into one image: devices whose
+// code is of another form than the host's have no place in it.
+std::vector<ObjectCode> generate(const std::vector<CompiledKernel>& kernels,
+                                 const KernelProvider& provider,
+                                 const std::vector<plan::ProgramKernel>& variants,
+                                 const Backend& host, const CompileOptions& options,
+                                 const std::function<void()>& step) {
+  // The kernels of each target, by their order among the generated ones.
+  std::map<const Target*, std::pair<std::vector<tir::PrimFunc>, std::vector<size_t>>> by_target;
+  size_t count = 0;
+  for (const CompiledKernel& k : kernels) {
+    if (!k.is_generated()) continue;
+    auto& [functions, places] = by_target[&provider.variant_target(variants[k.kernel].variant)];
+    functions.push_back(k.lowered);
+    places.push_back(count++);
+  }
+  std::vector<ObjectCode> out(count);
+  for (const auto& [target, work] : by_target) {
+    const Backend& backend = backend_of(*target);
+    if (backend.name() != host.name()) {
+      throw UserError(Diagnostic(codes::lower_unsupported, {},
+                                 "code for '" + target->name + "' cannot be linked with the host's")
+                          .help("a device's backend must make object code for the host"));
+    }
+    check_intrinsics(backend, work.first);
+    std::vector<ObjectCode> objects = backend.compile(
+        work.first, *target, runtime::available_threads(), options.cache.get(), step);
+    for (size_t i = 0; i < objects.size(); ++i) out[work.second[i]] = std::move(objects[i]);
+  }
+  return out;
+}
+
 // Marks the native functions of the program, and reports on all of a program with control flow.
 void select_natives(CompiledModule& out, HostCode& host, const CompileOptions& options,
                     const Target& target, const Backend& backend) {
@@ -295,8 +338,10 @@ std::vector<CompiledKernel> lower_each(const Bytecode& bytecode,
 }
 
 // The kernels of an optimised program.
-std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options, const Target& target) {
-  ProviderOptions out{.target = target, .opt_level = options.opt_level};
+std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options,
+                                              const ProgramTarget& targets) {
+  ProviderOptions out{
+      .target = targets.host, .devices = devices_of(targets), .opt_level = options.opt_level};
   out.verify = options.verify;
   out.threads = runtime::available_threads();
   out.sources = options.kernel_sources;
@@ -310,15 +355,15 @@ std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options, con
   return std::make_shared<KernelProvider>(std::move(out));
 }
 
-Bytecode make_bytecode(const Module& optimized, const CompileOptions& options, const Target& target,
-                       const KernelProvider::Steps& schedule_steps) {
+Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
+                       const ProgramTarget& targets, const KernelProvider::Steps& schedule_steps) {
   PassContext ctx;
   ctx.disabled_pass = options.disabled_pass;
   check_takes(optimized, kOptimizedForm, "the compiler", ctx);
   BudgetScope budget;
   const bool versions = options.opt_level > 0;
-  LoweredProgram lowered(optimized, make_provider(options, target),
-                         versions ? target.l2_bytes / 2 : std::numeric_limits<int64_t>::max());
+  const int64_t large = versions ? targets.host.l2_bytes / 2 : std::numeric_limits<int64_t>::max();
+  LoweredProgram lowered(optimized, make_provider(options, targets), large);
   plan::PlanProgram plan = plan::make_plan(optimized, lowered, schedule_steps);
   for (plan::ProgramKernel& k : plan.kernels) {
     for (KernelSite& site : k.sites) {
@@ -379,7 +424,7 @@ Module optimize(const Module& mod, const CompileOptions& options) {
 }
 
 Bytecode make_bytecode(const Module& optimized, const CompileOptions& options) {
-  return make_bytecode(optimized, options, resolve_target(options), nullptr);
+  return make_bytecode(optimized, options, resolve_targets(options), nullptr);
 }
 
 std::vector<CompiledKernel> lower_kernels(const Bytecode& bytecode) {
@@ -391,8 +436,10 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   BudgetScope budget;
   CompiledModule out;
   Phases phases(options, out.phases);
-  Target target = resolve_target(options);
+  const ProgramTarget targets = resolve_targets(options);
+  const Target& target = targets.host;
   out.target = target.describe();
+  for (const Target& t : targets.devices) out.target += "; " + t.describe();
 
   phases.begin("optimize");
   PassTiming timing;
@@ -404,7 +451,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.passes = timing.rows();
 
   phases.begin("plan");
-  Bytecode bytecode = make_bytecode(out.optimized, options, target, [&](size_t count) {
+  Bytecode bytecode = make_bytecode(out.optimized, options, targets, [&](size_t count) {
     phases.set_total(static_cast<int64_t>(count));
     return phases.step();
   });
@@ -423,9 +470,8 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   const std::vector<tir::PrimFunc> functions = generated_functions(out.kernels);
   phases.begin("generate", static_cast<int64_t>(functions.size()));
   const Backend& backend = backend_of(target);
-  check_intrinsics(backend, functions);
-  std::vector<ObjectCode> objects = backend.compile(functions, target, runtime::available_threads(),
-                                                    options.cache.get(), phases.step());
+  std::vector<ObjectCode> objects =
+      generate(out.kernels, *bytecode.provider, bytecode.kernels, backend, options, phases.step());
   size_t next = 0;
   for (CompiledKernel& k : out.kernels) {
     if (k.is_generated()) k.code_bytes = static_cast<int64_t>(objects[next++].size());
@@ -440,6 +486,12 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.elf = backend.link(objects, functions, target);
   out.info.arch = target.arch;
   out.info.features = target.required_features();
+  for (const Target& t : targets.devices) {
+    for (std::string& f : t.required_features()) {
+      if (std::ranges::find(out.info.features, f) == out.info.features.end())
+        out.info.features.push_back(std::move(f));
+    }
+  }
   for (std::string& f : features_of(functions)) out.info.features.push_back(std::move(f));
   out.info.libraries = libraries_of(functions);
   out.info.denormals = denormals_of(target);

@@ -76,7 +76,9 @@ class KernelSource {
 using KernelObserver = std::function<tir::PrimFunc(std::string_view stage, tir::PrimFunc f)>;
 
 struct ProviderOptions {
+  // Of the host, and of the program's devices.
   Target target{};
+  std::vector<std::pair<runtime::Device, Target>> devices{};
   // 0: kernels stay as they are composed.
   int opt_level = 0;
   // Checks each kernel after every stage.

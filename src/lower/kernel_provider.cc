@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/codes/kernels.h"
+#include "base/codes/lowering.h"
 #include "base/parallel.h"
+#include "ir/devices.h"
 #include "lower/alike_kernels.h"
 #include "lower/compose.h"
 #include "lower/index_width.h"
@@ -195,6 +197,18 @@ KernelProvider::Variant& KernelProvider::variant_at(int32_t variant) const {
   return *variants_[static_cast<size_t>(variant)];
 }
 
+const Target& KernelProvider::target_of(const FunctionNode& primitive) const {
+  const runtime::Device device = kernel_device(primitive);
+  if (device == runtime::Device::cpu()) return options_->target;
+  for (const auto& [known, target] : options_->devices) {
+    if (known == device) return target;
+  }
+  throw UserError(Diagnostic(codes::lower_unsupported, primitive.span,
+                             "the program has no target for " + device.to_string())
+                      .expected("a target for each device, behind the host's: \"native; ...\"")
+                      .help("name the device's target, or place the operator elsewhere"));
+}
+
 int32_t KernelProvider::add(const Function& primitive, KernelOf what) {
   return add(primitive, what, {});
 }
@@ -223,7 +237,10 @@ std::unique_ptr<KernelProvider::Kernel> KernelProvider::made_of(const Function& 
   made->composed = compose(*primitive.get(), name, what);
   if (!sizes.empty()) made->version = to_string(sizes);
   made->signature = signature_of(made->composed);
-  if (what == KernelOf::result) {
+  made->signature.device = kernel_device(*primitive.get());
+  target_of(*primitive.get());
+  // Registers are the host's.
+  if (what == KernelOf::result && made->signature.device == runtime::Device::cpu()) {
     made->signature.scalar = scalar_form(*primitive.get(), made->composed.func);
   }
   return made;
@@ -263,6 +280,7 @@ int32_t KernelProvider::add_alike(const Function& primitive,
       if (all.kernel < 0) {
         made->composed = std::move(alike->kernel);
         made->signature = signature_of(made->composed);
+        made->signature.device = kernel_device(*primitive.get());
         all.kernel = keep(std::move(made));
       }
       return all.kernel;
@@ -276,11 +294,12 @@ int32_t KernelProvider::add_alike(const Function& primitive,
 std::unique_ptr<KernelProvider::Kernel> KernelProvider::offered(const Function& primitive,
                                                                 const std::string& name) const {
   for (const auto& source : options_->sources) {
-    auto kernel = source->offer(*primitive.get(), options_->target);
+    auto kernel = source->offer(*primitive.get(), target_of(*primitive.get()));
     if (!kernel) continue;
     auto made = std::make_unique<Kernel>(Kernel{.primitive = primitive});
     KernelSignature& s = made->signature;
     s.name = name;
+    s.device = kernel_device(*primitive.get());
     for (const Var& p : primitive->params) add_operands(p->type, s.inputs);
     add_operands(primitive->body->type, s.results);
     s.sizes = std::move(kernel->sizes);
@@ -393,10 +412,6 @@ void KernelProvider::add_variant(Kernel& k, int32_t kernel, const VariantRequest
   auto refuse = [&](const std::string& what, const std::string& help) {
     refuse_variant(k.primitive, k.signature, what, help);
   };
-  if (!(request.device == k.signature.device)) {
-    refuse("for " + request.device.to_string(),
-           "it has code for " + k.signature.device.to_string() + " only");
-  }
   auto over =
       request.in_place && !k.offered ? written_over(k.composed, *request.in_place) : std::nullopt;
   if (request.in_place && !over) {
@@ -429,6 +444,7 @@ void KernelProvider::add_variant(Kernel& k, int32_t kernel, const VariantRequest
   composed = renamed(std::move(composed), unique_name(composed.func->name));
   KernelSignature s = signature_of(composed);
   s.scalar = k.signature.scalar;
+  s.device = k.signature.device;
   variants_.push_back(std::make_unique<Variant>(
       Variant{kernel, std::move(s), TirKernel{{{.composed = composed.func}}}}));
 }
@@ -436,6 +452,9 @@ void KernelProvider::add_variant(Kernel& k, int32_t kernel, const VariantRequest
 size_t KernelProvider::num_variants() const { return variants_.size(); }
 const KernelSignature& KernelProvider::variant_signature(int32_t variant) const {
   return variant_at(variant).signature;
+}
+const Target& KernelProvider::variant_target(int32_t variant) const {
+  return target_of(*variant_primitive(variant).get());
 }
 const Function& KernelProvider::variant_primitive(int32_t variant) const {
   return at(variant_at(variant).kernel).primitive;
@@ -453,11 +472,11 @@ void KernelProvider::schedule(Variant& v) const {
     if (options_->verify) tir::verify(f);
     return f;
   };
+  const Target& target = target_of(*at(v.kernel).primitive.get());
   if (auto* body = std::get_if<TirKernel>(&v.body)) {
     for (TirLaunch& l : body->launches) {
       l.composed = checked("compose", l.composed);
-      l.scheduled =
-          checked("schedule", schedule_kernel(l.composed, options_->target, options_->opt_level));
+      l.scheduled = checked("schedule", schedule_kernel(l.composed, target, options_->opt_level));
     }
   }
   v.is_scheduled = true;
@@ -480,14 +499,13 @@ const KernelBody& KernelProvider::lower(int32_t variant) {
   if (!v.is_scheduled) schedule(v);
   auto* body = std::get_if<TirKernel>(&v.body);
   if (body == nullptr) return v.body;
+  const Target& target = variant_target(variant);
   for (TirLaunch& l : body->launches) {
     if (l.lowered) continue;
-    l.lowered =
-        tir::lower_loops(l.scheduled, kind_of(options_->target).lowering(), options_->observer);
+    l.lowered = tir::lower_loops(l.scheduled, kind_of(target).lowering(), options_->observer);
     if (options_->verify) tir::verify(l.lowered);
     tir::verify_accesses(l.lowered, options_->verify ? tir::Accesses::All : tir::Accesses::Masked);
-    tir::PrimFunc narrow =
-        with_index_width(l.lowered, options_->target, variant_primitive(variant)->span);
+    tir::PrimFunc narrow = with_index_width(l.lowered, target, variant_primitive(variant)->span);
     const bool changed = narrow.get() != l.lowered.get();
     l.lowered = std::move(narrow);
     if (changed && options_->observer) {

@@ -10,6 +10,8 @@
 // A kernel is composed once and scheduled once for each variant that the plan asks for, in parallel;
 // what is not asked for is neither scheduled nor lowered. The plan and the virtual machine see
 // signatures and numbers of variants, never a body (lower/kernel_body.h).
+//
+// A kernel is for the device of its primitive function (attr::kDevice), and compiled for that device's target.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +30,7 @@
 namespace relay {
 
 struct KernelBody;
+struct Target;
 struct ProviderOptions;
 
 // Sizes that a kernel leaves open and that a variant knows.
@@ -55,7 +58,6 @@ struct VariantRequest {
   std::optional<size_t> in_place{};
   // Empty: a variant for all sizes.
   VariantSizes sizes{};
-  runtime::Device device{};
 
   friend bool operator==(const VariantRequest&, const VariantRequest&) = default;
 };
@@ -96,6 +98,8 @@ class KernelProvider {
   size_t num_variants() const;
   // Unlike that of its kernel it has the strides and sizes of the request and a name of its own.
   const KernelSignature& variant_signature(int32_t variant) const;
+  // What it is compiled for.
+  const Target& variant_target(int32_t variant) const;
   // What it computes, with the sizes of the request.
   const Function& variant_primitive(int32_t variant) const;
   // Of one that a source has, what the source says of it; empty where it is composed of operators.
@@ -125,6 +129,8 @@ class KernelProvider {
   std::unique_ptr<Kernel> made_of(const Function& primitive, KernelOf what,
                                   const KnownSizes& sizes) const;
   int32_t keep(std::unique_ptr<Kernel> kernel);
+  // Of the host or one of the program's devices. Throws UserError E0401, with the place, for another device.
+  const Target& target_of(const FunctionNode& primitive) const;
   // Of the first source that has one; null where none has.
   std::unique_ptr<Kernel> offered(const Function& primitive, const std::string& name) const;
   int32_t add(const Function& primitive, KernelOf what, const KnownSizes& sizes);

@@ -6,6 +6,7 @@
 #include "analysis/loop_kernels.h"
 #include "analysis/primitives.h"
 #include "base/budget.h"
+#include "ir/devices.h"
 #include "ir/open_sizes.h"
 #include "ir/type_params.h"
 #include "ir/views.h"
@@ -133,6 +134,11 @@ bool is_view_sized_by_data(const FunctionNode& f) {
          behind_views(f.body.get()) == f.params[0].get();
 }
 
+bool is_device_copy(const FunctionNode& f) {
+  auto* c = as<CallNode>(f.body);
+  return c != nullptr && as_device_copy(*c) != nullptr;
+}
+
 bool shares_its_operand(const FunctionNode& f) { return is_view(f) || is_view_sized_by_data(f); }
 
 LoweredProgram::LoweredProgram(const Module& mod, std::shared_ptr<KernelProvider> provider,
@@ -175,7 +181,7 @@ LoweredCall LoweredProgram::lower(const Function& f, const FunctionNode& around)
   out.primitive = with_named_parameters(f, named);
   out.sized = out.primitive;
   out.assumes_sizes = count_assumptions(out.primitive) > 0;
-  if (is_view(*out.primitive.get())) return out;
+  if (is_view(*out.primitive.get()) || is_device_copy(*out.primitive.get())) return out;
   const Function written = out.primitive;
   size_t next = named;
   out.primitive = with_named_sizes(out.primitive, named, out.named);
@@ -292,10 +298,11 @@ Function LoweredProgram::with_named_sizes(const Function& f, size_t& named,
   return f;
 }
 
-int32_t LoweredProgram::copy(const Type& type) {
+int32_t LoweredProgram::copy(const Type& type, runtime::Device device) {
   Var x = var("x", type);
-  return provider_->add(function({x}, x, type, {}, {{attr::kPrimitive, AttrValue(int64_t{1})}}),
-                        KernelOf::result);
+  Dict attrs{{attr::kPrimitive, AttrValue(int64_t{1})}};
+  if (!(device == runtime::Device::cpu())) attrs[attr::kDevice] = AttrValue(device.to_string());
+  return provider_->add(function({x}, x, type, {}, attrs), KernelOf::result);
 }
 
 TypeVar LoweredProgram::size_name(size_t n) {

@@ -65,7 +65,10 @@ bool is_view(const FunctionNode& f);
 // A primitive function whose result is its first parameter under sizes that it computes from data.
 bool is_view_sized_by_data(const FunctionNode& f);
 
-// One of the two: the result is the memory of the first operand.
+// A primitive function that copies its parameter to another device.
+bool is_device_copy(const FunctionNode& f);
+
+// A view, of either kind: the result is the memory of the first operand.
 bool shares_its_operand(const FunctionNode& f);
 
 class LoweredProgram {
@@ -79,8 +82,8 @@ class LoweredProgram {
   // `primitive` is called in the module.
   const LoweredCall& call(const FunctionNode& primitive) const { return calls_.at(&primitive); }
   const std::shared_ptr<KernelProvider>& provider() const { return provider_; }
-  // The kernel that copies a tensor of the type.
-  int32_t copy(const Type& type);
+  // The kernel that copies a tensor of the type on a device.
+  int32_t copy(const Type& type, runtime::Device device);
   // The n-th name for a size that only a run tells. Kernels share these names, so that equal
   // kernels are one; a name means something for one call of a kernel.
   TypeVar size_name(size_t n);

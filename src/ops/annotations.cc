@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/codes/types.h"
+#include "ir/devices.h"
 #include "ops/batching.h"
 #include "ops/common.h"
 #include "ops/gradient.h"
@@ -26,6 +27,30 @@ Type both_alike(RelationContext& ctx) {
                to_string(Type(x)), to_string(Type(like))))
     return nullptr;
   return Type(x);
+}
+
+// Whether an attribute names a device; else the relation fails.
+bool require_device(RelationContext& ctx, const char* attribute, const std::string& text) {
+  if (runtime::Device::parse(text)) return true;
+  ctx.fail(codes::type_ill_formed,
+           std::string("there is no device '") + text + "' (" + attribute + ")",
+           "a device, with a number or without: " + runtime::Device::names(), text,
+           std::string(attribute) + "=\"cpu\", or \"cuda:1\"");
+  return false;
+}
+
+Type device_copy_relation(RelationContext& ctx) {
+  const auto& attrs = ctx.attrs<DeviceCopyAttrs>();
+  const std::string& from = attrs.src_virtual_device;
+  if (!from.empty() && !require_device(ctx, "src_virtual_device", from)) return nullptr;
+  if (!require_device(ctx, "dst_virtual_device", attrs.dst_virtual_device)) return nullptr;
+  return identity(ctx);
+}
+
+Type on_device_relation(RelationContext& ctx) {
+  if (!require_device(ctx, "virtual_device", ctx.attrs<OnDeviceAttrs>().virtual_device))
+    return nullptr;
+  return identity(ctx);
 }
 
 Adjoints passed_on(const GradientContext& ctx) { return {ctx.adjoint()}; }
@@ -53,6 +78,25 @@ OpInfo annotation_row(const char* name, const char* doc, FusionClass fusion) {
   };
 }
 
+// The adjoint of the copy comes from where the copy is.
+Adjoints copied_back(const GradientContext& ctx) {
+  const auto& attrs = ctx.attrs<DeviceCopyAttrs>();
+  if (attrs.src_virtual_device.empty()) return {ctx.adjoint()};
+  return {device_copy(ctx.adjoint(), known_device(attrs.dst_virtual_device),
+                      known_device(attrs.src_virtual_device))};
+}
+
+OpInfo device_row(const char* name, const char* doc, const NodeInfo* attrs, TypeRelation relation,
+                  GradientRule gradient, const char* example) {
+  OpInfo row = annotation_row(name, doc, FusionClass::Opaque);
+  row.attrs = attrs;
+  row.reshape_only = false;
+  row.relation = std::move(relation);
+  row.gradient = std::move(gradient);
+  row.examples = {{{"Tensor[(2, 3), float32]"}, example}};
+  return row;
+}
+
 }  // namespace
 
 template <>
@@ -66,6 +110,14 @@ std::span<const OpInfo> rows_of<Family::Annotations>() {
           "The same values. A gradient in reverse mode does not keep what they are computed "
           "from, and computes them again from the names in the expression.",
           FusionClass::ElemWise),
+      device_row(kDeviceCopy, "The same values in the memory of a device: dst_virtual_device.",
+                 &DeviceCopyAttrs::static_info(), device_copy_relation, copied_back,
+                 "dst_virtual_device=\"cpu\""),
+      device_row(kOnDevice,
+                 "The same values. What the argument is computed by runs on the device; the pass "
+                 "PlanDevices makes copies where values are used elsewhere.",
+                 &OnDeviceAttrs::static_info(), on_device_relation, passed_on,
+                 "virtual_device=\"cpu\""),
       {
           .name = "annotation.derivative_of",
           .doc =

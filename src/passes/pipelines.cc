@@ -33,6 +33,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kSimplifyInference),  // no operator that only training needs is left
       pass(kDeadCodeElimination),
       pass(kToGraphNormalForm),  // pure values have no names: the next passes see along operands
+      pass(kPlanDevices),        // from here on copies tell where values are
       fold_before_packing(),     // scales and zero points are known
       pass(kFakeQuantizationToInteger),  // sums of quantised numbers are sums of integers
       pass(kCanonicalizeOps),            // no operator that is defined by others is left
@@ -66,6 +67,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(
           kCompileMatch),  // matches ask one question each, but for those whose tree would be far larger
       pass(kFuseOps, Form::fused),
+      pass(kPlaceKernels),
       pass(kRecomputeValues),  // large values that are cheap are not kept
       pass(
           kShareKernels),  // the steps of a loop that was written out are calls of the same kernels

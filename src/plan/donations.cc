@@ -40,7 +40,7 @@ struct Scope {
 const FunctionNode* kernel_of(const LetNode& l) {
   auto* c = as<CallNode>(l.value);
   auto* f = c == nullptr ? nullptr : primitive_of(*c);
-  return f == nullptr || shares_its_operand(*f) ? nullptr : f;
+  return f == nullptr || shares_its_operand(*f) || is_device_copy(*f) ? nullptr : f;
 }
 
 // What a name or a view stands for; null for anything else.

@@ -17,7 +17,7 @@ bool FunctionPlanner::tail_call(const LetNode& l) {
   }
   if (closure_made_by(*c)) return false;
   std::vector<ValueId> args;
-  for (const Expr& a : c->args) args.push_back(object(a));
+  for (size_t i = 0; i < c->args.size(); ++i) args.push_back(object_operand(*c, i, c->args[i]));
   if (auto* g = as<GlobalVarNode>(c->op)) {
     w_.add(StepKind::tail_call, {}, args, program_.global(*g));
   } else {
@@ -34,6 +34,7 @@ std::optional<int32_t> FunctionPlanner::closure_made_by(const CallNode& c) {
 
 FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c) {
   if (auto* f = primitive_of(c)) {
+    if (is_device_copy(*f)) return device_copy(l, c, *f);
     const LoweredCall& lowered = program_.lowered().call(*f);
     if (const ScalarForm* form = program_.scalar_form(lowered.kernel)) {
       std::vector<ValueId> inputs;
@@ -54,7 +55,7 @@ FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c
   if (calls_itself(c)) {
     for (const Var& v : captured_) args.push_back(object(v));
   }
-  for (const Expr& a : c.args) args.push_back(object(a));
+  for (size_t i = 0; i < c.args.size(); ++i) args.push_back(object_operand(c, i, c.args[i]));
   ValueId r = w_.object(c.type);
   if (calls_itself(c)) {
     w_.add(StepKind::call, {r}, args, index_);
@@ -190,28 +191,31 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
                                                     const LoweredCall& lowered) {
   const Function& f = lowered.primitive;
   const Node* v = l.var.get();
+  const Device device = kernel_device(*f.get());
+  const bool on_host = device == Device::cpu();
   std::optional<ValueId> all_equal;
   if (lowered.assumes_sizes) all_equal = check_assumptions(*f.get());
   if (is_view(*f.get())) return view(l, c, *f.get());
   if (auto donated = donations_.written.find(v); donated != donations_.written.end()) {
     return write_over(donations_.rows[donated->second], c, lowered);
   }
-  if (is_update(*f.get())) {
+  if (is_update(*f.get()) && on_host) {
     if (auto updated = update(c, *f.get())) return *updated;
   }
   if (has_open_size(f->body->type)) return call_sized_by_data(c, lowered);
   if (joins_.joined.contains(v)) return join(l, c);
   if (auto parts = cut(l, c, *f.get())) return *parts;
   std::vector<ValueId> inputs, outputs;
-  for (const Expr& a : c.args) tensors_of(a, inputs);
-  if (!writes_outputs_ && !all_equal && lowered.versions.empty() && !joins_.inside.contains(v)) {
+  for (const Expr& a : c.args) tensors_of(a, inputs, device);
+  if (on_host && !writes_outputs_ && !all_equal && lowered.versions.empty() &&
+      !joins_.inside.contains(v)) {
     if (auto owned = write_owned(lowered, inputs, c.span)) return *owned;
   }
   bool as_object =
       escapes_.contains(v) || (updated_.contains(v) && !is_static_tensor(f->body->type));
   auto claimed = claimed_.find(v);
   // A scalar that leaves is a value without memory of its own.
-  auto scalar_type = scalar_dtype(f->body->type);
+  auto scalar_type = register_dtype(f->body->type, device);
   bool as_scalar = escapes_.contains(v) && scalar_type && runtime::is_immediate_dtype(*scalar_type);
   as_object = as_object && !as_scalar;
   // What a kernel leaves beyond the bits of a scalar is not its value.
@@ -222,7 +226,7 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
                  : in_register && !joins_.inside.contains(v) ? Bound{w_.scalar(f->body->type)}
                  : joins_.inside.contains(v)
                      ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
-                     : fresh(f->body->type, as_object, c.span);
+                     : fresh(f->body->type, as_object, c.span, device);
   tensors_of(result, f->body->type, outputs);
   const VariantRequest around{.within = within(inputs, outputs)};
   auto kernel = program_.kernel(lowered.kernel, lowered.site, around);

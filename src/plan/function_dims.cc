@@ -18,7 +18,9 @@ PlanSlot FunctionPlanner::slot(std::string name, const Type& type) const {
 
 void FunctionPlanner::declare_params() {
   auto declare = [&](const Var& v, const std::string& name) {
-    bound_[v.get()] = {w_.param(slot(name, v->type))};
+    PlanSlot taken = slot(name, v->type);
+    taken.device = program_.placement().device_of(v);
+    bound_[v.get()] = {w_.param(std::move(taken))};
   };
   for (const Var& v : captured_) declare(v, v->name_hint);
   for (const Var& v : f_->params) declare(v, parameter_name(*f_.get(), *v.get()));
@@ -60,12 +62,15 @@ void FunctionPlanner::declare_results() {
   std::vector<PlanSlot>& results = w_.function().results;
   auto name = [&](size_t i) { return result_name(*f_.get(), i); };
   auto leaves = flatten_tensor_types(type);
+  const std::vector<Device> devices = program_.placement().devices_of(f_->body);
   if (!leaves) {
     results.push_back(slot(name(0), type));
+    results.back().device = devices[0];
     return;
   }
   for (size_t i = 0; i < leaves->size(); ++i) {
     results.push_back(slot(name(i), (*leaves)[i]));
+    results.back().device = devices[i];
     if (writes_outputs_) {
       outputs_.push_back(w_.output(static_cast<int32_t>(i), (*leaves)[i], name(i)));
     }

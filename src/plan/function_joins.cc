@@ -33,8 +33,9 @@ int32_t FunctionPlanner::buffer_inside(const Var& v) {
   for (size_t i = around.size(); i-- > 0;) {
     const Var& whole = around[i].whole;
     if (joined_buffers_.contains(whole.get())) continue;
-    int32_t buffer = i + 1 < around.size() ? inside(around[i + 1], whole->type)
-                                           : w_.buffer(bytes_of(whole->type));
+    int32_t buffer = i + 1 < around.size()
+                         ? inside(around[i + 1], whole->type)
+                         : w_.buffer(bytes_of(whole->type), program_.placement().device_of(whole));
     joined_buffers_[whole.get()] = buffer;
   }
   return inside(around.front(), v->type);
@@ -71,7 +72,7 @@ void FunctionPlanner::copy(ValueId to, ValueId from, const Type& type) {
   if (around.empty()) {
     w_.add(StepKind::copy, {to}, {from});
   } else {
-    int32_t kernel = program_.lowered().copy(type);
+    int32_t kernel = program_.lowered().copy(type, w_.device_of(to));
     invoke(program_.kernel(kernel, {Span().describe(), ""}, {.within = around}), {from}, {to}, {});
   }
 }

@@ -76,14 +76,15 @@ bool FunctionPlanner::taken_apart(const Var& param) const {
 void FunctionPlanner::begin_loop() {
   for (const Var& v : f_->params) {
     const Bound given = bound_.at(v.get());
-    if (auto dtype = scalar_dtype(v->type)) {
+    if (auto dtype = register_dtype(v->type, w_.device_of(given.value))) {
       bind(v, {w_.load(given.value, *dtype, v->type)});
     } else if (taken_apart(v)) {
       auto* t = as<TupleTypeNode>(v->type);
       Bound fields;
       for (size_t i = 0; i < t->fields.size(); ++i) {
         Bound part = field(given, v->type, i);
-        if (scalar_dtype(t->fields[i])) part = {scalar(part, t->fields[i])};
+        const Device device = program_.placement().device_of(v, {i});
+        if (register_dtype(t->fields[i], device)) part = {scalar(part, t->fields[i])};
         fields.fields.push_back(part);
       }
       bind(v, fields);
@@ -116,10 +117,10 @@ void FunctionPlanner::next_iteration(const CallNode& c) {
     const Bound to = bound_.at(param.get());
     if (!to.is_tuple()) {
       move(
-          to.value, [&] { return scalar(arg); }, [&] { return object(arg); });
+          to.value, [&] { return scalar(arg); }, [&] { return object_operand(c, i, arg); });
       continue;
     }
-    const Bound from = bound(arg);
+    const Bound from = operand(c, i, arg);
     for (size_t k = 0; k < to.fields.size(); ++k) {
       const Type& type = as<TupleTypeNode>(param->type)->fields[k];
       const Bound part = field(from, param->type, k);

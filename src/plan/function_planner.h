@@ -6,6 +6,7 @@
 //   function_calls.cc       calls: of kernels, functions and closures
 //   function_loops.cc       calls of the function itself in tail position, which are loops
 //   function_sizes.cc       kernels for tensors with sizes that only a run tells
+//   function_devices.cc     values on devices, and copies between these
 #pragma once
 
 #include <functional>
@@ -45,10 +46,11 @@ class FunctionPlanner {
     bool is_tuple() const { return value < 0; }
   };
 
-  // Where the value of a scope goes.
+  // Where the value of a scope goes; `device` is where its tensor is.
   struct Target {
     enum Kind { kReturn, kObject, kScalar, kNowhere } kind;
     ValueId value = -1;
+    Device device{};
   };
 
   void find_updated();
@@ -119,18 +121,35 @@ class FunctionPlanner {
   // Scalars that were loaded after `mark` are not known any more: control leaves a branch.
   void forget_scalars(size_t mark);
 
-  // The values of all tensors of an argument.
-  void tensors_of(const Expr& arg, std::vector<ValueId>& out);
+  // The values of all tensors of an argument, for a kernel of the device.
+  void tensors_of(const Expr& arg, std::vector<ValueId>& out, Device device = {});
   void tensors_of(const Bound& b, const Type& type, std::vector<ValueId>& out);
   Bound field(const Bound& tuple, const Type& type, size_t index);
 
   // A new tensor of an open size.
-  ValueId open_object(const TensorTypeNode& t, const Span& span);
+  ValueId open_object(const TensorTypeNode& t, const Span& span, Device device);
   std::vector<ValueId> dim_values(const TensorTypeNode& t, const Span& span);
   // Whether all sizes follow from those that the function begins with.
   bool sizes_are_parameters(const TensorTypeNode& t) const;
   // A new value for a kernel's result of that type.
-  Bound fresh(const Type& type, bool as_object, const Span& span);
+  Bound fresh(const Type& type, bool as_object, const Span& span, Device device);
+
+  // ---- Devices ----
+
+  // The dtype of a tensor of the type that is in an integer register, as scalars of the host are.
+  static std::optional<DType> register_dtype(const Type& type, Device device) {
+    return device == Device::cpu() ? scalar_dtype(type) : std::nullopt;
+  }
+  // Says of the objects that a variable is bound to where they are.
+  void set_devices(const Var& v, const Bound& to);
+  // A constant where its user is; anything else as it is.
+  Bound on_device(const Bound& b, const Type& type, Device device);
+  // An operand of an expression other than a kernel's call, counted as Placement::wanted does.
+  Bound operand(const Node& user, size_t index, const Expr& e);
+  // The same as an object.
+  ValueId object_operand(const Node& user, size_t index, const Expr& e);
+  // The value of a call of device_copy.
+  Bound device_copy(const LetNode& l, const CallNode& c, const FunctionNode& f);
 
   // ---- Steps ----
 

@@ -42,7 +42,7 @@ FunctionPlanner::Bound FunctionPlanner::call_sized_by_data(const CallNode& c,
   std::vector<TensorType> outputs = *flatten_tensor_types(type);
   for (const TensorType& t : outputs) {
     Type vector = tensor_type(std::vector<int64_t>{t->rank()}, DType::Int(64));
-    sizes.push_back(fresh(vector, true, c.span).value);
+    sizes.push_back(fresh(vector, true, c.span, Device::cpu()).value);
   }
   invoke(program_.kernel(lowered.sizes, lowered.site), inputs, sizes, c.span);
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -67,7 +67,7 @@ FunctionPlanner::Bound FunctionPlanner::view_sized_by_data(const CallNode& c,
   for (const Expr& a : c.args) tensors_of(a, inputs);
   const Type vector = tensor_type(std::vector<int64_t>{rank}, DType::Int(64));
   const Type number = tensor_type(std::vector<int64_t>{}, DType::Int(64));
-  const int32_t memory = w_.buffer(bytes_of(vector));
+  const int32_t memory = w_.buffer(bytes_of(vector), Device::cpu());
   ValueId sizes = w_.in_buffer(memory, vector);
   invoke(program_.kernel(lowered.sizes, lowered.site), inputs, {sizes}, c.span);
   std::vector<ValueId> operands{object(bound(c.args[0]), c.args[0]->type)};

@@ -23,7 +23,7 @@ FunctionPlanner::FunctionPlanner(ProgramPlanner& program, const Function& f, std
       self_(std::move(self)),
       index_(index),
       w_(std::move(name)),
-      writes_outputs_(writes_outputs(*f.get())),
+      writes_outputs_(writes_outputs(*f.get()) && results_on_host(*f.get(), program.placement())),
       escapes_(find_escapes(*f.get(), writes_outputs_)),
       joins_(find_joins(*f.get(), escapes_, program.lowered())) {
   w_.function().internal = internal;
@@ -63,7 +63,7 @@ void FunctionPlanner::find_read() {
 
 PlanFunction FunctionPlanner::run() {
   declare_params();
-  plan(f_->body, Target{Target::kReturn});
+  plan(f_->body, Target{Target::kReturn, -1, program_.placement().device_of(f_->body)});
   while (!tasks_.empty()) {
     check_budget();
     std::function<void()> task = std::move(tasks_.back());
@@ -83,9 +83,11 @@ void FunctionPlanner::plan(const Expr& body, Target target) {
       if (!tail) {
         const std::string& name = l->var->name_hint;
         const Type& type = l->value->type;
+        const Device device = program_.placement().device_of(l->var);
         inner = !read_.contains(l->var.get()) ? Target{Target::kNowhere}
-                : scalar_dtype(type)          ? Target{Target::kScalar, w_.scalar(type, name)}
-                                              : Target{Target::kObject, w_.object(type, name)};
+                : register_dtype(type, device)
+                    ? Target{Target::kScalar, w_.scalar(type, name)}
+                    : Target{Target::kObject, w_.object(type, name), device};
         if (inner.kind != Target::kNowhere) bind(l->var, {inner.value});
         Expr rest = l->body;
         tasks_.push_back([this, rest, target] { plan(rest, target); });
@@ -107,7 +109,8 @@ void FunctionPlanner::plan(const Expr& body, Target target) {
 void FunctionPlanner::finish(const Expr& result, Target target) {
   if (target.kind == Target::kNowhere) return;
   if (target.kind == Target::kObject) {
-    w_.add(StepKind::set, {target.value}, {object(result)});
+    const Bound given = on_device(bound(result), result->type, target.device);
+    w_.add(StepKind::set, {target.value}, {object(given, result->type)});
     return;
   }
   if (target.kind == Target::kScalar) {
@@ -121,7 +124,8 @@ void FunctionPlanner::finish(const Expr& result, Target target) {
     if (is_scalar) {
       w_.add(StepKind::return_scalar, {}, {it->second.value}).dtype = *scalar_dtype(result->type);
     } else {
-      w_.add(StepKind::return_value, {}, {object(result)});
+      const Bound given = on_device(bound(result), result->type, target.device);
+      w_.add(StepKind::return_value, {}, {object(given, result->type)});
     }
     return;
   }
@@ -210,7 +214,8 @@ FunctionPlanner::Bound FunctionPlanner::value_of(const LetNode& l) {
       return call(l, *as<CallNode>(e));
     case ExprKind::Tuple: {
       Bound tuple;
-      for (const Expr& f : as<TupleNode>(e)->fields) tuple.fields.push_back(bound(f));
+      auto& fields = as<TupleNode>(e)->fields;
+      for (size_t i = 0; i < fields.size(); ++i) tuple.fields.push_back(operand(*e, i, fields[i]));
       // One that is only returned or taken apart is made where it is needed.
       if (!escapes_.contains(l.var.get()) || !whole_.contains(l.var.get())) return tuple;
       return {object(tuple, e->type)};
@@ -240,7 +245,7 @@ FunctionPlanner::Bound FunctionPlanner::value_of(const LetNode& l) {
     }
     case ExprKind::RefCreate: {
       ValueId r = w_.object(e->type);
-      w_.add(StepKind::ref_new, {r}, {object(as<RefCreateNode>(e)->value)});
+      w_.add(StepKind::ref_new, {r}, {object_operand(*e, 0, as<RefCreateNode>(e)->value)});
       return {r};
     }
     case ExprKind::RefRead: {
@@ -254,7 +259,7 @@ FunctionPlanner::Bound FunctionPlanner::value_of(const LetNode& l) {
     }
     case ExprKind::RefWrite: {
       auto& w = *as<RefWriteNode>(e);
-      ValueId value = object(w.value);
+      ValueId value = object_operand(*e, 1, w.value);
       w_.add(StepKind::ref_write, {}, {object(w.ref), value});
       return {};
     }

@@ -12,7 +12,7 @@ FunctionPlanner::Bound FunctionPlanner::bound(const Expr& e) {
     return it->second;
   }
   if (auto* c = as<ConstantNode>(e)) {
-    return {w_.constant(program_.constant(c->data), e->type)};
+    return {w_.constant(program_.constant(c->data, Device::cpu()), e->type, Device::cpu())};
   }
   if (isa<GlobalVarNode>(e) || isa<ConstructorNode>(e)) return {object(e)};
   if (auto* t = as<TupleNode>(e); t != nullptr && t->fields.empty()) return {};
@@ -31,6 +31,7 @@ void FunctionPlanner::bind(const Var& v, Bound to) {
       stack.emplace_back(&b->fields[i], name + "." + std::to_string(i));
     }
   }
+  set_devices(v, to);
   bound_[v.get()] = std::move(to);
 }
 
@@ -63,24 +64,29 @@ ValueId FunctionPlanner::object(const Bound& b, const Type& type) {
     }
     return w_.add_object(StepKind::tuple, fields, 0, type);
   }
-  auto dtype = scalar_dtype(type);
+  const Device device = w_.device_of(b.value);
+  auto dtype = register_dtype(type, device);
   switch (w_.place_of(b.value)) {
     case Place::object:
       break;
     case Place::scalar:
       return w_.box(b.value, *dtype, type);
-    case Place::constant:
+    case Place::constant: {
       if (dtype && runtime::is_immediate_dtype(*dtype)) {
         auto index = static_cast<size_t>(w_.value(b.value).index);
         return w_.box(w_.number(scalar_bits(program_.program().constants[index])), *dtype, type);
       }
-      return w_.add_object(StepKind::constant, {b.value}, 0, type);
+      ValueId r = w_.add_object(StepKind::constant, {b.value}, 0, type);
+      w_.set_device(r, device);
+      return r;
+    }
     case Place::open:
     case Place::arena:
     case Place::output: {
       // A buffer of the frame that turns out to be needed as a value: a copy of its own.
       ValueId r = is_static_tensor(type) ? w_.add_object(StepKind::alloc, {}, 0, type)
-                                         : open_object(*as<TensorTypeNode>(type), {});
+                                         : open_object(*as<TensorTypeNode>(type), {}, device);
+      w_.set_device(r, device);
       w_.add(StepKind::copy, {r}, {b.value});
       return r;
     }
@@ -111,8 +117,10 @@ void FunctionPlanner::forget_scalars(size_t mark) {
   }
 }
 
-void FunctionPlanner::tensors_of(const Expr& arg, std::vector<ValueId>& out) {
+void FunctionPlanner::tensors_of(const Expr& arg, std::vector<ValueId>& out, Device device) {
   Bound b = bound(arg);
+  if (!(device == Device::cpu()))
+    return tensors_of(on_device(b, arg->type, device), arg->type, out);
   // The value of a scalar may have no memory that a kernel could read.
   auto is_value = [&](ValueId id, const Type& type) {
     return w_.place_of(id) == Place::object && scalar_dtype(type);
@@ -151,9 +159,10 @@ std::vector<ValueId> FunctionPlanner::dim_values(const TensorTypeNode& t, const 
   return dims;
 }
 
-ValueId FunctionPlanner::open_object(const TensorTypeNode& t, const Span& span) {
+ValueId FunctionPlanner::open_object(const TensorTypeNode& t, const Span& span, Device device) {
   std::vector<ValueId> dims = dim_values(t, span);
   ValueId r = w_.object(Type(&t));
+  w_.set_device(r, device);
   w_.add(StepKind::alloc_sized, {r}, std::move(dims)).dtype = t.dtype;
   return r;
 }
@@ -173,27 +182,30 @@ bool FunctionPlanner::sizes_are_parameters(const TensorTypeNode& t) const {
   return known;
 }
 
-FunctionPlanner::Bound FunctionPlanner::fresh(const Type& type, bool as_object, const Span& span) {
+FunctionPlanner::Bound FunctionPlanner::fresh(const Type& type, bool as_object, const Span& span,
+                                              Device device) {
   if (auto* t = as<TupleTypeNode>(type)) {
     Bound b;
-    for (const Type& f : t->fields) b.fields.push_back(fresh(f, as_object, span));
+    for (const Type& f : t->fields) b.fields.push_back(fresh(f, as_object, span, device));
     return b;
   }
   auto* t = as<TensorTypeNode>(type);
   RELAY_CHECK(t != nullptr);
   if (!is_static_tensor(type)) {
-    if (as_object || !has_places_ || !sizes_are_parameters(*t)) return {open_object(*t, span)};
+    if (as_object || !has_places_ || !sizes_are_parameters(*t))
+      return {open_object(*t, span, device)};
     std::vector<ValueId> dims = dim_values(*t, span);
-    ValueId r = w_.in_place(TensorType(t));
+    ValueId r = w_.in_place(TensorType(t), device);
     w_.add(StepKind::place, {r}, std::move(dims)).dtype = t->dtype;
     return {r};
   }
   if (as_object) {
     ValueId r = w_.add_object(StepKind::alloc, {}, 0, type);
+    w_.set_device(r, device);
     if (in_loop_) loop_tensors_.insert(r);
     return {r};
   }
-  return {w_.in_buffer(w_.buffer(bytes_of(type)), type)};
+  return {w_.in_buffer(w_.buffer(bytes_of(type), device), type)};
 }
 
 }  // namespace relay::plan

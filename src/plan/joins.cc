@@ -20,7 +20,8 @@ bool begins_with(const CallNode& longer, const CallNode& shorter) {
 bool calls_kernel(const Node& n) {
   auto* c = as<CallNode>(&n);
   auto* f = c == nullptr ? nullptr : primitive_of(*c);
-  return f != nullptr && !is_view(*f) && !is_update(*f) && !has_open_size(*f);
+  return f != nullptr && !is_view(*f) && !is_update(*f) && !is_device_copy(*f) &&
+         !has_open_size(*f);
 }
 
 // Whether each kernel that a call of the primitive function may come to when it runs takes operands
@@ -89,7 +90,7 @@ Joins find_joins(const FunctionNode& f, const VarSet& escapes, const LoweredProg
     auto* c = as<CallNode>(l->value);
     auto* called = c == nullptr ? nullptr : primitive_of(*c);
     if (called == nullptr || escapes.contains(l->var.get()) ||
-        !is_static_tensor(called->body->type) || is_view(*called) ||
+        !is_static_tensor(called->body->type) || is_view(*called) || is_device_copy(*called) ||
         scalar_dtype(called->body->type)) {
       continue;
     }

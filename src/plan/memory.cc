@@ -148,18 +148,40 @@ std::vector<int64_t> by_time(const std::vector<BufferLifetime>& buffers) {
 
 }  // namespace
 
-void place_buffers(PlanFunction& f) {
-  // What is not part of another buffer has memory of its own.
+namespace {
+
+// What is not part of another buffer has memory of its own.
+ArenaLayout place_wholes(PlanFunction& f, Device device) {
+  auto is_whole = [&](const PlanBuffer& b) { return b.whole < 0 && b.device == device; };
   std::vector<BufferLifetime> wholes;
   for (const PlanBuffer& b : f.buffers) {
-    if (b.whole < 0) wholes.push_back({b.bytes, b.life.first, b.life.last});
+    if (is_whole(b)) wholes.push_back({b.bytes, b.life.first, b.life.last});
   }
   ArenaLayout layout = lay_out(wholes);
-  f.arena_bytes = layout.arena_bytes;
-  f.lower_bound = layout.lower_bound;
   size_t next = 0;
   for (PlanBuffer& b : f.buffers) {
-    b.position = b.whole < 0 ? layout.offsets[next++] : f.buffer(b.whole).position + b.offset;
+    if (is_whole(b)) b.position = layout.offsets[next++];
+  }
+  return layout;
+}
+
+}  // namespace
+
+void place_buffers(PlanFunction& f) {
+  const ArenaLayout host = place_wholes(f, Device::cpu());
+  f.arena_bytes = host.arena_bytes;
+  f.lower_bound = host.lower_bound;
+  f.device_arenas.clear();
+  for (const PlanBuffer& b : f.buffers) {
+    const bool known =
+        b.device == Device::cpu() ||
+        std::ranges::find(f.device_arenas, b.device, &DeviceArena::device) != f.device_arenas.end();
+    if (known) continue;
+    const ArenaLayout layout = place_wholes(f, b.device);
+    f.device_arenas.push_back({b.device, layout.arena_bytes, layout.lower_bound});
+  }
+  for (PlanBuffer& b : f.buffers) {
+    if (b.whole >= 0) b.position = f.buffer(b.whole).position + b.offset;
   }
 }
 

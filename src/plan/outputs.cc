@@ -26,6 +26,10 @@ bool writes_outputs(const FunctionNode& f) {
   return true;
 }
 
+bool results_on_host(const FunctionNode& f, const Placement& where) {
+  return std::ranges::all_of(where.devices_of(f.body), [](Device d) { return d == Device::cpu(); });
+}
+
 std::unordered_map<const Node*, int32_t> claim_outputs(const FunctionNode& f, const VarSet& escapes,
                                                        const Joins& joins) {
   std::unordered_map<const Node*, int32_t> claimed;

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "analysis/placement.h"
 #include "plan/joins.h"
 
 namespace relay::plan {
@@ -12,6 +13,9 @@ namespace relay::plan {
 // value, and so does one whose tuple has tuples inside: outputs are a flat list. A scalar is returned
 // as a value, which takes no memory.
 bool writes_outputs(const FunctionNode& f);
+
+// Whether its caller can allocate its results.
+bool results_on_host(const FunctionNode& f, const Placement& where);
 
 // The variables of kernels' results that are a function's results, each with the number of its
 // output. The function writes outputs.

@@ -13,6 +13,11 @@
 // be in one place: views share their memory, and a result may take that of an operand which nothing
 // reads any more.
 //
+// Memory is the host's, or that of a device. What is on a device is read and written by the device's
+// kernels alone. A `transfer` copies between the host and a device: it begins there, and ends before the
+// `wait` for its event, so that nothing may use the value, or write over what is copied, in between. A device does what
+// it is given in order; kernels and transfers of one device need no `wait` between each other.
+//
 // The plan says nothing of an instruction set: bytecode is written from it (vm/emit.h), and so can be
 // anything else that calls the kernels.
 #pragma once
@@ -80,13 +85,23 @@ struct PlanBuffer {
   bool in_place = false;
   // Of all values in it, and of the buffers inside it.
   Lifetime life{};
-  // Bytes from the start of the arena; -1: not decided yet.
+  // Bytes from the start of its device's arena; -1: not decided yet.
   int64_t position = -1;
+  Device device{};
+};
+
+// The arena of a device other than the host.
+struct DeviceArena {
+  Device device;
+  int64_t bytes = 0;
+  // The most bytes alive at any step.
+  int64_t lower_bound = 0;
 };
 
 // Memory for values of open sizes that are not alive at once: as much as a tensor of the type takes.
 struct OpenPlace {
   TensorType type;
+  Device device{};
 };
 
 enum class StepKind : uint8_t {
@@ -135,8 +150,10 @@ enum class StepKind : uint8_t {
   next,
   place,
   index,
+  transfer,
+  wait,
 };
-inline constexpr int kStepKindCount = static_cast<int>(StepKind::index) + 1;
+inline constexpr int kStepKindCount = static_cast<int>(StepKind::wait) + 1;
 
 struct Step {
   StepKind kind = StepKind::end;
@@ -160,6 +177,7 @@ struct PlanSlot {
   std::string name;
   Type type;
   std::string text;
+  Device device{};
 };
 
 // A parameter whose memory an output takes. In place: a step writes over the parameter, whose register
@@ -190,9 +208,11 @@ struct PlanFunction {
   std::vector<Step> steps;
   int32_t num_objects = 0;  // object registers
   int32_t num_scalars = 0;  // integer registers
+  // Of the host's arena.
   int64_t arena_bytes = 0;
   // The most bytes alive at any step: no arrangement needs fewer.
   int64_t lower_bound = 0;
+  std::vector<DeviceArena> device_arenas;
 
   const PlanValue& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
   PlanValue& value(ValueId id) { return values[static_cast<size_t>(id)]; }
@@ -222,7 +242,13 @@ struct PlanProgram {
   std::vector<PlanFunction> functions;
   std::vector<ProgramKernel> kernels;
   std::vector<Tensor> constants;
+  // Where each constant is used; empty: all on the host. Its data is the host's, and copied when a program is loaded.
+  std::vector<Device> constant_devices;
   std::vector<std::string> strings;
+
+  Device device_of_constant(size_t index) const {
+    return index < constant_devices.size() ? constant_devices[index] : Device::cpu();
+  }
 };
 
 // The plan as text, one step a line, with what each gives, where that is and how long.

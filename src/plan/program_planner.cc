@@ -19,17 +19,20 @@ PlanProgram make_plan(const Module& mod, LoweredProgram& lowered,
   return ProgramPlanner(mod, lowered).run(schedule_steps);
 }
 
-int32_t ProgramPlanner::constant(const Tensor& t) {
-  auto [it, fresh] = constants_.emplace(t.data(), static_cast<int32_t>(out_.constants.size()));
+int32_t ProgramPlanner::constant(const Tensor& t, Device device) {
+  const auto next = static_cast<int32_t>(out_.constants.size());
+  auto [it, fresh] = constants_.emplace(std::tuple(t.data(), device.type, device.id), next);
   if (!fresh) {
     const Tensor& known = out_.constants[static_cast<size_t>(it->second)];
     bool same = known.dtype() == t.dtype() && std::ranges::equal(known.shape(), t.shape());
     if (same) return it->second;
-    out_.constants.push_back(t);
-    return static_cast<int32_t>(out_.constants.size()) - 1;
   }
   out_.constants.push_back(t);
-  return it->second;
+  if (!(device == Device::cpu()) || !out_.constant_devices.empty()) {
+    out_.constant_devices.resize(out_.constants.size());
+    out_.constant_devices.back() = device;
+  }
+  return next;
 }
 
 int32_t ProgramPlanner::string(const std::string& text) {
@@ -105,8 +108,8 @@ void ProgramPlanner::add_working_memory(PlanFunction& f, int32_t index) const {
   if (std::ranges::none_of(f.steps, needs_memory)) return;
   const bool places = has_places(f, index);
   std::vector<Step> steps;
-  auto add_value = [&](Place place, size_t index, const Type& type) {
-    f.values.push_back({place, static_cast<int32_t>(index), type, {}});
+  auto add_value = [&](Place place, size_t index, const Type& type, Device device = {}) {
+    f.values.push_back({place, static_cast<int32_t>(index), type, {}, device});
     return static_cast<ValueId>(f.values.size()) - 1;
   };
   // A dimension as a scalar: one of the sizes that the kernel is called with, or a number.
@@ -125,15 +128,16 @@ void ProgramPlanner::add_working_memory(PlanFunction& f, int32_t index) const {
       const KernelSignature& kernel = signature(call);
       for (const auto& [t, bytes] : kernel.workspace) {
         if (bytes >= 0) {
-          f.buffers.push_back({.bytes = bytes});
-          call.results.push_back(add_value(Place::arena, f.buffers.size() - 1, t));
+          f.buffers.push_back({.bytes = bytes, .device = kernel.device});
+          call.results.push_back(add_value(Place::arena, f.buffers.size() - 1, t, kernel.device));
           continue;
         }
         // Elsewhere it is an object, as other values of open sizes are.
-        if (places) f.places.push_back({t});
+        if (places) f.places.push_back({t, kernel.device});
         const ValueId memory =
-            places ? add_value(Place::open, f.places.size() - 1, t)
-                   : add_value(Place::object, static_cast<size_t>(f.num_objects++), t);
+            places
+                ? add_value(Place::open, f.places.size() - 1, t, kernel.device)
+                : add_value(Place::object, static_cast<size_t>(f.num_objects++), t, kernel.device);
         Step made;
         made.kind = places ? StepKind::place : StepKind::alloc_sized;
         made.dtype = t->dtype;
@@ -173,16 +177,19 @@ void ProgramPlanner::find_called() {
 }
 
 PlanProgram ProgramPlanner::run(const KernelProvider::Steps& schedule_steps) {
-  for (size_t i = 0; i < mod_->functions.size(); ++i) {
-    const std::string& name = mod_->global_vars[i]->name_hint;
+  const Module planned = map_functions(
+      mod_, [&](const GlobalVar&, const Function& f) { return with_late_updates(f, mod_); });
+  placement_.emplace(planned);
+  for (size_t i = 0; i < planned->functions.size(); ++i) {
+    const std::string& name = planned->global_vars[i]->name_hint;
     globals_[name] = next_function_;
-    Function f = with_late_updates(mod_->functions[i], mod_);
+    const Function& f = planned->functions[i];
     auto* made = as<LetNode>(f->body);
     if (f->has_attr(attr::kClosure) && made != nullptr && made->body == made->var &&
         isa<FunctionNode>(made->value)) {
       closures_[next_function_] = {cast<FunctionNode>(made->value), f->params};
     }
-    queue_.push_back({std::move(f), name, {}, nullptr, next_function_++});
+    queue_.push_back({f, name, {}, nullptr, next_function_++});
   }
   find_called();
   size_t globals = queue_.size();

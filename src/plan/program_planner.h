@@ -2,11 +2,15 @@
 #pragma once
 
 #include <deque>
+#include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "analysis/placement.h"
 #include "plan/make_plan.h"
 
 namespace relay::plan {
@@ -22,7 +26,8 @@ class ProgramPlanner {
   }
   PlanProgram run(const KernelProvider::Steps& schedule_steps);
 
-  int32_t constant(const Tensor& t);
+  // The constant where it is used: on another device it is another one.
+  int32_t constant(const Tensor& t, Device device);
   int32_t string(const std::string& text);
   // The place of the span as a string; -1 for none.
   int32_t where(const Span& span);
@@ -41,6 +46,7 @@ class ProgramPlanner {
   // planned: where a loop begins, there are none.
   bool has_places(const PlanFunction& f, int32_t index) const;
   LoweredProgram& lowered() { return lowered_; }
+  const Placement& placement() const { return *placement_; }
   const PlanProgram& program() const { return out_; }
 
   // The index of a function of the module.
@@ -75,7 +81,8 @@ class ProgramPlanner {
   const Module& mod_;
   LoweredProgram& lowered_;
   PlanProgram out_;
-  std::unordered_map<const void*, int32_t> constants_;
+  std::optional<Placement> placement_;  // of the functions as they are planned
+  std::map<std::tuple<const void*, uint16_t, uint16_t>, int32_t> constants_;
   std::unordered_map<std::string, int32_t> strings_;
   std::unordered_map<int32_t, int32_t> kernels_;  // by their variants
   std::unordered_set<int32_t> called_;

@@ -58,6 +58,8 @@ constexpr std::array<StepRow, kStepKindCount> kRows{{
     {K::next, "next", "next", "", "", F::leave, N::none, "the next iteration"},
     {K::place, "place", "place {dtype}({list})", "p", "s*", F::next, N::none, "memory for a tensor with these dimensions, which others have at other times"},
     {K::index, "index", "index {0} of {1} at {text}", "s", "ss", F::next, N::none, "the place in an axis that an index names, from the end where it is negative; ends the run where there is none"},
+    {K::transfer, "transfer", "transfer {list}", "ws", "t", F::next, N::none, "begins to copy a tensor between the host and a device; the scalar is the event that it ends with"},
+    {K::wait, "wait", "wait for {0}: {rest}", "", "st*", F::next, N::none, "waits for an event; the transfers of these values are over"},
 }};
 // clang-format on
 

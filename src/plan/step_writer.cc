@@ -1,5 +1,9 @@
 #include "plan/step_writer.h"
 
+#include <algorithm>
+
+#include "plan/step_table.h"
+
 namespace relay::plan {
 
 ValueId StepWriter::add_value(PlanValue value) {
@@ -10,6 +14,7 @@ ValueId StepWriter::add_value(PlanValue value) {
 ValueId StepWriter::param(PlanSlot slot) {
   RELAY_CHECK(function_.values.size() == function_.params.size(), "parameters come first");
   ValueId id = object(slot.type, slot.name);
+  set_device(id, slot.device);
   function_.params.push_back(std::move(slot));
   return id;
 }
@@ -22,9 +27,9 @@ ValueId StepWriter::scalar(Type type, std::string name) {
   return add_value({Place::scalar, function_.num_scalars++, std::move(type), std::move(name)});
 }
 
-ValueId StepWriter::constant(int32_t index, const Type& type) {
+ValueId StepWriter::constant(int32_t index, const Type& type, Device device) {
   auto [it, fresh] = constants_.emplace(index, -1);
-  if (fresh) it->second = add_value({Place::constant, index, type, {}});
+  if (fresh) it->second = add_value({Place::constant, index, type, {}, device});
   return it->second;
 }
 
@@ -33,13 +38,13 @@ ValueId StepWriter::output(int32_t index, const Type& type, std::string name) {
 }
 
 ValueId StepWriter::in_buffer(int32_t buffer, const Type& type) {
-  return add_value({Place::arena, buffer, type, {}});
+  return add_value({Place::arena, buffer, type, {}, function_.buffer(buffer).device});
 }
 
-ValueId StepWriter::in_place(const TensorType& type) {
+ValueId StepWriter::in_place(const TensorType& type, Device device) {
   auto index = static_cast<int32_t>(function_.places.size());
-  function_.places.push_back({type});
-  return add_value({Place::open, index, type, {}});
+  function_.places.push_back({type, device});
+  return add_value({Place::open, index, type, {}, device});
 }
 
 ValueId StepWriter::alias(ValueId of, const Type& type) {
@@ -49,9 +54,12 @@ ValueId StepWriter::alias(ValueId of, const Type& type) {
   return add_value(std::move(same));
 }
 
-int32_t StepWriter::buffer(int64_t bytes) { return sub_buffer({.bytes = bytes}); }
+int32_t StepWriter::buffer(int64_t bytes, Device device) {
+  return sub_buffer({.bytes = bytes, .device = device});
+}
 
 int32_t StepWriter::sub_buffer(PlanBuffer part) {
+  if (part.whole >= 0) part.device = function_.buffer(part.whole).device;
   function_.buffers.push_back(std::move(part));
   return static_cast<int32_t>(function_.buffers.size()) - 1;
 }
@@ -65,8 +73,57 @@ void StepWriter::name(ValueId id, const std::string& name) {
   if (v.name.empty() && v.place != Place::constant) v.name = name;
 }
 
+bool StepWriter::needs(const Transfer& t, StepKind kind, const std::vector<ValueId>& results,
+                       const std::vector<ValueId>& operands) const {
+  auto is_it = [&](ValueId id) { return same_place(id, t.on_host); };
+  switch (kind) {
+    // Other functions, and the ways through this one, know nothing of what goes on.
+    case StepKind::call:
+    case StepKind::invoke:
+    case StepKind::loop:
+      return true;
+    default:
+      break;
+  }
+  if (step_row(kind).flow != StepFlow::next || std::ranges::any_of(results, is_it)) return true;
+  return t.writes_host && std::ranges::any_of(operands, is_it);
+}
+
+void StepWriter::wait_for(size_t transfer) {
+  const Transfer last = transfers_[transfer];
+  std::vector<ValueId> operands{last.event};
+  size_t kept = 0;
+  for (size_t i = 0; i < transfers_.size(); ++i) {
+    const Transfer& t = transfers_[i];
+    if (i <= transfer && t.device == last.device) {
+      operands.push_back(t.on_host);
+    } else {
+      transfers_[kept++] = t;
+    }
+  }
+  transfers_.resize(kept);
+  append(StepKind::wait, {}, std::move(operands), 0);
+}
+
+void StepWriter::transfer(ValueId to, ValueId from) {
+  const bool writes_host = device_of(to) == Device::cpu();
+  ValueId event = scalar();
+  add(StepKind::transfer, {to, event}, {from});
+  transfers_.push_back(
+      {event, device_of(writes_host ? from : to), writes_host ? to : from, writes_host});
+}
+
 Step& StepWriter::add(StepKind kind, std::vector<ValueId> results, std::vector<ValueId> operands,
                       int64_t number) {
+  // The last first: it ends those before it.
+  for (size_t i = transfers_.size(); i-- > 0;) {
+    if (i < transfers_.size() && needs(transfers_[i], kind, results, operands)) wait_for(i);
+  }
+  return append(kind, std::move(results), std::move(operands), number);
+}
+
+Step& StepWriter::append(StepKind kind, std::vector<ValueId> results, std::vector<ValueId> operands,
+                         int64_t number) {
   Step& step = function_.steps.emplace_back();
   step.kind = kind;
   step.number = number;

@@ -94,6 +94,10 @@ class Writer {
       out += "  // " + std::to_string(f_.places.size()) + " places of open sizes; working memory " +
              working_memory(f_) + " bytes\n";
     }
+    for (const DeviceArena& a : f_.device_arenas) {
+      out += "  // arena on " + a.device.to_string() + ": " + std::to_string(a.bytes) +
+             " bytes, at least " + std::to_string(a.lower_bound) + "\n";
+    }
     if (f_.arena_bytes == 0) return out;
     size_t parts = 0, taken = 0;
     for (const PlanBuffer& b : f_.buffers) {

@@ -123,7 +123,7 @@ class Verifier {
     for (size_t i = 0; i < f_.buffers.size(); ++i) {
       const PlanBuffer& b = f_.buffers[i];
       check(b.bytes >= 0 && b.position >= 0, "a buffer has no place in the arena");
-      check(b.position + b.bytes <= f_.arena_bytes, "a buffer is not inside the arena");
+      check(b.position + b.bytes <= arena_bytes(b.device), "a buffer is not inside the arena");
       if (b.whole < 0) {
         check(b.position % 64 == 0, "a buffer is not aligned");
         continue;
@@ -133,7 +133,129 @@ class Verifier {
       check(b.offset >= 0 && b.offset + b.bytes <= whole.bytes,
             "a sub-buffer is not inside its whole");
       check(b.position == whole.position + b.offset, "a sub-buffer is elsewhere than in its whole");
+      check(b.device == whole.device, "a sub-buffer is on another device than its whole");
     }
+  }
+
+  int64_t arena_bytes(Device device) const {
+    if (device == Device::cpu()) return f_.arena_bytes;
+    auto arena = std::ranges::find(f_.device_arenas, device, &DeviceArena::device);
+    return arena == f_.device_arenas.end() ? 0 : arena->bytes;
+  }
+
+  // ---- Devices ----
+
+  // Where the memory of a value is, as far as its place says so.
+  void check_device(const PlanValue& v) const {
+    switch (v.place) {
+      case Place::arena:
+        return check(v.device == f_.buffer(v.index).device,
+                     "a value is on another device than its buffer");
+      case Place::open:
+        return check(v.device == f_.places[static_cast<size_t>(v.index)].device,
+                     "a value is on another device than its place");
+      case Place::constant:
+        return check(v.device == program_.device_of_constant(static_cast<size_t>(v.index)),
+                     "a value is on another device than its constant");
+      case Place::scalar:
+        return check(v.device == Device::cpu(), "a register is on a device");
+      case Place::output:
+        return check(v.device == Device::cpu(), "an output is on a device");
+      case Place::object:
+        return;
+    }
+  }
+
+  // Whether the step reads or writes tensors and they must be on one device, by its kind.
+  static bool stays_on_device(StepKind kind) {
+    switch (kind) {
+      case StepKind::copy:
+      case StepKind::alias:
+      case StepKind::join:
+      case StepKind::view:
+      case StepKind::set:
+      case StepKind::swap:
+      case StepKind::constant:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  // Whether the step is the host's: what it reads and writes of tensors is there.
+  static bool is_of_host(StepKind kind) {
+    switch (kind) {
+      case StepKind::update:
+      case StepKind::load:
+      case StepKind::box:
+      case StepKind::alloc_from_shape:
+      case StepKind::return_scalar:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void check_devices(const Step& s) const {
+    std::vector<ValueId> all = s.results;
+    all.insert(all.end(), s.operands.begin(), s.operands.end());
+    for (ValueId id : all) check_device(f_.value(id));
+    if (s.kind == StepKind::transfer) {
+      const Device to = f_.value(s.results[0]).device, from = f_.value(s.operands[0]).device;
+      check((to == Device::cpu()) != (from == Device::cpu()),
+            "a transfer is not between the host and a device");
+    }
+    std::erase_if(all, [&](ValueId id) { return f_.value(id).place == Place::scalar; });
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Device device = f_.value(all[i]).device;
+      check(!stays_on_device(s.kind) || device == f_.value(all[0]).device,
+            "values are on different devices");
+      check(!is_of_host(s.kind) || device == Device::cpu(), "the host reads memory of a device");
+    }
+  }
+
+  // Transfers that go on: each by its event, with the value on the host.
+  void follow_transfers(const Step& s) {
+    auto is_at = [&](ValueId a, ValueId b) {
+      const PlanValue &x = f_.value(a), &y = f_.value(b);
+      return x.place == y.place && x.index == y.index;
+    };
+    if (s.kind == StepKind::wait) {
+      const Transfer* last = nullptr;
+      for (const Transfer& t : transfers_) {
+        if (t.event == s.operands[0]) last = &t;
+      }
+      check(last != nullptr, "a wait for a transfer that has not begun, or is over");
+      const Device device = last->device;
+      const bool named = std::ranges::find(s.operands.begin() + 1, s.operands.end(),
+                                           last->on_host) != s.operands.end();
+      check(named, "a wait does not name the value of its transfer");
+      // Those before it on the same device are over, too, and are kept alive as long as they are named.
+      const auto position = static_cast<size_t>(last - transfers_.data());
+      for (size_t i = position + 1; i-- > 0;) {
+        if (!(transfers_[i].device == device)) continue;
+        if (std::ranges::find(s.operands.begin() + 1, s.operands.end(), transfers_[i].on_host) !=
+            s.operands.end())
+          transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      return;
+    }
+    for (const Transfer& t : transfers_) {
+      for (ValueId id : s.results) {
+        check(!is_at(id, t.on_host), "a value is written while it is copied");
+      }
+      for (ValueId id : s.operands) {
+        check(!t.writes_host || !is_at(id, t.on_host), "a value is read before its copy is there");
+      }
+    }
+    const bool leaves = step_row(s.kind).flow != StepFlow::next || s.kind == StepKind::call ||
+                        s.kind == StepKind::invoke || s.kind == StepKind::loop;
+    check(transfers_.empty() || !leaves, "a transfer goes on where control leaves");
+    if (s.kind != StepKind::transfer) return;
+    const ValueId to = s.results[0], from = s.operands[0];
+    const bool writes_host = f_.value(to).device == Device::cpu();
+    transfers_.push_back({s.results[1], f_.value(writes_host ? from : to).device,
+                          writes_host ? to : from, writes_host});
   }
 
   // ---- One step ----
@@ -186,14 +308,8 @@ class Verifier {
     }
     if (s.kind == StepKind::alloc_sized) allocated_[static_cast<size_t>(s.results[0])] = true;
     if (s.kind == StepKind::join) check_join(s);
-    if (s.kind == StepKind::copy) return;
-    for (ValueId id : s.results) {
-      for (ValueId from : s.operands) {
-        const PlanValue &a = f_.value(id), &b = f_.value(from);
-        bool memory = a.place != Place::scalar && b.place != Place::scalar;
-        check(!memory || a.device == b.device, "values are on different devices");
-      }
-    }
+    check_devices(s);
+    follow_transfers(s);
   }
 
   void check_join(const Step& s) {
@@ -222,6 +338,7 @@ class Verifier {
            std::ranges::count(s.results, id) == 1 &&
            std::ranges::find(s.operands, id) == s.operands.end());
       check(own, "working memory is not the function's own");
+      check(v.device == k.device, "working memory is not on the device of the kernel");
       const int64_t bytes = k.workspace[i - k.results.size()].bytes;
       check(v.place != Place::arena || (bytes >= 0 && bytes <= f_.buffer(v.index).bytes),
             "working memory is smaller than the kernel takes it to be");
@@ -237,6 +354,7 @@ class Verifier {
       if (v.place == Place::scalar) {
         check(i < inputs || (operand.bytes >= 0 && operand.bytes <= 8),
               "a kernel writes more than a scalar to one");
+        check(k.device == Device::cpu(), "a kernel of a device reads or writes a register");
         continue;
       }
       check(v.device == k.device, "a value is not on the device of the kernel");
@@ -596,9 +714,11 @@ class Verifier {
     std::ranges::sort(events, [](const Event& a, const Event& b) {
       return std::tuple(a.step, a.begins, a.buffer) < std::tuple(b.step, b.begins, b.buffer);
     });
-    std::map<int64_t, int64_t> alive;  // ends by beginnings
+    std::map<std::pair<uint16_t, uint16_t>, std::map<int64_t, int64_t>>
+        by_device;  // ends by beginnings
     for (const Event& e : events) {
       const PlanBuffer& b = f_.buffers[e.buffer];
+      std::map<int64_t, int64_t>& alive = by_device[{b.device.type, b.device.id}];
       if (!e.begins) {
         alive.erase(b.position);
         continue;
@@ -680,6 +800,13 @@ class Verifier {
   std::vector<Open> open_;
   bool reachable_ = true;
   bool in_loop_ = false;
+  struct Transfer {
+    ValueId event;
+    Device device;
+    ValueId on_host;
+    bool writes_host;
+  };
+  std::vector<Transfer> transfers_;
   std::vector<bool> allocated_;  // by steps so far, with sizes that a run tells
   // Values, buffers that are written in part or as a whole, and outputs; and what to undo of them
   // where a branch ends.

@@ -49,7 +49,7 @@
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 12;
+inline constexpr uint32_t kArtifactVersion = 13;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
 static_assert(kArtifactVersion >= kProgramVersion);
 

@@ -75,6 +75,20 @@ void load_natives(LoadedProgram& loaded, const ElfFile& file) {
   }
 }
 
+// Why the process cannot run the program on its devices.
+std::optional<Diagnostic> devices_refused(LoadedProgram& loaded) {
+  const std::vector<Device> devices = loaded.program.devices();
+  loaded.uses_devices = !devices.empty();
+  for (Device d : devices) {
+    if (has_device_driver(d)) continue;
+    return Diagnostic(
+               codes::run_no_device, {},
+               "the program runs on " + d.to_string() + ", for which the process has no driver")
+        .help("load the library of the device before the program");
+  }
+  return std::nullopt;
+}
+
 // Maps the code; `id` is the id in its descriptor.
 void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id) {
   for (const std::string& library : loaded.info.libraries) {
@@ -111,6 +125,7 @@ std::shared_ptr<const LoadedProgram> load(Artifact artifact, bool verify_constan
   loaded->id = artifact.id;
   loaded->constant_file = std::move(artifact.constant_file);
   if (auto refusal = request_state_of(loaded->info.features)) throw UserError(*refusal);
+  if (auto refusal = devices_refused(*loaded)) throw UserError(*refusal);
   load_kernels(*loaded, artifact.elf, artifact.id);
   LoadedArtifacts::instance().insert(artifact.id, loaded);
   return loaded;
@@ -139,6 +154,7 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::from_elf(std::string_view el
   loaded->info = std::move(info);
   loaded->refusal = machine_refuses("the program", loaded->info.arch, loaded->info.features);
   if (!loaded->refusal) loaded->refusal = request_state_of(loaded->info.features);
+  if (auto refusal = devices_refused(*loaded); !loaded->refusal) loaded->refusal = refusal;
   if (!loaded->refusal) load_kernels(*loaded, elf, Digest());
   return loaded;
 }
@@ -155,6 +171,7 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::from_kernels(Program program
   loaded->metadata = std::move(metadata);
   loaded->info.arch = host_arch();
   loaded->info.denormals = denormals;
+  loaded->refusal = devices_refused(*loaded);
   loaded->kernels = with_external_kernels(loaded->program, kernels);
   loaded->keep_alive = std::move(keep_alive);
   return loaded;

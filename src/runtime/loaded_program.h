@@ -14,6 +14,7 @@
 #include "base/diagnostic.h"
 #include "runtime/artifact.h"
 #include "runtime/elf_image.h"
+#include "runtime/vm/device_state.h"
 
 namespace relay::runtime {
 
@@ -51,6 +52,9 @@ struct LoadedProgram {
   std::vector<relay_native_function> natives;
   // Why the machine cannot run them; there are none then.
   std::optional<Diagnostic> refusal;
+  // Whether it runs on anything but the host; and its constants there.
+  bool uses_devices = false;
+  std::shared_ptr<DeviceConstants> device_constants = std::make_shared<DeviceConstants>();
   // What the program and the kernels lie in.
   std::shared_ptr<const ConstantFile> constant_file;
   std::unique_ptr<ElfImage> image;

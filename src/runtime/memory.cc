@@ -57,8 +57,8 @@ char* ArenaStack::push(size_t bytes) {
   pushed_ += bytes;
   peak_ = std::max(peak_, pushed_);
   while (current_ < blocks_.size()) {
-    if (bytes <= blocks_[current_].size() - used_) {
-      char* memory = blocks_[current_].data() + used_;
+    if (bytes <= blocks_[current_].size - used_) {
+      char* memory = blocks_[current_].data + used_;
       used_ += bytes;
       return memory;
     }
@@ -67,16 +67,29 @@ char* ArenaStack::push(size_t bytes) {
     used_ = 0;
   }
   // Blocks double, so that their number stays small however deep the recursion is.
-  size_t last = blocks_.empty() ? 0 : blocks_.back().size();
-  blocks_.emplace_back(std::max({bytes, kMinBlock, std::min(2 * last, size_t{64} << 20)}));
+  size_t last = blocks_.empty() ? 0 : blocks_.back().size;
+  blocks_.push_back(make_block(std::max({bytes, kMinBlock, std::min(2 * last, size_t{64} << 20)})));
   current_ = blocks_.size() - 1;
   used_ = bytes;
-  return blocks_.back().data();
+  return blocks_.back().data;
+}
+
+ArenaStack::Block ArenaStack::make_block(size_t bytes) const {
+  Block out{{}, nullptr, nullptr, bytes};
+  if (queue_ != nullptr) {
+    out.device = device_memory(queue_, bytes);
+    out.data = static_cast<char*>(out.device.get());
+  } else {
+    out.pages = Pages(bytes);
+    out.data = out.pages.data();
+    out.size = out.pages.size();
+  }
+  return out;
 }
 
 size_t ArenaStack::in_use() const {
   size_t bytes = used_;
-  for (size_t i = 0; i < current_ && i < blocks_.size(); ++i) bytes += blocks_[i].size();
+  for (size_t i = 0; i < current_ && i < blocks_.size(); ++i) bytes += blocks_[i].size;
   return bytes;
 }
 

@@ -8,8 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <vector>
+
+#include "runtime/device_driver.h"
 
 namespace relay::runtime {
 
@@ -34,6 +37,9 @@ class Pages {
 // A stack of frames' arenas, each 64-byte aligned. What is pushed stays where it is until popped.
 class ArenaStack {
  public:
+  // Of the host, or of the queue's device.
+  explicit ArenaStack(std::shared_ptr<DeviceQueue> queue = nullptr) : queue_(std::move(queue)) {}
+
   struct Mark {
     size_t block = 0;
     size_t used = 0;
@@ -60,7 +66,16 @@ class ArenaStack {
   size_t in_use() const;
 
  private:
-  std::vector<Pages> blocks_;
+  struct Block {
+    Pages pages;                   // of the host
+    std::shared_ptr<void> device;  // of a device
+    char* data;
+    size_t size;
+  };
+  Block make_block(size_t bytes) const;
+
+  std::shared_ptr<DeviceQueue> queue_;
+  std::vector<Block> blocks_;
   size_t current_ = 0;
   size_t used_ = 0;
   size_t pushed_ = 0;

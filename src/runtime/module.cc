@@ -143,6 +143,20 @@ class SignatureCheck {
   std::vector<Diagnostic> errors_;
 };
 
+// Callers of a program have values of the host.
+void check_on_host(const Function& f) {
+  for (const auto* slots : {&f.params, &f.results}) {
+    for (const Slot& s : *slots) {
+      if (s.tensor.device.is_host()) continue;
+      throw UserError(Diagnostic(codes::run_input, {},
+                                 "function '" + escape_for_terminal(f.name, 200) +
+                                     "' takes or gives values on " + s.tensor.device.to_string())
+                          .found("'" + escape_for_terminal(s.name, 200) + "': " + s.type_string())
+                          .help("run a function whose values are on the host, such as main"));
+    }
+  }
+}
+
 // The limits of a run.
 BudgetLimits budget_of(const RunOptions& options) {
   BudgetLimits out;
@@ -195,10 +209,12 @@ struct Module::Impl {
     const Program& program = loaded->program;
     size_t index = static_cast<size_t>(&function - program.functions.data());
     loaded->require_machine();
+    if (loaded->uses_devices) check_on_host(function);
     check_donated(function, inputs);
     loaded->require_constants();
-    Value result = borrowed.context->run(program, loaded->kernels, loaded->natives, index, inputs,
-                                         outputs, options, loaded->info.denormals);
+    Value result =
+        borrowed.context->run(program, loaded->kernels, loaded->natives, *loaded->device_constants,
+                              index, inputs, outputs, options, loaded->info.denormals);
     loaded->require_constants();
     return in_donated_memory(function, inputs, std::move(result));
   }

@@ -1,6 +1,7 @@
 #include "vm/emit.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "vm/last_use.h"
 
@@ -8,6 +9,7 @@ namespace relay {
 namespace {
 
 using namespace plan;
+using plan::DeviceArena;
 using runtime::FunctionBuilder;
 using runtime::Operand;
 
@@ -77,16 +79,18 @@ class Emitter {
   void declare() {
     for (const PlanSlot& p : f_.params) {
       if (auto* t = as<TensorTypeNode>(p.type)) {
-        b_.param(p.name, spec_of(*t));
+        b_.param(p.name, spec_of(*t, p.device));
       } else {
         b_.param(p.name, p.text, parts_of(p.type));
+        b_.param_device(p.device);
       }
     }
     for (const PlanSlot& r : f_.results) {
       if (auto* t = as<TensorTypeNode>(r.type)) {
-        b_.result(r.name, spec_of(*t));
+        b_.result(r.name, spec_of(*t, r.device));
       } else {
         b_.result(r.name, r.text);
+        b_.result_device(r.device);
       }
     }
     if (f_.returns_tuple) b_.returns_tuple();
@@ -95,10 +99,12 @@ class Emitter {
     for (auto i = static_cast<int32_t>(f_.params.size()); i < f_.num_objects; ++i) b_.reg();
     for (int32_t i = 0; i < f_.num_scalars; ++i) b_.int_reg();
     b_.arena_size(f_.arena_bytes);
+    for (const DeviceArena& a : f_.device_arenas) b_.device(a.device, a.bytes);
     b_.num_places(static_cast<int32_t>(f_.places.size()));
   }
 
   int32_t reg(ValueId id) const { return f_.value(id).index; }
+  uint8_t device_of(ValueId id) { return b_.device(f_.value(id).device); }
   std::vector<int32_t> regs(const std::vector<ValueId>& ids, size_t from = 0) const {
     std::vector<int32_t> out;
     for (size_t i = from; i < ids.size(); ++i) out.push_back(reg(ids[i]));
@@ -131,6 +137,7 @@ class Emitter {
     std::vector<ValueId> buffers(s.operands.begin(),
                                  s.operands.begin() + static_cast<std::ptrdiff_t>(inputs));
     buffers.insert(buffers.end(), s.results.begin(), s.results.end());
+    b_.device(k.device);
     for (size_t l = 0; l < k.launches.size(); ++l) {
       std::vector<Operand> operands;
       for (size_t i : k.launches[l].reads) operands.push_back(operand(buffers[i]));
@@ -187,11 +194,13 @@ class Emitter {
       case StepKind::kernel:
         return emit_kernel(s);
       case StepKind::copy:
-        return b_.copy(operand(s.results[0]), operand(s.operands[0]));
-      case StepKind::alloc:
-        return b_.alloc_static(out(), spec_of(*as<TensorTypeNode>(f_.value(s.results[0]).type)));
+        return b_.copy(operand(s.results[0]), operand(s.operands[0]), device_of(s.results[0]));
+      case StepKind::alloc: {
+        const PlanValue& v = f_.value(s.results[0]);
+        return b_.alloc_static(out(), spec_of(*as<TensorTypeNode>(v.type), v.device));
+      }
       case StepKind::alloc_sized:
-        return b_.alloc_tensor(out(), s.dtype, regs(s.operands));
+        return b_.alloc_tensor(out(), s.dtype, regs(s.operands), device_of(s.results[0]));
       case StepKind::alloc_from_shape:
         return b_.alloc_from_shape(out(), s.dtype, in(0));
       case StepKind::view:
@@ -276,7 +285,19 @@ class Emitter {
         reachable_ = false;
         return b_.ret_outputs();
       case StepKind::place:
-        return b_.alloc_place(out(), s.dtype, regs(s.operands));
+        return b_.alloc_place(out(), s.dtype, regs(s.operands), device_of(s.results[0]));
+      case StepKind::transfer: {
+        const bool to_host = f_.value(s.results[0]).device == Device::cpu();
+        const uint8_t device = device_of(to_host ? s.operands[0] : s.results[0]);
+        events_[s.results[1]] = device;
+        return b_.transfer(reg(s.results[1]), operand(s.results[0]), operand(s.operands[0]), device,
+                           to_host);
+      }
+      case StepKind::wait: {
+        std::vector<Operand> on_host;
+        for (size_t i = 1; i < s.operands.size(); ++i) on_host.push_back(operand(s.operands[i]));
+        return b_.wait(in(0), on_host, events_.at(s.operands[0]));
+      }
       case StepKind::loop:
         loop_ = b_.label();
         return b_.bind(loop_);
@@ -293,13 +314,15 @@ class Emitter {
   std::vector<Open> open_;
   bool reachable_ = true;  // whether control gets to the next step
   FunctionBuilder::Label loop_{};
+  std::unordered_map<ValueId, uint8_t> events_;  // the devices of transfers
 };
 
 }  // namespace
 
-runtime::TensorSpec spec_of(const TensorTypeNode& t) {
+runtime::TensorSpec spec_of(const TensorTypeNode& t, runtime::Device device) {
   runtime::TensorSpec spec;
   spec.dtype = t.dtype;
+  spec.device = device;
   bool named = false;
   for (const Dim& d : t.shape) {
     auto value = as_const(d);
@@ -337,6 +360,7 @@ std::vector<runtime::TypePart> parts_of(const Type& type) {
 runtime::Program emit(const PlanProgram& plan) {
   runtime::Program out;
   out.constants = plan.constants;
+  out.constant_devices = plan.constant_devices;
   out.strings = plan.strings;
   std::vector<int32_t> entries;
   for (const ProgramKernel& k : plan.kernels) {

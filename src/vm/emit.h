@@ -9,7 +9,7 @@ namespace relay {
 runtime::Program emit(const plan::PlanProgram& plan);
 
 // A tensor type as the run time knows it.
-runtime::TensorSpec spec_of(const TensorTypeNode& t);
+runtime::TensorSpec spec_of(const TensorTypeNode& t, runtime::Device device = {});
 // The parts of a tuple's type; none for other types.
 std::vector<runtime::TypePart> parts_of(const Type& type);
 

@@ -475,6 +475,9 @@ std::string why_not_host_code(const PlanFunction& f, const Step& s) {
     case StepKind::swap:
     case StepKind::place:
       return "it works on tensors";
+    case StepKind::transfer:
+    case StepKind::wait:
+      return "it copies between devices";
     default:
       break;
   }

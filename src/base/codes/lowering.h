@@ -16,6 +16,7 @@ inline constexpr DiagnosticCode target_kind_registration{"E0407",
                                                          "a kind of target cannot be registered"};
 inline constexpr DiagnosticCode index_width{"E0408",
                                             "a tensor needs wider indices than the target has"};
+inline constexpr DiagnosticCode device_conflict{"E0409", "a value on two devices"};
 inline constexpr DiagnosticCode no_schedule_rule{"E0410", "no schedule rule takes the kernel"};
 
 }  // namespace relay::codes

@@ -26,5 +26,6 @@ inline constexpr DiagnosticCode run_time_limit{"E0615", "a run exceeds its time 
 inline constexpr DiagnosticCode run_assertion{"E0616", "an assertion does not hold"};
 inline constexpr DiagnosticCode run_image{"E0617", "an image cannot be decoded"};
 inline constexpr DiagnosticCode run_library{"E0618", "a library that a program needs is missing"};
+inline constexpr DiagnosticCode run_no_device{"E0620", "a device that a program uses is missing"};
 
 }  // namespace relay::codes

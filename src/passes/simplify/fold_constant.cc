@@ -9,6 +9,7 @@
 #include "analysis/evaluate_constants.h"
 #include "analysis/known_match.h"
 #include "analysis/known_values.h"
+#include "analysis/placement.h"
 #include "analysis/primitives.h"
 #include "analysis/purity.h"
 #include "ir/op.h"
@@ -32,6 +33,8 @@ class Folder : public RewriterOutsidePrimitives {
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
     switch (rebuilt.get()->kind()) {
       case ExprKind::Call:
+        // A constant is wherever it is used.
+        if (is_placed_constant(*as<CallNode>(rebuilt))) return as<CallNode>(rebuilt)->args[0];
         note_call(*as<CallNode>(rebuilt));
         if (Expr sizes = known_sizes(original, rebuilt)) return sizes;
         return rebuilt;
@@ -85,6 +88,10 @@ class Folder : public RewriterOutsidePrimitives {
   bool is_fill(const Node* n) const { return fills_.contains(n); }
   bool is_constant(const Node* n) const {
     return isa<ConstantNode>(n) || (constant_.contains(n) && !is_fill(n));
+  }
+  bool is_placed_constant(const CallNode& c) const {
+    const PlacingCall what = placing_call(c);
+    return (what.copy != nullptr || what.on_device != nullptr) && is_constant(c.args[0].get());
   }
   // Whatever is computed here is computed with the fills below it.
   void mark(const ExprNode& e) {

@@ -34,6 +34,7 @@ typedef enum {
   kDLMetal = 8,
   kDLROCM = 10,
   kDLROCMHost = 11,
+  kDLExtDev = 12,
   kDLCUDAManaged = 13,
   kDLOneAPI = 14
 } DLDeviceType;

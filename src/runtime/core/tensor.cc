@@ -244,7 +244,6 @@ Tensor Tensor::zeros(DType dtype, Shape shape) {
 Tensor Tensor::from_external(void* data, DType dtype, Shape shape, std::shared_ptr<void> owner,
                              bool read_only, Device device) {
   Tensor tensor = adopt(make_rep(dtype, shape, false));
-  RELAY_CHECK(device.is_host(), device.to_string());
   RELAY_CHECK(data != nullptr || tensor.num_elements() == 0);
   // Without data, the address after the header is as good as any other.
   if (data != nullptr) tensor.rep_->data = data;

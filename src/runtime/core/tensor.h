@@ -1,5 +1,5 @@
-// Tensors at run time: a dtype, a shape, and contiguous row-major data on a device that the CPU can
-// read (core/device.h).
+// Tensors at run time: a dtype, a shape, and contiguous row-major data on a device (core/device.h):
+// the host, but for tensors that a program has made elsewhere.
 //
 //   Tensor t = Tensor::empty(DType::Float(32), {2, 3});
 //   std::fill_n(t.data<float>(), t.num_elements(), 0.0f);
@@ -60,8 +60,7 @@ class Tensor {
     return zeros(dtype, Shape(shape.begin(), shape.size()));
   }
   // A view of foreign memory, contiguous and aligned to its element; `owner` is kept as long as
-  // the data is used. The bytes behind a read-only tensor are never written. The device is one of
-  // the host's.
+  // the data is used. The bytes behind a read-only tensor are never written.
   static Tensor from_external(void* data, DType dtype, Shape shape, std::shared_ptr<void> owner,
                               bool read_only = false, Device device = {});
   // A rank-0 tensor with the value converted to `dtype`.

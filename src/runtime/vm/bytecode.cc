@@ -1,6 +1,7 @@
 #include "runtime/vm/bytecode.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/diagnostic.h"
 #include "runtime/vm/opcode_table.h"
@@ -67,7 +68,11 @@ std::string to_string(const Program& program, const Function& function) {
                      (function.returns_tuple ? "tuple(" : "(") + slots_text(function.results) +
                      ")  // registers " + std::to_string(function.num_registers) + ", integers " +
                      std::to_string(function.num_int_registers) + ", arena " +
-                     std::to_string(function.arena_bytes) + "\n";
+                     std::to_string(function.arena_bytes);
+  for (const DeviceArena& a : function.devices) {
+    text += ", arena on " + a.device.to_string() + " " + std::to_string(a.bytes);
+  }
+  text += "\n";
   for (size_t pc = 0; pc < function.code.size(); ++pc) {
     text += "  " + std::to_string(pc) + ": " +
             instruction_text(program, function, function.code[pc]) + "\n";
@@ -79,6 +84,29 @@ std::string to_string(const Program& program) {
   std::string text;
   for (const Function& function : program.functions) text += to_string(program, function);
   return text;
+}
+
+int Function::device_index(Device device) const {
+  if (device == Device::cpu()) return 0;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].device == device) return static_cast<int>(i) + 1;
+  }
+  return -1;
+}
+
+std::vector<Device> Program::devices() const {
+  std::vector<Device> out;
+  auto add = [&](Device d) {
+    if (!(d == Device::cpu()) && std::ranges::find(out, d) == out.end()) out.push_back(d);
+  };
+  for (const Function& f : functions) {
+    for (const DeviceArena& a : f.devices) add(a.device);
+    for (const Slot& s : f.params) add(s.tensor.device);
+    for (const Slot& s : f.results) add(s.tensor.device);
+  }
+  for (const KernelInfo& k : kernels) add(k.device);
+  for (Device d : constant_devices) add(d);
+  return out;
 }
 
 int32_t FunctionBuilder::param(std::string name, TensorSpec type) {
@@ -148,11 +176,43 @@ void FunctionBuilder::invoke_kernel(int32_t kernel, std::span<const Operand> ope
   function_.operands.insert(function_.operands.end(), operands.begin(), operands.end());
 }
 
-void FunctionBuilder::copy(Operand target, Operand source) {
+uint8_t FunctionBuilder::device(Device device, int64_t arena_bytes) {
+  if (device == Device::cpu()) return 0;
+  int index = function_.device_index(device);
+  if (index < 0) {
+    function_.devices.push_back({device, 0});
+    index = static_cast<int>(function_.devices.size());
+  }
+  RELAY_CHECK(index <= std::numeric_limits<uint8_t>::max(), "too many devices");
+  int64_t& bytes = function_.devices[static_cast<size_t>(index) - 1].bytes;
+  bytes = std::max(bytes, arena_bytes);
+  return static_cast<uint8_t>(index);
+}
+
+void FunctionBuilder::copy(Operand target, Operand source, uint8_t device) {
   Instruction& in = emit(Opcode::copy, 0, 0, static_cast<int32_t>(function_.operands.size()));
   in.count = 2;
+  in.sub = device;
   function_.operands.push_back(target);
   function_.operands.push_back(source);
+}
+
+void FunctionBuilder::transfer(int32_t int_event, Operand target, Operand source, uint8_t device,
+                               bool to_host) {
+  Instruction& in = emit(to_host ? Opcode::to_host : Opcode::to_device, int_event, 0,
+                         static_cast<int32_t>(function_.operands.size()));
+  in.count = 2;
+  in.sub = device;
+  function_.operands.push_back(target);
+  function_.operands.push_back(source);
+}
+
+void FunctionBuilder::wait(int32_t int_event, std::span<const Operand> on_host, uint8_t device) {
+  Instruction& in =
+      emit(Opcode::wait, 0, int_event, static_cast<int32_t>(function_.operands.size()));
+  in.count = static_cast<uint32_t>(on_host.size());
+  in.sub = device;
+  function_.operands.insert(function_.operands.end(), on_host.begin(), on_host.end());
 }
 
 void FunctionBuilder::alloc_static(int32_t dst, TensorSpec type) {
@@ -161,11 +221,15 @@ void FunctionBuilder::alloc_static(int32_t dst, TensorSpec type) {
   emit(Opcode::alloc_static, dst, index);
 }
 
-void FunctionBuilder::alloc_tensor(int32_t dst, DType dtype, std::span<const int32_t> dims) {
+void FunctionBuilder::alloc_tensor(int32_t dst, DType dtype, std::span<const int32_t> dims,
+                                   uint8_t device) {
   emit_list(Opcode::alloc_tensor, dst, static_cast<int32_t>(dtype.key()), dims);
+  function_.code.back().sub = device;
 }
-void FunctionBuilder::alloc_place(int32_t place, DType dtype, std::span<const int32_t> dims) {
+void FunctionBuilder::alloc_place(int32_t place, DType dtype, std::span<const int32_t> dims,
+                                  uint8_t device) {
   emit_list(Opcode::alloc_place, place, static_cast<int32_t>(dtype.key()), dims);
+  function_.code.back().sub = device;
 }
 void FunctionBuilder::alloc_from_shape(int32_t dst, DType dtype, int32_t shape) {
   emit(Opcode::alloc_from_shape, dst, static_cast<int32_t>(dtype.key()), shape);

@@ -30,6 +30,10 @@
 // The instructions, with their operands and what they do, are the rows of vm/opcode_table.h; for
 // readers they are in docs/bytecode.md.
 //
+// Memory of a device is read and written by the device's kernels, by `copy` between two places there, and
+// by `to_device` and `to_host`, which copy while the run goes on; `wait` waits until they are done. A device runs what it
+// is given in order.
+//
 // Loading verifies all indices, jumps, arities and arena ranges (vm/verify.h); the interpreter
 // checks what depends on values: null registers, object kinds, sizes.
 #pragma once
@@ -91,8 +95,11 @@ enum class Opcode : uint8_t {
   write_lines,
   alloc_place,
   index_in,
+  to_device,
+  to_host,
+  wait,
 };
-inline constexpr int kOpcodeCount = static_cast<int>(Opcode::index_in) + 1;
+inline constexpr int kOpcodeCount = static_cast<int>(Opcode::wait) + 1;
 
 // "invoke_kernel", ...
 const char* opcode_name(Opcode op);
@@ -167,6 +174,14 @@ struct TypePart {
   friend bool operator==(const TypePart&, const TypePart&) = default;
 };
 
+// Memory of a frame on a device; a function's instructions name it by its position, from 1 on. 0 is the host.
+struct DeviceArena {
+  Device device;
+  int64_t bytes = 0;
+
+  friend bool operator==(const DeviceArena&, const DeviceArena&) = default;
+};
+
 // A parameter whose memory a result takes: a caller gives the tensor up, and finds the result in it.
 // In place: the function writes over the parameter's tensor and gives that. Otherwise the result is
 // copied there when the run is over.
@@ -183,6 +198,7 @@ struct Donation {
 struct Slot {
   std::string name;
   bool is_tensor = true;
+  // Of another type it says the device alone, on which the tensors in the value are.
   TensorSpec tensor;
   std::string type_text;
   std::vector<TypePart> parts{};
@@ -207,6 +223,7 @@ struct Function {
   // The artifact has it as machine code, too (runtime/core/native_abi.h).
   bool native = false;
   int64_t arena_bytes = 0;
+  std::vector<DeviceArena> devices;
   int32_t num_registers = 0;
   int32_t num_int_registers = 0;
   // Pieces of the frame's memory of a size that alloc_place says.
@@ -217,6 +234,9 @@ struct Function {
   std::vector<TensorSpec> types;
   // Parameters and results at most once each.
   std::vector<Donation> donations;
+
+  // The position of a device in `devices`; 0 for the host, and -1 for one that is not there.
+  int device_index(Device device) const;
 
   friend bool operator==(const Function&, const Function&) = default;
 };
@@ -253,9 +273,17 @@ struct KernelInfo {
 
 struct Program {
   std::vector<Function> functions;
+  // Their data is the host's. One with a device in `constant_devices` (empty: none has) is copied there when it is first used.
   std::vector<Tensor> constants;
+  std::vector<Device> constant_devices;
   std::vector<KernelInfo> kernels;
   std::vector<std::string> strings;
+
+  Device constant_device(size_t index) const {
+    return index < constant_devices.size() ? constant_devices[index] : Device::cpu();
+  }
+  // Those that its functions and kernels name, other than the host.
+  std::vector<Device> devices() const;
 
   // The function's index, -1 when there is none.
   int find_function(std::string_view name) const;
@@ -272,11 +300,12 @@ std::string to_string(const Program& program);
 // versioned by the artifact, and equal for equal programs. Reading checks every length and raises
 // UserError E0608; the result still has to be verified.
 // `version`: the format of the artifact that they are in; before kDonationVersion there are no
-// donations and no places, before kLinkageVersion all kernels are generated, before kProgramVersion no function is
-// native.
+// donations and no places, before kLinkageVersion all kernels are generated, before kNativeVersion no function is
+// native, before kProgramVersion there are no devices.
 inline constexpr uint32_t kDonationVersion = 7;
 inline constexpr uint32_t kLinkageVersion = 11;
-inline constexpr uint32_t kProgramVersion = 12;
+inline constexpr uint32_t kNativeVersion = 12;
+inline constexpr uint32_t kProgramVersion = 13;
 std::string write_program(const Program& program, uint32_t version = kProgramVersion);
 Program read_program(std::string_view bytes, uint32_t version = kProgramVersion);
 
@@ -308,6 +337,11 @@ class FunctionBuilder {
   void arena_size(int64_t bytes) { function_.arena_bytes = bytes; }
 
   void num_places(int32_t count) { function_.num_places = count; }
+  // What instructions call the device; 0 for the host. It has an arena of at least so many bytes.
+  uint8_t device(Device device, int64_t arena_bytes = 0);
+  // That the last parameter or result is on a device, if it is not a tensor.
+  void param_device(Device device) { function_.params.back().tensor.device = device; }
+  void result_device(Device device) { function_.results.back().tensor.device = device; }
 
   Label label();
   void bind(Label label);
@@ -316,11 +350,15 @@ class FunctionBuilder {
   void invoke_kernel(int32_t kernel, std::initializer_list<Operand> operands) {
     invoke_kernel(kernel, std::span(operands.begin(), operands.size()));
   }
-  void copy(Operand target, Operand source);
+  void copy(Operand target, Operand source, uint8_t device = 0);
+  // Copies between the host and the device; the register gets the event for `wait`.
+  void transfer(int32_t int_event, Operand target, Operand source, uint8_t device, bool to_host);
+  // Until the event; the operands are what was copied on the host, which lives until here.
+  void wait(int32_t int_event, std::span<const Operand> on_host, uint8_t device);
   void alloc_static(int32_t dst, TensorSpec type);
-  void alloc_tensor(int32_t dst, DType dtype, std::span<const int32_t> dims);
+  void alloc_tensor(int32_t dst, DType dtype, std::span<const int32_t> dims, uint8_t device = 0);
   // Memory for a tensor: what the place has already, where that is enough.
-  void alloc_place(int32_t place, DType dtype, std::span<const int32_t> dims);
+  void alloc_place(int32_t place, DType dtype, std::span<const int32_t> dims, uint8_t device = 0);
   void alloc_from_shape(int32_t dst, DType dtype, int32_t shape);
   void reshape(int32_t dst, int32_t src, std::span<const int32_t> dims);
   void shape_of(int32_t int_dst, int32_t src, int32_t axis);

@@ -177,15 +177,22 @@ Value Interpreter::execute() {
         break;
       case Opcode::alloc_static: {
         const TensorSpec& type = w.function->types[static_cast<size_t>(in.a)];
-        new_tensor(r[in.dst], type.dtype, type.shape);
+        new_tensor(r[in.dst], type.dtype, type.shape, type.device);
         break;
       }
       case Opcode::alloc_tensor:
         gather_dims(in, w);
-        new_tensor(r[in.dst], key_dtype(in.a), c_.dims_);
+        new_tensor(r[in.dst], key_dtype(in.a), c_.dims_, device_at(w, in.sub));
         break;
       case Opcode::alloc_place:
         alloc_place(in, w);
+        break;
+      case Opcode::to_device:
+      case Opcode::to_host:
+        i[in.dst].integer = static_cast<int64_t>(transfer(in, w));
+        break;
+      case Opcode::wait:
+        wait(device_at(w, in.sub), static_cast<uint64_t>(i[in.a].integer));
         break;
       case Opcode::alloc_from_shape: {
         Tensor shape = Tensor::share(tensor(r[in.b]));
@@ -214,7 +221,7 @@ Value Interpreter::execute() {
         set(r[in.dst].object, shape_tensor(tensor(r[in.a]), key_dtype(in.b)));
         break;
       case Opcode::load_const:
-        set(r[in.dst].object, Tensor(program_.constants[static_cast<size_t>(in.a)]).take());
+        set(r[in.dst].object, load_constant(static_cast<size_t>(in.a)));
         break;
       case Opcode::load_int:
         i[in.dst].integer = wide_number(in);

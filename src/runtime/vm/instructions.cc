@@ -32,7 +32,9 @@ bool reusable(const Object* object, DType dtype, Shape shape) {
 
 }  // namespace
 
-void Interpreter::new_tensor(Slot& slot, DType dtype, Shape shape) {
+void Interpreter::new_tensor(Slot& slot, DType dtype, Shape shape, Device device) {
+  if (!(device == Device::cpu())) [[unlikely]]
+    return set(slot.object, new_device_tensor(dtype, shape, device));
   if (!reusable(slot.object, dtype, shape)) {
     set(slot.object, nullptr);
     if (limited()) {
@@ -75,8 +77,11 @@ void Interpreter::alloc_place(const Instruction& in, const Window& w) {
   made_strings_ |= dtype.is_string();
   if (place->integer != 0 && bytes <= place[1].integer) return;
   if (limited()) charge(bytes);
-  char* memory = c_.arena_.push(static_cast<size_t>(bytes));
-  if (options_.poison) std::memset(memory, *options_.poison, static_cast<size_t>(bytes));
+  const Device device = device_at(w, in.sub);
+  const bool on_host = device == Device::cpu();
+  ArenaStack& arena = on_host ? c_.arena_ : device_state(device).arena;
+  char* memory = arena.push(static_cast<size_t>(bytes));
+  if (options_.poison && on_host) std::memset(memory, *options_.poison, static_cast<size_t>(bytes));
   place->integer = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory));
   place[1].integer = bytes;
 }

@@ -2,6 +2,7 @@
 // for the run. The class is spread over files by what they are about:
 //   vm.cc               the context; frames, limits, errors
 //   invoke_kernel.cc    places of memory, and calls of kernels
+//   devices.cc          the same on devices
 //   native.cc           calls of native functions, and the helpers that these ask for
 //   instructions.cc     instructions that are more than a few moves, and calls
 //   execute.cc          the loop over the instructions. What it calls is in other files, so that
@@ -34,6 +35,8 @@ class Interpreter {
   ~Interpreter();
 
   Value run(size_t function, std::span<const Value> args, std::span<const Tensor> outputs);
+  // Until all that the run has put into the queues of devices is done. RuntimeError when a kernel has failed there.
+  void finish_devices();
   // Whether there may be tensors whose strings belong to others (core/strings.h).
   bool made_strings() const { return made_strings_; }
 
@@ -53,8 +56,16 @@ class Interpreter {
     Slot* r = nullptr;  // object registers
     Slot* i = nullptr;  // integer registers
     Slot* p = nullptr;  // places: of each its address, and its bytes
+    Slot* d = nullptr;  // a DeviceFrame for each of the function's devices
     char* arena = nullptr;
   };
+  // Memory of a frame on a device.
+  struct DeviceFrame {
+    char* arena = nullptr;
+    ArenaStack::Mark mark;  // the device's arena before this frame
+  };
+  static constexpr size_t kDeviceSlots = sizeof(DeviceFrame) / sizeof(Slot);
+  static_assert(sizeof(DeviceFrame) % sizeof(Slot) == 0);
   // A piece of memory that a kernel reads or writes.
   struct Place {
     void* data;
@@ -72,7 +83,8 @@ class Interpreter {
     Frame& f = frame();
     Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
     Slot* i = r + object_slots(*f.function);
-    return {f.function, r, i, i + f.function->num_int_registers, f.arena};
+    Slot* p = i + f.function->num_int_registers;
+    return {f.function, r, i, p, p + ptrdiff_t{2} * f.function->num_places, f.arena};
   }
   // Opens a frame with null registers.
   void push_frame(const Function& function, const Instruction* call);
@@ -162,6 +174,7 @@ class Interpreter {
 
   Place resolve(const Operand& o, const Window& w);
   void invoke_kernel(const Instruction& in, const Window& w);
+  [[noreturn]] static void kernel_failed(const KernelInfo& kernel, int32_t code);
   void poison_outputs(const KernelInfo& kernel, const Operand* operands, const Window& w);
   void copy(const Instruction& in, const Window& w);
   // The one element of that dtype, as an integer register has it.
@@ -169,9 +182,29 @@ class Interpreter {
   int64_t load_scalar(const Instruction& in, const Window& w);
   int64_t unbox(const Instruction& in, Slot* r);
 
+  // ---- Devices (devices.cc)
+
+  DeviceState& device_state(Device device);
+  void push_device_arenas(const Function& function, Slot* at);
+  void pop_device_arenas(const Function& function, Slot* at);
+  Object* new_device_tensor(DType dtype, Shape shape, Device device);
+  Object* load_constant(size_t index);
+  // The operand as the device with this position sees it; 0: the host.
+  Place resolve_on(const Operand& o, const Window& w, int device);
+  void launch(const Instruction& in, const Window& w);
+  void copy_within(const Instruction& in, const Window& w);
+  uint64_t transfer(const Instruction& in, const Window& w);
+  void wait(Device device, uint64_t event);
+  // The same without an error.
+  void drain_devices() noexcept;
+
   // ---- Instructions (instructions.cc)
 
-  void new_tensor(Slot& slot, DType dtype, Shape shape);
+  void new_tensor(Slot& slot, DType dtype, Shape shape, Device device = {});
+  // The device that instructions of the function call by a number.
+  static Device device_at(const Window& w, uint8_t index) {
+    return index == 0 ? Device::cpu() : w.function->devices[size_t{index} - 1].device;
+  }
   // The scalar as a value.
   Object* scalar_value(int64_t bits, DType dtype) {
     bool fits = is_immediate_dtype(dtype) && fits_immediate(bits, dtype);
@@ -258,7 +291,8 @@ class Interpreter {
 
 inline void Interpreter::push_frame(const Function& function, const Instruction* call) {
   size_t registers = object_slots(function) + static_cast<size_t>(function.num_int_registers) +
-                     2 * static_cast<size_t>(function.num_places);
+                     2 * static_cast<size_t>(function.num_places) +
+                     kDeviceSlots * function.devices.size();
   size_t end = c_.top_ + kFrameSlots + registers;
   if (end > c_.slots_.size()) [[unlikely]]
     grow(end);
@@ -281,6 +315,8 @@ inline void Interpreter::push_frame(const Function& function, const Instruction*
   c_.frame_ = c_.top_;
   c_.top_ = end;
   ++c_.depth_;
+  if (!function.devices.empty()) [[unlikely]]
+    push_device_arenas(function, at + registers - kDeviceSlots * function.devices.size());
 }
 
 inline void Interpreter::pop_frame() {
@@ -291,6 +327,9 @@ inline void Interpreter::pop_frame() {
     release_value(r[n].object);
   }
   if (f.arena != nullptr) c_.arena_.pop(f.mark);
+  if (!f.function->devices.empty()) [[unlikely]]
+    pop_device_arenas(*f.function,
+                      c_.slots_.data() + c_.top_ - kDeviceSlots * f.function->devices.size());
   c_.top_ = c_.frame_;
   c_.frame_ = f.caller;
   --c_.depth_;

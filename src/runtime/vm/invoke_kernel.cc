@@ -15,7 +15,9 @@ namespace {
 // Bytes and operations of about a microsecond.
 constexpr int64_t kSmallWork = 4096;
 
-[[noreturn]] void kernel_failed(const KernelInfo& kernel, int32_t code) {
+}  // namespace
+
+void Interpreter::kernel_failed(const KernelInfo& kernel, int32_t code) {
   std::optional<std::string> said = take_failure();
   if (said && code == RELAY_KERNEL_CHECK_FAILED) fail_run(codes::run_assertion, *said);
   // An error without a source location comes from a model, whose node the kernel names.
@@ -25,8 +27,6 @@ constexpr int64_t kSmallWork = 4096;
   fail_run(kernel_error_code(code), (said ? *said : std::string(kernel_error_text(code))) + where,
            kernel_error_help(code));
 }
-
-}  // namespace
 
 Interpreter::Place Interpreter::resolve(const Operand& o, const Window& w) {
   const Tensor::Rep* rep = nullptr;
@@ -56,6 +56,8 @@ Interpreter::Place Interpreter::resolve(const Operand& o, const Window& w) {
 
 void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   const KernelInfo& kernel = program_.kernels[static_cast<size_t>(in.a)];
+  if (!(kernel.device == Device::cpu())) [[unlikely]]
+    return launch(in, w);
   const Operand* operands = w.function->operands.data() + in.b;
   size_t buffers = kernel.buffer_bytes.size();
   if (c_.buffers_.size() < buffers) c_.buffers_.resize(buffers);
@@ -126,6 +128,7 @@ void Interpreter::poison_outputs(const KernelInfo& kernel, const Operand* operan
 }
 
 void Interpreter::copy(const Instruction& in, const Window& w) {
+  if (in.sub != 0) return copy_within(in, w);
   const Operand* operands = w.function->operands.data() + in.b;
   Place to = resolve(operands[0], w);
   Place from = resolve(operands[1], w);

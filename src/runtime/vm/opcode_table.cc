@@ -20,12 +20,12 @@ using F = Flow;
 constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
     {Opcode::invoke_kernel, "invoke_kernel", none, kernel, none, L::operands, C::none, S::none, F::next,
      "{op} {a}({list})", "calls the kernel a on its buffers, inputs first, then on its dimensions"},
-    {Opcode::copy, "copy", none, none, none, L::operands, C::none, S::none, F::next,
-     "{op} {list}", "copies the second operand to the first, of the same size"},
+    {Opcode::copy, "copy", none, none, none, L::operands, C::none, S::device, F::next,
+     "{op} {list}{sub}", "copies the second operand to the first, of the same size, on the same device"},
     {Opcode::alloc_static, "alloc_static", new_reg, type, none, L::none, C::none, S::none, F::next,
      "{dst} = {op} {a}", "a tensor of type a; reuses the tensor in dst if it has that type and no other reference"},
-    {Opcode::alloc_tensor, "alloc_tensor", new_reg, dtype, none, L::int_regs, C::none, S::none, F::next,
-     "{dst} = {op} {a}({list})", "a tensor of dtype a with the dimensions L; likewise"},
+    {Opcode::alloc_tensor, "alloc_tensor", new_reg, dtype, none, L::int_regs, C::none, S::device, F::next,
+     "{dst} = {op} {a}({list}){sub}", "a tensor of dtype a with the dimensions L; likewise"},
     {Opcode::alloc_from_shape, "alloc_from_shape", new_reg, dtype, reg, L::none, C::none, S::none, F::next,
      "{dst} = {op} {a} {b}", "a tensor of dtype a whose shape is the integer vector b"},
     {Opcode::reshape, "reshape", new_reg, reg, none, L::int_regs, C::none, S::none, F::next,
@@ -106,10 +106,16 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
      "{op} at {a}", "stops at the location a: no pattern matches"},
     {Opcode::write_lines, "write_lines", new_reg, last_reg, none, L::operands, C::none, S::none, F::next,
      "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if it has no other reference or it was given up"},
-    {Opcode::alloc_place, "alloc_place", index, dtype, none, L::int_regs, C::none, S::none, F::next,
-     "place {dst} = {op} {a}({list})", "memory of the frame for a tensor of dtype a with the dimensions L; the memory of the place if it is large enough"},
+    {Opcode::alloc_place, "alloc_place", index, dtype, none, L::int_regs, C::none, S::device, F::next,
+     "place {dst} = {op} {a}({list}){sub}", "memory of the frame for a tensor of dtype a with the dimensions L; the memory of the place if it is large enough"},
     {Opcode::index_in, "index_in", new_int_reg, int_reg, int_reg, L::none, C::string, S::none, F::next,
      "{dst} = {op} {a} of {b} at {count}", "the position in an axis of b elements that the index a selects, from the end if it is negative; ends the run if it is out of bounds, with the location count in the source"},
+    {Opcode::to_device, "to_device", new_int_reg, none, none, L::operands, C::none, S::device, F::next,
+     "{dst} = {op} {list}{sub}", "begins to copy the second operand, on the host, to the first, on the device; dst is the event that it ends with"},
+    {Opcode::to_host, "to_host", new_int_reg, none, none, L::operands, C::none, S::device, F::next,
+     "{dst} = {op} {list}{sub}", "the same from the device to the host"},
+    {Opcode::wait, "wait", none, int_reg, none, L::operands, C::none, S::device, F::next,
+     "{op} {a} {list}{sub}", "waits for the event a of the device; L was copied, and lives until here"},
 }};
 // clang-format on
 
@@ -270,6 +276,13 @@ class Writer {
         return text_of(static_cast<FloatOp>(in_.sub));
       case S::conversion:
         return text_of(static_cast<ScalarConversion>(in_.sub));
+      case S::device: {
+        const size_t at = in_.sub;
+        if (at == 0) return "";
+        return " on " + (at <= function_.devices.size()
+                             ? function_.devices[at - 1].device.to_string()
+                             : "?");
+      }
     }
     return "?";
   }

@@ -60,7 +60,8 @@ enum class ListRole : uint8_t {
 // What `count` is when it is not the length of a list, and what `sub` is when it holds no flags.
 // A string is one of the program's, -1: none.
 enum class CountRole : uint8_t { none, tag, int_bits, float_bits, string };
-enum class SubRole : uint8_t { none, int_op, float_op, conversion };
+// A device is 0 for the host, or a position of Function::devices, from 1 on.
+enum class SubRole : uint8_t { none, int_op, float_op, conversion, device };
 
 // Where control goes.
 enum class Flow : uint8_t { next, branch, jump, leave };

@@ -89,8 +89,13 @@ class Writer {
       number<uint8_t>(d.in_place);
     });
     number(f.num_places);
-    if (version < kProgramVersion) return;
+    if (version < kNativeVersion) return;
     number<uint8_t>(f.native);
+    if (version < kProgramVersion) return;
+    table(f.devices, [this](const DeviceArena& a) {
+      device(a.device);
+      number(a.bytes);
+    });
   }
   void kernel(const KernelInfo& k) {
     string(k.name);
@@ -223,7 +228,15 @@ class Reader {
       });
       f.num_places = number<int32_t>();
     }
-    if (version_ >= kProgramVersion) f.native = flag();
+    if (version_ >= kNativeVersion) f.native = flag();
+    if (version_ >= kProgramVersion) {
+      f.devices = table<DeviceArena>(12, [this] {
+        DeviceArena a;
+        a.device = device();
+        a.bytes = number<int64_t>();
+        return a;
+      });
+    }
     return f;
   }
   KernelInfo kernel() {
@@ -269,6 +282,9 @@ std::string write_program(const Program& program, uint32_t version) {
   w.table(program.functions, [&w](const Function& f) { w.function(f); });
   w.table(program.kernels, [&w](const KernelInfo& k) { w.kernel(k); });
   w.table(program.strings, [&w](const std::string& s) { w.string(s); });
+  if (version >= kProgramVersion) {
+    w.table(program.constant_devices, [&w](Device d) { w.device(d); });
+  }
   return std::move(w.out);
 }
 
@@ -278,6 +294,9 @@ Program read_program(std::string_view bytes, uint32_t version) {
   program.functions = r.table<Function>(64, [&r] { return r.function(); });
   program.kernels = r.table<KernelInfo>(53, [&r] { return r.kernel(); });
   program.strings = r.table<std::string>(8, [&r] { return r.string(); });
+  if (version >= kProgramVersion) {
+    program.constant_devices = r.table<Device>(4, [&r] { return r.device(); });
+  }
   r.end();
   return program;
 }

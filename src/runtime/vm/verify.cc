@@ -1,5 +1,7 @@
 #include "runtime/vm/verify.h"
 
+#include <limits>
+
 #include "base/codes/runtime.h"
 #include "runtime/vm/opcode_table.h"
 
@@ -35,8 +37,15 @@ class Verifier {
           "a function without a tuple result has one output");
     for (const TensorSpec& type : function_.types) {
       check(spec(type) && type.is_static(), "invalid tensor type");
-      here(type.device);
     }
+    check(function_.devices.size() <= std::numeric_limits<uint8_t>::max(), "too many devices");
+    for (const DeviceArena& a : function_.devices) {
+      check(a.bytes >= 0 && a.bytes <= kMaxArena, "arena size out of range");
+      check(!a.device.is_host(), "an arena of the host among those of devices");
+    }
+    check(program_.constant_devices.empty() ||
+              program_.constant_devices.size() == program_.constants.size(),
+          "another number of constants on devices");
     donations();
     check(!function_.code.empty(), "a function without code");
     for (pc_ = 0; pc_ < function_.code.size(); ++pc_) instruction(function_.code[pc_]);
@@ -70,11 +79,8 @@ class Verifier {
     }
   }
 
-  void here(Device device) const { check(device == Device::cpu(), "a device that is not here"); }
-
   void slot(const Slot& slot) const {
     check(!slot.is_tensor || spec(slot.tensor), "invalid type of a parameter or result");
-    here(slot.tensor.device);
     // Every field of a tuple must exist, and none after them.
     uint64_t missing = slot.parts.empty() ? 0 : 1;
     for (const TypePart& part : slot.parts) {
@@ -82,7 +88,6 @@ class Verifier {
       --missing;
       if (part.kind == TypePart::tuple) missing += part.fields;
       check(part.kind != TypePart::tensor || spec(part.spec), "invalid type of a part");
-      here(part.spec.device);
     }
     check(missing == 0, "parts of a type are missing");
   }
@@ -176,6 +181,8 @@ class Verifier {
         return check(in.sub < kFloatOpCount, "unknown float operation");
       case SubRole::conversion:
         return check(in.sub < kScalarConversionCount, "unknown conversion");
+      case SubRole::device:
+        return check(in.sub <= function_.devices.size(), "device out of range");
     }
   }
 
@@ -206,16 +213,27 @@ class Verifier {
     from_inside(program_.functions[in.a]);
   }
 
-  // Checks an operand and returns its number of bytes, -1 if they are known only at run time.
-  int64_t operand(const Operand& o) const {
+  // Checks an operand on the device of that position and returns its number of bytes, -1 if they are known only at run
+  // time.
+  int64_t operand(const Operand& o, int device = 0) const {
+    const bool on_host = device == 0;
+    const Device where =
+        on_host ? Device::cpu() : function_.devices[static_cast<size_t>(device) - 1].device;
+    const bool host_only =
+        o.kind == Operand::kOutput || o.kind == Operand::kScalar || o.kind == Operand::kDim;
+    check(on_host || !host_only, "a device reads or writes what only the host has");
+    const int64_t arena_bytes =
+        on_host ? function_.arena_bytes : function_.devices[static_cast<size_t>(device) - 1].bytes;
     switch (o.kind) {
       case Operand::kArena:
-        check(o.index >= 0 && o.bytes >= 0 && o.bytes <= function_.arena_bytes &&
-                  o.index <= function_.arena_bytes - o.bytes,
+        check(o.index >= 0 && o.bytes >= 0 && o.bytes <= arena_bytes &&
+                  o.index <= arena_bytes - o.bytes,
               "arena range out of bounds");
         return o.bytes;
       case Operand::kConstant:
         check(within(o.index, program_.constants), "constant out of range");
+        check(program_.constant_device(static_cast<size_t>(o.index)) == where,
+              "a constant is on another device");
         return static_cast<int64_t>(program_.constants[o.index].byte_size());
       case Operand::kRegister:
         check(o.index >= 0 && o.index < function_.num_registers, "register out of range");
@@ -240,12 +258,13 @@ class Verifier {
   void kernel_call(const Instruction& in) const {
     const KernelInfo& kernel = program_.kernels[in.a];
     size_t buffers = kernel.buffer_bytes.size();
-    here(kernel.device);
+    const int device = function_.device_index(kernel.device);
+    check(device >= 0, "the function has no memory on the device of the kernel");
     check(kernel.num_outputs <= buffers, "kernel with more outputs than buffers");
     check(in.count == buffers + kernel.num_dims, "wrong number of kernel operands");
     for (uint32_t n = 0; n < in.count; ++n) {
       const Operand& o = function_.operands[static_cast<size_t>(in.b) + n];
-      int64_t bytes = operand(o);
+      int64_t bytes = operand(o, n < buffers ? device : 0);
       check((o.kind == Operand::kDim) == (n >= buffers), "buffers come first, then dimensions");
       if (n >= buffers) continue;
       check(bytes < 0 || bytes >= kernel.buffer_bytes[n], "buffer smaller than the kernel needs");
@@ -264,12 +283,35 @@ class Verifier {
               to.kind != Operand::kScalar && to.kind != Operand::kPlace &&
               from.kind != Operand::kDim,
           "wrong operand kind");
-    int64_t to_bytes = operand(to);
-    int64_t from_bytes = operand(from);
+    int64_t to_bytes = operand(to, in.sub);
+    int64_t from_bytes = operand(from, in.sub);
     if (from.kind == Operand::kScalar) {
       return check(to_bytes <= from_bytes, "a scalar is copied to something larger");
     }
     check(to_bytes < 0 || from_bytes < 0 || to_bytes == from_bytes, "copy of unequal sizes");
+  }
+
+  void transfer(const Instruction& in) const {
+    check(in.count == 2 && in.sub > 0, "a transfer without a device");
+    const Operand& to = function_.operands[in.b];
+    const Operand& from = function_.operands[static_cast<size_t>(in.b) + 1];
+    const bool to_host = in.op == Opcode::to_host;
+    check(to.kind != Operand::kConstant && to.kind != Operand::kDim &&
+              to.kind != Operand::kScalar && from.kind != Operand::kDim,
+          "wrong operand kind");
+    const int64_t to_bytes = operand(to, to_host ? 0 : in.sub);
+    const int64_t from_bytes = operand(from, to_host ? in.sub : 0);
+    if (from.kind == Operand::kScalar) {
+      return check(to_bytes <= from_bytes, "a scalar is copied to something larger");
+    }
+    check(to_bytes < 0 || from_bytes < 0 || to_bytes == from_bytes, "copy of unequal sizes");
+  }
+
+  void wait(const Instruction& in) const {
+    check(in.sub > 0, "a wait without a device");
+    for (uint32_t n = 0; n < in.count; ++n) {
+      operand(function_.operands[static_cast<size_t>(in.b) + n]);
+    }
   }
 
   void load_scalar(const Instruction& in) const {
@@ -312,6 +354,11 @@ class Verifier {
         return load_scalar(in);
       case Opcode::alloc_place:
         return check(in.dst < function_.num_places, "place out of range");
+      case Opcode::to_device:
+      case Opcode::to_host:
+        return transfer(in);
+      case Opcode::wait:
+        return wait(in);
       case Opcode::write_lines:
         return write_lines(in);
       case Opcode::call:

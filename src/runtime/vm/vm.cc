@@ -74,6 +74,8 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
 }
 
 Interpreter::~Interpreter() {
+  // What still goes on reads and writes the memory of frames.
+  drain_devices();
   // After a failure frames are left; their values are let go here.
   while (c_.depth_ > 0) pop_frame();
   for (Object* arg : c_.args_) release_value(arg);
@@ -246,7 +248,8 @@ ExecutionContext::ExecutionContext(std::shared_ptr<ThreadPool> pool) : pool_(std
 ExecutionContext::~ExecutionContext() = default;
 
 Value ExecutionContext::run(const Program& program, std::span<const relay_kernel> kernels,
-                            std::span<const relay_native_function> natives, size_t function,
+                            std::span<const relay_native_function> natives,
+                            DeviceConstants& constants, size_t function,
                             std::span<const Value> args, std::span<const Tensor> outputs,
                             const RunOptions& options, Denormals denormals) {
   DenormalScope scope(denormals);
@@ -260,6 +263,7 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
     budget.emplace(std::move(limits));
   }
   arena_.forget_peak();
+  device_constants_ = &constants;
   Interpreter interpreter(*this, program, kernels, natives, options);
   // The result outlives the run, and so do the current contents of references in arguments.
   auto own_arguments = [&] {
@@ -268,6 +272,7 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
   };
   try {
     Value result = interpreter.run(function, args, outputs);
+    interpreter.finish_devices();
     if (interpreter.made_strings()) own_strings(result);
     own_arguments();
     refs_.collect(false);

@@ -24,6 +24,7 @@
 #include "runtime/memory.h"
 #include "runtime/thread_pool.h"
 #include "runtime/vm/bytecode.h"
+#include "runtime/vm/device_state.h"
 #include "runtime/vm/native_stack.h"
 #include "runtime/vm/ref_list.h"
 
@@ -61,10 +62,10 @@ class ExecutionContext {
   // caller has checked. `kernels` are the entry points in the order of program.kernels, `natives` those of the native
   // functions in the order of program.functions (null for the others), or none. `outputs`
   // are the buffers for a function that writes outputs: tensors of the results' types, or empty to
-  // have them allocated. Parameters that are donated in place are written over, and are results. Errors: RuntimeError E0604 to E0607, UserError E0613.
+  // have them allocated. `constants` has the program's constants on devices. Parameters that are donated in place are written over, and are results. Errors: RuntimeError E0604 to E0607, UserError E0613.
   Value run(const Program& program, std::span<const relay_kernel> kernels,
-            std::span<const relay_native_function> natives, size_t function,
-            std::span<const Value> args, std::span<const Tensor> outputs,
+            std::span<const relay_native_function> natives, DeviceConstants& constants,
+            size_t function, std::span<const Value> args, std::span<const Tensor> outputs,
             const RunOptions& options = {}, Denormals denormals = Denormals::flush);
 
   const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
@@ -98,7 +99,9 @@ class ExecutionContext {
   size_t top_ = 0;    // slots in use
   size_t depth_ = 0;  // open frames
   ArenaStack arena_;
-  std::unique_ptr<NativeStack> native_stack_;  // from the first call of a native function on
+  std::vector<std::unique_ptr<DeviceState>> devices_;
+  DeviceConstants* device_constants_ = nullptr;  // of the run
+  std::unique_ptr<NativeStack> native_stack_;    // from the first call of a native function on
   Scratch scratch_;
   StringMemory strings_;  // that the run has made
   std::vector<void*> buffers_;

@@ -1,0 +1,359 @@
+#include "analysis/placement.h"
+
+#include <algorithm>
+
+#include "analysis/primitives.h"
+#include "base/codes/lowering.h"
+#include "ir/op.h"
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+using runtime::Device;
+
+// Tensors, also in tuples: what a copy can be made of.
+bool can_be_copied(const Type& type) {
+  auto tensors = flatten_tensor_types(type);
+  return tensors &&
+         std::ranges::none_of(*tensors, [](const TensorType& t) { return t->dtype.is_string(); });
+}
+
+bool has_unknown_size(const Type& type) {
+  auto tensors = flatten_tensor_types(type);
+  return tensors && std::ranges::any_of(*tensors, [](const TensorType& t) {
+           return t->shape_var || std::ranges::any_of(t->shape, is_any);
+         });
+}
+
+bool has_strings(const Type& type) {
+  auto tensors = flatten_tensor_types(type);
+  return tensors &&
+         std::ranges::any_of(*tensors, [](const TensorType& t) { return t->dtype.is_string(); });
+}
+
+bool has_effect(const Node& kernel) {
+  bool found = false;
+  post_order(
+      NodeRef(&kernel),
+      [&](const Node& n) {
+        auto* op = as<OpNode>(&n);
+        found |= op != nullptr && op->row->effect.get() == Effect::Io;
+      },
+      family::expr);
+  return found;
+}
+
+// Why a kernel runs on the host only; null where it may run elsewhere.
+const char* host_only(const CallNode& c) {
+  if (has_unknown_size(c.type)) return "the size of its result is known only when it is computed";
+  const bool strings = has_strings(c.type) || std::ranges::any_of(c.args, [](const Expr& a) {
+                         return has_strings(a->type);
+                       });
+  if (strings) return "it reads or gives strings";
+  if (has_effect(*c.op.get())) return "it has an effect beside its result";
+  return nullptr;
+}
+
+}  // namespace
+
+PlacingCall placing_call(const CallNode& call) {
+  const CallNode* c = &call;
+  if (auto* f = primitive_of(call)) {
+    c = as<CallNode>(f->body);
+    const bool alone = c != nullptr && f->params.size() == 1 && c->args.size() == 1 &&
+                       c->args[0].get() == f->params[0].get();
+    if (!alone) return {};
+  }
+  return {as_device_copy(*c), as_on_device(*c)};
+}
+
+bool uses_devices(const Module& mod) {
+  bool found = false;
+  for (const Function& f : mod->functions) {
+    if (found) break;
+    post_order_outside_primitives(f, [&](const Node& n) {
+      auto* c = as<CallNode>(&n);
+      if (c == nullptr) return;
+      const PlacingCall what = placing_call(*c);
+      auto* primitive = primitive_of(*c);
+      found |= what.copy != nullptr || what.on_device != nullptr ||
+               (primitive != nullptr && primitive->has_attr(attr::kDevice));
+    });
+  }
+  return found;
+}
+
+Placement::Placement(const Module& mod, const std::vector<Function>& entries, bool proposes)
+    : proposes_(proposes) {
+  trivial_ = !uses_devices(mod);
+  if (trivial_) return;
+  for (size_t i = 0; i < mod->functions.size(); ++i) {
+    globals_[mod->global_vars[i]->name_hint] = mod->functions[i].get();
+    of_[mod->functions[i].get()] = domains_.of_type(mod->functions[i]->type);
+  }
+  for (const Function& f : mod->functions) {
+    post_order_outside_primitives(f, [&](const Node& n) { note_binding(n); });
+  }
+  for (const Function& f : mod->functions) {
+    post_order_outside_primitives(f, [&](const Node& n) { visit(n); });
+  }
+  resolve(entries);
+}
+
+void Placement::note_binding(const Node& n) {
+  auto* l = as<LetNode>(&n);
+  if (l == nullptr) return;
+  if (isa<ConstantNode>(l->value)) constants_.insert(l->var.get());
+  auto* c = as<CallNode>(l->value);
+  auto* boundary = c == nullptr ? nullptr : placing_call(*c).on_device;
+  if (boundary != nullptr && !boundary->constrain_result) boundaries_.insert(l->var.get());
+}
+
+Domain* Placement::of(const Expr& e) {
+  if (isa<ConstantNode>(e) || constants_.contains(e.get())) return domains_.of_type(e->type);
+  if (auto* g = as<GlobalVarNode>(e)) {
+    auto f = globals_.find(g->name_hint);
+    if (f != globals_.end()) return of_.at(f->second);
+  }
+  auto [it, fresh] = of_.emplace(e.get(), nullptr);
+  if (fresh) it->second = domains_.of_type(e->type);
+  return it->second;
+}
+
+bool Placement::is_free(const Expr& e) const {
+  return isa<ConstantNode>(e) || constants_.contains(e.get());
+}
+
+void Placement::use(const Node& user, size_t operand, const Expr& value, Domain* to,
+                    const Span& span) {
+  if (is_free(value)) {
+    if (!proposes_) wanted_[{&user, operand}] = to;
+    return;
+  }
+  if (proposes_ && can_be_copied(value->type)) {
+    edges_.push_back({&user, operand, value, to, span});
+  } else {
+    domains_.unify(of(value), to, span);
+  }
+}
+
+void Placement::visit(const Node& n) {
+  switch (n.kind()) {
+    case ExprKind::Tuple: {
+      auto& t = *as<TupleNode>(&n);
+      Domain* d = of(Expr(&t));
+      for (size_t i = 0; i < t.fields.size(); ++i) {
+        Domain* field = DeviceDomains::part(d, i);
+        if (!is_free(t.fields[i])) {
+          domains_.unify(field, of(t.fields[i]), t.span);
+        } else if (!proposes_) {
+          wanted_[{&n, i}] = field;
+        }
+      }
+      return;
+    }
+    case ExprKind::TupleGetItem: {
+      auto& g = *as<TupleGetItemNode>(&n);
+      Domain* field = DeviceDomains::part(of(g.tuple), static_cast<size_t>(g.index));
+      return domains_.unify(field, of(Expr(&g)), g.span);
+    }
+    case ExprKind::Let: {
+      auto& l = *as<LetNode>(&n);
+      if (!is_free(l.value)) domains_.unify(of(l.var), of(l.value), l.span);
+      return domains_.unify(of(Expr(&l)), of(l.body), l.span);
+    }
+    case ExprKind::If: {
+      auto& i = *as<IfNode>(&n);
+      Domain* host = domains_.leaf();
+      domains_.place(host, Device::cpu(), i.span);
+      use(i, 0, i.cond, host, i.span);
+      use(i, 1, i.true_branch, of(Expr(&i)), i.span);
+      return use(i, 2, i.false_branch, of(Expr(&i)), i.span);
+    }
+    case ExprKind::Match:
+      return visit_match(*as<MatchNode>(&n));
+    case ExprKind::Function: {
+      auto& f = *as<FunctionNode>(&n);
+      if (f.is_primitive()) return;
+      Domain* d = of(Expr(&f));
+      for (size_t i = 0; i < f.params.size(); ++i) {
+        domains_.unify(DeviceDomains::part(d, i), of(f.params[i]), f.params[i]->span);
+      }
+      return use(f, 0, f.body, DeviceDomains::part(d, f.params.size()), f.body->span);
+    }
+    case ExprKind::RefCreate: {
+      auto& r = *as<RefCreateNode>(&n);
+      return use(r, 0, r.value, DeviceDomains::part(of(Expr(&r)), 0), r.span);
+    }
+    case ExprKind::RefRead: {
+      auto& r = *as<RefReadNode>(&n);
+      return domains_.unify(DeviceDomains::part(of(r.ref), 0), of(Expr(&r)), r.span);
+    }
+    case ExprKind::RefWrite: {
+      auto& r = *as<RefWriteNode>(&n);
+      return use(r, 1, r.value, DeviceDomains::part(of(r.ref), 0), r.span);
+    }
+    case ExprKind::Constructor: {
+      auto* c = as<ConstructorNode>(&n);
+      domains_.collapse(of(Expr(c)), c->span);
+      return;
+    }
+    case ExprKind::Call:
+      return visit_call(*as<CallNode>(&n));
+    default:
+      return;
+  }
+}
+
+void Placement::visit_call(const CallNode& c) {
+  const PlacingCall what = placing_call(c);
+  if (what.copy != nullptr || what.on_device != nullptr) return visit_placing(c, what);
+  if (isa<OpNode>(c.op) || primitive_of(c) != nullptr) return visit_kernel(c);
+  Domain* result = of(Expr(&c));
+  if (isa<ConstructorNode>(c.op)) {
+    Domain* data = domains_.collapse(result, c.span);
+    for (size_t i = 0; i < c.args.size(); ++i) use(c, i, c.args[i], data, c.span);
+    return;
+  }
+  Domain* callee = of(c.op);
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    use(c, i, c.args[i], DeviceDomains::part(callee, i), c.span);
+  }
+  domains_.unify(DeviceDomains::part(callee, c.args.size()), result, c.span);
+}
+
+void Placement::visit_placing(const CallNode& c, PlacingCall what) {
+  const Expr& value = c.args[0];
+  if (what.copy != nullptr) {
+    const std::string& from = what.copy->src_virtual_device;
+    if (!from.empty() && !is_free(value)) domains_.place(of(value), known_device(from), c.span);
+    return domains_.place(of(Expr(&c)), known_device(what.copy->dst_virtual_device), c.span);
+  }
+  const Device device = known_device(what.on_device->virtual_device);
+  const bool result = what.on_device->constrain_result;
+  if (is_free(value)) {
+    if (result) domains_.place(of(Expr(&c)), device, c.span);
+    return;
+  }
+  if (!proposes_) {
+    domains_.place(of(value), device, c.span);
+    return domains_.unify(of(value), of(Expr(&c)), c.span);
+  }
+  if (what.on_device->constrain_body) domains_.place(of(value), device, c.span);
+  if (result) {
+    Domain* d = of(Expr(&c));
+    domains_.place(d, device, c.span);
+    return use(c, 0, value, d, c.span);
+  }
+  of_[&c] = of(value);
+  boundaries_.insert(&c);
+}
+
+void Placement::visit_kernel(const CallNode& c) {
+  Domain* kernel = domains_.collapse(of(Expr(&c)), c.span);
+  kernels_[&c] = kernel;
+  auto* primitive = primitive_of(c);
+  const bool placed = primitive != nullptr && primitive->has_attr(attr::kDevice);
+  if (placed) domains_.place(kernel, relay::kernel_device(*primitive), c.span);
+  if (const char* why = host_only(c)) domains_.place(kernel, Device::cpu(), c.span, why);
+  for (size_t i = 0; i < c.args.size(); ++i) use(c, i, c.args[i], kernel, c.span);
+}
+
+void Placement::visit_match(const MatchNode& m) {
+  for (size_t i = 0; i < m.clauses.size(); ++i) {
+    bind(m.clauses[i]->lhs, of(m.data));
+    use(m, i + 1, m.clauses[i]->rhs, of(Expr(&m)), m.span);
+  }
+}
+
+void Placement::bind(const Pattern& p, Domain* d) {
+  std::vector<std::pair<Pattern, Domain*>> open{{p, d}};
+  while (!open.empty()) {
+    auto [pattern, domain] = std::move(open.back());
+    open.pop_back();
+    if (auto* v = as<PatternVarNode>(pattern)) {
+      domains_.unify(domain, of(v->var), v->var->span);
+    } else if (auto* c = as<PatternConstructorNode>(pattern)) {
+      Domain* data = domains_.collapse(domain, {});
+      for (const Pattern& part : c->patterns) open.emplace_back(part, data);
+    } else if (auto* t = as<PatternTupleNode>(pattern)) {
+      for (size_t i = 0; i < t->patterns.size(); ++i) {
+        open.emplace_back(t->patterns[i], DeviceDomains::part(domain, i));
+      }
+    }
+  }
+}
+
+void Placement::resolve(const std::vector<Function>& entries) {
+  if (!proposes_) return;
+  auto is_boundary = [&](const Edge& e) { return boundaries_.contains(e.value.get()); };
+  // What is computed for a device is computed there, as far as nothing else is said of it.
+  std::unordered_set<const Domain*> outside;
+  auto note = [&](Domain* d) {
+    for (auto [leaf, same] : DeviceDomains::leaves(d, d)) outside.insert(leaf);
+  };
+  for (const Function& f : entries) note(of_.at(f.get()));
+  for (const Edge& e : edges_) {
+    if (is_boundary(e)) continue;
+    for (auto [value, wanted] : DeviceDomains::leaves(of(e.value), e.wanted)) {
+      if (!outside.contains(DeviceDomains::root(value)) &&
+          !outside.contains(DeviceDomains::root(wanted)))
+        domains_.unify_where_possible(value, wanted);
+    }
+  }
+  auto place_rest = [&](Domain* d) {
+    for (auto [leaf, same] : DeviceDomains::leaves(d, d)) {
+      if (!DeviceDomains::root(leaf)->device) domains_.place(leaf, Device::cpu(), {});
+    }
+  };
+  for (const Function& f : entries) domains_.place(of_.at(f.get()), Device::cpu(), f->span);
+  for (const Edge& e : edges_) {
+    if (!is_boundary(e)) domains_.unify_where_possible(of(e.value), e.wanted);
+  }
+  for (const Edge& e : edges_) {
+    place_rest(of(e.value));
+    place_rest(e.wanted);
+    wanted_[{e.user, e.operand}] = e.wanted;
+  }
+}
+
+Domain* Placement::domain(const Expr& e) const {
+  auto it = of_.find(e.get());
+  return it == of_.end() ? nullptr : it->second;
+}
+
+Domain* Placement::wanted(const Node& user, size_t operand) const {
+  auto it = wanted_.find({&user, operand});
+  return it == wanted_.end() ? nullptr : it->second;
+}
+
+Device Placement::device_of(const Expr& e, std::span<const size_t> path) const {
+  Domain* d = domain(e);
+  if (d == nullptr) return Device::cpu();
+  for (size_t i : path) d = DeviceDomains::part(d, i);
+  // Of several tensors the first.
+  while (!DeviceDomains::root(d)->is_leaf()) d = DeviceDomains::part(d, 0);
+  return DeviceDomains::device(d);
+}
+
+std::vector<Device> Placement::devices_of(const Expr& e) const {
+  auto tensors = flatten_tensor_types(e->type);
+  std::vector<Device> out;
+  Domain* d = domain(e);
+  if (d != nullptr) {
+    for (auto [leaf, same] : DeviceDomains::leaves(d, d))
+      out.push_back(DeviceDomains::device(leaf));
+  }
+  const size_t count = tensors ? tensors->size() : 1;
+  // Of a value with one domain for all its parts.
+  out.resize(count, out.empty() ? Device::cpu() : out.front());
+  return out;
+}
+
+Device Placement::kernel_device(const CallNode& call) const {
+  auto it = kernels_.find(&call);
+  return it == kernels_.end() ? Device::cpu() : DeviceDomains::device(it->second);
+}
+
+}  // namespace relay

@@ -1,0 +1,53 @@
+#include "passes/placement/place_kernels.h"
+
+#include <map>
+
+#include "analysis/placement.h"
+#include "analysis/primitives.h"
+
+namespace relay {
+namespace {
+
+using runtime::Device;
+
+class Marker : public RewriterOutsidePrimitives {
+ public:
+  explicit Marker(const Placement& where) : where_(where) {}
+
+  NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+    auto* before = as<CallNode>(original);
+    if (before == nullptr) return rebuilt;
+    auto& c = *as<CallNode>(rebuilt);
+    const PlacingCall what = placing_call(*before);
+    if (what.on_device != nullptr) return c.args[0];
+    auto* primitive = primitive_of(c);
+    if (primitive == nullptr || what.copy != nullptr) return rebuilt;
+    const Device device = where_.kernel_device(*before);
+    if (device == kernel_device(*primitive)) return rebuilt;
+    Function& placed = placed_[{primitive, device.type, device.id}];
+    if (!placed) placed = with_attr(ref(*primitive), attr::kDevice, AttrValue(device.to_string()));
+    return call(placed, c.args, c.attrs, c.span, c.type_args);
+  }
+
+ private:
+  const Placement& where_;
+  std::map<std::tuple<const Node*, uint16_t, uint16_t>, Function> placed_;
+};
+
+Module place_kernels(const Module& mod, PassContext&) {
+  if (!uses_devices(mod)) return mod;
+  const Placement where(mod);
+  return map_functions(mod,
+                       [&](const GlobalVar&, const Function& f) { return Marker(where).apply(f); });
+}
+
+}  // namespace
+
+const Pass kPlaceKernels = {"PlaceKernels",
+                            0,
+                            Form::fused,
+                            Form::any,
+                            "Says of each primitive function which device runs it.",
+                            place_kernels};
+
+}  // namespace relay

@@ -1,0 +1,76 @@
+#include "plan/function_planner.h"
+
+namespace relay::plan {
+
+void FunctionPlanner::set_devices(const Var& v, const Bound& to) {
+  struct Part {
+    const Bound* bound;
+    std::vector<size_t> path;
+  };
+  std::vector<Part> open{{&to, {}}};
+  while (!open.empty()) {
+    const Part part = std::move(open.back());
+    open.pop_back();
+    const Bound& b = *part.bound;
+    for (size_t i = 0; i < b.fields.size(); ++i) {
+      open.push_back({&b.fields[i], part.path});
+      open.back().path.push_back(i);
+    }
+    if (b.is_tuple() || w_.place_of(b.value) != Place::object) continue;
+    const bool tensor = w_.value(b.value).type && isa<TensorTypeNode>(w_.value(b.value).type);
+    if (tensor) w_.set_device(b.value, program_.placement().device_of(v, part.path));
+  }
+}
+
+FunctionPlanner::Bound FunctionPlanner::on_device(const Bound& b, const Type& type, Device device) {
+  auto* tuple = as<TupleTypeNode>(type);
+  if (tuple != nullptr && (b.is_tuple() || !(device == Device::cpu()))) {
+    Bound out;
+    for (size_t i = 0; i < tuple->fields.size(); ++i) {
+      out.fields.push_back(on_device(field(b, type, i), tuple->fields[i], device));
+    }
+    return out;
+  }
+  if (b.is_tuple()) return b;
+  const PlanValue& v = w_.value(b.value);
+  if (v.place == Place::constant && !(v.device == device)) {
+    const Tensor data = program_.program().constants[static_cast<size_t>(v.index)];
+    return {w_.constant(program_.constant(data, device), type, device)};
+  }
+  // What has just been taken out of a tuple.
+  if (v.place == Place::object && isa<TensorTypeNode>(type)) w_.set_device(b.value, device);
+  return b;
+}
+
+FunctionPlanner::Bound FunctionPlanner::operand(const Node& user, size_t index, const Expr& e) {
+  Domain* wanted = program_.placement().wanted(user, index);
+  return wanted == nullptr ? bound(e) : on_device(bound(e), e->type, DeviceDomains::device(wanted));
+}
+
+ValueId FunctionPlanner::object_operand(const Node& user, size_t index, const Expr& e) {
+  Domain* wanted = program_.placement().wanted(user, index);
+  if (wanted == nullptr) return object(e);
+  return object(on_device(bound(e), e->type, DeviceDomains::device(wanted)), e->type);
+}
+
+FunctionPlanner::Bound FunctionPlanner::device_copy(const LetNode& l, const CallNode& c,
+                                                    const FunctionNode& f) {
+  const DeviceCopyAttrs& attrs = *as_device_copy(*as<CallNode>(f.body));
+  const Device from = known_device(attrs.src_virtual_device),
+               to = known_device(attrs.dst_virtual_device);
+  if (isa<ConstantNode>(c.args[0])) return on_device(bound(c.args[0]), c.type, to);
+  if ((from == Device::cpu()) == (to == Device::cpu())) {
+    unsupported(c.span, "a copy from " + from.to_string() + " to " + to.to_string(),
+                "copy between the host and a device; between two devices by the host");
+  }
+  std::vector<ValueId> source, result;
+  tensors_of(c.args[0], source, from);
+  auto claimed = claimed_.find(l.var.get());
+  Bound out = claimed != claimed_.end() ? Bound{outputs_[static_cast<size_t>(claimed->second)]}
+                                        : fresh(c.type, escapes_.contains(l.var.get()), c.span, to);
+  tensors_of(out, c.type, result);
+  w_.transfer(result[0], source[0]);
+  return out;
+}
+
+}  // namespace relay::plan

@@ -1,0 +1,138 @@
+// What a run does on devices.
+#include <cstring>
+
+#include "base/budget.h"
+#include "base/codes/runtime.h"
+#include "runtime/profiler.h"
+#include "runtime/vm/interpreter.h"
+
+namespace relay::runtime {
+
+DeviceState& Interpreter::device_state(Device device) {
+  for (const auto& state : c_.devices_) {
+    if (state->device == device) return *state;
+  }
+  return *c_.devices_.emplace_back(std::make_unique<DeviceState>(device));
+}
+
+void Interpreter::push_device_arenas(const Function& function, Slot* at) {
+  for (const DeviceArena& arena : function.devices) {
+    ArenaStack& stack = device_state(arena.device).arena;
+    if (limited()) charge(arena.bytes);
+    auto* frame = new (at) DeviceFrame;
+    frame->mark = stack.mark();
+    frame->arena = stack.push(static_cast<size_t>(arena.bytes));
+    at += kDeviceSlots;
+  }
+}
+
+void Interpreter::pop_device_arenas(const Function& function, Slot* at) {
+  for (const DeviceArena& arena : function.devices) {
+    auto* frame = reinterpret_cast<DeviceFrame*>(at);
+    // Null where the frame was left before it had one.
+    if (frame->arena != nullptr) device_state(arena.device).arena.pop(frame->mark);
+    at += kDeviceSlots;
+  }
+}
+
+Object* Interpreter::new_device_tensor(DType dtype, Shape shape, Device device) {
+  if (limited()) charge(checked_num_elements(dtype, shape) * static_cast<int64_t>(dtype.bytes()));
+  return make_tensor(device_state(device), dtype, shape).take();
+}
+
+Object* Interpreter::load_constant(size_t index) {
+  const Device device = program_.constant_device(index);
+  if (device == Device::cpu()) return Tensor(program_.constants[index]).take();
+  return c_.device_constants_->get(program_, index, device_state(device)).take();
+}
+
+Interpreter::Place Interpreter::resolve_on(const Operand& o, const Window& w, int device) {
+  if (device == 0) return resolve(o, w);
+  const Device where = w.function->devices[static_cast<size_t>(device) - 1].device;
+  switch (o.kind) {
+    case Operand::kArena: {
+      auto* frame =
+          reinterpret_cast<DeviceFrame*>(w.d + static_cast<ptrdiff_t>(device - 1) * kDeviceSlots);
+      return {frame->arena + o.index, static_cast<size_t>(o.bytes)};
+    }
+    case Operand::kConstant: {
+      const Tensor there =
+          c_.device_constants_->get(program_, static_cast<size_t>(o.index), device_state(where));
+      return {there.data(), there.byte_size()};
+    }
+    case Operand::kRegister: {
+      const Tensor::Rep* rep = tensor(w.r[o.index]);
+      if (!(rep->device == where)) misuse("a tensor is not on the device of the kernel");
+      return {rep->data, tensor_bytes(rep)};
+    }
+    default:
+      return resolve(o, w);
+  }
+}
+
+void Interpreter::launch(const Instruction& in, const Window& w) {
+  const KernelInfo& kernel = program_.kernels[static_cast<size_t>(in.a)];
+  const Operand* operands = w.function->operands.data() + in.b;
+  const int device = w.function->device_index(kernel.device);
+  const size_t buffers = kernel.buffer_bytes.size();
+  c_.buffers_.resize(std::max(c_.buffers_.size(), buffers));
+  for (size_t n = 0; n < buffers; ++n) {
+    const Place place = resolve_on(operands[n], w, device);
+    if (static_cast<int64_t>(place.bytes) < kernel.buffer_bytes[n]) {
+      misuse("a buffer is smaller than the kernel needs");
+    }
+    c_.buffers_[n] = place.data;
+  }
+  c_.dims_.resize(std::max(c_.dims_.size(), size_t{kernel.num_dims}));
+  for (size_t n = 0; n < kernel.num_dims; ++n) {
+    c_.dims_[n] = w.i[operands[buffers + n].index].integer;
+  }
+  const auto dims = std::span<const int64_t>(c_.dims_).first(kernel.num_dims);
+  const int64_t begin = options_.profiler != nullptr ? Profiler::now_ns() : 0;
+  device_state(kernel.device)
+      .queue->launch(kernel, kernels_[static_cast<size_t>(in.a)],
+                     std::span<void* const>(c_.buffers_).first(buffers), dims);
+  // What the host spends: the kernel may still run.
+  if (options_.profiler != nullptr) {
+    options_.profiler->record(in.a, begin, Profiler::now_ns(), dims);
+  }
+  if (budgeted_) check_budget();
+}
+
+void Interpreter::copy_within(const Instruction& in, const Window& w) {
+  const Operand* operands = w.function->operands.data() + in.b;
+  const Place to = resolve_on(operands[0], w, in.sub), from = resolve_on(operands[1], w, in.sub);
+  if (to.bytes != from.bytes) misuse("a copy of unequal sizes");
+  const Device device = w.function->devices[size_t{in.sub} - 1].device;
+  if (to.bytes > 0) device_state(device).queue->copy_within(to.data, from.data, to.bytes);
+}
+
+uint64_t Interpreter::transfer(const Instruction& in, const Window& w) {
+  const Operand* operands = w.function->operands.data() + in.b;
+  const bool to_host = in.op == Opcode::to_host;
+  const Place to = resolve_on(operands[0], w, to_host ? 0 : in.sub),
+              from = resolve_on(operands[1], w, to_host ? in.sub : 0);
+  // A scalar is at the front of its register.
+  const bool scalar = operands[1].kind == Operand::kScalar || operands[1].kind == Operand::kPlace;
+  if (scalar ? to.bytes > from.bytes : to.bytes != from.bytes) misuse("a copy of unequal sizes");
+  DeviceQueue& queue = *device_state(w.function->devices[size_t{in.sub} - 1].device).queue;
+  return to_host ? queue.copy_to_host(to.data, from.data, to.bytes)
+                 : queue.copy_to_device(to.data, from.data, to.bytes);
+}
+
+void Interpreter::wait(Device device, uint64_t event) {
+  if (auto failed = device_state(device).queue->wait(event)) {
+    kernel_failed(*failed->kernel, failed->code);
+  }
+  if (budgeted_) check_budget_after_work();
+}
+
+void Interpreter::finish_devices() {
+  for (const auto& state : c_.devices_) wait(state->device, state->queue->last());
+}
+
+void Interpreter::drain_devices() noexcept {
+  for (const auto& state : c_.devices_) state->queue->wait(state->queue->last());
+}
+
+}  // namespace relay::runtime
