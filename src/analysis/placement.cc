@@ -12,13 +12,6 @@ namespace {
 
 using runtime::Device;
 
-// Tensors, also in tuples: what a copy can be made of.
-bool can_be_copied(const Type& type) {
-  auto tensors = flatten_tensor_types(type);
-  return tensors &&
-         std::ranges::none_of(*tensors, [](const TensorType& t) { return t->dtype.is_string(); });
-}
-
 bool has_unknown_size(const Type& type) {
   auto tensors = flatten_tensor_types(type);
   return tensors && std::ranges::any_of(*tensors, [](const TensorType& t) {
@@ -68,6 +61,11 @@ PlacingCall placing_call(const CallNode& call) {
   return {as_device_copy(*c), as_on_device(*c)};
 }
 
+bool gives_on_device(const CallNode& call, const OnDeviceAttrs& attrs) {
+  return attrs.constrain_result || isa<VarNode>(call.args[0]) ||
+         isa<TupleGetItemNode>(call.args[0]);
+}
+
 bool uses_devices(const Module& mod) {
   bool found = false;
   for (const Function& f : mod->functions) {
@@ -107,7 +105,7 @@ void Placement::note_binding(const Node& n) {
   if (isa<ConstantNode>(l->value)) constants_.insert(l->var.get());
   auto* c = as<CallNode>(l->value);
   auto* boundary = c == nullptr ? nullptr : placing_call(*c).on_device;
-  if (boundary != nullptr && !boundary->constrain_result) boundaries_.insert(l->var.get());
+  if (boundary != nullptr && !gives_on_device(*c, *boundary)) boundaries_.insert(l->var.get());
 }
 
 Domain* Placement::of(const Expr& e) {
@@ -131,11 +129,30 @@ void Placement::use(const Node& user, size_t operand, const Expr& value, Domain*
     if (!proposes_) wanted_[{&user, operand}] = to;
     return;
   }
-  if (proposes_ && can_be_copied(value->type)) {
-    edges_.push_back({&user, operand, value, to, span});
-  } else {
-    domains_.unify(of(value), to, span);
+  if (!proposes_) return domains_.unify(of(value), to, span);
+  // Tensors, also in tuples, can be copied; all else is there.
+  bool copied = false;
+  struct Part {
+    Type type;
+    Domain *have, *wanted;
+  };
+  std::vector<Part> open{{value->type, of(value), to}};
+  while (!open.empty()) {
+    const Part part = std::move(open.back());
+    open.pop_back();
+    if (auto* t = as<TupleTypeNode>(part.type)) {
+      for (size_t i = 0; i < t->fields.size(); ++i) {
+        open.push_back(
+            {t->fields[i], DeviceDomains::part(part.have, i), DeviceDomains::part(part.wanted, i)});
+      }
+      continue;
+    }
+    auto* tensor = as<TensorTypeNode>(part.type);
+    const bool can_be = tensor != nullptr && !tensor->dtype.is_string();
+    copied |= can_be;
+    if (!can_be) domains_.unify(part.have, part.wanted, span);
   }
+  if (copied) edges_.push_back({&user, operand, value, to, span});
 }
 
 void Placement::visit(const Node& n) {
@@ -231,7 +248,7 @@ void Placement::visit_placing(const CallNode& c, PlacingCall what) {
     return domains_.place(of(Expr(&c)), known_device(what.copy->dst_virtual_device), c.span);
   }
   const Device device = known_device(what.on_device->virtual_device);
-  const bool result = what.on_device->constrain_result;
+  const bool result = gives_on_device(c, *what.on_device);
   if (is_free(value)) {
     if (result) domains_.place(of(Expr(&c)), device, c.span);
     return;
@@ -240,7 +257,8 @@ void Placement::visit_placing(const CallNode& c, PlacingCall what) {
     domains_.place(of(value), device, c.span);
     return domains_.unify(of(value), of(Expr(&c)), c.span);
   }
-  if (what.on_device->constrain_body) domains_.place(of(value), device, c.span);
+  const bool computed = isa<CallNode>(value) || isa<IfNode>(value) || isa<MatchNode>(value);
+  if (what.on_device->constrain_body && computed) domains_.place(of(value), device, c.span);
   if (result) {
     Domain* d = of(Expr(&c));
     domains_.place(d, device, c.span);

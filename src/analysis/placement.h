@@ -31,6 +31,9 @@ struct PlacingCall {
   const OnDeviceAttrs* on_device = nullptr;
 };
 PlacingCall placing_call(const CallNode& call);
+// Whether what `on_device` gives is on its device: it says so, or its argument is a variable or a part of one, which is not
+// computed there.
+bool gives_on_device(const CallNode& call, const OnDeviceAttrs& attrs);
 
 // Whether the program says anything of devices: else all of it is on the host.
 bool uses_devices(const Module& mod);

@@ -1,6 +1,7 @@
 // Operators that say something about a value to the compiler and give it as it is.
 #include <algorithm>
 
+#include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ir/devices.h"
 #include "ops/batching.h"
@@ -32,7 +33,7 @@ Type both_alike(RelationContext& ctx) {
 // Whether an attribute names a device; else the relation fails.
 bool require_device(RelationContext& ctx, const char* attribute, const std::string& text) {
   if (runtime::Device::parse(text)) return true;
-  ctx.fail(codes::type_ill_formed,
+  ctx.fail(codes::op_bad_attribute,
            std::string("there is no device '") + text + "' (" + attribute + ")",
            "a device, with a number or without: " + runtime::Device::names(), text,
            std::string(attribute) + "=\"cpu\", or \"cuda:1\"");

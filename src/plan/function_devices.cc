@@ -42,15 +42,28 @@ FunctionPlanner::Bound FunctionPlanner::on_device(const Bound& b, const Type& ty
   return b;
 }
 
+FunctionPlanner::Bound FunctionPlanner::constants_at(const Bound& b, const Type& type,
+                                                     Domain* where) {
+  if (where == nullptr) return b;
+  if (b.is_tuple()) {
+    Bound out;
+    for (size_t i = 0; i < b.fields.size(); ++i) {
+      out.fields.push_back(constants_at(b.fields[i], as<TupleTypeNode>(type)->fields[i],
+                                        DeviceDomains::part(where, i)));
+    }
+    return out;
+  }
+  const bool constant = w_.place_of(b.value) == Place::constant;
+  return constant ? on_device(b, type, DeviceDomains::device(where)) : b;
+}
+
 FunctionPlanner::Bound FunctionPlanner::operand(const Node& user, size_t index, const Expr& e) {
-  Domain* wanted = program_.placement().wanted(user, index);
-  return wanted == nullptr ? bound(e) : on_device(bound(e), e->type, DeviceDomains::device(wanted));
+  return constants_at(bound(e), e->type, program_.placement().wanted(user, index));
 }
 
 ValueId FunctionPlanner::object_operand(const Node& user, size_t index, const Expr& e) {
   Domain* wanted = program_.placement().wanted(user, index);
-  if (wanted == nullptr) return object(e);
-  return object(on_device(bound(e), e->type, DeviceDomains::device(wanted)), e->type);
+  return wanted == nullptr ? object(e) : object(constants_at(bound(e), e->type, wanted), e->type);
 }
 
 FunctionPlanner::Bound FunctionPlanner::device_copy(const LetNode& l, const CallNode& c,

@@ -46,11 +46,11 @@ class FunctionPlanner {
     bool is_tuple() const { return value < 0; }
   };
 
-  // Where the value of a scope goes; `device` is where its tensor is.
+  // Where the value of a scope goes, and on which devices it is there.
   struct Target {
     enum Kind { kReturn, kObject, kScalar, kNowhere } kind;
     ValueId value = -1;
-    Device device{};
+    Domain* where = nullptr;
   };
 
   void find_updated();
@@ -142,8 +142,10 @@ class FunctionPlanner {
   }
   // Says of the objects that a variable is bound to where they are.
   void set_devices(const Var& v, const Bound& to);
-  // A constant where its user is; anything else as it is.
+  // The tensors of a kernel's operand on its device: constants are there, and so is what has been taken out of tuples.
   Bound on_device(const Bound& b, const Type& type, Device device);
+  // The value with its constants where they are used; null: as it is.
+  Bound constants_at(const Bound& b, const Type& type, Domain* where);
   // An operand of an expression other than a kernel's call, counted as Placement::wanted does.
   Bound operand(const Node& user, size_t index, const Expr& e);
   // The same as an object.

@@ -63,7 +63,9 @@ void FunctionPlanner::find_read() {
 
 PlanFunction FunctionPlanner::run() {
   declare_params();
-  plan(f_->body, Target{Target::kReturn, -1, program_.placement().device_of(f_->body)});
+  const Placement& where = program_.placement();
+  Domain* result = where.wanted(*f_.get(), 0);
+  plan(f_->body, Target{Target::kReturn, -1, result ? result : where.domain(f_->body)});
   while (!tasks_.empty()) {
     check_budget();
     std::function<void()> task = std::move(tasks_.back());
@@ -84,10 +86,10 @@ void FunctionPlanner::plan(const Expr& body, Target target) {
         const std::string& name = l->var->name_hint;
         const Type& type = l->value->type;
         const Device device = program_.placement().device_of(l->var);
-        inner = !read_.contains(l->var.get()) ? Target{Target::kNowhere}
-                : register_dtype(type, device)
-                    ? Target{Target::kScalar, w_.scalar(type, name)}
-                    : Target{Target::kObject, w_.object(type, name), device};
+        inner = !read_.contains(l->var.get())  ? Target{Target::kNowhere}
+                : register_dtype(type, device) ? Target{Target::kScalar, w_.scalar(type, name)}
+                                               : Target{Target::kObject, w_.object(type, name),
+                                                        program_.placement().domain(l->var)};
         if (inner.kind != Target::kNowhere) bind(l->var, {inner.value});
         Expr rest = l->body;
         tasks_.push_back([this, rest, target] { plan(rest, target); });
@@ -109,7 +111,7 @@ void FunctionPlanner::plan(const Expr& body, Target target) {
 void FunctionPlanner::finish(const Expr& result, Target target) {
   if (target.kind == Target::kNowhere) return;
   if (target.kind == Target::kObject) {
-    const Bound given = on_device(bound(result), result->type, target.device);
+    const Bound given = constants_at(bound(result), result->type, target.where);
     w_.add(StepKind::set, {target.value}, {object(given, result->type)});
     return;
   }
@@ -124,7 +126,7 @@ void FunctionPlanner::finish(const Expr& result, Target target) {
     if (is_scalar) {
       w_.add(StepKind::return_scalar, {}, {it->second.value}).dtype = *scalar_dtype(result->type);
     } else {
-      const Bound given = on_device(bound(result), result->type, target.device);
+      const Bound given = constants_at(bound(result), result->type, target.where);
       w_.add(StepKind::return_value, {}, {object(given, result->type)});
     }
     return;

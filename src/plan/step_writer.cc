@@ -14,7 +14,7 @@ ValueId StepWriter::add_value(PlanValue value) {
 ValueId StepWriter::param(PlanSlot slot) {
   RELAY_CHECK(function_.values.size() == function_.params.size(), "parameters come first");
   ValueId id = object(slot.type, slot.name);
-  set_device(id, slot.device);
+  if (slot.type && isa<TensorTypeNode>(slot.type)) set_device(id, slot.device);
   function_.params.push_back(std::move(slot));
   return id;
 }
@@ -86,7 +86,7 @@ bool StepWriter::needs(const Transfer& t, StepKind kind, const std::vector<Value
       break;
   }
   if (step_row(kind).flow != StepFlow::next || std::ranges::any_of(results, is_it)) return true;
-  return t.writes_host && std::ranges::any_of(operands, is_it);
+  return (t.writes_host || kind == StepKind::swap) && std::ranges::any_of(operands, is_it);
 }
 
 void StepWriter::wait_for(size_t transfer) {

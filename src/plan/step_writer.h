@@ -26,7 +26,7 @@ class StepWriter {
   // A value in a buffer of the arena, on its device.
   ValueId in_buffer(int32_t buffer, const Type& type);
   // A value of an open size in a place of its own.
-  ValueId in_place(const TensorType& type, Device device);
+  ValueId in_place(const TensorType& type, Device device = {});
   // The same place as another value, under another shape.
   ValueId alias(ValueId of, const Type& type);
   // A buffer with memory of its own.

@@ -246,6 +246,8 @@ class Verifier {
       }
       for (ValueId id : s.operands) {
         check(!t.writes_host || !is_at(id, t.on_host), "a value is read before its copy is there");
+        check(s.kind != StepKind::swap || !is_at(id, t.on_host),
+              "a value is moved while it is copied");
       }
     }
     const bool leaves = step_row(s.kind).flow != StepFlow::next || s.kind == StepKind::call ||

@@ -66,6 +66,9 @@ class Selection {
 
   static std::string not_held(const PlanFunction& f) {
     if (!f.donations.empty()) return "it writes over a donated input";
+    const bool on_host =
+        std::ranges::all_of(f.values, [](const PlanValue& v) { return v.device == Device::cpu(); });
+    if (!on_host) return "it has values on devices";
     for (const Step& s : f.steps) {
       std::string reason = why_not_host_code(f, s);
       if (!reason.empty()) return reason;

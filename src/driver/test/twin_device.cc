@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "codegen/llvm/backend.h"
+#include "codegen/targets.h"
 #include "lower/rules/rules.h"
 #include "runtime/core/denormals.h"
+#include "runtime/core/string_functions.h"
 #include "runtime/device_driver.h"
 #include "target/target_kind.h"
 #include "tir/lower_loops.h"
@@ -37,6 +39,8 @@ struct KernelContext : relay_kernel_context {
     runtime = this;
     parallel_for = [](const relay_kernel_context*, relay_parallel_body body, void* env,
                       int64_t extent) -> int32_t { return extent == 0 ? 0 : body(env, 0, extent); };
+    strings = runtime::string_functions();
+    keep = [](const relay_kernel_context*, int64_t) -> void* { return nullptr; };
     scratch = [](const relay_kernel_context* ctx, int64_t bytes) -> void* {
       auto* self = static_cast<KernelContext*>(ctx->runtime);
       self->memory.emplace_back(static_cast<size_t>(bytes) + 64);
@@ -152,7 +156,7 @@ class TwinQueue : public DeviceQueue {
       if (job) {
         // Who does not wait is mostly too early.
         state = state * 1664525u + 1013904223u;
-        std::this_thread::sleep_for(std::chrono::microseconds((state >> 24) % 128));
+        if ((state >> 24) % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
         protect(PROT_READ | PROT_WRITE);
         job();
         protect(PROT_NONE);

@@ -80,7 +80,7 @@ class Copier : public RewriterOutsidePrimitives {
         made != nullptr && isa<OpNode>(made->op) &&
         std::ranges::all_of(made->args, [](const Expr& a) { return isa<ConstantNode>(a); });
     if (of_constants && !(known_device(attrs.virtual_device) == Device::cpu())) return rebuilt;
-    return attrs.constrain_result ? placed(before, 0, before.args[0], value) : value;
+    return gives_on_device(before, attrs) ? placed(before, 0, before.args[0], value) : value;
   }
 
   NodeRef match_of(const MatchNode& before, const NodeRef& rebuilt) {
@@ -103,6 +103,7 @@ class Copier : public RewriterOutsidePrimitives {
   Expr placed(const Expr& value, Domain* have, Domain* wanted) {
     auto* tuple_type = as<TupleTypeNode>(value->type);
     if (tuple_type == nullptr) {
+      if (!isa<TensorTypeNode>(value->type)) return value;
       return copy(value, DeviceDomains::device(have), DeviceDomains::device(wanted));
     }
     auto* written = as<TupleNode>(value);

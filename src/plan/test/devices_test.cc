@@ -133,18 +133,27 @@ TEST(DevicePlan, must_fail_mixed_devices) {
   });
   refused(b, "values are on different devices",
           [](auto& f, auto&) {  // 8: a branch that gives a value of the host
-            f.value(f.steps[find_step(f, StepKind::set)].operands[0]).device = Device::cpu();
-            f.value(f.steps[find_step(f, StepKind::set)].operands[0]).place = Place::object;
+            f.steps[find_step(f, StepKind::set)].operands[0] = 0;
           });
-  refused(p, "an output is on a device", [](auto& f, auto&) {  // 9
+  refused(b, "an output is on a device", [](auto& f, auto&) {  // 9
     for (PlanValue& v : f.values) {
       if (v.place == Place::output) v.device = kTwin;
     }
   });
-  refused(p, "values are on different devices",
-          [](auto& f, auto&) {  // 10: a join of parts elsewhere
-            f.steps[find_step(f, StepKind::join)].operands[0] = 0;
-          });
+  refused(p, "values are on different devices", [](auto& f, auto&) {  // 10: a copy to the host
+    const PlanValue& joined = f.value(f.steps[find_step(f, StepKind::join)].results[0]);
+    f.values.push_back({Place::arena, joined.index, joined.type, "elsewhere", kTwin});
+    f.values.push_back({Place::arena, 0, joined.type, "here", Device::cpu()});
+    for (size_t i = 0; i < f.buffers.size(); ++i) {
+      if (f.buffers[i].device == Device::cpu()) f.values.back().index = static_cast<int32_t>(i);
+    }
+    Step copy;
+    copy.kind = StepKind::copy;
+    copy.results = {static_cast<ValueId>(f.values.size()) - 1};
+    copy.operands = {static_cast<ValueId>(f.values.size()) - 2};
+    f.steps.insert(f.steps.begin() + static_cast<std::ptrdiff_t>(find_step(f, StepKind::join)) + 1,
+                   copy);
+  });
   refused(p, "a register is on a device", [](auto& f, auto&) {  // 11
     for (PlanValue& v : f.values) {
       if (v.place == Place::scalar) v.device = kTwin;

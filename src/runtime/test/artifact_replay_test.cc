@@ -11,7 +11,8 @@ namespace {
 
 TEST(ArtifactReplay, seeds_have_every_instruction_and_run) {
   std::set<Opcode> seen;
-  for (Program program : {test::static_program(), test::shape_program(), test::value_program()}) {
+  for (Program program : {test::static_program(), test::shape_program(), test::value_program(),
+                          test::device_program()}) {
     for (const Function& f : program.functions) {
       for (const Instruction& i : f.code) seen.insert(i.op);
     }

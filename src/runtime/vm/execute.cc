@@ -195,7 +195,7 @@ Value Interpreter::execute() {
         wait(device_at(w, in.sub), static_cast<uint64_t>(i[in.a].integer));
         break;
       case Opcode::alloc_from_shape: {
-        Tensor shape = Tensor::share(tensor(r[in.b]));
+        Tensor shape = Tensor::share(host_tensor(r[in.b]));
         if (shape.num_elements() > 1024) misuse("a rank out of range");
         c_.dims_.clear();
         for (int64_t n = 0; n < shape.num_elements(); ++n) {

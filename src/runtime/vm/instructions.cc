@@ -97,7 +97,7 @@ Object* Interpreter::reshape(Tensor::Rep* rep) {
 
 Object* Interpreter::write_lines(const Instruction& in, const Window& w) {
   const Operand* operands = w.function->operands.data() + in.b;
-  Tensor::Rep* rep = tensor(w.r[in.a]);
+  Tensor::Rep* rep = host_tensor(w.r[in.a]);
   const size_t bytes = tensor_bytes(rep);
   const Place lines = resolve(operands[1], w);
   const size_t line =
@@ -150,7 +150,7 @@ Object* Interpreter::get_field(const Instruction& in, Slot* r) {
 }
 
 bool Interpreter::is_true(Slot& slot) {
-  Tensor::Rep* rep = tensor(slot);
+  Tensor::Rep* rep = host_tensor(slot);
   if (rep->num_elements != 1) misuse("a scalar is expected");
   if (rep->dtype.is_bool()) return *static_cast<const uint8_t*>(rep->data) != 0;
   return Tensor::share(rep).get_as_double(0) != 0;

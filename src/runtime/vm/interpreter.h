@@ -156,6 +156,13 @@ class Interpreter {
     }
     return static_cast<Tensor::Rep*>(slot.object);
   }
+  // The same, whose data the host reads.
+  Tensor::Rep* host_tensor(Slot& slot) {
+    Tensor::Rep* rep = tensor(slot);
+    if (!rep->device.is_host()) [[unlikely]]
+      misuse("the host reads a tensor of a device");
+    return rep;
+  }
   Cell* cell(Object* object, ObjectKind kind) {
     if (!is_object(object) || object->kind != kind) [[unlikely]] {
       misuse("a value of another kind is expected");

@@ -49,7 +49,7 @@ Interpreter::Place Interpreter::resolve(const Operand& o, const Window& w) {
       rep = tensor(w.r[w.function->num_registers + o.index]);
       break;
     default:
-      rep = tensor(w.r[o.index]);
+      rep = host_tensor(w.r[o.index]);
   }
   return {rep->data, tensor_bytes(rep)};
 }
@@ -157,7 +157,7 @@ int64_t Interpreter::load_scalar(const Instruction& in, const Window& w) {
 }
 
 int64_t Interpreter::unbox(const Instruction& in, Slot* r) {
-  const Tensor::Rep* rep = tensor(r[in.a]);
+  const Tensor::Rep* rep = host_tensor(r[in.a]);
   int64_t value = element({rep->data, tensor_bytes(rep)}, key_dtype(in.b));
   if ((in.sub & kLastA) != 0) set(r[in.a].object, nullptr);
   return value;

@@ -326,7 +326,8 @@ std::string opcode_reference() {
       text.replace(at, std::strlen(name),
                    (in_register ? letter(role) + ("[" + plain + "]") : plain) + (moves ? "~" : ""));
     }
-    for (auto [name, plain] : {std::pair("{list}", "L"), {"{sub}", "sub"}, {"{count}", "count"}}) {
+    const char* sub = row.sub == S::device ? " on sub" : "sub";
+    for (auto [name, plain] : {std::pair("{list}", "L"), {"{sub}", sub}, {"{count}", "count"}}) {
       size_t at = text.find(name);
       if (at == text.npos) continue;
       bool glued = at > 0 && text[at - 1] == ']';

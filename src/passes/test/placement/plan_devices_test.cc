@@ -102,8 +102,8 @@ TEST(PlaceKernels, kernels_say_their_device) {
           "  let %b = on_device(ones(shape=[4], dtype=\"float32\"), virtual_device=\"cuda\");\n"
           "  exp(on_device(add(%a, %b), virtual_device=\"cuda\")) }"),
       optimize_pipeline(), ctx));
-  EXPECT_EQ(count(out, "on_device"), 0u) << out;
-  EXPECT_EQ(count(out, "device_copy"), 2u) << out;
+  EXPECT_EQ(count(out, "on_device("), 0u) << out;
+  EXPECT_EQ(count(out, "device_copy("), 2u) << out;
   EXPECT_GE(count(out, "device=\"cuda:0\""), 1u) << out;
 }
 

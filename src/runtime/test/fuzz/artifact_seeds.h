@@ -2,11 +2,17 @@
 // needed, so they follow the formats.
 #pragma once
 
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/codes/runtime.h"
+
 #include "runtime/artifact.h"
 #include "runtime/cpu.h"
+#include "runtime/device_driver.h"
 
 namespace relay::runtime::test {
 
@@ -71,6 +77,83 @@ inline Program shape_program() {
   f.ret(y);
   f.bind(enough);
   f.fatal(0, 1);
+  program.functions.push_back(std::move(f).finish());
+  return program;
+}
+
+// A device whose memory is the host's and whose queue is always empty.
+class QuickQueue : public DeviceQueue {
+ public:
+  static void install() {
+    register_device_driver({kDLExtDev, [](uint16_t) { return std::make_shared<QuickQueue>(); }});
+  }
+  void* allocate(size_t bytes) override {
+    // What hostile sizes ask for is refused, as a device does.
+    if (bytes > (size_t{64} << 20))
+      throw RuntimeError(Diagnostic(codes::run_out_of_memory, {}, "no memory on the device"));
+    return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  }
+  void release(void* memory) noexcept override { std::free(memory); }
+  uint64_t copy_to_device(void* to, const void* from, size_t bytes) override {
+    if (bytes > 0) std::memmove(to, from, bytes);
+    return ++last_;
+  }
+  uint64_t copy_to_host(void* to, const void* from, size_t bytes) override {
+    return copy_to_device(to, from, bytes);
+  }
+  uint64_t copy_within(void* to, const void* from, size_t bytes) override {
+    return copy_to_device(to, from, bytes);
+  }
+  uint64_t launch(const KernelInfo&, relay_kernel entry, std::span<void* const> buffers,
+                  std::span<const int64_t> dims) override {
+    int32_t error = 0;
+    relay_kernel_context context{};
+    context.abi_version = RELAY_KERNEL_ABI_VERSION;
+    context.num_threads = 1;
+    context.error = &error;
+    entry(buffers.data(), dims.data(), &context);
+    return ++last_;
+  }
+  std::optional<DeviceFailure> wait(uint64_t) override { return std::nullopt; }
+  uint64_t last() const override { return last_; }
+
+ private:
+  uint64_t last_ = 0;
+};
+
+// A value that goes to a device and comes back, by way of an arena, a place, a constant and a tensor there.
+inline Program device_program() {
+  QuickQueue::install();
+  const Device there{kDLExtDev, 0};
+  Program program;
+  program.kernels = {{"k", "add1", {32, 32, 32}, 1, 0, 8, 96}};
+  program.kernels[0].device = there;
+  program.constants = {Tensor::zeros(DType::Float(32), {8})};
+  program.constant_devices = {there};
+  FunctionBuilder f("main");
+  f.param("x", kFloats);
+  f.result("y", kFloats);
+  f.result("z", kFloats);
+  f.returns_tuple();
+  const uint8_t device = f.device(there, 128);
+  const int32_t event = f.int_reg(), eight = f.int_reg(), object = f.reg(), fixed = f.reg();
+  f.load_int(eight, 8);
+  f.transfer(event, Operand::arena(0, 32), Operand::reg(0), device, false);
+  f.wait(event, std::vector<Operand>{Operand::reg(0)}, device);
+  f.alloc_tensor(object, DType::Float(32), Registers{eight}, device);
+  f.invoke_kernel(0, {Operand::arena(0, 32), Operand::constant(0), Operand::reg(object)});
+  f.num_places(1);
+  f.alloc_place(0, DType::Float(32), Registers{eight}, device);
+  f.invoke_kernel(0, {Operand::reg(object), Operand::arena(0, 32), Operand::place(0)});
+  f.copy(Operand::arena(64, 32), Operand::reg(object), device);
+  TensorSpec type = kFloats;
+  type.device = there;
+  f.alloc_static(fixed, type);
+  f.copy(Operand::reg(fixed), Operand::arena(64, 32), device);
+  f.transfer(event, Operand::output(0), Operand::reg(fixed), device, true);
+  f.transfer(event, Operand::output(1), Operand::arena(64, 32), device, true);
+  f.wait(event, std::vector<Operand>{Operand::output(0), Operand::output(1)}, device);
+  f.ret_outputs();
   program.functions.push_back(std::move(f).finish());
   return program;
 }
@@ -144,7 +227,8 @@ inline Program value_program() {
 // The code image is not looked at before it is loaded, which no test of these does.
 inline std::vector<std::string> artifact_seeds() {
   std::vector<std::string> seeds;
-  for (const Program& program : {static_program(), shape_program(), value_program()}) {
+  for (const Program& program :
+       {static_program(), shape_program(), value_program(), device_program()}) {
     seeds.push_back(write_artifact(
         {"", &program, "{}", {std::string(host_arch()), {}, "0.1.0", {"librelay_text.so"}}}));
   }
