@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tflite_cases import CASES, Case
+from flatbuffers import flexbuffers
+from tflite_cases import CASES, Case, Made
 
 import relay
 
@@ -52,3 +53,49 @@ def check(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_case(case):
     check(case)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize(
+    ("options", "background"),
+    [({}, 1), ({"max_classes_per_detection": 3}, 0), ({"use_regular_nms": True}, 1),
+     ({"use_regular_nms": True, "detections_per_class": 3}, 0)],
+)  # fmt: skip
+@pytest.mark.parametrize("most", [7, 60])
+def test_detections(dtype, options, background, most):
+    m = Made(most)
+    values = {"max_detections": most, "max_classes_per_detection": 1, "num_classes": 4,
+              "nms_score_threshold": 0.3, "nms_iou_threshold": 0.5, "y_scale": 10.0,
+              "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0} | options  # fmt: skip
+    n = 50
+    # Scores that are all different, so that their order is one.
+    scores = m.rng.permutation(n * (4 + background)).reshape(1, n, -1) / (n * 5)
+    centres, sizes = m.rng.random((n, 2)), m.rng.random((n, 2)) * 0.3 + 0.1
+    anchors = np.concatenate([centres, sizes], axis=1)
+    moves = m.rng.standard_normal((1, n, 4))
+    levels = [{}, {}, {}]
+    if dtype == "uint8":
+        levels = [{"scale": 0.03, "zero": 128}, {"scale": 1 / 255, "zero": 0}, {"scale": 0.005}]
+        moves, scores, anchors = (
+            np.clip(np.round(v / q["scale"] + q.get("zero", 0)), 0, 255)
+            for v, q in zip((moves, scores, anchors), levels, strict=True)
+        )
+    inputs = [
+        m.input(moves.shape, dtype, values=moves, **levels[0]),
+        m.input(scores.shape, dtype, values=scores, **levels[1]),
+        m.const(anchors, dtype, **levels[2]),
+    ]
+    shapes = [(1, most, 4), (1, most), (1, most), (1,)]
+    custom = bytes(flexbuffers.Dumps(values))
+    m.g.op("TFLite_Detection_PostProcess", inputs, [m.out(s) for s in shapes], custom=custom)
+    data = m.model.bytes()
+    expected, found = by_litert(data, m.feeds), by_relay(data, m.feeds)
+    count = int(expected[3][0])
+    assert count > 3
+    np.testing.assert_array_equal(found[3], expected[3])
+    classes = values["max_classes_per_detection"]
+    for e, f in zip(expected[:3], found[:3], strict=True):
+        assert (f.shape, f.dtype) == (e.shape, e.dtype)
+        # What LiteRT leaves behind the detections is not defined.
+        np.testing.assert_allclose(f[:, : count * classes], e[:, : count * classes], rtol=1e-5)
+        assert not f[:, count * classes :].any()

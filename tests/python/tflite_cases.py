@@ -1,9 +1,14 @@
-"""Cases of TFLite operators: small models with inputs, one for each operator and kind of element."""
+"""Cases of TFLite operators: small models with inputs, one for each operator and kind of element.
+
+usage: tflite_cases.py FOLDER   writes the models
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from tflite_writer import DTYPES, Graph, TfliteModel
@@ -160,6 +165,15 @@ for _op in ("POW", "FLOOR_DIV", "FLOOR_MOD", "ATAN2"):
     simple(_op, [(2, 3), (2, 3)], low=0.5, high=3)
 for _op in ("FLOOR_DIV", "FLOOR_MOD"):
     simple(_op, [(9,), (9,)], I32, low=1, high=90)
+
+
+@case("ATAN2-corners")
+def _(m: Made) -> None:
+    values = np.array([-np.inf, -1.5, -0.0, 0.0, 1.5, np.inf], np.float32)
+    y, x = (v.ravel() for v in np.meshgrid(values, values))
+    m.g.op("ATAN2", [m.input((36,), values=y), m.input((36,), values=x)], [m.out((36,))])
+
+
 simple("LOGICAL_AND", [(7,), (7,)], B)
 simple("LOGICAL_OR", [(7,), (7,)], B)
 simple("BITWISE_XOR", [(7,), (7,)], I32)
@@ -227,6 +241,15 @@ def _(m: Made) -> None:
 def _(m: Made) -> None:
     options = {"boundaries": np.array([-1.0, 0.0, 1.5], np.float32)}
     m.g.op("BUCKETIZE", [m.input((9,))], [m.out((9,), I32)], bucketize=options)
+
+
+@case("BUCKETIZE-float64", 0)
+def _(m: Made) -> None:
+    # The second number is below 0.1 as a float32, and both are equal to it in float32.
+    values = [0.1, float(np.float32(0.1)), np.nan, -np.inf, np.inf]
+    options = {"boundaries": np.array([-1.0, 0.1, 1.5], np.float32)}
+    x = m.input((5,), "float64", values=values)
+    m.g.op("BUCKETIZE", [x], [m.out((5,), I32)], bucketize=options)
 
 
 @case("UNIQUE-int32", 0)
@@ -356,6 +379,12 @@ def _(m: Made) -> None:
     m.g.op("DYNAMIC_UPDATE_SLICE", inputs, [m.out((4, 5))])
 
 
+@case("DYNAMIC_UPDATE_SLICE-empty", 0)
+def _(m: Made) -> None:
+    inputs = [m.input((4, 5)), m.input((0, 3)), m.input((2,), I32, values=[1, 9])]
+    m.g.op("DYNAMIC_UPDATE_SLICE", inputs, [m.out((4, 5))])
+
+
 @case("ONE_HOT-float32", 0)
 def _(m: Made) -> None:
     inputs = [
@@ -377,6 +406,14 @@ def _(m: Made) -> None:
     y = m.mid((5,), I32)
     m.g.op("RANGE", [m.const(1), m.const(11), m.const(2)], [y])
     m.g.op("ADD", [y, m.input((5,), I32)], [m.out((5,), I32)], add={})
+
+
+@case("RANGE-int64", 0)
+def _(m: Made) -> None:
+    # Numbers that no float64 holds.
+    y = m.mid((4,), I64)
+    m.g.op("RANGE", [m.const(2**53 + 7, I64), m.const(2**53, I64), m.const(-2, I64)], [y])
+    m.g.op("ADD", [y, m.input((4,), I64)], [m.out((4,), I64)], add={})
 
 
 @case("MATRIX_SET_DIAG-float32", 0)
@@ -595,7 +632,7 @@ quantized("QUANTIZE", [(40, 50)], (I8, U8, I16))
 quantized("ABS", [(40, 50)], (I8,))
 for _op in ("EQUAL", "LESS", "GREATER_EQUAL"):
     quantized(_op, [(40, 50), (40, 50)], (I8, U8), out=B)
-for _scale in (0.01, 0.05, 0.13):
+for _scale in (0.01, 0.05, 0.13, 0.7, 3.0):
     for _dtype in (I8, U8):
         _low = -128 if _dtype == I8 else 0
         _x = {"scale": _scale, "zero": _low + 140}
@@ -756,6 +793,53 @@ def _(m: Made) -> None:
            conv_2d={"padding": "same", "stride_w": 1, "stride_h": 1})  # fmt: skip
 
 
+@case("FULLY_CONNECTED-channels-hybrid")
+def _(m: Made) -> None:
+    w = m.const(m.draw((20, 40), I8, -127), I8, scale=m.rng.random(20) * 0.01 + 0.01)
+    m.g.op("FULLY_CONNECTED", [m.input((5, 40)), w, m.const(m.draw((20,)), F)], [m.out((5, 20))],
+           fully_connected={})  # fmt: skip
+
+
+@case("DEPTHWISE_CONV_2D-hybrid")
+def _(m: Made) -> None:
+    w = m.const(m.draw((1, 3, 3, 4), I8, -127), I8, scale=m.rng.random(4) * 0.01 + 0.01, axis=3)
+    m.g.op("DEPTHWISE_CONV_2D", [m.input((2, 7, 6, 4)), w, m.const(m.draw((4,)), F)],
+           [m.out((2, 7, 6, 4))],
+           depthwise_conv_2d={"padding": "same", "stride_w": 1, "stride_h": 1,
+                              "multiplier": 1})  # fmt: skip
+
+
+def sparse_matrix(m: Made, dense: np.ndarray, block: int) -> int:
+    """A constant matrix whose blocks of `block` columns are stored where they are not zero."""
+    rows, columns = dense.shape
+    blocks = dense.reshape(rows, columns // block, block)
+    kept = [np.flatnonzero(b.any(axis=1)) for b in blocks]
+    segments = np.cumsum([0, *map(len, kept)])
+    indices = np.concatenate(kept)
+    stored = np.concatenate([b[k] for b, k in zip(blocks, kept, strict=True)])
+    dimensions = [
+        {"kind": "dense", "dense_size": rows},
+        {"kind": "sparse_csr", "segments": ("Int32Vector", {"values": segments}),
+         "indices": ("Uint8Vector", {"values": indices})},
+        {"kind": "dense", "dense_size": block},
+    ]  # fmt: skip
+    sparsity = {"traversal_order": [0, 1, 2], "block_map": [1], "dimensions": dimensions}
+    name = f"c{len(m.g.tensors)}"
+    return m.g.tensor(name, dense.shape, data=stored.tobytes(), sparsity=sparsity)
+
+
+for _block in (1, 4):
+
+    @case(f"DENSIFY-{'blocks' if _block > 1 else 'float32'}", 0)
+    def _(m: Made, block=_block) -> None:
+        # Most lines are empty.
+        dense = np.zeros((30, 16), np.float32)
+        dense[3, 5], dense[3, 12], dense[17, 0] = 1, 2, 3
+        w = m.mid((30, 16))
+        m.g.op("DENSIFY", [sparse_matrix(m, dense, block)], [w], densify={})
+        m.g.op("ADD", [m.input((30, 16)), w], [m.out((30, 16))], add={})
+
+
 @case("FULLY_CONNECTED-int4", 0)
 def _(m: Made) -> None:
     values = m.draw((20, 40), I8, -7, 7).ravel().astype(np.uint8)
@@ -763,3 +847,14 @@ def _(m: Made) -> None:
     w = m.g.tensor("w", (20, 40), "int4", data=packed.astype(np.uint8).tobytes(), scale=0.013)
     m.g.op("FULLY_CONNECTED", [m.input((5, 40), I8, **QX), w, -1], [m.out((5, 20), I8, **QY)],
            fully_connected={})  # fmt: skip
+
+
+def write_models(folder: Path) -> None:
+    """Writes the model of every case as a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in CASES:
+        (folder / f"{each.name}.tflite").write_bytes(each.build()[0])
+
+
+if __name__ == "__main__":
+    write_models(Path(sys.argv[1]))

@@ -1,5 +1,7 @@
 #include "frontend/common/model_value.h"
 
+#include "frontend/common/unique_names.h"
+
 namespace relay::frontend {
 
 ValuePtr value_of(Expr expr) {
@@ -49,6 +51,27 @@ ValuePtr Scope::find(const std::string& name) const {
 
 std::string shorten(const std::string& name) {
   return name.size() <= kMaxLabel ? name : name.substr(0, kMaxLabel) + "...";
+}
+
+// ---- unique_names.h
+
+std::string identifier(const std::string& name) {
+  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  std::string out;
+  for (char c : name.substr(0, kMaxLabel)) out += is_letter(c) || (c >= '0' && c <= '9') ? c : '_';
+  return out.empty() || !is_letter(out[0]) ? "v" + out : out;
+}
+
+std::string UniqueNames::take(const std::string& name) {
+  const auto [entry, is_new] = next_.try_emplace(name, 1);
+  if (is_new) return name;
+  int& next = entry->second;
+  std::string candidate;
+  do {
+    candidate = name + "_" + std::to_string(next++);
+  } while (next_.contains(candidate));
+  next_.emplace(candidate, 1);
+  return candidate;
 }
 
 }  // namespace relay::frontend

@@ -107,6 +107,7 @@ Expr as_long_as(const Builder& build, const Expr& values, const Expr& like) {
 }
 
 Expr numbers_below(const Builder& build, int64_t n) {
+  build.charge_bytes(n, kI64);
   std::vector<int64_t> all(static_cast<size_t>(n));
   std::iota(all.begin(), all.end(), 0);
   return build.ints(all);

@@ -54,7 +54,7 @@ void ProgramBuilder::check_budget(const Span& span) {
     exceed(span, "the model has too many nodes once functions and loops are expanded",
            "at most " + std::to_string(options_.max_nodes));
   }
-  if (nodes_ % 64 == 0 && std::chrono::steady_clock::now() > deadline_) {
+  if (nodes_ % 64 == 1 && std::chrono::steady_clock::now() > deadline_) {
     exceed(span, "importing the model takes too long",
            "at most " + std::to_string(static_cast<int64_t>(options_.max_seconds)) + " seconds");
   }
@@ -66,6 +66,13 @@ void ProgramBuilder::charge_bytes(int64_t bytes, const Span& span) {
            "at most " + std::to_string(options_.max_constant_bytes) + " bytes together");
   }
   constant_bytes_ += bytes;
+}
+
+void ProgramBuilder::spend(ImportOptions& budget) const {
+  const std::chrono::duration<double> left = deadline_ - std::chrono::steady_clock::now();
+  budget.max_seconds = std::max(left.count(), 0.0);
+  budget.max_nodes = options_.max_nodes - nodes_;
+  budget.max_constant_bytes = options_.max_constant_bytes - constant_bytes_;
 }
 
 bool ProgramBuilder::attempt(const std::function<void()>& import) {
@@ -152,20 +159,7 @@ const std::pair<Var, int64_t>* ProgramBuilder::source_of(const TypeVar& size) co
 }
 
 std::string ProgramBuilder::unique_name(const std::string& name) {
-  std::string out;
-  for (char c : name.substr(0, kMaxLabel)) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    out += plain ? c : '_';
-  }
-  bool letter =
-      !out.empty() && ((out[0] >= 'a' && out[0] <= 'z') || (out[0] >= 'A' && out[0] <= 'Z'));
-  if (!letter) out = "v" + out;
-  int& used = names_[out];
-  std::string candidate = out;
-  while (used > 0 && names_.contains(candidate)) candidate = out + "_" + std::to_string(used++);
-  if (used == 0) used = 1;
-  names_[candidate] = std::max(names_[candidate], 1);
-  return candidate;
+  return names_.take(identifier(name));
 }
 
 // ---- The module --------------------------------------------------------------------------------

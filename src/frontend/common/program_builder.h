@@ -25,6 +25,7 @@
 #include "frontend/common/import_options.h"
 #include "frontend/common/model_value.h"
 #include "frontend/common/open_rank.h"
+#include "frontend/common/unique_names.h"
 
 namespace relay::frontend {
 
@@ -73,6 +74,8 @@ class ProgramBuilder {
   void check_budget(const Span& span);
   // Counts constants that the front end makes; E0506 when they exceed their bound.
   void charge_bytes(int64_t bytes, const Span& span);
+  // Leaves what this import has not used, for another import of the same file.
+  void spend(ImportOptions& budget) const;
   // Whether something can be imported: what it reports or throws is forgotten when it cannot, but
   // not that a limit was reached.
   bool attempt(const std::function<void()>& import);
@@ -166,7 +169,7 @@ class ProgramBuilder {
   std::map<std::string, Dim> dims_by_name_;
   // Where the size of a named dimension is found at run time: a parameter and an axis.
   std::unordered_map<const Node*, std::pair<Var, int64_t>> dim_sources_;
-  std::map<std::string, int> names_;
+  UniqueNames names_;
   KnownValues known_values_;
   ImportedModel result_;
 };

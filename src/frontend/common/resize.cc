@@ -64,12 +64,12 @@ double cubic_weight(double x, double a) {
 // One axis as a list of source positions.
 Expr nearest_axis(const Builder& build, const Expr& e, int64_t axis, const ResizeSpec& s,
                   const AxisResize& a) {
+  build.charge_bytes(a.out, DType::Int(64));
   std::vector<int64_t> index;
   for (int64_t o = 0; o < a.out; ++o) {
     double x = round_nearest(build, s.nearest, source_of(build, s, a, o));
     index.push_back(static_cast<int64_t>(std::clamp(x, 0.0, static_cast<double>(a.in - 1))));
   }
-  build.charge_bytes(a.out, DType::Int(64));
   Tensor t = Tensor::empty(DType::Int(64), {a.out});
   std::copy(index.begin(), index.end(), t.data<int64_t>());
   return build.call("take", {e, build.constant(std::move(t))}, {{"axis", axis}});
@@ -79,6 +79,7 @@ Expr nearest_axis(const Builder& build, const Expr& e, int64_t axis, const Resiz
 Expr weighted_axis(const Builder& build, const Expr& e, int64_t axis, const ResizeSpec& s,
                    const AxisResize& a) {
   DType dtype = Builder::dtype_of(e);
+  if (dtype.is_string()) build.unsupported("a weighted sum of strings");
   build.charge_bytes(a.in * a.out, dtype);
   bool cubic = s.mode == "cubic";
   double reach = cubic ? 2 : 1;

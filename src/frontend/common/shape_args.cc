@@ -72,11 +72,24 @@ void check_sizes(const Builder& build, const std::vector<Dim>& shape) {
 
 namespace {
 
+__extension__ typedef __int128 Wide;
+
+// (limit - start) / step, rounded up. A number of steps up to 1e15 is exact.
+double steps_between(int64_t start, int64_t limit, int64_t step) {
+  const Wide distance = Wide{limit} - start;
+  const bool more = distance % step != 0 && (distance < 0) == (step < 0);
+  return static_cast<double>(distance / step + (more ? 1 : 0));
+}
+
 ValuePtr known_range(const Operands& ctx) {
   KnownValue a = ctx.must_know(0, "the start"), b = ctx.must_know(1, "the limit"),
              s = ctx.must_know(2, "the step");
   if (a.size() != 1 || b.size() != 1 || s.size() != 1) {
     ctx.fail(codes::frontend_attribute, "start, limit and step must be one number each");
+  }
+  if (a.dtype != b.dtype || a.dtype != s.dtype) {
+    ctx.fail(codes::frontend_attribute, "start, limit and step differ in dtype",
+             a.dtype.to_string(), b.dtype.to_string() + " and " + s.dtype.to_string());
   }
   bool sizes =
       a.is_int() && s.is_constant() && s.int_at(0) != 0 && is_size(a.ints[0]) && is_size(b.ints[0]);
@@ -91,16 +104,20 @@ ValuePtr known_range(const Operands& ctx) {
     ctx.fail(codes::frontend_dynamic, "the length depends on an input's open dimension", {}, {},
              "give the input's shape, as in --input NAME=1x128");
   }
-  double start = a.float_at(0), step = s.float_at(0);
+  const double start = a.float_at(0), step = s.float_at(0);
   if (step == 0) ctx.fail(codes::frontend_attribute, "the step is zero", "a step of not 0", "0");
-  double count = std::ceil((b.float_at(0) - start) / step);
+  const double count = a.is_int() ? steps_between(a.int_at(0), b.int_at(0), s.int_at(0))
+                                  : std::ceil((b.float_at(0) - start) / step);
   if (!(count < 1e15)) ctx.fail(codes::frontend_limit, "the range is too long");
-  auto n = static_cast<int64_t>(std::max(count, 0.0));
+  const auto n = static_cast<int64_t>(std::max(count, 0.0));
   ctx.charge_bytes(n, a.dtype);
   Tensor t = Tensor::empty(a.dtype, {n});
   for (int64_t i = 0; i < n; ++i) {
     if (a.is_int()) {
-      t.set_from_int(i, a.int_at(0) + i * s.int_at(0));
+      // The product alone may overflow.
+      const auto element = static_cast<uint64_t>(a.int_at(0)) +
+                           static_cast<uint64_t>(i) * static_cast<uint64_t>(s.int_at(0));
+      t.set_from_int(i, static_cast<int64_t>(element));
     } else {
       t.set_from_double(i, start + static_cast<double>(i) * step);
     }

@@ -139,9 +139,21 @@ Expr slice_at_run_time(const Builder& build, const Expr& x, const OpenSlice& sli
   return open_slice(build, x, begin, end, steps, axes);
 }
 
+namespace {
+
+void check_parts(const Builder& build, int64_t parts) {
+  if (parts < 1) {
+    build.fail(codes::frontend_attribute, "the number of parts is out of range", "1 or more",
+               std::to_string(parts));
+  }
+}
+
+}  // namespace
+
 std::vector<Expr> split_into(const Builder& build, Expr x, const std::vector<int64_t>& sizes,
                              int64_t axis) {
   const Dim whole = Builder::shape_of(x)[static_cast<size_t>(axis)];
+  check_parts(build, static_cast<int64_t>(sizes.size()));
   int64_t sum = 0;
   for (int64_t s : sizes) {
     if (s < 0 || __builtin_add_overflow(sum, s, &sum)) {
@@ -170,6 +182,7 @@ std::vector<Expr> split_into(const Builder& build, Expr x, const std::vector<int
 }
 
 std::vector<Expr> split_evenly(const Builder& build, const Expr& x, int64_t parts, int64_t axis) {
+  check_parts(build, parts);
   const Dim& whole = Builder::shape_of(x)[static_cast<size_t>(axis)];
   auto n = as_const(whole);
   if (!n) {
@@ -194,6 +207,7 @@ std::vector<Expr> split_at_run_time(const Builder& build, const Expr& x, const E
 }
 
 Expr even_sizes(const Builder& build, const Expr& x, int64_t parts, int64_t axis) {
+  check_parts(build, parts);
   Expr n = entries(build, sizes_of(build, x), axis, axis + 1);
   auto number = [&](int64_t v) { return build.scalar(static_cast<double>(v), DType::Int(64)); };
   Expr each = build.call("floor_divide", {build.add(n, number(parts - 1)), number(parts)});

@@ -29,7 +29,8 @@ struct OpenSlice {
 };
 Expr slice_at_run_time(const Builder& build, const Expr& x, const OpenSlice& slice);
 
-// The parts of these sizes along an axis, whose size they are together (E0203); a run checks one that is open.
+// The parts of these sizes along an axis, whose size they are together (E0203); a run checks one that is open. This and
+// the following refuse no parts (E0504).
 std::vector<Expr> split_into(const Builder& build, Expr x, const std::vector<int64_t>& sizes,
                              int64_t axis);
 // Parts of one size; the last is smaller when the size of the axis does not divide. E0505 for an open one that may not.

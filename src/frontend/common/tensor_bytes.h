@@ -46,6 +46,15 @@ Tensor aligned(const Tensor& t);
 // A matrix with rows and columns exchanged; its data may be misaligned.
 Tensor transpose_matrix(const Tensor& matrix);
 
+// Numbers as a tensor of rank 1, in float32 or another dtype.
+template <class Number>
+Tensor float_vector(const std::vector<Number>& numbers, DType dtype = DType::Float(32)) {
+  Tensor t = Tensor::empty(dtype, {static_cast<int64_t>(numbers.size())});
+  for (size_t i = 0; i < numbers.size(); ++i)
+    t.set_from_double(static_cast<int64_t>(i), static_cast<double>(numbers[i]));
+  return t;
+}
+
 // Strings as a tensor of rank 1.
 Tensor string_vector(const std::vector<std::string>& strings);
 

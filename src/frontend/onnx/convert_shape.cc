@@ -40,9 +40,7 @@ Values convert_constant(NodeContext& ctx) {
   } else if (ctx.has_attr("value_int")) {
     t = Tensor::scalar(ctx.attr("value_int", 0), DType::Int(64));
   } else if (ctx.has_attr("value_floats")) {
-    std::vector<double> v = ctx.attr_floats("value_floats");
-    t = Tensor::empty(DType::Float(32), {static_cast<int64_t>(v.size())});
-    for (size_t i = 0; i < v.size(); ++i) t.set_from_double(static_cast<int64_t>(i), v[i]);
+    t = float_vector(ctx.attr_floats("value_floats"));
   } else if (ctx.has_attr("value_ints")) {
     std::vector<int64_t> v = ctx.attr_ints("value_ints");
     t = Tensor::empty(DType::Int(64), {static_cast<int64_t>(v.size())});

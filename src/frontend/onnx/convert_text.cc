@@ -256,12 +256,10 @@ Values convert_tf_idf_vectorizer(NodeContext& ctx) {
   if (mode != "TF") {
     std::vector<double> weights = ctx.attr_floats("weights");
     weights.resize(static_cast<size_t>(width), weights.empty() ? 1 : 0);
-    Tensor w = Tensor::empty(DType::Float(32), {width});
-    for (int64_t i = 0; i < width; ++i) w.set_from_double(i, weights[static_cast<size_t>(i)]);
     if (mode == "IDF") {
       y = ctx.cast(ctx.call("greater", {y, ctx.scalar_like(0, y)}), DType::Float(32));
     }
-    y = ctx.mul(y, ctx.constant(w));
+    y = ctx.mul(y, ctx.constant(float_vector(weights)));
   }
   return {value_of(y)};
 }
@@ -282,10 +280,7 @@ Tensor list_of_labels(NodeContext& ctx, const std::string& what) {
   if (ctx.has_attr(named("int64s").c_str())) {
     return int_vector(ctx.attr_ints(named("int64s").c_str()));
   }
-  std::vector<double> v = ctx.attr_floats(named("floats").c_str());
-  Tensor t = Tensor::empty(DType::Float(32), {static_cast<int64_t>(v.size())});
-  for (size_t i = 0; i < v.size(); ++i) t.set_from_double(static_cast<int64_t>(i), v[i]);
-  return t;
+  return float_vector(ctx.attr_floats(named("floats").c_str()));
 }
 
 // The label of what is no key.

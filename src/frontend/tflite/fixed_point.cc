@@ -25,24 +25,6 @@ int32_t exp_on_quarter(int32_t a) {
   return kExpOfMinusEighth + doubling_high_mul(kExpOfMinusEighth, x + divide_by_power(higher, 1));
 }
 
-// (a + b) / 2, halves away from zero.
-int32_t half_sum(int32_t a, int32_t b) {
-  const int64_t sum = int64_t{a} + b;
-  return static_cast<int32_t>((sum + (sum >= 0 ? 1 : -1)) / 2);
-}
-
-// 2 / (1 + a) - 1 or 1 / (1 + a), by three steps of Newton's method from 48/17 - 32/17 * (1 + a) / 2; two bits stand
-// before the point.
-int32_t inverse_of_half(int32_t a) {
-  const int32_t half = half_sum(a, kMax);
-  int32_t x = 1515870810 + doubling_high_mul(half, -1010580540);
-  for (int i = 0; i < 3; ++i) {
-    const int32_t rest = (1 << 29) - doubling_high_mul(half, x);
-    x += times_power(doubling_high_mul(x, rest), 2);
-  }
-  return x;
-}
-
 }  // namespace
 
 Multiplier multiplier_of(double real) {
@@ -71,12 +53,6 @@ int32_t divide_by_power(int32_t x, int n) {
   return (x >> n) + ((x & mask) > threshold ? 1 : 0);
 }
 
-int32_t multiply(int32_t x, Multiplier m) {
-  const int left = std::max(m.shift, 0), right = std::max(-m.shift, 0);
-  const auto wide = static_cast<int32_t>(static_cast<uint32_t>(x) << left);
-  return divide_by_power(doubling_high_mul(wide, m.value), right);
-}
-
 int32_t exp_on_negative(int32_t a, int integer_bits) {
   if (a == 0) return kMax;
   const int fraction = 31 - integer_bits;
@@ -92,22 +68,6 @@ int32_t exp_on_negative(int32_t a, int integer_bits) {
       result = doubling_high_mul(result, kFactors[k + 2]);
   }
   return result;
-}
-
-int32_t one_over_one_plus(int32_t a) { return times_power(inverse_of_half(a), 1); }
-
-int32_t logistic(int32_t a, int integer_bits) {
-  if (a == 0) return 1 << 30;
-  const int32_t on_positive = one_over_one_plus(exp_on_negative(a > 0 ? -a : a, integer_bits));
-  return a > 0 ? on_positive : kMax - on_positive;
-}
-
-int32_t tanh(int32_t a, int integer_bits) {
-  if (a == 0) return 0;
-  // (1 - e) / (1 + e) = 2 / (1 + e) - 1, where e = exp(-2 |a|) has a bit more before the point.
-  const int32_t e = exp_on_negative(a > 0 ? -a : a, integer_bits + 1);
-  const int32_t on_positive = times_power(inverse_of_half(e) - (1 << 29), 2);
-  return a > 0 ? on_positive : -on_positive;
 }
 
 }  // namespace relay::frontend::tflite

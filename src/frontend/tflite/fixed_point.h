@@ -12,17 +12,12 @@ struct Multiplier {
 };
 Multiplier multiplier_of(double real);
 
-// x * m, rounded twice: halves up, then shifted with halves away from zero.
-int32_t multiply(int32_t x, Multiplier m);
 // a * b / 2^31, halves up, saturated.
 int32_t doubling_high_mul(int32_t a, int32_t b);
 // x / 2^n, halves away from zero.
 int32_t divide_by_power(int32_t x, int n);
 
-// Functions of fixed-point numbers with `integer_bits` bits before the point; results have none.
+// The exponential of a fixed-point number of 0 or less with `integer_bits` bits before the point; the result has none.
 int32_t exp_on_negative(int32_t a, int integer_bits);
-int32_t one_over_one_plus(int32_t a);
-int32_t logistic(int32_t a, int integer_bits);
-int32_t tanh(int32_t a, int integer_bits);
 
 }  // namespace relay::frontend::tflite

@@ -37,8 +37,7 @@ void Importer::check_operators() {
       const auto& op = *operators->Get(static_cast<flatbuffers::uoffset_t>(i));
       const OperatorKind& kind = model_.kind(op);
       const bool known =
-          kind.is_custom ? find_row(kind.name) != nullptr || custom_operator("tflite", kind.name)
-                         : find_row(kind.name) != nullptr;
+          row_of(kind) != nullptr || (kind.is_custom && custom_operator("tflite", kind.name));
       if (!known && reported.insert(kind.name).second) {
         Diagnostic d(codes::frontend_unsupported, place(model_.operator_label(g, i)),
                      (kind.is_custom ? "custom operator " : "operator ") + shorten(kind.name) +
@@ -60,8 +59,8 @@ void Importer::check_operators() {
 }
 
 std::string Importer::input_name(size_t graph, int32_t tensor) const {
-  const std::string_view name = text_of(model_.tensor(graph, tensor).name());
-  return name.empty() ? "input" + std::to_string(tensor) : std::string(name);
+  std::string name = name_of(model_.tensor(graph, tensor));
+  return name.empty() ? "input" + std::to_string(tensor) : name;
 }
 
 ImportedModel Importer::run(const std::string& signature) {
@@ -72,7 +71,7 @@ ImportedModel Importer::run(const std::string& signature) {
     std::string known;
     if (model_.root().signatures() != nullptr) {
       for (const schema::Signature* s : *model_.root().signatures()) {
-        const std::string key(text_of(s->key()));
+        const std::string key = short_text(s->key());
         if (key == signature) found = s;
         known += (known.empty() ? "" : ", ") + shorten(key);
       }
@@ -86,7 +85,7 @@ ImportedModel Importer::run(const std::string& signature) {
     auto read = [](const auto* maps, std::map<int32_t, std::string>& names) {
       if (maps == nullptr) return;
       for (const schema::TensorMap* m : *maps)
-        names[static_cast<int32_t>(m->tensor())] = std::string(text_of(m->name()));
+        names[static_cast<int32_t>(m->tensor())] = short_text(m->name());
     };
     read(found->inputs(), input_names);
     read(found->outputs(), output_names);
@@ -101,13 +100,13 @@ ImportedModel Importer::run(const std::string& signature) {
   declare(graph, input_names);
   throw_if_errors();
   std::vector<std::pair<std::string, ValuePtr>> outputs;
-  std::set<std::string> names;
+  UniqueNames names;
   try {
     import_operators(graph);
     for (int32_t t : span_of(g.outputs())) {
       auto named = output_names.find(t);
-      std::string name = named != output_names.end() ? named->second : input_name(graph, t);
-      while (!names.insert(name).second) name += "_" + std::to_string(t);
+      const std::string name =
+          names.take(named != output_names.end() ? named->second : input_name(graph, t));
       ValuePtr v = diagnostics().has_errors() ? frames_.back().values[static_cast<size_t>(t)]
                                               : value(t, place("outputs"));
       outputs.emplace_back(name, std::move(v));
@@ -126,13 +125,12 @@ ImportedModel Importer::run(const std::string& signature) {
 void Importer::declare(size_t graph, const std::map<int32_t, std::string>& names) {
   std::vector<DeclaredInput> declared;
   std::vector<std::pair<int32_t, std::string>> inputs;
-  std::set<std::string> taken;
+  UniqueNames taken;
   for (int32_t t : span_of(model_.graph(graph).inputs())) {
     const schema::Tensor& tensor = model_.tensor(graph, t);
     auto named = names.find(t);
     DeclaredInput input;
-    input.name = named != names.end() ? named->second : input_name(graph, t);
-    while (!taken.insert(input.name).second) input.name += "_" + std::to_string(t);
+    input.name = taken.take(named != names.end() ? named->second : input_name(graph, t));
     input.dtype = tflite::dtype_of(tensor.type());
     input.dtype_name = name_of(tensor.type());
     if (tensor.sparsity() != nullptr) input.unusable = "a sparse tensor";
@@ -159,9 +157,10 @@ ValuePtr Importer::value(int32_t index, const Span& span) {
   ValuePtr& held = frame.values[static_cast<size_t>(index)];
   if (held != nullptr) return held;
   const schema::Tensor& t = model_.tensor(frame.graph, index);
-  const std::string name(text_of(t.name()));
+  const std::string name = name_of(t);
   const Span own = place("tensor " + (name.empty() ? "#" + std::to_string(index) : shorten(name)));
-  Tensor data = model_.constant(t, options().max_constant_bytes, own);
+  Tensor data = model_.constant(
+      t, [&](int64_t bytes) { charge_bytes(bytes, own); }, own);
   const auto dtype = tflite::dtype_of(t.type());
   // The state of a recurrent layer, which is zero before the first run; a tensor without elements has no bytes.
   std::vector<int64_t> shape(span_of(t.shape()).begin(), span_of(t.shape()).end());
@@ -189,8 +188,7 @@ ValuePtr Importer::value(int32_t index, const Span& span) {
             .help("the operators are not in order, form a cycle, or one is missing"));
   }
   held = value_of(std::move(data));
-  held->name = name.empty() ? "tensor" + std::to_string(index) : name;
-  while (!weight_names_.insert(held->name).second) held->name += "_" + std::to_string(index);
+  held->name = weight_names_.take(name.empty() ? "tensor" + std::to_string(index) : name);
   held->span = own;
   held->is_parameter = !options().freeze_params && !t.is_variable() && !empty;
   return held = with_known(std::move(held));
@@ -244,9 +242,9 @@ void Importer::define_output(int32_t tensor, ValuePtr v, const Span& span) {
                .expected("one operator for each tensor"));
     return;
   }
-  const std::string_view name = text_of(model_.tensor(frames_.back().graph, tensor).name());
   if (v->name.empty()) {
-    v->name = name.empty() ? "tensor" + std::to_string(tensor) : std::string(name);
+    v->name = name_of(model_.tensor(frames_.back().graph, tensor));
+    if (v->name.empty()) v->name = "tensor" + std::to_string(tensor);
     v->span = span;
   }
   held = std::move(v);
@@ -256,7 +254,11 @@ void Importer::import_operator(size_t graph, size_t index) {
   const schema::Operator& op =
       *model_.graph(graph).operators()->Get(static_cast<flatbuffers::uoffset_t>(index));
   const Span span = place(model_.operator_label(graph, index));
-  check_budget(span);
+  // An operator of many operands counts for several.
+  constexpr size_t kOperands = 64;
+  for (size_t n = 0; n <= (span_of(op.inputs()).size() + span_of(op.outputs()).size()) / kOperands;
+       ++n)
+    check_budget(span);
   const std::span<const int32_t> results = span_of(op.outputs());
   Values inputs, outputs;
   bool converted = false;
@@ -303,7 +305,7 @@ Values Importer::convert(size_t graph, size_t index, Values inputs, const Span& 
     call.span = span;
     outputs = values_of(custom(call));
   } else {
-    const Row* row = find_row(kind.name);
+    const Row* row = row_of(kind);
     if (row == nullptr) throw Poisoned{};  // check_operators has reported it
     NodeContext ctx(*this, graph, op, row, std::move(inputs), span);
     outputs = row->convert(ctx);

@@ -73,7 +73,7 @@ class Importer : public ProgramBuilder {
 
   const Model& model_;
   std::deque<Frame> frames_;
-  std::set<std::string> weight_names_;
+  UniqueNames weight_names_;
   std::map<std::string, ValuePtr> handles_;
   std::unordered_map<const ModelValue*, Resource> resources_;
   std::set<int64_t> called_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "base/codes/frontend.h"
 #include "base/diagnostic.h"
@@ -24,6 +26,8 @@ constexpr BuiltinRow kBuiltins[] = {
 constexpr int32_t kCustom = 32;
 // The only version of the format that exists in practice.
 constexpr uint32_t kFormatVersion = 3;
+// The longest names of tensors and of custom operators that are read.
+constexpr size_t kMaxName = 1000;
 
 template <class Vector>
 size_t size_of(const Vector* v) {
@@ -50,6 +54,12 @@ int32_t builtin_code(std::string_view name) {
 std::string_view text_of(const flatbuffers::String* text) {
   return text == nullptr ? std::string_view() : std::string_view(text->c_str(), text->size());
 }
+
+std::string short_text(const flatbuffers::String* text) {
+  return std::string(text_of(text).substr(0, kMaxName));
+}
+
+std::string name_of(const schema::Tensor& tensor) { return short_text(tensor.name()); }
 
 const flatbuffers::Table* empty_table() {
   // A vtable of its own size alone, then the distance of the table to it.
@@ -108,6 +118,8 @@ Model::Model(ModelBytes bytes, std::shared_ptr<const SourceFile> file)
       OperatorKind kind;
       kind.code = std::max<int32_t>(c->deprecated_code(), c->code());
       kind.is_custom = kind.code == kCustom;
+      if (text_of(c->custom_code()).size() > kMaxName)
+        damaged("the name of an operator is too long");
       kind.name = kind.is_custom ? std::string(text_of(c->custom_code())) : builtin_name(kind.code);
       kind.version = c->version();
       kinds_.push_back(std::move(kind));
@@ -130,8 +142,10 @@ Model::Model(ModelBytes bytes, std::shared_ptr<const SourceFile> file)
 void Model::check_graph(size_t index) const {
   const schema::SubGraph& g = graph(index);
   const auto tensors = static_cast<int64_t>(size_of(g.tensors()));
+  // Operators may share a list, which is checked once.
+  std::set<std::pair<const void*, int64_t>> checked;
   auto check = [&](const flatbuffers::Vector<int32_t>* list, int64_t least) {
-    if (list == nullptr) return;
+    if (list == nullptr || !checked.emplace(list, least).second) return;
     for (int32_t t : *list) {
       if (t < least || t >= tensors) {
         damaged("subgraph " + std::to_string(index) + " refers to tensor " + std::to_string(t) +
@@ -179,8 +193,8 @@ std::string Model::operator_label(size_t graph_index, size_t index) const {
   std::string out = "operator #" + std::to_string(index) + " (" + shorten(kind(op).name) + ")";
   if (graph_index != 0) out = "subgraph " + std::to_string(graph_index) + ", " + out;
   if (size_of(op.outputs()) == 0 || op.outputs()->Get(0) < 0) return out;
-  const std::string_view name = text_of(tensor(graph_index, op.outputs()->Get(0)).name());
-  return name.empty() ? out : out + " -> " + shorten(std::string(name));
+  const std::string name = name_of(tensor(graph_index, op.outputs()->Get(0)));
+  return name.empty() ? out : out + " -> " + shorten(name);
 }
 
 std::optional<DType> dtype_of(schema::ElementType type) {

@@ -1,6 +1,7 @@
 // A TFLite file, verified: every number in it that refers to something refers to something that is there.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,8 +54,10 @@ class Model {
   Span place(std::string label) const { return Span::place(file_, std::move(label)); }
   [[noreturn]] void damaged(const std::string& why) const;
 
-  // The data of a constant tensor as it is stored, made dense and unpacked; null for a tensor without data.
-  Tensor constant(const schema::Tensor& tensor, int64_t max_bytes, const Span& span) const;
+  // The data of a constant tensor as it is stored, made dense and unpacked; null for a tensor without data. `charge` is
+  // called with the size of what is not a view of the file.
+  Tensor constant(const schema::Tensor& tensor, const std::function<void(int64_t)>& charge,
+                  const Span& span) const;
 
  private:
   void check_graph(size_t index) const;
@@ -73,6 +76,9 @@ int32_t known_version(int32_t code);
 int32_t builtin_code(std::string_view name);
 
 std::string_view text_of(const flatbuffers::String* text);
+// A name, cut where it is long: many tensors of a file may refer to one text. Empty for none.
+std::string short_text(const flatbuffers::String* text);
+std::string name_of(const schema::Tensor& tensor);
 // A table that stores nothing: every field has its default value.
 const flatbuffers::Table* empty_table();
 

@@ -7,6 +7,16 @@
 
 namespace relay::frontend::tflite {
 
+namespace {
+
+// Whether elements of a type may stand for real numbers by a scale.
+bool holds_levels(schema::ElementType type) {
+  const auto dtype = tflite::dtype_of(type);
+  return dtype && dtype->is_integer() && dtype->bits <= 16;
+}
+
+}  // namespace
+
 NodeContext::NodeContext(Importer& importer, size_t graph, const schema::Operator& op,
                          const Row* row, Values inputs, Span span)
     : Operands(importer, importer.model().kind(op).name, std::move(inputs), std::move(span)),
@@ -70,13 +80,14 @@ DType NodeContext::out_dtype(size_t i) const {
 
 bool NodeContext::is_quantized(size_t i) const {
   const schema::Tensor& t = input_tensor(i);
-  const auto dtype = tflite::dtype_of(t.type());
-  return dtype && dtype->is_integer() && dtype->bits <= 16 && t.quantization() != nullptr &&
+  return holds_levels(t.type()) && t.quantization() != nullptr &&
          t.quantization()->scale() != nullptr && t.quantization()->scale()->size() > 0;
 }
 
 Quantization NodeContext::quantization(const schema::Tensor& t) const {
-  const std::string name = quoted_tensor(std::string(text_of(t.name())));
+  const std::string name = quoted_tensor(name_of(t));
+  if (!holds_levels(t.type()))
+    unsupported("a scale of " + name + ", whose elements are " + name_of(t.type()));
   const schema::Quantization* q = t.quantization();
   if (q == nullptr || q->scale() == nullptr || q->scale()->size() == 0)
     bad_tensor(span(), name + " has no scale, which the operator needs");

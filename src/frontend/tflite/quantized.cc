@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/codes/frontend.h"
+#include "frontend/common/tensor_bytes.h"
 
 namespace relay::frontend::tflite {
 namespace {
@@ -33,6 +34,21 @@ Range whole_range(DType dtype) {
 Level level_of(NodeContext& ctx, const Quantization& q) {
   if (q.per_axis()) ctx.unsupported("a scale for each line of a tensor that is no weight");
   return {q.scale[0], q.zero[0]};
+}
+
+Levels levels_of(const Builder& build, const Quantization& q, int64_t rank) {
+  if (!q.per_axis())
+    return {build.scalar(q.scale[0], kFloat), build.scalar(static_cast<double>(q.zero[0]), kInt)};
+  const int64_t behind = rank - build.axis(q.axis, rank) - 1;
+  return {build.expand_dims(build.constant(float_vector(q.scale)), 1, behind),
+          build.expand_dims(build.ints(q.zero, kInt), 1, behind)};
+}
+
+Expr rounded_away(const Builder& build, const Expr& x) {
+  // Adding a half first would round numbers just below one up.
+  Expr whole = build.call("trunc", {x}), rest = build.sub(x, whole);
+  Expr half = build.call("greater_equal", {build.call("abs", {rest}), build.scalar_like(0.5, x)});
+  return build.add(whole, build.where(half, build.call("sign", {x}), build.scalar_like(0, x)));
 }
 
 Expr centred(const Builder& build, const Expr& x, int64_t zero) {
@@ -123,48 +139,19 @@ Expr stored(const Builder& build, const Expr& x, int64_t zero, Range range, DTyp
 
 // ---- Numbers to integers and back --------------------------------------------------------------
 
-namespace {
-
-// The nearest integer, halves away from zero, as a float. Adding a half first would round numbers just below one up.
-Expr rounded_away(const Builder& build, const Expr& x) {
-  Expr whole = build.call("trunc", {x}), rest = build.sub(x, whole);
-  Expr half = build.call("greater_equal", {build.call("abs", {rest}), build.scalar_like(0.5, x)});
-  return build.add(whole, build.where(half, build.call("sign", {x}), build.scalar_like(0, x)));
-}
-
-}  // namespace
-
 Expr to_integers(NodeContext& ctx, const Expr& x, const Quantization& q, DType dtype) {
   const Range r = whole_range(dtype);
-  Expr scale, zero;
-  if (q.per_axis()) {
-    const int64_t rank = Builder::rank_of(x), axis = ctx.axis(q.axis, rank);
-    Tensor scales = Tensor::empty(kFloat, {static_cast<int64_t>(q.scale.size())});
-    std::ranges::copy(q.scale, scales.data<float>());
-    scale = ctx.expand_dims(ctx.constant(std::move(scales)), 1, rank - axis - 1);
-    zero = ctx.expand_dims(ctx.ints(q.zero, kInt), 1, rank - axis - 1);
-  } else {
-    scale = ctx.scalar(q.scale[0], kFloat);
-    zero = ctx.scalar(static_cast<double>(q.zero[0]), kInt);
-  }
+  const Levels levels = levels_of(ctx, q, Builder::rank_of(x));
   // What no integer of 32 bits holds is beyond the range of the result in either case.
-  Expr level = ctx.clip(rounded_away(ctx, ctx.div(x, scale)), -1e9, 1e9);
-  Expr y = ctx.add(ctx.cast(level, kInt), zero);
+  Expr level = ctx.clip(rounded_away(ctx, ctx.div(x, levels.scale)), -1e9, 1e9);
+  Expr y = ctx.add(ctx.cast(level, kInt), levels.zero);
   return ctx.cast(ctx.clip(y, static_cast<double>(r.low), static_cast<double>(r.high)), dtype);
 }
 
 Expr to_floats(NodeContext& ctx, const Expr& x, const Quantization& q) {
-  const int64_t rank = Builder::rank_of(x);
-  if (!q.per_axis()) {
-    return ctx.mul(ctx.cast(centred(ctx, x, q.zero[0]), kFloat), ctx.scalar(q.scale[0], kFloat));
-  }
-  const int64_t axis = ctx.axis(q.axis, rank);
-  Tensor scales = Tensor::empty(kFloat, {static_cast<int64_t>(q.scale.size())});
-  std::ranges::copy(q.scale, scales.data<float>());
-  Expr wide =
-      ctx.sub(ctx.cast(x, kInt), ctx.expand_dims(ctx.ints(q.zero, kInt), 1, rank - axis - 1));
-  return ctx.mul(ctx.cast(wide, kFloat),
-                 ctx.expand_dims(ctx.constant(std::move(scales)), 1, rank - axis - 1));
+  const Levels levels = levels_of(ctx, q, Builder::rank_of(x));
+  Expr wide = q.per_axis() ? ctx.sub(ctx.cast(x, kInt), levels.zero) : centred(ctx, x, q.zero[0]);
+  return ctx.mul(ctx.cast(wide, kFloat), levels.scale);
 }
 
 Expr requantized_input(NodeContext& ctx) {
@@ -192,9 +179,16 @@ Expr joined_part(NodeContext& ctx, size_t input) {
 
 namespace {
 
-// A power of two that leaves room for the fractions of both operands.
-Expr shifted_left(const Builder& build, const Expr& x, int bits) {
-  return build.call("left_shift", {x, build.scalar(bits, kInt)});
+// An operand in units of `unit` / 2^bits, which leaves room for the fractions of both operands.
+Expr aligned_operand(NodeContext& ctx, size_t i, int bits, double unit) {
+  const Level level = input_level(ctx, i);
+  Expr x = ctx.call("left_shift", {centred(ctx, ctx.in(i), level.zero), ctx.scalar(bits, kInt)});
+  return scaled(ctx, x, multiplier_of(static_cast<double>(level.scale) / unit));
+}
+
+// Twice the greater scale of both operands.
+double twice_scale(NodeContext& ctx) {
+  return 2 * static_cast<double>(std::max(input_level(ctx, 0).scale, input_level(ctx, 1).scale));
 }
 
 void check_powers(NodeContext& ctx) {
@@ -208,15 +202,11 @@ void check_powers(NodeContext& ctx) {
 
 Expr quantized_sum(NodeContext& ctx) {
   check_powers(ctx);
-  const Level a = input_level(ctx, 0), b = input_level(ctx, 1), y = output_level(ctx);
   const int left = ctx.out_dtype() == DType::Int(16) ? 15 : 20;
-  const double twice = 2 * static_cast<double>(std::max(a.scale, b.scale));
-  auto part = [&](size_t i, const Level& l) {
-    Expr x = shifted_left(ctx, centred(ctx, ctx.in(i), l.zero), left);
-    return scaled(ctx, x, multiplier_of(static_cast<double>(l.scale) / twice));
-  };
-  const double back = twice / (static_cast<double>(1 << left) * static_cast<double>(y.scale));
-  Expr sum = ctx.call(ctx.relay_op(), {part(0, a), part(1, b)});
+  const double twice = twice_scale(ctx), scale = static_cast<double>(output_level(ctx).scale);
+  Expr sum = ctx.call(ctx.relay_op(),
+                      {aligned_operand(ctx, 0, left, twice), aligned_operand(ctx, 1, left, twice)});
+  const double back = twice / (static_cast<double>(1 << left) * scale);
   return stored_result(ctx, scaled(ctx, sum, multiplier_of(back)), fused_of(ctx));
 }
 
@@ -231,27 +221,17 @@ Expr quantized_product(NodeContext& ctx) {
 
 Expr quantized_squared_difference(NodeContext& ctx) {
   constexpr int kLeft = 7;
-  const Level a = input_level(ctx, 0), b = input_level(ctx, 1), y = output_level(ctx);
-  const double twice = 2 * static_cast<double>(std::max(a.scale, b.scale));
-  auto part = [&](size_t i, const Level& l) {
-    Expr x = shifted_left(ctx, centred(ctx, ctx.in(i), l.zero), kLeft);
-    return scaled(ctx, x, multiplier_of(static_cast<double>(l.scale) / twice));
-  };
-  Expr d = ctx.sub(part(0, a), part(1, b));
-  const double back =
-      twice * twice / (static_cast<double>(1 << (kLeft * 2)) * static_cast<double>(y.scale));
+  const double twice = twice_scale(ctx), scale = static_cast<double>(output_level(ctx).scale);
+  Expr d = ctx.sub(aligned_operand(ctx, 0, kLeft, twice), aligned_operand(ctx, 1, kLeft, twice));
+  const double back = twice * twice / (static_cast<double>(1 << (kLeft * 2)) * scale);
   return stored_result(ctx, scaled(ctx, ctx.mul(d, d), multiplier_of(back)),
                        schema::FusedActivation::none);
 }
 
 Expr quantized_comparison(NodeContext& ctx) {
   constexpr int kLeft = 8;
-  auto part = [&](size_t i) {
-    const Level l = input_level(ctx, i);
-    Expr x = shifted_left(ctx, centred(ctx, ctx.in(i), l.zero), kLeft);
-    return scaled(ctx, x, multiplier_of(static_cast<double>(l.scale)));
-  };
-  return ctx.call(ctx.relay_op(), {part(0), part(1)});
+  return ctx.call(ctx.relay_op(),
+                  {aligned_operand(ctx, 0, kLeft, 1), aligned_operand(ctx, 1, kLeft, 1)});
 }
 
 // ---- Operators of one operand ------------------------------------------------------------------
@@ -284,6 +264,7 @@ Expr by_sign(NodeContext& ctx, const Expr& x, const Expr& negative, double up, d
 }  // namespace
 
 Expr quantized_leaky_relu(NodeContext& ctx, double alpha) {
+  if (!(alpha >= 0)) ctx.unsupported("a slope of integers below 0");
   const Level from = input_level(ctx, 0), to = output_level(ctx);
   Expr x = centred(ctx, ctx.in(0), from.zero);
   return by_sign(ctx, x, x, static_cast<double>(from.scale / to.scale),

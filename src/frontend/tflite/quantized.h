@@ -21,6 +21,14 @@ struct Level {
   int64_t zero;
 };
 Level level_of(NodeContext& ctx, const Quantization& q);
+// Scales (float32) and zero points (int32) of a tensor of this rank: one number each, or vectors that broadcast along
+// their axis.
+struct Levels {
+  Expr scale, zero;
+};
+Levels levels_of(const Builder& build, const Quantization& q, int64_t rank);
+// The nearest integer, halves away from zero, as a float.
+Expr rounded_away(const Builder& build, const Expr& x);
 // The integers less their zero point, in int32.
 Expr centred(const Builder& build, const Expr& x, int64_t zero);
 // How a product by a factor is rounded: at once, halves up, or as `multiply` does.

@@ -5,6 +5,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/tensor_bytes.h"
 #include "frontend/tflite/quantized.h"
 
 namespace relay::frontend::tflite {
@@ -18,15 +19,41 @@ Expr number(const Builder& build, int64_t v, DType dtype = kInt) {
 
 // The factors of sums of products: one, or one for each channel. The kernels of one factor round the product of the
 // scales to float32.
-std::vector<Multiplier> factors(const Quantization& x, const Quantization& w, const Quantization& y,
-                                bool in_double) {
+std::vector<Multiplier> factors(float x, const std::vector<float>& w, float y, bool in_double) {
   std::vector<Multiplier> out;
-  for (float scale : w.scale) {
-    const double product = in_double ? static_cast<double>(x.scale[0]) * static_cast<double>(scale)
-                                     : static_cast<double>(x.scale[0] * scale);
-    out.push_back(multiplier_of(product / static_cast<double>(y.scale[0])));
+  for (float scale : w) {
+    const double product = in_double ? static_cast<double>(x) * static_cast<double>(scale)
+                                     : static_cast<double>(x * scale);
+    out.push_back(multiplier_of(product / static_cast<double>(y)));
   }
   return out;
+}
+
+// The scales of weights: one, or one for each channel of the result along `axis`, without zero points then.
+Quantization weight_quantization(NodeContext& ctx, size_t i, int64_t axis) {
+  const Quantization q = ctx.in_quantization(i);
+  Expr w = ctx.in(i);
+  if (Builder::dtype_of(w).bits != 8) ctx.unsupported("weights of more than 8 bits");
+  if (!q.per_axis()) return q;
+  if (ctx.axis(q.axis, Builder::rank_of(w)) != axis)
+    ctx.unsupported("weights with scales along another axis than the channels of the result");
+  if (std::ranges::any_of(q.zero, [](int64_t z) { return z != 0; }))
+    ctx.unsupported("weights with a scale for each channel and zero points other than 0");
+  const int64_t channels = ctx.const_dim(w, axis, "the number of channels");
+  const auto scales = static_cast<int64_t>(q.scale.size());
+  if (scales != channels) {
+    bad_tensor(ctx.span(), "the weight does not have as many scales as channels",
+               std::to_string(channels), std::to_string(scales));
+  }
+  return q;
+}
+
+// The same of weights that floats are multiplied by.
+Quantization hybrid_quantization(NodeContext& ctx, size_t i, int64_t axis) {
+  Quantization q = weight_quantization(ctx, i, axis);
+  if (ctx.in_dtype(i) != DType::Int(8)) ctx.unsupported("floats multiplied by weights of uint8");
+  if (q.zero[0] != 0) ctx.unsupported("floats multiplied by weights with a zero point");
+  return q;
 }
 
 // Whether sums of products of these weights with int16 fit 32 bits; weights of a last axis of channels or a first one.
@@ -46,11 +73,12 @@ Expr finished(NodeContext& ctx, Expr sum, size_t bias, const std::vector<Multipl
               schema::FusedActivation activation, Rounding rounding = Rounding::Twice) {
   const Quantization q = ctx.out_quantization();
   const DType dtype = ctx.out_dtype();
+  const Range range = range_of(ctx, activation, q, dtype);
   const bool wide = dtype.bits == 16 && !(ctx.has(bias) && ctx.in_dtype(bias) == kInt);
   if (wide) sum = ctx.cast(sum, kWide);
   if (ctx.has(bias)) sum = ctx.add(sum, ctx.cast(ctx.in(bias), Builder::dtype_of(sum)));
   Expr y = scaled_lines(ctx, sum, m, rounding);
-  return stored(ctx, y, q.zero[0], range_of(ctx, activation, q, dtype), dtype);
+  return stored(ctx, y, q.zero[0], range, dtype);
 }
 
 // Zero points and scales as the quantised dialect takes them; scales do not matter for the sum.
@@ -59,76 +87,67 @@ std::vector<Expr> dialect_arguments(const Builder& build, int64_t x_zero, int64_
           build.scalar(1, kFloat)};
 }
 
-void check_one_level(NodeContext& ctx, const Quantization& q) {
-  if (q.per_axis()) ctx.unsupported("a scale for each line of a tensor that is no weight");
-}
-
 }  // namespace
 
 // ---- Sums of products --------------------------------------------------------------------------
 
 Expr quantized_convolution(NodeContext& ctx, const ConvolutionParts& parts,
                            schema::FusedActivation activation) {
-  const Quantization xq = ctx.in_quantization(parts.input), wq = ctx.in_quantization(parts.weight),
-                     yq = ctx.out_quantization();
-  check_one_level(ctx, xq);
-  check_one_level(ctx, yq);
+  const Level x_level = level_of(ctx, ctx.in_quantization(parts.input)),
+              y_level = level_of(ctx, ctx.out_quantization());
+  const Quantization wq = weight_quantization(ctx, parts.weight, parts.channel_axis);
   Expr x = ctx.in(parts.input), w = ctx.in(parts.weight);
-  if (wq.per_axis()) {
-    if (ctx.axis(wq.axis, Builder::rank_of(w)) != parts.channel_axis)
-      ctx.unsupported("weights with scales along another axis than the channels of the result");
-    if (std::ranges::any_of(wq.zero, [](int64_t z) { return z != 0; }))
-      ctx.unsupported("weights with a scale for each channel and zero points other than 0");
-  }
   const DType from = Builder::dtype_of(x);
   const bool bytes = from.bits == 8;
   Expr weights = ctx.transpose(w, parts.order), sum;
   if (parts.is_transposed || Builder::rank_of(x) != 4 || !bytes) {
     const DType dtype = bytes || fits_narrow(ctx.constant_data(parts.weight)) ? kInt : kWide;
-    Expr xs = ctx.cast(centred(ctx, x, xq.zero[0]), dtype),
+    Expr xs = ctx.cast(centred(ctx, x, x_level.zero), dtype),
          ws = ctx.cast(centred(ctx, weights, wq.zero[0]), dtype);
     sum = parts.is_transposed
               ? transposed_convolution(ctx, xs, ws, parts.window, parts.extra, parts.groups)
               : convolution(ctx, xs, ws, parts.window, parts.groups, dtype);
   } else {
     sum = convolution(ctx, x, weights, parts.window, parts.groups, kInt,
-                      dialect_arguments(ctx, xq.zero[0], wq.zero[0]));
+                      dialect_arguments(ctx, x_level.zero, wq.zero[0]));
   }
   // uint8 has one factor, and so its kernels; int8 and int16 have a list of factors, which may all be equal.
   const bool in_double = from.is_int() && !parts.is_transposed;
-  return finished(ctx, std::move(sum), parts.bias, factors(xq, wq, yq, in_double || wq.per_axis()),
+  return finished(ctx, std::move(sum), parts.bias,
+                  factors(x_level.scale, wq.scale, y_level.scale, in_double || wq.per_axis()),
                   activation);
 }
 
 Expr quantized_dense(NodeContext& ctx, const Expr& x, schema::FusedActivation activation) {
-  const Quantization xq = ctx.in_quantization(0), wq = ctx.in_quantization(1),
-                     yq = ctx.out_quantization();
-  check_one_level(ctx, xq);
-  check_one_level(ctx, yq);
+  const Level x_level = level_of(ctx, ctx.in_quantization(0)),
+              y_level = level_of(ctx, ctx.out_quantization());
+  const Quantization wq = weight_quantization(ctx, 1, 0);
   Expr w = ctx.in(1), sum;
   if (Builder::dtype_of(x).bits == 8) {
-    std::vector<Expr> args = dialect_arguments(ctx, xq.zero[0], wq.zero[0]);
+    std::vector<Expr> args = dialect_arguments(ctx, x_level.zero, wq.zero[0]);
     args.insert(args.begin(), {x, w});
     sum = ctx.call("qnn.dense", std::move(args), {{"out_dtype", to_value(kInt)}});
   } else {
     const DType dtype = fits_narrow(ctx.constant_data(1)) ? kInt : kWide;
-    sum = ctx.call("nn.dense", {ctx.cast(centred(ctx, x, xq.zero[0]), dtype),
+    sum = ctx.call("nn.dense", {ctx.cast(centred(ctx, x, x_level.zero), dtype),
                                 ctx.cast(centred(ctx, w, wq.zero[0]), dtype)});
   }
   // The only reference kernel that rounds once.
-  return finished(ctx, std::move(sum), 2, factors(xq, wq, yq, wq.per_axis()), activation,
+  return finished(ctx, std::move(sum), 2,
+                  factors(x_level.scale, wq.scale, y_level.scale, wq.per_axis()), activation,
                   Rounding::Once);
 }
 
 Expr quantized_matmul(NodeContext& ctx, const Expr& a, const Expr& b) {
-  const Quantization aq = ctx.in_quantization(0), bq = ctx.in_quantization(1),
-                     yq = ctx.out_quantization();
-  for (const Quantization* q : {&aq, &bq, &yq}) check_one_level(ctx, *q);
+  const Level a_level = level_of(ctx, ctx.in_quantization(0)),
+              b_level = level_of(ctx, ctx.in_quantization(1)),
+              y_level = level_of(ctx, ctx.out_quantization());
   const DType dtype = Builder::dtype_of(a).bits == 8 ? kInt : kWide;
-  Expr sum = ctx.matmul(ctx.cast(centred(ctx, a, aq.zero[0]), dtype),
-                        ctx.cast(centred(ctx, b, bq.zero[0]), dtype));
+  Expr sum = ctx.matmul(ctx.cast(centred(ctx, a, a_level.zero), dtype),
+                        ctx.cast(centred(ctx, b, b_level.zero), dtype));
   const size_t no_bias = ctx.num_inputs();
-  return finished(ctx, std::move(sum), no_bias, factors(aq, bq, yq, false),
+  return finished(ctx, std::move(sum), no_bias,
+                  factors(a_level.scale, {b_level.scale}, y_level.scale, false),
                   schema::FusedActivation::none);
 }
 
@@ -141,19 +160,13 @@ struct Lines {
   Expr integers, scale, zero;
 };
 
-Expr nearest(const Builder& build, const Expr& x) {
-  // Halves away from zero.
-  Expr half = build.mul(build.call("sign", {x}), build.scalar_like(0.5, x));
-  return build.call("trunc", {build.add(x, half)});
-}
-
 Lines symmetric_lines(const Builder& build, const Expr& x, const std::vector<int64_t>& axes) {
   auto c = [&](double v) { return build.scalar(v, kFloat); };
   Expr range = build.reduce("max", build.call("abs", {x}), axes, true);
   Expr none = build.call("equal", {range, c(0)});
   Expr scale = build.where(none, c(1), build.div(range, c(127)));
   Expr inverse = build.where(none, c(0), build.div(c(127), range));
-  Expr level = build.clip(nearest(build, build.mul(x, inverse)), -127, 127);
+  Expr level = build.clip(rounded_away(build, build.mul(x, inverse)), -127, 127);
   return {build.cast(level, DType::Int(8)), scale, nullptr};
 }
 
@@ -170,39 +183,39 @@ Lines asymmetric_lines(const Builder& build, const Expr& x, const std::vector<in
   Expr low_error = build.add(c(128), magnitude(build.div(low, scale)));
   Expr high_error = build.add(c(127), magnitude(build.div(high, scale)));
   Expr zero = build.where(build.call("less", {low_error, high_error}), from_low, from_high);
-  zero = build.where(none, c(0), build.clip(nearest(build, zero), -128, 127));
+  zero = build.where(none, c(0), build.clip(rounded_away(build, zero), -128, 127));
   Expr narrow = build.cast(scale, kFloat);
   Expr inverse = build.div(build.scalar(1, kFloat), narrow);
-  Expr level = nearest(build, build.add(build.cast(zero, kFloat), build.mul(x, inverse)));
+  Expr level = rounded_away(build, build.add(build.cast(zero, kFloat), build.mul(x, inverse)));
   return {build.cast(build.clip(level, -128, 127), DType::Int(8)), narrow, build.cast(zero, kInt)};
 }
 
-// The scales of weights as a vector along the last axis of the result.
-Expr weight_scales(const Builder& build, const Quantization& q) {
-  if (!q.per_axis()) return build.scalar(q.scale[0], kFloat);
-  Tensor scales = Tensor::empty(kFloat, {static_cast<int64_t>(q.scale.size())});
-  std::ranges::copy(q.scale, scales.data<float>());
-  return build.constant(std::move(scales));
+// A sum of products of these lines by weights as floats; the channels are along its last axis.
+Expr hybrid_result(const Builder& build, const Expr& sum, const Lines& lines,
+                   const Quantization& weights) {
+  Expr scale = weights.per_axis() ? build.constant(float_vector(weights.scale))
+                                  : build.scalar(weights.scale[0], kFloat);
+  return build.mul(build.cast(sum, kFloat), build.mul(lines.scale, scale));
 }
 
 }  // namespace
 
 Expr hybrid_dense(NodeContext& ctx, const Expr& x, bool asymmetric) {
-  const Quantization wq = ctx.in_quantization(1);
+  const Quantization wq = hybrid_quantization(ctx, 1, 0);
   const Lines l = asymmetric ? asymmetric_lines(ctx, x, {1}) : symmetric_lines(ctx, x, {1});
   Expr w = ctx.in(1);
-  std::vector<Expr> args = dialect_arguments(ctx, 0, wq.zero[0]);
+  std::vector<Expr> args = dialect_arguments(ctx, 0, 0);
   args.insert(args.begin(), {l.integers, w});
   Expr sum = ctx.call("qnn.dense", std::move(args), {{"out_dtype", to_value(kInt)}});
   if (l.zero) {
-    Expr of_rows = ctx.reduce("sum", centred(ctx, w, wq.zero[0]), {1}, false);
+    Expr of_rows = ctx.reduce("sum", ctx.cast(w, kInt), {1}, false);
     sum = ctx.sub(sum, ctx.mul(l.zero, of_rows));
   }
-  return ctx.mul(ctx.cast(sum, kFloat), ctx.mul(l.scale, weight_scales(ctx, wq)));
+  return hybrid_result(ctx, sum, l, wq);
 }
 
 Expr hybrid_convolution(NodeContext& ctx, const ConvolutionParts& parts) {
-  const Quantization wq = ctx.in_quantization(parts.weight);
+  const Quantization wq = hybrid_quantization(ctx, parts.weight, parts.channel_axis);
   Expr x = ctx.in(parts.input);
   if (Builder::rank_of(x) != 4) ctx.unsupported("a convolution of volumes by integer weights");
   const Lines l = asymmetric_lines(ctx, x, {1, 2, 3});
@@ -210,7 +223,7 @@ Expr hybrid_convolution(NodeContext& ctx, const ConvolutionParts& parts) {
   // The border has the zero point, so the integers are centred before they are padded.
   Expr sum = convolution(ctx, ctx.sub(ctx.cast(l.integers, kInt), l.zero), ctx.cast(weights, kInt),
                          parts.window, parts.groups, kInt);
-  return ctx.mul(ctx.cast(sum, kFloat), ctx.mul(l.scale, weight_scales(ctx, wq)));
+  return hybrid_result(ctx, sum, l, wq);
 }
 
 // ---- Pools and means ---------------------------------------------------------------------------
@@ -249,21 +262,24 @@ Expr quantized_pool(NodeContext& ctx, PoolKind kind, const Window& window,
   const Quantization q = ctx.out_quantization();
   const DType dtype = ctx.out_dtype();
   const Range range = range_of(ctx, activation, q, dtype);
+  if (ctx.in_dtype(0) != dtype) ctx.unsupported("a pool whose input and result differ in dtype");
   Expr x = ctx.in(0);
   if (kind == PoolKind::Max) {
     Expr y = pool(ctx, kind, x, {.window = window}).y;
     return ctx.clip(y, static_cast<double>(range.low), static_cast<double>(range.high));
   }
+  const int64_t area = window.kernel[0] * window.kernel[1];
+  const int magnitude = dtype.bits - (dtype.is_int() ? 1 : 0);
+  if (area > int64_t{1} << (31 - magnitude)) ctx.unsupported("a window whose sum exceeds 32 bits");
   const std::vector<int64_t> sizes{ctx.const_dim(x, 1, "the height"),
                                    ctx.const_dim(x, 2, "the width")};
   if (!window.padded() && window.kernel == sizes) {
     Expr sum = ctx.reduce("sum", ctx.cast(x, kInt), {1, 2}, true);
-    Expr y = mean_of_sum(ctx, sum, number(ctx, sizes[0] * sizes[1]));
+    Expr y = mean_of_sum(ctx, sum, number(ctx, area));
     return stored(ctx, y, 0, range, dtype);
   }
   // The sum of a window is exact in floats as long as it has 22 bits.
-  const int64_t area = window.kernel[0] * window.kernel[1];
-  const bool exact = area << (dtype.bits - 1) < int64_t{1} << 22;
+  const bool exact = area < int64_t{1} << (23 - dtype.bits);
   const DType real = exact ? kFloat : DType::Float(64);
   Expr mean = pool(ctx, kind, ctx.cast(x, real), {.window = window, .count_padding = true}).y;
   Expr sum = ctx.cast(
@@ -278,14 +294,16 @@ Expr quantized_pool(NodeContext& ctx, PoolKind kind, const Window& window,
 
 Expr quantized_mean_or_sum(NodeContext& ctx, const std::vector<int64_t>& axes, bool keep_dims,
                            bool mean) {
-  const Quantization from = ctx.in_quantization(0), to = ctx.out_quantization();
-  check_one_level(ctx, from);
-  check_one_level(ctx, to);
+  const Level from = level_of(ctx, ctx.in_quantization(0)),
+              to = level_of(ctx, ctx.out_quantization());
   Expr x = ctx.in(0);
   int64_t count = 1;
-  for (int64_t a : axes) count *= ctx.const_dim(x, a, "a size that is reduced");
-  Multiplier m =
-      multiplier_of(static_cast<double>(from.scale[0]) / static_cast<double>(to.scale[0]));
+  for (int64_t a : axes) {
+    const int64_t size = ctx.const_dim(x, a, "a size that is reduced");
+    if (__builtin_mul_overflow(count, size, &count) || count > INT32_MAX)
+      ctx.unsupported("a reduction of more than 2^31 elements");
+  }
+  Multiplier m = multiplier_of(static_cast<double>(from.scale) / static_cast<double>(to.scale));
   if (mean && count > 0) {
     // The factor takes in the division by the number of elements.
     int shift = 63 - __builtin_clzll(static_cast<uint64_t>(count));
@@ -294,15 +312,22 @@ Expr quantized_mean_or_sum(NodeContext& ctx, const std::vector<int64_t>& axes, b
     m.shift -= shift;
   }
   Expr sum = ctx.reduce("sum", ctx.cast(x, kInt), axes, keep_dims);
-  if (from.zero[0] != 0) sum = ctx.sub(sum, number(ctx, from.zero[0] * count));
+  if (from.zero != 0) sum = ctx.sub(sum, number(ctx, from.zero * count));
   const DType dtype = ctx.out_dtype();
-  return stored(ctx, scaled(ctx, sum, m), to.zero[0],
-                range_of(ctx, schema::FusedActivation::none, to, dtype), dtype);
+  const Range range = range_of(ctx, schema::FusedActivation::none, ctx.out_quantization(), dtype);
+  return stored(ctx, scaled(ctx, sum, m), to.zero, range, dtype);
 }
 
 // ---- Resizing ----------------------------------------------------------------------------------
 
 namespace {
+
+// A size of the input, which has a place at least.
+int64_t image_size(NodeContext& ctx, const Expr& x, int64_t axis) {
+  const int64_t size = ctx.const_dim(x, axis, "a size of the image");
+  if (size < 1) ctx.fail(codes::frontend_attribute, "the image has no elements");
+  return size;
+}
 
 // Along an axis: the neighbours of each place of the result, and the weights of both in 1/1024.
 struct Neighbours {
@@ -338,10 +363,6 @@ Expr interpolated(const Builder& build, const Expr& x, int64_t axis, const Neigh
   return build.add(part(n.low, n.low_weight), part(n.high, n.high_weight));
 }
 
-}  // namespace
-
-namespace {
-
 // The same in floats: the neighbours of each place, and the weight of the greater one.
 struct FloatNeighbours {
   std::vector<int64_t> low, high;
@@ -355,8 +376,9 @@ FloatNeighbours float_neighbours(int64_t in, int64_t out, bool align_corners, bo
   for (int64_t i = 0; i < out; ++i) {
     const auto place = static_cast<float>(i);
     const float at = half_pixel ? (place + 0.5f) * scale - 0.5f : place * scale;
-    n.low.push_back(std::max<int64_t>(static_cast<int64_t>(std::floor(at)), 0));
-    n.high.push_back(std::min<int64_t>(static_cast<int64_t>(std::ceil(at)), in - 1));
+    auto within = [&](float v) { return std::clamp<int64_t>(static_cast<int64_t>(v), 0, in - 1); };
+    n.low.push_back(within(std::floor(at)));
+    n.high.push_back(within(std::ceil(at)));
     n.weight.push_back(at - static_cast<float>(n.low.back()));
   }
   return n;
@@ -368,16 +390,14 @@ Expr resized_by_floats(NodeContext& ctx, const std::vector<int64_t>& size, bool 
   Expr x = ctx.cast(ctx.in(0), kFloat);
   FloatNeighbours along[2];
   for (int64_t axis : {0, 1}) {
-    const int64_t in = ctx.const_dim(x, axis + 1, "a size of the image");
-    along[axis] = float_neighbours(in, size[static_cast<size_t>(axis)], align_corners, half_pixel);
+    along[axis] = float_neighbours(image_size(ctx, x, axis + 1), size[static_cast<size_t>(axis)],
+                                   align_corners, half_pixel);
   }
   auto weights = [&](int64_t axis, bool high) {
     std::vector<float> w = along[axis].weight;
     if (!high)
       for (float& v : w) v = 1 - v;
-    Tensor t = Tensor::empty(kFloat, {static_cast<int64_t>(w.size())});
-    std::ranges::copy(w, t.data<float>());
-    return ctx.expand_dims(ctx.constant(std::move(t)), 1, 2 - axis);
+    return ctx.expand_dims(ctx.constant(float_vector(w)), 1, 2 - axis);
   };
   auto corner = [&](bool high_y, bool high_x) {
     Expr e = x;
@@ -401,16 +421,16 @@ Expr quantized_resize_bilinear(NodeContext& ctx, bool align_corners, bool half_p
     ctx.fail(codes::type_rank, "the input must be a batch of images", "rank 4", to_string(x->type));
   const DType dtype = ctx.out_dtype(), sums = dtype.bits == 8 ? kInt : kWide;
   const std::vector<int64_t> size = ctx.const_ints(1, "the size");
-  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
-    ctx.fail(codes::frontend_attribute, "the size must be two numbers of 1 or more");
+  auto fits = [](int64_t n) { return n >= 1 && n <= INT32_MAX; };
+  if (size.size() != 2 || !fits(size[0]) || !fits(size[1])) {
+    ctx.fail(codes::frontend_attribute, "the size must be two numbers", "1 to 2^31 - 1");
+  }
   ctx.charge_bytes(8 * (size[0] + size[1]), kWide);
   if (dtype == DType::UInt(8)) return resized_by_floats(ctx, size, align_corners, half_pixel);
   Expr y = ctx.cast(x, sums);
   for (int64_t axis : {1, 2}) {
-    const int64_t in = ctx.const_dim(x, axis, "a size of the image");
-    y = interpolated(
-        ctx, y, axis,
-        neighbours(in, size[static_cast<size_t>(axis) - 1], align_corners, half_pixel));
+    const int64_t in = image_size(ctx, x, axis), out = size[static_cast<size_t>(axis) - 1];
+    y = interpolated(ctx, y, axis, neighbours(in, out, align_corners, half_pixel));
   }
   // Divided by 2^20, halves away from zero.
   Expr magnitude =

@@ -11,9 +11,11 @@ const std::vector<Row>& all_rows() {
   return all;
 }
 
-const Row* find_row(std::string_view op) {
-  auto row = std::ranges::lower_bound(all_rows(), op, {}, &Row::op);
-  return row == all_rows().end() || row->op != op ? nullptr : &*row;
+const Row* row_of(const OperatorKind& kind) {
+  auto row = std::ranges::lower_bound(all_rows(), kind.name, {}, &Row::op);
+  if (row == all_rows().end() || row->op != kind.name) return nullptr;
+  // A custom operator may have the name of a builtin one, which it is not.
+  return kind.is_custom && builtin_code(row->op) >= 0 ? nullptr : &*row;
 }
 
 }  // namespace relay::frontend::tflite

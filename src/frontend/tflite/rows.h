@@ -1,4 +1,4 @@
-// The table of builtin operators: a row for each, in the file of its family.
+// The table of operators, builtin and custom: a row for each, in the file of its family.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "frontend/common/model_value.h"
-#include "frontend/tflite/schema_generated.h"
+#include "frontend/tflite/model.h"
 
 namespace relay::frontend::tflite {
 
@@ -32,6 +32,7 @@ enum class Family {
   Control,
   Convolution,
   Create,
+  Detection,
   Gather,
   Join,
   Pool,
@@ -52,8 +53,8 @@ enum class Family {
 template <Family kFamily>
 std::span<const Row> rows();
 
-// The row of a builtin operator; null for one that is not imported.
-const Row* find_row(std::string_view op);
+// The row of an operator; null for one that is not imported.
+const Row* row_of(const OperatorKind& kind);
 // Sorted by name.
 const std::vector<Row>& all_rows();
 

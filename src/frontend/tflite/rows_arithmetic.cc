@@ -1,5 +1,5 @@
 // Operators of two broadcast operands.
-#include "base/codes/frontend.h"
+#include "frontend/common/power.h"
 #include "frontend/tflite/node_context.h"
 #include "frontend/tflite/quantized.h"
 
@@ -46,21 +46,7 @@ Values of_one_scale(NodeContext& ctx) {
   return plain(ctx);
 }
 
-// atan2(y, x) by the quotient of the smaller by the greater of both.
-Values atan2(NodeContext& ctx) {
-  constexpr double kPi = 3.14159265358979323846;
-  Expr y = ctx.in(0), x = ctx.in(1);
-  const DType dtype = ctx.in_dtype(0);
-  auto number = [&](double v) { return ctx.scalar(v, dtype); };
-  Expr ay = ctx.call("abs", {y}), ax = ctx.call("abs", {x});
-  Expr steep = ctx.call("greater", {ay, ax});
-  Expr least = ctx.minimum(ax, ay), most = ctx.maximum(ax, ay);
-  Expr none = ctx.call("equal", {most, number(0)});
-  Expr a = ctx.call("atan", {ctx.div(least, ctx.where(none, number(1), most))});
-  a = ctx.where(steep, ctx.sub(number(kPi / 2), a), a);
-  a = ctx.where(ctx.call("less", {x, number(0)}), ctx.sub(number(kPi), a), a);
-  return one(ctx.where(ctx.call("less", {y, number(0)}), ctx.call("negative", {a}), a));
-}
+Values angle(NodeContext& ctx) { return one(atan2(ctx, ctx.in(0), ctx.in(1))); }
 
 Values sum_of_all(NodeContext& ctx) {
   Expr y = ctx.in(0);
@@ -76,7 +62,7 @@ std::span<const Row> rows<Family::Arithmetic>() {
   static constexpr Row kRows[] = {
       {"ADD", add_or_subtract, O::add, "add"},
       {"ADD_N", sum_of_all, O::add_n},
-      {"ATAN2", atan2, O::atan2},
+      {"ATAN2", angle, O::atan2},
       {"BITWISE_XOR", plain, O::bitwise_xor, "bitwise_xor"},
       {"DIV", divide, O::div},
       {"FLOOR_DIV", plain, O::floor_div, "floor_divide"},

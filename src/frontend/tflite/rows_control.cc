@@ -1,5 +1,6 @@
 // Branches, loops, calls, and resources that keep values between operators.
 #include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/common/control.h"
 #include "frontend/tflite/node_context.h"
 
@@ -68,8 +69,8 @@ Values call_once(NodeContext& ctx) {
 
 Values var_handle(NodeContext& ctx) {
   const auto& o = ctx.options<schema::VarHandle>();
-  return {ctx.importer().handle("variable " + std::string(text_of(o.container())) + "/" +
-                                std::string(text_of(o.shared_name())))};
+  return {ctx.importer().handle("variable " + short_text(o.container()) + "/" +
+                                short_text(o.shared_name()))};
 }
 
 Values read_variable(NodeContext& ctx) {
@@ -97,6 +98,12 @@ Values hashtable_import(NodeContext& ctx) {
   ctx.importer().check_may_write(ctx.span());
   Resource& r = ctx.importer().resource(ctx.value(0), ctx.span());
   if (r.keys != nullptr) return {};
+  Expr keys = ctx.in(1), values = ctx.in(2);
+  if (Builder::rank_of(keys) != 1 || Builder::rank_of(values) != 1 ||
+      !dim_equal(Builder::shape_of(keys)[0], Builder::shape_of(values)[0])) {
+    ctx.fail(codes::type_shape, "keys and values of a table are not two vectors of one length",
+             to_string(keys->type), to_string(values->type));
+  }
   r.keys = ctx.value(1);
   r.value = ctx.value(2);
   return {};
@@ -114,19 +121,19 @@ Values hashtable_find(NodeContext& ctx) {
   Resource& r = filled_table(ctx);
   Expr keys = ctx.expr_of(r.keys), values = ctx.expr_of(r.value), query = ctx.in(1);
   const int64_t rank = Builder::rank_of(query);
+  Expr otherwise = ctx.scalar_of(2, Builder::dtype_of(values));
+  if (as_const(Builder::shape_of(keys)[0]) == 0)
+    return one(ctx.broadcast_to(otherwise, Builder::shape_of(query)));
   Expr equal = ctx.call("equal", {ctx.expand_dims(query, rank), keys});
   Expr there = ctx.reduce("any", equal, {rank}, false);
   Expr place = ctx.call("argmax", {ctx.cast(equal, DType::Int(32))}, {{"axis", to_value({rank})}});
   Expr found =
       ctx.call("take", {values, place}, {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
-  return one(ctx.where(there, found, ctx.scalar_of(2, Builder::dtype_of(values))));
+  return one(ctx.where(there, found, otherwise));
 }
 
 Values hashtable_size(NodeContext& ctx) {
   Expr keys = ctx.expr_of(filled_table(ctx).keys);
-  if (Builder::rank_of(keys) != 1)
-    ctx.fail(codes::frontend_graph, "the keys of a table are not a vector", "rank 1",
-             to_string(keys->type));
   return {value_of(known_ints({Builder::shape_of(keys)[0]}))};
 }
 

@@ -1,6 +1,7 @@
 // Convolutions of images with channels last.
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/shape_args.h"
 #include "frontend/tflite/node_context.h"
 #include "frontend/tflite/quantized.h"
 #include "frontend/tflite/window.h"
@@ -89,17 +90,25 @@ Values conv_3d(NodeContext& ctx) {
       o.activation());
 }
 
-// Pads of a transposed convolution to a result of these sizes: as those of the convolution that it transposes.
+// Pads of a transposed convolution to a result of this shape: as those of the convolution that it transposes.
 std::vector<int64_t> pad_to_result(NodeContext& ctx, const Expr& x, bool same, Window& w,
-                                   const std::vector<int64_t>& sizes) {
+                                   const std::vector<Dim>& shape) {
   std::vector<int64_t> extra(w.kernel.size(), 0);
   for (size_t i = 0; i < w.kernel.size(); ++i) {
     const int64_t in = ctx.const_dim(x, static_cast<int64_t>(i) + 1, "a size of the input");
+    const auto size = as_const(shape[i + 1]);
+    if (!size || *size < 1 || *size > INT32_MAX) {
+      ctx.fail(codes::frontend_attribute, "a size of the result is out of range", "1 to 2^31 - 1",
+               to_string(shape[i + 1]));
+    }
     const int64_t stride = w.strides[i], reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
-    const int64_t steps = (sizes[i] + stride - 1) / stride;
-    const int64_t total = same ? std::max<int64_t>((steps - 1) * stride + reach - sizes[i], 0) : 0;
+    const int64_t steps = (*size + stride - 1) / stride;
+    const int64_t total = same ? std::max<int64_t>((steps - 1) * stride + reach - *size, 0) : 0;
     w.begin[i] = total / 2;
-    w.end[i] = (in - 1) * stride + reach - w.begin[i] - sizes[i];
+    int64_t whole = 0;  // the size of the result without pads
+    if (__builtin_mul_overflow(in - 1, stride, &whole) ||
+        __builtin_add_overflow(whole, reach - w.begin[i] - *size, &w.end[i]))
+      ctx.fail(codes::frontend_limit, "the size of the result overflows");
     if (w.end[i] < 0) {
       extra[i] = -w.end[i];
       w.end[i] = 0;
@@ -112,12 +121,20 @@ Values transposed(NodeContext& ctx, ConvolutionParts parts, bool same,
                   schema::FusedActivation activation) {
   Expr x = ctx.in(parts.input);
   const size_t nd = parts.window.kernel.size();
-  const std::vector<int64_t> shape = ctx.const_ints(0, "the shape of the result");
+  const std::vector<Dim> shape = shape_elements(ctx, 0, "the shape of the result");
   if (shape.size() != nd + 2) {
     ctx.fail(codes::frontend_attribute, "the shape of the result has the wrong length",
              std::to_string(nd + 2), std::to_string(shape.size()));
   }
-  parts.extra = pad_to_result(ctx, x, same, parts.window, {shape.begin() + 1, shape.end() - 1});
+  const Dim batch = Builder::shape_of(x)[0],
+            channels =
+                Builder::shape_of(ctx.in(parts.weight))[static_cast<size_t>(parts.channel_axis)];
+  if (dim_differs(shape.front(), batch) || dim_differs(shape.back(), channels)) {
+    ctx.fail(codes::type_shape, "the shape of the result does not fit its batch and channels",
+             to_string(batch) + " and " + to_string(channels),
+             to_string(shape.front()) + " and " + to_string(shape.back()));
+  }
+  parts.extra = pad_to_result(ctx, x, same, parts.window, shape);
   parts.is_transposed = true;
   if (ctx.is_quantized(parts.input)) return one(quantized_convolution(ctx, parts, activation));
   if (ctx.is_quantized(parts.weight))
@@ -148,10 +165,14 @@ Values conv_3d_transpose(NodeContext& ctx) {
   Window window = window_of(ctx, ctx.in(2), schema::Padding::valid, kernel_sizes(ctx, w, {0, 1, 2}),
                             {o.stride_d(), o.stride_h(), o.stride_w()},
                             {o.dilation_d(), o.dilation_h(), o.dilation_w()});
-  return transposed(
-      ctx,
-      {.input = 2, .weight = 1, .bias = 3, .window = std::move(window), .order = {4, 3, 0, 1, 2}},
-      o.padding() == schema::Padding::same, o.activation());
+  return transposed(ctx,
+                    {.input = 2,
+                     .weight = 1,
+                     .bias = 3,
+                     .window = std::move(window),
+                     .order = {4, 3, 0, 1, 2},
+                     .channel_axis = 3},
+                    o.padding() == schema::Padding::same, o.activation());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/common/gather.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/shape_args.h"
@@ -77,13 +78,20 @@ Values sparse_to_dense(NodeContext& ctx) {
 Values dynamic_update_slice(NodeContext& ctx) {
   Expr x = ctx.in(0), updates = ctx.in(1), start = ctx.cast(ctx.in(2), DType::Int(64));
   const int64_t rank = Builder::rank_of(x);
+  if (Builder::rank_of(updates) != rank) {
+    ctx.fail(codes::type_rank, "the update has another rank than the tensor",
+             "rank " + std::to_string(rank), to_string(updates->type));
+  }
   std::vector<int64_t> room;
+  bool empty = false;
   for (int64_t a = 0; a < rank; ++a) {
-    room.push_back(ctx.const_dim(x, a, "a size of the tensor") -
-                   ctx.const_dim(updates, a, "a size of the update"));
+    const int64_t part = ctx.const_dim(updates, a, "a size of the update");
+    room.push_back(ctx.const_dim(x, a, "a size of the tensor") - part);
+    empty = empty || part == 0;
     if (room.back() < 0)
       ctx.fail(codes::frontend_attribute, "the update is larger than the tensor");
   }
+  if (empty) return one(x);
   start = ctx.maximum(ctx.minimum(start, ctx.ints(room)), ctx.scalar(0, DType::Int(64)));
   // Along each axis: the place in the update that each place of the tensor has, and whether it has one.
   Expr inside, y = updates;
@@ -108,7 +116,10 @@ Values dynamic_update_slice(NodeContext& ctx) {
 Values segment_sum(NodeContext& ctx) {
   const std::vector<int64_t> segments = ctx.const_ints(1, "the numbers of segments");
   int64_t count = 0;
-  for (int64_t s : segments) count = std::max(count, s + 1);
+  for (int64_t s : segments) {
+    if (s >= INT32_MAX) ctx.fail(codes::frontend_limit, "the number of a segment is too large");
+    count = std::max(count, s + 1);
+  }
   return one(ctx.call("segment_sum", {ctx.in(0), ctx.in(1)}, {{"num_segments", count}}));
 }
 
@@ -118,7 +129,10 @@ Values unsorted_segment(NodeContext& ctx) {
   Expr segments = ctx.cast(ctx.in(1), DType::Int(64));
   Expr x = ctx.in_of_rank(0, std::max<int64_t>(Builder::rank_of(segments), 1));
   const int64_t count = ctx.const_int(2, "the number of segments");
-  if (count < 0) ctx.fail(codes::frontend_attribute, "the number of segments is negative");
+  if (count < 0 || count >= INT32_MAX) {
+    ctx.fail(codes::frontend_attribute, "the number of segments is out of range", "0 to 2^31 - 2",
+             std::to_string(count));
+  }
   const DType dtype = ctx.in_dtype(0);
   const int64_t rank = Builder::rank_of(segments);
   if (rank > 1) {

@@ -104,33 +104,32 @@ Values basic_lstm(NodeContext& ctx) {
   return {value_of(y), value_of(next), value_of(joined), value_of(all)};
 }
 
-// One step of a full LSTM.
+// A layer of one direction over (steps, batch, features).
+RecurrentResults full_lstm(NodeContext& ctx, const Expr& x, const LstmInputs& at, bool backward,
+                           schema::FusedActivation activation) {
+  if (ctx.is_quantized()) ctx.unsupported("an LSTM of integers");
+  RecurrentLayer layer{.cell = RecurrentCell::Lstm, .x = x, .hidden = hidden_of(ctx, at.r + 1)};
+  layer.directions.push_back(lstm_direction(ctx, at, backward, activation));
+  RecurrentResults out = recurrent(ctx, layer);
+  keep_state(ctx, at.state, out.last[0]);
+  keep_state(ctx, at.state + 1, out.last[1]);
+  return out;
+}
+
 Values lstm(NodeContext& ctx) {
   const auto& o = ctx.options<schema::Lstm>();
   if (o.kernel() == schema::LstmKernel::basic) return basic_lstm(ctx);
   check_clips(ctx, o.cell_clip(), o.proj_clip());
-  RecurrentLayer layer{
-      .cell = RecurrentCell::Lstm, .x = ctx.expand_dims(ctx.in(0), 0), .hidden = hidden_of(ctx, 6)};
-  layer.directions.push_back(lstm_direction(ctx, {}, false, o.activation()));
-  const RecurrentResults out = recurrent(ctx, layer);
-  keep_state(ctx, 18, out.last[0]);
-  keep_state(ctx, 19, out.last[1]);
-  return one(ctx.squeeze(out.y, {0, 1}));
+  Expr step = ctx.expand_dims(ctx.in(0), 0);
+  return one(ctx.squeeze(full_lstm(ctx, step, {}, false, o.activation()).y, {0, 1}));
 }
 
 Values sequence_lstm(NodeContext& ctx) {
   const auto& o = ctx.options<schema::UnidirectionalLstm>();
-  if (ctx.is_quantized()) ctx.unsupported("an LSTM of integers");
   if (o.diagonal_recurrent()) ctx.unsupported("an LSTM with diagonal recurrent weights");
   check_clips(ctx, o.cell_clip(), o.proj_clip());
-  RecurrentLayer layer{.cell = RecurrentCell::Lstm,
-                       .x = by_steps(ctx, ctx.in(0), o.time_major()),
-                       .hidden = hidden_of(ctx, 6)};
-  layer.directions.push_back(lstm_direction(ctx, {}, false, o.activation()));
-  const RecurrentResults out = recurrent(ctx, layer);
-  keep_state(ctx, 18, out.last[0]);
-  keep_state(ctx, 19, out.last[1]);
-  return one(from_steps(ctx, out.y, o.time_major()));
+  Expr x = by_steps(ctx, ctx.in(0), o.time_major());
+  return one(from_steps(ctx, full_lstm(ctx, x, {}, false, o.activation()).y, o.time_major()));
 }
 
 // The result of both directions: joined along the last axis, or two outputs.
@@ -143,7 +142,6 @@ Values both_ways(NodeContext& ctx, const RecurrentResults& forward,
 
 Values bidirectional_lstm(NodeContext& ctx) {
   const auto& o = ctx.options<schema::BidirectionalLstm>();
-  if (ctx.is_quantized()) ctx.unsupported("an LSTM of integers");
   if (ctx.has(39)) ctx.unsupported("an LSTM with an auxiliary input");
   check_clips(ctx, o.cell_clip(), o.proj_clip());
   Expr x = by_steps(ctx, ctx.in(0), o.time_major());
@@ -157,11 +155,7 @@ Values bidirectional_lstm(NodeContext& ctx) {
                         .projection = 16 + first,
                         .state = 35 + 2 * way,
                         .norm = 0};
-    RecurrentLayer layer{.cell = RecurrentCell::Lstm, .x = x, .hidden = hidden_of(ctx, 6 + first)};
-    layer.directions.push_back(lstm_direction(ctx, at, way == 1, o.activation()));
-    out[way] = recurrent(ctx, layer);
-    keep_state(ctx, at.state, out[way].last[0]);
-    keep_state(ctx, at.state + 1, out[way].last[1]);
+    out[way] = full_lstm(ctx, x, at, way == 1, o.activation());
   }
   return both_ways(ctx, out[0], out[1], o.time_major(), o.merge_outputs());
 }

@@ -1,5 +1,6 @@
 // Reductions, arg-reductions, running sums and elements in order.
 #include <algorithm>
+#include <cmath>
 
 #include "base/codes/frontend.h"
 #include "frontend/common/open_args.h"
@@ -78,18 +79,22 @@ Values unique(NodeContext& ctx) {
           value_of(ctx.cast(ctx.item(all, 2), ctx.out_dtype(1)))};
 }
 
-// How many boundaries are not greater than each element.
+// How many boundaries, which are in order, are not above each element; all of them for NaN.
 Values bucketize(NodeContext& ctx) {
   const auto* list = ctx.options<schema::Bucketize>().boundaries();
-  const size_t count = list == nullptr ? 0 : list->size();
-  Tensor boundaries = Tensor::empty(DType::Float(32), {static_cast<int64_t>(count)});
-  for (size_t i = 0; i < count; ++i) {
-    boundaries.data<float>()[i] = list->Get(static_cast<flatbuffers::uoffset_t>(i));
-  }
-  Expr x = ctx.cast(ctx.in(0), DType::Float(32));
-  Expr reached = ctx.call("greater_equal", {ctx.expand_dims(x, Builder::rank_of(x)),
-                                            ctx.constant(std::move(boundaries))});
-  return one(ctx.reduce("sum", ctx.cast(reached, DType::Int(32)), {Builder::rank_of(x)}, false));
+  std::vector<float> boundaries;
+  if (list != nullptr) boundaries.assign(list->begin(), list->end());
+  const bool has_nan = std::ranges::any_of(boundaries, [](float b) { return std::isnan(b); });
+  if (has_nan || !std::ranges::is_sorted(boundaries))
+    ctx.fail(codes::frontend_attribute, "the boundaries are not in order");
+  // Integers are compared as float32.
+  const DType dtype = ctx.in_dtype(0) == DType::Float(64) ? DType::Float(64) : DType::Float(32);
+  Expr x = ctx.cast(ctx.in(0), dtype);
+  const int64_t rank = Builder::rank_of(x);
+  Expr below =
+      ctx.call("less", {ctx.expand_dims(x, rank), ctx.constant(float_vector(boundaries, dtype))});
+  Expr reached = ctx.cast(ctx.call("logical_not", {below}), DType::Int(32));
+  return one(ctx.reduce("sum", reached, {rank}, false));
 }
 
 }  // namespace

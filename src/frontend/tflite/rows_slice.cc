@@ -49,9 +49,14 @@ Values strided_slice_of(NodeContext& ctx) {
   if (end.size() != begin.size() || steps.size() != begin.size() || begin.size() > 31)
     ctx.fail(codes::frontend_attribute, "begins, ends and steps differ in length");
   const auto has = [](int32_t mask, size_t i) { return (mask >> i & 1) != 0; };
-  int64_t named = 0;
-  for (size_t i = 0; i < begin.size(); ++i)
+  int64_t named = 0, ellipses = 0;
+  for (size_t i = 0; i < begin.size(); ++i) {
+    ellipses += has(o.ellipsis_mask(), i);
     named += !has(o.ellipsis_mask(), i) && !has(o.new_axis_mask(), i);
+  }
+  if (ellipses > 1)
+    ctx.fail(codes::frontend_attribute, "the slice has more than one ellipsis", "at most 1",
+             std::to_string(ellipses));
   const int64_t rank = Builder::rank_of(x);
   if (named > rank) {
     ctx.fail(codes::frontend_attribute, "the slice names more axes than there are",
@@ -111,8 +116,8 @@ Values split_v(NodeContext& ctx) {
     if (sizes[i] < 0) {
       if (rest >= 0) ctx.fail(codes::frontend_attribute, "more than one size is -1");
       rest = static_cast<int64_t>(i);
-    } else {
-      sum += sizes[i];
+    } else if (__builtin_add_overflow(sum, sizes[i], &sum)) {
+      ctx.fail(codes::frontend_attribute, "the parts are larger than the axis");
     }
   }
   if (rest >= 0) {

@@ -146,32 +146,9 @@ Values bitwise(NodeContext& ctx) {
   return {value_of(ctx.call(prefix + std::string(ctx.relay_op()), {p.a, p.b}))};
 }
 
-// The angle of (x, y) from the arc tangent of the smaller quotient.
-Values atan2(NodeContext& ctx) {
+Values angle(NodeContext& ctx) {
   auto p = as_floats(ctx, ctx.pair());
-  const Expr &y = p.a, &x = p.b;
-  auto c = [&](double v) { return ctx.scalar(v, p.dtype); };
-  auto where = [&](const Expr& t, const Expr& a, const Expr& b) {
-    return ctx.call("where", {t, a, b});
-  };
-  constexpr double kPi = 3.141592653589793;
-  Expr ax = ctx.call("abs", {x}), ay = ctx.call("abs", {y});
-  Expr steep = ctx.call("greater", {ay, ax});
-  Expr over = where(steep, ax, ay), under = where(steep, ay, ax);
-  Expr none = ctx.call("equal", {under, c(0)});
-  // inf / inf is 1 here: both are as far away.
-  Expr equal = ctx.call("equal", {over, under});
-  Expr quotient = where(none, c(0), where(equal, c(1), ctx.div(over, under)));
-  Expr angle = ctx.call("atan", {quotient});
-  angle = where(steep, ctx.sub(c(kPi / 2), angle), angle);
-  // Of -0 the reciprocal is below 0.
-  auto below = [&](const Expr& e) {
-    return ctx.call("less", {where(ctx.call("equal", {e, c(0)}), ctx.div(c(1), e), e), c(0)});
-  };
-  angle = where(below(x), ctx.sub(c(kPi), angle), angle);
-  angle = where(below(y), ctx.call("negative", {angle}), angle);
-  Expr nan = ctx.call("logical_or", {ctx.call("isnan", {x}), ctx.call("isnan", {y})});
-  return {value_of(where(nan, ctx.add(x, y), angle))};
+  return {value_of(atan2(ctx, p.a, p.b))};
 }
 
 Values hypot(NodeContext& ctx) {
@@ -454,8 +431,8 @@ std::span<const Row> rows<Family::Binary>() {
       {"aten.__lshift__.Scalar", same_type, "left_shift"},
       {"aten.__rshift__.Tensor", same_type, "right_shift"},
       {"aten.__rshift__.Scalar", same_type, "right_shift"},
-      {"aten.atan2.default", atan2, kInFloat32},
-      {"aten.arctan2.default", atan2, kInFloat32},
+      {"aten.atan2.default", angle, kInFloat32},
+      {"aten.arctan2.default", angle, kInFloat32},
       {"aten.hypot.default", hypot, kInFloat32},
       {"aten.xlogy.Tensor", xlogy, kInFloat32},
       {"aten.xlogy.Scalar_Other", xlogy, kInFloat32},
