@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-
 from relay import _core
 
 
@@ -16,8 +14,4 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
     path: a safetensors file, a NumPy archive (.npz), or a state dictionary that `torch.save` wrote. It is
         read without PyTorch, and nothing in it is executed. Dots join the names of nested dictionaries.
     """
-    path = os.fspath(path)
-    if path.endswith(".npz"):
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-    return _core.load_weights(path)
+    return _core.load_weights(os.fspath(path))

@@ -23,6 +23,7 @@ def from_onnx(
     export_node_renamed_model_path: None = None,
     *,
     freeze: dict[str, Any] | None = None,
+    params: dict[str, Any] | str | os.PathLike[str] | None = None,
 ) -> tuple[_core.IRModule, dict[str, Any]]:
     """Returns the typed module of an ONNX model, and its weights by parameter name.
 
@@ -35,6 +36,8 @@ def from_onnx(
     opset: the version of the operator set by which nodes are read, instead of the model's.
     freeze_params: makes the weights constants; the dictionary is empty then.
     freeze: values of inputs by name, which become constants of the program.
+    params: values of initializers by name, in place of the model's, or the path of a file of weights, as
+        `load_weights` reads it. Initializers without a value keep the model's.
     The other parameters are those of the first Relay, and are refused if they are given.
     """
     refuse(
@@ -69,7 +72,16 @@ def from_onnx(
         rest = known.get("value", {}), known.get("elements", {}), found
         try:
             mod, weights = _core.import_model(
-                "onnx", model, sizes, dtypes, freeze_params, "", own, frozen, *rest
+                "onnx",
+                model,
+                sizes,
+                dtypes,
+                freeze_params,
+                "",
+                own,
+                frozen,
+                *rest,
+                _weights(params),
             )
         except _core.UserError as error:
             if not found:
@@ -111,6 +123,7 @@ def from_exported_program(
     *,
     model: str = "",
     freeze: dict[str, Any] | None = None,
+    params: dict[str, Any] | str | os.PathLike[str] | None = None,
 ) -> tuple[_core.IRModule, dict[str, Any]]:
     """Returns the typed module of a program of `torch.export`, and its weights by parameter name.
 
@@ -120,6 +133,8 @@ def from_exported_program(
     freeze_params: makes the weights constants; the dictionary is empty then.
     model: the name of the program, for an archive that contains several.
     freeze: values of inputs by name, which become constants of the program.
+    params: values of all parameters and persistent buffers by their names in the module, in place of those
+        in the archive, or the path of a file of weights, as `load_weights` reads it.
     """
     if not isinstance(freeze_params, bool):
         raise wrong(f"freeze_params is True or False, not {freeze_params!r}")
@@ -141,8 +156,23 @@ def from_exported_program(
         )
     own = {"model": model} if model else {}
     return _core.import_model(
-        "torch", source, shape or {}, {}, freeze_params, "", own, freeze or {}, {}, {}, []
+        "torch",
+        source,
+        shape or {},
+        {},
+        freeze_params,
+        "",
+        own,
+        freeze or {},
+        {},
+        {},
+        [],
+        _weights(params),
     )
+
+
+def _weights(params: dict[str, Any] | str | os.PathLike[str] | None) -> dict[str, Any] | str | None:
+    return os.fspath(params) if isinstance(params, (str, os.PathLike)) else params
 
 
 if not TYPE_CHECKING:
