@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -411,6 +413,46 @@ def test_wrong_options_are_refused(how, said):
 def test_options_reach_the_compiler():
     fast = compiled(lambda x: x * 3, options={"target": "x86-64-v2", "opt_level": 1, **STRICT})
     close(fast(torch.ones(4)), torch.full((4,), 3.0))
+
+
+# ---- The cache ----------------------------------------------------------------------------------
+
+SECOND = """
+import time, torch, relay
+from test_torch_compile import Convolutions
+torch.manual_seed(3)
+model, x = Convolutions().train(), torch.randn(2, 3, 16, 16)
+torch.compile(lambda x: x + 1, backend="relay")(torch.ones(3))  # what the first compilation imports
+relay.torch.reset()
+begin = time.process_time()
+torch.compile(model, backend="relay")(x).sum().backward()
+seconds = time.process_time() - begin
+graphs = relay.torch.report().graphs
+print(sum(g.cached for g in graphs), sum(g.compiled for g in graphs), seconds)
+print(*(p.grad.double().sum().item().hex() for p in model.parameters()))
+"""
+
+
+def test_a_second_process_takes_kernels_from_the_cache(tmp_path):
+    def run():
+        done = subprocess.run(
+            [sys.executable, "-c", SECOND],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).parent,
+            env=os.environ | {"RELAY_CACHE_DIR": str(tmp_path)},
+        )
+        counts, gradients = done.stdout.splitlines()
+        cached, compiled, seconds = counts.split()
+        return int(cached), int(compiled), float(seconds), gradients
+
+    cached, compiled, seconds, gradients = run()
+    assert compiled > 0
+    again = run()
+    assert again[:2] == (cached + compiled, 0)
+    assert again[2] < seconds
+    assert again[3] == gradients
 
 
 # ---- Around it ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/codes/frontend.h"
+#include "base/plain_name.h"
 #include "frontend/common/lists.h"
 #include "frontend/common/tensor_bytes.h"
 #include "ir/op.h"
@@ -152,14 +153,7 @@ const std::pair<Var, int64_t>* ProgramBuilder::source_of(const TypeVar& size) co
 }
 
 std::string ProgramBuilder::unique_name(const std::string& name) {
-  std::string out;
-  for (char c : name.substr(0, kMaxLabel)) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    out += plain ? c : '_';
-  }
-  bool letter =
-      !out.empty() && ((out[0] >= 'a' && out[0] <= 'z') || (out[0] >= 'A' && out[0] <= 'Z'));
-  if (!letter) out = "v" + out;
+  const std::string out = plain_name(std::string_view(name).substr(0, kMaxLabel));
   int& used = names_[out];
   std::string candidate = out;
   while (used > 0 && names_.contains(candidate)) candidate = out + "_" + std::to_string(used++);
