@@ -221,7 +221,7 @@ def out_of_time(*_: Any) -> None:
 
 
 class Comparison:
-    """Calls of the same work by each back end, in turns."""
+    """Calls of the same work by each back end, alternately."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.given = given

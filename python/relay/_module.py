@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -9,7 +10,7 @@ from typing import Any, NoReturn
 from relay import _core
 from relay._build import Executable, build
 from relay._errors import wrong
-from relay.frontend import from_exported_program
+from relay._pytorch import from_exported_program
 
 
 def compile(
@@ -47,6 +48,8 @@ def compile(
 
     if not isinstance(module, torch.nn.Module):
         raise wrong(f"a module is a torch.nn.Module, not {type(module).__name__}")
+    if not isinstance(example, (tuple, list)):
+        raise wrong(f"example is a tuple of arguments, such as (x,), not {type(example).__name__}")
     leaves = torch.utils._pytree.tree_leaves((example, kwargs))
     for tensor in [*leaves, *module.parameters(), *module.buffers()]:
         if isinstance(tensor, torch.Tensor) and not _is_dense(tensor):
@@ -84,13 +87,12 @@ def _refuse(error: Exception, by_data: bool) -> NoReturn:
     """Raises E0914 for what torch.export refuses, with the line of the module's code."""
     import torch
 
-    home = torch.__path__[0]
+    homes = (torch.__path__[0], os.path.dirname(__file__))
     frames = [
-        f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(home)
+        f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(homes)
     ]
     place = ""
-    # The first frame is the one of `compile`.
-    if len(frames) > 1:
+    if frames:
         place = f'\n  File "{frames[-1].filename}", line {frames[-1].lineno}, in {frames[-1].name}'
     what = (
         "its Python code depends on the values of a tensor"
