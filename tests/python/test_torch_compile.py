@@ -118,6 +118,71 @@ def test_steps_of_training_are_eager_mode(name):
     assert {g.kind for g in relay.torch.report().graphs} == {"forward", "backward"}
 
 
+class Bags(nn.Module):
+    """Bags of embeddings in each mode, one of them empty."""
+
+    def __init__(self):
+        super().__init__()
+        self.sum = nn.EmbeddingBag(20, 6, mode="sum", padding_idx=3)
+        self.mean = nn.EmbeddingBag(20, 6, mode="mean", padding_idx=3)
+        self.max = nn.EmbeddingBag(20, 6, mode="max", include_last_offset=True)
+        self.weight = nn.Parameter(torch.rand(9))
+
+    def forward(self, tokens):
+        offsets = torch.tensor([0, 4, 4])
+        ends = torch.tensor([0, 4, 4, 9])
+        return torch.cat(
+            [
+                self.sum(tokens, offsets, per_sample_weights=self.weight),
+                self.mean(tokens, offsets),
+                self.max(tokens, ends),
+            ]
+        )
+
+
+class Sampled(nn.Module):
+    """An image that a learned grid reads."""
+
+    def __init__(self, mode, padding):
+        super().__init__()
+        self.grid = nn.Linear(4, 2)
+        self.conv = nn.Conv2d(2, 3, 1)
+        self.how = {"mode": mode, "padding_mode": padding, "align_corners": False}
+
+    def forward(self, places):
+        image = self.conv(torch.linspace(-1, 1, 60).view(1, 2, 5, 6).expand(2, -1, -1, -1))
+        return nn.functional.grid_sample(image, self.grid(places), **self.how)
+
+
+LAYERS = {
+    "bags": (Bags, lambda: torch.tensor([1, 3, 5, 1, 7, 3, 2, 19, 0])),
+    "bilinear zeros": (lambda: Sampled("bilinear", "zeros"), lambda: torch.randn(2, 4, 3, 4)),
+    "bicubic border": (lambda: Sampled("bicubic", "border"), lambda: torch.randn(2, 4, 3, 4)),
+    "nearest reflection": (
+        lambda: Sampled("nearest", "reflection"),
+        lambda: torch.randn(2, 4, 3, 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_layers_without_fallback(name):
+    make, inputs = LAYERS[name]
+    model = make()
+    twin = copy.deepcopy(model)
+    x = inputs()
+    got, want = compiled(model, options=STRICT)(x), twin(x)
+    close(got, want)
+    weights = torch.linspace(0.5, 2, want.numel()).view_as(want)
+    (got * weights).sum().backward()
+    (want * weights).sum().backward()
+    for (path, mine), (_, other) in zip(
+        model.named_parameters(), twin.named_parameters(), strict=True
+    ):
+        assert mine.grad is not None, path
+        close(mine.grad, other.grad, 1e-4)
+
+
 OPTIMIZERS = {
     "sgd": (torch.optim.SGD, {"momentum": 0.9}),
     "adamw": (torch.optim.AdamW, {}),
