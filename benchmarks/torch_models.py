@@ -1,10 +1,13 @@
 """Models of PyTorch through torch.compile: Relay beside inductor and eager mode.
 
-    benchmarks/torch_models.py [--only NAME,...] [--batch 1,8] [--dtype float32] [--seconds S] [--limit S]
-                               [--no-inductor]
+    benchmarks/torch_models.py [--part inference,training,overhead] [--only NAME,...] [--batch 1,8]
+                               [--dtype float32] [--dynamic] [--threads N] [--clock wall]
+                               [--seconds S] [--limit S] [--no-inductor]
 
-Inference of a module with random weights, its back ends alternately in one process, two threads. A time is
-the smallest of all calls; `first` is what the first call takes beyond that of the back end "aot_eager".
+Modules with random weights, their back ends alternately in one process: inference; steps of training, which
+are the forward and backward pass and an update by SGD; and calls of a program of one addition. A time is the
+smallest of all calls. `first` is what the first call takes beyond that of the back end "aot_eager".
+`--clock cpu` counts the processor time of the process, for machines that others use, too.
 """
 
 from __future__ import annotations
@@ -119,6 +122,49 @@ class Last(nn.Module):
         return self.out(self.rnn(x)[0][:, -1])
 
 
+class ConvNext(nn.Module):
+    """A block of ConvNeXt: a depthwise convolution, then a perceptron over the channels."""
+
+    def __init__(self, c: int):
+        super().__init__()
+        self.depth = nn.Conv2d(c, c, 7, padding=3, groups=c)
+        self.norm = nn.LayerNorm(c)
+        self.wide, self.narrow = nn.Linear(c, 4 * c), nn.Linear(4 * c, c)
+
+    def forward(self, x):
+        y = self.norm(self.depth(x).permute(0, 2, 3, 1))
+        return x + self.narrow(F.gelu(self.wide(y))).permute(0, 3, 1, 2)
+
+
+def convnext(widths: tuple[int, ...] = (48, 96, 192), count: int = 2) -> nn.Module:
+    layers: list[nn.Module] = [nn.Conv2d(3, widths[0], 4, 4)]
+    for i, c in enumerate(widths):
+        if i:
+            layers.append(nn.Conv2d(widths[i - 1], c, 2, 2))
+        layers += [ConvNext(c) for _ in range(count)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], 10))
+
+
+class UNet(nn.Module):
+    def __init__(self, c: int = 16):
+        super().__init__()
+        self.first = nn.Sequential(*block(3, c), *block(c, c))
+        self.down = nn.Sequential(nn.MaxPool2d(2), *block(c, 2 * c), *block(2 * c, 2 * c))
+        self.low = nn.Sequential(nn.MaxPool2d(2), *block(2 * c, 4 * c), *block(4 * c, 4 * c))
+        self.up1, self.up2 = (
+            nn.ConvTranspose2d(4 * c, 2 * c, 2, 2),
+            nn.ConvTranspose2d(2 * c, c, 2, 2),
+        )
+        self.mid = nn.Sequential(*block(4 * c, 2 * c))
+        self.last = nn.Sequential(*block(2 * c, c), nn.Conv2d(c, 3, 1))
+
+    def forward(self, x):
+        a = self.first(x)
+        b = self.down(a)
+        b = self.mid(torch.cat([self.up1(self.low(b)), b], 1))
+        return self.last(torch.cat([self.up2(b), a], 1))
+
+
 def pixels(size: int, c: int = 3) -> Callable[[int], tuple]:
     return lambda n: (torch.randn(n, c, size, size),)
 
@@ -153,7 +199,17 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[int], tuple]]] = {
     if name not in ("lstm", "gru", "bert")
 }
 
+# What is trained, and the batch of a step.
+TRAINING: dict[str, tuple[Callable[[], nn.Module], Callable[[int], tuple], int]] = {
+    "resnet18": (lambda: resnet((2, 2, 2, 2)), pixels(112), 4),
+    "bert": (lambda: encoder(256, 4, 4, 1000), words(64), 8),
+    "convnext": (convnext, pixels(64), 8),
+    "lstm": (lambda: Last(nn.LSTM, 128, 1), rows(32, 128), 16),
+    "unet": (UNet, pixels(64), 4),
+}
+
 BACKENDS = ("eager", "inductor", "relay")
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 class TooLong(Exception):
@@ -164,81 +220,155 @@ def out_of_time(*_: Any) -> None:
     raise TooLong
 
 
-def first_call(model: nn.Module, backend: str, args: tuple, limit: int) -> tuple[Any, float]:
-    """The compiled module after its first call, and how long that took."""
-    torch._dynamo.reset()
-    signal.signal(signal.SIGALRM, out_of_time)
-    signal.alarm(limit)
-    try:
-        begin = time.perf_counter()
-        run = model if backend == "eager" else torch.compile(model, backend=backend)
-        with torch.no_grad():
-            run(*args)
-        return run, time.perf_counter() - begin
-    finally:
-        signal.alarm(0)
+class Comparison:
+    """Calls of the same work by each back end, alternately."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.given = given
+        self.clock = CLOCKS[given.clock]
+        self.backends = tuple(b for b in BACKENDS if b != "inductor" or not given.no_inductor)
+        self.ratios: list[float] = []
+
+    def first(
+        self, backend: str, make: Callable[[Callable], Callable[[], Any]]
+    ) -> tuple[Callable[[], Any], float]:
+        """The function that does the work, after its first call, and how long that took."""
+        torch._dynamo.reset()
+        signal.signal(signal.SIGALRM, out_of_time)
+        signal.alarm(self.given.limit)
+        dynamic = True if self.given.dynamic else None
+        options = {"num_threads": self.given.threads} if backend == "relay" else None
+        try:
+            begin = self.clock()
+            run = make(
+                (lambda f: f)
+                if backend == "eager"
+                else lambda f: torch.compile(f, backend=backend, dynamic=dynamic, options=options)
+            )
+            run()
+            return run, self.clock() - begin
+        finally:
+            signal.alarm(0)
+
+    def row(self, name: str, batch: int, make: Callable[[Callable], Callable[[], Any]]) -> None:
+        _, traced = self.first("aot_eager", make)
+        runs, first, best = {}, {}, {}
+        for backend in self.backends:
+            try:
+                runs[backend], taken = self.first(backend, make)
+            except (TooLong, torch._dynamo.exc.BackendCompilerFailed) as error:
+                late = isinstance(error, TooLong) or isinstance(error.inner_exception, TooLong)
+                if not late:
+                    raise
+                continue
+            first[backend] = max(taken - traced, 0.0)
+            best[backend] = math.inf
+        end = time.perf_counter() + self.given.seconds
+        while time.perf_counter() < end:
+            for backend, run in runs.items():
+                begin = self.clock()
+                run()
+                best[backend] = min(best[backend], self.clock() - begin)
+        others = min(best[b] for b in best if b != "relay")
+        ratio = best["relay"] / others if "relay" in best else math.nan
+        times = [f"{best[b] * 1e3:.3f}" if b in best else "-" for b in BACKENDS]
+        firsts = [f"{first[b]:.1f}" if b in first else "-" for b in BACKENDS[1:]]
+        print(" | ".join([name, str(batch), *times, f"{ratio:.2f}", *firsts]), flush=True)
+        self.ratios.append(ratio)
+
+    def end(self) -> None:
+        known = [r for r in self.ratios if not math.isnan(r)]
+        if known:
+            mean = math.exp(sum(math.log(r) for r in known) / len(known))
+            print(f"geometric mean {mean:.2f}, {sum(r > 1 for r in known)} of {len(known)} above 1")
+        self.ratios = []
 
 
-def compare(
-    name: str, batch: int, dtype: torch.dtype, seconds: float, limit: int, backends: tuple[str, ...]
-) -> list[str]:
+def infer(name: str, batch: int, dtype: torch.dtype) -> Callable[[Callable], Callable[[], Any]]:
     make, inputs = MODELS[name]
     torch.manual_seed(0)
     model = make().eval().to(dtype)
     args = tuple(a.to(dtype) if a.is_floating_point() else a for a in inputs(batch))
-    _, traced = first_call(model, "aot_eager", args, limit)
-    runs, first, best = {}, {}, {}
-    for backend in backends:
-        try:
-            runs[backend], taken = first_call(model, backend, args, limit)
-            first[backend] = max(taken - traced, 0.0)
-            best[backend] = math.inf
-        except (TooLong, torch._dynamo.exc.BackendCompilerFailed) as error:
-            if not isinstance(error, TooLong) and not isinstance(error.inner_exception, TooLong):
-                raise
-    end = time.perf_counter() + seconds
-    with torch.no_grad():
-        while time.perf_counter() < end:
-            for backend, run in runs.items():
-                begin = time.perf_counter()
-                run(*args)
-                best[backend] = min(best[backend], time.perf_counter() - begin)
-    others = min(best[b] for b in best if b != "relay")
-    ratio = best["relay"] / others if "relay" in best else math.nan
-    times = [f"{best[b] * 1e3:.3f}" if b in best else "-" for b in BACKENDS]
-    firsts = [f"{first[b]:.1f}" if b in first else "-" for b in BACKENDS[1:]]
-    return [name, str(batch), *times, f"{ratio:.2f}", *firsts]
+
+    def prepared(compiled: Callable) -> Callable[[], Any]:
+        run = compiled(model)
+
+        def call() -> Any:
+            with torch.no_grad():
+                return run(*args)
+
+        return call
+
+    return prepared
+
+
+def train(name: str) -> Callable[[Callable], Callable[[], Any]]:
+    make, inputs, batch = TRAINING[name]
+    args = inputs(batch)
+
+    def prepared(compiled: Callable) -> Callable[[], Any]:
+        torch.manual_seed(0)
+        model = make().train()
+        loss = compiled(lambda *given: model(*given).square().mean())
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+
+        def step() -> Any:
+            optimizer.zero_grad()
+            loss(*args).backward()
+            optimizer.step()
+
+        return step
+
+    return prepared
+
+
+def overhead(compiled: Callable) -> Callable[[], Any]:
+    """A hundred calls of a program that does next to nothing."""
+    run, x = compiled(lambda x: x + 1), torch.ones(8)
+
+    def calls() -> Any:
+        with torch.no_grad():
+            for _ in range(100):
+                run(x)
+
+    return calls
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", default="inference,training,overhead", help="with commas")
     parser.add_argument("--only", help="models, with commas")
     parser.add_argument("--batch", default="1,8")
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--dynamic", action="store_true", help="all sizes are symbolic")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--clock", default="wall", choices=CLOCKS)
     parser.add_argument("--seconds", type=float, default=2.0, help="for all back ends of a setting")
     parser.add_argument("--limit", type=int, default=120, help="seconds of a first call")
     parser.add_argument(
         "--no-inductor", action="store_true", help="leave out PyTorch's own compiler"
     )
     given = parser.parse_args()
-    backends = tuple(b for b in BACKENDS if b != "inductor" or not given.no_inductor)
-    torch.set_num_threads(2)
+    torch.set_num_threads(given.threads)
+    compare = Comparison(given)
     # What PyTorch loads for its first graph belongs to none of the models.
-    first_call(nn.Linear(2, 2), "aot_eager", (torch.ones(1, 2),), given.limit)
-    chosen = given.only.split(",") if given.only else list(MODELS)
+    compare.first("aot_eager", overhead)
+    only = given.only.split(",") if given.only else None
+    parts = given.part.split(",")
     head = ["model", "batch", "eager ms", "inductor ms", "relay ms", "ratio", "first inductor s"]
     print(" | ".join([*head, "first relay s"]), flush=True)
-    ratios = []
-    for name in chosen:
-        for batch in map(int, given.batch.split(",")):
-            dtype = getattr(torch, given.dtype)
-            row = compare(name, batch, dtype, given.seconds, given.limit, backends)
-            print(" | ".join(row), flush=True)
-            ratios.append(float(row[5]))
-    known = [r for r in ratios if not math.isnan(r)]
-    if known:
-        mean = math.exp(sum(math.log(r) for r in known) / len(known))
-        print(f"geometric mean {mean:.2f}, {sum(r > 1 for r in known)} of {len(known)} above 1")
+    if "inference" in parts:
+        for name in only or MODELS:
+            for batch in map(int, given.batch.split(",")) if name in MODELS else ():
+                compare.row(name, batch, infer(name, batch, getattr(torch, given.dtype)))
+        compare.end()
+    if "training" in parts:
+        for name in only or TRAINING:
+            if name in TRAINING:
+                compare.row(f"train {name}", TRAINING[name][2], train(name))
+        compare.end()
+    if "overhead" in parts:
+        compare.row("100 calls", 1, overhead)
 
 
 if __name__ == "__main__":

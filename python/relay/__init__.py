@@ -132,6 +132,7 @@ from relay._ir.names import (
     save_param_dict as save_param_dict,
     scalar_type as scalar_type,
 )
+from relay._module import compile as compile
 from relay._prim_func import PrimFunc as PrimFunc, parallel as parallel, prim_func as prim_func
 from relay._prompt import repl as repl
 from relay._register_op import register_op as register_op

@@ -8,6 +8,7 @@ from typing import Any
 
 from relay import _core
 from relay._errors import refuse, wrong
+from relay._weights import Weights, weights_argument
 
 
 def from_exported_program(
@@ -17,6 +18,7 @@ def from_exported_program(
     *,
     model: str = "",
     freeze: dict[str, Any] | None = None,
+    params: Weights = None,
 ) -> tuple[_core.IRModule, dict[str, Any]]:
     """Returns the typed module of a program of `torch.export`, and its weights by parameter name.
 
@@ -26,6 +28,8 @@ def from_exported_program(
     freeze_params: makes the weights constants; the dictionary is empty then.
     model: the name of the program, for an archive that contains several.
     freeze: values of inputs by name, which become constants of the program.
+    params: values of all parameters and persistent buffers by their names in the module, which replace those
+        of the program, or the path of a file of weights, as `load_weights` reads it.
     """
     if not isinstance(freeze_params, bool):
         raise wrong(f"freeze_params is True or False, not {freeze_params!r}")
@@ -47,7 +51,18 @@ def from_exported_program(
         )
     own = {"model": model} if model else {}
     return _core.import_model(
-        "torch", source, shape or {}, {}, freeze_params, "", own, freeze or {}, {}, {}, []
+        "torch",
+        source,
+        shape or {},
+        {},
+        freeze_params,
+        "",
+        own,
+        freeze or {},
+        {},
+        {},
+        [],
+        weights_argument(params),
     )
 
 

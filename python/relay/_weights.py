@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from relay import _core
+from relay._errors import wrong
+
+# Arrays by name, or the path of a file of weights.
+Weights: TypeAlias = dict[str, Any] | str | os.PathLike[str] | None
 
 
 def load_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -16,8 +18,13 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
     path: a safetensors file, a NumPy archive (.npz), or a state dictionary that `torch.save` wrote. It is
         read without PyTorch, and nothing in it is executed. Dots join the names of nested dictionaries.
     """
-    path = os.fspath(path)
-    if path.endswith(".npz"):
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-    return _core.load_weights(path)
+    return _core.load_weights(os.fspath(path))
+
+
+def weights_argument(params: Weights) -> dict[str, Any] | str | None:
+    """Returns the `params` of a front end as `_core.import_model` takes them."""
+    if isinstance(params, (str, os.PathLike)):
+        return os.fspath(params)
+    if params is not None and not isinstance(params, dict):
+        raise wrong(f"params is a dictionary of arrays or a path, not {type(params).__name__}")
+    return params

@@ -35,7 +35,7 @@ constexpr std::array kPythonCodes{
     codes::python_call,      codes::python_annotation,  codes::python_limit,
     codes::python_recursion, codes::batch_axis,         codes::batch_sizes,
     codes::batch_ragged,     codes::grad_integers,      codes::frontend_unsupported,
-    codes::frontend_dynamic};
+    codes::frontend_dynamic, codes::python_module};
 
 const DiagnosticCode& python_code(const std::string& id) {
   for (const DiagnosticCode& code : kPythonCodes) {

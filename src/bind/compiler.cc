@@ -28,6 +28,7 @@
 #include "bind/unlocked.h"
 #include "bind/wrong_argument.h"
 #include "codegen/kernel_cache.h"
+#include "driver/bind_params.h"
 #include "driver/check_model.h"
 #include "driver/compile.h"
 #include "driver/evaluate.h"
@@ -36,6 +37,7 @@
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "driver/specialise.h"
+#include "frontend/arrays/weights.h"
 #include "ir/bindings.h"
 #include "ir/donation.h"
 #include "ir/op.h"
@@ -81,34 +83,6 @@ struct Evaluation {
   Module module;
   std::shared_ptr<FunctionOwner> functions;
 };
-
-// @main with parameters replaced by constants; names without a parameter are refused.
-Module bind_params(const Module& mod, const std::map<std::string, Tensor>& params) {
-  if (params.empty()) return mod;
-  Function main = mod->find("main");
-  std::unordered_map<const Node*, NodeRef> constants;
-  std::vector<Var> kept;
-  std::set<std::string> unused;
-  for (const auto& [name, tensor] : params) unused.insert(name);
-  for (const Var& p : main ? main->params : std::vector<Var>()) {
-    auto it = params.find(p->name_hint);
-    if (it == params.end()) {
-      kept.push_back(p);
-      continue;
-    }
-    constants[p.get()] = constant(it->second, p->span, p->name_hint);
-    unused.erase(it->first);
-  }
-  if (!unused.empty()) {
-    throw UserError(Diagnostic(
-        codes::driver_option, main ? main->span : Span(),
-        "@main has no parameter '" + *unused.begin() + "' that `params` could give a value"));
-  }
-  Expr body = Expr::unchecked(substitute(main->body, constants, family::expr | family::pattern));
-  Function made =
-      function(std::move(kept), body, nullptr, main->type_params, main->attrs, main->span);
-  return with_function(mod, global_var("main", made->type), made);
-}
 
 [[noreturn]] void bad_argument(const std::string& message) {
   throw UserError(Diagnostic(codes::driver_option, Span(), message));
@@ -203,10 +177,21 @@ namespace {
 
 nb::list describe(const std::vector<runtime::Slot>& slots);
 
+// The values of parameters by name; a later change of an array does not change the program.
+std::map<std::string, Tensor> to_tensors(nb::handle params) {
+  std::map<std::string, Tensor> out;
+  for (auto [key, value] : to_named(params, "`params`")) {
+    std::string name = to_text(key, "the name of a parameter");
+    out[name] = to_tensor(value).copy();
+  }
+  return out;
+}
+
 std::pair<PyModule, nb::dict> import_with(const std::string& front_end, nb::handle model,
                                           nb::dict shapes, nb::dict dtypes, bool freeze_params,
                                           const std::string& folder, nb::dict own, nb::dict frozen,
-                                          nb::dict specialised, nb::dict elements, nb::list open) {
+                                          nb::dict specialised, nb::dict elements, nb::list open,
+                                          nb::handle weights) {
   ImportOptions options;
   options.freeze_params = freeze_params;
   for (auto [key, value] : own) {
@@ -243,10 +228,17 @@ std::pair<PyModule, nb::dict> import_with(const std::string& front_end, nb::hand
     auto data = nb::cast<nb::bytes>(model);
     bytes = std::string_view(data.c_str(), data.size());
   }
+  std::optional<WeightFile> given;
+  if (PyUnicode_Check(weights.ptr())) {
+    const std::string path = to_text(weights, "a path");
+    given = WeightFile{path, compile_unlocked([&] { return read_weights(path); })};
+  } else if (!weights.is_none()) {
+    given = WeightFile{"params", to_tensors(weights)};
+  }
   std::optional<RankIsOpen> refused;
   ImportedModel imported = compile_unlocked([&]() -> ImportedModel {
     try {
-      ModelSource source{path};
+      ModelSource source{.path = path, .weights = given};
       if (!is_path) {
         source.bytes = bytes;
         source.folder = folder;
@@ -276,16 +268,6 @@ std::pair<PyModule, nb::dict> import_with(const std::string& front_end, nb::hand
   return {PyModule{imported.module, path, imported.source_hash}, params};
 }
 
-// The values of parameters by name; a later change of an array does not change the program.
-std::map<std::string, Tensor> to_tensors(nb::handle params) {
-  std::map<std::string, Tensor> out;
-  for (auto [key, value] : to_named(params, "`params`")) {
-    std::string name = to_text(key, "the name of a parameter");
-    out[name] = to_tensor(value).copy();
-  }
-  return out;
-}
-
 // Pairs of an input and an output: the names of both, or the number of the output.
 std::vector<std::pair<std::string, std::string>> donation_pairs(nb::handle donate) {
   std::vector<std::pair<std::string, std::string>> out;
@@ -310,13 +292,15 @@ Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb
   options.source_hash = mod.source_hash;
   std::map<std::string, Tensor> tensors = to_tensors(params);
   return compile_unlocked([&] {
-    Module typed = infer_types(bind_params(whole(mod), tensors));
+    Module typed = bind_params(whole(mod), tensors);
     typed = with_prepacked(with_donations(typed, donated), prepacked);
     auto compiled = std::make_shared<CompiledModule>(compile(typed, options));
     runtime::LoadOptions load;
     load.num_threads = options.num_threads;
     runtime::Module loaded = compiled->load(load);
-    return Executable{loaded, compiled, "", owner_of(loaded, compiled->optimized)};
+    Executable out{loaded, compiled, "", owner_of(loaded, compiled->optimized)};
+    if (options.cache != nullptr) out.cache = options.cache->counts();
+    return out;
   });
 }
 
@@ -457,7 +441,7 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
 
 Evaluation make_evaluator(const PyModule& mod, nb::handle params) {
   std::map<std::string, Tensor> tensors = to_tensors(params);
-  Module typed = compile_unlocked([&] { return infer_types(bind_params(whole(mod), tensors)); });
+  Module typed = compile_unlocked([&] { return bind_params(whole(mod), tensors); });
   return {typed, std::make_shared<EvaluatedFunctions>(typed)};
 }
 
@@ -606,6 +590,9 @@ void bind_compiler(nb::module_& m) {
       .def("export_library", &export_library, nb::arg("path"), nb::arg("overwrite"))
       .def_prop_ro("function_names", [](const Executable& e) { return e.module.function_names(); })
       .def_prop_ro("num_threads", [](const Executable& e) { return e.module.num_threads(); })
+      // Kernels that the cache had when the program was built, and those that were compiled.
+      .def_prop_ro("cached",
+                   [](const Executable& e) { return nb::make_tuple(e.cache.hits, e.cache.misses); })
       .def_prop_ro("metadata", [](const Executable& e) { return e.module.metadata(); })
       .def("params", [](const Executable& e,
                         const std::string& f) { return describe(e.module.function(f).params); })
@@ -661,7 +648,10 @@ void bind_compiler(nb::module_& m) {
   m.def("register_host_kernel", [](const std::string& name, uintptr_t address) {
     runtime::register_host_kernel(name, reinterpret_cast<relay_kernel>(address));
   });
-  m.def("import_model", &import_with);
+  m.def("import_model", &import_with, nb::arg("front_end"), nb::arg("model"), nb::arg("shapes"),
+        nb::arg("dtypes"), nb::arg("freeze_params"), nb::arg("folder"), nb::arg("own"),
+        nb::arg("frozen"), nb::arg("specialised"), nb::arg("elements"), nb::arg("open"),
+        nb::arg("weights").none());
   m.def("check_model", [](const std::string& front_end, const std::string& path, nb::dict shapes,
                           nb::dict frozen) {
     ModelOptions options;
@@ -688,7 +678,7 @@ void bind_compiler(nb::module_& m) {
   });
   m.def("bind_params", [](const PyModule& mod, nb::handle params) {
     std::map<std::string, Tensor> tensors = to_tensors(params);
-    Module out = compile_unlocked([&] { return infer_types(bind_params(whole(mod), tensors)); });
+    Module out = compile_unlocked([&] { return bind_params(whole(mod), tensors); });
     return PyModule{out, mod.source_name, mod.source_hash};
   });
   m.def(

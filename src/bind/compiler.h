@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bind/convert.h"
+#include "codegen/kernel_cache.h"
 #include "driver/compile.h"
 
 namespace relay::bind {
@@ -19,6 +20,7 @@ struct Executable {
   std::string path;
   std::shared_ptr<FunctionOwner> functions;  // null when none can come out
   Module interface {};                       // of a loaded one (driver/interface.h)
+  KernelCache::Counts cache{};               // of its compilation; zeros without a cache
 
   // The types that its functions take and give, as far as they are known; may be null.
   Module types() const { return compiled ? compiled->optimized : interface; }

@@ -7,8 +7,8 @@
 #include "bind/convert.h"
 #include "bind/unlocked.h"
 #include "driver/evaluate_constant.h"
+#include "frontend/arrays/weights.h"
 #include "frontend/torch/torch.h"
-#include "frontend/torch/weights.h"
 
 namespace relay::bind {
 namespace {
@@ -108,7 +108,7 @@ void bind_torch(nb::module_& m) {
   m.def("torch_unsupported", &torch_unsupported, nb::arg("program"),
         "The nodes of a graph that cannot be imported: place, operator and reason of each.");
   m.def("load_weights", &load_weights, nb::arg("path"),
-        "The tensors of a safetensors file or of a state dictionary that torch.save wrote.");
+        "The tensors of a safetensors file, a NumPy archive, or a state dictionary of torch.save.");
   m.def("torch_rows", &torch_operators, "The operators of PyTorch that can be imported.");
 }
 

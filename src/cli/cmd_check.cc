@@ -21,6 +21,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::vector<std::string> dims;
   std::vector<std::string> frozen;
+  std::string params;
 };
 
 // The findings, and the message if there are none.
@@ -31,7 +32,7 @@ struct Checked {
 
 // Every byte of an artifact.
 Checked check_compiled(const Options& o, const Given& given) {
-  given.refuse({"--input", "--dim", "--freeze"}, "a compiled file",
+  given.refuse({"--input", "--dim", "--freeze", "--params"}, "a compiled file",
                "its inputs were fixed when it was compiled");
   const runtime::Artifact artifact = runtime::check_artifact(o.file);
   size_t functions = 0;
@@ -201,6 +202,7 @@ int run(const Options& o, const Given& given) {
                           .help("relay explain says what is compiled for a range"));
     }
     read_freeze_options(o.frozen, options);
+    options.weights = read_params(o.params);
     const bool artifact = is_artifact(o.file);
     if (!artifact) {
       const FrontEnd& front_end = front_end_of(o.file);
@@ -239,6 +241,7 @@ Command check_command() {
            option("--dim NAME=SIZE", o->dims, "The size of a named dimension; may be repeated"),
            option("--freeze INPUT=VALUE", o->frozen,
                   "Make an input a constant of the program; may be repeated"),
+           params_option(o->params),
            flag("--json", o->json, "Print the report and the diagnostics as JSON")},
           [o](const Given& given) { return run(*o, given); }};
 }

@@ -40,6 +40,7 @@ int run(const Options& o) {
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
   read_dim_options(o.flags.dims, model_options);
   read_freeze_options(o.flags.frozen, model_options);
+  model_options.weights = read_params(o.flags.params);
   ProgressLine line(!o.flags.quiet && !o.json);
   auto start = std::chrono::steady_clock::now();
   line.update("import", 0, 0);

@@ -8,9 +8,9 @@
 #include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/npy.h"
 #include "cli/terminal.h"
 #include "driver/evaluate.h"
+#include "frontend/arrays/npy.h"
 #include "ir/text/text.h"
 #include "quantize/report.h"
 

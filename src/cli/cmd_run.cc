@@ -9,12 +9,12 @@
 #include "cli/inputs.h"
 #include "cli/kernel_work.h"
 #include "cli/limits.h"
-#include "cli/npy.h"
 #include "cli/terminal.h"
 #include "codegen/targets.h"
 #include "driver/evaluate.h"
 #include "driver/machine_limits.h"
 #include "driver/specialise.h"
+#include "frontend/arrays/npy.h"
 #include "runtime/core/print.h"
 
 namespace relay::cli {
@@ -107,6 +107,7 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
   ModelOptions given_shapes = inputs.shapes;
   given_shapes.values = given_values(inputs);
   read_freeze_options(o.flags.frozen, given_shapes);
+  given_shapes.weights = read_params(o.flags.params);
   read_one_specialisation(o.flags.special, given_shapes);
   LoadedModel model = read_model(o.model, o.function, given_shapes);
   out.signature = signature_of(model.module, o.function);

@@ -107,6 +107,7 @@ int run(const Options& o, const Given& given) {
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
   read_dim_options(o.flags.dims, model_options);
   read_freeze_options(o.flags.frozen, model_options);
+  model_options.weights = read_params(o.flags.params);
   read_one_specialisation(o.flags.special, model_options);
   LoadedModel model = load_model(o.file, model_options);
   model.module = o.flags.with_inputs(model.module);

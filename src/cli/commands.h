@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct CompileFlags {
   std::vector<std::string> inputs;  // NAME=SHAPE[:DTYPE]
   std::vector<std::string> disabled;
   std::vector<std::string> frozen;  // INPUT=VALUE
+  std::string params;               // a file of weights
   std::vector<std::string> prepacked;
   std::vector<std::string> donated;  // INPUT=OUTPUT
   std::vector<std::string> dims;     // NAME=SIZE or NAME=LOW..HIGH, of commands that only compile
@@ -63,6 +65,10 @@ Command lsp_command();
 // Every command, with `completion` and `man`, which describe the others. They are made anew for each command line: the
 // values of their options are in them.
 std::vector<Command> all_commands();
+
+// --params FILE of the commands that read a model, and the weights of that file: none without the option.
+Option params_option(std::string& path);
+std::optional<WeightFile> read_params(const std::string& path);
 
 // True when the file is a compiled artifact (an ELF file).
 bool is_artifact(const std::string& path);

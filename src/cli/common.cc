@@ -11,6 +11,7 @@
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
 #include "driver/size_options.h"
+#include "frontend/arrays/weights.h"
 #include "ir/donation.h"
 #include "ir/prepack.h"
 #include "passes/pass_list.h"
@@ -54,6 +55,7 @@ std::vector<Option> CompileFlags::table() {
       option(
           "--freeze INPUT=VALUE", frozen,
           "Make an input a constant of the program: a number, a list or FILE.npy; may be repeated"),
+      params_option(params),
       option("--specialise INPUT=VALUE,...", special,
              "Values of an input that decides how many dimensions something has: a program for "
              "each; numbers, or lists such as [0],[0,1]; may be repeated"),
@@ -124,11 +126,22 @@ Module CompileFlags::with_inputs(const Module& mod) const {
 }
 
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
-  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--specialise",
+  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--specialise", "--params",
                 "--prepack", "--donate", "--hot", "--verify", "--no-native", "--no-cache"},
                "a compiled file",
                "'" + escape_for_terminal(path, 200) +
                    "' was compiled before; relay compile takes these options");
+}
+
+Option params_option(std::string& path) {
+  return option("--params FILE", path,
+                "Values of the weights by their names, in place of the model's: a safetensors "
+                "file, a NumPy archive (.npz) or a state dictionary (.pt)");
+}
+
+std::optional<WeightFile> read_params(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  return WeightFile{path, read_weights(path)};
 }
 
 bool is_artifact(const std::string& path) {
@@ -142,7 +155,9 @@ bool is_artifact(const std::string& path) {
 
 LoadedModel read_model(const std::string& path, const std::string& function,
                        const ModelOptions& shapes) {
-  return load_model(path, function == "main" ? shapes : ModelOptions());
+  ModelOptions others;
+  others.weights = shapes.weights;
+  return load_model(path, function == "main" ? shapes : others);
 }
 
 void run_again(const runtime::Module& module, const std::string& function,
@@ -206,6 +221,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   ModelOptions given = shapes;
   read_dim_options(flags.dims, given);
   read_freeze_options(flags.frozen, given);
+  given.weights = read_params(flags.params);
   read_one_specialisation(flags.special, given);
   LoadedModel model = read_model(path, function, given);
   model.module = flags.with_inputs(model.module);

@@ -1,9 +1,11 @@
 #include "driver/model.h"
 
+#include <algorithm>
 #include <cctype>
 #include <fstream>
 
 #include "base/codes/driver.h"
+#include "driver/bind_params.h"
 #include "driver/compile.h"
 #include "driver/evaluate_constant.h"
 #include "frontend/read_source.h"
@@ -28,7 +30,7 @@ ImportedModel import_specialised(const FrontEnd& front_end, const std::string& p
                                  LoadedModel& out) {
   while (true) {
     try {
-      return import_model(front_end, {path}, import);
+      return import_model(front_end, {.path = path, .weights = options.weights}, import);
     } catch (const RankIsOpen& e) {
       bool more = false;
       for (const DecidingInput& d : e.deciding()) {
@@ -87,6 +89,17 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
   out.output_names = imported.output_names;
   out.source_name = path;
   out.source_hash = imported.source_hash;
+  if (options.weights && !front_end.takes_weights) {
+    const Function before = out.module->find("main");
+    out.module = bind_params(out.module, options.weights->tensors);
+    // The names of the parameters that remain.
+    const Function after = out.module->find("main");
+    std::vector<std::string> names;
+    for (size_t i = 0; before && i < before->params.size(); ++i)
+      if (std::ranges::find(after->params, before->params[i]) != after->params.end())
+        names.push_back(out.input_names[i]);
+    out.input_names = std::move(names);
+  }
   return out;
 }
 

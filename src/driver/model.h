@@ -45,6 +45,9 @@ struct ModelOptions {
   std::set<std::string> numbers;
   // Inputs that become constants of the program.
   std::map<std::string, Tensor> frozen;
+  // Values of weights, by the model's names for them; without names of its own for weights, by those of the parameters
+  // of @main, which become constants.
+  std::optional<WeightFile> weights;
   // Values of inputs that a run has. Where the number of dimensions of something depends on one, the program is
   // specialised for its shape, or, where that says too little, for the value.
   std::map<std::string, Tensor> values;

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from command_line import fails, relay, relay_json
-from torch_graphs import TorchGraph
+from torch_graphs import TorchGraph, meta
 
 import relay as rl
 from relay import _core
@@ -97,6 +97,86 @@ def test_weights_may_be_parameters():
     x = floats(2, 3)
     out = rl.create_executor(mod=mod).evaluate()(x, **params)
     np.testing.assert_allclose(out, perceptron_in_numpy(g, x), rtol=1e-5, atol=1e-6)
+
+
+def test_weights_of_a_file_replace_those_of_the_archive(tmp_path):
+    g, y = perceptron()
+    path = tmp_path / "net.pt2"
+    path.write_bytes(g.archive(y))
+    x = floats(2, 3)
+    g.weights = {n: 2 * w for n, w in g.weights.items()}
+    np.savez(tmp_path / "tuned.npz", **g.weights)
+    want = perceptron_in_numpy(g, x)
+    for given in (g.weights, tmp_path / "tuned.npz"):
+        (got,) = run(path.read_bytes(), x, params=given)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    np.save(tmp_path / "x.npy", x)
+    tuned = ("--params", "tuned.npz")
+    relay("run", "net.pt2", *tuned, "--input", "x=x.npy", "--output", "out", cwd=tmp_path)
+    (made,) = (tmp_path / "out").glob("*.npy")
+    np.testing.assert_allclose(np.load(made), want, rtol=1e-5, atol=1e-6)
+    relay("compile", "net.pt2", *tuned, "-o", "net.so", cwd=tmp_path)
+    np.testing.assert_allclose(
+        rl.runtime.load_module(tmp_path / "net.so")(x), want, rtol=1e-5, atol=1e-6
+    )
+    assert relay_json("check", "net.pt2", *tuned, cwd=tmp_path)["ok"]
+    relay("bench", "net.pt2", *tuned, "--repeat", "2", cwd=tmp_path)
+    # By the names of the module also where they are parameters.
+    mod, _ = rl.frontend.from_exported_program(path, freeze_params=False)
+    got = rl.build(mod, params=tmp_path / "tuned.npz")(x)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "change"),
+    [
+        ("E0508", "no value for the model's 'a.b'", lambda w: w.pop("a.b")),
+        ("E0510", "no weight 'c.w'", lambda w: w.update({"c.w": w["b.w"]})),
+        ("E0510", "did you mean 'b.w'", lambda w: w.update({"b.v": w["b.w"]})),
+        ("E0508", r"\(3, 4\)", lambda w: w.update({"a.w": w["a.w"].T.copy()})),
+        ("E0508", "float64", lambda w: w.update({"a.w": w["a.w"].astype(np.float64)})),
+        (
+            "E0508",
+            "calls it 'model.a.b'",
+            lambda w: w.update({f"model.{n}": w.pop(n) for n in list(w)}),
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(tmp_path, code, said, change):
+    g, y = perceptron()
+    (tmp_path / "net.pt2").write_bytes(g.archive(y))
+    weights = dict(g.weights)
+    change(weights)
+    with pytest.raises(rl.UserError, match=rf"{code}[\s\S]*{said}"):
+        rl.frontend.from_exported_program(tmp_path / "net.pt2", params=weights)
+    np.savez(tmp_path / "w.npz", **weights)
+    done = relay("check", "net.pt2", "--params", "w.npz", cwd=tmp_path, check=False)
+    assert done.returncode == 1 and f"error[{code}]" in done.stderr
+    done = relay("compile", "net.pt2", "--params", "w.npz", "-o", "n.so", cwd=tmp_path, check=False)
+    assert done.returncode == 1 and f"error[{code}]" in done.stderr and "w.npz" in done.stderr
+
+
+def test_shared_weights_and_those_outside_of_the_state_need_no_value():
+    g = TorchGraph()
+    x = g.input("x", (2, 3))
+    w = floats(3, 3)
+    first, second = g.weight("embed.w", w), g.weight("head.w", w)
+    scale = g.weight("scale", floats(3), "buffer")
+    g.specs[-1]["buffer"]["persistent"] = False
+    h = g.node("aten.linear.default", {"input": x, "weight": first, "bias": None}, (2, 3))
+    h = g.node("aten.linear.default", {"input": h, "weight": second, "bias": None}, (2, 3))
+    y = g.node("aten.mul.Tensor", {"self": h, "other": scale}, (2, 3))
+    names = {"embed.w": "weight_0", "head.w": "weight_0", "scale": "weight_2"}
+    config = {
+        n: {"path_name": f, "use_pickle": False, "tensor_meta": meta(g.weights[n].shape)}
+        for n, f in names.items()
+    }
+    text = json.dumps({"config": config})
+    data = g.archive(y, files={"data/weights/model_weights_config.json": text})
+    x = floats(2, 3)
+    new = floats(3, 3)
+    (got,) = run(data, x, params={"embed.w": new})
+    np.testing.assert_allclose(got, x @ new.T @ new.T * g.weights["scale"], rtol=1e-5, atol=1e-6)
 
 
 # ---- Views and writes ----------------------------------------------------------------------------

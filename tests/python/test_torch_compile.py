@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -114,6 +116,71 @@ def test_steps_of_training_are_eager_mode(name):
     for mine, other in zip(model.buffers(), twin.buffers(), strict=True):
         close(mine, other)
     assert {g.kind for g in relay.torch.report().graphs} == {"forward", "backward"}
+
+
+class Bags(nn.Module):
+    """Bags of embeddings in each mode, one of them empty."""
+
+    def __init__(self):
+        super().__init__()
+        self.sum = nn.EmbeddingBag(20, 6, mode="sum", padding_idx=3)
+        self.mean = nn.EmbeddingBag(20, 6, mode="mean", padding_idx=3)
+        self.max = nn.EmbeddingBag(20, 6, mode="max", include_last_offset=True)
+        self.weight = nn.Parameter(torch.rand(9))
+
+    def forward(self, tokens):
+        offsets = torch.tensor([0, 4, 4])
+        ends = torch.tensor([0, 4, 4, 9])
+        return torch.cat(
+            [
+                self.sum(tokens, offsets, per_sample_weights=self.weight),
+                self.mean(tokens, offsets),
+                self.max(tokens, ends),
+            ]
+        )
+
+
+class Sampled(nn.Module):
+    """An image that a learned grid reads."""
+
+    def __init__(self, mode, padding):
+        super().__init__()
+        self.grid = nn.Linear(4, 2)
+        self.conv = nn.Conv2d(2, 3, 1)
+        self.how = {"mode": mode, "padding_mode": padding, "align_corners": False}
+
+    def forward(self, places):
+        image = self.conv(torch.linspace(-1, 1, 60).view(1, 2, 5, 6).expand(2, -1, -1, -1))
+        return nn.functional.grid_sample(image, self.grid(places), **self.how)
+
+
+LAYERS = {
+    "bags": (Bags, lambda: torch.tensor([1, 3, 5, 1, 7, 3, 2, 19, 0])),
+    "bilinear zeros": (lambda: Sampled("bilinear", "zeros"), lambda: torch.randn(2, 4, 3, 4)),
+    "bicubic border": (lambda: Sampled("bicubic", "border"), lambda: torch.randn(2, 4, 3, 4)),
+    "nearest reflection": (
+        lambda: Sampled("nearest", "reflection"),
+        lambda: torch.randn(2, 4, 3, 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_layers_without_fallback(name):
+    make, inputs = LAYERS[name]
+    model = make()
+    twin = copy.deepcopy(model)
+    x = inputs()
+    got, want = compiled(model, options=STRICT)(x), twin(x)
+    close(got, want)
+    weights = torch.linspace(0.5, 2, want.numel()).view_as(want)
+    (got * weights).sum().backward()
+    (want * weights).sum().backward()
+    for (path, mine), (_, other) in zip(
+        model.named_parameters(), twin.named_parameters(), strict=True
+    ):
+        assert mine.grad is not None, path
+        close(mine.grad, other.grad, 1e-4)
 
 
 OPTIMIZERS = {
@@ -411,6 +478,46 @@ def test_wrong_options_are_refused(how, said):
 def test_options_reach_the_compiler():
     fast = compiled(lambda x: x * 3, options={"target": "x86-64-v2", "opt_level": 1, **STRICT})
     close(fast(torch.ones(4)), torch.full((4,), 3.0))
+
+
+# ---- The cache ----------------------------------------------------------------------------------
+
+SECOND = """
+import time, torch, relay
+from test_torch_compile import Convolutions
+torch.manual_seed(3)
+model, x = Convolutions().train(), torch.randn(2, 3, 16, 16)
+torch.compile(lambda x: x + 1, backend="relay")(torch.ones(3))  # what the first compilation imports
+relay.torch.reset()
+begin = time.process_time()
+torch.compile(model, backend="relay")(x).sum().backward()
+seconds = time.process_time() - begin
+graphs = relay.torch.report().graphs
+print(sum(g.cached for g in graphs), sum(g.compiled for g in graphs), seconds)
+print(*(p.grad.double().sum().item().hex() for p in model.parameters()))
+"""
+
+
+def test_a_second_process_takes_kernels_from_the_cache(tmp_path):
+    def run():
+        done = subprocess.run(
+            [sys.executable, "-c", SECOND],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).parent,
+            env=os.environ | {"RELAY_CACHE_DIR": str(tmp_path)},
+        )
+        counts, gradients = done.stdout.splitlines()
+        cached, compiled, seconds = counts.split()
+        return int(cached), int(compiled), float(seconds), gradients
+
+    cached, compiled, seconds, gradients = run()
+    assert compiled > 0
+    again = run()
+    assert again[:2] == (cached + compiled, 0)
+    assert again[2] < seconds
+    assert again[3] == gradients
 
 
 # ---- Around it ----------------------------------------------------------------------------------

@@ -3,11 +3,16 @@
 They run from a file, in a process that cannot import PyTorch.
 """
 
+import os
+import shutil
 import subprocess
 import sys
+import venv
+from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import RELAY
 
 import relay as rl
 
@@ -202,6 +207,22 @@ class Writer(nn.Module):
         return y, self.seen * 2
 
 
+class Positions(nn.Module):
+    """Reads and writes parts whose positions are values of a tensor."""
+
+    def forward(self, x, at):
+        i, n = at[0].item(), at[1].item()
+        torch._check(i >= 0)
+        torch._check(i <= 2)
+        torch._check(n >= 2)
+        torch._check(n <= 5)
+        y = x.clone()
+        y.narrow(0, i, 3).mul_(2)
+        y[i, 1:] = 7
+        y[:, i] += x[i].sum()
+        return y, x[:n].sum(0), x[i : i + 2], x.narrow(1, i, 3), x[n - 2 : -1].sum(0)
+
+
 class Choice(nn.Module):
     def forward(self, x):
         return torch.cond(x.sum() > 0, lambda a: a.sin() + 1, lambda a: a.cos() * 2, (x,))
@@ -258,6 +279,12 @@ MODELS = {
     "gru": (Gru, (image(5, 2, 6),), None, None),
     "unet": (UNet, (image(2, 3, 16, 16),), None, None),
     "writer": (Writer, (image(3, 3),), None, None),
+    "positions": (
+        Positions,
+        (image(6, 5), torch.tensor([1, 4])),
+        None,
+        (image(6, 5), torch.tensor([2, 2])),
+    ),
     "choice": (Choice, (image(4),), None, None),
     "recurrence": (Recurrence, (image(5, 3),), None, None),
     "lines": (Lines, (image(5, 3), image(5, 2)), None, None),
@@ -301,6 +328,137 @@ def test_a_saved_program_computes_what_eager_mode_does(name, tmp_path):
         got = np.load(tmp_path / "out.npz")
         for i, y in enumerate(want):
             np.testing.assert_allclose(got[f"y{i:02}"], y, rtol=2e-4, atol=2e-5)
+
+
+class Branching(nn.Module):
+    def forward(self, x):
+        y = torch.relu(x)
+        if y.sum() > 3:
+            return y
+        return -y
+
+
+class Counting(nn.Module):
+    def forward(self, x):
+        for _ in range(int(x.sum())):
+            x = x + 1
+        return x
+
+
+def test_a_module_becomes_a_program_in_one_call():
+    model, _, ((x,), (y,)) = exported("mlp")
+    run = rl.compile(model, (x,), dynamic_shapes=({0: BATCH},))
+    for given in (x, y):
+        np.testing.assert_allclose(
+            run(given.numpy()), results(model, (given,))[0], rtol=1e-4, atol=1e-5
+        )
+    with pytest.raises(rl.ArgumentError, match=r"E0913.*torch.nn.Module"):
+        rl.compile(lambda x: x, (x,))
+
+
+@pytest.mark.parametrize("module", [Branching, Counting])
+def test_python_that_branches_on_values_is_refused_with_its_line(module):
+    with pytest.raises(rl.UserError) as refused:
+        rl.compile(module(), (torch.ones(3),))
+    text = str(refused.value)
+    assert refused.value.code == "E0914" and "torch.cond" in text
+    line = module.forward.__code__.co_firstlineno
+    assert 'test_torch_export.py", line ' in text and "in forward" in text
+    assert line < int(text.split('.py", line ')[1].split(",")[0]) < line + 4
+
+
+class ThroughSparse(nn.Module):
+    def forward(self, x):
+        return (x * 2).to_sparse().to_dense()
+
+
+class Nesting(nn.Module):
+    def forward(self, x):
+        return torch.nested.as_nested_tensor([x, x[:2]]).to_padded_tensor(0.0)
+
+
+class Quantising(nn.Module):
+    def forward(self, x):
+        return torch.quantize_per_tensor(x, 0.1, 3, torch.quint8).dequantize()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("code", "module", "example"),
+    [
+        ("E0501", ThroughSparse(), torch.eye(3)),
+        ("E0914", Nesting(), torch.eye(3)),
+        ("E0914", Quantising(), torch.eye(3)),
+        ("E0914", nn.ReLU(), torch.eye(3).to_sparse()),
+        ("E0914", nn.ReLU(), torch.nested.nested_tensor([torch.eye(3)], layout=torch.jagged)),
+        ("E0914", nn.ReLU(), torch.quantize_per_tensor(torch.eye(3), 0.1, 3, torch.quint8)),
+    ],
+)
+def test_layouts_that_are_not_dense_are_refused(code, module, example):
+    with pytest.raises(rl.UserError) as refused:
+        rl.compile(module, (example,))
+    assert refused.value.code == code
+    with pytest.raises(rl.UserError, match=r"E0504[\s\S]*not strided"):
+        rl.frontend.from_exported_program(
+            torch.export.export(nn.ReLU(), (torch.eye(3).to_sparse(),), strict=False)
+        )
+
+
+def test_sizes_that_an_export_cannot_leave_open_are_refused():
+    with pytest.raises(rl.UserError, match=r"E0914.*"):
+        rl.compile(nn.Linear(3, 2), (torch.ones(2, 3),), dynamic_shapes=({1: BATCH},))
+
+
+# What a machine without PyTorch has: Relay and NumPy, as the wheel installs them.
+DEPLOYED = """
+import importlib.util, sys
+import numpy as np, relay
+assert importlib.util.find_spec("torch") is None
+x = np.load("x.npy")
+mod, _ = relay.frontend.from_exported_program("net.pt2", params="tuned.pt")
+np.save("y.npy", relay.build(mod)(x))
+np.save("z.npy", relay.runtime.load_module("net.so")(x))
+"""
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A virtual environment with Relay and NumPy and nothing else."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, symlinks=True, with_pip=False)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for package in (Path(rl.__file__).parent, Path(np.__file__).parent):
+        for part in package.parent.glob(f"{package.name}*"):
+            if part.is_dir():
+                shutil.copytree(part, site / part.name, symlinks=True)
+    shutil.copy(RELAY, folder / "bin" / "relay")
+    return folder / "bin"
+
+
+@pytest.mark.slow
+def test_an_environment_without_pytorch_compiles_and_runs(bare, tmp_path):
+    model, program, (_, (x,)) = exported("encoder")
+    torch.export.save(program, tmp_path / "net.pt2")
+    for p in model.parameters():
+        p.data += 0.01 * torch.randn_like(p)
+    torch.save(model.state_dict(), tmp_path / "tuned.pt")
+    np.save(tmp_path / "x.npy", x.numpy())
+    (want,) = results(model, (x,))
+
+    def run(*command):
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        subprocess.run([bare / command[0], *command[1:]], check=True, cwd=tmp_path, env=environment)
+
+    run("relay", "check", "net.pt2")
+    tuned = ("--params", "tuned.pt")
+    run("relay", "compile", "net.pt2", *tuned, "-o", "net.so")
+    (name,) = [slot.name for slot in rl.runtime.load_module(tmp_path / "net.so").input_info()]
+    run("relay", "run", "net.pt2", *tuned, "--input", f"{name}=x.npy", "--output", "out")
+    run("python", "-c", DEPLOYED)
+    made = [*(tmp_path / "out").glob("*.npy"), tmp_path / "y.npy", tmp_path / "z.npy"]
+    assert len(made) == 3
+    for y in made:
+        np.testing.assert_allclose(np.load(y), want, rtol=2e-4, atol=2e-5)
 
 
 def test_a_program_in_memory_is_imported():

@@ -8,7 +8,10 @@ import struct
 import zipfile
 
 import numpy as np
+import onnx
 import pytest
+from command_line import PROGRAM, fails, relay
+from onnx import TensorProto, helper, numpy_helper
 
 import relay as rl
 
@@ -132,6 +135,7 @@ def test_numpy_archives_are_read(tmp_path):
     np.savez(tmp_path / "w.npz", a=A, b=B)
     got = rl.frontend.load_weights(tmp_path / "w.npz")
     np.testing.assert_array_equal(got["a"], A)
+    np.testing.assert_array_equal(got["b"], B)
 
 
 def test_state_dictionaries_are_read_without_pytorch(tmp_path):
@@ -172,6 +176,80 @@ def test_a_file_of_weights_gives_parameters_their_values(tmp_path):
     (tmp_path / "other.safetensors").write_bytes(safetensors({"v": W}))
     with pytest.raises(rl.UserError, match=r"E0702.*no parameter 'v'"):
         rl.build(mod, params=str(tmp_path / "other.safetensors"))
+
+
+def test_names_of_modules_are_those_of_parameters(tmp_path):
+    mod = rl.parse(DENSE.replace("%w", "%fc_weight"))
+    (tmp_path / "w.safetensors").write_bytes(safetensors({"fc.weight": W}))
+    run = rl.build(mod, params=tmp_path / "w.safetensors")
+    np.testing.assert_allclose(run(X), X @ W.T)
+    with pytest.raises(rl.UserError, match=r"E0702.*both 'fc.weight' and 'fc_weight'"):
+        rl.build(mod, params={"fc.weight": W, "fc_weight": W})
+
+
+@pytest.mark.parametrize("value", [W.T.copy(), W[:3], W.astype(np.float64), W.reshape(-1)])
+def test_values_have_the_types_of_their_parameters(value):
+    with pytest.raises(rl.UserError, match=r"E0508.*%w"):
+        rl.build(rl.parse(DENSE), params={"w": value})
+
+
+def test_the_command_takes_a_file_of_weights(tmp_path):
+    (tmp_path / "p.relay").write_text(PROGRAM)
+    np.savez(tmp_path / "w.npz", w=W)
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "w.bin").write_bytes(safetensors({"w": W}))
+    want = np.maximum(X @ W.T, 0)
+    for weights in ("w.npz", "w.bin"):
+        with_weights = ("--params", weights)
+        given = ("--input", "x=x.npy", "--output", "out", "--force")
+        relay("run", "p.relay", *with_weights, *given, cwd=tmp_path)
+        (got,) = (tmp_path / "out").glob("*.npy")
+        np.testing.assert_allclose(np.load(got), want)
+        relay("run", "p.relay", *with_weights, *given, "--executor", "eval", cwd=tmp_path)
+        np.testing.assert_allclose(np.load(got), want)
+        relay("compile", "p.relay", *with_weights, "-o", "p.so", "--force", cwd=tmp_path)
+        assert [s.name for s in rl.runtime.load_module(tmp_path / "p.so").input_info()] == ["x"]
+        relay("bench", "p.relay", *with_weights, "--repeat", "2", cwd=tmp_path)
+        assert "float32" in relay("check", "p.relay", *with_weights, cwd=tmp_path).stdout
+    fails("E0702", "run", "p.so", "--params", "w.npz", cwd=tmp_path, mentions=["compiled"])
+    fails("E0511", "run", "p.relay", "--params", "none.npz", cwd=tmp_path)
+    np.savez(tmp_path / "w.npz", v=W)
+    fails("E0702", "compile", "p.relay", "--params", "w.npz", "-o", "q.so", cwd=tmp_path)
+    np.savez(tmp_path / "w.npz", w=W.T)
+    fails("E0508", "check", "p.relay", "--params", "w.npz", cwd=tmp_path, mentions=["(4, 3)"])
+
+
+def an_onnx_model():
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=1),
+        helper.make_node("Reshape", ["h", "shape"], ["y"]),
+    ]
+    weights = {"w": W, "b": np.zeros(4, np.float32), "shape": np.array([-1], np.int64)}
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8])],
+        [numpy_helper.from_array(v, n) for n, v in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+def test_initializers_are_replaced(tmp_path):
+    onnx.save(an_onnx_model(), tmp_path / "m.onnx")
+    np.savez(tmp_path / "w.npz", w=W + 1)
+    want = (X @ (W + 1).T).reshape(-1)
+    for given in ({"w": W + 1}, tmp_path / "w.npz"):
+        mod, _ = rl.frontend.from_onnx(tmp_path / "m.onnx", params=given)
+        np.testing.assert_allclose(rl.build(mod)(X), want, rtol=1e-5)
+    np.save(tmp_path / "x.npy", X)
+    out = ("--input", "x=x.npy", "--output", "out")
+    relay("run", "m.onnx", "--params", "w.npz", *out, cwd=tmp_path)
+    np.testing.assert_allclose(np.load(tmp_path / "out" / "y.npy"), want, rtol=1e-5)
+    with pytest.raises(rl.UserError, match=r"E0508[\s\S]*float64"):
+        rl.frontend.from_onnx(tmp_path / "m.onnx", params={"w": W.astype(np.float64)})
+    with pytest.raises(rl.UserError, match=r"E0510[\s\S]*no weight 'weight'"):
+        rl.frontend.from_onnx(tmp_path / "m.onnx", params={"weight": W})
 
 
 class Evil:
@@ -234,7 +312,21 @@ def test_other_files_are_refused(tmp_path, data):
         load(tmp_path, data)
 
 
-@pytest.mark.parametrize("make", [an_example, lambda: safetensors({"a": A, "b": B})])
+def a_numpy_archive(save=np.savez):
+    out = io.BytesIO()
+    save(out, a=A, b=B)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        an_example,
+        lambda: safetensors({"a": A, "b": B}),
+        a_numpy_archive,
+        lambda: a_numpy_archive(np.savez_compressed),
+    ],
+)
 def test_damaged_files_end_in_messages(tmp_path, make):
     data = make()
     draw = random.Random(3)

@@ -9,8 +9,10 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import RELAY
+from torch_graphs import TorchGraph
 
 import relay
 
@@ -157,9 +159,16 @@ def test_every_python_of_this_machine(tmp_path):
             pythons.add(os.path.realpath(name))
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
+    g = TorchGraph()
+    x, w = g.input("x", ("n", 3)), g.weight("w", np.ones((2, 3), np.float32))
+    y = g.node("aten.linear.default", {"input": x, "weight": w, "bias": None}, ("n", 2))
+    (tmp_path / "net.pt2").write_bytes(g.archive(y))
     for i, python in enumerate(sorted(pythons)):
         folder = tmp_path / str(i)
         subprocess.run([python, "-m", "venv", folder], check=True)
         subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", wheel], check=True)
         subprocess.run([folder / "bin" / "python", program], check=True, cwd=tmp_path)
-        subprocess.run([folder / "bin" / "relay", "--version"], check=True, cwd=tmp_path)
+        relay_command = folder / "bin" / "relay"
+        subprocess.run([relay_command, "--version"], check=True, cwd=tmp_path)
+        # An exported program needs no PyTorch.
+        subprocess.run([relay_command, "run", "net.pt2", "--dim", "n=4"], check=True, cwd=tmp_path)

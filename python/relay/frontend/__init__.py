@@ -16,6 +16,7 @@ from relay._pytorch import (
     from_pytorch as from_pytorch,
 )
 from relay._specialise import OpenModel, RankIsOpen
+from relay._weights import Weights, weights_argument
 from relay._weights import load_weights as load_weights
 from relay.frontend import tflite as tflite
 
@@ -30,6 +31,7 @@ def from_onnx(
     export_node_renamed_model_path: None = None,
     *,
     freeze: dict[str, Any] | None = None,
+    params: Weights = None,
 ) -> tuple[_core.IRModule, dict[str, Any]]:
     """Returns the typed module of an ONNX model, and its weights by parameter name.
 
@@ -42,6 +44,8 @@ def from_onnx(
     opset: the version of the operator set by which nodes are read, instead of the model's.
     freeze_params: makes the weights constants; the dictionary is empty then.
     freeze: values of inputs by name, which become constants of the program.
+    params: values of initializers by name, in place of the model's, or the path of a file of weights, as
+        `load_weights` reads it. Initializers without a value keep the model's.
     The other parameters are those of the first Relay, and are refused if they are given.
     """
     refuse(
@@ -76,7 +80,16 @@ def from_onnx(
         rest = known.get("value", {}), known.get("elements", {}), found
         try:
             mod, weights = _core.import_model(
-                "onnx", model, sizes, dtypes, freeze_params, "", own, frozen, *rest
+                "onnx",
+                model,
+                sizes,
+                dtypes,
+                freeze_params,
+                "",
+                own,
+                frozen,
+                *rest,
+                weights_argument(params),
             )
         except _core.UserError as error:
             if not found:

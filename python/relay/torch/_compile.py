@@ -111,6 +111,9 @@ def _compiled(
     entry.operators = sum(len(r.nodes) for r in parts.regions)
     entry.programs = len(programs)
     entry.donated = sum(len(p.donated) for p in programs.values())
+    for p in programs.values():
+        entry.cached += p.cached[0]
+        entry.compiled += p.cached[1]
     entry.symbols = tuple(sorted({s for p in programs.values() for s in p.symbols}))
     return _joined(graph_module, parts, programs)
 
@@ -183,6 +186,7 @@ class _Program:
             for given, result in self.donated.items()
         }
         executable = build(module, donate=donate, **options.build)
+        self.cached = executable._module.cached  # kernels of the cache, and others
         run = _core.ArrayFunction(executable._module, "main", torch.Tensor)
 
         def call(*given: torch.Tensor) -> list[torch.Tensor]:

@@ -40,6 +40,8 @@ class Graph:
     operators: how many operators Relay compiled; `programs`: the parts that they are in.
     symbols: the sizes that the programs leave open.
     donated: how many arguments the programs write in place.
+    cached: how many kernels come from the cache on disk; `compiled`: how many were compiled, with the option
+        `cache`.
     fallbacks: what runs in PyTorch; `calls`: how often the graph was called.
     """
 
@@ -48,6 +50,8 @@ class Graph:
     programs: int = 0
     symbols: tuple[str, ...] = ()
     donated: int = 0
+    cached: int = 0
+    compiled: int = 0
     seconds: float = 0.0
     calls: int = 0
     fallbacks: list[Fallback] = field(default_factory=list)
@@ -66,11 +70,13 @@ class Graph:
         self.fallbacks.append(Fallback(operator, reason, place))
 
     def __str__(self) -> str:
+        kernels = self.cached + self.compiled
+        cached = f", {self.cached} of {_counted(kernels, 'kernel')} cached" if kernels else ""
         open_sizes = f", open sizes {', '.join(self.symbols)}" if self.symbols else ""
         lines = [
             f"{self.kind}: {_counted(self.operators, 'operator')} in "
             f"{_counted(self.programs, 'program')}, {self.eager} in PyTorch, "
-            f"{_counted(self.calls, 'call')}, compiled in {self.seconds:.2f} s{open_sizes}"
+            f"{_counted(self.calls, 'call')}, compiled in {self.seconds:.2f} s{cached}{open_sizes}"
         ]
         lines += [f"    {f}" for f in self.fallbacks]
         return "\n".join(lines)

@@ -21,5 +21,6 @@ inline constexpr DiagnosticCode python_operator{"E0911", "code of an operator fa
 inline constexpr DiagnosticCode python_operator_result{"E0912",
                                                        "code of an operator gave something else"};
 inline constexpr DiagnosticCode python_argument{"E0913", "wrong argument of a function in Python"};
+inline constexpr DiagnosticCode python_module{"E0914", "module of PyTorch that cannot be exported"};
 
 }  // namespace relay::codes

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,12 +14,20 @@
 
 namespace relay {
 
+// Values of weights by the names that a model has for them.
+struct WeightFile {
+  std::string name;  // of the file, for messages
+  std::map<std::string, Tensor> tensors;
+};
+
 // A model to import: the file of that path, or bytes, for which the path is the name in messages.
 struct ModelSource {
   std::string path;
   std::optional<std::string_view> bytes = {};
   // Where the further files may lie that bytes name; empty for nowhere. Those of a file lie in its own folder.
   std::string folder = {};
+  // In place of the values that the model has (given_weights.h); for front ends that take weights.
+  std::optional<WeightFile> weights = {};
 };
 
 // What a model file is made of, whether or not it can be imported.
@@ -70,6 +79,8 @@ struct FrontEnd {
   // The program of a model, typed. Errors are UserErrors; files are hostile input.
   std::function<ImportedModel(const ModelSource&, const ImportOptions&)> import;
   std::vector<FrontEndOption> options = {};
+  // Whether `import` takes ModelSource::weights. Without it, weights are values of parameters of @main.
+  bool takes_weights = false;
   // What is imported, sorted; null where there is no such list.
   std::function<std::vector<SupportedOperator>()> operators = {};
 };

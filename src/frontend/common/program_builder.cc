@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/codes/frontend.h"
+#include "base/plain_name.h"
 #include "frontend/common/lists.h"
 #include "frontend/common/tensor_bytes.h"
 #include "ir/op.h"

@@ -66,6 +66,7 @@ ImportedModel import_onnx(const ModelSource& source, const ImportOptions& option
   if (auto opset = options.own.find("opset"); opset != options.own.end()) {
     own.opset = *opset->second.get_if<int64_t>();
   }
+  own.weights = source.weights;
   return source.bytes ? import_onnx_bytes(*source.bytes, source.path, source.folder, own)
                       : import_onnx_file(source.path, own);
 }
@@ -82,6 +83,7 @@ FrontEnd onnx_front_end() {
       .import = import_onnx,
       .options = {{"opset", int64_t{0},
                    "The version of the default operator set to read nodes by; 0 for the model's."}},
+      .takes_weights = true,
       .operators = supported_onnx_operators,
   };
 }

@@ -21,7 +21,8 @@ Importer::Importer(std::shared_ptr<const SourceFile> file, const OnnxOptions& op
                    TensorSource tensors)
     : ProgramBuilder(std::move(file), options),
       opset_(options.opset),
-      tensors_(std::move(tensors)) {}
+      tensors_(std::move(tensors)),
+      given_(options.weights) {}
 
 // ---- The whole model ---------------------------------------------------------------------------
 
@@ -61,6 +62,11 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
     report(open_branches(branches, place("outputs")));
     throw_if_errors();
   }
+  try {
+    given_.finish();
+  } catch (const UserError& e) {
+    report(e);
+  }
   std::vector<std::pair<std::string, ValuePtr>> outputs;
   for (const std::string& name : asked) outputs.emplace_back(name, main_scope().find(name));
   return finish(outputs);
@@ -84,7 +90,13 @@ void Importer::import_initializers(const ::onnx::GraphProto& graph, Scope& scope
     define(scope, name, std::move(v), span);
   };
   for (const auto& t : graph.initializer()) {
-    add(t.name(), [&](const Span& span) { return read_tensor(t, tensors_, span); });
+    add(t.name(), [&](const Span& span) {
+      if (auto dtype = dtype_of(t.data_type())) {
+        const Tensor given = given_.take(t.name(), *dtype, {t.dims().begin(), t.dims().end()});
+        if (given) return given;
+      }
+      return read_tensor(t, tensors_, span);
+    });
   }
   for (const auto& t : graph.sparse_initializer()) {
     add(t.values().name(), [&](const Span& span) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/given_weights.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/onnx/tensor_data.h"
@@ -59,6 +60,7 @@ class Importer : public ProgramBuilder {
 
   int64_t opset_;  // OnnxOptions::opset
   TensorSource tensors_;
+  GivenWeights given_;  // OnnxOptions::weights
   std::vector<Frame> frames_;
   Scope* scope_ = nullptr;
   std::map<std::string, const ::onnx::FunctionProto*> functions_;  // by domain, name, overload

@@ -24,6 +24,8 @@ namespace relay {
 struct OnnxOptions : ImportOptions {
   // The version of the default operator set that nodes are read by, in place of the model's; 0: that.
   int64_t opset = 0;
+  // Values of initializers in place of the model's.
+  std::optional<WeightFile> weights = {};
 };
 
 // Reads a model file. Weights stay in the file and are mapped where their alignment allows. Weights

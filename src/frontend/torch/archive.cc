@@ -33,8 +33,8 @@ class Reader {
     ExportedArchive out;
     out.program =
         read_program(archive_.read(archive_.at(root_ + "models/" + model + ".json")), file_);
-    read_tensors("data/weights/", model + "_weights_config.json", out.tensors);
-    read_tensors("data/constants/", model + "_constants_config.json", out.tensors);
+    read_tensors("data/weights/", model + "_weights_config.json", out);
+    read_tensors("data/constants/", model + "_constants_config.json", out);
     return out;
   }
 
@@ -97,15 +97,19 @@ class Reader {
                         .expected("the option 'model' of the front end 'torch': " + known));
   }
 
-  void read_tensors(const std::string& folder, const std::string& config,
-                    std::map<std::string, Tensor>& tensors) {
+  void read_tensors(const std::string& folder, const std::string& config, ExportedArchive& out) {
     const Archive::Entry* entry = archive_.find(root_ + folder + config);
     if (entry == nullptr) return;
     const Span span = place("entry " + shorten(folder + config));
     for (const auto& [name, payload] : read_payloads(archive_.read(*entry), span)) {
       // A payload that is not a tensor is refused where the program uses it.
       if (payload.pickled || !payload.meta) continue;
-      tensors[name] = read_tensor(name, payload, folder);
+      out.tensors[name] = read_tensor(name, payload, folder);
+      std::string& place_of = out.places[name];
+      place_of = folder + payload.file;
+      for (const auto* numbers : {&payload.meta->sizes, &payload.meta->strides})
+        for (const SizeText& n : *numbers) place_of += "," + std::to_string(std::get<int64_t>(n));
+      place_of += "," + std::to_string(std::get<int64_t>(payload.meta->offset));
     }
   }
 

@@ -22,6 +22,8 @@ bool is_exported_archive(std::string_view head);
 struct ExportedArchive {
   Program program;
   std::map<std::string, Tensor> tensors;  // by the names of the signature
+  // Where the elements of a tensor are: tensors that the module shares are at one place.
+  std::map<std::string, std::string> places;
 };
 
 // The program of that name in the archive; with an empty name the only one. Tensors are views of a mapped `file` where

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/codes/frontend.h"
+#include "frontend/given_weights.h"
 #include "frontend/torch/archive.h"
 #include "frontend/torch/complex.h"
 #include "frontend/torch/importer.h"
@@ -28,6 +29,42 @@ Source open(const ModelSource& source, int64_t max_bytes) {
   return {file, file->bytes()};
 }
 
+// Puts the weights that the caller gives in place of those of the archive. Parameters and persistent buffers need a
+// value; one that the module shares may have it under another name.
+void replace_weights(ExportedArchive& archive, const std::optional<WeightFile>& file) {
+  frontend::GivenWeights given(file);
+  std::map<std::string, Tensor> by_place;
+  std::vector<const InputSpec*> rest;
+  for (const InputSpec& spec : archive.program.inputs) {
+    if (!spec.is_weight()) continue;
+    auto old = archive.tensors.find(spec.target);
+    // A weight that the archive lacks has the type of the graph, with which the importer compares it.
+    const auto* own =
+        !file || !file->tensors.contains(spec.target) ? nullptr : &file->tensors.at(spec.target);
+    const Tensor* like = old != archive.tensors.end() ? &old->second : own;
+    Tensor value = like == nullptr ? Tensor()
+                                   : given.take(spec.target, like->dtype(),
+                                                {like->shape().begin(), like->shape().end()});
+    if (!value) {
+      if (spec.is_saved) rest.push_back(&spec);
+      continue;
+    }
+    if (auto place = archive.places.find(spec.target); place != archive.places.end())
+      by_place[place->second] = value;
+    archive.tensors[spec.target] = value;
+  }
+  for (const InputSpec* spec : rest) {
+    auto place = archive.places.find(spec->target);
+    auto same = place == archive.places.end() ? by_place.end() : by_place.find(place->second);
+    if (same == by_place.end()) {
+      given.miss(spec->target);
+    } else {
+      archive.tensors[spec->target] = same->second;
+    }
+  }
+  given.finish();
+}
+
 ImportedModel import_archive(const ModelSource& source, const ImportOptions& options) {
   std::string model;
   if (auto it = options.own.find("model"); it != options.own.end())
@@ -36,6 +73,7 @@ ImportedModel import_archive(const ModelSource& source, const ImportOptions& opt
   ExportedArchive archive =
       read_exported_archive(from.bytes, source.path, from.file, model, options.max_file_bytes);
   const auto file = SourceFile::make(source.path);
+  if (source.weights) replace_weights(archive, source.weights);
   // An archive has all weights.
   for (const InputSpec& spec : archive.program.inputs) {
     if (spec.is_weight() && !archive.tensors.contains(spec.target)) {
@@ -128,6 +166,7 @@ FrontEnd torch_front_end() {
       .import = import_archive,
       .options = {{"model", std::string(),
                    "The name of the program to read, of an archive that holds several."}},
+      .takes_weights = true,
       .operators = supported,
   };
 }

@@ -241,8 +241,11 @@ class Reader {
       out.arg = argument(at(value, "arg"));
     } else if (kind == "parameter") {
       weight(InputSpec::Kind::parameter, "parameter_name");
+      out.is_saved = true;
     } else if (kind == "buffer") {
       weight(InputSpec::Kind::buffer, "buffer_name");
+      const Json* persistent = find(value, "persistent");
+      out.is_saved = persistent == nullptr || boolean({*persistent, value.path + ".persistent"});
     } else if (kind == "tensor_constant") {
       weight(InputSpec::Kind::tensor_constant, "tensor_constant_name");
     } else if (kind == "constant_input") {

@@ -90,7 +90,8 @@ struct InputSpec {
   enum class Kind { user_input, parameter, buffer, tensor_constant, constant, unsupported };
   Kind kind = Kind::user_input;
   Argument arg;
-  std::string target;  // of a weight: its name in the module; of `unsupported`: the alternative
+  std::string target;     // of a weight: its name in the module; of `unsupported`: the alternative
+  bool is_saved = false;  // in the state of the module: parameters, and buffers that are persistent
 
   bool is_weight() const {
     return kind == Kind::parameter || kind == Kind::buffer || kind == Kind::tensor_constant;

@@ -7,14 +7,14 @@
 #include "runtime/core/tensor.h"
 #include "runtime/temporary_file.h"
 
-namespace relay::cli {
+namespace relay {
 
 // Throws UserError E0701 for a file that is no .npy, is truncated, or holds what a tensor cannot
 // (objects, structures, big-endian numbers). Fortran order is converted.
 runtime::Tensor read_npy(const std::string& path);
-// The arrays by their names. Throws E0701 as read_npy, and for archives of 4 GiB or more.
+// The arrays by their names. Throws E0701 as read_npy, and for damaged archives.
 std::map<std::string, runtime::Tensor> read_npz(const std::string& path);
 // bfloat16 is written as uint16 bits.
 void write_npy(runtime::TemporaryFile& file, const runtime::Tensor& tensor);
 
-}  // namespace relay::cli
+}  // namespace relay

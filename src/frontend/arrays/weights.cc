@@ -1,10 +1,11 @@
-#include "frontend/torch/weights.h"
+#include "frontend/arrays/weights.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/codes/frontend.h"
 #include "base/diagnostic.h"
+#include "frontend/arrays/npy.h"
 #include "frontend/common/archive.h"
 #include "frontend/common/import_options.h"
 #include "frontend/common/model_value.h"
@@ -105,6 +106,18 @@ Tensors read_safetensors(std::string_view bytes, const std::shared_ptr<const Sou
   return out;
 }
 
+// ---- NumPy archives: a .npy file for each array ---------------------------------------------------
+
+bool is_npz(std::string_view bytes) {
+  if (!is_archive(bytes)) return false;
+  // The name of the first entry is behind its record of 30 bytes, which says how long it is.
+  constexpr size_t kRecord = 30;
+  if (bytes.size() < kRecord) return false;
+  const size_t length =
+      static_cast<unsigned char>(bytes[26]) + 256 * static_cast<unsigned char>(bytes[27]);
+  return bytes.substr(kRecord, length).ends_with(".npy");
+}
+
 // ---- State dictionaries: a pickle, and a file for each storage ------------------------------------
 
 class StateReader {
@@ -181,6 +194,7 @@ std::map<std::string, runtime::Tensor> read_weights(const std::string& path) {
   const auto file = MappedFile::open(path, ImportOptions().max_file_bytes);
   const auto source = SourceFile::make(path);
   const std::string_view bytes = file->bytes();
+  if (is_npz(bytes)) return read_npz(path);
   Tensors out;
   if (is_archive(bytes)) {
     out = StateReader(bytes, source, file).read();
@@ -189,7 +203,8 @@ std::map<std::string, runtime::Tensor> read_weights(const std::string& path) {
   } else {
     throw UserError(Diagnostic(codes::frontend_unknown, Span::place(source, "file"),
                                "the file holds no weights in a format that Relay reads")
-                        .expected("a safetensors file, or a state dictionary that torch.save wrote")
+                        .expected("a safetensors file, a NumPy archive, or a state dictionary that "
+                                  "torch.save wrote")
                         .found(bytes.empty() ? "an empty file" : "other content"));
   }
   for (auto& [name, t] : out) t = aligned(t);

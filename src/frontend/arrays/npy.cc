@@ -1,4 +1,4 @@
-#include "cli/npy.h"
+#include "frontend/arrays/npy.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,9 +11,11 @@
 
 #include "base/codes/driver.h"
 #include "frontend/common/archive.h"
+#include "frontend/common/import_options.h"
+#include "frontend/common/mapped_file.h"
 #include "runtime/core/strings.h"
 
-namespace relay::cli {
+namespace relay {
 namespace {
 
 using runtime::DType;
@@ -186,11 +188,6 @@ Tensor read_npy(const std::string& path) {
 }
 
 std::map<std::string, Tensor> read_npz(const std::string& path) {
-  std::ifstream in = opened(path);
-  std::ostringstream bytes;
-  bytes << in.rdbuf();
-  if (!in) bad(path, "the file cannot be read");
-  const std::string all = std::move(bytes).str();
   // Errors of the archive are reported as errors of a file of the command line.
   auto checked = [&](const auto& read) {
     try {
@@ -201,9 +198,11 @@ std::map<std::string, Tensor> read_npz(const std::string& path) {
       bad(path, "its arrays do not fit into memory");
     }
   };
+  const auto file =
+      checked([&] { return frontend::MappedFile::open(path, ImportOptions().max_file_bytes); });
   // Entries are named like tensors, which models may call "/encoder/Add_output_0".
   auto archive = checked([&] {
-    return std::make_unique<frontend::Archive>(all, SourceFile::make(path),
+    return std::make_unique<frontend::Archive>(file->bytes(), SourceFile::make(path),
                                                frontend::Archive::Limits{.names_are_paths = false});
   });
   std::map<std::string, Tensor> out;
@@ -214,6 +213,7 @@ std::map<std::string, Tensor> read_npz(const std::string& path) {
     if (!out.try_emplace(name, read_array(content, path)).second)
       bad(path, "two arrays have the name '" + escape_for_terminal(name, 100) + "'");
   }
+  file->check_unchanged();
   return out;
 }
 
@@ -261,4 +261,4 @@ void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
   }
 }
 
-}  // namespace relay::cli
+}  // namespace relay
