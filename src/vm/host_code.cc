@@ -40,7 +40,7 @@ bool calls_closure(StepKind kind) {
 
 // Steps, and values, of a native function. LLVM's time for a function grows with the square of its size: this many take
 // some tenths of a second.
-constexpr size_t kMostSteps = 2000;
+constexpr size_t kMostSteps = 1000;
 
 bool has_control(const PlanFunction& f) {
   return std::ranges::any_of(f.steps, is_control, &Step::kind);
