@@ -48,19 +48,24 @@ std::string history_file() {
   return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/relay/history" : "";
 }
 
-BudgetLimits budget_of(const LimitFlags& limits) {
-  BudgetLimits out = BudgetLimits::defaults();
-  if (!limits.time.empty()) out.seconds = parse_seconds(limits.time, "--time-limit");
-  if (!limits.memory.empty()) out.memory_bytes = parse_bytes(limits.memory, "--memory-limit");
-  out.cancelled = is_interrupted;
+PromptOptions options_of(const Options& o) {
+  PromptOptions out;
+  out.compile = o.flags.options();
+  out.fuel = o.limits.fuel;
+  out.limits.cancelled = is_interrupted;
+  if (!o.limits.time.empty()) {
+    out.limits.seconds = out.time_limit = parse_seconds(o.limits.time, "--time-limit");
+  }
+  if (!o.limits.memory.empty()) {
+    out.limits.memory_bytes = out.memory_limit = parse_bytes(o.limits.memory, "--memory-limit");
+  }
   return out;
 }
 
 // False when the entry was refused.
-bool answer(PromptSession& session, const std::string& entry, const LimitFlags& limits) {
+bool answer(PromptSession& session, const std::string& entry) {
   interrupted = 0;
   try {
-    BudgetScope scope(budget_of(limits));
     std::string text = session.enter(entry);
     std::fwrite(text.data(), 1, text.size(), stdout);
     return true;
@@ -74,13 +79,8 @@ bool answer(PromptSession& session, const std::string& entry, const LimitFlags& 
 }
 
 int run(const Options& o) {
-  PromptOptions options;
-  options.compile = o.flags.options();
-  options.fuel = o.limits.fuel;
-  options.cancelled = is_interrupted;
-  if (!o.limits.memory.empty())
-    options.memory_limit = parse_bytes(o.limits.memory, "--memory-limit");
-  PromptSession session(std::move(options));
+  PromptSession session(options_of(o));
+  Interrupts interrupts;
   bool good = true;
   for (const std::string& file : o.files) {
     std::string text = session.enter(":load " + file);
@@ -93,7 +93,6 @@ int run(const Options& o) {
         "Relay " RELAY_VERSION "; :help lists the commands, :quit or Ctrl-D ends the session.\n%s",
         reader.edits() ? "" : "Install libedit2 to edit lines, for a history and completion.\n");
   }
-  Interrupts interrupts;
   std::string entry;
   while (!session.is_over()) {
     std::string prompt = entry.empty() ? "relay> " : "  ...> ";
@@ -105,7 +104,7 @@ int run(const Options& o) {
       continue;
     }
     if (!line) {
-      if (!entry.empty()) good = answer(session, entry, o.limits) && good;
+      if (!entry.empty()) good = answer(session, entry) && good;
       if (reader.is_terminal()) std::printf("\n");
       break;
     }
@@ -115,7 +114,7 @@ int run(const Options& o) {
     if (!ends) entry += (entry.empty() ? "" : "\n") + *line;
     if (!ends && PromptSession::is_open(entry)) continue;
     reader.remember(entry);
-    good = answer(session, entry, o.limits) && good;
+    good = answer(session, entry) && good;
     entry.clear();
   }
   return good || reader.is_terminal() ? 0 : 1;

@@ -1,6 +1,7 @@
 #include "cli/page.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
@@ -111,15 +112,13 @@ class Pages {
     data_["facts"] = Json::array();
     if (both) add_facts();
     std::string json = data_.dump(-1, ' ', false, Json::error_handler_t::replace);
-    std::string page = text_of("page.html");
-    replace(page, "TITLE", escaped(content_.title));
-    replace(page, "STYLE", text_of("page.css"));
-    replace(page, "SCRIPT", text_of("page.js"));
     // Nothing in the data ends the element.
     std::string safe;
     for (char c : json) safe += c == '<' ? "\\u003c" : std::string(1, c);
-    replace(page, "DATA", safe);
-    return page;
+    return filled(text_of("page.html"), {{"TITLE", escaped(content_.title)},
+                                         {"STYLE", text_of("page.css")},
+                                         {"SCRIPT", text_of("page.js")},
+                                         {"DATA", std::move(safe)}});
   }
 
  private:
@@ -129,9 +128,17 @@ class Pages {
     return {};
   }
 
-  static void replace(std::string& text, std::string_view word, const std::string& by) {
-    for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + by.size()))
-      text.replace(at, word.size(), by);
+  // The template with a text in place of each word. The texts may contain the words.
+  static std::string filled(std::string_view text,
+                            const std::map<std::string_view, std::string>& words) {
+    std::string out;
+    while (!text.empty()) {
+      auto word =
+          std::ranges::find_if(words, [&](const auto& w) { return text.starts_with(w.first); });
+      out += word == words.end() ? text.substr(0, 1) : std::string_view(word->second);
+      text.remove_prefix(word == words.end() ? 1 : word->first.size());
+    }
+    return out;
   }
 
   static std::string escaped(const std::string& text) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "analysis/loop_kernels.h"
 #include "base/budget.h"
@@ -226,7 +227,9 @@ std::string make_metadata(const CompiledModule& compiled,
   for (const CopyReport& c : compiled.copies) {
     root["copies"].push_back({{"function", c.function}, {"place", c.place}});
   }
+  std::unordered_set<std::string_view> natives;
   for (const FunctionReport& f : compiled.functions) {
+    if (f.native) natives.insert(f.function);
     root["functions"].push_back({{"function", f.function}, {"native", f.native}});
     if (!f.native) root["functions"].back()["reason"] = f.reason;
   }
@@ -235,8 +238,7 @@ std::string make_metadata(const CompiledModule& compiled,
     auto reason = f->attrs.find(kInterpreted);
     if (reason == f->attrs.end()) continue;
     const std::string& name = compiled.optimized->global_vars[i]->name_hint;
-    const int index = compiled.program.find_function(name);
-    if (index >= 0 && compiled.program.functions[static_cast<size_t>(index)].native) continue;
+    if (natives.contains(name)) continue;
     root["interpreted"].push_back(
         {{"function", name}, {"reason", *reason->second.get_if<std::string>()}});
   }
@@ -275,23 +277,22 @@ std::vector<ObjectCode> generate(const std::vector<CompiledKernel>& kernels,
   return out;
 }
 
-// Marks the native functions of the program, and reports on all of a program with control flow.
-void select_natives(CompiledModule& out, HostCode& host, const CompileOptions& options,
-                    const Target& target, const Backend& backend) {
-  std::string refused;
-  if (!backend.has_host_code(target)) {
-    refused = "there is no native code for " + std::string(target.arch) + " between kernels";
-  }
-  if (!options.native) refused = "native code is off (--no-native)";
-  if (!refused.empty()) {
-    for (size_t i = 0; i < host.reasons.size(); ++i) {
-      if (host.program.bodies[i] >= 0) host.reasons[i] = refused;
-    }
-    host.program = {};
+// Why the program has no native functions; empty if it may have some.
+std::string no_native_code(const CompileOptions& options, const Target& target) {
+  if (!options.native) return "native code is off (--no-native)";
+  if (backend_of(target).has_host_code(target)) return "";
+  return "there is no native code for " + std::string(target.arch) + " between kernels";
+}
+
+// Marks the functions of the program that the interpreter enters natively, and reports on all of a program with control
+// flow.
+void mark_natives(CompiledModule& out, const HostCode& host) {
+  for (int32_t entry : host.program.entries) {
+    const int32_t index = host.program.functions[static_cast<size_t>(entry)].index;
+    out.program.functions[static_cast<size_t>(index)].native = true;
   }
   for (size_t i = 0; i < host.reasons.size(); ++i) {
-    const bool native = !host.program.empty() && host.program.bodies[i] >= 0;
-    out.program.functions[i].native = native;
+    const bool native = host.program.bodies[i] >= 0;
     if (!native && host.reasons[i].empty()) continue;
     out.functions.push_back({out.program.functions[i].name, native, host.reasons[i]});
   }
@@ -372,7 +373,7 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
   }
   for (StageObserver* o : options.observers) o->plan(plan);
   if (options.verify) plan::verify(plan);
-  Bytecode bytecode = compile_to_bytecode(std::move(plan));
+  Bytecode bytecode = compile_to_bytecode(std::move(plan), no_native_code(options, targets.host));
   if (options.verify) hostcode::verify(bytecode.host.program);
   for (StageObserver* o : options.observers) o->bytecode(bytecode);
   return bytecode;
@@ -477,7 +478,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
     if (k.is_generated()) k.code_bytes = static_cast<int64_t>(objects[next++].size());
   }
 
-  select_natives(out, bytecode.host, options, target, backend);
+  mark_natives(out, bytecode.host);
   if (!bytecode.host.program.empty()) {
     objects.push_back(backend.compile_host(bytecode.host.program, target, options.cache.get()));
   }

@@ -223,21 +223,40 @@ PromptSession::Wrapped PromptSession::program_of(const std::string& argument) co
   return out;
 }
 
-runtime::Value PromptSession::evaluate(const Wrapped& program, std::string* text) const {
+void PromptSession::run(const std::function<void()>& work) {
+  BudgetLimits limits = options_.limits;
+  limits.seconds = options_.time_limit;
+  limits.kind = BudgetKind::run;
+  compiling_.reset();
+  {
+    BudgetScope scope(std::move(limits));
+    work();
+  }
+  compiling_.emplace(options_.limits);
+}
+
+runtime::Value PromptSession::evaluate(const Wrapped& program, std::string* text) {
   EvalOptions options;
   options.fuel = options_.fuel;
   options.memory_limit = options_.memory_limit;
   options.denormals = denormals_of(parse_target(options_.compile.target));
-  BudgetScope run({.cancelled = options_.cancelled, .kind = BudgetKind::run});
-  Evaluator evaluator(program.module, options);
-  runtime::Value value = evaluator.call(kPrompt, program.arguments);
-  PrintValueOptions print;
-  print.closure_name = [&](int32_t tag) { return evaluator.closure_name(tag); };
-  *text = print_value(value, program.type, program.module, print);
+  runtime::Value value;
+  run([&] {
+    Evaluator evaluator(program.module, options);
+    value = evaluator.call(kPrompt, program.arguments);
+    PrintValueOptions print;
+    print.closure_name = [&](int32_t tag) { return evaluator.closure_name(tag); };
+    *text = print_value(value, program.type, program.module, print);
+  });
   return value;
 }
 
 std::string PromptSession::enter(const std::string& entry) {
+  struct Limits {
+    std::optional<BudgetScope>& scope;
+    ~Limits() { scope.reset(); }
+  } limits{compiling_};
+  compiling_.emplace(options_.limits);
   std::string text(trimmed(entry));
   if (text.starts_with(":")) return command(text);
   Tokens tokens(text);
@@ -408,7 +427,7 @@ std::string PromptSession::list() const {
   return out;
 }
 
-std::string PromptSession::time(const std::string& argument) const {
+std::string PromptSession::time(const std::string& argument) {
   Wrapped program = wrap(argument);
   using Clock = std::chrono::steady_clock;
   auto seconds_since = [](Clock::time_point begin) {
@@ -421,14 +440,19 @@ std::string PromptSession::time(const std::string& argument) const {
   int runs = 0;
   constexpr int kMostRuns = 1000;
   constexpr double kMostSeconds = 0.5;
-  while (runs < kMostRuns && (runs == 0 || all < kMostSeconds)) {
-    begin = Clock::now();
-    ready.run_values(kPrompt, program.arguments);
-    double one = seconds_since(begin);
-    least = std::min(least, one);
-    all += one;
-    ++runs;
-  }
+  runtime::RunOptions limits;
+  if (options_.fuel > 0) limits.fuel = options_.fuel;
+  if (options_.memory_limit > 0) limits.memory_limit = options_.memory_limit;
+  run([&] {
+    while (runs < kMostRuns && (runs == 0 || all < kMostSeconds)) {
+      begin = Clock::now();
+      ready.run_values(kPrompt, program.arguments, limits);
+      double one = seconds_since(begin);
+      least = std::min(least, one);
+      all += one;
+      ++runs;
+    }
+  });
   return "compiled in " + format_seconds(compilation) + "; a run takes " + format_seconds(least) +
          " (minimum of " + std::to_string(runs) + ")\n";
 }

@@ -12,10 +12,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/budget.h"
 #include "driver/compile.h"
 #include "ir/module.h"
 #include "runtime/core/value.h"
@@ -24,10 +26,12 @@ namespace relay {
 
 struct PromptOptions {
   CompileOptions compile;  // of :opt, :tir, :asm and :time
-  int64_t fuel = 0;        // of an evaluation; 0: no limit
+  // Of the compiler for an entry; `cancelled` also ends an evaluation.
+  BudgetLimits limits = BudgetLimits::defaults();
+  // Of an evaluation and of the runs of :time; 0: no limit.
+  int64_t fuel = 0;
   int64_t memory_limit = 0;
-  // Asked a few times a second while an entry is computed; true ends it.
-  std::function<bool()> cancelled = nullptr;
+  double time_limit = 0;
 };
 
 struct PromptCommand {
@@ -80,7 +84,9 @@ class PromptSession {
   Wrapped wrap(const std::string& expression) const;
   // `argument` is "@f" or an expression; @prompt of the result is what it means.
   Wrapped program_of(const std::string& argument) const;
-  runtime::Value evaluate(const Wrapped& program, std::string* text) const;
+  runtime::Value evaluate(const Wrapped& program, std::string* text);
+  // Does what the limits of a run are for. Those of the compiler begin anew behind it.
+  void run(const std::function<void()>& work);
   // The last variable whose text does not fit the definitions any more; empty if all do.
   std::string first_broken() const;
 
@@ -92,12 +98,13 @@ class PromptSession {
   std::string load(const std::string& path);
   std::string clear(const std::string& name);
   std::string list() const;
-  std::string time(const std::string& argument) const;
+  std::string time(const std::string& argument);
   std::string gradient(const std::string& argument) const;
 
   PromptOptions options_;
   std::vector<Definition> definitions_;
   std::vector<Binding> bindings_;
+  std::optional<BudgetScope> compiling_;  // while the compiler works on an entry
   bool over_ = false;
 };
 

@@ -151,7 +151,7 @@ struct Program {
   // Of the whole program; for each its body among `functions`, -1 where it is interpreted.
   std::vector<int32_t> bodies;
   std::vector<Function> functions;
-  // Of the native functions, in the order of the program, the entry among `functions`.
+  // The entries among `functions`, in the order of the program: of those native functions that the interpreter calls.
   std::vector<int32_t> entries;
 
   bool empty() const { return functions.empty(); }

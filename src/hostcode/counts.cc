@@ -205,11 +205,6 @@ class Counter {
 
 }  // namespace
 
-bool can_count(const Function& function) {
-  constexpr size_t kMostBits = size_t{1} << 31;
-  return function.locals.size() * function.blocks.size() < kMostBits;
-}
-
 void insert_counts(Function& function) { Counter(function).run(); }
 
 }  // namespace relay::hostcode

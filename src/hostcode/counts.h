@@ -20,9 +20,6 @@
 
 namespace relay::hostcode {
 
-// Whether a function is small enough: the liveness of every word at every block must fit some hundred megabytes.
-bool can_count(const Function& function);
-
 void insert_counts(Function& function);
 
 }  // namespace relay::hostcode

@@ -239,6 +239,13 @@ class ScalarTranslator {
     return s.kind == Instruction::kConstant ? std::optional(s.constant) : std::nullopt;
   }
 
+  // Operations on registers fail for a zero divisor. 1 in its place gives what the language says: the dividend, and no
+  // remainder.
+  int32_t divisor(int32_t b) {
+    if (auto number = known(b)) return *number == 0 ? constant(1) : b;
+    return int_op(IntOp::add, b, int_op(IntOp::eq, b, constant(0)));
+  }
+
   int32_t binary(const tir::BinaryNode& e, int32_t a, int32_t b) {
     DType t = e.a->dtype;
     if (e.op == BinaryOp::Gt || e.op == BinaryOp::Ge) std::swap(a, b);
@@ -248,11 +255,7 @@ class ScalarTranslator {
     }
     auto op = int_op_of(e.op);
     if (!op || (t.is_bool() && !is_logical(e.op))) return none();
-    if (divides(e.op)) {
-      // A division by zero is the kernel's to report.
-      auto divisor = known(b);
-      if (!divisor || *divisor == 0) return none();
-    }
+    if (divides(e.op)) b = divisor(b);
     if (e.op == BinaryOp::Shl || e.op == BinaryOp::Shr) {
       // What a shift by more than there is gives, the kernel knows.
       auto by = known(b);

@@ -48,10 +48,11 @@ struct Bytecode {
   HostCode host;
 };
 
-Bytecode compile_to_bytecode(plan::PlanProgram plan);
+// `no_native`: why the program has no native functions; empty if it may have some.
+Bytecode compile_to_bytecode(plan::PlanProgram plan, const std::string& no_native);
 
 // Kernels, plan and bytecode of a module, with the plan verified; see make_plan. A provider without
-// options leaves kernels as they are composed.
+// options leaves kernels as they are composed. All functions are interpreted.
 Bytecode compile_to_bytecode(const Module& mod, std::shared_ptr<KernelProvider> provider =
                                                     std::make_shared<KernelProvider>());
 

@@ -21,7 +21,8 @@ struct HostCode {
   std::vector<std::string> reasons;
 };
 
-// Counts are inserted.
-HostCode build_host_code(const plan::PlanProgram& plan);
+// Counts are inserted. `refused`: why the program has no native code at all, which is the reason of all functions that
+// host code holds; empty if it may have some.
+HostCode build_host_code(const plan::PlanProgram& plan, const std::string& refused);
 
 }  // namespace relay

@@ -439,20 +439,13 @@ class Body {
   } pending_;
 };
 
-// Calls the body with words, of which it takes scalars, and gives a word.
-void call_body(Writer& w, int32_t index, const hc::Signature& body, std::vector<LocalId> args,
-               bool in_tail) {
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (body.params[i]) args[i] = w.unbox(args[i], *body.params[i]);
+// Words as a body takes them.
+std::vector<LocalId> arguments_of(Writer& w, const hc::Signature& body,
+                                  std::vector<LocalId> words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (body.params[i]) words[i] = w.unbox(words[i], *body.params[i]);
   }
-  if (in_tail) {
-    w.add(Op::tail_call, -1, args).number = index;
-    return;
-  }
-  LocalId out = w.local(!body.result.has_value());
-  w.add(Op::call, out, args).number = index;
-  if (body.result) out = w.box(out, *body.result);
-  w.add(Op::ret, -1, {out});
+  return words;
 }
 
 }  // namespace
@@ -517,12 +510,17 @@ hc::Function build_host_entry(const std::string& name, int32_t index, const hc::
   Writer w(name, hc::FunctionKind::entry, index, words);
   std::vector<LocalId> args;
   for (size_t i = 0; i < body.params.size(); ++i) args.push_back(static_cast<LocalId>(i));
-  call_body(w, index, body, std::move(args), false);
+  args = arguments_of(w, body, std::move(args));
+  LocalId out = w.local(!body.result.has_value());
+  w.add(hc::Op::call, out, args).number = index;
+  if (body.result) out = w.box(out, *body.result);
+  w.add(hc::Op::ret, -1, {out});
   return w.finish();
 }
 
 hc::Function build_host_closure(const std::string& name, int32_t index, const hc::Signature& body,
                                 int32_t captured) {
+  RELAY_CHECK(!body.result, "a body of closures gives a scalar");
   constexpr LocalId kCell = 0, kGivenUp = 1;
   const auto count = static_cast<size_t>(captured);
   hc::Signature words;
@@ -540,8 +538,8 @@ hc::Function build_host_closure(const std::string& name, int32_t index, const hc
   for (size_t i = count; i < body.params.size(); ++i) {
     args.push_back(static_cast<LocalId>(2 + i - count));
   }
-  // Closures give words, so that a chain of them takes no stack.
-  call_body(w, index, body, std::move(args), !body.result.has_value());
+  args = arguments_of(w, body, std::move(args));
+  w.add(hc::Op::tail_call, -1, args).number = index;
   return w.finish();
 }
 

@@ -3,6 +3,7 @@
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -129,6 +130,36 @@ def @main(%n: int64) -> bool { @even(%n, Cons(%n, Nil)) }
 """,
         [(7,), (1_000_000,)],
     ),
+    "extended gcd": (
+        """
+def @gcd(%a: int64, %b: int64) -> (int64, int64, int64) {
+  if (%b == 0i64) { (%a, 1i64, 0i64) } else {
+    let %r = @gcd(%b, floor_mod(%a, %b));
+    (%r.0, %r.2, %r.1 - floor_divide(%a, %b) * %r.2)
+  }
+}
+def @main(%a: int64, %b: int64) -> (int64, int64, int64) { @gcd(%a, %b) }
+""",
+        [(48, 36), (-(2**63), -1), (0, 0), (2**61 + 8, 24)],
+    ),
+    "quotients": (
+        """
+def @all(%n: int64, %a: int64, %b: int64, %c: int32, %d: int32,
+         %xs: List[(int64, int64, int64, int64, int32, int32, int32, int32)])
+  -> List[(int64, int64, int64, int64, int32, int32, int32, int32)] {
+  if (%n == 0i64) { %xs } else {
+    let %x = (divide(%a, %b), mod(%a, %b), floor_divide(%a, %b), floor_mod(%a, %b),
+              divide(%c, %d), mod(%c, %d), floor_divide(%c, %d), floor_mod(%c, %d));
+    @all(%n - 1i64, %a, %b + 1i64, %c, %d + 1, Cons(%x, %xs))
+  }
+}
+def @main(%n: int64, %a: int64, %c: int32)
+  -> List[(int64, int64, int64, int64, int32, int32, int32, int32)] {
+  @all(%n, %a, -3i64, %c, -3, Nil)
+}
+""",
+        [(7, 7, -7), (7, -(2**63), -(2**31)), (5, 2**63 - 1, 2**31 - 1)],
+    ),
     "no match": (
         """
 def @first(%n: int64, %xs: List[int64]) -> int64 {
@@ -205,6 +236,70 @@ def @main(%n: int64, %x: Tensor[(3,), float32]) -> Tensor[(3,), float32] {
     off = relay("explain", path, "--no-native").stdout
     assert "function @choose is interpreted: native code is off (--no-native)" in off
     assert "fn choose(s0: int64) -> int64" in relay("show", path, "--hostcode").stdout
+
+
+def test_large_functions_are_interpreted_and_compile_in_time(tmp_path):
+    lines = "".join(
+        f"  let %x{i + 1} = if (%x{i} > {i}i64) {{ %x{i} - 1i64 }} else {{ %x{i} + %x0 }};\n"
+        for i in range(1500)
+    )
+    path = write(tmp_path, f"def @main(%x0: int64) -> int64 {{\n{lines}  %x1500\n}}\n")
+    start = time.perf_counter()
+    (main,) = relay_json("explain", path)["functions"]
+    assert main["reason"] == "it is too large for native code"
+    assert time.perf_counter() - start < 20
+
+
+def least_fuel(path, *flags):
+    """The calls and iterations with which a program ends."""
+    low, high = 0, 1
+    run = ["run", path, "-q", "--input=n=5", *flags]
+    while relay(*run, "--fuel", high, check=False).returncode != 0:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        done = relay(*run, "--fuel", middle, check=False)
+        low, high = (low, middle) if done.returncode == 0 else (middle, high)
+        assert done.returncode == 0 or "E0606" in done.stderr
+    return high
+
+
+# A function that calls kernels is interpreted, and enters native functions.
+MIXED = """
+def @fib(%n: int64) -> int64 {
+  if (%n < 2i64) { %n } else { @fib(%n - 1i64) + @fib(%n - 2i64) }
+}
+def @steps(%n: int64, %x: Tensor[(3,), int64]) -> Tensor[(3,), int64] {
+  if (%n == 0i64) { %x } else {
+    let %y = @fib(%n);
+    if (%y > 2i64) { @steps(%n - 1i64, %x * %y) } else { @steps(%n - 1i64, %x + %y) }
+  }
+}
+def @main(%n: int64) -> Tensor[(3,), int64] { @steps(%n, full(1i64, shape=[3], dtype="int64")) }
+"""
+
+
+@pytest.mark.parametrize("name", ["fibonacci", "trees", "mixed"])
+def test_executors_count_the_same_steps(name, tmp_path):
+    texts = {"mixed": MIXED, "trees": PROGRAMS["trees"][0], "fibonacci": PROGRAMS["fibonacci"][0]}
+    path = write(tmp_path, texts[name])
+    assert "fib" in natives(path) or name == "trees"
+    assert least_fuel(path) == least_fuel(path, "--no-native")
+
+
+def test_without_address_space_for_a_stack_functions_are_interpreted(tmp_path):
+    artifact = tmp_path / "fib.so"
+    relay("compile", write(tmp_path, PROGRAMS["fibonacci"][0]), "-o", artifact)
+    program = f"""
+import resource
+import numpy as np
+import relay
+exe = relay.runtime.load_module({str(artifact)!r})
+pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (pages + (2 << 20), resource.RLIM_INFINITY))
+assert int(np.asarray(exe(np.int64(20)))) == 6765
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_program_without_control_flow_says_nothing_of_functions(tmp_path):

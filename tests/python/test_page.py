@@ -48,6 +48,15 @@ def page_of(program: Path, folder: Path, *words: str) -> tuple[Path, dict]:
     return out, json.loads(data)
 
 
+@pytest.mark.parametrize("name", ["DATA", "SCRIPT & <STYLE>", "TITLE"])
+def test_a_title_may_be_a_word_of_the_template(name, tmp_path):
+    model = residual_network(tmp_path / f"{name}.onnx", 1)
+    text = page_of(model, tmp_path)[0].read_text()
+    (title,) = re.findall("<title>(.*?)</title>", text)
+    assert unescape(title).endswith(f"{name}.onnx")
+    assert text.count("</script>") == 2 and text.count("<style>") == 1
+
+
 def test_stages_refer_to_each_other(tmp_path):
     _, data = page_of(residual_network(tmp_path / "m.onnx", 2), tmp_path)
     assert [s["name"] for s in data["stages"]] == ["as read", "compiled"]

@@ -173,8 +173,20 @@ def test_limits_end_an_entry():
     loop = "def @loop(%i: int32) -> int32 { @loop(%i + 1) }\n@loop(1)\n1 + 1\n"
     out, errors = answers(loop, "--fuel", 1000, check=False)
     assert "E0606" in errors and out[-1] == "2 : int32"
-    out, errors = answers(loop, "--time-limit", "0.2", check=False)
-    assert "E0304" in errors and out[-1] == "2 : int32"
+    for entries in (loop, loop.replace("\n@loop(1)", "\n:time @loop(1)")):
+        out, errors = answers(entries, "--time-limit", 2, check=False)
+        assert "E0615" in errors and "E0304" not in errors, errors
+        assert out[-1] == "2 : int32"
+
+
+def test_limits_end_the_reading_of_a_file(tmp_path):
+    text = tmp_path / "long.relay"
+    lines = "".join(f"  let %x{i + 1} = %x{i} * %x{i};\n" for i in range(100_000))
+    text.write_text(f'#[version = "0.0.5"]\ndef @f(%x0: float32) {{\n{lines}  %x100000\n}}\n')
+    done = subprocess.run(
+        [RELAY, "repl", "--time-limit", "0.02", text], capture_output=True, text=True, input=""
+    )
+    assert done.returncode == 1 and "E0304" in done.stderr
 
 
 @pytest.mark.skipif(

@@ -138,21 +138,40 @@ bool has_program_loops(const tir::PrimFunc& f) {
   return found;
 }
 
-}  // namespace
+// The analyses that passes ask for.
+struct Analyses {
+  explicit Analyses(llvm::TargetMachine& machine) : builder(&machine) {
+    builder->registerModuleAnalyses(*modules);
+    builder->registerCGSCCAnalyses(*sccs);
+    builder->registerFunctionAnalyses(*functions);
+    builder->registerLoopAnalyses(*loops);
+    builder->crossRegisterProxies(*loops, *functions, *sccs, *modules);
+  }
 
-void run_module_passes(llvm::Module& module, llvm::TargetMachine& machine,
-                       llvm::ModulePassManager passes) {
   LlvmObject<llvm::LoopAnalysisManager> loops;
   LlvmObject<llvm::FunctionAnalysisManager> functions;
   LlvmObject<llvm::CGSCCAnalysisManager> sccs;
   LlvmObject<llvm::ModuleAnalysisManager> modules;
-  LlvmObject<llvm::PassBuilder> builder(&machine);
-  builder->registerModuleAnalyses(*modules);
-  builder->registerCGSCCAnalyses(*sccs);
-  builder->registerFunctionAnalyses(*functions);
-  builder->registerLoopAnalyses(*loops);
-  builder->crossRegisterProxies(*loops, *functions, *sccs, *modules);
-  passes.run(module, *modules);
+  LlvmObject<llvm::PassBuilder> builder;
+};
+
+}  // namespace
+
+void run_module_passes(llvm::Module& module, llvm::TargetMachine& machine,
+                       llvm::ModulePassManager passes) {
+  Analyses analyses(machine);
+  passes.run(module, *analyses.modules);
+}
+
+void run_function_passes(llvm::Module& module, llvm::TargetMachine& machine,
+                         llvm::FunctionPassManager passes) {
+  Analyses analyses(machine);
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    passes.run(f, *analyses.functions);
+    analyses.functions->clear(f, f.getName());
+    check_budget_after_work();
+  }
 }
 
 namespace {

@@ -19,7 +19,7 @@
 namespace relay::codegen {
 namespace {
 
-llvm::ModulePassManager host_pipeline() {
+llvm::FunctionPassManager host_pipeline() {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(true));
@@ -27,10 +27,14 @@ llvm::ModulePassManager host_pipeline() {
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::GVNPass());
   passes.addPass(llvm::SimplifyCFGPass());
-  llvm::ModulePassManager all;
-  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-  all.addPass(llvm::GlobalDCEPass());
-  return all;
+  return passes;
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  run_function_passes(module, machine, host_pipeline());
+  llvm::ModulePassManager remove_unused;
+  remove_unused.addPass(llvm::GlobalDCEPass());
+  run_module_passes(module, machine, std::move(remove_unused));
 }
 
 void build_module(llvm::Module& module, const llvm::DataLayout& layout,
@@ -69,7 +73,7 @@ ObjectCode generate_host_object(const hostcode::Program& program, const Target& 
   if (cache != nullptr) {
     if (auto known = cache->find(key)) return *std::move(known);
   }
-  run_module_passes(*module, **machine, host_pipeline());
+  optimize(*module, **machine);
   check_budget_now();
   ObjectCode out = emit_object(*module, **machine);
   if (cache != nullptr) cache->insert(key, out);
@@ -84,7 +88,7 @@ std::string host_code_text(const hostcode::Program& program, const Target& targe
   LlvmObject<std::unique_ptr<llvm::TargetMachine>> machine(make_machine(target, CodeKind::host));
   LlvmObject<llvm::Module> module("relay_host", *context);
   build_module(*module, (*machine)->createDataLayout(), program, target);
-  run_module_passes(*module, **machine, host_pipeline());
+  optimize(*module, **machine);
   module->print(stream, nullptr);
   return out;
 }

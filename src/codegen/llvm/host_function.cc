@@ -1,7 +1,5 @@
 #include "codegen/llvm/host_function.h"
 
-#include <llvm/IR/MDBuilder.h>
-
 #include <algorithm>
 
 #include "codegen/llvm/architecture.h"
@@ -105,14 +103,26 @@ class FunctionBuilder : public HostBuilder {
       if (f_.is_counted(id) && hc::takes_over(inst, i)) words.push_back(id);
     }
     std::ranges::sort(words);
-    BasicBlock*& known = failures_[words];
-    if (known != nullptr) return known;
-    known = block("failure");
+    // Lists with equal beginnings share the blocks for these, so the code grows with the program and not with the number
+    // of words that are alive at each instruction.
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
-    b_.SetInsertPoint(known);
-    for (LocalId id : words) release(get(id));
-    b_.CreateRet(result(i64(0), true));
-    return known;
+    if (failed_ == nullptr) {
+      failed_ = block("failed");
+      b_.SetInsertPoint(failed_);
+      b_.CreateRet(result(i64(0), true));
+    }
+    BasicBlock* out = failed_;
+    for (LocalId id : words) {
+      BasicBlock*& known = failures_[{out, id}];
+      if (known == nullptr) {
+        known = block("failure");
+        b_.SetInsertPoint(known);
+        release(get(id));
+        b_.CreateBr(out);
+      }
+      out = known;
+    }
+    return out;
   }
   Value* result(Value* value, bool failed) {
     Value* out = llvm::PoisonValue::get(m_.result);
@@ -139,18 +149,23 @@ class FunctionBuilder : public HostBuilder {
     return out;
   }
 
+  // Emits `part` for a condition that seldom holds; behind it both ways go on.
+  template <class F>
+  void rarely(Value* condition, F&& part) {
+    BasicBlock* rare = block("rare");
+    branch_rarely(condition, rare);
+    BasicBlock* next = b_.GetInsertBlock();
+    b_.SetInsertPoint(rare);
+    part();
+    go_on_in(next);
+  }
+
   void spend(const Inst& inst) {
     Value* place = at(context_, offsetof(relay_native_context, fuel));
     Value* left =
         b_.CreateSub(b_.CreateAlignedLoad(b_.getInt64Ty(), place, llvm::Align(8)), i64(1));
     b_.CreateAlignedStore(left, place, llvm::Align(8));
-    BasicBlock *empty = block("fuel"), *end = block("spent");
-    llvm::MDBuilder weights(m_.module.getContext());
-    b_.CreateCondBr(b_.CreateICmpSLT(left, i64(0)), empty, end,
-                    weights.createBranchWeights(1, 1 << 20));
-    b_.SetInsertPoint(empty);
-    ask(inst, RELAY_HELPER(out_of_fuel), {});
-    go_on_in(end);
+    rarely(b_.CreateICmpSLT(left, i64(0)), [&] { ask(inst, RELAY_HELPER(out_of_fuel), {}); });
   }
 
   void enter(const Inst& inst) {
@@ -160,13 +175,7 @@ class FunctionBuilder : public HostBuilder {
                                    {llvm::MetadataAsValue::get(context, name)});
     Value* limit = b_.CreateAlignedLoad(
         b_.getInt64Ty(), at(context_, offsetof(relay_native_context, stack_limit)), llvm::Align(8));
-    BasicBlock *deep = block("stack"), *end = block("entered");
-    llvm::MDBuilder weights(context);
-    b_.CreateCondBr(b_.CreateICmpULT(sp, limit), deep, end,
-                    weights.createBranchWeights(1, 1 << 20));
-    b_.SetInsertPoint(deep);
-    ask(inst, RELAY_HELPER(more_stack), {});
-    go_on_in(end);
+    rarely(b_.CreateICmpULT(sp, limit), [&] { ask(inst, RELAY_HELPER(more_stack), {}); });
     spend(inst);
   }
 
@@ -325,14 +334,10 @@ class FunctionBuilder : public HostBuilder {
     Value* shifted = b_.CreateShl(bits, i64(form::kImmediateShift));
     set(inst, b_.CreateOr(shifted, i64(code)));
     if (inst.dtype != runtime::DType::Int(64)) return;
-    BasicBlock *tensor = block("tensor"), *end = block("boxed");
-    llvm::MDBuilder weights(m_.module.getContext());
     Value* back = b_.CreateAShr(shifted, i64(form::kImmediateShift));
-    b_.CreateCondBr(b_.CreateICmpNE(back, bits), tensor, end,
-                    weights.createBranchWeights(1, 1 << 20));
-    b_.SetInsertPoint(tensor);
-    set(inst, ask(inst, RELAY_HELPER(box), {bits, i64(inst.dtype.key())}));
-    go_on_in(end);
+    rarely(b_.CreateICmpNE(back, bits), [&] {
+      set(inst, ask(inst, RELAY_HELPER(box), {bits, i64(inst.dtype.key())}));
+    });
   }
 
   void unbox(const Inst& inst) {
@@ -547,7 +552,9 @@ class FunctionBuilder : public HostBuilder {
   const hc::Function& f_;
   std::vector<llvm::AllocaInst*> slots_;
   std::vector<BasicBlock*> blocks_;
-  std::map<std::vector<LocalId>, BasicBlock*> failures_;
+  BasicBlock* failed_ = nullptr;  // returns a failure
+  // By a block of a failure and a word: releases the word and goes on there.
+  std::map<std::pair<BasicBlock*, LocalId>, BasicBlock*> failures_;
 };
 
 llvm::Function* declare(HostModule& m, llvm::FunctionType* type, const std::string& name,
@@ -557,6 +564,8 @@ llvm::Function* declare(HostModule& m, llvm::FunctionType* type, const std::stri
   f->addFnAttr(llvm::Attribute::NoUnwind);
   f->addFnAttr("target-cpu", m.target.cpu);
   f->addFnAttr("target-features", m.target.features);
+  // A frame that is larger than a page touches each of its pages, so none is beyond the guard of the stack.
+  f->addFnAttr("probe-stack", "inline-asm");
   // What is folded has the values that the mode of the run gives.
   if (!m.target.keeps_denormals) f->addFnAttr("denormal-fp-math", "preserve-sign,preserve-sign");
   return f;

@@ -225,11 +225,11 @@ class KernelBuilder {
   // NaN on either side wins, as in NumPy.
   Value* extreme(bool least, DType d, Value* a, Value* b);
   static bool is_index(DType d) { return d.is_int() && d.bits == 64; }
-  // INT_MIN / -1 and division by zero stop the processor; such divisors are taken as one.
-  // Divisors that are constants need no care.
-  Value* tame_divisor(Value* a, Value* b);
-  Value* safe_div(Value* a, Value* b) { return b_.CreateSDiv(a, tame_divisor(a, b)); }
-  Value* safe_rem(Value* a, Value* b) { return b_.CreateSRem(a, tame_divisor(a, b)); }
+  // Integer division by zero gives the dividend and no remainder; the least signed number by -1 gives itself. The
+  // processor traps on both, so 1 replaces such a divisor.
+  Value* tame_divisor(Value* a, Value* b, bool is_signed);
+  Value* safe_div(Value* a, Value* b) { return b_.CreateSDiv(a, tame_divisor(a, b, true)); }
+  Value* safe_rem(Value* a, Value* b) { return b_.CreateSRem(a, tame_divisor(a, b, true)); }
   // Truncation went the other way than floor.
   Value* rounds_down(Value* a, Value* b);
   // The exponent when the divisor is a positive power of two.

@@ -95,14 +95,14 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
     case BinaryOp::Div:
       return is_float    ? rounded(d, b_.CreateFDiv(a, b))
              : is_signed ? safe_div(a, b)
-                         : b_.CreateUDiv(a, tame_divisor(a, b));
+                         : b_.CreateUDiv(a, tame_divisor(a, b, false));
     case BinaryOp::Mod:
       return is_float    ? rounded(d, float_call("fmod", d, {a, b}))
              : is_signed ? safe_rem(a, b)
-                         : b_.CreateURem(a, tame_divisor(a, b));
+                         : b_.CreateURem(a, tame_divisor(a, b, false));
     case BinaryOp::FloorDiv: {
       if (is_float) return rounded(d, unary(llvm::Intrinsic::floor, b_.CreateFDiv(a, b)));
-      if (!is_signed) return b_.CreateUDiv(a, tame_divisor(a, b));
+      if (!is_signed) return b_.CreateUDiv(a, tame_divisor(a, b, false));
       if (auto power = log2_of(n.b)) return b_.CreateAShr(a, constant_int(a->getType(), *power));
       Value* q = safe_div(a, b);
       return b_.CreateSub(q, b_.CreateZExt(rounds_down(a, b), a->getType()));
@@ -115,7 +115,7 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
         Value* up = b_.CreateAnd(b_.CreateFCmpONE(r, zero), other_sign);
         return rounded(d, b_.CreateSelect(up, b_.CreateFAdd(r, b), r));
       }
-      if (!is_signed) return b_.CreateURem(a, tame_divisor(a, b));
+      if (!is_signed) return b_.CreateURem(a, tame_divisor(a, b, false));
       if (auto power = log2_of(n.b))
         return b_.CreateAnd(a, constant_int(a->getType(), (int64_t{1} << *power) - 1));
       Value* r = safe_rem(a, b);
@@ -186,15 +186,24 @@ Value* KernelBuilder::extreme(bool least, DType d, Value* a, Value* b) {
   return least ? b_.CreateSelect(less, a, b) : b_.CreateSelect(less, b, a);
 }
 
-Value* KernelBuilder::tame_divisor(Value* a, Value* b) {
-  if (llvm::isa<llvm::Constant>(b)) return b;
+Value* KernelBuilder::tame_divisor(Value* a, Value* b, bool is_signed) {
+  auto never = [](Value* condition) {
+    auto* known = llvm::dyn_cast<llvm::Constant>(condition);
+    return known != nullptr && known->isNullValue();
+  };
   llvm::Type* t = b->getType();
-  unsigned bits = t->getScalarSizeInBits();
-  Value* overflow = b_.CreateAnd(
-      b_.CreateICmpEQ(b, constant_int(t, -1)),
-      b_.CreateICmpEQ(a, llvm::ConstantInt::get(t, llvm::APInt::getSignedMinValue(bits))));
-  Value* zero = b_.CreateICmpEQ(b, llvm::Constant::getNullValue(t));
-  return b_.CreateSelect(b_.CreateOr(overflow, zero), constant_int(t, 1), b);
+  Value* bad = nullptr;
+  if (is_signed) {
+    Value* negates = b_.CreateICmpEQ(b, constant_int(t, -1));
+    auto least = llvm::APInt::getSignedMinValue(t->getScalarSizeInBits());
+    if (!never(negates)) {
+      bad = b_.CreateAnd(negates, b_.CreateICmpEQ(a, llvm::ConstantInt::get(t, least)));
+    }
+  }
+  if (Value* zero = b_.CreateICmpEQ(b, llvm::Constant::getNullValue(t)); !never(zero)) {
+    bad = bad == nullptr ? zero : b_.CreateOr(bad, zero);
+  }
+  return bad == nullptr ? b : b_.CreateSelect(bad, constant_int(t, 1), b);
 }
 
 Value* KernelBuilder::rounds_down(Value* a, Value* b) {

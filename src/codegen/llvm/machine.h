@@ -22,6 +22,9 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target,
 
 void run_module_passes(llvm::Module& module, llvm::TargetMachine& machine,
                        llvm::ModulePassManager passes);
+// Runs the passes on one function after the other, and looks at the budget of the compilation in between.
+void run_function_passes(llvm::Module& module, llvm::TargetMachine& machine,
+                         llvm::FunctionPassManager passes);
 
 // Equal keys have equal object code: a hash of the settings and of the code before the passes.
 std::string key_of(const llvm::Module& module, const std::string& settings);

@@ -1,5 +1,6 @@
 #include "frontend/common/model_value.h"
 
+#include "base/plain_name.h"
 #include "frontend/common/unique_names.h"
 
 namespace relay::frontend {
@@ -56,10 +57,7 @@ std::string shorten(const std::string& name) {
 // ---- unique_names.h
 
 std::string identifier(const std::string& name) {
-  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  std::string out;
-  for (char c : name.substr(0, kMaxLabel)) out += is_letter(c) || (c >= '0' && c <= '9') ? c : '_';
-  return out.empty() || !is_letter(out[0]) ? "v" + out : out;
+  return plain_name(std::string_view(name).substr(0, kMaxLabel));
 }
 
 std::string UniqueNames::take(const std::string& name) {

@@ -183,10 +183,10 @@ TEST_F(VmTest, must_fail_E0606_fuel_under_a_time_limit) {
     put(std::move(f));
     RunOptions options;
     options.time_limit = 1000;
-    // The call of main, a jump for each step, and the one out of the loop.
-    options.fuel = fuel + 2;
-    EXPECT_EQ(module().run("main", std::vector<Tensor>{integer(fuel)}, options).size(), 1u) << fuel;
+    // The call of main, and a jump back for each step.
     options.fuel = fuel + 1;
+    EXPECT_EQ(module().run("main", std::vector<Tensor>{integer(fuel)}, options).size(), 1u) << fuel;
+    options.fuel = fuel;
     fails("E0606", {integer(fuel)}, options);
   }
 }

@@ -176,6 +176,22 @@ TEST_F(VmTest, must_fail_E0613_another_device) {
   EXPECT_EQ(read_program(write_program(program)).functions, program.functions);
 }
 
+// Native functions take words and give a word; buffers of the caller are the interpreter's.
+TEST_F(VmTest, must_fail_E0613_native_functions_write_no_outputs) {
+  static_program();
+  program.functions[0].native = true;
+  EXPECT_THROW(verify_program(program), UserError);
+  program.functions.clear();
+  FunctionBuilder f("main");
+  f.ret(f.param("x", kVector));
+  f.result("y", kVector);
+  put(std::move(f));
+  program.functions[0].native = true;
+  verify_program(program);
+  program.functions[0].donations.push_back({.param = 0, .output = 0});
+  EXPECT_THROW(verify_program(program), UserError);
+}
+
 // What a row says has to be so in the words for people: each operand is shown.
 TEST(opcode_table, rows_show_all_their_operands) {
   for (const OpcodeRow& row : opcode_rows()) {

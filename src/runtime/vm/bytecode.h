@@ -220,7 +220,7 @@ struct Function {
   bool writes_outputs = false;
   // Not offered to callers of the module: a lifted closure or a local function.
   bool internal = false;
-  // The artifact has it as machine code, too (runtime/core/native_abi.h).
+  // The interpreter can enter it as machine code (runtime/core/native_abi.h).
   bool native = false;
   int64_t arena_bytes = 0;
   std::vector<DeviceArena> devices;

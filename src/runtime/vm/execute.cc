@@ -131,7 +131,7 @@ Value Interpreter::execute() {
   Slot* r = nullptr;
   Slot* i = nullptr;
   const Instruction* at = nullptr;
-  // Without a jump or call there is an end.
+  // Without a call or a jump backwards there is an end. Native functions count the same.
   auto spend = [&]() __attribute__((always_inline)) {
     if (--fuel_ < 0) [[unlikely]]
       out_of_fuel();
@@ -148,8 +148,9 @@ Value Interpreter::execute() {
     load(frame().function->code.data());
   };
   auto jump = [&](int32_t to) __attribute__((always_inline)) {
-    spend();
-    at = w.function->code.data() + to;
+    const Instruction* target = w.function->code.data() + to;
+    if (target <= at) spend();
+    at = target;
   };
   // Leaves the frame with a result that is owned; true when the frame was the outermost.
   auto leave = [&](Object * result) __attribute__((always_inline)) {
@@ -304,7 +305,6 @@ Value Interpreter::execute() {
       }
       case Opcode::call:
         if (is_native(in.a)) {
-          spend();
           set(r[in.dst].object, call_native(in, r));
           break;
         }
@@ -313,7 +313,6 @@ Value Interpreter::execute() {
         continue;
       case Opcode::tail_call:
         if (is_native(in.a)) {
-          spend();
           Object* result = call_native(in, r);
           if (leave(result)) return Value::adopt(result);
           break;
@@ -323,7 +322,6 @@ Value Interpreter::execute() {
         continue;
       case Opcode::invoke_closure:
         if (invokes_native(r[in.a].object)) {
-          spend();
           set(r[in.dst].object, invoke_native(in, r));
           break;
         }
@@ -332,7 +330,6 @@ Value Interpreter::execute() {
         continue;
       case Opcode::tail_invoke:
         if (invokes_native(r[in.a].object)) {
-          spend();
           Object* result = invoke_native(in, r);
           if (leave(result)) return Value::adopt(result);
           break;

@@ -262,11 +262,16 @@ class Interpreter {
   relay_native_result serve(const NativeRequest& request);
   [[noreturn]] void fail_native(int64_t kind, int64_t a, int64_t b, int64_t c);
   void more_native_stack();
-  bool is_native(int64_t function) const {
-    return !natives_.empty() && natives_[static_cast<size_t>(function)] != nullptr;
+  // What a failure that is being handled becomes for native code.
+  relay_native_result keep_native_error();
+  // Before the first native call of the run. Without address space for the stack all functions are interpreted.
+  bool make_native_stack();
+  bool is_native(int64_t function) {
+    return !natives_.empty() && natives_[static_cast<size_t>(function)] != nullptr &&
+           (native_.stack_limit != nullptr || make_native_stack());
   }
   // Whether the register has a closure of a native function.
-  bool invokes_native(const Object* closure) const {
+  bool invokes_native(const Object* closure) {
     return is_object(closure) && closure->kind == ObjectKind::closure &&
            is_native(static_cast<const Cell*>(closure)->tag);
   }

@@ -9,8 +9,6 @@ namespace relay::runtime {
 
 namespace {
 
-constexpr relay_native_result kFailed{0, 1};
-
 int64_t word_of(Object* object) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(object));
 }
@@ -35,10 +33,14 @@ relay_native_result Interpreter::serve_native(void* context, const void* request
   try {
     return self.serve(*static_cast<const NativeRequest*>(request));
   } catch (...) {
-    // Nothing is thrown through native code.
-    self.native_error_ = std::current_exception();
-    return kFailed;
+    return self.keep_native_error();
   }
+}
+
+// Nothing is thrown through native code. What fails after the first error, while values are released, is due to it.
+relay_native_result Interpreter::keep_native_error() {
+  if (native_error_ == nullptr) native_error_ = std::current_exception();
+  return {0, 1};
 }
 
 relay_native_result Interpreter::serve(const NativeRequest& r) {
@@ -116,14 +118,30 @@ void Interpreter::more_native_stack() {
   native_stack_bytes_ += more;
 }
 
+bool Interpreter::make_native_stack() {
+  if (c_.native_stack_ == nullptr) c_.native_stack_ = NativeStack::make();
+  if (c_.native_stack_ == nullptr) {
+    natives_ = {};
+    return false;
+  }
+  native_.helpers = native_helpers();
+  native_.runtime = this;
+  // What every run has, like the interpreter's first frames.
+  constexpr size_t kFirstStack = size_t{64} << 10;
+  native_.stack_limit = c_.native_stack_->limit(kFirstStack);
+  return true;
+}
+
 Object* Interpreter::call_native(size_t function, std::span<Object* const> args) {
   native_.fuel = fuel_;
   const relay_native_result out =
       call_on_stack(c_.native_stack_->top(), reinterpret_cast<StackFunction>(natives_[function]),
                     &native_, args.data(), &c_stack_);
   fuel_ = native_.fuel;
-  if (out.failed != 0) [[unlikely]]
+  if (out.failed != 0) [[unlikely]] {
+    if (native_error_ == nullptr) misuse("a native function fails without a reason");
     std::rethrow_exception(std::exchange(native_error_, nullptr));
+  }
   return object_of(out.value);
 }
 
@@ -185,8 +203,7 @@ const relay_native_helpers* Interpreter::native_helpers() {
           return result_of(Cell::make(static_cast<ObjectKind>(kind), static_cast<int32_t>(tag),
                                       static_cast<uint32_t>(count)));
         } catch (...) {
-          self.native_error_ = std::current_exception();
-          return kFailed;
+          return self.keep_native_error();
         }
       },
       .destroy = [](Context* ctx, int64_t word) { ask(ctx, R::destroy, word); },

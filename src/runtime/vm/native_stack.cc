@@ -4,9 +4,6 @@
 
 #include <algorithm>
 
-#include "base/codes/runtime.h"
-#include "base/diagnostic.h"
-
 namespace relay::runtime {
 
 namespace {
@@ -19,23 +16,15 @@ constexpr size_t kKept = size_t{1} << 20;
 
 }  // namespace
 
-NativeStack::NativeStack() {
-  auto map = [&] {
-    return mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  };
-  void* memory = map();
-  while (memory == MAP_FAILED && bytes_ > kLeast) {
-    bytes_ /= 2;
-    memory = map();
+std::unique_ptr<NativeStack> NativeStack::make() {
+  for (size_t bytes = kBytes; bytes >= kLeast; bytes /= 2) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED) continue;
+    std::unique_ptr<NativeStack> stack(new NativeStack(static_cast<char*>(memory), bytes));
+    return mprotect(memory, kGuard, PROT_NONE) == 0 ? std::move(stack) : nullptr;
   }
-  if (memory == MAP_FAILED || mprotect(memory, kGuard, PROT_NONE) != 0) {
-    if (memory != MAP_FAILED) munmap(memory, bytes_);
-    throw RuntimeError(Diagnostic(codes::run_out_of_memory, {},
-                                  "there is no address space for the stack of native functions")
-                           .help("raise the limit of the process, or compile with --no-native"));
-  }
-  memory_ = static_cast<char*>(memory);
+  return nullptr;
 }
 
 NativeStack::~NativeStack() { munmap(memory_, bytes_); }

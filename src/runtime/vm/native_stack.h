@@ -1,8 +1,8 @@
 // The stack of native functions: memory of its own, so that the depth of a recursion is limited by memory and never by
 // the C stack of the thread.
 //
-//   NativeStack stack;
-//   relay_native_result r = call_on_stack(stack.top(), code, &context, args, &c_stack);
+//   std::unique_ptr<NativeStack> stack = NativeStack::make();
+//   relay_native_result r = call_on_stack(stack->top(), code, &context, args, &c_stack);
 //
 // Native functions call one another in the ordinary way, so a call costs what it costs in C. Only the two ends change the
 // stack pointer: the interpreter enters a native function through call_on_stack, and helpers that may run foreign code,
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "runtime/core/native_abi.h"
 
@@ -23,8 +24,8 @@ class NativeStack {
   // here, and for signal handlers.
   static constexpr size_t kReserve = size_t{256} << 10;
 
-  // RuntimeError E0604 when there is no address space.
-  NativeStack();
+  // Null when there is no address space.
+  static std::unique_ptr<NativeStack> make();
   ~NativeStack();
   NativeStack(const NativeStack&) = delete;
   NativeStack& operator=(const NativeStack&) = delete;
@@ -37,8 +38,10 @@ class NativeStack {
   void trim();
 
  private:
-  char* memory_ = nullptr;
-  size_t bytes_ = kBytes;
+  NativeStack(char* memory, size_t bytes) : memory_(memory), bytes_(bytes) {}
+
+  char* memory_;
+  size_t bytes_;
 };
 
 using StackFunction = relay_native_result (*)(void* a, const void* b);

@@ -35,6 +35,8 @@ class Verifier {
     }
     check(!function_.writes_outputs || function_.returns_tuple || function_.results.size() == 1,
           "a function without a tuple result has one output");
+    check(!function_.native || (!function_.writes_outputs && function_.donations.empty()),
+          "a native function with output buffers or donations");
     for (const TensorSpec& type : function_.types) {
       check(spec(type) && type.is_static(), "invalid tensor type");
     }

@@ -64,13 +64,6 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   c_.strings_.limit(options.memory_limit);
   // Memory that earlier runs have freed must not count as theirs and this run's at once.
   if (limited()) drop_large_blocks();
-  if (natives_.empty()) return;
-  native_.helpers = native_helpers();
-  native_.runtime = this;
-  if (c_.native_stack_ == nullptr) c_.native_stack_ = std::make_unique<NativeStack>();
-  // What every run has, like the interpreter's first frames.
-  constexpr size_t kFirstStack = size_t{64} << 10;
-  native_.stack_limit = c_.native_stack_->limit(kFirstStack);
 }
 
 Interpreter::~Interpreter() {

@@ -34,7 +34,7 @@ class Interpreter;
 class Profiler;
 
 struct RunOptions {
-  // Calls and jumps that the run may make; -1: no limit. RuntimeError E0606.
+  // Calls, and iterations of loops, that the run may make; -1: no limit. RuntimeError E0606.
   int64_t fuel = -1;
   // Bytes that the run may hold at once (values, frames, arena; and working memory of a kernel, for
   // itself); -1: no limit but that of the call stack, which is 512 MiB. RuntimeError E0604.
