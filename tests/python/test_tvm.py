@@ -303,6 +303,73 @@ def test_data_types_and_the_prelude():
         relay.TypeData(relay.GlobalTypeVar("Other"), [], [relay.Constructor("C", [], name)])
 
 
+def tensors_of(value):
+    """Constructors with nested lists, for results of the type tensor_t and lists of it."""
+    if isinstance(value, list):
+        return [tensors_of(part) for part in value]
+    return (value.constructor, *(np.asarray(field).tolist() for field in value.fields))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_arrays_of_tensors_by_dtype(dtype):
+    mod = tvm.IRModule()
+    p = relay.prelude.Prelude(mod)
+
+    def of(name):
+        return p.get_global_var(name, dtype)
+
+    tensor2 = p.get_tensor_ctor("tensor2", dtype)
+    x = relay.var("x", shape=(3, 2), dtype=dtype)
+    rows = of("tensor_array_unstack_tensor2")(x)
+    some, lengths = (relay.const(np.array(v, "int32")) for v in ([2, 0], [1, 2]))
+    empty = of("tensor_array")(relay.const(2))
+    written = of("tensor_array_write")(empty, relay.const(1), tensor2(x))
+    scattered = of("tensor_array_scatter")(rows, some, rows)
+    results = [
+        rows,
+        of("tensor_array_concat")(rows),
+        of("tensor_array_gather")(rows, some),
+        written,
+        of("tensor_array_read")(written, relay.const(1)),
+        of("tensor_array_stack")(scattered),
+        of("tensor_array_split")(empty, tensor2(x), lengths),
+        of("tensor_take")(tensor2(x), relay.const(1), relay.const(3)),
+    ]
+    mod["main"] = relay.Function([x], relay.Tuple(results))
+    data = np.arange(6).reshape(3, 2)
+    want = [
+        [("tensor1", [0, 1]), ("tensor1", [2, 3]), ("tensor1", [4, 5])],
+        ("tensor1", [0, 1, 2, 3, 4, 5]),
+        ("tensor2", [[4, 5], [0, 1]]),
+        [("tensor_nil",), ("tensor2", data.tolist())],
+        ("tensor2", data.tolist()),
+        ("tensor2", [[2, 3], [2, 3], [0, 1]]),
+        [("tensor2", [[0, 1]]), ("tensor2", [[2, 3], [4, 5]])],
+        ("tensor2", [[2, 3], [4, 5]]),
+    ]
+    for kind in ("debug", "vm"):
+        run = relay.create_executor(kind, mod, device=tvm.cpu(), target="llvm").evaluate()
+        got = [tensors_of(value) for value in run(data.astype(dtype))]
+        assert repr(got).replace(f"_{dtype}", "").replace(".0", "") == repr(want)
+
+
+def test_names_of_the_prelude_by_dtype():
+    p = core.Prelude()
+    assert p.get_name("tensor_t", "int8") == "tensor_int8_t"
+    assert "tensor_array_int8" not in p.mod
+    assert str(p.get_type("tensor_t", "int8")) == "tensor_int8_t" and "tensor_array_int8" in p.mod
+    assert p.get_ctor("tensor_int8_t", "tensor_nil", "int8").name_hint == "tensor_nil_int8"
+    for refused, match in (
+        (lambda: p.get_global_var("tensor_fly", "int8"), "no function 'tensor_fly'"),
+        (lambda: p.get_type("list", "int8"), "is 'tensor_t', not 'list'"),
+        (lambda: p.get_tensor_ctor("tensor7", "int8"), "no constructor tensor7_int8"),
+        (lambda: p.get_global_var("tensor_array", "flaot32"), "flaot32"),
+        (lambda: p.get_global_var("tensor_array", 3), "a dtype is a text"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            refused()
+
+
 def test_comparisons():
     x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
     f, g = relay.Function([x], relay.exp(x)), relay.Function([y], relay.exp(y))

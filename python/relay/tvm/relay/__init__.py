@@ -64,6 +64,9 @@ class Prelude(_relay.Prelude):
         super().__init__(given(handle))
         handle._module, self.mod = self.mod, handle
 
+    def _define(self, source: _core.IRModule) -> None:
+        self.mod.update(returned(source))
+
 
 def fromtext(source: str, source_name: str = "from_string") -> Any:
     """Returns the module of a text; the expression if it has no definitions."""
