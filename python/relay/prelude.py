@@ -210,7 +210,7 @@ class Prelude:
         if not isinstance(dtype, str):
             raise wrong(f"a dtype is a text, not {dtype!r}")
         if f"tensor_array_{dtype}" not in self.mod:
-            _core.TensorType((), dtype)  # refuses a text that is no dtype
+            _core.TensorType((), dtype)  # raises for a text that is not a dtype
             self._define(_core.parse(_tensors_text(dtype), "<prelude>"))
 
     def _define(self, source: _core.IRModule) -> None:

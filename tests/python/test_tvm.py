@@ -72,7 +72,7 @@ def test_inputs_are_copied_but_for_zero_copy():
     module["set_input_zero_copy"](1, y)
     module.run()
     tvm.testing.assert_allclose(module.get_output(0), A + 7)
-    with pytest.raises(ValueError, match="is an array"):
+    with pytest.raises(ValueError, match="takes an array, not list"):
         module.set_input_zero_copy("y", A.tolist())
     with pytest.raises(ValueError, match="of float32, not float64"):
         module.set_input_zero_copy("y", A.astype("float64"))
@@ -80,7 +80,7 @@ def test_inputs_are_copied_but_for_zero_copy():
         module.set_input_zero_copy("z", shared)
     with pytest.raises(ValueError, match="with the name or the number"):
         module.set_input(None, 3)
-    with pytest.raises(ValueError, match="input x is set to no value"):
+    with pytest.raises(ValueError, match="input x needs a value"):
         module.set_input("x")
 
 
@@ -173,7 +173,7 @@ def test_the_oldest_form(tmp_path):
 # ---- Machines and executors ----------------------------------------------------------------------
 
 
-def test_a_virtual_machine(tmp_path):
+def test_a_virtual_machine(tmp_path, monkeypatch):
     program = relay.vm.compile(two_results(), target={"kind": "llvm", "mcpu": "core-avx2"})
     code, library = program.save()
     library.export_library(tmp_path / "program.so")
@@ -188,8 +188,12 @@ def test_a_virtual_machine(tmp_path):
     tvm.testing.assert_allclose(second.numpy(), np.maximum(A, 0))
     machine.invoke_stateful("main", x=A, y=A)
     assert len(machine.get_outputs()) == 2
+    sets, set_input = [], machine.set_input
+    monkeypatch.setattr(machine, "set_input", lambda *args: sets.append(set_input(*args)))
     for whole in (False, True):
         assert machine.benchmark(tvm.cpu(), A, A, number=1, repeat=2, end_to_end=whole).mean > 0
+    # Once, and once more for each of 1 + 2 runs that are measured with it.
+    assert len(sets) == 1 + 1 + 3
     kept = A.copy()
     machine.set_input("main", kept, kept)
     kept[:] = 9
@@ -224,7 +228,7 @@ def test_executors(kind):
     assert empty.evaluate(relay.const(1) + relay.const(2)).numpy() == 3
     y = relay.var("y", shape=())
     assert empty.evaluate(y * y, binds={y: np.float32(3)}).numpy() == 9
-    with pytest.raises(ValueError, match="binds variables, and 'y' is none"):
+    with pytest.raises(ValueError, match="'y' is not a variable"):
         empty.evaluate(y * y, binds={"y": 3})
     total = executor.evaluate(mod.get_global_var("main"))
     tvm.testing.assert_allclose(total(A, A)[0].numpy(), A + A)
@@ -647,7 +651,7 @@ def test_devices_and_targets():
             refused()
     with pytest.raises(ValueError, match="'cuda' is not supported"):
         tvm.target.Target({"kind": "llvm", "host": "cuda"})
-    with pytest.raises(ValueError, match="not the tag"):
+    with pytest.raises(ValueError, match=r"tag .* is not known"):
         tvm.target.Target({"tag": "raspberry-pi/4b"})
     assert tvm.target.Target({"kind": "llvm", "host": "llvm"}).text == "llvm"
     assert tvm.testing.device_enabled is tvm.runtime.enabled

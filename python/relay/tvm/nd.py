@@ -102,7 +102,9 @@ class NDArray:
         if isinstance(target, Device):
             return NDArray(self.numpy())
         if not isinstance(target, NDArray):
-            raise wrong(f"an array is copied to an NDArray or a device, not to {type(target)}")
+            raise wrong(
+                f"an array is copied to an NDArray or a device, not to {type(target).__name__}"
+            )
         if (target.shape, target.dtype) != (self.shape, self.dtype):
             raise wrong(
                 f"an array of {self.dtype} and shape {self.shape} is copied into one of "

@@ -58,7 +58,9 @@ class Target:
             return
         if isinstance(target, Mapping):
             if "tag" in target:
-                raise wrong(f"a target has options, not the tag {target['tag']!r}")
+                raise wrong(
+                    f"the tag {target['tag']!r} is not known: give the options of the target"
+                )
             host = target.get("host") if host is None else host
             options = (
                 f"-{key}={','.join(map(str, value)) if isinstance(value, (list, tuple)) else value}"

@@ -115,7 +115,7 @@ class GraphState:
         if isinstance(value, np.ndarray):
             value = nd.NDArray(value)
         if not isinstance(value, nd.NDArray):
-            raise wrong(f"the input {slot.name} without a copy is an array, not {type(value)}")
+            raise wrong(f"set_input_zero_copy() takes an array, not {type(value).__name__}")
         self.values[slot.name] = _fitting(slot, value)
 
     def _known(self, key: str | int) -> Slot:
@@ -126,7 +126,7 @@ class GraphState:
 
     def _set(self, slot: Slot, value: Any) -> None:
         if value is None:
-            raise wrong(f"the input {slot.name} is set to no value")
+            raise wrong(f"the input {slot.name} needs a value, not None")
         if isinstance(value, nd.NDArray):
             made = _fitting(slot, value).copyto(value.device)
         else:
