@@ -80,7 +80,9 @@ Differences from the last TVM that had Relay:
 - Calls of the debug executor, of `vm.run` and of `evaluate` return NDArrays, lists for tuples, Python
   lists for the prelude's `List`, None or a value for `Option`, and `ConstructorValue`s for other data
   types.
-- The only device is the processor. `Target("cuda")` and `tvm.device("cuda")` are errors.
+- The only device is the processor. `Target("cuda")` and `tvm.device("cuda")` are errors, and so is a host
+  that is another machine than the target.
+- `relay.build(mod_name="net")` gives `lib["net"]`; a library that is loaded from a file is "default".
 - `PassContext(opt_level=4)` is level 3 with FastMath.
 - `Constant.data` is a NumPy array.
 - `relay.frontend.from_pytorch` exports the TorchScript program by `torch.export`: branches on values of

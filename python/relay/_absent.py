@@ -234,15 +234,26 @@ _OTHERS = {
 }
 
 
+class _Unknown(AttributeError):
+    """The error for a name that no module has; the search for similar names waits until its text is read.
+
+    `from package import module` asks the package for the name first, and drops the error.
+    """
+
+    def __str__(self) -> str:
+        module, name, full = self.args
+        near = suggestions(full)
+        hint = f"; did you mean {near}?" if near else ""
+        return f"module '{module}' has no attribute '{name}'{hint}"
+
+
 def absent(module: str, name: str) -> AttributeError:
     """Returns the error for an absent name of a module; for a name of the first Relay with the reason."""
     full = f"{module}.{name}".removeprefix("relay.").removeprefix("op.")
     reason = OPERATORS.get(full) or _OTHERS.get(full)
     if reason is not None:
         return AttributeError(f"Relay's {full} is not supported: {reason}")
-    near = suggestions(full)
-    hint = f"; did you mean {near}?" if near else ""
-    return AttributeError(f"module '{module}' has no attribute '{name}'{hint}")
+    return _Unknown(module, name, full)
 
 
 def suggestions(name: str) -> str:

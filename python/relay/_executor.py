@@ -70,6 +70,9 @@ class Executor:
             raise self.mod.error
         if not isinstance(expr, _core.Expr):
             raise wrong(f"evaluate() takes an expression, not {type(expr).__name__}")
+        for variable in binds or ():
+            if not isinstance(variable, _core.Var):
+                raise wrong(f"evaluate() binds values to variables: {variable!r} is not a variable")
         if binds:
             values = [v if isinstance(v, _core.Expr) else _core.Constant(v) for v in binds.values()]
             for variable, value in zip(reversed(binds), reversed(values), strict=True):

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from relay import _core
 from relay._errors import refuse, wrong
-from relay._weights import Weights, weights_argument
+from relay._weights import Weights, model_source, weights_argument
+
+
+def _archive(program: Any) -> bytes | None:
+    """The bytes of the archive of an ExportedProgram."""
+    if type(program).__name__ != "ExportedProgram":
+        return None
+    import io
+
+    import torch
+
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    return buffer.getvalue()
 
 
 def from_exported_program(
@@ -33,22 +47,7 @@ def from_exported_program(
     """
     if not isinstance(freeze_params, bool):
         raise wrong(f"freeze_params is True or False, not {freeze_params!r}")
-    if isinstance(program, (str, os.PathLike)):
-        source: str | bytes = os.fspath(program)
-    elif isinstance(program, (bytes, bytearray, memoryview)):
-        source = bytes(program)
-    elif type(program).__name__ == "ExportedProgram":
-        import io
-
-        import torch
-
-        buffer = io.BytesIO()
-        torch.export.save(program, buffer)
-        source = buffer.getvalue()
-    else:
-        raise wrong(
-            f"a program is an ExportedProgram, a path or bytes, not {type(program).__name__}"
-        )
+    source = model_source(program, "a program is an ExportedProgram, a path or bytes", _archive)
     own = {"model": model} if model else {}
     return _core.import_model(
         "torch",
@@ -76,24 +75,43 @@ def _shape_and_dtype(name: str, form: Any) -> tuple[tuple[int, ...], Any]:
     return tuple(form), dtype
 
 
+def _torch_dtype(name: str, dtype: Any) -> Any:
+    """The dtype of PyTorch that an entry of `input_infos`, or `default_dtype`, gives for an input."""
+    import torch
+
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    text = dtype
+    if not isinstance(dtype, str):
+        try:
+            text = np.dtype(dtype).name
+        except TypeError:
+            text = ""
+    found = getattr(torch, text, None)
+    if not isinstance(found, torch.dtype):
+        raise wrong(f"the input {name!r} has no dtype {dtype!r} of PyTorch")
+    return found
+
+
 def _examples(script: Any, input_infos: Sequence[Any], default_dtype: str) -> dict[str, Any]:
     """A tensor for each input by the names of `input_infos`."""
     import torch
 
-    declared = list(script.inlined_graph.inputs())[1:]
+    declared = list(script.inlined_graph.inputs())
+    if declared and declared[0].type().kind() == "ClassType":
+        del declared[0]  # the module itself
     if len(declared) != len(input_infos):
         raise wrong(f"the program has {len(declared)} inputs, input_infos {len(input_infos)}")
     out: dict[str, Any] = {}
     for value, (name, form) in zip(declared, input_infos, strict=True):
         shape, dtype = _shape_and_dtype(name, form)
         traced = value.type().dtype() if isinstance(value.type(), torch.TensorType) else None
-        kind = dtype if isinstance(dtype, torch.dtype) else None
-        if kind is None:
-            kind = traced if dtype is None else getattr(torch, str(dtype), None)
-        if kind is None:
-            kind = getattr(torch, default_dtype, None)
-        if not isinstance(kind, torch.dtype):
-            raise wrong(f"the input {name!r} has no dtype {dtype or default_dtype!r} of PyTorch")
+        if name in out:
+            raise wrong(f"two inputs have the name {name!r}")
+        if dtype is None and traced is not None:
+            kind = traced
+        else:
+            kind = _torch_dtype(name, default_dtype if dtype is None else dtype)
         out[name] = torch.zeros(shape, dtype=kind)
     return out
 
@@ -106,6 +124,24 @@ def _fold_numbers(graph_module: Any) -> None:
             node.replace_all_uses_with(value)
     graph_module.graph.eliminate_dead_code()
     graph_module.recompile()
+
+
+# Begins the names that `_number_weights` gives.
+_WEIGHT = "relay_weight_"
+
+
+def _number_weights(program: Any) -> dict[str, str]:
+    """Names the weights of an ExportedProgram by numbers; returns their names before by the new ones.
+
+    The importer writes letters, digits and "_" in names: those of `a.b` and `a_b` would be one.
+    """
+    names = {name: f"{_WEIGHT}{i}" for i, name in enumerate(list(program.state_dict))}
+    for name, number in names.items():
+        program.state_dict[number] = program.state_dict.pop(name)
+    signature = program.graph_signature
+    for spec in (*signature.input_specs, *signature.output_specs):
+        spec.target = names.get(spec.target, spec.target)
+    return {number: name for name, number in names.items()}
 
 
 def from_pytorch(
@@ -146,6 +182,12 @@ def from_pytorch(
             "one, and from_exported_program takes what torch.export returns"
         )
     examples = _examples(script_module, input_infos, default_dtype)
+    # torch.export calls the Python method beside the compiled one of `torch.jit.script` otherwise.
+    run = script_module._c._get_method("forward")
+    for parameter in script_module.parameters():
+        # Those of a file are plain tensors; torch.export looks for this mark.
+        if not isinstance(parameter, torch.nn.Parameter):
+            parameter._is_param = True
 
     class Whole(torch.nn.Module):
         def __init__(self) -> None:
@@ -153,22 +195,29 @@ def from_pytorch(
             self.script = script_module
 
         def forward(self, *values: Any) -> Any:
-            return self.script(*values)
+            return run(*values)
 
     with torch.no_grad():
         program = torch.export.export(Whole(), tuple(examples.values()), strict=False)
     _fold_numbers(program.graph_module)
+    owned = _number_weights(program)
     mod, weights = from_exported_program(program, freeze_params=False)
-    # Parameters are named as in the user's program, not as in the module around it.
-    owned = {f"script.{name}".replace(".", "_"): name for name in script_module.state_dict()}
     main = mod["main"]
     inputs = [p for p in main.params if p.name_hint not in weights]
     if len(inputs) != len(examples):
         raise wrong(f"the program reads {len(inputs)} of its {len(examples)} inputs")
     names = dict(zip([p.name_hint for p in inputs], examples, strict=True))
-    for name in weights:
-        own = owned.get(name, name.removeprefix("script_"))
-        names[name] = own.replace(".", "_") if use_parser_friendly_name else own
+    taken = {name: f"input {name}" for name in examples}
+    for number in weights:
+        # Parameters are named as in the user's program, not as in the module around it.
+        own = owned.get(number, number).removeprefix("script.")
+        name = own.replace(".", "_") if use_parser_friendly_name else own
+        if name in taken:
+            raise wrong(
+                f"the {taken[name]} and the parameter {own} are both named {name}: rename one"
+            )
+        taken[name] = f"parameter {own}"
+        names[number] = name
     made = [_core.Var(names[p.name_hint], p.type_annotation) for p in main.params]
     body = _core.apply_function(_core.Function(list(main.params), main.body), made)
     function = _core.Function(made, body, None, [], dict(main.attrs))

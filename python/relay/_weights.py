@@ -1,8 +1,9 @@
-"""Files of weights."""
+"""Files of weights and of models."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from relay import _core
@@ -28,3 +29,21 @@ def weights_argument(params: Weights) -> dict[str, Any] | str | None:
     if params is not None and not isinstance(params, dict):
         raise wrong(f"params is a dictionary of arrays or a path, not {type(params).__name__}")
     return params
+
+
+def model_source(
+    model: object, expected: str, write: Callable[[Any], bytes | None] | None = None
+) -> str | bytes:
+    """Returns a model as importers take it: a path or bytes. ArgumentError for any other object.
+
+    expected: the text of that error, "a model is a path or bytes".
+    write: returns the bytes of a model that is another object, None for an object that is no model.
+    """
+    if isinstance(model, (str, os.PathLike)):
+        return os.fspath(model)
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return bytes(model)
+    written = None if write is None else write(model)
+    if written is None:
+        raise wrong(f"{expected}, not {type(model).__name__}")
+    return written

@@ -44,24 +44,30 @@ _DEFAULTS: dict[str, Any] = {
     "score": None,
 }
 
-# Settings of the first Relay without an equivalent: they are refused.
+# Settings of the first Relay that are no choice here: what holds, and the reason.
+_FIXED: dict[str, tuple[Any, str]] = {
+    "nbit_input": (8, "data have 8 bits"),
+    "nbit_weight": (8, "weights have 8 bits"),
+    "nbit_activation": (32, "sums have 32 bits"),
+    "dtype_input": ("uint8", "data are uint8"),
+    "dtype_weight": ("int8", "weights are int8"),
+    "dtype_activation": ("int32", "sums are int32"),
+    "weight_scale": ("max", "weights are scaled by their largest magnitude"),
+    "skip_dense_layer": (False, "keep_float names the layers that stay in floats"),
+    "skip_conv_layers": ((), "keep_float names the layers that stay in floats"),
+    "do_simulation": (
+        False,
+        "the quantised program computes in integers; optimise it at level 1 for its floats",
+    ),
+    "round_for_shift": (False, "sums are rescaled in floats"),
+    "debug_enabled_ops": (None, "the report names every layer"),
+    "calibrate_chunk_by": (-1, "ranges are collected as runs go"),
+    "partition_conversions": ("disabled", "conversions are fused with the layers beside them"),
+}
+# Those without an equivalent.
 _MEANINGLESS = {
-    "nbit_input": "data have 8 bits",
-    "nbit_weight": "weights have 8 bits",
-    "nbit_activation": "sums have 32 bits",
-    "dtype_input": "data are uint8",
-    "dtype_weight": "weights are int8",
-    "dtype_activation": "sums are int32",
     "global_scale": "every tensor has a scale that calibration finds",
-    "weight_scale": "weights are scaled by their largest magnitude",
-    "skip_dense_layer": "keep_float names the layers that stay in floats",
-    "skip_conv_layers": "keep_float names the layers that stay in floats",
-    "do_simulation": "the quantised program computes in integers; optimise it at level 1 for its floats",
-    "round_for_shift": "sums are rescaled in floats",
-    "debug_enabled_ops": "the report names every layer",
     "rounding": "halves are rounded to the even neighbour",
-    "calibrate_chunk_by": "ranges are collected as runs go",
-    "partition_conversions": "conversions are fused with the layers beside them",
 }
 
 _local = threading.local()
@@ -79,13 +85,20 @@ class QConfig:
     max_error, min_agreement, max_loss: aims. While one is missed, the layers with the largest error are
         computed in floats again: the largest relative error of the results; the least fraction of rows
         of the first result whose argmax is unchanged; the largest loss of `score(executable) -> float`.
+    The first Relay's fields nbit_*, dtype_*, weight_scale, skip_*, do_simulation, round_for_shift,
+    debug_enabled_ops, calibrate_chunk_by and partition_conversions have one value, which may be given.
     """
 
     def __init__(self, **settings: Any) -> None:
         for name in settings:
-            if name in _MEANINGLESS:
+            if name in _FIXED:
+                holds, reason = _FIXED[name]
+                given = settings[name]
+                if (tuple(given) if isinstance(given, list) else given) != holds:
+                    raise wrong(f"qconfig(): {name} is {holds!r}, not {given!r}: {reason}")
+            elif name in _MEANINGLESS:
                 raise wrong(f"qconfig() takes no {name}: {_MEANINGLESS[name]}")
-            if name not in _DEFAULTS:
+            elif name not in _DEFAULTS:
                 raise wrong(f"qconfig() has no setting {name!r}; it has {', '.join(_DEFAULTS)}")
         mode = settings.get("calibrate_mode", "min_max")
         if mode not in _METHODS:
@@ -98,9 +111,12 @@ class QConfig:
         score = settings.get("score")
         if score is not None and not callable(score):
             raise wrong(f"score is a function of an executable, not {score!r}")
-        self._settings = {**_DEFAULTS, **settings}
+        chosen = {name: value for name, value in settings.items() if name in _DEFAULTS}
+        self._settings = {**_DEFAULTS, **chosen}
 
     def __getattr__(self, name: str) -> Any:
+        if name in _FIXED:
+            return _FIXED[name][0]
         try:
             return self.__dict__["_settings"][name]
         except KeyError:

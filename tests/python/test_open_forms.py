@@ -99,6 +99,67 @@ def test_resize_is_that_of_known_sizes(mode, method):
             )
 
 
+@pytest.mark.parametrize("mode", ["half_pixel", "align_corners", "tf_half_pixel_for_nn"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64", "float16", "float64"])
+def test_resized_integers_are_rounded_once(dtype, mode):
+    low, high = (0, 255) if dtype == "uint8" else (-100, 100)
+    data = RNG.integers(low, high, (1, 2, 5, 7)).astype(dtype)
+    x, n = relay.var("x", shape=data.shape, dtype=dtype), sizes(count=2)
+    for method in ("linear", "nearest_neighbor"):
+        for size in ((8, 9), (3, 14), (5, 2)):
+            for out in (dtype, "float32", *(["int32"] if "int" in dtype else [])):
+                options = {
+                    "method": method,
+                    "coordinate_transformation_mode": mode,
+                    "out_dtype": out,
+                }
+                known = relay.image.resize2d(x, size, **options)
+                want = relay.build(relay.Function([x], known))(data)
+                unknown = relay.Function([x, n], relay.image.resize2d(x, n, **options))
+                got = relay.build(unknown)(data, np.array(size))
+                assert got.dtype == want.dtype == out
+                near = 0 if "int" in out else 1e-4 if dtype != "float16" else 0.1
+                np.testing.assert_allclose(got, want, rtol=0, atol=near)
+
+
+@pytest.mark.parametrize(
+    "rounding", ["round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]
+)
+def test_nearest_places_are_exact(rounding):
+    # 49 / 49 is 1 as a quotient of integers, and less as a product with a rounded ratio.
+    data = np.arange(60, dtype="float32").reshape(1, 1, 1, 60)
+    x, n = relay.var("x", shape=data.shape), sizes(count=2)
+    for mode in ("asymmetric", "half_pixel", "pytorch_half_pixel"):
+        options = {
+            "method": "nearest_neighbor",
+            "coordinate_transformation_mode": mode,
+            "rounding_method": rounding,
+        }
+        run = relay.build(relay.Function([x, n], relay.image.resize2d(x, n, **options)))
+        for width in (1, 7, 49, 123):
+            known = relay.build(relay.Function([x], relay.image.resize2d(x, (1, width), **options)))
+            np.testing.assert_array_equal(run(data, np.array([1, width])), known(data))
+
+
+def test_constants_are_known_sizes():
+    x = relay.var("x", shape=(1, 2, 1, 5))
+    for size in (relay.const([4, 6]), relay.const([4, 6], "int64")):
+        assert tuple(relay.image.resize2d(x, size).shape) == (1, 2, 4, 6)
+    assert tuple(relay.squeeze(x, relay.const(2)).shape) == (1, 2, 5)
+    assert tuple(relay.squeeze(x, relay.const([0, 2])).shape) == (2, 5)
+    assert tuple(relay.expand_dims(x, relay.const([1])).shape) == (1, 1, 2, 1, 5)
+    assert tuple(relay.topk(x, relay.const(3), ret_type="values").shape) == (1, 2, 1, 3)
+    assert tuple(relay.nn.pad(x, relay.const([[0, 0], [1, 1], [0, 0], [2, 0]])).shape) == (
+        1, 4, 1, 7,
+    )  # fmt: skip
+    assert tuple(relay.nn.upsampling(x, relay.const(2.0), 3).shape) == (1, 2, 2, 15)
+    hot = relay.one_hot(
+        relay.var("i", shape=(2,), dtype="int32"), relay.const(1.0), relay.const(0.0),
+        relay.const(4), -1, "float32",
+    )  # fmt: skip
+    assert tuple(hot.shape) == (2, 4)
+
+
 def test_upsampling():
     x = relay.var("x", shape=IMAGE.shape)
     n = relay.var("n", shape=(), dtype="float32")
@@ -106,14 +167,95 @@ def test_upsampling():
         known = both(relay.nn.upsampling(x, 2, 3, method=method), IMAGE, free=[x])
         got = both(relay.nn.upsampling(x, n, 3, method=method), IMAGE, np.float32(2), free=[x, n])
         np.testing.assert_allclose(got, known, rtol=1e-5, atol=1e-6)
+    # 2.5 rows become 3: halves are rounded up, as they are where the scale is known.
+    odd = RNG.random((1, 1, 5, 2), "float32")
+    y = relay.var("x", shape=odd.shape)
+    known = both(relay.nn.upsampling(y, 0.5, 1), odd, free=[y])
+    got = both(relay.nn.upsampling(y, n, 1), odd, np.float32(0.5), free=[y, n])
+    assert got.shape == known.shape == (1, 1, 3, 2)
+    np.testing.assert_array_equal(got, known)
+
+
+def ends(expr, *arrays, free, match):
+    """Asserts that runs of the evaluator and of the compiled program end with the check's error."""
+    mod = relay.IRModule.from_expr(relay.Function(free, expr))
+    for kind in ("debug", "vm"):
+        run = relay.create_executor(kind, mod).evaluate()
+        with pytest.raises(relay.RunError, match=match) as raised:
+            run(*arrays)
+        assert raised.value.code == "E0616"
+
+
+def test_a_run_checks_axes_and_sizes():
+    data = FLOAT
+    x = relay.var("x", shape=data.shape)
+    two, one = sizes(count=2), sizes(count=1)
+    for axis in ([1, 4], [-5, 1]):
+        ends(relay.squeeze(x, two), data, np.array(axis), free=[x, two], match="not in -4 to 3")
+    ends(relay.squeeze(x, two), data, np.array([1, 1]), free=[x, two], match="axis is given twice")
+    for axis in (5, -6):
+        ends(
+            relay.expand_dims(x, one), data, np.array([axis]), free=[x, one],
+            match=r"the axis \[-?\d\] is not in -5 to 4",
+        )  # fmt: skip
+    resized = relay.image.resize2d(x, two)
+    ends(resized, data, np.array([0, 3]), free=[x, two], match="size 0 x 3 is not 1 or more")
+    scale = relay.var("s", shape=())
+    ends(
+        relay.nn.upsampling(x, scale), data, np.float32(0.1), free=[x, scale],
+        match="size 0 x 1 is not 1 or more",
+    )  # fmt: skip
+    i, n = relay.var("i", shape=(2,), dtype="int32"), sizes()
+    hot = relay.one_hot(i, relay.const(1.0), relay.const(0.0), n, -1, "float32")
+    ends(hot, np.zeros(2, "int32"), np.int64(-1), free=[i, n], match="depth -1 is negative")
+
+
+def test_fixed_point_multiply():
+    data = RNG.integers(-(2**20), 2**20, 50).astype("int32")
+    x = relay.var("x", shape=data.shape, dtype="int32")
+    m, s = (relay.var(name, shape=(), dtype="int32") for name in "ms")
+    for rounding in ("ONCE", "TWICE"):
+        for multiplier, shift in ((1395864371, -3), (1 << 30, 2), (1073741825, 0)):
+            known = both(relay.fixed_point_multiply(x, multiplier, shift, rounding), data, free=[x])
+            got = both(
+                relay.fixed_point_multiply(x, m, s, rounding),
+                data, np.int32(multiplier), np.int32(shift), free=[x, m, s],
+            )  # fmt: skip
+            np.testing.assert_array_equal(got, known)
+            got = both(
+                relay.fixed_point_multiply(x, m, shift, rounding), data, np.int32(multiplier),
+                free=[x, m],
+            )  # fmt: skip
+            np.testing.assert_array_equal(got, known)
+    many = relay.var("m", shape=(50,), dtype="int32")
+    with pytest.raises(ValueError, match="fixed_point_multiply_per_axis takes one for each"):
+        relay.fixed_point_multiply(x, many, 1)
 
 
 def test_what_forms_refuse():
     x, n = relay.var("x", shape=(1, 2, 4, 5)), sizes(count=2)
     with pytest.raises(ValueError, match="method is nearest_neighbor or linear, not 'cubic'"):
         relay.image.resize2d(x, n, None, method="cubic")
-    with pytest.raises(ValueError, match="half_pixel, align_corners or asymmetric"):
-        relay.image.resize2d(x, n, None, coordinate_transformation_mode="tf_half_pixel_for_nn")
+    with pytest.raises(ValueError, match="asymmetric or tf_half_pixel_for_nn, not 'tf_crop"):
+        relay.image.resize2d(x, n, None, coordinate_transformation_mode="tf_crop_and_resize")
+    for name, value in {"roi": [0.0] * 4, "cubic_alpha": -0.75, "cubic_exclude": 1}.items():
+        with pytest.raises(ValueError, match=f"{name} needs sizes that are known"):
+            relay.image.resize2d(x, n, **{name: value})
+    for method in ("linear", "nearest_neighbor"):
+        with pytest.raises(ValueError, match="rounding_method is one of round, floor"):
+            relay.image.resize2d(x, n, method=method, rounding_method="nearest")
+    with pytest.raises(ValueError, match="nearest_neighbor or bilinear, not 'bicubic'"):
+        relay.nn.upsampling(x, relay.var("s", shape=()), method="bicubic")
+    with pytest.raises(ValueError, match="data are numbers"):
+        relay.image.resize2d(relay.var("b", shape=(1, 1, 2, 2), dtype="bool"), n)
+    i, depth = relay.var("i", shape=(2,), dtype="int32"), sizes()
+    for axis in (2, -3, None):
+        with pytest.raises(ValueError, match="axis is a number from -2 to 1"):
+            relay.one_hot(i, relay.const(1.0), relay.const(0.0), depth, axis, "float32")
+    with pytest.raises(relay.RelayError, match="topk"):
+        relay.topk(relay.var("x", shape=()), k=depth)
+    with pytest.raises(ValueError, match="dtype"):
+        relay.cast(x, ["int"])
     with pytest.raises(ValueError, match="layout is NCHW in any order"):
         relay.image.resize2d(x, n, None, layout="NCHW4c")
     with pytest.raises(ValueError, match="has 1 elements, not 2"):
@@ -146,6 +288,11 @@ def test_depthwise_weights_with_a_multiplier():
         for i, j in np.ndindex(4, 4):
             one[0, c, i, j] = np.sum(data[0, c // 2, i : i + 3, j : j + 3] * weight[c // 2, c % 2])
     np.testing.assert_allclose(got, one, rtol=1e-4)
+    many = relay.var("w", shape=(3, relay.ShapeVar("m"), 3, 3))
+    del options["channels"]
+    open_one = both(relay.nn.conv2d(x, many, **options), data, weight, free=[x, many])
+    np.testing.assert_allclose(open_one, one, rtol=1e-4)
+    options["channels"] = 6
     y, v = relay.var("x", shape=(1, 6, 6, 3)), relay.var("w", shape=(3, 3, 3, 2))
     last = both(
         relay.nn.conv2d(y, v, data_layout="NHWC", kernel_layout="HWOI", **options),

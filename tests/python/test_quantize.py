@@ -182,6 +182,26 @@ def test_reports(digits, tmp_path):
         report.save(tmp_path / "report.txt")
 
 
+def test_fields_of_the_first_relay():
+    fields = {
+        "nbit_input": 8, "nbit_weight": 8, "nbit_activation": 32, "dtype_input": "uint8",
+        "dtype_weight": "int8", "dtype_activation": "int32", "weight_scale": "max",
+        "skip_dense_layer": False, "skip_conv_layers": [], "do_simulation": False,
+        "round_for_shift": False, "debug_enabled_ops": None, "calibrate_chunk_by": -1,
+        "partition_conversions": "disabled",
+    }  # fmt: skip
+    with relay.quantize.qconfig(calibrate_mode="percentile", **fields) as config:
+        assert config.nbit_input == 8 and config.skip_conv_layers == ()
+        assert "nbit" not in repr(config) and config.calibrate_mode == "percentile"
+    for name, other in {
+        "nbit_input": 4, "dtype_input": "int8", "skip_conv_layers": [0], "do_simulation": True,
+    }.items():  # fmt: skip
+        with pytest.raises(ValueError, match=f"{name} is .*, not"):
+            relay.quantize.qconfig(**{name: other})
+    with pytest.raises(ValueError, match="takes no global_scale"):
+        relay.quantize.qconfig(global_scale=8.0)
+
+
 def test_bad_input(digits):
     mod, values, dataset, _ = digits
     image = dataset[0]["x"]

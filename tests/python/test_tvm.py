@@ -56,6 +56,45 @@ def test_a_graph_module():
     tvm.testing.assert_allclose(module["get_output"](0).numpy(), 3 * A)
 
 
+def test_inputs_are_copied_but_for_zero_copy():
+    module = graph_executor.GraphModule(relay.build(two_results(), "llvm")["default"](tvm.cpu()))
+    x, y, shared = tvm.nd.array(A), A.copy(), tvm.nd.array(A)
+    module.set_input("x", x)
+    module.set_input("y", y)
+    x[:], y[:] = 9.0, 9.0
+    module.run()
+    tvm.testing.assert_allclose(module.get_output(0), A + A)
+    module.set_input_zero_copy("y", shared)
+    shared[:] = 5.0
+    module.run()
+    tvm.testing.assert_allclose(module.get_output(0), A + 5)
+    y[:] = 7.0
+    module["set_input_zero_copy"](1, y)
+    module.run()
+    tvm.testing.assert_allclose(module.get_output(0), A + 7)
+    with pytest.raises(ValueError, match="takes an array, not list"):
+        module.set_input_zero_copy("y", A.tolist())
+    with pytest.raises(ValueError, match="of float32, not float64"):
+        module.set_input_zero_copy("y", A.astype("float64"))
+    with pytest.raises(RuntimeError, match="Could not find 'z'"):
+        module.set_input_zero_copy("z", shared)
+    with pytest.raises(ValueError, match="with the name or the number"):
+        module.set_input(None, 3)
+    with pytest.raises(ValueError, match="input x needs a value"):
+        module.set_input("x")
+
+
+def test_a_library_has_its_name():
+    library = relay.build(two_results(), "llvm", mod_name="zz")
+    module = graph_executor.GraphModule(library["zz"](tvm.cpu()))
+    module.run(x=A, y=A)
+    tvm.testing.assert_allclose(module.get_output(0), A + A)
+    with pytest.raises(AttributeError, match="no function 'default': the library is 'zz'"):
+        library["default"]
+    with pytest.raises(ValueError, match="mod_name is a name"):
+        relay.build(two_results(), "llvm", mod_name=3)
+
+
 def test_what_a_graph_module_refuses():
     module = graph_executor.GraphModule(relay.build(two_results(), "llvm")["default"](tvm.cpu()))
     with pytest.raises(ValueError, match="no result before"):
@@ -87,6 +126,30 @@ def test_measurements():
     assert len(timer().results) == 2
 
 
+def test_options_of_measurements(monkeypatch):
+    now, rests, runs = [0.0], [], []
+    clock = tvm.runtime.module.time
+    monkeypatch.setattr(clock, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(clock, "sleep", rests.append)
+    measure = tvm.runtime.module.measure
+
+    def run(step):
+        runs.append(step)
+        now[0] += step
+
+    # A clock that takes runs for no time: the limit ends the measurement.
+    assert measure(lambda: run(0.0), 1, 1, 5, 3, 0, 1).mean == 0
+    assert len(runs) == 1 + 3
+    # The least time is met by more runs in one measurement.
+    assert measure(lambda: run(0.001), 1, 1, 5, 100, 0, 1).mean == pytest.approx(0.001)
+    assert len(runs) == 4 + 1 + 1 + 5
+    measure(lambda: run(1.0), 1, 4, None, 100, 250, 2)
+    assert rests == [0.25, 0.25]
+    for bad in ((0, 1, 1), (1, -1, 1), (1, 1, 0)):
+        with pytest.raises(ValueError, match="cooldown_interval_ms is 0"):
+            measure(lambda: None, 1, 1, None, *bad)
+
+
 def test_the_oldest_form(tmp_path):
     mod, params = relay.testing.mlp.get_workload(batch_size=2)
     data = np.random.default_rng(0).random((2, 1, 28, 28), "float32")
@@ -110,7 +173,7 @@ def test_the_oldest_form(tmp_path):
 # ---- Machines and executors ----------------------------------------------------------------------
 
 
-def test_a_virtual_machine(tmp_path):
+def test_a_virtual_machine(tmp_path, monkeypatch):
     program = relay.vm.compile(two_results(), target={"kind": "llvm", "mcpu": "core-avx2"})
     code, library = program.save()
     library.export_library(tmp_path / "program.so")
@@ -125,7 +188,26 @@ def test_a_virtual_machine(tmp_path):
     tvm.testing.assert_allclose(second.numpy(), np.maximum(A, 0))
     machine.invoke_stateful("main", x=A, y=A)
     assert len(machine.get_outputs()) == 2
-    assert machine.benchmark(tvm.cpu(), A, A, number=1, repeat=2).mean > 0
+    sets, set_input = [], machine.set_input
+    monkeypatch.setattr(machine, "set_input", lambda *args: sets.append(set_input(*args)))
+    for whole in (False, True):
+        assert machine.benchmark(tvm.cpu(), A, A, number=1, repeat=2, end_to_end=whole).mean > 0
+    # Once, and once more for each of 1 + 2 runs that are measured with it.
+    assert len(sets) == 1 + 1 + 3
+    kept = A.copy()
+    machine.set_input("main", kept, kept)
+    kept[:] = 9
+    tvm.testing.assert_allclose(machine.run()[0], A + A)
+    with pytest.raises(ValueError, match="no function 'other'; it has main"):
+        machine.set_input("other", A)
+    with pytest.raises(ValueError, match="takes no fcompile"):
+        library.export_library(tmp_path / "program.so", fcompile=print)
+    with pytest.raises(ValueError, match="takes no cc"):
+        library.export_library(tmp_path / "program.so", cc="gcc")
+    for act in (tvm.runtime.load_module, library.save):
+        with pytest.raises(ValueError, match="one format, 'so'"):
+            act(tmp_path / "program.so", fmt="ptx")
+    assert library.save(str(tmp_path / "again.so")) == str(tmp_path / "again.so")
     with pytest.raises(ValueError, match="not that of the library"):
         tvm.runtime.vm.Executable.load_exec(b"other", library)
 
@@ -146,6 +228,8 @@ def test_executors(kind):
     assert empty.evaluate(relay.const(1) + relay.const(2)).numpy() == 3
     y = relay.var("y", shape=())
     assert empty.evaluate(y * y, binds={y: np.float32(3)}).numpy() == 9
+    with pytest.raises(ValueError, match="'y' is not a variable"):
+        empty.evaluate(y * y, binds={"y": 3})
     total = executor.evaluate(mod.get_global_var("main"))
     tvm.testing.assert_allclose(total(A, A)[0].numpy(), A + A)
 
@@ -173,6 +257,13 @@ def test_a_module_is_assigned_to():
         mod["main"] = 3
     with pytest.raises(AttributeError, match="constructors have names"):
         mod.get_constructor(0)
+    with pytest.raises(ValueError, match="takes no global_infos"):
+        tvm.IRModule(global_infos={"vdevice": []})
+    with pytest.raises(ValueError, match="has no option name"):
+        mod.script(name="Module")
+    with pytest.raises(ValueError, match="has no option style"):
+        mod.show(style="light")
+    assert mod.script() == mod.astext(False) and mod.script(show_meta=True) == mod.astext()
 
 
 def test_functions_that_wait_for_others():
@@ -184,6 +275,10 @@ def test_functions_that_wait_for_others():
     for _ in range(2):
         with pytest.raises(tvm.error.DiagnosticError, match=r"E0103.*no function @g"):
             str(mod)
+    # Whether a name exists does not depend on what waits.
+    assert not hasattr(mod, "nothing_of_this_name") and not hasattr(mod, "source_map")
+    with pytest.raises(tvm.error.DiagnosticError, match=r"E0103.*variable %z"):
+        tvm.IRModule()["main"] = relay.Function([x], relay.var("z", shape=(2,)))
     mod[g] = relay.Function([x], x + x, relay.TensorType((2,)))
     got = relay.create_executor("graph", mod).evaluate(f)(np.ones(2, "float32"))
     tvm.testing.assert_allclose(got.numpy(), [2, 2])
@@ -210,6 +305,73 @@ def test_data_types_and_the_prelude():
         relay.TypeData(name, [a], [box])
     with pytest.raises(ValueError, match="belongs to Box, not to Other"):
         relay.TypeData(relay.GlobalTypeVar("Other"), [], [relay.Constructor("C", [], name)])
+
+
+def tensors_of(value):
+    """Constructors with nested lists, for results of the type tensor_t and lists of it."""
+    if isinstance(value, list):
+        return [tensors_of(part) for part in value]
+    return (value.constructor, *(np.asarray(field).tolist() for field in value.fields))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_arrays_of_tensors_by_dtype(dtype):
+    mod = tvm.IRModule()
+    p = relay.prelude.Prelude(mod)
+
+    def of(name):
+        return p.get_global_var(name, dtype)
+
+    tensor2 = p.get_tensor_ctor("tensor2", dtype)
+    x = relay.var("x", shape=(3, 2), dtype=dtype)
+    rows = of("tensor_array_unstack_tensor2")(x)
+    some, lengths = (relay.const(np.array(v, "int32")) for v in ([2, 0], [1, 2]))
+    empty = of("tensor_array")(relay.const(2))
+    written = of("tensor_array_write")(empty, relay.const(1), tensor2(x))
+    scattered = of("tensor_array_scatter")(rows, some, rows)
+    results = [
+        rows,
+        of("tensor_array_concat")(rows),
+        of("tensor_array_gather")(rows, some),
+        written,
+        of("tensor_array_read")(written, relay.const(1)),
+        of("tensor_array_stack")(scattered),
+        of("tensor_array_split")(empty, tensor2(x), lengths),
+        of("tensor_take")(tensor2(x), relay.const(1), relay.const(3)),
+    ]
+    mod["main"] = relay.Function([x], relay.Tuple(results))
+    data = np.arange(6).reshape(3, 2)
+    want = [
+        [("tensor1", [0, 1]), ("tensor1", [2, 3]), ("tensor1", [4, 5])],
+        ("tensor1", [0, 1, 2, 3, 4, 5]),
+        ("tensor2", [[4, 5], [0, 1]]),
+        [("tensor_nil",), ("tensor2", data.tolist())],
+        ("tensor2", data.tolist()),
+        ("tensor2", [[2, 3], [2, 3], [0, 1]]),
+        [("tensor2", [[0, 1]]), ("tensor2", [[2, 3], [4, 5]])],
+        ("tensor2", [[2, 3], [4, 5]]),
+    ]
+    for kind in ("debug", "vm"):
+        run = relay.create_executor(kind, mod, device=tvm.cpu(), target="llvm").evaluate()
+        got = [tensors_of(value) for value in run(data.astype(dtype))]
+        assert repr(got).replace(f"_{dtype}", "").replace(".0", "") == repr(want)
+
+
+def test_names_of_the_prelude_by_dtype():
+    p = core.Prelude()
+    assert p.get_name("tensor_t", "int8") == "tensor_int8_t"
+    assert "tensor_array_int8" not in p.mod
+    assert str(p.get_type("tensor_t", "int8")) == "tensor_int8_t" and "tensor_array_int8" in p.mod
+    assert p.get_ctor("tensor_int8_t", "tensor_nil", "int8").name_hint == "tensor_nil_int8"
+    for refused, match in (
+        (lambda: p.get_global_var("tensor_fly", "int8"), "no function 'tensor_fly'"),
+        (lambda: p.get_type("list", "int8"), "is 'tensor_t', not 'list'"),
+        (lambda: p.get_tensor_ctor("tensor7", "int8"), "no constructor tensor7_int8"),
+        (lambda: p.get_global_var("tensor_array", "flaot32"), "flaot32"),
+        (lambda: p.get_global_var("tensor_array", 3), "a dtype is a text"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            refused()
 
 
 def test_comparisons():
@@ -255,6 +417,8 @@ def test_options_of_passes():
         convert({"nn.conv2d": ["default", "default"]})
     with pytest.raises(ValueError, match=r"weights of nn\.conv2d keep their layout"):
         convert({"nn.conv2d": ["NHWC", "HWIO"]})
+    with pytest.raises(ValueError, match=r"nn\.conv2d has no layout"):
+        convert({"nn.conv2d": []})
     with pytest.raises(ValueError, match="follows that of the convolutions"):
         convert({"nn.max_pool2d": ["NHWC"]})
     assert relay.transform.FuseOps(0)(mod).astext().count("Primitive=1") == 3
@@ -377,6 +541,66 @@ def test_a_program_of_torchscript(friendly):
         relay.frontend.from_pytorch(script, [("data", (2, 4))], custom_convert_map={})
 
 
+def test_torchscript_without_parameters(tmp_path):
+    torch = pytest.importorskip("torch")
+
+    class Scale(torch.nn.Module):
+        def forward(self, x, y):
+            return x * 2.0 + y
+
+    infos = [("x", (2, 3)), ("y", ((2, 3), np.float32))]
+    torch.jit.script(Scale()).save(tmp_path / "scale.pt")
+    for script in (
+        torch.jit.script(Scale()),
+        torch.jit.trace(Scale(), (torch.ones(2, 3),) * 2),
+        torch.jit.load(tmp_path / "scale.pt"),
+    ):
+        mod, params = relay.frontend.from_pytorch(script, infos)
+        assert params == {} and [p.name_hint for p in mod["main"].params] == ["x", "y"]
+        got = relay.create_executor("vm", mod).evaluate()(A, A)
+        tvm.testing.assert_allclose(got, 3 * A, rtol=1e-6)
+    for bad in ("flaot32", "nn", object()):
+        with pytest.raises(ValueError, match="input 'y' has no dtype"):
+            relay.frontend.from_pytorch(script, [("x", (2, 3)), ("y", ((2, 3), bad))])
+    script = torch.jit.script(Scale())
+    with pytest.raises(ValueError, match="input 'x' has no dtype 'flaot32'"):
+        relay.frontend.from_pytorch(script, [("x", (2, 3)), ("y", (2, 3))], default_dtype="flaot32")
+    with pytest.raises(ValueError, match="two inputs have the name 'x'"):
+        relay.frontend.from_pytorch(script, [("x", (2, 3)), ("x", (2, 3))])
+
+
+def test_torchscript_with_names_that_collide(tmp_path):
+    torch = pytest.importorskip("torch")
+
+    class Part(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.b = torch.nn.Parameter(torch.full((3,), 2.0))
+
+        def forward(self, x):
+            return x * self.b
+
+    class Whole(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.a_b = Part(), torch.nn.Parameter(torch.full((3,), 3.0))
+
+        def forward(self, x):
+            return self.a(x) + self.a_b
+
+    torch.jit.script(Whole()).save(tmp_path / "whole.pt")
+    script = torch.jit.load(tmp_path / "whole.pt")
+    mod, params = relay.frontend.from_pytorch(script, [("x", (2, 3))])
+    assert {name: float(np.asarray(v)[0]) for name, v in params.items()} == {"a.b": 2, "a_b": 3}
+    assert {p.name_hint for p in mod["main"].params} == {"x", "a.b", "a_b"}
+    got = relay.create_executor("vm", mod, params=params).evaluate()(A)
+    tvm.testing.assert_allclose(got, 2 * A + 3, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"parameter a.* and the parameter a.* are both named a_b"):
+        relay.frontend.from_pytorch(script, [("x", (2, 3))], use_parser_friendly_name=True)
+    with pytest.raises(ValueError, match="input a_b and the parameter a_b"):
+        relay.frontend.from_pytorch(script, [("a_b", (2, 3))])
+
+
 # ---- Arrays, devices, targets --------------------------------------------------------------------
 
 
@@ -389,6 +613,8 @@ def test_arrays():
     assert np.from_dlpack(a).tolist() == [[3, 4]] and relay.const(a).data.tolist() == [[3, 4]]
     assert tvm.nd.from_dlpack(np.ones(2)).numpy().tolist() == [1, 1]
     assert "NDArray shape=(1, 2), cpu(0)" in repr(a)
+    with pytest.raises(ValueError, match="to an NDArray or a device"):
+        a.copyto(np.empty((1, 2)))
     with pytest.raises(ValueError, match="copied into"):
         a.copyto(tvm.nd.empty((1, 2)))
     again = tvm.runtime.load_param_dict(relay.save_param_dict({"a": a}))
@@ -411,6 +637,25 @@ def test_devices_and_targets():
         "llvm",
         "core-avx2",
     )
+    arm = "llvm -mtriple=aarch64-linux-gnu"
+    assert str(tvm.target.Target(arm)) == arm
+    with pytest.raises(core.UserError, match=r"E0403.*no code generator for 'aarch64"):
+        relay.build(two_results(), target={"kind": "llvm", "mtriple": "aarch64-linux-gnu"})
+    for refused in (
+        lambda: tvm.target.Target({"kind": "llvm", "host": {"kind": "llvm", "mtriple": "mips"}}),
+        lambda: tvm.target.Target("llvm", host=arm),
+        lambda: tvm.target.Target(target, host=arm),
+        lambda: relay.build(two_results(), "llvm", target_host=arm),
+    ):
+        with pytest.raises(ValueError, match="the host is the target"):
+            refused()
+    with pytest.raises(ValueError, match="'cuda' is not supported"):
+        tvm.target.Target({"kind": "llvm", "host": "cuda"})
+    with pytest.raises(ValueError, match=r"tag .* is not known"):
+        tvm.target.Target({"tag": "raspberry-pi/4b"})
+    assert tvm.target.Target({"kind": "llvm", "host": "llvm"}).text == "llvm"
+    assert tvm.testing.device_enabled is tvm.runtime.enabled
+    assert [tvm.runtime.enabled(t) for t in ("llvm -mcpu=x", "", "cuda")] == [True, False, False]
     assert tvm.target.Target(target) == target and tvm.target.Target.current() is None
     with target:
         assert tvm.target.Target.current() is target
@@ -455,6 +700,23 @@ except ModuleNotFoundError:
     code += "import relay.tvm; relay.tvm.install()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "another package 'tvm' is loaded" in done.stderr
+
+
+def test_networks_are_imported_when_a_program_names_them():
+    code = """
+import sys, relay
+relay._absent.suggestions = None  # an import does not search for similar names
+import relay.tvm
+relay.tvm.install()
+assert 'relay.testing' not in sys.modules
+import tvm, tvm.relay.testing.resnet as resnet
+from tvm.relay.testing.mlp import *
+from tvm.relay.testing import init
+assert tvm.relay.testing.resnet is resnet and get_workload(batch_size=1)
+assert isinstance(resnet.get_workload(num_layers=18)[0], tvm.IRModule)
+assert "Xavier" in dir(init) and "run_opt_pass" in dir(tvm.relay.testing)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_relay_does_not_import_it():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 
 from relay import _core
 from relay.op import row
@@ -11,6 +12,13 @@ from relay.op import row
 def call(name: str, *args: object, **attrs: object) -> _core.Call:
     """Returns a call of an operator by its registry name, arguments and attributes."""
     return _core.Call(row(name).node, list(args), attrs)
+
+
+def checked(test: _core.Expr, pieces: Sequence[str | _core.Expr], expr: _core.Expr) -> _core.Expr:
+    """Returns the expression after a check: a run that fails it ends with E0616 and the pieces."""
+    said = _core.Tuple([_core.Constant(p) if isinstance(p, str) else p for p in pieces])
+    check = call("debug.check", test, said)
+    return _core.Let(_core.Var("fits", check.checked_type), check, expr)
 
 
 def is_number(value: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from relay import _core
 from relay._errors import wrong
-from relay._ops.call import call, is_number
+from relay._ops.call import call, checked, is_number
 
 COMPOSITIONS: dict[str, Callable[..., _core.Expr]] = {}
 
@@ -63,13 +63,18 @@ def _full(fill_value, shape=(), dtype=""):
 def _one_hot(indices, on_value, off_value, depth, axis, dtype):
     """Returns vectors of off_value with on_value at each index; on a new axis of size depth."""
     values = _constant(on_value, dtype), _constant(off_value, dtype)
+    if isinstance(depth, _core.Constant) and depth.data.size == 1:
+        depth = depth.data.item()
     if isinstance(depth, _core.Expr):
         return _one_hot_of_any_depth(indices, values, depth, axis, dtype)
     return call("one_hot", indices, *values, depth=depth, axis=axis, dtype=dtype)
 
 
 def _one_hot_of_any_depth(indices, values, depth, axis, dtype):
-    place = axis % (len(indices.shape) + 1)
+    rank = len(indices.shape) + 1
+    if not is_number(axis) or not -rank <= axis < rank:
+        raise wrong(f"relay.one_hot: the axis is a number from {-rank} to {rank - 1}, not {axis!r}")
+    place = axis % rank
     count = call("cast", depth, dtype="int64")
     if len(depth.shape):
         count = call("reshape", count, newshape=[])
@@ -78,9 +83,11 @@ def _one_hot_of_any_depth(indices, values, depth, axis, dtype):
     if place < len(indices.shape):
         numbers = call("expand_dims", numbers, axis=1, num_newaxis=len(indices.shape) - place)
     whole = call("cast", call("expand_dims", indices, axis=place), dtype="int64")
-    return call(
+    out = call(
         "where", call("equal", whole, numbers), *(call("cast", v, dtype=dtype) for v in values)
     )
+    said = ["relay.one_hot: the depth ", count, " is negative"]
+    return checked(call("greater_equal", count, zero), said, out)
 
 
 @_named("reshape_like")

@@ -56,8 +56,8 @@ def _attribute(value: object, kind: str, axes: int) -> object:
     one_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if one_size or (kind.startswith("list of") and one_number):
         return [value] * axes
-    if kind == "dtype" and value in signatures.SHORT_DTYPES:
-        return signatures.SHORT_DTYPES[value]
+    if kind == "dtype" and isinstance(value, str):
+        return signatures.SHORT_DTYPES.get(value, value)
     if kind == "bool" and is_number(value) and value in (0, 1):
         return bool(value)
     return value

@@ -18,7 +18,14 @@ from relay._pytorch import (
 from relay._specialise import OpenModel, RankIsOpen
 from relay._weights import Weights, weights_argument
 from relay._weights import load_weights as load_weights
+from relay._weights import model_source
 from relay.frontend import tflite as tflite
+
+
+def _proto_bytes(model: Any) -> bytes | None:
+    if not hasattr(model, "SerializeToString"):
+        return None
+    return model.SerializeToString(deterministic=True)
 
 
 def from_onnx(
@@ -59,14 +66,7 @@ def from_onnx(
         raise wrong("dtype is a dictionary by input name: every input of a model has a type")
     if not isinstance(freeze_params, bool):
         raise wrong(f"freeze_params is True or False, not {freeze_params!r}")
-    if isinstance(model, (str, os.PathLike)):
-        model = os.fspath(model)
-    elif isinstance(model, (bytearray, memoryview)):
-        model = bytes(model)
-    elif not isinstance(model, bytes):
-        if not hasattr(model, "SerializeToString"):
-            raise wrong(f"a model is a path, bytes or a ModelProto, not {type(model).__name__}")
-        model = model.SerializeToString(deterministic=True)
+    source = model_source(model, "a model is a path, bytes or a ModelProto", _proto_bytes)
     dtypes = dtype if isinstance(dtype, dict) else {}
     shapes = {} if shape is None else shape
     if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int) or opset < 1):
@@ -81,7 +81,7 @@ def from_onnx(
         try:
             mod, weights = _core.import_model(
                 "onnx",
-                model,
+                source,
                 sizes,
                 dtypes,
                 freeze_params,
@@ -147,12 +147,7 @@ def from_tflite(
     refuse("relay.frontend.from_tflite", {"op_converter": op_converter})
     if not isinstance(freeze_params, bool):
         raise wrong(f"freeze_params is True or False, not {freeze_params!r}")
-    if isinstance(model, (str, os.PathLike)):
-        source: str | bytes = os.fspath(model)
-    elif isinstance(model, (bytes, bytearray, memoryview)):
-        source = bytes(model)
-    else:
-        raise wrong(f"a model is a path or bytes, not {type(model).__name__}")
+    source = model_source(model, "a model is a path or bytes")
     own = {"signature": signature} if signature else {}
     return _core.import_model(
         "tflite",

@@ -101,13 +101,7 @@ _PLACES: dict[str, types.ModuleType] = {
             "vision", "loops",
         )
     },
-    **{
-        f"relay.testing.{name}": getattr(relay.testing, name)
-        for name in (
-            "densenet", "dcgan", "dqn", "inception_v3", "init", "layers", "lstm", "mlp", "mobilenet",
-            "nat", "resnet", "resnet_3d", "squeezenet", "synthetic", "vgg",
-        )
-    },
+    **{f"relay.testing.{name}": network for name, network in relay.NETWORKS.items()},
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -83,21 +84,42 @@ def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
 class View(types.ModuleType):
     """A module of Relay whose functions take and return the old forms.
 
-    source: the module; None for a module that has only its own names.
+    source: the module; its name, to import it when it is first read; None for a module that has only its
+        own names.
     own: names that differ from those of the source.
     """
 
-    def __init__(self, name: str, source: types.ModuleType | None, **own: Any) -> None:
-        of_tvm = name.removeprefix("relay.")
-        super().__init__(name, f"Names of {of_tvm}." if source is None else source.__doc__)
+    def __init__(self, name: str, source: types.ModuleType | str | None, **own: Any) -> None:
+        super().__init__(name, f"Names of {name.removeprefix('relay.')}.")
         self.__dict__["_source"] = source
+        self.__dict__["_own"] = tuple(own)
         self.__dict__.update(own)
-        listed = () if source is None else getattr(source, "__all__", vars(source))
-        self.__all__ = sorted({n for n in (*listed, *own) if not n.startswith("_")})
+        if not isinstance(source, str):
+            self._read()
+
+    def _read(self) -> types.ModuleType | None:
+        """Returns the source, after `__all__` and `__doc__` are those of the view."""
+        source = self.__dict__["_source"]
+        if isinstance(source, str):
+            source = self.__dict__["_source"] = importlib.import_module(source)
+        if "__all__" not in self.__dict__:
+            listed = () if source is None else getattr(source, "__all__", vars(source))
+            names = (*listed, *self.__dict__["_own"])
+            self.__all__ = sorted({n for n in names if not n.startswith("_")})
+            if source is not None:
+                self.__doc__ = source.__doc__
+        return source
 
     def __getattr__(self, name: str) -> Any:
-        source = self.__dict__.get("_source")
-        if name.startswith("__") or source is None:
+        if "_source" not in self.__dict__:
+            raise AttributeError(name)
+        if name == "__all__":
+            self._read()
+            return self.__dict__[name]
+        if name.startswith("__"):
+            raise absent(self.__name__, name)
+        source = self._read()
+        if source is None:
             raise absent(self.__name__, name)
         value = getattr(source, name)
         if isinstance(value, types.FunctionType):

@@ -33,7 +33,9 @@ class WithHandles:
         self.inner = inner
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self.__dict__["inner"], name)
+        if "inner" not in self.__dict__:
+            raise AttributeError(name)
+        method = getattr(self.inner, name)
         return keep_exception(lambda *parts: given(method(*map(returned, parts))))
 
 

@@ -101,6 +101,10 @@ class NDArray:
         """Copies the elements to an array of the same type, or to a device; returns the copy."""
         if isinstance(target, Device):
             return NDArray(self.numpy())
+        if not isinstance(target, NDArray):
+            raise wrong(
+                f"an array is copied to an NDArray or a device, not to {type(target).__name__}"
+            )
         if (target.shape, target.dtype) != (self.shape, self.dtype):
             raise wrong(
                 f"an array of {self.dtype} and shape {self.shape} is copied into one of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,8 @@ from relay._absent import absent
 from relay._errors import wrong
 
 _active = threading.local()
+# The architecture of this machine, as triples begin.
+_MACHINE = platform.machine()
 
 # Kinds of targets that the first Relay compiled for, and that this one does not.
 _OTHER_KINDS = {
@@ -18,7 +21,6 @@ _OTHER_KINDS = {
 }  # fmt: skip
 # Options of the first Relay's targets that say what holds here anyway.
 _MEANT_ANYWAY = (
-    "-mtriple",
     "-num-cores",
     "-keys",
     "-link-params",
@@ -44,18 +46,26 @@ class Target:
     """A target of `relay.build`, from its text or from a dictionary with "kind" and options.
 
     In a `with` block it is the target of builds without one. Libraries of others ("-libs=...") are not
-    called, and options that say what holds anyway ("-mtriple", "-num-cores") are left out of `text`.
+    called, and options that say what holds anyway ("-num-cores", "-keys") are left out of `text`. The
+    host, if it is given, is the target.
     """
 
     def __init__(self, target: str | Mapping[str, Any] | Target, host: object = None) -> None:
         if isinstance(target, Target):
             self.text, self.kind = target.text, target.kind
+            if host is not None:
+                _check_host(self, host)
             return
         if isinstance(target, Mapping):
+            if "tag" in target:
+                raise wrong(
+                    f"the tag {target['tag']!r} is not known: give the options of the target"
+                )
+            host = target.get("host") if host is None else host
             options = (
                 f"-{key}={','.join(map(str, value)) if isinstance(value, (list, tuple)) else value}"
                 for key, value in target.items()
-                if key not in ("kind", "tag", "host")
+                if key not in ("kind", "host")
             )
             target = " ".join([str(target.get("kind", "")), *options])
         if not isinstance(target, str) or not target.split():
@@ -66,10 +76,10 @@ class Target:
                 f"the target {kind!r} is not supported: programs are compiled for the processor; "
                 "'llvm' is the target of this machine"
             )
-        if host is not None:
-            Target(host)  # type: ignore[arg-type]
         self.kind = TargetKind(kind)
         self.text = " ".join([kind, *_kept(options)])
+        if host is not None:
+            _check_host(self, host)
 
     @property
     def keys(self) -> list[str]:
@@ -138,8 +148,23 @@ def _kept(options: list[str]) -> list[str]:
     return kept
 
 
-def text_of(target: Any) -> str | None:
-    """Returns the text of a target: a Target, a text, a dictionary, a list or map of one; None for none."""
+def _check_host(target: Target, host: Any) -> None:
+    """Raises ArgumentError for a host that is another machine than the target's."""
+    named = Target(host)
+
+    def machine(t: Target) -> str:
+        triple = next((o[9:] for o in t.text.split() if o.startswith("-mtriple=")), _MACHINE)
+        return triple.partition("-")[0]
+
+    if machine(named) != machine(target):
+        raise wrong(f"the host is the target: the machine of {target} is not that of {named}")
+
+
+def text_of(target: Any, host: Any = None) -> str | None:
+    """Returns the text of a target: a Target, a text, a dictionary, a list or map of one; None for none.
+
+    host: the machine on which the program is called, which is that of the target.
+    """
     if isinstance(target, Mapping) and "kind" not in target:
         target = list(target.values())
     if isinstance(target, (list, tuple)):
@@ -147,9 +172,10 @@ def text_of(target: Any) -> str | None:
             raise wrong(f"a program has one target, the processor, not {len(target)}")
         target = target[0]
     if target is None:
-        active = Target.current()
-        return None if active is None else active.text
-    return Target(target).text
+        target = Target.current()
+    if host is not None:
+        _check_host(Target("llvm" if target is None else target), host)
+    return None if target is None else Target(target).text
 
 
 def create(target: str | Target) -> Target:

@@ -198,6 +198,8 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
         raise wrong(f"ConvertLayout() takes layouts by operator, not {desired_layouts!r}")
     options: dict[str, Any] = {}
     for op, layouts in desired_layouts.items():
+        if not layouts:
+            raise wrong(f'ConvertLayout(): {op} has no layout: ["NHWC", "default"] is one')
         data, *others = [layouts] if isinstance(layouts, str) else layouts
         if any(layout != "default" for layout in others):
             raise wrong(

@@ -7,7 +7,7 @@ import re
 
 from relay import _core
 from relay._function.operations.ranges import Range, at_most
-from relay._ops.call import call
+from relay._ops.call import call, checked
 
 
 def line() -> str:
@@ -17,10 +17,7 @@ def line() -> str:
 
 def ensured(test: _core.Expr, pieces: list[str | _core.Expr], expr: _core.Expr) -> _core.Expr:
     """Returns the expression with a check whose failure ends the run, with these pieces and the line."""
-    pieces = [*pieces, f" ({line()})"]
-    said = _core.Tuple([_core.Constant(p) if isinstance(p, str) else p for p in pieces])
-    check = call("debug.check", test, said)
-    return _core.Let(_core.Var("fits", check.checked_type), check, expr)
+    return checked(test, [*pieces, f" ({line()})"], expr)
 
 
 def bounds_of(dtype: str) -> tuple[int, int] | None:

@@ -29,10 +29,6 @@ class GraphModule(GraphState):
         self.__dict__.update(vars(module.state))
         module.state = self
 
-    def set_input_zero_copy(self, key: str | int, value: Any) -> None:
-        """Sets an input."""
-        self.set_input(key, value)
-
     def __getitem__(self, key: str) -> Callable[..., Any]:
         return self.module[key]
 
@@ -54,7 +50,15 @@ class GraphModule(GraphState):
         self.set_input(**kwargs)
         function = self[func_name]
         inputs = kwargs if end_to_end else {}
-        return measure(lambda: function(**inputs), number, repeat, min_repeat_ms)
+        return measure(
+            lambda: function(**inputs),
+            number,
+            repeat,
+            min_repeat_ms,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
+        )
 
     def __getattr__(self, name: str) -> Any:
         raise absent("relay.tvm.contrib.graph_executor.GraphModule", name)

@@ -8,6 +8,7 @@ from typing import Any
 from relay import _core
 from relay._absent import absent
 from relay._errors import wrong
+from relay.analysis import post_order_visit
 from relay.tvm import _exchange
 
 _EMPTY = '#[version = "0.0.5"]'
@@ -32,10 +33,10 @@ class IRModule:
         functions: Mapping[Any, _core.Function] | None = None,
         type_definitions: Mapping[Any, _core.Type] | None = None,
         attrs: Mapping[str, object] | None = None,
-        global_infos: None = None,
+        global_infos: Mapping[str, object] | None = None,
     ) -> None:
         if global_infos:
-            raise absent("relay.IRModule", "global_infos")
+            raise wrong("IRModule() takes no global_infos: there is one device, the processor")
         self._module = _core.parse(_EMPTY, "<module>")
         self._waiting: dict[str, _core.Function] = {}
         self._problem: Exception | None = None
@@ -70,9 +71,21 @@ class IRModule:
             self._module = _core.with_definitions(self._module, waiting, types)
             self._waiting, self._problem = {}, None
         except _core.UserError as problem:
-            if "there is no function @" not in str(problem):
+            if not self._calls_others(waiting):
                 raise
             self._waiting, self._problem = waiting, problem
+
+    def _calls_others(self, functions: dict[str, _core.Function]) -> bool:
+        """Whether functions refer to one that is neither among them nor in the module."""
+        called: set[str] = set()
+
+        def visit(node: object) -> None:
+            if isinstance(node, _core.GlobalVar):
+                called.add(node.name_hint)
+
+        for f in functions.values():
+            post_order_visit(f, visit)
+        return any(name not in functions and name not in self._module for name in called)
 
     @property
     def functions(self) -> dict[_core.GlobalVar, _core.Function]:
@@ -155,13 +168,16 @@ class IRModule:
         """Returns the text of the module."""
         return self._given().astext(show_meta_data)
 
-    def script(self, **_: object) -> str:
-        """Returns the text of the module."""
-        return self.astext(False)
+    def script(self, *, show_meta: bool = False, **options: object) -> str:
+        """Returns the text of the module, with its constants if show_meta; it has no other options."""
+        for name, value in options.items():
+            if value is not None:
+                raise wrong(f"the text of a module has no option {name}")
+        return self.astext(show_meta)
 
-    def show(self, **_: object) -> None:
-        """Prints the module."""
-        print(self.script())
+    def show(self, style: None = None, black_format: None = None, **options: Any) -> None:
+        """Prints the text of the module; the options are those of `script`."""
+        print(self.script(style=style, black_format=black_format, **options))
 
     def __copy__(self) -> IRModule:
         return self.clone()
@@ -182,6 +198,8 @@ class IRModule:
         # The methods that differ in nothing but the form of their arguments and results.
         if name.startswith("_"):
             raise AttributeError(name)
+        if not hasattr(_core.IRModule, name):
+            raise absent("relay.tvm.IRModule", name)
         value = getattr(self._given(), name)
         return _exchange.adapt(value) if callable(value) else value
 

@@ -64,33 +64,31 @@ class Prelude(_relay.Prelude):
         super().__init__(given(handle))
         handle._module, self.mod = self.mod, handle
 
+    def _define(self, source: _core.IRModule) -> None:
+        self.mod.update(returned(source))
+
 
 def fromtext(source: str, source_name: str = "from_string") -> Any:
     """Returns the module of a text; the expression if it has no definitions."""
     return returned(_relay.fromtext(source, source_name))
 
 
-def _own(name: str) -> dict[str, Any]:
-    """What a module of the first Relay's has beside, or in place of, the one here."""
-    return {"testing": {"run_opt_pass": adapt(_testing().run_opt_pass)}}.get(name, {})
+def _view(name: str, **own: Any) -> View:
+    return View(f"{__name__}.{name}", f"relay.{name}", **own)
 
 
-def _testing() -> Any:
-    from relay import testing
-
-    return testing
-
-
-def _view(name: str) -> View:
-    import importlib
-
-    return View(f"{__name__}.{name}", importlib.import_module(f"relay.{name}"), **_own(name))
-
-
-analysis, dataflow_pattern, quantize, frontend, data_dep_optimization, testing = map(
-    _view,
-    ("analysis", "dataflow_pattern", "quantize", "frontend", "data_dep_optimization", "testing"),
+analysis, dataflow_pattern, quantize, frontend, data_dep_optimization = map(
+    _view, ("analysis", "dataflow_pattern", "quantize", "frontend", "data_dep_optimization")
 )
+# Modules of `relay.testing`, which is imported when a program reads a name of it.
+NETWORKS = {
+    name: _view(f"testing.{name}")
+    for name in (
+        "densenet", "dcgan", "dqn", "inception_v3", "init", "layers", "lstm", "mlp", "mobilenet",
+        "nat", "resnet", "resnet_3d", "squeezenet", "synthetic", "vgg",
+    )
+}  # fmt: skip
+testing = _view("testing", **NETWORKS)
 
 # Files of the first Relay that programs imported names from; the names are those of the package.
 _FILES = (

@@ -15,20 +15,24 @@ from relay.tvm.ir.module import IRModule
 from relay.tvm.relay.backend import Executor as Executor
 from relay.tvm.relay.backend import Runtime as Runtime
 from relay.tvm.runtime.module import Module
-from relay.tvm.target import Target, text_of
+from relay.tvm.target import text_of
 from relay.tvm.transform import build_config as build_config
 
 bind_params_by_name = adapt(names.bind_params_by_name)
 
 
-def compiled(mod: Any, target: Any, target_host: Any, params: Mapping[str, Any] | None) -> Module:
+def compiled(
+    mod: Any,
+    target: Any,
+    target_host: Any,
+    params: Mapping[str, Any] | None,
+    mod_name: str = "default",
+) -> Module:
     """Returns the library of a module."""
-    text = text_of(target)
-    if target_host is not None:
-        Target(target_host)
+    text = text_of(target, target_host)
     with own_exceptions():
         program = _build.build(given(mod), text, params=None if params is None else dict(params))
-    return Module(program, mod, text)
+    return Module(program, mod, text, mod_name)
 
 
 def build(
@@ -47,6 +51,7 @@ def build(
     target: a text, a `tvm.target.Target`, or a map or list of one; None: that of the `with` block, or the
         machine's.
     params: values of @main's parameters by name, which become constants of the library.
+    mod_name: the name in place of "default" in `lib["default"]`.
     """
     pools = {
         "workspace_memory_pools": workspace_memory_pools,
@@ -57,9 +62,9 @@ def build(
         raise wrong(f"executor is relay.backend.Executor('graph'), not {executor!r}")
     if runtime is not None and not isinstance(runtime, Runtime):
         raise wrong(f"runtime is relay.backend.Runtime('cpp'), not {runtime!r}")
-    library = compiled(ir_mod, target, target_host, params)
-    library.libmod_name = mod_name
-    return library
+    if not isinstance(mod_name, str) or not mod_name:
+        raise wrong(f"mod_name is a name, not {mod_name!r}")
+    return compiled(ir_mod, target, target_host, params, mod_name)
 
 
 def optimize(

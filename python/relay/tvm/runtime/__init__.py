@@ -47,7 +47,7 @@ ndarray = nd
 
 
 def enabled(target: str) -> bool:
-    """Returns whether programs are compiled for a target here."""
+    """Returns whether programs are compiled for a target, and run, here."""
     return str(target).split()[:1] in (["llvm"], ["cpu"])
 
 

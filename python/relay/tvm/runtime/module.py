@@ -37,23 +37,45 @@ class BenchmarkResult:
 
 
 def measure(
-    run: Callable[[], Any], number: int, repeat: int, min_repeat_ms: float | None
+    run: Callable[[], Any],
+    number: int,
+    repeat: int,
+    min_repeat_ms: float | None,
+    limit_zero_time_iterations: int,
+    cooldown_interval_ms: float,
+    repeats_to_cooldown: int,
 ) -> BenchmarkResult:
-    """Returns the mean times of `repeat` measurements of `number` runs, or more for the least time."""
+    """Returns the mean times of `repeat` measurements of `number` runs, or more for the least time.
+
+    limit_zero_time_iterations: a measurement ends after so many that the clock took for no time, though
+        the least time has not passed.
+    cooldown_interval_ms: the time that the processor rests after each `repeats_to_cooldown` measurements.
+    """
     if number < 1 or repeat < 1:
         raise wrong(f"a measurement has 1 run or more, not {number} of {repeat}")
+    if cooldown_interval_ms < 0 or repeats_to_cooldown < 1 or limit_zero_time_iterations < 1:
+        raise wrong(
+            "limit_zero_time_iterations and repeats_to_cooldown are 1 or more, cooldown_interval_ms is 0 "
+            f"or more, not {limit_zero_time_iterations}, {repeats_to_cooldown} and {cooldown_interval_ms}"
+        )
+    least = (min_repeat_ms or 0) / 1e3
     run()
-    results = []
-    for _ in range(repeat):
+    results: list[float] = []
+    for i in range(repeat):
+        without_time = 0
         while True:
             start = time.perf_counter()
             for _ in range(number):
                 run()
             seconds = time.perf_counter() - start
-            if seconds * 1e3 >= (min_repeat_ms or 0):
+            without_time += seconds == 0
+            if seconds >= least or without_time >= limit_zero_time_iterations:
                 break
-            number = max(number + 1, int(number * (min_repeat_ms or 0) / max(seconds * 1e3, 1e-3)))
+            if seconds > 0:
+                number = max(number + 1, int(number * least / seconds))
         results.append(seconds / number)
+        if cooldown_interval_ms and (i + 1) % repeats_to_cooldown == 0:
+            time.sleep(cooldown_interval_ms / 1e3)
     return BenchmarkResult(results)
 
 
@@ -74,33 +96,42 @@ class GraphState:
         return next((slot for slot in self.slots if slot.name == key), None)
 
     def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
-        """Sets an input, and others by name; names that the program has no input for are left out.
+        """Sets an input to a copy, and others by name; names that the program has no input for are left out.
 
         NumPy arrays and numbers are converted to the input's dtype; an NDArray has it.
         """
         if key is not None:
-            slot = self.slot(key)
-            if slot is None:
-                raise RuntimeError(f"Could not find '{key}' in graph's inputs")
-            self._set(slot, value)
+            self._set(self._known(key), value)
+        elif value is not None:
+            raise wrong("set_input() takes a value with the name or the number of its input")
         for name, given in params.items():
             slot = self.slot(name)
             if slot is not None:
                 self._set(slot, given)
 
-    def _set(self, slot: Slot, value: Any) -> None:
+    def set_input_zero_copy(self, key: str | int, value: nd.NDArray | np.ndarray) -> None:
+        """Sets an input to an array: later runs read what it holds then."""
+        slot = self._known(key)
+        if isinstance(value, np.ndarray):
+            value = nd.NDArray(value)
         if not isinstance(value, nd.NDArray):
-            value = nd.NDArray(np.array(value, dtype=slot.dtype, order="C"))
-        elif value.dtype != slot.dtype:
-            raise wrong(f"the input {slot.name} is of {slot.dtype}, not {value.dtype}")
-        shape = slot.shape or ()
-        same = len(value.shape) == len(shape) and all(
-            not isinstance(size, int) or size == given
-            for size, given in zip(shape, value.shape, strict=True)
-        )
-        if not same:
-            raise wrong(f"the input {slot.name} has the shape {shape}, not {value.shape}")
-        self.values[slot.name] = value
+            raise wrong(f"set_input_zero_copy() takes an array, not {type(value).__name__}")
+        self.values[slot.name] = _fitting(slot, value)
+
+    def _known(self, key: str | int) -> Slot:
+        slot = self.slot(key)
+        if slot is None:
+            raise RuntimeError(f"Could not find '{key}' in graph's inputs")
+        return slot
+
+    def _set(self, slot: Slot, value: Any) -> None:
+        if value is None:
+            raise wrong(f"the input {slot.name} needs a value, not None")
+        if isinstance(value, nd.NDArray):
+            made = _fitting(slot, value).copyto(value.device)
+        else:
+            made = _fitting(slot, nd.NDArray(np.array(value, dtype=slot.dtype, order="C")))
+        self.values[slot.name] = made
 
     def load_params(self, params_bytes: bytes | bytearray) -> None:
         """Sets the inputs that `save_param_dict` wrote."""
@@ -114,7 +145,7 @@ class GraphState:
         missing = [slot.name for slot in self.slots if slot.name not in self.values]
         if missing:
             raise wrong(f"the input {missing[0]} is not set")
-        result = self.executable(**{name: value.numpy() for name, value in self.values.items()})
+        result = self.executable(**{name: value._array for name, value in self.values.items()})
         self.results = _flat(result)
 
     def get_output(self, index: int, out: nd.NDArray | None = None) -> nd.NDArray:
@@ -154,6 +185,20 @@ class GraphState:
         )
 
 
+def _fitting(slot: Slot, value: nd.NDArray) -> nd.NDArray:
+    """The array, whose dtype and shape are those of an input; ArgumentError for another one."""
+    if value.dtype != slot.dtype:
+        raise wrong(f"the input {slot.name} is of {slot.dtype}, not {value.dtype}")
+    shape = slot.shape or ()
+    same = len(value.shape) == len(shape) and all(
+        not isinstance(size, int) or size == given
+        for size, given in zip(shape, value.shape, strict=True)
+    )
+    if not same:
+        raise wrong(f"the input {slot.name} has the shape {shape}, not {value.shape}")
+    return value
+
+
 def _flat(result: Any) -> list[nd.NDArray]:
     """The tensors of a result, those of tuples in tuples one after the other."""
     out: list[nd.NDArray] = []
@@ -173,8 +218,8 @@ def _flat(result: Any) -> list[nd.NDArray]:
 
 
 _GRAPH_FUNCTIONS = (
-    "set_input", "run", "get_output", "get_input", "get_num_outputs", "get_num_inputs", "load_params",
-    "get_input_index", "get_input_info",
+    "set_input", "set_input_zero_copy", "run", "get_output", "get_input", "get_num_outputs",
+    "get_num_inputs", "load_params", "get_input_index", "get_input_info",
 )  # fmt: skip
 
 
@@ -206,7 +251,15 @@ class GraphRuntime:
         if f_preproc:
             raise wrong(f"nothing is called before a measurement: f_preproc={f_preproc!r}")
         function = self[func_name]
-        return lambda *args: measure(lambda: function(*args), number, repeat, min_repeat_ms)
+        return lambda *args: measure(
+            lambda: function(*args),
+            number,
+            repeat,
+            min_repeat_ms,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
+        )
 
 
 class Module:
@@ -215,15 +268,23 @@ class Module:
     `library["default"](device)` begins to run it; `graph, lib, params = library` is the oldest form.
     """
 
-    def __init__(self, executable: Executable, ir_mod: Any = None, target: Any = None) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        ir_mod: Any = None,
+        target: Any = None,
+        libmod_name: str = "default",
+    ) -> None:
         self.executable = executable
         self.ir_mod = ir_mod
         self.target = target
-        self.libmod_name = "default"
+        self.libmod_name = libmod_name
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        if name != "default":
-            raise AttributeError(f"Module has no function '{name}'")
+        if name != self.libmod_name:
+            raise AttributeError(
+                f"Module has no function '{name}': the library is '{self.libmod_name}'"
+            )
 
         def create(*devices: nd.Device) -> GraphRuntime:
             nd.known(devices)
@@ -265,12 +326,19 @@ class Module:
     ) -> str:
         """Writes the library to a file, which `load_module` and the C API load; returns the path.
 
-        fcompile and options of compilers are not used: the file needs no compiler.
+        The file has no name of a library: loaded, it is "default". fcompile and options of compilers are
+        refused: the file needs no compiler.
         """
+        for name, value in {"fcompile": fcompile, **options}.items():
+            if value not in (None, False):
+                raise wrong(f"export_library() takes no {name}: the file needs no compiler")
         self.executable.export_library(file_name)
         return os.fspath(file_name)
 
-    save = export_library
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> str:
+        """Writes the library as `export_library` does; returns the path."""
+        _check_format(fmt)
+        return self.export_library(file_name)
 
     def __repr__(self) -> str:
         return f"<tvm.runtime.Module of {self.executable!r}>"
@@ -279,8 +347,14 @@ class Module:
         raise absent("relay.tvm.runtime.Module", name)
 
 
+def _check_format(fmt: str) -> None:
+    if fmt not in ("", "so", "tar"):
+        raise wrong(f"a library has one format, 'so', whatever its file is called, not {fmt!r}")
+
+
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
-    """Returns the library of a file that `export_library` wrote."""
+    """Returns the library of a file that `export_library` wrote, under the name "default"."""
+    _check_format(fmt)
     return Module(_core_runtime.load_module(path))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from relay._absent import absent
 from relay._build import Executable as _CoreExecutable
 from relay._errors import wrong
@@ -49,6 +51,11 @@ class Executable:
         raise absent("relay.tvm.runtime.vm.Executable", name)
 
 
+def _kept(value: object) -> object:
+    """An argument that later changes of the caller's NumPy array do not change."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
 class VirtualMachine:
     """Runs functions of a compiled program; tensors are returned as NDArrays, tuples as lists of them."""
 
@@ -68,8 +75,14 @@ class VirtualMachine:
         self._results: Any = None
 
     def set_input(self, func_name: str, *args: object, **kwargs: object) -> None:
-        """Sets the arguments of the next run of a function."""
-        self._inputs[func_name] = (args, kwargs)
+        """Sets the arguments of the next runs of a function; NumPy arrays are copied."""
+        known = self._program.function_names
+        if func_name not in known:
+            raise wrong(f"the program has no function {func_name!r}; it has {', '.join(known)}")
+        self._inputs[func_name] = (
+            tuple(map(_kept, args)),
+            {name: _kept(value) for name, value in kwargs.items()},
+        )
 
     def invoke(self, func_name: str, *args: object, **kwargs: object) -> Any:
         """Runs a function, with the arguments of `set_input` if none are given."""
@@ -104,10 +117,23 @@ class VirtualMachine:
         repeats_to_cooldown: int = 1,
         **kwargs: object,
     ) -> BenchmarkResult:
-        """Returns the times of runs of a function."""
+        """Returns the times of runs of a function. end_to_end: setting the inputs is measured, too."""
         nd.known(device)
+        self.set_input(func_name, *args, **kwargs)
+
+        def run() -> None:
+            if end_to_end:
+                self.set_input(func_name, *args, **kwargs)
+            self.invoke(func_name)
+
         return measure(
-            lambda: self.invoke(func_name, *args, **kwargs), number, repeat, min_repeat_ms
+            run,
+            number,
+            repeat,
+            min_repeat_ms,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
         )
 
     def __getattr__(self, name: str) -> Any:
