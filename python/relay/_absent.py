@@ -55,7 +55,6 @@ ABSENT: dict[str, dict[str, str]] = {
         "DenseToSparse": _NO_SPARSE,
         "Conv2dToSparse": _NO_SPARSE,
         "Conv2dToSparse2": _NO_SPARSE,
-        "PlanDevices": _ONE_DEVICE,
         "ManifestLifetimes": _BY_BUILD,
         "SplitArgs": "a kernel takes any number of arguments",
         "FlexibleShapeDispatch": "sizes may be symbolic: name the dimension",

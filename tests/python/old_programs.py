@@ -599,8 +599,13 @@ ABSENT: dict[str, tuple[Callable[[Any], Any], str]] = {
     "blocked_operator": (
         lambda relay: relay.nn.contrib_conv2d_nchwc, "the compiler chooses layouts",
     ),
-    "device_copy": (lambda relay: relay.device_copy, "only one device is supported"),
-    "on_device": (lambda relay: relay.annotation.on_device, "only one device is supported"),
+    "function_on_device": (
+        lambda relay: relay.annotation.function_on_device, "only one device is supported",
+    ),
+    "device": (
+        lambda relay: relay.device_copy(relay.var("x", shape=(2,)), "cpu", "moon"),
+        "there is no device 'moon'",
+    ),
     "external_code": (lambda relay: relay.annotation.compiler_begin, "external code generators"),
     "sqrt_of_integers": (
         lambda relay: relay.sqrt(relay.var("x", shape=(2,), dtype="int32")), "needs a floating dtype",

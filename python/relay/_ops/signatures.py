@@ -58,6 +58,7 @@ SIGNATURES = {
     "concatenate": "data, axis",
     "cumprod": _SCAN,
     "cumsum": _SCAN,
+    "device_copy": "data, src_device, dst_device",
     "einsum": "data, equation",
     "expand_dims": "data, axis, num_newaxis=1",
     "fixed_point_multiply": "data, multiplier, shift, rounding='ONCE'",
@@ -142,6 +143,7 @@ SIGNATURES = {
     "ones": "shape, dtype",
     "reinterpret": "data, dtype",
     "repeat": "data, repeats, axis",
+    "on_device": "body, device, constrain_result=False, constrain_body=True",
     "reshape": "data, newshape, allowzero=False",
     "reverse": "data, axis",
     "sequence_mask": "data, valid_length, mask_value=0, axis=0",
@@ -236,6 +238,8 @@ _FACTORS = {
 }
 RENAMED = {
     "clip": {"a": "data"},
+    "device_copy": {"src_device": "src_virtual_device", "dst_device": "dst_virtual_device"},
+    "on_device": {"body": "data", "device": "virtual_device"},
     "qnn.batch_matmul": _FACTORS,
     "qnn.contrib_dense_pack": {"kernel_layout": "weight_layout"},
     "qnn.conv2d": {"kernel": "weight"},
@@ -302,7 +306,7 @@ ABSENT = {
         nn.contrib_conv3d_winograd_weight_transform
         nn.contrib_conv3d_winograd_without_weight_transform nn.contrib_depthwise_conv2d_nchwc""",
     "only one device is supported": """
-        copy_shape_func device_copy annotation.function_on_device annotation.on_device""",
+        copy_shape_func annotation.function_on_device""",
     "external code generators for parts of a program are not supported": """
         annotation.compiler_begin annotation.compiler_end""",
     "rounding and compute_dtype are arguments of requantize": """

@@ -174,11 +174,12 @@ def _namespace(parent: dict, parent_name: str, name: str) -> types.ModuleType:
 
 # Relay has the operators qnn.* in relay.qnn.op.
 _MODULES = {"qnn": "qnn.op"}
+_PLACED = {"on_device": "annotation.on_device"}
 
 
 def operator_space(name: str) -> tuple[str, str]:
     """Returns the module that has an operator's function, and the function's name in it."""
-    space, _, short = name.rpartition(".")
+    space, _, short = _PLACED.get(name, name).rpartition(".")
     return f"relay.{_MODULES.get(space, space)}".rstrip("."), short
 
 

@@ -16,9 +16,8 @@ from relay._pytorch import (
     from_pytorch as from_pytorch,
 )
 from relay._specialise import OpenModel, RankIsOpen
-from relay._weights import Weights, weights_argument
+from relay._weights import Weights, model_source, weights_argument
 from relay._weights import load_weights as load_weights
-from relay._weights import model_source
 from relay.frontend import tflite as tflite
 
 
