@@ -10,8 +10,8 @@ The tests are skipped without it. Its own tests of the backend run with a `conft
     relay.tvm.install()
 
 and `pytest tests -k tvm` in its repository, with lightgbm and xgboost 1.7 installed. With current releases of
-scikit-learn, test_simple_imputer_nan_to_0_tvm and test_standard_scaler_floats_tvm_true_false fail, as the same
-tests of its PyTorch backend do.
+scikit-learn, test_simple_imputer_nan_to_0_tvm and test_standard_scaler_floats_tvm_true_false fail, as the
+same tests of its PyTorch backend do.
 """
 
 from __future__ import annotations
