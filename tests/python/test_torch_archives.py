@@ -132,12 +132,12 @@ def test_weights_of_a_file_replace_those_of_the_archive(tmp_path):
     [
         ("E0508", "no value for the model's 'a.b'", lambda w: w.pop("a.b")),
         ("E0510", "no weight 'c.w'", lambda w: w.update({"c.w": w["b.w"]})),
-        ("E0510", "did you mean 'b.w'", lambda w: w.update({"b.v": w["b.w"]})),
+        ("E0510", "did you mean b.w", lambda w: w.update({"b.v": w["b.w"]})),
         ("E0508", r"\(3, 4\)", lambda w: w.update({"a.w": w["a.w"].T.copy()})),
         ("E0508", "float64", lambda w: w.update({"a.w": w["a.w"].astype(np.float64)})),
         (
             "E0508",
-            "calls it 'model.a.b'",
+            "calls it 'model.a.w'",
             lambda w: w.update({f"model.{n}": w.pop(n) for n in list(w)}),
         ),
     ],

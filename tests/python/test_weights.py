@@ -183,7 +183,7 @@ def test_names_of_modules_are_those_of_parameters(tmp_path):
     (tmp_path / "w.safetensors").write_bytes(safetensors({"fc.weight": W}))
     run = rl.build(mod, params=tmp_path / "w.safetensors")
     np.testing.assert_allclose(run(X), X @ W.T)
-    with pytest.raises(rl.UserError, match=r"E0702.*both 'fc.weight' and 'fc_weight'"):
+    with pytest.raises(rl.UserError, match=r"E0702.*both 'fc_weight' and 'fc.weight'"):
         rl.build(mod, params={"fc.weight": W, "fc_weight": W})
 
 

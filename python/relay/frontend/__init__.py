@@ -160,6 +160,7 @@ def from_tflite(
         {},
         {},
         [],
+        None,
     )
 
 
