@@ -7,6 +7,7 @@
 
 #include "fuzz/faults.h"
 #include "fuzz/module_edits.h"
+#include "ir/devices.h"
 #include "ir/op.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -341,6 +342,18 @@ Module swaps_inputs_of_new_groups(const Module& before, const Module& after) {
   return before == after ? after : swaps_inputs_of_groups(before, after);
 }
 
+// What is placed is taken to be what it is computed from.
+Module loses_what_is_placed(const Module& before, const Module& after) {
+  const Module spoiled = edited(before, [](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    auto* placed = c == nullptr || as_on_device(*c) == nullptr ? nullptr : as<CallNode>(c->args[0]);
+    const bool alike = placed != nullptr && isa<OpNode>(placed->op) && !placed->args.empty() &&
+                       same_type(placed->args[0], e);
+    return alike ? placed->args[0] : nullptr;
+  });
+  return spoiled == before ? after : spoiled;
+}
+
 // A kernel that is told its place is told the first.
 Module forgets_places(const Module& before, const Module& after) {
   if (before == after) return after;
@@ -467,6 +480,10 @@ constexpr Fault kFaults[] = {
      swaps_inputs_of_backward_kernels},
     {"recomputes_from_other_inputs", "RecomputeValues",
      "A value that is computed again has its inputs in another order.", swaps_inputs_of_new_groups},
+    {"loses_what_is_placed", "PlanDevices",
+     "An annotated operator is taken away with its annotation.", loses_what_is_placed},
+    {"swaps_inputs_of_placed_kernels", "PlaceKernels",
+     "The call of a kernel on a device has its inputs in another order.", swaps_inputs_of_groups},
     {"forgets_places", "ShareKernels", "Every call of a shared kernel is for the first place.",
      forgets_places},
     {"loses_the_end_of_groups", "FuseOps", "A group ends before its last operator.",

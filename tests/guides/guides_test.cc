@@ -228,7 +228,7 @@ TEST(Guides, a_kind_of_target_refuses_what_it_has_not) {
   has(refused("abacus -lanes=3", plain), "E0403", "-lanes=1, -lanes=2 or -lanes=4");
   has(refused("abacus -mcpu=znver4", plain), "E0406", "-mcpu=znver4 belongs to cpu");
   has(refused("native -lanes=2", plain), "E0406", "-lanes=2 belongs to abacus");
-  has(refused("native; abacus -lanes=2", plain), "E0401", "the device 'abacus'");
+  has(refused("native; abacus -lanes=2", plain), "E0401", "'abacus' cannot be a device");
   has(refused("abacus", "def @main(%x: Tensor[(8), float32]) { erf(%x) }"), "E0401", "calls erf");
   has(refused("abacus", "def @main(%x: Tensor[(65536, 65536), int8]) { add(%x, %x) }"), "E0408",
       "4294967296 elements");
