@@ -17,9 +17,9 @@ using runtime::Value;
 constexpr int kRuns = 6;
 // A difference of this many times the noise's effect is still rounding: errors add up.
 constexpr double kSlack = 16;
-// Where noise moves a number this many times its tolerance, its condition is about the inverse of an epsilon: it may as well
-// be infinite, as an element of the inverse of a singular matrix.
-constexpr double kIllConditioned = 1e4;
+// Where noise moves a number by this part of it, its condition is about the inverse of an epsilon: it may as well be infinite,
+// as an element of the inverse of a singular matrix.
+constexpr double kIllConditioned = 0.25;
 
 double epsilon_of(DType t) {
   if (t.is_float(16)) return 0x1p-10;
@@ -96,7 +96,7 @@ Outcome evaluate_main(const Module& mod, const std::vector<Value>& args, int64_t
 bool explained_by_rounding(const Module& mod, const std::vector<Value>& args, const Value& got,
                            const Value& want, int64_t fuel) {
   std::vector<double> difference = distances(got, want);
-  std::vector<double> spread(difference.size(), 0);
+  std::vector<double> spread(difference.size(), 0), change = spread;
   double size = 4 * coarsest_epsilon(mod);
   Random random(1);
   for (int run = 0; run < kRuns; ++run) {
@@ -108,11 +108,15 @@ bool explained_by_rounding(const Module& mod, const std::vector<Value>& args, co
     std::vector<double> d = distances(outcome.result, want);
     // The noise has led along another path.
     if (d.size() != spread.size()) return true;
-    for (size_t i = 0; i < d.size(); ++i) spread[i] = std::max(spread[i], d[i]);
+    std::vector<double> c = relative_changes(outcome.result, want);
+    for (size_t i = 0; i < d.size(); ++i) {
+      spread[i] = std::max(spread[i], d[i]);
+      change[i] = std::max(change[i], c[i]);
+    }
   }
   for (size_t i = 0; i < difference.size(); ++i) {
     if (difference[i] <= 1 || difference[i] <= kSlack * spread[i]) continue;
-    if (!std::isinf(difference[i]) || spread[i] < kIllConditioned) return false;
+    if (!std::isinf(difference[i]) || change[i] < kIllConditioned) return false;
   }
   return true;
 }

@@ -228,18 +228,40 @@ Tolerance tolerance_of(DType dtype) {
   return {0, 0};
 }
 
-std::vector<double> distances(const Value& got, const Value& want) {
+namespace {
+
+// What a function says of each pair of elements; infinity for what has other types.
+std::vector<double> measured(const Value& got, const Value& want,
+                             double (*measure)(const Tensor&, const Tensor&, int64_t)) {
   std::vector<double> out;
   walk_both(got, want,
             [&](const std::string&, const Tensor* a, const Tensor* b, const std::string&) {
               if (a == nullptr || !alike(*a, *b)) {
                 out.push_back(kInfinity);
               } else {
-                for (int64_t i = 0; i < a->num_elements(); ++i) out.push_back(distance(*a, *b, i));
+                for (int64_t i = 0; i < a->num_elements(); ++i) out.push_back(measure(*a, *b, i));
               }
               return true;
             });
   return out;
+}
+
+double relative_change(const Tensor& got, const Tensor& want, int64_t i) {
+  if (!want.dtype().is_floating()) return 0;
+  const double g = got.get_as_double(i), w = want.get_as_double(i);
+  if (g == w || (std::isnan(g) && std::isnan(w))) return 0;
+  return std::isfinite(g) && std::isfinite(w) ? std::abs(g - w) / std::max(std::abs(g), std::abs(w))
+                                              : kInfinity;
+}
+
+}  // namespace
+
+std::vector<double> distances(const Value& got, const Value& want) {
+  return measured(got, want, distance);
+}
+
+std::vector<double> relative_changes(const Value& got, const Value& want) {
+  return measured(got, want, relative_change);
 }
 
 std::optional<std::string> first_difference(const Value& got, const Value& want) {

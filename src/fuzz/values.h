@@ -37,6 +37,8 @@ Tolerance tolerance_of(DType dtype);
 // How far apart two values of one shape are, in units of the tolerance, leaf by leaf in the order
 // of first_difference; infinite where kinds, tags, shapes or integers differ.
 std::vector<double> distances(const runtime::Value& got, const runtime::Value& want);
+// The same as parts of the greater number: 0 for numbers that are not floats, infinity beside a number that is not finite.
+std::vector<double> relative_changes(const runtime::Value& got, const runtime::Value& want);
 
 // Where two values differ by more than the tolerance, as a sentence; nullopt when they agree. NaN
 // agrees with NaN. Closures are compared by kind only. Iterative.
