@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "frontend/common/image.h"
 #include "frontend/common/pool.h"
 #include "frontend/common/resize.h"
 #include "frontend/common/window.h"
@@ -60,8 +59,5 @@ ResizeSpec nearest_exact_spec();
 ResizeSpec smooth_spec(NodeContext& ctx, const char* mode);
 // The same with a filter as wide as a place of the result, where that is smaller.
 ResizeSpec antialias_spec(NodeContext& ctx, const char* mode);
-
-// How a grid reads an image: as "interpolation_mode", "padding_mode" and "align_corners" say.
-SampleSpec sample_spec(NodeContext& ctx);
 
 }  // namespace relay::frontend::torch

@@ -330,14 +330,6 @@ Values filtered_cubic_backward(NodeContext& ctx) {
   return resize_backward(ctx, antialias_spec(ctx, "cubic"), 2);
 }
 
-Values grid_sampler_backward(NodeContext& ctx) {
-  const SampleSpec spec = sample_spec(ctx);
-  const std::vector<Expr> both = adjoints(
-      ctx, {ctx.tensor("input"), ctx.tensor("grid")}, ctx.tensor("grad_output"),
-      [&](const std::vector<Expr>& args) { return grid_sample(ctx, args[0], args[1], spec); });
-  return masked(both, mask_of(ctx, 2));
-}
-
 // The gradient outside of [-lambd, lambd], and zeros within.
 Values shrink_backward(NodeContext& ctx) {
   Expr x = ctx.tensor("self"), grad = ctx.tensor(ctx.has("grad_out") ? "grad_out" : "grad_output");
@@ -391,8 +383,6 @@ std::span<const Row> rows<Family::Backward>() {
       {"aten.upsample_bicubic2d_backward.default", cubic_backward, kInFloat32},
       {"aten._upsample_bilinear2d_aa_backward.default", filtered_linear_backward, kInFloat32},
       {"aten._upsample_bicubic2d_aa_backward.default", filtered_cubic_backward, kInFloat32},
-      {"aten.grid_sampler_2d_backward.default", grid_sampler_backward, kInFloat32},
-      {"aten.grid_sampler_3d_backward.default", grid_sampler_backward, kInFloat32},
       {"aten.hardshrink_backward.default", shrink_backward},
       {"aten.softshrink_backward.default", shrink_backward},
   };
