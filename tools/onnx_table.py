@@ -57,7 +57,8 @@ request less precision than float32, and are computed in float32. A sequence who
 at import is a tuple of the program; any other sequence is a list, whose tensors have one rank and
 individual sizes. `from_onnx(..., freeze={{"k": array}})`, on the command line `--freeze k=5`, makes
 an input a constant; `from_onnx(..., params=FILE)` and `--params FILE` replace initializers by the
-values of a [file of weights](pytorch.md#files-of-weights); `opset=` reads nodes by another version. Random numbers are Relay's own: each
+values of a [file of weights](pytorch.md#files-of-weights); `opset=` reads nodes by another version.
+Random numbers are Relay's own: each
 node has a stream that is derived from its `seed`, or else from its name, so that a run can be
 repeated; they are not the numbers of another runtime. Their number may be data-dependent.
 
