@@ -70,7 +70,7 @@ Domain* DeviceDomains::join(Domain* a, Domain* b, const Span& span) {
   a = root(a);
   b = root(b);
   if (a == b) return a;
-  if (a->device && b->device && !(*a->device == *b->device)) conflict(*a, *b, span);
+  if (a->device && b->device && *a->device != *b->device) conflict(*a, *b, span);
   if (!a->device && b->device) {
     a->device = b->device;
     a->decided = b->decided;
@@ -115,23 +115,33 @@ void DeviceDomains::unify_where_possible(Domain* a, Domain* b) {
   for (auto [x, y] : leaves(a, b)) {
     x = root(x);
     y = root(y);
-    const bool differ = x->device && y->device && !(*x->device == *y->device);
+    const bool differ = x->device && y->device && *x->device != *y->device;
     if (!differ) join(x, y, {});
   }
 }
 
 void DeviceDomains::place(Domain* d, runtime::Device device, const Span& span, const char* why) {
   const Domain decided{.device = device, .decided = span, .why = why};
-  for (auto [x, unused] : leaves(d, d)) {
-    x = root(x);
+  for (Domain* x : leaves(d)) {
     if (!x->device) {
       x->device = device;
       x->decided = span;
       x->why = why;
-    } else if (!(*x->device == device)) {
+    } else if (*x->device != device) {
       conflict(*x, decided, span);
     }
   }
+}
+
+std::vector<Domain*> DeviceDomains::leaves(Domain* d) {
+  std::vector<Domain*> out, open{d};
+  while (!open.empty()) {
+    Domain* at = root(open.back());
+    open.pop_back();
+    if (at->is_leaf()) out.push_back(at);
+    open.insert(open.end(), at->parts.rbegin(), at->parts.rend());
+  }
+  return out;
 }
 
 std::vector<std::pair<Domain*, Domain*>> DeviceDomains::leaves(Domain* a, Domain* b) {

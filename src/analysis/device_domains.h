@@ -47,6 +47,8 @@ class DeviceDomains {
   void unify_where_possible(Domain* a, Domain* b);
   // `why`: a static text for people; null where the place says enough.
   void place(Domain* d, runtime::Device device, const Span& span, const char* why = nullptr);
+  // The leaves of a value, in order.
+  static std::vector<Domain*> leaves(Domain* d);
   // The leaves of `a` beside those of `b`, which has the same structure or is a leaf where `a` is not.
   static std::vector<std::pair<Domain*, Domain*>> leaves(Domain* a, Domain* b);
 

@@ -84,8 +84,7 @@ bool uses_devices(const Module& mod) {
 
 Placement::Placement(const Module& mod, const std::vector<Function>& entries, bool proposes)
     : proposes_(proposes) {
-  trivial_ = !uses_devices(mod);
-  if (trivial_) return;
+  if (!uses_devices(mod)) return;
   for (size_t i = 0; i < mod->functions.size(); ++i) {
     globals_[mod->global_vars[i]->name_hint] = mod->functions[i].get();
     of_[mod->functions[i].get()] = domains_.of_type(mod->functions[i]->type);
@@ -109,7 +108,7 @@ void Placement::note_binding(const Node& n) {
 }
 
 Domain* Placement::of(const Expr& e) {
-  if (isa<ConstantNode>(e) || constants_.contains(e.get())) return domains_.of_type(e->type);
+  if (is_free(e)) return domains_.of_type(e->type);
   if (auto* g = as<GlobalVarNode>(e)) {
     auto f = globals_.find(g->name_hint);
     if (f != globals_.end()) return of_.at(f->second);
@@ -309,7 +308,7 @@ void Placement::resolve(const std::vector<Function>& entries) {
   // What is computed for a device is computed there, as far as nothing else is said of it.
   std::unordered_set<const Domain*> outside;
   auto note = [&](Domain* d) {
-    for (auto [leaf, same] : DeviceDomains::leaves(d, d)) outside.insert(leaf);
+    for (Domain* leaf : DeviceDomains::leaves(d)) outside.insert(leaf);
   };
   for (const Function& f : entries) note(of_.at(f.get()));
   for (const Edge& e : edges_) {
@@ -321,8 +320,8 @@ void Placement::resolve(const std::vector<Function>& entries) {
     }
   }
   auto place_rest = [&](Domain* d) {
-    for (auto [leaf, same] : DeviceDomains::leaves(d, d)) {
-      if (!DeviceDomains::root(leaf)->device) domains_.place(leaf, Device::cpu(), {});
+    for (Domain* leaf : DeviceDomains::leaves(d)) {
+      if (!leaf->device) domains_.place(leaf, Device::cpu(), {});
     }
   };
   for (const Function& f : entries) domains_.place(of_.at(f.get()), Device::cpu(), f->span);
@@ -346,7 +345,7 @@ Domain* Placement::wanted(const Node& user, size_t operand) const {
   return it == wanted_.end() ? nullptr : it->second;
 }
 
-Device Placement::device_of(const Expr& e, std::span<const size_t> path) const {
+Device Placement::device_of(const Expr& e, std::initializer_list<size_t> path) const {
   Domain* d = domain(e);
   if (d == nullptr) return Device::cpu();
   for (size_t i : path) d = DeviceDomains::part(d, i);
@@ -360,8 +359,7 @@ std::vector<Device> Placement::devices_of(const Expr& e) const {
   std::vector<Device> out;
   Domain* d = domain(e);
   if (d != nullptr) {
-    for (auto [leaf, same] : DeviceDomains::leaves(d, d))
-      out.push_back(DeviceDomains::device(leaf));
+    for (Domain* leaf : DeviceDomains::leaves(d)) out.push_back(DeviceDomains::device(leaf));
   }
   const size_t count = tensors ? tensors->size() : 1;
   // Of a value with one domain for all its parts.

@@ -13,7 +13,6 @@
 
 #include <initializer_list>
 #include <map>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -50,10 +49,7 @@ class Placement {
     return Placement(mod, entries, true);
   }
 
-  runtime::Device device_of(const Expr& e, std::span<const size_t> path = {}) const;
-  runtime::Device device_of(const Expr& e, std::initializer_list<size_t> path) const {
-    return device_of(e, std::span(path.begin(), path.size()));
-  }
+  runtime::Device device_of(const Expr& e, std::initializer_list<size_t> path = {}) const;
   // Of each tensor of a value, the fields of tuples in order; of other values one device.
   std::vector<runtime::Device> devices_of(const Expr& e) const;
   runtime::Device kernel_device(const CallNode& call) const;
@@ -90,7 +86,6 @@ class Placement {
   bool is_free(const Expr& e) const;
 
   bool proposes_;
-  bool trivial_ = false;  // nothing is said of devices
   mutable DeviceDomains domains_;
   std::unordered_map<const Node*, Domain*> of_;
   // Variables that stand for constants, and results of on_device that are wherever they are used.

@@ -1,6 +1,5 @@
 #include "driver/bind_params.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -43,12 +42,13 @@ std::unordered_map<const Node*, const Given*> match(const Function& main,
                                                     const std::map<std::string, Tensor>& params) {
   std::unordered_map<const Node*, const Given*> out;
   const std::vector<Var> vars = main ? main->params : std::vector<Var>();
-  std::vector<std::string_view> known;
-  for (const Var& p : vars) known.push_back(p->name_hint);
+  // Of several parameters with one name the first.
+  std::unordered_map<std::string_view, const Var*> by_name;
+  for (const Var& p : vars) by_name.try_emplace(p->name_hint, &p);
   auto assign = [&](const Given& given, std::string_view name) {
-    auto at = std::ranges::find(known, name);
-    if (at == known.end()) return false;
-    const Var& p = vars[static_cast<size_t>(at - known.begin())];
+    auto at = by_name.find(name);
+    if (at == by_name.end()) return false;
+    const Var& p = *at->second;
     auto [other, is_first] = out.try_emplace(p.get(), &given);
     if (!is_first) {
       throw UserError(Diagnostic(codes::driver_option, p->span,
@@ -63,6 +63,8 @@ std::unordered_map<const Node*, const Given*> match(const Function& main,
     if (!assign(given, given.first)) rest.push_back(&given);
   for (const Given* given : rest) {
     if (assign(*given, plain_name(given->first))) continue;
+    std::vector<std::string_view> known;
+    for (const Var& p : vars) known.push_back(p->name_hint);
     throw UserError(Diagnostic(codes::driver_option, main ? main->span : Span(),
                                "@main has no parameter " + quoted_name(given->first) +
                                    " that `params` could give a value")

@@ -1,6 +1,5 @@
 #include "driver/model.h"
 
-#include <algorithm>
 #include <cctype>
 #include <fstream>
 
@@ -95,9 +94,12 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
     // The names of the parameters that remain.
     const Function after = out.module->find("main");
     std::vector<std::string> names;
-    for (size_t i = 0; before && i < before->params.size(); ++i)
-      if (std::ranges::find(after->params, before->params[i]) != after->params.end())
+    for (size_t i = 0; before && i < before->params.size(); ++i) {
+      // Those that remain are in their old order.
+      const size_t next = names.size();
+      if (next < after->params.size() && after->params[next] == before->params[i])
         names.push_back(out.input_names[i]);
+    }
     out.input_names = std::move(names);
   }
   return out;

@@ -301,7 +301,7 @@ Function LoweredProgram::with_named_sizes(const Function& f, size_t& named,
 int32_t LoweredProgram::copy(const Type& type, runtime::Device device) {
   Var x = var("x", type);
   Dict attrs{{attr::kPrimitive, AttrValue(int64_t{1})}};
-  if (!(device == runtime::Device::cpu())) attrs[attr::kDevice] = AttrValue(device.to_string());
+  if (device != runtime::Device::cpu()) attrs[attr::kDevice] = AttrValue(device.to_string());
   return provider_->add(function({x}, x, type, {}, attrs), KernelOf::result);
 }
 

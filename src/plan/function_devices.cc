@@ -3,28 +3,24 @@
 namespace relay::plan {
 
 void FunctionPlanner::set_devices(const Var& v, const Bound& to) {
-  struct Part {
-    const Bound* bound;
-    std::vector<size_t> path;
-  };
-  std::vector<Part> open{{&to, {}}};
+  Domain* where = program_.placement().domain(v);
+  if (where == nullptr) return;
+  std::vector<std::pair<const Bound*, Domain*>> open{{&to, where}};
   while (!open.empty()) {
-    const Part part = std::move(open.back());
+    auto [b, domain] = open.back();
     open.pop_back();
-    const Bound& b = *part.bound;
-    for (size_t i = 0; i < b.fields.size(); ++i) {
-      open.push_back({&b.fields[i], part.path});
-      open.back().path.push_back(i);
+    for (size_t i = 0; i < b->fields.size(); ++i) {
+      open.emplace_back(&b->fields[i], DeviceDomains::part(domain, i));
     }
-    if (b.is_tuple() || w_.place_of(b.value) != Place::object) continue;
-    const bool tensor = w_.value(b.value).type && isa<TensorTypeNode>(w_.value(b.value).type);
-    if (tensor) w_.set_device(b.value, program_.placement().device_of(v, part.path));
+    if (b->is_tuple() || w_.place_of(b->value) != Place::object) continue;
+    const Type& type = w_.value(b->value).type;
+    if (type && isa<TensorTypeNode>(type)) w_.set_device(b->value, DeviceDomains::device(domain));
   }
 }
 
 FunctionPlanner::Bound FunctionPlanner::on_device(const Bound& b, const Type& type, Device device) {
   auto* tuple = as<TupleTypeNode>(type);
-  if (tuple != nullptr && (b.is_tuple() || !(device == Device::cpu()))) {
+  if (tuple != nullptr && (b.is_tuple() || device != Device::cpu())) {
     Bound out;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
       out.fields.push_back(on_device(field(b, type, i), tuple->fields[i], device));
@@ -33,7 +29,7 @@ FunctionPlanner::Bound FunctionPlanner::on_device(const Bound& b, const Type& ty
   }
   if (b.is_tuple()) return b;
   const PlanValue& v = w_.value(b.value);
-  if (v.place == Place::constant && !(v.device == device)) {
+  if (v.place == Place::constant && v.device != device) {
     const Tensor data = program_.program().constants[static_cast<size_t>(v.index)];
     return {w_.constant(program_.constant(data, device), type, device)};
   }
@@ -62,8 +58,7 @@ FunctionPlanner::Bound FunctionPlanner::operand(const Node& user, size_t index, 
 }
 
 ValueId FunctionPlanner::object_operand(const Node& user, size_t index, const Expr& e) {
-  Domain* wanted = program_.placement().wanted(user, index);
-  return wanted == nullptr ? object(e) : object(constants_at(bound(e), e->type, wanted), e->type);
+  return object(operand(user, index, e), e->type);
 }
 
 FunctionPlanner::Bound FunctionPlanner::device_copy(const LetNode& l, const CallNode& c,

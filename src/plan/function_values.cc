@@ -119,8 +119,7 @@ void FunctionPlanner::forget_scalars(size_t mark) {
 
 void FunctionPlanner::tensors_of(const Expr& arg, std::vector<ValueId>& out, Device device) {
   Bound b = bound(arg);
-  if (!(device == Device::cpu()))
-    return tensors_of(on_device(b, arg->type, device), arg->type, out);
+  if (device != Device::cpu()) return tensors_of(on_device(b, arg->type, device), arg->type, out);
   // The value of a scalar may have no memory that a kernel could read.
   auto is_value = [&](ValueId id, const Type& type) {
     return w_.place_of(id) == Place::object && scalar_dtype(type);

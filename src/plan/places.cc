@@ -130,7 +130,7 @@ void share_places(PlanFunction& f, const std::vector<ProgramKernel>& kernels) {
     // The smallest place that is free and large enough; equal sizes are found first.
     auto fits = [&](const Shared& s) {
       const Group& before = groups[s.holds];
-      if (!(f.places[static_cast<size_t>(group.place)].device == s.place.device)) return false;
+      if (f.places[static_cast<size_t>(group.place)].device != s.place.device) return false;
       if (!is_at_most(*group.type.get(), *s.place.type.get())) return false;
       if (before.last < group.made) return true;
       // Read for the last time by the kernel that writes the new value.
@@ -165,7 +165,7 @@ std::string working_memory(const PlanFunction& f) {
   // Multiples of whole lines add up; the others are rounded one by one.
   std::map<std::string, int64_t> lines, rounded;
   for (const OpenPlace& p : f.places) {
-    if (!(p.device == Device::cpu())) continue;
+    if (p.device != Device::cpu()) continue;
     Product bytes = product_of(*p.type.get());
     std::string sizes = text_of(bytes.factors);
     if (bytes.number % kAlignment == 0) {
@@ -188,7 +188,7 @@ std::string working_memory(const PlanFunction& f) {
 int64_t working_memory(const PlanFunction& f, const TypeParams& sizes) {
   int64_t total = aligned(f.arena_bytes);
   for (const OpenPlace& p : f.places) {
-    if (!(p.device == Device::cpu())) continue;
+    if (p.device != Device::cpu()) continue;
     total += aligned(bytes_of(with_type_params(p.type, sizes)));
   }
   return total;

@@ -28,7 +28,7 @@ int32_t ProgramPlanner::constant(const Tensor& t, Device device) {
     if (same) return it->second;
   }
   out_.constants.push_back(t);
-  if (!(device == Device::cpu()) || !out_.constant_devices.empty()) {
+  if (device != Device::cpu() || !out_.constant_devices.empty()) {
     out_.constant_devices.resize(out_.constants.size());
     out_.constant_devices.back() = device;
   }

@@ -76,6 +76,11 @@ static_assert(in_order(), "the rows stand in the order of the kinds");
 std::span<const StepRow> step_rows() { return kRows; }
 const StepRow& step_row(StepKind kind) { return kRows[static_cast<size_t>(kind)]; }
 
+bool ends_transfers(StepKind kind) {
+  return step_row(kind).flow != StepFlow::next || kind == StepKind::call ||
+         kind == StepKind::invoke || kind == StepKind::loop;
+}
+
 std::string step_reference() {
   auto values = [](std::string_view signature) {
     std::string out;

@@ -44,6 +44,10 @@ struct StepRow {
 std::span<const StepRow> step_rows();
 const StepRow& step_row(StepKind kind);
 
+// Whether every transfer is over before the step: other functions, and the ways through this one, know nothing of what goes
+// on.
+bool ends_transfers(StepKind kind);
+
 // The table as the text of docs/plan.md.
 std::string step_reference();
 

@@ -76,16 +76,7 @@ void StepWriter::name(ValueId id, const std::string& name) {
 bool StepWriter::needs(const Transfer& t, StepKind kind, const std::vector<ValueId>& results,
                        const std::vector<ValueId>& operands) const {
   auto is_it = [&](ValueId id) { return same_place(id, t.on_host); };
-  switch (kind) {
-    // Other functions, and the ways through this one, know nothing of what goes on.
-    case StepKind::call:
-    case StepKind::invoke:
-    case StepKind::loop:
-      return true;
-    default:
-      break;
-  }
-  if (step_row(kind).flow != StepFlow::next || std::ranges::any_of(results, is_it)) return true;
+  if (ends_transfers(kind) || std::ranges::any_of(results, is_it)) return true;
   return (t.writes_host || kind == StepKind::swap) && std::ranges::any_of(operands, is_it);
 }
 

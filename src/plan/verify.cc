@@ -8,6 +8,7 @@
 #include "plan/outputs.h"
 #include "plan/places.h"
 #include "plan/step_table.h"
+#include "plan/verify_devices.h"
 
 namespace relay::plan {
 namespace {
@@ -143,123 +144,6 @@ class Verifier {
     return arena == f_.device_arenas.end() ? 0 : arena->bytes;
   }
 
-  // ---- Devices ----
-
-  // Where the memory of a value is, as far as its place says so.
-  void check_device(const PlanValue& v) const {
-    switch (v.place) {
-      case Place::arena:
-        return check(v.device == f_.buffer(v.index).device,
-                     "a value is on another device than its buffer");
-      case Place::open:
-        return check(v.device == f_.places[static_cast<size_t>(v.index)].device,
-                     "a value is on another device than its place");
-      case Place::constant:
-        return check(v.device == program_.device_of_constant(static_cast<size_t>(v.index)),
-                     "a value is on another device than its constant");
-      case Place::scalar:
-        return check(v.device == Device::cpu(), "a register is on a device");
-      case Place::output:
-        return check(v.device == Device::cpu(), "an output is on a device");
-      case Place::object:
-        return;
-    }
-  }
-
-  // Whether the step reads or writes tensors and they must be on one device, by its kind.
-  static bool stays_on_device(StepKind kind) {
-    switch (kind) {
-      case StepKind::copy:
-      case StepKind::alias:
-      case StepKind::join:
-      case StepKind::view:
-      case StepKind::set:
-      case StepKind::swap:
-      case StepKind::constant:
-        return true;
-      default:
-        return false;
-    }
-  }
-
-  // Whether the step is the host's: what it reads and writes of tensors is there.
-  static bool is_of_host(StepKind kind) {
-    switch (kind) {
-      case StepKind::update:
-      case StepKind::load:
-      case StepKind::box:
-      case StepKind::alloc_from_shape:
-      case StepKind::return_scalar:
-        return true;
-      default:
-        return false;
-    }
-  }
-
-  void check_devices(const Step& s) const {
-    std::vector<ValueId> all = s.results;
-    all.insert(all.end(), s.operands.begin(), s.operands.end());
-    for (ValueId id : all) check_device(f_.value(id));
-    if (s.kind == StepKind::transfer) {
-      const Device to = f_.value(s.results[0]).device, from = f_.value(s.operands[0]).device;
-      check((to == Device::cpu()) != (from == Device::cpu()),
-            "a transfer is not between the host and a device");
-    }
-    std::erase_if(all, [&](ValueId id) { return f_.value(id).place == Place::scalar; });
-    for (size_t i = 0; i < all.size(); ++i) {
-      const Device device = f_.value(all[i]).device;
-      check(!stays_on_device(s.kind) || device == f_.value(all[0]).device,
-            "values are on different devices");
-      check(!is_of_host(s.kind) || device == Device::cpu(), "the host reads memory of a device");
-    }
-  }
-
-  // Transfers that go on: each by its event, with the value on the host.
-  void follow_transfers(const Step& s) {
-    auto is_at = [&](ValueId a, ValueId b) {
-      const PlanValue &x = f_.value(a), &y = f_.value(b);
-      return x.place == y.place && x.index == y.index;
-    };
-    if (s.kind == StepKind::wait) {
-      const Transfer* last = nullptr;
-      for (const Transfer& t : transfers_) {
-        if (t.event == s.operands[0]) last = &t;
-      }
-      check(last != nullptr, "a wait for a transfer that has not begun, or is over");
-      const Device device = last->device;
-      const bool named = std::ranges::find(s.operands.begin() + 1, s.operands.end(),
-                                           last->on_host) != s.operands.end();
-      check(named, "a wait does not name the value of its transfer");
-      // Those before it on the same device are over, too, and are kept alive as long as they are named.
-      const auto position = static_cast<size_t>(last - transfers_.data());
-      for (size_t i = position + 1; i-- > 0;) {
-        if (!(transfers_[i].device == device)) continue;
-        if (std::ranges::find(s.operands.begin() + 1, s.operands.end(), transfers_[i].on_host) !=
-            s.operands.end())
-          transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-      return;
-    }
-    for (const Transfer& t : transfers_) {
-      for (ValueId id : s.results) {
-        check(!is_at(id, t.on_host), "a value is written while it is copied");
-      }
-      for (ValueId id : s.operands) {
-        check(!t.writes_host || !is_at(id, t.on_host), "a value is read before its copy is there");
-        check(s.kind != StepKind::swap || !is_at(id, t.on_host),
-              "a value is moved while it is copied");
-      }
-    }
-    const bool leaves = step_row(s.kind).flow != StepFlow::next || s.kind == StepKind::call ||
-                        s.kind == StepKind::invoke || s.kind == StepKind::loop;
-    check(transfers_.empty() || !leaves, "a transfer goes on where control leaves");
-    if (s.kind != StepKind::transfer) return;
-    const ValueId to = s.results[0], from = s.operands[0];
-    const bool writes_host = f_.value(to).device == Device::cpu();
-    transfers_.push_back({s.results[1], f_.value(writes_host ? from : to).device,
-                          writes_host ? to : from, writes_host});
-  }
-
   // ---- One step ----
 
   void check_signature(const char* signature, const std::vector<ValueId>& values) {
@@ -310,8 +194,8 @@ class Verifier {
     }
     if (s.kind == StepKind::alloc_sized) allocated_[static_cast<size_t>(s.results[0])] = true;
     if (s.kind == StepKind::join) check_join(s);
-    check_devices(s);
-    follow_transfers(s);
+    const std::string defect = devices_.defect(s);
+    check(defect.empty(), defect);
   }
 
   void check_join(const Step& s) {
@@ -798,17 +682,11 @@ class Verifier {
 
   const PlanProgram& program_;
   const PlanFunction& f_;
+  DeviceRules devices_{program_, f_};
   size_t now_ = kNowhere;
   std::vector<Open> open_;
   bool reachable_ = true;
   bool in_loop_ = false;
-  struct Transfer {
-    ValueId event;
-    Device device;
-    ValueId on_host;
-    bool writes_host;
-  };
-  std::vector<Transfer> transfers_;
   std::vector<bool> allocated_;  // by steps so far, with sizes that a run tells
   // Values, buffers that are written in part or as a whole, and outputs; and what to undo of them
   // where a branch ends.

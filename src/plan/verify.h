@@ -5,6 +5,8 @@
 //   other value is written there.
 // - Parts are closed in order; nothing follows a step that leaves; every path through a function ends
 //   in one; `next` has a loop.
+// - Values are on the devices of their memory and of the steps that use them; no step uses what a transfer still copies
+//   (plan/verify_devices.h).
 // - Every value is defined before it is used, on every path there; a branch gives all its values.
 // - A kernel's buffers are as many and as large as it takes them to be, with the gaps that it knows of,
 //   and on its device.

@@ -65,6 +65,11 @@ DetectionOptions read_options(NodeContext& ctx) {
   return o;
 }
 
+// The lines of `e` at places that it has.
+Expr lines_at(NodeContext& ctx, const Expr& e, const Expr& places) {
+  return ctx.call("take", {e, places}, {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+}
+
 Expr floats_of(NodeContext& ctx, size_t i) {
   return ctx.is_quantized(i) ? to_floats(ctx, ctx.in(i), ctx.in_quantization(i))
                              : ctx.cast(ctx.in(i), kFloat);
@@ -103,8 +108,7 @@ Suppressed suppressed(NodeContext& ctx, const Expr& boxes, const Expr& scores, i
       ctx.call("argsort", {scores},
                {{"axis", int64_t{1}}, {"is_ascend", false}, {"dtype", std::string("int64")}});
   Expr sorted = ctx.call("gather", {scores, order}, {{"axis", int64_t{1}}});
-  Expr candidates =
-      ctx.call("take", {boxes, order}, {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+  Expr candidates = lines_at(ctx, boxes, order);
   const std::vector<Dim> lines{Builder::shape_of(scores)[0]};
   Expr kept = ctx.call(
       "vision.kept_boxes",
@@ -137,8 +141,7 @@ Values detections(NodeContext& ctx, const Expr& boxes, const Expr& box, const Ex
   const std::vector<Dim> shape = Builder::shape_of(classes);
   std::vector<Expr> corners;
   for (int64_t i = 0; i < 4; ++i) {
-    Expr corner = ctx.call("take", {ctx.select(boxes, 1, i), box},
-                           {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+    Expr corner = lines_at(ctx, ctx.select(boxes, 1, i), box);
     corners.push_back(in_place(ctx.broadcast_to(ctx.expand_dims(corner, 1), shape)));
   }
   Expr count = ctx.reduce("sum", ctx.cast(valid, kFloat), {0}, true);
@@ -159,12 +162,10 @@ Values of_best_classes(NodeContext& ctx, const Expr& boxes, const Expr& scores,
   Expr order = ctx.call("argsort", {ctx.cast(ctx.call("logical_not", {kept}), DType::Int(32))},
                         {{"axis", int64_t{0}}, {"dtype", std::string("int64")}});
   Expr front = ctx.slice(order, 0, 0, std::min(n, o.detections));
-  auto taken = [&](const Expr& e, const Expr& places) {
-    return ctx.call("take", {e, places}, {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
-  };
-  Expr box = taken(ctx.squeeze(s.order, {0}), front);
-  return detections(ctx, boxes, box, taken(best.places, box), taken(best.values, box),
-                    taken(kept, front), o.classes_of_detection, o);
+  Expr box = lines_at(ctx, ctx.squeeze(s.order, {0}), front);
+  return detections(ctx, boxes, box, lines_at(ctx, best.places, box),
+                    lines_at(ctx, best.values, box), lines_at(ctx, kept, front),
+                    o.classes_of_detection, o);
 }
 
 // Each class has detections of its own; the best of all of them stay.
@@ -179,8 +180,7 @@ Values of_each_class(NodeContext& ctx, const Expr& boxes, const Expr& scores,
   const Ordered best =
       top_k(ctx, ctx.reshape(all, flat), std::min(flat[0], o.detections), TopSpec{.axis = 0});
   Expr places = ctx.cast(best.places, kPlace);
-  Expr box = ctx.call("take", {ctx.reshape(s.order, flat), places},
-                      {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+  Expr box = lines_at(ctx, ctx.reshape(s.order, flat), places);
   Expr valid = ctx.call("greater", {best.values, ctx.scalar(-kInfinity, kFloat)});
   Expr classes = ctx.call("floor_divide", {places, ctx.scalar(static_cast<double>(n), kPlace)});
   return detections(ctx, boxes, box, ctx.expand_dims(classes, 1), ctx.expand_dims(best.values, 1),

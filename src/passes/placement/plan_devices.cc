@@ -79,7 +79,7 @@ class Copier : public RewriterOutsidePrimitives {
     const bool of_constants =
         made != nullptr && isa<OpNode>(made->op) &&
         std::ranges::all_of(made->args, [](const Expr& a) { return isa<ConstantNode>(a); });
-    if (of_constants && !(known_device(attrs.virtual_device) == Device::cpu())) return rebuilt;
+    if (of_constants && known_device(attrs.virtual_device) != Device::cpu()) return rebuilt;
     return gives_on_device(before, attrs) ? placed(before, 0, before.args[0], value) : value;
   }
 
@@ -123,7 +123,7 @@ class Copier : public RewriterOutsidePrimitives {
     Expr& made = copies_[{value.get(), to.type, to.id}];
     if (made) return made;
     keep_.push_back(value);
-    const bool by_host = !(from == Device::cpu()) && !(to == Device::cpu());
+    const bool by_host = from != Device::cpu() && to != Device::cpu();
     Expr source = by_host ? copy(value, from, Device::cpu()) : value;
     made = device_copy(source, by_host ? Device::cpu() : from, to);
     return made;

@@ -97,7 +97,7 @@ int Function::device_index(Device device) const {
 std::vector<Device> Program::devices() const {
   std::vector<Device> out;
   auto add = [&](Device d) {
-    if (!(d == Device::cpu()) && std::ranges::find(out, d) == out.end()) out.push_back(d);
+    if (d != Device::cpu() && std::ranges::find(out, d) == out.end()) out.push_back(d);
   };
   for (const Function& f : functions) {
     for (const DeviceArena& a : f.devices) add(a.device);

@@ -62,7 +62,7 @@ Interpreter::Place Interpreter::resolve_on(const Operand& o, const Window& w, in
     }
     case Operand::kRegister: {
       const Tensor::Rep* rep = tensor(w.r[o.index]);
-      if (!(rep->device == where)) misuse("a tensor is not on the device of the kernel");
+      if (rep->device != where) misuse("a tensor is not on the device of the kernel");
       return {rep->data, tensor_bytes(rep)};
     }
     default:

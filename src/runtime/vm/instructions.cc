@@ -33,7 +33,7 @@ bool reusable(const Object* object, DType dtype, Shape shape) {
 }  // namespace
 
 void Interpreter::new_tensor(Slot& slot, DType dtype, Shape shape, Device device) {
-  if (!(device == Device::cpu())) [[unlikely]]
+  if (device != Device::cpu()) [[unlikely]]
     return set(slot.object, new_device_tensor(dtype, shape, device));
   if (!reusable(slot.object, dtype, shape)) {
     set(slot.object, nullptr);

@@ -56,7 +56,7 @@ Interpreter::Place Interpreter::resolve(const Operand& o, const Window& w) {
 
 void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   const KernelInfo& kernel = program_.kernels[static_cast<size_t>(in.a)];
-  if (!(kernel.device == Device::cpu())) [[unlikely]]
+  if (kernel.device != Device::cpu()) [[unlikely]]
     return launch(in, w);
   const Operand* operands = w.function->operands.data() + in.b;
   size_t buffers = kernel.buffer_bytes.size();
