@@ -37,6 +37,9 @@ bool has_effect(const Node& kernel) {
   return found;
 }
 
+// Constants are wherever they are used.
+bool is_free(const Expr& e) { return isa<ConstantNode>(e); }
+
 // Why a kernel runs on the host only; null where it may run elsewhere.
 const char* host_only(const CallNode& c) {
   if (has_unknown_size(c.type)) return "the size of its result is known only when it is computed";
@@ -101,7 +104,6 @@ Placement::Placement(const Module& mod, const std::vector<Function>& entries, bo
 void Placement::note_binding(const Node& n) {
   auto* l = as<LetNode>(&n);
   if (l == nullptr) return;
-  if (isa<ConstantNode>(l->value)) constants_.insert(l->var.get());
   auto* c = as<CallNode>(l->value);
   auto* boundary = c == nullptr ? nullptr : placing_call(*c).on_device;
   if (boundary != nullptr && !gives_on_device(*c, *boundary)) boundaries_.insert(l->var.get());
@@ -116,10 +118,6 @@ Domain* Placement::of(const Expr& e) {
   auto [it, fresh] = of_.emplace(e.get(), nullptr);
   if (fresh) it->second = domains_.of_type(e->type);
   return it->second;
-}
-
-bool Placement::is_free(const Expr& e) const {
-  return isa<ConstantNode>(e) || constants_.contains(e.get());
 }
 
 void Placement::use(const Node& user, size_t operand, const Expr& value, Domain* to,
@@ -354,16 +352,27 @@ Device Placement::device_of(const Expr& e, std::initializer_list<size_t> path) c
   return DeviceDomains::device(d);
 }
 
-std::vector<Device> Placement::devices_of(const Expr& e) const {
-  auto tensors = flatten_tensor_types(e->type);
+Domain* Placement::result(const FunctionNode& f) const {
+  Domain* d = wanted(f, 0);
+  return d != nullptr ? d : domain(f.body);
+}
+
+std::vector<Device> Placement::devices_of(Domain* d, const Type& type) {
   std::vector<Device> out;
-  Domain* d = domain(e);
-  if (d != nullptr) {
-    for (Domain* leaf : DeviceDomains::leaves(d)) out.push_back(DeviceDomains::device(leaf));
+  std::vector<std::pair<Type, Domain*>> open{{type, d}};
+  while (!open.empty()) {
+    auto [t, domain] = std::move(open.back());
+    open.pop_back();
+    auto* tuple = as<TupleTypeNode>(t);
+    for (size_t i = tuple == nullptr ? 0 : tuple->fields.size(); i-- > 0;) {
+      open.emplace_back(tuple->fields[i],
+                        domain == nullptr ? nullptr : DeviceDomains::part(domain, i));
+    }
+    if (tuple != nullptr) continue;
+    while (domain != nullptr && !DeviceDomains::root(domain)->is_leaf())
+      domain = DeviceDomains::part(domain, 0);
+    out.push_back(domain == nullptr ? Device::cpu() : DeviceDomains::device(domain));
   }
-  const size_t count = tensors ? tensors->size() : 1;
-  // Of a value with one domain for all its parts.
-  out.resize(count, out.empty() ? Device::cpu() : out.front());
   return out;
 }
 

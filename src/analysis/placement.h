@@ -50,8 +50,8 @@ class Placement {
   }
 
   runtime::Device device_of(const Expr& e, std::initializer_list<size_t> path = {}) const;
-  // Of each tensor of a value, the fields of tuples in order; of other values one device.
-  std::vector<runtime::Device> devices_of(const Expr& e) const;
+  // Of each part of a value of the type that is not a tuple, in order; null: the host.
+  static std::vector<runtime::Device> devices_of(Domain* d, const Type& type);
   runtime::Device kernel_device(const CallNode& call) const;
 
   // The value of an expression, and where its user needs it: null where the value is there. Without `propose` that is
@@ -59,6 +59,8 @@ class Placement {
   // its condition first.
   Domain* domain(const Expr& e) const;
   Domain* wanted(const Node& user, size_t operand) const;
+  // What a function gives; null where all of it is on the host.
+  Domain* result(const FunctionNode& f) const;
 
  private:
   struct Edge {
@@ -83,13 +85,12 @@ class Placement {
   // The operand goes where `to` is: by a copy, where one can be made.
   void use(const Node& user, size_t operand, const Expr& value, Domain* to, const Span& span);
   void resolve(const std::vector<Function>& entries);
-  bool is_free(const Expr& e) const;
 
   bool proposes_;
   mutable DeviceDomains domains_;
   std::unordered_map<const Node*, Domain*> of_;
-  // Variables that stand for constants, and results of on_device that are wherever they are used.
-  std::unordered_set<const Node*> constants_, boundaries_;
+  // Results of on_device that are wherever they are used.
+  std::unordered_set<const Node*> boundaries_;
   std::unordered_map<const Node*, Domain*> kernels_;  // by calls
   std::vector<Edge> edges_;
   std::map<std::pair<const Node*, size_t>, Domain*> wanted_;

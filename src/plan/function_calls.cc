@@ -166,7 +166,7 @@ std::optional<FunctionPlanner::Bound> FunctionPlanner::write_owned(const Lowered
 
 FunctionPlanner::Bound FunctionPlanner::view(const LetNode& l, const CallNode& c,
                                              const FunctionNode& f) {
-  Bound source = bound(c.args[0]);
+  Bound source = on_device(bound(c.args[0]), c.args[0]->type, kernel_device(f));
   const Type& type = f.body->type;
   auto* t = as<TensorTypeNode>(type);
   bool is_static = t->const_shape().has_value();

@@ -1,3 +1,4 @@
+#include "ir/open_sizes.h"
 #include "plan/function_planner.h"
 
 namespace relay::plan {
@@ -61,6 +62,11 @@ ValueId FunctionPlanner::object_operand(const Node& user, size_t index, const Ex
   return object(operand(user, index, e), e->type);
 }
 
+Type FunctionPlanner::sizes_of(ValueId tensor, const Type& type) {
+  sizes_read_ = 0;
+  return with_sizes_named(type, [&](size_t, size_t axis) { return read_size(tensor, axis); });
+}
+
 FunctionPlanner::Bound FunctionPlanner::device_copy(const LetNode& l, const CallNode& c,
                                                     const FunctionNode& f) {
   const DeviceCopyAttrs& attrs = *as_device_copy(*as<CallNode>(f.body));
@@ -73,9 +79,10 @@ FunctionPlanner::Bound FunctionPlanner::device_copy(const LetNode& l, const Call
   }
   std::vector<ValueId> source, result;
   tensors_of(c.args[0], source, from);
+  const Type type = has_open_size(c.type) ? sizes_of(source[0], c.type) : c.type;
   auto claimed = claimed_.find(l.var.get());
   Bound out = claimed != claimed_.end() ? Bound{outputs_[static_cast<size_t>(claimed->second)]}
-                                        : fresh(c.type, escapes_.contains(l.var.get()), c.span, to);
+                                        : fresh(type, escapes_.contains(l.var.get()), c.span, to);
   tensors_of(out, c.type, result);
   w_.transfer(result[0], source[0]);
   return out;

@@ -16,10 +16,22 @@ PlanSlot FunctionPlanner::slot(std::string name, const Type& type) const {
   return {std::move(name), type, shown ? print_type(type, kMaxTypeText) : std::string()};
 }
 
+namespace {
+
+// Of a tensor its device; of another value one that any tensor in it is on, other than the host if there is one.
+Device slot_device(Domain* d, const Type& type) {
+  for (Device device : Placement::devices_of(d, type)) {
+    if (device != Device::cpu()) return device;
+  }
+  return Device::cpu();
+}
+
+}  // namespace
+
 void FunctionPlanner::declare_params() {
   auto declare = [&](const Var& v, const std::string& name) {
     PlanSlot taken = slot(name, v->type);
-    taken.device = program_.placement().device_of(v);
+    taken.device = slot_device(program_.placement().domain(v), v->type);
     bound_[v.get()] = {w_.param(std::move(taken))};
   };
   for (const Var& v : captured_) declare(v, v->name_hint);
@@ -62,10 +74,11 @@ void FunctionPlanner::declare_results() {
   std::vector<PlanSlot>& results = w_.function().results;
   auto name = [&](size_t i) { return result_name(*f_.get(), i); };
   auto leaves = flatten_tensor_types(type);
-  const std::vector<Device> devices = program_.placement().devices_of(f_->body);
+  Domain* where = program_.placement().result(*f_.get());
+  const std::vector<Device> devices = Placement::devices_of(where, type);
   if (!leaves) {
     results.push_back(slot(name(0), type));
-    results.back().device = devices[0];
+    results.back().device = slot_device(where, type);
     return;
   }
   for (size_t i = 0; i < leaves->size(); ++i) {

@@ -139,6 +139,7 @@ void FunctionPlanner::next_iteration(const CallNode& c) {
   for (Move& m : objects) {
     if (m.from == m.to || !object_targets.contains(m.from)) continue;
     ValueId aside = w_.object(w_.value(m.from).type);
+    w_.set_device(aside, w_.device_of(m.from));
     w_.add(StepKind::set, {aside}, {m.from});
     m.from = aside;
   }

@@ -150,6 +150,8 @@ class FunctionPlanner {
   Bound operand(const Node& user, size_t index, const Expr& e);
   // The same as an object.
   ValueId object_operand(const Node& user, size_t index, const Expr& e);
+  // The type with names for the sizes that only a run tells, which are read off the tensor.
+  Type sizes_of(ValueId tensor, const Type& type);
   // The value of a call of device_copy.
   Bound device_copy(const LetNode& l, const CallNode& c, const FunctionNode& f);
 

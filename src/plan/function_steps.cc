@@ -63,9 +63,7 @@ void FunctionPlanner::find_read() {
 
 PlanFunction FunctionPlanner::run() {
   declare_params();
-  const Placement& where = program_.placement();
-  Domain* result = where.wanted(*f_.get(), 0);
-  plan(f_->body, Target{Target::kReturn, -1, result ? result : where.domain(f_->body)});
+  plan(f_->body, Target{Target::kReturn, -1, program_.placement().result(*f_.get())});
   while (!tasks_.empty()) {
     check_budget();
     std::function<void()> task = std::move(tasks_.back());
@@ -266,7 +264,7 @@ FunctionPlanner::Bound FunctionPlanner::value_of(const LetNode& l) {
       return {};
     }
     default:
-      return bound(e);
+      return constants_at(bound(e), e->type, program_.placement().domain(l.var));
   }
 }
 

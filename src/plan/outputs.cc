@@ -27,7 +27,8 @@ bool writes_outputs(const FunctionNode& f) {
 }
 
 bool results_on_host(const FunctionNode& f, const Placement& where) {
-  return std::ranges::all_of(where.devices_of(f.body), [](Device d) { return d == Device::cpu(); });
+  return std::ranges::all_of(Placement::devices_of(where.result(f), f.body->type),
+                             [](Device d) { return d == Device::cpu(); });
 }
 
 std::unordered_map<const Node*, int32_t> claim_outputs(const FunctionNode& f, const VarSet& escapes,

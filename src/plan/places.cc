@@ -175,7 +175,7 @@ std::string working_memory(const PlanFunction& f) {
     }
   }
   std::vector<std::string> terms;
-  if (fixed > 0 || f.places.empty()) terms.push_back(std::to_string(fixed));
+  if (fixed > 0 || (lines.empty() && rounded.empty())) terms.push_back(std::to_string(fixed));
   for (const auto& [sizes, number] : lines) terms.push_back(std::to_string(number) + sizes);
   for (const auto& [term, count] : rounded) {
     terms.push_back((count > 1 ? std::to_string(count) + "*" : "") + term);

@@ -307,7 +307,8 @@ class Verifier {
     auto root = [&](ValueId id) -> ValueId& { return made[static_cast<size_t>(id)]; };
     for (now_ = 0; now_ < f_.steps.size(); ++now_) {
       const Step& s = f_.steps[now_];
-      bool writes = s.kind == StepKind::kernel || s.kind == StepKind::copy;
+      bool writes =
+          s.kind == StepKind::kernel || s.kind == StepKind::copy || s.kind == StepKind::transfer;
       for (size_t i = 0; i < s.operands.size(); ++i) {
         if (!is_open(s.operands[i])) continue;
         check(root(s.operands[i]) >= 0 && holds[place_of(s.operands[i])] == root(s.operands[i]),

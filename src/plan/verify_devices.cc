@@ -107,7 +107,9 @@ std::string DeviceRules::end_transfers(const Step& wait) {
 std::string DeviceRules::use_beside_transfers(const Step& s) const {
   for (const Transfer& t : transfers_) {
     auto is_copied = [&](ValueId id) { return same_place(id, t.on_host); };
-    if (std::ranges::any_of(s.results, is_copied)) return "a value is written while it is copied";
+    // That a place is taken writes nothing.
+    if (s.kind != StepKind::place && std::ranges::any_of(s.results, is_copied))
+      return "a value is written while it is copied";
     if (!std::ranges::any_of(s.operands, is_copied)) continue;
     if (t.writes_host) return "a value is read before its copy is there";
     if (s.kind == StepKind::swap) return "a value is moved while it is copied";

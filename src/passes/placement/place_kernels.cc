@@ -4,6 +4,8 @@
 
 #include "analysis/placement.h"
 #include "analysis/primitives.h"
+#include "passes/placement/copies.h"
+#include "passes/structure/entry_functions.h"
 
 namespace relay {
 namespace {
@@ -34,8 +36,9 @@ class Marker : public RewriterOutsidePrimitives {
   std::map<std::tuple<const Node*, uint16_t, uint16_t>, Function> placed_;
 };
 
-Module place_kernels(const Module& mod, PassContext&) {
-  if (!uses_devices(mod)) return mod;
+Module place_kernels(const Module& given, PassContext& ctx) {
+  if (!uses_devices(given)) return given;
+  const Module mod = with_device_copies(given, entry_functions(given, ctx), /*fused=*/true);
   const Placement where(mod);
   return map_functions(mod,
                        [&](const GlobalVar&, const Function& f) { return Marker(where).apply(f); });
