@@ -123,7 +123,7 @@ void FunctionPlanner::next_iteration(const CallNode& c) {
     const Bound from = operand(c, i, arg);
     for (size_t k = 0; k < to.fields.size(); ++k) {
       const Type& type = as<TupleTypeNode>(param->type)->fields[k];
-      const Bound part = field(from, param->type, k);
+      const Bound part = field(from, param->type, k, program_.placement().domain(arg));
       move(
           to.fields[k].value, [&] { return scalar(part, type); },
           [&] { return object(part, type); });

@@ -124,7 +124,7 @@ class FunctionPlanner {
   // The values of all tensors of an argument, for a kernel of the device.
   void tensors_of(const Expr& arg, std::vector<ValueId>& out, Device device = {});
   void tensors_of(const Bound& b, const Type& type, std::vector<ValueId>& out);
-  Bound field(const Bound& tuple, const Type& type, size_t index);
+  Bound field(const Bound& tuple, const Type& type, size_t index, Domain* where = nullptr);
 
   // A new tensor of an open size.
   ValueId open_object(const TensorTypeNode& t, const Span& span, Device device);

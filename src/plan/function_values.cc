@@ -145,11 +145,16 @@ void FunctionPlanner::tensors_of(const Bound& b, const Type& type, std::vector<V
   out.push_back(b.value);
 }
 
-FunctionPlanner::Bound FunctionPlanner::field(const Bound& tuple, const Type& type, size_t index) {
+FunctionPlanner::Bound FunctionPlanner::field(const Bound& tuple, const Type& type, size_t index,
+                                              Domain* where) {
   if (tuple.is_tuple()) return tuple.fields[index];
   auto* t = as<TupleTypeNode>(type);
-  return {w_.add_object(StepKind::field, {tuple.value}, static_cast<int64_t>(index),
-                        t == nullptr ? nullptr : t->fields[index])};
+  const Type of_field = t == nullptr ? nullptr : t->fields[index];
+  Bound out{w_.add_object(StepKind::field, {tuple.value}, static_cast<int64_t>(index), of_field)};
+  if (where != nullptr && of_field && isa<TensorTypeNode>(of_field)) {
+    w_.set_device(out.value, DeviceDomains::device(DeviceDomains::part(where, index)));
+  }
+  return out;
 }
 
 std::vector<ValueId> FunctionPlanner::dim_values(const TensorTypeNode& t, const Span& span) {

@@ -102,9 +102,9 @@ void Interpreter::launch(const Instruction& in, const Window& w) {
 void Interpreter::copy_within(const Instruction& in, const Window& w) {
   const Operand* operands = w.function->operands.data() + in.b;
   const Place to = resolve_on(operands[0], w, in.sub), from = resolve_on(operands[1], w, in.sub);
-  if (to.bytes != from.bytes) misuse("a copy of unequal sizes");
+  const size_t bytes = copied_bytes(operands, to, from);
   const Device device = w.function->devices[size_t{in.sub} - 1].device;
-  if (to.bytes > 0) device_state(device).queue->copy_within(to.data, from.data, to.bytes);
+  if (bytes > 0) device_state(device).queue->copy_within(to.data, from.data, bytes);
 }
 
 uint64_t Interpreter::transfer(const Instruction& in, const Window& w) {
@@ -112,12 +112,10 @@ uint64_t Interpreter::transfer(const Instruction& in, const Window& w) {
   const bool to_host = in.op == Opcode::to_host;
   const Place to = resolve_on(operands[0], w, to_host ? 0 : in.sub),
               from = resolve_on(operands[1], w, to_host ? in.sub : 0);
-  // A scalar is at the front of its register.
-  const bool scalar = operands[1].kind == Operand::kScalar || operands[1].kind == Operand::kPlace;
-  if (scalar ? to.bytes > from.bytes : to.bytes != from.bytes) misuse("a copy of unequal sizes");
+  const size_t bytes = copied_bytes(operands, to, from);
   DeviceQueue& queue = *device_state(w.function->devices[size_t{in.sub} - 1].device).queue;
-  return to_host ? queue.copy_to_host(to.data, from.data, to.bytes)
-                 : queue.copy_to_device(to.data, from.data, to.bytes);
+  return to_host ? queue.copy_to_host(to.data, from.data, bytes)
+                 : queue.copy_to_device(to.data, from.data, bytes);
 }
 
 void Interpreter::wait(Device device, uint64_t event) {

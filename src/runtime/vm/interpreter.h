@@ -180,6 +180,8 @@ class Interpreter {
   // ---- Kernels (invoke_kernel.cc)
 
   Place resolve(const Operand& o, const Window& w);
+  // How much of what a copy names is the tensor.
+  size_t copied_bytes(const Operand* operands, const Place& to, const Place& from);
   void invoke_kernel(const Instruction& in, const Window& w);
   [[noreturn]] static void kernel_failed(const KernelInfo& kernel, int32_t code);
   void poison_outputs(const KernelInfo& kernel, const Operand* operands, const Window& w);

@@ -127,15 +127,23 @@ void Interpreter::poison_outputs(const KernelInfo& kernel, const Operand* operan
   }
 }
 
+size_t Interpreter::copied_bytes(const Operand* operands, const Place& to, const Place& from) {
+  // The tensor may be the first part of a place or a register.
+  auto holds = [](const Operand& o) { return o.kind == Operand::kScalar || o.kind == Operand::kPlace; };
+  const bool spare_to = holds(operands[0]), spare_from = holds(operands[1]);
+  if ((!spare_to && to.bytes > from.bytes) || (!spare_from && from.bytes > to.bytes)) {
+    misuse("a copy of unequal sizes");
+  }
+  return std::min(to.bytes, from.bytes);
+}
+
 void Interpreter::copy(const Instruction& in, const Window& w) {
   if (in.sub != 0) return copy_within(in, w);
   const Operand* operands = w.function->operands.data() + in.b;
   Place to = resolve(operands[0], w);
   Place from = resolve(operands[1], w);
-  // The tensor may be the first part of a place.
-  bool scalar = operands[1].kind == Operand::kScalar || operands[1].kind == Operand::kPlace;
-  if (scalar ? to.bytes > from.bytes : to.bytes != from.bytes) misuse("a copy of unequal sizes");
-  if (to.bytes > 0) std::memmove(to.data, from.data, to.bytes);
+  const size_t bytes = copied_bytes(operands, to, from);
+  if (bytes > 0) std::memmove(to.data, from.data, bytes);
 }
 
 int64_t Interpreter::element(const Place& place, DType t) {
