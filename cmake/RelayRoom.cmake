@@ -47,6 +47,7 @@ function(relay_room room)
   set(target relay_${room})
   if(sources)
     add_library(${target} STATIC ${sources})
+    relay_compile_together(${target} ${sources})
     relay_compile_options(${target})
     set(options "")
     if(CMAKE_BUILD_TYPE STREQUAL "Release" AND arg_SMALL)
@@ -109,6 +110,9 @@ set(RELAY_COMMON_HEADERS <algorithm> <array> <atomic> <charconv> <cmath> <cstdin
 #
 # The target uses the headers precompiled as <name>, which this makes when it is the first to ask.
 function(relay_precompiled_headers target name)
+  if(CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    return()
+  endif()
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "HEADERS;LIBRARIES;OPTIONS")
   set(headers relay_headers_${name})
   if(NOT TARGET ${headers})
@@ -126,6 +130,41 @@ function(relay_precompiled_headers target name)
     target_precompile_headers(${headers} PRIVATE ${RELAY_COMMON_HEADERS} ${arg_HEADERS})
   endif()
   target_precompile_headers(${target} REUSE_FROM ${headers})
+endfunction()
+
+# What each thread has of its own. The Python module has these from a library of their own, so each is a unit by itself.
+set(RELAY_THREAD_SOURCES "${PROJECT_SOURCE_DIR}/src/base/budget_countdown.cc" "${PROJECT_SOURCE_DIR}/src/base/thread_locals.cc"
+  "${PROJECT_SOURCE_DIR}/src/runtime/core/free_blocks.cc")
+
+# What the test of the guides has in another form (tests/guides): what reads a list, and what a guide changes.
+set(RELAY_LIST_SOURCES ops/register_ops.cc passes/pass_list.cc lower/rules/rules.cc codegen/llvm/architecture.cc
+  codegen/llvm/other_targets.cc frontend/front_ends.cc)
+list(TRANSFORM RELAY_LIST_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
+set(RELAY_GUIDED_SOURCES "${PROJECT_SOURCE_DIR}/src/frontend/onnx/convert_elementwise.cc" "${PROJECT_SOURCE_DIR}/src/target/architectures.cc")
+
+# The sources of a folder are compiled eight at a time as one unit: what they include is parsed, and its templates are made, once,
+# which is two thirds of the compiler's work on sources of a hundred lines. So the names in the unnamed namespaces of a room are
+# distinct. A source includes what it uses all the same: RELAY_UNITY=OFF compiles each by itself.
+function(relay_compile_together target)
+  if(NOT RELAY_UNITY)
+    return()
+  endif()
+  list(REMOVE_ITEM ARGN ${RELAY_THREAD_SOURCES} ${RELAY_LIST_SOURCES} ${RELAY_GUIDED_SOURCES})
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/src" OUTPUT_VARIABLE name)
+    string(MAKE_C_IDENTIFIER "${name}" name)
+    # Those that open a namespace by themselves are apart from those that do not.
+    file(STRINGS "${source}" opened REGEX "^using namespace " LIMIT_COUNT 1)
+    if(opened)
+      string(REGEX REPLACE "^using namespace ([a-z_:]+).*" "\\1" opened "${opened}")
+      string(MAKE_C_IDENTIFIER "${name}_${opened}" name)
+    endif()
+    math(EXPR unit "0${number_${name}} / 8")
+    math(EXPR number_${name} "0${number_${name}} + 1")
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${name}_${unit}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
 # What every target of ours is compiled with.

@@ -1,8 +1,9 @@
 """Runs clang-tidy on the sources of the release build, in parallel, within a time budget.
 
-A file is skipped when it was found clean with the same text, headers and configuration: build/tidy holds
-one empty file per clean state. The order is shuffled by the commit, so that runs that stop early cover
-different files.
+A file is skipped when it was found clean with the same text, headers and configuration: build/tidy/clean
+holds one empty file per clean state. The order is shuffled by the commit, so that runs that stop early cover
+different files. The compile commands are of a build in which each source is a unit of its own; it is
+configured for them and never made.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
-CLEAN = ROOT / "build" / "tidy"
+COMMANDS = ROOT / "build" / "tidy"
+CLEAN = COMMANDS / "clean"
 
 
 def dependencies() -> dict[str, list[Path]]:
-    """Source file -> the files of the tree that it was compiled from, as ninja recorded them."""
+    """Source file -> the files of the tree that its unit was compiled from, as ninja recorded them."""
     text = subprocess.run(
         ["ninja", "-C", str(BUILD), "-t", "deps"], capture_output=True, text=True, check=True
     ).stdout
@@ -31,8 +33,7 @@ def dependencies() -> dict[str, list[Path]]:
     for block in text.split("\n\n"):
         files = [(BUILD / line.strip()).resolve() for line in block.splitlines()[1:]]
         own = [file for file in files if file.is_relative_to(ROOT / "src")]
-        if own:
-            found[str(own[0])] = own
+        found |= {str(file): own for file in own if file.suffix == ".cc"}
     return found
 
 
@@ -51,7 +52,7 @@ def tidy(source: str) -> tuple[str, bool, str]:
             "clang-tidy-14",
             "--quiet",
             "-p",
-            str(BUILD),
+            str(COMMANDS),
             "--extra-arg=-Wno-unknown-warning-option",
             source,
         ],
@@ -69,7 +70,14 @@ def main(arguments: list[str]) -> int:
     only = [str((ROOT / name).resolve()) for name in arguments if not name.startswith("--")]
     CLEAN.mkdir(parents=True, exist_ok=True)
     recorded = dependencies()
-    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    options = ["-DRELAY_UNITY=OFF", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"]
+    subprocess.run(
+        ["cmake", "--preset", "release", "-B", str(COMMANDS), *options],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    commands = json.loads((COMMANDS / "compile_commands.json").read_text())
     sources = {
         entry["file"] for entry in commands if Path(entry["file"]).is_relative_to(ROOT / "src")
     }

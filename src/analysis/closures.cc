@@ -71,7 +71,7 @@ std::vector<Var> size_sources(const FunctionNode& f, const std::vector<Var>& aro
         add_computed_names(*c, names);
         add_names(c->attrs, names);
       },
-      family::expr | family::pattern);
+      family::program);
   std::vector<Var> out;
   for (const Var& p : f.params) tells(p->type, names);
   for (const Var& v : around) {

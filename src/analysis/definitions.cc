@@ -31,14 +31,14 @@ NodeRef expand_once(const NodeRef& program, Which which) {
         BuildAt place(call.span);
         return (*definition)(call);
       },
-      family::expr | family::pattern);
+      family::program);
 }
 
 bool has_definitions(const NodeRef& program, Which which) {
   bool found = false;
   post_order(
       program, [&](const Node& n) { found |= definition_of(n, which) != nullptr; },
-      family::expr | family::pattern);
+      family::program);
   return found;
 }
 

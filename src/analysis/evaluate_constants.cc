@@ -6,7 +6,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
 // Keeping that much costs nothing.
 constexpr int64_t kSmallBytes = 64 * 1024;
 constexpr int64_t kMaxCalls = 16;
@@ -42,7 +41,7 @@ class Pieces {
             for_each_child(n, want);
           }
         },
-        kFamilies);
+        family::program);
     while (!open.empty()) {
       const Node* tuple = open.back();
       open.pop_back();

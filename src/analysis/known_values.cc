@@ -44,7 +44,7 @@ void KnownValues::bind(const NodeRef& program) {
       [&](const Node& n) {
         if (auto* l = as<LetNode>(&n)) bound_[l->var.get()] = l->value;
       },
-      family::expr | family::pattern);
+      family::program);
 }
 
 void KnownValues::assume(const Var& v, KnownValue value) {

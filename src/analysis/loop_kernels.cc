@@ -9,8 +9,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 bool is_open(const Type& type) {
   bool open = false;
   post_order(
@@ -34,7 +32,7 @@ bool is_assertion(const Expr& call) { return is_call_to(call, "debug.check"); }
 
 Function with_state_sizes(const Function& f) {
   // Without annotations, inference finds what the loops are entered with.
-  Rewriter without(kFamilies);
+  Rewriter without(family::program);
   auto bare = [&](const Var& v) {
     if (is_open(v->type)) without.set(v, var(v->name_hint, nullptr, v->span));
   };
@@ -47,7 +45,7 @@ Function with_state_sizes(const Function& f) {
           bare(l->var);
         }
       },
-      kFamilies);
+      family::program);
   Expr typed;
   try {
     typed = infer_type(without.apply(f));
@@ -61,7 +59,7 @@ Function with_state_sizes(const Function& f) {
         if (isa<ExprNode>(&n) && !isa<OpNode>(&n))
           open |= is_open(static_cast<const ExprNode&>(n).type);
       },
-      kFamilies);
+      family::program);
   return open ? nullptr : cast<FunctionNode>(typed);
 }
 

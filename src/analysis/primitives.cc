@@ -14,8 +14,7 @@ NodeRef RewriterOutsidePrimitives::pre(const NodeRef& node) {
 void post_order_outside_primitives(const Expr& body,
                                    const std::function<void(const Node&)>& visit) {
   post_order_if(
-      body, [](const Node& n) { return as_primitive(&n) == nullptr; }, visit,
-      family::expr | family::pattern);
+      body, [](const Node& n) { return as_primitive(&n) == nullptr; }, visit, family::program);
 }
 
 Function without_reason(const Function& f) {

@@ -20,7 +20,7 @@ void post_order_outside_primitives(const Expr& body, const std::function<void(co
 // Rewrites expressions and patterns; primitive functions stay as they are, as a whole.
 class RewriterOutsidePrimitives : public Rewriter {
  public:
-  RewriterOutsidePrimitives() : Rewriter(family::expr | family::pattern) {}
+  RewriterOutsidePrimitives() : Rewriter(family::program) {}
   NodeRef pre(const NodeRef& node) override;
 };
 

@@ -74,7 +74,7 @@ class EvaluationGraph {
           if (l == nullptr) return;
           if (auto* bound = as<FunctionNode>(l->value)) known_functions_[l->var.get()] = bound;
         },
-        family::expr | family::pattern);
+        family::program);
   }
 
   void add_copy(const Node& n) {
@@ -90,7 +90,7 @@ class EvaluationGraph {
           nodes_.push_back(&inner);
           copy_of_.push_back(&copy);
         },
-        family::expr | family::pattern);
+        family::program);
   }
 
   // The vertex of a function's body for callers that answer for the arguments.

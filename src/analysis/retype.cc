@@ -88,7 +88,7 @@ Expr Retyper::rewrite_body(const Function& f) {
         fit_uses(n, children);
         made_[&n] = with_children(NodeRef(&n), children);
       },
-      family::expr | family::pattern);
+      family::program);
   return rewritten(f->body);
 }
 

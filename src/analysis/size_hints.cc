@@ -73,7 +73,7 @@ Function for_sizes(const Function& f, const TypeParams& sizes) {
   class Bind : public Rewriter {
    public:
     explicit Bind(const TypeParams& sizes)
-        : Rewriter(family::expr | family::pattern | family::attrs), sizes_(sizes) {}
+        : Rewriter(family::program | family::attrs), sizes_(sizes) {}
     NodeRef pre(const NodeRef& node) override {
       return isa<AttrsNode>(node) ? with_type_params(Attrs::unchecked(node), sizes_) : Attrs();
     }

@@ -10,7 +10,7 @@ UseCounts::UseCounts(const Expr& root) {
       [&](const Node& n) {
         for_each_child(n, [&](const NodeRef& child) { ++counts_[child.get()]; });
       },
-      family::expr | family::pattern);
+      family::program);
 }
 
 }  // namespace relay

@@ -494,7 +494,7 @@ int64_t constant_bytes(const Module& mod) {
       [&](const Node& n) {
         if (auto* c = as<ConstantNode>(&n)) bytes += static_cast<int64_t>(c->data.byte_size());
       },
-      family::module | family::expr | family::pattern);
+      family::module | family::program);
   return bytes;
 }
 
@@ -516,7 +516,7 @@ std::string summary(const Module& mod) {
       [&](const Node& n) {
         if (auto* c = as<CallNode>(&n)) calls += isa<OpNode>(c->op);
       },
-      family::module | family::expr | family::pattern);
+      family::module | family::program);
   const int64_t bytes = constant_bytes(mod);
   out += ", " + std::to_string(calls) + (calls == 1 ? " operator" : " operators");
   if (bytes > 0) out += ", " + in_bytes(bytes) + " of constants";

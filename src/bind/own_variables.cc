@@ -22,7 +22,7 @@ Module with_own_variables(const Module& mod) {
           own.push_back(&n);
           shared = shared || taken.contains(&n);
         },
-        family::expr | family::pattern);
+        family::program);
     taken.insert(own.begin(), own.end());
     functions.push_back(shared ? fresh_copy(f) : f);
     changed = changed || shared;

@@ -119,7 +119,7 @@ PyModule run_python_pass(const PythonPass& self, const PyModule& mod, nb::handle
 nb::object with_parts(const PyExpr& self, const std::vector<PyExpr>& parts, nb::handle others) {
   class OneStep : public Rewriter {
    public:
-    explicit OneStep(const NodeRef& root) : Rewriter(family::expr | family::pattern), root_(root) {}
+    explicit OneStep(const NodeRef& root) : Rewriter(family::program), root_(root) {}
     NodeRef pre(const NodeRef& node) override {
       bool goes_on = node == root_ || node.get()->info().family != family::expr;
       return goes_on ? NodeRef() : node;
@@ -139,7 +139,7 @@ nb::object with_parts(const PyExpr& self, const std::vector<PyExpr>& parts, nb::
   post_order_if(
       self.ref,
       [&](const Node& n) { return &n == self.ref.get() || n.info().family != family::expr; }, bind,
-      family::expr | family::pattern);
+      family::program);
   OneStep step(self.ref);
   size_t i = 0;
   bool changed = false;

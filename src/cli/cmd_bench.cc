@@ -19,7 +19,7 @@ namespace {
 
 using runtime::Tensor;
 
-struct Options {
+struct BenchArgs {
   std::string model;
   std::string function = "main";
   bool wide = false;
@@ -44,7 +44,7 @@ double quantile(const std::vector<double>& sorted, double q) {
                          static_cast<size_t>(q * static_cast<double>(sorted.size())))];
 }
 
-void compare(const Options& o) {
+void compare(const BenchArgs& o) {
   std::vector<nlohmann::json> reports;
   for (const std::string& path : o.compare) {
     nlohmann::json j = nlohmann::json::parse(read_source(path)->text(), nullptr, false);
@@ -238,7 +238,7 @@ nlohmann::ordered_json limits_json(const MachineLimits& limits) {
 }
 
 // The times of runs, shortest first; `outputs` are the results. By default runs for two seconds, and ten at least.
-std::vector<double> measure(const Options& o, const runtime::Module& module,
+std::vector<double> measure(const BenchArgs& o, const runtime::Module& module,
                             const Arguments& arguments, std::vector<Tensor>& outputs) {
   runtime::flatten_tensors(module.run_values(o.function, arguments.values), outputs);
   using Clock = std::chrono::steady_clock;
@@ -268,7 +268,7 @@ void refuse_details_of_several(const Given& given, const Inputs& inputs) {
 }
 
 // A line, or an object, for each combination of sizes.
-void measure_sizes(const Options& o, const Ready& ready, const Inputs& inputs) {
+void measure_sizes(const BenchArgs& o, const Ready& ready, const Inputs& inputs) {
   std::vector<std::string> header;
   for (const auto& [name, sizes] : inputs.lists) header.push_back(escape_for_terminal(name, 200));
   for (const char* figure : {"min", "median", "p90", "runs"}) header.emplace_back(figure);
@@ -308,8 +308,8 @@ void measure_sizes(const Options& o, const Ready& ready, const Inputs& inputs) {
   std::printf("%s", table.text().c_str());
 }
 
-int run(const Options& options, const Given& given) {
-  Options o = options;
+int run_bench(const BenchArgs& options, const Given& given) {
+  BenchArgs o = options;
   if (!o.compare.empty()) {
     compare(o);
     return 0;
@@ -420,7 +420,7 @@ int run(const Options& options, const Given& given) {
 }  // namespace
 
 Command bench_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BenchArgs>();
   Command out{
       "bench",
       "Measure a model or a compiled file",
@@ -433,7 +433,7 @@ Command bench_command() {
        option("--compare REPORT REPORT", o->compare,
               "Two reports written with --json: ratios of the first to the second")
            .count(2)},
-      [o](const Given& given) { return run(*o, given); }};
+      [o](const Given& given) { return run_bench(*o, given); }};
   return std::move(out.add(o->inputs.table())
                        .add(o->flags.size_table(/*with_dims=*/false))
                        .add(o->flags.table())

@@ -8,12 +8,12 @@
 namespace relay::cli {
 namespace {
 
-struct Options {
+struct CacheArgs {
   std::string action = "info";
   bool json = false;
 };
 
-int run(const Options& o) {
+int run_cache(const CacheArgs& o) {
   std::shared_ptr<KernelCache> cache = KernelCache::of_user();
   int64_t removed = cache != nullptr && o.action == "clear" ? cache->clear() : 0;
   KernelCache::Usage usage = cache != nullptr ? cache->usage() : KernelCache::Usage{};
@@ -47,14 +47,14 @@ int run(const Options& o) {
 }  // namespace
 
 Command cache_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CacheArgs>();
   return {"cache",
           "Show or clear the compiled kernels that are kept: in RELAY_CACHE_DIR, "
           "XDG_CACHE_HOME/relay or "
           "~/.cache/relay, at most RELAY_CACHE_SIZE (512M)",
           {argument("ACTION", o->action, "info or clear").choices({"info", "clear"}),
            flag("--json", o->json, "Print the report as JSON")},
-          [o](const Given&) { return run(*o); }};
+          [o](const Given&) { return run_cache(*o); }};
 }
 
 }  // namespace relay::cli

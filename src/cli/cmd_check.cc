@@ -15,7 +15,7 @@
 namespace relay::cli {
 namespace {
 
-struct Options {
+struct CheckArgs {
   std::string file;
   bool json = false;
   std::vector<std::string> inputs;
@@ -31,7 +31,7 @@ struct Checked {
 };
 
 // Every byte of an artifact.
-Checked check_compiled(const Options& o, const Given& given) {
+Checked check_compiled(const CheckArgs& o, const Given& given) {
   given.refuse({"--input", "--dim", "--freeze", "--params"}, "a compiled file",
                "its inputs were fixed when it was compiled");
   const runtime::Artifact artifact = runtime::check_artifact(o.file);
@@ -148,7 +148,7 @@ std::string text_of_program(const Json& program, const std::string& path) {
 }
 
 // The report on a model of a front end; with --json as it is.
-int check_imported(const Options& o, const FrontEnd& front_end, const ModelOptions& options) {
+int check_imported(const CheckArgs& o, const FrontEnd& front_end, const ModelOptions& options) {
   const Json report = check_imported_model(front_end, o.file, options);
   const bool ok = report["ok"].get<bool>();
   if (o.json) {
@@ -176,7 +176,7 @@ int check_imported(const Options& o, const FrontEnd& front_end, const ModelOptio
   return 1;
 }
 
-Checked check_model(const Options& o, const ModelOptions& options) {
+Checked check_model(const CheckArgs& o, const ModelOptions& options) {
   LoadedModel model = load_model(o.file, options);
   // The findings that remain after inference are warnings.
   std::vector<Diagnostic> found = check_matches(model.module);
@@ -189,7 +189,7 @@ Checked check_model(const Options& o, const ModelOptions& options) {
   return {std::move(found), std::move(text)};
 }
 
-int run(const Options& o, const Given& given) {
+int run_check(const CheckArgs& o, const Given& given) {
   Checked checked;
   std::vector<Diagnostic>& found = checked.found;
   try {
@@ -233,7 +233,7 @@ int run(const Options& o, const Given& given) {
 }  // namespace
 
 Command check_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CheckArgs>();
   return {"check",
           "Report on a model before it is used, type-check a program, or verify an artifact",
           {argument("FILE", o->file, model_kinds("artifact")).required(),
@@ -243,7 +243,7 @@ Command check_command() {
                   "Make an input a constant of the program; may be repeated"),
            params_option(o->params),
            flag("--json", o->json, "Print the report and the diagnostics as JSON")},
-          [o](const Given& given) { return run(*o, given); }};
+          [o](const Given& given) { return run_check(*o, given); }};
 }
 
 }  // namespace relay::cli

@@ -13,7 +13,7 @@
 namespace relay::cli {
 namespace {
 
-struct Options {
+struct CompileArgs {
   std::string model;
   std::string output;
   bool force = false;
@@ -29,7 +29,7 @@ std::string cache_line(const KernelCache& cache) {
          " kernels" + (note.empty() ? "" : " (" + note + ")");
 }
 
-int run(const Options& o) {
+int run_compile(const CompileArgs& o) {
   if (o.output == "-") {
     throw UsageError(
         Diagnostic(codes::driver_option, {}, "a compiled file is not written to standard output")
@@ -145,14 +145,14 @@ int run(const Options& o) {
 }  // namespace
 
 Command compile_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CompileArgs>();
   Command out{"compile",
               "Compile a model to one deployable file",
               {argument("MODEL", o->model, model_kinds()).required(),
                option("-o,--output FILE", o->output, "The shared object to write").required(),
                option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs,
                       "Shape of an input, such as data=1,3,224,224; may be repeated")},
-              [o](const Given&) { return run(*o); }};
+              [o](const Given&) { return run_compile(*o); }};
   return std::move(out.add(o->flags.size_table(/*with_dims=*/true))
                        .add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the output file"),

@@ -144,7 +144,7 @@ std::string json_of(const std::vector<Finding>& findings) {
   return root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string text_of(const std::vector<Finding>& findings) {
+std::string text_of_findings(const std::vector<Finding>& findings) {
   std::string out = "relay " RELAY_VERSION "\n\n";
   constexpr size_t kLabel = 14, kState = 9;
   const size_t width = text_width();
@@ -163,7 +163,7 @@ std::string text_of(const std::vector<Finding>& findings) {
   return out;
 }
 
-int run(bool json) {
+int run_doctor(bool json) {
   initialize();
   const Tensor number = Tensor::scalar(1.0, DType::Float(32));
   const std::string_view word = "Relay";
@@ -180,7 +180,7 @@ int run(bool json) {
       line_editing(),
       environment(),
   };
-  std::string text = json ? json_of(findings) : text_of(findings);
+  std::string text = json ? json_of(findings) : text_of_findings(findings);
   std::fwrite(text.data(), 1, text.size(), stdout);
   for (const Finding& f : findings)
     if (f.state == State::broken) return 1;
@@ -195,7 +195,7 @@ Command doctor_command() {
           "Examine this installation: processor, memory, a program on its whole way, cache, "
           "libraries, environment; and say what to do about what is wrong",
           {flag("--json", *json, "Print the findings as JSON")},
-          [json](const Given&) { return run(*json); }};
+          [json](const Given&) { return run_doctor(*json); }};
 }
 
 }  // namespace relay::cli

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ExplainArgs {
   std::string model;
   std::string kernel;
   bool json = false;
@@ -163,17 +163,17 @@ std::vector<std::string> open_dimensions(const runtime::Function& f) {
   return out;
 }
 
-std::string text_of(const Json& value) { return escape_for_terminal(value.get<std::string>()); }
+std::string text_in(const Json& value) { return escape_for_terminal(value.get<std::string>()); }
 
 // Calls that end for the same reason, together; `most` names of each, 0: all.
 void print_sites(const Json& kernel, size_t most) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
   std::unordered_map<std::string, size_t> place;  // of a reason
   for (const Json& site : kernel.value("sites", Json::array())) {
-    std::string ends = text_of(site["ends"]);
+    std::string ends = text_in(site["ends"]);
     auto [it, fresh] = place.emplace(ends, by_reason.size());
     if (fresh) by_reason.push_back({std::move(ends), {}});
-    by_reason[it->second].second.push_back(text_of(site["nodes"]));
+    by_reason[it->second].second.push_back(text_in(site["nodes"]));
   }
   for (const auto& [ends, nodes] : by_reason) {
     for (size_t n = 0; n < nodes.size(); ++n) {
@@ -191,7 +191,7 @@ void print_sites(const Json& kernel, size_t most) {
 // Which of a kernel's versions runs when. A version is called where the kernel is that it is a version of.
 void print_versions(const Json& k, const Json& kernels) {
   if (k.contains("version")) {
-    std::printf("  runs      where %s\n", text_of(k["version"]).c_str());
+    std::printf("  runs      where %s\n", text_in(k["version"]).c_str());
     return;
   }
   std::string versions;
@@ -200,7 +200,7 @@ void print_versions(const Json& k, const Json& kernels) {
         !other["name"].get<std::string>().starts_with(k["name"].get<std::string>())) {
       continue;
     }
-    versions += "\n  version   " + text_of(other["name"]) + ": where " + text_of(other["version"]);
+    versions += "\n  version   " + text_in(other["name"]) + ": where " + text_in(other["version"]);
   }
   if (!versions.empty()) std::printf("  runs      where no version does%s\n", versions.c_str());
 }
@@ -209,7 +209,7 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
   constexpr size_t kNamedCalls = 3;
   const char *bold = stdout_is_terminal() ? "\x1b[1m" : "", *red = *bold ? "\x1b[31m" : "",
              *plain = *bold ? "\x1b[0m" : "";
-  std::printf("%s%s%s: %s", bold, text_of(k["name"]).c_str(), plain,
+  std::printf("%s%s%s: %s", bold, text_in(k["name"]).c_str(), plain,
               counted(k["calls"].get<int64_t>(), "call").c_str());
   if (double flops = k.value("flops", 0.0); flops > 0) {
     std::printf(", %s MFLOP%s", format_number(flops / 1e6, 2).c_str(),
@@ -222,15 +222,15 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
   }
   for (const auto& [key, unit] : {std::pair{"flops_by_sizes", "FLOP"}, {"bytes_by_sizes", "B"}}) {
     if (!k.contains(key) || !k[key].is_object()) continue;
-    const std::string text = text_of(k[key].value("text", Json("0")));
+    const std::string text = text_in(k[key].value("text", Json("0")));
     if (text != "0") std::printf(", %s %s", text.c_str(), unit);
   }
   std::printf("\n");
   for (const Json& l : k.value("layouts", Json::array())) {
-    std::printf("  layout    %s\n", text_of(l).c_str());
+    std::printf("  layout    %s\n", text_in(l).c_str());
   }
   std::string rule = k.value("rule", "");
-  std::printf("  schedule  %s%s\n", text_of(k["schedule"]).c_str(),
+  std::printf("  schedule  %s%s\n", text_in(k["schedule"]).c_str(),
               rule.empty() ? "" : (" (rule " + rule + ")").c_str());
   print_versions(k, all);
   bool suspect = k["suspect"].get<bool>();
@@ -241,7 +241,7 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
   }
   if (suspect || in_full) {
     for (const Json& d : k.value("declined", Json::array())) {
-      std::printf("  declined  %s\n", text_of(d).c_str());
+      std::printf("  declined  %s\n", text_in(d).c_str());
     }
   }
   print_sites(k, in_full ? 0 : kNamedCalls);
@@ -251,12 +251,12 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
 void print_loops(const Json& all) {
   for (const Json& k : all["kernels"]) {
     if (!k.value("loop", false)) continue;
-    std::printf("loop     kernel %s: %s\n", text_of(k["name"]).c_str(),
-                text_of(k["origin"]).c_str());
+    std::printf("loop     kernel %s: %s\n", text_in(k["name"]).c_str(),
+                text_in(k["origin"]).c_str());
   }
   for (const Json& f : all["interpreted"]) {
-    std::printf("loop     @%s is interpreted: %s\n", text_of(f["function"]).c_str(),
-                text_of(f["reason"]).c_str());
+    std::printf("loop     @%s is interpreted: %s\n", text_in(f["function"]).c_str(),
+                text_in(f["reason"]).c_str());
   }
 }
 
@@ -264,8 +264,8 @@ void print_loops(const Json& all) {
 void print_functions(const Json& all) {
   for (const Json& f : all["functions"]) {
     const bool native = f["native"].get<bool>();
-    std::printf("function @%s is %s\n", text_of(f["function"]).c_str(),
-                native ? "native" : ("interpreted: " + text_of(f["reason"])).c_str());
+    std::printf("function @%s is %s\n", text_in(f["function"]).c_str(),
+                native ? "native" : ("interpreted: " + text_in(f["reason"])).c_str());
   }
 }
 
@@ -308,10 +308,10 @@ void print_memory(const Json& memory) {
   for (const Json& f : memory["functions"]) {
     auto number = [&](const char* key) { return f[key].get<int64_t>(); };
     if (f.contains("working_memory")) {
-      std::printf("  @%s: working memory %s bytes\n", text_of(f["name"]).c_str(),
-                  text_of(f["working_memory"]).c_str());
+      std::printf("  @%s: working memory %s bytes\n", text_in(f["name"]).c_str(),
+                  text_in(f["working_memory"]).c_str());
     } else {
-      std::printf("  @%s: arena %s (minimum possible %s)\n", text_of(f["name"]).c_str(),
+      std::printf("  @%s: arena %s (minimum possible %s)\n", text_in(f["name"]).c_str(),
                   format_bytes(f["arena_bytes"].get<double>()).c_str(),
                   format_bytes(f["arena_lower_bound"].get<double>()).c_str());
     }
@@ -332,12 +332,12 @@ void print_memory(const Json& memory) {
       if (c["function"] != f["name"]) continue;
       std::printf(
           "    copied in each iteration: the tensor that is written at %s, which is read later\n",
-          text_of(c["place"]).c_str());
+          text_in(c["place"]).c_str());
     }
   }
 }
 
-int run(const Options& o, const Given& given) {
+int run_explain(const ExplainArgs& o, const Given& given) {
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   ModelOptions shapes;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, shapes);
@@ -362,7 +362,7 @@ int run(const Options& o, const Given& given) {
     return 0;
   }
   if (o.kernel.empty()) {
-    if (all.contains("target")) std::printf("target   %s\n", text_of(all["target"]).c_str());
+    if (all.contains("target")) std::printf("target   %s\n", text_in(all["target"]).c_str());
     for (const SpecialisedInput& i : ready.specialised) {
       std::printf(
           "note     specialised for input %s of %s; relay.build keeps the last 16 such programs\n",
@@ -393,14 +393,14 @@ int run(const Options& o, const Given& given) {
 }  // namespace
 
 Command explain_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ExplainArgs>();
   Command out{
       "explain",
       "Show what was fused, which layout and schedule each kernel took, and why",
       {argument("MODEL", o->model, model_kinds("compiled .so")).required(),
        option("--kernel NAME", o->kernel, "One kernel in full: all its calls, the rules it missed"),
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated")},
-      [o](const Given& given) { return run(*o, given); }};
+      [o](const Given& given) { return run_explain(*o, given); }};
   return std::move(out.add(o->flags.size_table(/*with_dims=*/true))
                        .add(o->flags.table())
                        .add({flag("--json", o->json, "Print the report as JSON")}));

@@ -10,13 +10,13 @@
 namespace relay::cli {
 namespace {
 
-struct Options {
+struct FmtArgs {
   std::vector<std::string> files;
   bool check = false;
   bool in_place = false;
 };
 
-int run(const Options& o) {
+int run_fmt(const FmtArgs& o) {
   std::vector<Diagnostic> problems;
   initialize();
   bool differs = false;
@@ -49,13 +49,13 @@ int run(const Options& o) {
 }  // namespace
 
 Command fmt_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<FmtArgs>();
   return {"fmt",
           "Write Relay text in its canonical layout",
           {argument("FILE", o->files, "Relay text").required(),
            flag("--check", o->check, "Only tell which files differ, by exit code 1"),
            flag("-i,--in-place", o->in_place, "Write the files themselves").excludes("--check")},
-          [o](const Given&) { return run(*o); }};
+          [o](const Given&) { return run_fmt(*o); }};
 }
 
 }  // namespace relay::cli

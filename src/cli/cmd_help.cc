@@ -27,7 +27,7 @@ std::string paragraph(const std::string& text, size_t width) {
   return out;
 }
 
-std::string text_of(const ErrorHelp& e, size_t width) {
+std::string text_of_help(const ErrorHelp& e, size_t width) {
   std::string out = e.code + ": " + e.title + "\n\n" + paragraph(e.fix, width);
   if (!e.when.empty()) out += "\nExample:\n\n" + indented(paragraph(e.when, width - 2));
   if (!e.command.empty()) out += "\nExample:\n\n  $ " + e.command + "\n";
@@ -47,7 +47,7 @@ bool is_code(const std::string& name) {
          std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-int run(const std::string& name) {
+int run_help(const std::string& name) {
   const size_t width = text_width();
   std::string text;
   if (name.empty()) {
@@ -55,7 +55,7 @@ int run(const std::string& name) {
   } else if (name == "codes") {
     text = list_of_codes(width);
   } else if (std::optional<ErrorHelp> e = error_help(name)) {
-    text = text_of(*e, width);
+    text = text_of_help(*e, width);
   } else {
     std::vector<Command> commands = all_commands();
     std::vector<std::string_view> known{"codes"};
@@ -83,7 +83,7 @@ Command help_command() {
   return {"help",
           "Explain a command, or a diagnostic code: what it means, what to do, and an example",
           {argument("NAME", *name, "A command, a code such as E0203, or `codes` for the list")},
-          [name](const Given&) { return run(*name); }};
+          [name](const Given&) { return run_help(*name); }};
 }
 
 }  // namespace relay::cli

@@ -9,7 +9,7 @@
 namespace relay::cli {
 namespace {
 
-struct Options {
+struct OptArgs {
   std::string file;
   std::string passes;
   std::string output = "-";
@@ -34,7 +34,7 @@ class PrintAfter : public PassInstrument {
   PrintOptions options_;
 };
 
-int run(const Options& o, const Given& given) {
+int run_opt(const OptArgs& o, const Given& given) {
   if (o.list) {
     Table table({"pass", "level", "takes", "gives", "what it does"});
     Table options({"option", "type", "default", "what it sets"});
@@ -85,7 +85,7 @@ int run(const Options& o, const Given& given) {
 }  // namespace
 
 Command opt_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<OptArgs>();
   Command out{
       "opt",
       "Run passes: text in, text out",
@@ -99,7 +99,7 @@ Command opt_command() {
             "Show the program after every pass that changed it"),
        flag("--types", o->types, "Show types in comments"),
        flag("--list", o->list, "List the passes")},
-      [o](const Given& given) { return run(*o, given); }};
+      [o](const Given& given) { return run_opt(*o, given); }};
   return std::move(
       out.add(o->flags.table()).add({flag("--force", o->force, "Overwrite the output file")}));
 }

@@ -4,12 +4,12 @@
 namespace relay::cli {
 namespace {
 
-struct Options {
+struct PluginsArgs {
   bool json = false;
   std::vector<std::string> libraries;
 };
 
-int run(const Options& o) {
+int run_plugins(const PluginsArgs& o) {
   std::vector<std::string> words;
   if (o.json) words.push_back("--json");
   words.push_back("--");
@@ -20,13 +20,13 @@ int run(const Options& o) {
 }  // namespace
 
 Command plugins_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PluginsArgs>();
   return {"plugins",
           "List the packages that add operators, passes and patterns to Relay in Python, and what "
           "each adds when it is loaded; and what shared libraries add",
           {argument("FILE", o->libraries, "Shared libraries to load and list as well"),
            flag("--json", o->json, "Print the list as JSON")},
-          [o](const Given&) { return run(*o); }};
+          [o](const Given&) { return run_plugins(*o); }};
 }
 
 }  // namespace relay::cli

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct QuantizeArgs {
   std::string model;
   std::string output;
   std::string samples;
@@ -94,7 +94,7 @@ quantize::Samples read_samples(const std::string& folder, const runtime::Functio
   return out;
 }
 
-quantize::Samples random_samples(size_t count, const Options& o,
+quantize::Samples random_samples(size_t count, const QuantizeArgs& o,
                                  const runtime::Function& signature) {
   quantize::Samples out;
   for (size_t i = 0; i < count; ++i)
@@ -115,7 +115,7 @@ std::optional<size_t> count_of(const std::string& text) {
   return count;
 }
 
-void check_outputs(const Options& o) {
+void check_outputs(const QuantizeArgs& o) {
   refuse_existing(o.output, o.force);
   if (o.output == "-" && o.json) {
     throw UsageError(Diagnostic(codes::driver_option, {},
@@ -131,7 +131,7 @@ void check_outputs(const Options& o) {
   }
 }
 
-int run(const Options& o, const Given& given) {
+int run_quantize(const QuantizeArgs& o, const Given& given) {
   check_outputs(o);
   ModelOptions model_options;
   for (const std::string& text : o.inputs) parse_input_option(text, model_options);
@@ -202,7 +202,7 @@ int run(const Options& o, const Given& given) {
 }  // namespace
 
 Command quantize_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<QuantizeArgs>();
   Command out{
       "quantize",
       "Make a float model one of 8-bit integers",
@@ -234,7 +234,7 @@ Command quantize_command() {
        flag("--no-bias-correction", o->no_bias_correction,
             "Leave the mean errors of output channels"),
        option("--report FILE", o->report, "Write the report to FILE.html or FILE.json")},
-      [o](const Given& given) { return run(*o, given); }};
+      [o](const Given& given) { return run_quantize(*o, given); }};
   return std::move(out.add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the output files"),
                              flag("--json", o->json, "Print the report as JSON")}));

@@ -13,7 +13,7 @@
 namespace relay::cli {
 namespace {
 
-struct Options {
+struct ReplArgs {
   std::vector<std::string> files;
   CompileFlags flags;
   LimitFlags limits;
@@ -48,7 +48,7 @@ std::string history_file() {
   return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/relay/history" : "";
 }
 
-PromptOptions options_of(const Options& o) {
+PromptOptions options_of(const ReplArgs& o) {
   PromptOptions out;
   out.compile = o.flags.options();
   out.fuel = o.limits.fuel;
@@ -78,7 +78,7 @@ bool answer(PromptSession& session, const std::string& entry) {
   return false;
 }
 
-int run(const Options& o) {
+int run_repl(const ReplArgs& o) {
   PromptSession session(options_of(o));
   Interrupts interrupts;
   bool good = true;
@@ -123,11 +123,11 @@ int run(const Options& o) {
 }  // namespace
 
 Command repl_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ReplArgs>();
   Command out{"repl",
               "Read definitions, expressions and commands from a prompt or a pipe, and answer each",
               {argument("FILE", o->files, "Relay text or models to load first")},
-              [o](const Given&) { return run(*o); }};
+              [o](const Given&) { return run_repl(*o); }};
   return std::move(out.add(o->flags.target_table()).add(o->limits.table_of_run()));
 }
 

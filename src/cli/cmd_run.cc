@@ -25,7 +25,7 @@ using runtime::Tensor;
 // Results of more elements are shown by a digest.
 constexpr int64_t kSmallTensor = 64;
 
-struct Options {
+struct RunArgs {
   std::string model;
   std::string function = "main";
   std::string executor = "vm";
@@ -75,14 +75,14 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::vector<runtime::Value> input_values(Outcome& out, Arguments arguments, const Options& o) {
+std::vector<runtime::Value> input_values(Outcome& out, Arguments arguments, const RunArgs& o) {
   out.notes = arguments.notes(o.inputs.seed, "note    ");
   out.sizes = std::move(arguments.sizes);
   return std::move(arguments.values);
 }
 
 // Whether the value itself is the output: a program without inputs is run for its value.
-bool shows_value(const Options& o, const Outcome& out) {
+bool shows_value(const RunArgs& o, const Outcome& out) {
   std::vector<Tensor> tensors;
   runtime::flatten_tensors(out.value, tensors);
   bool small = !out.text.empty();
@@ -90,7 +90,7 @@ bool shows_value(const Options& o, const Outcome& out) {
   return small && out.signature.params.empty() && o.output.empty() && !o.json;
 }
 
-Outcome run_evaluator(const Options& o, const Inputs& inputs) {
+Outcome run_evaluator(const RunArgs& o, const Inputs& inputs) {
   if (is_artifact(o.model)) {
     throw UserError(Diagnostic(codes::driver_option, {},
                                "the evaluator runs programs, '" +
@@ -150,7 +150,7 @@ double flops_of(const runtime::Function& f, const runtime::Module& module,
   return flops;
 }
 
-Outcome run_compiled(const Options& o, const Inputs& inputs) {
+Outcome run_compiled(const RunArgs& o, const Inputs& inputs) {
   Outcome out;
   ModelOptions shapes = inputs.shapes;
   shapes.values = given_values(inputs);
@@ -214,7 +214,7 @@ void check_folder(const std::string& path) {
 }
 
 // All of them or none: no output has its name before all are written.
-void write_outputs(const Options& o, const Outcome& out, const std::vector<Tensor>& outputs) {
+void write_outputs(const RunArgs& o, const Outcome& out, const std::vector<Tensor>& outputs) {
   std::error_code error;
   std::filesystem::create_directories(o.output, error);
   if (error) {
@@ -286,7 +286,7 @@ void print_time(const Outcome& out, double peak_gflops) {
   std::printf("\n");
 }
 
-int run(const Options& o, const Given& given) {
+int run_run(const RunArgs& o, const Given& given) {
   if (given.has("--output")) check_folder(o.output);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   bool compiled = o.executor == "vm";
@@ -334,7 +334,7 @@ int run(const Options& o, const Given& given) {
 }  // namespace
 
 Command run_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RunArgs>();
   Command out{"run",
               "Run a model or a compiled file",
               {argument("MODEL", o->model, model_kinds("compiled .so")).required(),
@@ -345,7 +345,7 @@ Command run_command() {
                option("--output FOLDER", o->output, "A folder for the outputs as .npy files")},
               [o](const Given& given) {
                 o->limits.begin_compilation();
-                return run(*o, given);
+                return run_run(*o, given);
               }};
   return std::move(out.add(o->inputs.table())
                        .add(o->flags.size_table(/*with_dims=*/false))

@@ -14,7 +14,7 @@
 namespace relay::cli {
 namespace {
 
-struct Options {
+struct ShowArgs {
   std::string file;
   std::string format = "text";
   std::string after;
@@ -63,7 +63,7 @@ std::string json_of(const Module& mod) {
   return root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string show_artifact(const Options& o) {
+std::string show_artifact(const ShowArgs& o) {
   runtime::Module module = runtime::Module::load(o.file);
   if (o.format == "json") return module.metadata() + "\n";
   std::string out;
@@ -93,7 +93,7 @@ std::string show_artifact(const Options& o) {
   return out;
 }
 
-int run(const Options& o, const Given& given) {
+int run_show(const ShowArgs& o, const Given& given) {
   refuse_existing(o.output, o.force);
   if (is_artifact(o.file)) {
     CompileFlags::refuse_for_artifact(given, o.file);
@@ -179,7 +179,7 @@ int run(const Options& o, const Given& given) {
 }  // namespace
 
 Command show_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ShowArgs>();
   Command out{
       "show",
       "Show a program at any stage, or what an artifact holds",
@@ -196,7 +196,7 @@ Command show_command() {
             "The functions between kernels, before they are machine code"),
        flag("--bytecode", o->bytecode, "The instructions of the virtual machine"),
        flag("--types", o->types, "Show types in comments")},
-      [o](const Given& given) { return run(*o, given); }};
+      [o](const Given& given) { return run_show(*o, given); }};
   return std::move(out.add(o->flags.size_table(/*with_dims=*/true))
                        .add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the output file")}));

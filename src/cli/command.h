@@ -2,7 +2,7 @@
 // usage errors, the manual page and the shells' completions all come from this.
 //
 //   Command greet_command() {
-//     auto o = std::make_shared<Options>();
+//     auto o = std::make_shared<ShowArgs>();
 //     return {"greet", "Greet someone",
 //             {argument("NAME", o->name, "Who is greeted").required(),
 //              option("-n,--times N", o->times, "How often").range(1, 100),

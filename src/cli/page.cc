@@ -28,7 +28,7 @@ constexpr size_t kMostText = 20'000;
 
 constexpr double kLetter = 6.8, kMargin = 18;
 
-std::string cut(const std::string& text, size_t most) {
+std::string shortened(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most) + "...";
 }
 
@@ -158,11 +158,12 @@ class Pages {
                                  data_["kernels"].size());
         primitives_.emplace(data_["kernels"].size(), without_reason(k.primitive));
       }
-      Json row{{"name", k.name},
-               {"schedule", k.is_generated() ? k.schedule : k.source},
-               {"declined", k.declined},
-               {"text", k.primitive ? cut(print_expr(k.primitive->body, print), kMostText) : ""},
-               {"loops", k.is_generated() ? cut(tir::to_string(k.scheduled), kMostText) : ""}};
+      Json row{
+          {"name", k.name},
+          {"schedule", k.is_generated() ? k.schedule : k.source},
+          {"declined", k.declined},
+          {"text", k.primitive ? shortened(print_expr(k.primitive->body, print), kMostText) : ""},
+          {"loops", k.is_generated() ? shortened(tir::to_string(k.scheduled), kMostText) : ""}};
       data_["kernels"].push_back(std::move(row));
     }
   }
@@ -252,8 +253,8 @@ class Pages {
   static std::string attributes_of(const CallNode& c) {
     std::string out;
     for (const Field& f : c.attrs->info().fields)
-      out += std::string(f.name) + " = " + cut(to_string(f.ops->get(f.in(*c.attrs.get()))), 400) +
-             "\n";
+      out += std::string(f.name) + " = " +
+             shortened(to_string(f.ops->get(f.in(*c.attrs.get()))), 400) + "\n";
     return out;
   }
 

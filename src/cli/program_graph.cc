@@ -32,7 +32,7 @@ ProgramGraph program_graph(const Function& f) {
       [&](const Node& n) {
         if (auto* l = as<LetNode>(&n)) values[l->var.get()] = l->value.get();
       },
-      family::expr | family::pattern);
+      family::program);
   ProgramGraph out;
   std::unordered_map<const Node*, size_t> numbers;
   post_order_outside_primitives(f->body, [&](const Node& n) {

@@ -90,7 +90,7 @@ Module bind_params(const Module& mod, const std::map<std::string, Tensor>& param
     check_type(p, it->second->first, it->second->second);
     constants[p.get()] = constant(it->second->second, p->span, p->name_hint);
   }
-  Expr body = Expr::unchecked(substitute(main->body, constants, family::expr | family::pattern));
+  Expr body = Expr::unchecked(substitute(main->body, constants, family::program));
   Function made =
       function(std::move(kept), body, nullptr, main->type_params, main->attrs, main->span);
   return infer_types(with_function(mod, global_var("main", made->type), made));

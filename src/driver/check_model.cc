@@ -68,7 +68,7 @@ Json data_dependent(const Module& module) {
             out.push_back({{"node", place}, {"type", to_string(call->type)}});
           }
         },
-        family::expr | family::pattern);
+        family::program);
   }
   return out;
 }

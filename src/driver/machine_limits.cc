@@ -133,20 +133,20 @@ double best_rate(int threads, double amount, const std::function<void(size_t)>& 
 }
 
 // Zeroed memory that goes away again; null where there is none to be had.
-class Memory {
+class MeasuredMemory {
  public:
-  explicit Memory(size_t bytes) : bytes_(bytes) {
+  explicit MeasuredMemory(size_t bytes) : bytes_(bytes) {
     void* got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == MAP_FAILED) return;
     data_ = static_cast<char*>(got);
     // Pages that were never written are one page of zeros, which a cache holds.
     for (size_t i = 0; i < bytes; i += 4096) data_[i] = 0;
   }
-  ~Memory() {
+  ~MeasuredMemory() {
     if (data_ != nullptr) munmap(data_, bytes_);
   }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  MeasuredMemory(const MeasuredMemory&) = delete;
+  MeasuredMemory& operator=(const MeasuredMemory&) = delete;
   char* data() const { return data_; }
 
  private:
@@ -161,7 +161,7 @@ double read_bandwidth(relay_kernel kernel, int threads, int64_t bytes) {
   // Long enough for the clock, twice at least, so that most of it was there already.
   constexpr int64_t kBytesRead = 32 << 20;
   int64_t repeat = std::max<int64_t>(2, kBytesRead / bytes);
-  Memory memory(static_cast<size_t>(bytes * threads));
+  MeasuredMemory memory(static_cast<size_t>(bytes * threads));
   if (memory.data() == nullptr) return 0;
   return best_rate(threads, static_cast<double>(bytes * repeat), [&](size_t t) {
     alignas(64) float result[64];

@@ -11,7 +11,8 @@
 namespace relay {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message, std::string expected, std::string found = {}) {
+[[noreturn]] void refuse_size(const std::string& message, std::string expected,
+                              std::string found = {}) {
   throw UserError(Diagnostic(codes::driver_option, {}, message)
                       .expected(std::move(expected))
                       .found(std::move(found)));
@@ -30,13 +31,13 @@ std::string range_text(const SizeHint& h) {
 
 void check(const SizeHint& h) {
   if (h.low < 0 || h.low > h.high) {
-    refuse("the range of dimension " + quoted_name(h.name) + " is empty",
-           "LOW..HIGH with 0 <= LOW <= HIGH", range_text(h));
+    refuse_size("the range of dimension " + quoted_name(h.name) + " is empty",
+                "LOW..HIGH with 0 <= LOW <= HIGH", range_text(h));
   }
   for (int64_t size : h.likely) {
     if (size >= h.low && size <= h.high) continue;
-    refuse("a likely size of dimension " + quoted_name(h.name) + " is outside of its range",
-           range_text(h), std::to_string(size));
+    refuse_size("a likely size of dimension " + quoted_name(h.name) + " is outside of its range",
+                range_text(h), std::to_string(size));
   }
 }
 
@@ -54,12 +55,13 @@ bool read_range(const std::string& text, std::vector<SizeHint>& hints) {
   auto low = size_in(std::string_view(text).substr(equals + 1, dots - equals - 1)),
        high = size_in(std::string_view(text).substr(dots + 2));
   if (name.empty() || !low || !high) {
-    refuse("--dim " + escape_for_terminal(text, 200) + " cannot be read",
-           "NAME=LOW..HIGH, such as n=1..512");
+    refuse_size("--dim " + escape_for_terminal(text, 200) + " cannot be read",
+                "NAME=LOW..HIGH, such as n=1..512");
   }
   SizeHint& hint = hint_of(hints, name);
   if (hint.has_range()) {
-    refuse("dimension " + quoted_name(name) + " is given twice", "one range for each dimension");
+    refuse_size("dimension " + quoted_name(name) + " is given twice",
+                "one range for each dimension");
   }
   hint.low = *low;
   hint.high = *high;
@@ -80,8 +82,8 @@ std::pair<std::string, std::vector<int64_t>> read_sizes(const std::string& optio
     at = end + 1;
   }
   if (!good) {
-    refuse(option + " " + escape_for_terminal(text, 200) + " cannot be read",
-           "NAME=SIZE,SIZE,..., such as n=1,128");
+    refuse_size(option + " " + escape_for_terminal(text, 200) + " cannot be read",
+                "NAME=SIZE,SIZE,..., such as n=1,128");
   }
   return out;
 }
@@ -90,9 +92,9 @@ Module with_size_hints(const Module& mod, const std::vector<SizeHint>& hints) {
   Function main = mod->find("main");
   std::vector<SizeHint> all = main ? size_hints(*main.get()) : std::vector<SizeHint>();
   if (all.empty() && main && main->attrs.contains(attr::kSizeHints)) {
-    refuse("the attribute size_hints of @main cannot be read",
-           "[[NAME, LOW, HIGH, [SIZE, ...]], ...] with at most " + std::to_string(kMaxVersions) +
-               " combinations of sizes");
+    refuse_size("the attribute size_hints of @main cannot be read",
+                "[[NAME, LOW, HIGH, [SIZE, ...]], ...] with at most " +
+                    std::to_string(kMaxVersions) + " combinations of sizes");
   }
   for (const SizeHint& h : hints) hint_of(all, h.name) = h;
   if (all.empty()) return mod;
@@ -114,8 +116,8 @@ Module with_size_hints(const Module& mod, const std::vector<SizeHint>& hints) {
     check(h);
     versions *= std::max<int64_t>(1, static_cast<int64_t>(h.likely.size()));
     if (versions > kMaxVersions) {
-      refuse("there are too many combinations of likely sizes",
-             "at most " + std::to_string(kMaxVersions) + ", each a version of every kernel");
+      refuse_size("there are too many combinations of likely sizes",
+                  "at most " + std::to_string(kMaxVersions) + ", each a version of every kernel");
     }
   }
   if (hints.empty()) return mod;

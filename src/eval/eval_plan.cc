@@ -118,7 +118,7 @@ class Planner {
               [&](const Node& n) {
                 if (isa<VarNode>(&n)) owner_[&n] = build_of_[static_cast<size_t>(*scope)];
               },
-              family::expr | family::pattern);
+              family::program);
         }
       }
     }

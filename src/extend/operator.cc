@@ -68,7 +68,7 @@ void refuse_free_variables(const OutsideOperator& op, const std::string& what, c
     known.insert(v.get());
     stand_ins.emplace(g.get(), v);
   }
-  const Expr own = Expr::unchecked(substitute(e, stand_ins, family::expr | family::pattern));
+  const Expr own = Expr::unchecked(substitute(e, stand_ins, family::program));
   std::vector<Var> free = free_vars(own);
   std::erase_if(free, [&](const Var& v) { return known.contains(v.get()); });
   if (free.empty()) return;
@@ -418,7 +418,7 @@ Expr applied(const Function& f, const std::vector<Expr>& args) {
   Function copy = fresh_copy(f);
   std::unordered_map<const Node*, NodeRef> values;
   for (size_t i = 0; i < args.size(); ++i) values[copy->params[i].get()] = args[i];
-  return Expr::unchecked(substitute(copy->body, values, family::expr | family::pattern));
+  return Expr::unchecked(substitute(copy->body, values, family::program));
 }
 
 std::optional<FusionClass> fusion_class(std::string_view name) {

@@ -640,9 +640,9 @@ std::string text_of(const Parameter& p) {
   return out + "]";
 }
 
-using Sizes = std::map<std::string, PrimExpr>;
+using SizeValues = std::map<std::string, PrimExpr>;
 
-std::vector<PrimExpr> shape_of(const Parameter& p, const Sizes& sizes) {
+std::vector<PrimExpr> shape_of(const Parameter& p, const SizeValues& sizes) {
   std::vector<PrimExpr> out;
   for (const Size& s : p.shape) {
     auto* number = std::get_if<int64_t>(&s);
@@ -672,7 +672,7 @@ TensorFunction TensorFunction::read(const std::string& what, const std::string& 
   in.expect(":");
   in.finish();
   // It is read once with any sizes, so that what is wrong is said now.
-  Sizes sizes;
+  SizeValues sizes;
   std::map<std::string, int> names;
   for (const Parameter& p : out->inputs) {
     for (const Size& s : p.shape) {
@@ -735,7 +735,7 @@ Type TensorFunction::relation(const std::vector<Type>& args, const Span& call) c
 }
 
 std::vector<tir::Tensor> TensorFunction::compute(const std::vector<tir::Tensor>& inputs) const {
-  Sizes sizes;
+  SizeValues sizes;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t d = 0; d < inputs[i]->shape().size(); ++d) {
       if (auto* name = std::get_if<std::string>(&text_->inputs[i].shape[d]))

@@ -14,7 +14,7 @@ struct CustomOperators {
   std::map<std::pair<std::string, std::string>, CustomConverter> rows;
 };
 
-CustomOperators& list() {
+CustomOperators& converters() {
   static CustomOperators all;
   return all;
 }
@@ -23,18 +23,18 @@ CustomOperators& list() {
 
 void register_custom_operator(const std::string& front_end, const std::string& name,
                               CustomConverter convert) {
-  std::lock_guard lock(list().mutex);
+  std::lock_guard lock(converters().mutex);
   if (convert) {
-    list().rows[{front_end, name}] = std::move(convert);
+    converters().rows[{front_end, name}] = std::move(convert);
   } else {
-    list().rows.erase({front_end, name});
+    converters().rows.erase({front_end, name});
   }
 }
 
 CustomConverter custom_operator(std::string_view front_end, std::string_view name) {
-  std::lock_guard lock(list().mutex);
-  auto row = list().rows.find({std::string(front_end), std::string(name)});
-  return row == list().rows.end() ? nullptr : row->second;
+  std::lock_guard lock(converters().mutex);
+  auto row = converters().rows.find({std::string(front_end), std::string(name)});
+  return row == converters().rows.end() ? nullptr : row->second;
 }
 
 }  // namespace relay

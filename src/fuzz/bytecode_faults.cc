@@ -202,7 +202,7 @@ constexpr Fault bytecode_fault(std::string_view name, std::string_view mimics,
   return out;
 }
 
-constexpr Fault kFaults[] = {
+constexpr Fault kBytecodeFaults[] = {
     bytecode_fault("swaps_kernel_inputs", "A kernel's operands are in the wrong order.",
                    swaps_kernel_inputs),
     bytecode_fault("overlaps_buffers", "Two buffers that are alive at once share memory.",
@@ -245,6 +245,6 @@ constexpr Fault kFaults[] = {
 
 }  // namespace
 
-std::span<const Fault> bytecode_faults() { return kFaults; }
+std::span<const Fault> bytecode_faults() { return kBytecodeFaults; }
 
 }  // namespace relay::fuzz

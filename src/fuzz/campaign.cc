@@ -218,7 +218,7 @@ void Statistics::count(const Module& mod) {
             }
           }
         },
-        family::expr | family::pattern);
+        family::program);
   }
 }
 

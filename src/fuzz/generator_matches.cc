@@ -19,7 +19,7 @@ Pattern constructor_pattern(const Constructor& c, std::vector<Pattern> inner) {
   });
 }
 
-const TypeDataNode* data_of(const std::vector<TypeData>& all, const Type& type) {
+const TypeDataNode* applied_data(const std::vector<TypeData>& all, const Type& type) {
   auto* applied = as<TypeCallNode>(type);
   if (applied == nullptr) return nullptr;
   for (const TypeData& d : all) {
@@ -40,7 +40,7 @@ ValueList sizes_of(const TensorTypeNode& type) {
 // A pattern for values of the type. One that is not refutable fits all of them, a refutable one
 // only some, where the type has any such pattern.
 Pattern ExpressionSource::pattern(const Type& type, bool refutable) {
-  const TypeDataNode* data = data_of(data_, type);
+  const TypeDataNode* data = applied_data(data_, type);
   if (refutable && data != nullptr && data->constructors.size() > 1) {
     const Constructor& c = random_.pick(data->constructors);
     std::vector<Pattern> inner;
@@ -61,7 +61,7 @@ Pattern ExpressionSource::pattern(const Type& type, bool refutable) {
 }
 
 std::vector<Clause> ExpressionSource::clauses(const Type& data, const Type& result, int budget) {
-  const TypeDataNode* definition = data_of(data_, data);
+  const TypeDataNode* definition = applied_data(data_, data);
   std::vector<Clause> out;
   auto add = [&](auto&& make_pattern, int count) {
     Scope scope(*this);
@@ -79,7 +79,7 @@ std::vector<Clause> ExpressionSource::clauses(const Type& data, const Type& resu
     std::vector<Type> inputs = constructor_inputs(*definition, c, data);
     // First a clause for some of the values, then one for all of them.
     auto nested = std::ranges::find_if(inputs, [&](const Type& t) {
-      const TypeDataNode* inner = data_of(data_, t);
+      const TypeDataNode* inner = applied_data(data_, t);
       return inner != nullptr && inner->constructors.size() > 1;
     });
     if (nested != inputs.end() && random_.percent(40)) {
@@ -108,7 +108,7 @@ std::vector<Clause> ExpressionSource::clauses(const Type& data, const Type& resu
 Expr ExpressionSource::draw_match(const Type& type, int budget) {
   Type matched;
   for (const Expr& e : scope_) {
-    bool fits = isa<TupleTypeNode>(e->type) || data_of(data_, e->type) != nullptr;
+    bool fits = isa<TupleTypeNode>(e->type) || applied_data(data_, e->type) != nullptr;
     if (fits && random_.percent(40)) matched = e->type;
   }
   if (!matched) matched = random_.percent(75) ? types_.data(1) : types_.first_order(2);

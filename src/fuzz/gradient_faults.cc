@@ -220,7 +220,7 @@ Module gives_to_other_parameters(const Module&, const Module& after) {
   });
 }
 
-constexpr Fault kFaults[] = {
+constexpr Fault kGradientFaults[] = {
     {"forgets_the_second_factor", "ReverseMode", "Only one factor of a product has an adjoint.",
      forgets_the_second_factor<kReverseMode>},
     {"forgets_the_inner_slope", "ReverseMode", "The slope of a function of one number is left out.",
@@ -268,6 +268,6 @@ constexpr Fault kFaults[] = {
 
 }  // namespace
 
-std::span<const Fault> gradient_faults() { return kFaults; }
+std::span<const Fault> gradient_faults() { return kGradientFaults; }
 
 }  // namespace relay::fuzz

@@ -214,7 +214,7 @@ constexpr Fault kernel_fault(std::string_view name, std::string_view stage, std:
   return out;
 }
 
-constexpr Fault kFaults[] = {
+constexpr Fault kKernelFaults[] = {
     kernel_fault("starts_reductions_at_one", "compose", "A reduction starts from a wrong value.",
                  starts_reductions_at_one),
     kernel_fault("forgets_initialisation", "schedule",
@@ -260,6 +260,6 @@ constexpr Fault kFaults[] = {
 
 }  // namespace
 
-std::span<const Fault> kernel_faults() { return kFaults; }
+std::span<const Fault> kernel_faults() { return kKernelFaults; }
 
 }  // namespace relay::fuzz

@@ -12,12 +12,12 @@ Module edited(const Module& mod, const Edit& edit) {
       Expr changed = edit(Ref<ExprNode>::unchecked(rebuilt));
       return changed ? NodeRef(changed) : rebuilt;
     };
-    return cast<FunctionNode>(rewrite(f, post, family::expr | family::pattern));
+    return cast<FunctionNode>(rewrite(f, post, family::program));
   });
 }
 
 void visit(const Module& mod, const std::function<void(const Node&)>& f) {
-  post_order(mod, f, family::module | family::expr | family::pattern);
+  post_order(mod, f, family::module | family::program);
 }
 
 bool same_type(const Expr& a, const Expr& b) { return structural_equal(a->type, b->type); }

@@ -62,7 +62,7 @@ Module swaps_effects(const Module&, const Module& after) {
   auto uses = [](const Expr& e, const Var& v) {
     bool found = false;
     post_order(
-        e, [&](const Node& n) { found |= &n == v.get(); }, family::expr | family::pattern);
+        e, [&](const Node& n) { found |= &n == v.get(); }, family::program);
     return found;
   };
   std::unordered_set<const Node*> swappable;
@@ -97,8 +97,7 @@ Module moves_reads(const Module& before, const Module&) {
   return edited(before, [](const Expr& e) -> Expr {
     auto* l = as<LetNode>(e);
     if (l == nullptr || !isa<RefReadNode>(l->value)) return nullptr;
-    return cast<ExprNode>(
-        substitute(l->body, {{l->var.get(), l->value}}, family::expr | family::pattern));
+    return cast<ExprNode>(substitute(l->body, {{l->var.get(), l->value}}, family::program));
   });
 }
 
@@ -177,7 +176,7 @@ Module subtracts_in_loops(const Module&, const Module& after) {
             return rebuilt;
           return call("subtract", c->args, nullptr, c->span);
         },
-        family::expr | family::pattern));
+        family::program));
     if (body == f->body) return nullptr;
     return function(f->params, body, f->ret_type, f->type_params, f->attrs, f->span);
   });
@@ -235,7 +234,7 @@ Module swaps_pattern_fields(const Module& before, const Module&) {
       }
       return rebuilt;
     };
-    return cast<FunctionNode>(rewrite(f, post, family::expr | family::pattern));
+    return cast<FunctionNode>(rewrite(f, post, family::program));
   });
 }
 
@@ -306,7 +305,7 @@ Module calls_another_function(const Module&, const Module& after) {
 
 // ---- The list ----------------------------------------------------------------------------------
 
-constexpr Fault kFaults[] = {
+constexpr Fault kModuleFaults[] = {
     {"loses_a_write", "DeadCodeElimination", "A write whose result is unused is dead.",
      loses_a_write},
     {"drops_unused_calls", "DeadCodeElimination",
@@ -374,6 +373,6 @@ constexpr Fault kFaults[] = {
 
 }  // namespace
 
-std::span<const Fault> module_faults() { return kFaults; }
+std::span<const Fault> module_faults() { return kModuleFaults; }
 
 }  // namespace relay::fuzz

@@ -125,7 +125,7 @@ Module merge_calls(const Module& mod,
       seen.push_back(ref(*c));
       return rebuilt;
     };
-    return cast<FunctionNode>(rewrite(f, post, family::expr | family::pattern));
+    return cast<FunctionNode>(rewrite(f, post, family::program));
   });
 }
 
@@ -412,7 +412,7 @@ Module loses_the_sign_of_sums(const Module& before, const Module& after) {
   });
 }
 
-constexpr Fault kFaults[] = {
+constexpr Fault kOperatorFaults[] = {
     {"folds_wrong_last_element", "FoldConstant",
      "The last element of a folded constant is not written.", folds_wrong_last_element},
     {"folds_without_sign", "FoldConstant", "A folded constant goes through an unsigned type.",
@@ -498,6 +498,6 @@ constexpr Fault kFaults[] = {
 
 }  // namespace
 
-std::span<const Fault> operator_faults() { return kFaults; }
+std::span<const Fault> operator_faults() { return kOperatorFaults; }
 
 }  // namespace relay::fuzz

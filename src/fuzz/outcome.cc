@@ -44,7 +44,7 @@ double coarsest_epsilon(const Module& mod) {
 class AddNoise : public Rewriter {
  public:
   AddNoise(double size, Random& random)
-      : Rewriter(family::expr | family::pattern | family::module), size_(size), random_(random) {}
+      : Rewriter(family::program | family::module), size_(size), random_(random) {}
 
  protected:
   NodeRef post(const NodeRef&, NodeRef rebuilt) override {

@@ -13,7 +13,7 @@ namespace {
 using runtime::Value;
 using Args = std::vector<runtime::Value>;
 
-constexpr uint32_t kFamilies = family::expr | family::pattern | family::module;
+constexpr uint32_t kFamilies = family::program | family::module;
 
 // The program with the result of every operator, a tensor, written as `around` says; null leaves
 // it.

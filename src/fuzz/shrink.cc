@@ -13,7 +13,6 @@
 namespace relay::fuzz {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
 // Parts of an expression that are tried in its place.
 constexpr size_t kMaxParts = 24;
 
@@ -34,7 +33,7 @@ VarSet free_variables(const NodeRef& root) {
           }
         }
       },
-      kFamilies);
+      family::program);
   std::erase_if(used, [&](const Node* v) { return bound.contains(v); });
   return used;
 }
@@ -68,7 +67,7 @@ int64_t size_of(const Module& mod) {
             out += elements(v->type);
           }
         },
-        kFamilies);
+        family::program);
   }
   return out;
 }
@@ -192,7 +191,7 @@ class Shrinker {
           if (isa<FuncTypeNode>(e->type) || isa<ConstantNode>(e) || isa<VarNode>(e)) return;
           parts.push_back(e);
         },
-        kFamilies);
+        family::program);
     for (const Expr& part : parts) {
       if (!std::ranges::all_of(free_variables(part),
                                [&](const Node* v) { return params.contains(v); })) {
@@ -230,7 +229,7 @@ class Shrinker {
               expressions.emplace_back(static_cast<const ExprNode*>(&n));
             }
           },
-          kFamilies);
+          family::program);
       for (size_t k = expressions.size(); k-- > 0;) {
         if (reduce(i, expressions[k])) return true;
         if (tries_left_ <= 0) return false;
@@ -242,7 +241,7 @@ class Shrinker {
   bool replace(size_t function, const Expr& what, const Expr& by) {
     return accept([&] {
       const Function& f = mod_->functions[function];
-      Function g = cast<FunctionNode>(substitute(f, {{what.get(), by}}, kFamilies));
+      Function g = cast<FunctionNode>(substitute(f, {{what.get(), by}}, family::program));
       return with(mod_->global_vars[function]->name_hint, g);
     });
   }
@@ -255,8 +254,9 @@ class Shrinker {
     if (reduce_to_part(function, e)) return true;
     if (auto* l = as<LetNode>(e)) {
       if (replace(function, e, l->body)) return true;
-      return replace(function, e,
-                     cast<ExprNode>(substitute(l->body, {{l->var.get(), l->value}}, kFamilies)));
+      return replace(
+          function, e,
+          cast<ExprNode>(substitute(l->body, {{l->var.get(), l->value}}, family::program)));
     }
     if (auto* m = as<MatchNode>(e)) {
       for (size_t i = 0; m->clauses.size() > 1 && i < m->clauses.size(); ++i) {
@@ -291,7 +291,7 @@ class Shrinker {
           Expr part(static_cast<const ExprNode*>(&n));
           if (part->type && structural_equal(part->type, e->type)) parts.push_back(part);
         },
-        kFamilies);
+        family::program);
     if (parts.size() > kMaxParts) parts.erase(parts.begin(), parts.end() - kMaxParts);
     for (const Expr& part : parts) {
       bool in_scope = std::ranges::all_of(free_variables(part),
@@ -310,7 +310,7 @@ class Shrinker {
       if (free_variables(body).contains(p.get())) {
         Expr small = simplest(p->type);
         if (!small) continue;
-        body = cast<ExprNode>(substitute(body, {{p.get(), small}}, kFamilies));
+        body = cast<ExprNode>(substitute(body, {{p.get(), small}}, family::program));
       }
       auto params = main->params;
       params.erase(params.begin() + static_cast<int64_t>(i));

@@ -179,7 +179,7 @@ class Batching {
           made_[&n] = lane_loop(Expr(&e));
           return false;
         },
-        [&](const Node& n) { node(n); }, family::expr | family::pattern);
+        [&](const Node& n) { node(n); }, family::program);
   }
 
   void node(const Node& n) {

@@ -45,8 +45,9 @@ const ExprNode* returned_value(const ExprNode& e) {
   return l != nullptr && l->body.get() == l->var.get() ? l->value.get() : nullptr;
 }
 
-[[noreturn]] void refuse(const DiagnosticCode& code, const Span& span, const std::string& what,
-                         const std::string& found, const std::string& help = {}) {
+[[noreturn]] void cannot_batch(const DiagnosticCode& code, const Span& span,
+                               const std::string& what, const std::string& found,
+                               const std::string& help = {}) {
   throw UserError(Diagnostic(code, span, what).found(found).help(help));
 }
 
@@ -90,7 +91,7 @@ class BatchAnalysis::Constraints {
       return true;
     };
     post_order_if(
-        root, enter, [&](const Node& n) { node(n); }, family::expr | family::pattern);
+        root, enter, [&](const Node& n) { node(n); }, family::program);
     returns(root, f, type->result());
   }
 
@@ -284,7 +285,7 @@ void BatchAnalysis::index() {
             seen[g->name_hint] = true;
           }
         },
-        family::expr | family::pattern);
+        family::program);
   }
 }
 
@@ -297,8 +298,7 @@ void BatchAnalysis::note_failures() {
     for (size_t i = 0; i < mod_->functions.size(); ++i) {
       const std::string& name = mod_->global_vars[i]->name_hint;
       post_order(
-          mod_->functions[i]->body, [&](const Node& n) { visit(name, n); },
-          family::expr | family::pattern);
+          mod_->functions[i]->body, [&](const Node& n) { visit(name, n); }, family::program);
     }
   };
   each_node([&](const std::string& name, const Node& n) {
@@ -379,11 +379,11 @@ void BatchAnalysis::part(const Expr& at, const std::string& what, const std::str
       const std::string* name = function_name_.find(e);
       RELAY_CHECK(name != nullptr, "an expression outside of every function");
       if (*name == entry_) {
-        refuse(codes::batch_ragged, at->span,
-               what + " has to be computed lane by lane, and so has the whole function",
-               why + "; a result of type " + to_string(as<FunctionNode>(e)->body->type) +
-                   ", parameters that are not all tensors",
-               "give tensors of known sizes from the function, or batch a part of it");
+        cannot_batch(codes::batch_ragged, at->span,
+                     what + " has to be computed lane by lane, and so has the whole function",
+                     why + "; a result of type " + to_string(as<FunctionNode>(e)->body->type) +
+                         ", parameters that are not all tensors",
+                     "give tensors of known sizes from the function, or batch a part of it");
       }
       lone_.insert(*name);
       return;
@@ -548,7 +548,7 @@ void BatchAnalysis::analyze() {
       if (c.by_mask && mask(c.at)) continue;
       part(c.at, c.why.what, c.why.why);
       post_order(
-          c.at, [&](const Node& n) { inside.insert(&n); }, family::expr | family::pattern);
+          c.at, [&](const Node& n) { inside.insert(&n); }, family::program);
     }
   }
 }
@@ -601,9 +601,10 @@ std::vector<BatchAnalysis::Conflict> BatchAnalysis::conflicts() {
     if (!types_->any(*g.type) && purity_.of_body(g.function).pure()) continue;
     for (const TypeVar& v : g.function->type_params) {
       if (v->kind != Kind::Type && v->kind != Kind::Dim && types_->any(*g.type))
-        refuse(codes::batch_function, g.function->span, "@" + name + " is for any shape or dtype",
-               "the type parameter " + v->name_hint,
-               "write the function for the shapes that it is called with");
+        cannot_batch(codes::batch_function, g.function->span,
+                     "@" + name + " is for any shape or dtype",
+                     "the type parameter " + v->name_hint,
+                     "write the function for the shapes that it is called with");
     }
     post_order_if(
         g.function->body,
@@ -617,7 +618,7 @@ std::vector<BatchAnalysis::Conflict> BatchAnalysis::conflicts() {
           }
           return false;
         },
-        [&](const Node& n) { check(n); }, family::expr | family::pattern);
+        [&](const Node& n) { check(n); }, family::program);
   }
   return out;
 }

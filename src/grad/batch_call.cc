@@ -9,8 +9,6 @@
 namespace relay {
 namespace {
 
-using Role = ContractionRole;
-
 const std::vector<Dim>& shape_of(const Expr& e) { return tensor_of(e)->shape; }
 
 Expr reshaped(const Expr& e, const std::vector<Dim>& shape) {
@@ -28,7 +26,8 @@ std::optional<size_t> own_axis(const Contraction::Tensor& t, size_t dim) {
 }
 
 // The axis along which a dimension of this role runs, alone or with others.
-std::optional<size_t> axis_of_role(const Contraction& k, const Contraction::Tensor& t, Role role) {
+std::optional<size_t> axis_of_role(const Contraction& k, const Contraction::Tensor& t,
+                                   ContractionRole role) {
   for (size_t a = 0; a < t.size(); ++a) {
     if (t[a].window || t[a].blocked()) continue;
     for (size_t d : t[a].dims) {
@@ -77,7 +76,8 @@ class BatchedContraction {
   // side, so that the lanes stay where they are.
   Expr as_rows() const {
     if (both() || !ctx_.batched[1] || !has_attr("out_dtype")) return nullptr;
-    auto row = k_.only(Role::Row), column = k_.only(Role::Column), sum = k_.only(Role::Reduced);
+    auto row = k_.only(ContractionRole::Row), column = k_.only(ContractionRole::Column),
+         sum = k_.only(ContractionRole::Reduced);
     if (!row || !column || !sum || k_.dims.size() != 3 || as_const(k_.dims[*column].extent) != 1 ||
         tensor_of(c_.args[0])->dtype != tensor_of(c_.args[1])->dtype) {
       return nullptr;
@@ -99,7 +99,7 @@ class BatchedContraction {
     if (both()) return nullptr;
     const size_t own = ctx_.batched[0] ? 0 : 1;
     for (size_t d = 0; d < k_.dims.size(); ++d) {
-      if (k_.dims[d].role != (own == 0 ? Role::Row : Role::Column)) continue;
+      if (k_.dims[d].role != (own == 0 ? ContractionRole::Row : ContractionRole::Column)) continue;
       auto from = own_axis(k_.operands[own], d), to = own_axis(k_.result, d);
       if (!from || !to || !k_.axes_of(k_.operands[1 - own], d).empty()) continue;
       std::vector<Expr> args = ctx_.args;
@@ -114,7 +114,7 @@ class BatchedContraction {
   // More products in a batch of them.
   Expr along_batch() const {
     for (size_t d = 0; d < k_.dims.size(); ++d) {
-      if (k_.dims[d].role != Role::Batch) continue;
+      if (k_.dims[d].role != ContractionRole::Batch) continue;
       auto to = own_axis(k_.result, d);
       if (!to) return nullptr;
       std::vector<Expr> args;
@@ -142,8 +142,8 @@ class BatchedContraction {
 
   // A product of two matrices, rows flattened, for each lane.
   Expr as_matrices() const {
-    auto column = k_.only(Role::Column), sum = k_.only(Role::Reduced);
-    if (!column || !sum || k_.count(Role::Row) + 2 != k_.dims.size()) return nullptr;
+    auto column = k_.only(ContractionRole::Column), sum = k_.only(ContractionRole::Reduced);
+    if (!column || !sum || k_.count(ContractionRole::Row) + 2 != k_.dims.size()) return nullptr;
     auto at = own_axis(k_.operands[1], *column), inner = own_axis(k_.operands[1], *sum);
     auto data_sum = own_axis(k_.operands[0], *sum);
     if (!at || !inner || !data_sum || k_.operands[1].size() != 2) return nullptr;
@@ -179,9 +179,10 @@ class BatchedContraction {
   Expr as_groups() const {
     auto lanes = as_const(ctx_.lanes);
     if (!lanes || !has_attr("groups")) return nullptr;
-    auto data = axis_of_role(k_, k_.operands[0], Role::Reduced);
-    auto weight = axis_of_role(k_, k_.operands[1], k_.transposed() ? Role::Reduced : Role::Column);
-    auto result = axis_of_role(k_, k_.result, Role::Column);
+    auto data = axis_of_role(k_, k_.operands[0], ContractionRole::Reduced);
+    auto weight = axis_of_role(
+        k_, k_.operands[1], k_.transposed() ? ContractionRole::Reduced : ContractionRole::Column);
+    auto result = axis_of_role(k_, k_.result, ContractionRole::Column);
     if (!data || !weight || !result) return nullptr;
     auto changes = more_columns();
     changes.emplace_back("groups", int_attr(c_, "groups") * *lanes);

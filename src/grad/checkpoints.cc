@@ -42,7 +42,7 @@ class Outliner {
           if (op == nullptr || op->name != kCheckpointMark) return rebuilt;
           return outlined(call->args[0]);
         },
-        family::expr | family::pattern));
+        family::program));
   }
 
   void run_on_module() {

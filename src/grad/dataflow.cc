@@ -184,7 +184,7 @@ class FreshBinders : public Rewriter {
             }
           }
         },
-        family::expr | family::pattern);
+        family::program);
     post_order(
         f,
         [&](const Node& n) {
@@ -193,7 +193,7 @@ class FreshBinders : public Rewriter {
           Type type = apply(v->type);
           set(NodeRef(v), var(v->name_hint, type, v->span));
         },
-        family::expr | family::pattern);
+        family::program);
   }
 };
 

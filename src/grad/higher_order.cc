@@ -458,7 +458,7 @@ void check_closed(const Function& f) {
                                     "a parameter, or return the value"));
         }
       },
-      family::expr | family::pattern);
+      family::program);
   throw UserError(Diagnostic(codes::grad_function, free.front()->span,
                              "the function captures '" + free.front()->name_hint + "'")
                       .expected("a function that captures nothing")

@@ -3,11 +3,7 @@
 #include "node/walk.h"
 
 namespace relay {
-namespace {
-
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
-}  // namespace
+namespace {}  // namespace
 
 LetChains::LetChains(const Function& f) : function_(f) {
   post_order(
@@ -17,7 +13,7 @@ LetChains::LetChains(const Function& f) : function_(f) {
         auto* l = as<LetNode>(&n);
         if (l != nullptr && isa<LetNode>(l->body)) inner_.insert(l->body.get());
       },
-      kFamilies);
+      family::program);
 }
 
 int LetChains::uses(const Node* n) const {
@@ -44,7 +40,7 @@ Function LetChains::rewritten(const std::function<Lets(Lets chain)>& rewrite_cha
         const bool first = isa<LetNode>(original) && !inner_.contains(original.get());
         return first ? NodeRef(chain(cast<ExprNode>(rebuilt))) : rebuilt;
       },
-      kFamilies));
+      family::program));
   if (body == function_->body) return function_;
   return function(function_->params, body, function_->ret_type, function_->type_params,
                   function_->attrs, function_->span);

@@ -14,7 +14,7 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kPrograms = family::expr | family::pattern;
+constexpr uint32_t kPrograms = family::program;
 
 struct Refused {
   Span span;

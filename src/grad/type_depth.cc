@@ -33,7 +33,7 @@ void check_type_depth(const Function& f, const DiagnosticCode& code) {
         auto* e = n.info().family == family::expr ? static_cast<const ExprNode*>(&n) : nullptr;
         if (e != nullptr && e->type) check_depth(e->type, e->span);
       },
-      family::expr | family::pattern);
+      family::program);
 }
 
 }  // namespace relay

@@ -61,7 +61,7 @@ bool has_where(const Function& f) {
         auto* op = as<OpNode>(&n);
         found |= op != nullptr && op->name == "where";
       },
-      family::expr | family::pattern);
+      family::program);
   return found;
 }
 

@@ -10,8 +10,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // The tree of immediate dominators of a program's graph: whatever is an ancestor of a node in it
 // stands on every path from the root to the node. Parents are added before children.
 class Dominators {
@@ -60,7 +58,7 @@ class Bindings {
  public:
   explicit Bindings(const Expr& root) {
     post_order(
-        root, [&](const Node& n) { order_.push_back(&n); }, kFamilies);
+        root, [&](const Node& n) { order_.push_back(&n); }, family::program);
     used_below(root.get(), Dominators::kNone);
     for (size_t i = order_.size(); i-- > 0;) enter(*order_[i]);
   }
@@ -127,7 +125,7 @@ class Bindings {
       if (f.ops->get_child == nullptr) continue;
       for (size_t i = 0; i < f.ops->count(at); ++i) {
         NodeRef child = f.ops->get_child(at, i);
-        if (!child || (child.get()->info().family & kFamilies) == 0) continue;
+        if (!child || (child.get()->info().family & family::program) == 0) continue;
         if (f.role == Role::binder) {
           bind(child.get(), self);
         } else {
@@ -178,7 +176,7 @@ void check_calls(const Module& mod) {
                   .found("@" + mod->global_vars[i]->name_hint + " refers to it")
                   .help("add it: mod.with_function(\"" + g->name_hint + "\", function)"));
         },
-        kFamilies);
+        family::program);
   }
 }
 

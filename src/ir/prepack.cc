@@ -49,7 +49,7 @@ std::unordered_set<std::string> called_functions(const Module& mod) {
         [&](const Node& n) {
           if (auto* g = as<GlobalVarNode>(&n)) out.insert(g->name_hint);
         },
-        family::expr | family::pattern);
+        family::program);
   }
   return out;
 }

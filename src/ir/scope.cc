@@ -101,7 +101,7 @@ ScopeTree analyze_scopes(const FunctionNode& f) {
       [&](const Node& n) {
         if (isa<ExprNode>(&n) && &n != &f) tree.order.push_back(static_cast<const ExprNode*>(&n));
       },
-      family::expr | family::pattern);
+      family::program);
   tree.scopes.push_back({-1, 0, 0, &f, f.body.get(), f.is_primitive(), 0, 0});
   tree.scope_of.reserve(tree.order.size());
   tree.scope_of[f.body.get()] = 0;

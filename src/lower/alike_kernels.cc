@@ -33,7 +33,7 @@ class Positions {
           }
           plain = plain && as<tir::SelectNode>(&n) == nullptr && as<tir::IfNode>(&n) == nullptr;
         },
-        kAll);
+        family::tir);
     return plain;
   }
 
@@ -55,7 +55,7 @@ class Positions {
           if (at == now.mins) return after;
           return tir::modified(now, [&](tir::RegionNode& n) { n.mins = at; });
         },
-        kAll);
+        family::tir);
     if (positions_.empty()) return f_;
     return tir::modified(*f_.get(), [&](tir::PrimFuncNode& n) {
       n.body = tir::Stmt::unchecked(std::move(body));
@@ -67,8 +67,6 @@ class Positions {
   const std::vector<std::pair<int64_t, tir::Var>>& positions() const { return positions_; }
 
  private:
-  static constexpr uint32_t kAll = family::tir_expr | family::tir_stmt | family::tir_other;
-
   std::vector<PrimExpr> moved(const tir::BufferNode& buffer, std::vector<PrimExpr> at) {
     for (size_t d = 0; d < at.size(); ++d) {
       auto size = tir::as_int(buffer.shape[d]);

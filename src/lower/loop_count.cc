@@ -61,7 +61,7 @@ class Counting {
     post_order(
         branch.false_branch,
         [&](const Node& n) { again |= &n == as<CallNode>(loop_.value)->op.get(); },
-        family::expr | family::pattern);
+        family::program);
     if (again) return std::nullopt;
     for (size_t k = 0; k < params.size(); ++k) {
       if (k == out_.counter || !is_scalar_type(params[k]->type) || !is_wide(params[k])) continue;

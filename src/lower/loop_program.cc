@@ -80,14 +80,14 @@ void LoopProgram::variables_of(const LoopItem& item, std::unordered_set<const No
       [&](const Node& n) {
         if (isa<VarNode>(&n)) out.insert(&n);
       },
-      family::expr | family::pattern);
+      family::program);
   if (item.loop == nullptr) return;
   post_order(
       item.loop->body,
       [&](const Node& n) {
         if (isa<VarNode>(&n)) out.insert(&n);
       },
-      family::expr | family::pattern);
+      family::program);
 }
 
 bool LoopProgram::asserts(const LoopItem& item) {
@@ -95,8 +95,8 @@ bool LoopProgram::asserts(const LoopItem& item) {
   auto look = [&](const Node& n) {
     if (auto* c = as<CallNode>(&n)) found = found || is_assertion(ref(*c));
   };
-  post_order(item.value, look, family::expr | family::pattern);
-  if (item.loop != nullptr) post_order(item.loop->body, look, family::expr | family::pattern);
+  post_order(item.value, look, family::program);
+  if (item.loop != nullptr) post_order(item.loop->body, look, family::program);
   return found;
 }
 

@@ -162,7 +162,9 @@ struct Field {
 // Families tell walkers where not to go. One bit each.
 namespace family {
 inline constexpr uint32_t expr = 1, type = 2, pattern = 4, attrs = 8, dim = 16, tir_expr = 32,
-                          tir_stmt = 64, tir_other = 128, module = 256, all = ~0u;
+                          tir_stmt = 64, tir_other = 128, module = 256, all = ~0u,
+                          program = expr | pattern, tir_code = tir_expr | tir_stmt,
+                          tir = tir_code | tir_other;
 }
 
 struct NodeInfo {

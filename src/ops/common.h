@@ -17,7 +17,7 @@ using Ints = std::vector<int64_t>;
 const OpInfo* operator_row(std::string_view name);
 
 // The column `may_end_run` of an operator whose every call may.
-inline bool on_every_call(const CallNode&) { return true; }
+inline bool on_every_call(const relay::CallNode&) { return true; }
 
 // ---- Relations
 // What relations of many operators ask and answer.
@@ -47,6 +47,10 @@ std::optional<int64_t> normal_axis(RelationContext& ctx, int64_t axis, int64_t r
                                    const char* name = "axis");
 // For compute rules, where the relation has held.
 inline int64_t from_front(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
+
+// What a reduction computes in: float32 for 16-bit floats, which has each of them; sums by more bits, the least and greatest
+// by vectors.
+inline DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
 
 bool require(RelationContext& ctx, bool condition, const DiagnosticCode& code,
              const std::string& message, const std::string& expected = {},
@@ -85,15 +89,15 @@ bool is_one(const PrimExpr& e);
 // For operators that take several layouts.
 
 // Any layout will do: takes that of the first argument that has one; scalars stay.
-std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<const Layout> offered,
-                                            const Layout& desired);
+std::optional<LayoutDecision> follow_layout(const relay::CallNode& call,
+                                            std::span<const Layout> offered, const Layout& desired);
 
 // Where an axis of a tensor whose axes are in their first order (NCW, NCHW, NCDHW by the rank) is in the layout;
 // nullopt for other ranks.
 std::optional<int64_t> axis_in(const Layout& layout, int64_t axis, int64_t rank);
 
 // Floating point operations: one for each element of the result.
-double elementwise_cost(const CallNode& call);
+double elementwise_cost(const relay::CallNode& call);
 // The operands of a contraction have one dtype, or are bytes of which one is signed and the other is not.
 bool one_dtype_or_bytes(RelationContext& ctx, const TensorTypeNode& a, const TensorTypeNode& b,
                         const char* problem);

@@ -20,35 +20,35 @@ OpInfo composed_row(std::string name, std::string doc, std::vector<ArgInfo> args
 DefinitionRule in_float32(DefinitionRule definition);
 
 // Throws UserError E0801: a call's attributes or arguments are wrong.
-[[noreturn]] void misused(const CallNode& call, const std::string& message,
+[[noreturn]] void misused(const relay::CallNode& call, const std::string& message,
                           const std::string& expected = {}, const std::string& found = {});
-void demand(const CallNode& call, bool condition, const std::string& message,
+void demand(const relay::CallNode& call, bool condition, const std::string& message,
             const std::string& expected = {}, const std::string& found = {});
 
 template <class A>
-const A& attrs_of(const CallNode& call) {
+const A& attrs_of(const relay::CallNode& call) {
   return *static_cast<const A*>(call.attrs.get());
 }
 
 inline constexpr int64_t kAnyRank = std::numeric_limits<int64_t>::max();
 // An argument with another number of axes is refused; from `least` to `most`.
-void demand_rank(const CallNode& call, size_t argument, int64_t least, int64_t most);
-inline void demand_rank(const CallNode& call, size_t argument, int64_t rank) {
+void demand_rank(const relay::CallNode& call, size_t argument, int64_t least, int64_t most);
+inline void demand_rank(const relay::CallNode& call, size_t argument, int64_t rank) {
   demand_rank(call, argument, rank, rank);
 }
 // So is a definition that would be too large: `parts` constants' elements, or operators, are written out one by one.
-void demand_few(const CallNode& call, double parts, double most, const std::string& what);
+void demand_few(const relay::CallNode& call, double parts, double most, const std::string& what);
 inline constexpr double kMostElements = 1 << 26, kMostOperators = 4096;
 double element_count(const Ints& sizes);
 // What an axis or a step may be, so that products of a few are no overflow.
 inline constexpr int64_t kLargestStep = 1 << 20;
 
 // A size that has to be a number; `what` is it of.
-int64_t number_of(const CallNode& call, const Dim& size, const std::string& what);
-std::vector<int64_t> numbers_of(const CallNode& call, const std::vector<Dim>& shape,
+int64_t number_of(const relay::CallNode& call, const Dim& size, const std::string& what);
+std::vector<int64_t> numbers_of(const relay::CallNode& call, const std::vector<Dim>& shape,
                                 const std::string& what);
 // The axis counted from the front.
-int64_t axis_in(const CallNode& call, int64_t axis, int64_t rank);
+int64_t axis_in(const relay::CallNode& call, int64_t axis, int64_t rank);
 
 // ---- Expressions
 

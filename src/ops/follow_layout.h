@@ -12,8 +12,8 @@ namespace relay::ops {
 
 // The attribute `layout` follows the data: whatever order of the same axes is offered is taken.
 template <class A>
-std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<const Layout> offered,
-                                            const Layout&) {
+std::optional<LayoutDecision> follow_layout(const relay::CallNode& call,
+                                            std::span<const Layout> offered, const Layout&) {
   auto& a = static_cast<const A&>(*call.attrs.get());
   Layout now = Layout::of(a.layout);
   Layout want = !offered.empty() && offered[0].defined() ? offered[0] : now;

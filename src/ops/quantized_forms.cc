@@ -15,8 +15,6 @@ namespace {
 
 using AttrList = std::vector<std::pair<std::string, AttrValue>>;
 
-const DType kInt = DType::Int(32);
-
 DType dtype_of(const QuantizedTensor& x) { return type_of(x.data).dtype; }
 bool is_byte(const QuantizedTensor& x) { return dtype_of(x).is_integer() && dtype_of(x).bits == 8; }
 // Integers that a model stores; sums of 32 bits become floats at once, in the kernel that computes them.

@@ -56,6 +56,6 @@ QuantizedResult quantized_matmul(const QuantizedCall& q);
 QuantizedResult quantized_batch_matmul(const QuantizedCall& q);
 
 // Whether each window of a max pool covers an element of the data: in integers its border is not -infinity.
-bool windows_cover_elements(const CallNode& call);
+bool windows_cover_elements(const relay::CallNode& call);
 
 }  // namespace relay::ops

@@ -113,8 +113,7 @@ Readers readers_of(const Scope& scope, const Var& param) {
     bool found = out.sharers.contains(e.get());
     if (isa<VarNode>(e) || isa<ConstantNode>(e)) return found;
     post_order(
-        e, [&](const Node& n) { found = found || out.sharers.contains(&n); },
-        family::expr | family::pattern);
+        e, [&](const Node& n) { found = found || out.sharers.contains(&n); }, family::program);
     return found;
   };
   for (size_t i = 0; i < scope.lets.size(); ++i) {
@@ -137,8 +136,7 @@ bool uses(const LetNode& l, const Node* variable) {
     return std::ranges::any_of(c->args, [&](const Expr& a) { return a.get() == variable; });
   }
   post_order(
-      l.value, [&](const Node& n) { found = found || &n == variable; },
-      family::expr | family::pattern);
+      l.value, [&](const Node& n) { found = found || &n == variable; }, family::program);
   return found;
 }
 

@@ -84,7 +84,7 @@ VarSet find_escapes(const FunctionNode& f, bool writes_outputs) {
         if (auto* inner = as<FunctionNode>(l->value)) escape_captured(*inner, escapes);
         escape_operands(*l, escapes);
       },
-      family::expr | family::pattern);
+      family::program);
   return escapes;
 }
 

@@ -59,7 +59,7 @@ void FunctionPlanner::find_whole() {
           if (!isa<TupleTypeNode>(f_->params[i]->type)) whole(c->args[i]);
         }
       },
-      family::expr | family::pattern);
+      family::program);
 }
 
 bool FunctionPlanner::taken_apart(const Var& param) const {

@@ -66,7 +66,7 @@ void find_dense(const FunctionNode& f, const LoweredProgram& lowered, Joins& joi
           if (isa<VarNode>(child)) joins.dense.insert(child.get());
         });
       },
-      family::expr | family::pattern);
+      family::program);
 }
 
 }  // namespace

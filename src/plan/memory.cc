@@ -10,11 +10,8 @@
 namespace relay::plan {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
-int64_t aligned(int64_t bytes) {
-  return std::max<int64_t>(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-}
+// What a buffer takes, one without bytes, too.
+int64_t piece(int64_t bytes) { return std::max(kAlignment, aligned(bytes)); }
 
 // Overlaps in time up to which buffers are placed by size: a quarter of a second's work (measured).
 constexpr int64_t kMostPairs = int64_t{16} << 20;
@@ -52,11 +49,11 @@ std::vector<int64_t> by_size(const std::vector<BufferLifetime>& buffers) {
            ++it) {
         const BufferLifetime& other = buffers[it->second];
         if (other.last < b.first) continue;
-        busy.emplace_back(offsets[it->second], offsets[it->second] + aligned(other.bytes));
+        busy.emplace_back(offsets[it->second], offsets[it->second] + piece(other.bytes));
       }
     }
     std::sort(busy.begin(), busy.end());
-    int64_t size = aligned(b.bytes), best = -1, best_gap = 0, at = 0;
+    int64_t size = piece(b.bytes), best = -1, best_gap = 0, at = 0;
     for (const auto& [from, to] : busy) {
       int64_t gap = from - at;
       if (gap >= size && (best < 0 || gap < best_gap)) {
@@ -140,8 +137,8 @@ std::vector<int64_t> by_time(const std::vector<BufferLifetime>& buffers) {
   auto done = ending.begin();
   for (size_t i : in_order(buffers, begins_first)) {
     for (; done != ending.end() && buffers[*done].last < buffers[i].first; ++done)
-      free.give(offsets[*done], aligned(buffers[*done].bytes));
-    offsets[i] = free.take(aligned(buffers[i].bytes));
+      free.give(offsets[*done], piece(buffers[*done].bytes));
+    offsets[i] = free.take(piece(buffers[i].bytes));
   }
   return offsets;
 }
@@ -190,8 +187,8 @@ ArenaLayout lay_out(const std::vector<BufferLifetime>& buffers) {
   std::map<int64_t, Change> changes;
   for (const BufferLifetime& b : buffers) {
     Change &begins = changes[b.first], &ends = changes[b.last + 1];
-    begins.bytes += aligned(b.bytes);
-    ends.bytes -= aligned(b.bytes);
+    begins.bytes += piece(b.bytes);
+    ends.bytes -= piece(b.bytes);
     ++begins.begin;
     ++ends.end;
   }
@@ -205,8 +202,7 @@ ArenaLayout lay_out(const std::vector<BufferLifetime>& buffers) {
   }
   layout.offsets = pairs <= kMostPairs ? by_size(buffers) : by_time(buffers);
   for (size_t i = 0; i < buffers.size(); ++i) {
-    layout.arena_bytes =
-        std::max(layout.arena_bytes, layout.offsets[i] + aligned(buffers[i].bytes));
+    layout.arena_bytes = std::max(layout.arena_bytes, layout.offsets[i] + piece(buffers[i].bytes));
   }
   return layout;
 }

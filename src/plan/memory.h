@@ -8,6 +8,13 @@
 
 namespace relay::plan {
 
+// Bytes: where buffers begin.
+inline constexpr int64_t kAlignment = 64;
+
+constexpr int64_t aligned(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 // Sets the position of every buffer, the arena's size and its lower bound. Lifetimes are found.
 void place_buffers(PlanFunction& f);
 
@@ -19,7 +26,7 @@ struct BufferLifetime {
 };
 
 struct ArenaLayout {
-  std::vector<int64_t> offsets;  // multiples of 64, in the order of the buffers
+  std::vector<int64_t> offsets;  // multiples of kAlignment, in the order of the buffers
   int64_t arena_bytes = 0;
   // The most bytes alive at any step: no layout can be smaller.
   int64_t lower_bound = 0;

@@ -6,13 +6,10 @@
 
 #include "node/structural.h"
 #include "plan/joins.h"
+#include "plan/memory.h"
 
 namespace relay::plan {
 namespace {
-
-constexpr int64_t kAlignment = 64;
-
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Bytes as a number times sizes that are no numbers, in an order of their own.
 struct Product {

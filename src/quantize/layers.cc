@@ -117,7 +117,7 @@ Module with_places(const Module& module) {
           std::string label = op_name(*c) + " " + std::to_string(++numbered[op_name(*c)]);
           return call(c->op, c->args, c->attrs, Span::place(file, label));
         },
-        family::expr | family::pattern));
+        family::program));
   });
 }
 
@@ -144,7 +144,7 @@ class Finder {
           [&](const Node& n) {
             if (auto* c = as_layer(n)) add(*c, straight.contains(&n));
           },
-          family::expr | family::pattern);
+          family::program);
     }
     return std::move(out_);
   }
@@ -267,7 +267,7 @@ Module with_quantized(const Layers& layers, const std::vector<bool>& chosen,
     }
     return rebuilt;
   };
-  Expr body = Expr::unchecked(rewrite(main->body, quantize, family::expr | family::pattern));
+  Expr body = Expr::unchecked(rewrite(main->body, quantize, family::program));
 
   // Results of the program are given as they are.
   class Results : public Rewriter {

@@ -385,7 +385,7 @@ class Quantizer {
             if (c != nullptr && seen.insert(c->data.data()).second)
               out += static_cast<int64_t>(c->data.byte_size());
           },
-          family::expr | family::pattern);
+          family::program);
     }
     return out;
   }

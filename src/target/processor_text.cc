@@ -13,7 +13,7 @@ constexpr int kMostThreads = 1024;
 constexpr int64_t kLeastCache = 1 << 10;
 constexpr int64_t kMostCache = int64_t{1} << 32;
 
-constexpr TargetOption kOptions[] = {
+constexpr TargetOption kProcessorOptions[] = {
     {"-mcpu", "CPU", "A processor by the code generator's name; its features are the target's."},
     {"-mattr", "+FEATURE,-FEATURE",
      "Features that the processor has or lacks beyond that; +FEATURE alone is short for it.", true},
@@ -268,7 +268,7 @@ std::vector<std::string> ProcessorReader::names() const {
   return out;
 }
 
-std::span<const TargetOption> ProcessorReader::options() const { return kOptions; }
+std::span<const TargetOption> ProcessorReader::options() const { return kProcessorOptions; }
 
 Target ProcessorReader::read(const TargetWords& words) const {
   return Reader(words, processors_).run();

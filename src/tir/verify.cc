@@ -376,9 +376,8 @@ class Verifier {
       if (isa<LoadNode>(&n)) found.emplace_back(&n, false);
       if (isa<StoreNode>(&n)) found.emplace_back(&n, true);
     };
-    constexpr uint32_t kCode = family::tir_expr | family::tir_stmt;
-    if (b.init) post_order(b.init, look, kCode);
-    post_order(b.body, look, kCode);
+    if (b.init) post_order(b.init, look, family::tir_code);
+    post_order(b.body, look, family::tir_code);
     Analyzer analyzer;
     for (const IterVar& v : b.iters) analyzer.bind(v->var, v->min, v->extent);
     for (const auto& [n, is_store] : found) {

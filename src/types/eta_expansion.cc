@@ -7,8 +7,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // The function with the callee's own type, which may be polymorphic.
 Expr expanded(const Expr& callee) {
   auto* type = as<FuncTypeNode>(callee->type);
@@ -29,7 +27,7 @@ Expr expanded(const Expr& callee) {
 class Expander : public Rewriter {
  public:
   Expander(bool constructors, bool globals)
-      : Rewriter(kFamilies), constructors_(constructors), globals_(globals) {}
+      : Rewriter(family::program), constructors_(constructors), globals_(globals) {}
 
   // Looks from the parent, which knows a callee from a value.
   NodeRef post(const NodeRef&, NodeRef rebuilt) override {

@@ -29,7 +29,7 @@ class Inference {
   Expr run(const Expr& e);
 
  private:
-  static constexpr uint32_t kPrograms = family::expr | family::pattern;
+  static constexpr uint32_t kPrograms = family::program;
 
   // A second place that takes part in a clash: with a sentence, or the definition of a variable
   // whose type takes part.

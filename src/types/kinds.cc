@@ -58,7 +58,7 @@ class KindChecker {
             for (const TypeVar& v : f->type_params) declared_.emplace(v.get(), f->span);
           }
         },
-        family::expr | family::pattern);
+        family::program);
     post_order(
         e,
         [&](const Node& n) {
@@ -68,7 +68,7 @@ class KindChecker {
             if (f->ret_type) check(f->ret_type, f->span, "the result");
           }
         },
-        family::expr | family::pattern);
+        family::program);
   }
 
  private:

@@ -188,7 +188,7 @@ std::vector<Diagnostic> check_matches(const Expr& expr, const Module& mod) {
       [&](const Node& n) {
         if (auto* m = as<MatchNode>(&n)) MatchChecker(*m, mod).run(out);
       },
-      family::expr | family::pattern);
+      family::program);
   return out;
 }
 

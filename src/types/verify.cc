@@ -47,7 +47,7 @@ std::optional<Diagnostic> check_function(const Module& mod, const Function& f) {
           }
         });
       },
-      family::expr | family::pattern);
+      family::program);
   if (problem) return problem;
   post_order(
       f,
@@ -87,7 +87,7 @@ std::optional<Diagnostic> check_function(const Module& mod, const Function& f) {
           problem->expected(to_string(again)).found(to_string(e.type));
         }
       },
-      family::expr | family::pattern);
+      family::program);
   return problem;
 }
 

@@ -49,7 +49,7 @@ void build_module(llvm::Module& module, const llvm::DataLayout& layout,
   }
 }
 
-std::string settings_of(const Target& target) {
+std::string host_settings(const Target& target) {
   std::string out = "relay " RELAY_VERSION " host " + std::to_string(RELAY_NATIVE_ABI_VERSION) +
                     " llvm " LLVM_VERSION_STRING "\n" + target.triple + "\n" + target.cpu + "\n" +
                     target.features + "\npic small less strict\n";
@@ -69,7 +69,7 @@ ObjectCode generate_host_object(const hostcode::Program& program, const Target& 
   LlvmObject<std::unique_ptr<llvm::TargetMachine>> machine(make_machine(target, CodeKind::host));
   LlvmObject<llvm::Module> module("relay_host", *context);
   build_module(*module, (*machine)->createDataLayout(), program, target);
-  const std::string key = cache == nullptr ? "" : key_of(*module, settings_of(target));
+  const std::string key = cache == nullptr ? "" : key_of(*module, host_settings(target));
   if (cache != nullptr) {
     if (auto known = cache->find(key)) return *std::move(known);
   }

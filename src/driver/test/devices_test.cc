@@ -38,7 +38,7 @@ Module split(const Module& mod, int n, int first, runtime::Device device) {
   class Splitter : public Rewriter {
    public:
     Splitter(int n, int first, runtime::Device device)
-        : Rewriter(family::expr | family::pattern), n_(n), count_(first), device_(device) {}
+        : Rewriter(family::program), n_(n), count_(first), device_(device) {}
     NodeRef post(const NodeRef&, NodeRef rebuilt) override {
       auto* c = as<CallNode>(rebuilt);
       auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);

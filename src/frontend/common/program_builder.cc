@@ -218,7 +218,7 @@ void ProgramBuilder::drop_unused_weights(const Expr& body) {
   if (result_.params.empty()) return;
   NodeMap<bool> used;
   post_order(
-      body, [&](const Node& n) { used[&n] = true; }, family::expr | family::pattern);
+      body, [&](const Node& n) { used[&n] = true; }, family::program);
   size_t kept = 0;
   for (size_t i = 0; i < params_.size(); ++i) {
     auto weight = result_.params.find(params_[i]->name_hint);

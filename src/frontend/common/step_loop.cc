@@ -14,8 +14,6 @@
 namespace relay::frontend {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // Makes what a step reads but does not change further parameters of the loop.
 class Invariants {
  public:
@@ -23,7 +21,7 @@ class Invariants {
     for (const Var& p : params) bound_[p.get()] = true;
     post_order(
         body, [&](const Node& n) { each_bound(n, [&](const Var& v) { bound_[v.get()] = true; }); },
-        kFamilies);
+        family::program);
     // Children come first. What is bound inside of an expression - by a whole loop before this one - does not make
     // it change.
     post_order(
@@ -48,7 +46,7 @@ class Invariants {
           if (op != nullptr && op->row->effect != Effect::Pure) kind.varies = changes;
           kind.free = std::move(free);
         },
-        kFamilies);
+        family::program);
     std::vector<NodeRef> pending{body};
     NodeMap<bool> met;
     while (!pending.empty()) {
@@ -68,7 +66,7 @@ class Invariants {
   const std::vector<Expr>& values() const { return values_; }
   Expr apply(const Expr& body) const {
     return replacements_.empty() ? body
-                                 : cast<ExprNode>(substitute(body, replacements_, kFamilies));
+                                 : cast<ExprNode>(substitute(body, replacements_, family::program));
   }
 
  private:
@@ -91,7 +89,7 @@ class Invariants {
           [&](const Node& part) {
             if (auto* v = as<PatternVarNode>(&part)) visit(v->var);
           },
-          kFamilies);
+          family::program);
     }
   }
 
@@ -173,7 +171,7 @@ std::vector<Expr> carriers_of_sizes(const Builder& build, const std::vector<Var>
       [&](const Node& n) {
         if (auto* e = as<ExprNode>(&n)) look(e->type);
       },
-      kFamilies);
+      family::program);
   std::vector<Expr> out;
   for (const TypeVar& v : met) {
     const auto* source = build.program().source_of(v);

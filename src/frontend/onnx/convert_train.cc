@@ -54,7 +54,7 @@ Values convert_gradient(NodeContext& ctx) {
     size_t next = 0;
     Expr gradient = gradient_value(wrt[i], all[i], next);
     if (!given.empty()) {
-      gradient = cast<ExprNode>(substitute(gradient, given, family::expr | family::pattern));
+      gradient = cast<ExprNode>(substitute(gradient, given, family::program));
     }
     out.push_back(value_of(std::move(gradient)));
   }

@@ -39,7 +39,7 @@ class OnnxImport : public ::testing::Test {
             if (auto* op = as<OpNode>(c->op)) ++out[op->name];
           }
         },
-        family::expr | family::pattern);
+        family::program);
     return out;
   }
   // The first call of an operator.
@@ -51,7 +51,7 @@ class OnnxImport : public ::testing::Test {
           auto* c = as<CallNode>(&n);
           if (!found && c != nullptr && is_call_to(ref(*c), op)) found = ref(*c);
         },
-        family::expr | family::pattern);
+        family::program);
     return found;
   }
   static std::string attr(const Call& c, const char* name) {

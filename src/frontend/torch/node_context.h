@@ -13,6 +13,9 @@
 
 namespace relay::frontend::torch {
 
+// Of positions, sizes and whole numbers.
+inline const DType kI64 = DType::Int(64);
+
 // A number that is an argument: known, or a scalar that a run knows.
 struct Number {
   enum Kind { truth, integer, real } kind = integer;

@@ -33,8 +33,8 @@ std::vector<Expr> adjoints(NodeContext& ctx, const std::vector<Expr>& args, cons
   std::vector<Expr> out;
   for (size_t i = 0; i < vars.size(); ++i) {
     size_t next = 0;
-    out.push_back(cast<ExprNode>(
-        substitute(gradient_value(vars[i], all[i], next), given, family::expr | family::pattern)));
+    out.push_back(
+        cast<ExprNode>(substitute(gradient_value(vars[i], all[i], next), given, family::program)));
   }
   return out;
 }

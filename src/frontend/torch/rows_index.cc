@@ -15,8 +15,6 @@
 namespace relay::frontend::torch {
 namespace {
 
-const DType kI64 = DType::Int(64);
-
 Expr flat(NodeContext& ctx, const Expr& x) {
   const std::vector<Dim>& shape = Builder::shape_of(x);
   return ctx.reshape(x, {product(shape, 0, shape.size())});

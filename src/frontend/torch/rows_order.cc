@@ -8,8 +8,6 @@
 namespace relay::frontend::torch {
 namespace {
 
-const DType kI64 = DType::Int(64);
-
 Values in_order(NodeContext& ctx, const Expr& x, int64_t axis, bool descending) {
   if (Builder::rank_of(x) == 0) return {value_of(x), value_of(ctx.scalar(0, kI64))};
   const Ordered all = sorted(ctx, x, {.axis = axis, .least = !descending});

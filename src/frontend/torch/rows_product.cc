@@ -19,7 +19,7 @@ Expr transposed_of(const Expr& e) {
 }
 
 // A weight is stored as (outputs, inputs), and its transpose is multiplied by.
-Expr product(NodeContext& ctx, const Expr& a, const Expr& b) {
+Expr matrix_product(NodeContext& ctx, const Expr& a, const Expr& b) {
   if (Expr weight = transposed_of(b); weight && Builder::rank_of(a) >= 1)
     return ctx.call("nn.dense", {a, weight});
   return ctx.matmul(a, b);
@@ -28,7 +28,7 @@ Expr product(NodeContext& ctx, const Expr& a, const Expr& b) {
 // A product to which something is added: of 16-bit floats it is in float32, so that only the sum is rounded.
 Expr unrounded_product(NodeContext& ctx, const Expr& a, const Expr& b) {
   const DType f32 = DType::Float(32), dtype = Builder::dtype_of(a);
-  if (!dtype.is_floating() || dtype.bits != 16) return product(ctx, a, b);
+  if (!dtype.is_floating() || dtype.bits != 16) return matrix_product(ctx, a, b);
   const AttrList wide{{"out_dtype", to_value(f32)}};
   if (Expr weight = transposed_of(b); weight && Builder::rank_of(a) >= 1)
     return ctx.call("nn.dense", {a, weight}, wide);
@@ -40,7 +40,7 @@ Expr unrounded_product(NodeContext& ctx, const Expr& a, const Expr& b) {
 Values matmul(NodeContext& ctx) {
   Expr a = ctx.tensor("self");
   Expr b = ctx.tensor(ctx.has("mat2") ? "mat2" : ctx.has("vec") ? "vec" : "other");
-  return {value_of(product(ctx, a, b))};
+  return {value_of(matrix_product(ctx, a, b))};
 }
 
 Values dot(NodeContext& ctx) {

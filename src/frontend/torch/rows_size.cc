@@ -10,8 +10,6 @@
 namespace relay::frontend::torch {
 namespace {
 
-const DType kI64 = DType::Int(64);
-
 Values sym_size(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), std::nullopt);

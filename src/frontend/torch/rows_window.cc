@@ -9,8 +9,6 @@
 namespace relay::frontend::torch {
 namespace {
 
-const DType kI64 = DType::Int(64);
-
 // (batch, channels, all elements of an image)
 Expr flat_image(const Builder& build, const Expr& x) {
   return build.merge_axes(x, 2, static_cast<size_t>(Builder::rank_of(x)));

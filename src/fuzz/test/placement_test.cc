@@ -24,7 +24,7 @@ using runtime::Value;
 // Every other operator, as drawn, is computed on the device.
 class Splitter : public Rewriter {
  public:
-  explicit Splitter(Random& random) : Rewriter(family::expr | family::pattern), random_(random) {}
+  explicit Splitter(Random& random) : Rewriter(family::program), random_(random) {}
   NodeRef post(const NodeRef&, NodeRef rebuilt) override {
     auto* c = as<CallNode>(rebuilt);
     auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);

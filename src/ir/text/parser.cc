@@ -270,7 +270,7 @@ class ModuleReader {
             users[g->name_hint].push_back(*user);
             if (!functions_.contains(g->name_hint)) lost.push_back(g->name_hint);
           },
-          family::expr | family::pattern);
+          family::program);
     }
     while (!lost.empty()) {
       std::string name = std::move(lost.back());

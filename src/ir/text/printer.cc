@@ -124,7 +124,7 @@ class Printer {
           }
           if (auto* v = as<VarNode>(&n)) free.push_back(v);
         },
-        family::expr | family::pattern);
+        family::program);
     for (const VarNode* v : free) {
       if (bound.contains(v)) continue;
       out_ += "free_var " + variable(*v);

@@ -28,12 +28,12 @@ namespace {
 constexpr double kFloatWidening = 3, kByteWidening = 2;
 
 // The block that sums what each block of the sum adds up to; null name where the kernel has no such two.
-struct Blocks {
+struct SumBlocks {
   BlockRV sum, terms;
 };
 
-std::optional<Blocks> find_blocks(const Schedule& s) {
-  std::optional<Blocks> out;
+std::optional<SumBlocks> find_blocks(const Schedule& s) {
+  std::optional<SumBlocks> out;
   for (const BlockRV& rv : s.get_blocks()) {
     tir::Block b = s.block(rv);
     // What it is of the result's: an index more, the block of the sum.
@@ -54,7 +54,7 @@ std::optional<Blocks> find_blocks(const Schedule& s) {
       continue;
     }
     if (out) return std::nullopt;
-    out = Blocks{consumers[0], rv};
+    out = SumBlocks{consumers[0], rv};
   }
   return out;
 }

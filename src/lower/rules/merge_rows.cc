@@ -22,8 +22,6 @@ using tir::PrimExpr;
 
 namespace {
 
-constexpr uint32_t kCode = family::tir_expr | family::tir_stmt;
-constexpr uint32_t kAll = kCode | family::tir_other;
 // An inner axis of so many rows fills tiles.
 constexpr int64_t kRowsOfATile = 14;
 constexpr int kApart = -1;  // the place of the axes in a buffer that has none of them
@@ -173,8 +171,8 @@ class Merge {
         for_each_child(n, [&](const NodeRef& c) { legal = legal && !is_axis(c.get()); });
       }
     };
-    post_order(b.body, look, kCode);
-    if (b.init) post_order(b.init, look, kCode);
+    post_order(b.body, look, family::tir_code);
+    if (b.init) post_order(b.init, look, family::tir_code);
     return legal;
   }
 
@@ -266,7 +264,7 @@ class Merge {
             n.contraction = tir::state_contraction(dims, n.iters, n.body);
           });
         },
-        kAll);
+        family::tir);
     return tir::modified(*f_.get(), [&](tir::PrimFuncNode& n) {
       n.body = tir::Stmt::unchecked(std::move(body));
       for (Buffer& p : n.params) {
@@ -301,7 +299,7 @@ const BlockNode* moves_elements(const tir::PrimFunc& f) {
         for (const PrimExpr& e : l->indices) uses |= e.get() == last;
         moves |= uses && !(l->indices.back().get() == last);
       },
-      kCode);
+      family::tir_code);
   return moves ? &b : nullptr;
 }
 
@@ -352,7 +350,7 @@ tir::PrimFunc without_unit_windows(const tir::PrimFunc& f) {
             n.contraction = tir::state_contraction(b->contraction->dims, n.iters, n.body);
         });
       },
-      kAll);
+      family::tir);
   return tir::modified(
       *f.get(), [&](tir::PrimFuncNode& n) { n.body = tir::Stmt::unchecked(std::move(body)); });
 }

@@ -19,9 +19,8 @@ using tir::Var;
 
 namespace {
 
-constexpr uint32_t kCode = family::tir_expr | family::tir_stmt;
-// A part of a row that is at least as long fills the shortest vectors.
-constexpr int64_t kPartBytes = 16;
+// Bytes. A part of a row that is at least as long fills it.
+constexpr int64_t kShortestVector = 16;
 
 using Read = tir::LoadNode;
 
@@ -108,7 +107,7 @@ class Axes {
     int64_t bytes = static_cast<int64_t>(b_.writes[0]->buffer->dtype.bytes());
     for (size_t i = b_.iters.size(); i-- > 0;) {
       if (auto split = split_of(i)) {
-        const bool fills = split->divisor * bytes >= kPartBytes;
+        const bool fills = split->divisor * bytes >= kShortestVector;
         return fills && is_row(*split) ? split : std::nullopt;
       }
       auto extent = tir::as_int(b_.iters[i]->extent);
@@ -242,7 +241,7 @@ tir::PrimFunc split_axes(const tir::PrimFunc& f) {
         return tir::for_(outer, tir::index(0), tir::index(split->parts),
                          tir::for_(inner, tir::index(0), tir::index(split->divisor), now.body));
       },
-      kCode);
+      family::tir_code);
   return tir::modified(
       *f.get(), [&](tir::PrimFuncNode& n) { n.body = tir::Stmt::unchecked(std::move(body)); });
 }

@@ -16,8 +16,6 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
-DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
-
 // The four axes of a tensor in its layout.
 template <class T>
 struct Heads {
@@ -134,7 +132,7 @@ int64_t queries_of_a_key(const TensorTypeNode& query, const std::string& query_l
 }
 
 // Each block has its part in attention as its role; the schedule rule of that name places them.
-tir::BlockRole part(const char* name) { return {"attention", name}; }
+tir::BlockRole attention_part(const char* name) { return {"attention", name}; }
 
 // Scores have the queries last: then neighbouring results of every step but the last are those of
 // neighbouring queries, and no step combines the lanes of a vector.
@@ -160,7 +158,7 @@ TirTensor attention_compute(const ComputeContext& ctx) {
       [&](const Indices& i) {
         return read(q, query, {i[0], i[1], i[3], i[2]}) * imm_float(acc, a.scale);
       },
-      part("queries"));
+      attention_part("queries"));
   std::vector<PrimExpr> score_shape{batch, heads, keys, rows}, masked = score_shape;
   if (!a.transpose_mask) std::swap(masked[2], masked[3]);
   TirTensor product = tir::compute(
@@ -170,7 +168,7 @@ TirTensor attention_compute(const ComputeContext& ctx) {
           return read(k, key, {i[0], shared(i[1]), i[2], d[0]}) * queries(i[0], i[1], d[0], i[3]);
         });
       },
-      part("product"));
+      attention_part("product"));
   TirTensor scores = tir::compute(
       "scores", score_shape,
       [&](const Indices& i) {
@@ -178,7 +176,7 @@ TirTensor attention_compute(const ComputeContext& ctx) {
         if (!a.transpose_mask) std::swap(at[2], at[3]);
         return product(i) + tir::cast(acc, broadcast_read(mask, at, masked));
       },
-      part("scores"));
+      attention_part("scores"));
   std::vector<PrimExpr> row_shape{batch, heads, rows};
   TirTensor top = tir::compute(
       "top", row_shape,
@@ -186,17 +184,17 @@ TirTensor attention_compute(const ComputeContext& ctx) {
         return reduce(Combiner::Max, {keys},
                       [&](const Indices& n) { return scores(i[0], i[1], n[0], i[2]); });
       },
-      part("top"));
+      attention_part("top"));
   TirTensor weights = tir::compute(
       "weights", score_shape,
       [&](const Indices& i) { return tir::call("exp", acc, {scores(i) - top(i[0], i[1], i[3])}); },
-      part("weights"));
+      attention_part("weights"));
   TirTensor total = tir::compute(
       "total", row_shape,
       [&](const Indices& i) {
         return tir::sum({keys}, [&](const Indices& n) { return weights(i[0], i[1], n[0], i[2]); });
       },
-      part("total"));
+      attention_part("total"));
   TirTensor weighted = tir::compute(
       "weighted", {batch, heads, rows, width},
       [&](const Indices& i) {
@@ -204,7 +202,7 @@ TirTensor attention_compute(const ComputeContext& ctx) {
           return weights(i[0], i[1], n[0], i[2]) * read(v, value, {i[0], shared(i[1]), n[0], i[3]});
         });
       },
-      part("weighted"));
+      attention_part("weighted"));
   return tir::compute(
       "attention", ctx.outputs[0].shape,
       [&](const Indices& i) {
@@ -215,7 +213,7 @@ TirTensor attention_compute(const ComputeContext& ctx) {
         PrimExpr share = div(imm_float(acc, 1), all);
         return tir::cast(q->dtype, weighted(at.batch, at.heads, at.sequence, at.depth) * share);
       },
-      part("result"));
+      attention_part("result"));
 }
 
 double attention_cost(const CallNode& c) {

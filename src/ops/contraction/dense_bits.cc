@@ -430,7 +430,7 @@ OpInfo dense_bits_row() {
   };
 }
 
-OpInfo quantized_row() {
+OpInfo quantized_dense_row() {
   return {
       .name = "qnn.contrib_dense_bits",
       .doc =
@@ -473,7 +473,7 @@ OpInfo quantized_row() {
 
 template <>
 std::span<const OpInfo> rows_of<Family::DenseBits>() {
-  static const OpInfo rows[] = {dense_bits_row(), quantized_row()};
+  static const OpInfo rows[] = {dense_bits_row(), quantized_dense_row()};
   return rows;
 }
 

@@ -20,7 +20,6 @@ namespace {
 using relay::Type;
 
 const DType kFloat = DType::Float(32);
-const DType kInt = DType::Int(32);
 
 struct QuantizeAttrs : AttrsOf<QuantizeAttrs> {
   int64_t axis = -1;
@@ -483,8 +482,8 @@ DefinitionRule by_real(RealFunction f) {
 }
 
 // The two operands of a call, in float32: the integers less their zero points, and their scales.
-struct Operands {
-  explicit Operands(const CallNode& c) {
+struct BroadcastOperands {
+  explicit BroadcastOperands(const CallNode& c) {
     auto& a = *static_cast<const QnnBroadcastAttrs*>(c.attrs.get());
     for (size_t i : {2, 4, 6}) {
       check_constants(c, c.args[i], c.args[i + 1], type_of(c.args[0]).dtype);
@@ -511,7 +510,7 @@ Expr binary_result(const CallNode& c, Expr q) {
 // Each operand is rounded to the scale of the result, halves up, before the operator.
 DefinitionRule rounded_operands(const char* op) {
   return [op](const CallNode& c) {
-    Operands o(c);
+    BroadcastOperands o(c);
     Expr x = rounded(o.x * (o.x_scale / o.scale), kUpward);
     Expr y = rounded(o.y * (o.y_scale / o.scale), kUpward);
     return binary_result(c, apply(op, {x, y}));
@@ -519,7 +518,7 @@ DefinitionRule rounded_operands(const char* op) {
 }
 
 Expr rounded_product(const CallNode& c) {
-  Operands o(c);
+  BroadcastOperands o(c);
   return binary_result(c, rounded(o.x * o.y * (o.x_scale * o.y_scale / o.scale), kUpward));
 }
 
@@ -576,24 +575,24 @@ OpInfo row(const char* name, const char* doc, std::vector<ArgInfo> args, AttrsIn
 }
 
 constexpr const char* kNumber = "Tensor[(), float32]";
-constexpr const char* kZero = "Tensor[(), int32]";
+constexpr const char* kZeroPoint = "Tensor[(), int32]";
 
 // From 1 on, so that each function is defined.
 OpInfo unary_row(const char* name, const char* doc, RealFunction f) {
-  OpExample example{{"Tensor[(8,), uint8]", kNumber, kZero, kNumber, kZero}, ""};
+  OpExample example{{"Tensor[(8,), uint8]", kNumber, kZeroPoint, kNumber, kZeroPoint}, ""};
   example.inputs = {{101, 103, 110, 120, 128, 129, 200, 255}, {0.03125}, {100}, {0.0625}, {5}};
   return row(name, doc, arguments({{"x", "Quantised."}}, {"", "output_"}), nullptr,
              real_relation<1>, by_real<1>(std::move(f)), {example});
 }
 
 OpInfo binary_row(const char* name, const char* doc, DefinitionRule definition) {
-  OpExample bytes{{"Tensor[(2, 3), uint8]", "Tensor[(3,), uint8]", kNumber, kZero, kNumber, kZero,
-                   kNumber, kZero},
+  OpExample bytes{{"Tensor[(2, 3), uint8]", "Tensor[(3,), uint8]", kNumber, kZeroPoint, kNumber,
+                   kZeroPoint, kNumber, kZeroPoint},
                   ""};
   bytes.inputs = {
       {0, 10, 128, 200, 254, 255}, {3, 130, 255}, {0.5}, {128}, {0.25}, {100}, {0.75}, {20}};
   OpExample channels{{"Tensor[(2, 3), int8]", "Tensor[(2, 3), int8]", "Tensor[(3,), float32]",
-                      "Tensor[(3,), int32]", kNumber, kZero, kNumber, kZero},
+                      "Tensor[(3,), int32]", kNumber, kZeroPoint, kNumber, kZeroPoint},
                      "lhs_axis=1"};
   channels.inputs = {{-128, -1, 0, 5, 100, 127},
                      {7, -7, 0, 127, -128, 1},
@@ -614,12 +613,12 @@ OpInfo binary_row(const char* name, const char* doc, DefinitionRule definition) 
 template <>
 std::span<const OpInfo> rows_of<Family::Qnn>() {
   using Examples = std::vector<OpExample>;
-  OpExample quantize_all{{"Tensor[(7,), float32]", kNumber, kZero}, "out_dtype=\"uint8\""};
+  OpExample quantize_all{{"Tensor[(7,), float32]", kNumber, kZeroPoint}, "out_dtype=\"uint8\""};
   quantize_all.inputs = {{-100, -1, 0, 0.25, 0.75, 10.3, 1000}, {0.5}, {10}};
   OpExample quantize_channels{
       {"Tensor[(2, 3), float32]", "Tensor[(2,), float32]", "Tensor[(2,), int32]"}, "axis=0"};
   quantize_channels.inputs = {{-9, 0.5, 1, 2, 3, 1000}, {0.5, 2}, {0, -5}};
-  OpExample dequantize_all{{"Tensor[(4,), int8]", kNumber, kZero}, ""};
+  OpExample dequantize_all{{"Tensor[(4,), int8]", kNumber, kZeroPoint}, ""};
   dequantize_all.inputs = {{-128, 0, 3, 127}, {0.25}, {3}};
   OpExample dequantize_channels{
       {"Tensor[(2, 2), uint8]", "Tensor[(2,), float32]", "Tensor[(2,), int32]"}, "axis=1"};
@@ -628,18 +627,18 @@ std::span<const OpInfo> rows_of<Family::Qnn>() {
   for (const char* attrs :
        {"", "rounding=\"TONEAREST\", compute_dtype=\"float64\"",
         "rounding=\"TONEAREST_EVEN\", out_dtype=\"uint8\"", "out_dtype=\"int32\""}) {
-    OpExample e{{"Tensor[(8,), int32]", kNumber, kZero, kNumber, kZero}, attrs};
+    OpExample e{{"Tensor[(8,), int32]", kNumber, kZeroPoint, kNumber, kZeroPoint}, attrs};
     e.inputs = {{-100000, -3, -1, 0, 1, 3, 5, 100000}, {0.5}, {0}, {1}, {2}};
     requantize.push_back(e);
   }
-  OpExample simulated{{"Tensor[(6,), float32]", kZero, kNumber, kZero}, ""};
+  OpExample simulated{{"Tensor[(6,), float32]", kZeroPoint, kNumber, kZeroPoint}, ""};
   simulated.inputs = {{-1000, -1.5, 0, 0.3, 2, 1000}, {1}, {0.5}, {3}};
   OpExample joined{
       {"(Tensor[(2,), uint8], Tensor[(3,), uint8])", "(Tensor[(), float32], Tensor[(), float32])",
-       "(Tensor[(), int32], Tensor[(), int32])", kNumber, kZero},
+       "(Tensor[(), int32], Tensor[(), int32])", kNumber, kZeroPoint},
       ""};
   joined.inputs = {{0, 255}, {1, 100, 200}, {0.5}, {0.25}, {10}, {0}, {0.5}, {10}};
-  OpExample pooled{{"Tensor[(1, 4, 4, 2), uint8]", kNumber, kZero, kNumber, kZero},
+  OpExample pooled{{"Tensor[(1, 4, 4, 2), uint8]", kNumber, kZeroPoint, kNumber, kZeroPoint},
                    "pool_size=[2, 2], strides=[2, 2], layout=\"NHWC\""};
   pooled.inputs = {{0,  1,  2,  3,  4,  5,  6,  7,  8,   9,   10,  11,  12,  13,  14,  15,
                     16, 17, 18, 19, 20, 21, 22, 23, 240, 241, 242, 243, 252, 253, 254, 255},
@@ -647,9 +646,9 @@ std::span<const OpInfo> rows_of<Family::Qnn>() {
                    {4},
                    {0.25},
                    {0}};
-  OpExample leaked{{"Tensor[(4,), int8]", kNumber, kZero, kNumber, kZero}, "alpha=0.5f"};
+  OpExample leaked{{"Tensor[(4,), int8]", kNumber, kZeroPoint, kNumber, kZeroPoint}, "alpha=0.5f"};
   leaked.inputs = {{-128, -3, 4, 127}, {0.5}, {1}, {0.25}, {-2}};
-  OpExample shares{{"Tensor[(2, 3), int8]", kNumber, kZero, kNumber, kZero}, ""};
+  OpExample shares{{"Tensor[(2, 3), int8]", kNumber, kZeroPoint, kNumber, kZeroPoint}, ""};
   shares.inputs = {{-128, 0, 127, 1, 2, 3}, {0.0625}, {0}, {0.00390625}, {-128}};
 
   static const OpInfo rows[] = {

@@ -7,13 +7,16 @@
 
 namespace relay::ops {
 
+// Of zero points, sums of products and biases.
+inline const DType kInt = DType::Int(32);
+
 // Whether arguments `scale` and `zero` (float32, int32) are numbers, or vectors of the size of `axis`
 // in `shape`; fails in `ctx` when not.
 bool check_quantization(RelationContext& ctx, size_t scale, size_t zero,
                         const std::vector<Dim>& shape, int64_t axis);
 // Throws UserError E0806 when a constant scale is not above 0 and finite, or a constant zero point is
 // no value of `dtype`, which is that of the quantised data.
-void check_constants(const CallNode& call, const Expr& scale, const Expr& zero, DType dtype);
+void check_constants(const relay::CallNode& call, const Expr& scale, const Expr& zero, DType dtype);
 
 // A scale or zero point such that it broadcasts against data of that rank.
 Expr along_data(const Expr& p, int64_t axis, int64_t rank);

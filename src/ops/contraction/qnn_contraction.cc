@@ -20,10 +20,10 @@ namespace {
 
 using relay::Type;
 
-const DType kInt = DType::Int(32);
-
 // The places of the arguments, which all operators of this file share.
-enum : size_t { kData, kWeight, kDataZero, kWeightZero, kDataScale, kWeightScale };
+struct Place {
+  enum : size_t { kData, kWeight, kDataZero, kWeightZero, kDataScale, kWeightScale };
+};
 
 // The attributes for the operator that is summed with: int32 is said where nothing is.
 Attrs integer_attrs(const OpInfo& row, const Attrs& attrs, const Span& span,
@@ -40,7 +40,7 @@ Attrs integer_attrs(const OpInfo& row, const Attrs& attrs, const Span& span,
 
 // The type of the sum by the relation of `op`; the weight's scales are along `axis` of it.
 Type sum_type(RelationContext& ctx, const char* op, Attrs attrs, int64_t weight_axis) {
-  const TensorTypeNode *x = ctx.tensor(kData), *w = ctx.tensor(kWeight);
+  const TensorTypeNode *x = ctx.tensor(Place::kData), *w = ctx.tensor(Place::kWeight);
   if (x == nullptr) return nullptr;
   for (const TensorTypeNode* t : {x, w}) {
     if (t != nullptr &&
@@ -52,28 +52,29 @@ Type sum_type(RelationContext& ctx, const char* op, Attrs attrs, int64_t weight_
   if (!require(ctx, !is_set(out) || out == kInt, codes::op_bad_attribute,
                "out_dtype is not supported", "int32", is_set(out) ? out.to_string() : ""))
     return nullptr;
-  Type result = ctx.by_relation(*operator_row(op), {kData, kWeight}, std::move(attrs));
+  Type result =
+      ctx.by_relation(*operator_row(op), {Place::kData, Place::kWeight}, std::move(attrs));
   if (!result || w == nullptr || ctx.failure()) return nullptr;
-  if (!check_quantization(ctx, kDataScale, kDataZero, {}, -1) ||
-      !check_quantization(ctx, kWeightScale, kWeightZero, w->shape, weight_axis))
+  if (!check_quantization(ctx, Place::kDataScale, Place::kDataZero, {}, -1) ||
+      !check_quantization(ctx, Place::kWeightScale, Place::kWeightZero, w->shape, weight_axis))
     return nullptr;
   return result;
 }
 
 // The operands of a sum of products of bytes. A weight of uint8 around 128 is one of int8 around 0.
-struct Operands {
+struct ProductOperands {
   Expr x, w, zx, zw;
 
-  explicit Operands(const CallNode& c)
-      : x(c.args[kData]),
-        w(c.args[kWeight]),
-        zx(number(c.args[kDataZero])),
-        zw(c.args[kWeightZero]) {
-    check_constants(c, c.args[kDataScale], zx, type_of(x).dtype);
-    check_constants(c, c.args[kWeightScale], zw, type_of(w).dtype);
+  explicit ProductOperands(const CallNode& c)
+      : x(c.args[Place::kData]),
+        w(c.args[Place::kWeight]),
+        zx(number(c.args[Place::kDataZero])),
+        zw(c.args[Place::kWeightZero]) {
+    check_constants(c, c.args[Place::kDataScale], zx, type_of(x).dtype);
+    check_constants(c, c.args[Place::kWeightScale], zw, type_of(w).dtype);
     shift();
   }
-  Operands(Expr x, Expr w, const Expr& zx, Expr zw)
+  ProductOperands(Expr x, Expr w, const Expr& zx, Expr zw)
       : x(std::move(x)), w(std::move(w)), zx(number(zx)), zw(std::move(zw)) {
     shift();
   }
@@ -125,7 +126,8 @@ Expr bordered(const Expr& x, const Expr& zero, const Layout& layout, const Ints&
 }
 
 // A convolution, or a transposed one.
-Expr convolution(const OpInfo& row, const Attrs& attrs, const Span& span, const Operands& o) {
+Expr convolution(const OpInfo& row, const Attrs& attrs, const Span& span,
+                 const ProductOperands& o) {
   const Layout data = Layout::of(attr_as<std::string>(attrs, "data_layout")),
                kernel = Layout::of(attr_as<std::string>(attrs, "kernel_layout"));
   const size_t dims = data.primal_axes().size() - 2;
@@ -160,18 +162,18 @@ Expr convolution(const OpInfo& row, const Attrs& attrs, const Span& span, const 
 }
 
 Expr conv2d(const CallNode& c) {
-  return convolution(*operator_row("nn.conv2d"), c.attrs, c.span, Operands(c));
+  return convolution(*operator_row("nn.conv2d"), c.attrs, c.span, ProductOperands(c));
 }
 
 Expr conv2d_transpose(const CallNode& c) {
-  return convolution(*operator_row("nn.conv2d_transpose"), c.attrs, c.span, Operands(c));
+  return convolution(*operator_row("nn.conv2d_transpose"), c.attrs, c.span, ProductOperands(c));
 }
 
 // ---- Matrix products
 
 // The products of bytes, and what the zero points take from them. `x` and `w` are reduced along their
 // last axes; the result has the rows of x, then those of w.
-Expr product(const Operands& o, Expr sum) {
+Expr product(const ProductOperands& o, Expr sum) {
   auto rows = [](const Expr& e) {
     return apply("sum", {cast_to(e, kInt)}, {{"axis", to_value(Ints{-1})}, {"keepdims", false}});
   };
@@ -204,7 +206,7 @@ Type dense_relation(RelationContext& ctx) {
 
 Expr dense(const CallNode& c) {
   const OpInfo& row = *operator_row("nn.dense");
-  Operands o(c);
+  ProductOperands o(c);
   return product(o, call(row.name, {o.x, o.w}, integer_attrs(row, c.attrs, c.span), c.span));
 }
 
@@ -213,12 +215,12 @@ Type dense_pack_relation(RelationContext& ctx) {
   Type out = sum_type(ctx, "nn.contrib_dense_pack", integer_attrs(row, ctx.attrs_ref(), {}), 0);
   if (!out) return nullptr;
   // Scales along a packed axis have no place in it.
-  return check_quantization(ctx, kWeightScale, kWeightZero, {}, -1) ? out : nullptr;
+  return check_quantization(ctx, Place::kWeightScale, Place::kWeightZero, {}, -1) ? out : nullptr;
 }
 
 Expr dense_pack(const CallNode& c) {
   const OpInfo& row = *operator_row("nn.contrib_dense_pack");
-  Operands o(c);
+  ProductOperands o(c);
   return call(row.name, {centred(o.x, o.zx, -1), centred(o.w, o.zw, -1)},
               integer_attrs(row, c.attrs, c.span), c.span);
 }
@@ -243,7 +245,7 @@ Type batch_matmul_relation(RelationContext& ctx) {
 }
 
 Expr batch_matmul(const CallNode& c) {
-  Operands o(c);
+  ProductOperands o(c);
   return product(o, call("nn.batch_matmul", {o.x, o.w}, batch_attrs(c.span), c.span));
 }
 
@@ -275,7 +277,7 @@ OpExample example(const char* data, const char* weight, const char* zeros, const
 
 Expr integer_convolution(const OpInfo& row, const Attrs& attrs, const Span& span, const Expr& x,
                          const Expr& w, const Expr& x_zero, const Expr& w_zero) {
-  return convolution(row, attrs, span, Operands(x, w, x_zero, w_zero));
+  return convolution(row, attrs, span, ProductOperands(x, w, x_zero, w_zero));
 }
 
 template <>

@@ -124,7 +124,7 @@ Type weight_relation(RelationContext& ctx) {
 }
 
 // Each block has its part in winograd as its role; the schedule rule of that name places them.
-tir::BlockRole part(const char* name) { return {"winograd", name}; }
+tir::BlockRole winograd_part(const char* name) { return {"winograd", name}; }
 
 TirTensor weight_compute(const ComputeContext& ctx) {
   TirTensor w = ctx.inputs[0];
@@ -139,7 +139,7 @@ TirTensor weight_compute(const ComputeContext& ctx) {
                                     : w(i[2], i[3], index(r), i[1]);
                     }));
       },
-      part("weight_rows"));
+      winograd_part("weight_rows"));
   return tir::compute("weight", out, [&](const Indices& i) {
     return pick(i[1], transform_kernel([&](int64_t s) {
                   Indices at = i;
@@ -229,7 +229,7 @@ TirTensor data_compute(const ComputeContext& ctx) {
                                       logical_and(ge(column, index(0)), lt(column, x->shape()[v])));
         return select(inside, x(at), imm(x->dtype, 0));
       },
-      part("pad"));
+      winograd_part("pad"));
   TirTensor rows = tir::compute(
       "data_rows", {batch, tile_rows, tile_columns, index(kPoints), index(kPoints), inputs},
       [&](const Indices& i) {
@@ -237,7 +237,7 @@ TirTensor data_compute(const ComputeContext& ctx) {
                       return element(i[0], i[1] * kTile + r, i[2] * kTile + i[4], i[5]);
                     }));
       },
-      part("data_rows"));
+      winograd_part("data_rows"));
   TirTensor data = tir::compute(
       "data", {index(kPoints), index(kPoints), batch, tile_rows, tile_columns, inputs},
       [&](const Indices& i) {
@@ -245,7 +245,7 @@ TirTensor data_compute(const ComputeContext& ctx) {
                       return rows(i[2], i[3], i[4], i[0], index(s), i[5]);
                     }));
       },
-      part("data"));
+      winograd_part("data"));
   TirTensor product = tir::compute(
       "product", {index(kPoints), index(kPoints), batch, tile_rows, tile_columns, outputs},
       [&](const Indices& i) {
@@ -260,7 +260,7 @@ TirTensor data_compute(const ComputeContext& ctx) {
           return data(i[0], i[1], i[2], i[3], i[4], k[0]) * weight;
         });
       },
-      part("product"));
+      winograd_part("product"));
   TirTensor result_rows = tir::compute(
       "result_rows", {batch, tile_rows, tile_columns, index(kTile), index(kPoints), outputs},
       [&](const Indices& i) {
@@ -268,7 +268,7 @@ TirTensor data_compute(const ComputeContext& ctx) {
                       return product(index(r), i[4], i[0], i[1], i[2], i[5]);
                     }));
       },
-      part("result_rows"));
+      winograd_part("result_rows"));
   return tir::compute(
       "conv2d_winograd", out,
       [&](const Indices& i) {
@@ -278,7 +278,7 @@ TirTensor data_compute(const ComputeContext& ctx) {
                                          floor_mod(i[h], index(kTile)), index(s), i[c]);
                     }));
       },
-      part("result"));
+      winograd_part("result"));
 }
 
 // What the convolution costs as it is defined: so times compare.

@@ -87,7 +87,7 @@ Type full_type(RelationContext& ctx) {
   return type_by_sizes<1>(ctx);
 }
 
-Type init_type(RelationContext& ctx) {
+Type open_init_type(RelationContext& ctx) {
   DType dtype = ctx.attrs<InitOpAttrs>().dtype;
   auto rank = length_of_sizes(ctx, 0);
   return rank ? open_tensor(*rank, is_set(dtype) ? dtype : DType::Float(32)) : Type(nullptr);
@@ -315,7 +315,7 @@ TirTensor strided_slice(const ComputeContext& ctx) {
 
 // ---- dyn.arange
 
-Type arange_type(RelationContext& ctx) {
+Type open_arange_type(RelationContext& ctx) {
   const TensorTypeNode *start = ctx.tensor(0), *stop = ctx.tensor(1), *step = ctx.tensor(2);
   if (start == nullptr || stop == nullptr || step == nullptr) return nullptr;
   for (const TensorTypeNode* t : {start, stop, step}) {
@@ -535,17 +535,17 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
       with_static_form(
           dynamic_row("dyn.arange", "start, start + step, ... up to stop, which is left out.",
                       {{"start", "A scalar."}, {"stop", "A scalar."}, {"step", "A scalar."}},
-                      nullptr, arange_type, dynamic(arange_sizes, arange), Absent::DataDecides,
+                      nullptr, open_arange_type, dynamic(arange_sizes, arange), Absent::DataDecides,
                       dyn_arange_gradient,
                       given({"float32", "float32", "float32"}, {{1}, {-2.2}, {-0.75}})),
           {.op = "arange", .attrs = {"start", "stop", "step"}, .names_dtype = true}),
       with_static_form(
-          dynamic_row("dyn.zeros", "Zeros.", {shape}, &InitOpAttrs::static_info(), init_type,
+          dynamic_row("dyn.zeros", "Zeros.", {shape}, &InitOpAttrs::static_info(), open_init_type,
                       dynamic(sizes_in_argument(0), as_in("zeros")), Absent::NoArithmetic,
                       no_change, given({two}, {{2, 3}}, "dtype=\"int32\"")),
           {.op = "zeros", .attrs = {"shape"}, .names_dtype = true}),
       with_static_form(dynamic_row("dyn.ones", "Ones.", {shape}, &InitOpAttrs::static_info(),
-                                   init_type, dynamic(sizes_in_argument(0), as_in("ones")),
+                                   open_init_type, dynamic(sizes_in_argument(0), as_in("ones")),
                                    Absent::NoArithmetic, no_change, given({two}, {{2, 3}})),
                        {.op = "ones", .attrs = {"shape"}, .names_dtype = true}),
       for_any_data(dynamic_row(

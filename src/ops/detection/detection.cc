@@ -3,6 +3,7 @@
 
 #include "base/codes/types.h"
 #include "ops/create/dynamic.h"
+#include "ops/detection/box_parts.h"
 #include "ops/index/order.h"
 #include "ops/rows.h"
 
@@ -13,7 +14,7 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
-struct SuppressionAttrs : AttrsOf<SuppressionAttrs> {
+struct AllClassSuppressionAttrs : AttrsOf<AllClassSuppressionAttrs> {
   bool center_point_box = false;
   static AttrsList describe() {
     return {"relay.attrs.AllClassNonMaxSuppressionAttrs",
@@ -22,7 +23,7 @@ struct SuppressionAttrs : AttrsOf<SuppressionAttrs> {
   }
 };
 
-Type suppression_type(RelationContext& ctx) {
+Type all_class_suppression_type(RelationContext& ctx) {
   const TensorTypeNode *boxes = ctx.tensor(0), *scores = ctx.tensor(1);
   if (boxes == nullptr || scores == nullptr) return nullptr;
   bool fits = boxes->rank() == 3 && scores->rank() == 3 && boxes->dtype.is_floating() &&
@@ -46,14 +47,11 @@ Type suppression_type(RelationContext& ctx) {
 
 constexpr DType kBoxDType = DType::Float(32);
 
-// What is known of a box: its corners, whichever two are given, and what it covers.
-enum Part { kLowY, kLowX, kHighY, kHighX, kArea, kParts };
-
-std::array<PrimExpr, kParts> box_at(const Buffer& boxes, const PrimExpr& batch, const PrimExpr& i,
-                                    bool centred) {
+std::array<PrimExpr, kBoxParts> box_at(const Buffer& boxes, const PrimExpr& batch,
+                                       const PrimExpr& i, bool centred) {
   auto part = [&](int64_t k) { return tir::cast(kBoxDType, load(boxes, {batch, i, index(k)})); };
   PrimExpr a = part(0), b = part(1), c = part(2), d = part(3);
-  std::array<PrimExpr, kParts> out{min(a, c), min(b, d), max(a, c), max(b, d), PrimExpr()};
+  std::array<PrimExpr, kBoxParts> out{min(a, c), min(b, d), max(a, c), max(b, d), PrimExpr()};
   if (centred) {
     PrimExpr half = imm_float(kBoxDType, 0.5);
     out = {b - d * half, a - c * half, b + d * half, a + c * half, PrimExpr()};
@@ -67,14 +65,14 @@ std::array<PrimExpr, kParts> box_at(const Buffer& boxes, const PrimExpr& batch, 
 class Selected {
  public:
   explicit Selected(const PrimExpr& room) {
-    for (int p = 0; p < kParts; ++p) {
+    for (int p = 0; p < kBoxParts; ++p) {
       rows_.push_back(buffer("selected", kBoxDType, {max(room, index(1))}));
       box_.emplace_back("box", kBoxDType);
     }
   }
   Stmt in(Stmt body) const {
     body = count_.in(hits_.in(std::move(body)));
-    for (int p = 0; p < kParts; ++p) body = allocate(rows_[p], box_[p].in(std::move(body)));
+    for (int p = 0; p < kBoxParts; ++p) body = allocate(rows_[p], box_[p].in(std::move(body)));
     return body;
   }
   PrimExpr count() const { return count_.get(); }
@@ -82,11 +80,11 @@ class Selected {
 
   // Runs `taken` and adds the box unless it shares more than `limit` of what it covers together with one of those here.
   // They are looked at in blocks: most boxes that go overlap with one of the first.
-  Stmt add_unless_hit(const std::array<PrimExpr, kParts>& box, const PrimExpr& limit,
+  Stmt add_unless_hit(const std::array<PrimExpr, kBoxParts>& box, const PrimExpr& limit,
                       Stmt taken) const {
     constexpr int64_t kBlock = 64;
     std::vector<Stmt> steps;
-    for (int p = 0; p < kParts; ++p) steps.push_back(box_[p].set(box[p]));
+    for (int p = 0; p < kBoxParts; ++p) steps.push_back(box_[p].set(box[p]));
     steps.push_back(hits_.set(imm(kFlag, 0)));
     PrimExpr blocks = floor_div(count() + (kBlock - 1), index(kBlock));
     steps.push_back(each("block", blocks, [&](const PrimExpr& block) {
@@ -98,7 +96,7 @@ class Selected {
       return if_(eq(hits_.get(), imm(kFlag, 0)), look);
     }));
     std::vector<Stmt> add;
-    for (int p = 0; p < kParts; ++p) add.push_back(store(rows_[p], {count()}, box_[p].get()));
+    for (int p = 0; p < kBoxParts; ++p) add.push_back(store(rows_[p], {count()}, box_[p].get()));
     add.push_back(count_.set(count() + 1));
     add.push_back(std::move(taken));
     steps.push_back(if_(eq(hits_.get(), imm(kFlag, 0)), seq(std::move(add))));
@@ -110,8 +108,8 @@ class Selected {
 
   PrimExpr overlaps(const PrimExpr& k, const PrimExpr& limit) const {
     PrimExpr zero = imm_float(kBoxDType, 0);
-    auto of = [&](Part p) { return load(rows_[p], {k}); };
-    auto shared_along = [&](Part low, Part high) {
+    auto of = [&](BoxPart p) { return load(rows_[p], {k}); };
+    auto shared_along = [&](BoxPart low, BoxPart high) {
       return max(min(of(high), box_[high].get()) - max(of(low), box_[low].get()), zero);
     };
     PrimExpr shared = shared_along(kLowY, kHighY) * shared_along(kLowX, kHighX);
@@ -133,7 +131,7 @@ constexpr int64_t kQueuedPart = 8;
 Stmt each_selected(const ComputeContext& ctx, const std::vector<Buffer>& in,
                    const std::function<Stmt(const Indices&)>& selected) {
   const Buffer &boxes = in[0], &scores = in[1];
-  const bool centred = ctx.attrs<SuppressionAttrs>().center_point_box;
+  const bool centred = ctx.attrs<AllClassSuppressionAttrs>().center_point_box;
   const DType key = order_key_dtype(kBoxDType);
   PrimExpr n = boxes->shape[1], most = tir::cast(kIndex, load(in[2], Indices{}));
   PrimExpr limit = tir::cast(kBoxDType, load(in[3], Indices{}));
@@ -214,7 +212,7 @@ std::span<const OpInfo> rows_of<Family::Detection>() {
          {"max_output_boxes_per_class", "A scalar."},
          {"iou_threshold", "What two boxes may share of what they cover together; a scalar."},
          {"score_threshold", "Scores that are no higher do not count; a scalar."}},
-        &SuppressionAttrs::static_info(), suppression_type,
+        &AllClassSuppressionAttrs::static_info(), all_class_suppression_type,
         compute_rule_with_shape(sizes_rule(suppression_sizes), suppression), Absent::DataDecides,
         Absent::NotDifferentiable,
         given({"Tensor[(1, 3, 4), float32]", "Tensor[(1, 1, 3), float32]", "int64", "float32",

@@ -2,6 +2,7 @@
 // operators of non-maximum suppression share.
 #include "base/codes/types.h"
 #include "ops/batching.h"
+#include "ops/detection/box_parts.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -61,9 +62,6 @@ Type kept_boxes_type(RelationContext& ctx) {
   return tensor_type(each, DType::Bool());
 }
 
-// What is known of a box: its corners, what it covers, and its class.
-enum Part { kLowY, kLowX, kHighY, kHighX, kArea, kClass, kParts };
-
 TirTensor kept_boxes(const ComputeContext& ctx) {
   auto& a = ctx.attrs<KeptBoxesAttrs>();
   auto build = [a](const std::vector<Buffer>& in, const Buffer& out) {
@@ -75,7 +73,7 @@ TirTensor kept_boxes(const ComputeContext& ctx) {
       // The boxes that stay so far, each part in a row of its own.
       std::vector<Buffer> kept;
       std::vector<Cell> box;
-      for (int p = 0; p < kParts; ++p) {
+      for (int p = 0; p < kClassedParts; ++p) {
         kept.push_back(buffer("kept", acc, {max(n, index(1))}));
         box.emplace_back("box", acc);
       }
@@ -83,8 +81,8 @@ TirTensor kept_boxes(const ComputeContext& ctx) {
       const PrimExpr most = tir::cast(kIndex, load(in[3], {batch}));
       const PrimExpr limit = tir::cast(acc, load(in[4], {batch}));
       auto hit = [&](const PrimExpr& k) {
-        auto of = [&](Part p) { return load(kept[p], {k}); };
-        auto shared_along = [&](Part low, Part high) {
+        auto of = [&](BoxPart p) { return load(kept[p], {k}); };
+        auto shared_along = [&](BoxPart low, BoxPart high) {
           return max(min(of(high), box[high].get()) - max(of(low), box[low].get()) + pixel, zero);
         };
         PrimExpr shared = shared_along(kLowY, kHighY) * shared_along(kLowX, kHighX);
@@ -107,7 +105,7 @@ TirTensor kept_boxes(const ComputeContext& ctx) {
           return hits.set(hits.get() + select(hit(k), imm(flag, 1), imm(flag, 0)));
         }));
         std::vector<Stmt> keep{store(out, at(i), boolean(true))};
-        for (int p = 0; p < kParts; ++p)
+        for (int p = 0; p < kClassedParts; ++p)
           keep.push_back(store(kept[p], {count.get()}, box[p].get()));
         keep.push_back(count.set(count.get() + 1));
         look.push_back(if_(eq(hits.get(), imm(flag, 0)), seq(std::move(keep))));
@@ -116,7 +114,7 @@ TirTensor kept_boxes(const ComputeContext& ctx) {
                     if_(logical_and(load(in[2], {batch, i}), room), seq(std::move(look)))});
       });
       Stmt body = count.in(hits.in(seq({count.set(index(0)), boxes})));
-      for (int p = 0; p < kParts; ++p) body = allocate(kept[p], box[p].in(std::move(body)));
+      for (int p = 0; p < kClassedParts; ++p) body = allocate(kept[p], box[p].in(std::move(body)));
       return body;
     });
   };

@@ -37,7 +37,7 @@ struct Binary {
 };
 
 // Of steps: the derivative is 0 wherever there is one.
-Adjoints no_slope(const Expr&, const Expr&, const Expr&) { return {}; }
+Adjoints no_slopes(const Expr&, const Expr&, const Expr&) { return {}; }
 
 // a - b * (a / b rounded by `step`): of b it is the step that changes the result.
 Adjoints remainder_gradient(const char* step, const Expr& g, const Expr& a, const Expr& b) {
@@ -143,7 +143,7 @@ constexpr Binary kBinary[] = {
      .dtype = "float32",
      .low = 0.5,
      .high = 2,
-     .gradient = no_slope,
+     .gradient = no_slopes,
      .known = &binary_elements::floor_quotient},
     {.name = "trunc_divide",
      .doc = "Quotient rounded towards zero.",
@@ -155,7 +155,7 @@ constexpr Binary kBinary[] = {
      .dtype = "int32",
      .low = 1,
      .high = 9,
-     .gradient = no_slope,
+     .gradient = no_slopes,
      .known = &binary_elements::quotient},
     {.name = "mod",
      .doc = "Remainder with the sign of the dividend.",

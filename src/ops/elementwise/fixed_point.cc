@@ -36,13 +36,13 @@ struct FixedPointPerAxisAttrs : AttrsOf<FixedPointPerAxisAttrs> {
   }
 };
 
-const DType kInt = DType::Int(32);
+const DType kInt32 = DType::Int(32);
 
 Expr number(int64_t v) { return indices_constant({v}, {}); }
 
 void check(const CallNode& call, const std::string& rounding) {
   for (const Expr& e : call.args) {
-    demand(call, type_of(e).dtype == kInt, "takes int32", "int32", type_of(e).dtype.to_string());
+    demand(call, type_of(e).dtype == kInt32, "takes int32", "int32", type_of(e).dtype.to_string());
   }
   demand(call, rounding == "ONCE" || rounding == "TWICE", "rounding is not known", "ONCE or TWICE",
          rounding);
@@ -54,9 +54,9 @@ Expr shifted_right(const Expr& a, const Expr& by) { return apply("right_shift", 
 // Shifted, halves away from zero; `by` is int32 and 0 or more.
 Expr shifted_away(const Expr& a, const Expr& by) {
   Expr mask = shifted_left(scalar(1, a), by) - scalar(1, a);
-  Expr half = shifted_right(mask, scalar(1, a)) + cast_to(is_greater(scalar(0, a), a), kInt);
+  Expr half = shifted_right(mask, scalar(1, a)) + cast_to(is_greater(scalar(0, a), a), kInt32);
   Expr above = is_greater(apply("bitwise_and", {a, mask}), half);
-  return shifted_right(a, by) + cast_to(above, kInt);
+  return shifted_right(a, by) + cast_to(above, kInt32);
 }
 
 // (wide * multiplier) / 2^31, halves up, in int64.
@@ -76,11 +76,11 @@ Expr fixed_point_multiply(const CallNode& call) {
   if (a.shift > 0) wide = shifted_left(wide, number(a.shift));
   const int64_t away = -std::min<int64_t>(a.shift, 0);
   if (a.rounding == "TWICE" || away == 0) {
-    Expr y = cast_to(scaled(wide, number(a.multiplier)), kInt);
+    Expr y = cast_to(scaled(wide, number(a.multiplier)), kInt32);
     return away == 0 ? y : shifted_away(y, scalar(static_cast<double>(away), y));
   }
   wide = wide * number(a.multiplier) + number(int64_t{1} << (30 + away));
-  return cast_to(shifted_right(wide, number(31 + away)), kInt);
+  return cast_to(shifted_right(wide, number(31 + away)), kInt32);
 }
 
 Expr fixed_point_multiply_per_axis(const CallNode& call) {
@@ -105,12 +105,12 @@ Expr fixed_point_multiply_per_axis(const CallNode& call) {
   };
   Expr multiplier = as_index(along_axes(call.args[1])), wide = as_index(x);
   if (a.is_lshift_required) wide = shifted_left(wide, as_index(along_axes(call.args[2])));
-  if (!a.is_rshift_required) return cast_to(scaled(wide, multiplier), kInt);
+  if (!a.is_rshift_required) return cast_to(scaled(wide, multiplier), kInt32);
   Expr right = along_axes(call.args[3]);
-  if (a.rounding == "TWICE") return shifted_away(cast_to(scaled(wide, multiplier), kInt), right);
+  if (a.rounding == "TWICE") return shifted_away(cast_to(scaled(wide, multiplier), kInt32), right);
   Expr all = as_index(right) + number(31);
   Expr half = shifted_left(number(1), all - number(1));
-  return cast_to(shifted_right(wide * multiplier + half, all), kInt);
+  return cast_to(shifted_right(wide * multiplier + half, all), kInt32);
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ OpInfo places_row(const char* name, const char* doc, const char* values, bool sp
 }
 
 // Data that tie.
-const std::vector<double> kData{1, 3, 2, 3, 0, 3, 5, 5, 4, 1, 5, 2};
+const std::vector<double> kTies{1, 3, 2, 3, 0, 3, 5, 5, 4, 1, 5, 2};
 
 }  // namespace
 
@@ -273,7 +273,7 @@ OpInfo max_pool_places_row() {
       .batching = batch_places,
       .examples = {{.args = {"Tensor[(1, 1, 3, 4), float32]", "Tensor[(1, 1, 2, 2), float32]"},
                     .attrs = "pool_size=[3, 3], strides=[2, 2], padding=[1, 1]",
-                    .inputs = {kData, {3, 5, 4, 5}}},
+                    .inputs = {kTies, {3, 5, 4, 5}}},
                    {.args = {"Tensor[(1, 5, 1), int8]", "Tensor[(1, 3, 1), int8]"},
                     .attrs =
                         "pool_size=[9], strides=[1], dilation=[1], padding=[3], layout=\"NWC\"",
@@ -291,7 +291,7 @@ OpInfo max_pool_gather_row() {
       {{.args = {"Tensor[(1, 1, 3, 4), float32]", "Tensor[(1, 1, 2, 2), float32]",
                  "Tensor[(1, 1, 3, 4), float32]"},
         .attrs = "pool_size=[3, 3], strides=[2, 2], padding=[1, 1]",
-        .inputs = {kData, {3, 5, 4, 5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}}});
+        .inputs = {kTies, {3, 5, 4, 5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}}});
 }
 
 OpInfo max_pool_spread_row() {
@@ -301,7 +301,7 @@ OpInfo max_pool_spread_row() {
                     {{.args = {"Tensor[(1, 1, 3, 4), float32]", "Tensor[(1, 1, 2, 2), float32]",
                                "Tensor[(1, 1, 2, 2), float32]"},
                       .attrs = "pool_size=[3, 3], strides=[2, 2], padding=[1, 1]",
-                      .inputs = {kData, {3, 5, 4, 5}, {1, 2, 3, 4}}}});
+                      .inputs = {kTies, {3, 5, 4, 5}, {1, 2, 3, 4}}}});
 }
 
 }  // namespace relay::ops

@@ -81,10 +81,10 @@ Expr batch_crops(const BatchingContext& ctx);
 
 // ---- The operators in others: what their gradients follow from.
 
-Expr defined_grid_sample(const CallNode& call);
-Expr defined_crop_and_resize(const CallNode& call);
+Expr defined_grid_sample(const relay::CallNode& call);
+Expr defined_crop_and_resize(const relay::CallNode& call);
 // Throws E1003 for the greatest of samples whose number depends on the regions.
-Expr defined_roi_align(const CallNode& call);
-Expr defined_roi_pool(const CallNode& call);
+Expr defined_roi_align(const relay::CallNode& call);
+Expr defined_roi_pool(const relay::CallNode& call);
 
 }  // namespace relay::ops

@@ -14,8 +14,6 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
-DType accumulator(DType d) { return d.bits == 16 ? DType::Float(32) : d; }
-
 Type cross_entropy_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
   if (x == nullptr || y == nullptr) return nullptr;

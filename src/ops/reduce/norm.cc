@@ -24,8 +24,6 @@ std::vector<Field> norm_fields(const char* what) {
           attribute("scale", &T::scale, "Multiply by gamma.")};
 }
 
-DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
-
 // Indices with one axis replaced.
 Indices with(const Indices& i, size_t axis, const PrimExpr& v) {
   Indices out = i;

@@ -97,9 +97,6 @@ PrimExpr count_of(const TirTensor& x, const std::vector<bool>& axes) {
   return n;
 }
 
-// 16-bit floats are reduced in float32, which has each of them: sums by more bits, the least and greatest by vectors.
-DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
-
 // The reduction in dtype `acc`; of no axes, the elements themselves.
 TirTensor reduce_in(DType acc, const ComputeContext& ctx, const TirTensor& x,
                     const std::vector<bool>& axes, bool keepdims, Combiner c) {

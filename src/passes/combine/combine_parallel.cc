@@ -94,7 +94,7 @@ class Finder {
             only = fresh ? &n : nullptr;
           });
         },
-        family::expr | family::pattern);
+        family::program);
   }
 
   std::vector<Group> find() {
@@ -192,7 +192,7 @@ class Finder {
 class Combiner : public Rewriter {
  public:
   explicit Combiner(std::vector<Group> groups)
-      : Rewriter(family::expr | family::pattern), groups_(std::move(groups)) {
+      : Rewriter(family::program), groups_(std::move(groups)) {
     for (size_t g = 0; g < groups_.size(); ++g) {
       int64_t begin = 0;
       for (const Branch& b : groups_[g].branches) {
@@ -289,7 +289,7 @@ bool has_branches(const Function& f, Takes takes) {
         if (c == nullptr || !is_taken(*c, takes)) return;
         twice |= !inputs.insert(c->args[0].get());
       },
-      family::expr | family::pattern);
+      family::program);
   return twice;
 }
 

@@ -114,7 +114,7 @@ class Summands {
             if (is_sum(arg) && uses_.of(arg) == 1) inner_.insert(arg.get());
           }
         },
-        family::expr | family::pattern);
+        family::program);
   }
 
   NodeRef operator()(const NodeRef& original, NodeRef rebuilt) {
@@ -240,10 +240,10 @@ class Summands {
   std::unordered_set<const Node*> shared_;
 };
 
-Module run(const Module& mod, PassContext&) {
+Module run_combine_summands(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
     Summands summands(f);
-    return cast<FunctionNode>(rewrite(f, std::ref(summands), family::expr | family::pattern));
+    return cast<FunctionNode>(rewrite(f, std::ref(summands), family::program));
   });
 }
 
@@ -256,7 +256,7 @@ const Pass kCombineSummands{"CombineSummands",
                             "Makes one matrix product of several that are added, and joins parts "
                             "that are added beside each "
                             "other.",
-                            run,
+                            run_combine_summands,
                             {}};
 
 }  // namespace relay

@@ -85,7 +85,7 @@ class Chains {
           const Expr& before = c->args[0];
           if (written_by(before) && uses.of(before) == 1) inner_.insert(before.get());
         },
-        family::expr | family::pattern);
+        family::program);
   }
 
   NodeRef operator()(const NodeRef& original, NodeRef rebuilt) {
@@ -123,11 +123,11 @@ class Chains {
   std::unordered_set<const Node*> inner_;
 };
 
-Module run(const Module& mod, PassContext&) {
+Module run_combine_updates(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
     Function reads = rewrite_calls(f, without_updates);
     Chains chains(reads);
-    return cast<FunctionNode>(rewrite(reads, std::ref(chains), family::expr | family::pattern));
+    return cast<FunctionNode>(rewrite(reads, std::ref(chains), family::program));
   });
 }
 
@@ -139,7 +139,7 @@ const Pass kCombineUpdates{"CombineUpdates",
                            Form::any,
                            "Joins lines that are written one after the other, and reads them where "
                            "they come from.",
-                           run,
+                           run_combine_updates,
                            {}};
 
 }  // namespace relay

@@ -12,7 +12,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
 // Fewer kernels are not a loop that was written out.
 constexpr size_t kFewest = 8;
 
@@ -45,9 +44,9 @@ General general_of(const Function& kernel) {
         all.push_back(p);
         out.places.push_back(*place);
       },
-      kFamilies);
+      family::program);
   if (out.places.empty()) return out;
-  Expr body = cast<ExprNode>(substitute(kernel->body, params, kFamilies));
+  Expr body = cast<ExprNode>(substitute(kernel->body, params, family::program));
   out.kernel = function(std::move(all), body, kernel->ret_type, kernel->type_params, kernel->attrs,
                         kernel->span);
   return out;
@@ -98,10 +97,10 @@ Function share(const Function& f) {
         args.insert(args.end(), places.begin(), places.end());
         return call(kernel, std::move(args), c.attrs, c.span, c.type_args);
       },
-      kFamilies));
+      family::program));
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_share_kernels(const Module& mod, PassContext&) {
   return map_functions(
       mod, [](const GlobalVar&, const Function& f) { return f->is_primitive() ? f : share(f); });
 }
@@ -113,6 +112,6 @@ const Pass kShareKernels{"ShareKernels",
                          Form::fused,
                          Form::fused,
                          "Makes kernels that differ in the place they read or write one.",
-                         run};
+                         run_share_kernels};
 
 }  // namespace relay

@@ -8,9 +8,7 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
-Module run(const Module& mod, PassContext&) {
+Module run_defuse_ops(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
     return cast<FunctionNode>(rewrite(
         f,
@@ -24,15 +22,15 @@ Module run(const Module& mod, PassContext&) {
           for (size_t i = 0; i < c->args.size(); ++i) {
             arguments.emplace(kernel->params[i].get(), c->args[i]);
           }
-          return substitute(kernel->body, arguments, kFamilies);
+          return substitute(kernel->body, arguments, family::program);
         },
-        kFamilies));
+        family::program));
   });
 }
 
 }  // namespace
 
-const Pass kDefuseOps{"DefuseOps", 3, Form::any, Form::any, "Takes fused kernels apart again.",
-                      run};
+const Pass kDefuseOps{"DefuseOps",   3, Form::any, Form::any, "Takes fused kernels apart again.",
+                      run_defuse_ops};
 
 }  // namespace relay

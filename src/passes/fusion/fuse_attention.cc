@@ -478,7 +478,7 @@ Function fuse(const Function& f) {
           if (auto product = matches.turned(*c, found)) turned.emplace(&n, *product);
         }
       },
-      family::expr | family::pattern);
+      family::program);
   if (found.empty()) return f;
   Rebuilt rebuilt;
   Builder builder(rebuilt);
@@ -497,10 +497,10 @@ Function fuse(const Function& f) {
         rebuilt[before.get()] = after;
         return after;
       },
-      family::expr | family::pattern));
+      family::program));
 }
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_fuse_attention(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) { return fuse(f); });
 }
@@ -512,6 +512,6 @@ const Pass kFuseAttention{"FuseAttention",
                           Form::any,
                           Form::any,
                           "Makes one operator of the products around a softmax.",
-                          run};
+                          run_fuse_attention};
 
 }  // namespace relay

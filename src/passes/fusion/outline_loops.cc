@@ -19,7 +19,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
 // Kernels are nests of statements, which lowering descends; deeper programs are not written by hand.
 constexpr int kMostDepth = 48;
 // Below this many expressions a kernel is compiled in well under a second.
@@ -179,7 +178,7 @@ class LoopNest {
   static bool mentions(const Expr& e, const Node* what) {
     bool found = false;
     post_order(
-        e, [&](const Node& n) { found |= &n == what; }, kFamilies);
+        e, [&](const Node& n) { found |= &n == what; }, family::program);
     return found;
   }
 
@@ -207,13 +206,13 @@ class LoopNest {
             values_.emplace(l->var.get(), l->value);
           }
         },
-        kFamilies);
+        family::program);
     post_order(
         loop,
         [&](const Node& n) {
           if (changes(n)) changing_.insert(&n);
         },
-        kFamilies);
+        family::program);
   }
 
   // Whether an expression is a size that the types say: what is known of it inside of the kernel bounds indices.
@@ -238,7 +237,7 @@ class LoopNest {
           if (inner == nullptr) return;
           pure = pure && op != nullptr && op->row->effect == Effect::Pure && !may_end_run(*inner);
         },
-        kFamilies);
+        family::program);
     return pure;
   }
 
@@ -436,7 +435,7 @@ std::unordered_map<const Node*, Uses> uses_of_functions(const ScopeTree& scopes)
 // where %f is a loop, and this the only call that is not its own.
 class DefineWhereCalled : public Rewriter {
  public:
-  DefineWhereCalled() : Rewriter(kFamilies) {}
+  DefineWhereCalled() : Rewriter(family::program) {}
 
   Function run_on(const Function& f) {
     for (const auto& [var, uses] : uses_of_functions(analyze_scopes(*f.get()))) {
@@ -476,12 +475,12 @@ Expr inside_kernel(const Expr& loop) {
           return rebuilt;
         return call(c->op, {c->args[0], c->args[1], tuple({c->args[2]})}, c->attrs, c->span);
       },
-      kFamilies));
+      family::program));
 }
 
 // Whether all sizes of a kernel are known from its operands.
 bool has_known_sizes(const Function& f) {
-  Rewriter named(kFamilies);
+  Rewriter named(family::program);
   bool open = false;
   for (const Var& p : f->params) {
     Type type = with_sizes_named(p->type, [&](size_t, size_t) {
@@ -513,7 +512,7 @@ Call outlined(const LetNode& l, const LoopNest& nest) {
     auto* c = as<ConstantNode>(a);
     first.push_back(c != nullptr && c->data.rank() == 0 ? a : Expr(parameter(a)));
   }
-  Expr loop = inside_kernel(cast<ExprNode>(substitute(l.value, inside, kFamilies)));
+  Expr loop = inside_kernel(cast<ExprNode>(substitute(l.value, inside, family::program)));
   Expr whole = let(l.var, loop, call(l.var, std::move(first), nullptr, entry.span), l.span);
   Function f = to_a_normal_form(function(params, whole, l.body->type, {}, {}, l.value->span));
   if (!has_known_sizes(f)) return nullptr;
@@ -550,7 +549,7 @@ void for_each_loop(const Function& f,
     const Expr e = work.back();
     work.pop_back();
     post_order_if(
-        e, enter, [](const Node&) {}, kFamilies);
+        e, enter, [](const Node&) {}, family::program);
   }
 }
 
@@ -576,7 +575,7 @@ Function with_local_loop(const GlobalVar& name, const Function& f) {
         for (size_t i = 0; i < c->args.size() && fits; ++i)
           fits = i < f->params.size() && structural_equal(c->args[i]->type, f->params[i]->type);
       },
-      kFamilies);
+      family::program);
   if (!calls || !fits) return nullptr;
   std::vector<Var> params;
   std::vector<Expr> args;
@@ -590,7 +589,7 @@ Function with_local_loop(const GlobalVar& name, const Function& f) {
       [&](const NodeRef& n, NodeRef rebuilt) {
         return is_itself(*n.get()) ? NodeRef(loop) : rebuilt;
       },
-      kFamilies));
+      family::program));
   Function inner = function(f->params, body, f->ret_type, {}, {}, f->span);
   return function(params, let(loop, inner, call(loop, args, nullptr, f->span), f->span),
                   f->ret_type, {}, f->attrs, f->span);
@@ -606,7 +605,7 @@ Function with_reason(const FunctionNode& f, const std::string& reason) {
 // stands below it, and is rewritten before it.
 class PlaceKernels : public Rewriter {
  public:
-  PlaceKernels() : Rewriter(kFamilies) {}
+  PlaceKernels() : Rewriter(family::program) {}
 
   Function run_on(const Function& f) {
     for_each_loop(f, [&](const LetNode& l, const LoopNest& nest) {
@@ -658,7 +657,7 @@ Function with_kernels_in_form(const Function& f) {
                         k->span);
         return structural_equal(form, rebuilt) ? rebuilt : NodeRef(form);
       },
-      kFamilies));
+      family::program));
 }
 
 // The same for a function that is a loop itself.
@@ -679,7 +678,9 @@ Function outlined_function(const GlobalVar& name, const Function& given) {
   return with_reason(*out.get(), *attrs.find(kInterpreted)->second.get_if<std::string>());
 }
 
-Module run(const Module& mod, PassContext&) { return map_functions(mod, outlined_function); }
+Module run_outline_loops(const Module& mod, PassContext&) {
+  return map_functions(mod, outlined_function);
+}
 
 }  // namespace
 
@@ -688,6 +689,6 @@ const Pass kOutlineLoops{"OutlineLoops",
                          Form::any,
                          Form::any,
                          "Makes one kernel of a loop whose iterations compute single numbers.",
-                         run};
+                         run_outline_loops};
 
 }  // namespace relay

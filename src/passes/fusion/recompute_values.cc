@@ -212,7 +212,7 @@ class Recomputation {
   std::unordered_map<const Node*, int> index_;
 };
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_recompute_values(const Module& mod, PassContext& ctx) {
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     return f->is_primitive() ? f : Recomputation(f, ctx.target).run();
   });
@@ -225,7 +225,7 @@ const Pass kRecomputeValues{"RecomputeValues",
                             Form::fused,
                             Form::fused,
                             "Computes cheap values in each kernel that reads them.",
-                            run,
+                            run_recompute_values,
                             {}};
 
 }  // namespace relay

@@ -13,7 +13,7 @@ namespace relay {
 namespace {
 
 // Without the functions that @main does not need any longer.
-Module run(const Module& mod, PassContext& ctx) {
+Module run_batch_pass(const Module& mod, PassContext& ctx) {
   const std::string main = "main";
   if (!mod->find(main)) return mod;
   // What calls @main goes on to call what it was.
@@ -25,7 +25,7 @@ Module run(const Module& mod, PassContext& ctx) {
           auto* g = as<GlobalVarNode>(original);
           return g != nullptr && g->name_hint == main ? NodeRef(lane) : rebuilt;
         },
-        family::expr | family::pattern));
+        family::program));
   };
   std::vector<GlobalVar> names;
   std::vector<Function> functions;
@@ -48,7 +48,7 @@ const Pass kBatch{"Batch",
                   Form::any,
                   Form::any,
                   "Makes of @main a function for a batch along the first axes.",
-                  run,
+                  run_batch_pass,
                   {},
                   /*keeps_meaning=*/false};
 

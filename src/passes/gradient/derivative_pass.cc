@@ -37,7 +37,7 @@ bool has_where(const Module& mod) {
     auto* op = as<OpNode>(&n);
     found |= op != nullptr && op->name == "where";
   };
-  for (const Function& g : mod->functions) post_order(g, look, family::expr | family::pattern);
+  for (const Function& g : mod->functions) post_order(g, look, family::program);
   return found;
 }
 

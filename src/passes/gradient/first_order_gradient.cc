@@ -6,7 +6,7 @@
 namespace relay {
 namespace {
 
-Module run(const Module& mod, PassContext&) {
+Module run_first_order_gradient(const Module& mod, PassContext&) {
   std::vector<GlobalVar> names;
   std::vector<Function> functions;
   for (size_t i = 0; i < mod->functions.size(); ++i) {
@@ -26,7 +26,7 @@ const Pass kFirstOrderGradient{"FirstOrderGradient",
                                Form::any,
                                Form::any,
                                "Makes gradients of functions that are plain dataflow.",
-                               run,
+                               run_first_order_gradient,
                                {},
                                /*keeps_meaning=*/false};
 

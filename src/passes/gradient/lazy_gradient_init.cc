@@ -9,8 +9,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // A tensor of zeros, made anew.
 const CallNode* zeros_in(const Expr& e) {
   auto* c = as<CallNode>(e);
@@ -30,7 +28,7 @@ class LazyCells {
           const CallNode* zeros = r == nullptr ? nullptr : zeros_in(r->value);
           if (zeros != nullptr && isa<TensorTypeNode>(zeros->type)) zeros_[l->var.get()] = zeros;
         },
-        kFamilies);
+        family::program);
     if (zeros_.size() == 0) return;
     post_order(
         f,
@@ -49,7 +47,7 @@ class LazyCells {
             first = false;
           });
         },
-        kFamilies);
+        family::program);
   }
 
   // The zeros of a variable's reference; null for others.
@@ -72,7 +70,7 @@ class Rewrite {
   Function run() {
     if (!cells_.any()) return f_;
     post_order(
-        f_, [&](const Node& n) { visit(n); }, kFamilies);
+        f_, [&](const Node& n) { visit(n); }, family::program);
     return cast<FunctionNode>(now(f_));
   }
 
@@ -141,7 +139,7 @@ class Rewrite {
   NodeMap<NodeRef> made_;
 };
 
-Module run(const Module& mod, PassContext&) {
+Module run_lazy_gradient_init(const Module& mod, PassContext&) {
   Purity purity(mod);
   GradCell known = known_cell(mod), cell = known;
   if (!cell.data) {
@@ -164,6 +162,6 @@ const Pass kLazyGradientInit{"LazyGradientInit",
                              Form::any,
                              Form::any,
                              "Fills cells for adjoints when something arrives, not with zeros.",
-                             run};
+                             run_lazy_gradient_init};
 
 }  // namespace relay

@@ -29,7 +29,7 @@ class Packer {
             rows_[c->args[1].get()] += rows_of_data(*c);
           }
         },
-        family::expr | family::pattern);
+        family::program);
   }
 
   // The call with its weight packed, or null.
@@ -648,7 +648,7 @@ class Packer {
   std::map<std::pair<const Node*, std::string>, Expr> packed_;
 };
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_alter_op_layout(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     Packer packer(f, ctx.target);
@@ -663,6 +663,6 @@ const Pass kAlterOpLayout{"AlterOpLayout",
                           Form::any,
                           Form::any,
                           "Packs constant weights the way the target's kernels read them.",
-                          run};
+                          run_alter_op_layout};
 
 }  // namespace relay

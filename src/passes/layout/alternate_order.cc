@@ -27,11 +27,11 @@ std::unordered_set<const Node*> second_calls(const Function& f, int64_t least, i
         }
         if (weight != nullptr && readers[weight]++ % 2 == 1) out.insert(c);
       },
-      family::expr | family::pattern);
+      family::program);
   return out;
 }
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_alternate_order(const Module& mod, PassContext& ctx) {
   constexpr int64_t kMostCaches = 16;
   int64_t least = ctx.target.l2_bytes, most = kMostCaches * ctx.target.l2_bytes;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
@@ -49,7 +49,7 @@ Module run(const Module& mod, PassContext& ctx) {
                                     std::move(attrs), kernel.span);
           return call(other, c->args, c->attrs, c->span, c->type_args);
         },
-        family::expr | family::pattern));
+        family::program));
   });
 }
 
@@ -60,6 +60,6 @@ const Pass kAlternateOrder{"AlternateOrder",
                            Form::anf,
                            Form::anf,
                            "Reads a large weight forwards and backwards in turn.",
-                           run};
+                           run_alternate_order};
 
 }  // namespace relay

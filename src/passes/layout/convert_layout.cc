@@ -318,7 +318,7 @@ class Converter : public RewriterOutsidePrimitives {
   std::unordered_map<const Node*, Converted> converted_;
 };
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_convert_layout(const Module& mod, PassContext& ctx) {
   Desired desired = desired_layouts(ctx);
   if (desired.layouts.empty()) return mod;
   return map_functions(
@@ -332,7 +332,7 @@ const Pass kConvertLayout{"ConvertLayout",
                           Form::any,
                           Form::any,
                           "Computes convolutions, and what is between them, in another layout.",
-                          run,
+                          run_convert_layout,
                           {},
                           true,
                           layout_options};

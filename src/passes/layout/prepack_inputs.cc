@@ -17,14 +17,11 @@ namespace {
 class Split : public Rewriter {
  public:
   explicit Split(const Function& f)
-      : Rewriter(family::expr | family::pattern),
-        f_(f),
-        params_(prepacked_params(*f.get())),
-        constants_(f) {
+      : Rewriter(family::program), f_(f), params_(prepacked_params(*f.get())), constants_(f) {
     for (const Var& p : f->params) names_.insert(p->name_hint);
     for (const Var& p : params_) follows_[p.get()] = true;
     post_order(
-        f->body, [&](const Node& n) { note(n); }, family::expr | family::pattern);
+        f->body, [&](const Node& n) { note(n); }, family::program);
   }
 
   NodeRef pre(const NodeRef& node) override {
@@ -119,7 +116,7 @@ class Split : public Rewriter {
   std::vector<Expr> values_;
 };
 
-Module run(const Module& mod, PassContext&) {
+Module run_prepack_inputs(const Module& mod, PassContext&) {
   Module out = mod;
   for (size_t i = 0; i < mod->functions.size(); ++i) {
     const Function& f = mod->functions[i];
@@ -139,7 +136,7 @@ const Pass kPrepackInputs{"PrepackInputs",
                           Form::any,
                           Form::any,
                           "Computes once for many runs what follows from prepacked inputs alone.",
-                          run,
+                          run_prepack_inputs,
                           {},
                           /*keeps_meaning=*/false};
 

@@ -415,7 +415,7 @@ class SpreadOut {
   Expr kernel_;         // [I of all groups, O, space]
 };
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_sub_pixel_convolution(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants(f);
@@ -437,6 +437,6 @@ const Pass kSubPixelConvolution{"SubPixelConvolution",
                                 Form::any,
                                 Form::any,
                                 "Computes a transposed convolution by convolutions.",
-                                run};
+                                run_sub_pixel_convolution};
 
 }  // namespace relay

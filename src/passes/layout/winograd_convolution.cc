@@ -81,7 +81,7 @@ Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& co
                    c);
 }
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_winograd_convolution(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants(f);
@@ -106,6 +106,6 @@ const Pass kWinogradConvolution{"WinogradConvolution",
                                 Form::any,
                                 Form::any,
                                 "Computes 3x3 convolutions with a quarter of the products.",
-                                run};
+                                run_winograd_convolution};
 
 }  // namespace relay

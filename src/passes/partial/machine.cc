@@ -15,7 +15,7 @@
 namespace relay::partial {
 namespace {
 
-constexpr uint32_t kPrograms = family::expr | family::pattern;
+constexpr uint32_t kPrograms = family::program;
 
 // How often an evaluation is begun anew without what led it nowhere.
 constexpr int kMaxAttempts = 16;

@@ -12,8 +12,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 int64_t option(const PassContext& ctx, std::string_view name, int64_t otherwise) {
   auto* v = ctx.asked<int64_t>(kPartialEvaluate, name);
   return v == nullptr ? otherwise : *v;
@@ -89,7 +87,7 @@ Reached reach(const Module& mod, const PassContext& ctx) {
               return;
           }
         },
-        kFamilies);
+        family::program);
   }
   // Perhaps a recursion; functions that are only called often are for Inline to judge.
   out.structured |= calls && (branches || ctx.option<bool>(kPartialEvaluate, "calls"));
@@ -100,7 +98,7 @@ Reached reach(const Module& mod, const PassContext& ctx) {
 // while a step of a loop costs 100 ns (measured on an LSTM of 50 steps, whose times are the same).
 constexpr int64_t kMaxUnrolledTensors = 96;
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_partial_evaluate(const Module& mod, PassContext& ctx) {
   Reached reached = reach(mod, ctx);
   if (!reached.structured) return mod;
   // What is reached by name, in the form that the machine reads.
@@ -139,7 +137,7 @@ const Pass kPartialEvaluate{
     Form::any,
     "Does what the program's own structure decides: known calls, matches, "
     "branches and references.",
-    run,
+    run_partial_evaluate,
     {{"max_bindings", PassOption::Type::integer, AttrValue(),
       "Most values that the result names; without, by the size of the program."},
      {"max_steps", PassOption::Type::integer, AttrValue(),

@@ -9,7 +9,6 @@
 namespace relay::partial {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
 constexpr uint64_t kUnknown = ~uint64_t{0};
 // How much one binding must save in an unrolling that does not come to its end.
 constexpr int64_t kGainPerBinding = 16;
@@ -88,7 +87,7 @@ void Unroller::find_recursive(const Module& mod) {
             if (it != index.end()) edges.add(it->second);
           });
         },
-        kFamilies);
+        family::program);
     edges.close();
   }
   NumberLists groups = strong_components(edges);

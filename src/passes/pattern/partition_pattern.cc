@@ -9,7 +9,7 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kProgram = family::expr | family::pattern;
+constexpr uint32_t kProgram = family::program;
 
 struct Group {
   std::unordered_set<const Node*> inner;  // what the function computes

@@ -21,7 +21,7 @@ Expr one_round(const PatternRewrite& r, const Expr& expr) {
         if (!m.matches(r.pattern, post)) return rebuilt;
         return r.run(Expr::unchecked(original), post, m);
       },
-      family::expr | family::pattern));
+      family::program));
 }
 
 // Rewrites that end have done so after a few rounds; those that go on make programs larger from then on, some of them

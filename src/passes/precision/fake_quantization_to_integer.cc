@@ -181,7 +181,7 @@ Expr quantize(const CallNode& c) {
   return fits ? out[0].data : nullptr;
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_fake_quantization_to_integer(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
     // Tuples in the place of calls: their fields are pure, so that a projection of one is the field.
     std::unordered_set<const Node*> made;
@@ -201,7 +201,7 @@ Module run(const Module& mod, PassContext&) {
           }
           return integers;
         },
-        family::expr | family::pattern));
+        family::program));
   });
 }
 
@@ -225,6 +225,6 @@ const Pass kFakeQuantizationToInteger{
     Form::any,
     Form::any,
     "Computes on integers what operators do to dequantised numbers.",
-    run};
+    run_fake_quantization_to_integer};
 
 }  // namespace relay

@@ -118,7 +118,7 @@ class WideSums {
 
   Function apply(const Function& f) {
     post_order(
-        f, [&](const Node& n) { find(n); }, family::expr | family::pattern);
+        f, [&](const Node& n) { find(n); }, family::program);
     if (wide_.empty()) return f;
     return cast<FunctionNode>(rewrite(
         f,
@@ -130,7 +130,7 @@ class WideSums {
           it->second = with_attrs(c, c.args, {kWide});
           return NodeRef(make_call("cast", {it->second}, {{"dtype", low_.to_string()}}, c));
         },
-        family::expr | family::pattern));
+        family::program));
   }
 
  private:
@@ -166,7 +166,7 @@ class WideSums {
   std::unordered_map<const Node*, Expr> wide_;
 };
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_to_mixed_precision(const Module& mod, PassContext& ctx) {
   auto name = ctx.option<std::string>(kToMixedPrecision, "mixed_precision_type");
   auto low = DType::parse(name);
   if (!low || !(low->is_float(16) || low->is_bfloat16())) {
@@ -182,7 +182,7 @@ Module run(const Module& mod, PassContext& ctx) {
     if (f->is_primitive()) return f;
     return WideSums(*low).apply(cast<FunctionNode>(rewrite(
         f, [&](const NodeRef&, NodeRef rebuilt) { return mixing.apply(rebuilt); },
-        family::expr | family::pattern)));
+        family::program)));
   });
 }
 
@@ -193,7 +193,7 @@ const Pass kToMixedPrecision{"ToMixedPrecision",
                              Form::any,
                              Form::any,
                              "Computes sums of products and what follows them in 16-bit floats.",
-                             run,
+                             run_to_mixed_precision,
                              {{"mixed_precision_type", PassOption::Type::text,
                                AttrValue(std::string("float16")), "float16 or bfloat16."}},
                              /*keeps_meaning=*/false};

@@ -161,7 +161,7 @@ class Widening {
   ConstantExpressions constants_;
 };
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_widen_half_precision(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     Widening widening(ctx.target, f);
@@ -171,11 +171,8 @@ Module run(const Module& mod, PassContext& ctx) {
 
 }  // namespace
 
-const Pass kWidenHalfPrecision{"WidenHalfPrecision",
-                               3,
-                               Form::any,
-                               Form::any,
-                               "Sums products of 16-bit floats in float32.",
-                               run};
+const Pass kWidenHalfPrecision{
+    "WidenHalfPrecision",    3, Form::any, Form::any, "Sums products of 16-bit floats in float32.",
+    run_widen_half_precision};
 
 }  // namespace relay

@@ -48,7 +48,7 @@ Expr of_product(const CallNode& erf) {
   return operand ? make_call("erf", {operand}, {}, erf) : nullptr;
 }
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_div_to_mul(const Module& mod, PassContext& ctx) {
   bool inexact = ctx.option<bool>(kDivToMul, "inexact");
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     return rewrite_calls(f, [&](const CallNode& c) -> Expr {
@@ -65,7 +65,7 @@ const Pass kDivToMul{"DivToMul",
                      Form::any,
                      Form::any,
                      "Multiplies by the reciprocals of constant divisors.",
-                     run,
+                     run_div_to_mul,
                      {{"inexact", PassOption::Type::boolean, AttrValue(false),
                        "All divisors, not only powers of two."}}};
 

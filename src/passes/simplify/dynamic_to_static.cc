@@ -14,8 +14,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // The sizes in an argument: a list, or one for a scalar. Null when they are not known, may be below
 // zero without being numbers, or computing them does something else besides.
 AttrValue sizes(const StaticForm& form, const CallNode& c, size_t arg, const Expr& original,
@@ -103,7 +101,7 @@ class ToStatic : public RewriterOutsidePrimitives {
   LazyPurity& purity_;
 };
 
-Module run(const Module& mod, PassContext&) {
+Module run_dynamic_to_static(const Module& mod, PassContext&) {
   std::unordered_set<std::string> called;
   for (const Function& f : mod->functions) {
     post_order(
@@ -111,7 +109,7 @@ Module run(const Module& mod, PassContext&) {
         [&](const Node& n) {
           if (auto* g = as<GlobalVarNode>(&n)) called.insert(g->name_hint);
         },
-        kFamilies);
+        family::program);
   }
   LazyPurity purity(mod);
   return map_functions(mod, [&](const GlobalVar& name, const Function& f) {
@@ -135,6 +133,6 @@ const Pass kDynamicToStatic{"DynamicToStatic",
                             Form::any,
                             Form::any,
                             "Makes constant arguments that are sizes attributes.",
-                            run};
+                            run_dynamic_to_static};
 
 }  // namespace relay

@@ -269,7 +269,7 @@ class Eliminator {
   NodeMap<NodeRef> rebuilt_;
 };
 
-Module run(const Module& mod, PassContext&) {
+Module run_eliminate_common_subexpr(const Module& mod, PassContext&) {
   Purity purity(mod);
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     return f->is_primitive() ? f : Eliminator(f, purity).run();
@@ -278,7 +278,8 @@ Module run(const Module& mod, PassContext&) {
 
 }  // namespace
 
-const Pass kEliminateCommonSubexpr{"EliminateCommonSubexpr",           3,  Form::any, Form::any,
-                                   "Computes equal expressions once.", run};
+const Pass kEliminateCommonSubexpr{
+    "EliminateCommonSubexpr",    3, Form::any, Form::any, "Computes equal expressions once.",
+    run_eliminate_common_subexpr};
 
 }  // namespace relay

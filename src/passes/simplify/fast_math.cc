@@ -15,7 +15,7 @@ Expr approximated(const CallNode& c) {
   return make_call(op->row->approximation, c.args, attr_values(c.attrs), c);
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_fast_math(const Module& mod, PassContext&) {
   return map_functions(
       mod, [](const GlobalVar&, const Function& f) { return rewrite_calls(f, approximated); });
 }
@@ -27,6 +27,6 @@ const Pass kFastMath{"FastMath",
                      Form::any,
                      Form::any,
                      "Replaces exp, tanh, erf and softmax by quicker, less exact ones.",
-                     run};
+                     run_fast_math};
 
 }  // namespace relay

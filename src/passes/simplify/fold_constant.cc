@@ -74,14 +74,14 @@ class Folder : public RewriterOutsidePrimitives {
         [&](const Node& n) {
           if (auto* l = as<LetNode>(&n)) bound_.emplace(l->var.get(), l->value.get());
         },
-        family::expr | family::pattern);
+        family::program);
     known_.bind(f);
     Function marked = apply(f);
     if (constant_.empty() || !ctx_.evaluate) return marked;
     auto values = evaluate_constants(marked, constant_, ctx_.evaluate);
     // A fill that something else reads, too, stays a fill there.
     for (const auto& [fill, bytes] : fills_) values.erase(fill);
-    return cast<FunctionNode>(substitute(marked, values, family::expr | family::pattern));
+    return cast<FunctionNode>(substitute(marked, values, family::program));
   }
 
  private:
@@ -219,12 +219,12 @@ Function propagate_bound_constants(const Function& f) {
         auto* l = as<LetNode>(&n);
         if (l != nullptr && isa<ConstantNode>(l->value)) values.emplace(l->var.get(), l->value);
       },
-      family::expr | family::pattern);
+      family::program);
   if (values.empty()) return f;
   class Propagate : public Rewriter {
    public:
     explicit Propagate(const std::unordered_map<const Node*, NodeRef>& values)
-        : Rewriter(family::expr | family::pattern), values_(values) {
+        : Rewriter(family::program), values_(values) {
       for (const auto& [var, value] : values) set(NodeRef(var), value);
     }
     // The Let itself goes with its variable.
@@ -243,7 +243,7 @@ Function propagate_bound_constants(const Function& f) {
   return Propagate(values).apply(f);
 }
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_fold_constant(const Module& mod, PassContext& ctx) {
   auto max_bytes = ctx.option<int64_t>(kFoldConstant, "max_bytes");
   auto keep_transposes = ctx.option<int64_t>(kFoldConstant, "keep_transposes");
   Module propagated = map_functions(
@@ -262,7 +262,7 @@ const Pass kFoldConstant{
     Form::any,
     Form::any,
     "Computes at compile time what depends on constants only.",
-    run,
+    run_fold_constant,
     {{"max_bytes", PassOption::Type::integer, AttrValue(kDefaultMaxBytes),
       "Largest constant that is made, but for what is no larger than what it is made of."},
      {"keep_transposes", PassOption::Type::integer, AttrValue(int64_t{0}),

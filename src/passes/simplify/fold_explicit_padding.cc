@@ -106,7 +106,7 @@ Expr without_pad(const CallNode& c) {
   return structural_equal(folded->type, c.type) ? folded : nullptr;
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_fold_explicit_padding(const Module& mod, PassContext&) {
   return map_functions(
       mod, [](const GlobalVar&, const Function& f) { return rewrite_calls(f, without_pad); });
 }
@@ -118,6 +118,6 @@ const Pass kFoldExplicitPadding{"FoldExplicitPadding",
                                 Form::any,
                                 Form::any,
                                 "Moves a pad into the convolution or pool that reads it.",
-                                run};
+                                run_fold_explicit_padding};
 
 }  // namespace relay

@@ -24,9 +24,9 @@ bool varies_along(const Expr& e, int64_t axis, int64_t rank, int64_t count) {
   return true;
 }
 
-class Folder : public RewriterOutsidePrimitives {
+class ScaleFolder : public RewriterOutsidePrimitives {
  public:
-  explicit Folder(const Function& f) : uses_(f), constants_(f) {}
+  explicit ScaleFolder(const Function& f) : uses_(f), constants_(f) {}
 
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
     if (!is_call_to(Expr::unchecked(rebuilt), "multiply")) return rebuilt;
@@ -101,9 +101,10 @@ class Folder : public RewriterOutsidePrimitives {
   ConstantExpressions constants_;
 };
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_fold_scale_axis(const Module& mod, PassContext& ctx) {
   if (!ctx.evaluate) return mod;
-  return map_functions(mod, [](const GlobalVar&, const Function& f) { return Folder(f).apply(f); });
+  return map_functions(mod,
+                       [](const GlobalVar&, const Function& f) { return ScaleFolder(f).apply(f); });
 }
 
 }  // namespace
@@ -113,6 +114,6 @@ const Pass kFoldScaleAxis{"FoldScaleAxis",
                           Form::any,
                           Form::any,
                           "Moves per-channel scales into the weights before them.",
-                          run};
+                          run_fold_scale_axis};
 
 }  // namespace relay

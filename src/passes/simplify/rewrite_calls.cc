@@ -12,7 +12,7 @@ Function rewrite_calls(const Function& f, const std::function<Expr(const CallNod
         Expr out = c == nullptr ? nullptr : replace(*c);
         return out ? NodeRef(out) : rebuilt;
       },
-      family::expr | family::pattern));
+      family::program));
 }
 
 }  // namespace relay

@@ -99,7 +99,7 @@ class Simplifier : public RewriterOutsidePrimitives {
               all = all && purity_.of_node(Expr(static_cast<const ExprNode*>(&n))).droppable();
             }
           },
-          family::expr | family::pattern);
+          family::program);
       without_effects_ = all;
     }
     return *without_effects_;
@@ -111,7 +111,7 @@ class Simplifier : public RewriterOutsidePrimitives {
   std::optional<bool> without_effects_;
 };
 
-Module run(const Module& mod, PassContext&) {
+Module run_simplify_expr(const Module& mod, PassContext&) {
   LazyPurity purity(mod);
   return map_functions(
       mod, [&](const GlobalVar&, const Function& f) { return Simplifier(f, purity).apply(f); });
@@ -126,6 +126,7 @@ std::vector<std::string_view> simplify_expr_rules() {
 }
 
 const Pass kSimplifyExpr{
-    "SimplifyExpr", 0, Form::any, Form::any, "Rewrites by a table of small rules.", run};
+    "SimplifyExpr",   0, Form::any, Form::any, "Rewrites by a table of small rules.",
+    run_simplify_expr};
 
 }  // namespace relay

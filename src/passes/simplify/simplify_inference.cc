@@ -36,7 +36,7 @@ Expr simplify_batch_norm(const CallNode& c) {
   return call("add", {scaled, along_axis(shift, axis, rank, at)}, nullptr, at);
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_simplify_inference(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
     return cast<FunctionNode>(rewrite(
         f,
@@ -52,17 +52,14 @@ Module run(const Module& mod, PassContext&) {
           if (is_call_to(get->tuple, "nn.dropout")) return as<CallNode>(get->tuple)->args[0];
           return rebuilt;
         },
-        family::expr | family::pattern));
+        family::program));
   });
 }
 
 }  // namespace
 
-const Pass kSimplifyInference{"SimplifyInference",
-                              0,
-                              Form::any,
-                              Form::any,
-                              "Replaces operators that only training needs.",
-                              run};
+const Pass kSimplifyInference{
+    "SimplifyInference",   0, Form::any, Form::any, "Replaces operators that only training needs.",
+    run_simplify_inference};
 
 }  // namespace relay

@@ -208,7 +208,7 @@ class Skipping {
   double cut_elements_ = 1;  // of the data
 };
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_skip_border(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants(f);
@@ -228,6 +228,6 @@ const Pass kSkipBorder{"SkipBorder",
                        Form::any,
                        Form::any,
                        "Computes convolutions with far taps without the products of their border.",
-                       run};
+                       run_skip_border};
 
 }  // namespace relay

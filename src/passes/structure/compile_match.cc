@@ -13,8 +13,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 bool is_plain(const Pattern& p) { return isa<PatternWildcardNode>(p) || isa<PatternVarNode>(p); }
 
 // Whether the match asks one question, each answer in one clause.
@@ -227,7 +225,7 @@ class TreeWriter {
 
 class Compiler : public Rewriter {
  public:
-  explicit Compiler(const Module& mod) : Rewriter(kFamilies), mod_(mod) {}
+  explicit Compiler(const Module& mod) : Rewriter(family::program), mod_(mod) {}
 
   NodeRef pre(const NodeRef& n) override {
     auto* m = as<MatchNode>(n);
@@ -262,11 +260,11 @@ bool has_deep_match(const Function& f) {
         auto* m = as<MatchNode>(&n);
         any |= m != nullptr && !is_flat(*m);
       },
-      kFamilies);
+      family::program);
   return any;
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_compile_match(const Module& mod, PassContext&) {
   std::optional<Purity> purity;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     if (!has_deep_match(f)) return f;
@@ -283,6 +281,6 @@ const Pass kCompileMatch{"CompileMatch",
                          Form::any,
                          Form::any,
                          "Makes decision trees of matches with nested patterns.",
-                         run};
+                         run_compile_match};
 
 }  // namespace relay

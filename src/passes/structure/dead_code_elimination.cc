@@ -10,8 +10,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // What a projection of a known tuple stands for; null when it must stay.
 class Projections {
  public:
@@ -23,7 +21,7 @@ class Projections {
           if (l == nullptr) return;
           if (auto* t = as<TupleNode>(l->value)) bound_[l->var.get()] = t;
         },
-        kFamilies);
+        family::program);
   }
 
   Expr field_of(const TupleGetItemNode& g) const {
@@ -66,7 +64,7 @@ class Marker {
 
  private:
   void reach(const Node* n) {
-    if (n->info().family & kFamilies && seen_.insert(n)) work_.push_back(n);
+    if (n->info().family & family::program && seen_.insert(n)) work_.push_back(n);
   }
 
   void step(const Node& n) {
@@ -107,7 +105,7 @@ Function eliminate(const Function& f, const Purity& purity) {
   class Eliminate : public Rewriter {
    public:
     Eliminate(const Marker& marker, const Projections& projections)
-        : Rewriter(kFamilies), marker_(marker), projections_(projections) {}
+        : Rewriter(family::program), marker_(marker), projections_(projections) {}
     NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
       if (auto* l = as<LetNode>(original)) {
         return marker_.is_dead(*l) ? NodeRef(as<LetNode>(rebuilt)->body) : rebuilt;
@@ -127,7 +125,7 @@ Function eliminate(const Function& f, const Purity& purity) {
   return Eliminate(marker, projections).apply(f);
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_dead_code_elimination(const Module& mod, PassContext&) {
   Purity purity(mod);
   return map_functions(mod,
                        [&](const GlobalVar&, const Function& f) { return eliminate(f, purity); });
@@ -136,6 +134,7 @@ Module run(const Module& mod, PassContext&) {
 }  // namespace
 
 const Pass kDeadCodeElimination{
-    "DeadCodeElimination", 1, Form::any, Form::any, "Drops what is computed and never used.", run};
+    "DeadCodeElimination",    1, Form::any, Form::any, "Drops what is computed and never used.",
+    run_dead_code_elimination};
 
 }  // namespace relay

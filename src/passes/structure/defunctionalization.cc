@@ -16,8 +16,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // The data type that stands for one type of functions.
 struct Arrow {
   FuncType type;  // the functions in it are data types already
@@ -204,7 +202,7 @@ bool has_function_values(const Module& mod) {
           auto* e = n.info().family == family::expr ? static_cast<const ExprNode*>(&n) : nullptr;
           any |= e != nullptr && e->type && mentions_function(e->type);
         },
-        kFamilies);
+        family::program);
   }
   return any;
 }
@@ -232,11 +230,11 @@ bool has_functional_data(const Module& mod) {
         auto* e = n.info().family == family::expr ? static_cast<const ExprNode*>(&n) : nullptr;
         any |= e != nullptr && e->type && data.mentioned_in(e->type);
       },
-      kFamilies | family::module);
+      family::program | family::module);
   return any;
 }
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_defunctionalization(const Module& mod, PassContext& ctx) {
   std::vector<std::string> roots = roots_of(mod, ctx);
   if (roots.empty() || !has_function_values(mod)) return mod;
   Module lifted = kLambdaLift.run(eta_expand(mod, true, true), ctx);
@@ -261,6 +259,7 @@ Module run(const Module& mod, PassContext& ctx) {
 }  // namespace
 
 const Pass kDefunctionalization{
-    "Defunctionalization", 1, Form::any, Form::any, "Makes data of functions used as values.", run};
+    "Defunctionalization",  1, Form::any, Form::any, "Makes data of functions used as values.",
+    run_defunctionalization};
 
 }  // namespace relay

@@ -5,7 +5,7 @@
 namespace relay {
 namespace {
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_eta_expand(const Module& mod, PassContext& ctx) {
   return eta_expand(mod, ctx.option<bool>(kEtaExpand, "expand_constructor"),
                     ctx.option<bool>(kEtaExpand, "expand_global_var"));
 }
@@ -18,7 +18,7 @@ const Pass kEtaExpand{
     Form::any,
     Form::any,
     "Makes functions of constructors and global functions used as values.",
-    run,
+    run_eta_expand,
     {{"expand_constructor", PassOption::Type::boolean, AttrValue(true), "Expand constructors."},
      {"expand_global_var", PassOption::Type::boolean, AttrValue(false),
       "Expand functions of the module."}}};

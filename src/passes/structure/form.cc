@@ -9,8 +9,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 struct Named {
   Form form;
   const char* name;
@@ -100,7 +98,7 @@ Defect function_defect(const Function& f, Form form) {
           out = defect_of(e, form);
         }
       },
-      kFamilies);
+      family::program);
   if (!out && has(form, Form::basic_blocks)) out = block_defect(f);
   return out;
 }

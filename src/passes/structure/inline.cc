@@ -14,8 +14,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // From this level on functions with at most so many expressions (leaves not counted) are put in
 // place: about what passing their arguments and results would take.
 constexpr int kSmallLevel = 3, kSmall = 8;
@@ -24,7 +22,7 @@ constexpr int kSmallLevel = 3, kSmall = 8;
 // two places that share an effect would have it once.
 class FreshCopy : public Rewriter {
  public:
-  explicit FreshCopy(const Function& f) : Rewriter(kFamilies) {
+  explicit FreshCopy(const Function& f) : Rewriter(family::program) {
     post_order(
         f,
         [&](const Node& n) {
@@ -37,7 +35,7 @@ class FreshCopy : public Rewriter {
             }
           }
         },
-        kFamilies);
+        family::program);
   }
 
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
@@ -111,7 +109,7 @@ class Inliner {
             if (c != nullptr && child == c->op) ++calls_[to];
           });
         },
-        kFamilies);
+        family::program);
     edges_.close();
   }
 
@@ -140,7 +138,7 @@ class Inliner {
         [&](const Node& n) {
           if (!is_leaf(n)) ++size;
         },
-        kFamilies);
+        family::program);
     return size <= kSmall;
   }
 
@@ -159,7 +157,7 @@ class Inliner {
           }
           return result;
         },
-        kFamilies));
+        family::program));
   }
 
   const Module& mod_;
@@ -173,11 +171,12 @@ class Inliner {
   std::vector<Function> done_;
 };
 
-Module run(const Module& mod, PassContext& ctx) { return Inliner(mod, ctx).run(); }
+Module run_inline(const Module& mod, PassContext& ctx) { return Inliner(mod, ctx).run(); }
 
 }  // namespace
 
 const Pass kInline{
-    "Inline", 1, Form::any, Form::any, "Puts the bodies of functions where they are called.", run};
+    "Inline",  1, Form::any, Form::any, "Puts the bodies of functions where they are called.",
+    run_inline};
 
 }  // namespace relay

@@ -11,8 +11,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // How a function is found from where it was. At least one of the two is there.
 struct Lifted {
   GlobalVar direct;   // takes what it captures before its own parameters
@@ -115,7 +113,7 @@ class Lifter {
   class Region : public Rewriter {
    public:
     Region(const Lifter& lifter, const InnerFunction* own)
-        : Rewriter(kFamilies), lifter_(lifter), own_(own) {
+        : Rewriter(family::program), lifter_(lifter), own_(own) {
       if (own == nullptr) return;
       for (const Var& v : own->captures) {
         captured_.push_back(var(v->name_hint, v->type, v->span));
@@ -215,11 +213,11 @@ bool has_inner_functions(const Function& f) {
         any |= g != nullptr && g != top && g != f.get() && !g->is_primitive();
         return g == nullptr || !g->is_primitive();
       },
-      [](const Node&) {}, kFamilies);
+      [](const Node&) {}, family::program);
   return any;
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_lambda_lift(const Module& mod, PassContext&) {
   std::optional<Purity> purity;
   FreshNames names(mod);
   std::vector<GlobalVar> globals;
@@ -246,6 +244,6 @@ const Pass kLambdaLift{"LambdaLift",
                        Form::any,
                        Form::lifted,
                        "Makes functions of the module of the functions inside them.",
-                       run};
+                       run_lambda_lift};
 
 }  // namespace relay

@@ -9,7 +9,7 @@
 namespace relay {
 namespace {
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_remove_unused_functions(const Module& mod, PassContext& ctx) {
   std::vector<Function> work = entry_functions(mod, ctx);
   std::unordered_set<const Node*> kept;
   for (const Function& f : work) kept.insert(f.get());
@@ -23,7 +23,7 @@ Module run(const Module& mod, PassContext& ctx) {
           Function callee = g == nullptr ? nullptr : mod->find(g->name_hint);
           if (callee && kept.insert(callee.get()).second) work.push_back(callee);
         },
-        family::expr | family::pattern);
+        family::program);
   }
   std::vector<GlobalVar> names;
   std::vector<Function> functions;
@@ -44,7 +44,7 @@ const Pass kRemoveUnusedFunctions{
     Form::any,
     Form::any,
     "Drops the functions that the entry functions do not reach.",
-    run,
+    run_remove_unused_functions,
     {{"entry_functions", PassOption::Type::names, AttrValue(),
       "The functions that are kept; without, main and those with a global_symbol."}}};
 

@@ -5,7 +5,7 @@
 namespace relay {
 namespace {
 
-Module run(const Module& mod, PassContext&) {
+Module run_to_a_normal_form(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
     return f->is_primitive() ? f : to_a_normal_form(f);
   });
@@ -19,6 +19,7 @@ Function to_a_normal_form(const Function& f) {
 }
 
 const Pass kToANormalForm{
-    "ToANormalForm", 0, Form::any, Form::anf, "Names every intermediate value.", run};
+    "ToANormalForm",     0, Form::any, Form::anf, "Names every intermediate value.",
+    run_to_a_normal_form};
 
 }  // namespace relay

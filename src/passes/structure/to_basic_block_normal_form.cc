@@ -37,7 +37,7 @@ void keep_order(const ScopeTree& tree, const Purity& purity, NodeSet& named) {
   }
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_to_basic_block_normal_form(const Module& mod, PassContext&) {
   Purity purity(mod);
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     return f->is_primitive() ? f : to_basic_block_normal_form(f, purity);
@@ -54,8 +54,11 @@ Function to_basic_block_normal_form(const Function& f, const Purity& purity) {
   return name_values(f, tree, {.wanted = [&](const ExprNode& e) { return named.contains(&e); }});
 }
 
-const Pass kToBasicBlockNormalForm{
-    "ToBasicBlockNormalForm",           1,  Form::any, Form::basic_blocks,
-    "Names what several blocks share.", run};
+const Pass kToBasicBlockNormalForm{"ToBasicBlockNormalForm",
+                                   1,
+                                   Form::any,
+                                   Form::basic_blocks,
+                                   "Names what several blocks share.",
+                                   run_to_basic_block_normal_form};
 
 }  // namespace relay

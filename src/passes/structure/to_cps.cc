@@ -16,7 +16,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
 // Marks a function in continuation-passing style.
 constexpr const char* kCps = "CPS";
 
@@ -106,7 +105,7 @@ class Converter {
           }
           if (calls) calls_.insert(&n);
         },
-        kFamilies);
+        family::program);
   }
 
   Var continuation(std::string name, const Type& value) {
@@ -163,7 +162,7 @@ class Converter {
 
   Pattern pattern(const Pattern& p) {
     return cast<PatternNode>(rewrite(
-        p, [&](const NodeRef&, NodeRef rebuilt) { return converted(rebuilt); }, kFamilies));
+        p, [&](const NodeRef&, NodeRef rebuilt) { return converted(rebuilt); }, family::program));
   }
 
   const Expr& result(size_t block) const { return blocks_[block].result; }
@@ -277,7 +276,7 @@ std::string answer_name(const Function& f) {
       [&](const Node& n) {
         if (auto* v = as<TypeVarNode>(&n)) taken.insert(v->name_hint);
       },
-      kFamilies | family::type | family::dim | family::attrs);
+      family::program | family::type | family::dim | family::attrs);
   std::string name = "R";
   for (int i = 1; taken.contains(name); ++i) name = "R" + std::to_string(i);
   return name;
@@ -285,9 +284,9 @@ std::string answer_name(const Function& f) {
 
 // Which functions can be converted: all types that they handle can follow, and they hand no
 // function to one that stays.
-class Candidates {
+class ConvertibleFunctions {
  public:
-  Candidates(const Module& mod, const Module& expanded) {
+  ConvertibleFunctions(const Module& mod, const Module& expanded) {
     FunctionalData data(mod);
     std::vector<std::vector<size_t>> callers(mod->functions.size());
     std::unordered_map<std::string, size_t> index;
@@ -314,7 +313,7 @@ class Candidates {
             auto* e = n.info().family == family::expr ? static_cast<const ExprNode*>(&n) : nullptr;
             if (e != nullptr && e->type && data.mentioned_in(e->type)) exclude(i);
           },
-          kFamilies);
+          family::program);
     }
     while (!out.empty()) {
       size_t i = out.back();
@@ -345,14 +344,14 @@ class Candidates {
   std::vector<bool> can_;
 };
 
-Module run(const Module& mod, PassContext&) { return to_cps(mod); }
+Module run_to_cps(const Module& mod, PassContext&) { return to_cps(mod); }
 
 }  // namespace
 
 Module to_cps(const Module& mod) {
   // Functions of the module and constructors are called where they are named.
   Module expanded = eta_expand(mod, true, true);
-  Candidates candidates(mod, expanded);
+  ConvertibleFunctions candidates(mod, expanded);
   FreshNames fresh(mod);
   CpsNames names;
   std::vector<TypeVar> answers(mod->functions.size());
@@ -381,7 +380,7 @@ Module to_cps(const Module& mod) {
     const GlobalVar& cps = names.at(mod->global_vars[i]->name_hint);
     globals.push_back(cps);
     functions.push_back(Converter(names, answers[i]).run(to_a_normal_form(expanded->functions[i])));
-    if (mentions_function(Candidates::signature(mod, i))) continue;
+    if (mentions_function(ConvertibleFunctions::signature(mod, i))) continue;
     Function wrapper = un_cps(cps);
     functions[functions.size() - 2] = function(wrapper->params, wrapper->body, wrapper->ret_type,
                                                wrapper->type_params, f->attrs, f->span);
@@ -418,6 +417,7 @@ Function un_cps(const Expr& callee) {
 }
 
 const Pass kToCPS{
-    "ToCPS", 1, Form::any, Form::any, "Puts functions into continuation-passing style.", run};
+    "ToCPS",   1, Form::any, Form::any, "Puts functions into continuation-passing style.",
+    run_to_cps};
 
 }  // namespace relay

@@ -12,8 +12,6 @@
 namespace relay {
 namespace {
 
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
 // The Lets of a function whose variables become their values.
 class Candidates {
  public:
@@ -31,7 +29,7 @@ class Candidates {
           let_of = l;
           lets_.push_back(l);
         },
-        kFamilies);
+        family::program);
     if (lets_.empty()) return;
     scopes_ = analyze_scopes(*f.get());
     keep_those_used_near();
@@ -79,7 +77,8 @@ Function to_graph_normal_form(const Function& f, const Purity& purity) {
   if (candidates.lets().empty()) return f;
   class Convert : public Rewriter {
    public:
-    explicit Convert(const Candidates& candidates) : Rewriter(kFamilies), candidates_(candidates) {
+    explicit Convert(const Candidates& candidates)
+        : Rewriter(family::program), candidates_(candidates) {
       for (const LetNode* l : candidates.lets()) {
         const LetNode*& last = last_with_value_[l->value.get()];
         if (last != nullptr) before_[l] = last;
@@ -119,7 +118,7 @@ Function to_graph_normal_form(const Function& f, const Purity& purity) {
   return Convert(candidates).apply(f);
 }
 
-Module run(const Module& mod, PassContext&) {
+Module run_to_graph_normal_form(const Module& mod, PassContext&) {
   Purity purity(mod);
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     return f->is_primitive() ? f : to_graph_normal_form(f, purity);
@@ -128,7 +127,8 @@ Module run(const Module& mod, PassContext&) {
 
 }  // namespace
 
-const Pass kToGraphNormalForm{"ToGraphNormalForm",          1,  Form::any, Form::any,
-                              "Replaces names by sharing.", run};
+const Pass kToGraphNormalForm{
+    "ToGraphNormalForm",     1, Form::any, Form::any, "Replaces names by sharing.",
+    run_to_graph_normal_form};
 
 }  // namespace relay

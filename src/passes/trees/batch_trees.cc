@@ -26,7 +26,7 @@ std::set<std::string> names_in(const Function& f) {
       [&](const Node& n) {
         if (auto* g = as<GlobalVarNode>(&n)) out.insert(g->name_hint);
       },
-      family::expr | family::pattern);
+      family::program);
   return out;
 }
 
@@ -77,7 +77,7 @@ Module assembled(const Module& mod, const Module& lifted, const Module& made,
           .help("without strict it is; docs/batching.md says what can be computed together"));
 }
 
-Module run(const Module& mod, PassContext& ctx) {
+Module run_batch_trees(const Module& mod, PassContext& ctx) {
   Module lifted = run_pass(mod, kLambdaLift, ctx);
   Module named = run_pass(lifted, kToANormalForm, ctx);
   TreeFunctions found = find_tree_functions(named);
@@ -130,7 +130,7 @@ const Pass kBatchTrees{"BatchTrees",
                        Form::any,
                        Form::any,
                        "Computes the nodes of one depth of many trees together.",
-                       run,
+                       run_batch_trees,
                        {{"strict", PassOption::Type::boolean, AttrValue(false),
                          "Whether recursion over trees that stays as it is is an error."}}};
 

@@ -21,7 +21,7 @@ std::function<Expr(const Expr&)> row_of(const Type& type, const std::vector<Expr
 bool uses(const Expr& e, const Var& v) {
   bool found = false;
   post_order(
-      e, [&](const Node& n) { found |= &n == v.get(); }, family::expr | family::pattern);
+      e, [&](const Node& n) { found |= &n == v.get(); }, family::program);
   return found;
 }
 

@@ -129,7 +129,9 @@ void Interpreter::poison_outputs(const KernelInfo& kernel, const Operand* operan
 
 size_t Interpreter::copied_bytes(const Operand* operands, const Place& to, const Place& from) {
   // The tensor may be the first part of a place or a register.
-  auto holds = [](const Operand& o) { return o.kind == Operand::kScalar || o.kind == Operand::kPlace; };
+  auto holds = [](const Operand& o) {
+    return o.kind == Operand::kScalar || o.kind == Operand::kPlace;
+  };
   const bool spare_to = holds(operands[0]), spare_from = holds(operands[1]);
   if ((!spare_to && to.bytes > from.bytes) || (!spare_from && from.bytes > to.bytes)) {
     misuse("a copy of unequal sizes");

@@ -128,9 +128,9 @@ consteval bool in_order() {
 static_assert(in_order(), "the rows stand in the order of the opcodes");
 
 // The text of an instruction's operands.
-class Writer {
+class OperandText {
  public:
-  Writer(const Program& program, const Function& function, const Instruction& in)
+  OperandText(const Program& program, const Function& function, const Instruction& in)
       : program_(program), function_(function), in_(in), row_(opcode_row(in.op)) {}
 
   std::string line() const {
@@ -307,7 +307,7 @@ const char* opcode_name(Opcode op) { return opcode_row(op).name; }
 
 std::string instruction_text(const Program& program, const Function& function,
                              const Instruction& in) {
-  return Writer(program, function, in).line();
+  return OperandText(program, function, in).line();
 }
 
 std::string opcode_reference() {

@@ -17,7 +17,6 @@
 namespace relay::tir {
 namespace {
 
-constexpr uint32_t kCode = family::tir_expr | family::tir_stmt;
 constexpr DType kNarrow = DType::Float(32), kWide = DType::Float(64);
 // Elements of a buffer that is put away whole.
 constexpr int64_t kMostElements = 4096;
@@ -48,7 +47,7 @@ struct Leaves {
           auto* l = as<LoadNode>(&n);
           if (l != nullptr && !reads(l->buffer)) buffers.push_back(l->buffer);
         },
-        kCode);
+        family::tir_code);
   }
   bool reads(const Buffer& b) const { return std::ranges::find(buffers, b) != buffers.end(); }
   bool uses(const Node* variable) const {
@@ -81,7 +80,7 @@ bool is_product(const PrimExpr& e) {
         [&](const Node& n) {
           if (auto* l = as<LoadNode>(&n)) out.insert(l->buffer.get());
         },
-        kCode);
+        family::tir_code);
     return out;
   };
   bool found = false;
@@ -93,7 +92,7 @@ bool is_product(const PrimExpr& e) {
         auto left = tensors(m->a), right = tensors(m->b);
         found = !left.empty() && !right.empty() && left != right;
       },
-      kCode);
+      family::tir_code);
   return found;
 }
 
@@ -429,7 +428,7 @@ class BlockedLoop {
           alone = alone && (!isa<VarNode>(&n) || std::ranges::any_of(variables, is) ||
                             std::ranges::any_of(dims_, is));
         },
-        kCode);
+        family::tir_code);
     return alone;
   }
 

@@ -11,9 +11,6 @@
 namespace relay::tir {
 namespace {
 
-constexpr uint32_t kStmts = family::tir_expr | family::tir_stmt;
-constexpr uint32_t kAll = kStmts | family::tir_other;
-
 bool is_own(const Buffer& b) { return b->scope == Scope::Register || b->scope == Scope::Local; }
 
 class Compaction {
@@ -51,7 +48,7 @@ class Compaction {
           for_each_child(n, [&](const NodeRef& c) { found |= c && holds(c); });
           if (found) holders_.insert(&n);
         },
-        kAll);
+        family::tir);
   }
   bool holds(const NodeRef& n) const { return holders_.contains(n.get()); }
 
@@ -245,7 +242,7 @@ class Compaction {
             touched.add(b, t->indices);
           }
         },
-        kAll);
+        family::tir);
     if (!touched.shrinks()) return allocate(b, s);
     Buffer small = touched.smaller(b);
     NodeRef body = rewrite(
@@ -259,7 +256,7 @@ class Compaction {
           }
           return rebuilt;
         },
-        kStmts);
+        family::tir_code);
     return allocate(small, Stmt::unchecked(std::move(body)));
   }
 

@@ -6,11 +6,9 @@
 namespace relay::tir {
 namespace {
 
-constexpr uint32_t kAll = family::tir_expr | family::tir_stmt | family::tir_other;
-
 class Flattening : public Rewriter {
  public:
-  Flattening() : Rewriter(kAll) {}
+  Flattening() : Rewriter(family::tir) {}
   NodeRef post(const NodeRef&, NodeRef rebuilt) override {
     if (auto* l = as<LoadNode>(rebuilt)) {
       if (l->indices.size() == 1 && l->buffer->shape.size() == 1) return rebuilt;

@@ -18,7 +18,6 @@
 namespace relay::tir {
 namespace {
 
-constexpr uint32_t kCode = family::tir_expr | family::tir_stmt;
 // Nodes of a body that is copied, and of all of them in a function.
 constexpr int64_t kMaxNodes = 2000, kMaxCopiedNodes = 8000;
 // A loop that is known to have fewer iterations stays as it is.
@@ -285,7 +284,7 @@ class CheckHoisting {
           checks |= isa<CheckNode>(&n);
           ++nodes;
         },
-        kCode);
+        family::tir_code);
     if (!innermost || !checks || nodes > kMaxNodes || copied_ + nodes > kMaxCopiedNodes)
       return false;
     copied_ += nodes;

@@ -16,7 +16,6 @@ namespace {
 // Stores that copies may add to a function: about 16 KB of vector code.
 constexpr int64_t kMaxCopiedStores = 512;
 constexpr int64_t kMinIterations = 4;
-constexpr uint32_t kCode = family::tir_expr | family::tir_stmt;
 
 // [from, to).
 struct Interval {
@@ -171,7 +170,7 @@ class LoopPartition {
             if (uses(c, f.var.get()) && std::ranges::none_of(found, same)) found.push_back(c);
           }
         },
-        kCode);
+        family::tir_code);
     std::erase_if(found, [&](const PrimExpr& c) {
       bool reads = false;
       post_order(c, [&](const Node& n) { reads |= n.kind() == ExprKind::Load; });
@@ -198,7 +197,7 @@ class LoopPartition {
           if (auto* choice = as<SelectNode>(&n)) take(choice->cond);
           if (auto* i = as<IfNode>(&n)) take(i->cond);
         },
-        kCode);
+        family::tir_code);
     return out;
   }
 
@@ -239,7 +238,7 @@ class LoopPartition {
           if (auto* s = as<SelectNode>(&n)) conditions.push_back(s->cond);
           if (auto* i = as<IfNode>(&n)) conditions.push_back(i->cond);
         },
-        kCode);
+        family::tir_code);
     if (conditions.empty()) return whole;
     // What is known of the loops inside holds only together: it chooses where to cut, and proves nothing.
     auto inside = analyzer_.inside(f.var, f.min, f.extent);

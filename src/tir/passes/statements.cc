@@ -8,11 +8,7 @@
 #include "tir/while.h"
 
 namespace relay::tir {
-namespace {
-
-constexpr uint32_t kAll = family::tir_expr | family::tir_stmt | family::tir_other;
-
-}  // namespace
+namespace {}  // namespace
 
 bool is_empty(const Stmt& s) {
   auto* all = as<SeqNode>(s);
@@ -132,12 +128,13 @@ PrimFunc with_body(const PrimFunc& f, Stmt body) {
 bool uses(const NodeRef& root, const Node* what) {
   bool found = false;
   post_order_if(
-      root, [&](const Node&) { return !found; }, [&](const Node& n) { found |= &n == what; }, kAll);
+      root, [&](const Node&) { return !found; }, [&](const Node& n) { found |= &n == what; },
+      family::tir);
   return found;
 }
 
 NodeRef replace_nodes(const NodeRef& root, const NodeMap& map) {
-  return substitute(root, map, kAll);
+  return substitute(root, map, family::tir);
 }
 
 bool reduces_along(const BlockNode& b, const ForNode& loop) {

@@ -31,7 +31,7 @@ std::string kernels(const std::string& text, PassContext ctx = {}) {
             family::expr);
         list += ops;
       },
-      family::expr | family::pattern);
+      family::program);
   return list;
 }
 

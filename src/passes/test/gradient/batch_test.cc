@@ -110,7 +110,7 @@ size_t ifs(const Module& mod) {
   size_t count = 0;
   for (const Function& f : mod->functions)
     post_order(
-        f, [&](const Node& n) { count += isa<IfNode>(&n); }, family::expr | family::pattern);
+        f, [&](const Node& n) { count += isa<IfNode>(&n); }, family::program);
   return count;
 }
 

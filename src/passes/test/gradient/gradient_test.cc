@@ -35,7 +35,7 @@ size_t leftovers(const Module& mod) {
                  isa<RefWriteNode>(&n) || isa<MatchNode>(&n) ||
                  (c != nullptr && !isa<OpNode>(c->op));
       },
-      family::expr | family::pattern);
+      family::program);
   return count;
 }
 
@@ -47,7 +47,7 @@ size_t calls_of(const Module& mod, const char* op) {
         count += n.info().family == family::expr &&
                  is_call_to(Expr(static_cast<const ExprNode*>(&n)), op);
       },
-      family::expr | family::pattern);
+      family::program);
   return count;
 }
 
@@ -112,7 +112,7 @@ TEST(GradientPrograms, a_step_of_a_recursion_is_one_entry) {
           closures += isa<FunctionNode>(&n);
           cells += isa<RefCreateNode>(&n);
         },
-        family::expr | family::pattern);
+        family::program);
   }
   EXPECT_EQ(functions, 1u);
   EXPECT_EQ(closures, 1u) << print_module(mod);
@@ -232,8 +232,7 @@ TEST(LazyGradientInit, fills_cells_when_something_arrives) {
   EXPECT_EQ(calls_of(out, "zeros"), 1u) << print_module(out);
   size_t writes = 0;
   post_order(
-      out->find("main"), [&](const Node& n) { writes += isa<RefWriteNode>(&n); },
-      family::expr | family::pattern);
+      out->find("main"), [&](const Node& n) { writes += isa<RefWriteNode>(&n); }, family::program);
   EXPECT_EQ(writes, 2u) << print_module(out);
 }
 

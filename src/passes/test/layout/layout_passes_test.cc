@@ -101,7 +101,7 @@ std::string layouts(const Module& mod) {
           out += op->name;
         }
       },
-      family::expr | family::pattern);
+      family::program);
   return out;
 }
 

@@ -77,7 +77,7 @@ std::map<int, int> count_kinds(const Module& mod) {
   std::map<int, int> out;
   for (const Function& f : mod->functions) {
     post_order(
-        f, [&](const Node& n) { out[n.kind()] += &n != f.get(); }, family::expr | family::pattern);
+        f, [&](const Node& n) { out[n.kind()] += &n != f.get(); }, family::program);
   }
   return out;
 }

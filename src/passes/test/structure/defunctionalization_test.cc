@@ -37,7 +37,7 @@ TEST(Defunctionalization, no_value_is_a_function_and_nothing_is_polymorphic) {
             auto* c = as<CallNode>(&n);
             EXPECT_FALSE(c != nullptr && isa<VarNode>(c->op));
           },
-          family::expr | family::pattern);
+          family::program);
     }
   }
 }

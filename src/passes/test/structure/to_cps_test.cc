@@ -81,7 +81,7 @@ TEST(ToCPS, every_call_is_a_tail_call) {
         auto* c = l == nullptr ? nullptr : as<CallNode>(l->value);
         EXPECT_TRUE(c == nullptr || isa<OpNode>(c->op) || isa<ConstructorNode>(c->op));
       },
-      family::expr | family::pattern);
+      family::program);
   // The type of @map has a function in it: as it was, for whom it was.
   EXPECT_EQ(out->find("map")->params.size(), 2u);
   EXPECT_TRUE(isa<MatchNode>(out->find("map")->body));
