@@ -76,6 +76,7 @@ function(relay_room room)
 
   if(RELAY_TESTS AND tests)
     add_executable(${room}_test ${tests} "${RELAY_TEST_SOURCE_DIR}")
+    relay_compile_together(${room}_test ${tests})
     relay_test_options(${room}_test)
     foreach(dep IN ITEMS ${room} ${arg_DEPS} ${arg_TEST_DEPS})
       target_link_libraries(${room}_test PRIVATE "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")

@@ -85,7 +85,7 @@ struct TestContext {
 };
 
 inline PrimFunc kernel(std::string name, std::vector<Buffer> inputs, std::vector<Buffer> outputs,
-                       Stmt body, std::vector<Var> dims = {}) {
+                       Stmt body, std::vector<tir::Var> dims = {}) {
   return make<PrimFuncNode>([&](PrimFuncNode& n) {
     n.name = std::move(name);
     n.num_inputs = static_cast<int64_t>(inputs.size());

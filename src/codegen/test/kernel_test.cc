@@ -19,7 +19,7 @@ namespace {
 const DType f32 = DType::Float(32);
 using Side = GuardedMemory::Side;
 
-PrimExpr zero() { return index(0); }
+PrimExpr zero_index() { return index(0); }
 
 // out[i] = body(in0[i], in1[i]) for n elements: vectors of `lanes`, then one predicated vector.
 PrimFunc elementwise(const std::string& name, DType in, DType out, int64_t n, int lanes,
@@ -31,7 +31,7 @@ PrimFunc elementwise(const std::string& name, DType in, DType out, int64_t n, in
     PrimExpr r = lanes == 1 ? base : ramp(base, index(1), lanes);
     return store(c, {r}, body(load(a, {r}, mask), load(b, {r}, mask)), mask);
   };
-  Stmt main = for_(i, zero(), index(n / lanes), at(i * lanes, nullptr));
+  Stmt main = for_(i, zero_index(), index(n / lanes), at(i * lanes, nullptr));
   int64_t rest = n % lanes;
   if (rest == 0) return kernel(name, {a, b}, {c}, main);
   PrimExpr base = index(n - rest);
@@ -179,10 +179,10 @@ TEST(Kernel, half_precision_rounds_to_even_on_every_target) {
       Buffer out = buffer("out", f32, {index(n)});
       Var i = var("i"), j = var("j");
       Stmt body = allocate(
-          mid, seq({for_(i, zero(), index(n / 8),
+          mid, seq({for_(i, zero_index(), index(n / 8),
                          store(mid, {ramp(i * 8, index(1), 8)},
                                cast(half.with_lanes(8), load(in, {ramp(i * 8, index(1), 8)})))),
-                    for_(j, zero(), index(n), store(out, {j}, cast(f32, load(mid, {j}))))}));
+                    for_(j, zero_index(), index(n), store(out, {j}, cast(f32, load(mid, {j}))))}));
       LoadedKernels jit = load_kernels({kernel("half", {in}, {out}, body)}, target);
       std::vector<float> c(a.size());
       void* buffers[] = {a.data(), c.data()};
@@ -204,14 +204,14 @@ TEST(Kernel, half_precision_that_moves_keeps_every_bit) {
     // By vectors, one by one, backwards, every second one, and under a mask.
     PrimExpr mask = lt(ramp(i * 16, index(1), 16), broadcast(index(n), 16));
     Stmt body =
-        seq({for_(i, zero(), index(n / 16),
+        seq({for_(i, zero_index(), index(n / 16),
                   store(out, {lanes(i * 16, 1)}, load(in, {lanes(i * 16, 1)}))),
-             for_(i, zero(), index(n / 2), store(out, {i + n}, load(in, {i * 2 + 1}))),
-             for_(i, zero(), index(n / 32),
+             for_(i, zero_index(), index(n / 2), store(out, {i + n}, load(in, {i * 2 + 1}))),
+             for_(i, zero_index(), index(n / 32),
                   store(out, {lanes(i * 16 + 3 * n / 2, 1)}, load(in, {lanes(i * 16 + 15, -1)}))),
-             for_(i, zero(), index(n / 64),
+             for_(i, zero_index(), index(n / 64),
                   store(out, {lanes(i * 16 + 2 * n, 1)}, load(in, {lanes(i * 32, 2)}))),
-             for_(i, zero(), index(n / 64),
+             for_(i, zero_index(), index(n / 64),
                   store(out, {lanes(i * 16 + 9 * n / 4, 1)}, load(in, {lanes(i * 16, 1)}, mask)))});
     std::vector<uint16_t> a(n), c(5 * n / 2), expected;
     for (size_t k = 0; k < a.size(); ++k) a[k] = static_cast<uint16_t>(k * 40503);
@@ -254,7 +254,7 @@ TEST(Kernel, a_select_reads_only_the_chosen_side) {
       PrimExpr at = lanes == 1 ? PrimExpr(i) : ramp(i * lanes, index(1), lanes);
       auto wide = [&](PrimExpr e) { return lanes == 1 ? e : broadcast(e, lanes); };
       PrimExpr value = select(lt(at, wide(index(5))), load(in, {at}), wide(imm_float(f32, -1)));
-      Stmt body = for_(i, zero(), index(16 / lanes), store(out, {at}, value));
+      Stmt body = for_(i, zero_index(), index(16 / lanes), store(out, {at}, value));
       LoadedKernels jit = load_kernels({kernel("pad", {in}, {out}, body)}, target);
       GuardedMemory memory(5 * sizeof(float), Side::Right);
       for (int k = 0; k < 5; ++k) static_cast<float*>(memory.data())[k] = static_cast<float>(k);
@@ -273,15 +273,15 @@ TEST(Kernel, a_while_carries_registers_and_memory) {
   const DType i64 = DType::Int(64);
   Buffer a = buffer("a", i64, {index(5)}), out = buffer("out", i64, {index(5)});
   Buffer r = buffer("r", i64, {index(3)}, Scope::Register);
-  PrimExpr i = load(r, {zero()}), n = load(r, {index(1)}), count = load(r, {index(2)});
+  PrimExpr i = load(r, {zero_index()}), n = load(r, {index(1)}), count = load(r, {index(2)});
   auto set = [&](int64_t k, const PrimExpr& v) { return store(r, {index(k)}, v); };
-  Stmt step = seq(
-      {if_(eq(floor_mod(n, index(2)), zero()), set(1, floor_div(n, index(2))), set(1, n * 3 + 1)),
-       set(2, count + 1)});
-  Stmt each = seq({set(1, load(a, {i})), set(2, zero()), while_(ne(n, index(1)), step),
+  Stmt step = seq({if_(eq(floor_mod(n, index(2)), zero_index()), set(1, floor_div(n, index(2))),
+                       set(1, n * 3 + 1)),
+                   set(2, count + 1)});
+  Stmt each = seq({set(1, load(a, {i})), set(2, zero_index()), while_(ne(n, index(1)), step),
                    store(out, {i}, count), set(0, i + 1)});
   PrimFunc f = kernel("steps", {a}, {out},
-                      allocate(r, seq({set(0, zero()), while_(lt(i, index(5)), each)})));
+                      allocate(r, seq({set(0, zero_index()), while_(lt(i, index(5)), each)})));
   for (const Target& target : runnable_targets()) {
     LoadedKernels jit = load_kernels({f}, target);
     std::vector<int64_t> given{1, 6, 27, 97, 871}, got(5);
@@ -317,7 +317,7 @@ TEST(Kernel, vectors_at_places_of_their_own) {
   const DType i64 = DType::Int(64);
   Buffer in = buffer("in", f32, {index(40)}), at = buffer("at", i64, {index(16)}),
          out = buffer("out", f32, {index(16)});
-  PrimExpr lanes = ramp(zero(), index(1), 16);
+  PrimExpr lanes = ramp(zero_index(), index(1), 16);
   tir::PrimFunc f =
       kernel("places", {in, at}, {out}, store(out, {lanes}, load(in, {load(at, {lanes})})));
   for (const Target& target : runnable_targets()) {
@@ -349,13 +349,12 @@ TEST(Kernel, parallel_loops_with_scratch_and_run_time_sizes) {
   DType i64 = DType::Int(64);
   Buffer out = buffer("out", i64, {n});
   Buffer row = buffer("row", i64, {index(20000)}, Scope::Local);
-  Stmt body = for_(
-      i, zero(), n,
-      allocate(
-          row,
-          seq({for_(j, zero(), index(20000), store(row, {j}, i * j)), store(out, {i}, index(0)),
-               for_(k, zero(), index(20000), store(out, {i}, load(out, {i}) + load(row, {k})))})),
-      ForKind::Parallel);
+  Stmt body = for_(i, zero_index(), n,
+                   allocate(row, seq({for_(j, zero_index(), index(20000), store(row, {j}, i * j)),
+                                      store(out, {i}, index(0)),
+                                      for_(k, zero_index(), index(20000),
+                                           store(out, {i}, load(out, {i}) + load(row, {k})))})),
+                   ForKind::Parallel);
   LoadedKernels jit = load_kernels({kernel("rows", {}, {out}, body, {n})}, native_target());
   std::vector<int64_t> c(7);
   void* buffers[] = {c.data()};
@@ -369,10 +368,10 @@ TEST(Kernel, parallel_loops_with_scratch_and_run_time_sizes) {
 TEST(Kernel, a_loop_variable_used_in_two_loops_is_not_carried_into_a_parallel_one) {
   Var i = var("i"), p = var("p");
   Buffer out = buffer("out", DType::Int(64), {index(8)});
-  Stmt first = for_(i, zero(), index(8), store(out, {i}, i));
-  Stmt second =
-      for_(p, index(2), index(2), for_(i, zero(), index(2), store(out, {p * 2 + i}, p * 100 + i)),
-           ForKind::Parallel);
+  Stmt first = for_(i, zero_index(), index(8), store(out, {i}, i));
+  Stmt second = for_(p, index(2), index(2),
+                     for_(i, zero_index(), index(2), store(out, {p * 2 + i}, p * 100 + i)),
+                     ForKind::Parallel);
   LoadedKernels jit =
       load_kernels({kernel("twice", {}, {out}, seq({first, second}))}, native_target());
   std::vector<int64_t> c(8);
@@ -387,7 +386,7 @@ TEST(Kernel, a_failed_check_is_in_the_error_word_also_from_parallel_bodies) {
          out = buffer("out", DType::Int(64), {index(4)});
   for (ForKind kind : {ForKind::Serial, ForKind::Parallel}) {
     Var i = var("i");
-    Stmt body = for_(i, zero(), index(4),
+    Stmt body = for_(i, zero_index(), index(4),
                      seq({check(lt(load(in, {i}), index(10)), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, ""),
                           store(out, {i}, load(in, {i}))}),
                      kind);
@@ -446,8 +445,8 @@ void check_loads_with_stride(DType d, int64_t stride, int lanes) {
   int64_t offset = 3, n = offset + (lanes - 1) * stride + 1;
   Buffer in = buffer("in", d, {index(n)}), out = buffer("out", d, {index(lanes)});
   PrimExpr at = ramp(index(offset), index(stride), lanes);
-  PrimFunc f =
-      kernel("strided", {in}, {out}, store(out, {ramp(zero(), index(1), lanes)}, load(in, {at})));
+  PrimFunc f = kernel("strided", {in}, {out},
+                      store(out, {ramp(zero_index(), index(1), lanes)}, load(in, {at})));
   for (const Target& target : runnable_targets()) {
     LoadedKernels jit = load_kernels({f}, target);
     for (Side side : {Side::Left, Side::Right}) {
@@ -479,8 +478,8 @@ TEST(Kernels, loads_under_a_mask_read_the_lanes_that_are_on) {
   const int lanes = 16;
   Buffer in = buffer("in", f32, {index(lanes)}), where = buffer("where", kIndex, {index(lanes)});
   Buffer out = buffer("out", f32, {index(lanes)});
-  PrimExpr all = ramp(zero(), index(1), lanes), place = load(where, {all});
-  PrimExpr inside = logical_and(ge(place, zero()), lt(place, index(lanes)));
+  PrimExpr all = ramp(zero_index(), index(1), lanes), place = load(where, {all});
+  PrimExpr inside = logical_and(ge(place, zero_index()), lt(place, index(lanes)));
   PrimFunc f = kernel(
       "masked", {in, where}, {out},
       store(out, {all}, select(inside, load(in, {place}), broadcast(imm_float(f32, -1), lanes))));

@@ -63,7 +63,7 @@ CompiledModule compiled(const Module& mod) {
   return compile(mod, options);
 }
 
-std::vector<Tensor> run(const Module& mod, const std::vector<Tensor>& args) {
+std::vector<Tensor> run_module(const Module& mod, const std::vector<Tensor>& args) {
   return compiled(mod).load({}).run("main", args, {});
 }
 
@@ -114,7 +114,7 @@ def @main(%x: Tensor[(24, 48), uint8], %w: Tensor[(3, 16, 32), int8]) {
   for (int64_t i = 0; i < w.num_elements(); ++i) {
     w.set_from_double(i, 0.25 * args[1].get_as_double(i));
   }
-  Tensor y = run(mod, args).at(0);
+  Tensor y = run_module(mod, args).at(0);
   for (int64_t m = 0; m < kRows; ++m) {
     for (int64_t c = 0; c < kGroups * kColumns; ++c) {
       const double want = product(x, w, m, c / kColumns, c % kColumns);

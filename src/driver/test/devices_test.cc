@@ -91,7 +91,7 @@ void expect_same(const Value& got, const Value& want, const std::string& what) {
   }
 }
 
-Value run(const CompiledModule& compiled, const std::vector<Value>& inputs = {}) {
+Value run_values(const CompiledModule& compiled, const std::vector<Value>& inputs = {}) {
   runtime::RunOptions options;
   options.poison = 0xA5;
   return compiled.load({.num_threads = 1}).run_values("main", inputs, options);
@@ -136,7 +136,7 @@ TEST(Devices, language_examples_split_in_two) {
       text.replace(at, 6, "101");
     const Module mod = infer_types(parse_module(file.path().filename(), text));
     CompileOptions host;
-    const Value want = run(compile(mod, host));
+    const Value want = run_values(compile(mod, host));
     for (int first : {0, 1}) {
       const std::string what = file.path().filename().string() + " from " + std::to_string(first);
       SCOPED_TRACE(what);
@@ -150,7 +150,7 @@ TEST(Devices, language_examples_split_in_two) {
         FAIL() << e.what() << "\n" << plan.text;
       }
       transfers += count_transfers(runtime::to_string(compiled.program));
-      expect_same(run(compiled), want, what);
+      expect_same(run_values(compiled), want, what);
     }
   }
   EXPECT_GE(programs, 11u);
@@ -163,7 +163,7 @@ TEST(Devices, language_examples_split_in_two) {
   EXPECT_EQ(TwinDevice::allocated(), 0) << "memory of the device is left";
 }
 
-constexpr const char* kNetwork = R"(
+constexpr const char* kSplitNetwork = R"(
 def @main(%x: Tensor[(4, 16), float32], %w: Tensor[(16, 16), float32]) {
   let %a = on_device(nn.relu(nn.dense(%x, %w)), virtual_device="ext_dev:0");
   let %b = nn.relu(nn.dense(%x, %x));
@@ -172,7 +172,7 @@ def @main(%x: Tensor[(4, 16), float32], %w: Tensor[(16, 16), float32]) {
 })";
 
 TEST(Devices, copies_are_as_few_as_they_can_be) {
-  const Module mod = driver_test::parse(kNetwork);
+  const Module mod = driver_test::parse(kSplitNetwork);
   std::vector<Value> inputs;
   for (const Tensor& t : driver_test::arguments(mod)) inputs.emplace_back(t);
   CompileOptions host;
@@ -180,16 +180,16 @@ TEST(Devices, copies_are_as_few_as_they_can_be) {
   for (int level : {0, 1, 3}) {
     const CompiledModule compiled = compile(mod, on_twins(level));
     TwinDevice::forget();
-    expect_same(run(compiled, inputs),
-                run(compile(driver_test::parse(R"(
+    expect_same(run_values(compiled, inputs),
+                run_values(compile(driver_test::parse(R"(
 def @main(%x: Tensor[(4, 16), float32], %w: Tensor[(16, 16), float32]) {
   let %a = nn.relu(nn.dense(%x, %w));
   let %b = nn.relu(nn.dense(%x, %x));
   let %c = concatenate((add(%a, %a), %a), axis=1);
   (sum(%c), %b, nn.dense(%a, %w))
 })"),
-                            host),
-                    inputs),
+                                   host),
+                           inputs),
                 "level " + std::to_string(level));
     const TwinDevice::Counts counts = TwinDevice::counts();
     // %x and %w there, %a and %c back: once each.
@@ -210,7 +210,7 @@ def @main(%x: Tensor[(8, 8), float32]) {
   std::vector<Value> inputs;
   for (const Tensor& t : driver_test::arguments(mod)) inputs.emplace_back(t);
   const CompiledModule compiled = compile(mod, on_twins(3, "native; twin; twin"));
-  const Value out = run(compiled, inputs);
+  const Value out = run_values(compiled, inputs);
   for (int64_t i = 0; i < 64; ++i) {
     const double e = std::exp(inputs[0].tensor().get_as_double(i));
     ASSERT_NEAR(out.tensor().get_as_double(i), 2 * e * e, 1e-4);
@@ -233,7 +233,8 @@ def @main[n: Dim](%x: Tensor[(n,), float32], %i: int32) {
     TwinDevice::forget();
     const Tensor x = Tensor::empty(DType::Float(32), {n});
     driver_test::fill(x, 0, 1, 3);
-    const Value out = run(compiled, {Value(x), Value(Tensor::scalar(int64_t{20}, DType::Int(32)))});
+    const Value out =
+        run_values(compiled, {Value(x), Value(Tensor::scalar(int64_t{20}, DType::Int(32)))});
     for (int64_t k = 0; k < n; ++k) {
       double v = x.get_as_double(k);
       for (int i = 0; i < 20; ++i) v = v * 0.5 + 1;
@@ -261,13 +262,14 @@ def @main(%x: Tensor[(2, 8), float32]) {
 }
 
 TEST(Devices, an_artifact_runs_where_its_devices_are) {
-  const Module mod = driver_test::parse(kNetwork);
+  const Module mod = driver_test::parse(kSplitNetwork);
   std::vector<Value> inputs;
   for (const Tensor& t : driver_test::arguments(mod)) inputs.emplace_back(t);
   const CompiledModule compiled = compile(mod, on_twins());
   const std::string path = ::testing::TempDir() + "/devices.so";
   compiled.write(path, true);
-  expect_same(runtime::Module::load(path).run_values("main", inputs), run(compiled, inputs), path);
+  expect_same(runtime::Module::load(path).run_values("main", inputs), run_values(compiled, inputs),
+              path);
   runtime::Program elsewhere = compiled.program;
   for (runtime::KernelInfo& k : elsewhere.kernels) {
     if (k.device.type == kDLExtDev) k.device.type = kDLVulkan;

@@ -80,7 +80,7 @@ const Backend& far_backend() {
   return out;
 }
 
-Module parse(const std::string& text) {
+Module parse_program(const std::string& text) {
   static std::once_flag once;
   std::call_once(once, [] {
     TargetKind kind;
@@ -118,7 +118,7 @@ std::string wide_arithmetic(const tir::PrimFunc& f) {
 // Runs the program compiled for 32-bit indices beside the evaluator. Sizes of open dimensions are `sizes`, in order.
 void expect_right(const std::string& text, const std::string& target, const std::string& name,
                   std::vector<std::vector<int64_t>> shapes, double low = -1, double high = 1) {
-  Module mod = parse(text);
+  Module mod = parse_program(text);
   CompileOptions options;
   options.target = target;
   options.verify = true;
@@ -204,7 +204,7 @@ TEST(IndexWidth, programs_of_open_sizes) {
 
 TEST(IndexWidth, what_is_computed_beside_indices_keeps_its_bits) {
   // Data of 64 bits is not an index: its arithmetic stays. The place of an element is an index that becomes data.
-  Module mod = parse(
+  Module mod = parse_program(
       "def @main(%x: Tensor[(4), int64]) {\n"
       "  let %y = multiply(add(%x, 3000000000i64), %x);\n"
       "  (%y, argmax(%x, axis=[0])) }");
@@ -222,7 +222,7 @@ TEST(IndexWidth, what_is_computed_beside_indices_keeps_its_bits) {
 }
 
 TEST(IndexWidth, indices_that_are_data_are_not_cut_off) {
-  Module mod = parse(
+  Module mod = parse_program(
       "def @main(%x: Tensor[(5), float32], %i: Tensor[(3), int64]) { take(%x, %i, axis=0, "
       "mode=\"clip\") }");
   CompileOptions options;
@@ -242,7 +242,7 @@ TEST(IndexWidth, indices_that_are_data_are_not_cut_off) {
 
 TEST(IndexWidth, a_tensor_that_needs_more_is_refused_E0408) {
   auto error = [](const std::string& text) -> std::string {
-    Module mod = parse(text);
+    Module mod = parse_program(text);
     CompileOptions options;
     options.target = "cpu32";
     try {
@@ -260,7 +260,7 @@ TEST(IndexWidth, a_tensor_that_needs_more_is_refused_E0408) {
   const std::string bytes =
       error("def @main(%x: Tensor[(1024, 1024, 1024), float32]) { add(%x, %x) }");
   EXPECT_NE(bytes.find("1073741824 elements of float32"), std::string::npos) << bytes;
-  compile(parse("def @main(%x: Tensor[(32768, 32767), int8]) { add(%x, %x) }"), [] {
+  compile(parse_program("def @main(%x: Tensor[(32768, 32767), int8]) { add(%x, %x) }"), [] {
     CompileOptions options;
     options.target = "cpu32";
     return options;
@@ -272,7 +272,7 @@ TEST(IndexWidth, sizes_that_need_more_end_the_run_E0601) {
 }
 
 TEST(TargetKinds, a_compilation_reads_its_target_string_once) {
-  Module mod = parse("def @main(%x: Tensor[(4), float32]) { add(%x, multiply(2f, 3f)) }");
+  Module mod = parse_program("def @main(%x: Tensor[(4), float32]) { add(%x, multiply(2f, 3f)) }");
   CompileOptions options;
   options.target = "cpu32";
   const int before = Reader::reads;
@@ -281,7 +281,7 @@ TEST(TargetKinds, a_compilation_reads_its_target_string_once) {
 }
 
 TEST(TargetKinds, a_kind_of_other_memory_is_not_a_host) {
-  Module mod = parse("def @main(%x: Tensor[(4), float32]) { add(%x, %x) }");
+  Module mod = parse_program("def @main(%x: Tensor[(4), float32]) { add(%x, %x) }");
   CompileOptions options;
   options.target = "far";
   try {

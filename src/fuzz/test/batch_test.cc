@@ -17,7 +17,7 @@ namespace {
 using eval_test::stacked;
 using runtime::Value;
 
-constexpr uint64_t kPrograms = 1000;
+constexpr uint64_t kBatchedPrograms = 1000;
 constexpr int64_t kLanes = 2;
 
 // Tensors, and not none at all, of known sizes.
@@ -45,7 +45,7 @@ bool is_noise(Evaluator& eval, const std::vector<std::vector<Value>>& lanes, con
 TEST(Batch, of_random_programs_equals_a_loop) {
   register_ops();
   size_t compared = 0, lane_by_lane = 0, refused = 0;
-  for (uint64_t seed = 0; seed < kPrograms; ++seed) {
+  for (uint64_t seed = 0; seed < kBatchedPrograms; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Module mod = generate(seed, {.symbolic = false});
     Function f = mod->find("main");
@@ -110,7 +110,7 @@ TEST(Batch, of_random_programs_equals_a_loop) {
   }
   std::cout << compared << " programs, " << lane_by_lane << " of them with a loop over the lanes, "
             << refused << " refused\n";
-  EXPECT_GE(compared, kPrograms / 4);
+  EXPECT_GE(compared, kBatchedPrograms / 4);
   EXPECT_LE(refused, compared / 4);
 }
 

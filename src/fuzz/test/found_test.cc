@@ -9,7 +9,7 @@
 namespace relay::fuzz {
 namespace {
 
-const char* const kPrograms[] = {
+const char* const kFoundPrograms[] = {
     // A function of named sizes has no instance for what is not a value of it yet.
     R"(
 def @f[n: Dim](%x: Tensor[(n, 3), int32]) -> int32 { 1 }
@@ -95,7 +95,7 @@ def @main(%x: Tensor[(2, 4), float32]) -> Tensor[(2, 4), float32] {
 
 TEST(Found, programs_mean_the_same_in_every_way_to_run_them) {
   initialize();
-  for (const char* text : kPrograms) {
+  for (const char* text : kFoundPrograms) {
     auto failure = check(
         infer_types(parse_module("found.relay", std::string("#[version = \"0.0.5\"]\n") + text)));
     EXPECT_FALSE(failure) << failure->stage << ", " << failure->kind << ": " << failure->text

@@ -69,9 +69,9 @@ Tensor random_tensor(const TensorTypeNode& t, const std::vector<int64_t>& shape,
   return out;
 }
 
-void flatten(const Value& v, std::vector<Tensor>& out) {
+void flatten_tensors(const Value& v, std::vector<Tensor>& out) {
   if (v.is_tensor()) return out.push_back(v.tensor());
-  for (size_t i = 0; i < v.num_fields(); ++i) flatten(v.field(i), out);
+  for (size_t i = 0; i < v.num_fields(); ++i) flatten_tensors(v.field(i), out);
 }
 
 Value of_type(const Type& type, const std::vector<Tensor>& tensors, size_t& next) {
@@ -92,7 +92,7 @@ class Program {
     size_t next = 0;
     for (const Var& p : f_->params) args.push_back(of_type(p->type, inputs, next));
     std::vector<Tensor> out;
-    flatten(eval_.call("main", std::move(args)), out);
+    flatten_tensors(eval_.call("main", std::move(args)), out);
     return out;
   }
 
@@ -313,7 +313,7 @@ bool differentiable(const Function& f) {
   return in && has_floats(f->body->type);
 }
 
-Function main_of(const Module& mod) { return cast<FunctionNode>(mod->find("main")); }
+Function main_function(const Module& mod) { return cast<FunctionNode>(mod->find("main")); }
 
 TEST(RegistryGradient, equals_finite_differences) {
   register_ops();
@@ -337,7 +337,7 @@ TEST(RegistryGradient, equals_finite_differences) {
       try {
         Function f;
         try {
-          f = main_of(infer(row.name, example.args, example.attrs));
+          f = main_function(infer(row.name, example.args, example.attrs));
         } catch (const UserError&) {
           only_float32.insert(row.name);
           continue;
@@ -357,7 +357,7 @@ TEST(RegistryGradient, equals_finite_differences) {
         first = false;
         Function open;
         try {
-          open = main_of(infer(row.name, named.args, named.attrs, dims));
+          open = main_function(infer(row.name, named.args, named.attrs, dims));
         } catch (const UserError&) {
           continue;  // the operator wants known sizes
         }
@@ -427,7 +427,7 @@ TEST(RegistryGradient, rows_without_one_do_not_move) {
       SCOPED_TRACE(program_of(row.name, example.args, example.attrs));
       Function f;
       try {
-        f = main_of(infer(row.name, example.args, example.attrs));
+        f = main_function(infer(row.name, example.args, example.attrs));
       } catch (const UserError&) {
         continue;  // only for float32
       }

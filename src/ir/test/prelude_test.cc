@@ -24,18 +24,18 @@ std::set<std::string> names(const Module& mod) {
   return out;
 }
 
-using Names = std::set<std::string>;
+using NameSet = std::set<std::string>;
 
 TEST(Prelude, only_what_a_module_reaches_becomes_part_of_it) {
-  EXPECT_EQ(names(parse("def @main(%x: int32) -> int32 { %x }")), (Names{"@main"}));
+  EXPECT_EQ(names(parse("def @main(%x: int32) -> int32 { %x }")), (NameSet{"@main"}));
   EXPECT_EQ(names(parse("def @main(%x: List[int32]) -> List[int32] { @rev(%x) }")),
-            (Names{"@list.reverse_onto", "@main", "@rev", "List"}));
-  EXPECT_EQ(names(parse("def @main() -> Option[int32] { None }")), (Names{"@main", "Option"}));
+            (NameSet{"@list.reverse_onto", "@main", "@rev", "List"}));
+  EXPECT_EQ(names(parse("def @main() -> Option[int32] { None }")), (NameSet{"@main", "Option"}));
 }
 
 TEST(Prelude, an_attribute_is_no_constructor) {
   Module mod = parse("def @main(%x: int32, %y: int32) { fn (%z: int32, Flag=None) { %z } }");
-  EXPECT_EQ(names(mod), (Names{"@main"}));
+  EXPECT_EQ(names(mod), (NameSet{"@main"}));
 }
 
 TEST(Prelude, own_definitions_take_the_place_of_the_preludes) {
@@ -43,7 +43,7 @@ TEST(Prelude, own_definitions_take_the_place_of_the_preludes) {
 type List[A] { Nil, Cons(A, List[A]) }
 def @length(%x: int32) -> int32 { %x }
 def @main(%x: List[int32]) -> (List[int32], int32) { (@rev(%x), @length(1)) })");
-  EXPECT_EQ(names(mod), (Names{"@length", "@list.reverse_onto", "@main", "@rev", "List"}));
+  EXPECT_EQ(names(mod), (NameSet{"@length", "@list.reverse_onto", "@main", "@rev", "List"}));
   EXPECT_EQ(mod->find("length")->params.size(), 1u);
   EXPECT_EQ(mod->find_constructor("Nil")->tag, 0);
 }
@@ -52,14 +52,14 @@ TEST(Prelude, an_own_constructor_does_not_bring_the_type_of_another_one) {
   Module mod = parse(R"(
 type Stack { Push(int32, Stack), Nil }
 def @main() -> Stack { Nil })");
-  EXPECT_EQ(names(mod), (Names{"@main", "Stack"}));
+  EXPECT_EQ(names(mod), (NameSet{"@main", "Stack"}));
 }
 
 TEST(Prelude, an_own_helper_of_the_same_name_is_not_called_by_the_prelude) {
   Module mod = parse(R"(
 def @rev(%x: int32) -> int32 { %x }
 def @main(%xs: List[int32]) { @concat(%xs, %xs) })");
-  EXPECT_EQ(names(mod), (Names{"@concat", "@list.reverse_onto", "@main", "@rev", "List"}));
+  EXPECT_EQ(names(mod), (NameSet{"@concat", "@list.reverse_onto", "@main", "@rev", "List"}));
 }
 
 TEST(Prelude, functions_of_the_prelude_call_each_other_by_dotted_names) {

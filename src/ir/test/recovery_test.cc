@@ -7,7 +7,7 @@
 namespace relay {
 namespace {
 
-constexpr const char* kVersion = "#[version = \"0.0.5\"]\n";
+constexpr const char* kVersionLine = "#[version = \"0.0.5\"]\n";
 
 struct Result {
   // "line:column code message", one for each error.
@@ -19,7 +19,7 @@ Result read(const std::string& text) {
   test::register_test_ops();
   Diagnostics diags;
   Result out;
-  auto source = SourceFile::make("a.relay", kVersion + text);
+  auto source = SourceFile::make("a.relay", kVersionLine + text);
   out.module = parse_module(source, diags);
   for (const Diagnostic& d : diags.all()) {
     auto at = source->position(d.span.begin());
@@ -29,7 +29,7 @@ Result read(const std::string& text) {
   return out;
 }
 
-std::string names(const Module& mod) {
+std::string function_names(const Module& mod) {
   std::string out;
   for (const GlobalVar& g : mod->global_vars) out += g->name_hint + " ";
   return out;
@@ -108,7 +108,7 @@ TEST(Recovery, keeps_what_does_not_depend_on_a_mistake) {
       "def @user() { @untyped(1) }\n"
       "def @user_of_user() { @user() }\n"
       "def @lost() { @nowhere() }\n");
-  EXPECT_EQ(names(r.module), "good typed ");
+  EXPECT_EQ(function_names(r.module), "good typed ");
   EXPECT_NE(print_module(r.module).find("@typed(%x)\n"), std::string::npos);
 }
 

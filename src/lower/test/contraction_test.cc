@@ -183,10 +183,10 @@ struct OpenSizes {
 };
 Case open_dense(int64_t m, int64_t n, int64_t k, const OpenSizes& open) {
   Case c = dense(m, n, k, open.panel, true);
-  std::vector<Var> dims;
+  std::vector<tir::Var> dims;
   auto size = [&](bool is_open, const char* name, int64_t value) -> PrimExpr {
     if (!is_open) return index(value);
-    dims.push_back(var(name));
+    dims.push_back(tir::var(name));
     c.dims.push_back(value);
     return dims.back();
   };
@@ -484,7 +484,7 @@ struct MatrixCase {
 PrimFunc matrix_product(const MatrixCase& c) {
   constexpr int64_t kPanel = 32;
   const int64_t word = 32 / c.a.bits;
-  const Var m = var("m");
+  const tir::Var m = tir::var("m");
   const PrimExpr rows = c.open ? PrimExpr(m) : index(c.m);
   Tensor x = placeholder("x", c.a, {rows, index(c.k)});
   Tensor w = placeholder(
@@ -499,7 +499,7 @@ PrimFunc matrix_product(const MatrixCase& c) {
   });
   Tensor z = compute("z", y->shape(), [&](const Indices& i) { return y(i) + y(i); });
   return create_prim_func("product", {x, w}, {c.epilogue ? z : y},
-                          c.open ? std::vector<Var>{m} : std::vector<Var>{});
+                          c.open ? std::vector<tir::Var>{m} : std::vector<tir::Var>{});
 }
 
 void expect_by_matrix_unit(const MatrixCase& c) {

@@ -4,14 +4,14 @@
 namespace relay::lower_test {
 namespace {
 
-struct Image {
+struct ImagePlanes {
   int64_t height, width, kernel, stride = 1, pad = 0, dilation = 1;
   int64_t times = 1;      // results of each channel
   bool epilogue = false;  // and what follows the sum
 };
 
 // A [2, 3, h, w] image with a border of zeros; each channel by weights of its own.
-Case depthwise(const Image& p) {
+Case depthwise(const ImagePlanes& p) {
   using Role = ContractionRole;
   const int64_t n = 2, c = 3, reach = (p.kernel - 1) * p.dilation + 1;
   const int64_t rows = (p.height + 2 * p.pad - reach) / p.stride + 1,
@@ -67,10 +67,11 @@ Case depthwise(const Image& p) {
 
 TEST(ImagePlanes, are_right_at_every_border_and_end) {
   // Whole vectors, parts of one, less than one; rows that fill no tile; steps, also beyond the window; far taps.
-  for (const Image& p : {Image{9, 40, 5, 1, 2}, Image{13, 28, 3, 1, 1, 1, 1, true}, Image{8, 16, 3},
-                         Image{23, 57, 5, 2, 2}, Image{20, 41, 3, 3, 1}, Image{12, 35, 2, 3},
-                         Image{30, 33, 3, 1, 4, 4}, Image{11, 60, 3, 2, 0, 3},
-                         Image{7, 12, 7, 1, 3}, Image{9, 20, 3, 1, 1, 1, 2, true}}) {
+  for (const ImagePlanes& p :
+       {ImagePlanes{9, 40, 5, 1, 2}, ImagePlanes{13, 28, 3, 1, 1, 1, 1, true},
+        ImagePlanes{8, 16, 3}, ImagePlanes{23, 57, 5, 2, 2}, ImagePlanes{20, 41, 3, 3, 1},
+        ImagePlanes{12, 35, 2, 3}, ImagePlanes{30, 33, 3, 1, 4, 4}, ImagePlanes{11, 60, 3, 2, 0, 3},
+        ImagePlanes{7, 12, 7, 1, 3}, ImagePlanes{9, 20, 3, 1, 1, 1, 2, true}}) {
     expect_right(depthwise(p), "planes: ");
   }
 }

@@ -194,7 +194,7 @@ TEST(Rules, parts_of_rows_are_rows) {
 }
 
 TEST(Rules, lanes_run_along_an_axis_of_open_size) {
-  Var n = var("n");
+  tir::Var n = tir::var("n");
   Tensor x = placeholder("x", f32, {index(3), n});
   tir::PrimFunc f =
       create_prim_func("doubled", {x},

@@ -15,11 +15,6 @@ namespace {
 
 using runtime::Tensor;
 
-std::vector<Op> all_ops() {
-  register_ops();
-  return OpRegistry::global().all();
-}
-
 // Integers and halves in the range of the example; nullopt for an argument that is not one static tensor.
 std::optional<Tensor> sample(const Type& type, const OpExample& example) {
   auto* t = as<TensorTypeNode>(type);

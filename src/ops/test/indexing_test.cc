@@ -9,10 +9,7 @@
 namespace relay {
 namespace {
 
-const std::string kMatrix = "Tensor[(2, 3), float32]";
-const std::string kVector = "Tensor[(4,), float32]";
 const std::string kIndices = "Tensor[(2, 3), int64]";
-const std::string kScalar = "float32";
 const std::string kTwoStarts = "(Tensor[(), int64], Tensor[(), int64])";
 const std::string kThreeStarts = "(Tensor[(), int64], Tensor[(), int64], Tensor[(), int64])";
 const std::string kImage = "Tensor[(1, 4, 6, 6), float32]";

@@ -14,6 +14,15 @@
 
 namespace relay {
 
+inline const std::string kMatrix = "Tensor[(2, 3), float32]";
+inline const std::string kVector = "Tensor[(4,), float32]";
+inline const std::string kScalar = "float32";
+
+inline std::vector<Op> all_ops() {
+  register_ops();
+  return OpRegistry::global().all();
+}
+
 // A function that applies an operator to parameters of the given types; `dims` names dimensions,
 // "n, m".
 inline std::string program_of(std::string_view op, const std::vector<std::string>& args,

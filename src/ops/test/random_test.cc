@@ -12,7 +12,7 @@ namespace {
 
 const std::string kKey = "Tensor[(10,), uint64]";
 
-const Refusal kRefusals[] = {
+const Refusal kRandomRefusals[] = {
     {"random.threefry_generate", {"Tensor[(9,), uint64]"}, "out_shape=[4]", "ten words"},
     {"random.threefry_generate", {"Tensor[(10,), int64]"}, "out_shape=[4]", "ten words"},
     {"random.threefry_generate", {kKey}, "out_shape=[-1]", "negative"},
@@ -33,7 +33,7 @@ const Refusal kRefusals[] = {
 };
 
 TEST(Random, must_fail_with_the_reason) {
-  for (const Refusal& c : kRefusals) expect_refused(c);
+  for (const Refusal& c : kRandomRefusals) expect_refused(c);
 }
 
 TEST(Random, words_are_those_that_the_authors_publish) {

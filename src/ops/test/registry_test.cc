@@ -14,11 +14,6 @@ namespace {
 
 constexpr size_t kPendingGradients = 0;
 
-std::vector<Op> all_ops() {
-  register_ops();
-  return OpRegistry::global().all();
-}
-
 TEST(Registry, is_filled_once) {
   size_t count = all_ops().size();
   register_ops();

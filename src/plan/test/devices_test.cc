@@ -7,6 +7,7 @@
 namespace relay::plan {
 namespace {
 
+using plan_test::complaint;
 using plan_test::find_step;
 using plan_test::plan_of;
 
@@ -40,15 +41,6 @@ def @main(%x: Tensor[(4,), float32], %c: bool) {
 })",
                                           3, provider());
   return plan;
-}
-
-std::string complaint(const PlanProgram& p) {
-  try {
-    verify(p);
-  } catch (const InternalError& e) {
-    return e.what();
-  }
-  return "nothing";
 }
 
 void refused(const PlanProgram& good, const std::string& expected,

@@ -50,4 +50,14 @@ inline size_t find_step(const plan::PlanFunction& f, plan::StepKind kind, size_t
   throw std::logic_error("the plan has no such step");
 }
 
+// What the verifier says of a plan.
+inline std::string complaint(const plan::PlanProgram& p) {
+  try {
+    plan::verify(p);
+  } catch (const InternalError& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
 }  // namespace relay::plan_test

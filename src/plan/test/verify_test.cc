@@ -8,6 +8,7 @@
 namespace relay::plan {
 namespace {
 
+using plan_test::complaint;
 using plan_test::find_step;
 using plan_test::on_matrices;
 using plan_test::plan_of;
@@ -40,15 +41,6 @@ PlanFunction& function(PlanProgram& p, const std::string& name) {
     if (f.name == name) return f;
   }
   throw std::logic_error("no function " + name);
-}
-
-std::string complaint(const PlanProgram& p) {
-  try {
-    verify(p);
-  } catch (const InternalError& e) {
-    return e.what();
-  }
-  return "nothing";
 }
 
 // Breaks a copy of the plan and expects the complaint.

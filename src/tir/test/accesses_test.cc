@@ -4,14 +4,13 @@
 
 #include "tir/arith/analyzer.h"
 #include "tir/passes/guard_accesses.h"
+#include "tir/test/dtypes.h"
 #include "tir/text.h"
 #include "tir/verify.h"
 #include "tir/verify_accesses.h"
 
 namespace relay::tir {
 namespace {
-
-const DType f32 = DType::Float(32);
 
 // out[j, k] = a[j - rows, k - columns] inside, 0 outside, in vectors of 16 over k.
 struct Pad {

@@ -8,14 +8,13 @@
 #include "tir/compute.h"
 #include "tir/lower_loops.h"
 #include "tir/schedule/schedule.h"
+#include "tir/test/dtypes.h"
 #include "tir/verify.h"
 
 namespace relay::tir {
 namespace {
 
 using enum ContractionRole;
-
-const DType f32 = DType::Float(32);
 
 // x (6, 12) by a weight of 20 columns in panels of 8, words of 4 elements of the sum.
 PrimFunc packed_product() {

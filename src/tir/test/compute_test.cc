@@ -1,11 +1,10 @@
 #include "tir/compute.h"
+#include "tir/test/dtypes.h"
 
 #include <gtest/gtest.h>
 
 namespace relay::tir {
 namespace {
-
-const DType f32 = DType::Float(32);
 
 TEST(TirCompute, reduction_becomes_a_block_with_init) {
   Tensor a = placeholder("a", f32, {index(4), index(8)});

@@ -6,11 +6,10 @@
 
 #include "node/structural.h"
 #include "tir/stmt.h"
+#include "tir/test/dtypes.h"
 
 namespace relay::tir {
 namespace {
-
-const DType f32 = DType::Float(32);
 
 TEST(TirExpr, builders_fold_constants) {
   EXPECT_EQ(as_int(index(2) + index(3) * 4), 14);

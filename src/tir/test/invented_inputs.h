@@ -10,14 +10,12 @@
 
 #include "tir/compute.h"
 #include "tir/interpret.h"
+#include "tir/test/dtypes.h"
 
 namespace relay::tir {
 inline namespace interpreter_test {
 
 using Data = runtime::Tensor;
-inline const DType f32 = DType::Float(32);
-inline const DType f64 = DType::Float(64);
-inline const DType i64 = DType::Int(64);
 inline const DType kIntegers[] = {DType::Int(8),   DType::Int(16), DType::Int(32),
                                   DType::Int(64),  DType::UInt(8), DType::UInt(16),
                                   DType::UInt(32), DType::UInt(64)};

@@ -16,13 +16,12 @@
 #include "tir/passes/unroll_loops.h"
 #include "tir/passes/vectorize_loops.h"
 #include "tir/schedule/schedule.h"
+#include "tir/test/dtypes.h"
 #include "tir/text.h"
 #include "tir/verify.h"
 
 namespace relay::tir {
 namespace {
-
-const DType f32 = DType::Float(32);
 
 PrimFunc func(std::vector<Buffer> params, size_t inputs, Stmt body, std::vector<Var> dims = {}) {
   return make<PrimFuncNode>([&](PrimFuncNode& n) {

@@ -10,11 +10,10 @@
 
 #include "node/walk.h"
 #include "tir/compute.h"
+#include "tir/test/dtypes.h"
 
 namespace relay::tir {
 namespace {
-
-const DType f32 = DType::Float(32);
 
 // Runs a function of scalar float code with blocks, whatever the kinds of its loops. Allocated
 // memory starts as NaN, so that a value that is read before it is written shows.

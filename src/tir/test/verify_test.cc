@@ -8,11 +8,10 @@
 #include "tir/compute.h"
 #include "tir/lower_loops.h"
 #include "tir/schedule/schedule.h"
+#include "tir/test/dtypes.h"
 
 namespace relay::tir {
 namespace {
-
-const DType f32 = DType::Float(32);
 
 struct Parts {
   Buffer in = buffer("in", f32, {index(4), index(8)});

@@ -34,7 +34,7 @@ PrimFunc func(std::vector<Buffer> inputs, Buffer out, Stmt body) {
 }
 
 // The steps from in[0] to 1 by halving even numbers and taking 3 n + 1 of odd ones.
-struct Steps {
+struct StepCase {
   Buffer in = buffer("in", i64, {at(1)}), out = buffer("out", i64, {at(1)});
   Buffer state = buffer("state", i64, {at(2)}, Scope::Register);
   PrimExpr n = load(state, {at(0)}), count = load(state, {at(1)});
@@ -52,7 +52,7 @@ struct Steps {
   PrimFunc whole() const { return whole(ne(n, at(1))); }
 };
 
-int64_t run(const PrimFunc& f, int64_t given, const InterpretOptions& options = {}) {
+int64_t run_while(const PrimFunc& f, int64_t given, const InterpretOptions& options = {}) {
   runtime::Tensor in = zero(), out = zero();
   in.set_from_int(0, given);
   EXPECT_EQ(interpret(f, {in, out}, {}, options), 0);
@@ -60,20 +60,20 @@ int64_t run(const PrimFunc& f, int64_t given, const InterpretOptions& options = 
 }
 
 TEST(TirWhile, text) {
-  const std::string text = text_of(Steps().whole());
+  const std::string text = text_of(StepCase().whole());
   EXPECT_NE(text.find("\n  while state[0] != 1:\n    state[0] = "), std::string::npos) << text;
 }
 
 TEST(TirWhile, counts_what_only_the_body_knows) {
-  const PrimFunc f = Steps().whole();
-  EXPECT_EQ(run(f, 1), 0);
-  EXPECT_EQ(run(f, 6), 8);
-  EXPECT_EQ(run(f, 27), 111);
+  const PrimFunc f = StepCase().whole();
+  EXPECT_EQ(run_while(f, 1), 0);
+  EXPECT_EQ(run_while(f, 6), 8);
+  EXPECT_EQ(run_while(f, 27), 111);
 }
 
 TEST(TirWhile, loops_inside_loops) {
   // The sum over i of the steps of i + 1.
-  Steps s;
+  StepCase s;
   Buffer sum = buffer("sum", i64, {at(2)}, Scope::Register);
   PrimExpr i = load(sum, {at(0)});
   Stmt inner = seq({store(s.state, {at(0)}, i + 1), store(s.state, {at(1)}, at(0)),
@@ -85,25 +85,25 @@ TEST(TirWhile, loops_inside_loops) {
                                            while_(lt(i, load(s.in, {at(0)})), inner),
                                            store(s.out, {at(0)}, load(sum, {at(1)}))}))));
   verify(f);
-  EXPECT_EQ(run(f, 6), 0 + 1 + 7 + 2 + 5 + 8);
-  EXPECT_EQ(run(lower_loops(f), 6), 0 + 1 + 7 + 2 + 5 + 8);
+  EXPECT_EQ(run_while(f, 6), 0 + 1 + 7 + 2 + 5 + 8);
+  EXPECT_EQ(run_while(lower_loops(f), 6), 0 + 1 + 7 + 2 + 5 + 8);
 }
 
 TEST(TirWhile, lowering_keeps_what_it_computes) {
-  const PrimFunc f = lower_loops(Steps().whole());
+  const PrimFunc f = lower_loops(StepCase().whole());
   verify(f);
-  EXPECT_EQ(run(f, 1), 0);
-  EXPECT_EQ(run(f, 27), 111);
+  EXPECT_EQ(run_while(f, 1), 0);
+  EXPECT_EQ(run_while(f, 27), 111);
 }
 
 TEST(TirWhile, one_that_never_runs_is_no_statement) {
-  const std::string text = text_of(simplify(Steps().whole(lt(at(2), at(1)))));
+  const std::string text = text_of(simplify(StepCase().whole(lt(at(2), at(1)))));
   EXPECT_EQ(text.find("while"), std::string::npos) << text;
 }
 
 TEST(TirWhile, the_condition_is_not_known_to_hold_in_the_body) {
   // The body makes it false, and asks it.
-  Steps s;
+  StepCase s;
   Stmt body = seq({store(s.state, {at(0)}, s.n + 1),
                    if_(lt(s.n, at(9)), store(s.state, {at(1)}, s.count + 1))});
   PrimFunc f = func(
@@ -111,12 +111,12 @@ TEST(TirWhile, the_condition_is_not_known_to_hold_in_the_body) {
       allocate(s.state,
                seq({store(s.state, {at(0)}, load(s.in, {at(0)})), store(s.state, {at(1)}, at(0)),
                     while_(lt(s.n, at(9)), body), store(s.out, {at(0)}, s.count)})));
-  EXPECT_EQ(run(f, 5), 3);
-  EXPECT_EQ(run(lower_loops(f), 5), 3);
+  EXPECT_EQ(run_while(f, 5), 3);
+  EXPECT_EQ(run_while(lower_loops(f), 5), 3);
 }
 
 TEST(TirWhile, a_condition_that_the_branch_changes_is_asked_again) {
-  Steps s;
+  StepCase s;
   Stmt branch =
       seq({store(s.state, {at(0)}, s.n + 1), if_(lt(s.n, at(9)), store(s.state, {at(1)}, at(1)))});
   PrimFunc f = func(
@@ -124,14 +124,14 @@ TEST(TirWhile, a_condition_that_the_branch_changes_is_asked_again) {
       allocate(s.state,
                seq({store(s.state, {at(0)}, load(s.in, {at(0)})), store(s.state, {at(1)}, at(0)),
                     if_(lt(s.n, at(9)), branch), store(s.out, {at(0)}, s.count)})));
-  EXPECT_EQ(run(f, 7), 1);
-  EXPECT_EQ(run(f, 8), 0);
-  EXPECT_EQ(run(lower_loops(f), 7), 1);
-  EXPECT_EQ(run(lower_loops(f), 8), 0);
+  EXPECT_EQ(run_while(f, 7), 1);
+  EXPECT_EQ(run_while(f, 8), 0);
+  EXPECT_EQ(run_while(lower_loops(f), 7), 1);
+  EXPECT_EQ(run_while(lower_loops(f), 8), 0);
 }
 
 TEST(TirWhile, the_verifier_refuses_a_condition_that_is_no_bool) {
-  Steps s;
+  StepCase s;
   PrimFunc f = s.whole();
   PrimFunc spoilt = PrimFunc::unchecked(rewrite(
       f,
@@ -150,7 +150,7 @@ TEST(TirWhile, the_verifier_refuses_a_condition_that_is_no_bool) {
 }
 
 TEST(TirWhile, an_endless_one_obeys_the_limits) {
-  Steps s;
+  StepCase s;
   const PrimFunc endless = s.whole(ge(s.count, at(0)));
   runtime::Tensor in = zero(), out = zero();
   EXPECT_THROW(interpret(endless, {in, out}, {}, {.max_steps = 10'000}), UserError);

@@ -22,7 +22,7 @@ int64_t count(const runtime::Function& f, Opcode op) {
   return std::ranges::count_if(f.code, [op](const auto& in) { return in.op == op; });
 }
 
-Value integer(int64_t n) { return Tensor::scalar(n, DType::Int(64)); }
+Value whole_number(int64_t n) { return Tensor::scalar(n, DType::Int(64)); }
 
 // What the compiled program gives; the evaluator gives the same.
 std::string both(const std::string& text, const std::vector<Value>& args = {}) {
@@ -44,7 +44,7 @@ def @main(%n: int64, %x: float32) {
   Compiled program(text);
   EXPECT_EQ(program.bytecode.kernels.size(), 0u);
   for (int64_t n : {0, 1, -7, 1 << 20})
-    both(text, {integer(n), Tensor::scalar(0.3, DType::Float(32))});
+    both(text, {whole_number(n), Tensor::scalar(0.3, DType::Float(32))});
 }
 
 TEST(Scalars, arithmetic_wraps_and_rounds_as_in_kernels) {
@@ -115,7 +115,7 @@ def @main(%x: Tensor[(5,), int64], %n: int64) {
   (multiply(%x, %t), if (less(%t, 10i64)) { %s } else { multiply(%t, %t) },
    reshape(%t, newshape=[1]))
 })",
-       {x, integer(4)});
+       {x, whole_number(4)});
 }
 
 // What every scalar goes through: calls of functions that know its type and that do not, closures
@@ -149,7 +149,7 @@ TEST(Scalars, of_any_value_are_passed_on) {
   constexpr int64_t kLargest = (int64_t{1} << 60) - 1;
   for (int64_t n : {int64_t{0}, int64_t{-1}, kLargest, kLargest + 1, -kLargest - 1, -kLargest - 2,
                     INT64_MAX, INT64_MIN}) {
-    both(ints, {integer(n)});
+    both(ints, {whole_number(n)});
   }
   for (int64_t n : {0, -1, INT32_MAX, INT32_MIN}) {
     both(with_type(kPassedOn, "int32"), {Tensor::scalar(n, DType::Int(32))});
@@ -173,7 +173,7 @@ def @roots(%n: int64, %xs: List[float32]) -> List[float32] {
 def @main(%n: int64) { (@up_to(%n, Nil), @roots(%n, Nil)) }
 )");
   int64_t before = runtime::thread_object_counts().objects;
-  Value lists = program.run({integer(100)});
+  Value lists = program.run({whole_number(100)});
   // The cells and the pair: the two ends are words.
   EXPECT_EQ(runtime::thread_object_counts().objects - before, 100 + 100 + 1);
   EXPECT_EQ(lists.field(0).field(1).field(0).tensor().get_as_int(0), 2);
@@ -189,7 +189,7 @@ def @loop(%n: int64, %sum: int64) -> int64 {
 }
 def @main(%n: int64) -> int64 { @loop(%n, 0i64) }
 )";
-  EXPECT_EQ(both(text, {integer(1000)}), "500500");
+  EXPECT_EQ(both(text, {whole_number(1000)}), "500500");
   Compiled program(text);
   const runtime::Function& loop = code_of(program, "loop");
   EXPECT_EQ(count(loop, Opcode::tail_call) + count(loop, Opcode::call), 0);
@@ -198,7 +198,7 @@ def @main(%n: int64) -> int64 { @loop(%n, 0i64) }
   runtime::RunOptions options;
   options.fuel = 10'000'000;
   options.memory_limit = 1 << 16;
-  program.run({integer(1'000'000)}, options);
+  program.run({whole_number(1'000'000)}, options);
 }
 
 TEST(Loops, parameters_change_all_at_once) {
@@ -240,10 +240,10 @@ def @main(%n: int64, %x: Tensor[(64, 64), float32]) { @loop(%n, %x) }
   runtime::RunOptions options;
   options.memory_limit = 6 * 64 * 64 * 4;
   options.poison = 0xFF;
-  program.run({integer(100), x}, options);
-  Value kept = program.run({integer(3), x});
-  program.run({integer(4), x});
-  EXPECT_TRUE(bit_equal(kept.tensor(), program.run({integer(3), x}).tensor()));
+  program.run({whole_number(100), x}, options);
+  Value kept = program.run({whole_number(3), x});
+  program.run({whole_number(4), x});
+  EXPECT_TRUE(bit_equal(kept.tensor(), program.run({whole_number(3), x}).tensor()));
   EXPECT_EQ(x.get_as_double(1), static_cast<double>(0.01f));
 }
 
@@ -273,7 +273,7 @@ def @main(%n: int64, %step: int64) -> (int64, bool) {
 def @even(%n: int64) -> bool { if (equal(%n, 0i64)) { True } else { @odd(subtract(%n, 1i64)) } }
 def @odd(%n: int64) -> bool { if (equal(%n, 0i64)) { False } else { @even(subtract(%n, 1i64)) } }
 )",
-                 {integer(101), integer(2)}),
+                 {whole_number(101), whole_number(2)}),
             "(2601, False)");
 }
 
@@ -303,7 +303,7 @@ def @main(%n: int64) -> int64 {
   // One list at a time: a node is a cell, which holds the number.
   runtime::RunOptions options;
   options.memory_limit = 100'000 * 32 + (1 << 20);
-  EXPECT_EQ(program.run({integer(100'000)}, options).tensor().get_as_int(0), 10'000'100'000);
+  EXPECT_EQ(program.run({whole_number(100'000)}, options).tensor().get_as_int(0), 10'000'100'000);
   runtime::ObjectCounts after = runtime::thread_object_counts();
   EXPECT_EQ(after.objects, before.objects);
   EXPECT_EQ(after.bytes, before.bytes);
@@ -323,7 +323,8 @@ def @main(%n: int64, %c: bool) -> int64 { @pick(%c, @up_to(%n, Nil), %n) }
   runtime::RunOptions options;
   options.memory_limit = 10'000 * 32 + (1 << 18);
   for (bool c : {false, true}) {
-    Value out = program.run({integer(10'000), Tensor::scalar(int64_t{c}, DType::Bool())}, options);
+    Value out =
+        program.run({whole_number(10'000), Tensor::scalar(int64_t{c}, DType::Bool())}, options);
     EXPECT_EQ(out.tensor().get_as_int(0), 10'001);
   }
 }
@@ -362,7 +363,7 @@ TEST(Updates, are_made_in_place_in_a_loop) {
   // Nothing else makes a tensor as large.
   EXPECT_EQ(count(fill, Opcode::alloc_tensor), 0);
   Tensor x = Tensor::zeros(DType::Float(32), {5, 2});
-  for (int64_t k : {0, 3, 5}) both(text, {x, integer(k)});
+  for (int64_t k : {0, 3, 5}) both(text, {x, whole_number(k)});
 }
 
 constexpr const char* kElements = R"(
@@ -390,7 +391,7 @@ TEST(Updates, of_slices_are_made_in_place_by_a_kernel) {
   }
   Tensor x = Tensor::zeros(DType::Float(32), {5, 6});
   for (int64_t i = 0; i < 30; ++i) x.set_from_double(i, 0.1 * static_cast<double>(i));
-  for (int64_t k : {0, 3, 5}) both(text, {x, integer(k)});
+  for (int64_t k : {0, 3, 5}) both(text, {x, whole_number(k)});
   EXPECT_EQ(x.get_as_double(29), static_cast<double>(2.9F));
 }
 
@@ -401,7 +402,7 @@ TEST(Updates, of_slices_keep_what_is_read_later) {
                      "  let %z = @fill(0i64, %k, %y);\n"
                      "  (%z, %y, @fill(1i64, %k, %x), %x, @fill(0i64, %k, %z)) }";
   Tensor x = Tensor::zeros(DType::Float(32), {4, 6});
-  for (int64_t k : {0, 2, 4}) both(text, {x, integer(k)});
+  for (int64_t k : {0, 2, 4}) both(text, {x, whole_number(k)});
   for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(x.get_as_double(i), 0);
 }
 
@@ -420,7 +421,7 @@ TEST(Updates, of_slices_are_clamped_to_where_they_fit) {
           "{\n"
           "  (@f(True, negative(%x), %u, %a, %b), update_slice(%x, %u, (%a, %b), strides=[2, 3])) "
           "}",
-          {Tensor::zeros(DType::Int(32), {4, 5}), sevens, integer(a), integer(b)});
+          {Tensor::zeros(DType::Int(32), {4, 5}), sevens, whole_number(a), whole_number(b)});
     }
   }
 }
@@ -433,7 +434,7 @@ TEST(Updates, of_what_somebody_else_reads_are_copies) {
                      "  (%z, %y, @fill(1i64, %k, %x), %x, @fill(0i64, %k, %z)) }";
   Tensor x = Tensor::zeros(DType::Float(32), {4, 2});
   Compiled program(text);
-  for (int64_t k : {0, 2, 4}) both(text, {x, integer(k)});
+  for (int64_t k : {0, 2, 4}) both(text, {x, whole_number(k)});
   for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(x.get_as_double(i), 0);
 }
 
@@ -444,14 +445,14 @@ TEST(Updates, are_moved_to_where_they_fit) {
     both(
         "def @main(%x: Tensor[(4, 3), int32], %u: Tensor[(2, 3), int32], %at: int64) {\n"
         "  update_slice(%x, %u, %at) }",
-        {Tensor::zeros(DType::Int(32), {4, 3}), sevens, integer(start)});
+        {Tensor::zeros(DType::Int(32), {4, 3}), sevens, whole_number(start)});
     both(
         "def @f(%c: bool, %x: Tensor[(4, 3), int32], %u: Tensor[(2, 3), int32], %at: int64)\n"
         "    -> Tensor[(4, 3), int32] {\n"
         "  if (%c) { @f(False, update_slice(%x, %u, %at), %u, %at) } else { %x } }\n"
         "def @main(%x: Tensor[(4, 3), int32], %u: Tensor[(2, 3), int32], %at: int64) {\n"
         "  @f(True, negative(%x), %u, %at) }",
-        {Tensor::zeros(DType::Int(32), {4, 3}), sevens, integer(start)});
+        {Tensor::zeros(DType::Int(32), {4, 3}), sevens, whole_number(start)});
   }
 }
 

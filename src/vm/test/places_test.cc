@@ -17,7 +17,7 @@ using plan::StepKind;
 using runtime::Value;
 using vm_test::Compiled;
 
-Tensor numbers(const std::vector<int64_t>& shape) {
+Tensor numbers_of_shape(const std::vector<int64_t>& shape) {
   Tensor t = Tensor::empty(DType::Float(32), shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) {
     t.set_from_double(i, static_cast<double>(i % 7) - 3);
@@ -79,7 +79,10 @@ TEST(Places, values_take_turns) {
             std::string::npos)
       << to_string(p);
   for (int64_t n : {1, 3, 64, 0}) {
-    runs_as_planned(program, {numbers({n, 16}), numbers({48, 16}), numbers({16, 48})}, {{"n", n}});
+    runs_as_planned(
+        program,
+        {numbers_of_shape({n, 16}), numbers_of_shape({48, 16}), numbers_of_shape({16, 48})},
+        {{"n", n}});
   }
 }
 
@@ -90,7 +93,8 @@ TEST(Places, sizes_that_are_no_lines_are_rounded_one_by_one) {
   PlanProgram p = plan_of(program);
   std::string formula = plan::working_memory(main_of(p));
   EXPECT_NE(formula.find("align64(4*m*n)"), std::string::npos) << formula;
-  for (int64_t n : {1, 5, 17}) runs_as_planned(program, {numbers({n, 3})}, {{"n", n}, {"m", 3}});
+  for (int64_t n : {1, 5, 17})
+    runs_as_planned(program, {numbers_of_shape({n, 3})}, {{"n", n}, {"m", 3}});
 }
 
 TEST(Places, a_result_may_be_where_its_operand_was) {
@@ -99,7 +103,7 @@ TEST(Places, a_result_may_be_where_its_operand_was) {
       "  let %a = nn.dense(%x, %w); let %b = nn.relu(%a); nn.dense(%b, %w) }");
   PlanProgram p = plan_of(program);
   EXPECT_EQ(plan::working_memory(main_of(p)), "64*n");
-  runs_as_planned(program, {numbers({5, 16}), numbers({16, 16})}, {{"n", 5}});
+  runs_as_planned(program, {numbers_of_shape({5, 16}), numbers_of_shape({16, 16})}, {{"n", 5}});
 }
 
 TEST(Places, views_of_open_sizes_take_no_code) {
@@ -109,7 +113,7 @@ TEST(Places, views_of_open_sizes_take_no_code) {
       "  sum(nn.dense(%b, %w)) }");
   const runtime::Function& f = program.module->function("main");
   EXPECT_EQ(std::ranges::count(f.code, runtime::Opcode::reshape, &runtime::Instruction::op), 0);
-  runs_as_planned(program, {numbers({3, 4, 4}), numbers({16, 16})}, {{"n", 3}});
+  runs_as_planned(program, {numbers_of_shape({3, 4, 4}), numbers_of_shape({16, 16})}, {{"n", 3}});
 }
 
 TEST(Places, what_leaves_or_is_called_by_the_program_is_an_object) {
@@ -120,7 +124,8 @@ TEST(Places, what_leaves_or_is_called_by_the_program_is_an_object) {
       "def @main[n: Dim](%x: Tensor[(n, 16), float32], %k: int64) { @f(%x, %k) }");
   PlanProgram p = plan_of(called);
   for (const PlanFunction& f : p.functions) EXPECT_TRUE(f.places.empty()) << f.name;
-  runs_as_planned(called, {numbers({3, 16}), Tensor::scalar(3, DType::Int(64))}, {{"n", 3}});
+  runs_as_planned(called, {numbers_of_shape({3, 16}), Tensor::scalar(3, DType::Int(64))},
+                  {{"n", 3}});
 }
 
 TEST(Places, updates_read_tensors_of_their_very_size) {
@@ -129,7 +134,8 @@ TEST(Places, updates_read_tensors_of_their_very_size) {
       "  let %data = negative(%x); let %line = sum(abs(%x), axis=[0], keepdims=True);\n"
       "  sum(update_slice(%data, %line, %at), axis=[0]) }");
   for (int64_t at : {0, 2, 9}) {
-    runs_as_planned(program, {numbers({5, 4}), Tensor::scalar(at, DType::Int(64))}, {{"n", 5}});
+    runs_as_planned(program, {numbers_of_shape({5, 4}), Tensor::scalar(at, DType::Int(64))},
+                    {{"n", 5}});
   }
 }
 
@@ -137,14 +143,16 @@ TEST(Places, a_run_is_charged_for_them_E0604) {
   Compiled program(kLayers);
   runtime::RunOptions options;
   options.memory_limit = 1 << 20;
-  std::vector<Value> small{numbers({64, 16}), numbers({48, 16}), numbers({16, 48})};
-  std::vector<Value> large{numbers({20000, 16}), numbers({48, 16}), numbers({16, 48})};
+  std::vector<Value> small{numbers_of_shape({64, 16}), numbers_of_shape({48, 16}),
+                           numbers_of_shape({16, 48})};
+  std::vector<Value> large{numbers_of_shape({20000, 16}), numbers_of_shape({48, 16}),
+                           numbers_of_shape({16, 48})};
   program.run(small, options);
   EXPECT_THROW(program.run(large, options), RuntimeError);
   program.run(small, options);
 }
 
-std::string complaint(const PlanProgram& p) {
+std::string place_complaint(const PlanProgram& p) {
   try {
     plan::verify(p);
   } catch (const InternalError& e) {
@@ -156,12 +164,12 @@ std::string complaint(const PlanProgram& p) {
 TEST(Places, broken_plans_are_refused) {
   Compiled program(kLayers);
   const PlanProgram good = plan_of(program);
-  ASSERT_EQ(complaint(good), "nothing");
+  ASSERT_EQ(place_complaint(good), "nothing");
   auto refused = [&](const std::string& expected, auto damage) {
     PlanProgram bad = good;
     damage(*std::ranges::find(bad.functions, "main", &PlanFunction::name));
-    EXPECT_NE(complaint(bad).find(expected), std::string::npos) << expected << "\n"
-                                                                << complaint(bad);
+    EXPECT_NE(place_complaint(bad).find(expected), std::string::npos) << expected << "\n"
+                                                                      << place_complaint(bad);
   };
   auto open_values = [](PlanFunction& f) {
     std::vector<plan::PlanValue*> out;

@@ -26,14 +26,14 @@ def @sum(%xs: List[int32], %acc: int32) -> int32 {
 Value number(int64_t n) { return Tensor::scalar(n, DType::Int(32)); }
 
 // What a run that fails says.
-std::string failure(const std::string& text, const std::vector<Value>& args = {}) {
+std::string failure_text(const std::string& text, const std::vector<Value>& args = {}) {
   Compiled program(text);
   try {
     program.run(args);
   } catch (const Error& e) {
     return e.what();
   }
-  return "no failure";
+  return "no failure_text";
 }
 
 TEST(Vm, tensors) {
@@ -215,7 +215,7 @@ def @main() {
 }
 
 TEST(Vm, a_value_that_no_clause_takes_is_an_error_with_its_place) {
-  std::string message = failure(std::string(kList) + R"(
+  std::string message = failure_text(std::string(kList) + R"(
 def @head(%xs: List[int32]) -> int32 { match? (%xs) { Cons(%h, _) => %h, } }
 def @main() { @head(Nil) })");
   EXPECT_NE(message.find("test.relay:14"), std::string::npos) << message;

@@ -8,7 +8,7 @@
 namespace relay::pass_test {
 namespace {
 
-struct Row {
+struct SummandRow {
   std::string params;
   std::string before;
   std::string after;
@@ -22,8 +22,8 @@ const std::string kFactors =
     "%x: Tensor[(2, 8), float32], %y: Tensor[(3, 8), float32], %z: Tensor[(1, 8), float32], "
     "%w: Tensor[(9, 8), float32]";
 
-const std::vector<Row>& sums() {
-  static const std::vector<Row> rows{
+const std::vector<SummandRow>& sums() {
+  static const std::vector<SummandRow> rows{
       // A sum of gradients of weights, with another term in between.
       {kFactors,
        "add(add(add(nn.matmul(%a, %x, transpose_a=True), %w), nn.matmul(%b, %y, "
@@ -49,7 +49,7 @@ const std::vector<Row>& sums() {
 }
 
 TEST(CombineSummands, joins_products_and_parts) {
-  for (const Row& row : sums()) {
+  for (const SummandRow& row : sums()) {
     SCOPED_TRACE(row.before);
     expect_becomes(kCombineSummands, row.program(row.before), row.program(row.after),
                    PassContext());
@@ -57,7 +57,7 @@ TEST(CombineSummands, joins_products_and_parts) {
 }
 
 TEST(CombineSummands, computes_the_same) {
-  for (const Row& row : sums()) {
+  for (const SummandRow& row : sums()) {
     SCOPED_TRACE(row.before);
     Module before = parse(row.program(row.before));
     std::vector<Tensor> want = results(before), got = results(apply(kCombineSummands, before));
@@ -71,7 +71,7 @@ TEST(CombineSummands, computes_the_same) {
 }
 
 TEST(CombineSummands, leaves_other_sums_alone) {
-  const std::vector<Row> rows{
+  const std::vector<SummandRow> rows{
       // Something else needs a term.
       {kFactors,
        "%0 = nn.matmul(%a, %x, transpose_a=True);\n"
@@ -94,7 +94,7 @@ TEST(CombineSummands, leaves_other_sums_alone) {
        "0]]))",
        ""},
   };
-  for (const Row& row : rows) expect_unchanged(kCombineSummands, row.program(row.before));
+  for (const SummandRow& row : rows) expect_unchanged(kCombineSummands, row.program(row.before));
 }
 
 }  // namespace

@@ -14,12 +14,12 @@ std::string program(const std::string& body) {
   return "def @main(" + kParams + ") {\n" + body + "\n}";
 }
 
-struct Row {
+struct UpdateRow {
   std::string before, after;
 };
 
-const std::vector<Row>& rows() {
-  static const std::vector<Row> rows{
+const std::vector<UpdateRow>& rows() {
+  static const std::vector<UpdateRow> rows{
       // Every line, in any order; the start of the last is moved to where it fits.
       {"%0 = update_slice(%x, %b, 1i64);\n"
        "%1 = update_slice(%0, %c, 7i64);\n"
@@ -50,14 +50,14 @@ const std::vector<Row>& rows() {
 }
 
 TEST(CombineUpdates, joins_lines_and_reads_them_where_they_come_from) {
-  for (const Row& row : rows()) {
+  for (const UpdateRow& row : rows()) {
     SCOPED_TRACE(row.before);
     expect_becomes(kCombineUpdates, program(row.before), program(row.after));
   }
 }
 
 TEST(CombineUpdates, computes_the_same) {
-  for (const Row& row : rows()) {
+  for (const UpdateRow& row : rows()) {
     SCOPED_TRACE(row.before);
     Module before = parse(program(row.before));
     std::vector<Tensor> want = results(before), got = results(apply(kCombineUpdates, before));

@@ -22,25 +22,25 @@ std::string lines(int count, const std::string& line, const std::string& argumen
   return text + "  (" + all + ")\n}";
 }
 
-const std::string kParams = "%p0: Tensor[(9, 3), float32], %p1: Tensor[(1, 3), float32]";
+const std::string kSharedParams = "%p0: Tensor[(9, 3), float32], %p1: Tensor[(1, 3), float32]";
 
 std::string kernel(const std::string& params, const std::string& body) {
   return "(fn (" + params + ", Primitive=1) { " + body + " })";
 }
 
 const std::string kReads =
-    kernel(kParams, "tanh(add(take(%p0, #i64, axis=0), take(%p0, 8i64, axis=0)))");
-const std::string kWrites = kernel(kParams, "update_slice(%p0, %p1, #i64)");
+    kernel(kSharedParams, "tanh(add(take(%p0, #i64, axis=0), take(%p0, 8i64, axis=0)))");
+const std::string kWrites = kernel(kSharedParams, "update_slice(%p0, %p1, #i64)");
 
 TEST(ShareKernels, kernels_are_told_where_they_read_and_write) {
   expect_becomes(kShareKernels, lines(8, kReads, ""),
                  lines(8,
-                       kernel(kParams + ", %p2: int64, %p3: int64",
+                       kernel(kSharedParams + ", %p2: int64, %p3: int64",
                               "tanh(add(take(%p0, %p2, axis=0), take(%p0, %p3, axis=0)))"),
                        ", #i64, 8i64"));
   expect_becomes(
       kShareKernels, lines(8, kWrites, ""),
-      lines(8, kernel(kParams + ", %p2: int64", "update_slice(%p0, %p1, %p2)"), ", #i64"));
+      lines(8, kernel(kSharedParams + ", %p2: int64", "update_slice(%p0, %p1, %p2)"), ", #i64"));
 }
 
 TEST(ShareKernels, computes_the_same) {
@@ -55,7 +55,7 @@ TEST(ShareKernels, computes_the_same) {
 TEST(ShareKernels, not_for_a_few_or_for_other_differences) {
   expect_unchanged(kShareKernels, lines(7, kReads, ""));
   expect_unchanged(kShareKernels,
-                   lines(8, kernel(kParams, "multiply(take(%p0, 1i64, axis=0), #f)"), ""));
+                   lines(8, kernel(kSharedParams, "multiply(take(%p0, 1i64, axis=0), #f)"), ""));
 }
 
 }  // namespace

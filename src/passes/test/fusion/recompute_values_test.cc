@@ -25,12 +25,12 @@ int kernels_of(const Module& mod) {
   return out;
 }
 
-struct Row {
+struct RecomputeRow {
   std::string params, body;
   int before, after;
 };
 
-std::string program(const Row& row) {
+std::string program(const RecomputeRow& row) {
   return "def @main(" + row.params + ") {\n" + row.body + "\n}";
 }
 
@@ -42,7 +42,7 @@ const std::string kGelu =
     "%1 = multiply(%h, 0.5f);\n"
     "(multiply(%1, %0), add(multiply(%g, %0), multiply(multiply(%g, %1), exp(%h))))";
 
-void expect_kernels(const Row& row, const PassContext& ctx) {
+void expect_kernels(const RecomputeRow& row, const PassContext& ctx) {
   SCOPED_TRACE(row.body);
   Module fused = apply(kFuseOps, parse(program(row)), ctx);
   EXPECT_EQ(kernels_of(fused), row.before);

@@ -10,7 +10,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-struct Case {
+struct WinogradCase {
   Ints data = {1, 14, 15, 64};
   Ints weight = {64, 64, 3, 3};
   std::string attrs = "padding=[1, 1]";
@@ -24,7 +24,7 @@ std::string type_text(const Ints& shape, const std::string& dtype) {
 }
 
 // A convolution by constant weights, all of them zero but the first, channels last.
-Module program(const Case& c, float first = 0) {
+Module winograd_program(const WinogradCase& c, float first = 0) {
   Module mod = parse("def @main(%x: " + type_text(c.data, c.dtype) +
                      ", %w: " + type_text(c.weight, c.dtype) +
                      ") {\n  nn.conv2d(%x, %w, data_layout=\"NHWC\", " + c.attrs + ")\n}\n");
@@ -37,7 +37,7 @@ Module program(const Case& c, float first = 0) {
   });
 }
 
-PassContext context() {
+PassContext winograd_context() {
   PassContext ctx;
   ctx.target.vector_bits = 512;
   ctx.evaluate = [](const Function&, const std::vector<Tensor>&) -> std::vector<Tensor> {
@@ -47,14 +47,14 @@ PassContext context() {
 }
 
 TEST(winograd_convolution, transforms_the_weight_and_multiplies_fewer) {
-  for (const Case& c : {
-           Case{},
-           Case{{1, 14, 14, 64}, {96, 64, 3, 3}, "padding=[0, 2, 1, 0]"},
-           Case{{4, 5, 5, 64}, {64, 64, 3, 3}, "padding=[1, 1, 1, 1]"},
-           Case{{1, 18, 18, 64}, {3, 3, 64, 64}, "kernel_layout=\"HWIO\""},
+  for (const WinogradCase& c : {
+           WinogradCase{},
+           WinogradCase{{1, 14, 14, 64}, {96, 64, 3, 3}, "padding=[0, 2, 1, 0]"},
+           WinogradCase{{4, 5, 5, 64}, {64, 64, 3, 3}, "padding=[1, 1, 1, 1]"},
+           WinogradCase{{1, 18, 18, 64}, {3, 3, 64, 64}, "kernel_layout=\"HWIO\""},
        }) {
-    Module before = program(c);
-    Module after = apply(kWinogradConvolution, before, context());
+    Module before = winograd_program(c);
+    Module after = apply(kWinogradConvolution, before, winograd_context());
     std::string text = print_module(after);
     EXPECT_EQ(text.find("nn.conv2d("), text.npos) << text;
     EXPECT_NE(text.find("winograd_without_weight_transform("), text.npos) << text;
@@ -65,29 +65,29 @@ TEST(winograd_convolution, transforms_the_weight_and_multiplies_fewer) {
 }
 
 TEST(winograd_convolution, leaves_what_it_cannot_do_or_does_not_pay) {
-  for (const Case& c : {
-           Case{{1, 14, 14, 16}, {64, 16, 3, 3}, "padding=[1, 1]"},                   // channels
-           Case{{1, 14, 14, 64}, {16, 64, 3, 3}, "padding=[1, 1]"},                   // channels
-           Case{{1, 14, 14, 72}, {64, 72, 3, 3}, "padding=[1, 1]"},                   // no vectors
-           Case{{1, 12, 12, 64}, {64, 64, 3, 3}, "padding=[1, 1]"},                   // tiles
-           Case{{1, 28, 28, 64}, {64, 64, 3, 3}, "padding=[1, 1], strides=[2, 2]"},   //
-           Case{{1, 28, 28, 64}, {64, 64, 3, 3}, "padding=[1, 1], dilation=[2, 2]"},  //
-           Case{{1, 28, 28, 128}, {128, 64, 3, 3}, "padding=[1, 1], groups=2"},       //
-           Case{{1, 28, 28, 64}, {64, 64, 5, 5}, "padding=[2, 2]"},                   //
-           Case{{1, 28, 28, 64}, {64, 64, 3, 3}, "padding=[1, 1]", "float64"},        //
+  for (const WinogradCase& c : {
+           WinogradCase{{1, 14, 14, 16}, {64, 16, 3, 3}, "padding=[1, 1]"},  // channels
+           WinogradCase{{1, 14, 14, 64}, {16, 64, 3, 3}, "padding=[1, 1]"},  // channels
+           WinogradCase{{1, 14, 14, 72}, {64, 72, 3, 3}, "padding=[1, 1]"},  // no vectors
+           WinogradCase{{1, 12, 12, 64}, {64, 64, 3, 3}, "padding=[1, 1]"},  // tiles
+           WinogradCase{{1, 28, 28, 64}, {64, 64, 3, 3}, "padding=[1, 1], strides=[2, 2]"},   //
+           WinogradCase{{1, 28, 28, 64}, {64, 64, 3, 3}, "padding=[1, 1], dilation=[2, 2]"},  //
+           WinogradCase{{1, 28, 28, 128}, {128, 64, 3, 3}, "padding=[1, 1], groups=2"},       //
+           WinogradCase{{1, 28, 28, 64}, {64, 64, 5, 5}, "padding=[2, 2]"},                   //
+           WinogradCase{{1, 28, 28, 64}, {64, 64, 3, 3}, "padding=[1, 1]", "float64"},        //
        }) {
-    Module mod = program(c);
-    EXPECT_TRUE(apply(kWinogradConvolution, mod, context()) == mod) << c.attrs;
+    Module mod = winograd_program(c);
+    EXPECT_TRUE(apply(kWinogradConvolution, mod, winograd_context()) == mod) << c.attrs;
   }
   // A weight that is infinite: differences of it would be NaN in a whole tile.
-  Module infinite = program({}, INFINITY);
-  EXPECT_TRUE(apply(kWinogradConvolution, infinite, context()) == infinite);
+  Module infinite = winograd_program({}, INFINITY);
+  EXPECT_TRUE(apply(kWinogradConvolution, infinite, winograd_context()) == infinite);
   // Weights that only a run tells, and too few tiles for what their transform takes each time.
   expect_unchanged(
       kWinogradConvolution,
       "def @main(%x: Tensor[(1, 18, 18, 64), float32], %w: Tensor[(64, 64, 3, 3), float32]) {\n"
       "  nn.conv2d(%x, %w, data_layout=\"NHWC\")\n}",
-      context());
+      winograd_context());
 }
 
 TEST(winograd_convolution, transforms_a_weight_that_a_run_tells_once_for_all_that_use_it) {
@@ -103,7 +103,7 @@ TEST(winograd_convolution, transforms_a_weight_that_a_run_tells_once_for_all_tha
       "padding=[1, 1], channels=64, kernel_size=[3, 3], data_layout=\"NHWC\");\n"
       "  nn.contrib_conv2d_winograd_without_weight_transform(%2, %1, tile_size=4, "
       "padding=[1, 1], channels=64, kernel_size=[3, 3], data_layout=\"NHWC\")\n}",
-      context());
+      winograd_context());
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace relay::pass_test {
 namespace {
 
-std::string program(const std::string& body, const std::string& dtype = "float32") {
+std::string arithmetic_program(const std::string& body, const std::string& dtype = "float32") {
   return "def @main(%x: Tensor[(2, 3), " + dtype + "]) { " + body + " }";
 }
 
@@ -21,15 +21,16 @@ PassContext inexact() {
 }
 
 TEST(DivToMul, multiplies_by_exact_reciprocals) {
-  expect_becomes(kDivToMul, program("divide(%x, 8f)"), program("multiply(%x, 0.125f)"));
-  expect_becomes(kDivToMul, program("divide(%x, -0.25f64)", "float64"),
-                 program("multiply(%x, -4f64)", "float64"));
+  expect_becomes(kDivToMul, arithmetic_program("divide(%x, 8f)"),
+                 arithmetic_program("multiply(%x, 0.125f)"));
+  expect_becomes(kDivToMul, arithmetic_program("divide(%x, -0.25f64)", "float64"),
+                 arithmetic_program("multiply(%x, -4f64)", "float64"));
 }
 
 TEST(DivToMul, keeps_the_bits) {
   static const double kAwkward[] = {NAN, -0.0, INFINITY, -2.5, 1e-40, 7.5};
   for (const char* divisor : {"8f", "-0.25f", "1048576f"}) {
-    Module before = parse(program("divide(%x, " + std::string(divisor) + ")"));
+    Module before = parse(arithmetic_program("divide(%x, " + std::string(divisor) + ")"));
     auto awkward = [](int64_t at) { return kAwkward[at]; };
     EXPECT_TRUE(
         bit_equal(results(before, awkward)[0], results(apply(kDivToMul, before), awkward)[0]));
@@ -37,7 +38,7 @@ TEST(DivToMul, keeps_the_bits) {
 }
 
 TEST(DivToMul, takes_every_divisor_in_front_of_erf) {
-  Module before = parse(program("erf(divide(%x, 1.4142135f))"));
+  Module before = parse(arithmetic_program("erf(divide(%x, 1.4142135f))"));
   Module out = apply(kDivToMul, before);
   EXPECT_EQ(print_module(out).find("divide"), std::string::npos) << print_module(out);
   static const double kPlaces[] = {-0.0, 1e-30, -0.7, 2.5, -9, INFINITY};
@@ -47,12 +48,12 @@ TEST(DivToMul, takes_every_divisor_in_front_of_erf) {
     double w = want.get_as_double(i);
     EXPECT_NEAR(got.get_as_double(i), w, std::abs(w) * 4e-7);
   }
-  expect_unchanged(kDivToMul, program("erf(divide(8f, %x))"));
-  expect_unchanged(kDivToMul, program("erf(divide(%x, inff))"));
+  expect_unchanged(kDivToMul, arithmetic_program("erf(divide(8f, %x))"));
+  expect_unchanged(kDivToMul, arithmetic_program("erf(divide(%x, inff))"));
 }
 
 TEST(DivToMul, takes_a_constant_of_several_elements) {
-  Module mod = parse(program("divide(%x, 8f)"));
+  Module mod = parse(arithmetic_program("divide(%x, 8f)"));
   auto divided_by = [&](std::vector<double> row) {
     Tensor data = Tensor::empty(DType::Float(32), {3});
     for (int64_t i = 0; i < 3; ++i) data.set_from_double(i, row[static_cast<size_t>(i)]);
@@ -68,18 +69,20 @@ TEST(DivToMul, takes_a_constant_of_several_elements) {
 }
 
 TEST(DivToMul, keeps_divisions_that_it_would_change) {
-  expect_unchanged(kDivToMul, program("divide(%x, 3f)"));
-  expect_unchanged(kDivToMul, program("divide(8f, %x)"));
-  expect_unchanged(kDivToMul, program("divide(%x, 8)", "int32"));
-  expect_unchanged(kDivToMul, program("floor_divide(%x, 8f)"));
+  expect_unchanged(kDivToMul, arithmetic_program("divide(%x, 3f)"));
+  expect_unchanged(kDivToMul, arithmetic_program("divide(8f, %x)"));
+  expect_unchanged(kDivToMul, arithmetic_program("divide(%x, 8)", "int32"));
+  expect_unchanged(kDivToMul, arithmetic_program("floor_divide(%x, 8f)"));
   // Not even then: no reciprocal, or one that is denormal or infinite.
   for (const char* divisor : {"0f", "inff", "3e38f", "1e-39f"}) {
-    expect_unchanged(kDivToMul, program("divide(%x, " + std::string(divisor) + ")"), inexact());
+    expect_unchanged(kDivToMul, arithmetic_program("divide(%x, " + std::string(divisor) + ")"),
+                     inexact());
   }
 }
 
 TEST(DivToMul, rounds_twice_when_asked) {
-  Module before = parse(program("divide(%x, 3f)")), after = apply(kDivToMul, before, inexact());
+  Module before = parse(arithmetic_program("divide(%x, 3f)")),
+         after = apply(kDivToMul, before, inexact());
   EXPECT_FALSE(after == before);
   Tensor want = results(before)[0], got = results(after)[0];
   for (int64_t i = 0; i < want.num_elements(); ++i) {
@@ -89,15 +92,15 @@ TEST(DivToMul, rounds_twice_when_asked) {
 }
 
 TEST(FastMath, takes_the_quicker_functions) {
-  expect_becomes(kFastMath, program("exp(tanh(erf(%x)))"),
-                 program("fast_exp(fast_tanh(fast_erf(%x)))"));
-  expect_becomes(kFastMath, program("nn.softmax(%x, axis=0)"),
-                 program("nn.fast_softmax(%x, axis=0)"));
+  expect_becomes(kFastMath, arithmetic_program("exp(tanh(erf(%x)))"),
+                 arithmetic_program("fast_exp(fast_tanh(fast_erf(%x)))"));
+  expect_becomes(kFastMath, arithmetic_program("nn.softmax(%x, axis=0)"),
+                 arithmetic_program("nn.fast_softmax(%x, axis=0)"));
 }
 
 TEST(FastMath, keeps_what_has_none) {
-  expect_unchanged(kFastMath, program("sigmoid(log(nn.log_softmax(%x)))"));
-  expect_unchanged(kFastMath, program("exp(nn.softmax(%x))", "float64"));
+  expect_unchanged(kFastMath, arithmetic_program("sigmoid(log(nn.log_softmax(%x)))"));
+  expect_unchanged(kFastMath, arithmetic_program("exp(nn.softmax(%x))", "float64"));
 }
 
 TEST(FastMath, runs_only_where_it_is_asked_for) {

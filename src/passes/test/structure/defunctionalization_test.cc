@@ -8,7 +8,9 @@
 namespace relay {
 namespace {
 
-void unchanged(const std::string& text) { pass_test::expect_unchanged(kDefunctionalization, text); }
+void defunctionalization_keeps(const std::string& text) {
+  pass_test::expect_unchanged(kDefunctionalization, text);
+}
 
 TEST(Defunctionalization, header_example) {
   pass_test::expect_becomes(
@@ -57,20 +59,20 @@ TEST(Defunctionalization, one_instance_for_each_type) {
 }
 
 TEST(Defunctionalization, leaves_what_it_must) {
-  unchanged("def @main(%x: float32) { exp(%x) }");
-  unchanged("def @main(%f: fn () -> int32) { %f() }");
-  unchanged("def @main[A](%x: A) { let %f = fn () { %x }; %f() }");
-  unchanged(
+  defunctionalization_keeps("def @main(%x: float32) { exp(%x) }");
+  defunctionalization_keeps("def @main(%f: fn () -> int32) { %f() }");
+  defunctionalization_keeps("def @main[A](%x: A) { let %f = fn () { %x }; %f() }");
+  defunctionalization_keeps(
       "type Lazy[A] { Later(fn () -> A), }\n"
       "def @main() -> int32 { match (Later(fn () { 1 })) { Later(%f) => { %f() }, } }");
   // Called at one type after another without end.
-  unchanged(
+  defunctionalization_keeps(
       "def @f[A](%x: A, %n: int32) -> int32 {\n"
       "  let %g = fn () { %x }; if (equal(%n, 0)) { 0 } else { @f((%g(), %x), subtract(%n, 1)) } "
       "}\n"
       "def @main() -> int32 { @f(1, 3) }");
   // A size is known when the program runs.
-  unchanged(
+  defunctionalization_keeps(
       "def @f[n: Dim](%x: Tensor[(n,), int32]) -> int32 { 1 }\n"
       "def @main() -> int32 { let %g = fn () { ones(shape=[2], dtype=\"int32\") }; @f(%g()) }");
 }

@@ -32,15 +32,15 @@ TEST(DefuseOps, other_functions_stay) {
                               "def @main(%x: float32) { (fn (%p: float32) { exp(%p) })(%x) }");
 }
 
-const std::string kTypes =
+const std::string kExpandedTypes =
     "type Maybe[A] { Some(A), None, } type Pair { Both(float32, float32), }\n";
 
 TEST(EtaExpand, constructors_as_values) {
-  pass_test::expect_becomes(kEtaExpand,
-                            kTypes + "def @main() -> fn (float32, float32) -> Pair { Both }",
-                            kTypes +
-                                "def @main() -> fn (float32, float32) -> Pair {\n"
-                                "  fn (%a: float32, %b: float32) { Both(%a, %b) } }");
+  pass_test::expect_becomes(
+      kEtaExpand, kExpandedTypes + "def @main() -> fn (float32, float32) -> Pair { Both }",
+      kExpandedTypes +
+          "def @main() -> fn (float32, float32) -> Pair {\n"
+          "  fn (%a: float32, %b: float32) { Both(%a, %b) } }");
 }
 
 TEST(EtaExpand, global_functions_when_asked) {
@@ -57,7 +57,7 @@ TEST(EtaExpand, global_functions_when_asked) {
 
 TEST(EtaExpand, callees_and_patterns_stay) {
   pass_test::expect_unchanged(
-      kEtaExpand, kTypes +
+      kEtaExpand, kExpandedTypes +
                       "def @main(%m: Maybe[float32]) {\n"
                       "  match (%m) { Some(%v) => { Both(%v, %v) }, None => { Both(1f, 2f) }, } }");
 }

@@ -6,25 +6,25 @@
 namespace relay {
 namespace {
 
-void becomes(const std::string& before, const std::string& after) {
+void inlines_to(const std::string& before, const std::string& after) {
   pass_test::expect_becomes(kInline, before, after);
 }
-void unchanged(const std::string& text) { pass_test::expect_unchanged(kInline, text); }
+void inline_keeps(const std::string& text) { pass_test::expect_unchanged(kInline, text); }
 
 TEST(Inline, header_example) {
-  becomes("def @f(%a: float32) { exp(%a) } def @main(%x: float32) { @f(add(%x, 1f)) }",
-          "def @main(%x: float32) { let %a = add(%x, 1f); exp(%a) }");
+  inlines_to("def @f(%a: float32) { exp(%a) } def @main(%x: float32) { @f(add(%x, 1f)) }",
+             "def @main(%x: float32) { let %a = add(%x, 1f); exp(%a) }");
 }
 
 TEST(Inline, a_chain_of_functions_called_once) {
-  becomes(
+  inlines_to(
       "def @f(%a: float32) { exp(%a) } def @g(%b: float32) { @f(%b) }\n"
       "def @main(%x: float32) { @g(%x) }",
       "def @main(%x: float32) { let %b = %x; let %a = %b; exp(%a) }");
 }
 
 TEST(Inline, a_marked_function_gets_fresh_variables_at_each_place) {
-  becomes(
+  inlines_to(
       "def @f(%a: float32, Inline=1) { let %b = exp(%a); %b }\n"
       "def @main(%x: float32) { let %p = @f(%x); let %q = @f(%p); %q }",
       "def @main(%x: float32) {\n"
@@ -33,11 +33,11 @@ TEST(Inline, a_marked_function_gets_fresh_variables_at_each_place) {
 }
 
 TEST(Inline, small_functions_at_level_3) {
-  becomes("def @f(%a: float32) { exp(%a) } def @main(%x: float32) { @f(@f(%x)) }",
-          "def @main(%x: float32) { let %a = { let %b = %x; exp(%b) }; exp(%a) }");
+  inlines_to("def @f(%a: float32) { exp(%a) } def @main(%x: float32) { @f(@f(%x)) }",
+             "def @main(%x: float32) { let %a = { let %b = %x; exp(%b) }; exp(%a) }");
   std::string large = "%a";
   for (int i = 0; i < 9; ++i) large = "exp(" + large + ")";
-  unchanged("def @f(%a: float32) { " + large + " } def @main(%x: float32) { @f(@f(%x)) }");
+  inline_keeps("def @f(%a: float32) { " + large + " } def @main(%x: float32) { @f(@f(%x)) }");
 }
 
 TEST(Inline, a_library_keeps_what_others_may_call) {
@@ -45,11 +45,12 @@ TEST(Inline, a_library_keeps_what_others_may_call) {
   level_2.opt_level = 2;
   pass_test::expect_unchanged(
       kInline, "def @f(%a: float32) { exp(%a) } def @g(%x: float32) { @f(%x) }", level_2);
-  becomes("def @f(%a: float32) { exp(%a) } def @g(%x: float32) { @f(%x) }",
-          "def @f(%a: float32) { exp(%a) } def @g(%x: float32) { let %a = %x; exp(%a) }");
-  becomes("def @f(%a: float32, global_symbol=\"f\") { exp(%a) } def @main(%x: float32) { @f(%x) }",
-          "def @f(%a: float32, global_symbol=\"f\") { exp(%a) }\n"
-          "def @main(%x: float32) { let %a = %x; exp(%a) }");
+  inlines_to("def @f(%a: float32) { exp(%a) } def @g(%x: float32) { @f(%x) }",
+             "def @f(%a: float32) { exp(%a) } def @g(%x: float32) { let %a = %x; exp(%a) }");
+  inlines_to(
+      "def @f(%a: float32, global_symbol=\"f\") { exp(%a) } def @main(%x: float32) { @f(%x) }",
+      "def @f(%a: float32, global_symbol=\"f\") { exp(%a) }\n"
+      "def @main(%x: float32) { let %a = %x; exp(%a) }");
 }
 
 TEST(Inline, effects_are_not_shared_between_places) {
@@ -63,17 +64,17 @@ TEST(Inline, effects_are_not_shared_between_places) {
 
 TEST(Inline, leaves_what_it_must) {
   // Recursive, called twice, used as a value, polymorphic, a kernel.
-  unchanged("def @f(%a: float32) -> float32 { @f(%a) } def @main(%x: float32) { @f(%x) }");
-  unchanged(
+  inline_keeps("def @f(%a: float32) -> float32 { @f(%a) } def @main(%x: float32) { @f(%x) }");
+  inline_keeps(
       "def @f(%a: float32, Inline=1) -> float32 { @g(%a) }\n"
       "def @g(%a: float32) -> float32 { @f(%a) } def @main(%x: float32) { @f(%x) }");
   PassContext level_2;
   level_2.opt_level = 2;
   pass_test::expect_unchanged(
       kInline, "def @f(%a: float32) { exp(%a) } def @main(%x: float32) { @f(@f(%x)) }", level_2);
-  unchanged("def @f(%a: float32) { exp(%a) } def @main() { @f }");
-  unchanged("def @f[A](%a: A) -> A { %a } def @main(%x: float32) { @f(%x) }");
-  unchanged("def @f(%a: float32, Primitive=1) { exp(%a) } def @main(%x: float32) { @f(%x) }");
+  inline_keeps("def @f(%a: float32) { exp(%a) } def @main() { @f }");
+  inline_keeps("def @f[A](%a: A) -> A { %a } def @main(%x: float32) { @f(%x) }");
+  inline_keeps("def @f(%a: float32, Primitive=1) { exp(%a) } def @main(%x: float32) { @f(%x) }");
 }
 
 // ---- Purity

@@ -5,29 +5,29 @@
 namespace relay {
 namespace {
 
-void becomes(const std::string& before, const std::string& after) {
+void lifts_to(const std::string& before, const std::string& after) {
   pass_test::expect_becomes(kLambdaLift, before, after);
 }
 
 TEST(LambdaLift, a_function_that_is_only_called_makes_no_closure) {
-  becomes("def @main(%x: float32) { let %f = fn (%y: float32) { add(%x, %y) }; %f(1f) }",
-          "def @main(%x: float32) { @main_f(%x, 1f) }\n"
-          "def @main_f(%x: float32, %y: float32) { add(%x, %y) }");
+  lifts_to("def @main(%x: float32) { let %f = fn (%y: float32) { add(%x, %y) }; %f(1f) }",
+           "def @main(%x: float32) { @main_f(%x, 1f) }\n"
+           "def @main_f(%x: float32, %y: float32) { add(%x, %y) }");
 }
 
 TEST(LambdaLift, a_value_is_a_closure_of_what_it_captures) {
-  becomes("def @main(%x: float32) { fn (%y: float32) { add(%x, %y) } }",
-          "def @main(%x: float32) { @main_fn(%x) }\n"
-          "def @main_fn(%x: float32, Closure=1) { fn (%y: float32) { add(%x, %y) } }");
+  lifts_to("def @main(%x: float32) { fn (%y: float32) { add(%x, %y) } }",
+           "def @main(%x: float32) { @main_fn(%x) }\n"
+           "def @main_fn(%x: float32, Closure=1) { fn (%y: float32) { add(%x, %y) } }");
 }
 
 TEST(LambdaLift, a_value_that_captures_nothing_is_the_function) {
-  becomes("def @main() { let %f = fn (%y: float32) { exp(%y) }; (%f, %f(1f)) }",
-          "def @main() { (@main_f, @main_f(1f)) } def @main_f(%y: float32) { exp(%y) }");
+  lifts_to("def @main() { let %f = fn (%y: float32) { exp(%y) }; (%f, %f(1f)) }",
+           "def @main() { (@main_f, @main_f(1f)) } def @main_f(%y: float32) { exp(%y) }");
 }
 
 TEST(LambdaLift, recursion_is_recursion_of_a_global_function) {
-  becomes(
+  lifts_to(
       "def @main(%n: int32, %x: float32) {\n"
       "  let %f = fn (%i: int32) -> float32 {\n"
       "    if (equal(%i, 0)) { %x } else { %f(subtract(%i, 1)) } }; %f(%n) }",
@@ -37,7 +37,7 @@ TEST(LambdaLift, recursion_is_recursion_of_a_global_function) {
 }
 
 TEST(LambdaLift, a_recursive_value_calls_itself_without_a_closure) {
-  becomes(
+  lifts_to(
       "def @main(%x: float32) {\n"
       "  let %f = fn (%i: int32) -> float32 { if (equal(%i, 0)) { %x } else { %f(0) } };\n"
       "  (%f, %f(1)) }",
@@ -49,7 +49,7 @@ TEST(LambdaLift, a_recursive_value_calls_itself_without_a_closure) {
 }
 
 TEST(LambdaLift, captures_of_called_functions_pass_through) {
-  becomes(
+  lifts_to(
       "def @main(%x: float32) {\n"
       "  let %f = fn (%y: float32) { add(%x, %y) };\n"
       "  let %g = fn (%z: float32) { let %h = fn () { %f(%z) }; %h() }; %g(2f) }",
@@ -72,9 +72,9 @@ TEST(LambdaLift, type_parameters_in_scope_are_captured) {
 }
 
 TEST(LambdaLift, what_a_closure_shares_is_computed_outside) {
-  becomes("def @main(%x: float32) { %0 = exp(%x); (%0, fn () { add(%0, 1f) }) }",
-          "def @main(%x: float32) { let %a = exp(%x); (%a, @main_fn(%a)) }\n"
-          "def @main_fn(%a: float32, Closure=1) { fn () { add(%a, 1f) } }");
+  lifts_to("def @main(%x: float32) { %0 = exp(%x); (%0, fn () { add(%0, 1f) }) }",
+           "def @main(%x: float32) { let %a = exp(%x); (%a, @main_fn(%a)) }\n"
+           "def @main_fn(%a: float32, Closure=1) { fn () { add(%a, 1f) } }");
 }
 
 TEST(LambdaLift, leaves_kernels_and_closures_of_the_module) {
