@@ -1,7 +1,7 @@
 # The two commands of a newcomer are `make demo` and `make test`; everything they need is set up on the way.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel docs demo test room pytest asan bench bench-cliffs bench-language bench-training bench-torch test-long lint tidy format vsix clean
+.PHONY: help setup build targets wheel docs demo test room pytest asan bench bench-cliffs bench-language bench-training bench-torch test-long lint tidy format vsix clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -11,6 +11,9 @@ setup:  ## system packages and the virtual environment .venv
 
 build: setup  ## build the command and the Python package, and install both into .venv
 	@tools/build.sh
+
+targets: build  ## the runtime and relay-run for other architectures, for devices and for --emulate
+	@tools/targets.sh
 
 wheel: setup  ## one wheel for every Python from 3.10 on, in dist/
 	@tools/wheel.sh

@@ -2,7 +2,7 @@
 include_guard(GLOBAL)
 
 # relay_llvm_targets(<archives> <folder>...): an architecture of ours is one that has a file in one of the folders, named
-# like LLVM's target in small letters. <archives> becomes what to link for them, and relay_llvm_targets.def in the current
+# like LLVM's target in small letters; without RELAY_OTHER_TARGETS, only that of the machine. <archives> becomes what to link for them, and relay_llvm_targets.def in the current
 # binary folder the list: RELAY_LLVM_TARGET(X86) for each of ours, RELAY_OTHER_LLVM_TARGET for those that LLVM was built
 # with besides. Sources that include LLVM's headers in this folder find them.
 #
@@ -14,11 +14,12 @@ macro(relay_llvm_targets archives)
   include_directories(SYSTEM ${LLVM_INCLUDE_DIRS})
   set(ours "")
   set(targets "")
+  string(REGEX REPLACE "^(x86|riscv).*" "\\1" host "${CMAKE_SYSTEM_PROCESSOR}")
   foreach(name IN LISTS LLVM_TARGETS_TO_BUILD)
     string(TOLOWER "${name}" component)
     set(list RELAY_OTHER_LLVM_TARGET)
     foreach(folder IN ITEMS ${ARGN})
-      if(EXISTS "${folder}/${component}.cc")
+      if(EXISTS "${folder}/${component}.cc" AND (RELAY_OTHER_TARGETS OR component STREQUAL host))
         list(APPEND ours "${component}")
         set(list RELAY_LLVM_TARGET)
       endif()

@@ -1,6 +1,9 @@
 #!/bin/bash
 # Everything that a build needs, from Debian and PyPI, without a question: system packages and the virtual
 # environment .venv. A second call finds all in place and does nothing.
+#
+#   tools/setup.sh            for Relay itself
+#   tools/setup.sh --targets  and the compilers and emulators of tools/targets.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +15,9 @@ packages=(
   clang-format-14 clang-tidy-14
   python3-dev python3-venv
 )
+if [[ "${1:-}" == --targets ]]; then
+  packages+=(g++-aarch64-linux-gnu qemu-user)
+fi
 
 missing=()
 for package in "${packages[@]}"; do

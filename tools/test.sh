@@ -60,6 +60,7 @@ else
   step "unit tests" unit_tests
   step "sanitizer build" asan_build "${checked[@]}"
   step "sanitizer tests" asan_tests "${checked[@]}"
+  step "targets" tools/targets.sh
   step "Python tests" python_tests
 fi
 printf '%s\n' "" "${times[@]}" "$(printf '%-18s %5d s' "together" $SECONDS)"

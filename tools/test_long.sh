@@ -62,6 +62,7 @@ for part in "${chosen[@]}"; do
 done
 
 tools/build.sh --tests
+tools/targets.sh
 for part in "${chosen[@]}"; do
   start=$SECONDS
   echo "== $part (seed $seed)"

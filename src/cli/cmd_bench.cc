@@ -6,6 +6,7 @@
 
 #include "base/codes/driver.h"
 #include "cli/commands.h"
+#include "cli/emulate.h"
 #include "cli/inputs.h"
 #include "cli/kernel_work.h"
 #include "cli/terminal.h"
@@ -29,6 +30,7 @@ struct BenchArgs {
   bool profile = false;
   bool force = false;
   bool json = false;
+  bool emulate = false;
   CompileFlags flags;
   InputFlags inputs;
 };
@@ -308,6 +310,36 @@ void measure_sizes(const BenchArgs& o, const Ready& ready, const Inputs& inputs)
   std::printf("%s", table.text().c_str());
 }
 
+// The times are the emulator's, and not those of a machine of the architecture.
+int bench_under_emulator(const BenchArgs& o, const Inputs& inputs) {
+  constexpr int kRuns = 3;
+  EmulatedRun run = run_emulated(o.model, o.flags, o.function, inputs, o.inputs.seed,
+                                 o.repeat > 0 ? o.repeat : kRuns);
+  std::sort(run.seconds.begin(), run.seconds.end());
+  const double median = quantile(run.seconds, 0.5), p90 = quantile(run.seconds, 0.9);
+  if (o.json) {
+    nlohmann::ordered_json root;
+    if (!run.target.empty()) root["target"] = run.target;
+    root["emulator"] = run.emulator;
+    for (const auto& [name, size] : run.arguments.sizes) root["invented_sizes"][name] = size;
+    root["runs"] = run.seconds.size();
+    root["min_seconds"] = run.seconds.front();
+    root["median_seconds"] = median;
+    root["p90_seconds"] = p90;
+    root["threads"] = run.threads;
+    std::printf("%s\n",
+                root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    return 0;
+  }
+  if (!run.target.empty()) std::printf("target  %s\n", run.target.c_str());
+  std::printf("%s", run.arguments.notes(o.inputs.seed, "note    ").c_str());
+  std::printf("time    min %s, median %s, p90 %s (%zu runs, %d thread%s) under %s\n",
+              format_seconds(run.seconds.front()).c_str(), format_seconds(median).c_str(),
+              format_seconds(p90).c_str(), run.seconds.size(), run.threads,
+              run.threads == 1 ? "" : "s", run.emulator.c_str());
+  return 0;
+}
+
 int run_bench(const BenchArgs& options, const Given& given) {
   BenchArgs o = options;
   if (!o.compare.empty()) {
@@ -326,6 +358,12 @@ int run_bench(const BenchArgs& options, const Given& given) {
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Inputs inputs = o.inputs.read();
   refuse_details_of_several(given, inputs);
+  if (o.emulate) {
+    given.refuse({"--profile", "--trace", "--prepack", "--time-limit", "--memory-limit"},
+                 "--emulate", "the program runs in a process of the emulator");
+    inputs.refuse_lists();
+    return bench_under_emulator(o, inputs);
+  }
   ModelOptions shapes = inputs.shapes;
   shapes.values = given_values(inputs);
   Ready ready = prepare(o.model, o.flags, o.function, shapes, inputs.ranges);
@@ -427,6 +465,8 @@ Command bench_command() {
       {argument("MODEL", o->model, model_kinds("compiled .so")),
        option("--repeat N", o->repeat, "Runs to measure; 0: for two seconds").range(0, 1000000),
        option("--function NAME", o->function, "The function to run"),
+       flag("--emulate", o->emulate,
+            "Run under QEMU's emulator of the architecture that is compiled for"),
        flag("--profile", o->profile, "Show every kernel beside what limits it"),
        flag("--wide", o->wide, "Show all columns of the profile, whatever the terminal's width"),
        option("--trace FILE", o->trace, "Write a trace of the runs (Trace Event JSON)"),

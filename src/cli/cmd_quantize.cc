@@ -10,9 +10,10 @@
 #include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "driver/evaluate.h"
-#include "frontend/arrays/npy.h"
+#include "frontend/arrays/npz.h"
 #include "ir/text/text.h"
 #include "quantize/report.h"
+#include "run/npy.h"
 
 namespace relay::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include "base/codes/driver.h"
 #include "base/codes/runtime.h"
 #include "cli/commands.h"
+#include "cli/emulate.h"
 #include "cli/inputs.h"
 #include "cli/kernel_work.h"
 #include "cli/limits.h"
@@ -14,7 +15,7 @@
 #include "driver/evaluate.h"
 #include "driver/machine_limits.h"
 #include "driver/specialise.h"
-#include "frontend/arrays/npy.h"
+#include "run/output_files.h"
 #include "runtime/core/print.h"
 
 namespace relay::cli {
@@ -32,6 +33,7 @@ struct RunArgs {
   std::string output;
   bool force = false;
   bool json = false;
+  bool emulate = false;
   CompileFlags flags;
   InputFlags inputs;
   LimitFlags limits;
@@ -43,22 +45,13 @@ std::string shape_text(const Tensor& t) {
   return out + (t.rank() == 1 ? ",)" : ")");
 }
 
-// A result's name as a file name: characters other than letters, digits, dots and dashes become underscores.
-std::string file_name(const std::string& name) {
-  std::string out;
-  for (char c : name.substr(0, 100)) {
-    bool safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                c == '-' || c == '_' || (c == '.' && !out.empty());
-    out += safe ? c : '_';
-  }
-  return (out.empty() ? "output" : out) + ".npy";
-}
-
 // The program that was run, and its results.
 struct Outcome {
   runtime::Function signature;
   runtime::Value value;
-  std::string text;  // the value in text form, where the types are known
+  std::vector<Tensor> emulated;  // the tensors of the value, of a run under an emulator
+  std::string emulator;          // its name; empty: the program ran here
+  std::string text;              // the value in text form, where the types are known
   double seconds = 0;
   std::string notes;  // inputs that were generated
   std::vector<std::pair<std::string, int64_t>> sizes;
@@ -197,57 +190,31 @@ Outcome run_compiled(const RunArgs& o, const Inputs& inputs) {
   return out;
 }
 
-std::string result_name(const Outcome& out, size_t i) {
-  const auto& results = out.signature.results;
-  return i < results.size() && !results[i].name.empty() ? results[i].name
-                                                        : "output" + std::to_string(i);
-}
-
-// The kind of an existing file at the path of the output folder.
-void check_folder(const std::string& path) {
-  std::error_code error;
-  auto found = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(found) || std::filesystem::is_directory(found)) return;
-  throw UserError(Diagnostic(codes::artifact_io, {},
-                             "--output " + escape_for_terminal(path, 300) + " is not a folder")
-                      .help("outputs are written as one .npy file each into a folder"));
-}
-
-// All of them or none: no output has its name before all are written.
-void write_outputs(const RunArgs& o, const Outcome& out, const std::vector<Tensor>& outputs) {
-  std::error_code error;
-  std::filesystem::create_directories(o.output, error);
-  if (error) {
-    throw UserError(Diagnostic(codes::artifact_io, {},
-                               "the folder '" + escape_for_terminal(o.output, 300) +
-                                   "' cannot be made: " + error.message()));
-  }
-  std::vector<std::string> paths;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    std::string name = file_name(result_name(out, i));
-    for (const std::string& other : paths) {
-      if (other == o.output + "/" + name) name = std::to_string(i) + "." + name;
-    }
-    paths.push_back(o.output + "/" + name);
-    refuse_existing(paths.back(), o.force);
-  }
-  std::vector<std::unique_ptr<runtime::TemporaryFile>> files;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    files.push_back(std::make_unique<runtime::TemporaryFile>(paths[i]));
-    write_npy(*files.back(), outputs[i]);
-  }
-  for (auto& file : files) file->rename_to_target(o.force);
+Outcome run_under_emulator(const RunArgs& o, const Inputs& inputs) {
+  constexpr int kTimedRuns = 1;
+  Outcome out;
+  EmulatedRun run = run_emulated(o.model, o.flags, o.function, inputs, o.inputs.seed, kTimedRuns);
+  out.signature = std::move(run.function);
+  out.emulated = std::move(run.outputs);
+  out.emulator = std::move(run.emulator);
+  out.target = std::move(run.target);
+  out.threads = run.threads;
+  out.notes = run.arguments.notes(o.inputs.seed, "note    ");
+  out.sizes = std::move(run.arguments.sizes);
+  out.seconds = run.seconds.at(0);
+  return out;
 }
 
 void print_json(const Outcome& out, const std::vector<Tensor>& outputs, bool tensors,
                 double peak_gflops) {
   nlohmann::ordered_json root;
   if (!out.target.empty()) root["target"] = out.target;
+  if (!out.emulator.empty()) root["emulator"] = out.emulator;
   if (tensors) {
     root["outputs"] = nlohmann::ordered_json::array();
     for (size_t i = 0; i < outputs.size(); ++i) {
       root["outputs"].push_back(
-          {{"name", result_name(out, i)},
+          {{"name", result_name(out.signature, i)},
            {"dtype", outputs[i].dtype().to_string()},
            {"shape", std::vector<int64_t>(outputs[i].shape().begin(), outputs[i].shape().end())},
            {"digest", digest(outputs[i])}});
@@ -274,6 +241,7 @@ void print_notes(const Outcome& out) {
 
 void print_time(const Outcome& out, double peak_gflops) {
   std::printf("time    %s", format_seconds(out.seconds).c_str());
+  if (!out.emulator.empty()) std::printf(" under %s", out.emulator.c_str());
   if (peak_gflops > 0) {
     std::printf(" on %d thread%s", out.threads, out.threads == 1 ? "" : "s");
     if (out.flops > 0) {
@@ -289,23 +257,29 @@ void print_time(const Outcome& out, double peak_gflops) {
 int run_run(const RunArgs& o, const Given& given) {
   if (given.has("--output")) check_folder(o.output);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
-  bool compiled = o.executor == "vm";
+  if (o.emulate) {
+    given.refuse({"--executor", "--prepack", "--time-limit", "--memory-limit", "--fuel"},
+                 "--emulate", "the program runs in a process of the emulator");
+  }
+  bool compiled = o.executor == "vm" && !o.emulate;
   Inputs inputs = o.inputs.read();
   inputs.refuse_lists();
   // Standard output is for the JSON.
   std::optional<runtime::PrintScope> prints;
   if (o.json)
     prints.emplace([](const char* text, size_t size) { std::fwrite(text, 1, size, stderr); });
-  Outcome out = compiled ? run_compiled(o, inputs) : run_evaluator(o, inputs);
+  Outcome out = o.emulate  ? run_under_emulator(o, inputs)
+                : compiled ? run_compiled(o, inputs)
+                           : run_evaluator(o, inputs);
   o.limits.begin_run();
-  std::vector<Tensor> outputs;
-  bool tensors = runtime::flatten_tensors(out.value, outputs);
+  std::vector<Tensor> outputs = out.emulated;
+  bool tensors = o.emulate || runtime::flatten_tensors(out.value, outputs);
   if (!tensors && !o.output.empty()) {
     throw UserError(Diagnostic(codes::driver_option, {},
                                "the result of @" + o.function + " is not made of tensors only")
                         .help("leave out --output: the value is printed"));
   }
-  if (!o.output.empty()) write_outputs(o, out, outputs);
+  if (!o.output.empty()) write_outputs(o.output, out.signature, outputs, o.force);
   if (o.json) {
     print_json(out, outputs, tensors, compiled ? measure_peak_gflops(out.threads) : 0);
     return 0;
@@ -319,7 +293,7 @@ int run_run(const RunArgs& o, const Given& given) {
     Table table({"output", "shape", "dtype", "digest", "values"});
     table.limit(0, 48);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      table.row({escape_for_terminal(result_name(out, i)), shape_text(outputs[i]),
+      table.row({escape_for_terminal(result_name(out.signature, i)), shape_text(outputs[i]),
                  outputs[i].dtype().to_string(), digest(outputs[i]), summary(outputs[i])});
     }
     std::printf("%s", table.text().c_str());
@@ -342,7 +316,9 @@ Command run_command() {
                       "vm compiles the model, eval is the reference evaluator: slow")
                    .choices({"vm", "eval"}),
                option("--function NAME", o->function, "The function to run"),
-               option("--output FOLDER", o->output, "A folder for the outputs as .npy files")},
+               option("--output FOLDER", o->output, "A folder for the outputs as .npy files"),
+               flag("--emulate", o->emulate,
+                    "Run under QEMU's emulator of the architecture that is compiled for")},
               [o](const Given& given) {
                 o->limits.begin_compilation();
                 return run_run(*o, given);

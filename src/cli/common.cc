@@ -6,6 +6,7 @@
 
 #include "base/codes/driver.h"
 #include "cli/commands.h"
+#include "cli/compile_model.h"
 #include "cli/inputs.h"
 #include "cli/limits.h"
 #include "cli/terminal.h"
@@ -15,21 +16,21 @@
 #include "ir/donation.h"
 #include "ir/prepack.h"
 #include "passes/pass_list.h"
+#include "run/output_files.h"
 #include "runtime/core/print.h"
 #include "runtime/temporary_file.h"
-#include "target/architectures.h"
+#include "target/processor_text.h"
 
 namespace relay::cli {
 
 namespace {
 
-// The levels of architectures, which are targets by name.
+// The architectures and their levels, which are targets by name.
 std::string level_names() {
   std::string out;
   for (const Architecture& a : architectures()) {
-    for (const Architecture::Level& l : a.levels) {
-      out += (out.empty() ? "" : ", ") + std::string(l.name);
-    }
+    out += (out.empty() ? "" : ", ") + architecture_target(a);
+    for (const Architecture::Level& l : a.levels) out += ", " + std::string(l.name);
   }
   return out;
 }
@@ -39,7 +40,7 @@ std::string level_names() {
 std::vector<Option> CompileFlags::target_table() {
   return {
       option("--target TARGET", target,
-             "What to compile for: native, a level (" + level_names() +
+             "What to compile for: native, an architecture or a level of one (" + level_names() +
                  "), 'llvm -mcpu=CPU'; with "
                  "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
                  "-denormals=keep"),
@@ -194,70 +195,83 @@ std::string counting_of(const runtime::Module& module) {
                  : "operations as the operators define them";
 }
 
-Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function,
-              const ModelOptions& shapes, const std::vector<SizeHint>& sizes) {
-  using Clock = std::chrono::steady_clock;
-  auto seconds = [](Clock::time_point from) {
-    return std::chrono::duration<double>(Clock::now() - from).count();
-  };
-  runtime::LoadOptions load;
-  load.num_threads = flags.threads;
-  if (is_artifact(path)) {
-    if (!sizes.empty()) {
-      throw UserError(Diagnostic(codes::driver_option, {},
-                                 "'" + escape_for_terminal(path, 200) +
-                                     "' was compiled before: its dimensions have their ranges")
-                          .help("--dim NAME=SIZE says the size of a run"));
-    }
-    auto start = Clock::now();
-    runtime::Module module = runtime::Module::load(path, load);
-    LimitFlags::end_compilation();
-    if (function != "main" || module.program().find_function("main") >= 0) {
-      check_shapes(module.function(function), shapes);
-    }
-    return {module, nullptr, "", 0, seconds(start), {}, {}, {}};
-  }
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point from) {
+  return std::chrono::duration<double>(Clock::now() - from).count();
+}
+
+}  // namespace
+
+CompiledInput compile_input(const std::string& path, const CompileFlags& flags,
+                            const std::string& function, const ModelOptions& shapes,
+                            const std::vector<SizeHint>& sizes) {
   auto start = Clock::now();
   ModelOptions given = shapes;
   read_dim_options(flags.dims, given);
   read_freeze_options(flags.frozen, given);
   given.weights = read_params(flags.params);
   read_one_specialisation(flags.special, given);
-  LoadedModel model = read_model(path, function, given);
-  model.module = flags.with_inputs(model.module);
-  double import_seconds = seconds(start);
+  CompiledInput out;
+  out.model = read_model(path, function, given);
+  out.model.module = flags.with_inputs(out.model.module);
+  out.import_seconds = seconds_since(start);
   CompileOptions options = flags.options(sizes);
   if (function != "main") {
     options.config["relay.RemoveUnusedFunctions.entry_functions"] =
         AttrValue(ValueList{AttrValue(function)});
   }
-  options.source_name = model.source_name;
-  options.source_hash = model.source_hash;
+  options.source_name = out.model.source_name;
+  options.source_hash = out.model.source_hash;
   ProgressLine line(!flags.quiet);
   options.progress = [&](std::string_view phase, int64_t done, int64_t total) {
     line.update(phase, done, total);
   };
-  CompiledModule compiled = compile(model.module, options);
+  out.compiled = compile(out.model.module, options);
   LimitFlags::end_compilation();
   line.clear();
-  double compile_seconds = seconds(start);
+  return out;
+}
+
+Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function,
+              const ModelOptions& shapes, const std::vector<SizeHint>& sizes) {
+  runtime::LoadOptions load;
+  load.num_threads = flags.threads;
+  if (is_artifact(path)) {
+    refuse_ranges(path, sizes);
+    auto start = Clock::now();
+    runtime::Module module = runtime::Module::load(path, load);
+    LimitFlags::end_compilation();
+    if (function != "main" || module.program().find_function("main") >= 0) {
+      check_shapes(module.function(function), shapes);
+    }
+    return {module, nullptr, "", 0, seconds_since(start), {}, {}, {}};
+  }
+  auto start = Clock::now();
+  CompiledInput input = compile_input(path, flags, function, shapes, sizes);
+  CompiledModule& compiled = input.compiled;
+  double compile_seconds = seconds_since(start);
   start = Clock::now();
   runtime::Module module = compiled.load(load);
-  compiled.phases.insert(compiled.phases.begin(), Phase{"import", import_seconds});
+  compiled.phases.insert(compiled.phases.begin(), Phase{"import", input.import_seconds});
   if (function != "main") check_shapes(module.function(function), shapes);
-  return {module,         model.module,    compiled.target, compile_seconds,
-          seconds(start), compiled.phases, compiled.passes, model.specialised};
+  return {module,          input.model.module,     compiled.target,
+          compile_seconds, seconds_since(start),   compiled.phases,
+          compiled.passes, input.model.specialised};
+}
+
+void refuse_ranges(const std::string& path, const std::vector<SizeHint>& sizes) {
+  if (sizes.empty()) return;
+  throw UserError(Diagnostic(codes::driver_option, {},
+                             "'" + escape_for_terminal(path, 200) +
+                                 "' was compiled before: its dimensions have their ranges")
+                      .help("--dim NAME=SIZE says the size of a run"));
 }
 
 void refuse_existing(const std::string& path, bool force) {
-  if (path == "-") return;
-  std::error_code ignored;
-  if (!force && std::filesystem::is_regular_file(std::filesystem::symlink_status(path, ignored))) {
-    throw UserError(Diagnostic(codes::driver_output_exists, {},
-                               "'" + escape_for_terminal(path, 300) + "' exists already")
-                        .help("give another name, or --force to overwrite it"));
-  }
-  runtime::TemporaryFile::check_target(path, force);
+  if (path != "-") refuse_existing_file(path, force);
 }
 
 void write_text(const std::string& path, const std::string& text, bool force) {

@@ -11,10 +11,12 @@
 #include "base/quoted_name.h"
 #include "cli/literal.h"
 #include "driver/size_options.h"
-#include "frontend/arrays/npy.h"
+#include "frontend/arrays/npz.h"
 #include "ir/op.h"
 #include "ir/prepack.h"
 #include "node/node.h"
+#include "run/arguments.h"
+#include "run/npy.h"
 #include "runtime/core/strings.h"
 
 namespace relay::cli {
@@ -72,125 +74,6 @@ Tensor widened(const Tensor& t, DType dtype) {
     }
   }
   return out;
-}
-
-// The names of a parameter's symbolic dimensions; "" if a dimension is constant or has no name.
-std::string symbol_of(const Slot& slot, size_t axis) {
-  bool named = slot.tensor.shape[axis] < 0 && axis < slot.tensor.symbols.size();
-  return named ? slot.tensor.symbols[axis] : std::string();
-}
-
-// Of sizes such as "2 * n", which follow from others.
-bool is_expression(const std::string& symbol) {
-  return symbol.find_first_of(" (,") != std::string::npos;
-}
-
-// The sizes of symbolic dimensions: from the given inputs, else from --dim, else 1.
-class Sizes {
- public:
-  Sizes(const runtime::Function& function, const Inputs& inputs, const std::vector<Tensor>& given)
-      : inputs_(inputs) {
-    for (size_t i = 0; i < function.params.size(); ++i) {
-      const Slot& slot = function.params[i];
-      if (!slot.is_tensor) continue;
-      auto shape = inputs.shapes.shapes.find(slot.name);
-      for (size_t a = 0; a < slot.tensor.shape.size(); ++a) {
-        std::string symbol = symbol_of(slot, a);
-        if (symbol.empty()) continue;
-        open_.insert(symbol);
-        if (given[i]) {
-          if (a < given[i].shape().size()) known_.try_emplace(symbol, given[i].dim(a));
-        } else if (shape != inputs.shapes.shapes.end() && a < shape->second.size() &&
-                   shape->second[a] >= 0) {
-          known_.try_emplace(symbol, shape->second[a]);
-        }
-      }
-    }
-    check_dims();
-  }
-
-  std::vector<int64_t> shape_of(const Slot& slot) {
-    std::vector<int64_t> shape = slot.tensor.shape;
-    auto given = inputs_.shapes.shapes.find(slot.name);
-    for (size_t a = 0; a < shape.size(); ++a) {
-      if (shape[a] >= 0) continue;
-      if (given != inputs_.shapes.shapes.end() && a < given->second.size()) {
-        shape[a] = given->second[a];
-      }
-      if (shape[a] < 0) shape[a] = size_of(slot, a);
-    }
-    return shape;
-  }
-
-  std::vector<std::pair<std::string, int64_t>> take_invented() { return std::move(invented_); }
-
- private:
-  void check_dims() const {
-    std::vector<std::string_view> names(open_.begin(), open_.end());
-    std::string known;
-    for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
-    for (const auto& [name, size] : inputs_.dims) {
-      if (!open_.contains(name)) {
-        throw UserError(Diagnostic(codes::driver_option, {},
-                                   "no input has an open dimension " + quoted_name(name))
-                            .expected(known.empty() ? "no --dim: every dimension is fixed" : known)
-                            .help(suggest(name, names)));
-      }
-      auto it = known_.find(name);
-      if (it == known_.end() || it->second == size) continue;
-      throw UserError(Diagnostic(codes::driver_option, {},
-                                 "--dim says another size of dimension " + quoted_name(name) +
-                                     " than the inputs that are given")
-                          .expected(std::to_string(it->second))
-                          .found(std::to_string(size)));
-    }
-  }
-
-  int64_t size_of(const Slot& slot, size_t axis) {
-    std::string symbol = symbol_of(slot, axis);
-    if (is_expression(symbol)) {
-      throw UserError(Diagnostic(codes::driver_option, {},
-                                 "no value can be invented for input " + quoted_name(slot.name))
-                          .found(slot.type_string())
-                          .help("its size " + symbol + " follows from others: give --input " +
-                                slot.name + "=SHAPE"));
-    }
-    if (symbol.empty()) {
-      invented_.emplace_back("dimension " + std::to_string(axis) + " of " + slot.name, 1);
-      return 1;
-    }
-    auto [it, fresh] = known_.try_emplace(symbol, 1);
-    if (!fresh) return it->second;
-    if (auto dim = inputs_.dims.find(symbol); dim != inputs_.dims.end()) it->second = dim->second;
-    invented_.emplace_back(symbol, it->second);
-    return it->second;
-  }
-
-  const Inputs& inputs_;
-  std::set<std::string> open_;
-  std::map<std::string, int64_t> known_;
-  std::vector<std::pair<std::string, int64_t>> invented_;
-};
-
-Tensor invent(const Slot& slot, const std::vector<int64_t>& shape, std::mt19937_64& random) {
-  if (slot.tensor.dtype.is_string()) {
-    std::vector<std::string> words(
-        static_cast<size_t>(runtime::checked_num_elements(slot.tensor.dtype, shape)));
-    for (std::string& word : words) word = "word" + std::to_string(random() % 100);
-    return runtime::make_strings(shape, std::vector<std::string_view>(words.begin(), words.end()));
-  }
-  Tensor t = Tensor::empty(slot.tensor.dtype, shape);
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    if (t.dtype().is_floating()) {
-      // Box and Muller by hand: the standard distributions differ between libraries.
-      double u = (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;
-      double v = static_cast<double>(random() >> 11) * 0x1p-53;
-      t.set_from_double(i, std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v));
-    } else {
-      t.set_from_int(i, static_cast<int64_t>(random() % 2));
-    }
-  }
-  return t;
 }
 
 [[noreturn]] void bad_option(const std::string& message, const std::string& expected) {
@@ -502,7 +385,10 @@ Arguments make_arguments(const runtime::Function& function, const Inputs& inputs
     given.push_back(t);
   }
   Arguments out;
-  Sizes sizes(function, inputs, given);
+  OpenSizes sizes(function, inputs.shapes.shapes, inputs.dims, given);
+  sizes.check_dims([&](const std::string& name) {
+    return suggest(name, {sizes.open().begin(), sizes.open().end()});
+  });
   std::mt19937_64 random(seed);
   for (size_t i = 0; i < given.size(); ++i) {
     const Slot& slot = function.params[i];
@@ -513,7 +399,8 @@ Arguments make_arguments(const runtime::Function& function, const Inputs& inputs
                           .help("run a function whose inputs are tensors: --function NAME"));
     }
     out.invented += given[i] ? 0 : 1;
-    out.values.emplace_back(given[i] ? given[i] : invent(slot, sizes.shape_of(slot), random));
+    out.values.emplace_back(
+        given[i] ? given[i] : random_tensor(slot.tensor.dtype, sizes.shape_of(slot), random));
   }
   out.sizes = sizes.take_invented();
   return out;

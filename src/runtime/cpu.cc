@@ -46,7 +46,9 @@ std::optional<Diagnostic> machine_refuses(const std::string& name, std::string_v
     return Diagnostic(codes::artifact_cpu, {}, name + " is compiled for another architecture")
         .expected(std::string(host_arch()))
         .found(std::string(arch))
-        .help("compile the model on this machine, or with a --target that it supports");
+        .help(
+            "run it with `relay run --emulate`, or compile the model with a --target of this "
+            "machine");
   }
   MissingFeatures missing = missing_features(features);
   if (missing.empty()) return std::nullopt;

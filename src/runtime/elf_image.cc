@@ -1,6 +1,5 @@
 #include "runtime/elf_image.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "base/codes/runtime.h"
 #include "runtime/cpu.h"
 #include "runtime/file_descriptor.h"
+#include "runtime/system_symbols.h"
 
 namespace relay::runtime {
 
@@ -52,12 +52,6 @@ bool map_executable(char* begin, uint64_t size) {
   }
   return mmap(begin, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file.get(), 0) !=
          MAP_FAILED;
-}
-
-// An object of the mathematics library, or of the C library that it needs. Stays loaded.
-void* system_symbol(const std::string& name) {
-  static void* const library = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
-  return dlsym(library != nullptr ? library : RTLD_DEFAULT, name.c_str());
 }
 
 }  // namespace
@@ -244,6 +238,8 @@ void ElfImage::relocate(const ElfFile& file) {
 }
 
 void ElfImage::protect(const ElfFile& file) const {
+  // Processors that do not do so themselves read what was written as instructions from here on.
+  __builtin___clear_cache(base_, base_ + span_);
   auto set = [&](uint64_t begin, uint64_t end, int protection) {
     if (mprotect(base_ + begin, end - begin, protection) == 0) return;
     if ((protection & PROT_EXEC) == 0 || !map_executable(base_ + begin, end - begin)) {

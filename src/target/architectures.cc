@@ -77,9 +77,62 @@ void derive_x86(Target& t) {
   t.rounds_bfloat16 = t.has_feature("avx512bf16") && t.has_feature("avx512vl");
 }
 
+// Of AArch64, those versions at which instructions for contractions became part of every processor.
+constexpr std::array<Level, 3> kArm64Levels{{
+    {"armv8-a", "+fp-armv8,+neon", {32 * K, 512 * K, 2 * M, 4}},
+    {"armv8.4-a",
+     "+fp-armv8,+neon,+crc,+lse,+rdm,+complxnum,+jsconv,+rcpc,+dotprod",
+     {64 * K, 512 * K, 4 * M, 8}},
+    {"armv8.6-a",
+     "+fp-armv8,+neon,+crc,+lse,+rdm,+complxnum,+jsconv,+rcpc,+dotprod,+i8mm,+bf16",
+     {64 * K, 1 * M, 8 * M, 8}},
+}};
+
+// By LLVM's names; caches and cores as they are usual in systems with them: Raspberry Pi 3 to 5, Snapdragon 855, 888 and 8 Gen
+// 1 to 3, Graviton2 to 4, Apple M1 to M4, Fugaku. Where a system has cores of several kinds, these are the fast ones. A cache
+// that the cores of a cluster share is L3, or counts with the part of one core.
+constexpr Processor kArm64Processors[] = {
+    {"cortex-a53", {32 * K, 128 * K, 512 * K, 4}}, {"cortex-a55", {32 * K, 128 * K, 2 * M, 4}},
+    {"cortex-a72", {32 * K, 256 * K, 1 * M, 4}},   {"cortex-a75", {64 * K, 256 * K, 2 * M, 4}},
+    {"cortex-a76", {64 * K, 512 * K, 2 * M, 4}},   {"cortex-a77", {64 * K, 512 * K, 4 * M, 4}},
+    {"cortex-a78", {64 * K, 512 * K, 4 * M, 4}},   {"cortex-x1", {64 * K, 1 * M, 4 * M, 4}},
+    {"cortex-a710", {64 * K, 512 * K, 6 * M, 4}},  {"cortex-x2", {64 * K, 1 * M, 6 * M, 4}},
+    {"cortex-x3", {64 * K, 1 * M, 8 * M, 4}},      {"cortex-x4", {64 * K, 2 * M, 12 * M, 4}},
+    {"neoverse-n1", {64 * K, 1 * M, 32 * M, 16}},  {"neoverse-v1", {64 * K, 1 * M, 32 * M, 16}},
+    {"neoverse-n2", {64 * K, 1 * M, 32 * M, 16}},  {"neoverse-v2", {64 * K, 2 * M, 36 * M, 16}},
+    {"apple-m1", {128 * K, 3 * M, 8 * M, 4}},      {"apple-m2", {128 * K, 4 * M, 8 * M, 4}},
+    {"apple-m3", {128 * K, 4 * M, 8 * M, 4}},      {"apple-m4", {128 * K, 4 * M, 8 * M, 4}},
+    {"a64fx", {64 * K, 640 * K, 8 * M, 12}},
+};
+
+// Versions stand for all that they require of every processor.
+constexpr std::string_view kArm64Checked[] = {
+    "neon",  "fp-armv8",  "crc",    "lse",       "rdm",   "fullfp16", "fp16fml", "dotprod",
+    "rcpc",  "rcpc-immo", "jsconv", "complxnum", "flagm", "altnzcv",  "fptoint", "i8mm",
+    "bf16",  "aes",       "sha2",   "sha3",      "sm4",   "lse2",     "sve",     "sve2",
+    "f32mm", "f64mm",     "cssc",   "mops",      "v8.1a", "v8.2a",    "v8.3a",   "v8.4a",
+    "v8.5a", "v8.6a",     "v8.7a",  "v9a",       "v9.1a", "v9.2a"};
+
+void derive_arm64(Target& t) {
+  t.vector_bits = 128;
+  t.num_vector_registers = 32;
+  t.has_fma = true;
+  t.converts_float16 = true;
+  t.rounds_bfloat16 = t.has_feature("bf16");
+}
+
 constexpr Architecture kArchitectures[] = {
     {"x86_64", "x86_64-unknown-linux-gnu", "x86-64", kX86Levels, kX86Processors, "x86-64-v2",
      kX86Checked, kX86Flushing, derive_x86},
+    {"aarch64",
+     "aarch64-unknown-linux-gnu",
+     "generic",
+     kArm64Levels,
+     kArm64Processors,
+     "armv8-a",
+     kArm64Checked,
+     {},
+     derive_arm64},
 };
 
 constexpr TestHost kTestHosts[] = {

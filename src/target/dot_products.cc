@@ -6,7 +6,8 @@ namespace relay {
 
 bool has_byte_dot(const Target& target) {
   bool wide = target.has_feature("avx512vnni") && target.has_feature("avx512vl");
-  return wide || (target.has_feature("avxvnni") && target.vector_bits <= 256);
+  return wide || (target.has_feature("avxvnni") && target.vector_bits <= 256) ||
+         target.has_feature("dotprod") || target.has_feature("i8mm");
 }
 
 std::optional<MatrixUnit> matrix_unit(const Target& target, MatrixFactors factors) {

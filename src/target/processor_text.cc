@@ -78,13 +78,16 @@ class Reader {
 
   std::string value_of(std::string_view option) const { return words_.value_of(option); }
 
-  // What the first word says. This machine is described by native, and by llvm without a processor; any other target
+  // What the first word says. "aarch64-linux" is the least processor of an architecture. This machine is described by native, and by llvm without a processor; any other target
   // is the same on every machine.
   Target begin(const std::string& name) {
     for (const Architecture& a : architectures()) {
       const Architecture::Level* level = a.find_level(name);
+      const bool is_architecture = name == architecture_target(a);
+      if (is_architecture) level = &a.levels.front();
       if (level == nullptr || !processors_.has_code_for(a)) continue;
       is_level_ = true;
+      takes_processor_ = is_architecture;
       Target t;
       t.name = name;
       set_level(t, a, *level);
@@ -162,7 +165,7 @@ class Reader {
   void set_processor(Target& t) {
     const std::string cpu = value_of("-mcpu");
     if (cpu.empty()) return;
-    if (t.name != "llvm") {
+    if (t.name != "llvm" && !takes_processor_) {
       unknown("-mcpu does not go with " + t.name,
               "llvm -mcpu=" + cpu + ", or " + t.name + " with -mattr=+FEATURE or -mtune=" + cpu);
     }
@@ -255,14 +258,20 @@ class Reader {
   const std::string features_;  // of all -mattr, as written
   const Architecture* arch_ = nullptr;
   bool is_level_ = false;
+  bool takes_processor_ = false;  // the first word names an architecture, and -mcpu refines it
 };
 
 }  // namespace
+
+std::string architecture_target(const Architecture& arch) {
+  return std::string(arch.name) + "-linux";
+}
 
 std::vector<std::string> ProcessorReader::names() const {
   std::vector<std::string> out{"native", "llvm"};
   for (const Architecture& a : architectures()) {
     if (!processors_.has_code_for(a)) continue;
+    out.push_back(architecture_target(a));
     for (const Architecture::Level& l : a.levels) out.emplace_back(l.name);
   }
   return out;

@@ -26,6 +26,9 @@ class Processors {
   virtual bool knows_feature(const Architecture& arch, std::string_view feature) const = 0;
 };
 
+// The target by which any processor of the architecture is meant, "aarch64-linux"; -mcpu refines it.
+std::string architecture_target(const Architecture& arch);
+
 class ProcessorReader : public TargetReader {
  public:
   // `processors` lives as long as the reader.

@@ -26,6 +26,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
+import emulation
 import ml_dtypes
 import numpy as np
 import onnx
@@ -38,8 +39,9 @@ TOTAL = sum(KINDS.values())
 LIST = Path(__file__).with_name("onnx_cases.toml")
 CASE_LIMIT_S = 120.0
 OTHER_VALUES = "other values in"
-# How a case is run: compiled at an optimisation level, or interpreted.
-WAYS = ("0", "3", "evaluator")
+# How a case is run: compiled at an optimisation level, interpreted, or compiled for another architecture
+# and run under its emulator.
+WAYS = ("0", "3", "evaluator", "aarch64-linux")
 # The codes for "the front end or the compiler has no such thing", E05xx and E04xx, and for a dtype
 # or rank that an operator does not take, E02xx and E08xx; E0617 for an image that is not decoded.
 # Everything else is a defect.
@@ -174,13 +176,19 @@ def run(case: Case, way: str) -> Outcome:
     """Imports and runs a case in this process."""
     import relay
 
+    if "-" in way and any(isinstance(v, list) for pair in case.data for part in pair for v in part):
+        return Outcome("refused", None, "a sequence is not a tensor")
     try:
         mod, params = relay.frontend.from_onnx(case.model)
         if way == "evaluator":
             call = relay.create_executor("debug", mod, params=params).evaluate()
+        elif "-" in way:
+            call = emulation.Emulated(mod, way, params=params)
         else:
             call = relay.build(mod, params=params, num_threads=1, opt_level=int(way))
         results = [call(*inputs) for inputs, _ in case.data]
+    except emulation.NotEmulatedError as error:
+        return Outcome("refused", None, str(error)[:300])
     except Exception as error:
         code = oracles.diagnostic_code(error)
         lines = str(error).strip().splitlines() or [""]

@@ -18,6 +18,7 @@ import io
 import sys
 from dataclasses import dataclass
 
+import emulation
 import numpy as np
 import onnx
 import oracles
@@ -65,7 +66,8 @@ def difference(got, want, exact) -> str:
     return ""
 
 
-def judge(g: Graph, opt_level: int = 3) -> Outcome:
+def judge(g: Graph, opt_level: int = 3, target: str | None = None) -> Outcome:
+    """`target`: of another architecture, which its emulator runs."""
     model = g.model()
     arguments = {
         v.name: v.array for v in g.inputs if any(i.name == v.name for i in model.graph.input)
@@ -74,12 +76,18 @@ def judge(g: Graph, opt_level: int = 3) -> Outcome:
     wanted = [by_name[o.name] for o in model.graph.output]
     try:
         mod, params = relay.frontend.from_onnx(model)
-        exe = relay.build(mod, params=params, opt_level=opt_level, num_threads=1)
+        exe = (
+            emulation.Emulated(mod, target, params=params, opt_level=opt_level)
+            if target
+            else relay.build(mod, params=params, opt_level=opt_level, num_threads=1)
+        )
         got = oracles.as_arrays(exe(**arguments))
     except relay.RelayError as error:
         code = oracles.diagnostic_code(error) or ""
         kind = "refused" if code.startswith(("E02", "E04", "E05", "E08")) else "failed"
         return Outcome(kind, str(error).splitlines()[0])
+    except emulation.NotEmulatedError as error:
+        return Outcome("refused", str(error)[:300])
     except Exception as error:
         return Outcome("failed", repr(error)[:300])
     found = {v.name: difference(a, v.array, v.exact) for a, v in zip(got, wanted, strict=True)}

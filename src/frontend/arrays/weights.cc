@@ -5,7 +5,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/diagnostic.h"
-#include "frontend/arrays/npy.h"
+#include "frontend/arrays/npz.h"
 #include "frontend/common/archive.h"
 #include "frontend/common/import_options.h"
 #include "frontend/common/model_value.h"

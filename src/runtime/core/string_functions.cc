@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/core/own_folder.h"
 #include "runtime/core/print.h"
 
 namespace relay::runtime {
@@ -19,21 +20,6 @@ int64_t equal(const relay_kernel_context*, const int64_t* args) {
 
 int64_t compare(const relay_kernel_context*, const int64_t* args) {
   return args[0] == args[1] ? 0 : string_of(args[0]).compare(string_of(args[1]));
-}
-
-// The folder of the library with this code, with a trailing slash; empty if the system does not report it.
-std::string own_folder() {
-  Dl_info self{};
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &self) == 0) return {};
-  std::string folder = self.dli_fname != nullptr ? self.dli_fname : "";
-  // Of a command that was found by PATH the name tells no folder.
-  if (folder.find('/') == std::string::npos) folder = "/proc/self/exe";
-  if (char* real = realpath(folder.c_str(), nullptr); real != nullptr) {
-    folder = real;
-    std::free(real);
-  }
-  folder.resize(folder.rfind('/') + 1);
-  return folder;
 }
 
 // A library beside the one with this code.

@@ -23,7 +23,7 @@ class Known : public Processors {
     t.l3_bytes = 100 << 20;
     return t;
   }
-  bool has_code_for(const Architecture&) const override { return true; }
+  bool has_code_for(const Architecture& arch) const override { return arch.name == "x86_64"; }
   std::optional<std::string> features_of(const Architecture&, std::string_view cpu) const override {
     if (cpu == "znver1") return "+sse3,+avx,+avx2,+fma,+f16c,+sse4a";
     if (cpu != "big") return std::nullopt;
@@ -115,6 +115,15 @@ TEST(TargetText, a_named_target_takes_nothing_from_this_machine) {
   for (const char* text : {"x86-64-v3", "llvm -mcpu=big", "llvm -mcpu=znver1 -mattr=+f16c"}) {
     EXPECT_EQ(read(text).triple, "x86_64-unknown-linux-gnu") << text;
   }
+}
+
+TEST(TargetText, an_architecture_is_its_least_processor_or_one_by_name) {
+  EXPECT_EQ(read("x86_64-linux").features, read("x86-64").features);
+  EXPECT_EQ(machine("x86_64-linux -mcpu=znver1"), machine("llvm -mcpu=znver1"));
+  EXPECT_EQ(read("x86_64-linux -mcpu=znver1").features, read("llvm -mcpu=znver1").features);
+  EXPECT_TRUE(says("x86_64-linux -mcpu=small", "small"));
+  EXPECT_TRUE(says("x86_64-linux -mtriple=aarch64-linux-gnu", "aarch64-linux-gnu"));
+  EXPECT_TRUE(says("aarch64-linux", "x86_64-linux"));
 }
 
 TEST(TargetText, words_say_caches_and_cores) {
@@ -211,7 +220,9 @@ TEST(TargetText, each_kind_reads_its_own_words) {
   EXPECT_EQ(read("npu -num-threads=3").num_cores, 1);
   EXPECT_TRUE(says("npu -units=9", "-units=1 to 8"));
   EXPECT_TRUE(says("npu -unit=2", "-units=N, -num-threads=N, -keys=KIND"));
-  EXPECT_TRUE(says("gpu", "native, llvm, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, npu, npu-small"));
+  EXPECT_TRUE(
+      says("gpu",
+           "native, llvm, x86_64-linux, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, npu, npu-small"));
 }
 
 TEST(TargetText, words_of_two_kinds_E0406) {

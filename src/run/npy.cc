@@ -1,18 +1,12 @@
-#include "frontend/arrays/npy.h"
+#include "run/npy.h"
 
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <memory>
-#include <sstream>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/codes/driver.h"
-#include "frontend/common/archive.h"
-#include "frontend/common/import_options.h"
-#include "frontend/common/mapped_file.h"
 #include "runtime/core/strings.h"
 
 namespace relay {
@@ -107,7 +101,14 @@ std::vector<uint32_t> characters_of(std::string_view text) {
   return out;
 }
 
-// An array as a .npy file holds it; `path` is for messages.
+std::ifstream opened(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) bad(path, "the file cannot be opened");
+  return in;
+}
+
+}  // namespace
+
 Tensor read_array(std::istream& in, const std::string& path) {
   unsigned char head[12] = {};
   in.read(reinterpret_cast<char*>(head), 10);
@@ -174,46 +175,15 @@ Tensor read_array(std::istream& in, const std::string& path) {
   return out;
 }
 
-std::ifstream opened(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) bad(path, "the file cannot be opened");
-  return in;
-}
-
-}  // namespace
-
 Tensor read_npy(const std::string& path) {
   std::ifstream in = opened(path);
   return read_array(in, path);
 }
 
-std::map<std::string, Tensor> read_npz(const std::string& path) {
-  // Errors of the archive are reported as errors of a file of the command line.
-  auto checked = [&](const auto& read) {
-    try {
-      return read();
-    } catch (const UserError& e) {
-      bad(path, e.diagnostics()[0].message);
-    } catch (const std::bad_alloc&) {
-      bad(path, "its arrays do not fit into memory");
-    }
-  };
-  const auto file =
-      checked([&] { return frontend::MappedFile::open(path, ImportOptions().max_file_bytes); });
-  // Entries are named like tensors, which models may call "/encoder/Add_output_0".
-  auto archive = checked([&] {
-    return std::make_unique<frontend::Archive>(file->bytes(), SourceFile::make(path),
-                                               frontend::Archive::Limits{.names_are_paths = false});
-  });
-  std::map<std::string, Tensor> out;
-  for (const frontend::Archive::Entry& entry : archive->entries()) {
-    std::istringstream content(checked([&] { return archive->read(entry); }));
-    std::string name = entry.name;
-    if (name.ends_with(".npy")) name.resize(name.size() - 4);
-    if (!out.try_emplace(name, read_array(content, path)).second)
-      bad(path, "two arrays have the name '" + escape_for_terminal(name, 100) + "'");
-  }
-  file->check_unchanged();
+Tensor with_dtype(const Tensor& array, DType dtype) {
+  if (!dtype.is_bfloat16() || array.dtype() != DType::UInt(16)) return array;
+  Tensor out = Tensor::empty(dtype, array.shape());
+  std::memcpy(out.data<char>(), array.data(), array.byte_size());
   return out;
 }
 

@@ -1,0 +1,16 @@
+// Diagnostic codes E15xx: programs for other machines than the one that compiles.
+//
+// A code never changes its meaning; each is made by a test (tests/python/test_diagnostic_codes.py).
+#pragma once
+
+#include "base/diagnostic.h"
+
+namespace relay::codes {
+
+inline constexpr DiagnosticCode machine_no_emulator{"E1501", "no emulator of an architecture"};
+inline constexpr DiagnosticCode machine_no_runtime{"E1502", "no runtime for an architecture"};
+inline constexpr DiagnosticCode machine_old_emulator{"E1503",
+                                                     "instructions that the emulator lacks"};
+inline constexpr DiagnosticCode machine_not_emulated{"E1504", "not available under an emulator"};
+
+}  // namespace relay::codes

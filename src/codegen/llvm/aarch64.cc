@@ -1,0 +1,92 @@
+// AArch64.
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/AArch64TargetParser.h>
+
+#include <string>
+#include <vector>
+
+#include "codegen/llvm/architecture.h"
+#include "target/dot_products.h"
+
+namespace relay::codegen {
+namespace {
+
+using llvm::Value;
+
+void initialize() {
+  LLVMInitializeAArch64TargetInfo();
+  LLVMInitializeAArch64Target();
+  LLVMInitializeAArch64TargetMC();
+  LLVMInitializeAArch64AsmPrinter();
+  LLVMInitializeAArch64AsmParser();
+}
+
+std::optional<std::string> features_of(std::string_view cpu) {
+  auto known = llvm::AArch64::parseCpu(cpu);
+  if (!known) return std::nullopt;
+  llvm::AArch64::ExtensionSet extensions;
+  extensions.addCPUDefaults(*known);
+  std::vector<std::string> list;
+  extensions.toLLVMFeatureList(list);
+  std::string features;
+  for (const std::string& f : list) features += (features.empty() ? "" : ",") + f;
+  return features;
+}
+
+// The four products of bytes in each of four lanes. usdot multiplies unsigned by signed bytes. sdot multiplies signed ones:
+// with x = 128 + s, x * y = s * y + 128 * y, and 128 * y is 64 * y twice. That sum depends on y only, so that rows which
+// share y share it.
+Value* register_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x,
+                         Value* y) {
+  auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), 4);
+  auto* bytes = llvm::FixedVectorType::get(b.getInt8Ty(), 16);
+  x = b.CreateBitCast(x, bytes);
+  y = b.CreateBitCast(y, bytes);
+  if (target.has_feature("i8mm")) {
+    return b.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_usdot, {words, bytes}, {acc, x, y});
+  }
+  auto dot = [&](Value* sum, Value* left, Value* right) {
+    return b.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_sdot, {words, bytes},
+                             {sum, left, right});
+  };
+  Value* half = b.CreateVectorSplat(16, b.getInt8(64));
+  Value* offset = b.CreateShl(dot(llvm::Constant::getNullValue(words), half, y), 1);
+  Value* shifted = b.CreateXor(x, b.CreateVectorSplat(16, b.getInt8(128)));
+  return b.CreateAdd(dot(acc, shifted, y), offset);
+}
+
+// Vectors of any number of lanes, in registers of four of which the last may be part full.
+Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(acc->getType());
+  if (type == nullptr || !has_byte_dot(target)) return nullptr;
+  constexpr unsigned kWidth = 4;
+  const unsigned lanes = type->getNumElements();
+  if (lanes == kWidth) return register_byte_dot(b, target, acc, x, y);
+  Value* out = llvm::PoisonValue::get(type);
+  for (unsigned begin = 0; begin < lanes; begin += kWidth) {
+    const unsigned count = std::min(kWidth, lanes - begin);
+    llvm::SmallVector<int> there(kWidth, -1), back(lanes, -1), blend(lanes);
+    for (unsigned i = 0; i < lanes; ++i) blend[i] = static_cast<int>(i);
+    for (unsigned i = 0; i < count; ++i) {
+      there[i] = static_cast<int>(begin + i);
+      back[begin + i] = static_cast<int>(i);
+      blend[begin + i] = static_cast<int>(lanes + begin + i);
+    }
+    auto part = [&](Value* v) { return b.CreateShuffleVector(v, there); };
+    Value* sums = register_byte_dot(b, target, part(acc), part(x), part(y));
+    out = b.CreateShuffleVector(out, b.CreateShuffleVector(sums, back), blend);
+  }
+  return out;
+}
+
+// Of a machine of this architecture. Elsewhere the file is not there, and nothing is named: the runtime finds the functions.
+constexpr const char* kLibm[] = {"/lib/aarch64-linux-gnu/libm.so.6"};
+
+}  // namespace
+
+extern const LlvmArchitecture kLlvmAArch64;
+const LlvmArchitecture kLlvmAArch64{"aarch64", initialize, features_of, nullptr,
+                                    false,     kLibm,      byte_dot};
+
+}  // namespace relay::codegen

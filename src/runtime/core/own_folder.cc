@@ -1,0 +1,23 @@
+#include "runtime/core/own_folder.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+namespace relay::runtime {
+
+std::string own_folder() {
+  Dl_info self{};
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &self) == 0) return {};
+  std::string folder = self.dli_fname != nullptr ? self.dli_fname : "";
+  // Of a command that was found by PATH the name tells no folder.
+  if (folder.find('/') == std::string::npos) folder = "/proc/self/exe";
+  if (char* real = realpath(folder.c_str(), nullptr); real != nullptr) {
+    folder = real;
+    std::free(real);
+  }
+  folder.resize(folder.rfind('/') + 1);
+  return folder;
+}
+
+}  // namespace relay::runtime

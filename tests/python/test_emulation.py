@@ -1,0 +1,364 @@
+"""Programs for AArch64 give the results of this machine under QEMU: the same bits where they are integers."""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+
+import emulation
+import ml_dtypes
+import numpy as np
+import onnx_cases
+import onnx_random_graphs
+import pytest
+import test_onnx_cases
+from command_line import PROGRAM, RELAY, fails, relay, relay_json
+from test_language_examples import FOLDER, PROGRAMS
+
+import relay as R
+
+TARGET = "aarch64-linux"
+pytestmark = pytest.mark.skipif(bool(emulation.lacks(TARGET)), reason=emulation.lacks(TARGET))
+
+# Versions of the architecture whose kernels for bytes differ: no dot product, sdot, usdot.
+TARGETS = [TARGET, f"{TARGET} +dotprod", f"{TARGET} +dotprod,+i8mm,+bf16,+fullfp16"]
+SEED = 20261127
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("emulation")
+    (folder / "model.relay").write_text(PROGRAM)
+    relay("compile", "-q", "model.relay", "--target", TARGET, "-o", "model.so", cwd=folder)
+    return folder
+
+
+def test_a_model_is_compiled_and_run_in_one_command(here):
+    run = relay_json("run", "-q", "model.relay", "--target", TARGET, "--emulate", cwd=here)
+    assert run["emulator"] == "qemu-aarch64" and run["target"].startswith(f"{TARGET}: generic")
+    (output,) = run["outputs"]
+    assert output["shape"] == [2, 4] and output["dtype"] == "float32" and run["seconds"] > 0
+    text = relay("run", "-q", "model.relay", "--target", TARGET, "--emulate", cwd=here).stdout
+    assert re.search(r"^time .* under qemu-aarch64$", text, re.M), text
+
+
+def test_a_compiled_file_gives_the_numbers_of_this_machine(here, tmp_path):
+    rng = np.random.default_rng(SEED)
+    x, w = (rng.standard_normal(s, dtype=np.float32) for s in ((2, 3), (4, 3)))
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "w.npy", w)
+    inputs = ["--input", f"x={tmp_path}/x.npy", "--input", f"w={tmp_path}/w.npy"]
+    relay("run", here / "model.so", "--emulate", *inputs, "--output", tmp_path / "out")
+    (file,) = (tmp_path / "out").iterdir()
+    np.testing.assert_allclose(np.load(file), np.maximum(x @ w.T, 0), rtol=1e-5, atol=1e-6)
+    # The same random inputs as on this machine.
+    assert "2 inputs not given" in relay("run", here / "model.so", "--emulate").stdout
+
+
+def test_bench_measures_under_the_emulator(here):
+    report = relay_json("bench", "model.so", "--emulate", "--repeat", "4", cwd=here)
+    assert report["runs"] == 4 and report["emulator"] == "qemu-aarch64"
+    assert 0 < report["min_seconds"] <= report["median_seconds"] <= report["p90_seconds"]
+    text = relay("bench", "model.so", "--emulate", cwd=here).stdout
+    assert "(3 runs" in text and "under qemu-aarch64" in text
+
+
+def test_another_architecture_is_refused_and_says_how_to_run_it(here):
+    fails("E0610", "run", "model.so", cwd=here, mentions=("aarch64", "--emulate"))
+    fails("E0610", "run", "-q", "model.relay", "--target", TARGET, cwd=here, mentions=("x86_64",))
+
+
+def test_an_emulator_that_is_missing_is_E1501(here, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    fails("E1501", "run", "model.so", "--emulate", cwd=here, mentions=("qemu-user",))
+
+
+def test_a_runtime_that_is_missing_is_E1502(here, tmp_path):
+    """A copy of the installed package without the folder `targets`."""
+    (tmp_path / "bin").mkdir()
+    shutil.copy(RELAY, tmp_path / "bin/relay")
+    package = tmp_path / "lib/python3.99/site-packages/relay"
+    (package / "lib").mkdir(parents=True)
+    for file in [emulation.PACKAGE / "_core.abi3.so", *emulation.PACKAGE.glob("lib/*.so")]:
+        (package / file.relative_to(emulation.PACKAGE)).symlink_to(file)
+    # The symbolic link of the module leads to the package that it came from; a copy does not.
+    (package / "_core.abi3.so").unlink()
+    shutil.copy(emulation.PACKAGE / "_core.abi3.so", package)
+    done = subprocess.run(
+        [tmp_path / "bin/relay", "run", here / "model.so", "--emulate"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and "error[E1502]" in done.stderr, done.stderr
+    assert "make targets" in done.stderr
+
+
+def test_instructions_that_the_emulator_lacks_are_E1503(here, monkeypatch):
+    monkeypatch.setenv("QEMU_CPU", "cortex-a53")
+    relay("run", "model.so", "--emulate", cwd=here)
+    words = ("run", "-q", "model.relay", "--target", f"{TARGET} +dotprod", "--emulate")
+    fails("E1503", *words, cwd=here, mentions=("dotprod", "QEMU_CPU"))
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "mentions"),
+    [
+        (PROGRAM, (), "this machine's architecture"),
+        (
+            '#[version = "0.0.5"]\ndef @main(%x: int64) -> List[int64] { Cons(%x, Nil) }\n',
+            ("--target", TARGET),
+            "List",
+        ),
+        (
+            '#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) '
+            '{ cast(%x, dtype="float8_e4m3fn") }\n',
+            ("--target", TARGET),
+            "float8_e4m3fn",
+        ),
+    ],
+)
+def test_what_cannot_be_emulated_is_E1504(tmp_path, program, words, mentions):
+    (tmp_path / "p.relay").write_text(program)
+    command = ("run", "-q", "p.relay", *words, "--emulate")
+    fails("E1504", *command, cwd=tmp_path, mentions=(mentions,))
+
+
+def test_options_of_this_process_are_refused(here):
+    for words in (("--fuel", "5"), ("--executor", "eval"), ("--time-limit", "9")):
+        fails("E0702", "run", "model.so", "--emulate", *words, cwd=here, mentions=(words[0],))
+    fails("E0702", "bench", "model.so", "--emulate", "--profile", cwd=here, mentions=("--profile",))
+
+
+def test_an_error_of_the_run_is_the_commands(here, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((9, 3), np.float32))
+    words = ("run", "model.so", "--input", f"x={tmp_path / 'x.npy'}", "--emulate")
+    fails("E0603", *words, cwd=here, mentions=("'x'",))
+    done = relay(*words, "--json", cwd=here, check=False)
+    assert done.returncode == 1 and "E0603" in json.loads(done.stdout)["errors"][0]["message"]
+
+
+# ---- relay-run by itself, as on a device.
+
+
+def alone(*words, check=True, cwd=None):
+    command = ["qemu-aarch64", emulation.relay_run(TARGET), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd)
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_relay_run_needs_no_library():
+    """No segment of its ELF file names a loader or a table of libraries."""
+    file = emulation.relay_run(TARGET).read_bytes()
+    (table,) = struct.unpack_from("<Q", file, 32)
+    size, count = struct.unpack_from("<HH", file, 54)
+    kinds = {struct.unpack_from("<I", file, table + i * size)[0] for i in range(count)}
+    load, dynamic, interpreter = 1, 2, 3
+    assert load in kinds and not kinds & {dynamic, interpreter}
+
+
+def test_relay_run_prints_times_and_a_profile(here, tmp_path):
+    text = alone(here / "model.so", "--repeat", "3", "--profile", "--threads", "2").stdout
+    assert re.search(r"^output  \S+ \(2, 4\) float32$", text, re.M), text
+    assert re.search(r"^time    min .*, median .* \(3 runs, 2 threads\)$", text, re.M), text
+    assert re.search(r"^ +3 +[\d.]+ +[\d.]+  \S*dense", text, re.M), text
+    assert "usage: relay-run" in alone("--help").stdout
+    alone(here / "model.so", "--output", tmp_path / "out", "--seed", "7")
+    again = alone(here / "model.so", "--output", tmp_path / "out", check=False)
+    assert again.returncode == 1 and "E0703" in again.stderr
+    (file,) = (tmp_path / "out").iterdir()
+    first = np.load(file)
+    alone(here / "model.so", "--output", tmp_path / "out", "--seed", "8", "--force")
+    assert not np.array_equal(first, np.load(file))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "status"),
+    [
+        ((), "E0704", 2),
+        (("model.so", "other.so"), "E0704", 2),
+        (("model.so", "--inputs", "x"), "E0704", 2),
+        (("model.so", "--input"), "E0704", 2),
+        (("model.so", "--repeat", "many"), "E0704", 2),
+        (("model.so", "--input", "y=x.npy"), "E0702", 1),
+        (("model.so", "--input", "x=missing.npy"), "E0701", 1),
+        (("model.so", "--input", "x=wide.npy"), "E0603", 1),
+        (("model.so", "--dim", "n=4"), "E0702", 1),
+        (("model.so", "--function", "other"), "E0612", 1),
+        (("missing.so",), "E0611", 1),
+        (("cut.so",), "E0608", 1),
+        (("changed.so",), "E0608", 1),
+    ],
+)
+def test_relay_run_refuses(here, words, code, status):
+    np.save(here / "wide.npy", np.zeros((9, 3), np.float32))
+    bits = (here / "model.so").read_bytes()
+    (here / "cut.so").write_bytes(bits[: len(bits) // 2])
+    (here / "changed.so").write_bytes(bits[:4096] + bytes([bits[4096] ^ 1]) + bits[4097:])
+    done = alone(*words, check=False, cwd=here)
+    assert done.returncode == status and f"error[{code}]" in done.stderr, done.stderr
+
+
+def test_an_open_dimension_has_the_size_that_is_given(tmp_path):
+    (tmp_path / "p.relay").write_text(
+        '#[version = "0.0.5"]\n'
+        "def @main[n: Dim](%x: Tensor[(n, 3), float32], %y: Tensor[(n, 3), float32]) { %x + %y }\n"
+    )
+    relay("compile", "-q", "p.relay", "--target", TARGET, "-o", "p.so", cwd=tmp_path)
+    assert "(1, 3)" in alone("p.so", cwd=tmp_path).stdout
+    assert "(5, 3)" in alone("p.so", "--dim", "n=5", cwd=tmp_path).stdout
+    np.save(tmp_path / "y.npy", np.zeros((4, 3), np.float32))
+    assert "(4, 3)" in alone("p.so", "--input", "y=y.npy", cwd=tmp_path).stdout
+    wrong = alone("p.so", "--input", "y=y.npy", "--dim", "n=5", check=False, cwd=tmp_path)
+    assert wrong.returncode == 1 and "E0702" in wrong.stderr
+    emulated = relay("run", "p.so", "--emulate", "--dim", "n=6", cwd=tmp_path).stdout
+    assert "(6, 3)" in emulated
+
+
+# ---- Results.
+
+
+def on_both(mod, inputs, target):
+    return emulation.Emulated(mod, target)(*inputs), R.build(mod)(*inputs)
+
+
+def as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bytes_are_multiplied_exactly(target):
+    """A dense layer and a convolution of int8 with extreme values, at widths that fill no register."""
+    rng = np.random.default_rng(SEED)
+
+    def integers(*shape, low=-128, high=128, dtype=np.int8):
+        a = rng.integers(low, high, shape).astype(dtype)
+        a.flat[:2] = (low, high - 1)
+        return a
+
+    for units, depth, data in itertools.product((1, 7, 32), (4, 33, 64), ("uint8", "int8")):
+        low = 0 if data == "uint8" else -128
+        x = integers(5, depth, low=low, high=low + 256, dtype=data)
+        w = integers(units, depth)
+        a = R.var("x", shape=x.shape, dtype=data)
+        mod = R.IRModule.from_expr(R.Function([a], R.nn.dense(a, R.const(w), out_dtype="int32")))
+        got = emulation.Emulated(mod, target)(x)
+        want = x.astype(np.int64) @ w.T.astype(np.int64)
+        np.testing.assert_array_equal(np.asarray(got), want, err_msg=f"{units} {depth} {data}")
+    x, w = integers(1, 8, 9, 9, low=0, high=256, dtype=np.uint8), integers(16, 8, 3, 3)
+    a = R.var("x", shape=x.shape, dtype="uint8")
+    conv = R.nn.conv2d(a, R.const(w), padding=(1, 1), kernel_size=(3, 3), out_dtype="int32")
+    got, want = on_both(R.IRModule.from_expr(R.Function([a], conv)), [x], target)
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_mathematics(dtype):
+    """Every function with a vector form, and those of the C library, over all magnitudes."""
+    names = ["exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "sqrt", "rsqrt", "atan"]
+    names += ["sinh", "cosh", "log2", "log10"]
+    x = R.var("x", shape=(515,), dtype=dtype)
+    outputs = [getattr(R, n)(x) for n in names]
+    mod = R.IRModule.from_expr(R.Function([x], R.Tuple(outputs)))
+    rng = np.random.default_rng(SEED)
+    values = rng.standard_normal(515) * 10.0 ** rng.integers(-4, 2, 515)
+    values[:5] = (0, -0.0, np.inf, -np.inf, np.nan)
+    values = values.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    for target in (TARGETS[0], TARGETS[-1]):
+        got, want = on_both(mod, [values], target)
+        for name, a, b in zip(names, as_tuple(got), as_tuple(want), strict=True):
+            eps = float(ml_dtypes.finfo(values.dtype).eps)
+            wide = [np.asarray(v).astype(np.float64) for v in (a, b)]
+            np.testing.assert_allclose(
+                *wide, rtol=8 * eps, atol=8 * eps, err_msg=f"{name} {target}"
+            )
+
+
+@pytest.mark.parametrize("mode", ["flush", "keep"])
+def test_subnormal_numbers(mode):
+    x = R.var("x", shape=(64,))
+    mod = R.IRModule.from_expr(R.Function([x], x * R.const(np.float32(0.5))))
+    values = np.full(64, 1.5e-38, np.float32)
+    got = emulation.Emulated(mod, f"{TARGET} -denormals={mode}")(values)
+    np.testing.assert_array_equal(got, values / 2 if mode == "keep" else np.zeros(64, np.float32))
+
+
+def test_a_gradient():
+    x, w = R.var("x", shape=(6, 20)), R.var("w", shape=(9, 20))
+    loss = R.sum(R.nn.softmax(R.tanh(R.nn.dense(x, w))) * R.const(np.arange(9, dtype=np.float32)))
+    mod = R.transform.InferType()(R.IRModule.from_expr(R.Function([x, w], loss)))
+    mod = mod.with_function("main", R.transform.gradient(mod["main"], mod))
+    rng = np.random.default_rng(SEED)
+    inputs = [rng.standard_normal(s).astype(np.float32) for s in ((6, 20), (9, 20))]
+    got, want = on_both(mod, inputs, TARGET)
+    flat = [as_tuple(want)[0], *as_tuple(as_tuple(want)[1])]
+    for a, b in zip(as_tuple(got), flat, strict=True):
+        np.testing.assert_allclose(a, np.asarray(b), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_language_examples(name, tmp_path):
+    """Those whose value is made of tensors; the others are refused."""
+    words = ["run", "-q", FOLDER / f"{name}.relay", "--output"]
+    done = relay(*words, tmp_path / "there", "--target", TARGET, "--emulate", check=False)
+    if done.returncode != 0:
+        assert "error[E1504]" in done.stderr, done.stderr
+        return
+    relay(*words, tmp_path / "here")
+    files = sorted(f.name for f in (tmp_path / "here").iterdir())
+    assert files and files == sorted(f.name for f in (tmp_path / "there").iterdir())
+    for file in files:
+        a, b = (np.load(tmp_path / where / file) for where in ("there", "here"))
+        if b.dtype.kind == "f":
+            np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+        else:
+            np.testing.assert_array_equal(a, b)
+
+
+def check_graphs(seeds):
+    complaints, agreed = [], 0
+    for seed in seeds:
+        outcome = onnx_random_graphs.judge(onnx_random_graphs.draw(seed), target=TARGET)
+        agreed += outcome.kind == "agrees"
+        if outcome.kind in ("wrong", "failed"):
+            complaints.append(f"graph {seed}: {outcome.kind} {outcome.text}")
+    assert not complaints, "\n".join(complaints)
+    assert agreed >= len(seeds) / 2
+
+
+def test_random_graphs():
+    check_graphs(range(SEED, SEED + 20))
+
+
+@pytest.mark.slow
+def test_many_random_graphs():
+    check_graphs(range(1000))
+
+
+def check_cases(chosen):
+    """As test_onnx_cases, where a case may also have values that no .npy file holds."""
+    complaints, passed = [], 0
+    for case, outcome in onnx_cases.judge(chosen, TARGET):
+        group = test_onnx_cases.OPEN.get(case.name)
+        passed += outcome.kind == "passed"
+        may_be_refused = outcome.kind == "refused" and (group is not None or not outcome.code)
+        random = group is not None and group.get("random") and outcome.kind == "wrong"
+        if outcome.kind != "passed" and not may_be_refused and not random:
+            complaints.append(f"{case.name}: {outcome}")
+    print(f"\nONNX's backend suite on {TARGET}: {passed} of {len(chosen)} pass")
+    assert not complaints, "\n".join(complaints)
+    assert passed >= 0.8 * len(chosen)
+
+
+def test_onnx_cases_of_today():
+    part = int(os.environ.get("RELAY_TENTH", test_onnx_cases.TENTH))
+    check_cases(list(onnx_cases.cases())[part::50])
+
+
+@pytest.mark.slow
+def test_all_onnx_cases():
+    check_cases(list(onnx_cases.cases()))
