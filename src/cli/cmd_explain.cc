@@ -253,6 +253,11 @@ void print_loops(const Json& all) {
     if (!k.value("loop", false)) continue;
     std::printf("loop     kernel %s: %s\n", text_in(k["name"]).c_str(),
                 text_in(k["origin"]).c_str());
+    for (const Json& place : k.value("copies", Json::array())) {
+      std::printf(
+          "  copied in each iteration: the tensor that is written at %s, which is read later\n",
+          text_in(place).c_str());
+    }
   }
   for (const Json& f : all["interpreted"]) {
     std::printf("loop     @%s is interpreted: %s\n", text_in(f["function"]).c_str(),

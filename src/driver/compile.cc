@@ -194,6 +194,8 @@ std::string make_metadata(const CompiledModule& compiled,
     if (!k.version.empty()) item["version"] = k.version;
     item["code_bytes"] = k.code_bytes;
     if (!k.declined.empty()) item["declined"] = k.declined;
+    if (k.composed && !tir::report_of(*k.composed).copies.empty())
+      item["copies"] = tir::report_of(*k.composed).copies;
     if (!k.layouts.empty()) item["layouts"] = k.layouts;
     for (const KernelSite& site : k.sites) {
       item["sites"].push_back({{"nodes", site.origin}, {"ends", site.ends}});

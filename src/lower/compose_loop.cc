@@ -9,6 +9,7 @@
 #include "analysis/calls.h"
 #include "analysis/loop_kernels.h"
 #include "ir/op.h"
+#include "ir/open_sizes.h"
 #include "lower/interface/compute_rule.h"
 #include "lower/loop_count.h"
 #include "lower/loop_exchanges.h"
@@ -18,9 +19,9 @@
 #include "node/structural.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
-#include "tir/arith/analyzer.h"
 #include "tir/passes/statements.h"
 #include "tir/reduction_steps.h"
+#include "tir/schedule_report.h"
 #include "tir/while.h"
 
 namespace relay {
@@ -47,7 +48,7 @@ class Composer : private LoopStatements {
     program_ = reader_.read(f_.body);
     std::vector<Value> results;
     flatten(block(*program_, -1), results);
-    NodeMap final;
+    NodeMap final = sizes_.values();
     for (const Value& v : results) {
       Buffer out = tir::buffer("out" + std::to_string(params.size() - inputs), v.dtype, v.shape);
       params.push_back(out);
@@ -74,6 +75,7 @@ class Composer : private LoopStatements {
     ComposedKernel out;
     std::vector<tir::Var> dims;
     for (const auto& [size, variable] : dims_.dims()) {
+      if (sizes_.values().contains(variable.get())) continue;
       out.dims.push_back(size);
       dims.push_back(variable);
     }
@@ -83,6 +85,8 @@ class Composer : private LoopStatements {
       n.num_inputs = static_cast<int64_t>(inputs);
       n.dims = dims;
       n.body = body;
+      if (!copies_.empty())
+        n.report = tir::modified(tir::report_of(n), [&](auto& r) { r.copies = copies_; });
     });
     return out;
   }
@@ -136,28 +140,42 @@ class Composer : private LoopStatements {
 
   // ---- Operators
 
-  // The least sizes that an operator takes, which the plan leaves to loops: they may end before they need them.
-  void check_sizes(const CallNode& c) {
-    for (const DimAssumption& s : assumptions_of(c)) {
-      if (s.kind != DimAssumption::kAtLeast) continue;
-      emit(tir::check(tir::ge(dims_.lower(s.a), dims_.lower(s.b)), RELAY_KERNEL_SHAPE_MISMATCH,
-                      as<OpNode>(c.op)->name + ": the inputs do not fit: " + to_string(s)));
+  // The call with names for the sizes of its operands that an iteration computes.
+  Call with_named_operands(const CallNode& c) {
+    std::vector<Type> types;
+    for (const Expr& a : c.args) {
+      types.push_back(a->type);
+      if (!has_open_sizes(a->type)) continue;
+      std::vector<Value> parts;
+      flatten(value(a), parts);
+      types.back() =
+          with_sizes_named(a->type, [&](size_t k, size_t d) { return parts[k].sizes[d]; });
     }
+    return sizes_.with_operands(c, types);
   }
 
-  Value operator_call(const LoopItem& item, const CallNode& c) {
+  Value operator_call(const LoopItem& item, const CallNode& given) {
+    const bool open = has_open_sizes(given.type) ||
+                      std::ranges::any_of(given.args, has_open_sizes, &ExprNode::type);
+    Call c = open ? with_named_operands(given) : Call(&given);
     std::vector<Value> args;
-    for (const Expr& a : c.args) flatten(value(a), args);
-    if (writes_over(item.value)) return write(item, c, std::move(args));
-    check_sizes(c);
+    for (const Expr& a : given.args) flatten(value(a), args);
+    if (writes_over(item.value)) return write(item, *c.get(), std::move(args));
+    sizes_.check(*c.get());
     std::vector<tir::Tensor> inputs;
     for (const Value& v : args) inputs.push_back(handle(v));
+    if (has_open_sizes(c->type)) c = sizes_.with_result_named(c, inputs);
     std::vector<Value> results;
-    for (const tir::Tensor& t : compute_call(c, inputs, dims_)) results.push_back(defined(t));
+    for (const tir::Tensor& t : compute_call(*c.get(), inputs, dims_))
+      results.push_back(defined(t));
+    if (has_open_sizes(given.type)) {
+      const auto tensors = flatten_tensor_types(c->type);
+      for (size_t k = 0; k < results.size(); ++k) results[k].sizes = (*tensors)[k]->shape;
+    }
     if (is_assertion(item.value))
       emit(tir::check(results[0].scalar, RELAY_KERNEL_CHECK_FAILED, "an assertion fails"));
     size_t next = 0;
-    return unflatten(c.type, results, next);
+    return unflatten(given.type, results, next);
   }
 
   // The value of a tensor of a rule, those that it reads first.
@@ -197,7 +215,7 @@ class Composer : private LoopStatements {
           calls |= isa<tir::CallNode>(&n);
         },
         family::tir_expr);
-    return calls || nodes > kMostNodesOfElement ? materialised(out) : out;
+    return (calls || nodes > kMostNodesOfElement) && has_room(out) ? materialised(out) : out;
   }
 
   // A reduction, in registers.
@@ -294,7 +312,7 @@ class Composer : private LoopStatements {
       const Value& other = values_.at(reader);
       if (!reads(other, v.buffer.get())) continue;
       // Behind a branch or a loop, memory that is filled inside it holds nothing.
-      if (!other.element || regions_.at(reader) != region_) return false;
+      if (!other.element || regions_.at(reader) != region_ || !has_room(other)) return false;
       late.push_back(reader);
     }
     for (const Node* reader : late) bind(reader, materialised(values_.at(reader)));
@@ -302,13 +320,17 @@ class Composer : private LoopStatements {
   }
 
   Value write(const LoopItem& item, const CallNode& c, std::vector<Value> args) {
-    check_sizes(c);
+    sizes_.check(c);
     Value data = args[0];
-    if (may_take(data, item.position)) {
+    const bool has_rooms = std::ranges::all_of(args, [&](const Value& v) {
+      return v.scalar || !v.element || !reads(v, data.buffer.get()) || has_room(v);
+    });
+    if (has_rooms && may_take(data, item.position)) {
       for (size_t i = 1; i < args.size(); ++i) {
         if (!args[i].scalar && reads(args[i], data.buffer.get())) args[i] = materialised(args[i]);
       }
     } else {
+      if (data.buffer && !loops_.empty()) copies_.push_back(item.value->span.describe());
       data = materialised(data);
     }
     std::vector<tir::Tensor> inputs{handle(data)};
@@ -495,7 +517,11 @@ class Composer : private LoopStatements {
     auto place = [&](const PrimExpr& n) {
       return by ? after(begin, by, c.step < 0, n) : begin + n * c.step;
     };
+    const PrimExpr min = by_one ? begin : tir::index(0);
+    // One that is negative is none, and says more of what is inside than a maximum.
+    const PrimExpr extent = step == 1 && !by ? distance : count;
     const Stmt body = captured([&] {
+      const auto facts = analyzer_.inside(i, min, extent);
       counter(by_one ? PrimExpr(i) : place(i), by_one ? i - begin : PrimExpr(i));
       prefix();
       excluded_.push_back(last.else_range);
@@ -504,9 +530,8 @@ class Composer : private LoopStatements {
     });
     Stmt loop = make<tir::ForNode>([&](tir::ForNode& f) {
       f.var = i;
-      f.min = by_one ? begin : tir::index(0);
-      // One that is negative is none, and says more of what is inside than a maximum.
-      f.extent = step == 1 && !by ? distance : count;
+      f.min = min;
+      f.extent = extent;
       f.body = body;
       f.hints.program = true;
     });
@@ -754,12 +779,12 @@ class Composer : private LoopStatements {
 
   std::unique_ptr<LoopBlock> program_;
 
-  DimScope dims_;
-  tir::Analyzer analyzer_;
-
   LoopExchanges exchanges_;
 
   std::vector<Loop> loops_;
+
+  // The places of stores in iterations that copy what they write to.
+  std::vector<std::string> copies_;
 
   // Positions that control does not reach from here.
   std::vector<std::pair<int, int>> excluded_;

@@ -1,5 +1,6 @@
 #include "lower/loop_statements.h"
 
+#include "base/codes/lowering.h"
 #include "lower/loop_program.h"
 #include "node/walk.h"
 
@@ -127,18 +128,30 @@ PrimExpr LoopStatements::read(const Value& v, const Indices& at) const {
 
 void LoopStatements::fill(const Buffer& buffer, const Value& v) {
   Indices at;
-  for (size_t d = 0; d < buffer->shape.size(); ++d) at.push_back(tir::var("i" + std::to_string(d)));
+  const std::vector<PrimExpr>& shape = v.sizes.empty() ? buffer->shape : v.shape;
+  for (size_t d = 0; d < shape.size(); ++d) at.push_back(tir::var("i" + std::to_string(d)));
   Stmt body = tir::store(buffer, at, read(v, at));
   for (size_t d = at.size(); d-- > 0;) {
-    body = tir::for_(tir::Var::unchecked(at[d]), tir::index(0), buffer->shape[d], body);
+    body = tir::for_(tir::Var::unchecked(at[d]), tir::index(0), shape[d], body);
   }
   emit(body);
 }
 
+bool LoopStatements::has_room(const Value& v) { return sizes_.room(v.shape).has_value(); }
+
 Value LoopStatements::materialised(const Value& v) {
-  Buffer b = fresh(v.dtype, v.shape);
+  const auto room = sizes_.room(v.shape);
+  if (!room) {
+    throw UserError(Diagnostic(codes::lower_unsupported, {},
+                               "the kernel of a loop stores a row of which nothing bounds the size")
+                        .help("take the row from an array: x[:n]"));
+  }
+  Buffer b = fresh(v.dtype, *room);
   fill(b, v);
-  return in_memory(b, depth_);
+  Value out = in_memory(b, depth_);
+  out.shape = v.shape;
+  out.sizes = v.sizes;
+  return out;
 }
 
 NodeRef LoopStatements::resolved(const NodeRef& node) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/expr.h"
+#include "lower/loop_sizes.h"
 #include "tir/compute.h"
 #include "tir/passes/statements.h"
 #include "tir/stmt.h"
@@ -25,6 +26,8 @@ struct LoopValue {
   std::vector<tir::Var> axes{};
   tir::PrimExpr element{};
   std::vector<tir::PrimExpr> shape{};
+  // The same, of a tensor whose type has open sizes.
+  std::vector<Dim> sizes{};
   DType dtype{};
   bool is_tuple = false;
   std::vector<LoopValue> fields{};
@@ -69,7 +72,9 @@ class LoopStatements {
     std::vector<Named> outer_lets = std::exchange(lets_, {});
     const int open = lets_open_;
     const int around = std::exchange(region_, ++regions_made_);
+    const size_t known = sizes_.mark();
     f();
+    sizes_.forget(known);
     region_ = around;
     lets_open_ = open;
     Stmt body = joined(std::exchange(out_, std::move(outer)), lets_);
@@ -84,7 +89,9 @@ class LoopStatements {
   PrimExpr read(const Value& v, const Indices& at) const;
   // buffer = v, element by element.
   void fill(const Buffer& buffer, const Value& v);
+  // In memory of its own. E0401 where nothing tells how much it takes: see has_room.
   Value materialised(const Value& v);
+  bool has_room(const Value& v);
   // Loads of the tensors that rules are given become what they stand for.
   NodeRef resolved(const NodeRef& node);
   // A tensor for a rule to read.
@@ -98,6 +105,15 @@ class LoopStatements {
       inside = tir::for_(axes[d]->var, axes[d]->min, axes[d]->extent, inside);
     emit(inside);
   }
+  DimScope dims_;
+  tir::Analyzer analyzer_;
+  LoopSizes sizes_{
+      dims_,
+      analyzer_,
+      {.keep = [this](const PrimExpr& e) { return keep(e); },
+       .emit = [this](Stmt s) { emit(std::move(s)); },
+       .resolve = [this](const Stmt& s) { return Stmt::unchecked(resolved(s)); },
+       .fresh = [this](DType t, const std::vector<PrimExpr>& shape) { return fresh(t, shape); }}};
   std::unordered_map<const Node*, Value> values_;
   // The variables whose values read a buffer, now or before.
   std::unordered_map<const Node*, std::vector<const Node*>> readers_;

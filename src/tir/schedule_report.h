@@ -16,6 +16,7 @@ struct ScheduleReportNode : Node {
   std::string sentence;               // what it did
   std::vector<std::string> declined;  // "rule: reason" of those that were asked before
   std::string version;                // the sizes of one version of several: "n = 128"
+  std::vector<std::string> copies;    // of a loop of the program: the places of stores that copy
   ScheduleReportNode() : Node(static_info()) {}
   static const NodeInfo& static_info();
 };

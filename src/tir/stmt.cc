@@ -134,7 +134,8 @@ const NodeInfo& ScheduleReportNode::static_info() {
                                     attribute("parameters", &ScheduleReportNode::parameters),
                                     attribute("sentence", &ScheduleReportNode::sentence),
                                     attribute("declined", &ScheduleReportNode::declined),
-                                    attribute("version", &ScheduleReportNode::version)});
+                                    attribute("version", &ScheduleReportNode::version),
+                                    attribute("copies", &ScheduleReportNode::copies)});
   return info;
 }
 

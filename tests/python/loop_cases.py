@@ -115,6 +115,25 @@ class _Draw:
             lambda: [f"a[{self.index()}] = y"],
             lambda: [f"y[{self.choice('1:4', '::2', ':3')}] = {self.clamped(self.real())}"],
             lambda: [f"a[{self.index()}, 1:5] = {self.clamped(self.real())}"],
+            lambda: self.row(),
+        )
+
+    def row(self) -> list[str]:
+        """What an iteration does with a part of a row, of a length that only it knows."""
+        i, p, q = self.index(), self.index(), self.index()
+        own = self.choice(f"y[{p}:]", f"y[:{p}]", f"a[{i}, {p}:]", f"a[:{p}, {i}]", f"y[{p}:{q}]")
+        return self.some(
+            lambda: [f"s = {self.clamped(f'np.sum({own}) * 0.5')}"],
+            lambda: [f"{own} = {self.clamped(self.real())}"],
+            lambda: [f"{own} = np.maximum({own} * {self.choice('0.5', 's * 0.02')} + t, -50.0)"],
+            lambda: [
+                f"a[{i}, {p}:] -= a[{q}, {p}:] * {self.choice('0.5', '-0.25')}",
+                f"a[{i}] %= 9.0",
+            ],
+            lambda: [f"t = {self.clamped(f'np.dot(a[{i}, :{p}], a[:{p}, {q}])')}"],
+            lambda: [
+                f"m = np.argmin(y[{self.choice('1', '-2', 'm % 6')}:]) + np.argmax(x[:k % 6 + 1])"
+            ],
         )
 
     def swap(self) -> list[str]:

@@ -699,10 +699,15 @@ class RelayFunction(PythonFunction):
 def _loops_of(executable: Executable) -> list[str]:
     """How the loops that remain loops, and functions with control flow, are compiled, a line each."""
     said = json.loads(executable.metadata)
-    lines = [
-        f"{kernel['origin'] or 'a loop'}: a loop is the kernel {kernel['name']}"
-        for kernel in said["kernels"]
-        if kernel.get("loop", False)
+    lines = []
+    for kernel in said["kernels"]:
+        if kernel.get("loop", False):
+            lines.append(f"{kernel['origin'] or 'a loop'}: a loop is the kernel {kernel['name']}")
+        lines += [
+            f"{place}: copies the array that it writes to" for place in kernel.get("copies", [])
+        ]
+    lines += [
+        f"{row['place']}: copies the array that it writes to" for row in said.get("copies", [])
     ]
     lines += [f"{row['function']} is native" for row in said.get("functions", []) if row["native"]]
     for row in said.get("interpreted", []):

@@ -740,12 +740,32 @@ def _as_tensor(value: Value, kind: TensorType) -> _core.Expr:
     return annotated(expr, _core.TensorType(kind.shape, kind.dtype))
 
 
-def size_expr(dim: object) -> _core.Expr:
-    """Returns a size as an int64, read from the shape of an empty tensor at no cost."""
+# The operators of computed sizes.
+_SUM, _PRODUCT = 0, 2
+
+
+def size_expr(dim: Any) -> _core.Expr:
+    """Returns a size, or a difference of sizes, as an int64: read from empty tensors' shapes, at no cost."""
     if isinstance(dim, int):
         return _core.Constant(dim, "int64")
+    if (taken := _taken(dim)) != 0:
+        return call("subtract", size_expr(dim + taken), size_expr(taken))
     shape = call("shape_of", call("zeros", shape=[dim, 0], dtype="bool"), dtype="int64")
     return call("take", shape, _core.Constant(0, "int64"), axis=0)
+
+
+def _taken(dim: Any) -> Any:
+    """Returns what a sum of sizes takes away: 1 of n - 1, which is negative where n is 0."""
+    taken: Any = 0
+    rest = [dim]
+    while rest:
+        part = rest.pop()
+        op = getattr(part, "op", None)
+        if op == _SUM:
+            rest += [part.a, part.b]
+        elif getattr(part.a if op == _PRODUCT else part, "value", 0) < 0:
+            taken = taken - part
+    return taken
 
 
 def as_expr(value: Value, dtype: str | None = None) -> _core.Expr:

@@ -103,6 +103,36 @@ bool is_line(const Type& type) {
   return long_axes <= 1 && others <= kShortAxis;
 }
 
+bool is_open(const Type& type) {
+  auto tensors = flatten_tensor_types(type);
+  return tensors && std::ranges::any_of(*tensors, [](const TensorType& t) {
+           return std::ranges::any_of(t->shape, is_any);
+         });
+}
+
+// Why a kernel of a loop does not know the sizes of a call's result, which no type says; empty: it does. The sizes of rows
+// that an iteration selects are numbers of the iteration, of which operators derive those of their results.
+std::string defect_of_sizes(const CallNode& c) {
+  if (!is_open(c.type) && std::ranges::none_of(c.args, is_open, &ExprNode::type)) return {};
+  if (makes_open_row(ref(c))) return {};
+  std::vector<Expr> args;
+  for (const Expr& a : c.args) {
+    Type named =
+        with_sizes_named(a->type, [](size_t, size_t) { return dim(type_var("s", Kind::Dim)); });
+    args.push_back(var("v", std::move(named)));
+  }
+  const std::string defect = "computes " + to_string(c.type) + " in each iteration";
+  try {
+    if (is_open(call(c.op, std::move(args), c.attrs, c.span)->type)) return defect;
+  } catch (const UserError&) {
+    return defect;  // it takes no operands of such sizes
+  }
+  // What is stored by a rule's own statements takes memory of a known size.
+  const bool by_element = as<OpNode>(c.op)->row->fusion <= FusionClass::Injective;
+  const bool stored = (!by_element || may_end_run(c)) && !writes_over(ref(c));
+  return is_open(c.type) && stored ? defect : "";
+}
+
 // Why a kernel of a loop does not compute the call of an operator; empty: it does. `of_rows`: it computes a number or a row
 // from rows.
 std::string defect_of(const CallNode& c, bool of_rows) {
@@ -120,7 +150,9 @@ std::string defect_of(const CallNode& c, bool of_rows) {
   if (asserts) return defect;
   if (!defect.empty()) return defect;
   if (row.compute == nullptr) return row.name + " is no kernel";
+  if (std::string d = defect_of_sizes(c); !d.empty()) return row.name + " " + d;
   if (is_of_scalars(c) || writes_over(ref(c))) return {};
+  if (makes_open_row(ref(c)) && is_line(c.type)) return {};
   if (row.fusion == FusionClass::Injective && isa<TensorTypeNode>(c.type)) return {};
   if (row.fusion <= FusionClass::OutEWiseFusable &&
       (of_rows || operations_of(c, row.fusion) <= kFewOperations))
@@ -246,8 +278,9 @@ class LoopNest {
     if (auto v = values_.find(e.get()); v != values_.end()) return is_of_part(v->second, steps);
     auto* c = as<CallNode>(e);
     auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+    if (op != nullptr && makes_open_row(e)) return true;
     if (op == nullptr || steps == kMostSteps || !changing_.contains(c)) return false;
-    static constexpr std::string_view kParts[] = {"take", "strided_slice", "dyn.strided_slice"};
+    static constexpr std::string_view kParts[] = {"take", "strided_slice"};
     if (std::ranges::find(kParts, op->row->name) != std::end(kParts)) return true;
     return std::ranges::any_of(c->args, [&](const Expr& a) { return is_of_part(a, steps + 1); });
   }
@@ -309,9 +342,10 @@ class LoopNest {
       case ExprKind::If: {
         auto& i = *as<IfNode>(w.e);
         if (std::string d = defect_of(i.type); !d.empty()) fail(i.span, d);
-        inside(i.cond);
         work_.push_back({i.true_branch, w.tail, w.depth + 1});
         work_.push_back({i.false_branch, w.tail, w.depth + 1});
+        // The condition is visited first: what branches share with it is computed around them.
+        inside(i.cond);
         return;
       }
       case ExprKind::Tuple:
@@ -358,7 +392,10 @@ class LoopNest {
 
   void call(const CallNode& c, const Work& w) {
     if (isa<OpNode>(c.op) && is_invariant(c)) return parameter(w.e);
-    for (const Expr& a : c.args) work_.push_back({a, -1, w.depth});
+    const bool makes_row = makes_open_row(ref(c));
+    for (const Expr& a : c.args) {
+      if (!makes_row || !isa<ConstantNode>(a)) work_.push_back({a, -1, w.depth});
+    }
     if (isa<OpNode>(c.op)) {
       if (std::string d = defect_of(c, is_of_rows(c)); !d.empty()) fail(c.span, d);
       return;
@@ -462,14 +499,34 @@ class DefineWhereCalled : public Rewriter {
   std::unordered_map<const Node*, const LetNode*> calls_;
 };
 
+// The call with vectors of known sizes and bounds as stacks of numbers.
+Call with_numbers(const CallNode& c) {
+  std::vector<Expr> args;
+  for (const Expr& a : c.args) {
+    auto* known = as<ConstantNode>(a);
+    if (known == nullptr || known->data.rank() != 1) {
+      args.push_back(a);
+      continue;
+    }
+    const Tensor& data = known->data;
+    std::vector<Expr> numbers;
+    for (int64_t i = 0; i < data.num_elements(); ++i)
+      numbers.push_back(constant(Tensor::scalar(data.get_as_int(i), data.dtype())));
+    args.push_back(call("stack", {tuple(std::move(numbers))}));
+  }
+  return call(c.op, std::move(args), c.attrs, c.span);
+}
+
 // The function of a loop as its kernel has it. Lines that are written are slices: rules for these write elements, and
-// nothing else. What makes a tensor from nothing is made anew: the program outside may use it, too.
+// nothing else. What makes a tensor from nothing is made anew: the program outside may use it, too. The bounds of a part of a
+// row are numbers, and no tensors in memory.
 Expr inside_kernel(const Expr& loop) {
   return cast<ExprNode>(rewrite(
       loop,
       [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
         auto* c = as<CallNode>(rebuilt);
         auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+        if (op != nullptr && makes_open_row(ref(*c))) return with_numbers(*c);
         if (op != nullptr && c->args.empty()) return call(c->op, {}, c->attrs, c->span);
         if (op == nullptr || op->row->memory == nullptr || op->row->memory(*c) != Memory::Updated)
           return rebuilt;
@@ -489,7 +546,8 @@ bool has_known_sizes(const Function& f) {
     });
     if (!structural_equal(type, p->type)) named.set(p, var(p->name_hint, type, p->span));
   }
-  return !open || with_state_sizes(named.apply(f)) != nullptr;
+  const Function sized = open ? with_state_sizes(named.apply(f)) : f;
+  return sized != nullptr && !has_open_state(sized);
 }
 
 // The call of the kernel for a loop that is one; null where a size of its state differs from iteration to iteration.

@@ -252,11 +252,13 @@ def _basic(expr: _core.Expr, items: list[Value]) -> _core.Expr:
         axis += 1
     if not all(isinstance(p, slice) and p == slice(None) for p in plain):
         expr = index_tensor(expr, tuple(plain))
+    # Integers come first: a slice is then cut from what they leave, not from the whole tensor.
+    integers = [entry for entry in later if not isinstance(entry[1], Slice)]
+    for at, item, size in reversed(integers):
+        expr = call("take", expr, place_in(item, size, expr, at), axis=at)
     for at, item, size in reversed(later):
         if isinstance(item, Slice):
-            expr = _sliced(expr, at, item, size)
-        else:
-            expr = call("take", expr, place_in(item, size, expr, at), axis=at)
+            expr = _sliced(expr, at - sum(i < at for i, _, _ in integers), item, size)
     return expr
 
 
@@ -286,20 +288,11 @@ def _sliced(expr: _core.Expr, axis: int, item: Slice, size: object) -> _core.Exp
         first = 0 if _absent(start) else _bound(start)
         last = _FAR if _absent(stop) else _bound(stop)
         return call("strided_slice", expr, begin=[first], end=[last], strides=[by], axes=[axis])
-    before = call("shape_of", expr, dtype="int64")
-    ends = call("strided_slice", before, begin=[0], end=[axis + 1], strides=[1])
-    begins = call("zeros_like", ends)
-    if not _absent(start):
-        begins = _with_last(begins, _index(start), axis)
-    if not _absent(stop):
-        ends = _with_last(ends, _index(stop), axis)
-    strides = _core.Constant(np.array([1] * axis + [by], dtype="int64"))
-    return call("dyn.strided_slice", expr, begins, ends, strides)
-
-
-def _with_last(vector: _core.Expr, value: _core.Expr, at: int) -> _core.Expr:
-    line = call("expand_dims", value, axis=0)
-    return call("update_slice", vector, line, _core.Constant(at, "int64"))
+    begin = _core.Constant(0, "int64") if _absent(start) else _index(start)
+    end = size_along(size, expr, axis) if _absent(stop) else _index(stop)
+    begins, ends = (call("expand_dims", bound, axis=0) for bound in (begin, end))
+    strides = _core.Constant(np.array([by], dtype="int64"))
+    return call("dyn.strided_slice", expr, begins, ends, strides, axes=[axis])
 
 
 def _absent(bound: Value) -> bool:

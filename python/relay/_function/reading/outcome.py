@@ -281,8 +281,11 @@ def joined_leaves(tree: Tree, kinds: dict[str, Type]) -> tuple[list[_core.Expr],
     does = has_effects(tree)
     if not types and not does:
         return [], ()
-    result = types[0] if len(types) == 1 else _core.TupleType(types)
-    made = finished(tree, result, lambda end: pack(leaves_of(end.env, kinds)))
+    # A loop that only asserts gives a number: it is a kernel like others.
+    nothing = [] if types else [_core.Constant(True, "bool")]
+    given = types or [_core.TensorType((), "bool")]
+    result = given[0] if len(given) == 1 else _core.TupleType(given)
+    made = finished(tree, result, lambda end: pack(nothing or leaves_of(end.env, kinds)))
     lets: Lets = ()
     if does:
         var = _core.Var("done", result)

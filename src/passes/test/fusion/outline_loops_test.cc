@@ -168,6 +168,46 @@ TEST(OutlineLoops, says_why_a_loop_is_no_kernel) {
   }
 }
 
+// Parts of rows whose length differs from iteration to iteration.
+std::string with_part(const std::string& of_part) {
+  return "def @main(%x: Tensor[(4, 5), float64]) -> float64 {\n"
+         "  let %loop: fn (int64, float64) -> float64 = fn (%i: int64, %s: float64) -> float64 {\n"
+         "    if (less(%i, 4i64)) {\n"
+         "      %0 = dyn.strided_slice(take(%x, %i, axis=0), expand_dims(%i, axis=0),\n"
+         "          expand_dims(5i64, axis=0), expand_dims(1i64, axis=0), axes=[0]);\n"
+         "      %loop(add(%i, 1i64), add(%s, " +
+         of_part +
+         "))\n"
+         "    } else { %s }\n  };\n"
+         "  %loop(0i64, 0f64)\n}";
+}
+
+TEST(OutlineLoops, takes_rows_whose_length_an_iteration_computes) {
+  for (const char* part : {"sum(%0)", "max(multiply(%0, exp(%0)))", "take(tanh(%0), 0i64, axis=0)",
+                           "sum(dyn.broadcast_to(%s, shape_of(%0)))"}) {
+    SCOPED_TRACE(part);
+    Module mod = parse(with_part(part)), out = apply(kOutlineLoops, mod);
+    EXPECT_EQ(loop_kernels(out), 1) << print_module(out);
+    EXPECT_EQ(reason_in(out), "");
+    EXPECT_TRUE(bit_equal(results(out)[0], results(mod)[0]));
+  }
+}
+
+// They take memory of a size that is not known before the kernel runs.
+TEST(OutlineLoops, not_where_rows_of_open_length_are_stored) {
+  for (const auto& [part, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"sum(sort(%0))", "sort computes"},
+           {"sum(cumsum(%0))", "cumsum computes"},
+           {"sum(dyn.strided_slice(%x, stack((%i, %i)), stack((4i64, 5i64)), "
+            "stack((1i64, 1i64))))",
+            "sum computes"}}) {
+    SCOPED_TRACE(part);
+    Module out = apply(kOutlineLoops, parse(with_part(part)));
+    EXPECT_EQ(loop_kernels(out), 0) << print_module(out);
+    EXPECT_NE(reason_in(out).find(reason), std::string::npos) << reason_in(out);
+  }
+}
+
 // Programs that are given %n, and make tensors of that size.
 std::string with_open_state(const std::string& next) {
   return "def @main(%n: int64) -> Tensor[(?,), int64] {\n"
