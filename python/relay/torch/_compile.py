@@ -157,7 +157,7 @@ class _Program:
                 self.order_of[node] = order
 
         inside = [n for n in region.inputs if n.name not in tensors]
-        self.numbers = _unbound(region, inside)
+        self.numbers = _regions.unbound(region.nodes, inside)
         written = _schema.write(
             region.nodes,
             region.inputs,
@@ -231,29 +231,6 @@ def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
 
 def _hint(number: Any) -> int | None:
     return number.node.hint if isinstance(number, torch.SymInt) else int(number)
-
-
-def _unbound(region: _regions.Region, inputs: Sequence[fx.Node]) -> list[tuple[Any, Any]]:
-    """The symbols of the program's expressions that no size of an input is, each with its environment."""
-    bound = set()
-    for node in inputs:
-        for size in _schema.value_of(node).shape:
-            if isinstance(size, torch.SymInt):
-                bound.add(_schema.expression(size))
-    values = [_schema.value_of(n) for n in region.nodes]
-    values += [_schema.value_of(p) for n in region.nodes for p in n.all_input_nodes]
-    return [
-        (symbol, env)
-        for _, (symbol, env) in sorted(_schema.symbols_of(values).items())
-        if symbol not in bound
-        and not (env.is_unbacked_symint(symbol) and _is_made_inside(symbol, region))
-    ]
-
-
-def _is_made_inside(symbol: Any, region: _regions.Region) -> bool:
-    """Whether an operator of the region decides a size."""
-    name = str(symbol)
-    return not any(name in _schema.symbols_of([_schema.value_of(n)]) for n in region.inputs)
 
 
 # ---- What runs ----------------------------------------------------------------------------------
