@@ -247,8 +247,8 @@ def _real_pairs(x: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
 
-def _number_input(n: int) -> torch.Tensor:
-    return torch.tensor(n, dtype=torch.int64)
+def _number_input(n: int | float) -> torch.Tensor:
+    return torch.tensor(n, dtype=torch.float64 if isinstance(n, float) else torch.int64)
 
 
 def _joined(
@@ -328,7 +328,8 @@ def _symbol(graph: fx.Graph, made: dict[fx.Node, fx.Node], symbol: Any) -> fx.No
     """A symbol's value: a number that Python has, or the size of a tensor."""
     for node, copy in made.items():
         value = _schema.value_of(node)
-        if isinstance(value, torch.SymInt) and _schema.expression(value) == symbol:
+        symbolic = isinstance(value, (torch.SymInt, torch.SymFloat))
+        if symbolic and _schema.expression(value) == symbol:
             return copy
     for node, copy in made.items():
         value = _schema.value_of(node)

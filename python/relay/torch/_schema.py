@@ -223,12 +223,14 @@ class _Graph:
             self.append(_node(target, inputs, reference, at.name), None)
         given = self.given_symbol(value)
         if given is not None:
-            return {"as_sym_int": {"as_name": given}}
+            kind = "int" if isinstance(value, torch.SymInt) else "float"
+            return {f"as_sym_{kind}": {"as_name": given}}
         return self.number(node.name, value)
 
     def given_symbol(self, value: Any) -> str | None:
         """The name of the input that a number is."""
-        name = str(expression(value)) if isinstance(value, torch.SymInt) else ""
+        symbolic = isinstance(value, (torch.SymInt, torch.SymFloat))
+        name = str(expression(value)) if symbolic else ""
         return name if name in self.given else None
 
     def is_written(self, node: fx.Node) -> bool:
@@ -345,6 +347,17 @@ class _Graph:
 
     def add_input(self, node: fx.Node) -> None:
         self.inputs.append(self.result(node.name, value_of(node)))
+
+    def add_real(self, name: str) -> dict[str, Any]:
+        """A real number that is an input: the element of a tensor in float64; returns what the input is."""
+        tensor = self.tensor(f"{name}_given", torch.empty((), dtype=torch.float64, device="meta"))
+        self.tensor_values[tensor["name"]]["device"] = {"type": "cpu", "index": None}
+        self.inputs.append({"as_tensor": tensor})
+        self.numbers["sym_float_values"][name] = {"as_expr": {"expr_str": name, "hint": None}}
+        given = {"name": "self", "arg": {"as_tensor": tensor}, "kind": _POSITIONAL}
+        target = target_name(torch.ops.aten._local_scalar_dense.default)
+        self.append(_node(target, [given], {"as_sym_float": {"as_name": name}}, name), None)
+        return {"user_input": {"arg": {"as_tensor": tensor}}}
 
     def add_node(self, node: fx.Node) -> None:
         schema = getattr(node.target, "_schema", None)
@@ -526,8 +539,11 @@ def write(
         specs.append(spec)
     for symbol, env in numbers:
         name = str(symbol)
-        graph.symbols[name] = symbol, env
         graph.given.add(name)
+        if not symbol.is_integer:
+            specs.append(graph.add_real(name))
+            continue
+        graph.symbols[name] = symbol, env
         said = {"as_expr": {"expr_str": name, "hint": None}}
         graph.numbers["sym_int_values"][name] = said
         argument = {"as_sym_int": {"as_name": name}}

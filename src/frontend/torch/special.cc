@@ -367,7 +367,7 @@ Expr zeta(const Builder& build, const Expr& s, const Expr& q) {
   Expr converged = build.call("less", {last, f.times(sum, 0x1p-53)});
   Expr out = f.where(converged, sum, f.add(sum, f.mul(last, body)));
   out = f.where(regular, out, f.number(kNan));
-  out = f.where(f.both(f.greater(s, 1), pole), kInf, out);
+  out = f.where(f.both(build.call("logical_not", {f.less(s, 1)}), pole), kInf, out);
   return f.where(f.equal(s, f.number(1)), kInf, out);
 }
 
