@@ -188,7 +188,7 @@ def test_numbers_that_python_reads_are_arguments_of_programs():
         first, shift = at[0].item(), at[1].item()
         torch._check(first >= 0)
         torch._check(first <= 5)
-        scaled = x * (x[0, 0].item() + 1)
+        scaled = x * (x[0, 0].item() + 1) + torch.scalar_tensor(x[1, 1].item())
         return x[first : first + 2] * 2, scaled + (shift - 3) * 2, x.cumsum(0)[: first + 1].sum(0)
 
     x = torch.randn(9, 4)

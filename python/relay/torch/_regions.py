@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from relay import _core
 from relay.torch import _schema
@@ -323,8 +324,9 @@ def _is_expression(node: fx.Node) -> bool:
     value = _schema.value_of(node)
     if not _schema.is_number(value):
         return False
+    unbacked = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
     return not any(
-        env.is_unbacked_symint(symbol) for symbol, env in _schema.symbols_of([value]).values()
+        symbol_is_type(symbol, unbacked) for symbol, _ in _schema.symbols_of([value]).values()
     )
 
 
