@@ -118,6 +118,141 @@ def test_steps_of_training_are_eager_mode(name):
     assert {g.kind for g in relay.torch.report().graphs} == {"forward", "backward"}
 
 
+class Bags(nn.Module):
+    """Bags of embeddings in each mode, one of them empty."""
+
+    def __init__(self):
+        super().__init__()
+        self.sum = nn.EmbeddingBag(20, 6, mode="sum", padding_idx=3)
+        self.mean = nn.EmbeddingBag(20, 6, mode="mean", padding_idx=3)
+        self.max = nn.EmbeddingBag(20, 6, mode="max", include_last_offset=True)
+        self.weight = nn.Parameter(torch.rand(9))
+
+    def forward(self, tokens):
+        offsets = torch.tensor([0, 4, 4])
+        ends = torch.tensor([0, 4, 4, 9])
+        return torch.cat(
+            [
+                self.sum(tokens, offsets, per_sample_weights=self.weight),
+                self.mean(tokens, offsets),
+                self.max(tokens, ends),
+            ]
+        )
+
+
+class Sampled(nn.Module):
+    """An image that a learned grid reads."""
+
+    def __init__(self, mode, padding):
+        super().__init__()
+        self.grid = nn.Linear(4, 2)
+        self.conv = nn.Conv2d(2, 3, 1)
+        self.how = {"mode": mode, "padding_mode": padding, "align_corners": False}
+
+    def forward(self, places):
+        image = self.conv(torch.linspace(-1, 1, 60).view(1, 2, 5, 6).expand(2, -1, -1, -1))
+        return nn.functional.grid_sample(image, self.grid(places), **self.how)
+
+
+LAYERS = {
+    "bags": (Bags, lambda: torch.tensor([1, 3, 5, 1, 7, 3, 2, 19, 0])),
+    "bilinear zeros": (lambda: Sampled("bilinear", "zeros"), lambda: torch.randn(2, 4, 3, 4)),
+    "bicubic border": (lambda: Sampled("bicubic", "border"), lambda: torch.randn(2, 4, 3, 4)),
+    "nearest reflection": (
+        lambda: Sampled("nearest", "reflection"),
+        lambda: torch.randn(2, 4, 3, 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_layers_without_fallback(name):
+    make, inputs = LAYERS[name]
+    model = make()
+    twin = copy.deepcopy(model)
+    x = inputs()
+    got, want = compiled(model, options=STRICT)(x), twin(x)
+    close(got, want)
+    weights = torch.linspace(0.5, 2, want.numel()).view_as(want)
+    (got * weights).sum().backward()
+    (want * weights).sum().backward()
+    for (path, mine), (_, other) in zip(
+        model.named_parameters(), twin.named_parameters(), strict=True
+    ):
+        assert mine.grad is not None, path
+        close(mine.grad, other.grad, 1e-4)
+
+
+def test_numbers_that_python_reads_are_arguments_of_programs():
+    def cut(x, at):
+        first, shift = at[0].item(), at[1].item()
+        torch._check(first >= 0)
+        torch._check(first <= 5)
+        scaled = x * (x[0, 0].item() + 1) + torch.scalar_tensor(x[1, 1].item())
+        return x[first : first + 2] * 2, scaled + (shift - 3) * 2, x.cumsum(0)[: first + 1].sum(0)
+
+    x = torch.randn(9, 4)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        fast = compiled(cut, options=STRICT)
+        for at in (torch.tensor([2, 5]), torch.tensor([0, -4])):
+            close(fast(x, at), cut(x, at))
+    assert all(not g.fallbacks for g in relay.torch.report().graphs)
+
+
+def test_incomplete_gamma_and_zeta_functions_at_poles_and_limits():
+    inf, nan = float("inf"), float("nan")
+    values = [0.0, 1e-30, 1e-3, 0.5, 1.0, 1.5, 7.0, 30.0, 190.0, 900.0, 2e4, inf, nan, -1.0, -2.5]
+    near = [898.5, 900.5, 19990.0, 20020.0, 8.0, 9.5, -7.25]
+    a, x = torch.meshgrid(
+        *(torch.tensor(v).double() for v in (values, values + near)), indexing="ij"
+    )
+    zero = torch.zeros((0, 3), dtype=torch.float64)
+    for function in (torch.special.gammainc, torch.special.gammaincc, torch.special.zeta):
+        fast = compiled(function, options=STRICT)
+        torch.testing.assert_close(
+            fast(a, x), function(a, x), rtol=1e-8, atol=1e-14, equal_nan=True
+        )
+        assert fast(zero, zero).shape == (0, 3)
+        half, other = a[3:9, 3:9].float(), x[3:9, 3:9].float()
+        torch.testing.assert_close(fast(half, other), function(half, other), equal_nan=True)
+
+
+def test_histograms_and_hashes():
+    torch.manual_seed(11)
+    x, weight = torch.randn(50, 2), torch.rand(50)
+
+    def counted(x, weight):
+        points = torch.histogramdd(x, [3, 4], weight=weight, density=True)
+        edges = torch.tensor([-1.0, 0.0, 0.25, 2.0])
+        return [
+            *torch.histogram(x, 7),
+            *torch.histogram(x[:, 0], 5, range=(-1, 1), weight=weight, density=True),
+            *torch.histogram(x, edges),
+            *torch.histogram(x * 0 + 3, 4),
+            points.hist,
+            *points.bin_edges,
+        ]
+
+    close(compiled(counted, options=STRICT)(x, weight), counted(x, weight))
+
+    def hashed(x):
+        return [
+            torch.hash_tensor(x),
+            torch.hash_tensor(x, 1),
+            torch.hash_tensor(x, 0, keepdim=True),
+        ]
+
+    for given in (x, x.bfloat16(), (x * 100).long(), x > 0):
+        for mine, want in zip(compiled(hashed, options=STRICT)(given), hashed(given), strict=True):
+            assert torch.equal(mine, want)
+
+
+def test_a_histogram_without_a_finite_range_is_an_error():
+    fast = compiled(lambda x: torch.histogram(x, 3)[0], options=STRICT)
+    with pytest.raises(RuntimeError, match="the range of a histogram is not finite"):
+        fast(torch.tensor([1.0, float("nan")]))
+
+
 OPTIMIZERS = {
     "sgd": (torch.optim.SGD, {"momentum": 0.9}),
     "adamw": (torch.optim.AdamW, {}),

@@ -207,6 +207,22 @@ class Writer(nn.Module):
         return y, self.seen * 2
 
 
+class Positions(nn.Module):
+    """Reads and writes parts whose positions are values of a tensor."""
+
+    def forward(self, x, at):
+        i, n = at[0].item(), at[1].item()
+        torch._check(i >= 0)
+        torch._check(i <= 2)
+        torch._check(n >= 2)
+        torch._check(n <= 5)
+        y = x.clone()
+        y.narrow(0, i, 3).mul_(2)
+        y.select(0, i)[1:] = 7
+        y.select(1, i).add_(x.select(0, i).sum())
+        return y, x[:n].sum(0), x[i : i + 2], x.narrow(1, i, 3), x[n - 2 : -1].sum(0)
+
+
 class Choice(nn.Module):
     def forward(self, x):
         return torch.cond(x.sum() > 0, lambda a: a.sin() + 1, lambda a: a.cos() * 2, (x,))
@@ -263,6 +279,12 @@ MODELS = {
     "gru": (Gru, (image(5, 2, 6),), None, None),
     "unet": (UNet, (image(2, 3, 16, 16),), None, None),
     "writer": (Writer, (image(3, 3),), None, None),
+    "positions": (
+        Positions,
+        (image(6, 5), torch.tensor([1, 4])),
+        None,
+        (image(6, 5), torch.tensor([2, 2])),
+    ),
     "choice": (Choice, (image(4),), None, None),
     "recurrence": (Recurrence, (image(5, 3),), None, None),
     "lines": (Lines, (image(5, 3), image(5, 2)), None, None),

@@ -157,7 +157,7 @@ class _Program:
                 self.order_of[node] = order
 
         inside = [n for n in region.inputs if n.name not in tensors]
-        self.numbers = _unbound(region, inside)
+        self.numbers = _regions.unbound(region.nodes, inside)
         written = _schema.write(
             region.nodes,
             region.inputs,
@@ -233,29 +233,6 @@ def _hint(number: Any) -> int | None:
     return number.node.hint if isinstance(number, torch.SymInt) else int(number)
 
 
-def _unbound(region: _regions.Region, inputs: Sequence[fx.Node]) -> list[tuple[Any, Any]]:
-    """The symbols of the program's expressions that no size of an input is, each with its environment."""
-    bound = set()
-    for node in inputs:
-        for size in _schema.value_of(node).shape:
-            if isinstance(size, torch.SymInt):
-                bound.add(_schema.expression(size))
-    values = [_schema.value_of(n) for n in region.nodes]
-    values += [_schema.value_of(p) for n in region.nodes for p in n.all_input_nodes]
-    return [
-        (symbol, env)
-        for _, (symbol, env) in sorted(_schema.symbols_of(values).items())
-        if symbol not in bound
-        and not (env.is_unbacked_symint(symbol) and _is_made_inside(symbol, region))
-    ]
-
-
-def _is_made_inside(symbol: Any, region: _regions.Region) -> bool:
-    """Whether an operator of the region decides a size."""
-    name = str(symbol)
-    return not any(name in _schema.symbols_of([_schema.value_of(n)]) for n in region.inputs)
-
-
 # ---- What runs ----------------------------------------------------------------------------------
 
 
@@ -270,8 +247,8 @@ def _real_pairs(x: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
 
-def _number_input(n: int) -> torch.Tensor:
-    return torch.tensor(n, dtype=torch.int64)
+def _number_input(n: int | float) -> torch.Tensor:
+    return torch.tensor(n, dtype=torch.float64 if isinstance(n, float) else torch.int64)
 
 
 def _joined(
@@ -351,7 +328,8 @@ def _symbol(graph: fx.Graph, made: dict[fx.Node, fx.Node], symbol: Any) -> fx.No
     """A symbol's value: a number that Python has, or the size of a tensor."""
     for node, copy in made.items():
         value = _schema.value_of(node)
-        if isinstance(value, torch.SymInt) and _schema.expression(value) == symbol:
+        symbolic = isinstance(value, (torch.SymInt, torch.SymFloat))
+        if symbolic and _schema.expression(value) == symbol:
             return copy
     for node, copy in made.items():
         value = _schema.value_of(node)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from relay import _core
-from relay.torch import _schema
+from relay.torch import _histograms, _schema
 
 
 @functools.cache
@@ -35,7 +35,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     }
     # Its second result is not what the backward operator takes.
     kept.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
-    return kept | _of_lists() | _own()
+    return kept | _of_lists() | _own() | _histograms.decompositions()
 
 
 def _own() -> dict[Any, Callable[..., Any]]:
@@ -49,6 +49,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten._pdist_forward.default: _pdist,
         aten._pdist_backward.default: _pdist_backward,
         aten.resize.default: _resize,
+        aten.hash_tensor.default: _hash,
         nn._linear_cross_entropy_batch_chunked.default: _linear_cross_entropy,
         nn._linear_cross_entropy_batch_chunked_no_reduction.default: _linear_cross_entropies,
     }
@@ -194,6 +195,29 @@ def _resize(x: torch.Tensor, size: list[Any], *, memory_format: Any = None) -> A
     if memory_format not in (None, torch.contiguous_format) or count > x.numel():
         return NotImplemented
     return x.reshape(-1)[:count].reshape(size)
+
+
+def _hash(x: torch.Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
+    """The exclusive or of elements as 64 bits; NotImplemented where their number is symbolic."""
+    axes = sorted(d % max(x.dim(), 1) for d in dim) or list(range(x.dim()))
+    sizes = [x.shape[a] for a in axes if x.dim()]
+    if mode != 0 or not all(isinstance(n, int) for n in sizes):
+        return NotImplemented
+    bits = (x.double() if x.is_floating_point() else x.long()).view(torch.int64)
+    others = [a for a in range(x.dim()) if a not in axes]
+    count = math.prod(sizes)
+    bits = bits.permute(others + axes if x.dim() else ()).reshape(
+        [x.shape[a] for a in others] + [count]
+    )
+    while count > 1:
+        half = count // 2
+        middle = bits[..., half : count - half]
+        bits = torch.cat([bits[..., :half] ^ bits[..., count - half :], middle], -1)
+        count -= half
+    if count == 0:
+        bits = bits.new_zeros([*bits.shape[:-1], 1])
+    shape = [1 if a in axes else x.shape[a] for a in range(x.dim())]
+    return bits.reshape(shape if keepdim else [x.shape[a] for a in others]).view(torch.uint64)
 
 
 def _class_losses(

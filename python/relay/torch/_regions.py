@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from relay import _core
 from relay.torch import _schema
@@ -62,7 +63,14 @@ def refused(graph_module: fx.GraphModule) -> dict[fx.Node, str]:
             kept.append(node)
         else:
             found[node] = reason
-    written = _schema.write(kept, outside(kept), results(kept, graph_module.graph), graph_module)
+    inputs = outside(kept)
+    written = _schema.write(
+        kept,
+        inputs,
+        results(kept, graph_module.graph),
+        graph_module,
+        numbers=unbound(kept, inputs),
+    )
     for index, _, reason in _core.torch_unsupported(written.text):
         node = written.nodes[index]
         # A number that no expression is: what takes it is refused.
@@ -175,6 +183,11 @@ def _python_nodes(
     for region in regions.values():
         region.inputs = outside(region.nodes)
         stack.extend(region.inputs)
+        # Data-dependent numbers are arguments, too.
+        operands = {p for n in region.nodes for p in n.all_input_nodes}
+        stack += [
+            p for p in operands if _schema.is_number(_schema.value_of(p)) and not _is_expression(p)
+        ]
     wanted = set(stack)
 
     def is_there(node: fx.Node) -> bool:
@@ -220,6 +233,30 @@ def outside(nodes: Sequence[fx.Node]) -> list[fx.Node]:
                 continue
             found.setdefault(p)
     return list(found)
+
+
+def unbound(nodes: Sequence[fx.Node], inputs: Iterable[fx.Node]) -> list[tuple[Any, Any]]:
+    """The symbols in the values of nodes that are neither a size of an input nor decided by one of the nodes.
+
+    Each is with its shape environment. Programs take them as numbers.
+    """
+    bound = set()
+    for node in inputs:
+        for size in _schema.value_of(node).shape:
+            if isinstance(size, torch.SymInt):
+                bound.add(str(_schema.expression(size)))
+    found: dict[str, tuple[Any, Any]] = {}
+    for node in nodes:
+        used = _schema.symbols_of([_schema.value_of(p) for p in node.all_input_nodes])
+        made = _schema.symbols_of([_schema.value_of(node)])
+        # A symbol of a result that no operand has, such as the number of elements of masked_select.
+        bound |= {
+            name
+            for name, (symbol, env) in made.items()
+            if name not in used and env.is_unbacked_symint(symbol)
+        }
+        found |= used | made
+    return [found[name] for name in sorted(found.keys() - bound)]
 
 
 def results(nodes: Sequence[fx.Node], graph: fx.Graph) -> list[fx.Node]:
@@ -287,8 +324,9 @@ def _is_expression(node: fx.Node) -> bool:
     value = _schema.value_of(node)
     if not _schema.is_number(value):
         return False
+    unbacked = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
     return not any(
-        env.is_unbacked_symint(symbol) for symbol, env in _schema.symbols_of([value]).values()
+        symbol_is_type(symbol, unbacked) for symbol, _ in _schema.symbols_of([value]).values()
     )
 
 

@@ -154,6 +154,7 @@ class _Graph:
             "sym_bool_values": {},
         }
         self.symbols: dict[str, tuple[Any, Any]] = {}
+        self.given: set[str] = set()  # the symbols that are inputs
         self.single = False
         # Of getitem nodes that take the same part, the name of the first.
         self.same_part: dict[str, str] = {}
@@ -201,16 +202,50 @@ class _Graph:
         return {f"as_sym_{kind}": {"as_name": name}}
 
     def computed_number(self, node: fx.Node, value: Any) -> dict[str, Any]:
-        """The reference to a number that comes before its first use as a node of its own.
+        """The reference to a number, which comes before its first use as a node of its own.
 
-        It has no inputs: the number is its expression.
+        A number over sizes has no inputs: the number is its expression. One over symbols that are inputs is
+        computed from them.
         """
+        stack = [node]
+        while stack:
+            at = stack.pop()
+            operands = at.all_input_nodes if self.is_computed(at) else []
+            missing = [p for p in operands if not self.is_written(p)]
+            if missing:
+                stack += [at, *missing]
+                continue
+            if self.is_written(at):
+                continue
+            inputs = self.arguments(at, None) if operands else []
+            target = "torch.sym_int" if at.op == "placeholder" else target_name(at.target)
+            reference = self.number(at.name, value_of(at))
+            self.append(_node(target, inputs, reference, at.name), None)
+        given = self.given_symbol(value)
+        if given is not None:
+            kind = "int" if isinstance(value, torch.SymInt) else "float"
+            return {f"as_sym_{kind}": {"as_name": given}}
+        return self.number(node.name, value)
+
+    def given_symbol(self, value: Any) -> str | None:
+        """The name of the input that a number is."""
+        symbolic = isinstance(value, (torch.SymInt, torch.SymFloat))
+        name = str(expression(value)) if symbolic else ""
+        return name if name in self.given else None
+
+    def is_written(self, node: fx.Node) -> bool:
+        """Whether a number is an input or has its node."""
         known = any(node.name in kind for kind in self.numbers.values())
-        reference = self.number(node.name, value)
-        if not known:
-            target = "torch.sym_int" if node.op == "placeholder" else target_name(node.target)
-            self.append(_node(target, [], reference, node.name), None)
-        return reference
+        return known or self.given_symbol(value_of(node)) is not None
+
+    def is_computed(self, node: fx.Node) -> bool:
+        """Whether a number is computed from numbers among which are inputs."""
+        operands = node.all_input_nodes
+        return (
+            node.op == "call_function"
+            and all(is_number(value_of(p)) for p in operands)
+            and not self.given.isdisjoint(symbols_of([value_of(node)]))
+        )
 
     def append(self, written: dict[str, Any], source: fx.Node | None) -> None:
         self.nodes.append(written)
@@ -312,6 +347,17 @@ class _Graph:
 
     def add_input(self, node: fx.Node) -> None:
         self.inputs.append(self.result(node.name, value_of(node)))
+
+    def add_real(self, name: str) -> dict[str, Any]:
+        """A real number that is an input: the element of a tensor in float64; returns what the input is."""
+        tensor = self.tensor(f"{name}_given", torch.empty((), dtype=torch.float64, device="meta"))
+        self.tensor_values[tensor["name"]]["device"] = {"type": "cpu", "index": None}
+        self.inputs.append({"as_tensor": tensor})
+        self.numbers["sym_float_values"][name] = {"as_expr": {"expr_str": name, "hint": None}}
+        given = {"name": "self", "arg": {"as_tensor": tensor}, "kind": _POSITIONAL}
+        target = target_name(torch.ops.aten._local_scalar_dense.default)
+        self.append(_node(target, [given], {"as_sym_float": {"as_name": name}}, name), None)
+        return {"user_input": {"arg": {"as_tensor": tensor}}}
 
     def add_node(self, node: fx.Node) -> None:
         schema = getattr(node.target, "_schema", None)
@@ -493,6 +539,10 @@ def write(
         specs.append(spec)
     for symbol, env in numbers:
         name = str(symbol)
+        graph.given.add(name)
+        if not symbol.is_integer:
+            specs.append(graph.add_real(name))
+            continue
         graph.symbols[name] = symbol, env
         said = {"as_expr": {"expr_str": name, "hint": None}}
         graph.numbers["sym_int_values"][name] = said

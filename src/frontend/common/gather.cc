@@ -43,13 +43,6 @@ std::string word_of(Scatter how) {
   return kWords[static_cast<size_t>(how)];
 }
 
-// Negative places as those that count from the begin.
-Expr from_front(const Builder& build, const Expr& places, const Expr& size) {
-  Expr at = build.cast(places, DType::Int(64));
-  Expr below = build.call("less", {at, build.scalar_like(0, at)});
-  return build.where(below, build.add(at, size), at);
-}
-
 }  // namespace
 
 bool known_inside(const Builder& build, const ValuePtr& places, const std::vector<Dim>& sizes) {
@@ -114,7 +107,8 @@ Expr scatter_nd(const Builder& build, const Expr& data, const ValuePtr& places, 
 
 Expr one_hot(const Builder& build, const Expr& places, int64_t depth, const Expr& on,
              const Expr& off, int64_t axis) {
-  Expr index = from_front(build, places, build.scalar(static_cast<double>(depth), DType::Int(64)));
+  Expr index =
+      places_from_front(build, places, build.scalar(static_cast<double>(depth), DType::Int(64)));
   // The operator's axis counts the new dimension, -1 being the last.
   if (axis == Builder::rank_of(index)) axis = -1;
   return build.call("one_hot", {index, on, off},
@@ -123,7 +117,7 @@ Expr one_hot(const Builder& build, const Expr& places, int64_t depth, const Expr
 
 Expr one_hot_at_run_time(const Builder& build, const Expr& places, const Expr& depth,
                          const Expr& on, const Expr& off, int64_t axis) {
-  Expr index = from_front(build, places, depth);
+  Expr index = places_from_front(build, places, depth);
   Expr numbers = open_range(build, build.scalar_like(0, depth), depth);
   Expr hit = build.call("equal", {build.expand_dims(index, axis),
                                   build.expand_dims(numbers, 1, Builder::rank_of(index) - axis)});

@@ -90,6 +90,12 @@ Expr checked_index(const Builder& build, Expr indices, const Expr& data, int64_t
   return build.call("checked_index", {std::move(indices), std::move(sizes)});
 }
 
+Expr places_from_front(const Builder& build, const Expr& places, const Expr& size) {
+  Expr at = build.cast(places, kI64);
+  Expr below = build.call("less", {at, build.scalar_like(0, at)});
+  return build.where(below, build.add(at, size), at);
+}
+
 Expr length_at_run_time(const Builder& build, const Expr& vector) {
   if (!has_open_length(vector)) return build.ints({length_of_vector(vector)});
   return sizes_of(build, vector);

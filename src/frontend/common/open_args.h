@@ -56,6 +56,8 @@ Expr sizes_of(const Builder& build, const Expr& x);
 // `first`, or those along the first axis of the indices into `count` axes from there, one after the other.
 Expr checked_index(const Builder& build, Expr indices, const Expr& data, int64_t first,
                    std::optional<int64_t> count = std::nullopt);
+// Places below `size` as int64, negative ones counted from the front.
+Expr places_from_front(const Builder& build, const Expr& places, const Expr& size);
 // The number of elements of a vector, as a vector of one element.
 Expr length_at_run_time(const Builder& build, const Expr& vector);
 // A 1 for each entry of a vector.

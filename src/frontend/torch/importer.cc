@@ -316,14 +316,18 @@ void Importer::declare() {
       const auto range = torch_.ranges.find(symbol);
       const bool negative =
           range != torch_.ranges.end() && (!range->second.least || *range->second.least < 0);
+      // A data-dependent integer is a number: its symbol is no dimension.
+      const bool from_data = is_any(size_of(
+          size->second, [](const std::string&) { return dim(1); }, span));
+      const bool is_number = negative || from_data;
       if (symbol.empty() || sizes.contains(symbol)) {
         input.kind = "size_of";
         continue;
       }
-      input.kind = negative ? "number" : "size";
-      d.dtype = negative ? DType::Int(64) : DType::UInt(8);
+      input.kind = is_number ? "number" : "size";
+      d.dtype = is_number ? DType::Int(64) : DType::UInt(8);
       d.shape.emplace();
-      if (!negative) d.shape = {{.name = symbol}, {.size = 0}};
+      if (!is_number) d.shape = {{.name = symbol}, {.size = 0}};
       declared.push_back(std::move(d));
       continue;
     }

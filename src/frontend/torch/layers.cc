@@ -218,4 +218,13 @@ ResizeSpec antialias_spec(NodeContext& ctx, const char* mode) {
   return spec;
 }
 
+SampleSpec sample_spec(NodeContext& ctx) {
+  constexpr const char* kMethods[] = {"bilinear", "nearest", "bicubic"};
+  constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
+  const int64_t method = ctx.integer("interpolation_mode"), padding = ctx.integer("padding_mode");
+  if (method < 0 || method > 2 || padding < 0 || padding > 2)
+    ctx.fail(codes::frontend_attribute, "there is no such way to sample");
+  return {kMethods[method], kPaddings[padding], ctx.truth("align_corners", false)};
+}
+
 }  // namespace relay::frontend::torch

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/common/image.h"
 #include "frontend/common/pool.h"
 #include "frontend/common/resize.h"
 #include "frontend/common/window.h"
@@ -59,5 +60,8 @@ ResizeSpec nearest_exact_spec();
 ResizeSpec smooth_spec(NodeContext& ctx, const char* mode);
 // The same with a filter as wide as a place of the result, where that is smaller.
 ResizeSpec antialias_spec(NodeContext& ctx, const char* mode);
+
+// How a grid reads an image: as "interpolation_mode", "padding_mode" and "align_corners" say.
+SampleSpec sample_spec(NodeContext& ctx);
 
 }  // namespace relay::frontend::torch

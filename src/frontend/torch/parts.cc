@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/codes/frontend.h"
+#include "frontend/common/open_args.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/common/slices.h"
 
@@ -17,10 +18,6 @@ const Dim& size_along(const Expr& x, int64_t axis) {
 Dim bound(NodeContext& ctx, std::string_view name, const Dim& size, const Dim& otherwise) {
   if (!ctx.has(name)) return otherwise;
   Dim at = ctx.size(name);
-  if (is_any(at)) {
-    ctx.fail(codes::frontend_dynamic, "a bound of a slice is known only in a run",
-             "a number, or a term over sizes");
-  }
   auto n = as_const(at), all = as_const(size);
   if (n && *n < 0) {
     at = size + at;
@@ -33,6 +30,33 @@ Dim bound(NodeContext& ctx, std::string_view name, const Dim& size, const Dim& o
   // "To the end" is a number that no size reaches.
   if (n && *n >= 1'000'000'000) return size;
   return at;
+}
+
+// ---- Bounds that the graph computes
+
+const DType kI64 = DType::Int(64);
+
+bool is_computed(NodeContext& ctx, std::string_view name) {
+  return ctx.has(name) && is_any(ctx.size(name));
+}
+
+Expr size_at_run_time(NodeContext& ctx, const Expr& x, int64_t axis) {
+  return ctx.select(sizes_of(ctx, x), 0, axis);
+}
+
+// An integer as a scalar. A term over sizes has an expression, too.
+Expr integer_at_run_time(NodeContext& ctx, std::string_view name) {
+  return ctx.number_as(*ctx.number(name), kI64);
+}
+
+// The part between two positions, clamped to the axis; an end before the begin leaves an empty part.
+Part computed_part(NodeContext& ctx, int64_t axis, const Expr& begin, const Expr& end,
+                   const Expr& size, int64_t step) {
+  auto clamped = [&](const Expr& at) {
+    return ctx.maximum(ctx.minimum(places_from_front(ctx, at, size), size), ctx.scalar(0, kI64));
+  };
+  Expr first = clamped(begin);
+  return {axis, dim_any(), dim_any(), step, first, ctx.maximum(clamped(end), first)};
 }
 
 // The indices of a part, which must be known.
@@ -67,9 +91,15 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& axes) {
 Part part_of_slice(NodeContext& ctx, const Expr& x) {
   const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), 0);
   const Dim size = size_along(x, axis);
-  Part p{axis, bound(ctx, "start", size, dim(0)), bound(ctx, "end", size, size),
-         ctx.integer("step", 1)};
-  if (p.step < 1) ctx.fail(codes::frontend_attribute, "a step is impossible", "1 or more");
+  const int64_t step = ctx.integer("step", 1);
+  if (step < 1) ctx.fail(codes::frontend_attribute, "a step is impossible", "1 or more");
+  if (is_computed(ctx, "start") || is_computed(ctx, "end")) {
+    Expr all = size_at_run_time(ctx, x, axis);
+    Expr begin = ctx.has("start") ? integer_at_run_time(ctx, "start") : ctx.scalar(0, kI64);
+    return computed_part(ctx, axis, begin, ctx.has("end") ? integer_at_run_time(ctx, "end") : all,
+                         all, step);
+  }
+  Part p{axis, bound(ctx, "start", size, dim(0)), bound(ctx, "end", size, size), step};
   auto begin = as_const(p.begin), end = as_const(p.end);
   if (begin && end && *end < *begin) p.end = p.begin;
   return p;
@@ -79,7 +109,11 @@ Part part_of_select(NodeContext& ctx, const Expr& x) {
   const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), std::nullopt);
   const Dim size = size_along(x, axis);
   Dim at = ctx.size("index");
-  if (is_any(at)) ctx.fail(codes::frontend_dynamic, "an index is known only in a run", "a number");
+  if (is_any(at)) {
+    Expr index = checked_index(ctx, integer_at_run_time(ctx, "index"), x, axis);
+    Expr begin = places_from_front(ctx, index, size_at_run_time(ctx, x, axis));
+    return {axis, dim_any(), dim_any(), 1, begin, ctx.add(begin, ctx.scalar(1, kI64))};
+  }
   if (auto n = as_const(at); n && *n < 0) at = size + at;
   auto n = as_const(at), all = as_const(size);
   if (n && (*n < 0 || (all && *n >= *all))) {
@@ -89,12 +123,48 @@ Part part_of_select(NodeContext& ctx, const Expr& x) {
   return {axis, at, at + dim(1)};
 }
 
+Part part_of_narrow(NodeContext& ctx, const Expr& x) {
+  const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), std::nullopt);
+  if (is_computed(ctx, "start") || is_computed(ctx, "length")) {
+    Expr all = size_at_run_time(ctx, x, axis);
+    Expr begin = places_from_front(ctx, integer_at_run_time(ctx, "start"), all);
+    Expr end = ctx.add(begin, integer_at_run_time(ctx, "length"));
+    return computed_part(ctx, axis, begin, end, all, 1);
+  }
+  Dim begin = ctx.size("start");
+  if (auto n = as_const(begin); n && *n < 0) begin = size_along(x, axis) + begin;
+  return {axis, begin, begin + ctx.size("length")};
+}
+
+namespace {
+
+// The elements of an axis between two positions within it.
+Expr read_computed(const Builder& build, const Expr& x, int64_t axis, const Expr& begin,
+                   const Expr& end, int64_t step) {
+  return slice_at_run_time(build, x,
+                           {.begin = build.expand_dims(begin, 0),
+                            .end = build.expand_dims(end, 0),
+                            .steps = build.ints({step}),
+                            .axes = std::vector<int64_t>{axis}});
+}
+
+}  // namespace
+
 Expr read_part(const Builder& build, const Expr& x, const Part& p) {
+  if (p.begin_at) return read_computed(build, x, p.axis, p.begin_at, p.end_at, p.step);
   return strided_slice(build, x, {{p.begin}, {p.end}, {p.axis}, {p.step}});
 }
 
 Expr write_part(const Builder& build, const Expr& x, const Expr& elements, const Part& p) {
   const Dim& size = size_along(x, p.axis);
+  if (p.begin_at && p.step == 1) {
+    // Behind every end of an axis, and exact as a float64.
+    constexpr double kBehind = 0x1p62;
+    Expr before = read_computed(build, x, p.axis, build.scalar(0, kI64), p.begin_at, 1);
+    Expr behind = read_computed(build, x, p.axis, p.end_at, build.scalar(kBehind, kI64), 1);
+    Expr whole = build.concat({before, elements, behind}, p.axis);
+    return build.with_sizes(whole, Builder::shape_of(x));
+  }
   if (p.step != 1) {
     // Along the first axis, at the places of the part.
     const std::vector<int64_t> order = to_front(Builder::rank_of(x), p.axis);

@@ -12,11 +12,14 @@ struct Part {
   int64_t axis = 0;
   Dim begin, end;
   int64_t step = 1;
+  // Both, as int64 scalars, where the graph computes one of them; `begin` and `end` are `?` then. Null otherwise.
+  Expr begin_at = nullptr, end_at = nullptr;
 };
 
-// The part that the arguments of slice and select say.
+// The parts that the arguments of slice, select and narrow say.
 Part part_of_slice(NodeContext& ctx, const Expr& x);
 Part part_of_select(NodeContext& ctx, const Expr& x);
+Part part_of_narrow(NodeContext& ctx, const Expr& x);
 
 Expr read_part(const Builder& build, const Expr& x, const Part& part);
 // `x` with other elements in the part.

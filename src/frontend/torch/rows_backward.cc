@@ -2,6 +2,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "analysis/definitions.h"
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/common/activation.h"
@@ -22,14 +23,16 @@ using Forward = std::function<Expr(const std::vector<Expr>& args)>;
 // The adjoints of the arguments of a function, at these arguments, from that of its result.
 std::vector<Expr> adjoints(NodeContext& ctx, const std::vector<Expr>& args, const Expr& adjoint,
                            const Forward& forward) {
-  std::vector<Expr> vars;
+  std::vector<Var> params;
+  for (const Expr& a : args) params.push_back(var("x", a->type, ctx.span()));
+  Expr body = forward({params.begin(), params.end()});
+  // Operators without a gradient rule of their own are differentiated in their definitions.
+  const Function f = expand_for_gradients(function(std::move(params), std::move(body)));
+  const std::vector<Expr> vars(f->params.begin(), f->params.end());
+  const Expr seed = ctx.cast(adjoint, Builder::dtype_of(f->body));
+  const auto all = dataflow_gradient({{f->body, {seed}}}, vars);
   std::unordered_map<const relay::Node*, NodeRef> given;
-  for (const Expr& a : args) {
-    vars.push_back(var("x", a->type, ctx.span()));
-    given.emplace(vars.back().get(), a);
-  }
-  Expr y = forward(vars);
-  const auto all = dataflow_gradient({{y, {ctx.cast(adjoint, Builder::dtype_of(y))}}}, vars);
+  for (size_t i = 0; i < vars.size(); ++i) given.emplace(vars[i].get(), args[i]);
   std::vector<Expr> out;
   for (size_t i = 0; i < vars.size(); ++i) {
     size_t next = 0;
@@ -330,6 +333,14 @@ Values filtered_cubic_backward(NodeContext& ctx) {
   return resize_backward(ctx, antialias_spec(ctx, "cubic"), 2);
 }
 
+Values grid_sampler_backward(NodeContext& ctx) {
+  const SampleSpec spec = sample_spec(ctx);
+  const std::vector<Expr> both = adjoints(
+      ctx, {ctx.tensor("input"), ctx.tensor("grid")}, ctx.tensor("grad_output"),
+      [&](const std::vector<Expr>& args) { return grid_sample(ctx, args[0], args[1], spec); });
+  return masked(both, mask_of(ctx, 2));
+}
+
 // The gradient outside of [-lambd, lambd], and zeros within.
 Values shrink_backward(NodeContext& ctx) {
   Expr x = ctx.tensor("self"), grad = ctx.tensor(ctx.has("grad_out") ? "grad_out" : "grad_output");
@@ -383,6 +394,8 @@ std::span<const Row> rows<Family::Backward>() {
       {"aten.upsample_bicubic2d_backward.default", cubic_backward, kInFloat32},
       {"aten._upsample_bilinear2d_aa_backward.default", filtered_linear_backward, kInFloat32},
       {"aten._upsample_bicubic2d_aa_backward.default", filtered_cubic_backward, kInFloat32},
+      {"aten.grid_sampler_2d_backward.default", grid_sampler_backward, kInFloat32},
+      {"aten.grid_sampler_3d_backward.default", grid_sampler_backward, kInFloat32},
       {"aten.hardshrink_backward.default", shrink_backward},
       {"aten.softshrink_backward.default", shrink_backward},
   };

@@ -9,6 +9,7 @@
 #include "frontend/common/open_args.h"
 #include "frontend/common/order.h"
 #include "frontend/common/shape_args.h"
+#include "frontend/torch/bag.h"
 #include "frontend/torch/node_context.h"
 #include "frontend/torch/parts.h"
 
@@ -591,6 +592,14 @@ std::span<const Row> rows<Family::Index>() {
   static constexpr Row kRows[] = {
       {"aten.embedding.default", embedding},
       {"aten.embedding_dense_backward.default", embedding_backward},
+      {"aten.embedding_bag.default", embedding_bag, kInFloat32},
+      {"aten.embedding_bag.padding_idx", embedding_bag, kInFloat32},
+      {"aten._embedding_bag.default", embedding_bag, kInFloat32},
+      {"aten._embedding_bag_forward_only.default", embedding_bag, kInFloat32},
+      {"aten._embedding_bag_backward.default", embedding_bag_backward, kInFloat32},
+      {"aten._embedding_bag_dense_backward.default", embedding_bag_backward, kInFloat32},
+      {"aten._embedding_bag_per_sample_weights_backward.default", embedding_bag_weights_backward,
+       kInFloat32},
       {"aten.index_select.default", index_select},
       {"aten.gather.default", gather},
       {"aten.take_along_dim.default",

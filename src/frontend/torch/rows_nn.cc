@@ -230,12 +230,7 @@ Values max_unpool(NodeContext& ctx) {
 // ---- Sampling ----------------------------------------------------------------------------------
 
 Values grid_sampler(NodeContext& ctx) {
-  constexpr const char* kMethods[] = {"bilinear", "nearest", "bicubic"};
-  constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
-  const int64_t method = ctx.integer("interpolation_mode"), padding = ctx.integer("padding_mode");
-  if (method < 0 || method > 2 || padding < 0 || padding > 2)
-    ctx.fail(codes::frontend_attribute, "there is no such way to sample");
-  SampleSpec spec{kMethods[method], kPaddings[padding], ctx.truth("align_corners", false)};
+  const SampleSpec spec = sample_spec(ctx);
   return {value_of(grid_sample(ctx, ctx.tensor("input"), ctx.tensor("grid"), spec))};
 }
 

@@ -59,6 +59,27 @@ Values mvlgamma(NodeContext& ctx) {
   return {value_of(sum)};
 }
 
+// Functions of two elements, which are computed in float64.
+struct Doubles {
+  Expr a, b;
+  DType dtype;  // of the result
+};
+Doubles doubles(NodeContext& ctx) {
+  const NodeContext::Pair p = ctx.pair();
+  const std::vector<Dim> shape = ctx.out_shape();
+  auto wide = [&](const Expr& e) { return ctx.broadcast_to(ctx.cast(e, DType::Float(64)), shape); };
+  return {wide(p.a), wide(p.b), p.dtype.is_floating() ? p.dtype : DType::Float(32)};
+}
+Values zeta_row(NodeContext& ctx) {
+  const Doubles of = doubles(ctx);
+  return {value_of(ctx.cast(zeta(ctx, of.a, of.b), of.dtype))};
+}
+template <bool kUpper>
+Values incomplete_gamma_row(NodeContext& ctx) {
+  const Doubles of = doubles(ctx);
+  return {value_of(ctx.cast(incomplete_gamma(ctx, of.a, of.b, kUpper), of.dtype))};
+}
+
 // ---- Orthogonal polynomials --------------------------------------------------------------------
 
 // P(0) = 1, P(1) = a x + b, and P(k + 1) from P(k) and P(k - 1).
@@ -187,6 +208,13 @@ std::span<const Row> rows<Family::Special>() {
       {"aten.special_bessel_y1.default", bessel<bessel_y, 1>, kInFloat32},
       {"aten.special_spherical_bessel_j0.default", special<spherical_bessel_j0>, kInFloat32},
       {"aten.special_airy_ai.default", special<airy_ai>, kInFloat32},
+      {"aten.special_zeta.default", zeta_row, kInFloat32},
+      {"aten.special_zeta.other_scalar", zeta_row, kInFloat32},
+      {"aten.special_zeta.self_scalar", zeta_row, kInFloat32},
+      {"aten.igamma.default", incomplete_gamma_row<false>, kInFloat32},
+      {"aten.special_gammainc.default", incomplete_gamma_row<false>, kInFloat32},
+      {"aten.igammac.default", incomplete_gamma_row<true>, kInFloat32},
+      {"aten.special_gammaincc.default", incomplete_gamma_row<true>, kInFloat32},
       {"aten.special_erfcx.default", special<scaled_erfc>, kInFloat32},
       {"aten.special_log_ndtr.default", special<log_normal_distribution>, kInFloat32},
       {"aten.special_ndtri.default", special<normal_quantile>, kInFloat32},

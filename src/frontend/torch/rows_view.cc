@@ -5,6 +5,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/common/open_args.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/common/slices.h"
 #include "frontend/torch/node_context.h"
@@ -179,20 +180,15 @@ std::vector<View> select(NodeContext& ctx) {
   const Part p = part_of_select(ctx, base(ctx));
   const Builder build = ctx;
   const std::vector<int64_t> axis{p.axis};
-  return {{[build, p, axis](const Expr& e) { return build.squeeze(read_part(build, e, p), axis); },
+  return {{[build, p, axis](const Expr& e) {
+             return build.squeeze(with_size(build, read_part(build, e, p), p.axis, dim(1)), axis);
+           },
            [build, p](const Expr& e, const Expr& v) {
              return write_part(build, e, build.expand_dims(v, p.axis), p);
            }}};
 }
 
-std::vector<View> narrow(NodeContext& ctx) {
-  Expr x = base(ctx);
-  const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), std::nullopt);
-  Dim begin = ctx.size("start");
-  if (auto n = as_const(begin); n && *n < 0)
-    begin = Builder::shape_of(x)[static_cast<size_t>(axis)] + begin;
-  return {part(ctx, {axis, begin, begin + ctx.size("length")})};
-}
+std::vector<View> narrow(NodeContext& ctx) { return {part(ctx, part_of_narrow(ctx, base(ctx)))}; }
 
 // The parts of these results along an axis, one after the other.
 std::vector<View> parts(NodeContext& ctx) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <span>
 #include <vector>
 
+#include "frontend/common/step_loop.h"
 #include "frontend/torch/special_tables.h"
 
 namespace relay::frontend::torch {
@@ -157,6 +159,55 @@ Expr hurwitz_zeta(const Formula& f, int64_t s, const Expr& start) {
   return f.add(sum, f.mul(body, f.over(1, whole_power(f, y, s))));
 }
 
+// Whether a condition holds for an element, as a scalar.
+Expr any_of(const Builder& build, const Expr& condition) {
+  const DType i64 = DType::Int(64);
+  Expr most = build.reduce("max", build.cast(condition, i64),
+                           Builder::all_axes(Builder::rank_of(condition)), false);
+  return build.call("greater", {most, build.scalar(0, i64)});
+}
+
+// Repeats a step as long as an element needs it.
+std::vector<Expr> repeated(
+    const Builder& build, std::vector<Expr> initial,
+    const std::function<Step(const Expr& t, const std::vector<Expr>&)>& step) {
+  StepLoop loop;
+  loop.initial = std::move(initial);
+  loop.go = build.scalar(1, DType::Bool());
+  return run_steps(build, loop,
+                   [&](const Expr& t, const Expr&, const std::vector<Expr>& states) {
+                     return step(t, states);
+                   })
+      .states;
+}
+
+// The sum of x^n / (a (a + 1) ... (a + n)), for x below a + 1 (Abramowitz and Stegun, 6.5.29).
+Expr gamma_series(const Formula& f, const Builder& build, const Expr& a, const Expr& x) {
+  constexpr double kNone = 0x1p-54;
+  Expr first = f.over(1, a);
+  return repeated(build, {first, first, a}, [&](const Expr&, const std::vector<Expr>& s) -> Step {
+    Expr n = f.plus(s[2], 1), term = f.mul(s[0], f.div(x, n)), sum = f.add(s[1], term);
+    return {{term, sum, n}, {}, any_of(build, build.call("greater", {term, f.times(sum, kNone)}))};
+  })[1];
+}
+
+// The continued fraction of Q, for x from a + 1 on, by Lentz's method (Abramowitz and Stegun, 6.5.31).
+Expr gamma_fraction(const Formula& f, const Builder& build, const Expr& a, const Expr& x) {
+  constexpr double kTiny = 0x1p-1000, kNone = 1e-15;
+  auto nonzero = [&](const Expr& v) { return f.where(f.less(f.abs(v), kTiny), kTiny, v); };
+  Expr b = f.plus(f.sub(x, a), 1), d = f.over(1, nonzero(b));
+  Expr c = build.broadcast_to(f.number(1 / kTiny), Builder::shape_of(b));
+  return repeated(build, {b, c, d, d}, [&](const Expr& t, const std::vector<Expr>& s) -> Step {
+    Expr i = f.plus(build.cast(t, DType::Float(64)), 1);
+    Expr factor = f.mul(i, f.sub(a, i)), next = f.plus(s[0], 2);
+    Expr denominator = f.over(1, nonzero(f.add(f.mul(factor, s[2]), next)));
+    Expr numerator = nonzero(f.add(next, f.div(factor, s[1])));
+    Expr ratio = f.mul(numerator, denominator);
+    Expr go = any_of(build, f.greater(f.abs(f.plus(ratio, -1)), kNone));
+    return {{next, numerator, denominator, f.mul(s[3], ratio)}, {}, go};
+  })[3];
+}
+
 // The n-th derivative of cot(pi x) as a polynomial of cot(pi x).
 std::vector<double> cotangent_derivative(int64_t n) {
   std::vector<double> p{0, 1};
@@ -275,6 +326,76 @@ Expr polygamma(const Builder& build, int64_t n, const Expr& x) {
   Expr pole = f.both(f.equal(x, f.call("floor", x)), f.at_most(x, 0));
   // Every pole counts as one from above: a sum with an infinite term.
   return f.where(pole, sign * kInf, out);
+}
+
+Expr zeta(const Builder& build, const Expr& s, const Expr& q) {
+  const Formula f(build, q);
+  auto is_whole = [&](const Expr& e) { return f.equal(e, f.call("floor", e)); };
+  auto either = [&](const Expr& a, const Expr& b) { return build.call("logical_or", {a, b}); };
+  Expr positive = f.greater(q, 0), pole = f.both(f.at_most(q, 0), is_whole(q));
+  Expr regular = f.both(f.greater(s, 1),
+                        f.both(either(positive, is_whole(s)), build.call("logical_not", {pole})));
+  constexpr double kLeast = 9;
+  Expr order = f.where(regular, s, f.number(2)), start = f.where(regular, q, f.number(kLeast + 1));
+  Expr exponent = f.negative(order);
+  auto power = [&](const Expr& y) { return build.call("power", {y, exponent}); };
+  // At least 9 terms, after which the sum has converged where the order is large and the series below does not.
+  auto is_small = [&](const Expr& t, const Expr& y) {
+    return either(build.call("less", {t, build.scalar(kLeast, DType::Int(64))}),
+                  f.at_most(y, kLeast));
+  };
+  Expr none = build.broadcast_to(f.number(0), Builder::shape_of(start));
+  const std::vector<Expr> moved =
+      repeated(build, {none, start}, [&](const Expr& t, const std::vector<Expr>& now) -> Step {
+        Expr small = is_small(t, now[1]);
+        Expr sum = f.where(small, f.add(now[0], power(now[1])), now[0]);
+        Expr y = f.where(small, f.plus(now[1], 1), now[1]);
+        Expr after = build.add(t, build.scalar(1, DType::Int(64)));
+        return {{sum, y}, {}, any_of(build, is_small(after, y))};
+      });
+  const Expr &sum = moved[0], &y = moved[1];
+  // y^-s (y / (s - 1) + 1/2 + sum of B(2k) s (s + 1) ... (s + 2k - 2) / (2k)! y^(1 - 2k))
+  Expr inverse = f.over(1, y), factor = f.mul(f.times(order, 0.5), inverse);
+  Expr body = f.plus(f.div(y, f.plus(order, -1)), 0.5);
+  for (size_t k = 1; k <= std::size(kBernoulli); ++k) {
+    body = f.add(body, f.times(factor, kBernoulli[k - 1]));
+    const auto twice = 2 * static_cast<double>(k);
+    Expr one = f.mul(f.plus(order, twice - 1), inverse), two = f.mul(f.plus(order, twice), inverse);
+    factor = f.times(f.mul(factor, f.mul(one, two)), 1 / ((twice + 1) * (twice + 2)));
+  }
+  Expr last = power(y);
+  Expr converged = build.call("less", {last, f.times(sum, 0x1p-53)});
+  Expr out = f.where(converged, sum, f.add(sum, f.mul(last, body)));
+  out = f.where(regular, out, f.number(kNan));
+  out = f.where(f.both(build.call("logical_not", {f.less(s, 1)}), pole), kInf, out);
+  return f.where(f.equal(s, f.number(1)), kInf, out);
+}
+
+Expr incomplete_gamma(const Builder& build, const Expr& a, const Expr& x, bool upper) {
+  const Formula f(build, x);
+  Expr regular =
+      f.both(f.both(f.greater(a, 0), f.less(a, kInf)), f.both(f.greater(x, 0), f.less(x, kInf)));
+  Expr near = f.both(regular, build.call("less", {x, f.plus(a, 1)}));
+  Expr far = f.both(regular, build.call("logical_not", {near}));
+  // Elements that a formula is not for converge in its first step.
+  auto kept = [&](const Expr& which, const Expr& e, double otherwise) {
+    return f.where(which, e, f.number(otherwise));
+  };
+  Expr series = gamma_series(f, build, kept(near, a, 1), kept(near, x, 0));
+  Expr fraction = gamma_fraction(f, build, kept(far, a, 1), kept(far, x, 2));
+  Expr b = kept(regular, a, 1), y = kept(regular, x, 1);
+  Expr scale = f.exp(f.sub(f.sub(f.mul(b, f.log(y)), y), log_gamma(build, b)));
+  Expr out = f.mul(scale, f.where(near, series, fraction));
+  Expr complement = upper ? near : far;
+  out = f.where(complement, f.sub(f.number(1), out), out);
+  // P is 1 at an infinite x and at a = 0, and 0 at an infinite a and at x = 0; NaN where both are infinite or both are 0.
+  const double least = upper ? 1 : 0, most = 1 - least;
+  Expr infinity = f.number(kInf), x_infinite = f.equal(x, infinity), nan = f.number(kNan);
+  out = f.where(x_infinite, most, f.where(regular, out, nan));
+  out = f.where(f.equal(a, infinity), f.where(x_infinite, nan, f.number(least)), out);
+  out = f.where(f.equal(x, f.number(0)), least, out);
+  out = f.where(f.equal(a, f.number(0)), f.where(f.greater(x, 0), f.number(most), nan), out);
+  return f.where(build.call("logical_or", {f.less(a, 0), f.less(x, 0)}), nan, out);
 }
 
 Expr bessel_j(const Builder& build, int order, const Expr& x) {

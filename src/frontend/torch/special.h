@@ -13,6 +13,13 @@ Expr log_gamma(const Builder& build, const Expr& x);
 // The n-th derivative of the logarithmic derivative of gamma, for n from 0 on.
 Expr polygamma(const Builder& build, int64_t n, const Expr& x);
 
+// Hurwitz's zeta function, the sum of (q + k)^-s over k from 0 on. The arguments are float64 and of one shape. Steps of a
+// loop move every q above 9.
+Expr zeta(const Builder& build, const Expr& s, const Expr& q);
+// The regularised incomplete gamma functions: P(a, x), or Q(a, x) = 1 - P(a, x) if `upper`. The arguments are float64 and
+// of one shape. Loops add terms until no element changes, about sqrt(72 a) of them where x is near a.
+Expr incomplete_gamma(const Builder& build, const Expr& a, const Expr& x, bool upper);
+
 // Bessel functions of order 0 or 1: J and Y; I and K, which are modified; and these times exp(-|x|) and exp(x).
 Expr bessel_j(const Builder& build, int order, const Expr& x);
 Expr bessel_y(const Builder& build, int order, const Expr& x);
