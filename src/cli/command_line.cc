@@ -16,6 +16,7 @@
 #include "cli/plugins.h"
 #include "cli/self_description.h"
 #include "cli/terminal.h"
+#include "cli/watch_commands.h"
 
 namespace relay::cli {
 namespace {
@@ -176,6 +177,8 @@ std::vector<Command> all_commands() {
           with_plugins(with_limits(opt_command())),
           with_plugins(with_limits(fmt_command())),
           with_plugins(repl_command()),
+          with_plugins(debug_command()),
+          with_plugins(with_limits(diff_command())),
           with_plugins(with_limits(quantize_command())),
           cache_command(),
           help_command(),

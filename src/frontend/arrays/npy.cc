@@ -11,6 +11,7 @@
 
 #include "base/codes/driver.h"
 #include "frontend/common/archive.h"
+#include "frontend/common/archive_writer.h"
 #include "frontend/common/import_options.h"
 #include "frontend/common/mapped_file.h"
 #include "runtime/core/strings.h"
@@ -217,9 +218,19 @@ std::map<std::string, Tensor> read_npz(const std::string& path) {
   return out;
 }
 
-void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
-  DType d = t.dtype();
+namespace {
+
+// A .npy file: its header, and its elements, which may be the tensor's memory.
+struct NpyFile {
+  std::string head;
   std::vector<uint32_t> text;
+  std::string_view elements;
+};
+
+NpyFile npy_file(const Tensor& t) {
+  NpyFile out;
+  DType d = t.dtype();
+  std::vector<uint32_t>& text = out.text;
   size_t length = 1;  // NumPy has no strings without characters
   if (d.is_string()) {
     std::vector<std::vector<uint32_t>> lines;
@@ -248,17 +259,33 @@ void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
   header += "), }";
   while ((header.size() + 11) % 64 != 0) header += ' ';
   header += '\n';
-  std::string head = "\x93NUMPY\x01";
+  std::string& head = out.head;
+  head = "\x93NUMPY\x01";
   head += '\0';
   head += static_cast<char>(header.size() & 255);
   head += static_cast<char>(header.size() >> 8);
-  file.write(head.data(), head.size());
-  file.write(header.data(), header.size());
-  if (d.is_string()) {
-    file.write(text.data(), text.size() * sizeof(uint32_t));
-  } else {
-    file.write(t.data(), t.byte_size());
+  head += header;
+  out.elements = d.is_string() ? std::string_view(reinterpret_cast<const char*>(text.data()),
+                                                  text.size() * sizeof(uint32_t))
+                               : std::string_view(t.data<char>(), t.byte_size());
+  return out;
+}
+
+}  // namespace
+
+void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
+  const NpyFile npy = npy_file(t);
+  file.write(npy.head.data(), npy.head.size());
+  file.write(npy.elements.data(), npy.elements.size());
+}
+
+void write_npz(runtime::TemporaryFile& file, const std::map<std::string, Tensor>& arrays) {
+  frontend::ArchiveWriter out([&](const void* data, size_t size) { file.write(data, size); });
+  for (const auto& [name, tensor] : arrays) {
+    const NpyFile npy = npy_file(tensor);
+    out.add(name + ".npy", {npy.head, npy.elements});
   }
+  out.finish();
 }
 
 }  // namespace relay

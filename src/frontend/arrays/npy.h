@@ -16,5 +16,7 @@ runtime::Tensor read_npy(const std::string& path);
 std::map<std::string, runtime::Tensor> read_npz(const std::string& path);
 // bfloat16 is written as uint16 bits.
 void write_npy(runtime::TemporaryFile& file, const runtime::Tensor& tensor);
+// An archive of arrays by their names, stored. UserError E0701 beyond 4 GiB.
+void write_npz(runtime::TemporaryFile& file, const std::map<std::string, runtime::Tensor>& arrays);
 
 }  // namespace relay

@@ -181,6 +181,8 @@ class Interpreter {
 
   Place resolve(const Operand& o, const Window& w);
   void invoke_kernel(const Instruction& in, const Window& w);
+  // The kernel's entry, between what the profiler is told; the buffers and sizes of the call are set.
+  void profiled_call(const Instruction& in, const Window& w);
   [[noreturn]] static void kernel_failed(const KernelInfo& kernel, int32_t code);
   void poison_outputs(const KernelInfo& kernel, const Operand* operands, const Window& w);
   void copy(const Instruction& in, const Window& w);
