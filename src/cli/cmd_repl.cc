@@ -1,6 +1,5 @@
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 
 #include "base/budget.h"
 #include "cli/command_line.h"
@@ -40,14 +39,6 @@ class Interrupts {
   struct sigaction before_ {};
 };
 
-// ~/.local/state/relay/history, as the XDG base directories say.
-std::string history_file() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  if (state != nullptr && state[0] == '/') return std::string(state) + "/relay/history";
-  return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/relay/history" : "";
-}
-
 PromptOptions options_of(const ReplArgs& o) {
   PromptOptions out;
   out.compile = o.flags.options();
@@ -86,7 +77,7 @@ int run_repl(const ReplArgs& o) {
     std::string text = session.enter(":load " + file);
     std::fwrite(text.data(), 1, text.size(), stdout);
   }
-  LineReader reader(history_file(),
+  LineReader reader(history_file("history"),
                     [&](std::string_view word) { return session.completions(word); });
   if (reader.is_terminal()) {
     std::printf(

@@ -176,6 +176,8 @@ std::vector<Command> all_commands() {
           with_plugins(with_limits(opt_command())),
           with_plugins(with_limits(fmt_command())),
           with_plugins(repl_command()),
+          with_plugins(debug_command()),
+          with_plugins(with_limits(diff_command())),
           with_plugins(with_limits(quantize_command())),
           cache_command(),
           help_command(),

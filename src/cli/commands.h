@@ -57,6 +57,8 @@ Command fmt_command();
 Command quantize_command();
 Command cache_command();
 Command plugins_command();
+Command debug_command();
+Command diff_command();
 Command help_command();
 Command repl_command();
 Command doctor_command();

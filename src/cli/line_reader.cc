@@ -32,6 +32,13 @@ char* give_candidate(const char* word, int state) {
 
 }  // namespace
 
+std::string history_file(const std::string& name) {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  if (state != nullptr && state[0] == '/') return std::string(state) + "/relay/" + name;
+  return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/relay/" + name : "";
+}
+
 struct LineReader::Library {
   void* handle = nullptr;
   decltype(&::readline) readline = nullptr;

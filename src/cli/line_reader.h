@@ -10,6 +10,9 @@
 
 namespace relay::cli {
 
+// ~/.local/state/relay/NAME, as the XDG base directories say; empty where there is no home.
+std::string history_file(const std::string& name);
+
 class LineReader {
  public:
   // What can stand where `word` was begun.

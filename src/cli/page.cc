@@ -252,7 +252,7 @@ class Pages {
 
   static std::string attributes_of(const CallNode& c) {
     std::string out;
-    for (const Field& f : c.attrs->info().fields)
+    for (const relay::Field& f : c.attrs->info().fields)
       out += std::string(f.name) + " = " +
              shortened(to_string(f.ops->get(f.in(*c.attrs.get()))), 400) + "\n";
     return out;

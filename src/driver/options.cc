@@ -30,4 +30,8 @@ void check_options(const CompileOptions& options) {
   check_config(options.config);
 }
 
+UserError wrong_usage(std::string message, std::string help) {
+  return UserError(Diagnostic(codes::driver_usage, {}, std::move(message)).help(std::move(help)));
+}
+
 }  // namespace relay

@@ -12,6 +12,7 @@
 #include "base/quoted_name.h"
 #include "codegen/targets.h"
 #include "driver/evaluate.h"
+#include "driver/options.h"
 #include "eval/evaluator.h"
 #include "frontend/read_source.h"
 #include "ir/op.h"
@@ -48,10 +49,6 @@ const std::vector<PromptCommand> kCommands = {
     {":help", "", "This list"},
     {":quit", "", "End the session; so does the end of the input"},
 };
-
-UserError wrong(std::string message, std::string help) {
-  return UserError(Diagnostic(codes::driver_usage, {}, std::move(message)).help(std::move(help)));
-}
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
@@ -215,8 +212,8 @@ PromptSession::Wrapped PromptSession::program_of(const std::string& argument) co
   out.module = parse("", definitions_);
   Function f = out.module->find(tokens[0].text);
   if (!f) {
-    throw wrong("the session has no function " + quoted_name(argument),
-                ":list shows its definitions");
+    throw wrong_usage("the session has no function " + quoted_name(argument),
+                      ":list shows its definitions");
   }
   out.module = with_function(out.module, global_var(std::string(kPrompt), f->type), f);
   out.type = f->type;
@@ -278,8 +275,8 @@ std::string PromptSession::bind(const std::string& name, const std::string& anno
                                 const std::string& expression) {
   for (const Binding& b : bindings_) {
     if (contains(b.uses, name)) {
-      throw wrong("%" + name + " is part of %" + b.name + ", which holds a function",
-                  ":clear %" + b.name + " first, or choose another name");
+      throw wrong_usage("%" + name + " is part of %" + b.name + ", which holds a function",
+                        ":clear %" + b.name + " first, or choose another name");
     }
   }
   std::string value = annotation.empty()
@@ -323,7 +320,7 @@ std::string PromptSession::define(const std::string& entry) {
   }
   for (const Definition& d : added) {
     if (d.name == "@" + std::string(kPrompt))
-      throw wrong("@prompt is the session's own name", "choose another name");
+      throw wrong_usage("@prompt is the session's own name", "choose another name");
   }
   Module mod = parse("\n" + entry, kept);
   std::string out;
@@ -395,7 +392,7 @@ std::string PromptSession::clear(const std::string& name) {
   }
   for (const Binding& b : bindings_) {
     if (name[0] == '%' && contains(b.uses, name.substr(1)))
-      throw wrong(name + " is part of %" + b.name, ":clear %" + b.name + " first");
+      throw wrong_usage(name + " is part of %" + b.name, ":clear %" + b.name + " first");
   }
   size_t before = definitions_.size() + bindings_.size();
   std::vector<Definition> definitions = definitions_;
@@ -406,12 +403,12 @@ std::string PromptSession::clear(const std::string& name) {
     std::string user = first_broken();
     if (!user.empty()) {
       std::swap(definitions_, definitions);
-      throw wrong("%" + user + " uses " + name, ":clear %" + user + " first");
+      throw wrong_usage("%" + user + " uses " + name, ":clear %" + user + " first");
     }
   }
   std::erase_if(bindings_, [&](const Binding& b) { return "%" + b.name == name; });
   if (definitions_.size() + bindings_.size() == before) {
-    throw wrong("the session has no " + quoted_name(name), ":list shows what it has");
+    throw wrong_usage("the session has no " + quoted_name(name), ":list shows what it has");
   }
   return "";
 }
@@ -462,8 +459,8 @@ std::string PromptSession::gradient(const std::string& argument) const {
   Wrapped program = program_of(argument);
   Function f = program.module->find(kPrompt);
   if (tokens.size() != 1 || tokens[0].kind != TokenKind::global) {
-    throw wrong(":grad takes the name of a function",
-                "define one: def @f(%x: float32) { exp(%x) }");
+    throw wrong_usage(":grad takes the name of a function",
+                      "define one: def @f(%x: float32) { exp(%x) }");
   }
   const std::string name = std::string(tokens[0].text) + "_gradient";
   PassContext ctx = pass_context(options_.compile);
@@ -486,11 +483,12 @@ std::string PromptSession::command(const std::string& entry) {
   for (const PromptCommand& c : kCommands)
     if (c.name == name) found = &c;
   if (found == nullptr)
-    throw wrong("there is no command " + quoted_name(name), ":help lists the commands");
+    throw wrong_usage("there is no command " + quoted_name(name), ":help lists the commands");
   bool takes = !found->arguments.empty(), optional = found->arguments.starts_with("[");
   if (argument.empty() == takes && !optional) {
-    throw wrong(takes ? name + " needs " + std::string(found->arguments) : name + " takes nothing",
-                ":help lists the commands");
+    throw wrong_usage(
+        takes ? name + " needs " + std::string(found->arguments) : name + " takes nothing",
+        ":help lists the commands");
   }
   if (name == ":quit") return over_ = true, "";
   if (name == ":help") {
@@ -512,7 +510,7 @@ std::string PromptSession::command(const std::string& entry) {
     if (!out.empty()) return out;
     std::vector<std::string_view> known;
     for (const Op& op : OpRegistry::global().all()) known.push_back(op->name);
-    throw wrong("there is no operator " + quoted_name(argument), suggest(argument, known));
+    throw wrong_usage("there is no operator " + quoted_name(argument), suggest(argument, known));
   }
   if (name == ":type") return to_string(wrap(argument).type) + "\n";
   if (name == ":ast") {

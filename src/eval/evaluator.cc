@@ -10,6 +10,7 @@
 #include "base/codes/runtime.h"
 #include "eval/arguments.h"
 #include "eval/assumed_sizes.h"
+#include "eval/eval_observer.h"
 #include "eval/eval_plan.h"
 #include "eval/op_call.h"
 #include "ir/type_params.h"
@@ -48,6 +49,7 @@ class Evaluator::Machine {
       ~Clear() {
         m.slots_.clear();
         m.waiting_.clear();
+        m.depth_ = 0;
         m.plan_ = nullptr;
         m.step_ = nullptr;
       }
@@ -65,6 +67,8 @@ class Evaluator::Machine {
     }
   }
 
+  void observe(EvalObserver* observer) { observer_ = observer; }
+
   void set_limits(int64_t fuel, int64_t memory_limit) {
     options_.fuel = fuel;
     options_.memory_limit = memory_limit;
@@ -78,6 +82,7 @@ class Evaluator::Machine {
     size_t next;
     size_t base;
     int32_t dest;
+    bool is_call;  // a function's frame ends there, not a branch
   };
 
   OpCallOptions op_options() {
@@ -165,6 +170,8 @@ class Evaluator::Machine {
   bool fits(const std::vector<PatternStep>& pattern, const Object* value);
   void match(const EvalStep& step);
   [[noreturn]] void no_clause(const EvalStep& step, const Object* value);
+  runtime::Value apply(const OpNode& op, const Attrs& attrs, std::span<const runtime::Value> args,
+                       const Span& span);
   Attrs with_sizes(const CallNode& c, const EvalStep& step,
                    const std::vector<runtime::Value>& operands);
   runtime::Value compute(const EvalStep& step);
@@ -183,6 +190,8 @@ class Evaluator::Machine {
   size_t base_ = 0;
   int64_t steps_ = 0;
   int64_t bytes_before_ = 0;
+  size_t depth_ = 0;  // open frames
+  EvalObserver* observer_ = nullptr;
   // Kept to save their allocation.
   std::vector<const Object*> parts_;
   std::vector<std::pair<int32_t, const Object*>> bound_;
@@ -197,8 +206,8 @@ bool Evaluator::Machine::enter(const runtime::Value& callee, std::vector<runtime
   const EvalPlan& plan = store_.plan(closure.tag);
   if (auto* op = as<OpNode>(plan.builtin)) {
     auto* call = step_ != nullptr ? as<CallNode>(step_->expr) : nullptr;
-    result = ops_.call(*op, call != nullptr ? call->attrs : nullptr, args,
-                       call != nullptr ? call->span : Span());
+    result = apply(*op, call != nullptr ? call->attrs : nullptr, args,
+                   call != nullptr ? call->span : Span());
     return false;
   }
   if (auto* constructor = as<ConstructorNode>(plan.builtin)) {
@@ -213,8 +222,13 @@ bool Evaluator::Machine::enter(const runtime::Value& callee, std::vector<runtime
   if (replace) {
     slots_.resize(base_);
   } else {
-    if (plan_ != nullptr) waiting_.push_back({plan_, block_, next_, base_, dest});
+    if (plan_ != nullptr) waiting_.push_back({plan_, block_, next_, base_, dest, true});
     base_ = slots_.size();
+    ++depth_;
+  }
+  if (observer_ != nullptr) {
+    observer_->entered(*plan.function, plan.name, args, step_ != nullptr ? step_->expr : nullptr,
+                       depth_);
   }
   slots_.resize(base_ + static_cast<size_t>(plan.num_slots));
   std::move(args.begin(), args.end(), slots_.begin() + static_cast<std::ptrdiff_t>(base_));
@@ -232,7 +246,7 @@ bool Evaluator::Machine::enter(const runtime::Value& callee, std::vector<runtime
 
 // Goes on in a branch. Its value is that of the block around it, or the step's.
 void Evaluator::Machine::go_into(const EvalStep& step, size_t which) {
-  if (!step.gives_result) waiting_.push_back({plan_, block_, next_, base_, step.dest});
+  if (!step.gives_result) waiting_.push_back({plan_, block_, next_, base_, step.dest, false});
   block_ = step.blocks[which];
   next_ = 0;
   drop(block_->dead);
@@ -314,6 +328,17 @@ Attrs Evaluator::Machine::with_sizes(const CallNode& c, const EvalStep& step,
   }
 }
 
+runtime::Value Evaluator::Machine::apply(const OpNode& op, const Attrs& attrs,
+                                         std::span<const runtime::Value> args, const Span& span) {
+  if (observer_ == nullptr) [[likely]]
+    return ops_.call(op, attrs, args, span);
+  const EvalOpCall call{op, step_ != nullptr ? step_->expr : nullptr, args, depth_};
+  observer_->before(call);
+  runtime::Value made = ops_.call(op, attrs, args, span);
+  observer_->after(call, made);
+  return made;
+}
+
 // The value of a step that neither calls a function nor enters a branch.
 runtime::Value Evaluator::Machine::compute(const EvalStep& step) {
   switch (step.kind) {
@@ -322,7 +347,7 @@ runtime::Value Evaluator::Machine::compute(const EvalStep& step) {
       std::vector<runtime::Value> args = take_all(step.operands);
       Attrs attrs = step.sizes.empty() ? c.attrs : with_sizes(c, step, args);
       args.resize(c.args.size());
-      runtime::Value made = ops_.call(static_cast<const OpNode&>(*c.op), attrs, args, c.span);
+      runtime::Value made = apply(static_cast<const OpNode&>(*c.op), attrs, args, c.span);
       check_assumed_sizes(c, step.assumed, args);
       return made;
     }
@@ -371,6 +396,7 @@ runtime::Value Evaluator::Machine::execute() {
       if (waiting_.empty()) return result;
       Waiting back = waiting_.back();
       waiting_.pop_back();
+      if (back.is_call) --depth_;
       plan_ = back.plan;
       block_ = back.block;
       next_ = back.next;
@@ -421,6 +447,8 @@ Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;
 void Evaluator::set_limits(int64_t fuel, int64_t memory_limit) {
   machine_->set_limits(fuel, memory_limit);
 }
+
+void Evaluator::observe(EvalObserver* observer) { machine_->observe(observer); }
 
 runtime::Value Evaluator::call(std::string_view global, std::vector<runtime::Value> args) {
   std::string name(global);

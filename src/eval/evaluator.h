@@ -28,6 +28,8 @@
 
 namespace relay {
 
+class EvalObserver;
+
 struct EvalOptions {
   // Expressions that a call may compute; 0: no limit. RuntimeError E0606.
   int64_t fuel = 0;
@@ -58,6 +60,8 @@ class Evaluator {
 
   // Other limits than those of the options, for further calls.
   void set_limits(int64_t fuel, int64_t memory_limit);
+  // What sees the operators and functions of further calls (eval/eval_observer.h), and outlives them; null: nothing.
+  void observe(EvalObserver* observer);
   // Calls a function of the module.
   runtime::Value call(std::string_view global, std::vector<runtime::Value> args);
   // The value of a closed expression, which may name the module's functions.

@@ -187,9 +187,10 @@ Tensor with_dtype(const Tensor& array, DType dtype) {
   return out;
 }
 
-void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
+NpyFile npy_file(const Tensor& t) {
+  NpyFile out;
   DType d = t.dtype();
-  std::vector<uint32_t> text;
+  std::vector<uint32_t>& text = out.text;
   size_t length = 1;  // NumPy has no strings without characters
   if (d.is_string()) {
     std::vector<std::vector<uint32_t>> lines;
@@ -218,17 +219,22 @@ void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
   header += "), }";
   while ((header.size() + 11) % 64 != 0) header += ' ';
   header += '\n';
-  std::string head = "\x93NUMPY\x01";
+  std::string& head = out.head;
+  head = "\x93NUMPY\x01";
   head += '\0';
   head += static_cast<char>(header.size() & 255);
   head += static_cast<char>(header.size() >> 8);
-  file.write(head.data(), head.size());
-  file.write(header.data(), header.size());
-  if (d.is_string()) {
-    file.write(text.data(), text.size() * sizeof(uint32_t));
-  } else {
-    file.write(t.data(), t.byte_size());
-  }
+  head += header;
+  out.elements = d.is_string() ? std::string_view(reinterpret_cast<const char*>(text.data()),
+                                                  text.size() * sizeof(uint32_t))
+                               : std::string_view(t.data<char>(), t.byte_size());
+  return out;
+}
+
+void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
+  const NpyFile npy = npy_file(t);
+  file.write(npy.head.data(), npy.head.size());
+  file.write(npy.elements.data(), npy.elements.size());
 }
 
 }  // namespace relay

@@ -3,6 +3,8 @@
 
 #include <istream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/core/tensor.h"
 #include "runtime/temporary_file.h"
@@ -14,7 +16,14 @@ namespace relay {
 runtime::Tensor read_npy(const std::string& path);
 // The same from a stream whose end is that of the file; `path` is for messages.
 runtime::Tensor read_array(std::istream& in, const std::string& path);
-// bfloat16 is written as uint16 bits, and dtypes that are only stored as uint8 bits.
+// A .npy file: its header, and its elements, which may be the tensor's memory. bfloat16 is written as uint16 bits, and
+// dtypes that are only stored as uint8 bits.
+struct NpyFile {
+  std::string head;
+  std::vector<uint32_t> text;
+  std::string_view elements;
+};
+NpyFile npy_file(const runtime::Tensor& tensor);
 void write_npy(runtime::TemporaryFile& file, const runtime::Tensor& tensor);
 // Bits of bfloat16 in that dtype, where it is asked for; any other array as it is.
 runtime::Tensor with_dtype(const runtime::Tensor& array, runtime::DType dtype);

@@ -8,7 +8,8 @@
 //   profiler.chrome_trace(module.program());  // for chrome://tracing or Perfetto
 //
 // A profiler serves one run at a time, of one module. Without one, a run pays a single untaken
-// branch per kernel.
+// branch per kernel. A KernelObserver, set by `observe`, sees the memory of each kernel on the host;
+// its time is not measured.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,32 @@
 
 namespace relay::runtime {
 
+struct Function;
 struct Program;
+
+// A call of a kernel on the host, while it is observed.
+struct KernelCall {
+  const Function& function;  // that calls it
+  size_t instruction = 0;    // in the function's code
+  int32_t kernel = 0;
+  size_t depth = 0;  // open frames of the interpreter, that of `function` among them
+  // The kernel's buffers, inputs first, and how many bytes there are; a scalar of a register is the
+  // first element of 8 bytes. The memory is the run's: it is valid during the call.
+  std::span<void* const> buffers;
+  std::span<const size_t> bytes;
+  std::span<const int64_t> dims;  // the sizes that the kernel gets
+};
+
+// Sees every kernel that the interpreter calls on the host, on the run's own thread. An exception ends the run, and is
+// thrown by it. Scalar steps between kernels, native functions and kernels on devices are not seen.
+class KernelObserver {
+ public:
+  virtual ~KernelObserver() = default;
+  // Before the kernel writes anything.
+  virtual void before(const KernelCall&) {}
+  // When it has succeeded.
+  virtual void after(const KernelCall&) {}
+};
 
 class Profiler {
  public:
@@ -69,6 +95,10 @@ class Profiler {
   }
   void record_run(int64_t begin_ns, int64_t end_ns) { record(-1, begin_ns, end_ns); }
 
+  // What sees the memory of each kernel; may be null. It outlives the runs.
+  void observe(KernelObserver* observer) { observer_ = observer; }
+  KernelObserver* observer() const { return observer_; }
+
   // No more events than these are kept; `dropped` tells whether there were more.
   void limit(size_t max_events) { max_events_ = max_events; }
   bool dropped() const { return dropped_; }
@@ -101,6 +131,7 @@ class Profiler {
   size_t max_events_ = std::numeric_limits<size_t>::max();
   bool dropped_ = false;
   int64_t peak_bytes_ = 0;
+  KernelObserver* observer_ = nullptr;
 };
 
 }  // namespace relay::runtime

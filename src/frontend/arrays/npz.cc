@@ -5,6 +5,7 @@
 
 #include "base/codes/driver.h"
 #include "frontend/common/archive.h"
+#include "frontend/common/archive_writer.h"
 #include "frontend/common/import_options.h"
 #include "frontend/common/mapped_file.h"
 #include "run/npy.h"
@@ -49,6 +50,15 @@ std::map<std::string, Tensor> read_npz(const std::string& path) {
   }
   file->check_unchanged();
   return out;
+}
+
+void write_npz(runtime::TemporaryFile& file, const std::map<std::string, Tensor>& arrays) {
+  frontend::ArchiveWriter out([&](const void* data, size_t size) { file.write(data, size); });
+  for (const auto& [name, tensor] : arrays) {
+    const NpyFile npy = npy_file(tensor);
+    out.add(name + ".npy", {npy.head, npy.elements});
+  }
+  out.finish();
 }
 
 }  // namespace relay

@@ -6,7 +6,9 @@
 #include <limits>
 #include <optional>
 
+#include "base/codes/driver.h"
 #include "base/codes/frontend.h"
+#include "frontend/common/archive_writer.h"
 
 namespace relay::frontend {
 namespace {
@@ -295,6 +297,79 @@ std::string Archive::read(const Entry& entry) const {
   }
   check_sum(entry, out);
   return out;
+}
+
+// ---- Writing
+
+namespace {
+
+constexpr uint16_t kMostWritten = 65534;
+constexpr uint16_t kVersion = 20;
+constexpr uint16_t kNameIsUtf8 = 1 << 11;
+constexpr uint16_t kFirstDate = (1 << 5) | 1;  // 1980-01-01
+
+void append(std::string& out, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 255);
+}
+
+}  // namespace
+
+void ArchiveWriter::write(std::string_view bytes) {
+  write_(bytes.data(), bytes.size());
+  written_ += bytes.size();
+}
+
+void ArchiveWriter::add(const std::string& name, const std::vector<std::string_view>& parts) {
+  uint64_t size = 0;
+  uLong crc = 0;
+  for (std::string_view part : parts) {
+    size += part.size();
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(part.data()), part.size());
+  }
+  if (written_ + size + directory_.size() + 4096 > kFull32 || entries_ == kMostWritten ||
+      name.size() > 1024) {
+    throw UserError(Diagnostic(codes::driver_file, {},
+                               "'" + name.substr(0, 200) + "' does not fit into the archive")
+                        .expected("at most 4 GiB and 65,534 files"));
+  }
+  // What the file's header and the directory both have.
+  std::string common;
+  append(common, kVersion, 2);
+  append(common, kNameIsUtf8, 2);
+  append(common, 0, 2);  // stored
+  append(common, 0, 2);  // midnight
+  append(common, kFirstDate, 2);
+  append(common, crc, 4);
+  append(common, size, 4);
+  append(common, size, 4);
+  append(common, name.size(), 2);
+  append(common, 0, 2);  // no extra field
+  append(directory_, kCentral, 4);
+  append(directory_, kVersion, 2);
+  directory_ += common;
+  append(directory_, 0, 2);  // no comment
+  append(directory_, 0, 2);  // the first disk
+  append(directory_, 0, 2);  // no attributes
+  append(directory_, 0, 4);
+  append(directory_, written_, 4);
+  directory_ += name;
+  std::string head;
+  append(head, kLocal, 4);
+  write(head + common + name);
+  for (std::string_view part : parts) write(part);
+  ++entries_;
+}
+
+void ArchiveWriter::finish() {
+  std::string end;
+  append(end, kEnd, 4);
+  append(end, 0, 4);  // one disk
+  append(end, entries_, 2);
+  append(end, entries_, 2);
+  append(end, directory_.size(), 4);
+  append(end, written_, 4);
+  append(end, 0, 2);  // no comment
+  write(directory_ + end);
 }
 
 }  // namespace relay::frontend

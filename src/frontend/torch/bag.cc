@@ -9,8 +9,6 @@
 namespace relay::frontend::torch {
 namespace {
 
-const DType kI64 = DType::Int(64);
-
 enum class BagMode { Sum, Mean, Max };
 
 BagMode mode_of(NodeContext& ctx) {
@@ -44,7 +42,7 @@ Expr saved_bags(NodeContext& ctx, const Expr& indices) {
 }
 
 // Which indices count, as a vector of truth values; null if all do.
-Expr counted(NodeContext& ctx, const Expr& indices) {
+Expr without_padding(NodeContext& ctx, const Expr& indices) {
   const int64_t padding = ctx.integer("padding_idx", -1);
   if (padding < 0) return nullptr;
   return ctx.call("not_equal", {indices, ctx.scalar_like(static_cast<double>(padding), indices)});
@@ -90,7 +88,7 @@ Values embedding_bag(NodeContext& ctx) {
   const Dim bags = Builder::shape_of(offsets)[0] - dim(with_last ? 1 : 0);
   const DType dtype = Builder::dtype_of(table);
   Expr bag = bags_of(ctx, indices, offsets);
-  Expr kept = counted(ctx, indices);
+  Expr kept = without_padding(ctx, indices);
   Expr lines = weighted(ctx, lines_at(ctx, table, indices));
   const std::vector<Dim> shape{bags, Builder::shape_of(table)[1]};
   Expr ones = kept ? ctx.cast(kept, kI64) : ctx.full(1, Builder::shape_of(indices), kI64);
@@ -138,7 +136,7 @@ Values embedding_bag_backward(NodeContext& ctx) {
   const BagMode mode = mode_of(ctx);
   Expr out =
       zeros(ctx, {ctx.size("num_weights"), Builder::shape_of(grad)[1]}, Builder::dtype_of(grad));
-  Expr kept = counted(ctx, indices);
+  Expr kept = without_padding(ctx, indices);
   if (mode == BagMode::Max) {
     ctx.tensor_or_null("per_sample_weights");
     Expr filled = ctx.call("greater", {count, ctx.scalar(0, kI64)});
@@ -159,7 +157,8 @@ Values embedding_bag_weights_backward(NodeContext& ctx) {
   Expr bag = saved_bags(ctx, indices);
   if (mode_of(ctx) != BagMode::Sum) ctx.unsupported("weights of bags that are not sums");
   Expr product = ctx.mul(lines_at(ctx, grad, bag), lines_at(ctx, table, indices));
-  return {value_of(ctx.reduce("sum", masked(ctx, counted(ctx, indices), product, 0), {1}, false))};
+  return {value_of(
+      ctx.reduce("sum", masked(ctx, without_padding(ctx, indices), product, 0), {1}, false))};
 }
 
 }  // namespace relay::frontend::torch

@@ -34,8 +34,6 @@ Dim bound(NodeContext& ctx, std::string_view name, const Dim& size, const Dim& o
 
 // ---- Bounds that the graph computes
 
-const DType kI64 = DType::Int(64);
-
 bool is_computed(NodeContext& ctx, std::string_view name) {
   return ctx.has(name) && is_any(ctx.size(name));
 }

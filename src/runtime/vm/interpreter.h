@@ -183,6 +183,8 @@ class Interpreter {
   // How much of what a copy names is the tensor.
   size_t copied_bytes(const Operand* operands, const Place& to, const Place& from);
   void invoke_kernel(const Instruction& in, const Window& w);
+  // The kernel's entry, between what the profiler is told; the buffers and sizes of the call are set.
+  void profiled_call(const Instruction& in, const Window& w);
   [[noreturn]] static void kernel_failed(const KernelInfo& kernel, int32_t code);
   void poison_outputs(const KernelInfo& kernel, const Operand* operands, const Window& w);
   void copy(const Instruction& in, const Window& w);

@@ -81,10 +81,7 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   if (options_.profiler == nullptr) [[likely]] {
     kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
   } else {
-    int64_t begin = Profiler::now_ns();
-    kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
-    const int64_t end = Profiler::now_ns();
-    options_.profiler->record(in.a, begin, end, std::span(c_.dims_).first(kernel.num_dims));
+    profiled_call(in, w);
   }
   c_.scratch_.reset();
   if (c_.ending_.load(std::memory_order_relaxed)) [[unlikely]] {
@@ -105,6 +102,35 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
     const bool small = kernel.bytes > 0 && kernel.bytes + kernel.flops < kSmallWork;
     small ? check_budget() : check_budget_after_work();
   }
+}
+
+void Interpreter::profiled_call(const Instruction& in, const Window& w) {
+  const KernelInfo& kernel = program_.kernels[static_cast<size_t>(in.a)];
+  const std::span<const int64_t> dims = std::span(c_.dims_).first(kernel.num_dims);
+  KernelObserver* observer = options_.profiler->observer();
+  std::vector<size_t> bytes;
+  const size_t buffers = observer == nullptr ? 0 : kernel.buffer_bytes.size();
+  const Operand* operands = w.function->operands.data() + in.b;
+  for (size_t n = 0; n < buffers; ++n) {
+    bytes.push_back(operands[n].kind == Operand::kScalar ? sizeof(int64_t)
+                                                         : resolve(operands[n], w).bytes);
+  }
+  const KernelCall call{*w.function,
+                        static_cast<size_t>(&in - w.function->code.data()),
+                        in.a,
+                        c_.depth_,
+                        std::span(c_.buffers_).first(buffers),
+                        bytes,
+                        dims};
+  if (observer != nullptr) observer->before(call);
+  const int64_t begin = Profiler::now_ns();
+  kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
+  options_.profiler->record(in.a, begin, Profiler::now_ns(), dims);
+  const bool failed =
+      kernel_error_ != RELAY_KERNEL_OK || c_.ending_.load(std::memory_order_relaxed);
+  if (observer == nullptr || failed) return;
+  c_.scratch_.reset();  // an exception leaves nothing behind
+  observer->after(call);
 }
 
 // Fills the outputs, except where they share memory with an input (in-place operation), or with
