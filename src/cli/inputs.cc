@@ -11,6 +11,7 @@
 #include "base/quoted_name.h"
 #include "cli/literal.h"
 #include "driver/size_options.h"
+#include "driver/value_difference.h"
 #include "frontend/arrays/npz.h"
 #include "ir/op.h"
 #include "ir/prepack.h"
@@ -485,23 +486,7 @@ std::string summary(const Tensor& t) {
     std::snprintf(buffer, sizeof buffer, "%.7g", t.get_as_double(0));
     return buffer;
   }
-  double low = HUGE_VAL, high = -HUGE_VAL, sum = 0;
-  int64_t nans = 0;
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    double v = t.get_as_double(i);
-    if (std::isnan(v)) {
-      ++nans;
-      continue;
-    }
-    low = std::min(low, v);
-    high = std::max(high, v);
-    sum += v;
-  }
-  char buffer[120];
-  int64_t count = t.num_elements() - nans;
-  std::snprintf(buffer, sizeof buffer, "min %.4g, max %.4g, mean %.4g", low, high,
-                sum / static_cast<double>(std::max<int64_t>(1, count)));
-  return nans == 0 ? buffer : std::string(buffer) + ", " + std::to_string(nans) + " NaN";
+  return element_statistics(t);
 }
 
 }  // namespace relay::cli

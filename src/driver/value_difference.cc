@@ -117,29 +117,37 @@ NotFinite not_finite(const Tensor& t) {
   return out;
 }
 
-std::string statistics(const Tensor& t) {
-  if (!t) return "of an unknown size";
-  std::string out = runtime::type_string(t.dtype(), t.shape());
-  if (t.dtype().is_string() || t.num_elements() == 0) return out;
+std::string element_statistics(const Tensor& t) {
   double low = HUGE_VAL, high = -HUGE_VAL, sum = 0;
-  const NotFinite bad = not_finite(t);
+  NotFinite bad;
   for (int64_t i = 0; i < t.num_elements(); ++i) {
     const double v = t.get_as_double(i);
+    bad.nans += std::isnan(v) ? 1 : 0;
+    bad.infinities += std::isinf(v) ? 1 : 0;
     if (!std::isfinite(v)) continue;
     low = std::min(low, v);
     high = std::max(high, v);
     sum += v;
   }
-  const int64_t finite = t.num_elements() - bad.nans - bad.infinities;
-  if (t.num_elements() == 1) return out + " = " + number(t.get_as_double(0));
-  char buffer[120];
-  std::snprintf(buffer, sizeof buffer, ": min %.4g, max %.4g, mean %.4g", low, high,
-                sum / static_cast<double>(std::max<int64_t>(finite, 1)));
-  out += finite > 0 ? buffer : ":";
-  if (bad.nans > 0) out += (finite > 0 ? ", " : " ") + std::to_string(bad.nans) + " NaN";
-  if (bad.infinities > 0)
-    out += (finite > 0 || bad.nans > 0 ? ", " : " ") + std::to_string(bad.infinities) + " infinite";
+  std::string out;
+  auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
+  if (const int64_t finite = t.num_elements() - bad.nans - bad.infinities; finite > 0) {
+    char buffer[120];
+    std::snprintf(buffer, sizeof buffer, "min %.4g, max %.4g, mean %.4g", low, high,
+                  sum / static_cast<double>(finite));
+    add(buffer);
+  }
+  if (bad.nans > 0) add(std::to_string(bad.nans) + " NaN");
+  if (bad.infinities > 0) add(std::to_string(bad.infinities) + " infinite");
   return out;
+}
+
+std::string statistics(const Tensor& t) {
+  if (!t) return "of an unknown size";
+  std::string out = runtime::type_string(t.dtype(), t.shape());
+  if (t.dtype().is_string() || t.num_elements() == 0) return out;
+  return t.num_elements() == 1 ? out + " = " + number(t.get_as_double(0))
+                               : out + ": " + element_statistics(t);
 }
 
 }  // namespace relay

@@ -42,7 +42,9 @@ struct NotFinite {
 };
 NotFinite not_finite(const Tensor& tensor);
 
-// "min -1.2, max 3.4, mean 0.1, 2 NaN, 1 infinite": of the finite elements, behind the dtype's and the shape's text.
+// "Tensor[(2, 3), float32]: min -1.2, max 3.4, mean 0.1, 2 NaN", or "float32 = 2".
 std::string statistics(const Tensor& tensor);
+// "min 0, max 3, mean 1.5, 2 NaN, 1 infinite": the first three of the finite elements, where there are some.
+std::string element_statistics(const Tensor& tensor);
 
 }  // namespace relay
