@@ -1,4 +1,4 @@
-# relay_use_tflite_schema(SOURCES): the TFLite format as C++, compiled by flatc from our description of it, for these sources.
+# relay_use_tflite_schema(TARGET): the TFLite format as C++, compiled by flatc from our description of it, for the target's sources.
 # They include it as "frontend/tflite/schema_generated.h".
 include_guard(GLOBAL)
 find_program(RELAY_FLATC flatc REQUIRED)
@@ -22,7 +22,9 @@ if(NOT RELAY_FLATBUFFERS_INCLUDE IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
   list(APPEND RELAY_TFLITE_INCLUDES "${RELAY_FLATBUFFERS_INCLUDE}")
 endif()
 
-function(relay_use_tflite_schema)
-  set_source_files_properties(${ARGN} PROPERTIES
-    INCLUDE_DIRECTORIES "${RELAY_TFLITE_INCLUDES}" OBJECT_DEPENDS "${RELAY_TFLITE_HEADERS}")
+function(relay_use_tflite_schema target)
+  target_sources(${target} PRIVATE ${RELAY_TFLITE_HEADERS})
+  target_include_directories(${target} PRIVATE ${RELAY_TFLITE_INCLUDES})
+  # Numbers in text, whose locale is a symbol of the flatbuffers library, are not read.
+  target_compile_definitions(${target} PRIVATE FLATBUFFERS_LOCALE_INDEPENDENT=0)
 endfunction()

@@ -9,8 +9,6 @@
 namespace relay::frontend::tflite {
 namespace {
 
-const DType kInt = DType::Int(32), kWide = DType::Int(64), kFloat = DType::Float(32);
-
 Level input_level(NodeContext& ctx, size_t i) { return level_of(ctx, ctx.in_quantization(i)); }
 Level output_level(NodeContext& ctx) { return level_of(ctx, ctx.out_quantization()); }
 

@@ -11,8 +11,6 @@
 namespace relay::frontend::tflite {
 namespace {
 
-const DType kInt = DType::Int(32), kWide = DType::Int(64), kFloat = DType::Float(32);
-
 Expr number(const Builder& build, int64_t v, DType dtype = kInt) {
   return build.scalar(static_cast<double>(v), dtype);
 }

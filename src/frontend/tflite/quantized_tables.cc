@@ -10,8 +10,6 @@
 namespace relay::frontend::tflite {
 namespace {
 
-const DType kInt = DType::Int(32), kWide = DType::Int(64);
-
 // The results of all values of an 8-bit type, from the least on, looked up by the input.
 Expr looked_up(NodeContext& ctx, const std::function<int64_t(int64_t)>& f) {
   Expr x = ctx.in(0);

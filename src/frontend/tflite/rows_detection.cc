@@ -1,7 +1,5 @@
 // TFLite_Detection_PostProcess, a custom operator: boxes decoded from their anchors, and those of them that are
 // detections.
-// Numbers in text, whose locale is a symbol of the flatbuffers library, are not read.
-#define FLATBUFFERS_LOCALE_INDEPENDENT 0
 #include <flatbuffers/flexbuffers.h>
 
 #include <algorithm>
@@ -16,8 +14,6 @@
 
 namespace relay::frontend::tflite {
 namespace {
-
-const DType kFloat = DType::Float(32), kReal = DType::Float(64), kPlace = DType::Int(64);
 
 struct DetectionOptions {
   int64_t detections = 0, classes_of_detection = 0, detections_of_class = 100, classes = 0;
@@ -78,15 +74,15 @@ Expr floats_of(NodeContext& ctx, size_t i) {
 // (n, 4): the corners (y, x, y, x) of boxes, whose centres and sizes are relative to their anchors.
 Expr decoded_boxes(NodeContext& ctx, const Expr& encodings, const Expr& anchors,
                    const DetectionOptions& o) {
-  auto column = [&](const Expr& e, int64_t i) { return ctx.cast(ctx.select(e, 1, i), kReal); };
+  auto column = [&](const Expr& e, int64_t i) { return ctx.cast(ctx.select(e, 1, i), kDouble); };
   Expr centre[2], reach[2];
   for (int64_t i : {0, 1}) {
     auto relative = [&](int64_t of) {
-      return ctx.div(column(encodings, of), ctx.scalar(o.scale[of], kReal));
+      return ctx.div(column(encodings, of), ctx.scalar(o.scale[of], kDouble));
     };
     Expr size = column(anchors, i + 2);
     centre[i] = ctx.cast(ctx.add(ctx.mul(relative(i), size), column(anchors, i)), kFloat);
-    Expr half = ctx.mul(ctx.scalar(0.5, kReal), ctx.call("exp", {relative(i + 2)}));
+    Expr half = ctx.mul(ctx.scalar(0.5, kDouble), ctx.call("exp", {relative(i + 2)}));
     reach[i] = ctx.cast(ctx.mul(half, size), kFloat);
   }
   std::vector<Expr> corners{ctx.sub(centre[0], reach[0]), ctx.sub(centre[1], reach[1]),
@@ -114,7 +110,7 @@ Suppressed suppressed(NodeContext& ctx, const Expr& boxes, const Expr& scores, i
       "vision.kept_boxes",
       {candidates, ctx.call("zeros_like", {sorted}),
        ctx.call("greater_equal", {sorted, ctx.scalar(o.score, kFloat)}),
-       ctx.full(static_cast<double>(most), lines, kPlace), ctx.full(o.overlap, lines, kFloat)},
+       ctx.full(static_cast<double>(most), lines, kWide), ctx.full(o.overlap, lines, kFloat)},
       {{"by_class", false}});
   return {order, sorted, kept};
 }
@@ -179,10 +175,10 @@ Values of_each_class(NodeContext& ctx, const Expr& boxes, const Expr& scores,
   Expr all = ctx.where(s.kept, s.score, ctx.scalar(-kInfinity, kFloat));
   const Ordered best =
       top_k(ctx, ctx.reshape(all, flat), std::min(flat[0], o.detections), TopSpec{.axis = 0});
-  Expr places = ctx.cast(best.places, kPlace);
+  Expr places = ctx.cast(best.places, kWide);
   Expr box = lines_at(ctx, ctx.reshape(s.order, flat), places);
   Expr valid = ctx.call("greater", {best.values, ctx.scalar(-kInfinity, kFloat)});
-  Expr classes = ctx.call("floor_divide", {places, ctx.scalar(static_cast<double>(n), kPlace)});
+  Expr classes = ctx.call("floor_divide", {places, ctx.scalar(static_cast<double>(n), kWide)});
   return detections(ctx, boxes, box, ctx.expand_dims(classes, 1), ctx.expand_dims(best.values, 1),
                     valid, 1, o);
 }
