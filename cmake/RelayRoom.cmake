@@ -189,7 +189,7 @@ endfunction()
 # The tests of a room run on a small stack: no service, pass or printer may recurse over a program, and the tests that
 # walk chains of 100,000 nodes are among the others. 256 KB; under the sanitizers, whose frames are several times larger,
 # 8 MB, which a recursion of 100,000 frames exceeds too.
-set(RELAY_LONG_TESTS lower fuzz passes driver grad ir tir eval types frontend)
+set(RELAY_LONG_TESTS lower strategies fuzz passes driver grad ir tir eval types frontend)
 # Rooms whose tests take longer than the others' run in parts, so that they end with the others.
 set(RELAY_TEST_PARTS 4)
 function(relay_add_tests room)

@@ -112,11 +112,16 @@ def main() -> int:
         return bool(problems)
     source = Path(__file__).resolve().parent.parent / "src"
     names = operator_names(
-        [f.read_text() for f in sorted((source / "ops").rglob("*.cc")) if "test" not in f.parts]
+        [
+            f.read_text()
+            for room in ("ops", "strategies")
+            for f in sorted((source / room).rglob("*.cc"))
+            if "test" not in f.parts
+        ]
     )
     if len(names) < 300:
         print(
-            f"check_operator_lists: only {len(names)} operators are read from src/ops",
+            f"check_operator_lists: only {len(names)} operators are read from rows",
             file=sys.stderr,
         )
         return 1

@@ -127,7 +127,9 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
     KernelReport k;
     k.name = program.kernels[i].name;
     k.origin = program.kernels[i].origin;
+    double executed = 1;
     if (i < described.size()) {
+      executed = described[i].value("arithmetic", 1.0);
       k.rule = described[i].value("rule", "");
       k.schedule = described[i].value("schedule", "");
       k.declined = described[i].value("declined", std::vector<std::string>());
@@ -138,9 +140,8 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
     k.flops = r.work.flops;
     k.bytes = r.work.bytes;
     double weights = std::clamp(constants[i], 0.0, std::max(k.bytes, 0.0));
-    // The work of a convolution is counted as it is defined; minimal filtering does a quarter of
-    // it.
-    double arithmetic = k.rule == kMinimalFiltering ? k.flops / 4 : k.flops;
+    // Work is counted as the operators define it; an algorithm may execute less.
+    const double arithmetic = k.flops * executed;
     if (k.bytes > 0) {
       k.bound =
           bound_of({std::max(arithmetic, 0.0), weights, k.bytes - weights}, footprint, limits);

@@ -105,7 +105,7 @@ Json describe(const Ready& ready) {
     Json k = kernels[i];
     k["calls"] = calls[i];
     k["suspect"] = is_suspect(k);
-    k["minimal_filtering"] = k.value("rule", "") == kMinimalFiltering;
+    k["arithmetic"] = k.value("arithmetic", 1.0);
     if (reads_packed(k)) packed += calls[i];
     code_bytes += k.value("code_bytes", int64_t{0});
     if (k.contains("version")) {
@@ -212,10 +212,10 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
   std::printf("%s%s%s: %s", bold, text_in(k["name"]).c_str(), plain,
               counted(k["calls"].get<int64_t>(), "call").c_str());
   if (double flops = k.value("flops", 0.0); flops > 0) {
-    std::printf(", %s MFLOP%s", format_number(flops / 1e6, 2).c_str(),
-                k["minimal_filtering"].get<bool>()
-                    ? " counted as direct convolution (minimal filtering does fewer)"
-                    : "");
+    std::printf(", %s MFLOP", format_number(flops / 1e6, 2).c_str());
+    const double executed = k["arithmetic"].get<double>();
+    if (executed < 1)
+      std::printf(" as defined, %s executed", format_number(flops * executed / 1e6, 2).c_str());
   }
   if (double bytes = k.value("bytes", 0.0); bytes > 0) {
     std::printf(", %s", format_bytes(bytes).c_str());

@@ -75,9 +75,6 @@ std::optional<WeightFile> read_params(const std::string& path);
 // True when the file is a compiled artifact (an ELF file).
 bool is_artifact(const std::string& path);
 
-// The schedule rule of convolutions by minimal filtering, as the metadata of artifacts names it.
-inline constexpr const char* kMinimalFiltering = "winograd";
-
 // A model compiled, or an artifact loaded, whichever the file is.
 struct Ready {
   runtime::Module module;

@@ -185,14 +185,13 @@ std::string donation_line(const std::string& input, const std::string& output, b
 
 std::string counting_of(const runtime::Module& module) {
   nlohmann::json metadata = nlohmann::json::parse(module.metadata(), nullptr, false);
-  bool minimal = false;
+  bool fewer = false;
   if (metadata.is_object() && metadata.contains("kernels")) {
     for (const auto& k : metadata["kernels"])
-      minimal |= k.is_object() && k.value("rule", "") == kMinimalFiltering;
+      fewer |= k.is_object() && k.value("arithmetic", 1.0) < 1;
   }
-  return minimal ? "operations as the operators define them: convolutions counted as direct, "
-                   "minimal filtering does fewer"
-                 : "operations as the operators define them";
+  return fewer ? "operations as the operators define them, of which some kernels execute fewer"
+               : "operations as the operators define them";
 }
 
 namespace {

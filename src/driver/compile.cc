@@ -190,6 +190,7 @@ std::string make_metadata(const CompiledModule& compiled,
     if (k.primitive && is_loop_kernel(*k.primitive.get())) item["loop"] = true;
     item["schedule"] = k.schedule;
     item["rule"] = k.rule;
+    if (k.arithmetic != 1) item["arithmetic"] = k.arithmetic;
     if (!k.source.empty()) item["source"] = k.source;
     if (!k.version.empty()) item["version"] = k.version;
     item["code_bytes"] = k.code_bytes;
@@ -317,6 +318,7 @@ std::vector<CompiledKernel> compiled_kernels(const plan::ProgramKernel& k, size_
       const tir::ScheduleReportNode& report = tir::report_of(*c.scheduled);
       c.schedule = report.sentence;
       c.rule = report.rule;
+      c.arithmetic = report.arithmetic;
       c.declined = report.declined;
     }
     c.source = provider.variant_source(k.variant);

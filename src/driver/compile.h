@@ -92,9 +92,10 @@ struct CompiledKernel {
   tir::PrimFunc composed;   // blocks as the operators' rules gave them
   tir::PrimFunc scheduled;  // blocks in the loops of a schedule rule
   tir::PrimFunc lowered;    // loops and stores, what code generation sees
-  std::string source;    // what the source that it is from says of it; empty where it is composed
-  std::string schedule;  // what the rule did, in a sentence
-  std::string rule;      // its name
+  std::string source;     // what the source that it is from says of it; empty where it is composed
+  std::string schedule;   // what the rule did, in a sentence
+  std::string rule;       // its name
+  double arithmetic = 1;  // operations executed for each that the operators define
   std::vector<std::string>
       declined;         // the rules that did not take it: "contraction: takes only ..."
   std::string version;  // of which sizes it is a version: "n = 128"; empty where it serves all

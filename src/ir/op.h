@@ -284,6 +284,8 @@ struct OpInfo {
   std::shared_ptr<const KnownRule> known = nullptr;
   // The call on integers, where it is not the operator applied to them, which follows from `moves`.
   QuantizedRule quantized = nullptr;
+  // How its weights are packed (AlterOpLayout), where that does not follow from `contraction`.
+  PackingRule packing = nullptr;
   std::optional<StaticForm> static_form = {};
   std::optional<Window> window = {};
   // The name of an operator of the same arguments and attributes that is faster and less exact, for float32.

@@ -72,6 +72,30 @@ struct QuantizedCall {
 // The call on integers: one entry for each tensor of the result. Empty: the call is computed in floats.
 using QuantizedRule = std::function<std::vector<QuantizedTensor>(const QuantizedCall& call)>;
 
+// ---- Packing of weights ------------------------------------------------------------------------
+
+// What an operator's packing rule asks: the target's way to read weights, and what a program knows of them.
+class WeightPacker {
+ public:
+  virtual ~WeightPacker() = default;
+
+  // Whether kernels read weights of this type packed: their sizes are known.
+  virtual bool packs(const Expr& weight) const = 0;
+  // Columns that stand together in a panel of the weight.
+  virtual int64_t panel(const Expr& weight) const = 0;
+  virtual bool is_constant(const Expr& e) = 0;
+  // Whether the target multiplies words of bytes.
+  virtual bool multiplies_bytes() const = 0;
+  // The weight in another layout: one copy, however many calls use it.
+  virtual Expr packed(const CallNode& c, const Expr& weight, const std::string& from,
+                      const std::string& to) = 0;
+  // What calls that use the weight share under this name; null until the first of them sets it.
+  virtual Expr& shared(const Expr& weight, const std::string& name) = 0;
+};
+
+// The call with its weights packed, or null. For operators whose weights do not follow from `contraction`.
+using PackingRule = std::function<Expr(const CallNode& call, WeightPacker& packer)>;
+
 // ---- Sizes as attributes -----------------------------------------------------------------------
 
 // For an operator that takes sizes as arguments: the operator that has them as attributes.

@@ -11,9 +11,10 @@ namespace relay::tir {
 // Nothing is computed or chosen by a report, and kernels that differ in it alone are equal.
 struct ScheduleReportNode : Node {
   static constexpr int kKind = OtherKind::ScheduleReport;
-  std::string rule;                   // the name of the rule that took the kernel
-  std::string parameters;             // of the rule, as it reads them: "lanes=8, threads=True"
-  std::string sentence;               // what it did
+  std::string rule;        // the name of the rule that took the kernel
+  double arithmetic = 1;   // of the rule: operations executed for each that the operators define
+  std::string parameters;  // of the rule, as it reads them: "lanes=8, threads=True"
+  std::string sentence;    // what it did
   std::vector<std::string> declined;  // "rule: reason" of those that were asked before
   std::string version;                // the sizes of one version of several: "n = 128"
   std::vector<std::string> copies;    // of a loop of the program: the places of stores that copy

@@ -131,6 +131,7 @@ const NodeInfo& ScheduleReportNode::static_info() {
   static const NodeInfo info =
       describe<ScheduleReportNode>("tir.ScheduleReport", kKind, family::tir_other,
                                    {attribute("rule", &ScheduleReportNode::rule),
+                                    attribute("arithmetic", &ScheduleReportNode::arithmetic),
                                     attribute("parameters", &ScheduleReportNode::parameters),
                                     attribute("sentence", &ScheduleReportNode::sentence),
                                     attribute("declined", &ScheduleReportNode::declined),

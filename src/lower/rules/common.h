@@ -16,15 +16,17 @@ struct ScheduleRule {
   const char* takes;                // which kernels, for the sentence about one that it declines
   const NodeInfo& (*parameters)();  // the fields of its parameters, with a sentence each
   Outcome (*build)(tir::Schedule& s, Node& parameters, Decider& decide);
+  double arithmetic = 1;  // operations that its kernels execute for each that the operators define
 };
 
 // A rule of a function over the struct of its parameters: `Outcome build(Schedule&, Parameters&, Decider&)`.
 template <class Parameters, Outcome (*Build)(tir::Schedule&, Parameters&, Decider&)>
-constexpr ScheduleRule schedule_rule(const char* name, const char* takes) {
+constexpr ScheduleRule schedule_rule(const char* name, const char* takes, double arithmetic = 1) {
   return {name, takes, &Parameters::static_info,
           [](tir::Schedule& s, Node& parameters, Decider& decide) {
             return Build(s, static_cast<Parameters&>(parameters), decide);
-          }};
+          },
+          arithmetic};
 }
 
 #define RELAY_SCHEDULE_RULE(name) extern const ScheduleRule k##name##Rule;

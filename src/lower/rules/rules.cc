@@ -96,6 +96,7 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
     auto& decision = std::get<Decision>(choice);
     return tir::with_report(ordered(decision.scheduled), [&](tir::ScheduleReportNode& r) {
       r.rule = rule->name;
+      r.arithmetic = rule->arithmetic;
       r.parameters = parameters_text(decision.parameters);
       r.sentence = std::move(decision.report);
       r.declined = std::move(declined);

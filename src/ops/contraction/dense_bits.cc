@@ -390,6 +390,71 @@ Expr batched(const BatchingContext& ctx) {
   return call(as<OpNode>(ctx.call.op)->row->name, ctx.args, ctx.call.attrs, ctx.call.span);
 }
 
+// ---- Packing
+
+// Weights of few bits: their words, scales and zero points in panels. Where rows may be rounded and the target multiplies
+// bytes, each block of a row becomes int8 with a scale of its own, in the order in which the bytes of a word meet it.
+Expr packed_dense_bits(const CallNode& c, WeightPacker& packer) {
+  constexpr int64_t kRoundedRows = 4;
+  auto weight = static_shape(c.args[1]), scale = static_shape(c.args[2]);
+  if (!weight || !scale || weight->size() != 2 || (*weight)[0] == 1 ||
+      !std::all_of(c.args.begin() + 1, c.args.end(),
+                   [&](const Expr& e) { return packer.is_constant(e); })) {
+    return nullptr;
+  }
+  const int64_t bits = int_attr(c, "bits"), blocks = (*scale)[1],
+                inner = (*weight)[1] * (kWord / bits);
+  const std::string layout = "NC" + std::to_string(packer.panel(c.args[1])) + "n";
+  std::vector<Expr> args{c.args[0]};
+  for (size_t i = 1; i < c.args.size(); ++i) {
+    const bool number = tensor_of(c.args[i])->rank() == 0;
+    args.push_back(number ? c.args[i] : packer.packed(c, c.args[i], "NC", layout));
+  }
+  std::vector<std::pair<std::string, AttrValue>> attrs{{"bits", AttrValue(bits)},
+                                                       {"units", AttrValue((*weight)[0])},
+                                                       {"weight_layout", AttrValue(layout)}};
+  if (int_attr(c, "accuracy_level") != kRoundedRows || !packer.multiplies_bytes()) {
+    return make_call("nn.contrib_dense_bits", args, attrs, c);
+  }
+  const int64_t rank = tensor_of(c.args[0])->rank();
+  auto with_shape = [&](const Expr& e, std::vector<int64_t> last) {
+    std::vector<int64_t> shape(static_cast<size_t>(rank - 1), 0);
+    shape.insert(shape.end(), last.begin(), last.end());
+    return make_call("reshape", {e}, {{"newshape", to_value(shape)}}, c);
+  };
+  auto number = [&](double value) {
+    Tensor t = Tensor::empty(DType::Float(32), {});
+    t.set_from_double(0, value);
+    return constant(t, c.span);
+  };
+  constexpr int64_t kSplit = -4, kJoin = -3;
+  constexpr double kMost = 127;
+  Expr x = with_shape(c.args[0], {kSplit, blocks, inner / blocks});
+  Expr most =
+      make_call("max", {make_call("abs", {x}, {}, c)},
+                {{"axis", to_value(std::vector<int64_t>{rank})}, {"keepdims", AttrValue(true)}}, c);
+  // A block of zeros stays one.
+  Expr steps = make_call(
+      "divide", {number(kMost), make_call("maximum", {most, number(1e-30)}, {}, c)}, {}, c);
+  Expr q = make_call("round", {make_call("multiply", {x, steps}, {}, c)}, {}, c);
+  q = make_call("cast", {q}, {{"dtype", AttrValue(std::string("int8"))}}, c);
+  const int64_t bytes = kWord / kByte, places = kByte / bits;
+  q = with_shape(q, {kJoin});
+  if (places > 1) {
+    std::vector<int64_t> order(static_cast<size_t>(rank + 2));
+    for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    q = with_shape(q, {kSplit, inner / (bytes * places), bytes * places});
+    q = with_shape(q, {0, kSplit, bytes, places});
+    q = make_call("transpose", {q}, {{"axes", to_value(order)}}, c);
+    q = with_shape(with_shape(q, {0, kJoin}), {kJoin});
+  }
+  Expr scales = make_call("multiply", {with_shape(most, {kJoin}), number(1 / kMost)}, {}, c);
+  args[0] = q;
+  args.push_back(scales);
+  return make_call("qnn.contrib_dense_bits", args, attrs, c);
+}
+
 // ---- Rows
 
 OpInfo dense_bits_row() {
@@ -416,6 +481,7 @@ OpInfo dense_bits_row() {
       .cost = product_cost,
       .gradient = Absent::Pending,
       .batching = batched,
+      .packing = packed_dense_bits,
       .examples = {{{"Tensor[(3, 32), float32]", "Tensor[(5, 4), int32]", "Tensor[(5, 2), float32]",
                      "Tensor[(5, 2), uint8]"},
                     "",

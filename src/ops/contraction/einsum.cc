@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/calls.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "base/quantities.h"
@@ -436,6 +437,67 @@ Expr batch_collapse(const BatchingContext& ctx) {
   return reshape_to(sum, shape);
 }
 
+// Two operands with their columns side by side, as lanes read them: the last axis of the result is the last of the second
+// operand, too.
+Expr packed_einsum(const CallNode& c, WeightPacker&) {
+  const std::optional<Contraction> contraction = contraction_of(c);
+  auto* operands = as<TupleNode>(c.args[0]);
+  if (!contraction || contraction->result.empty() || operands == nullptr ||
+      operands->fields.size() != 2)
+    return nullptr;
+  const Contraction& product = *contraction;
+  // The labels of each term; none where an axis is repeated, or a label of a term.
+  auto labels_of = [](const Contraction::Tensor& t) {
+    std::vector<size_t> out;
+    for (const Contraction::Axis& a : t) {
+      if (a.dims.size() != 1 || std::ranges::find(out, a.dims[0]) != out.end())
+        return std::vector<size_t>();
+      out.push_back(a.dims[0]);
+    }
+    return out;
+  };
+  std::vector<size_t> rows = labels_of(product.operands[0]),
+                      columns = labels_of(product.operands[1]);
+  const std::vector<size_t> result = labels_of(product.result);
+  Expr first = operands->fields[0], second = operands->fields[1];
+  auto has = [](const std::vector<size_t>& labels, size_t l) {
+    return std::ranges::find(labels, l) != labels.end();
+  };
+  const size_t last = result.back();
+  if (!has(columns, last)) {
+    std::swap(first, second);
+    std::swap(rows, columns);
+  }
+  if (rows.empty() || columns.empty() || has(rows, last) || columns.back() == last) return nullptr;
+  auto repeats = [&](size_t l) { return as_const(product.dims[l].extent).value_or(2) > 1; };
+  auto counts = [&](const std::vector<size_t>& in, const std::vector<size_t>& out, bool in_result) {
+    return std::ranges::any_of(in, [&](size_t l) {
+      return repeats(l) && has(out, l) != in_result && has(result, l) == in_result;
+    });
+  };
+  // Each column is read for several rows, and something is summed.
+  if (!repeats(last) || !counts(rows, columns, true) || !counts(rows, columns, false))
+    return nullptr;
+  std::vector<int64_t> order;
+  for (size_t d = 0; d < columns.size(); ++d) {
+    if (columns[d] != last) order.push_back(static_cast<int64_t>(d));
+  }
+  order.push_back(std::ranges::find(columns, last) - columns.begin());
+  std::erase(columns, last);
+  columns.push_back(last);
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  if (product.dims.size() > kLetters.size()) return nullptr;
+  auto term = [&](const std::vector<size_t>& labels) {
+    std::string out;
+    for (size_t l : labels) out += kLetters[l];
+    return out;
+  };
+  second = make_call("transpose", {second}, {{"axes", to_value(order)}}, c);
+  return with_attrs(
+      c, {tuple({first, second})},
+      {{"equation", AttrValue(term(rows) + "," + term(columns) + "->" + term(result))}});
+}
+
 }  // namespace
 
 template <>
@@ -460,6 +522,7 @@ std::span<const OpInfo> rows_of<Family::Einsum>() {
           .gradient = einsum_gradient,
           .batching = batch_einsum,
           .quantized = quantized_contraction,
+          .packing = packed_einsum,
           .examples = {{{"(Tensor[(3, 4), float32], Tensor[(4, 5), float32])"},
                         "equation=\"ij,jk->ik\""},
                        {{"(Tensor[(2, 3, 3), float32],)"}, "equation=\"...ii->...i\""},

@@ -18,7 +18,7 @@
 namespace relay {
 namespace {
 
-class Packer {
+class Packer : public WeightPacker {
  public:
   Packer(const Function& f, const Target& target) : target_(target), constants_(f) {
     post_order(
@@ -34,12 +34,9 @@ class Packer {
 
   // The call with its weight packed, or null.
   Expr pack(const CallNode& c) {
-    if (is_call_to(Expr(&c), "nn.contrib_conv2d_winograd_without_weight_transform")) {
-      return winograd(c);
-    }
-    if (is_call_to(Expr(&c), "nn.contrib_dense_bits")) return dense_bits(c);
+    auto* op = as<OpNode>(c.op);
+    if (op != nullptr && op->row->packing) return op->row->packing(c, *this);
     auto contraction = contraction_of(c);
-    if (contraction && is_call_to(Expr(&c), "einsum")) return einsum(c, *contraction);
     if (!contraction || c.args.size() != 2) return nullptr;
     if (has_open_columns(c)) return open_columns(c, *contraction);
     if (!packs(c.args[1])) return nullptr;
@@ -60,7 +57,7 @@ class Packer {
   }
 
  private:
-  static bool packs(const Expr& weight) {
+  bool packs(const Expr& weight) const override {
     auto* type = tensor_of(weight);
     return type != nullptr && type->const_shape() && !type->dtype.is_bool() &&
            (type->dtype.bits >= 32 || is_byte(type->dtype) || type->dtype.is_bfloat16() ||
@@ -212,9 +209,13 @@ class Packer {
     return packed ? packed : sums;
   }
 
-  // The width of panels of weights that are no operand of a contraction: of few bits, or transformed.
-  int64_t panel(const Expr& weight) const {
+  int64_t panel(const Expr& weight) const override {
     return panel_width(target_, tensor_of(weight)->dtype.bits);
+  }
+  bool is_constant(const Expr& e) override { return constants_.contains(e); }
+  bool multiplies_bytes() const override { return has_byte_dot(target_); }
+  Expr& shared(const Expr& weight, const std::string& name) override {
+    return shared_[{weight.get(), name}];
   }
 
   // Whether packing is worth its time: a constant is packed once and for all, other weights at
@@ -229,10 +230,9 @@ class Packer {
     return rows > 1;
   }
 
-  // One packed copy of a weight, however many calls use it.
   Expr packed(const CallNode& c, const Expr& weight, const std::string& from,
-              const std::string& to) {
-    Expr& known = packed_[{weight.get(), from + "->" + to}];
+              const std::string& to) override {
+    Expr& known = shared(weight, from + "->" + to);
     if (!known) {
       known = make_call("layout_transform", {weight},
                         {{"src_layout", AttrValue(from)}, {"dst_layout", AttrValue(to)}}, c);
@@ -387,65 +387,6 @@ class Packer {
                      {{"out_dtype", attr_value(c.attrs, "out_dtype")}}, c);
   }
 
-  // The same for two operands in index notation: the last axis of the result is the last of the second operand too.
-  static Expr einsum(const CallNode& c, const Contraction& product) {
-    auto* operands = as<TupleNode>(c.args[0]);
-    if (operands == nullptr || operands->fields.size() != 2 || product.result.empty())
-      return nullptr;
-    // The labels of each term; none where an axis is repeated, or a label of a term.
-    auto labels_of = [](const Contraction::Tensor& t) {
-      std::vector<size_t> out;
-      for (const Contraction::Axis& a : t) {
-        if (a.dims.size() != 1 || std::ranges::find(out, a.dims[0]) != out.end())
-          return std::vector<size_t>();
-        out.push_back(a.dims[0]);
-      }
-      return out;
-    };
-    std::vector<size_t> rows = labels_of(product.operands[0]),
-                        columns = labels_of(product.operands[1]);
-    const std::vector<size_t> result = labels_of(product.result);
-    Expr first = operands->fields[0], second = operands->fields[1];
-    auto has = [](const std::vector<size_t>& labels, size_t l) {
-      return std::ranges::find(labels, l) != labels.end();
-    };
-    const size_t last = result.back();
-    if (!has(columns, last)) {
-      std::swap(first, second);
-      std::swap(rows, columns);
-    }
-    if (rows.empty() || columns.empty() || has(rows, last) || columns.back() == last)
-      return nullptr;
-    auto repeats = [&](size_t l) { return as_const(product.dims[l].extent).value_or(2) > 1; };
-    auto counts = [&](const std::vector<size_t>& in, const std::vector<size_t>& out,
-                      bool in_result) {
-      return std::ranges::any_of(in, [&](size_t l) {
-        return repeats(l) && has(out, l) != in_result && has(result, l) == in_result;
-      });
-    };
-    // Each column is read for several rows, and something is summed.
-    if (!repeats(last) || !counts(rows, columns, true) || !counts(rows, columns, false))
-      return nullptr;
-    std::vector<int64_t> order;
-    for (size_t d = 0; d < columns.size(); ++d) {
-      if (columns[d] != last) order.push_back(static_cast<int64_t>(d));
-    }
-    order.push_back(std::ranges::find(columns, last) - columns.begin());
-    std::erase(columns, last);
-    columns.push_back(last);
-    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    if (product.dims.size() > kLetters.size()) return nullptr;
-    auto term = [&](const std::vector<size_t>& labels) {
-      std::string out;
-      for (size_t l : labels) out += kLetters[l];
-      return out;
-    };
-    second = make_call("transpose", {second}, {{"axes", to_value(order)}}, c);
-    return with_attrs(
-        c, {tuple({first, second})},
-        {{"equation", AttrValue(term(rows) + "," + term(columns) + "->" + term(result))}});
-  }
-
   // A convolution over the axes of `space`.
   Expr conv(const CallNode& c, const std::string& space) {
     std::string layout = text_attr(c, "kernel_layout");
@@ -559,93 +500,11 @@ class Packer {
                       {{"kernel_layout", AttrValue(to)}});
   }
 
-  // Weights of few bits: their words, scales and zero points in panels. Where rows may be rounded and the target multiplies
-  // bytes, each block of a row becomes int8 with a scale of its own, in the order in which the bytes of a word meet it.
-  Expr dense_bits(const CallNode& c) {
-    constexpr int64_t kRoundedRows = 4, kWord = 32, kByte = 8;
-    auto weight = static_shape(c.args[1]), scale = static_shape(c.args[2]);
-    if (!weight || !scale || weight->size() != 2 || (*weight)[0] == 1 ||
-        !std::all_of(c.args.begin() + 1, c.args.end(),
-                     [&](const Expr& e) { return constants_.contains(e); })) {
-      return nullptr;
-    }
-    const int64_t bits = int_attr(c, "bits"), blocks = (*scale)[1],
-                  inner = (*weight)[1] * (kWord / bits);
-    const std::string layout = "NC" + std::to_string(panel(c.args[1])) + "n";
-    std::vector<Expr> args{c.args[0]};
-    for (size_t i = 1; i < c.args.size(); ++i) {
-      const bool number = tensor_of(c.args[i])->rank() == 0;
-      args.push_back(number ? c.args[i] : packed(c, c.args[i], "NC", layout));
-    }
-    std::vector<std::pair<std::string, AttrValue>> attrs{{"bits", AttrValue(bits)},
-                                                         {"units", AttrValue((*weight)[0])},
-                                                         {"weight_layout", AttrValue(layout)}};
-    if (int_attr(c, "accuracy_level") != kRoundedRows || !has_byte_dot(target_)) {
-      return make_call("nn.contrib_dense_bits", args, attrs, c);
-    }
-    const int64_t rank = tensor_of(c.args[0])->rank();
-    auto with_shape = [&](const Expr& e, std::vector<int64_t> last) {
-      std::vector<int64_t> shape(static_cast<size_t>(rank - 1), 0);
-      shape.insert(shape.end(), last.begin(), last.end());
-      return make_call("reshape", {e}, {{"newshape", to_value(shape)}}, c);
-    };
-    auto number = [&](double value) {
-      Tensor t = Tensor::empty(DType::Float(32), {});
-      t.set_from_double(0, value);
-      return constant(t, c.span);
-    };
-    constexpr int64_t kSplit = -4, kJoin = -3;
-    constexpr double kMost = 127;
-    Expr x = with_shape(c.args[0], {kSplit, blocks, inner / blocks});
-    Expr most = make_call(
-        "max", {make_call("abs", {x}, {}, c)},
-        {{"axis", to_value(std::vector<int64_t>{rank})}, {"keepdims", AttrValue(true)}}, c);
-    // A block of zeros stays one.
-    Expr steps = make_call(
-        "divide", {number(kMost), make_call("maximum", {most, number(1e-30)}, {}, c)}, {}, c);
-    Expr q = make_call("round", {make_call("multiply", {x, steps}, {}, c)}, {}, c);
-    q = as_type(q, "int8", c);
-    const int64_t bytes = kWord / kByte, places = kByte / bits;
-    q = with_shape(q, {kJoin});
-    if (places > 1) {
-      std::vector<int64_t> order(static_cast<size_t>(rank + 2));
-      for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
-      std::swap(order[order.size() - 1], order[order.size() - 2]);
-      q = with_shape(q, {kSplit, inner / (bytes * places), bytes * places});
-      q = with_shape(q, {0, kSplit, bytes, places});
-      q = make_call("transpose", {q}, {{"axes", to_value(order)}}, c);
-      q = with_shape(with_shape(q, {0, kJoin}), {kJoin});
-    }
-    Expr scales = make_call("multiply", {with_shape(most, {kJoin}), number(1 / kMost)}, {}, c);
-    args[0] = q;
-    args.push_back(scales);
-    return make_call("qnn.contrib_dense_bits", args, attrs, c);
-  }
-
-  // A weight that is transformed at each run is packed before it is four times as large.
-  Expr winograd(const CallNode& c) {
-    if (!packs(c.args[1]) || static_shape(c.args[1])->size() != 4) return nullptr;
-    const std::string columns = std::to_string(panel(c.args[1])) + "o";
-    auto* transform = as<CallNode>(c.args[1]);
-    Expr& weight = packed_[{c.args[1].get(), "transformed"}];
-    if (weight) {
-      // Another convolution has the same.
-    } else if (transform != nullptr && !constants_.contains(c.args[1]) &&
-               is_call_to(c.args[1], "nn.contrib_conv2d_winograd_weight_transform")) {
-      weight = with_attrs(*transform, {packed(c, transform->args[0], "OIHW", "OHWI" + columns)},
-                          {{"kernel_layout", AttrValue("OHWI" + columns)}});
-    } else {
-      weight = packed(c, c.args[1], "HWOI", "HWOI" + columns);
-    }
-    return with_attrs(c, {c.args[0], weight},
-                      {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
-  }
-
   const Target& target_;
   Packing packing_;  // of the call that is being packed
   ConstantExpressions constants_;
-  std::unordered_map<const Node*, int64_t> rows_;  // of all products by a weight
-  std::map<std::pair<const Node*, std::string>, Expr> packed_;
+  std::unordered_map<const Node*, int64_t> rows_;               // of all products by a weight
+  std::map<std::pair<const Node*, std::string>, Expr> shared_;  // by weight and name
 };
 
 Module run_alter_op_layout(const Module& mod, PassContext& ctx) {

@@ -1,4 +1,4 @@
-#include "passes/layout/sub_pixel_convolution.h"
+#include "strategies/sub_pixel/rewrite.h"
 
 #include <algorithm>
 #include <cmath>
@@ -57,7 +57,7 @@ Module program(const Case& c, float step = 0.7f, bool open = false) {
   });
 }
 
-PassContext context() {
+PassContext evaluating_context() {
   PassContext ctx;
   ctx.evaluate = [](const Function&, const std::vector<Tensor>&) -> std::vector<Tensor> {
     return {};
@@ -124,7 +124,7 @@ TEST(sub_pixel_convolution, computes_the_same) {
     for (bool open : {false, true}) {
       if (open && weights > 8200) continue;
       Module before = program(c, 0.7f, open);
-      Module after = apply(kSubPixelConvolution, before, context());
+      Module after = apply(kSubPixelConvolution, before, evaluating_context());
       EXPECT_EQ(print_module(after).find("d_transpose("), std::string::npos) << print_module(after);
       Ints shape = c.data;
       if (open) shape[1] = 4;
@@ -155,7 +155,7 @@ TEST(sub_pixel_convolution, takes_weights_that_are_not_constant_by_place) {
     Module before =
         parse("def @main(%x: " + type_text(c.data) + ", %w: " + type_text(c.weight) +
               ") { nn.conv2d_transpose(%x, %w, data_layout=\"NHWC\", " + c.attrs + ") }");
-    Module after = apply(kSubPixelConvolution, before, context());
+    Module after = apply(kSubPixelConvolution, before, evaluating_context());
     const std::string text = print_module(after);
     EXPECT_EQ(text.find("d_transpose("), std::string::npos) << text;
     EXPECT_EQ(text.find("nn.pad("), std::string::npos) << text;
@@ -176,7 +176,7 @@ TEST(sub_pixel_convolution, takes_weights_that_are_not_constant_by_place) {
 
 // The convolutions of the result, by the size of their kernels.
 std::string convolutions(const Case& c, bool minimal = true) {
-  PassContext ctx = context();
+  PassContext ctx = evaluating_context();
   ctx.target.vector_bits = 512;
   if (!minimal) ctx.disabled_pass.insert("WinogradConvolution");
   Module after = apply(kSubPixelConvolution, program(c), std::move(ctx));
@@ -224,20 +224,20 @@ TEST(sub_pixel_convolution, leaves_what_it_cannot_do) {
       kSubPixelConvolution,
       "def @main(%x: Tensor[(1, 4, 4, 2), float32], %w: Tensor[(2, 3, 3, 3), float32]) {\n"
       "  nn.conv2d_transpose(%x, %w, kernel_size=[3, 3], strides=[2, 2], data_layout=\"NHWC\")\n}",
-      context());
+      evaluating_context());
   for (const Case& c : {
            Case{{1, 7, 6, 5}, {5, 3, 2, 2}, "kernel_size=[2, 2], strides=[2, 2], dilation=[2, 2]"},
            // One tap at each place of each pixel: it is a product by pixel already.
            Case{{1, 7, 6, 5}, {5, 3, 1, 1}, "kernel_size=[1, 1], strides=[1, 1]"},
        }) {
     Module mod = program(c);
-    EXPECT_TRUE(apply(kSubPixelConvolution, mod, context()) == mod) << c.attrs;
+    EXPECT_TRUE(apply(kSubPixelConvolution, mod, evaluating_context()) == mod) << c.attrs;
   }
   // Weights that are not finite: what is NaN is for the operator's definition to say.
   Case even{{1, 7, 6, 5}, {5, 3, 2, 2}, "kernel_size=[2, 2], strides=[2, 2]"};
   Module finite = program(even), infinite = program(even, INFINITY);
-  EXPECT_FALSE(apply(kSubPixelConvolution, finite, context()) == finite);
-  EXPECT_TRUE(apply(kSubPixelConvolution, infinite, context()) == infinite);
+  EXPECT_FALSE(apply(kSubPixelConvolution, finite, evaluating_context()) == finite);
+  EXPECT_TRUE(apply(kSubPixelConvolution, infinite, evaluating_context()) == infinite);
 }
 
 }  // namespace

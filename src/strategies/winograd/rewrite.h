@@ -19,10 +19,6 @@
 
 namespace relay {
 
-// Whether the pass takes a 3x3 convolution, legal otherwise, with results of this size.
-bool minimal_filtering_pays(int64_t batch, int64_t height, int64_t width, int64_t inputs,
-                            int64_t outputs, int64_t lanes);
-
 extern const Pass kWinogradConvolution;
 
 }  // namespace relay

@@ -6,11 +6,13 @@
 // with the interpolation points 0, 1, -1, 2, -2.)
 #include <array>
 
+#include "analysis/calls.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/contraction/conv.h"
 #include "ops/image/window.h"
 #include "ops/rows.h"
+#include "strategies/winograd/tiles.h"
 
 namespace relay::ops {
 namespace {
@@ -18,6 +20,9 @@ namespace {
 using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
+using winograd::kKernel;
+using winograd::kPoints;
+using winograd::kTile;
 
 struct Conv2DWinogradAttrs : AttrsOf<Conv2DWinogradAttrs, ConvAttrs> {
   int64_t tile_size = 4;
@@ -29,10 +34,6 @@ struct Conv2DWinogradAttrs : AttrsOf<Conv2DWinogradAttrs, ConvAttrs> {
     return {"relay.attrs.Conv2DWinogradAttrs", std::move(fields)};
   }
 };
-
-constexpr int64_t kTile = 4;  // sides of a tile of results
-constexpr int64_t kKernel = 3;
-constexpr int64_t kPoints = kTile + kKernel - 1;  // sides of a tile of elements
 
 using Line = std::function<PrimExpr(int64_t)>;  // the elements of one line of a tile
 using Lines = std::vector<PrimExpr>;
@@ -296,6 +297,26 @@ double weight_cost(const CallNode& c) {
          num_elements(c.type);
 }
 
+// A weight that is transformed at each run is packed before it is four times as large.
+Expr packed_winograd(const CallNode& c, WeightPacker& packer) {
+  if (!packer.packs(c.args[1]) || static_shape(c.args[1])->size() != 4) return nullptr;
+  const std::string columns = std::to_string(packer.panel(c.args[1])) + "o";
+  auto* transform = as<CallNode>(c.args[1]);
+  Expr& weight = packer.shared(c.args[1], "transformed");
+  if (weight) {
+    // Another convolution has the same.
+  } else if (transform != nullptr && !packer.is_constant(c.args[1]) &&
+             is_call_to(c.args[1], "nn.contrib_conv2d_winograd_weight_transform")) {
+    weight =
+        with_attrs(*transform, {packer.packed(c, transform->args[0], "OIHW", "OHWI" + columns)},
+                   {{"kernel_layout", AttrValue("OHWI" + columns)}});
+  } else {
+    weight = packer.packed(c, c.args[1], "HWOI", "HWOI" + columns);
+  }
+  return with_attrs(c, {c.args[0], weight},
+                    {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
+}
+
 }  // namespace
 
 template <>
@@ -347,6 +368,7 @@ std::span<const OpInfo> rows_of<Family::Winograd>() {
           .cost = data_cost,
           .gradient = Absent::MadeByPasses,
           .batching = Absent::LaneByLane,
+          .packing = packed_winograd,
           .examples = {{{"Tensor[(1, 2, 7, 6), float32]", "Tensor[(6, 6, 3, 2), float32]"},
                         "tile_size=4, padding=[1, 1]"}},
           .expected = Absent::ByNumPy,

@@ -1,4 +1,4 @@
-#include "passes/fusion/fuse_attention.h"
+#include "strategies/attention/rewrite.h"
 
 #include <algorithm>
 #include <numeric>

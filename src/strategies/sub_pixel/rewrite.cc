@@ -1,4 +1,4 @@
-#include "passes/layout/sub_pixel_convolution.h"
+#include "strategies/sub_pixel/rewrite.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "ir/dim_fields.h"
 #include "ir/layout.h"
 #include "ir/op.h"
-#include "passes/layout/winograd_convolution.h"
+#include "passes/layout/fewer_products.h"
 #include "passes/simplify/rewrite_calls.h"
 
 namespace relay {
@@ -110,7 +110,7 @@ class SpreadOut {
         space_(std::move(space)),
         constants_(constants),
         lanes_(ctx.target.lanes(32)),
-        minimal_(ctx.enabled(kWinogradConvolution)) {}
+        ctx_(ctx) {}
 
   // The transposed convolution by convolutions, or null.
   Expr run() {
@@ -162,7 +162,7 @@ class SpreadOut {
                                                           product(windows, &Window::taps));
     double minimal =
         kMinimalProducts * vectors(places_) * static_cast<double>(product(even, &Window::pixels));
-    if (filters_minimally(even) && minimal < least) {
+    if (takes_fewer_products(even) && minimal < least) {
       least = minimal;
       windows = even;
     }
@@ -181,7 +181,7 @@ class SpreadOut {
  private:
   using Place = std::vector<PlaceOf>;  // along each axis
 
-  // Products of minimal filtering for each result, its transforms included.
+  // What an algorithm with fewer products computes for each result, its transforms included.
   static constexpr double kMinimalProducts = 3;
   // What a kernel costs beside its work: vector multiply-adds of about a microsecond.
   static constexpr double kKernelWork = 4000;
@@ -227,10 +227,11 @@ class SpreadOut {
     return std::any_of(dims_.begin(), dims_.end(), [](const Dimension& d) { return d.is_open(); });
   }
 
-  bool filters_minimally(const std::vector<Window>& windows) const {
-    return minimal_ && groups_ == 1 && !is_open() && each(windows, &Window::taps) == Ints{3, 3} &&
-           minimal_filtering_pays(batch_, windows[0].pixels, windows[1].pixels, inputs_,
-                                  places_ * outputs_, lanes_);
+  bool takes_fewer_products(const std::vector<Window>& windows) const {
+    return groups_ == 1 && !is_open() &&
+           has_fewer_products({batch_, each(windows, &Window::pixels), each(windows, &Window::taps),
+                               inputs_, places_ * outputs_},
+                              ctx_);
   }
 
   Expr make(std::string_view op, const Expr& x,
@@ -406,7 +407,7 @@ class SpreadOut {
   std::string space_;
   ConstantExpressions& constants_;
   int64_t lanes_;
-  bool minimal_;  // 3x3 convolutions become cheaper
+  const PassContext& ctx_;
   Dim images_;
   int64_t batch_ = 0, groups_ = 1;    // the images, 1 for an open number
   int64_t inputs_ = 0, outputs_ = 0;  // of a group

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lower/rules/lanes.h"
+#include "strategies/winograd/tiles.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -15,11 +16,11 @@ using tir::Block;
 using tir::BlockRV;
 using tir::LoopRV;
 using tir::Schedule;
+using winograd::kKernel;
+using winograd::kPoints;
+using winograd::kTile;
 
 namespace {
-
-// Sides of a tile of results, of elements, and of the products between them.
-constexpr int64_t kTile = 4, kPoints = 6;
 
 // The blocks of the operator by their part, and the block that writes the kernel's output.
 struct Parts {
@@ -445,7 +446,11 @@ Outcome schedule_winograd(Schedule& s, WinogradParameters& parameters, Decider& 
 
 }  // namespace
 
+// Products for each result and pair of channels: 36 for 16 results, of 9 each.
+constexpr double kArithmetic =
+    double{kPoints * kPoints} / double{kTile * kTile * kKernel * kKernel};
+
 const ScheduleRule kWinogradRule = schedule_rule<WinogradParameters, schedule_winograd>(
-    "winograd", "convolutions by minimal filtering with whole vectors of channels");
+    "winograd", "convolutions by minimal filtering with whole vectors of channels", kArithmetic);
 
 }  // namespace relay

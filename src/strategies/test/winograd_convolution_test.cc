@@ -1,4 +1,4 @@
-#include "passes/layout/winograd_convolution.h"
+#include "strategies/winograd/rewrite.h"
 
 #include <cmath>
 

@@ -1,20 +1,20 @@
-#include "passes/fusion/fuse_attention.h"
+#include "strategies/attention/rewrite.h"
 
 #include "passes/test/pass_test.h"
 
 namespace relay::pass_test {
 namespace {
 
-PassContext context() {
+PassContext wide_context() {
   PassContext ctx;
   ctx.target.vector_bits = 512;
   return ctx;
 }
 
 void becomes(const std::string& before, const std::string& after) {
-  expect_becomes(kFuseAttention, before, after, context());
+  expect_becomes(kFuseAttention, before, after, wide_context());
 }
-void unchanged(const std::string& text) { expect_unchanged(kFuseAttention, text, context()); }
+void unchanged(const std::string& text) { expect_unchanged(kFuseAttention, text, wide_context()); }
 
 // Replaces what occurs once.
 std::string with(std::string text, const std::string& from, const std::string& to) {
@@ -86,7 +86,7 @@ def @main[n: Dim, m: Dim](%q: Tensor[(3, 20, 8), float32], %k: Tensor[(3, n + 2,
   nn.batch_matmul(%1, %v)
 }
 )";
-  std::string text = print_module(apply(kFuseAttention, parse(before), context()));
+  std::string text = print_module(apply(kFuseAttention, parse(before), wide_context()));
   EXPECT_NE(text.find("nn.attention("), text.npos) << text;
 }
 
@@ -245,7 +245,7 @@ def @main[b: Dim, n: Dim](%q: Tensor[(b, 6, n, 8), float32], %k: Tensor[(b, 3, n
   // Heads that follow one another after all have been are others.
   std::string apart = with(before, "expand_dims(%k, axis=2)", "expand_dims(%k, axis=1)");
   apart = with(apart, "shape=[b, 3, 2, n, 8]", "shape=[b, 2, 3, n, 8]");
-  std::string text = print_module(apply(kFuseAttention, parse(apart), context()));
+  std::string text = print_module(apply(kFuseAttention, parse(apart), wide_context()));
   EXPECT_NE(text.find("broadcast_to"), text.npos) << text;
 }
 
@@ -310,7 +310,7 @@ def @main(%x: Tensor[(3, 20, 20), float32]) {
   nn.batch_matmul(nn.softmax(nn.batch_matmul(%0, %0), axis=-1), %0)
 }
 )"),
-                     context());
+                     wide_context());
   std::string text = print_module(out);
   size_t first = text.find("nn.attention");
   ASSERT_NE(first, text.npos);

@@ -1,4 +1,4 @@
-#include "passes/layout/winograd_convolution.h"
+#include "strategies/winograd/rewrite.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -6,12 +6,17 @@
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
 #include "ir/layout.h"
+#include "passes/layout/fewer_products.h"
 #include "passes/simplify/rewrite_calls.h"
+#include "strategies/winograd/tiles.h"
 
 namespace relay {
+
+using winograd::kKernel;
+using winograd::kTile;
+
 namespace {
 
-constexpr int64_t kTile = 4;
 // Fewer leave the transforms too large a share.
 constexpr int64_t kLeastChannels = 32;
 constexpr int64_t kLeastTiles = 16;
@@ -27,6 +32,13 @@ int64_t tiles_of(int64_t batch, int64_t height, int64_t width) {
 bool all_ones(const CallNode& c, std::string_view name) {
   auto list = ints_attr(c, name);
   return list && std::all_of(list->begin(), list->end(), [](int64_t v) { return v == 1; });
+}
+
+bool takes_sizes(const ConvolutionSizes& s, const Target& target) {
+  const int64_t lanes = target.lanes(32);
+  return s.taps == std::vector{kKernel, kKernel} &&
+         std::min(s.inputs, s.outputs) >= kLeastChannels && s.inputs % lanes == 0 &&
+         s.outputs % (2 * lanes) == 0 && tiles_of(s.batch, s.result[0], s.result[1]) >= kLeastTiles;
 }
 
 // The weight of a convolution, transformed.
@@ -46,7 +58,7 @@ Expr transform(const CallNode& c, const Layout& layout) {
 using Transformed = std::unordered_map<const Node*, Expr>;
 
 // The convolution by transformed weights, or null.
-Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& constants,
+Expr minimal_filtering(const CallNode& c, const Target& target, ConstantExpressions& constants,
                        Transformed& transformed) {
   auto weight = static_shape(c.args[1]);
   auto *x = tensor_of(c.args[0]), *w = tensor_of(c.args[1]), *y = tensor_of(Expr(&c));
@@ -63,8 +75,8 @@ Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& co
   int64_t batch = as_const(y->shape[0]).value_or(1);
   auto height = as_const(y->shape[1]), width = as_const(y->shape[2]);
   const bool known = constants.contains(c.args[1]);
-  if (axis('H') != 3 || axis('W') != 3 || !height || !width || is_any(y->shape[0]) ||
-      !minimal_filtering_pays(batch, *height, *width, inputs, outputs, lanes) ||
+  if (!height || !width || is_any(y->shape[0]) ||
+      !takes_sizes({batch, {*height, *width}, {axis('H'), axis('W')}, inputs, outputs}, target) ||
       (known && !constants.contains_finite(c.args[1])) ||
       (!known && tiles_of(batch, *height, *width) < kLeastTilesOfRun)) {
     return nullptr;
@@ -88,18 +100,14 @@ Module run_winograd_convolution(const Module& mod, PassContext& ctx) {
     Transformed transformed;
     return rewrite_calls(f, [&](const CallNode& c) -> Expr {
       if (!is_call_to(Expr(&c), "nn.conv2d")) return nullptr;
-      return minimal_filtering(c, ctx.target.lanes(32), constants, transformed);
+      return minimal_filtering(c, ctx.target, constants, transformed);
     });
   });
 }
 
 }  // namespace
 
-bool minimal_filtering_pays(int64_t batch, int64_t height, int64_t width, int64_t inputs,
-                            int64_t outputs, int64_t lanes) {
-  return std::min(inputs, outputs) >= kLeastChannels && inputs % lanes == 0 &&
-         outputs % (2 * lanes) == 0 && tiles_of(batch, height, width) >= kLeastTiles;
-}
+const ConvolutionAlgorithm kWinogradAlgorithm{kWinogradConvolution, takes_sizes};
 
 const Pass kWinogradConvolution{"WinogradConvolution",
                                 3,

@@ -1,0 +1,33 @@
+// Algorithms that compute a convolution with fewer products than its definition: each is a pass, which a program's other passes
+// may leave convolutions to. A new one is a line in convolution_algorithms.def.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace relay {
+
+// A convolution of float32 with one group, stride 1 and no dilation; channels last.
+struct ConvolutionSizes {
+  int64_t batch = 1;
+  std::vector<int64_t> result;      // along the spatial axes
+  std::vector<int64_t> taps;        // along the same
+  int64_t inputs = 0, outputs = 0;  // channels
+};
+
+struct ConvolutionAlgorithm {
+  const Pass& pass;
+  // Whether the pass takes convolutions of these sizes.
+  bool (*takes)(const ConvolutionSizes& sizes, const Target& target);
+};
+
+#define RELAY_CONVOLUTION_ALGORITHM(name) extern const ConvolutionAlgorithm k##name##Algorithm;
+#include "passes/layout/convolution_algorithms.def"
+#undef RELAY_CONVOLUTION_ALGORITHM
+
+// Whether one of the algorithms whose passes run takes convolutions of these sizes.
+bool has_fewer_products(const ConvolutionSizes& sizes, const PassContext& ctx);
+
+}  // namespace relay
