@@ -12,8 +12,8 @@ python=.venv/bin/python
 build=build/release
 seed=${RELAY_SEED:-$(date -u +%Y%m%d)}
 
-part_python() {  # models at full size, whole grids of indices, ten thousand sequences of calls
-  $python -m pytest -m slow
+part_python() {  # models at full size, whole grids of indices and settings, ten thousand sequences of calls
+  RELAY_DAY=all $python -m pytest -m "slow or drawn"
 }
 part_properties() {  # every operator on 100 new shapes, and 60 times at sizes of 0, 1, 2 and a prime
   RELAY_EXAMPLES=100 $python -m pytest -q tests/python/test_property_*.py

@@ -12,6 +12,8 @@ from onnx import TensorProto
 
 import relay
 
+pytestmark = pytest.mark.drawn(3)
+
 BOOL = TensorProto.BOOL
 RNG = np.random.default_rng(7)
 

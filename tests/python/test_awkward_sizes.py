@@ -12,6 +12,8 @@ from test_property_indexing import agree, program
 
 import relay
 
+pytestmark = pytest.mark.drawn(3)
+
 
 def line(kind, n, dtype, seed=7):
     """Random values, and orders that are the worst for some way of sorting."""

@@ -9,6 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import relay
 
+pytestmark = pytest.mark.drawn(3)
+
 RNG = np.random.default_rng(7)
 COLUMNS, INNER = 70, 300
 # With instructions for products of bytes and without, with vectors of 512, 256 and 128 bits.

@@ -5,6 +5,8 @@ import pytest
 
 import relay
 
+pytestmark = pytest.mark.drawn(3)
+
 
 def swapped(u, steps):
     a, b = u.copy(), u.copy()

@@ -9,6 +9,8 @@ from tflite_cases import CASES, Case, Made
 
 import relay
 
+pytestmark = pytest.mark.drawn(2)
+
 litert = pytest.importorskip("ai_edge_litert.interpreter")
 
 

@@ -5,6 +5,8 @@ import pytest
 
 import relay
 
+pytestmark = pytest.mark.drawn(3)
+
 VERSION = '#[version = "0.0.5"]\n'
 X = np.array([-1, 0, 0.5, 2])
 LEVELS = [0, 1, 2, 3]
