@@ -4,6 +4,7 @@
 #include "base/codes/driver.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/compile_model.h"
 #include "cli/inputs.h"
 #include "cli/limits.h"
 #include "cli/line_reader.h"
@@ -40,25 +41,12 @@ struct Subject {
 };
 
 Subject subject_of(const DebugArgs& o) {
-  if (is_artifact(o.model)) {
-    throw UserError(Diagnostic(codes::driver_option, {},
-                               "'" + escape_for_terminal(o.model, 200) + "' is compiled")
-                        .help("give the model that it was compiled from"));
-  }
-  Inputs inputs = o.inputs.read();
-  inputs.refuse_lists();
-  ModelOptions shapes = inputs.shapes;
-  shapes.values = given_values(inputs);
-  read_freeze_options(o.flags.frozen, shapes);
-  shapes.weights = read_params(o.flags.params);
-  read_one_specialisation(o.flags.special, shapes);
+  ModelRun run = read_model_run(o.model, o.function, o.flags, o.inputs,
+                                "give the model that it was compiled from");
   Subject out;
-  out.model = read_model(o.model, o.function, shapes);
-  const runtime::Function signature = signature_of(out.model.module, o.function);
-  if (o.function != "main") check_shapes(signature, inputs.shapes);
-  Arguments arguments = make_arguments(signature, inputs, o.inputs.seed);
-  out.notes = arguments.notes(o.inputs.seed, "note    ");
-  out.arguments = std::move(arguments.values);
+  out.model = std::move(run.model);
+  out.notes = run.arguments.notes(o.inputs.seed, "note    ");
+  out.arguments = std::move(run.arguments.values);
   out.compiled = o.executor.empty() ? out.model.format != "relay" : o.executor == "vm";
   const runtime::RunOptions limits = o.limits.of_run();
   if (!out.compiled) {
@@ -69,7 +57,7 @@ Subject subject_of(const DebugArgs& o) {
     out.program = watch_evaluator(out.model.module, options, out.model.source_name);
     return out;
   }
-  CompileOptions options = o.flags.options(inputs.ranges);
+  CompileOptions options = o.flags.options(run.ranges);
   options.source_name = out.model.source_name;
   if (o.function != "main") {
     options.config["relay.RemoveUnusedFunctions.entry_functions"] =

@@ -7,6 +7,7 @@
 
 #include "base/codes/driver.h"
 #include "cli/commands.h"
+#include "cli/compile_model.h"
 #include "cli/inputs.h"
 #include "cli/limits.h"
 #include "cli/python.h"
@@ -222,27 +223,14 @@ int report(const DiffReport& r, const DiffArgs& o, const runtime::Function& sign
 }
 
 int run_diff(const DiffArgs& o) {
-  if (is_artifact(o.model)) {
-    throw UserError(Diagnostic(codes::driver_option, {},
-                               "'" + escape_for_terminal(o.model, 200) + "' is compiled")
-                        .help("give the model, and the compiled file as --against"));
-  }
   const bool outside = o.against != "evaluator" && o.against != "opt0";
   refuse_existing_reproduction(o.output, o.force);
-  Inputs inputs = o.inputs.read();
-  inputs.refuse_lists();
-  ModelOptions shapes = inputs.shapes;
-  shapes.values = given_values(inputs);
-  read_freeze_options(o.flags.frozen, shapes);
-  shapes.weights = read_params(o.flags.params);
-  read_one_specialisation(o.flags.special, shapes);
-  const LoadedModel model = read_model(o.model, o.function, shapes);
-  const runtime::Function signature = signature_of(model.module, o.function);
-  if (o.function != "main") check_shapes(signature, inputs.shapes);
-  const Arguments arguments = make_arguments(signature, inputs, o.inputs.seed);
+  const ModelRun run = read_model_run(o.model, o.function, o.flags, o.inputs,
+                                      "give the model, and the compiled file as --against");
+  const auto& [model, signature, ranges, arguments] = run;
 
   DiffOptions options;
-  options.compile = o.flags.options(inputs.ranges);
+  options.compile = o.flags.options(ranges);
   options.compile.source_name = options.source_name = model.source_name;
   options.function = o.function;
   options.against_level_0 = o.against == "opt0";

@@ -91,7 +91,8 @@ Command opt_command() {
       "Run passes: text in, text out",
       {argument("FILE", o->file, model_kinds()),
        option("--passes PASS,...", o->passes,
-              "Names of passes, separated by commas; without, the whole pipeline"),
+              "Names of passes, separated by commas; without, the whole pipeline")
+           .offers(pass_names()),
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),
        option("-o,--output FILE", o->output, "Where to write the text; -: standard output"),
        flag("--time-passes", o->time_passes, "Show how long each pass took"),

@@ -186,7 +186,8 @@ Command show_command() {
       {argument("FILE", o->file, model_kinds("compiled .so")).required(),
        option("--format FORMAT", o->format, "text, json, dot or html")
            .choices({"text", "json", "dot", "html"}),
-       option("--after PASS", o->after, "After this pass of the pipeline; without, as imported"),
+       option("--after PASS", o->after, "After this pass of the pipeline; without, as imported")
+           .offers(pass_names()),
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),
        option("-o,--output FILE", o->output, "Where to write; -: standard output"),
        flag("--tir", o->tir, "The scheduled tensor IR of every kernel"),

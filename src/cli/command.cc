@@ -248,7 +248,13 @@ Option Option::count(size_t values_of_one_use) && {
 }
 
 Option Option::choices(std::vector<std::string> words) && {
+  offered = words;
   allowed = std::move(words);
+  return std::move(*this);
+}
+
+Option Option::offers(std::vector<std::string> words) && {
+  offered = std::move(words);
   return std::move(*this);
 }
 

@@ -47,16 +47,21 @@ struct Option {
   bool is_required = false;
   size_t values_per_use = 1;
   std::vector<std::string> allowed;      // empty: everything
+  std::vector<std::string> offered;      // by the shells' completions, of what is allowed
   double low = 0, high = 0;              // of numbers; equal: no bounds
   std::vector<std::string> conflicting;  // options that cannot be given as well
 
   Option required() &&;
   Option count(size_t values_of_one_use) &&;
+  // Nothing but these words is allowed; or others are, too.
   Option choices(std::vector<std::string> words) &&;
+  Option offers(std::vector<std::string> words) &&;
   Option range(double lowest, double highest) &&;
   Option excludes(std::string name) &&;
 
   bool is_flag() const { return std::holds_alternative<bool*>(field); }
+  // A value is several words with commas between them: "PASS,...".
+  bool is_comma_separated() const { return value.ends_with(",..."); }
   bool is_list() const { return std::holds_alternative<std::vector<std::string>*>(field); }
   // The name for messages: the longest, "--output"; of an argument, "MODEL".
   const std::string& name() const { return names.empty() ? value : names.back(); }

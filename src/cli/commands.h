@@ -64,6 +64,9 @@ Command repl_command();
 Command doctor_command();
 Command lsp_command();
 
+// The names of all passes, Relay's and those of plug-ins.
+std::vector<std::string> pass_names();
+
 // Every command, with `completion` and `man`, which describe the others. They are made anew for each command line: the
 // values of their options are in them.
 std::vector<Command> all_commands();

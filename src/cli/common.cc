@@ -11,6 +11,7 @@
 #include "cli/limits.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
+#include "driver/evaluate.h"
 #include "driver/size_options.h"
 #include "frontend/arrays/weights.h"
 #include "ir/donation.h"
@@ -26,24 +27,35 @@ namespace relay::cli {
 namespace {
 
 // The architectures and their levels, which are targets by name.
-std::string level_names() {
-  std::string out;
+std::vector<std::string> level_names() {
+  std::vector<std::string> out;
   for (const Architecture& a : architectures()) {
-    out += (out.empty() ? "" : ", ") + architecture_target(a);
-    for (const Architecture::Level& l : a.levels) out += ", " + std::string(l.name);
+    out.push_back(architecture_target(a));
+    for (const Architecture::Level& l : a.levels) out.emplace_back(l.name);
   }
   return out;
 }
 
 }  // namespace
 
+std::vector<std::string> pass_names() {
+  std::vector<std::string> out;
+  for (const Pass* p : all_passes()) out.push_back(p->name);
+  return out;
+}
+
 std::vector<Option> CompileFlags::target_table() {
+  std::vector<std::string> targets = level_names();
+  std::string levels;
+  for (const std::string& name : targets) levels += (levels.empty() ? "" : ", ") + name;
+  targets.insert(targets.begin(), "native");
   return {
       option("--target TARGET", target,
-             "What to compile for: native, an architecture or a level of one (" + level_names() +
+             "What to compile for: native, an architecture or a level of one (" + levels +
                  "), 'llvm -mcpu=CPU'; with "
                  "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
-                 "-denormals=keep"),
+                 "-denormals=keep")
+          .offers(std::move(targets)),
       option("--opt-level LEVEL", opt_level, "0 (as written) to 3 (everything)").range(0, 3),
       option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")
           .range(0, 1024)};
@@ -52,7 +64,8 @@ std::vector<Option> CompileFlags::target_table() {
 std::vector<Option> CompileFlags::table() {
   std::vector<Option> out = target_table();
   std::vector<Option> more = {
-      option("--disable-pass PASS", disabled, "Skip a pass; may be repeated"),
+      option("--disable-pass PASS", disabled, "Skip a pass; may be repeated")
+          .offers(pass_names()),
       option(
           "--freeze INPUT=VALUE", frozen,
           "Make an input a constant of the program: a number, a list or FILE.npy; may be repeated"),
@@ -204,17 +217,47 @@ double seconds_since(Clock::time_point from) {
 
 }  // namespace
 
+namespace {
+
+// The model of a file, with what these flags say of its sizes, weights and constants.
+LoadedModel read_input(const std::string& path, const CompileFlags& flags,
+                       const std::string& function, ModelOptions given) {
+  read_freeze_options(flags.frozen, given);
+  given.weights = read_params(flags.params);
+  read_one_specialisation(flags.special, given);
+  return read_model(path, function, given);
+}
+
+}  // namespace
+
+ModelRun read_model_run(const std::string& path, const std::string& function,
+                        const CompileFlags& flags, const InputFlags& given, const char* help) {
+  if (is_artifact(path)) {
+    throw UserError(Diagnostic(codes::driver_option, {},
+                               "'" + escape_for_terminal(path, 200) + "' is compiled")
+                        .help(help));
+  }
+  Inputs inputs = given.read();
+  inputs.refuse_lists();
+  ModelOptions options = inputs.shapes;
+  options.values = given_values(inputs);
+  ModelRun out;
+  out.model = read_input(path, flags, function, std::move(options));
+  out.signature = signature_of(out.model.module, function);
+  if (function != "main") check_shapes(out.signature, inputs.shapes);
+  out.arguments = make_arguments(out.signature, inputs, given.seed);
+  out.ranges = std::move(inputs.ranges);
+  return out;
+}
+
 CompiledInput compile_input(const std::string& path, const CompileFlags& flags,
                             const std::string& function, const ModelOptions& shapes,
                             const std::vector<SizeHint>& sizes) {
   auto start = Clock::now();
   ModelOptions given = shapes;
   read_dim_options(flags.dims, given);
-  read_freeze_options(flags.frozen, given);
-  given.weights = read_params(flags.params);
-  read_one_specialisation(flags.special, given);
   CompiledInput out;
-  out.model = read_model(path, function, given);
+  out.model = read_input(path, flags, function, std::move(given));
   out.model.module = flags.with_inputs(out.model.module);
   out.import_seconds = seconds_since(start);
   CompileOptions options = flags.options(sizes);

@@ -6,6 +6,7 @@
 
 #include "analysis/size_hints.h"
 #include "cli/commands.h"
+#include "cli/inputs.h"
 #include "driver/compile.h"
 #include "driver/model.h"
 
@@ -21,6 +22,18 @@ struct CompiledInput {
 CompiledInput compile_input(const std::string& path, const CompileFlags& flags,
                             const std::string& function, const ModelOptions& shapes,
                             const std::vector<SizeHint>& sizes);
+
+// A model that is not compiled yet, and the arguments for a run of one of its functions.
+struct ModelRun {
+  LoadedModel model;
+  runtime::Function signature;
+  std::vector<SizeHint> ranges;  // of dimensions, for a compilation
+  Arguments arguments;
+};
+
+// Reads both. UserError E0702 for an artifact, with what to give instead (`help`).
+ModelRun read_model_run(const std::string& path, const std::string& function,
+                        const CompileFlags& flags, const InputFlags& given, const char* help);
 
 // UserError E0702 for ranges of dimensions, which are given to a compilation, of a file that is compiled already.
 void refuse_ranges(const std::string& path, const std::vector<SizeHint>& sizes);

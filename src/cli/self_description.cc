@@ -23,13 +23,14 @@ std::string bash(const std::vector<Command>& commands) {
     names.push_back(c.name);
     cases += "    " + c.name + ") words=\"" + words(option_names(c)) + "\" ;;\n";
     for (const Option& o : c.options) {
-      if (o.allowed.empty()) continue;
+      if (o.offered.empty()) continue;
       // A positional argument is completed unless an option's name precedes it.
       std::string pattern = o.names.empty() ? c.name + ":*" : c.name + ":" + o.name();
-      values += "    " + pattern + ") values=\"" + words(o.allowed) + "\" ;;\n";
+      values += "    " + pattern + ") values=\"" + words(o.offered) + "\"" +
+                (o.is_comma_separated() ? " list=1" : "") + " ;;\n";
     }
   }
-  return "_relay() {\n  local cur=\"${COMP_WORDS[COMP_CWORD]}\" words=\"\" values=\"\"\n"
+  return "_relay() {\n  local cur=\"${COMP_WORDS[COMP_CWORD]}\" words=\"\" values=\"\" list=\"\" head=\"\"\n"
          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words=\"" +
          words(names) +
          " --help --help-all --version\"\n  else\n    case \"${COMP_WORDS[1]}\" in\n" + cases +
@@ -38,7 +39,9 @@ std::string bash(const std::vector<Command>& commands) {
          "    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
          "    *) if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W \"$words\" -- "
          "\"$cur\"))\n"
-         "       elif [ -n \"$values\" ]; then COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
+         "       elif [ -n \"$values\" ]; then\n"
+         "         if [ -n \"$list\" ] && [[ $cur == *,* ]]; then head=\"${cur%,*},\"; fi\n"
+         "         COMPREPLY=($(compgen -P \"$head\" -W \"$values\" -- \"${cur#\"$head\"}\"))\n"
          "       else COMPREPLY=($(compgen -f -- \"$cur\")); fi ;;\n  esac\n}\n"
          "complete -o filenames -F _relay relay\n";
 }
@@ -58,8 +61,12 @@ std::string fish(const std::vector<Command>& commands) {
       std::string line = "complete -c relay -n '__fish_seen_subcommand_from " + c.name + "'";
       for (const std::string& n : o.names)
         line += n.starts_with("--") ? " -l " + n.substr(2) : " -s " + n.substr(1);
-      if (!o.allowed.empty()) line += " -a " + fish_quoted(words(o.allowed));
-      if (o.names.empty() && o.allowed.empty()) continue;
+      if (o.is_comma_separated() && !o.offered.empty()) {
+        line += " -a " + fish_quoted("(__fish_append , " + words(o.offered) + ")");
+      } else if (!o.offered.empty()) {
+        line += " -a " + fish_quoted(words(o.offered));
+      }
+      if (o.names.empty() && o.offered.empty()) continue;
       if (!o.is_flag() && !o.names.empty()) line += " -r";
       out += line + " -d " + fish_quoted(o.doc) + "\n";
     }

@@ -348,14 +348,22 @@ def test_completion(shell, tmp_path):
         assert command in script
     if shell == "bash":
         (tmp_path / "c").write_text(script)
-        ask = 'COMP_WORDS=(relay comp); COMP_CWORD=1; _relay; echo "${COMPREPLY[@]}"'
-        words = subprocess.run(
-            ["bash", "-c", f"source {tmp_path}/c; {ask}"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        assert "compile" in words
+
+
+        def completions(*words):
+            line = f"COMP_WORDS=(relay {' '.join(words)}); COMP_CWORD={len(words)}"
+            return subprocess.run(
+                ["bash", "-c", f'source {tmp_path}/c; {line}; _relay; echo "${{COMPREPLY[@]}}"'],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.split()
+
+        assert "compile" in completions("comp")
+        assert completions("show", "m.onnx", "--format", "h") == ["html"]
+        assert "x86-64-v3" in completions("compile", "m.onnx", "--target", "x86")
+        assert completions("show", "m.onnx", "--after", "FuseO") == ["FuseOps"]
+        assert completions("opt", "--passes", "InferType,FoldC") == ["InferType,FoldConstant"]
 
 
 def test_man():

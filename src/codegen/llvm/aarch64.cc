@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/llvm/architecture.h"
+#include "codegen/llvm/register_parts.h"
 #include "target/dot_products.h"
 
 namespace relay::codegen {
@@ -56,28 +57,12 @@ Value* register_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc,
   return b.CreateAdd(dot(acc, shifted, y), offset);
 }
 
-// Vectors of any number of lanes, in registers of four of which the last may be part full.
 Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
-  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(acc->getType());
-  if (type == nullptr || !has_byte_dot(target)) return nullptr;
-  constexpr unsigned kWidth = 4;
-  const unsigned lanes = type->getNumElements();
-  if (lanes == kWidth) return register_byte_dot(b, target, acc, x, y);
-  Value* out = llvm::PoisonValue::get(type);
-  for (unsigned begin = 0; begin < lanes; begin += kWidth) {
-    const unsigned count = std::min(kWidth, lanes - begin);
-    llvm::SmallVector<int> there(kWidth, -1), back(lanes, -1), blend(lanes);
-    for (unsigned i = 0; i < lanes; ++i) blend[i] = static_cast<int>(i);
-    for (unsigned i = 0; i < count; ++i) {
-      there[i] = static_cast<int>(begin + i);
-      back[begin + i] = static_cast<int>(i);
-      blend[begin + i] = static_cast<int>(lanes + begin + i);
-    }
-    auto part = [&](Value* v) { return b.CreateShuffleVector(v, there); };
-    Value* sums = register_byte_dot(b, target, part(acc), part(x), part(y));
-    out = b.CreateShuffleVector(out, b.CreateShuffleVector(sums, back), blend);
-  }
-  return out;
+  if (!llvm::isa<llvm::FixedVectorType>(acc->getType()) || !has_byte_dot(target)) return nullptr;
+  constexpr unsigned kWidths[] = {4};
+  return in_registers(b, kWidths, acc, x, y, [&](unsigned, Value* sum, Value* left, Value* right) {
+    return register_byte_dot(b, target, sum, left, right);
+  });
 }
 
 // Of a machine of this architecture. Elsewhere the file is not there, and nothing is named: the runtime finds the functions.

@@ -13,6 +13,7 @@
 
 #include "base/fork.h"
 #include "codegen/llvm/architecture.h"
+#include "codegen/llvm/register_parts.h"
 #include "target/dot_products.h"
 
 namespace relay::codegen {
@@ -93,26 +94,12 @@ Value* register_byte_dot(llvm::IRBuilder<>& b, unsigned lanes, Value* acc, Value
 
 // Vectors of other sizes in registers of which the last may be part full.
 Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
-  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(acc->getType());
-  if (type == nullptr || !has_byte_dot(target)) return nullptr;
-  const unsigned lanes = type->getNumElements(), widest = target.vector_bits >= 512 ? 16 : 8;
-  Value* out = llvm::PoisonValue::get(type);
-  for (unsigned begin = 0; begin < lanes; begin += widest) {
-    const unsigned count = std::min(widest, lanes - begin);
-    const unsigned width = count <= 4 ? 4 : count <= 8 ? 8 : 16;
-    if (width == lanes) return register_byte_dot(b, width, acc, x, y);
-    llvm::SmallVector<int> there(width, -1), back(lanes, -1), blend(lanes);
-    for (unsigned i = 0; i < lanes; ++i) blend[i] = static_cast<int>(i);
-    for (unsigned i = 0; i < count; ++i) {
-      there[i] = static_cast<int>(begin + i);
-      back[begin + i] = static_cast<int>(i);
-      blend[begin + i] = static_cast<int>(lanes + begin + i);
-    }
-    auto part = [&](Value* v) { return b.CreateShuffleVector(v, there); };
-    Value* sums = register_byte_dot(b, width, part(acc), part(x), part(y));
-    out = b.CreateShuffleVector(out, b.CreateShuffleVector(sums, back), blend);
-  }
-  return out;
+  if (!llvm::isa<llvm::FixedVectorType>(acc->getType()) || !has_byte_dot(target)) return nullptr;
+  constexpr unsigned kWidths[] = {4, 8, 16};
+  const std::span widths(kWidths, target.vector_bits >= 512 ? 3 : 2);
+  return in_registers(b, widths, acc, x, y, [&](unsigned width, Value* sum, Value* left, Value* right) {
+    return register_byte_dot(b, width, sum, left, right);
+  });
 }
 
 // ---- AMX. Nothing but these instructions and memory sees the registers, whose numbers are part of them.
