@@ -463,7 +463,7 @@ Command bench_command() {
   Command out{
       "bench",
       "Measure a model or a compiled file",
-      {argument("MODEL", o->model, model_kinds("compiled .so")),
+      {argument("MODEL", o->model, model_kinds("compiled .so")).or_input(),
        option("--repeat N", o->repeat, "Runs to measure; 0: for two seconds").range(0, 1000000),
        option("--function NAME", o->function, "The function to run"),
        flag("--emulate", o->emulate,

@@ -16,7 +16,7 @@ namespace relay::cli {
 namespace {
 
 struct CheckArgs {
-  std::string file;
+  std::vector<std::string> files;
   bool json = false;
   std::vector<std::string> inputs;
   std::vector<std::string> dims;
@@ -31,14 +31,14 @@ struct Checked {
 };
 
 // Every byte of an artifact.
-Checked check_compiled(const CheckArgs& o, const Given& given) {
+Checked check_compiled(const std::string& file, const Given& given) {
   given.refuse({"--input", "--dim", "--freeze", "--params"}, "a compiled file",
                "its inputs were fixed when it was compiled");
-  const runtime::Artifact artifact = runtime::check_artifact(o.file);
+  const runtime::Artifact artifact = runtime::check_artifact(file);
   size_t functions = 0;
   for (const runtime::Function& f : artifact.program.functions) functions += f.internal ? 0 : 1;
   return {{},
-          escape_for_terminal(o.file) + " is an intact artifact\n  written by " +
+          escape_for_terminal(file) + " is an intact artifact\n  written by " +
               escape_for_terminal(artifact.info.compiler_version) + " for " +
               escape_for_terminal(artifact.info.arch) + "\n  id " + to_string(artifact.id) +
               "\n  functions " + std::to_string(functions) + ", kernels " +
@@ -147,14 +147,18 @@ std::string text_of_program(const Json& program, const std::string& path) {
   return out;
 }
 
-// The report on a model of a front end; with --json as it is.
-int check_imported(const CheckArgs& o, const FrontEnd& front_end, const ModelOptions& options) {
-  const Json report = check_imported_model(front_end, o.file, options);
+// What is to be printed of a file with --json, and whether it can be used.
+struct FileReport {
+  Json json;
+  bool ok = true;
+};
+
+// The report on a model of a front end, printed or as it is.
+FileReport check_imported(const std::string& file, bool json, const FrontEnd& front_end,
+                          const ModelOptions& options) {
+  Json report = check_imported_model(front_end, file, options);
   const bool ok = report["ok"].get<bool>();
-  if (o.json) {
-    std::printf("%s\n", report.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-    return ok ? 0 : 1;
-  }
+  if (json) return {std::move(report), ok};
   // A run supplies the missing values; ahead-of-time compilation needs them as options.
   const bool special = report.contains("specialise");
   std::string deciding;
@@ -163,25 +167,24 @@ int check_imported(const CheckArgs& o, const FrontEnd& front_end, const ModelOpt
       deciding += row("specialised", text_of(d["by"]) + " of " + text_of(d["input"]));
     }
   }
-  std::fputs((escape_for_terminal(o.file) +
+  std::fputs((escape_for_terminal(file) +
               (ok        ? " can be run\n"
                : special ? " can be run, by a program for each case of the inputs that decide\n"
                          : " cannot be imported\n") +
               text_of_file(report["file"]) + deciding +
-              (report.contains("program") ? text_of_program(report["program"], o.file) : ""))
+              (report.contains("program") ? text_of_program(report["program"], file) : ""))
                  .c_str(),
              stdout);
-  if (ok) return 0;
-  load_model(o.file, options);  // throws the error that the report contains, with its colours
-  return 1;
+  if (!ok) load_model(file, options);  // throws the error that the report contains, with its colours
+  return {{}, ok};
 }
 
-Checked check_model(const CheckArgs& o, const ModelOptions& options) {
-  LoadedModel model = load_model(o.file, options);
+Checked check_model(const std::string& file, const ModelOptions& options) {
+  LoadedModel model = load_model(file, options);
   // The findings that remain after inference are warnings.
   std::vector<Diagnostic> found = check_matches(model.module);
   if (auto problem = find_ill_formed(model.module)) found.push_back(*problem);
-  std::string text = escape_for_terminal(o.file) + " is well-typed\n";
+  std::string text = escape_for_terminal(file) + " is well-typed\n";
   for (size_t i = 0; i < model.module->functions.size(); ++i) {
     text += "  @" + escape_for_terminal(model.module->global_vars[i]->name_hint) + ": " +
             escape_for_terminal(to_string(model.module->functions[i]->type)) + "\n";
@@ -189,45 +192,69 @@ Checked check_model(const CheckArgs& o, const ModelOptions& options) {
   return {std::move(found), std::move(text)};
 }
 
-int run_check(const CheckArgs& o, const Given& given) {
+ModelOptions read_options(const CheckArgs& o) {
+  ModelOptions options;
+  for (const std::string& text : o.inputs) parse_input_option(text, options);
+  if (auto ranges = read_dim_options(o.dims, options); !ranges.empty()) {
+    throw UserError(Diagnostic(codes::driver_option, {},
+                               "--dim " + escape_for_terminal(ranges[0], 200) + " is a range")
+                        .expected("NAME=SIZE")
+                        .help("relay explain says what is compiled for a range"));
+  }
+  read_freeze_options(o.frozen, options);
+  options.weights = read_params(o.params);
+  return options;
+}
+
+FileReport check_file(const std::string& file, const CheckArgs& o, const Given& given) {
   Checked checked;
   std::vector<Diagnostic>& found = checked.found;
   try {
-    ModelOptions options;
-    for (const std::string& text : o.inputs) parse_input_option(text, options);
-    if (auto ranges = read_dim_options(o.dims, options); !ranges.empty()) {
-      throw UserError(Diagnostic(codes::driver_option, {},
-                                 "--dim " + escape_for_terminal(ranges[0], 200) + " is a range")
-                          .expected("NAME=SIZE")
-                          .help("relay explain says what is compiled for a range"));
-    }
-    read_freeze_options(o.frozen, options);
-    options.weights = read_params(o.params);
-    const bool artifact = is_artifact(o.file);
+    const ModelOptions options = read_options(o);
+    const bool artifact = is_artifact(file);
     if (!artifact) {
-      const FrontEnd& front_end = front_end_of(o.file);
-      if (front_end.check) return check_imported(o, front_end, options);
+      const FrontEnd& front_end = front_end_of(file);
+      if (front_end.check) return check_imported(file, o.json, front_end, options);
     }
-    checked = artifact ? check_compiled(o, given) : check_model(o, options);
+    checked = artifact ? check_compiled(file, given) : check_model(file, options);
   } catch (const UserError& e) {
     if (!o.json) throw;
     found = e.diagnostics();
   }
-  bool ok =
+  const bool ok =
       std::ranges::all_of(found, [](const Diagnostic& d) { return d.severity != Severity::error; });
   if (o.json) {
-    nlohmann::ordered_json root;
-    root["ok"] = ok;
-    root["diagnostics"] = nlohmann::ordered_json::array();
+    Json root{{"ok", ok}, {"diagnostics", Json::array()}};
     for (const Diagnostic& d : found) root["diagnostics"].push_back(to_json(d));
-    std::printf("%s\n",
-                root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-    return ok ? 0 : 1;
+    return {std::move(root), ok};
   }
   if (!ok) throw UserError(found);
   for (const Diagnostic& d : found) std::fputs(d.render(stderr_is_terminal()).c_str(), stderr);
   std::fputs(checked.description.c_str(), stdout);
-  return 0;
+  return {{}, true};
+}
+
+// Each file; the errors of all of them at the end. With --json a report, or a list of reports of several files.
+int run_check(const CheckArgs& o, const Given& given) {
+  bool ok = true;
+  Json reports = Json::array();
+  std::vector<Diagnostic> problems;
+  for (const std::string& file : o.files) {
+    try {
+      FileReport report = check_file(file, o, given);
+      ok &= report.ok;
+      if (o.files.size() > 1) report.json["path"] = file;
+      reports.push_back(std::move(report.json));
+    } catch (const UserError& e) {
+      problems.insert(problems.end(), e.diagnostics().begin(), e.diagnostics().end());
+    }
+  }
+  if (!problems.empty()) throw UserError(std::move(problems));
+  if (o.json) {
+    const Json& root = o.files.size() > 1 ? reports : reports[0];
+    std::printf("%s\n", root.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  }
+  return ok ? 0 : 1;
 }
 
 }  // namespace
@@ -236,7 +263,7 @@ Command check_command() {
   auto o = std::make_shared<CheckArgs>();
   return {"check",
           "Report on a model before it is used, type-check a program, or verify an artifact",
-          {argument("FILE", o->file, model_kinds("artifact")).required(),
+          {argument("FILE", o->files, model_kinds("artifact")).or_input().required(),
            option("--input NAME=SHAPE[:DTYPE]", o->inputs, "Shape of an input; may be repeated"),
            option("--dim NAME=SIZE", o->dims, "The size of a named dimension; may be repeated"),
            option("--freeze INPUT=VALUE", o->frozen,

@@ -148,7 +148,7 @@ Command compile_command() {
   auto o = std::make_shared<CompileArgs>();
   Command out{"compile",
               "Compile a model to one deployable file",
-              {argument("MODEL", o->model, model_kinds()).required(),
+              {argument("MODEL", o->model, model_kinds()).or_input().required(),
                option("-o,--output FILE", o->output, "The shared object to write").required(),
                option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs,
                       "Shape of an input, such as data=1,3,224,224; may be repeated")},

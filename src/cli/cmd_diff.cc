@@ -261,7 +261,7 @@ Command diff_command() {
   Command out{
       "diff",
       "Compile a model beside a reference, and find the first node, kernel or pass that is wrong",
-      {argument("MODEL", o->model, model_kinds()).required(),
+      {argument("MODEL", o->model, model_kinds()).or_input().required(),
        option("--against REFERENCE", o->against,
               "What the results should be: evaluator, opt0 (compiled as written), a compiled .so, "
               "or a runtime that the Python package runs: that of the model's format"),

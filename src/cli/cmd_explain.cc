@@ -402,7 +402,7 @@ Command explain_command() {
   Command out{
       "explain",
       "Show what was fused, which layout and schedule each kernel took, and why",
-      {argument("MODEL", o->model, model_kinds("compiled .so")).required(),
+      {argument("MODEL", o->model, model_kinds("compiled .so")).or_input().required(),
        option("--kernel NAME", o->kernel, "One kernel in full: all its calls, the rules it missed"),
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated")},
       [o](const Given& given) { return run_explain(*o, given); }};

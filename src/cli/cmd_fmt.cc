@@ -22,6 +22,10 @@ int run_fmt(const FmtArgs& o) {
   bool differs = false;
   for (const std::string& file : o.files) {
     try {
+      if (o.in_place && file == "/dev/stdin") {
+        throw UserError(Diagnostic(codes::driver_option, {}, "standard input is not a file that can be written")
+                            .help("leave out --in-place: the text goes to standard output"));
+      }
       std::shared_ptr<const SourceFile> source = read_source(file);
       if (source->text().find('\0') != std::string::npos) {
         throw UserError(Diagnostic(codes::driver_file, Span::place(source, "file"),
@@ -52,7 +56,7 @@ Command fmt_command() {
   auto o = std::make_shared<FmtArgs>();
   return {"fmt",
           "Write Relay text in its canonical layout",
-          {argument("FILE", o->files, "Relay text").required(),
+          {argument("FILE", o->files, "Relay text").or_input().required(),
            flag("--check", o->check, "Only tell which files differ, by exit code 1"),
            flag("-i,--in-place", o->in_place, "Write the files themselves").excludes("--check")},
           [o](const Given&) { return run_fmt(*o); }};

@@ -89,7 +89,7 @@ Command opt_command() {
   Command out{
       "opt",
       "Run passes: text in, text out",
-      {argument("FILE", o->file, model_kinds()),
+      {argument("FILE", o->file, model_kinds()).or_input(),
        option("--passes PASS,...", o->passes,
               "Names of passes, separated by commas; without, the whole pipeline")
            .offers(pass_names()),

@@ -207,7 +207,7 @@ Command quantize_command() {
   Command out{
       "quantize",
       "Make a float model one of 8-bit integers",
-      {argument("MODEL", o->model, model_kinds()).required(),
+      {argument("MODEL", o->model, model_kinds()).or_input().required(),
        option("--calibrate FOLDER|N", o->samples,
               "Inputs to measure ranges with: a folder of .npz files, an array for each input, or "
               "of .npy files "

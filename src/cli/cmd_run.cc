@@ -311,7 +311,7 @@ Command run_command() {
   auto o = std::make_shared<RunArgs>();
   Command out{"run",
               "Run a model or a compiled file",
-              {argument("MODEL", o->model, model_kinds("compiled .so")).required(),
+              {argument("MODEL", o->model, model_kinds("compiled .so")).or_input().required(),
                option("--executor EXECUTOR", o->executor,
                       "vm compiles the model, eval is the reference evaluator: slow")
                    .choices({"vm", "eval"}),

@@ -183,7 +183,7 @@ Command show_command() {
   Command out{
       "show",
       "Show a program at any stage, or what an artifact holds",
-      {argument("FILE", o->file, model_kinds("compiled .so")).required(),
+      {argument("FILE", o->file, model_kinds("compiled .so")).or_input().required(),
        option("--format FORMAT", o->format, "text, json, dot or html")
            .choices({"text", "json", "dot", "html"}),
        option("--after PASS", o->after, "After this pass of the pipeline; without, as imported")

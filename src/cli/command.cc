@@ -1,7 +1,4 @@
 #include "cli/command.h"
-#include "base/quantities.h"
-
-#include "cli/terminal.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +6,10 @@
 #include <sstream>
 
 #include "base/codes/driver.h"
+#include "base/quantities.h"
 #include "base/quoted_name.h"
+#include "cli/standard_input.h"
+#include "cli/terminal.h"
 #include "ir/op.h"
 
 namespace relay::cli {
@@ -202,7 +202,7 @@ class Reader {
       problem("the value of " + o.name() + " is empty").expected(title_of(o));
       return;
     }
-    if (store(o, text)) return;
+    if (store(o, o.takes_input && text == "-" ? standard_input() : text)) return;
     Diagnostic& d = problem("the value of " + o.name() + " is wrong");
     d.expected(expected_of(o)).found(quoted_name(text, kShownWord));
     if (!o.allowed.empty()) {
@@ -244,6 +244,12 @@ Option Option::required() && {
 
 Option Option::count(size_t values_of_one_use) && {
   values_per_use = values_of_one_use;
+  return std::move(*this);
+}
+
+Option Option::or_input() && {
+  takes_input = true;
+  doc += "; -: standard input";
   return std::move(*this);
 }
 

@@ -45,6 +45,7 @@ struct Option {
   Field field;
   std::string default_text;  // empty: there is none to show
   bool is_required = false;
+  bool takes_input = false;  // "-" is standard input
   size_t values_per_use = 1;
   std::vector<std::string> allowed;      // empty: everything
   std::vector<std::string> offered;      // by the shells' completions, of what is allowed
@@ -53,6 +54,8 @@ struct Option {
 
   Option required() &&;
   Option count(size_t values_of_one_use) &&;
+  // A file that is read: "-" is standard input.
+  Option or_input() &&;
   // Nothing but these words is allowed; or others are, too.
   Option choices(std::vector<std::string> words) &&;
   Option offers(std::vector<std::string> words) &&;

@@ -325,6 +325,33 @@ def test_check(files, tmp_path):
     assert "E02" in json.dumps(json.loads(done.stdout))
 
 
+def test_check_of_several_files(files, tmp_path):
+    (tmp_path / "bad.relay").write_text(PROGRAM.replace("(4, 3)", "(4, 5)"))
+    paths = [files / "program.relay", tmp_path / "bad.relay", files / "model.so"]
+    done = relay("check", *paths, check=False)
+    assert done.returncode == 1
+    assert "program.relay is well-typed" in done.stdout and "intact artifact" in done.stdout
+    assert "bad.relay:3" in done.stderr
+    done = relay("check", *paths, "--json", check=False)
+    assert done.returncode == 1
+    assert [r["ok"] for r in json.loads(done.stdout)] == [True, False, True]
+
+
+@pytest.mark.parametrize("through", ["pipe", "file"])
+def test_a_model_from_standard_input(files, through):
+    def given(name, *args):
+        with open(files / name, "rb") as file:
+            source = {"input": file.read()} if through == "pipe" else {"stdin": file}
+            return subprocess.run([RELAY, *args], capture_output=True, check=False, **source)
+
+    for name in ("program.relay", "model.onnx", "model.so"):
+        assert given(name, "check", "-").returncode == 0
+        assert b"output" in given(name, "run", "-").stdout
+    assert given("program.relay", "fmt", "-").stdout.startswith(b"#[version")
+    refused = given("program.relay", "fmt", "-i", "-")
+    assert refused.returncode == 1 and b"E0702" in refused.stderr
+
+
 def test_opt(files, tmp_path):
     out = relay(
         "opt", files / "program.relay", "--passes", "FuseOps,ToANormalForm", "--verify"

@@ -83,7 +83,8 @@ void MappedFile::forget(std::string_view part) {
 }
 
 ModelFolder::ModelFolder(const std::string& path) : path_(path) {
-  if (path.empty()) return;
+  // A model that is read from /dev/stdin has no folder.
+  if (path.empty() || path == "/dev") return;
   fd_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
