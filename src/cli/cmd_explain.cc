@@ -65,6 +65,74 @@ std::vector<int64_t> calls_of(const runtime::Program& program) {
   return out;
 }
 
+// Copies between the host and a device in the code, each counted once.
+struct Transfers {
+  int64_t copies = 0;
+  int64_t bytes = 0;  // of those of known size
+  int64_t open = 0;   // copies whose size a run tells
+};
+
+void count(Transfers& t, const runtime::Program& program, const runtime::Operand* operands) {
+  ++t.copies;
+  int64_t bytes = -1;
+  for (size_t i = 0; i < 2; ++i) {
+    const runtime::Operand& o = operands[i];
+    if (o.kind == runtime::Operand::kArena) bytes = std::max(bytes, o.bytes);
+    if (o.kind == runtime::Operand::kConstant)
+      bytes = static_cast<int64_t>(program.constants[static_cast<size_t>(o.index)].byte_size());
+  }
+  bytes < 0 ? ++t.open : t.bytes += bytes;
+}
+
+Json described(const Transfers& t) {
+  return {{"copies", t.copies}, {"bytes", t.bytes}, {"of_open_size", t.open}};
+}
+
+// What is on each device of a program that has some: the host first.
+Json describe_devices(const runtime::Program& program) {
+  using runtime::Opcode;
+  std::vector<runtime::Device> devices = program.devices();
+  Json out = Json::array();
+  if (devices.empty()) return out;
+  devices.insert(devices.begin(), runtime::Device::cpu());
+  const std::vector<int64_t> calls = calls_of(program);
+  for (const runtime::Device device : devices) {
+    int64_t kernels = 0, kernel_calls = 0, arena = 0, constants = 0;
+    Transfers to, from, within;
+    for (size_t i = 0; i < program.kernels.size(); ++i) {
+      if (program.kernels[i].device != device) continue;
+      ++kernels;
+      kernel_calls += calls[i];
+    }
+    for (size_t i = 0; i < program.constants.size(); ++i) {
+      if (program.constant_device(i) == device)
+        constants += static_cast<int64_t>(program.constants[i].byte_size());
+    }
+    for (const runtime::Function& f : program.functions) {
+      const int index = f.device_index(device);
+      if (index == 0) arena = std::max(arena, f.arena_bytes);
+      if (index > 0) arena = std::max(arena, f.devices[static_cast<size_t>(index) - 1].bytes);
+      if (index < 0) continue;
+      for (const runtime::Instruction& i : f.code) {
+        if (i.sub != index) continue;
+        const runtime::Operand* operands = f.operands.data() + i.b;
+        if (i.op == Opcode::to_device) count(to, program, operands);
+        if (i.op == Opcode::to_host) count(from, program, operands);
+        if (i.op == Opcode::copy && index > 0) count(within, program, operands);
+      }
+    }
+    Json row{{"device", device.to_string()}, {"kernels", kernels},  {"kernel_calls", kernel_calls},
+             {"arena_bytes", arena},         {"constant_bytes", constants}};
+    if (!device.is_host()) {
+      row["from_host"] = described(to);
+      row["to_host"] = described(from);
+      row["within"] = described(within);
+    }
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
 // Much arithmetic on every byte in plain loops: no rule keeps its sums in registers.
 bool is_suspect(const Json& k) {
   constexpr double kBusy = 4;
@@ -121,6 +189,7 @@ Json describe(const Ready& ready) {
   out["memory"]["packed_weights"] = packed;
   out["memory"]["donations"] = metadata.value("donations", Json::array());
   out["memory"]["copies"] = metadata.value("copies", Json::array());
+  if (Json devices = describe_devices(program); !devices.empty()) out["devices"] = std::move(devices);
   out["functions"] = metadata.value("functions", Json::array());
   out["interpreted"] = metadata.value("interpreted", Json::array());
   out["memory"]["functions"] = Json::array();
@@ -300,6 +369,31 @@ void print_passes(const Json& all) {
   std::printf("time     %s\n\n%s\n", phases.c_str(), table.text().c_str());
 }
 
+std::string transfers_text(const Json& t) {
+  const int64_t copies = t["copies"].get<int64_t>(), open = t["of_open_size"].get<int64_t>();
+  if (copies == 0) return "none";
+  std::string out = std::to_string(copies);
+  if (open < copies) out += ", " + format_bytes(t["bytes"].get<double>());
+  if (open > 0) out += ", " + std::to_string(open) + " of open size";
+  return out;
+}
+
+// A table of a program's devices; nothing for one that has only the host.
+void print_devices(const Json& devices) {
+  if (devices.empty()) return;
+  Table table({"device", "kernels", "calls", "arena", "constants", "from host", "to host"});
+  for (const Json& d : devices) {
+    const bool host = !d.contains("to_host");
+    table.row({text_in(d["device"]), std::to_string(d["kernels"].get<int64_t>()),
+               std::to_string(d["kernel_calls"].get<int64_t>()),
+               format_bytes(d["arena_bytes"].get<double>()),
+               format_bytes(d["constant_bytes"].get<double>()),
+               host ? "" : transfers_text(d["from_host"]),
+               host ? "" : transfers_text(d["to_host"])});
+  }
+  std::printf("%s\n", table.text().c_str());
+}
+
 void print_memory(const Json& memory) {
   std::printf("memory   %s, %s; weights of %s are pre-packed\n",
               counted(memory["constants"].get<int64_t>(), "constant").c_str(),
@@ -378,6 +472,7 @@ int run_explain(const ExplainArgs& o, const Given& given) {
                   escape_for_terminal(name, 200).c_str());
     }
     print_passes(all);
+    print_devices(all.value("devices", Json::array()));
     print_memory(all["memory"]);
     print_code(all["code"], all["memory"]);
     print_loops(all);
