@@ -9,53 +9,13 @@ import re
 import sys
 import tomllib
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[1]
+# The module alone: the package around it needs a build.
+sys.path.insert(0, str(ROOT / "python" / "relay"))
+from _figure import bar, svg, text  # noqa: E402
+
 FOLDER = ROOT / "docs" / "figures"
-# Legible on a light and on a dark page, and for people who do not see red and green apart.
-STYLE = """
-  .page { fill: #ffffff; }
-  text { font: 13px system-ui, sans-serif; fill: #1f2328; }
-  .small { font-size: 12px; fill: #59636e; }
-  .title { font-size: 15px; font-weight: 600; }
-  .a { fill: #0b62c4; } .b { fill: #7db8f0; } .c { fill: #b8860b; } .d { fill: #8a8f98; }
-  .axis { stroke: #59636e; stroke-width: 1; } .grid { stroke: #d1d9e0; stroke-width: 1; }
-  .box { fill: #eef4fb; stroke: #0b62c4; stroke-width: 1.2; }
-  .out { fill: #fdf3dc; stroke: #b8860b; stroke-width: 1.2; }
-  .arrow { stroke: #59636e; stroke-width: 1.4; fill: none; marker-end: url(#head); }
-  #head path { fill: #59636e; }
-  @media (prefers-color-scheme: dark) {
-    .page { fill: #0d1117; }
-    text { fill: #f0f6fc; } .small { fill: #9ea7b3; } .axis { stroke: #9ea7b3; } .grid { stroke: #3d444d; }
-    .box { fill: #12263f; stroke: #58a6ff; } .out { fill: #33270b; stroke: #d9a520; }
-    .a { fill: #58a6ff; } .b { fill: #235389; } .c { fill: #d9a520; } .d { fill: #6e7681; }
-    .arrow { stroke: #9ea7b3; } #head path { fill: #9ea7b3; }
-  }
-"""
-
-
-def svg(width: int, height: int, title: str, parts: list[str]) -> str:
-    """An image; screen readers read the title."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" aria-label="{escape(title)}">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n"
-        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
-        'orient="auto"><path d="M0,0 L8,4 L0,8 z"/></marker></defs>\n'
-        # A site may be dark where the system is light.
-        f'<rect x="0" y="0" width="{width}" height="{height}" class="page" rx="6"/>\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
-    )
-
-
-def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
-    return f'<text x="{x:g}" y="{y:g}" class="{kind}" text-anchor="{anchor}">{escape(words)}</text>'
-
-
-def bar(x: float, y: float, width: float, height: float, kind: str) -> str:
-    return f'<rect x="{x:g}" y="{y:g}" width="{width:.1f}" height="{height:g}" class="{kind}" rx="1.5"/>'
 
 
 # ---- Tables

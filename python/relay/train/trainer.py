@@ -14,6 +14,7 @@ import numpy as np
 
 from relay import random, tree
 from relay._errors import wrong
+from relay._figure import Figure, curve
 from relay._function.derived import value_and_grad
 from relay._function.function import RelayFunction, function, plain_function
 from relay.train import files
@@ -189,6 +190,7 @@ class Trainer:
             in_place,
         )
         self.in_place = in_place
+        self.losses: list[float] = []  # of all steps
         self._begin(
             State(
                 params,
@@ -225,6 +227,7 @@ class Trainer:
                         f"{self.accumulate} parts of one size"
                     )
         self.state, value = self.run(self.state, batch)
+        self.losses.append(float(value))
         return value
 
     def fit(
@@ -265,6 +268,16 @@ class Trainer:
                     "no step of an epoch had finite gradients: the loss is not finite"
                 )
         return losses
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The losses of all steps as a figure: notebooks show it, and `path` is an SVG file to write.
+
+        Only losses of this object's own steps are in it.
+        """
+        out = curve(self.losses, "Training loss", ("step", "loss"))
+        if path is not None:
+            out.save(path)
+        return out
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state as a safetensors file; the model's tensors are "params...."."""
