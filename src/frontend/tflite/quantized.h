@@ -15,7 +15,8 @@ namespace relay::frontend::tflite {
 
 // ---- Parts
 
-inline const DType kInt = DType::Int(32), kWide = DType::Int(64), kFloat = DType::Float(32), kDouble = DType::Float(64);
+inline const DType kInt = DType::Int(32), kWide = DType::Int(64), kFloat = DType::Float(32),
+                   kDouble = DType::Float(64);
 
 // The scale and zero point of a tensor with one of each; refuses those with more.
 struct Level {
@@ -94,5 +95,20 @@ Expr quantized_pool(NodeContext& ctx, PoolKind kind, const Window& window,
 Expr quantized_mean_or_sum(NodeContext& ctx, const std::vector<int64_t>& axes, bool keep_dims,
                            bool mean);
 Expr quantized_resize_bilinear(NodeContext& ctx, bool align_corners, bool half_pixel);
+
+// ---- Recurrent layers
+
+struct SvdfResult {
+  Expr y;
+  Expr memory;  // (batch, filters, memory), for the next step
+};
+SvdfResult quantized_svdf(NodeContext& ctx, int64_t filters, int64_t memory, int64_t rank);
+
+struct IntegerLstmResults {
+  Expr y;            // (steps, batch, results)
+  Expr state, cell;  // behind the last step
+};
+// Over (steps, batch, features) of int8, by the inputs of the operator LSTM; `cell_clip` is 0 for none.
+IntegerLstmResults quantized_lstm(NodeContext& ctx, const Expr& x, float cell_clip);
 
 }  // namespace relay::frontend::tflite
