@@ -45,7 +45,7 @@ Subject subject_of(const DebugArgs& o) {
                                "'" + escape_for_terminal(o.model, 200) + "' is compiled")
                         .help("give the model that it was compiled from"));
   }
-  Inputs inputs = o.inputs.read();
+  Inputs inputs = o.inputs.read(o.model);
   inputs.refuse_lists();
   ModelOptions shapes = inputs.shapes;
   shapes.values = given_values(inputs);

@@ -229,7 +229,7 @@ int run_diff(const DiffArgs& o) {
   }
   const bool outside = o.against != "evaluator" && o.against != "opt0";
   refuse_existing_reproduction(o.output, o.force);
-  Inputs inputs = o.inputs.read();
+  Inputs inputs = o.inputs.read(o.model);
   inputs.refuse_lists();
   ModelOptions shapes = inputs.shapes;
   shapes.values = given_values(inputs);
