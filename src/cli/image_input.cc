@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 
 #include "base/codes/driver.h"
 #include "base/quoted_name.h"
-#include "cli/command.h"
 #include "driver/compile.h"
 #include "frontend/common/mapped_file.h"
 #include "ir/text/text.h"
-#include "runtime/core/print.h"
 #include "types/infer.h"
 
 namespace relay::cli {
