@@ -1,12 +1,13 @@
-# relay_use_tflite_schema(TARGET): the TFLite format as C++, compiled by flatc from our description of it, for the target's sources.
-# They include it as "frontend/tflite/schema_generated.h".
+# relay_use_tflite_schema(TARGET): the TFLite format and its metadata as C++, compiled by flatc from our descriptions of
+# them, for the target's sources.
+# They include them as "frontend/tflite/schema_generated.h" and "frontend/tflite/metadata_generated.h".
 include_guard(GLOBAL)
 find_program(RELAY_FLATC flatc REQUIRED)
 find_path(RELAY_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h REQUIRED)
 
 set(RELAY_TFLITE_GENERATED "${PROJECT_BINARY_DIR}/tflite_schema")
 set(RELAY_TFLITE_HEADERS "")
-foreach(name IN ITEMS schema)
+foreach(name IN ITEMS schema metadata)
   set(fbs "${PROJECT_SOURCE_DIR}/src/frontend/tflite/${name}.fbs")
   set(header "${RELAY_TFLITE_GENERATED}/frontend/tflite/${name}_generated.h")
   add_custom_command(

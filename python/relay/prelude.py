@@ -9,7 +9,11 @@ In text, the prelude's names are in scope; see docs/language.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from relay import _core
+from relay import _static_tensors as _static
 from relay._errors import wrong
 
 # The attributes of a Prelude that stand for types and constructors, by their names in Relay.
@@ -157,7 +161,9 @@ class Prelude:
 
     The first Relay's tensors of ranks that only a run knows, and lists of them, are in the module once a
     program asks for those of a dtype: `p.get_global_var("tensor_array_stack", "float32")`,
-    `p.get_type("tensor_t", "float32")`, `p.get_tensor_ctor("tensor1", "float32")`.
+    `p.get_type("tensor_t", "float32")`, `p.get_tensor_ctor("tensor1", "float32")`. Those of tensors of one
+    shape are there once a StaticTensorArrayOps registers them; their functions are
+    `p.get_global_var_static("tensor_array_stack", "float32", (2, 3))`.
     """
 
     def __init__(self, mod: _core.IRModule | None = None):
@@ -206,6 +212,52 @@ class Prelude:
         """Returns a constructor of tensors of a dtype: "tensor0" to "tensor6", or "tensor_nil"."""
         return self.get_ctor(self.get_name("tensor_t", dtype), canonical, dtype)
 
+    def get_name_static(
+        self,
+        canonical: str,
+        dtype: str,
+        shape: Sequence[Any],
+        batch_dim: int | None = None,
+        extra_shapes: Mapping[str, Sequence[Any]] | None = None,
+    ) -> str:
+        """Returns the name of a definition for tensors of a shape: "tensor_array_read_float32_2_any"."""
+        return _static.name_of(canonical, dtype, _static.sizes_of(shape), batch_dim, extra_shapes)
+
+    def get_global_var_static(
+        self, canonical: str, dtype: str, shape: Sequence[Any], batch_dim: int | None = None
+    ) -> _core.GlobalVar:
+        """Returns a function for tensors of a shape, which a StaticTensorArrayOps has registered."""
+        name = self.get_name_static(canonical, dtype, shape, batch_dim)
+        if name not in self.mod:
+            raise wrong(
+                f"{name} is not registered: StaticTensorArrayOps(prelude, dtype, shape).register()"
+            )
+        return self.mod.get_global_var(name)
+
+    def get_type_static(self, canonical: str, dtype: str, shape: Sequence[Any]) -> _core.Type:
+        """Returns the type "tensor_t" of tensors of a shape."""
+        return self.mod.get_type(self.get_name_static(canonical, dtype, shape))[0]
+
+    def get_ctor_static(
+        self, ty_name: str, name: str, dtype: str, shape: Sequence[Any]
+    ) -> _core.Constructor:
+        """Returns a constructor of tensors of a shape, of the type of this name ("tensor_t")."""
+        full = self.get_name_static(name, dtype, shape)
+        of_type = self.get_name_static(ty_name, dtype, shape) if ty_name == "tensor_t" else ty_name
+        for constructor in self.mod.get_type(of_type)[1:]:
+            if constructor.name_hint == full:
+                return constructor
+        raise wrong(f"the type {of_type} has no constructor {full}")
+
+    def get_tensor_ctor_static(
+        self, name: str, dtype: str, shape: Sequence[Any]
+    ) -> _core.Constructor:
+        """Returns the constructor "tensor_constructor" or "tensor_nil" of tensors of a shape."""
+        return self.get_ctor_static("tensor_t", name, dtype, shape)
+
+    def _define_text(self, text: str) -> None:
+        self._define(_core.parse(f'#[version = "0.0.5"]\n{text}', "<prelude>"))
+
     def _define_tensors(self, dtype: str) -> None:
         if not isinstance(dtype, str):
             raise wrong(f"a dtype is a text, not {dtype!r}")
@@ -231,3 +283,75 @@ class Prelude:
         if mod is None or name not in mod:
             raise AttributeError(f"the prelude has no function '{name}'")
         return mod.get_global_var(name)
+
+
+class TensorArrayOps:
+    """The prelude's arrays of tensors of a dtype, whose ranks only a run knows."""
+
+    def __init__(self, prelude: Prelude, dtype: str) -> None:
+        self.prelude, self.dtype = prelude, dtype
+
+    def get_name(self, canonical: str) -> str:
+        """Returns the name of a definition for the dtype."""
+        return self.prelude.get_name(canonical, self.dtype)
+
+    def get_global_var(self, canonical: str) -> _core.GlobalVar:
+        """Returns a function for the dtype."""
+        return self.prelude.get_global_var(canonical, self.dtype)
+
+    def get_type(self, canonical: str) -> _core.Type:
+        """Returns the type "tensor_t" for the dtype."""
+        return self.prelude.get_type(canonical, self.dtype)
+
+    def get_ctor(self, canonical: str) -> _core.Constructor:
+        """Returns a constructor of tensors of the dtype."""
+        return self.prelude.get_tensor_ctor(canonical, self.dtype)
+
+    def register(self) -> None:
+        """Adds the definitions for the dtype to the prelude's module."""
+        self.prelude._define_tensors(self.dtype)
+
+
+class StaticTensorArrayOps:
+    """Arrays of tensors of one shape, in the prelude's module once they are registered.
+
+    shape: sizes; `relay.Any()` for one that differs from tensor to tensor.
+    """
+
+    def __init__(
+        self, prelude: Prelude, dtype: str, shape: Sequence[Any], batch_dim: int | None = None
+    ) -> None:
+        self.prelude, self.dtype, self.shape, self.batch_dim = prelude, dtype, shape, batch_dim
+        self._text = _static.Definitions(dtype, _static.sizes_of(shape), batch_dim)
+
+    def get_name(self, canonical: str) -> str:
+        """Returns the name of a definition for tensors of the shape."""
+        return self._text.name(canonical)
+
+    def get_global_var(self, canonical: str) -> _core.GlobalVar:
+        """Returns a function for tensors of the shape."""
+        return self.prelude.get_global_var_static(canonical, self.dtype, self.shape, self.batch_dim)
+
+    def get_type(self, canonical: str) -> _core.Type:
+        """Returns the type "tensor_t" of tensors of the shape."""
+        return self.prelude.get_type_static(canonical, self.dtype, self.shape)
+
+    def get_ctor(self, canonical: str) -> _core.Constructor:
+        """Returns the constructor "tensor_constructor" or "tensor_nil"."""
+        return self.prelude.get_tensor_ctor_static(canonical, self.dtype, self.shape)
+
+    def register(self) -> None:
+        """Adds the definitions to the prelude's module, but for tensor_array_split."""
+        if self.get_name("tensor_array") not in self.prelude.mod:
+            self.prelude._define_text(self._text.all())
+
+    def define_tensor_array_split(
+        self,
+        value_shape: Sequence[Any] | None = None,
+        lengths_shape: Sequence[Any] | None = None,
+        force_update: bool = False,
+    ) -> None:
+        """Adds tensor_array_split for values of a shape; the first size of the arrays' tensors is open."""
+        del lengths_shape, force_update  # a vector of any length; the last definition holds
+        value = self.shape if value_shape is None else value_shape
+        self.prelude._define_text(self._text.split(_static.sizes_of(value)))

@@ -357,7 +357,7 @@ int run_bench(const BenchArgs& options, const Given& given) {
   }
   if (given.has("--trace")) refuse_existing(o.trace, o.force);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
-  Inputs inputs = o.inputs.read();
+  Inputs inputs = o.inputs.read(o.model);
   refuse_details_of_several(given, inputs);
   if (o.emulate) {
     given.refuse({"--profile", "--trace", "--prepack", "--time-limit", "--memory-limit"},

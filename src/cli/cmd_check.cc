@@ -78,6 +78,48 @@ std::string rows_of_operators(const char* about, const Json& operators, bool imp
   return out;
 }
 
+// "127.5", or "0.485, 0.456, 0.406".
+std::string numbers_of(const Json& list) {
+  std::string out;
+  for (const Json& v : list) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", v.get<double>());
+    out += (out.empty() ? "" : ", ") + std::string(text);
+  }
+  return out;
+}
+
+// What the file says about its use.
+std::string text_of_metadata(const Json& metadata) {
+  constexpr size_t kShownLabels = 3;
+  std::string out;
+  for (const char* key : {"name", "version", "description", "author", "license"})
+    if (metadata.contains(key)) out += row(key, text_of(metadata[key]));
+  for (const char* side : {"inputs", "outputs"}) {
+    for (const Json& t : metadata[side]) {
+      std::string about;
+      auto add = [&](const std::string& text) { about += (about.empty() ? "" : "; ") + text; };
+      if (t.contains("title")) add(text_of(t["title"]));
+      if (t.contains("description")) add(text_of(t["description"]));
+      if (t.contains("image")) add(text_of(t["image"]) + " image");
+      if (t.contains("mean")) add("mean " + numbers_of(t["mean"]));
+      if (t.contains("std")) add("std " + numbers_of(t["std"]));
+      if (t.contains("labels")) {
+        const Json& labels = t["labels"];
+        std::string first;
+        for (size_t i = 0; i < std::min(labels.size(), kShownLabels); ++i)
+          first += (i == 0 ? ": " : ", ") + text_of(labels[i]);
+        add(std::to_string(labels.size()) + " labels" + first +
+            (labels.size() > kShownLabels ? ", ..." : ""));
+      }
+      if (!about.empty()) out += row("use", text_of(t["name"]) + ": " + about);
+    }
+  }
+  for (const Json& f : metadata["files"])
+    out += row("file", text_of(f["name"]) + ", " + format_bytes(f["bytes"].get<double>()));
+  return out;
+}
+
 // The part of the report that holds whether or not the model can be imported.
 std::string text_of_file(const Json& file) {
   auto number = [&](const char* key) { return file[key].get<int64_t>(); };
@@ -96,6 +138,7 @@ std::string text_of_file(const Json& file) {
     }
     out += row("open size", (name.empty() ? "" : name + ": ") + axes);
   }
+  if (file.contains("metadata")) out += text_of_metadata(file["metadata"]);
   return out;
 }
 

@@ -34,6 +34,7 @@ struct RunArgs {
   bool force = false;
   bool json = false;
   bool emulate = false;
+  bool labels = false;
   CompileFlags flags;
   InputFlags inputs;
   LimitFlags limits;
@@ -205,8 +206,61 @@ Outcome run_under_emulator(const RunArgs& o, const Inputs& inputs) {
   return out;
 }
 
+// A class of a result, by its place along the last axis.
+struct ScoredClass {
+  int64_t place = 0;
+  std::string label;  // empty for a place that has none
+  double score = 0;   // of integers, the real number that they stand for
+};
+
+// The classes of the greatest scores of a result, of its first line along the last axis.
+std::vector<ScoredClass> best_classes(const Tensor& scores, const ModelMetadata::Tensor& about) {
+  constexpr size_t kMost = 5;
+  const int64_t classes = scores.rank() == 0 ? 0 : scores.dim(static_cast<int>(scores.rank()) - 1);
+  std::vector<ScoredClass> all;
+  for (int64_t i = 0; i < std::min(classes, scores.num_elements()); ++i) {
+    double score = scores.get_as_double(i);
+    if (about.scale > 0 && scores.dtype().is_integer()) {
+      score = static_cast<double>(about.scale) *
+              (static_cast<double>(scores.get_as_int(i)) - static_cast<double>(about.zero));
+    }
+    const auto at = static_cast<size_t>(i);
+    all.push_back({i, at < about.labels.size() ? about.labels[at] : "", score});
+  }
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(all.size(), kMost));
+  std::partial_sort(all.begin(), all.begin() + shown, all.end(),
+                    [](const ScoredClass& a, const ScoredClass& b) {
+                      return a.score != b.score ? a.score > b.score : a.place < b.place;
+                    });
+  all.resize(static_cast<size_t>(shown));
+  return all;
+}
+
+// What the metadata says of a result; null where it has no labels.
+const ModelMetadata::Tensor* labels_of(const std::optional<ModelMetadata>& metadata,
+                                       const std::string& result, const Tensor& scores) {
+  const ModelMetadata::Tensor* about = metadata ? metadata->output(result) : nullptr;
+  if (about == nullptr || about->labels.empty() || scores.dtype().is_string()) return nullptr;
+  return about;
+}
+
+void print_classes(const Outcome& out, const std::vector<Tensor>& outputs,
+                   const std::optional<ModelMetadata>& metadata) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string name = result_name(out.signature, i);
+    const ModelMetadata::Tensor* about = labels_of(metadata, name, outputs[i]);
+    if (about == nullptr) continue;
+    Table table({"class of " + escape_for_terminal(name, 40), "label", "score"});
+    for (const ScoredClass& c : best_classes(outputs[i], *about)) {
+      table.row(
+          {std::to_string(c.place), escape_for_terminal(c.label, 60), format_number(c.score, 4)});
+    }
+    std::printf("%s", table.text().c_str());
+  }
+}
+
 void print_json(const Outcome& out, const std::vector<Tensor>& outputs, bool tensors,
-                double peak_gflops) {
+                double peak_gflops, const std::optional<ModelMetadata>& metadata) {
   nlohmann::ordered_json root;
   if (!out.target.empty()) root["target"] = out.target;
   if (!out.emulator.empty()) root["emulator"] = out.emulator;
@@ -218,6 +272,11 @@ void print_json(const Outcome& out, const std::vector<Tensor>& outputs, bool ten
            {"dtype", outputs[i].dtype().to_string()},
            {"shape", std::vector<int64_t>(outputs[i].shape().begin(), outputs[i].shape().end())},
            {"digest", digest(outputs[i])}});
+      const auto* about = labels_of(metadata, result_name(out.signature, i), outputs[i]);
+      if (about == nullptr) continue;
+      auto& classes = root["outputs"].back()["classes"];
+      for (const ScoredClass& c : best_classes(outputs[i], *about))
+        classes.push_back({{"class", c.place}, {"label", c.label}, {"score", c.score}});
     }
   } else {
     root["value"] = out.text;
@@ -262,8 +321,19 @@ int run_run(const RunArgs& o, const Given& given) {
                  "--emulate", "the program runs in a process of the emulator");
   }
   bool compiled = o.executor == "vm" && !o.emulate;
-  Inputs inputs = o.inputs.read();
+  Inputs inputs = o.inputs.read(o.model);
   inputs.refuse_lists();
+  std::optional<ModelMetadata> labelled;
+  if (o.labels) {
+    labelled = metadata_of_file(o.model);
+    if (!labelled || std::ranges::all_of(labelled->outputs, [](const ModelMetadata::Tensor& t) {
+          return t.labels.empty();
+        })) {
+      throw UserError(Diagnostic(codes::driver_option, {},
+                                 "'" + escape_for_terminal(o.model, 200) + "' has no labels")
+                          .expected("a model whose metadata has a file of labels"));
+    }
+  }
   // Standard output is for the JSON.
   std::optional<runtime::PrintScope> prints;
   if (o.json)
@@ -281,7 +351,7 @@ int run_run(const RunArgs& o, const Given& given) {
   }
   if (!o.output.empty()) write_outputs(o.output, out.signature, outputs, o.force);
   if (o.json) {
-    print_json(out, outputs, tensors, compiled ? measure_peak_gflops(out.threads) : 0);
+    print_json(out, outputs, tensors, compiled ? measure_peak_gflops(out.threads) : 0, labelled);
     return 0;
   }
   if (shows_value(o, out)) {
@@ -297,6 +367,7 @@ int run_run(const RunArgs& o, const Given& given) {
                  outputs[i].dtype().to_string(), digest(outputs[i]), summary(outputs[i])});
     }
     std::printf("%s", table.text().c_str());
+    print_classes(out, outputs, labelled);
   } else {
     std::printf("value   %s\n", out.text.c_str());
   }
@@ -317,6 +388,9 @@ Command run_command() {
                    .choices({"vm", "eval"}),
                option("--function NAME", o->function, "The function to run"),
                option("--output FOLDER", o->output, "A folder for the outputs as .npy files"),
+               flag("--labels", o->labels,
+                    "Print the classes of the greatest scores by the labels of the model's "
+                    "metadata"),
                flag("--emulate", o->emulate,
                     "Run under QEMU's emulator of the architecture that is compiled for")},
               [o](const Given& given) {

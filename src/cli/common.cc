@@ -237,7 +237,7 @@ ModelRun read_model_run(const std::string& path, const std::string& function,
                                "'" + escape_for_terminal(path, 200) + "' is compiled")
                         .help(help));
   }
-  Inputs inputs = given.read();
+  Inputs inputs = given.read(path);
   inputs.refuse_lists();
   ModelOptions options = inputs.shapes;
   options.values = given_values(inputs);

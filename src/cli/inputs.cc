@@ -9,6 +9,7 @@
 #include "base/codes/driver.h"
 #include "base/codes/frontend.h"
 #include "base/quoted_name.h"
+#include "cli/commands.h"
 #include "cli/literal.h"
 #include "driver/size_options.h"
 #include "driver/value_difference.h"
@@ -95,7 +96,7 @@ Tensor array_of(const std::string& name, const std::string& file) {
 
 void read_input(const std::string& text, Inputs& out) {
   auto new_name = [&](const std::string& name) {
-    if (out.literals.contains(name) || out.arrays.contains(name) ||
+    if (out.literals.contains(name) || out.arrays.contains(name) || out.images.contains(name) ||
         out.shapes.shapes.contains(name))
       bad_option("input " + quoted_name(name) + " is given twice", "one --input for each input");
   };
@@ -113,6 +114,12 @@ void read_input(const std::string& text, Inputs& out) {
     std::string name = text.substr(0, equals), file = text.substr(equals + 1);
     new_name(name);
     out.arrays[name] = npz ? array_of(name, file) : read_npy(file);
+    return;
+  }
+  if (equals != std::string::npos && equals > 0 && is_image_value(text.substr(equals + 1))) {
+    std::string name = text.substr(0, equals);
+    new_name(name);
+    out.images[name] = read_image_input(name, text.substr(equals + 1));
     return;
   }
   equals = text.rfind('=');
@@ -133,10 +140,11 @@ void read_input(const std::string& text, Inputs& out) {
       parse_input_option(text, out.shapes);
     } catch (const UserError& e) {
       Diagnostic d = e.diagnostics().front();
-      throw UserError(std::move(d)
-                          .expected("NAME=VALUE, NAME=SHAPE or NAME=FILE")
-                          .help("x=1.5 and x=[1,2,3] are values, x=1x3x224x224 a shape, x=FILE.npy "
-                                "and x=FILE.npz files"));
+      throw UserError(
+          std::move(d)
+              .expected("NAME=VALUE, NAME=SHAPE or NAME=FILE")
+              .help("x=1.5 and x=[1,2,3] are values, x=1x3x224x224 a shape, x=FILE.npy, "
+                    "x=FILE.npz and x=photo.jpg files"));
     }
     return;
   }
@@ -147,14 +155,16 @@ void read_input(const std::string& text, Inputs& out) {
 
 std::vector<Option> InputFlags::table() {
   return {
-      option("--input NAME=VALUE", inputs,
-             "An input: x=FILE.npy or x=FILE.npz (FILE.npz alone: every array by its name); a "
-             "number, true, false or "
-             "a list x=[[1,2],[3,4]]; or its shape, x=1x3x224x224 or x=1x3x224x224:DTYPE, for "
-             "random values. One "
-             "whole number is the value of an input of rank 0 and the size of one of rank 1, whose "
-             "values are a list: "
-             "x=[5]; may be repeated"),
+      option(
+          "--input NAME=VALUE", inputs,
+          "An input: x=FILE.npy or x=FILE.npz (FILE.npz alone: every array by its name); an image "
+          "x=photo.jpg, with ,resize or ,resize=HxW and ,layout=nchw, ,mean=M and ,std=S (or "
+          "R:G:B) for its levels of 0 to 255 behind it; a number, true, false or "
+          "a list x=[[1,2],[3,4]]; or its shape, x=1x3x224x224 or x=1x3x224x224:DTYPE, for "
+          "random values. One "
+          "whole number is the value of an input of rank 0 and the size of one of rank 1, whose "
+          "values are a list: "
+          "x=[5]; may be repeated"),
       option("--dim NAME=SIZE", dims,
              "The size of an open dimension in random inputs, without it 1, or several sizes "
              "n=1,128 where there is a line for each; the program itself keeps it open. "
@@ -280,7 +290,7 @@ std::map<std::string, Tensor> given_values(const Inputs& inputs) {
   return out;
 }
 
-Inputs InputFlags::read() const {
+Inputs InputFlags::read(const std::string& model) const {
   Inputs out;
   for (const std::string& text : inputs) read_input(text, out);
   for (const std::string& text : dims) {
@@ -296,6 +306,7 @@ Inputs InputFlags::read() const {
       out.lists.emplace(name, std::move(sizes));
     }
   }
+  if (!out.images.empty()) out.metadata = metadata_of_file(model);
   return out;
 }
 
@@ -361,9 +372,16 @@ std::string Arguments::notes(uint64_t seed, const std::string& margin) const {
   return out;
 }
 
+std::optional<ModelMetadata> metadata_of_file(const std::string& path) {
+  if (is_artifact(path)) return std::nullopt;
+  const FrontEnd& front_end = front_end_of(path);
+  return front_end.check ? front_end.check(path).metadata : std::nullopt;
+}
+
 Arguments make_arguments(const runtime::Function& function, const Inputs& inputs, uint64_t seed) {
   for (const auto& [name, text] : inputs.literals) slot_of(function, name);
   for (const auto& [name, array] : inputs.arrays) slot_of(function, name);
+  for (const auto& [name, image] : inputs.images) slot_of(function, name);
   std::vector<Tensor> given;
   for (const Slot& slot : function.params) {
     Tensor t;
@@ -374,6 +392,9 @@ Arguments make_arguments(const runtime::Function& function, const Inputs& inputs
         slot.is_tensor && !slot.tensor.shape.empty() && inputs.shapes.numbers.contains(slot.name);
     if (array != inputs.arrays.end()) {
       t = slot.is_tensor ? widened(array->second, slot.tensor.dtype) : array->second;
+    } else if (auto image = inputs.images.find(slot.name); image != inputs.images.end()) {
+      t = image_value(image->second, slot,
+                      inputs.metadata ? inputs.metadata->input(slot.name) : nullptr);
     } else if (literal != inputs.literals.end() && !size) {
       if (!slot.is_tensor) {
         throw UserError(
@@ -428,6 +449,7 @@ Arguments make_arguments(const runtime::Module& module, const std::string& funct
     };
     move(of_each.literals, of_once.literals);
     move(of_each.arrays, of_once.arrays);
+    move(of_each.images, of_once.images);
     move(of_each.shapes.numbers, of_once.shapes.numbers);
   }
   Arguments first = make_arguments(once, of_once, seed);
@@ -439,6 +461,7 @@ Arguments make_arguments(const runtime::Module& module, const std::string& funct
     const std::string& name = once.params[i].name;
     if (std::ranges::find(params, name, &Slot::name) != params.end()) {
       of_each.literals.erase(name);
+      of_each.images.erase(name);
       of_each.arrays[name] = first.values[i].tensor();
     }
   }

@@ -2,6 +2,7 @@
 //
 //   --input x=FILE.npy      the array; x=FILE.npz: the array of that name, or the only one
 //   --input FILE.npz        every array, by its name
+//   --input x=photo.jpg     an image, with options behind it (image_input.h)
 //   --input n=5  x=-2.5     a scalar;  x=[1,2,3]  x=[[1,2],[3,4]]  a list, as a tensor
 //   --input x=1,3,224,224   a shape, or x=1x3x224x224, with :DTYPE behind it where a model leaves that open
 //
@@ -10,12 +11,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/size_hints.h"
 #include "cli/command.h"
+#include "cli/image_input.h"
 #include "driver/model.h"
 #include "runtime/module.h"
 
@@ -27,8 +30,10 @@ struct Inputs {
   std::map<std::string, std::string>
       literals;  // scalars and lists, as written; single whole numbers again
   std::map<std::string, runtime::Tensor> arrays;  // from files
-  std::map<std::string, int64_t> dims;            // sizes of named dimensions in invented values
-  std::vector<SizeHint> ranges;                   // of the same
+  std::map<std::string, ImageInput> images;
+  std::optional<ModelMetadata> metadata;  // of the model, where images are prepared by it
+  std::map<std::string, int64_t> dims;    // sizes of named dimensions in invented values
+  std::vector<SizeHint> ranges;           // of the same
   // Dimensions of which several sizes are asked for.
   std::map<std::string, std::vector<int64_t>> lists;
 
@@ -38,6 +43,9 @@ struct Inputs {
   void refuse_lists() const;
 };
 
+// What a model file says about its use; nullopt where it says nothing, and for a file that is compiled.
+std::optional<ModelMetadata> metadata_of_file(const std::string& path);
+
 // The options of a command that runs programs, for its table.
 struct InputFlags {
   std::vector<std::string> inputs;
@@ -45,8 +53,9 @@ struct InputFlags {
   uint64_t seed = 0;
 
   std::vector<Option> table();
-  // UserError E0702 for an option that cannot be read, or that speaks of an input that another spoke of; E0701 for files.
-  Inputs read() const;
+  // For a run of this model, whose metadata says how images are prepared. UserError E0702 for an option that cannot be
+  // read, or that speaks of an input that another spoke of; E0701 for files.
+  Inputs read(const std::string& model) const;
 };
 
 // The --dim options NAME=SIZE of a command line, into `options`; those that are ranges are returned. UserError E0702 for

@@ -11,7 +11,7 @@
 namespace relay::cli {
 namespace {
 
-const char* const kProgram = "/program.relay";
+const char* const kProgramFile = "/program.relay";
 const char* const kInputs = "/inputs.npz";
 
 }  // namespace
@@ -29,7 +29,7 @@ void save_tensors(const std::string& path,
 }
 
 void refuse_existing_reproduction(const std::string& folder, bool force) {
-  refuse_existing(folder + kProgram, force);
+  refuse_existing(folder + kProgramFile, force);
   refuse_existing(folder + kInputs, force);
 }
 
@@ -43,7 +43,7 @@ std::vector<std::string> save_reproduction(const Reproduction& what, bool force)
   }
   std::vector<std::string> out;
   if (what.program) {
-    out.push_back(what.folder + kProgram);
+    out.push_back(what.folder + kProgramFile);
     write_text(out.back(), print_module(what.program), force);
   }
   out.push_back(what.folder + kInputs);

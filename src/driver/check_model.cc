@@ -18,6 +18,35 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json describe(const ModelMetadata& m) {
+  Json out = Json::object();
+  auto put = [](Json& where, const char* key, const std::string& text) {
+    if (!text.empty()) where[key] = text;
+  };
+  put(out, "name", m.name);
+  put(out, "description", m.description);
+  put(out, "version", m.version);
+  put(out, "author", m.author);
+  put(out, "license", m.license);
+  for (bool inputs : {true, false}) {
+    Json& list = out[inputs ? "inputs" : "outputs"] = Json::array();
+    for (const ModelMetadata::Tensor& t : inputs ? m.inputs : m.outputs) {
+      Json row{{"name", t.name}};
+      put(row, "title", t.title);
+      put(row, "description", t.description);
+      if (t.is_image) row["image"] = t.is_grey ? "grey" : "RGB";
+      if (!t.mean.empty()) row["mean"] = t.mean;
+      if (!t.std.empty()) row["std"] = t.std;
+      if (!t.labels.empty()) row["labels"] = t.labels;
+      list.push_back(std::move(row));
+    }
+  }
+  out["files"] = Json::array();
+  for (const ModelMetadata::File& f : m.files)
+    out["files"].push_back({{"name", f.name}, {"bytes", f.bytes}});
+  return out;
+}
+
 Json describe(const ModelSummary& file) {
   Json out;
   out["producer"] = file.producer;
@@ -40,6 +69,7 @@ Json describe(const ModelSummary& file) {
     for (const auto& [input, axis] : s.axes) axes.push_back({{"input", input}, {"axis", axis}});
     out["open_sizes"].push_back({{"name", s.name}, {"axes", axes}});
   }
+  if (file.metadata) out["metadata"] = describe(*file.metadata);
   return out;
 }
 

@@ -17,7 +17,9 @@ nlohmann::ordered_json to_json(const Diagnostic& d);
 //   ok            whether it can be imported and compiled
 //   diagnostics   everything that is wrong with it, together
 //   file          producer, opsets, operators (domain, name, opset, nodes, imported), nodes, parameters, parameter_bytes,
-//                 open_sizes (name, and the inputs and axes that have it)
+//                 open_sizes (name, and the inputs and axes that have it); metadata, where the file has any: name,
+//                 description, version, author, license, inputs and outputs (name, title, description, image, mean, std,
+//                 labels), files (name, bytes)
 //   specialise    where the number of dimensions of something is open: the inputs that decide (input), and what of them:
 //                 sizes, elements of a sequence, or the value (by); there is a program for each case of these
 //   program       where it can be imported: inputs and outputs with their types; data_dependent: the nodes whose results

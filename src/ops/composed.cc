@@ -69,6 +69,58 @@ int roundings(const Expr& definition, const std::vector<Expr>& args) {
   return count;
 }
 
+bool has_open_size(const Expr& e) {
+  auto* t = as<TensorTypeNode>(e->type);
+  return t != nullptr && std::ranges::any_of(t->shape, is_any);
+}
+
+// The definition for arguments whose sizes are `?`, where it takes numbers or names alone: in a function whose
+// parameters have a name for each `?`. Null where names do not help.
+Expr defined_by_names(const DefinitionRule& definition, const CallNode& call) {
+  auto* named = new CallNode(call);
+  const Call kept(named);
+  std::vector<TypeVar> names;
+  std::vector<Var> params;
+  std::vector<Expr> args;
+  for (Expr& e : named->args) {
+    if (isa<ConstantNode>(e)) continue;
+    Type type = e->type;
+    if (has_open_size(e)) {
+      const auto& t = *as<TensorTypeNode>(type);
+      std::vector<Dim> shape = t.shape;
+      for (Dim& d : shape) {
+        if (!is_any(d)) continue;
+        names.push_back(type_var("size" + std::to_string(names.size()), Kind::Dim));
+        d = dim(names.back());
+      }
+      type = tensor_type(std::move(shape), t.dtype);
+    }
+    args.push_back(e);
+    params.push_back(var("x" + std::to_string(params.size()), std::move(type)));
+    e = params.back();
+  }
+  try {
+    Expr body = definition(*named);
+    Function f = function(std::move(params), body, body->type, std::move(names));
+    return relay::call(std::move(f), std::move(args), nullptr, call.span);
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
+DefinitionRule for_open_sizes(DefinitionRule definition) {
+  return [definition = std::move(definition)](const CallNode& call) -> Expr {
+    try {
+      return definition(call);
+    } catch (const UserError&) {
+      if (std::ranges::none_of(call.args, has_open_size)) throw;
+      Expr e = defined_by_names(definition, call);
+      if (!e) throw;
+      return e;
+    }
+  };
+}
+
 }  // namespace
 
 DefinitionRule in_float32(DefinitionRule definition) {
@@ -100,7 +152,7 @@ DefinitionRule in_float32(DefinitionRule definition) {
 
 OpInfo composed_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
                     DefinitionRule definition, std::vector<OpExample> examples) {
-  definition = in_float32(std::move(definition));
+  definition = for_open_sizes(in_float32(std::move(definition)));
   return {
       .name = std::move(name),
       .doc = std::move(doc),

@@ -1,6 +1,7 @@
 // Operators that are nothing but others: a row whose definition says all.
 //
-// Type, kernels, gradient and batching follow from the operators that the definition is made of.
+// Type, kernels, gradient and batching follow from the operators that the definition is made of. A definition that takes
+// sizes as numbers or names alone is tried with a name for each `?`, in a function of its own.
 #pragma once
 
 #include <limits>

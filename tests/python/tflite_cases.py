@@ -416,6 +416,20 @@ def _(m: Made) -> None:
     m.g.op("ADD", [y, m.input((4,), I64)], [m.out((4,), I64)], add={})
 
 
+for _kind, _start, _limit, _step in (
+    # In float64 the quotient is just above 3, and there are 4 elements.
+    ("float32", 0.0, 0.3, 0.1), ("down", 1.0, -1.0, -0.3), ("long", 0.1, 40.0, 0.1),
+):  # fmt: skip
+
+    @case(f"RANGE-{_kind}", 0)
+    def _(m: Made, values=(_start, _limit, _step)) -> None:
+        numbers = [np.float32(v) for v in values]
+        n = int(np.ceil(np.abs((numbers[1] - numbers[0]) / numbers[2])))
+        y = m.mid((n,))
+        m.g.op("RANGE", [m.const(v, F) for v in numbers], [y])
+        m.g.op("ADD", [y, m.input((n,))], [m.out((n,))], add={})
+
+
 @case("MATRIX_SET_DIAG-float32", 0)
 def _(m: Made) -> None:
     m.g.op("MATRIX_SET_DIAG", [m.input((2, 3, 3)), m.input((2, 3))], [m.out((2, 3, 3))])
@@ -559,6 +573,64 @@ def _(m: Made) -> None:
     inputs = [m.input((2, 4)), m.const(m.draw((6, 4)), F), m.const(m.draw((6, 5)), F)]
     inputs += [m.const(m.draw((3,)), F), m.g.tensor("state", (2, 30), F, is_variable=True)]
     m.g.op("SVDF", inputs, [m.out((2, 3))], svdf={"rank": 2})
+
+
+def integer_lstm_inputs(
+    m: Made, x: int, cell: float, n=5, features=4, batch=2, parts=""
+) -> list[int]:
+    """The inputs of an LSTM of integers; its cell has the scale `cell`."""
+    coupled, projected = "coupled" in parts, "projection" in parts
+    # LiteRT's peepholes need as many results as cells.
+    results = 3 if projected and "peephole" not in parts else n
+    weights = [m.const(m.draw((n, features), I8, -127), I8, scale=0.004 + 0.001 * i)
+               for i in range(4)]  # fmt: skip
+    recurrent = [m.const(m.draw((n, results), I8, -127), I8, scale=0.006 - 0.001 * i)
+                 for i in range(4)]  # fmt: skip
+    if coupled:
+        weights[0] = recurrent[0] = -1
+    peepholes = [m.const(m.draw((n,), I16), I16, scale=2**-15) if "peephole" in parts else -1
+                 for _ in range(3)]  # fmt: skip
+    if coupled:
+        peepholes[0] = -1
+    biases = [m.const(m.draw((n,), I32, -3000, 3000)) for _ in range(4)]
+    if coupled:
+        biases[0] = -1
+    projection = [-1, -1]
+    if projected:
+        projection = [m.const(m.draw((results, n), I8, -127), I8, scale=0.009),
+                      m.const(m.draw((results,), I32, -900, 900))]  # fmt: skip
+    states = [
+        m.g.tensor("state", (batch, results), I8, scale=1 / 127, zero=3, is_variable=True),
+        m.g.tensor("cell", (batch, n), I16, scale=cell, is_variable=True),
+    ]
+    return [x, *weights, *recurrent, *peepholes, *biases, *projection, *states, -1, -1, -1, -1]
+
+
+for _parts, _cell, _clip in (
+    ("qint8", 2**-11, 0.0), ("qint8-peephole", 2**-15, 0.0), ("qint8-coupled", 2**-9, 1.5),
+    ("qint8-projection", 2**-12, 0.0), ("qint8-coupled-peephole-projection", 2**-10, 0.0),
+):  # fmt: skip
+
+    @case(f"UNIDIRECTIONAL_SEQUENCE_LSTM-{_parts}", 0)
+    def _(m: Made, parts=_parts, cell=_cell, clip=_clip) -> None:
+        x = m.input((2, 7, 4), I8, scale=0.03, zero=-5)
+        inputs = integer_lstm_inputs(m, x, cell, parts=parts)
+        hidden = [m.mid((1,), I16, scale=2**-12) for _ in range(4)]
+        hidden.append(m.mid((1,), I8, scale=1 / 120, zero=4))
+        y = m.out((2, 7, 3 if parts == "qint8-projection" else 5), I8, scale=1 / 127, zero=3)
+        m.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y], intermediates=hidden,
+               unidirectional_lstm={"activation": "tanh", "cell_clip": clip})  # fmt: skip
+
+
+@case("SVDF-qint8", 0)
+def _(m: Made) -> None:
+    inputs = [m.input((2, 4), I8, scale=0.03, zero=-7)]
+    inputs.append(m.const(m.draw((6, 4), I8, -127), I8, scale=0.007))
+    inputs.append(m.const(m.draw((6, 5), I16), I16, scale=2**-15))
+    inputs.append(m.const(m.draw((3,), I32, -(2**24), 2**24)))
+    inputs.append(m.g.tensor("state", (2, 30), I16, scale=2**-12, is_variable=True))
+    m.g.op("SVDF", inputs, [m.out((2, 3), I8, scale=0.02, zero=-30)],
+           svdf={"rank": 2, "activation": "relu"})  # fmt: skip
 
 
 # ---- Control

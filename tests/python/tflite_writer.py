@@ -37,9 +37,9 @@ SCALARS = {
 
 
 @functools.cache
-def schema() -> SimpleNamespace:
-    """The tables, enumerations and unions of the schema."""
-    text = re.sub(r"//[^\n]*", "", (ROOM / "schema.fbs").read_text())
+def schema(name: str = "schema") -> SimpleNamespace:
+    """The tables, enumerations and unions of a schema, "schema" or "metadata"."""
+    text = re.sub(r"//[^\n]*", "", (ROOM / f"{name}.fbs").read_text())
     tables, enums, unions = {}, {}, {}
     for name, body in re.findall(r"table (\w+) \{([^}]*)\}", text):
         slots, at = {}, 0
@@ -77,8 +77,9 @@ def operators() -> dict[str, tuple[int, int]]:
 class Encoder:
     """Writes tables, which are dictionaries by field, with what is inside them first."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "schema") -> None:
         self.builder = flatbuffers.Builder(1 << 16)
+        self.schema = schema(name)
 
     def vector(self, kind: str, values: Any) -> int:
         b = self.builder
@@ -102,7 +103,7 @@ class Encoder:
         return b.EndVector()
 
     def table(self, name: str, fields: dict[str, Any]) -> int:
-        b, s = self.builder, schema()
+        b, s = self.builder, self.schema
         slots = s.tables[name]
         parts: list[tuple[int, Any, Any]] = []
         for field, value in fields.items():
@@ -134,6 +135,13 @@ class Encoder:
                 b.ForceDefaults(True)
                 b.PrependSlot(flags, at, value, None)
         return b.EndObject()
+
+
+def metadata_bytes(fields: dict[str, Any]) -> bytes:
+    """The buffer "TFLITE_METADATA": the table `Model` of metadata.fbs."""
+    e = Encoder("metadata")
+    e.builder.Finish(e.table("Model", fields), file_identifier=b"M001")
+    return bytes(e.builder.Output())
 
 
 DTYPES = {

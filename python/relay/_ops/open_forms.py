@@ -350,7 +350,12 @@ def _resize2d(given: dict[str, Any]) -> _core.Expr | None:
 @_form("nn.upsampling")
 def _upsampling(given: dict[str, Any]) -> _core.Expr | None:
     name = "nn.upsampling"
-    if not any([_is_open(given, scale, 0) for scale in ("scale_h", "scale_w")]):
+    kind, layout = _tensor_type(given["data"]), given.get("layout", "NCHW")
+    known = kind is None or sorted(layout) != sorted("NCHW") or all(
+        isinstance(size, int)
+        for axis, size in zip(layout, kind.shape, strict=False) if axis in "HW"
+    )  # fmt: skip
+    if known and not any([_is_open(given, scale, 0) for scale in ("scale_h", "scale_w")]):
         return None
     method = given.get("method", "nearest_neighbor")
     if method not in ("nearest_neighbor", "bilinear"):

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frontend/common/import_options.h"
+#include "frontend/common/model_metadata.h"
 
 namespace relay {
 
@@ -50,6 +51,7 @@ struct ModelSummary {
   int64_t nodes = 0;
   int64_t parameters = 0;  // elements of weights
   int64_t parameter_bytes = 0;
+  std::optional<ModelMetadata> metadata;
 };
 
 // An operator that a front end imports, from that version of its set on.

@@ -20,4 +20,8 @@ int32_t divide_by_power(int32_t x, int n);
 // The exponential of a fixed-point number of 0 or less with `integer_bits` bits before the point; the result has none.
 int32_t exp_on_negative(int32_t a, int integer_bits);
 
+// Functions of 16-bit fixed-point numbers with `integer_bits` bits before the point; the results have none.
+int16_t logistic_16(int16_t a, int integer_bits);
+int16_t tanh_16(int16_t a, int integer_bits);
+
 }  // namespace relay::frontend::tflite

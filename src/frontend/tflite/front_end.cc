@@ -8,6 +8,7 @@
 #include <set>
 
 #include "frontend/tflite/importer.h"
+#include "frontend/tflite/metadata.h"
 #include "frontend/tflite/rows.h"
 
 namespace relay {
@@ -85,8 +86,10 @@ int64_t elements_of(const schema::Tensor& t) {
 }
 
 ModelSummary summarise(const std::string& path) {
-  const Model model(open_bytes({path}, ImportOptions().max_file_bytes), SourceFile::make(path));
+  const auto file = SourceFile::make(path);
+  const Model model(open_bytes({path}, ImportOptions().max_file_bytes), file);
   ModelSummary out;
+  out.metadata = metadata_of(model, file);
   out.producer = std::string(text_of(model.root().description()));
   out.versions.emplace_back("tflite", model.root().version());
   std::map<std::pair<std::string, std::string>, ModelSummary::Operator> operators;

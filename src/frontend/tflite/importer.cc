@@ -58,11 +58,6 @@ void Importer::check_operators() {
   throw_if_errors();
 }
 
-std::string Importer::input_name(size_t graph, int32_t tensor) const {
-  std::string name = name_of(model_.tensor(graph, tensor));
-  return name.empty() ? "input" + std::to_string(tensor) : name;
-}
-
 ImportedModel Importer::run(const std::string& signature) {
   size_t graph = 0;
   std::map<int32_t, std::string> input_names, output_names;
@@ -105,8 +100,8 @@ ImportedModel Importer::run(const std::string& signature) {
     import_operators(graph);
     for (int32_t t : span_of(g.outputs())) {
       auto named = output_names.find(t);
-      const std::string name =
-          names.take(named != output_names.end() ? named->second : input_name(graph, t));
+      const std::string name = names.take(
+          named != output_names.end() ? named->second : interface_name(model_, graph, t));
       ValuePtr v = diagnostics().has_errors() ? frames_.back().values[static_cast<size_t>(t)]
                                               : value(t, place("outputs"));
       outputs.emplace_back(name, std::move(v));
@@ -130,7 +125,8 @@ void Importer::declare(size_t graph, const std::map<int32_t, std::string>& names
     const schema::Tensor& tensor = model_.tensor(graph, t);
     auto named = names.find(t);
     DeclaredInput input;
-    input.name = taken.take(named != names.end() ? named->second : input_name(graph, t));
+    input.name =
+        taken.take(named != names.end() ? named->second : interface_name(model_, graph, t));
     input.dtype = tflite::dtype_of(tensor.type());
     input.dtype_name = name_of(tensor.type());
     if (tensor.sparsity() != nullptr) input.unusable = "a sparse tensor";

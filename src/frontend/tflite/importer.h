@@ -61,7 +61,6 @@ class Importer : public ProgramBuilder {
     std::vector<ValuePtr> values;  // by tensor
   };
 
-  std::string input_name(size_t graph, int32_t tensor) const;
   void check_operators();
   void declare(size_t graph, const std::map<int32_t, std::string>& names);
   // The value of a tensor: what an operator gave it, its constant, or the zeros that a state begins with.

@@ -61,6 +61,11 @@ std::string short_text(const flatbuffers::String* text) {
 
 std::string name_of(const schema::Tensor& tensor) { return short_text(tensor.name()); }
 
+std::string interface_name(const Model& model, size_t graph, int32_t tensor) {
+  std::string name = name_of(model.tensor(graph, tensor));
+  return name.empty() ? "input" + std::to_string(tensor) : name;
+}
+
 const flatbuffers::Table* empty_table() {
   // A vtable of its own size alone, then the distance of the table to it.
   struct alignas(4) Bytes {

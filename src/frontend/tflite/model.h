@@ -79,6 +79,8 @@ std::string_view text_of(const flatbuffers::String* text);
 // A name, cut where it is long: many tensors of a file may refer to one text. Empty for none.
 std::string short_text(const flatbuffers::String* text);
 std::string name_of(const schema::Tensor& tensor);
+// The name of an input or a result of a subgraph, before equal names are distinguished.
+std::string interface_name(const Model& model, size_t graph, int32_t tensor);
 // A table that stores nothing: every field has its default value.
 const flatbuffers::Table* empty_table();
 

@@ -96,4 +96,19 @@ Expr quantized_mean_or_sum(NodeContext& ctx, const std::vector<int64_t>& axes, b
                            bool mean);
 Expr quantized_resize_bilinear(NodeContext& ctx, bool align_corners, bool half_pixel);
 
+// ---- Recurrent layers
+
+struct SvdfResult {
+  Expr y;
+  Expr memory;  // (batch, filters, memory), for the next step
+};
+SvdfResult quantized_svdf(NodeContext& ctx, int64_t filters, int64_t memory, int64_t rank);
+
+struct IntegerLstmResults {
+  Expr y;            // (steps, batch, results)
+  Expr state, cell;  // behind the last step
+};
+// Over (steps, batch, features) of int8, by the inputs of the operator LSTM; `cell_clip` is 0 for none.
+IntegerLstmResults quantized_lstm(NodeContext& ctx, const Expr& x, float cell_clip);
+
 }  // namespace relay::frontend::tflite

@@ -35,6 +35,7 @@ enum class Family {
   Detection,
   Gather,
   Join,
+  MediaPipe,
   Pool,
   Product,
   Quantize,

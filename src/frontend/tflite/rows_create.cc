@@ -1,4 +1,6 @@
 // Constants and tensors by their sizes.
+#include <cmath>
+
 #include "base/codes/frontend.h"
 #include "frontend/common/gather.h"
 #include "frontend/common/open_args.h"
@@ -23,7 +25,49 @@ Values fill(NodeContext& ctx) {
       });
 }
 
-Values range(NodeContext& ctx) { return {range_of(ctx)}; }
+// (start, limit, step). Of float32 the length is computed in float32, too, and each known element is the one before it
+// plus the step.
+Values range(NodeContext& ctx) {
+  if (ctx.in_dtype(0) != DType::Float(32)) return {range_of(ctx)};
+  return known_or_open(
+      ctx,
+      [](NodeContext& known) {
+        const KnownValue start = known.must_know(0, "the start"),
+                         limit = known.must_know(1, "the limit"),
+                         step = known.must_know(2, "the step");
+        if (start.size() != 1 || limit.size() != 1 || step.size() != 1 || start.is_int() ||
+            limit.is_int() || step.is_int()) {
+          known.fail(codes::frontend_attribute, "start, limit and step must be one float each");
+        }
+        auto element = static_cast<float>(start.float_at(0));
+        const auto by = static_cast<float>(step.float_at(0)),
+                   end = static_cast<float>(limit.float_at(0));
+        const bool down = by < 0;
+        if (!(down ? end <= element : by > 0 && element <= end)) {
+          known.fail(codes::frontend_attribute,
+                     "the step does not lead from the start to the limit",
+                     "a step of not 0 in the direction of the limit", std::to_string(by));
+        }
+        const float count = std::ceil(std::abs((end - element) / by));
+        if (!(count < 1e15f)) known.fail(codes::frontend_limit, "the range is too long");
+        const auto n = static_cast<int64_t>(count);
+        known.charge_bytes(n, DType::Float(32));
+        Tensor t = Tensor::empty(DType::Float(32), {n});
+        for (int64_t i = 0; i < n; ++i, element += by) t.data<float>()[i] = element;
+        return Values{value_of(std::move(t))};
+      },
+      [](NodeContext& open) {
+        const DType f32 = DType::Float(32), i64 = DType::Int(64);
+        Expr start = open.scalar_of(0, f32), step = open.scalar_of(2, f32);
+        Expr count = open.call("ceil", {open.div(open.sub(open.scalar_of(1, f32), start), step)});
+        // A step of 0 is refused by the range of places, and one that leads away gives no elements.
+        Expr moves = open.call("not_equal", {step, open.scalar(0, f32)});
+        count = open.where(moves, open.clip(count, 0, 1e15), open.scalar(0, f32));
+        Expr places = open.call(
+            "dyn.arange", {open.scalar(0, i64), open.cast(count, i64), open.cast(moves, i64)});
+        return one(open.add(start, open.mul(open.cast(places, f32), step)));
+      });
+}
 
 Values zeros_like(NodeContext& ctx) { return one(ctx.call("zeros_like", {ctx.in(0)})); }
 

@@ -1,7 +1,5 @@
 // TFLite_Detection_PostProcess, a custom operator: boxes decoded from their anchors, and those of them that are
 // detections.
-#include <flatbuffers/flexbuffers.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -9,6 +7,7 @@
 #include "base/codes/types.h"
 #include "frontend/common/order.h"
 #include "frontend/common/slices.h"
+#include "frontend/tflite/custom_options.h"
 #include "frontend/tflite/node_context.h"
 #include "frontend/tflite/quantized.h"
 
@@ -22,40 +21,26 @@ struct DetectionOptions {
   double scale[4] = {};  // of y, x, height and width
 };
 
-// Reads the map that the file holds; E0504 for one that is damaged, or whose numbers are out of range.
+// E0504 for options that are damaged, or whose numbers are out of range.
 DetectionOptions read_options(NodeContext& ctx) {
-  const std::string_view bytes = ctx.custom_options();
-  // Numbers of eight bytes are read where they are: the copy is aligned.
-  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());
-  if (copy.size() < 3 || !flexbuffers::VerifyBuffer(copy.data(), copy.size()) ||
-      !flexbuffers::GetRoot(copy.data(), copy.size()).IsMap())
-    ctx.fail(codes::frontend_attribute, "the options are no map");
-  const flexbuffers::Map map = flexbuffers::GetRoot(copy.data(), copy.size()).AsMap();
-  auto count = [&](const char* name) {
-    constexpr int64_t kMost = 1 << 20;
-    const int64_t n = map[name].AsInt64();
-    if (n < 1 || n > kMost) {
-      ctx.fail(codes::frontend_attribute, std::string("'") + name + "' is out of range",
-               "1 to " + std::to_string(kMost), std::to_string(n));
-    }
-    return n;
-  };
-  auto number = [&](const char* name) { return static_cast<double>(map[name].AsFloat()); };
+  const OptionMap map(ctx);
+  constexpr int64_t kMost = 1 << 20;
+  auto count = [&](const char* name) { return map.integer(name, 1, kMost); };
   DetectionOptions o;
   o.detections = count("max_detections");
   o.classes_of_detection = count("max_classes_per_detection");
-  if (!map["detections_per_class"].IsNull()) o.detections_of_class = count("detections_per_class");
+  if (map.has("detections_per_class")) o.detections_of_class = count("detections_per_class");
   o.classes = count("num_classes");
-  o.by_class = !map["use_regular_nms"].IsNull() && map["use_regular_nms"].AsBool();
-  o.score = number("nms_score_threshold");
-  o.overlap = number("nms_iou_threshold");
+  o.by_class = map.flag("use_regular_nms");
+  o.score = map.number("nms_score_threshold");
+  o.overlap = map.number("nms_iou_threshold");
   if (!(o.overlap > 0 && o.overlap <= 1)) {
     ctx.fail(codes::frontend_attribute, "'nms_iou_threshold' is out of range", "above 0, up to 1",
              std::to_string(o.overlap));
   }
   const char* scales[] = {"y_scale", "x_scale", "h_scale", "w_scale"};
   for (size_t i = 0; i < 4; ++i) {
-    o.scale[i] = number(scales[i]);
+    o.scale[i] = map.number(scales[i]);
     if (o.scale[i] == 0) ctx.fail(codes::frontend_attribute, std::string(scales[i]) + " is 0");
   }
   return o;

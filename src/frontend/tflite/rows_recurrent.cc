@@ -2,7 +2,7 @@
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/common/recurrent.h"
-#include "frontend/tflite/node_context.h"
+#include "frontend/tflite/quantized.h"
 
 namespace relay::frontend::tflite {
 namespace {
@@ -116,9 +116,27 @@ RecurrentResults full_lstm(NodeContext& ctx, const Expr& x, const LstmInputs& at
   return out;
 }
 
+// A layer of integers over (steps, batch, features).
+Expr integer_lstm(NodeContext& ctx, const Expr& x, schema::FusedActivation activation,
+                  float cell_clip, float projection_clip) {
+  if (activation != schema::FusedActivation::tanh)
+    ctx.unsupported("an LSTM of integers with an activation other than tanh");
+  if (projection_clip != 0) ctx.unsupported("an LSTM of integers that clips its projection");
+  const IntegerLstmResults out = quantized_lstm(ctx, x, cell_clip);
+  const LstmInputs at;
+  ctx.importer().update_state(ctx.input_index(at.state), value_of(out.state));
+  ctx.importer().update_state(ctx.input_index(at.state + 1), value_of(out.cell));
+  return out.y;
+}
+
 Values lstm(NodeContext& ctx) {
   const auto& o = ctx.options<schema::Lstm>();
   if (o.kernel() == schema::LstmKernel::basic) return basic_lstm(ctx);
+  if (ctx.is_quantized()) {
+    Expr step = ctx.expand_dims(ctx.in_of_rank(0, 2), 0);
+    return one(
+        ctx.squeeze(integer_lstm(ctx, step, o.activation(), o.cell_clip(), o.proj_clip()), {0}));
+  }
   check_clips(ctx, o.cell_clip(), o.proj_clip());
   Expr step = ctx.expand_dims(ctx.in(0), 0);
   return one(ctx.squeeze(full_lstm(ctx, step, {}, false, o.activation()).y, {0, 1}));
@@ -127,8 +145,12 @@ Values lstm(NodeContext& ctx) {
 Values sequence_lstm(NodeContext& ctx) {
   const auto& o = ctx.options<schema::UnidirectionalLstm>();
   if (o.diagonal_recurrent()) ctx.unsupported("an LSTM with diagonal recurrent weights");
-  check_clips(ctx, o.cell_clip(), o.proj_clip());
   Expr x = by_steps(ctx, ctx.in(0), o.time_major());
+  if (ctx.is_quantized()) {
+    Expr y = integer_lstm(ctx, x, o.activation(), o.cell_clip(), o.proj_clip());
+    return one(o.time_major() ? y : ctx.transpose(y, {1, 0, 2}));
+  }
+  check_clips(ctx, o.cell_clip(), o.proj_clip());
   return one(from_steps(ctx, full_lstm(ctx, x, {}, false, o.activation()).y, o.time_major()));
 }
 
@@ -203,26 +225,35 @@ Values bidirectional_rnn(NodeContext& ctx) {
 // ---- SVDF: a filter over time of rank 1 or more, by (x, features, times, bias, state)
 Values svdf(NodeContext& ctx) {
   const auto& o = ctx.options<schema::Svdf>();
-  if (ctx.is_quantized()) ctx.unsupported("an SVDF of integers");
-  Expr x = ctx.in_of_rank(0, 1), features = weight(ctx, 1), times = weight(ctx, 2),
-       state = ctx.in(4);
-  const int64_t filters = ctx.const_dim(times, 0, "the number of filters"),
-                memory = ctx.const_dim(times, 1, "the length of the memory");
+  Expr x = ctx.in_of_rank(0, 1);
+  const int64_t filters = ctx.const_dim(ctx.in_of_rank(2, 2), 0, "the number of filters"),
+                memory = ctx.const_dim(ctx.in(2), 1, "the length of the memory");
   if (o.rank() < 1 || filters % o.rank() != 0) {
     ctx.fail(codes::frontend_attribute, "the rank does not divide the filters",
              "a divisor of " + std::to_string(filters), std::to_string(o.rank()));
   }
   const Dim batch = Builder::shape_of(x)[0];
-  Expr past = ctx.reshape(state, std::vector<Dim>{batch, dim(filters), dim(memory)});
+  auto keep = [&](const Expr& kept) {
+    ctx.importer().update_state(
+        ctx.input_index(4),
+        value_of(ctx.reshape(kept, std::vector<Dim>{batch, dim(filters * memory)})));
+  };
+  if (ctx.is_quantized()) {
+    if (o.activation() != schema::FusedActivation::relu)
+      ctx.unsupported("an SVDF of integers with an activation other than relu");
+    const SvdfResult out = quantized_svdf(ctx, filters, memory, o.rank());
+    keep(out.memory);
+    return one(out.y);
+  }
+  Expr features = weight(ctx, 1), times = weight(ctx, 2);
+  Expr past = ctx.reshape(ctx.in(4), std::vector<Dim>{batch, dim(filters), dim(memory)});
   Expr now = ctx.expand_dims(ctx.call("nn.dense", {x, features}), 2);
   Expr kept = ctx.concat({ctx.slice(past, 2, 1, memory), now}, 2);
   Expr y = ctx.reduce("sum", ctx.mul(kept, times), {2}, false);
   y = ctx.reshape(y, std::vector<Dim>{batch, dim(filters / o.rank()), dim(o.rank())});
   y = ctx.reduce("sum", y, {2}, false);
   if (ctx.has(3)) y = ctx.add(y, ctx.in(3));
-  ctx.importer().update_state(
-      ctx.input_index(4),
-      value_of(ctx.reshape(kept, std::vector<Dim>{batch, dim(filters * memory)})));
+  keep(kept);
   return one(ctx.activated(y, o.activation()));
 }
 

@@ -1,7 +1,9 @@
 #include "passes/pattern/partition_pattern.h"
 
+#include <algorithm>
+
 #include "base/budget.h"
-#include "base/codes/passes.h"
+#include "ir/bindings.h"
 #include "ir/scope.h"
 #include "node/walk.h"
 #include "passes/pattern/pattern_node.h"
@@ -14,25 +16,9 @@ constexpr uint32_t kProgram = family::program;
 struct Group {
   std::unordered_set<const Node*> inner;  // what the function computes
   std::vector<Expr> inputs;               // in the order in which the function reads them
+  std::unordered_set<const Node*> bound;  // variables that lets and functions in it bind
   std::string name;
 };
-
-void check_parts(const DFPattern& pattern) {
-  std::unordered_set<const DFPattern::Node*> seen;
-  std::vector<const DFPattern::Node*> work{pattern.get()};
-  while (!work.empty()) {
-    const DFPattern::Node* p = work.back();
-    work.pop_back();
-    if (!seen.insert(p).second) continue;
-    if (p->kind == DFKind::If || p->kind == DFKind::Let || p->kind == DFKind::Function) {
-      throw UserError(Diagnostic(codes::pattern_refused, {},
-                                 "what the pattern matches cannot be a function of its own")
-                          .expected("a pattern of calls, tuples and their fields")
-                          .found("a pattern of if, let or functions"));
-    }
-    for (const DFPattern& part : p->parts) work.push_back(part.get());
-  }
-}
 
 class Partitioner {
  public:
@@ -99,17 +85,34 @@ class Partitioner {
       if (is_constant_part(part)) constants.insert(e.get());
     });
     std::unordered_set<const Node*> seen;
+    std::unordered_set<const Node*>& bound = group.bound;
+    for (const Node* n : group.inner) {
+      if (auto* l = as<LetNode>(n)) bound.insert(l->var.get());
+      if (auto* f = as<FunctionNode>(n))
+        for (const Var& v : f->params) bound.insert(v.get());
+    }
     post_order_if(
         root, [&](const Node& n) { return group.inner.contains(&n); },
         [&](const Node& n) {
           if (auto* c = as<CallNode>(&n)) {
             auto* op = as<OpNode>(c->op);
             group.name += (op == nullptr ? "function" : op->name) + "_";
-            if (op == nullptr) add_input(group, constants, seen, c->op);
           }
-          for (const Expr& o : operands_of(Expr(static_cast<const ExprNode*>(&n)))) {
-            add_input(group, constants, seen, o);
-          }
+          if (isa<IfNode>(&n)) group.name += "if_";
+          if (isa<LetNode>(&n)) group.name += "let_";
+          for_each_operand(static_cast<const ExprNode&>(n), [&](const Expr& o, bool opens_scope) {
+            if (group.inner.contains(o.get())) return;
+            // A branch or a body stays where it is evaluated, as does what reads a variable of the group.
+            std::vector<Var> free;
+            if (opens_scope || !bound.empty()) free = free_vars(o);
+            auto is_bound = [&](const Var& v) { return bound.contains(v.get()); };
+            if (!opens_scope && std::ranges::none_of(free, is_bound)) {
+              add_input(group, constants, seen, o);
+              return;
+            }
+            for (const Var& v : free)
+              if (!is_bound(v)) add_input(group, constants, seen, v);
+          });
         },
         kProgram);
     return group;
@@ -137,7 +140,10 @@ class Partitioner {
     for (const Node* n : group.inner) {
       if (n != root.get() && inside[n] != uses_.at(n)) return false;
     }
-    return true;
+    // A variable that is bound within and read where it is not is no argument.
+    return group.bound.empty() || std::ranges::none_of(free_vars(root), [&](const Var& v) {
+      return group.bound.contains(v.get());
+    });
   }
 
   static Function make_function(const Group& group, const Expr& root, const Dict& attrs) {
@@ -163,7 +169,6 @@ class Partitioner {
 
 Expr partition_pattern(const DFPattern& pattern, const Expr& expr, const Dict& attrs,
                        const std::function<bool(const Expr& root)>& check) {
-  check_parts(pattern);
   return Partitioner(pattern, expr, check).apply(expr, attrs);
 }
 

@@ -15,8 +15,9 @@ namespace relay {
 // Matches are looked for from the results on and do not overlap; nothing outside one uses what it
 // computes but its result, otherwise it stays as it is. What wildcards and variables match are the
 // arguments; constants that is_constant matches come along. The functions have the attributes `attrs`.
-// `check` (may be null) refuses a match. Linear in the size of the program. Throws UserError E0316 for a pattern of
-// anything but calls, tuples and their fields.
+// Branches of an if and bodies of lets and functions that the pattern does not describe come along as they are, since they
+// are evaluated in their own place or read variables of the match; their free variables are arguments. `check` (may be
+// null) refuses a match. Linear in the size of the program, and in that of such branches for each match.
 Expr partition_pattern(const DFPattern& pattern, const Expr& expr, const Dict& attrs,
                        const std::function<bool(const Expr& root)>& check);
 

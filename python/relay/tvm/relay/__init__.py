@@ -7,7 +7,7 @@ Functions that take or return modules take and return `tvm.IRModule`, and arrays
 from __future__ import annotations
 
 import inspect
-from typing import Any
+import typing
 
 import relay as _relay
 from relay import _core
@@ -45,7 +45,7 @@ from relay.tvm.runtime.params import (
 class _TypeVarKind(type):
     """Makes `TypeVar(name, kind)` and `isinstance(t, TypeVar)` mean Relay's class."""
 
-    def __call__(cls, name: str, kind: int = _type_functor.TypeKind.Type) -> Any:
+    def __call__(cls, name: str, kind: int = _type_functor.TypeKind.Type) -> typing.Any:
         return _core.TypeVar(name, kind == _type_functor.TypeKind.ShapeVar)
 
     def __instancecheck__(cls, value: object) -> bool:
@@ -68,12 +68,12 @@ class Prelude(_relay.Prelude):
         self.mod.update(returned(source))
 
 
-def fromtext(source: str, source_name: str = "from_string") -> Any:
+def fromtext(source: str, source_name: str = "from_string") -> typing.Any:
     """Returns the module of a text; the expression if it has no definitions."""
     return returned(_relay.fromtext(source, source_name))
 
 
-def _view(name: str, **own: Any) -> View:
+def _view(name: str, **own: typing.Any) -> View:
     return View(f"{__name__}.{name}", f"relay.{name}", **own)
 
 
@@ -92,7 +92,7 @@ testing = _view("testing", **NETWORKS)
 
 # Files of the first Relay that programs imported names from; the names are those of the package.
 _FILES = (
-    "adt", "base", "expr", "expr_functor", "function", "param_dict", "prelude", "scope_builder", "ty",
+    "adt", "base", "expr", "expr_functor", "function", "param_dict", "scope_builder", "ty",
     "type_functor",
 )  # fmt: skip
 
@@ -100,7 +100,7 @@ _FILES = (
 class _File(View):
     """A file of the first Relay's package, whose names are the package's."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> typing.Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(_package, name)
@@ -110,9 +110,10 @@ import sys as _sys  # noqa: E402
 
 _package = _sys.modules[__name__]
 globals().update({name: _File(f"{__name__}.{name}", _relay) for name in _FILES})
+prelude = _view("prelude", Prelude=Prelude)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name == "tvm" or name.startswith("__"):
         raise absent("relay.tvm.relay", name)
     value = getattr(_relay, name)
