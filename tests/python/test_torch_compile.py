@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import operator
 import os
 import subprocess
 import sys
@@ -11,9 +12,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
+from torch import fx, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 import relay
+from relay.torch import _options
+from relay.torch._compile import compile_graph
 
 STRICT = {"fallback": False}
 
@@ -342,6 +347,42 @@ def test_without_fallback_it_is_an_error():
         fast(torch.randn(4, 4))
     assert f"line {LINE}" in str(raised.value) and "linalg_svd" in str(raised.value)
     assert raised.value.inner_exception.code == "E0501"
+
+
+def graph_with_an_unknown_size():
+    """Sizes of [2 n] -> exp(view(x, [2, n])): n is not a size of an input."""
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    context = StatelessSymbolicContext([DimDynamic.DYNAMIC], constraint_sizes=[None])
+    source = torch._dynamo.source.ConstantSource("half")
+    half = mode.from_tensor(
+        torch.ones(6), static_shapes=False, symbolic_context=context, source=source
+    )
+    graph, aten = fx.Graph(), torch.ops.aten
+    with mode:
+        twice = torch.cat([half, half])
+        x = graph.placeholder("x")
+        x.meta["val"] = twice
+        size = graph.call_function(aten.sym_size.int, (x, 0))
+        size.meta["val"] = twice.shape[0]
+        n = graph.call_function(operator.floordiv, (size, 2))
+        n.meta["val"] = twice.shape[0] // 2
+        rows = graph.call_function(aten.view.default, (x, [2, n]))
+        rows.meta["val"] = twice.view(2, half.shape[0])
+        result = graph.call_function(aten.exp.default, (rows,))
+        result.meta["val"] = rows.meta["val"].exp()
+        graph.output((result,))
+    return fx.GraphModule({}, graph)
+
+
+def test_a_program_that_cannot_be_called_falls_back():
+    x = torch.randn(8)
+    run = compile_graph(graph_with_an_unknown_size(), "inference", _options.read({}))
+    close(run([x])[0], x.view(2, 4).exp())
+    fallbacks = relay.torch.report().fallbacks
+    assert [f.operator for f in fallbacks] == ["aten.view.default", "aten.exp.default"]
+    assert all("E0505" in f.reason for f in fallbacks)
+    with pytest.raises(relay.UserError, match="E0505"):
+        compile_graph(graph_with_an_unknown_size(), "inference", _options.read(STRICT))
 
 
 def test_fallback_in_training_gives_gradients_and_runs_once():
