@@ -303,7 +303,15 @@ def draws(node: fx.Node) -> bool:
     """Whether an operator draws random numbers or has another effect."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return isinstance(node.target, torch._ops.HigherOrderOperator)
-    return torch.Tag.nondeterministic_seeded in node.target.tags
+    if torch.Tag.nondeterministic_seeded not in node.target.tags:
+        return False
+    # Attention draws only if it drops weights.
+    for i, parameter in enumerate(node.target._schema.arguments):
+        if parameter.name == "dropout_p":
+            default = parameter.default_value
+            given = node.args[i] if i < len(node.args) else node.kwargs.get("dropout_p", default)
+            return given != 0
+    return True
 
 
 def _is_bookkeeping(node: fx.Node) -> bool:
