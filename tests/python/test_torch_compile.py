@@ -428,6 +428,23 @@ def test_random_numbers_are_pytorchs_without_fallback_too():
 # ---- Memory -------------------------------------------------------------------------------------
 
 
+def test_attention_is_pytorchs_only_if_it_drops_weights():
+    q, k, v = (torch.randn(2, 2, 5, 8) for _ in range(3))
+    attention = nn.functional.scaled_dot_product_attention
+    fast = compiled(lambda q, k, v: attention(q, k, v, is_causal=True))
+    close(fast(q, k, v), attention(q, k, v, is_causal=True))
+    assert relay.torch.report().fallbacks == []
+
+    def dropping(q, k, v):
+        return attention(q, k, v, dropout_p=0.5) + 1
+
+    torch.manual_seed(7)
+    got = compiled(dropping)(q, k, v)
+    torch.manual_seed(7)
+    close(got, dropping(q, k, v))
+    assert relay.torch.report().fallbacks != []
+
+
 def test_results_are_in_memory_of_their_own():
     fast = compiled(lambda x: (x.clone(), x + 0, x.T.contiguous().T))
     x = torch.randn(3, 4)
