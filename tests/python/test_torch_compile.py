@@ -221,6 +221,21 @@ def test_incomplete_gamma_and_zeta_functions_at_poles_and_limits():
         torch.testing.assert_close(fast(half, other), function(half, other), equal_nan=True)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_filtered_images_with_aligned_corners(mode):
+    """Larger, smaller, unchanged, from and to a size of 1, and scales that do not agree with the sizes."""
+    filtered = getattr(torch.ops.aten, f"_upsample_{mode}2d_aa").default
+
+    def resized(x, column):
+        return [filtered(x, [h, w], True) for h, w in ((13, 3), (6, 9), (1, 4), (6, 1))] + [
+            filtered(column, [4, 5], True),
+            filtered(x, [3, 3], False, 1.7, 0.9),
+        ]
+
+    x, column = torch.randn(1, 2, 6, 9), torch.randn(1, 1, 1, 7)
+    close(compiled(resized, options=STRICT)(x, column), resized(x, column))
+
+
 def test_histograms_and_hashes():
     torch.manual_seed(11)
     x, weight = torch.randn(50, 2), torch.rand(50)

@@ -6,7 +6,7 @@ import pytest
 import torch_operators as operators
 
 # How long the list of pairs that do not pass may be; a pair that passes leaves it, and this goes down.
-MOST = 57
+MOST = 53
 
 GROUPS: dict[str, list] = {}
 for pair, op in operators.pairs():
