@@ -363,14 +363,20 @@ def test_without_fallback_it_is_an_error():
     assert raised.value.inner_exception.code == "E0501"
 
 
-def graph_with_an_unknown_size():
-    """Sizes of [2 n] -> exp(view(x, [2, n])): n is not a size of an input."""
+def open_vector(n):
+    """A vector whose size is a symbol, in the mode that is the second result."""
     mode = FakeTensorMode(shape_env=ShapeEnv())
     context = StatelessSymbolicContext([DimDynamic.DYNAMIC], constraint_sizes=[None])
-    source = torch._dynamo.source.ConstantSource("half")
-    half = mode.from_tensor(
-        torch.ones(6), static_shapes=False, symbolic_context=context, source=source
+    source = torch._dynamo.source.ConstantSource("vector")
+    vector = mode.from_tensor(
+        torch.ones(n), static_shapes=False, symbolic_context=context, source=source
     )
+    return vector, mode
+
+
+def graph_with_an_unknown_size():
+    """x of [2 n] -> exp(view(x, [2, n])): n is not a size of an input."""
+    half, mode = open_vector(6)
     graph, aten = fx.Graph(), torch.ops.aten
     with mode:
         twice = torch.cat([half, half])
@@ -397,6 +403,21 @@ def test_a_program_that_cannot_be_called_falls_back():
     assert all("E0505" in f.reason for f in fallbacks)
     with pytest.raises(relay.UserError, match="E0505"):
         compile_graph(graph_with_an_unknown_size(), "inference", _options.read(STRICT))
+
+
+def test_a_graph_with_a_size_that_is_not_expressible_falls_back():
+    vector, mode = open_vector(4)
+    graph = fx.Graph()
+    with mode:
+        x = graph.placeholder("x")
+        x.meta["val"] = vector.new_ones(2 ** vector.shape[0])
+        result = graph.call_function(torch.ops.aten.exp.default, (x,))
+        result.meta["val"] = x.meta["val"].exp()
+        graph.output((result,))
+    run = compile_graph(fx.GraphModule({}, graph), "inference", _options.read({}))
+    close(run([torch.ones(8)])[0], torch.ones(8).exp())
+    (fallback,) = relay.torch.report().fallbacks
+    assert "E0505" in fallback.reason
 
 
 def test_fallback_in_training_gives_gradients_and_runs_once():

@@ -101,7 +101,7 @@ def _compiled(
             # An error of several operators together: PyTorch runs the region, and the report has the reason.
             if not options.fallback:
                 raise failed.error from None
-            refused = refused | {n: _first_line(failed.error) for n in failed.region.nodes}
+            refused = refused | {n: _report.first_line(failed.error) for n in failed.region.nodes}
 
     for node, reason in refused.items():
         place = _report.place_of(node.meta.get("stack_trace"))
@@ -132,10 +132,6 @@ def _naming(region: _regions.Region) -> Iterator[None]:
         yield
     except _core.UserError as error:
         raise _RegionError(region, error) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
 
 
 class _Program:
