@@ -1,10 +1,12 @@
 """What every Python test shares: the path to the benchmark models and how examples are invented.
 
 A run sees the same examples as the one before, so that a change is judged by what it changed.
-RELAY_EXAMPLES draws that many new ones for each property test.
+RELAY_EXAMPLES draws that many new ones for each property test. Each day has another part of PyTorch's operators
+(RELAY_TORCH_PART).
 """
 
 import atexit
+import datetime
 import os
 import shutil
 import sys
@@ -20,6 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 # Kernels of an earlier run are not those of this one.
 os.environ["RELAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="relay-test-cache-")
 atexit.register(shutil.rmtree, os.environ["RELAY_CACHE_DIR"], ignore_errors=True)
+
+# Another one each day, the same in all processes of the run.
+os.environ.setdefault("RELAY_TORCH_PART", str(datetime.date.today().toordinal()))
 
 hypothesis.settings.register_profile(
     "relay",
