@@ -1,8 +1,8 @@
 """What every Python test shares: the path to the benchmark models and how examples are invented.
 
 A run sees the same examples as the one before, so that a change is judged by what it changed.
-RELAY_EXAMPLES draws that many new ones for each property test. Each day has another part of PyTorch's operators
-(RELAY_TORCH_PART).
+RELAY_EXAMPLES draws that many new ones for each property test. Only the part of PyTorch's operators that is
+checked is another one each day (RELAY_TORCH_PART).
 """
 
 import atexit
