@@ -26,6 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ["RELAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="relay-test-cache-")
 atexit.register(shutil.rmtree, os.environ["RELAY_CACHE_DIR"], ignore_errors=True)
 
+# Another one each day, the same in all processes of the run.
+os.environ.setdefault("RELAY_TORCH_PART", str(datetime.date.today().toordinal()))
+
 hypothesis.settings.register_profile(
     "relay",
     max_examples=int(os.environ.get("RELAY_EXAMPLES", "8")),

@@ -293,6 +293,20 @@ def test_sizes_are_expressions_of_symbols(text, want):
         assert out.shape == (expected,)
 
 
+@pytest.mark.parametrize("text", ["((s0//4)**2)//(s0//4)", "s1*(s0//s1)"])
+def test_sizes_of_inputs_may_be_quotients_of_symbols(text):
+    g = TorchGraph()
+    x, y = g.input("x", ("s0", "s1")), g.input("y", (text,))
+    z = g.node("aten.mul.Tensor", {"self": y, "other": 2}, (text,))
+    mod, _, _ = imported(g, z, g.node("aten.relu.default", {"self": x}, ("s0", "s1")))
+    f = rl.create_executor(mod=mod).evaluate()
+    n = eval(text, {"s0": 9, "s1": 2})
+    a, b = floats(9, 2), floats(n)
+    np.testing.assert_array_equal(f(a, b)[0], 2 * b)
+    with pytest.raises(rl.RelayError):
+        f(a, floats(n + 1))
+
+
 def test_sizes_that_follow_from_others_are_checked():
     g = TorchGraph()
     x, y = g.input("x", ("s0",)), g.input("y", ("2*s0",))

@@ -30,6 +30,7 @@ def test_inference(name):
     given = arguments(2)
     with torch.no_grad():
         torch.testing.assert_close(fast(*given), model(*given), rtol=1e-4, atol=1e-5)
+    assert relay.torch.report().fallbacks == []
 
 
 @pytest.mark.parametrize("name", MODELS)

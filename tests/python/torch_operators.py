@@ -2,7 +2,7 @@
 
     python tests/python/torch_operators.py                         all samples of all operators: a table
     python tests/python/torch_operators.py --only add,nn.functional.conv2d
-    python tests/python/torch_operators.py --tenth 0 --limit 4 --write    the list of what does not pass
+    python tests/python/torch_operators.py --part 0 --limit 4 --write    the list of what does not pass
 
 A pair is an operator and an element type, forward or backward. All samples of a pair are one graph. A
 result passes when it is eager mode's within PyTorch's tolerances, or as near to the result in float64.
@@ -96,9 +96,12 @@ def pairs() -> Iterator[tuple[Pair, Any]]:
                 yield Pair(name, dtype, BACKWARD), op
 
 
-def tenth_of(name: str) -> int:
-    """Which of ten fixed parts of the operators one is in."""
-    return zlib.crc32(name.encode()) % 10
+PARTS = 30
+
+
+def part_of(name: str) -> int:
+    """Which of the parts of the operators one is in."""
+    return zlib.crc32(name.encode()) % PARTS
 
 
 class Samples(torch.nn.Module):
@@ -353,7 +356,7 @@ def write(missing: dict[str, str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="operators, with commas")
-    parser.add_argument("--tenth", type=int, help="the operators of this tenth")
+    parser.add_argument("--part", type=int, help=f"the operators of this part of {PARTS}")
     parser.add_argument("--limit", type=int, help="at most so many samples of a pair")
     parser.add_argument("--write", action="store_true", help="write the list of what does not pass")
     given = parser.parse_args()
@@ -363,7 +366,7 @@ def main() -> int:
     for pair, op in pairs():
         if only and pair.operator not in only:
             continue
-        if given.tenth is not None and tenth_of(pair.operator) != given.tenth:
+        if given.part is not None and part_of(pair.operator) != given.part:
             continue
         asked.add(str(pair))
         try:

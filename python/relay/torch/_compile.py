@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -82,28 +83,25 @@ def _compiled(
     while True:
         parts = _regions.partition(graph_module, refused)
         programs = {}
-        failed = None
-        for region in parts.regions:
-            key = (
-                tuple(region.nodes),
-                tuple(region.inputs),
-                tuple(region.outputs),
-                tuple(region.donated.items()),
-            )
-            try:
-                if key not in made:
-                    made[key] = _Program(graph_module, region, options, constants)
-            except _core.UserError as error:
-                # What one operator cannot say of itself: the region runs in PyTorch, and the report says why.
-                if not options.fallback:
-                    raise
-                failed = region, error
-                break
-            programs[region.number] = made[key]
-        if failed is None:
+        try:
+            for region in parts.regions:
+                key = (
+                    tuple(region.nodes),
+                    tuple(region.inputs),
+                    tuple(region.outputs),
+                    tuple(region.donated.items()),
+                )
+                with _naming(region):
+                    if key not in made:
+                        made[key] = _Program(graph_module, region, options, constants)
+                programs[region.number] = made[key]
+            function = _joined(graph_module, parts, programs)
             break
-        region, error = failed
-        refused = refused | {n: _first_line(error) for n in region.nodes}
+        except _RegionError as failed:
+            # An error of several operators together: PyTorch runs the region, and the report has the reason.
+            if not options.fallback:
+                raise failed.error from None
+            refused = refused | {n: _report.first_line(failed.error) for n in failed.region.nodes}
 
     for node, reason in refused.items():
         place = _report.place_of(node.meta.get("stack_trace"))
@@ -115,11 +113,25 @@ def _compiled(
         entry.cached += p.cached[0]
         entry.compiled += p.cached[1]
     entry.symbols = tuple(sorted({s for p in programs.values() for s in p.symbols}))
-    return _joined(graph_module, parts, programs)
+    return function
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+class _RegionError(Exception):
+    """Why a region has no program, or why its program cannot be called."""
+
+    def __init__(self, region: _regions.Region, error: _core.UserError) -> None:
+        super().__init__(str(error))
+        self.region = region
+        self.error = error
+
+
+@contextlib.contextmanager
+def _naming(region: _regions.Region) -> Iterator[None]:
+    """Makes a user error one of the region."""
+    try:
+        yield
+    except _core.UserError as error:
+        raise _RegionError(region, error) from error
 
 
 class _Program:
@@ -279,7 +291,8 @@ def _joined(
         if number in programs:
             # Code that torch.fx writes has one function of a name.
             programs[number].call.__name__ = f"program_{number}"
-            _add_call(graph, made, programs[number])
+            with _naming(programs[number].region):
+                _add_call(graph, made, programs[number])
         for node in parts.after.get(number, ()):
             if node in written:
                 made[node] = made[node.args[0]]
@@ -340,6 +353,6 @@ def _symbol(graph: fx.Graph, made: dict[fx.Node, fx.Node], symbol: Any) -> fx.No
                 return graph.call_function(torch.ops.aten.sym_size.int, (copy, axis))
     _fail(
         "E0505",
-        f"the size {symbol} is of no input of the graph",
-        "export the model with that size fixed",
+        f"the size {symbol} is not a size of an input of the graph",
+        "compile with dynamic=False, or give torch.compile an argument of that size",
     )

@@ -12,7 +12,7 @@ from torch import fx
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from relay import _core
-from relay.torch import _schema
+from relay.torch import _report, _schema
 
 # Why operators that draw random numbers run in PyTorch.
 DRAWS = "it draws from PyTorch's generator of random numbers"
@@ -71,7 +71,12 @@ def refused(graph_module: fx.GraphModule) -> dict[fx.Node, str]:
         graph_module,
         numbers=unbound(kept, inputs),
     )
-    for index, _, reason in _core.torch_unsupported(written.text):
+    try:
+        unsupported = _core.torch_unsupported(written.text)
+    except _core.UserError as error:
+        # What no single operator is the reason of, such as a size that cannot be expressed.
+        return found | dict.fromkeys(kept, _report.first_line(error))
+    for index, _, reason in unsupported:
         node = written.nodes[index]
         # A number that no expression is: what takes it is refused.
         for n in [node] if node is not None else _users(written, index):
@@ -303,7 +308,15 @@ def draws(node: fx.Node) -> bool:
     """Whether an operator draws random numbers or has another effect."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return isinstance(node.target, torch._ops.HigherOrderOperator)
-    return torch.Tag.nondeterministic_seeded in node.target.tags
+    if torch.Tag.nondeterministic_seeded not in node.target.tags:
+        return False
+    # Attention draws only if it drops weights.
+    for i, parameter in enumerate(node.target._schema.arguments):
+        if parameter.name == "dropout_p":
+            default = parameter.default_value
+            given = node.args[i] if i < len(node.args) else node.kwargs.get("dropout_p", default)
+            return given != 0
+    return True
 
 
 def _is_bookkeeping(node: fx.Node) -> bool:

@@ -17,6 +17,10 @@ def place_of(stack_trace: str | None) -> str:
     return frames[-1][0].strip() if frames else ""
 
 
+def first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
 @dataclass
 class Fallback:
     """An operator that PyTorch runs: why, and the line of the program that it comes from."""

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
@@ -210,6 +211,15 @@ std::vector<AxisResize> axes_from_shape(const Builder& build, const Expr& x,
   return axes;
 }
 
+// The scale of an axis between two sizes. PyTorch's scale of aligned corners steps by 0, which is an
+// infinite scale, if one of the sizes is 1.
+double scale_between(const ResizeSpec& s, int64_t in, int64_t out) {
+  if (!s.corner_scale || in == out)
+    return static_cast<double>(out) / static_cast<double>(std::max<int64_t>(in, 1));
+  if (in <= 1 || out <= 1) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(out - 1) / static_cast<double>(in - 1);
+}
+
 void apply_scale(const Builder& build, AxisResize& a, double scale) {
   double out = std::floor(static_cast<double>(a.in) * scale);
   if (!(scale > 0) || !(out < 2147483648.0)) {
@@ -281,13 +291,19 @@ void set_region(const Builder& build, const ResizeSpec& s, const std::vector<int
 
 Expr resize_by_scales(const Builder& build, const Expr& x, const ResizeSpec& s,
                       const std::vector<int64_t>& which, const std::vector<double>& scales,
-                      const std::vector<double>& region) {
+                      const std::vector<double>& region, const std::vector<int64_t>& sizes) {
   check_count(build, "the list of scales", which.size(), scales.size());
-  if (Expr open = resize_open(build, x, s, which, {}, scales)) return open;
-  std::vector<AxisResize> axes =
-      axes_to_resize(build, x, s, which, [&](size_t i) { return scales[i] == 1; });
+  if (sizes.empty()) {
+    if (Expr open = resize_open(build, x, s, which, {}, scales)) return open;
+  } else {
+    check_count(build, "the list of sizes", which.size(), sizes.size());
+  }
+  auto keeps = [&](size_t i) { return scales[i] == 1 && sizes.empty(); };
+  std::vector<AxisResize> axes = axes_to_resize(build, x, s, which, keeps);
   for (size_t i = 0; i < which.size(); ++i) {
-    if (scales[i] != 1) apply_scale(build, axes[static_cast<size_t>(which[i])], scales[i]);
+    AxisResize& a = axes[static_cast<size_t>(which[i])];
+    if (scales[i] != 1) apply_scale(build, a, scales[i]);
+    if (!sizes.empty()) a.out = sizes[i];
   }
   set_region(build, s, which, region, axes);
   return resize(build, x, s, axes);
@@ -315,14 +331,14 @@ Expr resize_by_sizes(const Builder& build, const Expr& x, const ResizeSpec& s,
                  to_string(sizes[i]));
     }
     wanted[i] = open ? a.in : *as_const(sizes[i]);
-    double scale = static_cast<double>(wanted[i]) / static_cast<double>(std::max<int64_t>(a.in, 1));
+    double scale = scale_between(s, a.in, wanted[i]);
     common = policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
   }
   for (size_t i = 0; i < which.size(); ++i) {
     AxisResize& a = axes[static_cast<size_t>(which[i])];
     if (policy == "stretch") {
       a.out = wanted[i];
-      a.scale = static_cast<double>(a.out) / static_cast<double>(std::max<int64_t>(a.in, 1));
+      a.scale = scale_between(s, a.in, a.out);
     } else {
       a.out = static_cast<int64_t>(std::floor(common * static_cast<double>(a.in) + 0.5));
       a.scale = common;

@@ -21,14 +21,17 @@ struct ResizeSpec {
   double cubic_alpha = -0.75;
   bool exclude_outside = false;
   bool antialias = false;
-  double extrapolation = 0;  // of places outside of the input, of a crop
+  bool corner_scale = false;  // resize_by_sizes: the scale is (out - 1) / (in - 1), not out / in
+  double extrapolation = 0;   // of places outside of the input, of a crop
 };
 
 // The axes `which` by scales; those of 1 leave their axis alone, so it may be open. `region` is that of
 // "tf_crop_and_resize" and empty else: where it begins in each of the axes, from 0 to 1, then where it ends.
+// `sizes`, if there are any, are those of the result; they may differ from those that the scales give.
 Expr resize_by_scales(const Builder& build, const Expr& x, const ResizeSpec& spec,
                       const std::vector<int64_t>& which, const std::vector<double>& scales,
-                      const std::vector<double>& region = {});
+                      const std::vector<double>& region = {},
+                      const std::vector<int64_t>& sizes = {});
 // The same to sizes. `policy` is "stretch", or how the ratio of sizes is kept: with one scale for all axes, by which
 // none gets larger ("not_larger") or smaller ("not_smaller") than it is told.
 Expr resize_by_sizes(const Builder& build, const Expr& x, const ResizeSpec& spec,

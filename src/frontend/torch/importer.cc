@@ -232,13 +232,17 @@ void Importer::bind_symbols() {
         std::get<std::string>(*r.text),
         [&](const std::string& s) {
           if (!dims_.contains(s)) unknown.insert(s);
-          return dim(0);
+          return dim_any();
         },
         span);
     if (unknown.size() == 1) {
-      auto with = [&](int64_t n) {
-        return as_const(parse_size(
-            std::get<std::string>(*r.text), [&](const std::string&) { return dim(n); }, span));
+      auto with = [&](int64_t n) -> std::optional<int64_t> {
+        try {
+          return as_const(parse_size(
+              std::get<std::string>(*r.text), [&](const std::string&) { return dim(n); }, span));
+        } catch (const UserError&) {
+          return std::nullopt;  // a divisor is 0 there, so the size is not linear
+        }
       };
       const auto zero = with(0), one = with(1), two = with(2);
       if (zero && one && two && *one > *zero && *two - *one == *one - *zero)
@@ -313,6 +317,10 @@ void Importer::declare() {
     DeclaredInput d{.name = *name};
     if (auto size = torch_.graph.sizes.find(*name); size != torch_.graph.sizes.end()) {
       const std::string symbol = symbol_of(size->second);
+      if (symbol.empty() || sizes.contains(symbol)) {
+        input.kind = "size_of";
+        continue;
+      }
       const auto range = torch_.ranges.find(symbol);
       const bool negative =
           range != torch_.ranges.end() && (!range->second.least || *range->second.least < 0);
@@ -320,10 +328,6 @@ void Importer::declare() {
       const bool from_data = is_any(size_of(
           size->second, [](const std::string&) { return dim(1); }, span));
       const bool is_number = negative || from_data;
-      if (symbol.empty() || sizes.contains(symbol)) {
-        input.kind = "size_of";
-        continue;
-      }
       input.kind = is_number ? "number" : "size";
       d.dtype = is_number ? DType::Int(64) : DType::UInt(8);
       d.shape.emplace();

@@ -176,8 +176,15 @@ Expr padded(NodeContext& ctx, const Expr& x, const char* widths, const std::stri
 Expr Resizing::apply(const Builder& build, const Expr& x, const std::vector<Dim>& sizes) const {
   std::vector<int64_t> axes;
   for (int64_t a = 2; a < Builder::rank_of(x); ++a) axes.push_back(a);
-  return scales.empty() ? resize_by_sizes(build, x, spec, axes, sizes)
-                        : resize_by_scales(build, x, spec, axes, scales);
+  if (scales.empty()) return resize_by_sizes(build, x, spec, axes, sizes);
+  // Scales that are given beside sizes need not agree with them.
+  std::vector<int64_t> wanted;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto in = as_const(Builder::shape_of(x)[i + 2]), out = as_const(sizes[i]);
+    if (!in || !out) return resize_by_scales(build, x, spec, axes, scales);
+    wanted.push_back(*out);
+  }
+  return resize_by_scales(build, x, spec, axes, scales, {}, wanted);
 }
 
 Resizing resizing_of(NodeContext& ctx, ResizeSpec spec, int64_t nd) {
@@ -187,7 +194,8 @@ Resizing resizing_of(NodeContext& ctx, ResizeSpec spec, int64_t nd) {
   for (const char* name : {"scales_d", "scales_h", "scales_w", "scales"})
     if (ctx.has(name)) by_axis.push_back(ctx.real(name));
   if (scales.empty()) scales = std::move(by_axis);
-  if (static_cast<int64_t>(scales.size()) != nd || spec.coordinates == "align_corners")
+  if (static_cast<int64_t>(scales.size()) != nd || spec.coordinates == "align_corners" ||
+      spec.corner_scale)
     scales.clear();
   return {std::move(spec), std::move(scales)};
 }
@@ -211,9 +219,11 @@ ResizeSpec nearest_exact_spec() {
   return spec;
 }
 ResizeSpec antialias_spec(NodeContext& ctx, const char* mode) {
-  if (ctx.truth("align_corners", false)) ctx.unsupported("antialiasing with aligned corners");
-  ResizeSpec spec = smooth_spec(ctx, mode);
+  ResizeSpec spec;
+  spec.mode = mode;
   spec.antialias = spec.exclude_outside = true;
+  // PyTorch aligns the centres of the filters, with a scale of aligned corners.
+  spec.corner_scale = ctx.truth("align_corners", false);
   spec.cubic_alpha = -0.5;  // as Pillow's
   return spec;
 }
