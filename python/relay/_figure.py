@@ -7,8 +7,10 @@ Charts are made of a frame with axes, in which lines, bars and points are drawn 
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -139,6 +141,7 @@ class Figure:
         return across, up
 
     def polyline(self, points: Sequence[tuple[float, float]], kind: str = "line") -> None:
+        """A line through points in pixels."""
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polyline points="{places}" class="{kind}"/>')
 
@@ -150,12 +153,14 @@ class Figure:
         )
 
     def svg(self) -> str:
+        """The figure as the text of an SVG file."""
         head = [text(12, 24, self.title, "title")]
         if self.note:
             head.append(text(12, 42, self.note, "small"))
         return svg(self.width, self.height, self.title, head + self.parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the SVG file."""
         Path(path).write_text(self.svg(), encoding="utf-8")
 
     def _repr_svg_(self) -> str:
@@ -260,3 +265,14 @@ def stacked(figures: Sequence[Figure]) -> str:
         parts.append(f'<g transform="translate(0 {y})">\n' + "\n".join(inner) + "\n</g>")
         y += f.height
     return svg(figures[0].width, y, figures[0].title, parts)
+
+
+def main() -> int:
+    """Draws a report of `relay bench --json`, which is given with the times of its runs."""
+    source, target = sys.argv[1:]
+    report = json.loads(Path(source).read_text(encoding="utf-8"))
+    figures = [latency(report["times"], report["model"])]
+    if "limits" in report:
+        figures += filter(None, [roofline(report["kernels"], report["limits"], report["model"])])
+    Path(target).write_text(stacked(figures), encoding="utf-8")
+    return 0

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/codes/driver.h"
@@ -9,6 +10,8 @@
 #include "cli/emulate.h"
 #include "cli/inputs.h"
 #include "cli/kernel_work.h"
+#include "cli/memory_file.h"
+#include "cli/python.h"
 #include "cli/terminal.h"
 #include "driver/machine_limits.h"
 #include "driver/specialise.h"
@@ -25,6 +28,7 @@ struct BenchArgs {
   std::string function = "main";
   bool wide = false;
   std::string trace;
+  std::string plot;
   std::vector<std::string> compare;
   int repeat = 0;
   bool profile = false;
@@ -261,7 +265,7 @@ std::vector<double> measure(const BenchArgs& o, const runtime::Module& module,
 // A profile, a trace and a report on kernels are of one size.
 void refuse_details_of_several(const Given& given, const Inputs& inputs) {
   if (inputs.lists.empty()) return;
-  for (const char* name : {"--profile", "--trace"}) {
+  for (const char* name : {"--profile", "--trace", "--plot"}) {
     if (!given.has(name)) continue;
     throw UserError(
         Diagnostic(codes::driver_option, {}, std::string(name) + " shows a run of one size")
@@ -341,6 +345,57 @@ int bench_under_emulator(const BenchArgs& o, const Inputs& inputs) {
   return 0;
 }
 
+// What --json prints.
+nlohmann::ordered_json report_of(const BenchArgs& o, const Ready& ready, const Arguments& arguments,
+                                 const std::vector<double>& times, double memory,
+                                 const MachineLimits& limits,
+                                 const std::vector<KernelReport>& reports) {
+  nlohmann::ordered_json root;
+  if (!ready.target.empty()) root["target"] = ready.target;
+  for (const auto& [name, size] : arguments.sizes) root["invented_sizes"][name] = size;
+  root["runs"] = times.size();
+  root["min_seconds"] = times.front();
+  root["median_seconds"] = quantile(times, 0.5);
+  root["p90_seconds"] = quantile(times, 0.9);
+  root["compile_seconds"] = ready.compile_seconds;
+  root["load_seconds"] = ready.load_seconds;
+  root["peak_memory_bytes"] = memory;
+  root["peak_gflops"] = limits.gflops;
+  root["threads"] = ready.module.num_threads();
+  root["counting"] = counting_of(ready.module);
+  if (o.profile) root["limits"] = limits_json(limits);
+  for (const KernelReport& k : reports) {
+    root["kernels"].push_back({{"name", k.name},
+                               {"origin", k.origin},
+                               {"calls", k.calls},
+                               {"seconds", k.seconds},
+                               {"share", k.share},
+                               {"gflops", known(k.flops, k.gflops())},
+                               {"bytes", known(k.bytes, k.bytes)},
+                               {"gbytes_per_second", known(k.bytes, k.gbytes())},
+                               {"limit", k.bound.name},
+                               {"limit_seconds", k.bound.seconds},
+                               {"of_limit", k.of_bound()},
+                               {"rule", k.rule},
+                               {"schedule", k.schedule}});
+  }
+  return root;
+}
+
+// The report as a figure, drawn by the Python package.
+void draw(const BenchArgs& o, nlohmann::ordered_json report, const std::vector<double>& times) {
+  report["model"] = std::filesystem::path(o.model).filename().string();
+  report["times"] = times;
+  MemoryFile given;
+  given.append(report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  const int code = run_python("relay._figure", "figures are drawn by Relay's Python package",
+                              {given.path(), o.plot});
+  if (code != 0) {
+    throw UserError(Diagnostic(codes::driver_output, {},
+                               "the figure '" + escape_for_terminal(o.plot, 200) + "' was not written"));
+  }
+}
+
 int run_bench(const BenchArgs& options, const Given& given) {
   BenchArgs o = options;
   if (!o.compare.empty()) {
@@ -356,11 +411,12 @@ int run_bench(const BenchArgs& options, const Given& given) {
                         .found(o.json ? "--json" : "no --profile"));
   }
   if (given.has("--trace")) refuse_existing(o.trace, o.force);
+  if (given.has("--plot")) refuse_existing(o.plot, o.force);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Inputs inputs = o.inputs.read(o.model);
   refuse_details_of_several(given, inputs);
   if (o.emulate) {
-    given.refuse({"--profile", "--trace", "--prepack", "--time-limit", "--memory-limit"},
+    given.refuse({"--profile", "--trace", "--plot", "--prepack", "--time-limit", "--memory-limit"},
                  "--emulate", "the program runs in a process of the emulator");
     inputs.refuse_lists();
     return bench_under_emulator(o, inputs);
@@ -399,38 +455,11 @@ int run_bench(const BenchArgs& options, const Given& given) {
     write_text(o.trace, profiler.chrome_trace(ready.module.program(), work_of(ready.module)),
                o.force);
   }
+  const nlohmann::ordered_json report = report_of(o, ready, arguments, times, memory, limits, reports);
+  if (!o.plot.empty()) draw(o, report, times);
   if (o.json) {
-    nlohmann::ordered_json root;
-    if (!ready.target.empty()) root["target"] = ready.target;
-    for (const auto& [name, size] : arguments.sizes) root["invented_sizes"][name] = size;
-    root["runs"] = times.size();
-    root["min_seconds"] = times.front();
-    root["median_seconds"] = quantile(times, 0.5);
-    root["p90_seconds"] = quantile(times, 0.9);
-    root["compile_seconds"] = ready.compile_seconds;
-    root["load_seconds"] = ready.load_seconds;
-    root["peak_memory_bytes"] = memory;
-    root["peak_gflops"] = limits.gflops;
-    root["threads"] = threads;
-    root["counting"] = counting_of(ready.module);
-    if (o.profile) root["limits"] = limits_json(limits);
-    for (const KernelReport& k : reports) {
-      root["kernels"].push_back({{"name", k.name},
-                                 {"origin", k.origin},
-                                 {"calls", k.calls},
-                                 {"seconds", k.seconds},
-                                 {"share", k.share},
-                                 {"gflops", known(k.flops, k.gflops())},
-                                 {"bytes", known(k.bytes, k.bytes)},
-                                 {"gbytes_per_second", known(k.bytes, k.gbytes())},
-                                 {"limit", k.bound.name},
-                                 {"limit_seconds", k.bound.seconds},
-                                 {"of_limit", k.of_bound()},
-                                 {"rule", k.rule},
-                                 {"schedule", k.schedule}});
-    }
     std::printf("%s\n",
-                root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+                report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     return 0;
   }
   if (!ready.target.empty()) std::printf("target  %s\n", ready.target.c_str());
@@ -471,6 +500,8 @@ Command bench_command() {
        flag("--profile", o->profile, "Show every kernel beside what limits it"),
        flag("--wide", o->wide, "Show all columns of the profile, whatever the terminal's width"),
        option("--trace FILE", o->trace, "Write a trace of the runs (Trace Event JSON)"),
+       option("--plot FILE", o->plot,
+              "Draw the times of the runs, and with --profile the kernels under the roofline (SVG)"),
        option("--compare REPORT REPORT", o->compare,
               "Two reports written with --json: ratios of the first to the second")
            .count(2)},
@@ -478,7 +509,7 @@ Command bench_command() {
   return std::move(out.add(o->inputs.table())
                        .add(o->flags.size_table(/*with_dims=*/false))
                        .add(o->flags.table())
-                       .add({flag("--force", o->force, "Overwrite the trace file"),
+                       .add({flag("--force", o->force, "Overwrite the trace and the figure"),
                              flag("--json", o->json, "Print the report as JSON")}));
 }
 

@@ -1,6 +1,5 @@
 #include "cli/standard_input.h"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 
 #include "base/codes/driver.h"
 #include "base/diagnostic.h"
+#include "cli/memory_file.h"
 
 namespace relay::cli {
 namespace {
@@ -20,16 +20,6 @@ namespace {
                       .help("give the name of a file"));
 }
 
-void write_all(int fd, const char* data, size_t size) {
-  while (size > 0) {
-    const ssize_t n = ::write(fd, data, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse_input(errno);
-    data += n;
-    size -= static_cast<size_t>(n);
-  }
-}
-
 }  // namespace
 
 std::string standard_input() {
@@ -37,18 +27,16 @@ std::string standard_input() {
   struct stat status{};
   if (fstat(STDIN_FILENO, &status) != 0) refuse_input(errno);
   if (S_ISREG(status.st_mode)) return path;
-  const int file = memfd_create("stdin", MFD_CLOEXEC);
-  if (file < 0) refuse_input(errno);
+  MemoryFile file;
   std::array<char, 1 << 16> part;
   while (true) {
     const ssize_t n = ::read(STDIN_FILENO, part.data(), part.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) refuse_input(errno);
     if (n == 0) break;
-    write_all(file, part.data(), static_cast<size_t>(n));
+    file.append({part.data(), static_cast<size_t>(n)});
   }
-  if (dup2(file, STDIN_FILENO) < 0) refuse_input(errno);
-  ::close(file);
+  if (dup2(file.descriptor(), STDIN_FILENO) < 0) refuse_input(errno);
   return path;
 }
 

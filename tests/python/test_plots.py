@@ -5,6 +5,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from command_line import PROGRAM
+from command_line import relay as command
 
 import relay
 from relay import _figure, train
@@ -71,3 +73,16 @@ def test_kernels_lie_under_the_roof():
     big, small = (float(c.get("cy")) for c in circles)
     assert big < small  # faster is higher
     assert _figure.roofline(kernels[2:], limits, "m.onnx") is None
+
+
+@pytest.mark.parametrize("profile", [False, True])
+def test_bench_draws_its_runs(tmp_path, profile):
+    (tmp_path / "m.relay").write_text(PROGRAM)
+    figure = tmp_path / "m.svg"
+    bench = ("bench", tmp_path / "m.relay", "--repeat", "20", "--plot", figure)
+    command(*bench, *(["--profile"] if profile else []))
+    text = figure.read_text()
+    assert "Time of a run: m.relay" in text and "20 runs" in text
+    assert ("Roofline: m.relay" in text) == profile
+    again = command(*bench, check=False)
+    assert again.returncode == 1 and "--force" in again.stderr
