@@ -610,12 +610,6 @@ ABSENT: dict[str, tuple[Callable[[Any], Any], str]] = {
     "sqrt_of_integers": (
         lambda relay: relay.sqrt(relay.var("x", shape=(2,), dtype="int32")), "needs a floating dtype",
     ),
-    "segments_of_any_number": (
-        lambda relay: relay.segment_sum(
-            relay.var("x", shape=(4, 2)), relay.var("i", shape=(4,), dtype="int32")
-        ),
-        "needs num_segments",
-    ),
     "untyped_text": (
         lambda relay: relay.fromtext('#[version = "0.0.5"]\ndef @main(%x) { %x }'),
         "the type of %x cannot be inferred",

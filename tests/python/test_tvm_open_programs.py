@@ -68,6 +68,19 @@ def test_upsampling(method):
     )
 
 
+def test_segments_are_as_many_as_the_ids_say():
+    x = relay.var("x", shape=(relay.Any(), 3))
+    ids = relay.var("ids", shape=(relay.Any(),), dtype="int32")
+    data, places = IMAGES.reshape(4, 3), np.array([0, 0, 2, 5], "int32")
+    for count in (None, relay.const(7)):
+        found = run(
+            relay.Function([x, ids], relay.segment_sum(x, ids, count)), data, places
+        ).numpy()
+        expected = np.zeros((6 if count is None else 7, 3), F)
+        np.add.at(expected, places, data)
+        np.testing.assert_array_equal(found, expected)
+
+
 # ---- Arrays of tensors of one shape --------------------------------------------------------------
 
 

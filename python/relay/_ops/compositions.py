@@ -104,12 +104,22 @@ def _reshape_like(data, shape_like, lhs_begin=0, lhs_end=None, rhs_begin=0, rhs_
 
 @_named("segment_sum")
 def _segment_sum(data, segment_ids, num_segments=None):
-    """Returns the sums of the rows of each segment."""
+    """Returns the sums of the rows of each segment; without num_segments there are as many as the ids say."""
+    if is_number(num_segments):
+        return call("segment_sum", data, segment_ids, num_segments=num_segments)
+    ids = call("cast", segment_ids, dtype="int64")
+    if len(ids.shape) != 1:
+        raise wrong("relay.segment_sum: the segment ids are a vector")
     if num_segments is None:
-        raise wrong("relay.segment_sum needs num_segments: sizes are known when it is built")
-    if not is_number(num_segments):
-        raise wrong("relay.segment_sum: num_segments is a number")
-    return call("segment_sum", data, segment_ids, num_segments=num_segments)
+        num_segments = call("add", call("max", ids), _core.Constant(1, "int64"))
+    elif not isinstance(num_segments, _core.Expr):
+        raise wrong("relay.segment_sum: num_segments is a number or an expression")
+    count = call("reshape", call("cast", num_segments, dtype="int64"), newshape=[1])
+    sizes = call("shape_of", data, dtype="int64")
+    rest = call("strided_slice", sizes, begin=[1], end=[len(data.shape)])
+    shape = call("concatenate", _core.Tuple([count, rest]), axis=0)
+    zeros = call("dyn.full", _core.Constant(0, data.dtype), shape)
+    return call("scatter_nd", zeros, call("expand_dims", ids, axis=0), data, mode="add")
 
 
 @_named("variance")
