@@ -341,11 +341,11 @@ class Composer : private LoopStatements {
       const Stmt direct = over(c, data, args);
       const bool has_rooms =
           std::ranges::all_of(readers, [&](size_t i) { return has_room(args[i]); });
-      const bool is_direct =
-          readers.empty() || reads_before_it_writes(direct, data.buffer, analyzer_);
-      if (is_direct || has_rooms) {
-        if (is_direct) {
-          emit(direct);
+      const Stmt in_order =
+          readers.empty() ? direct : with_own_elements(direct, data.buffer, analyzer_);
+      if (in_order || has_rooms) {
+        if (in_order) {
+          emit(in_order);
         } else {
           for (size_t i : readers) args[i] = materialised(args[i]);
           emit(over(c, data, args));

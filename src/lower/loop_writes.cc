@@ -55,10 +55,9 @@ Nest nest_of(const Stmt& write, const Node* buffer) {
 
 }  // namespace
 
-bool reads_before_it_writes(const Stmt& write, const tir::Buffer& buffer,
-                            tir::Analyzer& analyzer) {
+Stmt with_own_elements(const Stmt& write, const tir::Buffer& buffer, tir::Analyzer& analyzer) {
   const Nest nest = nest_of(write, buffer.get());
-  if (nest.store == nullptr) return false;
+  if (nest.store == nullptr) return nullptr;
   std::vector<tir::Analyzer::Scope> facts;
   std::vector<PrimExpr> extents;
   for (const tir::ForNode* f : nest.loops) {
@@ -80,19 +79,20 @@ bool reads_before_it_writes(const Stmt& write, const tir::Buffer& buffer,
     for (size_t k = 0; k < nest.loops.size(); ++k) {
       const tir::ForNode& f = *nest.loops[k];
       if (!tir::uses(axis.at, f.var.get())) continue;
-      if (found[k]) return false;
+      if (found[k]) return nullptr;
       found[k] = true;
       axis.begin = analyzer.simplify(axis.begin - f.var + tir::replace(f.min, nest.lets));
       axis.end = axis.begin + extents[k];
     }
     for (const tir::ForNode* f : nest.loops) {
-      if (tir::uses(axis.begin, f->var.get()) || tir::uses(axis.end, f->var.get())) return false;
+      if (tir::uses(axis.begin, f->var.get()) || tir::uses(axis.end, f->var.get())) return nullptr;
     }
     axes.push_back(axis);
   }
-  if (std::ranges::count(found, false) > 0) return false;
+  if (std::ranges::count(found, false) > 0) return nullptr;
 
   bool safe = true;
+  tir::NodeMap own;
   post_order(
       nest.store->value,
       [&](const Node& n) {
@@ -110,9 +110,10 @@ bool reads_before_it_writes(const Stmt& write, const tir::Buffer& buffer,
                   analyzer.can_prove(tir::ge(at, axes[d].end));
         }
         safe = same || apart;
+        if (same) own.emplace(load, tir::load(buffer, nest.store->indices));
       },
       family::tir_expr);
-  return safe;
+  return safe ? tir::replace(write, own) : nullptr;
 }
 
 }  // namespace relay

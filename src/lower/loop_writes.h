@@ -11,9 +11,10 @@
 
 namespace relay {
 
-// `write`: one nest of loops around a store to `buffer`, with checks and variables, whose values do not read the buffer. False
-// where an element that is written may be read by another iteration, or the statements are others.
-bool reads_before_it_writes(const tir::Stmt& write, const tir::Buffer& buffer,
+// `write`: one nest of loops around a store to `buffer`, with checks and variables, whose values do not read the buffer. The
+// same with equal indices where an iteration reads the element that it writes; null where an element that is written may be
+// read by another iteration, or the statements are others.
+tir::Stmt with_own_elements(const tir::Stmt& write, const tir::Buffer& buffer,
                             tir::Analyzer& analyzer);
 
 }  // namespace relay

@@ -132,7 +132,10 @@ class _Draw:
                 f"a[{i}] %= 9.0",
             ],
             lambda: [f"{block} = np.minimum({block} * {self.choice('0.5', 's * 0.02')} - t, 50.0)"],
-            lambda: [f"a[{p}:, {q}:] -= np.outer(a[{p}:, {i}], a[{i}, {q}:]) * 0.5", "a %= 9.0"],
+            lambda: [
+                f"a[{p}:, {q}:] -= np.outer(a[{p}:, {i}], a[{i}, {q}:]) * 0.05",
+                f"a[{p}:, {q}:] = np.minimum(np.maximum(a[{p}:, {q}:], -9.0), 9.0)",
+            ],
             lambda: [f"{block} = {self.clamped(self.real())}"],
             lambda: [f"t = {self.clamped(f'np.dot(a[{i}, :{p}], a[:{p}, {q}])')}"],
             lambda: [
