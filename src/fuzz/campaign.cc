@@ -24,6 +24,7 @@ Json to_json(const Tally& t) {
           {"compared", t.compared},
           {"ill_conditioned", t.ill_conditioned},
           {"slopes", t.slopes},
+          {"natives", t.natives},
           {"kernels", t.kernels},
           {"kernels_compiled", t.kernels_compiled},
           {"errors", t.errors},
@@ -38,6 +39,7 @@ Tally tally_from(const Json& j) {
   t.compared = j["compared"];
   t.ill_conditioned = j["ill_conditioned"];
   t.slopes = j["slopes"];
+  t.natives = j["natives"];
   t.kernels = j["kernels"];
   t.kernels_compiled = j["kernels_compiled"];
   t.errors = j["errors"].get<std::map<std::string, int64_t>>();

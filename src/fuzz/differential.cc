@@ -146,6 +146,7 @@ void Tally::add(const Tally& other) {
   compared += other.compared;
   ill_conditioned += other.ill_conditioned;
   slopes += other.slopes;
+  natives += other.natives;
   kernels += other.kernels;
   kernels_compiled += other.kernels_compiled;
   for (const auto& [key, count] : other.errors) errors[key] += count;
@@ -169,6 +170,9 @@ struct Checker::Impl {
     std::vector<tir::PrimFunc> kernels;
     // Of a derivative: the program, and what it means.
     std::shared_ptr<const std::pair<Module, Reference>> derivative = nullptr;
+    bool has_natives = false;
+    // All of it, with native functions.
+    std::optional<runtime::Module> native{};
   };
 
   explicit Impl(CheckOptions o) : options(std::move(o)) {
@@ -249,7 +253,7 @@ struct Checker::Impl {
   // Everything up to machine code; an error is a failure at once.
   std::optional<Failure> compile(size_t index, const Module& mod, int level,
                                  const std::string& stage, std::vector<Compiled>& out) {
-    Compiled compiled{index, stage, {}, {}, nullptr};
+    Compiled compiled{index, stage, {}, {}};
     Outcome outcome = outcome_of([&]() -> Value {
       CompileOptions o = compile_options;
       o.opt_level = level;
@@ -259,6 +263,7 @@ struct Checker::Impl {
       ctx.verify = true;
       Bytecode bytecode = make_bytecode(run_passes(mod, optimize_pipeline(), ctx), o);
       for (CompiledKernel& k : lower_kernels(bytecode)) compiled.kernels.push_back(k.lowered);
+      compiled.has_natives = !bytecode.host.program.empty();
       compiled.bytecode = std::move(bytecode.program);
       return {};
     });
@@ -272,6 +277,27 @@ struct Checker::Impl {
       return std::nullopt;
     }
     return Failure{stage, "error", outcome.text};
+  }
+
+  // With machine code, in the way of artifacts.
+  std::optional<Failure> compile_natively(size_t index, const Module& mod, int level,
+                                          std::vector<Compiled>& out) {
+    const std::string stage = "level " + std::to_string(level) + ", native";
+    Compiled compiled{index, stage, {}, {}};
+    Outcome outcome = outcome_of([&]() -> Value {
+      CompileOptions o = compile_options;
+      o.opt_level = level;
+      o.verify = true;
+      const CompiledModule made = relay::compile(mod, o);
+      tally.natives += std::ranges::count(made.functions, true, &FunctionReport::native);
+      runtime::LoadOptions load;
+      load.num_threads = 1;
+      compiled.native = made.load(load);
+      return {};
+    });
+    if (outcome.kind != Outcome::value) return Failure{stage, "internal error", outcome.text};
+    out.push_back(std::move(compiled));
+    return std::nullopt;
   }
 
   // The derivative of @main by one of the modes; null where it has none.
@@ -404,15 +430,16 @@ struct Checker::Impl {
     std::optional<Failure> failure;
     {
       Outcome outcome = outcome_of([&] {
+        runtime::RunOptions run;
+        run.fuel = kInstructions;
+        run.poison = 0xFF;
+        if (compiled.native) return compiled.native->run_values("main", reference.args, run);
         std::vector<relay_kernel> entries;
         for (const tir::PrimFunc& k : compiled.kernels) entries.push_back(find_kernel(k)->entry);
         runtime::LoadOptions load;
         load.num_threads = 1;
         runtime::Module module =
             runtime::Module::from_kernels(compiled.bytecode, entries, "{}", nullptr, load);
-        runtime::RunOptions run;
-        run.fuel = kInstructions;
-        run.poison = 0xFF;
         return module.run_values("main", reference.args, run);
       });
       failure = compare(stage, mod, reference, outcome, tally);
@@ -456,7 +483,12 @@ struct Checker::Impl {
       for (int level : options.levels) {
         if (failure) break;
         if (level == kFastMath.opt_level && !has_approximations(mod)) continue;
+        const size_t before = compiled.size();
         failure = compile(i, mod, level, "level " + std::to_string(level), compiled);
+        const size_t turn = static_cast<size_t>(tally.programs) % options.levels.size();
+        const bool natively = options.native && options.levels[turn] == level;
+        if (natively && compiled.size() > before && compiled.back().has_natives)
+          failure = compile_natively(i, mod, level, compiled);
       }
       for (const Pair& pair : all_pairs()) {
         if (failure) break;

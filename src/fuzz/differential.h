@@ -29,6 +29,9 @@ struct CheckOptions {
   // several for one program one is compiled, at one of the levels.
   std::vector<std::string> pairs = all_pair_names();
   bool text = true;
+  // Programs with native functions (vm/host_code.h) run natively, too, at one of the levels, in turn; elsewhere all
+  // functions are interpreted.
+  bool native = true;
   // Instead of all this the program is differentiated (fuzz/gradients.h): reverse mode, forward mode
   // and finite differences are compared, and each derivative is compiled at one of the levels, in turn.
   bool gradients = false;
@@ -55,6 +58,7 @@ struct Tally {
   int64_t compared = 0;          // values compared with the evaluator's
   int64_t ill_conditioned = 0;   // differences that rounding of the inputs makes as well
   int64_t slopes = 0;            // gradients that are not zero, compared with finite differences
+  int64_t natives = 0;           // native functions of the programs that ran natively
   int64_t kernels = 0;           // kernels of all compilations
   int64_t kernels_compiled = 0;  // of these, those that no earlier one equals
   std::map<std::string, int64_t> errors;   // of programs that the evaluator ends with a code

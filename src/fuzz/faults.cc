@@ -8,7 +8,7 @@ std::span<const Fault> faults() {
   static const std::vector<Fault> all = [] {
     std::vector<Fault> out;
     for (std::span<const Fault> part : {module_faults(), operator_faults(), gradient_faults(),
-                                        kernel_faults(), bytecode_faults()}) {
+                                        kernel_faults(), bytecode_faults(), hostcode_faults()}) {
       out.insert(out.end(), part.begin(), part.end());
     }
     return out;

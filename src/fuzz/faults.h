@@ -21,17 +21,18 @@ namespace relay::fuzz {
 struct Fault {
   std::string_view name;  // "merges_calls_with_other_attributes"
   // A pass ("FoldConstant"), a mode of differentiation ("ReverseMode", "ForwardMode"), a stage of a kernel ("schedule", "VectorizeLoops"; see StageObserver),
-  // or "bytecode".
+  // "bytecode", or "hostcode".
   std::string_view stage;
   std::string_view mimics;  // the mistake, in a sentence
 
-  // Exactly one is set. They return their argument, or false, where there is nothing to spoil.
+  // Exactly one is set. They return their argument, or false, where there is nothing to spoil. Host code is part of what
+  // `bytecode` is given.
   Module (*module)(const Module& before, const Module& after) = nullptr;
   tir::PrimFunc (*kernel)(const tir::PrimFunc& f) = nullptr;
   bool (*bytecode)(Bytecode& bytecode) = nullptr;
 };
 
-// All of them: of passes, of derivatives, of kernels, of bytecode.
+// All of them: of passes, of derivatives, of kernels, of bytecode, of host code.
 std::span<const Fault> faults();
 // The parts of the list, one file each.
 std::span<const Fault> module_faults();
@@ -39,6 +40,7 @@ std::span<const Fault> operator_faults();
 std::span<const Fault> gradient_faults();
 std::span<const Fault> kernel_faults();
 std::span<const Fault> bytecode_faults();
+std::span<const Fault> hostcode_faults();
 
 // Commits a fault wherever its stage ends.
 class PlantedFault : public PassInstrument, public StageObserver {

@@ -25,8 +25,8 @@ void print_table(const char* title, const std::map<std::string, int64_t>& rows) 
 void print_tally(const fuzz::Tally& t) {
   std::printf(
       "%ld programs, %ld values compared, %ld of them with differences that rounding explains,\n"
-      "%ld kernels, %ld of them compiled\n",
-      t.programs, t.compared, t.ill_conditioned, t.kernels, t.kernels_compiled);
+      "%ld kernels, %ld of them compiled, %ld native functions\n",
+      t.programs, t.compared, t.ill_conditioned, t.kernels, t.kernels_compiled, t.natives);
   if (t.slopes > 0)
     std::printf("%ld gradients that are not zero compared with finite differences\n", t.slopes);
   print_table("programs that end with an error:", t.errors);

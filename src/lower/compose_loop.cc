@@ -15,6 +15,7 @@
 #include "lower/loop_exchanges.h"
 #include "lower/loop_program.h"
 #include "lower/loop_statements.h"
+#include "lower/loop_writes.h"
 #include "lower/written_over.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -319,27 +320,43 @@ class Composer : private LoopStatements {
     return true;
   }
 
-  Value write(const LoopItem& item, const CallNode& c, std::vector<Value> args) {
-    sizes_.check(c);
-    Value data = args[0];
-    const bool has_rooms = std::ranges::all_of(args, [&](const Value& v) {
-      return v.scalar || !v.element || !reads(v, data.buffer.get()) || has_room(v);
-    });
-    if (has_rooms && may_take(data, item.position)) {
-      for (size_t i = 1; i < args.size(); ++i) {
-        if (!args[i].scalar && reads(args[i], data.buffer.get())) args[i] = materialised(args[i]);
-      }
-    } else {
-      if (data.buffer && !loops_.empty()) copies_.push_back(item.value->span.describe());
-      data = materialised(data);
-    }
+  // What a rule does that writes over `data`.
+  Stmt over(const CallNode& c, const Value& data, const std::vector<Value>& args) {
     std::vector<tir::Tensor> inputs{handle(data)};
     for (size_t i = 1; i < args.size(); ++i) inputs.push_back(handle(args[i]));
     tir::Tensor t = compute_call(c, inputs, dims_)[0];
     RELAY_CHECK(t->imperative != nullptr, "a rule that writes over its operand is statements");
     kept_.push_back(t);
-    emit(statements(t, data));
-    return data;
+    return statements(t, data);
+  }
+
+  Value write(const LoopItem& item, const CallNode& c, std::vector<Value> args) {
+    sizes_.check(c);
+    const Value data = args[0];
+    std::vector<size_t> readers;
+    for (size_t i = 1; data.buffer && i < args.size(); ++i) {
+      if (!args[i].scalar && reads(args[i], data.buffer.get())) readers.push_back(i);
+    }
+    if (may_take(data, item.position)) {
+      const Stmt direct = over(c, data, args);
+      const bool has_rooms =
+          std::ranges::all_of(readers, [&](size_t i) { return has_room(args[i]); });
+      const Stmt in_order =
+          readers.empty() ? direct : with_own_elements(direct, data.buffer, analyzer_);
+      if (in_order || has_rooms) {
+        if (in_order) {
+          emit(in_order);
+        } else {
+          for (size_t i : readers) args[i] = materialised(args[i]);
+          emit(over(c, data, args));
+        }
+        return data;
+      }
+    }
+    if (data.buffer && !loops_.empty()) copies_.push_back(item.value->span.describe());
+    const Value copy = materialised(data);
+    emit(over(c, copy, args));
+    return copy;
   }
 
   // ---- Blocks

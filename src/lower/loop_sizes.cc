@@ -80,7 +80,9 @@ std::optional<Numbers> numbers_of(const Stmt& body, const Node* sizes, size_t co
       for (int64_t k = *extent; k-- > 0;)
         work.push_back(tir::replace(f->body, {{f->var.get(), tir::index(*min + k)}}));
     } else if (isa<tir::CheckNode>(s) && !tir::uses(s, sizes)) {
-      out.checks.push_back(s);
+      // One that is the same for several sizes is made once.
+      if (std::ranges::none_of(out.checks, [&](const Stmt& c) { return structural_equal(c, s); }))
+        out.checks.push_back(s);
     } else {
       auto* store = as<tir::StoreNode>(s);
       const auto at = store == nullptr ? std::nullopt : tir::as_int(store->indices[0]);
@@ -114,6 +116,10 @@ bool LoopSizes::is_own(const Dim& d) const {
 }
 
 Dim LoopSizes::named(const PrimExpr& computed, const PrimExpr& most) {
+  if (auto size = tir::as_int(computed)) return dim(*size);
+  for (const auto& [size, variable] : dims_.dims()) {
+    if (variable == computed) return size;
+  }
   auto same = std::ranges::find_if(
       known_, [&](const Known& k) { return structural_equal(k.computed, computed); });
   if (same != known_.end()) return same->name;

@@ -4,7 +4,7 @@
 //   let %y = multiply(%r, %c)                      %r, %y: Tensor[(s0,), float32], for Tensor[(?,), float32]
 //
 // Each such size gets a name, whose variable in the kernel stands for an expression where it is computed. Equal expressions
-// have one name, so that operators know that operands are of one size.
+// have one name, so that operators know that operands are of one size; a number, or the size of an operand, stays what it is.
 #pragma once
 
 #include <functional>

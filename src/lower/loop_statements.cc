@@ -55,8 +55,11 @@ bool LoopStatements::is_index(const PrimExpr& e) {
       e,
       [&](const Node& n) {
         auto* b = as<tir::BinaryNode>(&n);
+        const bool multiple = b != nullptr && b->op == tir::BinaryOp::Mul &&
+                              (isa<tir::IntImmNode>(b->a) || isa<tir::IntImmNode>(b->b));
         plain = plain &&
                 (isa<tir::VarNode>(&n) || isa<tir::IntImmNode>(&n) || isa<tir::CastNode>(&n) ||
+                 multiple ||
                  (b != nullptr && (b->op == tir::BinaryOp::Add || b->op == tir::BinaryOp::Sub)));
         ++nodes;
       },

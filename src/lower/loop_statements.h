@@ -54,7 +54,7 @@ class LoopStatements {
   PrimExpr keep(const PrimExpr& e);
   // A number as a variable of what follows.
   tir::Var named(const PrimExpr& e);
-  // Whether it is computed from variables by a few additions, which what is known of the variables bounds.
+  // Whether it is computed from variables by a few additions and constant factors, which what is known of the variables bounds.
   static bool is_index(const PrimExpr& e);
   Buffer fresh(DType dtype, const std::vector<PrimExpr>& shape);
   Value in_memory(const Buffer& b, int owner);

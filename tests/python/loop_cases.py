@@ -121,6 +121,7 @@ class _Draw:
     def row(self) -> list[str]:
         """What an iteration does with a part of a row, of a length that only it knows."""
         i, p, q = self.index(), self.index(), self.index()
+        block = self.choice(f"a[{p}:, {q}:]", f"a[:{p}, {q}:]", f"a[{p}:]", f"a[{p}:{q}, 1:]")
         own = self.choice(f"y[{p}:]", f"y[:{p}]", f"a[{i}, {p}:]", f"a[:{p}, {i}]", f"y[{p}:{q}]")
         return self.some(
             lambda: [f"s = {self.clamped(f'np.sum({own}) * 0.5')}"],
@@ -130,6 +131,12 @@ class _Draw:
                 f"a[{i}, {p}:] -= a[{q}, {p}:] * {self.choice('0.5', '-0.25')}",
                 f"a[{i}] %= 9.0",
             ],
+            lambda: [f"{block} = np.minimum({block} * {self.choice('0.5', 's * 0.02')} - t, 50.0)"],
+            lambda: [
+                f"a[{p}:, {q}:] -= np.outer(a[{p}:, {i}], a[{i}, {q}:]) * 0.05",
+                f"a[{p}:, {q}:] = np.minimum(np.maximum(a[{p}:, {q}:], -9.0), 9.0)",
+            ],
+            lambda: [f"{block} = {self.clamped(self.real())}"],
             lambda: [f"t = {self.clamped(f'np.dot(a[{i}, :{p}], a[:{p}, {q}])')}"],
             lambda: [
                 f"m = np.argmin(y[{self.choice('1', '-2', 'm % 6')}:]) + np.argmax(x[:k % 6 + 1])"

@@ -101,6 +101,53 @@ def test_rows_of_matrices(python):
     assert "a loop is the kernel" in compiled.explain()
 
 
+def elimination_by_blocks(a):
+    b = a.copy()
+    for k in range(len(b) - 1):
+        b[k + 1 :, k] /= b[k, k]
+        b[k + 1 :, k + 1 :] -= np.outer(b[k + 1 :, k], b[k, k + 1 :])
+    return b
+
+
+def blocks_beside_each_other(a):
+    b = a.copy()
+    for k in range(len(b)):
+        b[k:, :k] = b[k:, :k] * 0.5 + b[:1, :k]
+        b[:k, k:] += 1.0
+        b[k + 1 :] -= b[k] * 0.1
+    return b
+
+
+def blocks_that_overlap(a):
+    b = a.copy()
+    n = len(b)
+    for k in range(n):
+        b[k:, k:] = b[: n - k, : n - k] * 0.5
+        b[: n - k, : n - k] += b[k:, k:]
+        b[k:, k:] -= b[k:, k:].T * 0.25
+        b[k:, k:] = b[k:, k:][::-1]
+        b[k, 1:] = b[k, :-1]
+        b[k, : n - 1] += b[k, 1:]
+        b[k:, k:] *= b[k, k]
+    return b
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize(
+    "python", [elimination_by_blocks, blocks_beside_each_other, blocks_that_overlap]
+)
+def test_blocks_of_matrices(python, fixed):
+    compiled = relay.function(python, fixed_sizes=fixed)
+    for size in (30, 6, 2, 1):
+        a = np.random.default_rng(size).uniform(1, 2, (size, size)) + 6 * np.eye(size)
+        np.testing.assert_allclose(compiled(a), python(a), rtol=1e-11)
+    # Loops of few iterations, of a number that is known, are no loops.
+    compiled = relay.function(python)
+    compiled(MATRIX)
+    assert "interpreted" not in compiled.explain()
+    assert "copies the array" not in compiled.explain()
+
+
 def selection_sort(x, k):
     y = x[::-1].copy()
     for i in range(len(y)):
@@ -153,6 +200,14 @@ def statistics(x, k):
     return total
 
 
+def same_in_each_iteration(x, k):
+    total = 0
+    for i in range(len(x)):
+        if x[i] > 1:
+            total += np.argmin(x[1:]) + np.argmax(x[: k % 3 + 1]) * i
+    return total
+
+
 def made_of_numbers(x, k):
     total = 0.0
     for i in range(len(x)):
@@ -170,6 +225,7 @@ def made_of_numbers(x, k):
         bounds_that_change,
         branches,
         statistics,
+        same_in_each_iteration,
         made_of_numbers,
     ],
 )

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/llvm/architecture.h"
+#include "hostcode/tail_calls.h"
 #include "runtime/core/immediate.h"
 #include "runtime/core/native_layout.h"
 #include "runtime/core/scalar_ops.h"
@@ -42,6 +43,11 @@ class SharedBuilder : public HostBuilder {
     call_helper(RELAY_HELPER(destroy), {word}, false);
     go_on_in(end);
     b_.CreateRetVoid();
+  }
+
+  // int64 (context): whether a helper that a function asks at its entry or in a loop says that the run ends.
+  void build_question(size_t helper) {
+    b_.CreateRet(b_.CreateExtractValue(call_helper(helper, {}), 1));
   }
 
   // void (cell, place, field, moves)
@@ -165,7 +171,13 @@ class FunctionBuilder : public HostBuilder {
     Value* left =
         b_.CreateSub(b_.CreateAlignedLoad(b_.getInt64Ty(), place, llvm::Align(8)), i64(1));
     b_.CreateAlignedStore(left, place, llvm::Align(8));
-    rarely(b_.CreateICmpSLT(left, i64(0)), [&] { ask(inst, RELAY_HELPER(out_of_fuel), {}); });
+    rarely(b_.CreateICmpSLT(left, i64(0)), [&] { ask_to_go_on(inst, m_.out_of_fuel); });
+  }
+  // Registers stay as they are, so that functions without other calls save none.
+  void ask_to_go_on(const Inst& inst, llvm::Function* question) {
+    auto* ends = b_.CreateCall(question, {context_});
+    ends->setCallingConv(question->getCallingConv());
+    branch_rarely(b_.CreateICmpNE(ends, i64(0)), failure(inst));
   }
 
   void enter(const Inst& inst) {
@@ -175,7 +187,7 @@ class FunctionBuilder : public HostBuilder {
                                    {llvm::MetadataAsValue::get(context, name)});
     Value* limit = b_.CreateAlignedLoad(
         b_.getInt64Ty(), at(context_, offsetof(relay_native_context, stack_limit)), llvm::Align(8));
-    rarely(b_.CreateICmpULT(sp, limit), [&] { ask(inst, RELAY_HELPER(more_stack), {}); });
+    rarely(b_.CreateICmpULT(sp, limit), [&] { ask_to_go_on(inst, m_.more_stack); });
     spend(inst);
   }
 
@@ -427,8 +439,9 @@ class FunctionBuilder : public HostBuilder {
 
   llvm::CallInst* call_body(const Inst& inst) {
     auto body = m_.program.bodies[static_cast<size_t>(inst.number)];
-    auto* out = b_.CreateCall(m_.functions[static_cast<size_t>(body)], arguments(inst, 0));
-    out->setCallingConv(llvm::CallingConv::Tail);
+    llvm::Function* callee = m_.functions[static_cast<size_t>(body)];
+    auto* out = b_.CreateCall(callee, arguments(inst, 0));
+    out->setCallingConv(callee->getCallingConv());
     return out;
   }
 
@@ -467,7 +480,9 @@ class FunctionBuilder : public HostBuilder {
     set(inst, value_of(out));
   }
   void end_in(llvm::CallInst* call) {
-    call->setTailCallKind(llvm::CallInst::TCK_MustTail);
+    const bool repeats = function_->getCallingConv() == llvm::CallingConv::Tail &&
+                         call->getCallingConv() == llvm::CallingConv::Tail;
+    call->setTailCallKind(repeats ? llvm::CallInst::TCK_MustTail : llvm::CallInst::TCK_Tail);
     b_.CreateRet(call);
   }
 
@@ -575,7 +590,9 @@ void declare_functions(HostModule& m) {
   llvm::LLVMContext& context = m.module.getContext();
   auto* pointer = llvm::PointerType::get(context, 0);
   auto* i64 = llvm::Type::getInt64Ty(context);
-  for (const hc::Function& f : m.program.functions) {
+  const std::vector<bool> plain = hc::plain_functions(m.program);
+  for (size_t n = 0; n < plain.size(); ++n) {
+    const hc::Function& f = m.program.functions[n];
     const bool entry = f.kind == hc::FunctionKind::entry;
     std::vector<llvm::Type*> types{pointer};
     if (entry) {
@@ -587,7 +604,9 @@ void declare_functions(HostModule& m) {
     m.functions.push_back(
         declare(m, llvm::FunctionType::get(m.result, types, false),
                 "relay_native_" + std::string(kind) + "_" + std::to_string(f.index),
-                entry ? llvm::CallingConv::C : llvm::CallingConv::Tail));
+                entry      ? llvm::CallingConv::C
+                : plain[n] ? llvm::CallingConv::Fast
+                           : llvm::CallingConv::Tail));
   }
 }
 
@@ -601,6 +620,14 @@ void build_shared(HostModule& m) {
   m.field_of_object = declare(
       m, llvm::FunctionType::get(none, {i64, pointer, i64, llvm::Type::getInt1Ty(context)}, false),
       "relay_native_field", llvm::CallingConv::Fast);
+  auto question = [&](const char* name, size_t helper) {
+    llvm::Function* f = declare(m, llvm::FunctionType::get(i64, {pointer}, false), name,
+                                llvm::CallingConv::PreserveMost);
+    SharedBuilder(m, f, f->getArg(0)).build_question(helper);
+    return f;
+  };
+  m.more_stack = question("relay_native_more_stack", RELAY_HELPER(more_stack));
+  m.out_of_fuel = question("relay_native_out_of_fuel", RELAY_HELPER(out_of_fuel));
   SharedBuilder(m, m.release_object, m.release_object->getArg(0))
       .build_release(m.release_object->getArg(1));
   llvm::Function* f = m.field_of_object;
@@ -662,6 +689,8 @@ void build_host_functions(llvm::Module& module, const hostcode::Program& program
                stack_pointer_of(target.arch),
                llvm::StructType::get(module.getContext(), {i64, i64}),
                {},
+               nullptr,
+               nullptr,
                nullptr,
                nullptr,
                {}};

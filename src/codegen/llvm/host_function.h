@@ -33,6 +33,8 @@ struct HostModule {
   std::vector<llvm::Function*> functions;  // in the order of the program's
   llvm::Function* release_object = nullptr;
   llvm::Function* field_of_object = nullptr;
+  llvm::Function* more_stack = nullptr;
+  llvm::Function* out_of_fuel = nullptr;
   // For closures that are called with that many arguments: the closure functions by function of the program.
   std::map<size_t, llvm::GlobalVariable*> closures;
 };

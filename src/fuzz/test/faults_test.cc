@@ -60,9 +60,7 @@ class Switch : public PassInstrument, public StageObserver {
 class Net {
  public:
   static std::string stage_of(const Fault& fault) {
-    return std::string(fault.module != nullptr     ? fault.stage
-                       : fault.bytecode != nullptr ? "bytecode"
-                                                   : "kernel");
+    return std::string(fault.kernel != nullptr ? "kernel" : fault.stage);
   }
 
   Checker& checker(const Fault& fault) {
@@ -71,6 +69,7 @@ class Net {
     if (checker == nullptr) {
       CheckOptions options;
       options.text = false;
+      options.native = stage == "hostcode";
       options.passes.clear();
       options.levels.clear();
       if (is_of_a_gradient(fault)) {
@@ -95,8 +94,8 @@ class Net {
 
 TEST(Faults, are_named_once_and_stand_at_a_stage) {
   std::set<std::string_view> names;
-  std::set<std::string_view> stages = {"compose", "schedule", "bytecode", kReverseMode.name,
-                                       kForwardMode.name};
+  std::set<std::string_view> stages = {"compose",  "schedule",        "bytecode",
+                                       "hostcode", kReverseMode.name, kForwardMode.name};
   for (const Pass* pass : all_passes()) stages.insert(pass->name);
   for (const tir::LoweringPass& pass : tir::lowering_passes()) stages.insert(pass.name);
   for (const Fault& f : faults()) {

@@ -41,6 +41,7 @@ TEST(Fuzz, random_programs_mean_the_same_in_every_way_to_run_them) {
   for (const Finding& f : result.findings) ADD_FAILURE() << f.text();
   EXPECT_EQ(result.tally.programs, static_cast<int64_t>(kPrograms));
   EXPECT_GT(result.tally.compared, 4 * result.tally.programs);
+  EXPECT_GT(result.tally.natives, result.tally.programs / 20);
 }
 
 TEST(Fuzz, random_programs_have_the_slopes_that_differences_say) {

@@ -5,6 +5,7 @@
 
 #include "base/diagnostic.h"
 #include "hostcode/counts.h"
+#include "hostcode/tail_calls.h"
 #include "hostcode/verify.h"
 #include "runtime/core/scalar_ops.h"
 
@@ -70,6 +71,35 @@ b3:
   release w2
   jump b2
 )");
+}
+
+// Functions of one parameter that end as `ends` say: a tail call of a function, of a closure (-1), or a return (-2).
+Program with_ends(const std::vector<int64_t>& ends) {
+  Program p;
+  for (int64_t end : ends) {
+    Function f;
+    f.index = static_cast<int32_t>(p.functions.size());
+    f.locals = {{.is_word = true}};
+    Inst last = end == -2   ? make(Op::ret, -1, {0})
+                : end == -1 ? make(Op::tail_invoke, -1, {0})
+                            : make(Op::tail_call, -1, {0}, end);
+    f.blocks.push_back({{make(Op::enter, -1, {}), last}});
+    p.bodies.push_back(f.index);
+    p.functions.push_back(std::move(f));
+  }
+  return p;
+}
+
+TEST(HostCode, functions_are_plain_where_each_chain_of_tail_calls_ends) {
+  EXPECT_EQ(plain_functions(with_ends({-2, 0, 1})), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(plain_functions(with_ends({1, 0, 1, -2})),
+            (std::vector<bool>{false, false, false, true}));
+  EXPECT_EQ(plain_functions(with_ends({-1, 0, -2, 2})),
+            (std::vector<bool>{false, false, true, true}));
+  Program p = with_ends({-2, 0, -2});
+  p.functions[2].kind = FunctionKind::closure;
+  p.functions[2].index = 0;
+  EXPECT_EQ(plain_functions(p), (std::vector<bool>{false, false, false}));
 }
 
 TEST(HostCode, a_word_that_is_used_twice_is_retained_once) {

@@ -94,6 +94,31 @@ TEST(ComposeLoop, tables_that_roll_are_written_once) {
   EXPECT_EQ(first_after(f, 3), 2001);
 }
 
+// The first half of %a becomes twice the half from an element on.
+tir::PrimFunc with_half_from(int64_t begin) {
+  const std::string from = std::to_string(begin), to = std::to_string(begin + 50);
+  return stepped("      let %h = strided_slice(%a, begin=[" + from + "], end=[" + to +
+                     "], strides=[1]);\n      let %m = add(%h, %h);\n      let %at = (0i64,);\n"
+                     "      let %z = update_slice(%a, %m, %at);\n",
+                 "%z, %b");
+}
+
+TEST(ComposeLoop, elements_are_written_where_no_other_iteration_reads_them) {
+  for (int64_t begin : {0, 50}) {
+    const tir::PrimFunc f = with_half_from(begin);
+    EXPECT_EQ(count(tir::text_of(f), "in range(50)"), 1u) << tir::text_of(f);
+    EXPECT_EQ(first_after(f, 1), 2.0 * static_cast<double>(1 + begin));
+  }
+}
+
+TEST(ComposeLoop, elements_that_other_iterations_read_are_computed_before) {
+  for (int64_t begin : {1, 49}) {
+    const tir::PrimFunc f = with_half_from(begin);
+    EXPECT_EQ(count(tir::text_of(f), "in range(50)"), 2u) << tir::text_of(f);
+    EXPECT_EQ(first_after(f, 1), 2.0 * static_cast<double>(1 + begin));
+  }
+}
+
 TEST(ComposeLoop, a_tensor_that_both_states_become_is_copied) {
   const tir::PrimFunc f = stepped("", "%b, %b");
   EXPECT_EQ(first_after(f, 0), 1);

@@ -27,6 +27,8 @@ constexpr size_t kMostNodes = 4000;
 constexpr double kFewOperations = 512;
 // Beside an axis of any length, a row has so many elements at most.
 constexpr int64_t kShortAxis = 64;
+// Tensors have so few axes that the sizes of one are numbers beside each other.
+constexpr double kMostAxes = 8;
 // How far from a slice what is computed of it is found.
 constexpr int kMostSteps = 16;
 
@@ -70,15 +72,15 @@ double operations_of(const CallNode& c, FusionClass fusion) {
   return fusion == FusionClass::OutEWiseFusable ? std::sqrt(all) : std::max(out, read);
 }
 
-bool is_of_scalars(const CallNode& c) {
-  auto is_scalar = [](const Type& type) {
-    auto tensors = flatten_tensor_types(type);
-    return tensors &&
-           std::ranges::all_of(*tensors, [](const TensorType& t) { return t->shape.empty(); });
-  };
-  return is_scalar(c.type) &&
-         std::ranges::all_of(c.args, [&](const Expr& a) { return is_scalar(a->type); });
+bool is_of_scalars(const Type& type) {
+  auto tensors = flatten_tensor_types(type);
+  return tensors &&
+         std::ranges::all_of(*tensors, [](const TensorType& t) { return t->shape.empty(); });
 }
+bool takes_scalars(const CallNode& c) {
+  return std::ranges::all_of(c.args, [&](const Expr& a) { return is_of_scalars(a->type); });
+}
+bool is_of_scalars(const CallNode& c) { return is_of_scalars(c.type) && takes_scalars(c); }
 
 // What an assertion says.
 bool is_text(const Type& type) {
@@ -133,6 +135,12 @@ std::string defect_of_sizes(const CallNode& c) {
   return is_open(c.type) && stored ? defect : "";
 }
 
+// How the elements of a result depend on those of operands, of which an operator of open sizes takes the first from its
+// static form.
+FusionClass class_of(const OpInfo& row) {
+  return row.static_form ? OpRegistry::global().get(row.static_form->op)->row->fusion : row.fusion;
+}
+
 // Why a kernel of a loop does not compute the call of an operator; empty: it does. `of_rows`: it computes a number or a row
 // from rows.
 std::string defect_of(const CallNode& c, bool of_rows) {
@@ -153,6 +161,7 @@ std::string defect_of(const CallNode& c, bool of_rows) {
   if (std::string d = defect_of_sizes(c); !d.empty()) return row.name + " " + d;
   if (is_of_scalars(c) || writes_over(ref(c))) return {};
   if (makes_open_row(ref(c)) && is_line(c.type)) return {};
+  if (is_open(c.type) && class_of(row) <= FusionClass::Injective) return {};
   if (row.fusion == FusionClass::Injective && isa<TensorTypeNode>(c.type)) return {};
   if (row.fusion <= FusionClass::OutEWiseFusable &&
       (of_rows || operations_of(c, row.fusion) <= kFewOperations))
@@ -260,6 +269,8 @@ class LoopNest {
   // Whether an operator's call, whose operands do not change, may be computed before the loop.
   bool is_invariant(const CallNode& c) const {
     if (changing_.contains(&c) || is_of_scalars(c) || is_size(ref(c))) return false;
+    // Numbers side by side, such as the ends of a part, are known as numbers.
+    if (!c.args.empty() && takes_scalars(c) && elements_of(c.type) <= kMostAxes) return false;
     bool pure = true;
     post_order(
         ref(c),
@@ -273,13 +284,14 @@ class LoopNest {
     return pure;
   }
 
-  // Whether a value is a part of a tensor that differs between iterations, or computed from one.
+  // Whether a value is a part of a tensor, or computed from one. What is the same in all iterations, and stands inside of the
+  // loop all the same, may end the run.
   bool is_of_part(const Expr& e, int steps = 0) const {
     if (auto v = values_.find(e.get()); v != values_.end()) return is_of_part(v->second, steps);
     auto* c = as<CallNode>(e);
     auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
     if (op != nullptr && makes_open_row(e)) return true;
-    if (op == nullptr || steps == kMostSteps || !changing_.contains(c)) return false;
+    if (op == nullptr || steps == kMostSteps) return false;
     static constexpr std::string_view kParts[] = {"take", "strided_slice"};
     if (std::ranges::find(kParts, op->row->name) != std::end(kParts)) return true;
     return std::ranges::any_of(c->args, [&](const Expr& a) { return is_of_part(a, steps + 1); });

@@ -15,8 +15,9 @@
 //
 // Legal: the state and what the loop captures are tensors of numbers whose sizes are numbers or have
 // names; the body is pure operators, `if`, tuples and loops. Pays where each iteration computes single
-// elements, or rows that it takes from tensors. An iteration that computes whole tensors runs the kernels
-// that are scheduled for them, and stays a loop of the virtual machine. Assertions are part of a kernel.
+// elements, rows that it takes from tensors, or, element by element, blocks whose sizes it computes. An
+// iteration that computes whole tensors runs the kernels that are scheduled for them, and stays a loop
+// of the virtual machine. Assertions are part of a kernel.
 // Why a loop stays one is the attribute `interpreted` of its function.
 // The kernel's function is in A-normal form; size expressions that do not change are its parameters.
 #pragma once
