@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,11 +189,23 @@ def describe(program: object) -> str:
     return "; ".join(lines) + (f"; and {more} more" if more else "")
 
 
-def _settings(target: str | None, opt_level: int | None, num_threads: int = 0) -> dict[str, Any]:
+def _target_text(target: str | Mapping[str, str]) -> str:
+    """The text of a target: "native; opencl" for {"cpu": "native", "gpu": "opencl"}."""
+    if not isinstance(target, Mapping):
+        return target
+    if not target or not all(isinstance(part, str) for item in target.items() for part in item):
+        raise wrong(f'a target is a text, or a map such as {{"gpu": "opencl"}}, not {target!r}')
+    devices = [text for name, text in target.items() if name != "cpu"]
+    return "; ".join([target.get("cpu", "native"), *devices])
+
+
+def _settings(
+    target: str | Mapping[str, str] | None, opt_level: int | None, num_threads: int = 0
+) -> dict[str, Any]:
     settings = PassContext.current().settings()
     settings["num_threads"] = num_threads
     if target is not None:
-        settings["target"] = target
+        settings["target"] = _target_text(target)
     if opt_level is not None:
         settings["opt_level"] = opt_level
     return settings
@@ -201,7 +213,7 @@ def _settings(target: str | None, opt_level: int | None, num_threads: int = 0) -
 
 def build(
     ir_mod: _core.IRModule | _core.Expr | OpenModel,
-    target: str | None = None,
+    target: str | Mapping[str, str] | None = None,
     target_host: None = None,
     executor: None = None,
     runtime: None = None,
@@ -226,7 +238,9 @@ def build(
 
     target: "native", "x86-64-v3", "llvm -mcpu=znver4 -l2=1M", ...; None: the PassContext's, else native.
         All targets but native give equal programs on every build machine. A program for a target that this
-        machine cannot run is built and exported; running it is error E0610.
+        machine cannot run is built and exported; running it is error E0610. A host and devices are
+        "native; opencl", or {"cpu": "native", "gpu": "opencl"}: `relay.annotation.on_device` places
+        operators, and a program that places none computes on the first device what it supports.
     params: values of @main's parameters by name, which become constants; or the path of a file of weights,
         as `relay.frontend.load_weights` reads it.
     opt_level: 0 to 3; None: the PassContext's, else 3.
@@ -289,7 +303,7 @@ def _source_of(mod: _core.IRModule) -> Callable[[], _core.IRModule | None]:
 
 def optimize(
     mod: _core.IRModule | _core.Expr,
-    target: str | None = None,
+    target: str | Mapping[str, str] | None = None,
     params: dict[str, Any] | None = None,
     opt_level: int | None = None,
 ) -> _core.IRModule:

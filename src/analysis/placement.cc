@@ -40,7 +40,8 @@ bool has_effect(const Node& kernel) {
 // Constants are wherever they are used.
 bool is_free(const Expr& e) { return isa<ConstantNode>(e); }
 
-// Why a kernel runs on the host only; null where it may run elsewhere.
+}  // namespace
+
 const char* host_only(const CallNode& c) {
   if (has_unknown_size(c.type)) return "the size of its result is known only when it is computed";
   const bool strings = has_strings(c.type) || std::ranges::any_of(c.args, [](const Expr& a) {
@@ -50,8 +51,6 @@ const char* host_only(const CallNode& c) {
   if (has_effect(*c.op.get())) return "it has an effect beside its result";
   return nullptr;
 }
-
-}  // namespace
 
 PlacingCall placing_call(const CallNode& call) {
   const CallNode* c = &call;

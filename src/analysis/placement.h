@@ -34,6 +34,9 @@ PlacingCall placing_call(const CallNode& call);
 // computed there.
 bool gives_on_device(const CallNode& call, const OnDeviceAttrs& attrs);
 
+// Why a kernel runs on the host only; null where it may run elsewhere.
+const char* host_only(const CallNode& call);
+
 // Whether the program says anything of devices: else all of it is on the host.
 bool uses_devices(const Module& mod);
 

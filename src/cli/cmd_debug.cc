@@ -53,7 +53,7 @@ Subject subject_of(const DebugArgs& o) {
     EvalOptions options;
     options.fuel = std::max<int64_t>(limits.fuel, 0);
     options.memory_limit = std::max<int64_t>(limits.memory_limit, 0);
-    options.denormals = denormals_of(parse_target(o.flags.target));
+    options.denormals = denormals_of(parse_program_target(o.flags.target).host);
     out.program = watch_evaluator(out.model.module, options, out.model.source_name);
     return out;
   }

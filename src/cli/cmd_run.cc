@@ -113,7 +113,7 @@ Outcome run_evaluator(const RunArgs& o, const Inputs& inputs) {
   EvalOptions options;
   options.fuel = std::max<int64_t>(limits.fuel, 0);
   options.memory_limit = std::max<int64_t>(limits.memory_limit, 0);
-  options.denormals = denormals_of(parse_target(o.flags.target));
+  options.denormals = denormals_of(parse_program_target(o.flags.target).host);
   Evaluator evaluator(model.module, options);
   auto start = Clock::now();
   out.value = evaluator.call(o.function, std::move(values));

@@ -69,19 +69,33 @@ ObjectCode Backend::compile_host(const hostcode::Program&, const Target&, Kernel
   throw InternalError("internal error: the backend has no code for functions between kernels");
 }
 
+ObjectCode Backend::embed(const tir::PrimFunc&, const std::string&, const Target& target) const {
+  throw UserError(Diagnostic(codes::lower_unsupported, {},
+                             "'" + target.name +
+                                 "' cannot be the host of devices whose drivers "
+                                 "compile their kernels")
+                      .help("compile for a processor and the device: \"native; opencl\""));
+}
+
+const tir::Intrinsic* missing_intrinsic(const Backend& backend, const tir::PrimFunc& kernel) {
+  const tir::Intrinsic* missing = nullptr;
+  post_order(kernel->body, [&](const Node& n) {
+    if (n.kind() != tir::ExprKind::Call || missing != nullptr) return;
+    const tir::Intrinsic* intrinsic =
+        tir::find_intrinsic(static_cast<const tir::CallNode&>(n).name);
+    if (intrinsic != nullptr && !backend.has_intrinsic(*intrinsic)) missing = intrinsic;
+  });
+  return missing;
+}
+
 void check_intrinsics(const Backend& backend, const std::vector<tir::PrimFunc>& kernels) {
   for (const tir::PrimFunc& f : kernels) {
-    post_order(f->body, [&](const Node& n) {
-      if (n.kind() != tir::ExprKind::Call) return;
-      const tir::Intrinsic* intrinsic =
-          tir::find_intrinsic(static_cast<const tir::CallNode&>(n).name);
-      if (intrinsic == nullptr || backend.has_intrinsic(*intrinsic)) return;
-      throw UserError(Diagnostic(codes::lower_unsupported, {},
-                                 "kernel " + f->name + " calls " + std::string(intrinsic->name) +
-                                     ", for which " + std::string(backend.name()) +
-                                     " makes no code")
-                          .help("compile for another target"));
-    });
+    const tir::Intrinsic* missing = missing_intrinsic(backend, f);
+    if (missing == nullptr) continue;
+    throw UserError(Diagnostic(codes::lower_unsupported, {},
+                               "kernel " + f->name + " calls " + std::string(missing->name) +
+                                   ", for which " + std::string(backend.name()) + " makes no code")
+                        .help("compile for another target"));
   }
 }
 

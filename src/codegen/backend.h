@@ -56,6 +56,10 @@ class Backend {
   // Whether it makes code for a call of the intrinsic.
   virtual bool has_intrinsic(const tir::Intrinsic& intrinsic) const = 0;
 
+  // False: `compile` makes bytes that the driver of a device compiles when the program runs, and the host's backend embeds
+  // them (runtime/device_source.h).
+  virtual bool makes_objects() const { return true; }
+
   // An object file for each kernel, made on that many threads. What `cache` (may be null) holds is taken from there, and
   // the rest is put there. The bytes depend on the kernel and the target only. `each` (may be null) is called behind each
   // kernel, by the thread that made it.
@@ -75,6 +79,9 @@ class Backend {
   // An object file with all functions of host code, which exports their descriptor (runtime/core/native_abi.h), for `link`.
   virtual ObjectCode compile_host(const hostcode::Program& program, const Target& target,
                                   KernelCache* cache) const;
+  // An object file that has the bytes at the entry of the kernel.
+  virtual ObjectCode embed(const tir::PrimFunc& kernel, const std::string& bytes,
+                           const Target& target) const;
   virtual std::string text(CodeText form, const std::vector<tir::PrimFunc>& kernels,
                            const Target& target) const = 0;
 };
@@ -93,6 +100,9 @@ std::vector<std::string> libraries_of(const std::vector<tir::PrimFunc>& kernels)
 // The kernels in this process, by the target's backend. Throws UserError E0610 when this machine cannot run them.
 LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                            KernelCache* cache = nullptr);
+
+// An intrinsic that the kernel calls and the backend makes no code for; null where it has all.
+const tir::Intrinsic* missing_intrinsic(const Backend& backend, const tir::PrimFunc& kernel);
 
 // Throws UserError E0401, naming kernel and intrinsic, when a kernel calls what the backend makes no code for.
 void check_intrinsics(const Backend& backend, const std::vector<tir::PrimFunc>& kernels);

@@ -1,6 +1,7 @@
 #include "codegen/targets.h"
 
 #include "codegen/backend.h"
+#include "runtime/core/device.h"
 #include "runtime/cpu.h"
 #include "target/architectures.h"
 #include "target/target_text.h"
@@ -21,6 +22,9 @@ ProgramTarget parse_program_target(std::string_view text) {
     text.remove_prefix(end + 1);
   }
   all.push_back(parse_target(text));
+  // A device without a host has this machine.
+  const runtime::Device memory{kind_of(all.front()).device};
+  if (!memory.is_host()) all.insert(all.begin(), native_target());
   return {all.front(), {all.begin() + 1, all.end()}};
 }
 

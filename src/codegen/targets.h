@@ -19,7 +19,8 @@ namespace relay {
 // words of two kinds.
 Target parse_target(std::string_view text);
 
-// Targets with semicolons in between: the host's, and those of devices. Throws like parse_target, which reads each.
+// Targets with semicolons in between: the host's, and those of devices; where the first is a device's, native is the host's.
+// Throws like parse_target, which reads each.
 ProgramTarget parse_program_target(std::string_view text);
 
 // The machine this runs on: its features, caches, and the cores that the process may use.

@@ -7,11 +7,13 @@
 #include <unordered_set>
 
 #include "analysis/loop_kernels.h"
+#include "analysis/placement.h"
 #include "base/budget.h"
 #include "base/codes/lowering.h"
 #include "base/parallel.h"
 #include "codegen/backend.h"
 #include "codegen/targets.h"
+#include "driver/device_choice.h"
 #include "driver/evaluate_constant.h"
 #include "driver/interface.h"
 #include "driver/kernel_work.h"
@@ -19,6 +21,7 @@
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "hostcode/verify.h"
+#include "ir/devices.h"
 #include "ir/op.h"
 #include "lower/index_width.h"
 #include "lower/kernel_body.h"
@@ -91,14 +94,6 @@ class PassSteps : public PassInstrument {
 
 ProgramTarget resolve_targets(const CompileOptions& options) {
   ProgramTarget all = parse_program_target(options.target);
-  const runtime::Device memory{kind_of(all.host).device};
-  if (!memory.is_host()) {
-    throw UserError(Diagnostic(codes::lower_unsupported, {},
-                               "'" + all.host.name +
-                                   "' cannot be the host: its kernels read memory of " +
-                                   memory.to_string())
-                        .expected("a kind of target whose kernels read the memory of the CPU"));
-  }
   if (options.num_threads > 0) all.host.num_cores = options.num_threads;
   return all;
 }
@@ -120,8 +115,6 @@ std::vector<std::pair<runtime::Device, Target>> devices_of(const ProgramTarget& 
   }
   return out;
 }
-
-Target resolve_target(const CompileOptions& options) { return resolve_targets(options).host; }
 
 // "nn.conv2d: data_layout=NHWC, kernel_layout=OHWI32o" for each operator that has layouts.
 std::vector<std::string> layouts_of(const Function& primitive) {
@@ -248,13 +241,13 @@ std::string make_metadata(const CompiledModule& compiled,
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// Machine code of the generated kernels, in their order, each for its target. All is linked into one image: devices whose
-// code is of another form than the host's have no place in it.
+// Machine code of the generated kernels, in their order, each for its target, as objects of the host. All is linked into one image.
 std::vector<ObjectCode> generate(const std::vector<CompiledKernel>& kernels,
                                  const KernelProvider& provider,
                                  const std::vector<plan::ProgramKernel>& variants,
-                                 const Backend& host, const CompileOptions& options,
+                                 const Target& host_target, const CompileOptions& options,
                                  const std::function<void()>& step) {
+  const Backend& host = backend_of(host_target);
   // The kernels of each target, by their order among the generated ones.
   std::map<const Target*, std::pair<std::vector<tir::PrimFunc>, std::vector<size_t>>> by_target;
   size_t count = 0;
@@ -267,15 +260,20 @@ std::vector<ObjectCode> generate(const std::vector<CompiledKernel>& kernels,
   std::vector<ObjectCode> out(count);
   for (const auto& [target, work] : by_target) {
     const Backend& backend = backend_of(*target);
-    if (backend.name() != host.name()) {
+    if (backend.makes_objects() && backend.name() != host.name()) {
       throw UserError(Diagnostic(codes::lower_unsupported, {},
                                  "code for '" + target->name + "' cannot be linked with the host's")
-                          .help("a device's backend must make object code for the host"));
+                          .help("a device's backend must make object code for the host, or code "
+                                "that the driver of the device compiles"));
     }
     check_intrinsics(backend, work.first);
     std::vector<ObjectCode> objects = backend.compile(
         work.first, *target, runtime::available_threads(), options.cache.get(), step);
-    for (size_t i = 0; i < objects.size(); ++i) out[work.second[i]] = std::move(objects[i]);
+    for (size_t i = 0; i < objects.size(); ++i) {
+      out[work.second[i]] = backend.makes_objects()
+                                ? std::move(objects[i])
+                                : host.embed(work.first[i], objects[i], host_target);
+    }
   }
   return out;
 }
@@ -383,7 +381,8 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
   return bytecode;
 }
 
-PassContext pass_context(const CompileOptions& options, const Target& target) {
+PassContext pass_context(const CompileOptions& options, const ProgramTarget& targets) {
+  const Target& target = targets.host;
   PassContext ctx;
   ctx.opt_level = options.opt_level;
   ctx.required_pass = options.required_pass;
@@ -397,14 +396,23 @@ PassContext pass_context(const CompileOptions& options, const Target& target) {
   ctx.verify = options.verify;
   ctx.instruments = options.instruments;
   ctx.target = target;
+  const auto devices = devices_of(targets);
+  if (!devices.empty()) {
+    const auto& [device, device_target] = devices.front();
+    ctx.device_choice = choice_of(device, device_target);
+    // Values have one layout, wherever they are.
+    ctx.target.has_blocked_kernels &= device_target.has_blocked_kernels;
+  }
   ctx.evaluate = make_constant_evaluator(options.cache, denormals_of(target));
   return ctx;
 }
 
-Module optimize(const Module& mod, const CompileOptions& options, const Target& target) {
+Module optimize(const Module& mod, const CompileOptions& options, const ProgramTarget& targets) {
   BudgetScope budget;
   check_options(options);
-  PassContext ctx = pass_context(options, target);
+  PassContext ctx = pass_context(options, targets);
+  // Who places operators leaves the others on the host.
+  if (uses_devices(mod)) ctx.device_choice.reset();
   return run_passes(with_size_hints(mod, options.sizes), optimize_pipeline(), ctx);
 }
 
@@ -420,12 +428,12 @@ runtime::Denormals denormals_of(const Target& target) {
 }
 
 PassContext pass_context(const CompileOptions& options) {
-  return pass_context(options, resolve_target(options));
+  return pass_context(options, resolve_targets(options));
 }
 
 Module optimize(const Module& mod, const CompileOptions& options) {
   initialize();
-  return optimize(mod, options, resolve_target(options));
+  return optimize(mod, options, resolve_targets(options));
 }
 
 Bytecode make_bytecode(const Module& optimized, const CompileOptions& options) {
@@ -452,7 +460,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   CompileOptions with_timing = options;
   with_timing.instruments.push_back(&timing);
   with_timing.instruments.push_back(&steps);
-  out.optimized = optimize(mod, with_timing, target);
+  out.optimized = optimize(mod, with_timing, targets);
   out.passes = timing.rows();
 
   phases.begin("plan");
@@ -476,7 +484,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   phases.begin("generate", static_cast<int64_t>(functions.size()));
   const Backend& backend = backend_of(target);
   std::vector<ObjectCode> objects =
-      generate(out.kernels, *bytecode.provider, bytecode.kernels, backend, options, phases.step());
+      generate(out.kernels, *bytecode.provider, bytecode.kernels, target, options, phases.step());
   size_t next = 0;
   for (CompiledKernel& k : out.kernels) {
     if (k.is_generated()) k.code_bytes = static_cast<int64_t>(objects[next++].size());
@@ -522,15 +530,34 @@ std::string scheduled_text(const CompiledKernel& k) {
          tir::to_string(k.scheduled) + "\n";
 }
 
+namespace {
+
+// The kernels of the host, then those of each device, as their backends print them.
+std::string code_text(CodeText form, const CompiledModule& compiled,
+                      const CompileOptions& options) {
+  const ProgramTarget targets = resolve_targets(options);
+  std::vector<std::pair<runtime::Device, Target>> all{{runtime::Device::cpu(), targets.host}};
+  for (auto& device : devices_of(targets)) all.push_back(std::move(device));
+  std::string out;
+  for (const auto& [device, target] : all) {
+    std::vector<tir::PrimFunc> kernels;
+    for (const CompiledKernel& k : compiled.kernels) {
+      if (k.is_generated() && kernel_device(*k.primitive.get()) == device)
+        kernels.push_back(k.lowered);
+    }
+    if (!kernels.empty()) out += backend_of(target).text(form, kernels, target);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options) {
-  Target target = resolve_target(options);
-  return backend_of(target).text(CodeText::Intermediate, generated_functions(compiled.kernels),
-                                 target);
+  return code_text(CodeText::Intermediate, compiled, options);
 }
 
 std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options) {
-  Target target = resolve_target(options);
-  return backend_of(target).text(CodeText::Assembly, generated_functions(compiled.kernels), target);
+  return code_text(CodeText::Assembly, compiled, options);
 }
 
 int64_t CompiledModule::constant_bytes() const {

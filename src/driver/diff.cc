@@ -53,7 +53,7 @@ EvalOptions evaluator_options(const DiffOptions& o) {
   EvalOptions out;
   out.fuel = o.limits.fuel;
   out.memory_limit = o.limits.memory_limit;
-  out.denormals = denormals_of(parse_target(o.compile.target));
+  out.denormals = denormals_of(parse_program_target(o.compile.target).host);
   return out;
 }
 

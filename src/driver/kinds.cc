@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "codegen/llvm/backend.h"
+#include "codegen/opencl/backend.h"
 #include "lower/rules/rules.h"
 #include "target/own_kinds.h"
 
@@ -14,6 +15,9 @@ void register_kinds() {
     TargetKind cpu = codegen::cpu_kind();
     cpu.rules = processor_rules;
     register_own_target_kind(std::move(cpu));
+    TargetKind opencl = codegen::opencl_kind();
+    opencl.rules = work_item_rules;
+    register_own_target_kind(std::move(opencl));
   });
 }
 

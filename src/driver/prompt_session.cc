@@ -236,7 +236,7 @@ runtime::Value PromptSession::evaluate(const Wrapped& program, std::string* text
   EvalOptions options;
   options.fuel = options_.fuel;
   options.memory_limit = options_.memory_limit;
-  options.denormals = denormals_of(parse_target(options_.compile.target));
+  options.denormals = denormals_of(parse_program_target(options_.compile.target).host);
   runtime::Value value;
   run([&] {
     Evaluator evaluator(program.module, options);

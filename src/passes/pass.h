@@ -17,6 +17,7 @@
 #include "analysis/evaluate_constants.h"
 #include "ir/module.h"
 #include "passes/structure/form.h"
+#include "runtime/core/device.h"
 #include "target/target.h"
 
 namespace relay {
@@ -69,6 +70,13 @@ class PassInstrument {
                      std::chrono::nanoseconds) {}
 };
 
+// Where kernels of a program that says nothing of devices are computed.
+struct DeviceChoice {
+  runtime::Device device;
+  // Whether the device has code for a primitive function.
+  std::function<bool(const FunctionNode& primitive)> supports;
+};
+
 class PassContext {
  public:
   int opt_level = 3;
@@ -78,6 +86,8 @@ class PassContext {
   Target target;
   // Null: passes that need values of constants leave the program alone.
   ConstantEvaluator evaluate;
+  // Nothing: the host computes all that the program does not place.
+  std::optional<DeviceChoice> device_choice;
   // Checks well-formedness, types and promised forms after each pass. What passes from outside give
   // is always checked.
   bool verify = false;

@@ -67,6 +67,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(
           kCompileMatch),  // matches ask one question each, but for those whose tree would be far larger
       pass(kFuseOps, Form::fused),
+      pass(kChooseDevices),  // where the program says nothing
       pass(kPlaceKernels),
       pass(kRecomputeValues),  // large values that are cheap are not kept
       pass(

@@ -6,6 +6,7 @@
 
 #include "base/codes/runtime.h"
 #include "base/fork.h"
+#include "runtime/opencl/queue.h"
 
 namespace relay::runtime {
 namespace {
@@ -30,6 +31,9 @@ class Drivers {
   }
 
  private:
+  // Relay's own, which open their libraries when a program first uses the device.
+  Drivers() { add(opencl::opencl_driver()); }
+
   ForkSafeMutex mutex_;
   std::map<uint16_t, DeviceDriver> drivers_;
 };

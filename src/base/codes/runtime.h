@@ -27,5 +27,7 @@ inline constexpr DiagnosticCode run_assertion{"E0616", "an assertion does not ho
 inline constexpr DiagnosticCode run_image{"E0617", "an image cannot be decoded"};
 inline constexpr DiagnosticCode run_library{"E0618", "a library that a program needs is missing"};
 inline constexpr DiagnosticCode run_no_device{"E0620", "a device that a program uses is missing"};
+inline constexpr DiagnosticCode run_device_code{"E0621", "a device refuses a kernel"};
+inline constexpr DiagnosticCode run_device_failed{"E0622", "a device fails"};
 
 }  // namespace relay::codes

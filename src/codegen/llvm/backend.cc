@@ -68,6 +68,10 @@ class LlvmBackend : public Backend {
                           KernelCache* cache) const override {
     return generate_host_object(program, target, cache);
   }
+  ObjectCode embed(const tir::PrimFunc& kernel, const std::string& bytes,
+                   const Target& target) const override {
+    return embedding_object(kernel, bytes, target);
+  }
   std::string text(CodeText form, const std::vector<tir::PrimFunc>& kernels,
                    const Target& target) const override {
     return form == CodeText::Intermediate ? llvm_ir_text(kernels, target)

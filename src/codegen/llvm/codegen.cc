@@ -386,6 +386,22 @@ llvm::GlobalVariable* define_constant(llvm::Module& module, llvm::StringRef name
   return out;
 }
 
+ObjectCode embedding_object(const tir::PrimFunc& kernel, const std::string& bytes,
+                            const Target& target) {
+  ForkSection section;
+  LlvmObject<llvm::LLVMContext> owned_context;
+  LlvmObject<std::unique_ptr<llvm::TargetMachine>> owned_machine(make_machine(target));
+  LlvmObject<llvm::Module> owned_module("relay_embedded", *owned_context);
+  llvm::Module& module = *owned_module;
+  module.setTargetTriple(target.triple);
+  module.setDataLayout((*owned_machine)->createDataLayout());
+  constexpr uint64_t kAlignment = 16;
+  define_constant(module, kernel_symbol(*kernel.get()),
+                  llvm::ConstantDataArray::getString(*owned_context, bytes, /*AddNull=*/false))
+      ->setAlignment(llvm::Align(kAlignment));
+  return emit_object(module, **owned_machine);
+}
+
 ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
   ForkSection section;
   LlvmObject<llvm::LLVMContext> owned_context;

@@ -21,6 +21,10 @@ LoadedKernels load_objects(const std::vector<ObjectCode>& objects,
 // The object that has the table of the kernels.
 ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target);
 
+// An object that has the bytes under the kernel's symbol.
+ObjectCode embedding_object(const tir::PrimFunc& kernel, const std::string& bytes,
+                            const Target& target);
+
 std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target& target);
 std::string assembly_text(const std::vector<tir::PrimFunc>& kernels, const Target& target);
 

@@ -11,6 +11,9 @@ namespace relay {
 // The rules for processors, in the order of asking (lower/rules/rule_list.def).
 std::span<const ScheduleRule* const> processor_rules();
 
+// The rules for devices whose work items have memory in common (lower/rules/work_items.cc).
+std::span<const ScheduleRule* const> work_item_rules();
+
 // The kernel in the loops of the first rule of the target's kind that takes it. Its report (tir/schedule_report.h) says what was
 // done: the rule, the rule's sentence, and why other rules did not take the kernel. At opt level 0 every block stays as it was
 // composed.

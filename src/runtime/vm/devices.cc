@@ -132,7 +132,13 @@ void Interpreter::finish_devices() {
 }
 
 void Interpreter::drain_devices() noexcept {
-  for (const auto& state : c_.devices_) state->queue->wait(state->queue->last());
+  for (const auto& state : c_.devices_) {
+    try {
+      state->queue->wait(state->queue->last());
+    } catch (const Error&) {
+      // The run has an error already, of which this one follows: the device is gone.
+    }
+  }
 }
 
 }  // namespace relay::runtime

@@ -1,0 +1,237 @@
+// Programs on an OpenCL device: each dtype and form of a kernel gives what the host gives.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "driver/test/networks.h"
+#include "driver/test/opencl_machine.h"
+#include "runtime/module.h"
+
+namespace relay {
+namespace {
+
+using driver_test::kOpencl;
+using runtime::Value;
+
+#define NEEDS_OPENCL() \
+  initialize();        \
+  if (auto why = driver_test::no_opencl()) GTEST_SKIP() << *why
+
+std::vector<double> numbers(const std::vector<Tensor>& results) {
+  std::vector<double> out;
+  for (const Tensor& t : results) {
+    for (int64_t i = 0; i < t.num_elements(); ++i) out.push_back(t.get_as_double(i));
+  }
+  return out;
+}
+
+std::vector<double> run_on(const Module& mod, const std::string& target, std::vector<Tensor> args,
+                           int opt_level = 3) {
+  CompileOptions options;
+  options.target = target;
+  options.opt_level = opt_level;
+  options.verify = true;
+  runtime::RunOptions poisoned;
+  poisoned.poison = 0xA5;
+  return numbers(
+      compile(mod, options).load({.num_threads = 1}).run("main", std::move(args), poisoned));
+}
+
+// The same on the host and where the program says, at these levels.
+void expect_as_on_host(const std::string& text, double tolerance = 1e-5,
+                       const std::vector<int>& levels = {3}, double low = -2, double high = 2) {
+  const Module mod = driver_test::parse(text);
+  const std::vector<Tensor> args = driver_test::arguments(mod);
+  for (size_t i = 0; i < args.size(); ++i) driver_test::fill(args[i], low, high, i + 1);
+  std::string host_text = text;
+  // What is computed on the device there is computed on the host here.
+  for (size_t at = 0; (at = host_text.find("\"opencl:0\"", at)) != std::string::npos;) {
+    host_text.replace(at, 10, "\"cpu\"");
+  }
+  const std::vector<double> want = run_on(driver_test::parse(host_text), "native", args);
+  for (int level : levels) {
+    const std::vector<double> got = run_on(mod, "native; opencl", args, level);
+    ASSERT_EQ(got.size(), want.size()) << text;
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (std::isnan(want[i]) && std::isnan(got[i])) continue;
+      if (want[i] == got[i]) continue;
+      ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i])))
+          << i << " at " << level << " of " << text;
+    }
+  }
+}
+
+std::string there(const std::string& e) {
+  return "on_device(" + e + ", virtual_device=\"opencl:0\")";
+}
+
+std::string main_of(const std::string& parameters, const std::string& result) {
+  return "def @main(" + parameters + ") { " + there(result) + " }";
+}
+
+TEST(Opencl, arithmetic_of_every_dtype) {
+  NEEDS_OPENCL();
+  for (const char* dtype : {"float16", "bfloat16", "float32", "float64"}) {
+    const std::string x = std::string("Tensor[(3, 5), ") + dtype + "]";
+    const double tolerance = std::string(dtype) == "float16"    ? 2e-3
+                             : std::string(dtype) == "bfloat16" ? 2e-2
+                                                                : 1e-5;
+    expect_as_on_host(main_of("%x: " + x + ", %y: " + x,
+                              "where(less(%x, %y), add(multiply(%x, %y), subtract(%x, %y)), "
+                              "maximum(divide(%x, %y), floor_mod(%x, %y)))"),
+                      tolerance);
+  }
+  for (const char* dtype :
+       {"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"}) {
+    const std::string x = std::string("Tensor[(3, 35), ") + dtype + "]";
+    const bool is_signed = dtype[0] == 'i';
+    expect_as_on_host(
+        main_of("%x: " + x + ", %y: " + x,
+                "where(less(%x, %y), add(multiply(multiply(%x, %x), %y), floor_divide(%x, %y)), "
+                "bitwise_xor(minimum(floor_mod(%x, %y), %x), "
+                "bitwise_or(left_shift(%x, %y), right_shift(%x, %y))))"),
+        0, {3}, is_signed ? -100 : 0, 100);
+  }
+}
+
+TEST(Opencl, casts_between_all_dtypes) {
+  NEEDS_OPENCL();
+  const std::vector<std::string> dtypes{"bool",     "int8",    "uint8",  "int16",  "uint16",
+                                        "int32",    "uint32",  "int64",  "uint64", "float16",
+                                        "bfloat16", "float32", "float64"};
+  for (const std::string& from : dtypes) {
+    std::string sum;
+    for (const std::string& to : dtypes) {
+      const std::string back = "cast(cast(%x, dtype=\"" + to + "\"), dtype=\"float64\")";
+      sum = sum.empty() ? back : "add(multiply(" + sum + ", 1.25f64), " + back + ")";
+    }
+    expect_as_on_host(main_of("%x: Tensor[(301,), " + from + "]", sum), 1e-9, {3}, -300, 300);
+  }
+}
+
+TEST(Opencl, functions) {
+  NEEDS_OPENCL();
+  for (const char* dtype : {"float32", "float64"}) {
+    std::string sum = "%x";
+    for (const char* f : {"exp", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "atan", "sinh",
+                          "cosh", "asinh", "floor", "ceil", "trunc", "round", "abs"}) {
+      sum = "add(" + sum + ", " + f + "(%x))";
+    }
+    for (const char* f : {"log", "log2", "log10", "sqrt", "rsqrt"}) {
+      sum = "add(" + sum + ", " + f + "(add(abs(%x), abs(%x))))";
+    }
+    expect_as_on_host(main_of(std::string("%x: Tensor[(40,), ") + dtype + "]", sum), 1e-5);
+  }
+}
+
+TEST(Opencl, reductions) {
+  NEEDS_OPENCL();
+  // Cut into parts, into one item for each row, and with work of their own.
+  expect_as_on_host(main_of("%x: Tensor[(3, 20000), float32]", "sum(%x, axis=[1])"));
+  expect_as_on_host(main_of("%x: Tensor[(50, 40, 30), float32]", "max(%x, axis=[0, 2])"));
+  expect_as_on_host(main_of("%x: Tensor[(4, 3000), float32]", "argmax(%x, axis=[1])"));
+  expect_as_on_host(main_of("%x: Tensor[(7, 100), float32]", "nn.softmax(%x)"), 1e-5, {0, 3});
+  expect_as_on_host(main_of("%x: Tensor[(6, 10), float32]", "cumsum(%x, axis=1)"));
+}
+
+TEST(Opencl, contractions_and_windows) {
+  NEEDS_OPENCL();
+  expect_as_on_host(main_of("%x: Tensor[(33, 65), float32], %w: Tensor[(47, 65), float32]",
+                            "nn.relu(nn.dense(%x, %w))"),
+                    1e-4, {0, 3});
+  expect_as_on_host(main_of("%x: Tensor[(2, 5, 17), float32], %w: Tensor[(2, 17, 9), float32]",
+                            "nn.batch_matmul(%x, %w)"),
+                    1e-4);
+  expect_as_on_host(main_of("%x: Tensor[(1, 4, 9, 11), float32], %w: Tensor[(8, 2, 3, 3), float32]",
+                            "nn.max_pool2d(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], groups=2), "
+                            "pool_size=[2, 2], strides=[2, 2])"),
+                    1e-4);
+}
+
+// Blocks whose order matters run in one item.
+TEST(Opencl, statements_in_their_order) {
+  NEEDS_OPENCL();
+  expect_as_on_host(main_of("%x: Tensor[(5, 40), float32]", "sort(%x, axis=1)"));
+  expect_as_on_host(main_of("%x: Tensor[(5, 40), float32]", "topk(%x, k=3, ret_type=\"values\")"));
+  expect_as_on_host(main_of("%x: Tensor[(6, 4), float32], %i: Tensor[(2, 4), int64], "
+                            "%u: Tensor[(2, 4), float32]",
+                            "scatter_elements(%x, %i, %u, axis=0)"),
+                    1e-5, {3}, 0, 5);
+}
+
+// A check that fails on the device ends the run, and the next run is right.
+TEST(Opencl, a_failure_is_the_runs) {
+  NEEDS_OPENCL();
+  const Module mod =
+      driver_test::parse(main_of("%x: Tensor[(4,), float32], %i: Tensor[(2,), int32]",
+                                 "gather(%x, %i, axis=0, checked=True)"));
+  CompileOptions options;
+  options.target = "native; opencl";
+  const runtime::Module ready = compile(mod, options).load();
+  const Tensor x = Tensor::empty(DType::Float(32), {4}), i = Tensor::empty(DType::Int(32), {2});
+  driver_test::fill(x, 0, 1, 1);
+  i.set_from_int(0, 1);
+  i.set_from_int(1, 77);
+  try {
+    ready.run("main", {x, i});
+    ADD_FAILURE() << "it runs";
+  } catch (const RuntimeError& e) {
+    EXPECT_NE(std::string(e.what()).find("E0605"), std::string::npos) << e.what();
+  }
+  i.set_from_int(1, 3);
+  EXPECT_EQ(ready.run("main", {x, i})[0].get_as_double(1), x.get_as_double(3));
+}
+
+constexpr const char* kNetwork = R"(
+def @main[n: Dim](%x: Tensor[(n, 64), float32], %w: Tensor[(64, 64), float32]) {
+  let %a = nn.relu(nn.dense(%x, %w));
+  let %b = nn.softmax(nn.dense(%a, %w));
+  (sum(%b, axis=[0]), if (sum(%b) > 0f) { negative(%b) } else { %b })
+})";
+
+// The target alone: what the device supports is there, in the artifact, too, for several sizes.
+TEST(Opencl, a_program_without_places) {
+  NEEDS_OPENCL();
+  const Module mod = driver_test::parse(kNetwork);
+  CompileOptions options;
+  options.target = "opencl";
+  options.verify = true;
+  const CompiledModule compiled = compile(mod, options);
+  int64_t there = 0;
+  for (const runtime::KernelInfo& k : compiled.program.kernels) there += k.device == kOpencl;
+  EXPECT_GE(there, 4);
+  EXPECT_NE(assembly_text(compiled, options).find("__kernel void"), std::string::npos);
+  const std::string path = ::testing::TempDir() + "/opencl.so";
+  compiled.write(path, true);
+  const runtime::Module loaded = runtime::Module::load(path);
+  CompileOptions host;
+  const runtime::Module on_host = compile(mod, host).load();
+  for (int64_t n : {1, 37, 300}) {
+    const Tensor x = Tensor::empty(DType::Float(32), {n, 64}),
+                 w = Tensor::empty(DType::Float(32), {64, 64});
+    driver_test::fill(x, -1, 1, 1);
+    driver_test::fill(w, -1, 1, 2);
+    const std::vector<double> want = numbers(on_host.run("main", {x, w})),
+                              got = numbers(loaded.run("main", {x, w}));
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-4) << n << ": " << i;
+  }
+}
+
+// A device without a form of an operator is refused where the program asks for it.
+TEST(Opencl, must_fail_what_it_has_no_form_of) {
+  CompileOptions options;
+  options.target = "native; opencl";
+  initialize();
+  try {
+    compile(driver_test::parse(main_of("%x: Tensor[(4,), string]", "text.concat(%x, %x)")),
+            options);
+    ADD_FAILURE() << "it is compiled";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("E0409"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace relay

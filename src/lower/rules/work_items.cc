@@ -1,0 +1,329 @@
+// Kernels over the work items of a device: an item computes one element of each block, along up to three axes, and does its
+// reduction alone. A reduction that one block reads element by element is done where it is read, in the item's own memory, and an
+// item computes a small tile of a contraction, so that it reads each operand once for several elements. Reductions to few
+// elements are cut into parts first, which items compute, so that a device has enough of them. Blocks without independent
+// iterations run in one item.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "lower/rules/common.h"
+#include "tir/passes/statements.h"
+#include "tir/thread_tags.h"
+
+namespace relay {
+namespace {
+
+using tir::Block;
+using tir::BlockRV;
+using tir::IterKind;
+using tir::LoopRV;
+using tir::Schedule;
+
+// A device has some thousands of items at work at a time. A reduction to fewer elements than that is cut, unless its parts
+// would be shorter than a second launch is worth.
+constexpr int64_t kManyItems = 2048, kLeastPart = 64, kMostParts = 256;
+
+// Tiles are at most so long along an axis, and leave a device so many items.
+constexpr int64_t kLongestTile = 4, kLeastItems = 512;
+
+struct ItemPlan {
+  int64_t parts = 1;    // of a reduction; 1: it is not cut
+  int64_t rows = 1;     // of an item's tile of a contraction
+  int64_t columns = 1;  // of an item's tile
+
+  static constexpr auto members() {
+    return std::tuple{member("columns", &ItemPlan::columns), member("parts", &ItemPlan::parts),
+                      member("rows", &ItemPlan::rows)};
+  }
+  friend bool operator==(const ItemPlan&, const ItemPlan&) = default;
+};
+
+struct WorkItemsParameters : AttrsOf<WorkItemsParameters> {
+  std::vector<ItemPlan> blocks;
+
+  static AttrsList describe() {
+    return {"relay.schedule.WorkItems",
+            {attribute("blocks", &Self::blocks, "The items of each block.")}};
+  }
+};
+
+struct BlockLoops {
+  std::vector<LoopRV> parallel, reduction;
+};
+
+// Nothing for a block whose order matters, or that does not stand in loops of its own.
+std::optional<BlockLoops> loops_of(const Schedule& s, const BlockRV& rv) {
+  const Block b = s.block(rv);
+  const std::vector<LoopRV> loops = s.get_loops(rv);
+  if (loops.size() != b->iters.size()) return std::nullopt;
+  BlockLoops out;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (b->iters[i]->kind == IterKind::Opaque) return std::nullopt;
+    auto& of_kind = b->iters[i]->kind == IterKind::DataParallel ? out.parallel : out.reduction;
+    of_kind.push_back(loops[i]);
+  }
+  return out;
+}
+
+// The product of the extents; -1 where one is symbolic.
+int64_t iterations(const Schedule& s, const std::vector<LoopRV>& loops) {
+  int64_t out = 1;
+  for (const LoopRV& l : loops) {
+    const int64_t extent = s.extent(l);
+    if (extent < 0) return -1;
+    out *= extent;
+  }
+  return out;
+}
+
+int64_t parts_of(int64_t elements, int64_t length) {
+  if (elements < 0 || length < 0 || elements >= kManyItems) return 1;
+  return std::clamp<int64_t>(std::min(length / kLeastPart, kManyItems / elements), 1, kMostParts);
+}
+
+// The loops, a perfect nest from the outermost of their block on, bound to items; the innermost axis last.
+tir::StepResult<std::vector<LoopRV>> bind_loops(Schedule& s, const std::vector<LoopRV>& loops) {
+  // Loops of one iteration vanish.
+  std::vector<LoopRV> axes;
+  for (const LoopRV& l : loops) {
+    if (s.extent(l) != 1) axes.push_back(l);
+  }
+  if (axes.empty()) axes.push_back(loops.back());
+  constexpr size_t kMost = tir::kGlobalTags.size();
+  if (axes.size() > kMost) {
+    auto last = std::ranges::find(loops, axes[axes.size() - kMost]);
+    LoopRV outer = RELAY_TRY(s.fuse({loops.begin(), last + 1}));
+    axes.erase(axes.begin(), axes.end() - static_cast<std::ptrdiff_t>(kMost) + 1);
+    axes.insert(axes.begin(), outer);
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    RELAY_TRY(s.bind(axes[axes.size() - 1 - i], std::string(tir::kGlobalTags[i])));
+  }
+  return axes;
+}
+
+// Independent loops outside, reductions inside.
+tir::StepResult<> order_loops(Schedule& s, const BlockRV& rv, const BlockLoops& loops) {
+  std::vector<LoopRV> order = loops.parallel;
+  order.insert(order.end(), loops.reduction.begin(), loops.reduction.end());
+  if (order != s.get_loops(rv)) RELAY_TRY(s.reorder(order));
+  return {};
+}
+
+// The number of axes of items that compute an element each.
+tir::StepResult<size_t> bind_elements(Schedule& s, const BlockRV& rv) {
+  auto loops = loops_of(s, rv);
+  if (!loops || loops->parallel.empty()) return size_t{0};
+  RELAY_TRY(order_loops(s, rv, *loops));
+  return RELAY_TRY(bind_loops(s, loops->parallel)).size();
+}
+
+// Whether the block computes each element from the buffer's element at the same index and no other of it.
+bool reads_same_element(const Block& b, const tir::Buffer& buffer) {
+  bool reads = false;
+  for (const tir::Region& r : b->reads) {
+    if (!(r->buffer == buffer)) continue;
+    reads = true;
+    if (r->mins.size() != b->iters.size()) return false;
+    for (size_t i = 0; i < r->mins.size(); ++i) {
+      const bool only = tir::as_int(buffer->shape[i]) == 1 && tir::as_int(r->mins[i]) == 0;
+      const bool same =
+          r->mins[i].get() == b->iters[i]->var.get() && tir::as_int(r->extents[i]) == 1;
+      if (!only && !same) return false;
+    }
+  }
+  return reads;
+}
+
+// The block that reads the reduction element by element; nothing where there is none.
+std::optional<BlockRV> reader_of(const Schedule& s, const BlockRV& rv) {
+  const std::vector<BlockRV> readers = s.consumers(rv);
+  const Block b = s.block(rv);
+  if (readers.size() != 1 || b->writes.size() != 1 || s.is_output(b->writes[0]->buffer)) {
+    return std::nullopt;
+  }
+  const Block reader = s.block(readers[0]);
+  auto loops = loops_of(s, readers[0]);
+  const bool alone = loops && loops->reduction.empty() && !loops->parallel.empty();
+  if (!alone || !reads_same_element(reader, b->writes[0]->buffer)) return std::nullopt;
+  return readers[0];
+}
+
+// The reduction in the items of `reader`, which compute a tile each.
+tir::StepResult<> reduce_where_read(Schedule& s, const BlockRV& rv, const BlockRV& reader,
+                                    const ItemPlan& plan) {
+  std::vector<LoopRV> outer = loops_of(s, reader)->parallel, inner;
+  if (plan.columns > 1) {
+    const std::vector<LoopRV> parts = RELAY_TRY(s.split(outer.back(), {-1, plan.columns}));
+    outer.back() = parts[0];
+    inner.push_back(parts[1]);
+  }
+  if (plan.rows > 1 && outer.size() > 1) {
+    LoopRV& row = outer[outer.size() - 2];
+    const std::vector<LoopRV> parts = RELAY_TRY(s.split(row, {-1, plan.rows}));
+    row = parts[0];
+    inner.insert(inner.begin(), parts[1]);
+  }
+  std::vector<LoopRV> order = outer;
+  order.insert(order.end(), inner.begin(), inner.end());
+  RELAY_TRY(s.reorder(order));
+  const LoopRV at = RELAY_TRY(bind_loops(s, outer)).back();
+  for (const LoopRV& l : inner) RELAY_TRY(s.unroll(l));
+  RELAY_TRY(s.compute_at(rv, at));
+  RELAY_TRY(s.set_scope(rv, tir::Scope::Register));
+  if (inner.empty()) return {};
+  // Each operand is read once for the tile.
+  const Block b = s.block(rv);
+  const std::vector<LoopRV> all = s.get_loops(rv);
+  std::vector<LoopRV> tile, reduction;
+  for (auto l = std::ranges::find(all, at) + 1; l != all.end(); ++l) {
+    bool reduces = false;
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      reduces |= b->iters[i]->kind == IterKind::Reduce && tir::uses(b->bindings[i], l->var.get());
+    }
+    (reduces ? reduction : tile).push_back(*l);
+  }
+  if (reduction.empty()) return tir::Illegal{"the reduction has one term"};
+  std::vector<LoopRV> turned = reduction;
+  turned.insert(turned.end(), tile.begin(), tile.end());
+  RELAY_TRY(s.reorder(turned));
+  const BlockRV init = RELAY_TRY(s.decompose_reduction(rv, reduction[0]));
+  for (const LoopRV& l : tile) RELAY_TRY(s.unroll(l));
+  const std::vector<LoopRV> around = s.get_loops(init);
+  for (const LoopRV& l : around) {
+    const int64_t extent = s.extent(l);
+    if (extent > 1 && extent <= kLongestTile && s.loop(l)->loop_kind == tir::ForKind::Serial) {
+      RELAY_TRY(s.unroll(l));
+    }
+  }
+  return {};
+}
+
+// The longest tile along an axis that divides it.
+int64_t tile_of(int64_t extent) {
+  int64_t out = kLongestTile;
+  while (extent < 0 || extent % out != 0) {
+    if (extent < 0) return 1;
+    out /= 2;
+  }
+  return out;
+}
+
+// The block that computes the parts of the reduction.
+tir::StepResult<BlockRV> cut_reduction(Schedule& s, const BlockRV& rv, const BlockLoops& loops,
+                                       int64_t parts) {
+  RELAY_TRY(order_loops(s, rv, loops));
+  const LoopRV all =
+      loops.reduction.size() == 1 ? loops.reduction[0] : RELAY_TRY(s.fuse(loops.reduction));
+  // Neighbouring items read neighbouring elements.
+  const std::vector<LoopRV> cut = RELAY_TRY(s.split(all, {-1, parts}));
+  return s.rfactor(rv, cut[1]);
+}
+
+class ItemsSchedule {
+ public:
+  ItemsSchedule(Schedule& s, WorkItemsParameters& parameters, Decider& decide)
+      : s_(s), plans_(parameters.blocks, decide), decide_(decide) {}
+
+  std::string schedule() {
+    for (const BlockRV& rv : s_.get_blocks()) {
+      if (std::ranges::find(done_, rv) != done_.end()) continue;
+      const std::string text = block(rv);
+      text_ += (text_.empty() ? "items: " : "; ") + rv.name + " " + text;
+    }
+    plans_.finish();
+    return text_;
+  }
+
+ private:
+  std::string block(const BlockRV& rv) {
+    ItemPlan& plan = plans_[plans_.next()];
+    auto loops = loops_of(s_, rv);
+    const bool reduces = loops && !loops->reduction.empty();
+    const int64_t elements = reduces ? iterations(s_, loops->parallel) : -1;
+    const int64_t parts = decide_.number(plan.parts, {1, kMostParts}, [&](const Target&) {
+      return reduces ? parts_of(elements, iterations(s_, loops->reduction)) : 1;
+    });
+    choose_tile(rv, loops, elements, plan);
+    if (!reduces) return bound(rv);
+    if (parts > 1) {
+      auto cut =
+          tir::attempt(s_, [&](Schedule& at) { return cut_reduction(at, rv, *loops, parts); });
+      if (cut.is_legal()) {
+        const std::string first = bound(std::move(cut).take());
+        return std::to_string(parts) + " parts over " + first + ", then " + bound(rv);
+      }
+    }
+    std::string why_not;
+    if (auto text = where_read(rv, plan, why_not)) return *text;
+    return bound(rv) + why_not;
+  }
+
+  void choose_tile(const BlockRV& rv, const std::optional<BlockLoops>& loops, int64_t elements,
+                   ItemPlan& plan) {
+    const bool tiles = loops && elements >= kLeastItems && s_.block(rv)->contraction &&
+                       !loops->parallel.empty() && !loops->reduction.empty();
+    decide_.number(plan.columns, {1, kLongestTile}, [&](const Target&) {
+      const int64_t most = tiles ? tile_of(s_.extent(loops->parallel.back())) : 1;
+      return tiles && elements / most >= kLeastItems ? most : 1;
+    });
+    decide_.number(plan.rows, {1, kLongestTile}, [&](const Target&) {
+      if (!tiles || loops->parallel.size() < 2) return int64_t{1};
+      const int64_t most = tile_of(s_.extent(loops->parallel[loops->parallel.size() - 2]));
+      return elements / plan.columns / most >= kLeastItems ? most : 1;
+    });
+  }
+
+  // Done by the items of the block that reads it, or of a copy of a tile; nothing where neither is legal.
+  std::optional<std::string> where_read(const BlockRV& rv, const ItemPlan& plan,
+                                        std::string& why_not) {
+    std::optional<BlockRV> reader = reader_of(s_, rv);
+    if (!reader && plan.rows * plan.columns == 1) return std::nullopt;
+    if (reader && std::ranges::find(done_, *reader) != done_.end()) return std::nullopt;
+    auto steps = tir::attempt(s_, [&](Schedule& at) -> tir::StepResult<BlockRV> {
+      const BlockRV by = reader ? *reader : RELAY_TRY(at.cache_write(rv, tir::Scope::Register));
+      RELAY_TRY(reduce_where_read(at, rv, by, plan));
+      return by;
+    });
+    if (!steps.is_legal()) {
+      why_not = " (not where it is read: " + steps.why().reason + ")";
+      return std::nullopt;
+    }
+    done_.push_back(std::move(steps).take());
+    std::string out = "in the items of " + done_.back().name;
+    if (plan.rows * plan.columns > 1) {
+      out += ", tiles of " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns);
+    }
+    return out;
+  }
+
+  std::string bound(const BlockRV& rv) {
+    auto axes = tir::attempt(s_, [&](Schedule& at) { return bind_elements(at, rv); });
+    const size_t count = axes.is_legal() ? std::move(axes).take() : 0;
+    if (count == 0) return "one item";
+    return std::to_string(count) + (count == 1 ? " axis" : " axes");
+  }
+
+  Schedule& s_;
+  PlanList<ItemPlan> plans_;
+  Decider& decide_;
+  std::vector<BlockRV> done_;  // scheduled with an earlier block
+  std::string text_;
+};
+
+Outcome schedule_items(Schedule& s, WorkItemsParameters& parameters, Decider& decide) {
+  return Report{ItemsSchedule(s, parameters, decide).schedule()};
+}
+
+constexpr ScheduleRule kWorkItemsRule =
+    schedule_rule<WorkItemsParameters, schedule_items>("work_items", "every kernel");
+
+}  // namespace
+
+std::span<const ScheduleRule* const> work_item_rules() {
+  static const ScheduleRule* const all[] = {&kWorkItemsRule};
+  return all;
+}
+
+}  // namespace relay

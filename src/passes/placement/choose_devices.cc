@@ -1,0 +1,120 @@
+#include "passes/placement/choose_devices.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "analysis/loop_kernels.h"
+#include "analysis/placement.h"
+#include "analysis/primitives.h"
+
+namespace relay {
+namespace {
+
+// Elements of an integer tensor of sizes or indices that the host reads.
+constexpr int64_t kSizes = 64;
+
+// Elements of all tensors of a value; those of a symbolic size are many.
+int64_t elements_of(const Type& type) {
+  auto tensors = flatten_tensor_types(type);
+  if (!tensors) return 0;
+  int64_t out = 0;
+  for (const TensorType& t : *tensors) {
+    int64_t all = 1;
+    for (const Dim& d : t->shape) {
+      auto size = as_const(d);
+      if (!size) return kLeastElements + 1;
+      all = std::min(all * std::min(*size, kLeastElements + 1), kLeastElements + 1);
+    }
+    out += all;
+  }
+  return out;
+}
+
+// Whether the result is scalars, or few integers.
+bool is_for_host(const Type& type) {
+  auto tensors = flatten_tensor_types(type);
+  return tensors && std::ranges::all_of(*tensors, [](const TensorType& t) {
+           const bool integers = t->dtype.is_integer() || t->dtype.is_bool();
+           return t->shape.empty() || (integers && elements_of(t) <= kSizes);
+         });
+}
+
+class Chooser : public RewriterOutsidePrimitives {
+ public:
+  Chooser(const DeviceChoice& choice, const std::unordered_map<const Node*, const Node*>& values)
+      : choice_(choice), values_(values) {}
+
+  NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+    auto* before = as<CallNode>(original);
+    auto* primitive = before == nullptr ? nullptr : primitive_of(*before);
+    if (primitive == nullptr) return note_part(original, rebuilt);
+    if (!goes(*before, *primitive)) return rebuilt;
+    there_.insert(before);
+    Function& placed = placed_[primitive];
+    if (!placed) {
+      placed = with_attr(ref(*primitive), attr::kDevice, AttrValue(choice_.device.to_string()));
+    }
+    auto& c = *as<CallNode>(rebuilt);
+    return call(placed, c.args, c.attrs, c.span, c.type_args);
+  }
+
+ private:
+  bool goes(const CallNode& c, const FunctionNode& primitive) {
+    if (host_only(c) != nullptr || is_for_host(c.type) || is_loop_kernel(primitive)) return false;
+    int64_t elements = elements_of(c.type);
+    for (const Expr& a : c.args) elements += elements_of(a->type);
+    const bool reads_there =
+        std::ranges::any_of(c.args, [&](const Expr& a) { return is_there(a); });
+    if (!reads_there && elements <= kLeastElements) return false;
+    auto [known, fresh] = supported_.try_emplace(&primitive, false);
+    if (fresh) known->second = choice_.supports(primitive);
+    return known->second;
+  }
+
+  // Whether a value was computed on the device.
+  bool is_there(const Expr& e) const {
+    const Node* at = e.get();
+    for (auto v = values_.find(at); v != values_.end(); v = values_.find(at)) at = v->second;
+    return there_.contains(at);
+  }
+
+  NodeRef note_part(const NodeRef& original, NodeRef rebuilt) {
+    if (auto* t = as<TupleNode>(original)) {
+      if (std::ranges::any_of(t->fields, [&](const Expr& f) { return is_there(f); }))
+        there_.insert(t);
+    } else if (auto* g = as<TupleGetItemNode>(original)) {
+      if (is_there(g->tuple)) there_.insert(g);
+    }
+    return rebuilt;
+  }
+
+  const DeviceChoice& choice_;
+  const std::unordered_map<const Node*, const Node*>& values_;
+  std::unordered_set<const Node*> there_;
+  std::unordered_map<const FunctionNode*, bool> supported_;
+  std::unordered_map<const FunctionNode*, Function> placed_;
+};
+
+Module choose_devices(const Module& mod, PassContext& ctx) {
+  if (!ctx.device_choice || uses_devices(mod)) return mod;
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    std::unordered_map<const Node*, const Node*> values;
+    post_order_outside_primitives(f, [&](const Node& n) {
+      if (auto* l = as<LetNode>(&n)) values[l->var.get()] = l->value.get();
+    });
+    return Chooser(*ctx.device_choice, values).apply(f);
+  });
+}
+
+}  // namespace
+
+const Pass kChooseDevices = {
+    "ChooseDevices",
+    0,
+    Form::fused,
+    Form::any,
+    "Computes what a device supports on the device, where the program says nothing.",
+    choose_devices};
+
+}  // namespace relay

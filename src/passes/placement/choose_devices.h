@@ -1,0 +1,22 @@
+// ChooseDevices: kernels of a program that says nothing of devices are computed on one.
+//
+// before                                          after (the context's device is "opencl:0")
+//   fn (%p, Primitive=1) { exp(%p) }(%x)            fn (%p, Primitive=1, device="opencl:0") { exp(%p) }(%x)
+//
+// A kernel stays on the host where it must (strings, effects, results of sizes that only a run tells), where the device's
+// backend does not support it, where it is a loop of the program, and where all it computes are scalars, or integers that
+// are few: sizes, indices and conditions, which the host reads. It stays there, too, where it reads nothing of the device and
+// its operands and results have no more than kLeastElements: a copy there and back costs more than the kernel.
+// PlaceKernels makes the copies. A program that was placed by hand stays what it is.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace relay {
+
+extern const Pass kChooseDevices;
+
+// A copy to a device and back takes as long as a host needs for some thousands of elements.
+inline constexpr int64_t kLeastElements = 4096;
+
+}  // namespace relay

@@ -1,0 +1,72 @@
+#include "passes/placement/choose_devices.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/test/parse.h"
+#include "passes/fusion/fuse_ops.h"
+#include "passes/pipelines.h"
+
+namespace relay {
+namespace {
+
+// The program behind FuseOps, and the pass, for a device that supports what `supports` says.
+std::string chosen(const std::string& text, bool supports = true) {
+  PassContext ctx;
+  ctx.verify = true;
+  ctx.device_choice = DeviceChoice{{kDLOpenCL, 0}, [=](const FunctionNode&) { return supports; }};
+  const Module fused = run_pass(test::parse(text), kFuseOps, ctx);
+  return print_module(run_pass(fused, kChooseDevices, ctx));
+}
+
+size_t kernels_there(const std::string& text) {
+  const std::string what = "device=\"opencl:0\"";
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++n;
+  return n;
+}
+
+TEST(ChooseDevices, large_kernels_go_to_the_device) {
+  const std::string text =
+      "def @main(%x: Tensor[(100, 100), float32]) { nn.softmax(nn.dense(%x, %x)) }";
+  EXPECT_EQ(kernels_there(chosen(text)), 2u) << chosen(text);
+  EXPECT_EQ(kernels_there(chosen(text, /*supports=*/false)), 0u);
+}
+
+TEST(ChooseDevices, symbolic_sizes_are_large) {
+  EXPECT_EQ(kernels_there(chosen("def @main[n: Dim](%x: Tensor[(n,), float32]) { exp(%x) }")), 1u);
+}
+
+TEST(ChooseDevices, small_kernels_follow_their_operands) {
+  EXPECT_EQ(kernels_there(chosen("def @main(%x: Tensor[(16,), float32]) { nn.softmax(%x) }")), 0u);
+  // The mean of a large tensor, and what is computed of the mean.
+  const std::string there = chosen(
+      "def @main(%x: Tensor[(100, 100), float32]) {\n"
+      "  nn.softmax(sum(%x, axis=[0])) }");
+  EXPECT_EQ(kernels_there(there), 2u) << there;
+}
+
+TEST(ChooseDevices, scalars_and_strings_stay_on_the_host) {
+  EXPECT_EQ(kernels_there(chosen("def @main(%x: Tensor[(100, 100), float32]) { sum(%x) }")), 0u);
+  EXPECT_EQ(kernels_there(chosen("def @main(%x: Tensor[(100, 100), float32]) { argwhere(%x) }")),
+            0u);
+}
+
+TEST(ChooseDevices, a_program_without_a_choice_stays_what_it_is) {
+  PassContext ctx;
+  const Module fused = run_pass(
+      test::parse("def @main(%x: Tensor[(100, 100), float32]) { exp(%x) }"), kFuseOps, ctx);
+  EXPECT_EQ(run_pass(fused, kChooseDevices, ctx).get(), fused.get());
+}
+
+TEST(ChooseDevices, a_program_that_was_placed_stays_what_it_is) {
+  PassContext ctx;
+  ctx.device_choice = DeviceChoice{{kDLOpenCL, 0}, [](const FunctionNode&) { return true; }};
+  const Module placed =
+      run_passes(test::parse("def @main(%x: Tensor[(100, 100), float32]) {\n"
+                             "  exp(on_device(nn.softmax(%x), virtual_device=\"opencl\")) }"),
+                 optimize_pipeline(), ctx);
+  EXPECT_EQ(kernels_there(print_module(placed)), 1u) << print_module(placed);
+}
+
+}  // namespace
+}  // namespace relay

@@ -1,0 +1,67 @@
+// A kernel as source code that the driver of a device compiles: the bytes behind a kernel's entry in an artifact, which a
+// backend writes and the queue of the device reads.
+//
+//   DeviceSource s;                           // one kernel: launches in their order, and the code of all
+//   std::string bytes = to_bytes(s);          // readable: a comment for each launch, then the code
+//   const DeviceSource t = read_device_source(entry);
+//
+// A launch is a function of the code. Its arguments are, for each of its buffers, the memory and the first byte in it, then
+// the sizes of the call as int64, the failure word (two int32: a code of runtime/core/kernel_abi.h, 0 while nothing has
+// failed, and the number of the kernel that failed), and the number of this kernel.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/kernel_abi.h"
+
+namespace relay::runtime {
+
+// A number that depends on the sizes of a call, in postfix: "d0 4 * 7 +" is d0 * 4 + 7.
+class SizeFormula {
+ public:
+  SizeFormula() = default;
+  explicit SizeFormula(std::string text) : text_(std::move(text)) {}
+  explicit SizeFormula(int64_t number) : text_(std::to_string(number)) {}
+
+  const std::string& text() const { return text_; }
+  // Operators: + - * / % (the last two round towards minus infinity, and give 0 for a divisor of 0), min, max.
+  // Throws UserError E0608 for a text that is no formula.
+  int64_t evaluate(std::span<const int64_t> sizes) const;
+
+ private:
+  std::string text_;
+};
+
+struct DeviceLaunch {
+  std::string name;
+  // Of the kernel's buffers, then of its working memory.
+  std::vector<size_t> buffers;
+  // Work items along x, y and z. None runs where one is 0.
+  std::array<SizeFormula, 3> items{SizeFormula(1), SizeFormula(1), SizeFormula(1)};
+  // Work items of a group along each; 0: as the driver likes.
+  std::array<int64_t, 3> group{0, 0, 0};
+  // Whether it may write the failure word.
+  bool may_fail = false;
+};
+
+struct DeviceSource {
+  std::vector<SizeFormula> workspace;  // bytes of each
+  std::vector<DeviceLaunch> launches;
+  std::string code;
+};
+
+// The text, behind its length.
+std::string to_bytes(const DeviceSource& source);
+// The text without the length, as people read it.
+std::string to_text(const DeviceSource& source);
+
+// Of the bytes at a kernel's entry. Throws UserError E0608 for others.
+DeviceSource read_device_source(relay_kernel entry);
+DeviceSource parse_device_source(std::string_view text);
+
+}  // namespace relay::runtime

@@ -1,0 +1,55 @@
+// OpenCL devices of this machine, and programs that are built for them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/device_source.h"
+#include "runtime/opencl/api.h"
+
+namespace relay::runtime::opencl {
+
+// A program of a device, built.
+class BuiltProgram {
+ public:
+  explicit BuiltProgram(Program program) : program_(program) {}
+  ~BuiltProgram() { api().clReleaseProgram(program_); }
+  BuiltProgram(const BuiltProgram&) = delete;
+  BuiltProgram& operator=(const BuiltProgram&) = delete;
+  Program get() const { return program_; }
+
+ private:
+  Program program_;
+};
+
+// Lives until the end of the process; may be used by several threads.
+class OpenDevice {
+ public:
+  OpenDevice(DeviceId id, Context context);
+
+  DeviceId id() const { return id_; }
+  Context context() const { return context_; }
+  const std::string& name() const { return name_; }
+
+  // The code, built; equal code is built once. Throws RuntimeError E0621 where the driver refuses it, with the path of a file
+  // that keeps it.
+  std::shared_ptr<BuiltProgram> build(const std::string& code);
+
+ private:
+  std::string info(UInt what) const;
+  std::string build_log(Program program) const;
+
+  struct Programs;
+  DeviceId id_;
+  Context context_;
+  std::string name_;
+  std::string options_;
+  std::shared_ptr<Programs> programs_;
+};
+
+// The device with this number: GPUs first, processors last, each in the order of the platforms. Throws RuntimeError E0620
+// where there is none.
+OpenDevice& open_opencl_device(uint16_t number);
+
+}  // namespace relay::runtime::opencl

@@ -1,0 +1,317 @@
+#include "runtime/opencl/queue.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/codes/runtime.h"
+#include "base/fork.h"
+#include "runtime/device_source.h"
+#include "runtime/opencl/device.h"
+#include "runtime/vm/bytecode.h"
+
+namespace relay::runtime::opencl {
+namespace {
+
+constexpr size_t kPage = 4096;
+// A kernel that has failed may read one element behind a buffer that is empty, before it ends.
+constexpr size_t kSlack = 64;
+// Events that are kept: who waits for an older one waits for the next that is.
+constexpr size_t kMostEvents = 256;
+
+// The memory of a device by its addresses, for all queues: one reads what another has written.
+class AddressSpace {
+ public:
+  static AddressSpace& instance() {
+    static auto* const space = new AddressSpace;
+    return *space;
+  }
+
+  void* insert(Memory memory, size_t bytes) {
+    const size_t size = (bytes + kPage - 1) / kPage * kPage;
+    void* range =
+        mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) return nullptr;
+    std::lock_guard lock(mutex_);
+    blocks_[static_cast<char*>(range)] = {memory, size};
+    return range;
+  }
+  Memory remove(void* range) noexcept {
+    std::lock_guard lock(mutex_);
+    auto block = blocks_.find(static_cast<char*>(range));
+    const Memory memory = block->second.memory;
+    munmap(range, block->second.size);
+    blocks_.erase(block);
+    return memory;
+  }
+  std::pair<Memory, size_t> find(const void* address) {
+    auto* at = static_cast<char*>(const_cast<void*>(address));
+    std::lock_guard lock(mutex_);
+    auto block = blocks_.upper_bound(at);
+    RELAY_CHECK(block != blocks_.begin(), "an address that is not of an OpenCL device");
+    --block;
+    const auto offset = static_cast<size_t>(at - block->first);
+    RELAY_CHECK(offset < block->second.size, "an address that is not of an OpenCL device");
+    return {block->second.memory, offset};
+  }
+
+ private:
+  struct Block {
+    Memory memory;
+    size_t size;
+  };
+  ForkSafeMutex mutex_;
+  std::map<char*, Block> blocks_;
+};
+
+// The launches of a kernel, ready to be started.
+struct ReadyKernel {
+  DeviceSource source;
+  std::shared_ptr<BuiltProgram> program;
+  std::vector<Kernel> functions;
+  Int number = 0;
+};
+
+class OpenclQueue : public DeviceQueue {
+ public:
+  explicit OpenclQueue(uint16_t number) : device_(open_opencl_device(number)) {
+    Int error = kSuccess;
+    queue_ = api().clCreateCommandQueue(device_.context(), device_.id(), 0, &error);
+    check(error, "it gives no queue");
+    failure_ =
+        api().clCreateBuffer(device_.context(), kMemReadWrite, sizeof(kNoFailure), nullptr, &error);
+    if (error == kSuccess) error = clear_failure();
+    if (error != kSuccess) {
+      release_all();
+      check(error, "it has no memory for a queue");
+    }
+  }
+  ~OpenclQueue() override {
+    api().clFinish(queue_);
+    release_all();
+  }
+  OpenclQueue(const OpenclQueue&) = delete;
+  OpenclQueue& operator=(const OpenclQueue&) = delete;
+
+  void* allocate(size_t bytes) override {
+    Memory memory = new_memory(bytes + kSlack, "memory of " + std::to_string(bytes) + " bytes");
+    void* address = AddressSpace::instance().insert(memory, bytes + kSlack);
+    if (address != nullptr) return address;
+    api().clReleaseMemObject(memory);
+    throw RuntimeError(
+        Diagnostic(codes::run_out_of_memory, {},
+                   "no addresses for " + std::to_string(bytes) + " bytes of an OpenCL device"));
+  }
+  // OpenCL keeps the memory until what uses it is done.
+  void release(void* memory) noexcept override {
+    api().clReleaseMemObject(AddressSpace::instance().remove(memory));
+  }
+
+  uint64_t copy_to_device(void* to, const void* from, size_t bytes) override {
+    const auto [memory, offset] = AddressSpace::instance().find(to);
+    Event event = nullptr;
+    check(
+        api().clEnqueueWriteBuffer(queue_, memory, kFalse, offset, bytes, from, 0, nullptr, &event),
+        "memory cannot be copied to it");
+    return given(event);
+  }
+  uint64_t copy_to_host(void* to, const void* from, size_t bytes) override {
+    const auto [memory, offset] = AddressSpace::instance().find(from);
+    Event event = nullptr;
+    check(api().clEnqueueReadBuffer(queue_, memory, kFalse, offset, bytes, to, 0, nullptr, &event),
+          "memory cannot be copied from it");
+    return given(event);
+  }
+  uint64_t copy_within(void* to, const void* from, size_t bytes) override {
+    const auto [target, to_offset] = AddressSpace::instance().find(to);
+    const auto [source, from_offset] = AddressSpace::instance().find(from);
+    check(api().clEnqueueCopyBuffer(queue_, source, target, from_offset, to_offset, bytes, 0,
+                                    nullptr, nullptr),
+          "memory cannot be copied");
+    return ++given_;
+  }
+
+  uint64_t launch(const KernelInfo& info, relay_kernel entry, std::span<void* const> buffers,
+                  std::span<const int64_t> dims) override {
+    ReadyKernel& kernel = ready(info, entry);
+    std::vector<std::pair<Memory, int64_t>> places;
+    for (const void* b : buffers) {
+      const auto [memory, offset] = AddressSpace::instance().find(b);
+      places.emplace_back(memory, static_cast<int64_t>(offset));
+    }
+    append_workspace(kernel.source, dims, places);
+    for (size_t i = 0; i < kernel.functions.size(); ++i) {
+      start(kernel, i, places, dims);
+    }
+    return ++given_;
+  }
+
+  std::optional<DeviceFailure> wait(uint64_t event) override {
+    auto known = std::ranges::find_if(events_, [&](const auto& e) { return e.first >= event; });
+    const Int result =
+        known == events_.end() ? api().clFinish(queue_) : api().clWaitForEvents(1, &known->second);
+    check(result, "what it was given ends with an error");
+    while (!events_.empty() && events_.front().first <= event) drop_event();
+    if (!may_have_failed_) return std::nullopt;
+    may_have_failed_ = false;
+    Int failure[2] = {};
+    check(api().clEnqueueReadBuffer(queue_, failure_, kTrue, 0, sizeof(failure), failure, 0,
+                                    nullptr, nullptr),
+          "its failures cannot be read");
+    if (failure[0] == 0) return std::nullopt;
+    check(clear_failure(), "its failures cannot be cleared");
+    const auto number = static_cast<size_t>(failure[1]);
+    RELAY_CHECK(number < infos_.size(), "a kernel of the device has an unknown number");
+    return DeviceFailure{infos_[number], failure[0]};
+  }
+  uint64_t last() const override { return given_; }
+
+ private:
+  static constexpr Int kNoFailure[2] = {0, 0};
+
+  Memory new_memory(size_t bytes, const std::string& what) {
+    Int error = kSuccess;
+    Memory memory = api().clCreateBuffer(device_.context(), kMemReadWrite, bytes, nullptr, &error);
+    check(error, ("it does not give " + what).c_str());
+    return memory;
+  }
+
+  Int clear_failure() {
+    return api().clEnqueueWriteBuffer(queue_, failure_, kTrue, 0, sizeof(kNoFailure), kNoFailure, 0,
+                                      nullptr, nullptr);
+  }
+
+  uint64_t given(Event event) {
+    events_.emplace_back(++given_, event);
+    if (events_.size() > kMostEvents) drop_event();
+    api().clFlush(queue_);
+    return given_;
+  }
+  void drop_event() {
+    api().clReleaseEvent(events_.front().second);
+    events_.pop_front();
+  }
+
+  ReadyKernel& ready(const KernelInfo& info, relay_kernel entry) {
+    auto [it, fresh] = kernels_.try_emplace(entry);
+    if (!fresh) return *it->second;
+    auto made = std::make_unique<ReadyKernel>();
+    try {
+      made->source = read_device_source(entry);
+      made->program = device_.build(made->source.code);
+      for (const DeviceLaunch& l : made->source.launches) {
+        Int error = kSuccess;
+        made->functions.push_back(
+            api().clCreateKernel(made->program->get(), l.name.c_str(), &error));
+        check(error, ("it has no kernel " + l.name).c_str());
+      }
+    } catch (...) {
+      kernels_.erase(it);
+      throw;
+    }
+    made->number = static_cast<Int>(infos_.size());
+    infos_.push_back(&info);
+    it->second = std::move(made);
+    return *it->second;
+  }
+
+  // Working memory of the kernel, behind its buffers. The queue works in order, so all its kernels share one block.
+  void append_workspace(const DeviceSource& source, std::span<const int64_t> dims,
+                        std::vector<std::pair<Memory, int64_t>>& places) {
+    constexpr int64_t kAlignment = 64;
+    const size_t first = places.size();
+    int64_t bytes = 0;
+    for (const SizeFormula& f : source.workspace) {
+      const int64_t size = std::max<int64_t>(f.evaluate(dims), 0);
+      places.emplace_back(nullptr, bytes);
+      if (size > kMostBytes || bytes > kMostBytes) {
+        throw RuntimeError(Diagnostic(codes::run_out_of_memory, {},
+                                      "a kernel needs working memory of " + std::to_string(size) +
+                                          " bytes on an OpenCL device"));
+      }
+      bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    if (first == places.size()) return;
+    if (static_cast<size_t>(bytes) + kSlack > workspace_bytes_ || workspace_ == nullptr) {
+      const size_t wanted = static_cast<size_t>(bytes) + kSlack;
+      Memory larger =
+          new_memory(wanted, "working memory of " + std::to_string(bytes) + " bytes for a kernel");
+      if (workspace_ != nullptr) api().clReleaseMemObject(workspace_);
+      workspace_ = larger;
+      workspace_bytes_ = wanted;
+    }
+    for (size_t i = first; i < places.size(); ++i) places[i].first = workspace_;
+  }
+
+  void start(ReadyKernel& kernel, size_t which,
+             const std::vector<std::pair<Memory, int64_t>>& places, std::span<const int64_t> dims) {
+    const DeviceLaunch& launch = kernel.source.launches[which];
+    size_t items[3], group[3];
+    bool grouped = false;
+    for (size_t i = 0; i < 3; ++i) {
+      const int64_t count = launch.items[i].evaluate(dims);
+      if (count <= 0) return;
+      items[i] = static_cast<size_t>(count);
+      group[i] = static_cast<size_t>(std::max<int64_t>(launch.group[i], 1));
+      grouped |= launch.group[i] > 0;
+    }
+    const Kernel function = kernel.functions[which];
+    UInt at = 0;
+    Int error = kSuccess;
+    auto pass = [&](const void* value, size_t bytes) {
+      const Int result = api().clSetKernelArg(function, at++, bytes, value);
+      if (error == kSuccess) error = result;
+    };
+    for (size_t b : launch.buffers) {
+      RELAY_CHECK(b < places.size(), "a launch of a buffer that the kernel does not have");
+      pass(&places[b].first, sizeof(Memory));
+      pass(&places[b].second, sizeof(int64_t));
+    }
+    for (const int64_t& d : dims) pass(&d, sizeof(d));
+    pass(&failure_, sizeof(Memory));
+    pass(&kernel.number, sizeof(kernel.number));
+    check(error, ("kernel " + launch.name + " does not take its arguments").c_str());
+    check(api().clEnqueueNDRangeKernel(queue_, function, 3, nullptr, items,
+                                       grouped ? group : nullptr, 0, nullptr, nullptr),
+          ("kernel " + launch.name + " cannot be started").c_str());
+    may_have_failed_ |= launch.may_fail;
+  }
+
+  void release_all() noexcept {
+    while (!events_.empty()) drop_event();
+    for (auto& [entry, kernel] : kernels_) {
+      for (Kernel f : kernel->functions) api().clReleaseKernel(f);
+    }
+    if (workspace_ != nullptr) api().clReleaseMemObject(workspace_);
+    if (failure_ != nullptr) api().clReleaseMemObject(failure_);
+    api().clReleaseCommandQueue(queue_);
+  }
+
+  static constexpr int64_t kMostBytes = int64_t{1} << 46;
+
+  OpenDevice& device_;
+  Queue queue_ = nullptr;
+  Memory failure_ = nullptr, workspace_ = nullptr;
+  size_t workspace_bytes_ = 0;
+  uint64_t given_ = 0;
+  std::deque<std::pair<uint64_t, Event>> events_;
+  std::unordered_map<relay_kernel, std::unique_ptr<ReadyKernel>> kernels_;
+  std::vector<const KernelInfo*> infos_;
+  bool may_have_failed_ = false;
+};
+
+}  // namespace
+
+DeviceDriver opencl_driver() {
+  return {kDLOpenCL, [](uint16_t id) { return std::make_shared<OpenclQueue>(id); }};
+}
+
+}  // namespace relay::runtime::opencl

@@ -1,0 +1,202 @@
+// OpenCL queues over a library without a device (mock_opencl.cc): calls, order, memory, and faults.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "base/diagnostic.h"
+#include "runtime/device_driver.h"
+#include "runtime/device_source.h"
+#include "runtime/test/mock_opencl.h"
+#include "runtime/vm/bytecode.h"
+
+namespace relay::runtime {
+namespace {
+
+class DeviceQueues : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { setenv("RELAY_OPENCL", RELAY_MOCK_OPENCL, 1); }
+  void SetUp() override {
+    void* library = dlopen(RELAY_MOCK_OPENCL, RTLD_NOW);
+    ASSERT_NE(library, nullptr) << dlerror();
+    auto state = reinterpret_cast<mock_opencl_function>(dlsym(library, MOCK_OPENCL_STATE));
+    ASSERT_NE(state, nullptr);
+    mock_ = state();
+    mock_->refuses_programs = mock_->is_lost = 0;
+    mock_->memory = size_t{1} << 30;
+    mock_->launches = mock_->builds = 0;
+  }
+
+  // The bytes of a kernel of one launch with this name.
+  std::string kernel(const std::string& name, const std::string& workspace = "") {
+    DeviceSource source;
+    if (!workspace.empty()) source.workspace.emplace_back(workspace);
+    DeviceLaunch launch;
+    launch.name = name;
+    launch.buffers = {0};
+    if (!workspace.empty()) launch.buffers.push_back(1);
+    launch.items[0] = SizeFormula("d0 2 *");
+    launch.may_fail = name == "fails";
+    source.launches.push_back(launch);
+    source.code = "kernel void " + name + "(...)\n";
+    return to_bytes(source);
+  }
+  static relay_kernel entry(const std::string& bytes) {
+    return reinterpret_cast<relay_kernel>(const_cast<char*>(bytes.data()));
+  }
+  static std::string error_of(const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "nothing";
+  }
+
+  static std::span<void* const> one(void* const& buffer) { return {&buffer, 1}; }
+  static std::span<const int64_t> one(const int64_t& size) { return {&size, 1}; }
+
+  mock_opencl* mock_ = nullptr;
+  KernelInfo info_{};
+};
+
+TEST_F(DeviceQueues, formulas) {
+  const std::vector<int64_t> sizes{7, 3};
+  EXPECT_EQ(SizeFormula("d0 4 * d1 +").evaluate(sizes), 31);
+  EXPECT_EQ(SizeFormula("0 d0 - 2 /").evaluate(sizes), -4);
+  EXPECT_EQ(SizeFormula("0 d0 - 2 %").evaluate(sizes), 1);
+  EXPECT_EQ(SizeFormula("d0 d1 min d0 d1 max -").evaluate(sizes), -4);
+  for (const char* wrong : {"", "d2", "+", "1 2", "1 x", "1 2 ^"}) {
+    EXPECT_NE(error_of([&] { SizeFormula(wrong).evaluate(sizes); }).find("E0608"),
+              std::string::npos)
+        << wrong;
+  }
+}
+
+TEST_F(DeviceQueues, sources_are_read_as_they_were_written) {
+  const DeviceSource source = read_device_source(entry(kernel("exp", "d0 4 *")));
+  ASSERT_EQ(source.launches.size(), 1u);
+  EXPECT_EQ(source.launches[0].name, "exp");
+  EXPECT_EQ(source.launches[0].buffers, (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(source.launches[0].items[0].text(), "d0 2 *");
+  EXPECT_EQ(source.launches[0].items[2].text(), "1");
+  EXPECT_EQ(source.workspace[0].text(), "d0 4 *");
+  EXPECT_EQ(source.code, "kernel void exp(...)\n");
+  EXPECT_NE(error_of([] { read_device_source(entry("no kernel, but some text")); }).find("E0608"),
+            std::string::npos);
+}
+
+TEST_F(DeviceQueues, kernels_get_their_arguments_and_nothing_is_left) {
+  const std::string bytes = kernel("exp", "d0 4 *");
+  {
+    auto queue = open_device({kDLOpenCL, 0});
+    char* memory = static_cast<char*>(queue->allocate(256));
+    const int32_t in = 42;
+    queue->copy_to_device(memory + 64, &in, sizeof(in));
+    void* buffer = memory + 64;
+    const int64_t size = 5;
+    for (int i = 0; i < 3; ++i) queue->launch(info_, entry(bytes), one(buffer), one(size));
+    int32_t out = 0;
+    queue->copy_within(memory, memory + 64, sizeof(out));
+    EXPECT_FALSE(queue->wait(queue->copy_to_host(&out, memory, sizeof(out))).has_value());
+    EXPECT_EQ(out, 42);
+    EXPECT_EQ(mock_->launches, 3);
+    EXPECT_EQ(mock_->builds, 1);
+    EXPECT_STREQ(mock_->kernel, "exp");
+    EXPECT_EQ(mock_->items[0], 10u);
+    EXPECT_EQ(mock_->items[1], 1u);
+    // Two buffers with their places, a size, the failure word and the kernel's number.
+    EXPECT_EQ(mock_->arguments, 7u);
+    EXPECT_EQ(mock_->first_offset, 64);
+    const int64_t none = 0;
+    queue->launch(info_, entry(bytes), one(buffer), one(none));
+    EXPECT_EQ(mock_->launches, 3) << "no item, no launch";
+    queue->release(memory);
+  }
+  EXPECT_EQ(mock_->buffers, 0);
+  EXPECT_EQ(mock_->bytes, 0u);
+  EXPECT_EQ(mock_->kernels, 0);
+  EXPECT_EQ(mock_->queues, 0);
+  EXPECT_EQ(mock_->events, 0);
+}
+
+TEST_F(DeviceQueues, a_kernel_that_fails_is_told_once) {
+  const std::string bytes = kernel("fails");
+  auto queue = open_device({kDLOpenCL, 0});
+  void* memory = queue->allocate(64);
+  const int64_t size = 5;
+  auto failure = queue->wait(queue->launch(info_, entry(bytes), one(memory), one(size)));
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->kernel, &info_);
+  EXPECT_EQ(failure->code, RELAY_KERNEL_INDEX_OUT_OF_BOUNDS);
+  EXPECT_FALSE(queue->wait(queue->last()).has_value());
+  queue->release(memory);
+}
+
+TEST_F(DeviceQueues, out_of_memory_says_how_much_of_what_E0604) {
+  auto queue = open_device({kDLOpenCL, 0});
+  mock_->memory = 1000;
+  const std::string alone = error_of([&] { queue->allocate(4096); });
+  EXPECT_NE(alone.find("E0604"), std::string::npos) << alone;
+  EXPECT_NE(alone.find("memory of 4096 bytes"), std::string::npos) << alone;
+  const std::string bytes = kernel("exp", "d0 1000000 *");
+  void* memory = queue->allocate(64);
+  const int64_t size = 5;
+  const std::string working =
+      error_of([&] { queue->launch(info_, entry(bytes), one(memory), one(size)); });
+  EXPECT_NE(working.find("E0604"), std::string::npos) << working;
+  EXPECT_NE(working.find("working memory of 5000000 bytes"), std::string::npos) << working;
+  mock_->memory = size_t{1} << 30;
+  queue->launch(info_, entry(bytes), one(memory), one(size));
+  EXPECT_EQ(mock_->launches, 1);
+  queue->release(memory);
+}
+
+TEST_F(DeviceQueues, the_source_of_a_refused_kernel_is_kept_E0621) {
+  auto queue = open_device({kDLOpenCL, 0});
+  const std::string bytes = kernel("refused");
+  void* memory = queue->allocate(64);
+  const int64_t size = 5;
+  mock_->refuses_programs = 1;
+  const std::string text =
+      error_of([&] { queue->launch(info_, entry(bytes), one(memory), one(size)); });
+  EXPECT_NE(text.find("E0621"), std::string::npos) << text;
+  EXPECT_NE(text.find("the mock refuses"), std::string::npos) << text;
+  const size_t begin = text.find("is in /");
+  ASSERT_NE(begin, std::string::npos) << text;
+  const std::string path = text.substr(begin + 6, text.find(".cl", begin) + 3 - begin - 6);
+  std::ifstream file(path);
+  std::ostringstream kept;
+  kept << file.rdbuf();
+  EXPECT_NE(kept.str().find("kernel void refused"), std::string::npos) << path;
+  std::remove(path.c_str());
+  mock_->refuses_programs = 0;
+  queue->launch(info_, entry(bytes), one(memory), one(size));
+  EXPECT_EQ(mock_->launches, 1);
+  queue->release(memory);
+}
+
+TEST_F(DeviceQueues, a_lost_device_ends_the_run_E0622) {
+  auto queue = open_device({kDLOpenCL, 0});
+  void* memory = queue->allocate(64);
+  int32_t out = 0;
+  const uint64_t event = queue->copy_to_host(&out, memory, sizeof(out));
+  mock_->is_lost = 1;
+  const std::string text = error_of([&] { queue->wait(event); });
+  EXPECT_NE(text.find("E0622"), std::string::npos) << text;
+  mock_->is_lost = 0;
+  queue->wait(event);
+  queue->release(memory);
+}
+
+TEST_F(DeviceQueues, there_is_no_second_device_E0620) {
+  const std::string text = error_of([] { open_device({kDLOpenCL, 1}); });
+  EXPECT_NE(text.find("E0620"), std::string::npos) << text;
+  EXPECT_NE(text.find("opencl:1"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace relay::runtime

@@ -1,0 +1,37 @@
+/* An OpenCL library without a device (mock_opencl.c): it keeps memory, counts what lives, and fails when it is asked to. Tests
+ * name it by RELAY_OPENCL. */
+#ifndef RELAY_RUNTIME_TEST_MOCK_OPENCL_H_
+#define RELAY_RUNTIME_TEST_MOCK_OPENCL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mock_opencl {
+  /* What it is told, for the next calls. */
+  int refuses_programs;
+  int is_lost;
+  size_t memory; /* bytes that it has */
+  /* What it tells: objects that live, and calls since a test has set them to 0. */
+  int buffers, programs, kernels, queues, events;
+  size_t bytes;
+  int launches, builds;
+  /* Of the last launch. */
+  size_t items[3];
+  char kernel[64];
+  size_t arguments;
+  int64_t first_offset; /* its second argument */
+} mock_opencl;
+
+/* The function of this name gives the state. */
+#define MOCK_OPENCL_STATE "mock_opencl_state"
+typedef mock_opencl* (*mock_opencl_function)(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RELAY_RUNTIME_TEST_MOCK_OPENCL_H_ */

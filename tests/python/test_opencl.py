@@ -1,0 +1,75 @@
+"""Programs for OpenCL devices, from Python and the command line."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from command_line import RELAY
+
+import relay
+
+PROGRAM = """#[version = "0.0.5"]
+def @main(%x: Tensor[(80, 90), float32]) { nn.softmax(add(%x, %x)) }
+"""
+RUN = f"""
+import numpy as np, relay
+mod = relay.parse('''{PROGRAM}''')
+exe = relay.build(mod, target={{"gpu": "opencl"}})
+print(exe(np.ones((80, 90), "float32")).sum())
+"""
+
+
+def in_process(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def opencl():
+    """Skips, with the reason, where the machine has no OpenCL device."""
+    tried = in_process(RUN)
+    if "E0620" in tried.stderr:
+        pytest.skip(tried.stderr.strip().splitlines()[-1])
+    assert tried.returncode == 0, tried.stderr
+    return float(tried.stdout)
+
+
+def test_a_map_of_targets_is_a_host_and_devices(opencl):
+    assert opencl == pytest.approx(80, rel=1e-4)
+
+
+def test_annotations_place_operators(opencl):
+    x = relay.var("x", shape=(4, 5), dtype="float32")
+    there = relay.annotation.on_device(relay.exp(x), "opencl")
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.add(there, x)))
+    exe = relay.build(mod, target={"cpu": "native", "gpu": "opencl"})
+    given = np.linspace(-1, 1, 20, dtype="float32").reshape(4, 5)
+    np.testing.assert_allclose(np.asarray(exe(given)), np.exp(given) + given, rtol=1e-5)
+
+
+def test_the_command_runs_and_prints_kernels(opencl, tmp_path):
+    model = tmp_path / "m.relay"
+    model.write_text(PROGRAM)
+    run = subprocess.run(
+        [RELAY, "run", model, "--target", "opencl"], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    shown = subprocess.run(
+        [RELAY, "show", model, "--target", "opencl", "--asm"], capture_output=True, text=True
+    )
+    assert "__kernel void" in shown.stdout
+
+
+def test_must_fail_without_a_library_E0620():
+    tried = in_process(RUN, RELAY_OPENCL="/absent/libOpenCL.so")
+    assert tried.returncode != 0
+    assert "E0620" in tried.stderr and "/absent/libOpenCL.so" in tried.stderr
+
+
+@pytest.mark.parametrize("target", [{}, {"gpu": 3}])
+def test_must_fail_maps_that_are_no_targets(target):
+    with pytest.raises(relay.ArgumentError, match="a target is a text, or a map"):
+        relay.build(relay.parse(PROGRAM), target=target)
