@@ -15,7 +15,8 @@ namespace relay::frontend::tflite {
 
 // ---- Parts
 
-inline const DType kInt = DType::Int(32), kWide = DType::Int(64), kFloat = DType::Float(32), kDouble = DType::Float(64);
+inline const DType kInt = DType::Int(32), kWide = DType::Int(64), kFloat = DType::Float(32),
+                   kDouble = DType::Float(64);
 
 // The scale and zero point of a tensor with one of each; refuses those with more.
 struct Level {
