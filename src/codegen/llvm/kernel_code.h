@@ -241,6 +241,8 @@ class KernelBuilder {
   Value* masked(const PrimExpr& e, Value* mask);
   // Towards zero, to the nearest that the integer holds; NaN becomes zero.
   Value* to_integer(Value* v, DType to);
+  // The same of round(v) + offset, for vectors and integers of at most 16 bits.
+  Value* round_to_integer(Value* v, double offset, DType to);
   Value* cast_value(const CastNode& n);
 
   // ---- Calls
