@@ -51,7 +51,7 @@ bench-language: build  ## loops beside Numba, CPython and C; calls, lists, trees
 	@.venv/bin/python benchmarks/language.py $(PARTS) $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--drawn $(DRAWN))
 
 bench-training: build  ## steps of training beside PyTorch and JAX, where they are installed
-	@.venv/bin/python benchmarks/training.py $(if $(ONLY),--only "$(ONLY)")
+	@.venv/bin/python benchmarks/training.py $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--drawn $(DRAWN))
 
 bench-torch: build  ## models through torch.compile: Relay beside inductor and eager mode
 	@.venv/bin/python benchmarks/torch_models.py $(if $(ONLY),--only "$(ONLY)")

@@ -1,11 +1,13 @@
 """Training steps of Relay, PyTorch (eager, inductor) and JAX, if they are installed.
 
     benchmarks/training.py [--only NAME] [--seconds S] [--threads N] [--limit S] [--no-inductor] [--no-memory]
+    benchmarks/training.py --drawn SEED [--count N] [--seconds S]
 
 Forward, backward and an update by SGD with momentum, as one step; the same network and sizes for all,
 two threads, alternating in one process. A time is the smallest of the means of the turns. Peak memory is
 that of a separate process for each engine that executes three steps, libraries and compiler included. An
 engine that does not complete its first step, which compiles, within the limit is omitted.
+`--drawn` measures networks that SEED draws (training_drawn.py) beside PyTorch's eager mode, on one thread.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import training_drawn
 
 import relay
 from relay import train
@@ -741,9 +744,14 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=300, help="seconds for an engine's first step")
     parser.add_argument("--no-inductor", action="store_true")
     parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument("--drawn", type=int, metavar="SEED", help="networks that SEED draws")
+    parser.add_argument("--count", type=int, default=20, help="networks drawn (default: 20)")
     parser.add_argument("--case", help=argparse.SUPPRESS)  # of a process that measures memory
     parser.add_argument("--engine", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.drawn is not None:
+        training_drawn.measure(given.drawn, given.count, given.seconds)
+        return
     os.environ.setdefault("OMP_NUM_THREADS", str(given.threads))
     if given.engine == "Relay":
         print_memory(lambda: CASES[given.case].relay(given.threads))

@@ -77,26 +77,33 @@ class Widened : public Rewriter {
 
 }  // namespace
 
-std::optional<LinearIndex> linear_index(const PrimExpr& index, const ConstantNest& nest) {
+std::optional<PrimExpr> step_along(const PrimExpr& index, const ConstantNest& nest,
+                                   const ForNode& loop) {
   Widened widened;
   const PrimExpr at = PrimExpr::unchecked(widened.apply(index));
-  LinearIndex out;
   Analyzer analyzer;
+  const Node* v = widened.of(loop.var);
+  PrimExpr next = PrimExpr::unchecked(
+      substitute(at, {{v, PrimExpr::unchecked(NodeRef(v)) + 1}}, family::tir_expr));
+  auto constant = analyzer.constant_difference(next, at);
+  PrimExpr step =
+      constant ? tir::index(*constant) : widened.over_narrow(analyzer.simplify(next - at));
+  for (const ForNode* other : nest.loops) {
+    if (uses_var(step, other->var.get())) return std::nullopt;
+  }
+  return step;
+}
+
+std::optional<LinearIndex> linear_index(const PrimExpr& index, const ConstantNest& nest) {
+  LinearIndex out;
   std::unordered_map<const Node*, NodeRef> begin;
   for (const ForNode* l : nest.loops) {
-    const Node* v = widened.of(l->var);
-    PrimExpr next = PrimExpr::unchecked(
-        substitute(at, {{v, PrimExpr::unchecked(NodeRef(v)) + 1}}, family::tir_expr));
-    auto constant = analyzer.constant_difference(next, at);
-    PrimExpr step =
-        constant ? tir::index(*constant) : widened.over_narrow(analyzer.simplify(next - at));
-    for (const ForNode* other : nest.loops) {
-      if (uses_var(step, other->var.get())) return std::nullopt;
-    }
-    out.steps.push_back(step);
+    auto step = step_along(index, nest, *l);
+    if (!step) return std::nullopt;
+    out.steps.push_back(*step);
     begin[l->var.get()] = l->min;
   }
-  out.first = analyzer.simplify(PrimExpr::unchecked(substitute(index, begin, family::tir_expr)));
+  out.first = Analyzer().simplify(PrimExpr::unchecked(substitute(index, begin, family::tir_expr)));
   return out;
 }
 

@@ -23,6 +23,10 @@ struct LinearIndex {
   std::vector<PrimExpr> steps;
 };
 
+// What a step of the loop adds to an index; nullopt when that depends on a loop of the nest.
+std::optional<PrimExpr> step_along(const PrimExpr& index, const ConstantNest& nest,
+                                   const ForNode& loop);
+
 // Nullopt when an index is not linear in the loops.
 std::optional<LinearIndex> linear_index(const PrimExpr& index, const ConstantNest& nest);
 

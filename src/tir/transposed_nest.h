@@ -3,9 +3,14 @@
 //
 //   for row, column:
 //     to[row * s + column] = from[row + column * t]
+//
+// or, where columns lie at distances of their own, as those between which a stride of a transposed convolution lies,
+//
+//     to[row * s + column] = from[row + f(column)]
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "tir/stmt.h"
 
@@ -17,6 +22,8 @@ struct TransposedNest {
   int64_t rows = 1, columns = 1;
   PrimExpr to, from;            // the indices of the first elements
   PrimExpr to_step, from_step;  // the same in all of the nest
+  // The index of each column's first element where they are no step apart; then `from` and `from_step` are undefined.
+  std::vector<PrimExpr> from_columns = {};
 };
 
 // Whether the loop is of such a nest.

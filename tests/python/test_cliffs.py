@@ -10,8 +10,10 @@ import cliff_reasons
 import cliff_settings
 import cliffs
 import compare
+import numpy as np
 import onnx
 import pytest
+import training_drawn
 from cliff_models import Case, CompileCase, In, one
 
 
@@ -298,3 +300,20 @@ def test_the_report_of_a_board_names_what_is_slow_wrong_and_refused(monkeypatch)
     assert "5.0e-01" in cells["g/A f32 4 #1"]
     assert "operator" in cells["g/B f32 5 #2"]
     assert any("seed 3: all  2  1.00  1  0  2.00" in line for line in lines)
+
+
+def test_drawn_networks_train_as_in_pytorch():
+    pytest.importorskip("torch")
+    assert training_drawn.draw(3, 1) == training_drawn.draw(3, 1) != training_drawn.draw(3, 2)
+    kinds = {k for index in range(40) for k, _ in training_drawn.draw(3, index)[2]}
+    assert kinds >= {"conv", "spread", "max", "mean", "norm", "gelu", "dense"}
+    for index in (0, 4):
+        _, shape, layers = training_drawn.draw(3, index)
+        rng = np.random.default_rng(0)
+        weights, x = training_drawn.weights_of(layers, rng), rng.normal(size=shape).astype("f4")
+        ours, theirs = (
+            step(layers, weights, x)
+            for step in (training_drawn.relay_step, training_drawn.torch_step)
+        )
+        for _ in range(3):
+            assert ours() == pytest.approx(theirs(), rel=training_drawn.TOLERANCE)

@@ -37,6 +37,7 @@
 #include "base/fork.h"
 #include "base/parallel.h"
 #include "codegen/llvm/architecture.h"
+#include "codegen/llvm/invariant_divisors.h"
 #include "codegen/llvm/kernel_builder.h"
 #include "codegen/llvm/llvm_object.h"
 #include "codegen/llvm/machine.h"
@@ -71,13 +72,14 @@ namespace {
 
 // The cheap pipeline: stack slots to registers, common subexpressions, canonical forms, and loop
 // invariants out of loops. Loops are scheduled already; O2 would add time and no speed.
-llvm::ModulePassManager pipeline() {
+llvm::ModulePassManager pipeline(const Target& target) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(true));
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  if (target.has_fma) passes.addPass(InvariantDivisorsPass());
   llvm::ModulePassManager all;
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   return all;
@@ -184,14 +186,14 @@ void build_module(llvm::Module& module, const llvm::DataLayout& layout, const ti
   build_kernel(module, f, target);
 }
 
-void check_and_optimize(llvm::Module& module, llvm::TargetMachine& machine,
-                        const tir::PrimFunc& f) {
+void check_and_optimize(llvm::Module& module, llvm::TargetMachine& machine, const tir::PrimFunc& f,
+                        const Target& target) {
   std::string problem;
   llvm::raw_string_ostream stream(problem);
   if (llvm::verifyModule(module, &stream)) {
     throw InternalError("internal error: invalid LLVM IR for " + f->name + ": " + problem);
   }
-  run_module_passes(module, machine, has_program_loops(f) ? program_pipeline() : pipeline());
+  run_module_passes(module, machine, has_program_loops(f) ? program_pipeline() : pipeline(target));
 }
 
 // All but the kernel that decides about its object code.
@@ -200,7 +202,7 @@ std::string settings_of(const Target& target) {
   std::string out = "relay " RELAY_VERSION " llvm " LLVM_VERSION_STRING "\n" + target.triple +
                     "\n" + target.cpu + "\n" + target.features + "\npic small default fast\n";
   llvm::raw_string_ostream stream(out);
-  pipeline().printPipeline(stream, [](llvm::StringRef name) { return name; });
+  pipeline(target).printPipeline(stream, [](llvm::StringRef name) { return name; });
   program_pipeline().printPipeline(stream, [](llvm::StringRef name) { return name; });
   return out;
 }
@@ -262,7 +264,7 @@ class Generator {
   }
   // The code of what `build` built.
   std::string generate(const tir::PrimFunc& f) {
-    check_and_optimize(*module_, *machine_, f);
+    check_and_optimize(*module_, *machine_, f, target_);
     check_budget_now();
     if (!emitter_) emitter_.emplace(*machine_, type_);
     return emitter_->emit(*module_);
@@ -360,7 +362,7 @@ std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target
   for (const tir::PrimFunc& f : kernels) {
     LlvmObject<llvm::Module> module("relay", *context);
     build_module(*module, (*machine)->createDataLayout(), f, target);
-    check_and_optimize(*module, **machine, f);
+    check_and_optimize(*module, **machine, f, target);
     module->print(stream, nullptr);
   }
   return out;

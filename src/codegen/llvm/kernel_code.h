@@ -241,6 +241,8 @@ class KernelBuilder {
   Value* masked(const PrimExpr& e, Value* mask);
   // Towards zero, to the nearest that the integer holds; NaN becomes zero.
   Value* to_integer(Value* v, DType to);
+  // The same of round(v) + offset, for vectors and integers of at most 16 bits.
+  Value* round_to_integer(Value* v, double offset, DType to);
   Value* cast_value(const CastNode& n);
 
   // ---- Calls
@@ -293,9 +295,17 @@ class KernelBuilder {
   };
   // The element `offset` behind the one after so many steps.
   Value* index_at(const Strided& s, int64_t steps, int64_t offset);
+  // The first elements of a nest's columns.
+  struct Columns {
+    Strided strided{};
+    std::vector<Value*> each{};  // where they are no step apart
+  };
+  Columns columns_of(const TransposedNest& nest);
+  // The element in a row of a column.
+  Value* index_at(const Columns& from, int64_t column, int64_t row);
   // The rows from `first_row` and columns from `first_column` of it; `to` and `from` are the elements that begin its rows and
   // its columns.
-  void transposed_block(const TransposedNest& nest, const Strided& to, const Strided& from,
+  void transposed_block(const TransposedNest& nest, const Strided& to, const Columns& from,
                         int64_t first_row, int64_t rows, int64_t first_column, int64_t columns);
   // What shapes the registers have is not known here.
   void forget_shapes() { shapes_ = kUnknownShapes; }

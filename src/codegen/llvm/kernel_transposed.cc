@@ -47,8 +47,8 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
   const int64_t rows = std::min(nest->rows, side);
   // Columns that fill several parts are turned part beside part, in longer vectors.
   const int64_t columns = rows == side ? nest->columns : std::min(nest->columns, side);
-  const Strided to{expr(nest->to), expr(nest->to_step)},
-      from{expr(nest->from), expr(nest->from_step)};
+  const Strided to{expr(nest->to), expr(nest->to_step)};
+  const Columns from = columns_of(*nest);
   for (int64_t column = 0; column < nest->columns; column += columns) {
     for (int64_t row = 0; row < nest->rows; row += rows) {
       transposed_block(*nest, to, from, row, rows, column, columns);
@@ -62,7 +62,7 @@ void KernelBuilder::interleaved_columns(const TransposedNest& nest) {
   auto* type = llvm::FixedVectorType::get(b_.getIntNTy(static_cast<unsigned>(8 * bytes)),
                                           static_cast<unsigned>(nest.rows));
   const llvm::Align align(static_cast<uint64_t>(bytes));
-  const Strided from{expr(nest.from), expr(nest.from_step)};
+  const Columns from = columns_of(nest);
   std::vector<Value*> columns;
   for (int64_t c = 0; c < nest.columns; ++c) {
     columns.push_back(
@@ -97,8 +97,21 @@ Value* KernelBuilder::index_at(const Strided& s, int64_t steps, int64_t offset) 
   return b_.CreateNSWAdd(s.first, b_.CreateNSWAdd(all, constant_int(type, offset)));
 }
 
+KernelBuilder::Columns KernelBuilder::columns_of(const TransposedNest& nest) {
+  if (nest.from_columns.empty()) return {{expr(nest.from), expr(nest.from_step)}};
+  Columns out;
+  for (const PrimExpr& column : nest.from_columns) out.each.push_back(expr(column));
+  return out;
+}
+
+Value* KernelBuilder::index_at(const Columns& from, int64_t column, int64_t row) {
+  if (from.each.empty()) return index_at(from.strided, column, row);
+  Value* first = from.each[static_cast<size_t>(column)];
+  return b_.CreateNSWAdd(first, constant_int(first->getType(), row));
+}
+
 void KernelBuilder::transposed_block(const TransposedNest& nest, const Strided& to,
-                                     const Strided& from, int64_t first_row, int64_t rows,
+                                     const Columns& from, int64_t first_row, int64_t rows,
                                      int64_t first_column, int64_t columns) {
   const int64_t bytes = nest.load->buffer->dtype.element().bytes();
   const int64_t parts = std::max<int64_t>(1, columns * bytes / kPartBytes);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "codegen/test/kernel_harness.h"
 
@@ -153,6 +154,119 @@ TEST(Math, a_difference_of_equal_products_is_zero) {
     TestContext context;
     EXPECT_EQ(context.run(jit.functions()[0], buffers), 0);
     for (float d : differences) EXPECT_EQ(d, 0) << target.name;
+  }
+}
+
+// Vectors of numbers, divided by one that a loop keeps: as a constant, and read from memory.
+template <class T>
+void expect_exact_quotients(DType dtype, const std::vector<T>& x, T divisor, const Target& target) {
+  constexpr int kLanes = 16;
+  const auto n = static_cast<int64_t>(x.size());
+  for (bool is_constant : {false, true}) {
+    Buffer in = buffer("in", dtype, {index(n)}), by = buffer("by", dtype, {index(1)}),
+           out = buffer("out", dtype, {index(n)});
+    Var i = var("i");
+    PrimExpr at = ramp(i * kLanes, index(1), kLanes);
+    PrimExpr one =
+        is_constant ? imm_float(dtype, static_cast<double>(divisor)) : load(by, {index(0)});
+    Stmt body = for_(i, index(0), index(n / kLanes),
+                     store(out, {at}, div(load(in, {at}), broadcast(one, kLanes))));
+    LoadedKernels jit = load_kernels({kernel("quotients", {in, by}, {out}, body)}, target);
+    std::vector<T> y(x.size());
+    void* buffers[] = {const_cast<T*>(x.data()), &divisor, y.data()};
+    TestContext context;
+    ASSERT_EQ(context.run(jit.functions()[0], buffers), 0);
+    for (size_t k = 0; k < x.size(); ++k) {
+      const T exact = x[k] / divisor;
+      const bool same = std::isnan(exact)
+                            ? std::isnan(y[k])
+                            : y[k] == exact && std::signbit(y[k]) == std::signbit(exact);
+      ASSERT_TRUE(same) << target.name << ": " << x[k] << " / " << divisor << " is " << exact
+                        << ", not " << y[k];
+    }
+  }
+}
+
+template <class T>
+void expect_exact_quotients(DType dtype) {
+  using Limits = std::numeric_limits<T>;
+  const T huge = Limits::max(), inf = Limits::infinity();
+  std::vector<T> x{0, -T(0), 1, -1, inf, -inf, Limits::quiet_NaN(), huge, -huge};
+  std::mt19937 random(7);
+  std::uniform_real_distribution<T> mantissa(1, 2);
+  while (x.size() < 1 << 14) {
+    x.push_back(std::ldexp(mantissa(random), static_cast<int>(x.size() % 40) - 20));
+  }
+  std::vector<T> divisors{0, 1, -1, inf, huge, -huge, Limits::min(), 3, T(0.04), T(1) / 3};
+  for (int k = 0; k < 20; ++k) divisors.push_back(std::ldexp(mantissa(random), k - 10));
+  // Mantissas of ones and of few ones.
+  divisors.push_back(std::nextafter(T(2), T(1)));
+  divisors.push_back(std::nextafter(T(1), T(2)));
+  for (const Target& target : runnable_targets()) {
+    for (T divisor : divisors) {
+      // Quotients that are denormal, or rounded to infinity, are left out.
+      std::vector<T> mine = x;
+      for (T& v : mine) {
+        const T q = std::fabs(v / divisor);
+        const bool is_denormal = q != 0 && q < Limits::min();
+        const bool overflows = std::isfinite(v) && divisor != 0 && q > huge / 2;
+        if (is_denormal || overflows) v = 0;
+      }
+      expect_exact_quotients(dtype, mine, divisor, target);
+    }
+  }
+}
+
+TEST(Math, quotients_by_what_a_loop_keeps_are_rounded_as_divisions) {
+  expect_exact_quotients<float>(DType::Float(32));
+  expect_exact_quotients<double>(DType::Float(64));
+}
+
+// Quantisation: vectors take another way than single numbers.
+template <class T>
+void expect_rounded(DType to, double offset) {
+  constexpr int kLanes = 16;
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> x{0,       -0.0f,    0.5f,         1.5f,
+                       2.5f,    -0.5f,    -1.5f,        1e30f,
+                       -1e30f,  inf,      -inf,         std::numeric_limits<float>::quiet_NaN(),
+                       8388609, -8388609, 2147483648.0f};
+  for (int k = 0; x.size() < 4096; ++k) {
+    x.push_back(static_cast<float>((k - 2040) * 0.25 * (to.bits == 16 ? 90 : 1)));
+  }
+  const auto n = static_cast<int64_t>(x.size());
+  auto run_in_lanes = [&](int lanes, const Target& target) {
+    Buffer in = buffer("in", DType::Float(32), {index(n)}), out = buffer("out", to, {index(n)});
+    Var i = var("i");
+    PrimExpr at = lanes == 1 ? PrimExpr(i) : ramp(i * lanes, index(1), lanes);
+    PrimExpr c = imm_float(DType::Float(32), offset);
+    PrimExpr rounded = call("round", DType::Float(32).with_lanes(lanes), {load(in, {at})});
+    PrimExpr moved = rounded + (lanes == 1 ? c : broadcast(c, lanes));
+    Stmt body =
+        for_(i, index(0), index(n / lanes), store(out, {at}, cast(to.with_lanes(lanes), moved)));
+    LoadedKernels jit = load_kernels({kernel("rounded", {in}, {out}, body)}, target);
+    std::vector<T> y(x.size());
+    void* buffers[] = {x.data(), y.data()};
+    TestContext context;
+    EXPECT_EQ(context.run(jit.functions()[0], buffers), 0);
+    return y;
+  };
+  for (const Target& target : runnable_targets()) {
+    const std::vector<T> wide = run_in_lanes(kLanes, target), narrow = run_in_lanes(1, target);
+    for (size_t k = 0; k < x.size(); ++k) {
+      ASSERT_EQ(wide[k], narrow[k]) << target.name << ": " << x[k] << " + " << offset;
+    }
+    EXPECT_EQ(wide[3], static_cast<T>(2 + offset));
+    EXPECT_EQ(wide[4], static_cast<T>(2 + offset));
+  }
+}
+
+TEST(Math, rounded_numbers_saturate_in_vectors_as_alone) {
+  for (double offset : {0.0, 5.0, 117.0}) {
+    expect_rounded<uint8_t>(DType::UInt(8), offset);
+    expect_rounded<int8_t>(DType::Int(8), offset);
+    expect_rounded<uint16_t>(DType::UInt(16), offset);
+    expect_rounded<int16_t>(DType::Int(16), -offset);
   }
 }
 

@@ -78,10 +78,15 @@ Values quantized_result(NodeContext& ctx, const Expr& y, size_t scale, size_t ze
 }
 
 // (a, scale, zero, b, scale, zero, result's scale, zero)
+// Scales are those of the operands in units of the result's, as in ONNX Runtime: nothing is divided in the run.
 Values convert_qlinear_binary(NodeContext& ctx) {
-  const char* op = ctx.op_type() == "QLinearAdd" ? "add" : "multiply";
-  return quantized_result(ctx, ctx.call(op, {floats_of(ctx, 0, 1, 2), floats_of(ctx, 3, 4, 5)}), 6,
-                          7);
+  const bool adds = ctx.op_type() == "QLinearAdd";
+  QuantizedOperand a = operand(ctx, 0, 1, 2), b = operand(ctx, 3, 4, 5);
+  a.scale = ctx.div(a.scale, ctx.in(6));
+  if (adds) b.scale = ctx.div(b.scale, ctx.in(6));
+  Expr y = ctx.call(adds ? "add" : "multiply", {in_floats(ctx, a), in_floats(ctx, b)});
+  DType to = NodeContext::dtype_of(ctx.in(ctx.has(7) ? 7 : 0));
+  return {value_of(in_levels(ctx, y, ctx.scalar_like(1, a.scale), ctx.given(7), to))};
 }
 
 // (x, scale, zero, result's scale, zero)

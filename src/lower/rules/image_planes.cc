@@ -1,4 +1,5 @@
-// Convolutions of each channel by itself in layouts where the channels' images lie one after the other (NCHW).
+// Convolutions of each channel by itself, or of all channels to a few results, in layouts where the channels' images lie
+// one after the other (NCHW).
 #include <algorithm>
 #include <optional>
 
@@ -32,6 +33,8 @@ struct Planes {
   Ref<tir::LoadNode> data;
   size_t channel = 0;  // among the spatial iterations; what follows it is a channel's image
   std::vector<IterVar> spatial, windows;
+  bool to_few = false;                    // every result reads all channels
+  std::optional<IterVar> summed;          // the channels, where they are several
   int64_t row_step = 1, column_step = 1;  // from a result's window to its neighbour's
 
   int64_t extent(const IterVar& i) const { return *tir::as_int(i->extent); }
@@ -52,7 +55,7 @@ std::optional<int64_t> step_of(const PrimExpr& e, const IterVar& i) {
 }
 
 // A sum over windows of products of an image's elements and weights: the image moves with the last
-// iteration and with the channel, the weights with the channel alone.
+// iteration and with the channel - of the result, or the one that is summed - and the weights with the channel alone.
 std::optional<Planes> find_planes(const Schedule& s) {
   Planes out;
   bool found = false;
@@ -74,7 +77,8 @@ std::optional<Planes> find_planes(const Schedule& s) {
       out.windows.push_back(i);
       taps *= *extent;
     } else if (*extent != 1) {
-      return std::nullopt;
+      if (out.summed || role_of(*b, i->var) != ContractionRole::Reduced) return std::nullopt;
+      out.summed = i;
     }
   }
   size_t first = out.spatial.size();
@@ -97,10 +101,11 @@ std::optional<Planes> find_planes(const Schedule& s) {
       weights += moves ? 2 : 1;
     }
   });
-  if (!out.data || weights != 1 || !uses(*out.data, out.spatial[out.channel]) ||
-      out.data->indices.size() != out.spatial.size()) {
+  if (!out.data || weights != 1 || out.data->indices.size() != out.spatial.size()) {
     return std::nullopt;
   }
+  out.to_few = !uses(*out.data, out.spatial[out.channel]);
+  if (out.summed && (!out.to_few || !uses(*out.data, *out.summed))) return std::nullopt;
   auto column = step_of(out.data->indices.back(), out.spatial.back());
   if (!column || *column < 1) return std::nullopt;
   out.column_step = *column;
@@ -305,7 +310,8 @@ struct ImagePlanesParameters : AttrsOf<ImagePlanesParameters> {
 
 // The image of one channel after the other: its lines with their border are copied into the nearest cache, neighbours in a
 // vector of results beside each other, and read from there without a test. Lanes over the columns; the results of some rows
-// stay in registers over the whole window, one column of which after the other is multiplied with all of them.
+// stay in registers over the whole window, one column of which after the other is multiplied with all of them. Where all
+// channels are summed, their images are copied first, and the registers hold the sums over all of them.
 Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, Decider& decide) {
   std::optional<Planes> p = find_planes(s);
   if (!p) return Declined{};
@@ -313,6 +319,8 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
     return lanes_of(s.block(p->sum), target);
   });
   if (p->columns() < lanes / 2) return Declined{};
+  // Of more results, lanes over the results fill more of a vector than they waste.
+  if (p->to_few && 2 * p->extent(p->spatial[p->channel]) > lanes) return Declined{};
   // What is copied: the image with a border, or where neighbouring results read no neighbours.
   BlockRV copy;
   for (const BlockRV& rv : s.get_blocks()) {
@@ -324,15 +332,17 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
   for (size_t d = p->channel + 1; d < p->data->indices.size(); ++d) {
     bytes *= static_cast<double>(tir::as_int(p->data->buffer->shape[d]).value_or(0));
   }
-  const bool fits = decide.pays(
-      [&](const Target& target) { return bytes <= static_cast<double>(target.l2_bytes) / 2; });
+  const bool fits = p->to_few || decide.pays([&](const Target& target) {
+    return bytes <= static_cast<double>(target.l2_bytes) / 2;
+  });
   if (!fits) return Declined{"the image of a channel does not fit into half of L2"};
   if (!copy.name.empty() && (reduces(s.block(copy)) || s.consumers(copy).size() != 1))
     return Declined{};
   if (copy.name.empty() && p->column_step > 1) {
-    copy = RELAY_TRY(s.cache_read(p->sum, p->data->buffer->name, tir::Scope::Local));
+    copy = RELAY_TRY(s.cache_read(p->sum, p->data->buffer->name, tir::Scope::Global));
   }
-  if (!copy.name.empty()) RELAY_TRY(s.set_scope(copy, tir::Scope::Local));
+  const bool by_channel = !copy.name.empty() && !p->to_few;
+  if (by_channel) RELAY_TRY(s.set_scope(copy, tir::Scope::Local));
 
   std::vector<BlockRV> consumers = s.consumers(p->sum);
   if (consumers.size() > 1) return Declined{};
@@ -374,7 +384,7 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
   order.insert(order.end(), inside.begin(), inside.end());
   RELAY_TRY(s.reorder(order));
   RELAY_TRY(s.compute_at(p->sum, columns));
-  if (!copy.name.empty()) RELAY_TRY(s.compute_at(copy, channel));
+  if (by_channel) RELAY_TRY(s.compute_at(copy, channel));
   if (p->column_step > 1) {
     std::vector<tir::LayoutAxis> layout;
     const auto last = static_cast<int64_t>(p->spatial.size()) - 1;
@@ -384,27 +394,35 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
     RELAY_TRY(s.transform_layout(copy, layout));
   }
 
-  // The window's columns are the outer loop, then its rows, then the tile. Vectors are whole ones of accumulators.
+  // Channels that are summed are the outer loop, then the window's columns, its rows, and the tile. Vectors are whole ones of
+  // accumulators.
   std::vector<LoopRV> nest, tile_loops, window;
+  LoopRV channels;
   for (const LoopRV& l : loops_below(s, p->sum, columns)) {
     Block b = s.block(p->sum);
     bool sums = false;
     for (size_t i = 0; i < b->iters.size(); ++i) {
-      sums |= b->iters[i]->kind == IterKind::Reduce && tir::uses_var(b->bindings[i], l.var.get());
+      if (!tir::uses_var(b->bindings[i], l.var.get())) continue;
+      sums |= b->iters[i]->kind == IterKind::Reduce;
+      if (p->summed && b->iters[i]->var == (*p->summed)->var) channels = l;
     }
-    (sums ? window : tile_loops).push_back(l);
+    if (!(l == channels)) (sums ? window : tile_loops).push_back(l);
   }
   // Of one product each, the channels of a group.
   std::erase_if(window, [&](const LoopRV& l) { return s.extent(l) == 1; });
   if (window.empty() || tile_loops.empty()) return Declined{};
+  if (channels.var) nest.push_back(channels);
+  const size_t first = nest.size();
   nest.push_back(window.back());
   nest.insert(nest.end(), window.begin(), window.end() - 1);
   nest.insert(nest.end(), tile_loops.begin(), tile_loops.end());
   RELAY_TRY(s.reorder(nest));
   BlockRV zeros = RELAY_TRY(s.decompose_reduction(p->sum, nest[0]));
-  for (size_t i = 1; i < nest.size() - tile_loops.size(); ++i) RELAY_TRY(s.unroll(nest[i]));
+  for (size_t i = first + 1; i < nest.size() - tile_loops.size(); ++i) {
+    RELAY_TRY(s.unroll(nest[i]));
+  }
   // Which of the copied lines is read follows from the column of the window.
-  if (p->column_step > 1 || s.extent(nest[0]) <= kSmallLoop) RELAY_TRY(s.unroll(nest[0]));
+  if (p->column_step > 1 || s.extent(nest[first]) <= kSmallLoop) RELAY_TRY(s.unroll(nest[first]));
   std::vector<TilePart> tile_parts;
   for (const BlockRV& rv : {zeros, p->sum, out}) {
     tile_parts.push_back({rv, p->has_rows() ? inside_of(s, rv, columns, 1) : LoopRV{},
@@ -416,16 +434,26 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
   double work = 1;
   for (const IterVar& i : p->spatial) work *= static_cast<double>(p->extent(i));
   for (const IterVar& i : p->windows) work *= static_cast<double>(p->extent(i));
+  if (p->summed) work *= static_cast<double>(p->extent(*p->summed));
   std::string text = "planes: " + std::to_string(tile.rows) + "x" + std::to_string(width) +
-                     " register tile in each channel";
+                     " register tile in each channel" + (p->to_few ? " of the results" : "");
   const bool threads = decide.value(parameters.threads, [&](const Target& target) {
     return pays_threads(target, work, 4 * kMinParallelWork);
   });
   if (threads) {
-    std::vector<LoopRV> outer(loops.begin(),
-                              loops.begin() + static_cast<std::ptrdiff_t>(p->channel) + 1);
-    RELAY_TRY(s.parallel(outer.size() > 1 ? RELAY_TRY(s.fuse(outer)) : outer[0]));
-    text += ", threads over channels";
+    // The loops down to that over the channels.
+    auto share = [&](std::vector<LoopRV> outer) -> tir::StepResult<> {
+      outer.resize(p->channel + 1);
+      return s.parallel(outer.size() > 1 ? RELAY_TRY(s.fuse(outer)) : outer[0]);
+    };
+    if (p->to_few) {
+      if (!copy.name.empty()) RELAY_TRY(share(s.get_loops(copy)));
+      RELAY_TRY(s.parallel(p->has_rows() ? rows : columns));
+      text += ", threads over tiles";
+    } else {
+      RELAY_TRY(share(loops));
+      text += ", threads over channels";
+    }
   }
   RELAY_TRY(finish_tiles(s,
                          {{rows, &TilePart::row, p->rows(), std::min(p->rows(), tile.rows)},
@@ -437,6 +465,8 @@ Outcome schedule_image_planes(Schedule& s, ImagePlanesParameters& parameters, De
 }  // namespace
 
 const ScheduleRule kImagePlanesRule = schedule_rule<ImagePlanesParameters, schedule_image_planes>(
-    "image_planes", "convolutions of each channel of constant sizes by itself, columns last");
+    "image_planes",
+    "convolutions of constant sizes with columns last, of each channel by itself or to few "
+    "channels");
 
 }  // namespace relay

@@ -24,6 +24,8 @@ namespace {
 
 // An inner axis of so many rows fills tiles.
 constexpr int64_t kRowsOfATile = 14;
+// So many columns fill the registers that a reduction of rows has for its results.
+constexpr int64_t kColumnsOfRegisters = 64;
 constexpr int kApart = -1;  // the place of the axes in a buffer that has none of them
 
 // The two axes in one block: the first is iters[at], with its loop; the second is the next.
@@ -49,10 +51,29 @@ class Merge {
         return i->kind == IterKind::Reduce && role_of(*b, i->var) == ContractionRole::None &&
                tir::as_int(i->extent).value_or(1) != 1;
       };
-      if (!is_sum(x) || !is_sum(y) || !reads_rows(*b)) continue;
+      if (!is_sum(x) || !is_sum(y) || !reads_rows(*b, b->iters.size() - 2)) continue;
       outer_ = x->extent;
       inner_ = y->extent;
       return merged_from(0);
+    }
+    return f_;
+  }
+
+  // The last two axes that are kept where axes before them are reduced.
+  tir::PrimFunc kept_columns() {
+    for (const BlockNode* b : tree_.blocks()) {
+      size_t kept = 0;
+      while (kept < b->iters.size() && b->iters[kept]->kind == IterKind::DataParallel) ++kept;
+      if (!b->init || b->contraction || kept < 2 || kept == b->iters.size()) continue;
+      const IterVar &x = b->iters[kept - 2], &y = b->iters[kept - 1];
+      auto outer = tir::as_int(x->extent), inner = tir::as_int(y->extent);
+      if (!outer || !inner || *outer < 2 || *inner < 2 || *inner >= kColumnsOfRegisters ||
+          !reads_rows(*b, kept - 2)) {
+        continue;
+      }
+      outer_ = x->extent;
+      inner_ = y->extent;
+      return merged_from(kept - 2);
     }
     return f_;
   }
@@ -97,9 +118,9 @@ class Merge {
     return x || y ? x == y : structural_equal(a, b);
   }
 
-  // Whether the last two iterations of the block are the last two indices of a tensor that it reads.
-  static bool reads_rows(const BlockNode& b) {
-    const Node *x = b.iters[b.iters.size() - 2]->var.get(), *y = b.iters.back()->var.get();
+  // Whether the iterations `at` and `at + 1` of the block are the last two indices of a tensor that it reads.
+  static bool reads_rows(const BlockNode& b, size_t at) {
+    const Node *x = b.iters[at]->var.get(), *y = b.iters[at + 1]->var.get();
     return std::ranges::any_of(b.reads, [&](const tir::Region& r) {
       const std::vector<PrimExpr>& at = r->mins;
       return at.size() >= 2 && at[at.size() - 2].get() == x && at.back().get() == y;
@@ -373,10 +394,13 @@ tir::PrimFunc merge_rows(const tir::PrimFunc& f) {
     if (next == out) ++at;
     out = next;
   }
-  while (true) {
-    tir::PrimFunc next = Merge(out).reduced_rows();
-    if (next == out) break;
-    out = next;
+  for (auto merged : {&Merge::reduced_rows, &Merge::kept_columns}) {
+    while (true) {
+      Merge merge(out);
+      tir::PrimFunc next = (merge.*merged)();
+      if (next == out) break;
+      out = next;
+    }
   }
   return out;
 }

@@ -14,7 +14,8 @@
 // Windows of one element, as those of 1x1 convolutions, are left out first, so that their pixels are rows too.
 // Does nothing where the inner axis is known to be long enough for tiles, and for windows.
 // The last axes of constant sizes that a kernel reduces are one likewise, in all of its blocks: vectors of 8 elements lie across
-// the ends of rows of 4 or of 283.
+// the ends of rows of 4 or of 283. So are the last ones that it keeps where it reduces axes before them and they are short:
+// the maxima over the first axis of (1019, 256, 2) are 512 columns.
 // Elements that change places are merged likewise along any axes that stay neighbours, as height and width between NCHW and
 // NHWC: what is left over by blocks of elements is once in an image then, not once in a line.
 #pragma once

@@ -120,13 +120,16 @@ class Transposition {
     for (size_t i = few ? column - 1 : 0; i < column; ++i) {
       if (is_short(s_.extent(loops[i]))) continue;
       auto along = read_steps(s_, rv, loops[i]);
-      bool fits = true;
+      bool fits = true, quotients = false;
       std::vector<Turned> turned;
       for (size_t k = 0; k < loads.size() && fits; ++k) {
         if (across[k] == 0 || across[k] == 1) continue;
         // A truth value in memory is a byte; in a register it is none.
         if (loads[k]->dtype.is_bool() && !moves_) return false;
+        const bool turns = loads[k]->dtype.bits >= 8 && loads[k]->dtype.bits <= 64;
         auto t = turned_by(*loads[k], b->iters[i]->var, b->iters[column]->var);
+        quotients = turns && !t && !across[k] && moves_ && loads.size() == 1 && !few &&
+                    starts_far(rv, loops[column]);
         const int64_t bytes = loads[k]->dtype.bytes();
         int64_t chosen = plan_.transposed;
         // Wide elements fill a vector part beside part; narrow ones would need more registers than there are.
@@ -136,12 +139,13 @@ class Transposition {
         // The copy that is turned is what every load of the tensor reads.
         auto uses = std::ranges::count_if(
             loads, [&](const tir::LoadNode* l) { return l->buffer == loads[k]->buffer; });
-        fits = t && along[k] == 1 && uses == 1 && (turned.empty() || size == size_);
+        fits = turns && (t || quotients) && along[k] == 1 && uses == 1 &&
+               (turned.empty() || size == size_);
         size_ = size;
         bytes_ = bytes;
-        if (fits) turned.push_back(*t);
+        if (fits && t) turned.push_back(*t);
       }
-      if (fits && !turned.empty()) {
+      if (fits && (quotients || !turned.empty())) {
         rows_ = loops[i];
         turned_ = turned;
         if (!std::has_single_bit(static_cast<uint64_t>(size_))) {
@@ -154,9 +158,14 @@ class Transposition {
     return false;
   }
 
+  // Whether the first two columns, of which quotients and remainders say where they lie, are no neighbours.
+  bool starts_far(const BlockRV& rv, const LoopRV& column) const {
+    auto step = read_steps_within(s_, rv, column, 0, 1)[0];
+    return step && *step != 0 && *step != 1;
+  }
+
   static std::optional<Turned> turned_by(const tir::LoadNode& l, const tir::Var& row,
                                          const tir::Var& column) {
-    if (l.dtype.bits > 64 || l.dtype.bits < 8) return std::nullopt;
     tir::Analyzer analyzer;
     Turned out{l.buffer->name, l.indices.size(), l.indices.size(), l.indices.size()};
     for (size_t d = 0; d < l.indices.size(); ++d) {

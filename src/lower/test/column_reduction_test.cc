@@ -117,6 +117,32 @@ TEST(ColumnReduction, means_over_leading_axes) {
   expect_columns(means(1, 1000, 300, false));
 }
 
+TEST(ColumnReduction, short_columns_of_two_axes_are_those_of_one) {
+  constexpr int64_t kRows = 19, kOuter = 21, kInner = 3;
+  auto reduced = [](int64_t inner) {
+    Tensor x = placeholder("x", f32, {index(kRows), index(kOuter), index(inner)});
+    return create_prim_func("maxima", {x},
+                            {compute("y", {index(kOuter), index(inner)}, [&](const Indices& i) {
+                              return reduce(Combiner::Max, {index(kRows)},
+                                            [&](const Indices& k) { return x(k[0], i[0], i[1]); });
+                            })});
+  };
+  Case c{reduced(kInner), {random_floats(kRows * kOuter * kInner, 3)}, Floats(kOuter * kInner)};
+  for (int64_t i = 0; i < kOuter * kInner; ++i) {
+    float most = -INFINITY;
+    for (int64_t k = 0; k < kRows; ++k) {
+      most = std::max(most, c.inputs[0][static_cast<size_t>(k * kOuter * kInner + i)]);
+    }
+    c.expected[static_cast<size_t>(i)] = most;
+  }
+  expect_columns(c);
+  auto shape_of_result = [&](int64_t inner) {
+    return scheduled(reduced(inner), codegen_test::text_target())->params.back()->shape.size();
+  };
+  EXPECT_EQ(shape_of_result(kInner), 1U);
+  EXPECT_EQ(shape_of_result(64), 2U);  // fills registers as it is
+}
+
 TEST(ColumnReduction, windows_test_no_border) {
   Target target = codegen_test::text_target();
   Case c = pool(false, 40, 40, 32, 3, 2, 1);

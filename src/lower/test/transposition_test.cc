@@ -133,6 +133,25 @@ TEST(Transposition, shuffled_channels_in_blocks) {
             "loops: y 16 lanes");
 }
 
+// y[c, h, w] of what a transposed convolution with the stride makes at each pixel, without the first row and column.
+TEST(Transposition, places_between_pixels_in_blocks) {
+  auto spread = [](DType d, int64_t channels, int64_t stride, int64_t pixels) {
+    const int64_t size = pixels * stride - 1;
+    Tensor x =
+        placeholder("x", d, {index(pixels), index(pixels), index(stride * stride * channels)});
+    Tensor y = compute("y", {index(channels), index(size), index(size)}, [&](const Indices& i) {
+      PrimExpr h = i[1] + 1, w = i[2] + 1, s = index(stride);
+      PrimExpr place = (floor_mod(h, s) * stride + floor_mod(w, s)) * channels + i[0];
+      return x(floor_div(h, s), floor_div(w, s), place);
+    });
+    return create_prim_func("spread", {x}, {y});
+  };
+  for (DType d : {s8, f32, f64}) {
+    expect_turned(spread(d, 16, 3, 7));
+    expect_turned(spread(d, 10, 2, 9));
+  }
+}
+
 TEST(Transposition, two_or_three_columns_are_written_row_behind_row) {
   for (DType d : {s8, f16, f32, f64}) {
     for (int64_t n : {2, 3}) {

@@ -1,5 +1,5 @@
-// ShareKernels: kernels that differ only in the place where they read or write become one, which is
-// told the place.
+// ShareKernels: kernels that differ only in the place where they read or write, or in numbers that
+// they compute with, become one, which is told these.
 //
 // before                                          after
 //   let %a = (fn (%p: Tensor[(50, 8)]) {            let %a = (fn (%p: Tensor[(50, 8)], %i: int64) {
@@ -9,10 +9,12 @@
 //   ...                                             ...
 //
 // Such kernels are the steps of a loop over a counter that was written out, as loops are before
-// they are differentiated.
-// Legal always: a place is a scalar, and a kernel reads an argument as it reads a constant.
+// they are differentiated, and branches that scale a value by numbers of their own. What is the same in all of them stays a
+// constant.
+// Legal always: a place or a number is a scalar, and a kernel reads an argument as it reads a constant.
 // Pays in time to compile: the gradient of an LSTM of 50 steps has 31 kernels instead of 129
-// (measured). A few kernels stay as they are: one that knows its place can be a little faster.
+// (measured), and a sum of 500 functions of multiples of a value 41 instead of 121. A few kernels
+// stay as they are: one that knows its place can be a little faster.
 #pragma once
 
 #include "passes/pass.h"

@@ -399,6 +399,9 @@ class Packer : public WeightPacker {
     auto extent = [&](char name) { return shape[static_cast<size_t>(kernel.index_of(name))]; };
     int64_t groups = int_attr(c, "groups");
     std::string to;
+    int64_t taps = 1;
+    for (char s : space) taps *= extent(s);
+    if (groups == 1 && is_to_few_channels(c, extent('O'), taps)) return in_planes(c, space);
     if (groups == 1 && extent('O') == 1) {
       to = "O" + space + "I";  // one column: lanes go along the sum
     } else if (groups == 1) {
@@ -422,6 +425,31 @@ class Packer : public WeightPacker {
         "layout_transform", {with_attrs(c, args, std::move(attrs))},
         {{"src_layout", AttrValue(items)}, {"dst_layout", AttrValue(text_attr(c, "data_layout"))}},
         c);
+  }
+
+  Expr in_planes(const CallNode& c, const std::string& space) const {
+    const std::string pixels = "N" + space + "C", planes = "NC" + space;
+    auto turned = [&](const Expr& x, const std::string& from, const std::string& to) {
+      return make_call("layout_transform", {x},
+                       {{"src_layout", AttrValue(from)}, {"dst_layout", AttrValue(to)}}, c);
+    };
+    Expr sums = with_attrs(c, {turned(c.args[0], pixels, planes), c.args[1]},
+                           {{"data_layout", AttrValue(planes)}});
+    return turned(sums, planes, pixels);
+  }
+
+  // Whether lanes are better the columns of an image than channels of the result, most of which would be empty: the images
+  // of the channels then lie one after the other, in the data and in the result.
+  bool is_to_few_channels(const CallNode& c, int64_t channels, int64_t taps) const {
+    auto result = static_shape(Expr(&c));
+    const DType dtype = tensor_of(Expr(&c))->dtype;
+    if (!result || taps == 1 || !dtype.is_floating() || dtype.bits < 32 ||
+        !text_attr(c, "out_layout").empty()) {
+      return false;
+    }
+    const int64_t columns = (*result)[result->size() - 2], lanes = target_.lanes(dtype.bits);
+    const int64_t vectors = (columns + lanes - 1) / lanes;
+    return 2 * columns >= lanes && columns >= 2 * channels * vectors;
   }
 
   // Whether neighbouring rows of a convolution are better those of different items, as of the gradient of a weight with few

@@ -7,6 +7,9 @@
 //                                                     %y), where rows are far apart
 //   nn.conv2d(%x, %w, data_layout="NHWC")         nn.conv2d(%x, layout_transform(%w, OIHW ->
 //                                                     OHWI32o), kernel_layout="OHWI32o")
+//   nn.conv2d(%x, %w), few channels of results,   layout_transform(nn.conv2d(layout_transform(%x,
+//       data_layout="NHWC"                            NHWC -> NCHW), %w, data_layout="NCHW"),
+//                                                     NCHW -> NHWC): lanes over columns
 //   nn.conv2d(.., groups=g)                       the same; groups of fewer outputs than a panel
 //                                                     are merged, with zeros between them
 //   depthwise nn.conv2d(%x, %w)                   kernel_layout="HWIO"

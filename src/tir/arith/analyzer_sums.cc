@@ -190,6 +190,18 @@ PrimExpr Analyzer::Impl::floor_div_of(const PrimExpr& a, int64_t c) {
 PrimExpr Analyzer::Impl::floor_mod_of(const PrimExpr& a, int64_t c) {
   if (c == 1) return intern(index(0));
   Linear rest = split(linear(a), c).rest;
+  // What lies between two multiples of c is itself, less the lower one.
+  auto between_multiples = [&]() -> PrimExpr {
+    Bounds r = linear_bounds(rest);
+    if (!r.has_min() || !r.has_max() || floor_div_int(r.min, c) != floor_div_int(r.max, c)) {
+      return nullptr;
+    }
+    Linear out = rest;
+    out.constant -= floor_div_int(r.min, c) * c;
+    return from_linear(out);
+  };
+  // Before remainders in it, which bound it, are dropped.
+  if (PrimExpr v = between_multiples()) return v;
   // k*(x %% m) with c dividing k*m is k*x modulo c.
   for (size_t i = 0; i < rest.terms.size(); ++i) {
     auto [atom, k] = rest.terms[i];
@@ -203,11 +215,7 @@ PrimExpr Analyzer::Impl::floor_mod_of(const PrimExpr& a, int64_t c) {
     rest = split(*replaced, c).rest;
     i = static_cast<size_t>(-1);
   }
-  Bounds r = linear_bounds(rest);
-  if (r.has_min() && r.has_max() && floor_div_int(r.min, c) == floor_div_int(r.max, c)) {
-    rest.constant -= floor_div_int(r.min, c) * c;
-    return from_linear(rest);
-  }
+  if (PrimExpr v = between_multiples()) return v;
   if (int64_t g = gcd_of_terms(rest, c); g > 1) {
     PrimExpr inner = floor_mod_of(from_linear(divided(rest, g)), c / g);
     return sum(intern(index(rest.constant % g)), inner, g);

@@ -150,6 +150,9 @@ TEST(TirAnalyzer, simplest_forms) {
            {floor_mod(floor_mod(k, index(12)), index(4)), "k %% 4"},
            {floor_div(floor_mod(k, index(12)), index(4)), "k // 4 %% 3"},
            {floor_mod(k * 6 + 3, index(4)), "(k * 3 + 1) %% 2 * 2 + 1"},
+           // Remainders that bound a sum stay; others are dropped.
+           {floor_mod(floor_mod(k, index(3)) * 4 + j, index(12)), "j + k %% 3 * 4"},
+           {floor_mod(floor_mod(k, index(3)) * 4 + j + 1, index(12)), "(j + k * 4 + 1) %% 12"},
            {(i + j) * 3 - i, "i * 2 + j * 3"},
            {PrimExpr(i) - i + j - j, "0"},
            {lt(ij, index(32)), "True"},

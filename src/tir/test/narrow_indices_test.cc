@@ -132,6 +132,27 @@ TEST(NarrowIndices, a_nest_of_shuffles_has_32_bits_or_64_as_a_whole) {
   }
 }
 
+TEST(NarrowIndices, columns_of_a_nest_of_shuffles_may_lie_at_distances_of_their_own) {
+  const DType f32 = DType::Float(32);
+  Var n = var("n"), i = var("i"), row = var("row"), column = var("column");
+  Buffer from = buffer("from", f32, {n * 160}), to = buffer("to", f32, {n * 64});
+  auto nest = [&](const PrimExpr& at) {
+    Stmt move = store(to, {i * 64 + row * 16 + column}, load(from, {at}));
+    Stmt inner = marked(column, 16, LoopNest::Transposed, move);
+    PrimFunc f = kernel({from, to}, 1, {n},
+                        for_(i, index(0), n, marked(row, 4, LoopNest::Transposed, inner)));
+    return transposed_nest(nest_of(narrowed(f)).first);
+  };
+  PrimExpr third = floor_div(column + 1, index(3));
+  auto found = nest(i * 160 + third * 20 + floor_mod(column + 1, index(3)) * 4 + row);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->from_columns.size(), 16U);
+  EXPECT_EQ(to_string(found->from_columns[1]), "int64(i_32 * int32(160) + int32(8))");
+  EXPECT_EQ(to_string(found->from_columns[2]), "int64(i_32 * int32(160) + int32(20))");
+  // Rows must be neighbours.
+  EXPECT_FALSE(nest(i * 160 + third * 20 + row * 2));
+}
+
 TEST(NarrowIndices, a_nest_of_a_matrix_unit_has_32_bits) {
   const DType i32 = DType::Int(32);
   Var n = var("n"), i = var("i"), row = var("row"), column = var("column"), word = var("word"),

@@ -30,21 +30,29 @@ std::string kernel(const std::string& params, const std::string& body) {
 
 const std::string kReads =
     kernel(kSharedParams, "tanh(add(take(%p0, #i64, axis=0), take(%p0, 8i64, axis=0)))");
+const std::string kScales = kernel(kSharedParams, "add(tanh(multiply(%p0, #f)), 3f)");
 const std::string kWrites = kernel(kSharedParams, "update_slice(%p0, %p1, #i64)");
 
 TEST(ShareKernels, kernels_are_told_where_they_read_and_write) {
   expect_becomes(kShareKernels, lines(8, kReads, ""),
                  lines(8,
-                       kernel(kSharedParams + ", %p2: int64, %p3: int64",
-                              "tanh(add(take(%p0, %p2, axis=0), take(%p0, %p3, axis=0)))"),
-                       ", #i64, 8i64"));
+                       kernel(kSharedParams + ", %p2: int64",
+                              "tanh(add(take(%p0, %p2, axis=0), take(%p0, 8i64, axis=0)))"),
+                       ", #i64"));
   expect_becomes(
       kShareKernels, lines(8, kWrites, ""),
       lines(8, kernel(kSharedParams + ", %p2: int64", "update_slice(%p0, %p1, %p2)"), ", #i64"));
 }
 
+TEST(ShareKernels, kernels_are_told_the_numbers_in_which_they_differ) {
+  expect_becomes(
+      kShareKernels, lines(8, kScales, ""),
+      lines(8, kernel(kSharedParams + ", %p2: float32", "add(tanh(multiply(%p0, %p2)), 3f)"),
+            ", #f"));
+}
+
 TEST(ShareKernels, computes_the_same) {
-  for (const std::string& line : {kReads, kWrites}) {
+  for (const std::string& line : {kReads, kWrites, kScales}) {
     Module mod = parse(lines(8, line, ""));
     const std::vector<Tensor> want = results(mod), got = results(apply(kShareKernels, mod));
     ASSERT_EQ(got.size(), want.size());
@@ -54,8 +62,10 @@ TEST(ShareKernels, computes_the_same) {
 
 TEST(ShareKernels, not_for_a_few_or_for_other_differences) {
   expect_unchanged(kShareKernels, lines(7, kReads, ""));
+  // Numbers that are attributes; the same kernel many times.
   expect_unchanged(kShareKernels,
-                   lines(8, kernel(kSharedParams, "multiply(take(%p0, 1i64, axis=0), #f)"), ""));
+                   lines(8, kernel(kSharedParams, "clip(%p0, a_min=0f, a_max=#f)"), ""));
+  expect_unchanged(kShareKernels, lines(8, kernel(kSharedParams, "multiply(%p0, 3f)"), ""));
 }
 
 }  // namespace

@@ -609,6 +609,24 @@ TEST(AlterOpLayout, one_column_needs_no_panel) {
             "ones OIHW>OHWI nn.conv2d:NHWC/OHWI");
 }
 
+TEST(AlterOpLayout, few_results_are_computed_in_planes) {
+  auto of_results = [](int64_t results, int64_t width, int64_t kernel) {
+    const std::string k = std::to_string(kernel);
+    return altered("def @main(%x: Tensor[(1, 5, " + std::to_string(width) +
+                   ", 4), float32]) {\n  nn.conv2d(%x, ones(shape=[" + std::to_string(results) +
+                   ", 4, " + k + ", " + k + "], dtype=\"float32\"), data_layout=\"NHWC\") }");
+  };
+  const std::string planes = "NHWC>NCHW ones nn.conv2d:NCHW/OIHW NCHW>NHWC";
+  EXPECT_EQ(of_results(1, 18, 3), planes);
+  EXPECT_EQ(of_results(8, 18, 3), planes);
+  EXPECT_EQ(of_results(3, 33, 3), planes);
+  // Half of the lanes have results; the second vector of columns is mostly empty; a line is short; no window.
+  EXPECT_EQ(of_results(9, 18, 3), "ones OIHW>OHWI32o nn.conv2d:NHWC/OHWI32o");
+  EXPECT_EQ(of_results(8, 19, 3), "ones OIHW>OHWI32o nn.conv2d:NHWC/OHWI32o");
+  EXPECT_EQ(of_results(1, 9, 3), "ones OIHW>OHWI nn.conv2d:NHWC/OHWI");
+  EXPECT_EQ(of_results(1, 16, 1), "ones OIHW>OHWI nn.conv2d:NHWC/OHWI");
+}
+
 TEST(AlterOpLayout, what_several_rows_are_multiplied_with_is_packed_at_every_call) {
   EXPECT_EQ(altered("def @main(%x: Tensor[(2, 6), float32], %p: Tensor[(8, 6), float32]) {\n"
                     "  nn.dense(%x, %p) }"),
