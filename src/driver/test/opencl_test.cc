@@ -129,6 +129,7 @@ TEST(Opencl, reductions) {
   NEEDS_OPENCL();
   // Cut into parts, into one item for each row, and with work of their own.
   expect_as_on_host(main_of("%x: Tensor[(3, 20000), float32]", "sum(%x, axis=[1])"));
+  expect_as_on_host(main_of("%x: Tensor[(3, 60, 50), float32]", "max(%x, axis=[1, 2])"));
   expect_as_on_host(main_of("%x: Tensor[(50, 40, 30), float32]", "max(%x, axis=[0, 2])"));
   expect_as_on_host(main_of("%x: Tensor[(4, 3000), float32]", "argmax(%x, axis=[1])"));
   expect_as_on_host(main_of("%x: Tensor[(7, 100), float32]", "nn.softmax(%x)"), 1e-5, {0, 3});

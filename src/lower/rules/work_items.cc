@@ -1,7 +1,7 @@
 // Kernels over the work items of a device: an item computes one element of each block, along up to three axes, and does its
 // reduction alone. A reduction that one block reads element by element is done where it is read, in the item's own memory, and an
 // item computes a small tile of a contraction, so that it reads each operand once for several elements. Reductions to few
-// elements are cut into parts first, which items compute, so that a device has enough of them. Blocks without independent
+// elements are cut into parts first, which items compute, where these steps are legal. Blocks without independent
 // iterations run in one item.
 #include <algorithm>
 #include <optional>
@@ -210,15 +210,21 @@ int64_t tile_of(int64_t extent) {
   return out;
 }
 
-// The block that computes the parts of the reduction.
-tir::StepResult<BlockRV> cut_reduction(Schedule& s, const BlockRV& rv, const BlockLoops& loops,
-                                       int64_t parts) {
+// Items compute parts of the reduction, which the block then reduces; the number of axes of these items.
+tir::StepResult<size_t> cut_reduction(Schedule& s, const BlockRV& rv, const BlockLoops& loops,
+                                      int64_t parts) {
   RELAY_TRY(order_loops(s, rv, loops));
   const LoopRV all =
       loops.reduction.size() == 1 ? loops.reduction[0] : RELAY_TRY(s.fuse(loops.reduction));
   // Neighbouring items read neighbouring elements.
   const std::vector<LoopRV> cut = RELAY_TRY(s.split(all, {-1, parts}));
-  return s.rfactor(rv, cut[1]);
+  const BlockRV of_parts = RELAY_TRY(s.rfactor(rv, cut[1]));
+  std::vector<LoopRV> outer = s.get_loops(of_parts);
+  std::erase(outer, cut[0]);
+  std::vector<LoopRV> order = outer;
+  order.push_back(cut[0]);
+  if (order != s.get_loops(of_parts)) RELAY_TRY(s.reorder(order));
+  return RELAY_TRY(bind_loops(s, outer)).size();
 }
 
 class ItemsSchedule {
@@ -251,8 +257,8 @@ class ItemsSchedule {
       auto cut =
           tir::attempt(s_, [&](Schedule& at) { return cut_reduction(at, rv, *loops, parts); });
       if (cut.is_legal()) {
-        const std::string first = bound(std::move(cut).take());
-        return std::to_string(parts) + " parts over " + first + ", then " + bound(rv);
+        const size_t axes = std::move(cut).take();
+        return std::to_string(parts) + " parts over " + counted(axes) + ", then " + bound(rv);
       }
     }
     std::string why_not;
@@ -301,8 +307,12 @@ class ItemsSchedule {
   std::string bound(const BlockRV& rv) {
     auto axes = tir::attempt(s_, [&](Schedule& at) { return bind_elements(at, rv); });
     const size_t count = axes.is_legal() ? std::move(axes).take() : 0;
-    if (count == 0) return "one item";
-    return std::to_string(count) + (count == 1 ? " axis" : " axes");
+    return counted(count);
+  }
+
+  static std::string counted(size_t axes) {
+    if (axes == 0) return "one item";
+    return std::to_string(axes) + (axes == 1 ? " axis" : " axes");
   }
 
   Schedule& s_;
