@@ -60,7 +60,7 @@ Value* register_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc,
 Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
   if (!llvm::isa<llvm::FixedVectorType>(acc->getType()) || !has_byte_dot(target)) return nullptr;
   constexpr unsigned kWidths[] = {4};
-  return in_registers(b, kWidths, acc, x, y, [&](unsigned, Value* sum, Value* left, Value* right) {
+  return by_registers(b, kWidths, acc, x, y, [&](unsigned, Value* sum, Value* left, Value* right) {
     return register_byte_dot(b, target, sum, left, right);
   });
 }

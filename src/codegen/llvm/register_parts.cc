@@ -8,7 +8,7 @@ namespace relay::codegen {
 
 using llvm::Value;
 
-Value* in_registers(llvm::IRBuilder<>& b, std::span<const unsigned> widths, Value* acc, Value* x,
+Value* by_registers(llvm::IRBuilder<>& b, std::span<const unsigned> widths, Value* acc, Value* x,
                     Value* y,
                     llvm::function_ref<Value*(unsigned, Value*, Value*, Value*)> each) {
   auto* type = llvm::cast<llvm::FixedVectorType>(acc->getType());

@@ -8,8 +8,6 @@ namespace {
 
 using tir::Tensor;
 
-void expect_tiled(const Case& c) { expect_right(c, "sum:"); }
-
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // relu(x [m, k] times w [n, k] + bias), the weights in panels of `panel` columns (0: as [k, n]).

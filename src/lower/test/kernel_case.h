@@ -93,4 +93,6 @@ inline void expect_right(const Case& c, const std::string& rule) {
   }
 }
 
+inline void expect_tiled(const Case& c) { expect_right(c, "sum:"); }
+
 }  // namespace relay::lower_test
