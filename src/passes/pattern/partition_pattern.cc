@@ -142,8 +142,8 @@ class Partitioner {
     }
     // A variable that is bound within and read where it is not is not an argument.
     return group.bound.empty() || std::ranges::none_of(free_vars(root), [&](const Var& v) {
-      return group.bound.contains(v.get());
-    });
+             return group.bound.contains(v.get());
+           });
   }
 
   static Function make_function(const Group& group, const Expr& root, const Dict& attrs) {
