@@ -126,7 +126,7 @@ def test_transform_tensor(op, version):
             expected[0, oy, ox] = (1 - fy) * top + fy * bottom
     assert np.count_nonzero(expected) not in (0, expected.size)
     np.testing.assert_allclose(run(m)[0], expected, atol=1e-5)
-    # A place that is no number is outside of the image.
+    # A place that is not a number is outside of the image.
     m.feeds["x1"] = np.full((1, 4, 4), np.nan, np.float32)
     assert not run(m)[0].any()
 

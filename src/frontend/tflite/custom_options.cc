@@ -31,7 +31,7 @@ int64_t OptionMap::integer(const char* name, int64_t low, int64_t high) const {
 std::vector<int64_t> OptionMap::integers(const char* name, int64_t low, int64_t high) const {
   const flexbuffers::Reference list = map_[name];
   if (!list.IsAnyVector())
-    ctx_.fail(codes::frontend_attribute, std::string("'") + name + "' is no list of numbers");
+    ctx_.fail(codes::frontend_attribute, std::string("'") + name + "' is not a list of numbers");
   std::vector<int64_t> out;
   auto read = [&](const auto& vector) {
     for (size_t i = 0; i < vector.size(); ++i)

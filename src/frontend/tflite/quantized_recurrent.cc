@@ -166,7 +166,7 @@ IntegerLstm::IntegerLstm(NodeContext& ctx, float cell_clip)
   --cell_power_;
   // A cell has 0 to 6 bits before the point.
   if (fraction != 0.5f || cell_power_ < -15 || cell_power_ > -9 || cell.zero != 0)
-    ctx.unsupported("a cell whose scale is no power of two from 2^-15 to 2^-9");
+    ctx.unsupported("a cell whose scale is not a power of two from 2^-15 to 2^-9");
   const int bits = 15 + cell_power_;
   tanh_of_cell_.emplace(ctx, [&](int16_t a) { return tanh_16(a, bits); });
   if (cell_clip > 0)

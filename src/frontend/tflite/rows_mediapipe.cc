@@ -214,7 +214,7 @@ Values transform_tensor(NodeContext& ctx) {
     Expr fits = ctx.call("logical_and", {ctx.call("greater_equal", {at[i], single(ctx, 0)}),
                                          ctx.call("less_equal", {at[i], single(ctx, last)})});
     inside = i == 0 ? fits : ctx.call("logical_and", {inside, fits});
-    // A coordinate that is no number stands nowhere, so no index is made of it.
+    // A coordinate that is not a number stands nowhere, so no index is made of it.
     Expr place = ctx.where(fits, at[i], single(ctx, 0)), floor = ctx.call("floor", {place});
     share[i] = ctx.expand_dims(ctx.sub(place, floor), 2);
     low[i] = ctx.cast(floor, kWide);

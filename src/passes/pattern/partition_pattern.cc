@@ -140,10 +140,10 @@ class Partitioner {
     for (const Node* n : group.inner) {
       if (n != root.get() && inside[n] != uses_.at(n)) return false;
     }
-    // A variable that is bound within and read where it is not is no argument.
+    // A variable that is bound within and read where it is not is not an argument.
     return group.bound.empty() || std::ranges::none_of(free_vars(root), [&](const Var& v) {
-      return group.bound.contains(v.get());
-    });
+             return group.bound.contains(v.get());
+           });
   }
 
   static Function make_function(const Group& group, const Expr& root, const Dict& attrs) {
