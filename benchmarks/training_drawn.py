@@ -3,7 +3,7 @@
 A network is a few layers over images - convolutions with groups, strides and awkward channels, transposed
 ones, pools, normalisations, activations - then a mean over the pixels and a dense layer. Relay and
 PyTorch's eager mode start from the same weights, their first losses are compared, and a step of each
-(forward, backward, SGD with momentum) is timed by the processor's time of the process, in turns.
+(forward, backward, SGD with momentum) is timed by the processor's time of the process, alternately.
 `draw(seed, index)` gives the same network for the same numbers.
 """
 
