@@ -19,7 +19,7 @@ std::string chosen(const std::string& text, bool supports = true) {
 }
 
 size_t kernels_there(const std::string& text) {
-  const std::string what = "device=\"opencl:0\"";
+  const std::string what = " device=\"opencl:0\"";
   size_t n = 0;
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++n;
   return n;
