@@ -391,8 +391,9 @@ void draw(const BenchArgs& o, nlohmann::ordered_json report, const std::vector<d
   const int code = run_python("relay._figure", "figures are drawn by Relay's Python package",
                               {given.path(), o.plot});
   if (code != 0) {
-    throw UserError(Diagnostic(codes::driver_output, {},
-                               "the figure '" + escape_for_terminal(o.plot, 200) + "' was not written"));
+    throw UserError(
+        Diagnostic(codes::driver_output, {},
+                   "the figure '" + escape_for_terminal(o.plot, 200) + "' was not written"));
   }
 }
 
@@ -455,11 +456,13 @@ int run_bench(const BenchArgs& options, const Given& given) {
     write_text(o.trace, profiler.chrome_trace(ready.module.program(), work_of(ready.module)),
                o.force);
   }
-  const nlohmann::ordered_json report = report_of(o, ready, arguments, times, memory, limits, reports);
+  const nlohmann::ordered_json report =
+      report_of(o, ready, arguments, times, memory, limits, reports);
   if (!o.plot.empty()) draw(o, report, times);
   if (o.json) {
-    std::printf("%s\n",
-                report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    std::printf(
+        "%s\n",
+        report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     return 0;
   }
   if (!ready.target.empty()) std::printf("target  %s\n", ready.target.c_str());
@@ -500,8 +503,9 @@ Command bench_command() {
        flag("--profile", o->profile, "Show every kernel beside what limits it"),
        flag("--wide", o->wide, "Show all columns of the profile, whatever the terminal's width"),
        option("--trace FILE", o->trace, "Write a trace of the runs (Trace Event JSON)"),
-       option("--plot FILE", o->plot,
-              "Draw the times of the runs, and with --profile the kernels under the roofline (SVG)"),
+       option(
+           "--plot FILE", o->plot,
+           "Draw the times of the runs, and with --profile the kernels under the roofline (SVG)"),
        option("--compare REPORT REPORT", o->compare,
               "Two reports written with --json: ratios of the first to the second")
            .count(2)},

@@ -218,7 +218,8 @@ FileReport check_imported(const std::string& file, bool json, const FrontEnd& fr
               (report.contains("program") ? text_of_program(report["program"], file) : ""))
                  .c_str(),
              stdout);
-  if (!ok) load_model(file, options);  // throws the error that the report contains, with its colours
+  if (!ok)
+    load_model(file, options);  // throws the error that the report contains, with its colours
   return {{}, ok};
 }
 

@@ -121,8 +121,11 @@ Json describe_devices(const runtime::Program& program) {
         if (i.op == Opcode::copy && index > 0) count(within, program, operands);
       }
     }
-    Json row{{"device", device.to_string()}, {"kernels", kernels},  {"kernel_calls", kernel_calls},
-             {"arena_bytes", arena},         {"constant_bytes", constants}};
+    Json row{{"device", device.to_string()},
+             {"kernels", kernels},
+             {"kernel_calls", kernel_calls},
+             {"arena_bytes", arena},
+             {"constant_bytes", constants}};
     if (!device.is_host()) {
       row["from_host"] = described(to);
       row["to_host"] = described(from);
@@ -189,7 +192,8 @@ Json describe(const Ready& ready) {
   out["memory"]["packed_weights"] = packed;
   out["memory"]["donations"] = metadata.value("donations", Json::array());
   out["memory"]["copies"] = metadata.value("copies", Json::array());
-  if (Json devices = describe_devices(program); !devices.empty()) out["devices"] = std::move(devices);
+  if (Json devices = describe_devices(program); !devices.empty())
+    out["devices"] = std::move(devices);
   out["functions"] = metadata.value("functions", Json::array());
   out["interpreted"] = metadata.value("interpreted", Json::array());
   out["memory"]["functions"] = Json::array();

@@ -23,8 +23,9 @@ int run_fmt(const FmtArgs& o) {
   for (const std::string& file : o.files) {
     try {
       if (o.in_place && file == "/dev/stdin") {
-        throw UserError(Diagnostic(codes::driver_option, {}, "standard input is not a file that can be written")
-                            .help("leave out --in-place: the text goes to standard output"));
+        throw UserError(
+            Diagnostic(codes::driver_option, {}, "standard input is not a file that can be written")
+                .help("leave out --in-place: the text goes to standard output"));
       }
       std::shared_ptr<const SourceFile> source = read_source(file);
       if (source->text().find('\0') != std::string::npos) {

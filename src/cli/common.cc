@@ -64,8 +64,7 @@ std::vector<Option> CompileFlags::target_table() {
 std::vector<Option> CompileFlags::table() {
   std::vector<Option> out = target_table();
   std::vector<Option> more = {
-      option("--disable-pass PASS", disabled, "Skip a pass; may be repeated")
-          .offers(pass_names()),
+      option("--disable-pass PASS", disabled, "Skip a pass; may be repeated").offers(pass_names()),
       option(
           "--freeze INPUT=VALUE", frozen,
           "Make an input a constant of the program: a number, a list or FILE.npy; may be repeated"),
@@ -233,9 +232,9 @@ LoadedModel read_input(const std::string& path, const CompileFlags& flags,
 ModelRun read_model_run(const std::string& path, const std::string& function,
                         const CompileFlags& flags, const InputFlags& given, const char* help) {
   if (is_artifact(path)) {
-    throw UserError(Diagnostic(codes::driver_option, {},
-                               "'" + escape_for_terminal(path, 200) + "' is compiled")
-                        .help(help));
+    throw UserError(
+        Diagnostic(codes::driver_option, {}, "'" + escape_for_terminal(path, 200) + "' is compiled")
+            .help(help));
   }
   Inputs inputs = given.read(path);
   inputs.refuse_lists();

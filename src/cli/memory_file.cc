@@ -13,8 +13,9 @@ namespace relay::cli {
 namespace {
 
 [[noreturn]] void refuse_memory_file() {
-  throw UserError(Diagnostic(codes::driver_file, {},
-                             std::string("a file in memory cannot be written: ") + std::strerror(errno)));
+  throw UserError(
+      Diagnostic(codes::driver_file, {},
+                 std::string("a file in memory cannot be written: ") + std::strerror(errno)));
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ std::string bash(const std::vector<Command>& commands) {
                 (o.is_comma_separated() ? " list=1" : "") + " ;;\n";
     }
   }
-  return "_relay() {\n  local cur=\"${COMP_WORDS[COMP_CWORD]}\" words=\"\" values=\"\" list=\"\" head=\"\"\n"
+  return "_relay() {\n  local cur=\"${COMP_WORDS[COMP_CWORD]}\" words=\"\" values=\"\" list=\"\" "
+         "head=\"\"\n"
          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words=\"" +
          words(names) +
          " --help --help-all --version\"\n  else\n    case \"${COMP_WORDS[1]}\" in\n" + cases +

@@ -24,7 +24,7 @@ namespace {
 
 std::string standard_input() {
   const char* const path = "/dev/stdin";
-  struct stat status{};
+  struct stat status {};
   if (fstat(STDIN_FILENO, &status) != 0) refuse_input(errno);
   if (S_ISREG(status.st_mode)) return path;
   MemoryFile file;

@@ -376,7 +376,6 @@ def test_completion(shell, tmp_path):
     if shell == "bash":
         (tmp_path / "c").write_text(script)
 
-
         def completions(*words):
             line = f"COMP_WORDS=(relay {' '.join(words)}); COMP_CWORD={len(words)}"
             return subprocess.run(

@@ -9,8 +9,7 @@ namespace relay::codegen {
 using llvm::Value;
 
 Value* by_registers(llvm::IRBuilder<>& b, std::span<const unsigned> widths, Value* acc, Value* x,
-                    Value* y,
-                    llvm::function_ref<Value*(unsigned, Value*, Value*, Value*)> each) {
+                    Value* y, llvm::function_ref<Value*(unsigned, Value*, Value*, Value*)> each) {
   auto* type = llvm::cast<llvm::FixedVectorType>(acc->getType());
   const unsigned lanes = type->getNumElements(), widest = widths.back();
   Value* out = llvm::PoisonValue::get(type);

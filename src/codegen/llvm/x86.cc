@@ -97,9 +97,10 @@ Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x
   if (!llvm::isa<llvm::FixedVectorType>(acc->getType()) || !has_byte_dot(target)) return nullptr;
   constexpr unsigned kWidths[] = {4, 8, 16};
   const std::span widths(kWidths, target.vector_bits >= 512 ? 3 : 2);
-  return by_registers(b, widths, acc, x, y, [&](unsigned width, Value* sum, Value* left, Value* right) {
-    return register_byte_dot(b, width, sum, left, right);
-  });
+  return by_registers(b, widths, acc, x, y,
+                      [&](unsigned width, Value* sum, Value* left, Value* right) {
+                        return register_byte_dot(b, width, sum, left, right);
+                      });
 }
 
 // ---- AMX. Nothing but these instructions and memory sees the registers, whose numbers are part of them.
