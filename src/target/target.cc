@@ -18,8 +18,8 @@ bool Target::has_feature(std::string_view feature) const {
 }
 
 std::string Target::describe() const {
-  // What is known of a device is known to its driver.
-  if (arch.empty() && kind != "cpu") return name;
+  // Of a device that nothing is said of, its driver knows the rest.
+  if (arch.empty() && kind != "cpu" && num_cores == 1) return name;
   return name + ": " + (cpu.empty() ? kind : cpu) + ", " + std::to_string(vector_bits) +
          "-bit vectors, " + std::to_string(num_cores) + (num_cores == 1 ? " core" : " cores") +
          (keeps_denormals ? ", denormals kept" : "");
