@@ -6,7 +6,8 @@ import sys
 
 import numpy as np
 import pytest
-from command_line import RELAY
+from command_line import RELAY, relay_json
+from command_line import relay as relay_command
 
 import relay
 
@@ -61,6 +62,22 @@ def test_the_command_runs_and_prints_kernels(opencl, tmp_path):
         [RELAY, "show", model, "--target", "opencl", "--asm"], capture_output=True, text=True
     )
     assert "__kernel void" in shown.stdout
+
+
+def test_explain_counts_what_is_on_each_device(tmp_path):
+    """Two inputs go there, one result comes back: no copy could be spared. No device is needed for it."""
+    model = tmp_path / "m.relay"
+    model.write_text(
+        PROGRAM.replace(") {", ", %w: Tensor[(80, 90), float32]) {").replace("%x, %x", "%x, %w")
+    )
+    explained = relay_command("explain", model, "--target", "opencl").stdout
+    assert "device    kernels" in explained and "2, 56.2 KiB" in explained
+    host, device = relay_json("explain", model, "--target", "opencl")["devices"]
+    size = 80 * 90 * 4
+    assert (host["kernels"], host["device"], device["device"]) == (0, "cpu", "opencl:0")
+    assert device["kernels"] == device["kernel_calls"] >= 1
+    assert device["from_host"] == {"copies": 2, "bytes": 2 * size, "of_open_size": 0}
+    assert device["to_host"] == {"copies": 1, "bytes": size, "of_open_size": 0}
 
 
 def test_must_fail_without_a_library_E0620():
