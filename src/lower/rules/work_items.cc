@@ -216,14 +216,17 @@ tir::StepResult<size_t> cut_reduction(Schedule& s, const BlockRV& rv, const Bloc
   RELAY_TRY(order_loops(s, rv, loops));
   const LoopRV all =
       loops.reduction.size() == 1 ? loops.reduction[0] : RELAY_TRY(s.fuse(loops.reduction));
-  // Neighbouring items read neighbouring elements.
+  // Neighbouring items read neighbouring elements. All loops inside the one over parts are the parts' own.
   const std::vector<LoopRV> cut = RELAY_TRY(s.split(all, {-1, parts}));
-  const BlockRV of_parts = RELAY_TRY(s.rfactor(rv, cut[1]));
-  std::vector<LoopRV> outer = s.get_loops(of_parts);
-  std::erase(outer, cut[0]);
+  std::vector<LoopRV> outer{cut[1]};
+  outer.insert(outer.end(), loops.parallel.begin(), loops.parallel.end());
   std::vector<LoopRV> order = outer;
   order.push_back(cut[0]);
-  if (order != s.get_loops(of_parts)) RELAY_TRY(s.reorder(order));
+  RELAY_TRY(s.reorder(order));
+  RELAY_TRY(s.mask_reduction(rv));
+  const BlockRV of_parts = RELAY_TRY(s.rfactor(rv, cut[1]));
+  outer = s.get_loops(of_parts);
+  outer.pop_back();
   return RELAY_TRY(bind_loops(s, outer)).size();
 }
 
@@ -253,6 +256,7 @@ class ItemsSchedule {
     });
     choose_tile(rv, loops, elements, plan);
     if (!reduces) return bound(rv);
+    std::string why_not;
     if (parts > 1) {
       auto cut =
           tir::attempt(s_, [&](Schedule& at) { return cut_reduction(at, rv, *loops, parts); });
@@ -260,8 +264,8 @@ class ItemsSchedule {
         const size_t axes = std::move(cut).take();
         return std::to_string(parts) + " parts over " + counted(axes) + ", then " + bound(rv);
       }
+      why_not = " (not in parts: " + cut.why().reason + ")";
     }
-    std::string why_not;
     if (auto text = where_read(rv, plan, why_not)) return *text;
     return bound(rv) + why_not;
   }
@@ -293,7 +297,7 @@ class ItemsSchedule {
       return by;
     });
     if (!steps.is_legal()) {
-      why_not = " (not where it is read: " + steps.why().reason + ")";
+      why_not += " (not where it is read: " + steps.why().reason + ")";
       return std::nullopt;
     }
     done_.push_back(std::move(steps).take());
