@@ -5,6 +5,7 @@ figures.py    writes them
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 import tomllib
@@ -12,8 +13,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # The module alone: the package around it needs a build.
-sys.path.insert(0, str(ROOT / "python" / "relay"))
-from _figure import bar, svg, text  # noqa: E402
+_spec = importlib.util.spec_from_file_location("relay_figure", ROOT / "python/relay/_figure.py")
+assert _spec is not None and _spec.loader is not None
+_figure = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_figure)
+bar, svg, text = _figure.bar, _figure.svg, _figure.text
 
 FOLDER = ROOT / "docs" / "figures"
 

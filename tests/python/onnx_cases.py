@@ -272,6 +272,9 @@ def judge(chosen: Iterable[Case], way: str, workers: int = 0) -> Iterator[tuple[
                 waiting.append(batch)
                 continue
             yield from zip(batch, outcomes, strict=True)
+        if broken:
+            # Until Python 3.12, the thread that feeds processes that died would wait for a reader for ever.
+            pool._call_queue._reader.close()
         pool.shutdown(cancel_futures=True)
         if broken:
             for batch in waiting:
