@@ -26,9 +26,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ["RELAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="relay-test-cache-")
 atexit.register(shutil.rmtree, os.environ["RELAY_CACHE_DIR"], ignore_errors=True)
 
-# Another one each day, the same in all processes of the run.
-os.environ.setdefault("RELAY_TORCH_PART", str(datetime.date.today().toordinal()))
-
 hypothesis.settings.register_profile(
     "relay",
     max_examples=int(os.environ.get("RELAY_EXAMPLES", "8")),
@@ -40,7 +37,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("relay")
 
 # Set for the processes that this one starts, too: all of them choose the same cases.
-DAY = os.environ.setdefault("RELAY_DAY", str(datetime.date.today().toordinal()))
+TODAY = os.environ.setdefault("TESTS_OF_DAY", str(datetime.date.today().toordinal()))
+DAY = os.environ.get("RELAY_DAY", TODAY)
 
 
 def pytest_report_header():

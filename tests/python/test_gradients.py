@@ -60,7 +60,8 @@ def test_a_network_compiled_and_evaluated(mode):
         with relay.transform.PassContext(level):
             found = flat(relay.build(g)(*inputs))
         for f, e in zip(found, expected, strict=True):
-            np.testing.assert_allclose(f, e, rtol=2e-4, atol=1e-5)
+            # Logits of 100 are known to 8e-6, and softmax makes that a relative error.
+            np.testing.assert_allclose(f, e, rtol=2e-4, atol=5e-5)
     # Along the gradient the value grows as the gradient says.
     run = relay.build(mod)
     step = 1e-3
