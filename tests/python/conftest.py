@@ -3,8 +3,8 @@
 A run sees the same examples as the one before, so that a change is judged by what it changed.
 RELAY_EXAMPLES draws that many new ones for each property test.
 
-Of parametrized tests marked `drawn(n)` every n-th case runs, others on the next day; `make test-long` runs all of
-them. RELAY_DAY chooses another day by its number, or `all`.
+Of parametrized tests marked `drawn(n)` every n-th case runs, others on the next day; `make test-long`
+runs all of them. RELAY_DAY chooses another day by its number, or `all`.
 """
 
 import atexit
