@@ -25,7 +25,7 @@ step() {
 
 # The C++ tests run on what the release build makes. The rooms that handle memory and hostile input by hand run theirs under the
 # sanitizers as well; the whole tree under them takes longer than everything else together, and is a part of `make test-long`.
-checked=(base target runtime image ir tir)
+checked=(base target runtime image ir)
 
 unit_tests() {
   GTEST_OUTPUT="xml:$PWD/$results/unit/" ctest --preset release --no-tests=error

@@ -16,7 +16,7 @@ part_python() {  # models at full size, whole grids of indices and settings, ten
   RELAY_DAY=all $python -m pytest -m "slow or drawn"
 }
 part_properties() {  # every operator on 100 new shapes, and 60 times at sizes of 0, 1, 2 and a prime
-  RELAY_EXAMPLES=100 $python -m pytest -q tests/python/test_property_*.py
+  RELAY_DAY=all RELAY_EXAMPLES=100 $python -m pytest -q tests/python/test_property_*.py
   RELAY_EXAMPLES=60 RELAY_SEED="$seed" $build/src/fuzz/fuzz_test --gtest_filter='Sizes.every*'
 }
 part_graphs() {  # 10,000 new random ONNX graphs

@@ -7,6 +7,8 @@ import pytest
 
 import relay
 
+pytestmark = pytest.mark.drawn(2)
+
 RNG = np.random.default_rng(0)
 IMAGE = RNG.random((1, 2, 4, 5), "float32")
 FLOAT = RNG.random((3, 1, 4, 1), "float32")

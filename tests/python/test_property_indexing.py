@@ -18,6 +18,8 @@ from window_oracles import depth_to_space
 
 import relay
 
+pytestmark = pytest.mark.drawn(2)
+
 DTYPES = st.sampled_from(["float32", "int32", "int64"])
 SEEDS = st.integers(0, 2**32 - 1)
 # 100 takes several rounds of a merge sort and does not end at a power of two.

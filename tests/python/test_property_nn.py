@@ -22,6 +22,8 @@ from window_oracles import (
     winograd_weight,
 )
 
+pytestmark = pytest.mark.drawn(2)
+
 LAYOUTS = {1: ("NCW", "OIW", "IOW"), 2: ("NCHW", "OIHW", "IOHW"), 3: ("NCDHW", "OIDHW", "IODHW")}
 SEEDS = st.integers(0, 2**32 - 1)
 

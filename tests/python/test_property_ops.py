@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 import relay
 
+pytestmark = pytest.mark.drawn(2)
+
 # 0 and 1 are the edges; 15 to 17 straddle a vector of 16 floats, 33 leaves a tail after two.
 SIDES = st.sampled_from([0, 1, 1, 2, 3, 5, 8, 15, 16, 17, 33])
 SHAPES = st.lists(SIDES, max_size=4).map(tuple).filter(lambda s: math.prod(s) <= 4096)
