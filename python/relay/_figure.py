@@ -1,6 +1,6 @@
 """Figures as SVG: one file of text, legible on a light and on a dark page, and in a notebook.
 
-    Figure(title).line(values, "loss").save("loss.svg")
+    curve([2.3, 1.1, 0.7], "Training loss", ("step", "loss")).save("loss.svg")
 
 Charts are made of a frame with axes, in which lines, bars and points are drawn in the units of the data.
 """
@@ -96,7 +96,7 @@ class Axis:
             return powers if len(powers) > 1 else [self.low, self.high]
         step = 10.0 ** math.floor(math.log10((self.high - self.low) / 2))
         while (self.high - self.low) / step > 6:
-            step *= 2.5 if str(f"{step:e}").startswith("2") else 2
+            step *= 2.5 if f"{step:e}".startswith("2") else 2
         first = math.ceil(self.low / step - 1e-9)
         return [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
@@ -152,12 +152,16 @@ class Figure:
             f"<title>{escape(label)}</title></circle>"
         )
 
-    def svg(self) -> str:
-        """The figure as the text of an SVG file."""
+    def elements(self) -> list[str]:
+        """All that is drawn, the title and the note included."""
         head = [text(12, 24, self.title, "title")]
         if self.note:
             head.append(text(12, 42, self.note, "small"))
-        return svg(self.width, self.height, self.title, head + self.parts)
+        return head + self.parts
+
+    def svg(self) -> str:
+        """The figure as the text of an SVG file."""
+        return svg(self.width, self.height, self.title, self.elements())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the SVG file."""
@@ -261,8 +265,7 @@ def stacked(figures: Sequence[Figure]) -> str:
     """Figures below each other, as one image."""
     parts, y = [], 0
     for f in figures:
-        inner = [text(12, 24, f.title, "title"), text(12, 42, f.note, "small"), *f.parts]
-        parts.append(f'<g transform="translate(0 {y})">\n' + "\n".join(inner) + "\n</g>")
+        parts.append(f'<g transform="translate(0 {y})">\n' + "\n".join(f.elements()) + "\n</g>")
         y += f.height
     return svg(figures[0].width, y, figures[0].title, parts)
 
