@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 
 #include "base/codes/driver.h"
 #include "base/quoted_name.h"
+#include "cli/literal.h"
 #include "driver/compile.h"
 #include "frontend/common/mapped_file.h"
 #include "ir/text/text.h"
@@ -43,14 +43,6 @@ std::vector<std::string_view> parts_of(std::string_view text, char separator) {
     if (at == std::string_view::npos) return out;
     text.remove_prefix(at + 1);
   }
-}
-
-template <class T>
-std::optional<T> number_of(std::string_view text) {
-  T v{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return v;
 }
 
 std::string sizes_text(int64_t height, int64_t width) {

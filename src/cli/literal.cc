@@ -1,6 +1,5 @@
 #include "cli/literal.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -16,14 +15,6 @@ namespace {
 
 using runtime::DType;
 using runtime::Tensor;
-
-template <class T>
-std::optional<T> number(std::string_view text) {
-  T v{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return v;
-}
 
 std::optional<bool> truth(std::string_view text) {
   if (text == "true" || text == "True") return true;
@@ -47,23 +38,23 @@ bool store(const Tensor& t, int64_t i, std::string_view text) {
     return v.has_value();
   }
   if (d.is_uint() && d.bits == 64) {
-    auto v = number<uint64_t>(text);
+    auto v = number_of<uint64_t>(text);
     if (v) t.data<uint64_t>()[i] = *v;
     return v.has_value();
   }
   if (d.is_integer()) {
-    auto v = number<int64_t>(text);
+    auto v = number_of<int64_t>(text);
     if (!v) return false;
     t.set_from_int(i, *v);
     return t.get_as_int(i) == *v;
   }
-  auto v = number<double>(text);
+  auto v = number_of<double>(text);
   if (!v) return false;
   t.set_from_double(i, *v);
   double stored = t.get_as_double(i);
   if (std::isfinite(*v) && !std::isfinite(stored)) return false;
   if (!is_whole(text)) return true;
-  auto exact = number<int64_t>(text);
+  auto exact = number_of<int64_t>(text);
   // 2^63 itself is no int64.
   return exact && std::abs(stored) < 0x1p63 && static_cast<int64_t>(stored) == *exact;
 }
@@ -173,7 +164,7 @@ LiteralKind literal_kind(std::string_view text) {
   if (text.starts_with('[')) return LiteralKind::list;
   if (is_quoted(text)) return LiteralKind::scalar;
   if (is_whole(text)) return LiteralKind::whole;
-  return truth(text) || number<double>(text) ? LiteralKind::scalar : LiteralKind::none;
+  return truth(text) || number_of<double>(text) ? LiteralKind::scalar : LiteralKind::none;
 }
 
 Tensor read_literal(const std::string& input, const std::string& text, DType dtype) {

@@ -1,12 +1,23 @@
 // Scalars and lists as they are written on a command line: 5, -2.5, true, [1, 2, 3], [[1, 2], [3, 4]].
 #pragma once
 
+#include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "runtime/core/tensor.h"
 
 namespace relay::cli {
+
+// The number that the text is, all of it; nullopt for anything else.
+template <class T>
+std::optional<T> number_of(std::string_view text) {
+  T v{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return v;
+}
 
 enum class LiteralKind {
   none,    // no scalar and no list
