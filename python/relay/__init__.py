@@ -28,6 +28,7 @@ from relay import (
     analysis as analysis,
     data_dep_optimization as data_dep_optimization,
     dataflow_pattern as dataflow_pattern,
+    external as external,
     frontend as frontend,
     loops as loops,
     op as op,

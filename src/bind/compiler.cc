@@ -731,6 +731,7 @@ NB_MODULE(_core, m) {
   bind::bind_quantize(m);
   bind::bind_passes(m);
   bind::bind_dataflow_patterns(m);
+  bind::bind_external_codegen(m);
   bind::bind_tensor_expressions(m);
   bind::bind_schedules(m);
   bind::bind_operators(m);

@@ -110,6 +110,7 @@ void bind_builders(nb::module_& m);
 void bind_compiler(nb::module_& m);
 void bind_passes(nb::module_& m);
 void bind_dataflow_patterns(nb::module_& m);
+void bind_external_codegen(nb::module_& m);
 void bind_quantize(nb::module_& m);
 void bind_operators(nb::module_& m);
 void bind_command(nb::module_& m);

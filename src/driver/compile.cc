@@ -24,6 +24,7 @@
 #include "ir/devices.h"
 #include "ir/op.h"
 #include "lower/index_width.h"
+#include "lower/external_functions.h"
 #include "lower/kernel_body.h"
 #include "lower/kernel_sources.h"
 #include "node/walk.h"
@@ -348,6 +349,7 @@ std::shared_ptr<KernelProvider> make_provider(const CompileOptions& options,
   out.verify = options.verify;
   out.threads = runtime::available_threads();
   out.sources = options.kernel_sources;
+  out.sources.push_back(external_functions());
   for (auto& source : kernel_sources()) out.sources.push_back(std::move(source));
   if (!options.observers.empty()) {
     out.observer = [observers = options.observers](std::string_view stage, tir::PrimFunc f) {

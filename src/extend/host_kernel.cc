@@ -12,17 +12,6 @@
 namespace relay::extend {
 namespace {
 
-// The dimensions of the tensors of a type, behind those that are there; false where a size is not known by name.
-bool add_sizes(const Type& type, std::vector<Dim>& out) {
-  auto tensors = flatten_tensor_types(type);
-  if (!tensors) return false;
-  for (const TensorType& t : *tensors) {
-    if (std::ranges::any_of(t->shape, is_any)) return false;
-    out.insert(out.end(), t->shape.begin(), t->shape.end());
-  }
-  return true;
-}
-
 class HostFunctions : public KernelSource {
  public:
   std::string_view name() const override { return "host function"; }
@@ -47,11 +36,10 @@ class HostFunctions : public KernelSource {
                             [](const Expr& a, const Var& p) { return a.get() == p.get(); })) {
       return std::nullopt;
     }
+    auto sizes = dimensions_of_operands(f);
+    if (!sizes) return std::nullopt;
     OfferedKernel out{HostFunction{function}};
-    for (const Var& p : f.params) {
-      if (!add_sizes(p->type, out.sizes)) return std::nullopt;
-    }
-    if (!add_sizes(f.body->type, out.sizes)) return std::nullopt;
+    out.sizes = std::move(*sizes);
     out.how = function;
     return out;
   }

@@ -12,9 +12,11 @@
 #include "fuzz/outcome.h"
 #include "fuzz/pairs.h"
 #include "fuzz/values.h"
+#include "ir/external.h"
 #include "ir/text/text.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "passes/external/external_codegen.h"
 #include "passes/fusion/defuse_ops.h"
 #include "passes/fusion/fuse_ops.h"
 #include "passes/layout/alternate_order.h"
@@ -121,6 +123,39 @@ const std::vector<Variant>& variants() {
   return all;
 }
 
+// What the passes of external code generators take: the program as those in front of them leave it. Some operators are
+// another's, whose code is never called.
+Module divided_for(const Pass& pass, Module mod, PassContext& ctx) {
+  static const Pass* const steps[] = {&kAnnotateTarget,           &kMergeCompilerRegions,
+                                      &kPartitionGraph,           &kInlineCompilerFunctionsBoundTo,
+                                      &kCompileExternalFunctions, &kPlaceExternalFunctions};
+  constexpr const char* kName = "fuzz";
+  static const bool registered = [] {
+    register_external_codegen(
+        {.name = kName,
+         .supports = [](const CallNode& c) { return as<OpNode>(c.op)->name.size() % 2 == 0; },
+         .compile = [](const std::string& name, const Function&, const Target&) {
+           return ExternalCode{.function = name};
+         }});
+    return true;
+  }();
+  if (!registered || std::ranges::find(steps, &pass) == std::end(steps)) return mod;
+  ctx.config["relay.AnnotateTarget.targets"] = AttrValue(ValueList{AttrValue(std::string(kName))});
+  for (const Pass* step : steps) {
+    if (step == &kInlineCompilerFunctionsBoundTo) {
+      ValueList names;
+      for (size_t i = 0; i < mod->functions.size(); ++i) {
+        if (compiler_of(*mod->functions[i].get()) == nullptr) continue;
+        names.emplace_back(mod->global_vars[i]->name_hint);
+      }
+      ctx.config["relay.InlineCompilerFunctionsBoundTo.global_vars"] = AttrValue(std::move(names));
+    }
+    if (step == &pass) return mod;
+    if (step != &kInlineCompilerFunctionsBoundTo) mod = run_pass(mod, *step, ctx);
+  }
+  return mod;
+}
+
 const Variant* find_variant(const std::string& name) {
   auto found = std::ranges::find(variants(), name, &Variant::name);
   return found == variants().end() ? nullptr : &*found;
@@ -209,6 +244,7 @@ struct Checker::Impl {
       if (&pass == &kDefuseOps || &pass == &kAlternateOrder) {
         before = run_pass(before, kFuseOps, ctx);
       }
+      before = divided_for(pass, before, ctx);
       after = run_pass(bring_into(pass.in, before, ctx), pass, ctx);
       return {};
     });

@@ -8,6 +8,7 @@
 #include "fuzz/faults.h"
 #include "fuzz/module_edits.h"
 #include "ir/devices.h"
+#include "ir/external.h"
 #include "ir/op.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -342,6 +343,36 @@ Module swaps_inputs_of_new_groups(const Module& before, const Module& after) {
   return before == after ? after : swaps_inputs_of_groups(before, after);
 }
 
+// ---- External code generators -------------------------------------------------------------------
+
+// Of a call that the pass has made, or has found.
+Module swap_operands(const Module& before, const Module& after,
+                     const std::function<bool(const CallNode&)>& of) {
+  if (before == after) return after;
+  return edited(after, [&](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    return c != nullptr && of(*c) ? swap_args(*c) : nullptr;
+  });
+}
+
+// What is marked as another's operand is this one's.
+Module marks_operands_in_another_order(const Module& before, const Module& after) {
+  return swap_operands(before, after, [](const CallNode& c) {
+    return !c.args.empty() && compiler_begin_of(c.args[0]) != nullptr;
+  });
+}
+
+Module gives_regions_other_inputs(const Module& before, const Module& after) {
+  return swap_operands(before, after, [](const CallNode& c) {
+    auto* g = as<GlobalVarNode>(c.op);
+    return g != nullptr && g->name_hint.starts_with("tvmgen_");
+  });
+}
+
+Module binds_parameters_in_another_order(const Module& before, const Module& after) {
+  return swap_operands(before, after, [](const CallNode& c) { return isa<OpNode>(c.op); });
+}
+
 // What is placed is taken to be what it is computed from.
 Module loses_what_is_placed(const Module& before, const Module& after) {
   const Module spoiled = edited(before, [](const Expr& e) -> Expr {
@@ -467,6 +498,18 @@ constexpr Fault kOperatorFaults[] = {
      transforms_weights_mirrored},
     {"forgets_to_divide_weights", "FuseAttention",
      "The weights of the keys are not divided by their sum.", forgets_to_divide_weights},
+    {"marks_operands_in_another_order", "AnnotateTarget", "Two marked operands change places.",
+     marks_operands_in_another_order},
+    {"joins_regions_by_other_operands", "MergeCompilerRegions",
+     "Operands of a region change places when another joins it.", marks_operands_in_another_order},
+    {"gives_regions_other_inputs", "PartitionGraph", "Arguments are in the order of the marks.",
+     gives_regions_other_inputs},
+    {"gives_compiled_regions_other_inputs", "CompileExternalFunctions",
+     "Arguments change places when a function is compiled.", gives_regions_other_inputs},
+    {"places_kernels_with_other_inputs", "PlaceExternalFunctions",
+     "Arguments change places when a function becomes a kernel.", swaps_inputs_of_new_groups},
+    {"binds_parameters_in_another_order", "InlineCompilerFunctionsBoundTo",
+     "Parameters are bound to the arguments behind.", binds_parameters_in_another_order},
     {"forgets_zero_points", "CanonicalizeOps", "A zero point is not subtracted.",
      forgets_zero_points},
     {"dequantizes_from_zero", "FakeQuantizationToInteger",

@@ -1,5 +1,6 @@
 #include "lower/kernel_sources.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "base/fork.h"
@@ -18,6 +19,17 @@ Sources& all() {
   return sources;
 }
 
+// The dimensions of the tensors of a type, behind those that are there; false where a size is not known by name.
+bool add_dimensions(const Type& type, std::vector<Dim>& out) {
+  const auto tensors = flatten_tensor_types(type);
+  if (!tensors) return false;
+  for (const TensorType& t : *tensors) {
+    if (std::ranges::any_of(t->shape, is_any)) return false;
+    out.insert(out.end(), t->shape.begin(), t->shape.end());
+  }
+  return true;
+}
+
 }  // namespace
 
 void register_kernel_source(std::shared_ptr<const KernelSource> source) {
@@ -30,6 +42,15 @@ std::vector<std::shared_ptr<const KernelSource>> kernel_sources() {
   Sources& sources = all();
   std::lock_guard lock(sources.mutex);
   return sources.rows;
+}
+
+std::optional<std::vector<Dim>> dimensions_of_operands(const FunctionNode& primitive) {
+  std::vector<Dim> out;
+  for (const Var& p : primitive.params) {
+    if (!add_dimensions(p->type, out)) return std::nullopt;
+  }
+  if (!add_dimensions(primitive.body->type, out)) return std::nullopt;
+  return out;
 }
 
 }  // namespace relay

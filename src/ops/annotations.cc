@@ -4,6 +4,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ir/devices.h"
+#include "ir/external.h"
 #include "ops/batching.h"
 #include "ops/common.h"
 #include "ops/gradient.h"
@@ -98,6 +99,22 @@ OpInfo device_row(const char* name, const char* doc, const NodeInfo* attrs, Type
   return row;
 }
 
+Type compiler_relation(RelationContext& ctx) {
+  if (!require(ctx, !ctx.attrs<CompilerAttrs>().compiler.empty(), codes::op_bad_attribute,
+               "the external code generator has no name", "a name, such as \"dnnl\"", "\"\""))
+    return nullptr;
+  return identity(ctx);
+}
+
+// The border of what an external code generator takes. A region that was not made a function is Relay's.
+OpInfo compiler_row(const char* name, const char* doc) {
+  OpInfo row = annotation_row(name, doc, FusionClass::ElemWise);
+  row.attrs = &CompilerAttrs::static_info();
+  row.relation = compiler_relation;
+  row.examples = {{{"Tensor[(2, 3), float32]"}, "compiler=\"default\""}};
+  return row;
+}
+
 }  // namespace
 
 template <>
@@ -111,6 +128,12 @@ std::span<const OpInfo> rows_of<Family::Annotations>() {
           "The same values. A gradient in reverse mode does not keep what they are computed "
           "from, and computes them again from the names in the expression.",
           FusionClass::ElemWise),
+      compiler_row(kCompilerBegin,
+                   "The same values, an input of a region that the external code generator "
+                   "`compiler` takes."),
+      compiler_row(kCompilerEnd,
+                   "The same values, a result of a region that the external code generator "
+                   "`compiler` takes."),
       device_row(kDeviceCopy, "The same values in the memory of a device: dst_virtual_device.",
                  &DeviceCopyAttrs::static_info(), device_copy_relation, copied_back,
                  "dst_virtual_device=\"cpu\""),

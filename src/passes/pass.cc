@@ -5,6 +5,7 @@
 #include "base/budget.h"
 #include "base/codes/passes.h"
 #include "ir/op.h"
+#include "passes/external/external_functions.h"
 #include "passes/pass_list.h"
 #include "types/verify.h"
 
@@ -169,6 +170,7 @@ Module run_pass(const Module& mod, const Pass& pass, PassContext& ctx, Form held
   for (PassInstrument* i : ctx.instruments) i->before(pass, mod);
   auto start = std::chrono::steady_clock::now();
   Module result = pass.run(mod, ctx);
+  if (!is_from_outside(pass) && pass.keeps_meaning) result = with_external_bodies(mod, result);
   auto time = std::chrono::steady_clock::now() - start;
   for (PassInstrument* i : ctx.instruments) result = i->replace(pass, mod, result);
   bool checked = ctx.verify || is_from_outside(pass);

@@ -334,7 +334,14 @@ def _(a, x, w):
     return convolution(x, weight, a.strides, [1, 1], 1).astype(a.out_dtype)
 
 
-@oracle("annotation.stop_fusion", "annotation.checkpoint", "device_copy", "on_device")
+@oracle(
+    "annotation.stop_fusion",
+    "annotation.checkpoint",
+    "annotation.compiler_begin",
+    "annotation.compiler_end",
+    "device_copy",
+    "on_device",
+)
 def _(a, x):
     return x
 

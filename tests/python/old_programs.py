@@ -606,7 +606,23 @@ ABSENT: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda relay: relay.device_copy(relay.var("x", shape=(2,)), "cpu", "moon"),
         "there is no device 'moon'",
     ),
-    "external_code": (lambda relay: relay.annotation.compiler_begin, "external code generators"),
+    "external_code": (
+        lambda relay: relay.build(
+            relay.transform.PartitionGraph()(
+                relay.transform.InferType()(
+                    relay.IRModule.from_expr(
+                        relay.Function(
+                            [x := relay.var("x", shape=(2,))],
+                            relay.annotation.compiler_end(
+                                relay.exp(relay.annotation.compiler_begin(x, "dnnl")), "dnnl"
+                            ),
+                        )
+                    )
+                )
+            )
+        ),
+        'no external code generator "dnnl"',
+    ),
     "sqrt_of_integers": (
         lambda relay: relay.sqrt(relay.var("x", shape=(2,), dtype="int32")), "needs a floating dtype",
     ),
@@ -621,7 +637,7 @@ ABSENT: dict[str, tuple[Callable[[Any], Any], str]] = {
         "the type of %x cannot be inferred",
     ),
     "tensorflow": (lambda relay: relay.frontend.from_tensorflow, "convert models of other formats"),
-    "partition_graph": (lambda relay: relay.transform.PartitionGraph, "external code generators"),
+    "collage_partition": (lambda relay: relay.transform.CollagePartition, "first of the targets"),
     "legalize": (lambda relay: relay.transform.Legalize, "CanonicalizeOps"),
     "span": (lambda relay: relay.Span, "the location of an expression is text"),
     "quantize_annotate": (lambda relay: relay.quantize.annotate, "a single step"),

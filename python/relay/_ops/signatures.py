@@ -307,8 +307,6 @@ ABSENT = {
         nn.contrib_conv3d_winograd_without_weight_transform nn.contrib_depthwise_conv2d_nchwc""",
     "only one device is supported": """
         copy_shape_func annotation.function_on_device""",
-    "external code generators for parts of a program are not supported": """
-        annotation.compiler_begin annotation.compiler_end""",
     "rounding and compute_dtype are arguments of requantize": """
         qnn.op.current_requantize_config qnn.op.requantize_config""",
 }

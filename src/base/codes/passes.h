@@ -21,5 +21,7 @@ inline constexpr DiagnosticCode pass_python{"E0314", "a pass or instrument in Py
 inline constexpr DiagnosticCode pass_result{"E0315", "a pass gave something that is no program"};
 inline constexpr DiagnosticCode pattern_refused{"E0316", "pattern that cannot be matched"};
 inline constexpr DiagnosticCode pattern_endless{"E0317", "rewriting that does not end"};
+inline constexpr DiagnosticCode external_codegen{
+    "E0318", "an external code generator and the program do not fit"};
 
 }  // namespace relay::codes

@@ -16,7 +16,9 @@ std::vector<Function> entry_functions(const Module& mod, const PassContext& ctx)
   } else {
     for (size_t i = 0; i < mod->functions.size(); ++i) {
       const Function& f = mod->functions[i];
-      if (mod->global_vars[i]->name_hint == "main" || f->has_attr(attr::kGlobalSymbol)) {
+      // The symbol of an external code generator's function is between the two of them.
+      const bool is_exported = f->has_attr(attr::kGlobalSymbol) && !f->has_attr(attr::kCompiler);
+      if (mod->global_vars[i]->name_hint == "main" || is_exported) {
         out.push_back(f);
       }
     }

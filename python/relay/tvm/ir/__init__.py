@@ -57,6 +57,7 @@ from relay._core import (
 )
 from relay._ir.type_functor import TypeKind as TypeKind
 from relay.tvm import instrument as instrument
+from relay import external as _external
 from relay.tvm import transform as transform
 from relay.tvm._exchange import given
 from relay.tvm.ir.module import IRModule as IRModule
@@ -88,6 +89,25 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     """Returns a number that is the same for parts of programs that are structurally equal."""
     return _core.structural_hash(given(node), map_free_vars)
+
+
+def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
+    """Registers which calls of an operator an external code generator computes; a decorator without `value`.
+
+    attr_key: "target.<name>", of the code generator; value: a function of the call.
+    level: of several functions for one operator the last holds, whatever their levels.
+    """
+    del level
+    _, _, name = attr_key.partition("target.")
+    if not name or not attr_key.startswith("target."):
+        raise AttributeError(
+            f"{attr_key!r} is a column of the operator's row: only 'target.<name>' can be added; "
+            "relay.register_op adds an operator with all its columns"
+        )
+    if value is None:
+        return lambda function: register_op_attr(op_name, attr_key, function)
+    _external.support(name, op_name, value)
+    return value
 
 
 def list_op_names() -> list[str]:

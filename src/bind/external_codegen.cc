@@ -1,0 +1,94 @@
+// External code generators that are written in Python; relay.external gives them their shape.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/codes/passes.h"
+#include "bind/python_code.h"
+#include "passes/external/external_codegen.h"
+
+namespace relay::bind {
+namespace {
+
+std::function<bool(const Expr&)> check_of(const std::string& codegen, nb::handle function) {
+  if (function.is_none()) return nullptr;
+  Held held(function);
+  return [held, codegen](const Expr& e) {
+    return in_python(codes::pass_python, e->span, codegen + ", the check of a pattern", [&] {
+      nb::object result = held.get()(wrap(e));
+      const int truth = PyObject_IsTrue(result.ptr());
+      if (truth < 0) throw nb::python_error();
+      return truth != 0;
+    });
+  };
+}
+
+// None or a reason.
+std::optional<std::string> reason_of(nb::handle result) {
+  if (result.is_none()) return std::nullopt;
+  return to_text(result, "a reason");
+}
+
+std::variant<ExternalCode, Refused> code_of(nb::handle result) {
+  if (PyUnicode_Check(result.ptr())) return Refused{to_text(result, "a reason")};
+  ExternalCode out{.library = to_text(result[0], "a library"),
+                   .function = to_text(result[1], "a function")};
+  if (nb::object data = result[2]; !data.is_none()) {
+    auto bytes = nb::cast<nb::bytes>(data);
+    out.data = std::string(bytes.c_str(), bytes.size());
+  }
+  return out;
+}
+
+// `supports`: a call's check by operator; `declines` and `compile` may be None.
+void register_codegen(const std::string& name, nb::handle patterns, nb::handle supports,
+                      nb::handle declines, nb::handle compile) {
+  ExternalCodegen row{.name = name};
+  for (nb::handle p : nb::iter(patterns)) {
+    row.patterns.push_back({to_text(p[0], "the name of a pattern"),
+                            nb::cast<const DFPattern&>(p[1]), check_of(name, p[2])});
+  }
+  if (auto check = check_of(name, supports)) {
+    row.supports = [check](const CallNode& c) { return check(Expr(&c)); };
+  }
+  if (!declines.is_none()) {
+    Held held(declines);
+    row.declines = [held, name](const Function& f) {
+      return in_python(codes::pass_python, f->span, name + ", declines",
+                       [&] { return reason_of(held.get()(wrap(f))); });
+    };
+  }
+  if (!compile.is_none()) {
+    Held held(compile);
+    row.compile = [held, name](const std::string& function, const Function& f, const Target&) {
+      return in_python(codes::pass_python, f->span, name + ", compilation of @" + function,
+                       [&] { return code_of(held.get()(function, wrap(f))); });
+    };
+  }
+  register_external_codegen(std::move(row));
+}
+
+// Rows (name, pattern, check or None) of a code generator; None where there is none of that name.
+nb::object patterns_of(const std::string& name) {
+  auto row = find_external_codegen(name);
+  if (row == nullptr) return nb::none();
+  nb::list out;
+  for (const CompositePattern& p : row->patterns) {
+    nb::object check = nb::none();
+    if (p.check) {
+      check = nb::cpp_function([check = p.check](const PyExpr& e) { return check(e.expr()); });
+    }
+    out.append(nb::make_tuple(p.name, p.pattern, check));
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_external_codegen(nb::module_& m) {
+  m.def("register_external_codegen", &register_codegen, nb::arg("name"), nb::arg("patterns"),
+        nb::arg("supports").none(), nb::arg("declines").none(), nb::arg("compile").none());
+  m.def("external_codegen_names", &external_codegen_names);
+  m.def("external_patterns", &patterns_of, nb::arg("name"));
+}
+
+}  // namespace relay::bind

@@ -1,0 +1,279 @@
+"""External code generators: what they take, what they compute, and what they may not do."""
+
+import numpy as np
+import pytest
+import relay
+from relay import transform
+from relay.dataflow_pattern import is_op, wildcard
+
+NUMPY = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "exp": np.exp,
+    "nn.relu": lambda x: np.maximum(x, 0),
+    "nn.dense": lambda x, w: x @ w.T,
+    "np.dense_relu": lambda x, w: np.maximum(x @ w.T, 0),
+    "split": lambda x: tuple(np.split(x, 2)),
+}
+
+
+def outer_calls(expr):
+    """Returns the calls of a region in order, without those inside composite functions."""
+    out, seen, stack = [], set(), [(expr, False)]
+    while stack:
+        e, done = stack.pop()
+        if done:
+            out.append(e)
+        elif e not in seen:
+            seen.add(e)
+            parts = []
+            if isinstance(e, relay.Call):
+                stack.append((e, True))
+                parts = list(e.args)
+            elif isinstance(e, relay.Tuple):
+                parts = list(e.fields)
+            elif isinstance(e, relay.TupleGetItem):
+                parts = [e.tuple_value]
+            stack.extend((p, False) for p in reversed(parts))
+    return out
+
+
+def compile_by_numpy(name, function):
+    calls = outer_calls(function.body)
+
+    def compute(*arrays):
+        known = dict(zip(function.params, arrays, strict=True))
+
+        def value(e):
+            if e in known:
+                return known[e]
+            if isinstance(e, relay.Constant):
+                return np.asarray(e.data)
+            if isinstance(e, relay.TupleGetItem):
+                return value(e.tuple_value)[e.index]
+            return tuple(value(f) for f in e.fields)
+
+        for call in calls:
+            composite = isinstance(call.op, relay.Function)
+            key = call.op.attrs["Composite"] if composite else call.op.name
+            known[call] = NUMPY[key](*(value(a) for a in call.args))
+        return value(function.body)
+
+    return compute
+
+
+@pytest.fixture(autouse=True)
+def codegen():
+    """Registers "np", which computes some operators with NumPy."""
+    dense = is_op("nn.relu")(is_op("nn.dense")(wildcard(), wildcard()))
+    relay.external.register(
+        "np",
+        supports=dict.fromkeys([n for n in NUMPY if "." not in n or n.startswith("nn.")], True),
+        patterns=[("np.dense_relu", dense)],
+        compile=compile_by_numpy,
+    )
+    yield
+    relay.external.register("np")
+
+
+def vector(name, shape=(4,), dtype="float32"):
+    return relay.var(name, shape=shape, dtype=dtype)
+
+
+def program(params, body):
+    return relay.IRModule.from_expr(relay.Function(params, body))
+
+
+def regions(mod):
+    return [f for f in mod.functions.values() if "Compiler" in f.attrs]
+
+
+def agrees(mod, *args, count=None):
+    """Builds the divided program, and compares it and its evaluation with the program itself."""
+    divided = relay.external.partition(mod, "np")
+    if count is not None:
+        assert len(regions(divided)) == count, divided
+    want = relay.create_executor("debug", mod=mod).evaluate()(*args)
+    for got in (
+        relay.create_executor("debug", mod=divided).evaluate()(*args),
+        relay.build(divided)(*args),
+    ):
+        for g, w in zip(
+            got if isinstance(got, tuple) else (got,),
+            want if isinstance(want, tuple) else (want,),
+            strict=True,
+        ):
+            np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-6)
+    return divided
+
+
+X = np.linspace(-1, 1, 4, dtype="float32")
+
+
+def test_a_chain():
+    x, y = vector("x"), vector("y")
+    agrees(program([x, y], relay.sqrt(relay.exp((x + y) * x))), X, X, count=1)
+
+
+def test_two_regions_around_another_operator():
+    x = vector("x")
+    agrees(program([x], relay.exp(relay.tanh(relay.nn.relu(x)) + x)), X, count=2)
+
+
+def test_several_results():
+    x = vector("x")
+    parts = relay.split(relay.exp(x), 2)
+    agrees(program([x], relay.Tuple([parts[0], relay.tanh(parts[1])])), X, count=1)
+
+
+def test_composite_functions():
+    x, w = vector("x", (2, 4)), vector("w", (3, 4))
+    mod = program([x, w], relay.tanh(relay.nn.relu(relay.nn.dense(x, w))))
+    rng = np.random.default_rng(1)
+    args = rng.standard_normal((2, 4), "float32"), rng.standard_normal((3, 4), "float32")
+    divided = agrees(mod, *args, count=1)
+    assert 'Composite="np.dense_relu"' in divided.astext()
+
+
+def test_open_sizes():
+    mod = relay.parse(
+        '#[version = "0.0.5"]\n'
+        "def @main[n: Dim](%x: Tensor[(n, 4), float32]) { tanh(exp(nn.relu(%x))) }"
+    )
+    divided = relay.external.partition(mod, "np")
+    exe = relay.build(divided)
+    for rows in (0, 1, 3):
+        x = np.ones((rows, 4), "float32")
+        np.testing.assert_allclose(np.asarray(exe(x)), np.tanh(np.exp(x)), rtol=1e-6)
+    assert len(regions(divided)) == 1
+
+
+def test_constants_and_weights():
+    x = vector("x")
+    w = relay.const(np.arange(4, dtype="float32"))
+    divided = agrees(program([x], relay.tanh(x * w + relay.const(1.0))), X, count=1)
+    assert len(regions(divided)[0].params) == 1
+
+
+def test_regions_in_branches_and_functions():
+    mod = relay.parse(
+        '#[version = "0.0.5"]\n'
+        "def @main(%x: Tensor[(4), float32], %c: bool) {\n"
+        "  let %a = nn.relu(%x);\n"
+        "  if (%c) { exp(add(%a, %x)) } else { tanh(%a) } }"
+    )
+    for c in (True, False):
+        agrees(mod, X, np.array(c))
+
+
+def test_explain_names_the_code_generator(capsys):
+    exe = relay.build(relay.external.partition(program([x := vector("x")], relay.exp(x)), "np"))
+    assert "external code generator: np" in str(exe.explain())
+
+
+def test_what_is_refused_is_compiled_by_relay():
+    seen = []
+
+    def refuse(name, function):
+        seen.append(name)
+        return "not today"
+
+    relay.external.register("np", supports={"exp": True}, compile=refuse)
+    agrees(program([x := vector("x")], relay.tanh(relay.exp(x))), X)
+    assert seen == ["tvmgen_default_np_main_0"]
+
+
+def test_operators_are_added_one_by_one():
+    from relay.tvm import ir
+
+    @ir.register_op_attr("tanh", "target.np")
+    def _(call):
+        return call.checked_type.dtype == "float32"
+
+    x, y = vector("x"), vector("y", dtype="float64")
+    mod = program([x, y], relay.Tuple([relay.tanh(relay.exp(x)), relay.tanh(y)]))
+    assert len(regions(relay.external.partition(mod, "np"))) == 1
+    with pytest.raises(AttributeError, match="only 'target.<name>'"):
+        ir.register_op_attr("tanh", "FTVMCompute", lambda call: True)
+
+
+def test_small_regions_are_declined():
+    relay.external.register("np", supports={"exp": True}, declines=lambda f: "too small")
+    agrees(program([x := vector("x")], relay.tanh(relay.exp(x))), X, count=0)
+
+
+def test_a_name_without_a_row_takes_its_composites_E0318():
+    x = vector("x")
+    pattern = ("lib.exp", is_op("exp")(wildcard()))
+    mod = transform.MergeComposite([pattern])(program([x], relay.exp(relay.tanh(x))))
+    for run in (
+        transform.AnnotateTarget(["lib"]),
+        transform.MergeCompilerRegions(),
+        transform.PartitionGraph(),
+    ):
+        mod = run(mod)
+    assert [f.attrs["Compiler"] for f in regions(mod)] == ["lib"]
+    with pytest.raises(relay.UserError, match="E0318"):
+        relay.build(mod)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda x: x.astype("float64"),
+        lambda x: x[:2],
+        lambda x: (x, x),
+        lambda x: 1 / 0,
+    ],
+    ids=["dtype", "shape", "number", "raises"],
+)
+def test_a_function_that_lies_or_dies_ends_the_run(result, capfd):
+    relay.external.register("np", supports={"exp": True}, compile=lambda name, f: result)
+    exe = relay.build(relay.external.partition(program([x := vector("x")], relay.exp(x)), "np"))
+    with pytest.raises(relay.RunError):
+        exe(X)
+
+
+def test_arguments_are_not_written():
+    def write(x):
+        x[0] = 7
+        return x
+
+    relay.external.register("np", supports={"exp": True}, compile=lambda name, f: write)
+    exe = relay.build(relay.external.partition(program([x := vector("x")], relay.exp(x)), "np"))
+    with pytest.raises(relay.RunError):
+        exe(X.copy())
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: relay.external.register(3), "is a string"),
+        (lambda: relay.external.register("np", supports=["exp"]), "dictionary of operators"),
+        (lambda: relay.external.register("np", supports={"expp": True}), "E0105"),
+        (lambda: relay.external.register("np", supports={"exp": 1}), "True, False or a function"),
+        (lambda: relay.external.register("np", patterns=[("np.x", "exp")]), "a pattern is"),
+        (
+            lambda: relay.external.register("np", patterns=[("x", wildcard())]),
+            "begins with 'np.'",
+        ),
+        (lambda: relay.external.register("a.b"), "E0312"),
+    ],
+)
+def test_bad_rows(call, said):
+    with pytest.raises((TypeError, relay.UserError), match=said):
+        call()
+
+
+def test_compile_gives_something_else():
+    relay.external.register("np", supports={"exp": True}, compile=lambda name, f: 3)
+    mod = relay.external.partition(program([x := vector("x")], relay.exp(x)), "np")
+    with pytest.raises(relay.UserError, match=r"E0314[\s\S]*a reason to refuse"):
+        relay.build(mod)
+
+
+def test_inline_functions_again():
+    mod = program([x := vector("x")], relay.tanh(relay.exp(x)))
+    divided = relay.external.partition(mod, "np")
+    undone = transform.InlineCompilerFunctionsBoundTo(["tvmgen_default_np_main_0"])(divided)
+    assert undone == mod
