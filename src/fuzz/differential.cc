@@ -134,9 +134,8 @@ Module divided_for(const Pass& pass, Module mod, PassContext& ctx) {
     register_external_codegen(
         {.name = kName,
          .supports = [](const CallNode& c) { return as<OpNode>(c.op)->name.size() % 2 == 0; },
-         .compile = [](const std::string& name, const Function&, const Target&) {
-           return ExternalCode{.function = name};
-         }});
+         .compile = [](const std::string& name, const Function&,
+                       const Target&) { return ExternalCode{.function = name}; }});
     return true;
   }();
   if (!registered || std::ranges::find(steps, &pass) == std::end(steps)) return mod;

@@ -25,8 +25,9 @@ std::vector<Pipeline::Step> optimize_steps() {
       phase("import"),
       phase("structure"),
       pass(kRemoveUnusedFunctions),
-      pass(kCompileExternalFunctions),  // what their code generators refuse is optimised like the rest
-      pass(kBatchTrees),       // where it is asked for
+      pass(
+          kCompileExternalFunctions),  // what their code generators refuse is optimised like the rest
+      pass(kBatchTrees),               // where it is asked for
       pass(kInline),           // from here on a function that is left is called often, or recursive
       pass(kPartialEvaluate),  // known data, closures and references are eliminated
       pass(kRemoveUnusedFunctions),
@@ -65,7 +66,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kPrepackInputs),  // and inputs that stay the same for many runs, where it is asked for
       phase("fusion"),
       pass(kPlaceExternalFunctions),  // they are kernels, with bodies of their own
-      pass(kOutlineLoops),  // loops of numbers are kernels
+      pass(kOutlineLoops),            // loops of numbers are kernels
       pass(
           kCompileMatch),  // matches ask one question each, but for those whose tree would be far larger
       pass(kFuseOps, Form::fused),

@@ -122,9 +122,8 @@ class Annotator : public Rewriter {
     auto* f = as<FunctionNode>(c.op);
     if (f == nullptr && !is_pure_op_call(c)) return kNoCompiler;
     for (const Codegen& g : codegens_) {
-      const bool takes = f != nullptr
-                             ? prefix_of(*f) == g.name
-                             : g.row != nullptr && g.row->supports && g.row->supports(c);
+      const bool takes = f != nullptr ? prefix_of(*f) == g.name
+                                      : g.row != nullptr && g.row->supports && g.row->supports(c);
       if (takes) return g.name;
     }
     return kNoCompiler;

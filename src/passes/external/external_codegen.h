@@ -29,7 +29,8 @@ struct CompositePattern {
 // What computes a function: a relay_kernel (runtime/core/kernel_abi.h). It gets the buffers of the parameters, `data` if there
 // is any, and the results; behind them the dimensions of all of these in this order.
 struct ExternalCode {
-  std::string library = {};  // a file beside the runtime; empty: a function that the process registers
+  std::string library =
+      {};  // a file beside the runtime; empty: a function that the process registers
   std::string function;
   // Becomes a constant of the program, of dtype uint8: a description for the library.
   std::optional<std::string> data = std::nullopt;

@@ -18,8 +18,8 @@ bool is_compiled(const Function& f) { return f->has_attr(attr::kExternalFunction
 bool has_unnamed_sizes(const Type& type) {
   const auto tensors = flatten_tensor_types(type);
   return !tensors || std::ranges::any_of(*tensors, [](const TensorType& t) {
-           return std::ranges::any_of(t->shape, is_any);
-         });
+    return std::ranges::any_of(t->shape, is_any);
+  });
 }
 bool has_unnamed_sizes(const FunctionNode& f) {
   return has_unnamed_sizes(f.body->type) ||
@@ -51,12 +51,13 @@ std::shared_ptr<const ExternalCodegen> codegen_of(const std::string& name, const
   for (const std::string& n : external_codegen_names()) {
     if (find_external_codegen(n)->compile) known += (known.empty() ? "" : ", ") + n;
   }
-  throw UserError(Diagnostic(codes::external_codegen, f->span,
-                             "no external code generator \"" + name + "\" can compile a function")
-                      .expected(known.empty() ? "one that is registered; none is" : "one of " + known)
-                      .found("\"" + name + "\"")
-                      .help("register it, or let Relay compile the function: "
-                            "InlineCompilerFunctionsBoundTo"));
+  throw UserError(
+      Diagnostic(codes::external_codegen, f->span,
+                 "no external code generator \"" + name + "\" can compile a function")
+          .expected(known.empty() ? "one that is registered; none is" : "one of " + known)
+          .found("\"" + name + "\"")
+          .help("register it, or let Relay compile the function: "
+                "InlineCompilerFunctionsBoundTo"));
 }
 
 Constant bytes(const std::string& data) {
@@ -103,7 +104,8 @@ Module compile_external_functions(const Module& mod, PassContext& ctx) {
     std::vector<Var> inputs = f->params;
     const Constant d = code->data ? bytes(*code->data) : nullptr;
     if (d) inputs.push_back(var("data", d->type));
-    f = function(std::move(inputs), f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
+    f = function(std::move(inputs), f->body, f->ret_type, f->type_params, std::move(attrs),
+                 f->span);
     if (!d) continue;
     names[i] = global_var(name, f->type);
     data.emplace(name, std::pair(names[i], d));
@@ -180,19 +182,18 @@ Module with_external_bodies(const Module& before, const Module& after) {
   return map_functions(after, [&](const GlobalVar& name, const Function& f) {
     if (compiler_of(*f.get()) == nullptr) return f;
     const Function was = before->find(name->name_hint);
-    const bool changed = was && compiler_of(*was.get()) != nullptr && was->body->type &&
-                         !(was->body == f->body);
+    const bool changed =
+        was && compiler_of(*was.get()) != nullptr && was->body->type && !(was->body == f->body);
     return changed ? was : f;
   });
 }
 
-const Pass kCompileExternalFunctions{
-    "CompileExternalFunctions",
-    0,
-    Form::any,
-    Form::any,
-    "Lets external code generators compile their functions.",
-    compile_external_functions};
+const Pass kCompileExternalFunctions{"CompileExternalFunctions",
+                                     0,
+                                     Form::any,
+                                     Form::any,
+                                     "Lets external code generators compile their functions.",
+                                     compile_external_functions};
 
 const Pass kPlaceExternalFunctions{
     "PlaceExternalFunctions",

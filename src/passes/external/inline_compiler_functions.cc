@@ -43,10 +43,10 @@ Module run_inline_compiler_functions(const Module& mod, PassContext& ctx) {
   for (const std::string& name : names) {
     const Function f = mod->find(name);
     if (f && compiler_of(*f.get()) != nullptr) continue;
-    throw UserError(Diagnostic(codes::external_codegen, {},
-                               "@" + name + " cannot be put in place of its calls")
-                        .expected("a function of an external code generator")
-                        .found(f ? "one of Relay's own" : "no function of that name"));
+    throw UserError(
+        Diagnostic(codes::external_codegen, {}, "@" + name + " cannot be put in place of its calls")
+            .expected("a function of an external code generator")
+            .found(f ? "one of Relay's own" : "no function of that name"));
   }
   return inline_compiler_functions(mod, names);
 }

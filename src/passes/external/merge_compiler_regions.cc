@@ -73,9 +73,7 @@ class Groups {
     std::vector<size_t> uses{};
   };
 
-  size_t set_of(int region) {
-    return sets_.find(group_of_region_[static_cast<size_t>(region)]);
-  }
+  size_t set_of(int region) { return sets_.find(group_of_region_[static_cast<size_t>(region)]); }
 
   // Whether `to` uses `from` by way of another group, or that is not known after a long search.
   bool leads_around(size_t from, size_t to) {
@@ -162,11 +160,12 @@ Module merge_compiler_regions(const Module& mod, PassContext&) {
 
 }  // namespace
 
-const Pass kMergeCompilerRegions{"MergeCompilerRegions",
-                                 0,
-                                 Form::any,
-                                 Form::any,
-                                 "Joins regions of one external code generator that follow each other.",
-                                 merge_compiler_regions};
+const Pass kMergeCompilerRegions{
+    "MergeCompilerRegions",
+    0,
+    Form::any,
+    Form::any,
+    "Joins regions of one external code generator that follow each other.",
+    merge_compiler_regions};
 
 }  // namespace relay

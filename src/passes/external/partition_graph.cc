@@ -169,7 +169,8 @@ class Partition {
       return;
     }
     const auto number = static_cast<int64_t>(*s.taken->number.find(end.args[0].get()));
-    finish(end, s.taken->num_results == 1 ? s.call : Expr(tuple_get_item(s.call, number, end.span)));
+    finish(end,
+           s.taken->num_results == 1 ? s.call : Expr(tuple_get_item(s.call, number, end.span)));
   }
 
   void visit_region(size_t region) {
@@ -209,16 +210,15 @@ Module partition_graph(const Module& mod, PassContext& ctx) {
 
 }  // namespace
 
-const Pass kPartitionGraph{
-    "PartitionGraph",
-    0,
-    Form::any,
-    Form::any,
-    "Makes functions of the regions that external code generators compute.",
-    partition_graph,
-    {{"mod_name", PassOption::Type::text, AttrValue(std::string("default")),
-      "Part of the names of the functions."},
-     {"bind_constants", PassOption::Type::boolean, AttrValue(true),
-      "Constants that a region reads are part of its function."}}};
+const Pass kPartitionGraph{"PartitionGraph",
+                           0,
+                           Form::any,
+                           Form::any,
+                           "Makes functions of the regions that external code generators compute.",
+                           partition_graph,
+                           {{"mod_name", PassOption::Type::text, AttrValue(std::string("default")),
+                             "Part of the names of the functions."},
+                            {"bind_constants", PassOption::Type::boolean, AttrValue(true),
+                             "Constants that a region reads are part of its function."}}};
 
 }  // namespace relay

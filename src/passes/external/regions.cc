@@ -48,8 +48,7 @@ class Reader {
         f.body,
         [](const Node& n) {
           auto* inner = as<FunctionNode>(&n);
-          return inner == nullptr ||
-                 !(inner->is_primitive() || inner->has_attr(attr::kComposite));
+          return inner == nullptr || !(inner->is_primitive() || inner->has_attr(attr::kComposite));
         },
         [&](const Node& n) {
           if (isa<ExprNode>(&n)) read(static_cast<const ExprNode&>(n));
@@ -157,8 +156,8 @@ Regions::Regions(const FunctionNode& f) {
     if (region_of_set[set] < 0) {
       region_of_set[set] = static_cast<int>(regions_.size());
       Part& p = reader.parts[set];
-      regions_.push_back(
-          {p.compiler.value_or(kNoCompiler), in_order(std::move(p.begins)), in_order(std::move(p.ends))});
+      regions_.push_back({p.compiler.value_or(kNoCompiler), in_order(std::move(p.begins)),
+                          in_order(std::move(p.ends))});
     }
     region_of_part_[part] = region_of_set[set];
   }

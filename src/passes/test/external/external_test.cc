@@ -40,7 +40,8 @@ PassContext targets(std::initializer_list<const char*> names) {
 }
 
 bool is_op_of(const CallNode& c, std::initializer_list<std::string_view> names) {
-  return std::ranges::any_of(names, [&](std::string_view n) { return as<OpNode>(c.op)->name == n; });
+  return std::ranges::any_of(names,
+                             [&](std::string_view n) { return as<OpNode>(c.op)->name == n; });
 }
 
 // Code generators "t", which computes nn.relu, exp, add and split, and "u", which computes tanh.
@@ -96,11 +97,11 @@ TEST_F(External, annotates_each_call_for_the_first_that_supports_it) {
 }
 
 TEST_F(External, annotates_what_nobody_supports_as_default) {
-  annotates(vectors() + ") { nn.relu(sqrt(%x)) }",
-            vectors() + ") { " +
-                end("nn.relu(" +
-                    begin(end("sqrt(" + begin("%x", "default") + ")", "default")) + ")") +
-                " }");
+  annotates(
+      vectors() + ") { nn.relu(sqrt(%x)) }",
+      vectors() + ") { " +
+          end("nn.relu(" + begin(end("sqrt(" + begin("%x", "default") + ")", "default")) + ")") +
+          " }");
 }
 
 TEST_F(External, annotates_default_again_for_other_targets) {
@@ -123,10 +124,10 @@ TEST_F(External, annotates_the_fields_of_tuples) {
 
 TEST_F(External, takes_composite_functions_by_their_prefix) {
   const std::string f = "fn (%a: Tensor[(2), float32], Composite=\"other.chain\") { sqrt(%a) }";
-  pass_test::expect_becomes(kAnnotateTarget, vectors() + ") { " + f + "(%x) }",
-                            vectors() + ") { " + end(f + "(" + begin("%x", "other") + ")", "other") +
-                                " }",
-                            targets({"other"}));
+  pass_test::expect_becomes(
+      kAnnotateTarget, vectors() + ") { " + f + "(%x) }",
+      vectors() + ") { " + end(f + "(" + begin("%x", "other") + ")", "other") + " }",
+      targets({"other"}));
 }
 
 TEST_F(External, annotates_nothing_without_targets) {
@@ -216,12 +217,12 @@ std::string code_of_error(const std::function<void()>& f) {
 }
 
 TEST_F(External, must_fail_E0318_marks_that_do_not_fit) {
-  for (const std::string& body :
-       {end("exp(" + begin("%x", "u") + ")"),                     // another name at the end
-        "exp(" + begin("%x") + ")",                               // no end
-        end("add(" + begin("%x") + ", exp(" + begin("%x", "u") + "))")}) {
+  for (const std::string& body : {end("exp(" + begin("%x", "u") + ")"),  // another name at the end
+                                  "exp(" + begin("%x") + ")",            // no end
+                                  end("add(" + begin("%x") + ", exp(" + begin("%x", "u") + "))")}) {
     EXPECT_EQ(code_of_error([&] {
-                pass_test::apply(kPartitionGraph, pass_test::parse(vectors() + ") { " + body + " }"));
+                pass_test::apply(kPartitionGraph,
+                                 pass_test::parse(vectors() + ") { " + body + " }"));
               }),
               "E0318")
         << body;
@@ -280,8 +281,7 @@ TEST_F(External, inlines_functions_by_name) {
       kInlineCompilerFunctionsBoundTo, mod,
       with(kInlineCompilerFunctionsBoundTo, "global_vars",
            AttrValue(ValueList{AttrValue(std::string("tvmgen_default_t_main_0"))})));
-  EXPECT_TRUE(
-      structural_equal(out, pass_test::parse(vectors() + ") { sqrt(exp(nn.relu(%x))) }")));
+  EXPECT_TRUE(structural_equal(out, pass_test::parse(vectors() + ") { sqrt(exp(nn.relu(%x))) }")));
   EXPECT_EQ(code_of_error([&] {
               pass_test::apply(kInlineCompilerFunctionsBoundTo, mod,
                                with(kInlineCompilerFunctionsBoundTo, "global_vars",
