@@ -49,7 +49,7 @@ ABSENT: dict[str, dict[str, str]] = {
         "Legalize": "CanonicalizeOps expands the definitions of operators",
         "CollagePartition": _NO_MEASURED_PARTS,
         "OutlineCompilerFunctionsWithExistingGlobalSymbols": "PartitionGraph makes functions of the module",
-        "MarkCompilerFunctionsAsExtern": "a function keeps its body, which says what its kernel computes",
+        "MarkCompilerFunctionsAsExtern": "a function keeps its body, the definition of its kernel",
         "CapturePostDfsIndexInSpans": _NO_MEASURED_PARTS,
         "DenseToSparse": _NO_SPARSE,
         "Conv2dToSparse": _NO_SPARSE,

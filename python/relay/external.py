@@ -59,8 +59,8 @@ def register(
         "<name>.".
     declines: why a region is not worth a call, or None; Relay then compiles the region.
     compile: (name, function) -> what computes it: a Python function of arrays that gives an array, or a tuple
-        of them; a `Code`; or a text, the reason why it refuses: Relay then compiles the region. Called once for
-        each region of a compilation.
+        of them; a `Code`; or a text, the reason why it refuses: Relay then compiles the region. Called once
+        for each region of a compilation.
 
     A program with a Python function runs in the processes that have compiled it; loading it elsewhere is
     UserError E0619. UserError E0312 for a name that is empty, "default" or has a dot.

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import relay
 from relay import transform
 from relay.dataflow_pattern import is_op, wildcard
@@ -193,7 +194,7 @@ def test_operators_are_added_one_by_one():
     x, y = vector("x"), vector("y", dtype="float64")
     mod = program([x, y], relay.Tuple([relay.tanh(relay.exp(x)), relay.tanh(y)]))
     assert len(regions(relay.external.partition(mod, "np"))) == 1
-    with pytest.raises(AttributeError, match="only 'target.<name>'"):
+    with pytest.raises(AttributeError, match=r"only 'target\.<name>'"):
         ir.register_op_attr("tanh", "FTVMCompute", lambda call: True)
 
 

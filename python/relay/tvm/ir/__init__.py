@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from relay import _core
+from relay import external as _external
 from relay import op as _op
 from relay._absent import absent
 from relay._core import (
@@ -57,7 +58,6 @@ from relay._core import (
 )
 from relay._ir.type_functor import TypeKind as TypeKind
 from relay.tvm import instrument as instrument
-from relay import external as _external
 from relay.tvm import transform as transform
 from relay.tvm._exchange import given
 from relay.tvm.ir.module import IRModule as IRModule
