@@ -25,8 +25,9 @@ part_graphs() {  # 10,000 new random ONNX graphs
 part_programs() {  # 20,000 random programs, run in every way there is
   $build/src/fuzz/relay_fuzz --count 20000 --seed "$seed"
 }
-part_faults() {  # every planted fault, in as many random programs as it takes to find it
+part_faults() {  # every planted fault, in as many random programs as it takes to find it; and by relay diff at full size
   RELAY_FAULTS=all $build/src/fuzz/fuzz_test --gtest_filter='Faults.*'
+  $build/src/fuzz/fuzz_test --gtest_also_run_disabled_tests --gtest_filter='Diff.*full_size'
 }
 part_command_lines() {  # 10,000 random command lines
   $build/src/fuzz/relay_fuzz --command-lines --count 10000 --seed "$seed"

@@ -261,6 +261,73 @@ def roofline(kernels: Sequence[dict], limits: dict, name: str) -> Figure | None:
     return out
 
 
+def memory(report: dict, kernels: Sequence[dict], name: str) -> Figure | None:
+    """The memory of values between kernels over a run; None where none of it is known before the run.
+
+    report: `alive_bytes` of each step and its kernel. kernels: of `relay bench --profile --json`, whose
+    times are the widths of steps; without them all steps are equally wide.
+    """
+    alive = report["alive_bytes"]
+    if not report["arena_bytes"] or not alive:
+        return None
+    peak = max(range(len(alive)), key=alive.__getitem__)
+    unit, size = next(
+        (u, s) for u, s in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
+        if max(alive) >= s or s == 1
+    )  # fmt: skip
+    seconds = {k["kernel"]: k["seconds"] for k in kernels}
+    widths = [seconds.get(k, 0.0) if seconds else 1.0 for k in report["kernels"]]
+    out = Figure(
+        f"Memory over a run: {name}",
+        f"at most {alive[peak] / size:.3g} {unit} in use, in step {peak + 1} of {len(alive)}: "
+        f"{report['steps'][peak][:60]}",
+    )
+    across, up = out.axes(
+        (0, sum(widths)),
+        (0, max(alive) / size),
+        ("time of a run" if seconds else "kernels, in the order of the run", unit),
+        x_text=seconds_text if seconds else lambda v: f"{v:g}",
+    )
+    points, x = [], 0.0
+    for bytes_alive, width in zip(alive, widths, strict=True):
+        points += [
+            (across.at(x), up.at(bytes_alive / size)),
+            (across.at(x + width), up.at(bytes_alive / size)),
+        ]
+        x += width
+    out.polyline(points)
+    return out
+
+
+def layer_errors(layers: Sequence[dict], name: str) -> Figure:
+    """The error that each layer of a quantised model makes alone, a bar for each, in program order.
+
+    layers: of the report of `relay quantize --json`. Layers that stay in floats have no bar.
+    """
+    quantised = sum(1 for layer in layers if layer["quantized"])
+    out = Figure(
+        f"Error of quantised layers: {name}",
+        f"relative to the layer's result in floats; {quantised} of {len(layers)} layers are quantised",
+    )
+    row, names = 17, 250
+    out.height = out.top + row * max(len(layers), 1) + out.bottom
+    errors = [layer["error"] if layer["quantized"] else None for layer in layers]
+    known = [e for e in errors if e is not None and math.isfinite(e)]
+    across = Axis(0.0, max([*known, 1e-9]), names, out.width - 70)
+    for i, (layer, error) in enumerate(zip(layers, errors, strict=True)):
+        y = out.top + row * i
+        label = layer["name"] if len(layer["name"]) <= 34 else "…" + layer["name"][-33:]
+        out.parts.append(text(names - 8, y + 12, label, "small", "end"))
+        if error is None or not math.isfinite(error):
+            out.parts.append(
+                text(names, y + 12, "float" if error is None else "not finite", "small")
+            )
+            continue
+        out.parts.append(bar(names, y + 2, max(across.at(error) - names, 1.0), row - 4, "a"))
+        out.parts.append(text(round(across.at(error) + 6, 1), y + 12, f"{error:.2g}", "small"))
+    return out
+
+
 def stacked(figures: Sequence[Figure]) -> str:
     """Figures below each other, as one image."""
     parts, y = [], 0
@@ -271,11 +338,16 @@ def stacked(figures: Sequence[Figure]) -> str:
 
 
 def main() -> int:
-    """Draws a report of `relay bench --json`, which is given with the times of its runs."""
+    """Draws a report of `relay quantize --json`, or of `relay bench --json` with the times of its runs."""
     source, target = sys.argv[1:]
     report = json.loads(Path(source).read_text(encoding="utf-8"))
-    figures = [latency(report["times"], report["model"])]
-    if "limits" in report:
-        figures += filter(None, [roofline(report["kernels"], report["limits"], report["model"])])
+    if "layers" in report:
+        figures = [layer_errors(report["layers"], report["model"])]
+    else:
+        figures = [latency(report["times"], report["model"])]
+        kernels = report.get("kernels", []) if "limits" in report else []
+        figures += filter(None, [memory(report["memory"], kernels, report["model"])])
+        if "limits" in report:
+            figures += filter(None, [roofline(kernels, report["limits"], report["model"])])
     Path(target).write_text(stacked(figures), encoding="utf-8")
     return 0

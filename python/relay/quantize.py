@@ -22,6 +22,7 @@ from relay import _core
 from relay._absent import absent
 from relay._build import Executable, _settings
 from relay._errors import wrong
+from relay._figure import Figure, layer_errors
 
 __all__ = ["QConfig", "Report", "current_qconfig", "qconfig", "quantize", "quantize_with_report"]
 
@@ -191,6 +192,13 @@ class Report:
 
     def _repr_html_(self) -> str:
         return self._page
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The error of each layer as a figure: notebooks show it, and `path` is an SVG file to write."""
+        out = layer_errors(self.layers, "this model")
+        if path is not None:
+            out.save(path)
+        return out
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the report to a .html or .json file."""

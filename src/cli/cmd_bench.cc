@@ -10,10 +10,11 @@
 #include "cli/emulate.h"
 #include "cli/inputs.h"
 #include "cli/kernel_work.h"
-#include "cli/memory_file.h"
+#include "cli/page.h"
 #include "cli/python.h"
 #include "cli/terminal.h"
 #include "driver/machine_limits.h"
+#include "driver/program_flow.h"
 #include "driver/specialise.h"
 #include "frontend/read_source.h"
 #include "runtime/profiler.h"
@@ -29,6 +30,7 @@ struct BenchArgs {
   bool wide = false;
   std::string trace;
   std::string plot;
+  std::string html;
   std::vector<std::string> compare;
   int repeat = 0;
   bool profile = false;
@@ -37,6 +39,9 @@ struct BenchArgs {
   bool emulate = false;
   CompileFlags flags;
   InputFlags inputs;
+
+  // Kernels are measured beside the limits of the machine.
+  bool profiles() const { return profile || !html.empty(); }
 };
 
 double peak_memory() {
@@ -77,6 +82,7 @@ constexpr int kProfiledRuns = 10;
 
 // A kernel's calls beside the machine's limits.
 struct KernelReport {
+  size_t kernel = 0;  // of the program
   std::string name, origin, rule, schedule;
   std::vector<std::string> declined;  // see CompiledKernel
   int64_t calls = 0;                  // in one run
@@ -129,6 +135,7 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
   for (const runtime::Profiler::Row& r : profiler.rows(program, work_of(module))) {
     auto i = static_cast<size_t>(r.kernel);
     KernelReport k;
+    k.kernel = i;
     k.name = program.kernels[i].name;
     k.origin = program.kernels[i].origin;
     double executed = 1;
@@ -265,7 +272,7 @@ std::vector<double> measure(const BenchArgs& o, const runtime::Module& module,
 // A profile, a trace and a report on kernels are of one size.
 void refuse_details_of_several(const Given& given, const Inputs& inputs) {
   if (inputs.lists.empty()) return;
-  for (const char* name : {"--profile", "--trace", "--plot"}) {
+  for (const char* name : {"--profile", "--trace", "--plot", "--html"}) {
     if (!given.has(name)) continue;
     throw UserError(
         Diagnostic(codes::driver_option, {}, std::string(name) + " shows a run of one size")
@@ -363,9 +370,10 @@ nlohmann::ordered_json report_of(const BenchArgs& o, const Ready& ready, const A
   root["peak_gflops"] = limits.gflops;
   root["threads"] = ready.module.num_threads();
   root["counting"] = counting_of(ready.module);
-  if (o.profile) root["limits"] = limits_json(limits);
+  if (o.profiles()) root["limits"] = limits_json(limits);
   for (const KernelReport& k : reports) {
-    root["kernels"].push_back({{"name", k.name},
+    root["kernels"].push_back({{"kernel", k.kernel},
+                               {"name", k.name},
                                {"origin", k.origin},
                                {"calls", k.calls},
                                {"seconds", k.seconds},
@@ -382,19 +390,36 @@ nlohmann::ordered_json report_of(const BenchArgs& o, const Ready& ready, const A
   return root;
 }
 
+// Which bytes of the arena hold something, kernel by kernel.
+nlohmann::ordered_json memory_of(const runtime::Module& module, const std::string& function) {
+  const runtime::Program& program = module.program();
+  const ProgramFlow flow = program_flow(
+      program, static_cast<size_t>(program.find_function(function)), module.metadata());
+  nlohmann::ordered_json out{{"arena_bytes", flow.arena_bytes}, {"alive_bytes", flow.alive}};
+  for (const FlowStep& s : flow.steps) {
+    out["steps"].push_back(s.name);
+    out["kernels"].push_back(s.kernel);
+  }
+  return out;
+}
+
+void write_page(const BenchArgs& o, const Ready& ready, const nlohmann::ordered_json& report) {
+  PageContent content{.title = std::filesystem::path(o.model).filename().string(),
+                      .model = ready.source,
+                      .compiled = ready.compiled.get(),
+                      .profile = &report};
+  if (ready.compiled == nullptr) content.stored = &ready.module;
+  write_text(o.html, page_html(content), o.force);
+}
+
 // The report as a figure, drawn by the Python package.
-void draw(const BenchArgs& o, nlohmann::ordered_json report, const std::vector<double>& times) {
+void draw(const BenchArgs& o, const runtime::Module& module, nlohmann::ordered_json report,
+          const std::vector<double>& times) {
+  report["memory"] = memory_of(module, o.function);
   report["model"] = std::filesystem::path(o.model).filename().string();
   report["times"] = times;
-  MemoryFile given;
-  given.append(report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  const int code = run_python("relay._figure", "figures are drawn by Relay's Python package",
-                              {given.path(), o.plot});
-  if (code != 0) {
-    throw UserError(
-        Diagnostic(codes::driver_output, {},
-                   "the figure '" + escape_for_terminal(o.plot, 200) + "' was not written"));
-  }
+  draw_figure(report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace),
+              o.plot);
 }
 
 int run_bench(const BenchArgs& options, const Given& given) {
@@ -405,7 +430,8 @@ int run_bench(const BenchArgs& options, const Given& given) {
   }
   if (!given.has("MODEL")) {
     throw UsageError(
-        Diagnostic(codes::driver_usage, {}, "MODEL is missing").help("or --compare REPORT REPORT"));
+        Diagnostic(codes::driver_usage, {}, "MODEL is missing")
+            .help("relay bench [OPTIONS] MODEL, or relay bench --compare REPORT REPORT"));
   }
   if (o.wide && (!o.profile || o.json)) {
     throw UserError(Diagnostic(codes::driver_option, {}, "--wide shows the table of --profile")
@@ -413,12 +439,14 @@ int run_bench(const BenchArgs& options, const Given& given) {
   }
   if (given.has("--trace")) refuse_existing(o.trace, o.force);
   if (given.has("--plot")) refuse_existing(o.plot, o.force);
+  if (given.has("--html")) refuse_existing(o.html, o.force);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Inputs inputs = o.inputs.read(o.model);
   refuse_details_of_several(given, inputs);
   if (o.emulate) {
-    given.refuse({"--profile", "--trace", "--plot", "--prepack", "--time-limit", "--memory-limit"},
-                 "--emulate", "the program runs in a process of the emulator");
+    given.refuse(
+        {"--profile", "--trace", "--plot", "--html", "--prepack", "--time-limit", "--memory-limit"},
+        "--emulate", "the program runs in a process of the emulator");
     inputs.refuse_lists();
     return bench_under_emulator(o, inputs);
   }
@@ -436,13 +464,13 @@ int run_bench(const BenchArgs& options, const Given& given) {
   int threads = ready.module.num_threads();
   double memory = peak_memory();
   MachineLimits limits;
-  if (o.profile) {
+  if (o.profiles()) {
     limits = measure_limits(threads);
   } else {
     limits.gflops = measure_peak_gflops(threads);
   }
   runtime::Profiler profiler;
-  if (o.profile || !o.trace.empty()) {
+  if (o.profiles() || !o.trace.empty()) {
     runtime::RunOptions options;
     options.profiler = &profiler;
     // The limits were measured with other data in the caches.
@@ -458,7 +486,8 @@ int run_bench(const BenchArgs& options, const Given& given) {
   }
   const nlohmann::ordered_json report =
       report_of(o, ready, arguments, times, memory, limits, reports);
-  if (!o.plot.empty()) draw(o, report, times);
+  if (!o.plot.empty()) draw(o, ready.module, report, times);
+  if (!o.html.empty()) write_page(o, ready, report);
   if (o.json) {
     std::printf(
         "%s\n",
@@ -503,18 +532,22 @@ Command bench_command() {
        flag("--profile", o->profile, "Show every kernel beside what limits it"),
        flag("--wide", o->wide, "Show all columns of the profile, whatever the terminal's width"),
        option("--trace FILE", o->trace, "Write a trace of the runs (Trace Event JSON)"),
-       option(
-           "--plot FILE", o->plot,
-           "Draw the times of the runs, and with --profile the kernels under the roofline (SVG)"),
+       option("--plot FILE", o->plot,
+              "Draw the times of the runs, the memory over a run, and with --profile the kernels "
+              "under "
+              "the roofline (SVG)"),
+       option("--html FILE", o->html,
+              "Write the page of relay show with the time of each kernel and its roofline"),
        option("--compare REPORT REPORT", o->compare,
               "Two reports written with --json: ratios of the first to the second")
            .count(2)},
       [o](const Given& given) { return run_bench(*o, given); }};
-  return std::move(out.add(o->inputs.table())
-                       .add(o->flags.size_table(/*with_dims=*/false))
-                       .add(o->flags.table())
-                       .add({flag("--force", o->force, "Overwrite the trace and the figure"),
-                             flag("--json", o->json, "Print the report as JSON")}));
+  return std::move(
+      out.add(o->inputs.table())
+          .add(o->flags.size_table(/*with_dims=*/false))
+          .add(o->flags.table())
+          .add({flag("--force", o->force, "Overwrite the trace, the figure and the page"),
+                flag("--json", o->json, "Print the report as JSON")}));
 }
 
 }  // namespace relay::cli

@@ -14,6 +14,7 @@
 #include "driver/debug_session.h"
 #include "driver/evaluate.h"
 #include "driver/find_nan.h"
+#include "driver/native_kernels.h"
 
 namespace relay::cli {
 namespace {
@@ -54,6 +55,7 @@ Subject subject_of(const DebugArgs& o) {
     options.fuel = std::max<int64_t>(limits.fuel, 0);
     options.memory_limit = std::max<int64_t>(limits.memory_limit, 0);
     options.denormals = denormals_of(parse_program_target(o.flags.target).host);
+    options.compile_kernel = NativeKernels(o.flags.threads).compiler();
     out.program = watch_evaluator(out.model.module, options, out.model.source_name);
     return out;
   }

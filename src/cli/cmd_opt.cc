@@ -50,8 +50,8 @@ int run_opt(const OptArgs& o, const Given& given) {
     return 0;
   }
   if (!given.has("FILE")) {
-    throw UsageError(
-        Diagnostic(codes::driver_usage, {}, "FILE is missing").help("or --list, for the passes"));
+    throw UsageError(Diagnostic(codes::driver_usage, {}, "FILE is missing")
+                         .help("relay opt [OPTIONS] FILE, or relay opt --list for the passes"));
   }
   std::vector<const Pass*> passes;
   if (!o.passes.empty()) {

@@ -3,11 +3,13 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/codes/driver.h"
 #include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/python.h"
 #include "cli/terminal.h"
 #include "driver/evaluate.h"
 #include "frontend/arrays/npz.h"
@@ -26,6 +28,7 @@ struct QuantizeArgs {
   std::string samples;
   std::string method = "min_max";
   std::string report;
+  std::string plot;
   std::vector<std::string> keep_float;
   double percentile = 99.99;
   double max_error = 0;
@@ -123,6 +126,7 @@ void check_outputs(const QuantizeArgs& o) {
                                 "--json and the program cannot both go to standard output")
                          .help("give --output a name"));
   }
+  if (!o.plot.empty()) refuse_existing(o.plot, o.force);
   if (o.report.empty()) return;
   refuse_existing(o.report, o.force);
   if (extension(o.report) != ".html" && extension(o.report) != ".json") {
@@ -174,6 +178,12 @@ int run_quantize(const QuantizeArgs& o, const Given& given) {
         o.report,
         extension(o.report) == ".html" ? to_html(report, title + ", quantised") : to_json(report),
         o.force);
+  }
+  if (!o.plot.empty()) {
+    nlohmann::ordered_json drawn = nlohmann::ordered_json::parse(to_json(report));
+    drawn["model"] = title;
+    draw_figure(drawn.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace),
+                o.plot);
   }
   if (o.json) {
     std::printf("%s", to_json(report).c_str());
@@ -234,7 +244,8 @@ Command quantize_command() {
        flag("--per-tensor", o->per_tensor, "One scale for all output channels of weights"),
        flag("--no-bias-correction", o->no_bias_correction,
             "Leave the mean errors of output channels"),
-       option("--report FILE", o->report, "Write the report to FILE.html or FILE.json")},
+       option("--report FILE", o->report, "Write the report to FILE.html or FILE.json"),
+       option("--plot FILE", o->plot, "Draw the error of each layer (SVG)")},
       [o](const Given& given) { return run_quantize(*o, given); }};
   return std::move(out.add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the output files"),

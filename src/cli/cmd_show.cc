@@ -63,8 +63,11 @@ std::string json_of(const Module& mod) {
   return root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+std::string title_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
 std::string show_artifact(const ShowArgs& o) {
   runtime::Module module = runtime::Module::load(o.file);
+  if (o.format == "html") return page_html({.title = title_of(o.file), .stored = &module});
   if (o.format == "json") return module.metadata() + "\n";
   std::string out;
   nlohmann::json meta = nlohmann::json::parse(module.metadata(), nullptr, false);
@@ -115,7 +118,11 @@ int run_show(const ShowArgs& o, const Given& given) {
   options.source_name = model.source_name;
   options.source_hash = model.source_hash;
   std::string out;
-  if (o.tir || o.llvm || o.assembly || o.plan || o.bytecode || o.hostcode) {
+  const bool page = o.format == "html";
+  if (page)
+    given.refuse({"--tir", "--llvm", "--plan", "--bytecode", "--hostcode"}, "--format html",
+                 "the page has the scheduled loops of each kernel; --asm adds its assembly");
+  if (o.tir || o.llvm || (o.assembly && !page) || o.plan || o.bytecode || o.hostcode) {
     PlanText plan;
     if (o.plan) options.observers.push_back(&plan);
     CompiledModule compiled;
@@ -158,12 +165,18 @@ int run_show(const ShowArgs& o, const Given& given) {
     out = json_of(mod);
   } else if (o.format == "dot") {
     out = graph_dot(mod);
-  } else if (o.format == "html") {
-    PageContent page{o.file.substr(o.file.find_last_of('/') + 1), mod, nullptr};
+  } else if (page) {
+    PageContent content{.title = title_of(o.file), .model = mod};
     // Kernels are those of the whole pipeline.
     std::optional<CompiledModule> compiled;
-    if (o.after.empty()) page.compiled = &compiled.emplace(compile(model.module, options));
-    out = page_html(page);
+    PassHistory passes;
+    if (o.after.empty()) {
+      options.instruments.push_back(&passes);
+      content.compiled = &compiled.emplace(compile(model.module, options));
+      content.passes = &passes;
+      if (o.assembly) content.assembly = kernel_assembly(*compiled, options);
+    }
+    out = page_html(content);
   } else {
     PrintOptions print;
     print.show_types = o.types;
@@ -191,7 +204,8 @@ Command show_command() {
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),
        option("-o,--output FILE", o->output, "Where to write; -: standard output"),
        flag("--tir", o->tir, "The scheduled tensor IR of every kernel"),
-       flag("--llvm", o->llvm, "LLVM IR"), flag("--asm", o->assembly, "Assembly"),
+       flag("--llvm", o->llvm, "LLVM IR"),
+       flag("--asm", o->assembly, "Assembly; with --format html, that of the chosen kernel"),
        flag("--plan", o->plan, "Steps between kernels, and where and how long every value is"),
        flag("--hostcode", o->hostcode,
             "The functions between kernels, before they are machine code"),

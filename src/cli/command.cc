@@ -46,7 +46,7 @@ std::string default_of(const Field& field) {
       field);
 }
 
-// The valid values of an option, for the line "expected".
+// The valid values of an option.
 std::string expected_of(const Option& o) {
   if (!o.allowed.empty()) return joined(o.allowed, ", ");
   bool whole = std::holds_alternative<int*>(o.field) || std::holds_alternative<int64_t*>(o.field) ||
@@ -110,9 +110,10 @@ class Reader {
   }
 
  private:
-  Diagnostic& problem(std::string message) {
-    problems_.emplace_back(codes::driver_usage, Span(), std::move(message));
-    return problems_.back();
+  // A line that says what is wrong, and one that says what to type.
+  void problem(std::string message, std::string type) {
+    problems_.push_back(
+        Diagnostic(codes::driver_usage, {}, std::move(message)).help(std::move(type)));
   }
 
   const Option* find(std::string_view name) const {
@@ -127,8 +128,8 @@ class Reader {
     std::vector<std::string_view> known;
     for (const Option& o : command_.options)
       known.insert(known.end(), o.names.begin(), o.names.end());
-    problem(program_ + " has no option " + quoted_name(name, kShownWord))
-        .help(near_names(name, known, program_ + " --help lists the options"));
+    problem(program_ + " has no option " + quoted_name(name, kShownWord),
+            near_names(name, known, program_ + " --help lists the options"));
   }
 
   void positional(const std::string& word) {
@@ -139,9 +140,9 @@ class Reader {
     for (const Option& o : command_.options) {
       if (o.names.empty()) expected += (expected.empty() ? "" : " ") + o.value;
     }
-    problem("unexpected argument " + quoted_name(word, kShownWord))
-        .expected(expected.empty() ? "options only" : "no more than " + expected)
-        .help(program_ + " --help shows the usage");
+    problem("unexpected argument " + quoted_name(word, kShownWord) + ": " + program_ + " takes " +
+                (expected.empty() ? "options only" : "no more than " + expected),
+            usage_of(program_, command_));
   }
 
   void long_option(const std::string& word) {
@@ -152,7 +153,8 @@ class Reader {
     if (equals == std::string::npos) return values(*o, {});
     std::string value = word.substr(equals + 1);
     if (o->is_flag()) {
-      problem(name + " takes no value").found(quoted_name(value, kShownWord));
+      problem(name + " takes no value, not " + quoted_name(value, kShownWord),
+              "type " + name + " alone");
     } else {
       values(*o, {value});
     }
@@ -178,14 +180,16 @@ class Reader {
   void values(const Option& o, std::vector<std::string> have) {
     if (o.is_flag()) return use(o, "");
     if (uses(o) > 0 && (!o.is_list() || o.values_per_use > 1))
-      problem(o.name() + " is given twice");
+      problem(o.name() + " is given twice", "type " + title_of(o) + " once");
     while (have.size() < o.values_per_use) {
       // The name of another option is a value only after "=".
       if (at_ == words_.size() || words_[at_] == "--" || find(words_[at_]) != nullptr) {
         ++uses(o);
-        problem(o.name() + (o.values_per_use == 1 ? " needs a value"
-                                                  : " needs " + counted(o.values_per_use, "value")))
-            .expected(title_of(o));
+        problem(
+            o.name() + (o.values_per_use == 1
+                            ? " needs a value"
+                            : " needs " + counted(static_cast<int64_t>(o.values_per_use), "value")),
+            "type " + title_of(o));
         return;
       }
       have.push_back(words_[at_++]);
@@ -199,15 +203,14 @@ class Reader {
     ++uses(o);
     if (!given_.has(o.name())) given_.add(o);
     if (text.empty() && !o.is_flag()) {
-      problem("the value of " + o.name() + " is empty").expected(title_of(o));
+      problem("the value of " + o.name() + " is empty", "type " + title_of(o));
       return;
     }
     if (store(o, o.takes_input && text == "-" ? standard_input() : text)) return;
-    Diagnostic& d = problem("the value of " + o.name() + " is wrong");
-    d.expected(expected_of(o)).found(quoted_name(text, kShownWord));
-    if (!o.allowed.empty()) {
-      d.help(near_names(text, {o.allowed.begin(), o.allowed.end()}, ""));
-    }
+    std::string near;
+    if (!o.allowed.empty()) near = suggest(text, {o.allowed.begin(), o.allowed.end()});
+    problem("the value of " + o.name() + " is wrong: " + quoted_name(text, kShownWord),
+            "type " + expected_of(o) + (near.empty() ? "" : "; " + near));
   }
 
   // A missing argument is worth a word only when all others are right: it may be the one that was misspelt.
@@ -215,13 +218,13 @@ class Reader {
     for (const Option& o : command_.options) {
       for (const std::string& other : o.conflicting) {
         if (given_.has(o.name()) && given_.has(other))
-          problem(o.name() + " and " + other + " exclude each other");
+          problem(o.name() + " and " + other + " exclude each other", "type one of them");
       }
     }
     if (!problems_.empty()) return;
     for (const Option& o : command_.options) {
       if (!o.is_required || uses(o) > 0) continue;
-      problem(o.name() + " is missing").expected(o.doc).help(usage_of(program_, command_));
+      problem(o.name() + " is missing", usage_of(program_, command_));
     }
   }
 

@@ -201,9 +201,7 @@ int run_command_line(std::span<const std::string> words) noexcept {
       flush_output();
       return code;
     } catch (const Error& e) {
-      // Wrong words are the concern of whoever wrote them, not of what reads the result.
-      if (!asks_for_json(words) || dynamic_cast<const UsageError*>(&e) != nullptr)
-        return report_error(e);
+      if (!asks_for_json(words)) return report_error(e);
       print(json_of(e));
       if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code_of(e);
       std::clearerr(stdout);

@@ -87,7 +87,8 @@ struct Ready {
   double load_seconds = 0;
   std::vector<Phase> phases;  // of the compilation; none for an artifact, as are the passes
   std::vector<PassTiming::Row> passes;
-  std::vector<SpecialisedInput> specialised;  // of the model, for the values of this run
+  std::vector<SpecialisedInput> specialised;       // of the model, for the values of this run
+  std::shared_ptr<const CompiledModule> compiled;  // null for an artifact
 };
 // `function` is the one to be called: what it does not need may be left out. Its inputs have the shapes that `shapes`
 // gives; dimensions that neither these nor the program fix stay open, as in `relay compile`.

@@ -131,7 +131,7 @@ Module CompileFlags::with_inputs(const Module& mod) const {
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
       throw UsageError(Diagnostic(codes::driver_option, {},
                                   "--donate " + escape_for_terminal(text, 200) + " cannot be read")
-                           .expected("INPUT=OUTPUT, the output by name or number"));
+                           .help("type --donate INPUT=OUTPUT, the output by name or number"));
     }
     pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
@@ -288,7 +288,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
     if (function != "main" || module.program().find_function("main") >= 0) {
       check_shapes(module.function(function), shapes);
     }
-    return {module, nullptr, "", 0, seconds_since(start), {}, {}, {}};
+    return {module, nullptr, "", 0, seconds_since(start), {}, {}, {}, nullptr};
   }
   auto start = Clock::now();
   CompiledInput input = compile_input(path, flags, function, shapes, sizes);
@@ -298,9 +298,11 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   runtime::Module module = compiled.load(load);
   compiled.phases.insert(compiled.phases.begin(), Phase{"import", input.import_seconds});
   if (function != "main") check_shapes(module.function(function), shapes);
-  return {module,          input.model.module,     compiled.target,
-          compile_seconds, seconds_since(start),   compiled.phases,
-          compiled.passes, input.model.specialised};
+  Ready out{module,          input.model.module,      compiled.target,
+            compile_seconds, seconds_since(start),    compiled.phases,
+            compiled.passes, input.model.specialised, nullptr};
+  out.compiled = std::make_shared<const CompiledModule>(std::move(compiled));
+  return out;
 }
 
 void refuse_ranges(const std::string& path, const std::vector<SizeHint>& sizes) {

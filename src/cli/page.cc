@@ -58,10 +58,7 @@ void add_places(const Span& span, std::set<std::string>& out) {
 
 // The scopes in the name of a model's node, the outermost first: of "node /encoder/layer.0/MatMul (MatMul)" they are
 // encoder and layer.0.
-std::vector<std::string> scopes_of(const Span& span) {
-  const Span* s = &span;
-  while (!s->parts().empty()) s = &s->parts().front();
-  std::string name = s->label();
+std::vector<std::string> scopes_of_name(std::string name) {
   if (name.starts_with("node ")) name = name.substr(5);
   if (size_t end = name.rfind(" ("); end != name.npos) name = name.substr(0, end);
   std::vector<std::string> out;
@@ -73,6 +70,12 @@ std::vector<std::string> scopes_of(const Span& span) {
     at = end + 1;
   }
   return out;
+}
+
+std::vector<std::string> scopes_of(const Span& span) {
+  const Span* s = &span;
+  while (!s->parts().empty()) s = &s->parts().front();
+  return scopes_of_name(s->label());
 }
 
 struct Box {
@@ -104,13 +107,18 @@ class Pages {
 
   std::string html() {
     add_kernels();
+    read_flows();
     const bool both = content_.compiled != nullptr;
-    add_module(content_.model, 0, both ? "as read" : "program");
+    if (content_.model) add_module(content_.model, 0, both ? "as read" : "program");
     if (both) add_module(content_.compiled->optimized, 1, "compiled");
+    if (content_.stored != nullptr) add_stored();
     link_stages();
     for (size_t s = 0; s < stages_.size(); ++s) add_views(s);
+    if (program() != nullptr) add_memory_and_constants();
+    if (content_.passes != nullptr) add_view("passes", kPasses, passes_view(*content_.passes));
     data_["facts"] = Json::array();
-    if (both) add_facts();
+    if (program() != nullptr) add_facts();
+    if (content_.profile != nullptr) add_profile();
     std::string json = data_.dump(-1, ' ', false, Json::error_handler_t::replace);
     // Nothing in the data ends the element.
     std::string safe;
@@ -147,16 +155,29 @@ class Pages {
     return out;
   }
 
+  // The numbers of stages that are no graphs.
+  static constexpr int kMemory = 2, kConstants = 3, kPasses = 4;
+
+  // Of what is compiled; null where nothing is.
+  const runtime::Program* program() const {
+    if (content_.compiled != nullptr) return &content_.compiled->program;
+    return content_.stored != nullptr ? &content_.stored->program() : nullptr;
+  }
+  std::string metadata() const {
+    return content_.compiled != nullptr ? content_.compiled->metadata : content_.stored->metadata();
+  }
+
   void add_kernels() {
     data_["kernels"] = Json::array();
+    if (content_.stored != nullptr) return add_stored_kernels();
     if (content_.compiled == nullptr) return;
     PrintOptions print;
     print.show_metadata = false;
     for (const CompiledKernel& k : content_.compiled->kernels) {
+      const size_t number = data_["kernels"].size();
       if (k.primitive) {
-        kernels_by_hash_.emplace(structural_hash(without_reason(k.primitive)),
-                                 data_["kernels"].size());
-        primitives_.emplace(data_["kernels"].size(), without_reason(k.primitive));
+        kernels_by_hash_.emplace(structural_hash(without_reason(k.primitive)), number);
+        primitives_.emplace(number, without_reason(k.primitive));
       }
       Json row{
           {"name", k.name},
@@ -164,18 +185,147 @@ class Pages {
           {"declined", k.declined},
           {"text", k.primitive ? shortened(print_expr(k.primitive->body, print), kMostText) : ""},
           {"loops", k.is_generated() ? shortened(tir::to_string(k.scheduled), kMostText) : ""}};
+      if (number < content_.assembly.size())
+        row["assembly"] = shortened(content_.assembly[number], kMostText);
       data_["kernels"].push_back(std::move(row));
     }
   }
 
+  // What the file says of its kernels.
+  void add_stored_kernels() {
+    const nlohmann::json root = nlohmann::json::parse(metadata(), nullptr, false);
+    const nlohmann::json rows =
+        root.is_object() ? root.value("kernels", nlohmann::json::array()) : nlohmann::json::array();
+    for (size_t i = 0; i < program()->kernels.size(); ++i) {
+      Json row{{"name", program()->kernels[i].name},
+               {"schedule", ""},
+               {"declined", Json::array()},
+               {"text", ""},
+               {"loops", ""}};
+      if (i < rows.size() && rows[i].is_object()) {
+        const nlohmann::json& said = rows[i];
+        row["schedule"] = said.value("source", said.value("schedule", ""));
+        if (said.contains("declined")) row["declined"] = said["declined"];
+      }
+      data_["kernels"].push_back(std::move(row));
+    }
+  }
+
+  // The time of each kernel, and the limits of the machine.
+  void add_profile() {
+    if (content_.profile->contains("limits")) data_["limits"] = (*content_.profile)["limits"];
+    for (const Json& k : content_.profile->value("kernels", Json::array())) {
+      const size_t number = k["kernel"];
+      if (number < data_["kernels"].size()) data_["kernels"][number]["profile"] = k;
+    }
+  }
+
+  void read_flows() {
+    if (program() == nullptr) return;
+    for (size_t f = 0; f < program()->functions.size(); ++f) {
+      ProgramFlow flow = program_flow(*program(), f, metadata());
+      if (!flow.steps.empty()) flows_.push_back(std::move(flow));
+    }
+    std::ranges::stable_sort(flows_, {}, [](const ProgramFlow& f) { return f.function != "main"; });
+  }
+
+  // Every function of a compiled file as a graph of its kernels.
+  void add_stored() {
+    for (const ProgramFlow& flow : flows_) {
+      Stage out;
+      out.number = 1;
+      out.name = "@" + escape_for_terminal(flow.function, 200);
+      std::vector<size_t> maker(flow.values.size());
+      for (size_t v = 0; v < flow.values.size(); ++v) {
+        const FlowValue& value = flow.values[v];
+        if (value.home != FlowValue::Home::parameter) continue;
+        maker[v] = out.boxes.size();
+        Box box;
+        box.label = "%" + escape_for_terminal(value.name, 200);
+        box.kind = "value";
+        out.boxes.push_back(std::move(box));
+      }
+      std::set<std::pair<size_t, size_t>> edges;
+      for (const FlowStep& s : flow.steps) {
+        Box box;
+        box.label = s.kernel < 0 ? "copy" : data_["kernels"][static_cast<size_t>(s.kernel)]["name"];
+        box.kernel = s.kernel;
+        box.place = escape_for_terminal(s.name, 2000);
+        const std::string first = s.name.substr(0, s.name.find(" + "));
+        if (first.ends_with(')')) box.scopes = scopes_of_name(first);
+        int64_t bytes = 0;
+        for (size_t v : s.writes) bytes += flow.values[v].bytes;
+        if (bytes > 0) box.type = format_bytes(static_cast<double>(bytes));
+        for (size_t v : s.reads) edges.emplace(maker[v], out.boxes.size());
+        for (size_t v : s.writes) maker[v] = out.boxes.size();
+        out.boxes.push_back(std::move(box));
+      }
+      for (const auto& e : edges)
+        if (e.first < e.second) out.edges.push_back(e);
+      stages_.push_back(std::move(out));
+      if (first_of_stage_.emplace(1, stages_.size() - 1).second)
+        data_["stages"].push_back({{"name", "compiled"}, {"stage", 1}, {"view", 0}});
+    }
+  }
+
+  // A view that is no graph of a program; the first of its stage gets a button.
+  void add_view(const char* stage_name, int stage, Json view) {
+    const size_t number = data_["views"].size();
+    view["stage"] = stage;
+    data_["functions"].push_back({{"stage", stage}, {"name", view["name"]}, {"view", number}});
+    if (first_of_stage_.emplace(stage, 0).second)
+      data_["stages"].push_back({{"name", stage_name}, {"stage", stage}, {"view", number}});
+    data_["views"].push_back(std::move(view));
+  }
+
+  void add_memory_and_constants() {
+    // The calls of each kernel in the graphs, in their order.
+    std::unordered_map<int64_t, std::vector<std::pair<size_t, size_t>>> boxes;
+    std::unordered_map<int64_t, size_t> calls, called;
+    for (size_t s = 0; s < stages_.size(); ++s) {
+      if (stages_[s].number == 0) continue;
+      for (size_t n = 0; n < stages_[s].boxes.size(); ++n)
+        if (stages_[s].boxes[n].kernel >= 0) boxes[stages_[s].boxes[n].kernel].emplace_back(s, n);
+    }
+    for (const ProgramFlow& flow : flows_)
+      for (const FlowStep& s : flow.steps) ++calls[s.kernel];
+    std::unordered_map<const FlowStep*, size_t> order;
+    for (const ProgramFlow& flow : flows_)
+      for (const FlowStep& s : flow.steps) order[&s] = called[s.kernel]++;
+    auto nodes_of = [&](const FlowStep& s) {
+      Json out = Json::array();
+      auto found = boxes.find(s.kernel);
+      if (found == boxes.end()) return out;
+      const auto& all = found->second;
+      const bool one = all.size() == calls[s.kernel];
+      const size_t begin = one ? order[&s] : 0, end = one ? begin + 1 : all.size();
+      for (size_t i = begin; i < end; ++i) out.push_back(link_to(all[i].first, all[i].second));
+      return out;
+    };
+    for (const ProgramFlow& flow : flows_) add_view("memory", kMemory, memory_view(flow, nodes_of));
+    if (!program()->constants.empty())
+      add_view("constants", kConstants, constants_view(*program(), flows_));
+  }
+
+  Json link_to(size_t stage, size_t node) const {
+    return {{"stage", stages_[stage].number},
+            {"id", id_of(stage, node)},
+            {"label", stages_[stage].boxes[node].label}};
+  }
+
   void add_facts() {
-    const CompiledModule& c = *content_.compiled;
     auto bytes = [](int64_t n) { return format_bytes(static_cast<double>(n)); };
+    int64_t constants = 0, arenas = 0;
+    for (const runtime::Tensor& t : program()->constants)
+      constants += static_cast<int64_t>(t.byte_size());
+    for (const ProgramFlow& flow : flows_) arenas += flow.arena_bytes;
+    const nlohmann::json said = nlohmann::json::parse(metadata(), nullptr, false);
+    const std::string target = said.is_object() ? said.value("target", "") : "";
     for (const auto& [what, value] : std::vector<std::pair<std::string, std::string>>{
-             {"target", c.target},
-             {"kernels", std::to_string(c.kernels.size())},
-             {"constants", bytes(c.constant_bytes())},
-             {"working memory", bytes(c.arena_bytes())}})
+             {"target", target},
+             {"kernels", std::to_string(program()->kernels.size())},
+             {"constants", bytes(constants)},
+             {"working memory", bytes(arenas)}})
       data_["facts"].push_back(Json::array({what, value}));
   }
 
@@ -391,10 +541,7 @@ class Pages {
       if (!box.attributes.empty()) node["attributes"] = box.attributes;
       if (box.kernel >= 0) node["kernel"] = box.kernel;
       if (auto found = others_.find({stage, n}); found != others_.end()) {
-        for (auto [other, m] : found->second)
-          node["other"].push_back({{"stage", stages_[other].number},
-                                   {"id", id_of(other, m)},
-                                   {"label", stages_[other].boxes[m].label}});
+        for (auto [other, m] : found->second) node["other"].push_back(link_to(other, m));
       }
       item_of[n - part.begin] = add(std::move(node), box.label, box.type);
     }
@@ -436,6 +583,7 @@ class Pages {
   Json data_{{"stages", Json::array()}, {"functions", Json::array()}, {"views", Json::array()}};
   std::unordered_multimap<uint64_t, size_t> kernels_by_hash_;
   std::unordered_map<size_t, Function> primitives_;  // by the numbers of kernels
+  std::vector<ProgramFlow> flows_;                   // of functions that call kernels, @main first
   std::vector<Stage> stages_;
   std::map<int, size_t> first_of_stage_;
   std::map<std::pair<size_t, size_t>, std::vector<std::pair<size_t, size_t>>> others_;

@@ -12,6 +12,7 @@
 
 #include "base/codes/driver.h"
 #include "base/diagnostic.h"
+#include "cli/memory_file.h"
 
 namespace relay::cli {
 namespace {
@@ -67,6 +68,17 @@ int run_python(const std::string& module, const std::string& what,
   if (WIFSIGNALED(status))
     throw failed(what, program + " was stopped: " + strsignal(WTERMSIG(status)));
   return WEXITSTATUS(status);
+}
+
+void draw_figure(const std::string& report, const std::string& path) {
+  MemoryFile given;
+  given.append(report);
+  if (run_python("relay._figure", "figures are drawn by Relay's Python package",
+                 {given.path(), path}) == 0)
+    return;
+  throw UserError(
+      Diagnostic(codes::driver_output, {},
+                 "the figure '" + escape_for_terminal(path, 200) + "' was not written"));
 }
 
 }  // namespace relay::cli

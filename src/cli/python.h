@@ -12,4 +12,7 @@ namespace relay::cli {
 int run_python(const std::string& module, const std::string& what,
                const std::vector<std::string>& words);
 
+// Draws a report (JSON) as a figure: an SVG file. UserError E0611 where none was written; the package has said why.
+void draw_figure(const std::string& report, const std::string& path);
+
 }  // namespace relay::cli

@@ -535,13 +535,17 @@ std::string scheduled_text(const CompiledKernel& k) {
 namespace {
 
 // The kernels of the host, then those of each device, as their backends print them.
+std::vector<std::pair<runtime::Device, Target>> code_targets(const CompileOptions& options) {
+  const ProgramTarget targets = resolve_targets(options);
+  std::vector<std::pair<runtime::Device, Target>> out{{runtime::Device::cpu(), targets.host}};
+  for (auto& device : devices_of(targets)) out.push_back(std::move(device));
+  return out;
+}
+
 std::string code_text(CodeText form, const CompiledModule& compiled,
                       const CompileOptions& options) {
-  const ProgramTarget targets = resolve_targets(options);
-  std::vector<std::pair<runtime::Device, Target>> all{{runtime::Device::cpu(), targets.host}};
-  for (auto& device : devices_of(targets)) all.push_back(std::move(device));
   std::string out;
-  for (const auto& [device, target] : all) {
+  for (const auto& [device, target] : code_targets(options)) {
     std::vector<tir::PrimFunc> kernels;
     for (const CompiledKernel& k : compiled.kernels) {
       if (k.is_generated() && kernel_device(*k.primitive.get()) == device)
@@ -560,6 +564,19 @@ std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& o
 
 std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options) {
   return code_text(CodeText::Assembly, compiled, options);
+}
+
+std::vector<std::string> kernel_assembly(const CompiledModule& compiled,
+                                         const CompileOptions& options) {
+  std::vector<std::string> out(compiled.kernels.size());
+  for (const auto& [device, target] : code_targets(options)) {
+    for (size_t i = 0; i < compiled.kernels.size(); ++i) {
+      const CompiledKernel& k = compiled.kernels[i];
+      if (k.is_generated() && kernel_device(*k.primitive.get()) == device)
+        out[i] = backend_of(target).text(CodeText::Assembly, {k.lowered}, target);
+    }
+  }
+  return out;
 }
 
 int64_t CompiledModule::constant_bytes() const {

@@ -163,6 +163,9 @@ std::vector<tir::PrimFunc> generated_functions(const std::vector<CompiledKernel>
 // LLVM IR or assembly of lowered kernels, as text.
 std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options);
 std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options);
+// The assembly of each of `compiled.kernels`; empty for one that is not generated.
+std::vector<std::string> kernel_assembly(const CompiledModule& compiled,
+                                         const CompileOptions& options);
 
 // Keeps the plan as text (plan/plan.h).
 struct PlanText : StageObserver {

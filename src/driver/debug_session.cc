@@ -10,6 +10,7 @@
 #include "base/quantities.h"
 #include "base/quoted_name.h"
 #include "driver/breakpoints.h"
+#include "driver/native_kernels.h"
 #include "driver/options.h"
 #include "driver/value_difference.h"
 #include "ir/slot_names.h"
@@ -90,20 +91,9 @@ std::string elements_text(const Tensor& t) {
     out += (i > 0 ? ", " : "") + element_text(t, i);
   out += n > kShownElements ? ", ...]\n" : "]\n";
   if (n <= kShownElements || t.dtype().is_string()) return out;
-  double low = HUGE_VAL, high = -HUGE_VAL;
-  for (int64_t i = 0; i < n; ++i) {
-    const double v = t.get_as_double(i);
-    if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
-  }
-  if (!(low < high)) return out;
-  constexpr size_t kBuckets = 32;
-  std::vector<int64_t> counts(kBuckets, 0);
-  for (int64_t i = 0; i < n; ++i) {
-    const double v = t.get_as_double(i);
-    if (!std::isfinite(v)) continue;
-    const auto bucket = static_cast<size_t>((v - low) / (high - low) * kBuckets);
-    ++counts[std::min(bucket, kBuckets - 1)];
-  }
+  constexpr size_t kParts = 32;
+  const auto [low, high, counts] = element_counts(t, kParts);
+  if (counts.empty()) return out;
   static constexpr const char* kBars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const int64_t most = *std::ranges::max_element(counts);
   char buffer[32];
@@ -364,7 +354,9 @@ class DebugSession::Impl : public CallWatcher {
       throw wrong_usage("the inputs of " + at_.operation + " cannot be given to the evaluator",
                         "`step` goes on to the next kernel");
     }
-    watch_evaluator(mod, {}, options_.source_name)
+    EvalOptions eval;
+    eval.compile_kernel = NativeKernels().compiler();
+    watch_evaluator(mod, eval, options_.source_name)
         ->run("main", std::vector<Value>(at_.inputs.begin(), at_.inputs.end()), lines);
     say(lines.text);
   }

@@ -6,6 +6,7 @@
 #include "base/codes/passes.h"
 #include "base/codes/runtime.h"
 #include "codegen/targets.h"
+#include "driver/native_kernels.h"
 #include "ir/slot_names.h"
 
 namespace relay {
@@ -49,8 +50,9 @@ bool is_limit(const Error& e) {
   return false;
 }
 
-EvalOptions evaluator_options(const DiffOptions& o) {
+EvalOptions evaluator_options(const DiffOptions& o, const NativeKernels& native) {
   EvalOptions out;
+  out.compile_kernel = native.compiler();
   out.fuel = o.limits.fuel;
   out.memory_limit = o.limits.memory_limit;
   out.denormals = denormals_of(parse_program_target(o.compile.target).host);
@@ -62,8 +64,9 @@ class KernelCheck : public CallWatcher {
  public:
   struct Found {};
 
-  KernelCheck(const DiffOptions& options, const ValueIndex& known, DiffReport& report)
-      : options_(options), known_(known), report_(report) {}
+  KernelCheck(const DiffOptions& options, const NativeKernels& native, const ValueIndex& known,
+              DiffReport& report)
+      : options_(options), native_(native), known_(known), report_(report) {}
 
   void before(const WatchedCall& c) override {
     inputs_.clear();
@@ -104,7 +107,7 @@ class KernelCheck : public CallWatcher {
  private:
   // Nothing for what the evaluator cannot compute: an operator from outside that has no rule, say.
   std::vector<Tensor> compute(const Module& mod, bool wide) const {
-    EvalOptions options = evaluator_options(options_);
+    EvalOptions options = evaluator_options(options_, native_);
     options.wide_floats = wide;
     std::vector<Tensor> out;
     try {
@@ -128,6 +131,7 @@ class KernelCheck : public CallWatcher {
   }
 
   const DiffOptions& options_;
+  const NativeKernels& native_;
   const ValueIndex& known_;
   DiffReport& report_;
   std::vector<Tensor> inputs_;
@@ -175,8 +179,9 @@ class Differ {
   // The program on the reference.
   Trace trace_of(const Module& mod) const {
     if (!options_.against_level_0) {
-      return trace(*watch_evaluator(mod, evaluator_options(options_), options_.source_name),
-                   options_.function, args_);
+      return trace(
+          *watch_evaluator(mod, evaluator_options(options_, native_), options_.source_name),
+          options_.function, args_);
     }
     CompileOptions plain;
     plain.target = options_.compile.target;
@@ -205,7 +210,11 @@ class Differ {
   bool is_rounding(const std::vector<Tensor>& got, const Module& optimized,
                    const std::vector<Tensor>& want) const {
     if (got.size() != want.size()) return false;
-    EvalOptions wide = evaluator_options(options_);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const Difference d = difference(got[i], want[i], options_.tolerances);
+      if (!d.same_type || d.worst > kFewUnits) return false;
+    }
+    EvalOptions wide = evaluator_options(options_, native_);
     std::vector<Tensor> exact, narrow;
     const Value narrow_value =
         Evaluator(optimized, wide).call(options_.function, std::vector<Value>(args_));
@@ -219,7 +228,7 @@ class Differ {
       const Difference d = difference(got[i], want[i], options_.tolerances);
       if (!d.differs()) continue;
       const double own = difference(narrow[i], exact[i], options_.tolerances).worst;
-      if (!d.same_type || d.worst > kFewUnits || d.worst > kSlack * own) return false;
+      if (d.worst > kSlack * own) return false;
     }
     return true;
   }
@@ -259,7 +268,7 @@ class Differ {
 
   bool find_kernel(CompiledWatch& compiled, const Trace& source) {
     const ValueIndex known(source, options_.tolerances);
-    KernelCheck check(options_, known, report_);
+    KernelCheck check(options_, native_, known, report_);
     try {
       compiled.run(options_.function, args_, check);
     } catch (const KernelCheck::Found&) {
@@ -300,7 +309,7 @@ class Differ {
     report_.fault = DiffFault::plan;
     name_inputs();
     const Trace optimized =
-        trace(*watch_evaluator(compiled.compiled().optimized, evaluator_options(options_),
+        trace(*watch_evaluator(compiled.compiled().optimized, evaluator_options(options_, native_),
                                options_.source_name),
               options_.function, args_);
     // The first kernel whose result the program does not have: its inputs are not what was computed for it.
@@ -321,6 +330,7 @@ class Differ {
   const Module& mod_;
   const std::vector<Value>& args_;
   const DiffOptions& options_;
+  const NativeKernels native_{options_.compile.num_threads};
   const Trace* outside_;
   Snapshots snapshots_;
   DiffReport report_;

@@ -1,5 +1,7 @@
 #include "driver/find_nan.h"
 
+#include "driver/native_kernels.h"
+
 namespace relay {
 namespace {
 
@@ -75,8 +77,10 @@ class Watcher : public CallWatcher {
     e.program = mod;
     if (!mod) return;
     NanReport inner;
+    EvalOptions options;
+    options.compile_kernel = NativeKernels().compiler();
     try {
-      inner = find_nan(*watch_evaluator(mod, {}, source_), "main",
+      inner = find_nan(*watch_evaluator(mod, options, source_), "main",
                        std::vector<Value>(e.inputs.begin(), e.inputs.end()), source_);
     } catch (const Error&) {
       return;  // it has an operator that the evaluator cannot compute: the kernel is what is known

@@ -23,6 +23,7 @@ Allowed standard_of(runtime::DType t) {
 }
 
 std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
   char buffer[40];
   std::snprintf(buffer, sizeof buffer, "%.7g", value);
   return buffer;
@@ -113,6 +114,25 @@ NotFinite not_finite(const Tensor& t) {
     const double v = t.get_as_double(i);
     out.nans += std::isnan(v) ? 1 : 0;
     out.infinities += std::isinf(v) ? 1 : 0;
+  }
+  return out;
+}
+
+ElementCounts element_counts(const Tensor& t, size_t parts, int64_t most) {
+  ElementCounts out{HUGE_VAL, -HUGE_VAL, {}};
+  const int64_t n = t.dtype().is_string() ? 0 : t.num_elements();
+  const int64_t step = std::max<int64_t>(n - 1, 0) / most + 1;
+  for (int64_t i = 0; i < n; i += step) {
+    const double v = t.get_as_double(i);
+    if (std::isfinite(v)) out.low = std::min(out.low, v), out.high = std::max(out.high, v);
+  }
+  if (!(out.low < out.high)) return out;
+  out.counts.assign(parts, 0);
+  for (int64_t i = 0; i < n; i += step) {
+    const double v = t.get_as_double(i);
+    if (!std::isfinite(v)) continue;
+    const double share = (v - out.low) / (out.high - out.low);
+    ++out.counts[std::min(static_cast<size_t>(share * static_cast<double>(parts)), parts - 1)];
   }
   return out;
 }

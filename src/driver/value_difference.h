@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/core/tensor.h"
 
@@ -41,6 +42,15 @@ struct NotFinite {
   int64_t infinities = 0;
 };
 NotFinite not_finite(const Tensor& tensor);
+
+// How often numbers of each size occur: between the least and the greatest finite element, in parts of equal width. Of a
+// tensor of more elements than `most`, those at equal distances count. No counts: the elements are equal, or not finite.
+struct ElementCounts {
+  double low = 0, high = 0;
+  std::vector<int64_t> counts;
+};
+ElementCounts element_counts(const Tensor& tensor, size_t parts,
+                             int64_t most = std::numeric_limits<int64_t>::max());
 
 // "Tensor[(2, 3), float32]: min -1.2, max 3.4, mean 0.1, 2 NaN", or "float32 = 2".
 std::string statistics(const Tensor& tensor);

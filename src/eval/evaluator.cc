@@ -89,6 +89,7 @@ class Evaluator::Machine {
     OpCallOptions out;
     out.wide_floats = options_.wide_floats;
     out.denormals = options_.denormals;
+    out.compile_kernel = options_.compile_kernel;
     out.reserve = [this](int64_t bytes) { check_memory(bytes); };
     return out;
   }

@@ -6,7 +6,7 @@
 // Walks checked programs of any form, with every kind of expression, optimised or not. Operators
 // are computed by interpreting their compute rules at the shapes that are there, so nothing but the
 // rules and this file decides what comes out; compilers are compared with it. It is slow by design:
-// tens of millions of tensor elements a second.
+// tens of millions of tensor elements a second, unless it is given something that makes code of kernels.
 //
 // Sharing means what passes/structure/to_a_normal_form.h says: an expression that occurs several times is
 // computed once, in the nearest scope common to its uses; operands come before users, and effects
@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "eval/eval_kernel.h"
 #include "ir/module.h"
 #include "runtime/core/denormals.h"
 #include "runtime/core/value.h"
@@ -41,6 +42,8 @@ struct EvalOptions {
   bool wide_floats = false;
   // As in a program compiled for a target that flushes them or keeps them. Not where floats are wide.
   runtime::Denormals denormals = runtime::Denormals::flush;
+  // Runs kernels in place of the interpreter. Not where floats are wide.
+  EvalKernelCompiler compile_kernel = nullptr;
 };
 
 // Not for several threads at once. A closure among the results is a value of this evaluator: it may

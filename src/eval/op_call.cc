@@ -218,9 +218,11 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
   tir::InterpretOptions options;
   options.wide_floats = options_.wide_floats;
   tir::PrimFunc kernel = tir::create_prim_func(op.name, inputs, results);
+  if (!options.wide_floats && options_.compile_kernel)
+    made->compiled = options_.compile_kernel(kernel);
   // Long sums are as accurate as in compiled programs.
-  if (!options.wide_floats) kernel = tir::block_sums(tir::lower_blocks(kernel));
-  made->interpreter.emplace(kernel, std::vector<int64_t>(), options);
+  if (!options.wide_floats && !made->compiled) kernel = tir::block_sums(tir::lower_blocks(kernel));
+  if (!made->compiled) made->interpreter.emplace(kernel, std::vector<int64_t>(), options);
   if (++num_kernels_ > kMaxKernels) {
     kernels_.clear();
     num_kernels_ = 1;
@@ -242,7 +244,7 @@ std::vector<Tensor> OpCaller::run(Kernel& kernel, const std::vector<Tensor>& inp
   try {
     std::optional<runtime::DenormalScope> scope;
     if (!options_.wide_floats) scope.emplace(options_.denormals);
-    error = kernel.interpreter->run(buffers);
+    error = kernel.compiled ? kernel.compiled->run(buffers) : kernel.interpreter->run(buffers);
   } catch (const UserError& e) {
     Diagnostic d = e.diagnostics().front();
     d.span = span;

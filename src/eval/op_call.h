@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "eval/eval_kernel.h"
 #include "ir/expr.h"
 #include "runtime/core/denormals.h"
 #include "runtime/core/value.h"
@@ -20,6 +21,8 @@ struct OpCallOptions {
   // Floats are computed as float64 and rounded when they are stored.
   bool wide_floats = false;
   runtime::Denormals denormals = runtime::Denormals::flush;
+  // Not asked for wide floats.
+  EvalKernelCompiler compile_kernel;
   // Asked for the memory of results before they are made; may throw.
   std::function<void(int64_t bytes)> reserve;
 };
@@ -46,6 +49,7 @@ class OpCaller {
     Type result;
     // The tensors of the result, as numbers.
     std::vector<std::pair<DType, std::vector<int64_t>>> outputs;
+    std::shared_ptr<EvalKernel> compiled;  // null: interpreted
     std::optional<tir::KernelInterpreter> interpreter;
   };
   // `sizes` are those of the result's tensors, one after the other, once they are known.

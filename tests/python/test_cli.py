@@ -49,7 +49,7 @@ def test_help_and_version():
         (("run", "a.relay", "--opt-level=x"), ["--opt-level", "a whole number", "'x'"]),
         (("run", "a.relay", "--opt-levle", "1"), ["'--opt-levle'", "did you mean --opt-level?"]),
         (("run", "a.relay", "--opt-level"), ["--opt-level needs a value"]),
-        (("run", "a.relay", "--target", "--json"), ["--target needs a value"]),
+        (("bench", "a.relay", "--target", "--profile"), ["--target needs a value"]),
         (("run", "a.relay", "--target=a", "--target=b"), ["--target is given twice"]),
         (("bench", "a.relay", "--trace", ""), ["the value of --trace is empty"]),
         (("run", ""), ["the value of MODEL is empty"]),
@@ -69,7 +69,7 @@ def test_wrong_usage_names_the_word_and_is_exit_code_2(args, mentions):
     done = relay(*args, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error[E0704]: ") and not done.stdout
-    assert len(done.stderr.splitlines()) <= 4, "more than a message:\n" + done.stderr
+    assert len(done.stderr.splitlines()) == 2, "more than a message:\n" + done.stderr
     for text in mentions:
         assert text in done.stderr, f"{text!r} is not in:\n{done.stderr}"
 
@@ -517,3 +517,44 @@ def test_errors_of_commands_with_json_are_json(tmp_path):
         (error,) = json.loads(done.stdout)["errors"]
         assert error["code"] == "E0105" and error["place"].endswith("bad.relay:3:3")
         assert "nn.relu" in error["help"]
+
+
+def usage_errors(*words: str) -> list[str]:
+    """What is wrong with these words, each followed by a line of what to type."""
+    done = relay(*words, check=False)
+    assert done.returncode == 2 and done.stdout == "", (words, done)
+    lines = done.stderr.splitlines()
+    for wrong, advice in zip(lines[::2], lines[1::2], strict=True):
+        assert wrong.startswith("error[E0704]: "), done.stderr
+        assert re.match(r"  help:     \S", advice), f"{wrong}\nis not followed by what to type"
+    return [line.removeprefix("error[E0704]: ") for line in lines[::2]]
+
+
+def test_usage_errors_say_what_is_wrong_and_what_to_type():
+    """Every option of every command: without its value, with an empty one, with one that it does not take."""
+    commands = re.findall(r"^  ([a-z]+) ", relay("--help").stdout, re.M)
+    assert set(COMMANDS) < set(commands)
+    for command in commands:
+        listed = relay(command, "--help").stdout.partition("\nOptions:\n")[2]
+        options = re.findall(r"^  (?:-\w, )?(--[\w-]+)((?: [A-Z]\S*)*)", listed, re.M)
+        options = [(name, value.split()) for name, value in options if name != "--help"]
+        options.sort(key=lambda o: len(o[1]))  # one that takes two words would take the next option
+        wrong = usage_errors(command, "--no-such-option", *(f"{name}=" for name, _ in options))
+        assert wrong[0] == f"relay {command} has no option '--no-such-option'"
+        for name, value in options:
+            expected = (
+                f"the value of {name} is empty" if value else f"{name} takes no value, not ''"
+            )
+            assert expected in wrong or f"{name} needs {len(value)} values" in wrong
+        for name, value in options:
+            if value:
+                (wrong,) = usage_errors(command, name)
+                assert wrong.startswith(f"{name} needs ")
+
+
+def test_usage_errors_with_json_are_json():
+    done = relay("run", "a.relay", "--opt-level", "9", "--json", check=False)
+    assert done.returncode == 2 and done.stderr == ""
+    (error,) = json.loads(done.stdout)["errors"]
+    assert error["code"] == "E0704" and "--opt-level" in error["message"]
+    assert "from 0 to 3" in error["help"]

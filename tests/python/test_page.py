@@ -9,9 +9,10 @@ import subprocess
 from html import unescape
 from pathlib import Path
 
+import numpy as np
 import pytest
-from command_line import relay
-from onnx import TensorProto, helper, save
+from command_line import fails, relay
+from onnx import TensorProto, helper, numpy_helper, save
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -23,7 +24,8 @@ def residual_network(path: Path, blocks: int) -> Path:
     nodes, weights, value = [], [], "x"
     for i in range(blocks):
         scope = f"/net/block.{i}"
-        weights.append(helper.make_tensor(f"w{i}", TensorProto.FLOAT, [8, 8], [0.1 * i] * 64))
+        numbers = [0.001 * (i + n % 7) for n in range(64)]
+        weights.append(helper.make_tensor(f"w{i}", TensorProto.FLOAT, [8, 8], numbers))
         nodes += [
             helper.make_node("MatMul", [value, f"w{i}"], [f"a{i}"], name=f"{scope}/MatMul"),
             helper.make_node("Tanh", [f"a{i}"], [f"b{i}"], name=f"{scope}/Tanh"),
@@ -48,6 +50,10 @@ def page_of(program: Path, folder: Path, *words: str) -> tuple[Path, dict]:
     return out, json.loads(data)
 
 
+def view_of(data: dict, stage: str) -> dict:
+    return data["views"][next(s["view"] for s in data["stages"] if s["name"] == stage)]
+
+
 @pytest.mark.parametrize("name", ["DATA", "SCRIPT & <STYLE>", "TITLE"])
 def test_a_title_may_be_a_word_of_the_template(name, tmp_path):
     model = residual_network(tmp_path / f"{name}.onnx", 1)
@@ -59,8 +65,9 @@ def test_a_title_may_be_a_word_of_the_template(name, tmp_path):
 
 def test_stages_refer_to_each_other(tmp_path):
     _, data = page_of(residual_network(tmp_path / "m.onnx", 2), tmp_path)
-    assert [s["name"] for s in data["stages"]] == ["as read", "compiled"]
-    read, compiled = (data["views"][s["view"]] for s in data["stages"])
+    names = [s["name"] for s in data["stages"]]
+    assert names == ["as read", "compiled", "memory", "constants", "passes"]
+    read, compiled = (view_of(data, name) for name in names[:2])
     by_label = {n["label"]: n for n in read["nodes"]}
     assert {"%x", "nn.dense", "tanh", "sin", "add", "nn.relu"} <= set(by_label)
     assert by_label["nn.dense"]["kind"] == "heavy"
@@ -116,6 +123,113 @@ def test_text_of_a_model_is_no_markup(tmp_path):
     assert any("<script>alert(1)" in n.get("place", "") for v in data["views"] for n in v["nodes"])
 
 
+def test_memory_shows_where_and_when_each_value_lives(tmp_path):
+    model = residual_network(tmp_path / "m.onnx", 6)
+    _, data = page_of(model, tmp_path)
+    memory = view_of(data, "memory")
+    boxes = memory["nodes"]
+    assert {f"block.{i}" for i in range(5)} <= {
+        part for b in boxes for part in b["label"].split("/") if part.startswith("block")
+    }
+    # Two values are never at one address at one time.
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            apart = (
+                a["x"] + a["w"] <= b["x"] + 0.2
+                or b["x"] + b["w"] <= a["x"] + 0.2
+                or a["y"] + a["h"] <= b["y"] + 0.2
+                or b["y"] + b["h"] <= a["y"] + 0.2
+            )
+            # A result may be in the place of an operand: they share the step that computes it.
+            facts_a, facts_b = dict(a["facts"]), dict(b["facts"])
+            in_place = (
+                facts_a["written in step"] == facts_b["last read in step"]
+                or facts_b["written in step"] == facts_a["last read in step"]
+            )
+            assert apart or in_place, (a, b)
+    library = tmp_path / "m.so"
+    relay("compile", model, "-o", library)
+    (arena,) = json.loads(relay("show", library, "--format", "json").stdout)["arenas"]
+    heights = [y for (line,) in [memory["lines"]] for _, y in line["points"]]
+    assert min(heights) == pytest.approx(110 * (1 - arena["lower_bound"] / arena["bytes"]), abs=0.1)
+    # A value leads to the kernel that writes it.
+    compiled = {n["id"]: n for n in view_of(data, "compiled")["nodes"]}
+    for b in boxes:
+        (link,) = b["other"]
+        assert compiled[link["id"]]["kernel"] == b["kernel"]
+        assert any(part in compiled[link["id"]]["place"] for part in b["label"].split(" + "))
+
+
+def test_constants_have_histograms(tmp_path):
+    _, data = page_of(residual_network(tmp_path / "m.onnx", 3), tmp_path)
+    cards = view_of(data, "constants")["nodes"]
+    assert len(cards) == 3
+    assert all("block" in dict(c["facts"])["read by"] for c in cards)
+    # As many columns as panels of any width hold without padding.
+    weights = np.linspace(-3, 5, 512, dtype="float32").reshape(8, 64)
+    program = tmp_path / "c.onnx"
+    sizes = {"x": [2, 8], "y": [2, 64]}
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in sizes.items())
+    node = helper.make_node("MatMul", ["x", "w"], ["y"], name="product")
+    graph = helper.make_graph([node], "g", [x], [y], [numpy_helper.from_array(weights, "w")])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), program)
+    _, data = page_of(program, tmp_path)
+    (card,) = view_of(data, "constants")["nodes"]
+    facts = dict(card["facts"])
+    assert "min -3, max 5, mean 1" in facts["elements"] and card["ends"] == ["-3", "5"]
+    assert len(card["bars"]) == 28 and min(card["bars"]) > 0 and max(card["bars"]) == 100
+
+
+def test_passes_show_what_they_changed(tmp_path):
+    _, data = page_of(residual_network(tmp_path / "m.onnx", 2), tmp_path)
+    view = view_of(data, "passes")
+    fuse = next(n for n in view["nodes"] if n["label"] == "FuseOps")
+    (text,) = fuse["texts"]
+    assert text["name"] == "@main" and "Primitive" in text["after"]
+    assert "Primitive" not in text["before"] and dict(fuse["facts"])["operators"]
+
+
+def test_a_compiled_file_shows_what_it_stores(tmp_path):
+    model, library = residual_network(tmp_path / "m.onnx", 6), tmp_path / "m.so"
+    relay("compile", model, "-o", library)
+    _, of_model = page_of(model, tmp_path)
+    _, data = page_of(library, tmp_path)
+    assert [s["name"] for s in data["stages"]] == ["compiled", "memory", "constants"]
+    graph = view_of(data, "compiled")
+    calls = [n for n in graph["nodes"] if "kernel" in n]
+    assert len(calls) == 6 and "block.0/Tanh" in calls[0]["place"]
+    assert len(graph["edges"]) == 6  # each block reads the one before it
+    for stage in ("memory", "constants"):
+        ours, theirs = (
+            [(n["label"], n["facts"]) for n in view_of(d, stage)["nodes"]] for d in (data, of_model)
+        )
+        assert ours == theirs
+    assert data["kernels"][0]["schedule"] == of_model["kernels"][0]["schedule"]
+
+
+def test_a_profile_is_on_the_page(tmp_path):
+    model = residual_network(tmp_path / "m.onnx", 3)
+    out = tmp_path / "profile.html"
+    relay("bench", model, "--repeat", "5", "--html", out)
+    (data,) = re.findall(r'id="data">(.*?)</script>', out.read_text(), re.DOTALL)
+    data = json.loads(data)
+    profiles = [k["profile"] for k in data["kernels"]]
+    assert sum(p["share"] for p in profiles) == pytest.approx(1)
+    assert all(p["seconds"] > 0 and p["calls"] > 0 for p in profiles)
+    assert data["limits"]["gflops"] > 0 and data["limits"]["read_gbytes_per_second"]
+    again = relay("bench", model, "--html", out, check=False)
+    assert again.returncode == 1 and "--force" in again.stderr
+
+
+def test_assembly_is_on_the_page_where_it_is_asked_for(tmp_path):
+    model = residual_network(tmp_path / "m.onnx", 1)
+    _, data = page_of(model, tmp_path, "--asm")
+    assert all("ret" in k["assembly"] for k in data["kernels"])
+    _, data = page_of(model, tmp_path)
+    assert all("assembly" not in k for k in data["kernels"])
+    fails("E0702", "show", model, "--format", "html", "--llvm", mentions=["--asm"])
+
+
 DRIVE = """<pre id="seen"></pre><script>
 window.onerror = message => { document.getElementById("seen").textContent = JSON.stringify({ message }); };
 </script><script>
@@ -146,6 +260,22 @@ const texts = [...document.querySelectorAll(".node text")].filter(t => {
   const a = t.getBoundingClientRect(), b = t.parentNode.querySelector("rect").getBoundingClientRect();
   return a.left < b.left - 1 || a.right > b.right + 1; });
 seen.wide = texts.map(t => t.textContent);
+const all = s => [...document.querySelectorAll(s)];
+const press = name => all("#views button").find(b => b.textContent === name).click();
+const click = s => all(s)[0].dispatchEvent(new MouseEvent("click", { bubbles: true }));
+filter.value = ""; filter.dispatchEvent(new Event("input"));
+press("memory"); click(".node.buffer");
+seen.memory = document.getElementById("details").textContent;
+seen.alive = count(".alive");
+const map = all(".node.buffer > rect").map(r => r.getBoundingClientRect());
+seen.map = map.every(r => r.width > 0 && r.height > 0);
+all("#details a").pop().click();
+seen.writer = document.querySelector("#details h2").textContent;
+press("constants"); click(".node.constant");
+seen.bars = count(".node.constant .bar");
+seen.constant = document.getElementById("details").textContent;
+press("passes"); click('.node.pass[data-label="FuseOps"]');
+seen.marked = count("#details ins");
 document.getElementById("seen").textContent = JSON.stringify(seen);
 }
 </script>"""
@@ -157,7 +287,7 @@ def test_a_browser_opens_clicks_and_filters(tmp_path):
     text = out.read_text()
     # The page opens with the model as it was read, and is driven at its end.
     text = text.replace(
-        "show(data.stages[data.stages.length - 1].view);", "show(data.stages[0].view);"
+        "show(data.stages.filter(s => s.stage < 2).pop().view);", "show(data.stages[0].view);"
     )
     out.write_text(text.replace("</body>", DRIVE + "</body>"))
     done = subprocess.run(
@@ -175,3 +305,7 @@ def test_a_browser_opens_clicks_and_filters(tmp_path):
     assert seen["chosen"] == 2 and seen["found"] == 1
     assert seen["kernel"].startswith("fused") and seen["schedule"]
     assert seen["overlaps"] == 0 and seen["wide"] == []
+    assert "written in step" in seen["memory"] and seen["alive"] == 1 and seen["map"]
+    assert seen["writer"].startswith("fused")
+    assert seen["bars"] > 0 and "mean" in seen["constant"]
+    assert seen["marked"] > 0

@@ -405,6 +405,20 @@ def test_fitting_goes_on_where_it_stopped(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+def test_the_line_of_an_epoch_is_renewed_on_terminals_only():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    data = train.Batches((x, y), 4, key=2)
+    for out in (io.StringIO(), Terminal()):
+        train.Trainer(loss, Model(), train.adam(0.01)).fit(data, 2, out=out)
+        lines = out.getvalue().splitlines()
+        assert [line.count("loss") > 0 for line in lines if line.strip()].count(True) >= 2
+        assert ("\r" in out.getvalue()) == out.isatty()
+        assert out.getvalue().count("\n") == 2
+
+
 def test_first_values_of_parameters():
     I = train.initializers  # noqa: E741
     keys = I.Keys(1)

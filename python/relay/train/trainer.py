@@ -239,6 +239,8 @@ class Trainer:
     ) -> list[float]:
         """Trains from the current state until `epochs` of the data are done; returns the mean loss of each.
 
+        progress: a line with the loss and the rate; on a terminal it is renewed while an epoch runs.
+
         data: `Batches`, or anything with their `len` and `epoch`. An interrupted epoch
         continues where it stopped, with the same batches.
         """
@@ -248,20 +250,24 @@ class Trainer:
             )
         losses = []
         per_epoch = len(data)
+        out = out or sys.stderr
+        live = out.isatty()
         while (done := int(self.state.step)) < epochs * per_epoch:
             epoch, start = divmod(done, per_epoch)
             values, shown, begin = [], 0.0, time.perf_counter()
             for i, batch in enumerate(data.epoch(epoch, start), start + 1):
                 values.append(float(self.step(*batch)))
                 now = time.perf_counter()
-                if progress and (now - shown > 0.2 or i == per_epoch):
+                if progress and (i == per_epoch or (live and now - shown > 0.2)):
                     rate = len(values) / (now - begin)
                     mean = sum(values) / len(values)
                     line = f"epoch {epoch + 1}/{epochs}  {i}/{per_epoch}  loss {mean:.4f}  {rate:.1f}/s"
-                    print(f"\r{line}", end="", file=out or sys.stderr, flush=True)
+                    # A line that is shorter than the last one covers it.
+                    start_of_line, end = ("\r", "\x1b[K") if live else ("", "")
+                    print(start_of_line + line + end, end="", file=out, flush=True)
                     shown = now
             if progress:
-                print(file=out or sys.stderr)
+                print(file=out)
             losses.append(sum(values) / len(values))
             if int(self.state.step) <= done:
                 raise RuntimeError(

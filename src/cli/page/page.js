@@ -26,7 +26,9 @@ function element(name, text, parent) {
 function place() { scene.setAttribute("transform", `translate(${zoom.x} ${zoom.y}) scale(${zoom.k})`); }
 function fit() {
   const w = drawing.clientWidth, h = drawing.clientHeight;
-  const k = Math.min(1, (w - 24) / Math.max(view.width, 1), Math.max((h - 24) / Math.max(view.height, 1), 0.35));
+  // Cards are read from the top.
+  const whole = view.stage > 2 ? 1 : Math.max((h - 24) / Math.max(view.height, 1), 0.35);
+  const k = Math.min(1, (w - 24) / Math.max(view.width, 1), whole);
   zoom = { k, x: (w - view.width * k) / 2, y: 12 };
   place();
 }
@@ -84,12 +86,21 @@ function show(index, node) {
     lines.push(line);
     scene.append(line);
   }
+  for (const l of view.lines || []) {
+    const points = l.points.map(p => p.join(" ")).join("L");
+    scene.append(make("path", { class: l.kind, d: `M${l.points[0][0]} ${l.base}L${points}V${l.base}Z` }));
+  }
+  for (const m of view.marks || [])
+    scene.append(make("text", { class: "mark", x: m.x, y: m.y, "text-anchor": m.anchor }, m.text));
   for (const n of view.nodes) {
     const g = make("g", { class: `node ${n.kind}`, transform: `translate(${n.x} ${n.y})`, "data-label": n.label });
-    g.append(make("rect", { width: n.w, height: n.h }));
+    const box = g.appendChild(make("rect", { width: n.w, height: n.h }));
+    const share = share_of(n);
+    if (share > 0) box.style.fill = `color-mix(in srgb, var(--hot) ${Math.round(75 * share / greatest_share)}%, var(--box))`;
     g.append(make("text", { x: n.w / 2, y: n.type ? 16 : n.h / 2 + 4 }, n.short));
     if (n.type) g.append(make("text", { class: "type", x: n.w / 2, y: 31 }, n.type));
-    g.append(make("title", {}, n.label));
+    if (n.bars) draw_bars(g, n);
+    g.append(make("title", {}, share > 0 ? `${n.label}: ${percent(share)} of the time` : n.label));
     g.addEventListener("click", e => {
       if (drag && Math.hypot(e.clientX - drag.from[0], e.clientY - drag.from[1]) > 4) return;
       choose(n.id);
@@ -115,6 +126,29 @@ function show(index, node) {
   fit();
   apply_filter();
   if (node !== undefined && shapes.has(node)) { choose(node); centre(node); } else describe_view();
+}
+// A histogram at the foot of a card, with the least and the greatest number.
+function draw_bars(g, n) {
+  const left = 10, foot = n.h - 16, width = (n.w - 2 * left) / n.bars.length;
+  n.bars.forEach((height, i) => g.append(make("rect", { class: "bar", x: left + i * width, width: Math.max(width - 1, 1),
+    y: foot - 0.36 * height, height: 0.36 * height })));
+  g.append(make("text", { class: "end", x: left, y: n.h - 4, "text-anchor": "start" }, n.ends[0]));
+  g.append(make("text", { class: "end", x: n.w - left, y: n.h - 4, "text-anchor": "end" }, n.ends[1]));
+}
+// The share of the time of a run that a kernel takes, and the kernels of a node of the model take.
+const kernel_of = new Map();
+for (const v of data.views) for (const n of v.nodes) if (n.kernel !== undefined && v.stage === 1) kernel_of.set(n.id, n.kernel);
+function profile_of(kernel) { return (data.kernels[kernel] || {}).profile; }
+function share_of(n) {
+  if (view.stage > 1 || n.kind === "port") return 0;
+  const kernels = n.kernel !== undefined ? [n.kernel] : (n.other || []).map(o => kernel_of.get(o.id));
+  return Math.max(0, ...kernels.map(k => (profile_of(k) || { share: 0 }).share));
+}
+const greatest_share = Math.max(1e-9, ...data.kernels.map(k => k.profile ? k.profile.share : 0));
+function percent(share) { return `${(100 * share).toFixed(1)} %`; }
+function time_text(seconds) {
+  const [unit, size] = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]].find(u => seconds >= u[1]) || ["ns", 1e-9];
+  return `${(seconds / size).toPrecision(3)} ${unit}`;
 }
 // The function that a node calls.
 function function_of(n) { return data.functions.find(f => f.stage === view.stage && f.name === n.label); }
@@ -148,6 +182,40 @@ function list(title, items, text, action) {
   for (const item of items) link(element("li", undefined, ul), text(item), () => action(item));
 }
 function counted(n, noun) { return `${n} ${noun}${n === 1 ? "" : "s"}`; }
+function table(rows) {
+  const t = element("table", undefined, details);
+  for (const [a, b] of rows) { const r = element("tr", undefined, t); element("td", a, r); element("td", b, r); }
+}
+// Two texts of a program: lines that the other one does not have are marked. Variables are numbered anew by every print.
+function compared(name, before, after) {
+  const plain = line => line.replace(/%\d+/g, "%").trim();
+  const both = [before, after].map(text => text.split("\n"));
+  const known = both.map(lines => new Set(lines.map(plain)));
+  both.forEach((lines, i) => {
+    section(`${name}, ${i === 0 ? "before" : "after"}`);
+    const pre = element("pre", undefined, details);
+    for (const line of lines) element(known[1 - i].has(plain(line)) ? "span" : i === 0 ? "del" : "ins", line + "\n", pre);
+  });
+}
+// The kernel under the roofline of the machine: logarithmic in both directions.
+function roofline(p) {
+  const levels = Object.entries(data.limits.read_gbytes_per_second), peak = data.limits.gflops;
+  const rates = levels.map(l => l[1]), at = p.gflops / p.gbytes_per_second;
+  const x0 = Math.min(at, peak / Math.max(...rates)) / 4, x1 = Math.max(at, peak / Math.min(...rates)) * 4;
+  const y1 = Math.max(peak, p.gflops) * 2, y0 = Math.min(p.gflops, x0 * Math.min(...rates)) / 2;
+  const w = 340, h = 190, x = v => 8 + (w - 16) * Math.log(v / x0) / Math.log(x1 / x0);
+  const y = v => h - 24 - (h - 40) * Math.log(v / y0) / Math.log(y1 / y0);
+  const svg = make("svg", { class: "roofline", viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "roofline" });
+  for (const [name, rate] of levels) {
+    const bend = peak / rate;
+    svg.append(make("path", { class: "edge", d: `M${x(x0)} ${y(x0 * rate)}L${x(bend)} ${y(peak)}L${x(x1)} ${y(peak)}` }));
+    svg.append(make("text", { x: x(x0) + 4, y: y(x0 * rate) - 4 }, name));
+  }
+  svg.append(make("text", { x: w - 8, y: y(peak) + 14, "text-anchor": "end" }, `${peak.toFixed(0)} GFLOP/s`));
+  svg.append(make("circle", { class: "dot", cx: x(at), cy: y(p.gflops), r: 5 }));
+  svg.append(make("text", { x: 8, y: h - 6 }, `${at.toPrecision(3)} operations for a byte, ${p.gflops.toFixed(1)} GFLOP/s`));
+  details.append(svg);
+}
 function block(title, text) {
   if (!text) return;
   section(title);
@@ -157,13 +225,13 @@ function describe_view() {
   details.replaceChildren();
   element("h2", view.name, details);
   if (view.type) block("type", view.type);
-  element("p", `${counted(view.nodes.length, "node")}, ${counted(view.edges.length, "edge")}. Click on a node for its details; double-click on a dashed group opens it. Wheel: zoom; drag: move; 0: all; /: filter; Esc: out of a group.`, details);
+  const what = { 2: counted(view.nodes.length, "value"), 3: counted(view.nodes.length, "card"), 4: counted(view.nodes.length, "change") };
+  element("p", `${what[view.stage] || `${counted(view.nodes.length, "node")}, ${counted(view.edges.length, "edge")}`}. Click on a node for its details; double-click on a dashed group opens it. Wheel: zoom; drag: move; 0: all; /: filter; Esc: out of a group.`, details);
   const functions = data.functions.filter(f => f.stage === view.stage && f.view !== view.index);
   list("functions", functions, f => f.name, f => show(f.view));
   if (data.facts.length) {
     section("program");
-    const t = element("table", undefined, details);
-    for (const [a, b] of data.facts) { const r = element("tr", undefined, t); element("td", a, r); element("td", b, r); }
+    table(data.facts);
   }
 }
 function choose(id) {
@@ -177,16 +245,24 @@ function choose(id) {
   if (n.view !== undefined) link(element("p", undefined, details), `open: ${n.count} nodes`, () => show(n.view));
   const called = function_of(n);
   if (called) link(element("p", undefined, details), `open ${called.name}`, () => show(called.view));
+  if (n.facts) table(n.facts);
   block("type", n.full_type);
   if (n.place) block("source", n.place);
-  list("takes", view.edges.filter(e => e.to === id).map(e => by(e.from)), m => m.label, m => choose(m.id));
-  list("goes to", view.edges.filter(e => e.from === id).map(e => by(e.to)), m => m.label, m => choose(m.id));
-  list(view.stage === 0 ? "computed by" : "computes", n.other || [], o => o.label, o => go(o.stage, o.id));
+  if (view.stage < 2) list("takes", view.edges.filter(e => e.to === id).map(e => by(e.from)), m => m.label, m => choose(m.id));
+  if (view.stage < 2) list("goes to", view.edges.filter(e => e.from === id).map(e => by(e.to)), m => m.label, m => choose(m.id));
+  list(view.stage === 0 ? "computed by" : view.stage === 2 ? "written by" : "computes", n.other || [], o => o.label, o => go(o.stage, o.id));
   block("attributes", n.attributes);
+  for (const t of n.texts || []) if (t.before || t.after) compared(t.name, t.before, t.after);
   if (n.kernel !== undefined) {
     const k = data.kernels[n.kernel];
     section(`kernel ${k.name}`);
-    element("p", k.schedule, details);
+    if (k.schedule) element("p", k.schedule, details);
+    if (k.profile) {
+      const p = k.profile;
+      table([["time of a call", time_text(p.seconds)], ["calls in a run", p.calls], ["of the time", percent(p.share)],
+        ...(p.limit ? [["limited by", `${p.limit}; reaches ${percent(p.of_limit)}`]] : [])]);
+      if (data.limits && p.gflops > 0 && p.gbytes_per_second > 0) roofline(p);
+    }
     if (k.declined.length) {
       section("rules that declined");
       const ul = element("ul", undefined, details);
@@ -194,6 +270,7 @@ function choose(id) {
     }
     block("computes", k.text);
     block("scheduled loops", k.loops);
+    block("assembly", k.assembly);
   }
 }
 
@@ -202,7 +279,7 @@ function choose(id) {
 function apply_filter() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   for (const n of view.nodes) {
-    const text = `${n.label} ${n.full_type || ""} ${n.place || ""}`.toLowerCase();
+    const text = `${n.label} ${n.full_type || ""} ${n.place || ""} ${(n.facts || []).join(" ")}`.toLowerCase();
     shapes.get(n.id).classList.toggle("other", !words.every(w => text.includes(w)));
   }
 }
@@ -223,4 +300,4 @@ for (const stage of data.stages) {
   b.addEventListener("click", () => show(stage.view));
 }
 window.addEventListener("resize", fit);
-show(data.stages[data.stages.length - 1].view);
+show(data.stages.filter(s => s.stage < 2).pop().view);

@@ -205,9 +205,10 @@ void Interpreter::out_of_fuel() {
 }
 
 void Interpreter::stop(std::string message, int32_t place) const {
+  const char* help = message == kNoMatch ? "add a clause for it, or `_` for all others" : "";
   std::string where = text(place);
   if (!where.empty()) message += ", at " + where;
-  fail_run(codes::run_failed, std::move(message));
+  fail_run(codes::run_failed, std::move(message), help);
 }
 
 void Interpreter::too_deep(size_t bytes) const {
