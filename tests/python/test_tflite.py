@@ -356,6 +356,53 @@ def test_a_number_that_no_level_stands_for():
     np.testing.assert_array_equal(y, [-128, 5])
 
 
+def test_recurrent_layers_that_are_refused():
+    from tflite_cases import CASES
+
+    def broken(name: str, change) -> bytes:
+        made = next(c for c in CASES if c.name == name).made()
+        change(made, made.g.operators[0], made.g.tensors)
+        return made.model.bytes()
+
+    def of_8_bits(made, op, tensors):
+        op["intermediates"] = [made.mid((1,), "int8", scale=0.1) for _ in range(12)]
+
+    data = broken("UNIDIRECTIONAL_SEQUENCE_LSTM-qint8", of_8_bits)
+    refused(data, "E0504", "whose gates are sums of 8 bits")
+
+    def other_activation(made, op, tensors):
+        op["options"] = op["options"][0], {"activation": "relu"}
+
+    data = broken("UNIDIRECTIONAL_SEQUENCE_LSTM-qint8", other_activation)
+    refused(data, "E0504", "activation other than tanh")
+
+    def without_scale(made, op, tensors):
+        del tensors[op["inputs"][3]]["quantization"]
+
+    refused(broken("LSTM-quint8", without_scale), "E0508", "the bias has no scale")
+
+    def other_units(made, op, tensors):
+        tensors[op["inputs"][0]]["quantization"]["zero_point"] = np.array([127])
+
+    refused(broken("LSTM-quint8", other_units), "E0504", "1/128 around 128")
+
+    def other_cell(made, op, tensors):
+        tensors[op["inputs"][4]]["quantization"]["scale"] = np.float32([2**-12])
+
+    refused(broken("LSTM-quint8", other_cell), "E0504", "2^-11")
+
+    def mixed(made, op, tensors):
+        op["inputs"][2] = made.const(np.ones((5, 4)), "float32")
+
+    data = broken("UNIDIRECTIONAL_SEQUENCE_LSTM-hybrid", mixed)
+    refused(data, "E0504", "both integer and float weights")
+
+    def with_zero(made, op, tensors):
+        tensors[op["inputs"][1]]["quantization"]["zero_point"] = np.array([3])
+
+    refused(broken("UNIDIRECTIONAL_SEQUENCE_RNN-hybrid", with_zero), "E0504", "a zero point")
+
+
 def test_options_of_detections():
     from flatbuffers import flexbuffers
 

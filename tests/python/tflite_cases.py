@@ -533,46 +533,144 @@ def _(m: Made) -> None:
 # ---- Recurrent layers
 
 
-def lstm_inputs(m: Made, x: int, n=5, features=4, batch=2, peephole=False) -> list[int]:
-    inputs = [x]
-    inputs += [m.const(m.draw((n, features), low=-0.5, high=0.5), F) for _ in range(4)]
-    inputs += [m.const(m.draw((n, n), low=-0.5, high=0.5), F) for _ in range(4)]
-    inputs += [m.const(m.draw((n,)), F) if peephole else -1 for _ in range(3)]
-    inputs += [m.const(m.draw((n,)), F) for _ in range(4)]
-    inputs += [-1, -1]
-    inputs += [m.g.tensor(f"state{i}", (batch, n), F, is_variable=True) for i in range(2)]
-    return inputs + [-1] * 4
+def float_weights(m: Made, shape, form: str = "", scale=0.5) -> int:
+    """Weights of floats, or of integers where floats are multiplied by them."""
+    if "hybrid" in form:
+        return m.const(m.draw(shape, I8, -127), I8, scale=scale / 127)
+    return m.const(m.draw(shape, low=-scale, high=scale), F)
 
 
-for _peephole in (False, True):
+def lstm_inputs(m: Made, x: int, form: str = "", n=5, features=4, batch=2) -> list[int]:
+    """The inputs of an LSTM of floats; `form` says which it has beside the plain ones."""
+    coupled, normed, projected = (w in form for w in ("coupled", "norm", "projection"))
+    results = 3 if projected else n
+    weights = [float_weights(m, (n, features), form) for _ in range(4)]
+    shape = (n,) if "diagonal" in form else (n, results)
+    recurrent = [float_weights(m, shape, form) for _ in range(4)]
+    peepholes = [float_weights(m, (n,), form, 2) if "peephole" in form else -1 for _ in range(3)]
+    biases = [m.const(m.draw((n,)), F) for _ in range(4)]
+    norms = [m.const(m.draw((n,), low=0.5), F) if normed else -1 for _ in range(4)]
+    for each in (weights, recurrent, peepholes, biases, norms):
+        each[0] = -1 if coupled else each[0]
+    projection = [-1, -1]
+    if projected:
+        projection = [float_weights(m, (results, n), form), m.const(m.draw((results,)), F)]
+    states = [m.g.tensor("state", (batch, results), F, is_variable=True),
+              m.g.tensor("cell", (batch, n), F, is_variable=True)]  # fmt: skip
+    return [x, *weights, *recurrent, *peepholes, *biases, *projection, *states, *norms]
 
-    @case(f"UNIDIRECTIONAL_SEQUENCE_LSTM-{'peephole' if _peephole else 'float32'}")
-    def _(m: Made, peephole=_peephole) -> None:
-        inputs = lstm_inputs(m, m.input((2, 3, 4)), peephole=peephole)
-        m.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.out((2, 3, 5))],
-               unidirectional_lstm={"activation": "tanh"})  # fmt: skip
+
+for _form, _options in (
+    ("float32", {}), ("peephole", {}), ("coupled-peephole", {"cell_clip": 0.7}),
+    ("norm", {"activation": "relu"}), ("projection", {"proj_clip": 0.4}),
+    ("coupled-norm-peephole-projection", {"time_major": True}),
+    ("diagonal", {"diagonal_recurrent": True}), ("hybrid", {}),
+    ("norm-peephole-projection-hybrid", {}), ("coupled-hybrid", {"asymmetric_inputs": True}),
+    ("projection-asymmetric-hybrid", {"asymmetric_inputs": True, "proj_clip": 0.6}),
+):  # fmt: skip
+
+    @case(f"UNIDIRECTIONAL_SEQUENCE_LSTM-{_form}")
+    def _(m: Made, form=_form, options=_options) -> None:
+        shape = (2, 3) if not options.get("time_major") else (3, 2)
+        inputs = lstm_inputs(m, m.input((*shape, 4)), form)
+        results = 3 if "projection" in form else 5
+        m.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.out((*shape, results))],
+               unidirectional_lstm={"activation": "tanh"} | options)  # fmt: skip
 
 
-@case("UNIDIRECTIONAL_SEQUENCE_RNN-float32")
+for _form in ("float32", "norm-projection", "hybrid"):
+
+    @case(f"LSTM-{_form}")
+    def _(m: Made, form=_form) -> None:
+        inputs = lstm_inputs(m, m.input((2, 4)), form)
+        m.g.op("LSTM", inputs, [m.out((2, 3 if "projection" in form else 5))],
+               lstm={"activation": "tanh"})  # fmt: skip
+
+
+@case("LSTM-basic")
 def _(m: Made) -> None:
-    inputs = [m.input((2, 3, 4)), m.const(m.draw((5, 4)), F), m.const(m.draw((5, 5)), F)]
-    inputs += [m.const(m.draw((5,)), F), m.g.tensor("state", (2, 5), F, is_variable=True)]
-    m.g.op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, [m.out((2, 3, 5))],
-           sequence_rnn={"activation": "tanh"})  # fmt: skip
+    w = m.const(m.draw((20, 9), low=-0.5, high=0.5), F)
+    states = [m.g.tensor(name, (2, 5), F, is_variable=True) for name in ("state", "cell")]
+    outs = [m.out((2, 5)), m.out((2, 5)), m.mid((2, 9)), m.mid((2, 20))]
+    m.g.op("LSTM", [m.input((2, 4)), states[0], w, m.const(m.draw((20,)), F), states[1]], outs,
+           lstm={"activation": "tanh", "kernel": "basic"})  # fmt: skip
 
 
-@case("RNN-float32")
+@case("LSTM-quint8", 0)
 def _(m: Made) -> None:
-    inputs = [m.input((2, 4)), m.const(m.draw((5, 4)), F), m.const(m.draw((5, 5)), F)]
-    inputs += [m.const(m.draw((5,)), F), m.g.tensor("state", (2, 5), F, is_variable=True)]
-    m.g.op("RNN", inputs, [m.out((2, 5))], rnn={"activation": "relu"})
+    unit = {"scale": 1 / 128, "zero": 128}
+    x, w_scale = m.input((2, 4), U8, **unit), 0.02
+    w = m.const(m.draw((20, 9), U8), U8, scale=w_scale, zero=119)
+    bias = m.const(m.draw((20,), I32, -9000, 9000), I32, scale=w_scale / 128)
+    state = m.input((2, 5), U8, **unit)
+    cell = m.input((2, 5), I16, scale=2**-11)
+    outs = [m.out((2, 5), U8, **unit), m.out((2, 5), I16, scale=2**-11),
+            m.mid((2, 9), U8, **unit), m.mid((2, 20), I16, scale=2**-12)]  # fmt: skip
+    m.g.op("LSTM", [x, state, w, bias, cell], outs,
+           lstm={"activation": "tanh", "kernel": "basic"})  # fmt: skip
 
 
-@case("SVDF-float32")
-def _(m: Made) -> None:
-    inputs = [m.input((2, 4)), m.const(m.draw((6, 4)), F), m.const(m.draw((6, 5)), F)]
-    inputs += [m.const(m.draw((3,)), F), m.g.tensor("state", (2, 30), F, is_variable=True)]
-    m.g.op("SVDF", inputs, [m.out((2, 3))], svdf={"rank": 2})
+def second_input(form: str) -> str:
+    """What the second input is: none, one with weights of its own, or what the backward direction reads."""
+    return next((word for word in ("aux", "parallel") if word in form), "")
+
+
+for _form in ("float32", "coupled-projection-aux", "peephole-parallel", "hybrid", "aux-hybrid"):
+
+    @case(f"BIDIRECTIONAL_SEQUENCE_LSTM-{_form}")
+    def _(m: Made, form=_form) -> None:
+        second, x = second_input(form), m.input((3, 2, 4))
+        ways = [lstm_inputs(m, x, form) for _ in range(2)]
+        aux = m.input((3, 2, 4)) if second else -1
+        aux_weights = [float_weights(m, (5, 4), form) if second == "aux" else -1 for _ in range(8)]
+        if "coupled" in form:
+            aux_weights[0] = aux_weights[4] = -1
+        inputs = [x, *ways[0][1:18], *ways[1][1:18], *ways[0][18:20], *ways[1][18:20], aux]
+        n, merged = 3 if "projection" in form else 5, second == "parallel"
+        outs = [m.out((3, 2, 2 * n))] if merged else [m.out((3, 2, n)) for _ in range(2)]
+        m.g.op("BIDIRECTIONAL_SEQUENCE_LSTM", inputs + aux_weights, outs,
+               bidirectional_lstm={"activation": "tanh", "time_major": True,
+                                   "merge_outputs": merged})  # fmt: skip
+
+
+def rnn_inputs(m: Made, form: str) -> list[int]:
+    return [float_weights(m, (5, 4), form), float_weights(m, (5, 5), form),
+            m.const(m.draw((5,)), F), m.g.tensor("state", (2, 5), F, is_variable=True)]  # fmt: skip
+
+
+for _form in ("float32", "hybrid", "asymmetric-hybrid"):
+    _options = {"asymmetric_inputs": "asymmetric" in _form}
+
+    @case(f"UNIDIRECTIONAL_SEQUENCE_RNN-{_form}")
+    def _(m: Made, form=_form, options=_options) -> None:
+        m.g.op("UNIDIRECTIONAL_SEQUENCE_RNN", [m.input((2, 3, 4)), *rnn_inputs(m, form)],
+               [m.out((2, 3, 5))], sequence_rnn={"activation": "tanh"} | options)  # fmt: skip
+
+    @case(f"RNN-{_form}")
+    def _(m: Made, form=_form, options=_options) -> None:
+        m.g.op("RNN", [m.input((2, 4)), *rnn_inputs(m, form)], [m.out((2, 5))],
+               rnn={"activation": "relu"} | options)  # fmt: skip
+
+    @case(f"SVDF-{_form}")
+    def _(m: Made, form=_form, options=_options) -> None:
+        inputs = [m.input((2, 4)), float_weights(m, (6, 4), form), float_weights(m, (6, 5), form)]
+        inputs += [m.const(m.draw((3,)), F), m.g.tensor("state", (2, 30), F, is_variable=True)]
+        m.g.op("SVDF", inputs, [m.out((2, 3))], svdf={"rank": 2} | options)
+
+
+for _form in ("float32", "aux", "parallel", "parallel-steps", "hybrid", "aux-hybrid"):
+
+    @case(f"BIDIRECTIONAL_SEQUENCE_RNN-{_form}")
+    def _(m: Made, form=_form) -> None:
+        second = second_input(form)
+        shape = (3, 2, 4) if "steps" in form else (2, 3, 4)
+        x, ways = m.input(shape), [rnn_inputs(m, form) for _ in range(2)]
+        aux = m.input(shape) if second else -1
+        aux_weights = [float_weights(m, (5, 4), form) if second == "aux" else -1 for _ in range(2)]
+        outs = [m.out((*shape[:2], 10))] if second else [m.out((*shape[:2], 5)) for _ in range(2)]
+        m.g.op("BIDIRECTIONAL_SEQUENCE_RNN", [x, *ways[0], *ways[1], aux, *aux_weights], outs,
+               bidirectional_rnn={"activation": "tanh", "time_major": "steps" in form,
+                                  "merge_outputs": bool(second)})  # fmt: skip
 
 
 def integer_lstm_inputs(
@@ -603,23 +701,36 @@ def integer_lstm_inputs(
         m.g.tensor("state", (batch, results), I8, scale=1 / 127, zero=3, is_variable=True),
         m.g.tensor("cell", (batch, n), I16, scale=cell, is_variable=True),
     ]
-    return [x, *weights, *recurrent, *peepholes, *biases, *projection, *states, -1, -1, -1, -1]
+    norms = [-1] * 4
+    if "norm" in parts:
+        norms = [m.const(m.draw((n,), I16, 9000), I16, scale=2**-14 + i / 2**17) for i in range(4)]
+        norms[0] = -1 if coupled else norms[0]
+    return [x, *weights, *recurrent, *peepholes, *biases, *projection, *states, *norms]
 
 
-for _parts, _cell, _clip in (
-    ("qint8", 2**-11, 0.0), ("qint8-peephole", 2**-15, 0.0), ("qint8-coupled", 2**-9, 1.5),
-    ("qint8-projection", 2**-12, 0.0), ("qint8-coupled-peephole-projection", 2**-10, 0.0),
+for _parts, _cell, _clip, _projection in (
+    ("qint8", 2**-11, 0.0, 0.0), ("qint8-peephole", 2**-15, 0.0, 0.0),
+    ("qint8-coupled", 2**-9, 1.5, 0.0), ("qint8-projection", 2**-12, 0.0, 0.3),
+    ("qint8-coupled-peephole-projection", 2**-10, 0.0, 0.0), ("qint8-norm", 2**-11, 0.0, 0.0),
+    ("qint8-coupled-norm-projection", 2**-12, 0.0, 0.0),
 ):  # fmt: skip
 
     @case(f"UNIDIRECTIONAL_SEQUENCE_LSTM-{_parts}", 0)
-    def _(m: Made, parts=_parts, cell=_cell, clip=_clip) -> None:
+    def _(m: Made, parts=_parts, cell=_cell, clip=_clip, projection=_projection) -> None:
         x = m.input((2, 7, 4), I8, scale=0.03, zero=-5)
         inputs = integer_lstm_inputs(m, x, cell, parts=parts)
-        hidden = [m.mid((1,), I16, scale=2**-12) for _ in range(4)]
+        gate = 2**-9 if "norm" in parts else 2**-12
+        hidden = [m.mid((1,), I16, scale=gate) for _ in range(4)]
         hidden.append(m.mid((1,), I8, scale=1 / 120, zero=4))
-        y = m.out((2, 7, 3 if parts == "qint8-projection" else 5), I8, scale=1 / 127, zero=3)
+        y = m.out(
+            (2, 7, 3 if "projection" in parts and "peephole" not in parts else 5),
+            I8,
+            scale=1 / 127,
+            zero=3,
+        )
         m.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y], intermediates=hidden,
-               unidirectional_lstm={"activation": "tanh", "cell_clip": clip})  # fmt: skip
+               unidirectional_lstm={"activation": "tanh", "cell_clip": clip,
+                                    "proj_clip": projection})  # fmt: skip
 
 
 @case("SVDF-qint8", 0)
