@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from flatbuffers import flexbuffers
 from tflite_writer import DTYPES, Graph, TfliteModel
 
 F, I8, U8, I16, I32, I64, B = "float32", "int8", "uint8", "int16", "int32", "int64", "bool"
@@ -742,6 +743,142 @@ def _(m: Made) -> None:
     inputs.append(m.g.tensor("state", (2, 30), I16, scale=2**-12, is_variable=True))
     m.g.op("SVDF", inputs, [m.out((2, 3), I8, scale=0.02, zero=-30)],
            svdf={"rank": 2, "activation": "relu"})  # fmt: skip
+
+
+# ---- StableHLO and windows
+
+
+def body(m: Made, op: str) -> int:
+    """A subgraph of one operator on two numbers, or of none; gives its number."""
+    g = m.model.graph()
+    g.inputs = [g.tensor("a", ()), g.tensor("b", ())]
+    g.outputs = [g.inputs[1]]
+    if op:
+        g.outputs = [g.tensor("c", ())]
+        g.op(op, g.inputs, g.outputs)
+    return len(m.model.graphs) - 1
+
+
+for _dtype in (B, I32):
+    simple("STABLEHLO_AND", [(2, 7), (2, 7)], _dtype, reference=False)
+simple("STABLEHLO_SHIFT_LEFT", [(7,), (7,)], I32, low=0, high=12, reference=False,
+       hlo_shift_left={})  # fmt: skip
+
+for _tag, _low, _high, _interior in (
+    ("float32", [1, 2], [0, 3], [0, 0]), ("between", [1, 0], [0, 2], [2, 1]),
+    ("crop", [-1, 2], [0, -3], [1, 2]),
+):  # fmt: skip
+
+    @case(f"STABLEHLO_PAD-{_tag}", 0)
+    def _(m: Made, low=_low, high=_high, interior=_interior) -> None:
+        inputs = [m.input((3, 4)), m.const(0.5, F)]
+        m.g.op("STABLEHLO_PAD", inputs, [m.out((1, 1))],
+               hlo_pad={"low": low, "high": high, "interior": interior})  # fmt: skip
+
+
+for _tag, _shape, _starts, _options in (
+    ("float32", (6, 4), [[4], [0], [9]], {"offset_dims": [1], "collapsed_slice_dims": [0],
+     "start_index_map": [0], "index_vector_dim": 1, "slice_sizes": [1, 4]}),
+    ("parts", (5, 6), [[3, 5], [0, -2]], {"offset_dims": [0, 2], "collapsed_slice_dims": [],
+     "start_index_map": [1, 0], "index_vector_dim": 1, "slice_sizes": [2, 3]}),
+):  # fmt: skip
+
+    @case(f"STABLEHLO_GATHER-{_tag}", 0)
+    def _(m: Made, shape=_shape, starts=_starts, options=_options) -> None:
+        starts = np.array(starts)
+        out = m.out((1,) * (starts.ndim - 1 + len(options["offset_dims"])))
+        inputs = [m.input(shape), m.input(starts.shape, I32, values=starts)]
+        m.g.op("STABLEHLO_GATHER", inputs, [out], hlo_gather=options)
+
+
+for _tag, _op, _shape, _starts, _updates, _options in (
+    ("float32", "STABLEHLO_ADD", (5, 4), [[1], [1], [7], [3]], (4, 4),
+     {"update_window_dims": [1], "inserted_window_dims": [0],
+      "scatter_dims_to_operand_dims": [0], "index_vector_dim": 1}),
+    ("update", "", (5, 6), [[1, 2], [4, 0]], (2, 2, 3),
+     {"update_window_dims": [0, 2], "inserted_window_dims": [],
+      "scatter_dims_to_operand_dims": [0, 1], "index_vector_dim": 1}),
+    ("max", "STABLEHLO_MAXIMUM", (3, 4), [[1], [2], [1]], (3, 3),
+     {"update_window_dims": [0], "inserted_window_dims": [1],
+      "scatter_dims_to_operand_dims": [1], "index_vector_dim": 1}),
+    ("product", "STABLEHLO_MULTIPLY", (4,), [[1], [0], [1]], (3,),
+     {"update_window_dims": [], "inserted_window_dims": [0],
+      "scatter_dims_to_operand_dims": [0], "index_vector_dim": 1}),
+):  # fmt: skip
+
+    @case(f"STABLEHLO_SCATTER-{_tag}", 1e-6)
+    def _(m: Made, op=_op, shape=_shape, starts=_starts, updates=_updates, options=_options):
+        starts = np.array(starts)
+        inputs = [m.input(shape), m.input(starts.shape, I32, values=starts), m.input(updates)]
+        m.g.op("STABLEHLO_SCATTER", inputs, [m.out(shape)],
+               hlo_scatter=options | {"computation_subgraph": body(m, op)})  # fmt: skip
+
+
+for _tag, _op, _first, _options in (
+    ("float32", "STABLEHLO_ADD", 0.0, {"padding": [0, 0, 1, 2]}),
+    ("dilated", "STABLEHLO_MAXIMUM", -9.0, {"base_dilations": [2, 1], "window_dilations": [1, 2],
+                                            "padding": [1, 0, 0, 0]}),
+    ("product", "STABLEHLO_MULTIPLY", 0.5, {"window_strides": [1, 2]}),
+):  # fmt: skip
+
+    @case(f"STABLEHLO_REDUCE_WINDOW-{_tag}")
+    def _(m: Made, op=_op, first=_first, options=_options) -> None:
+        form = {"window_dimensions": [2, 3], "window_strides": [2, 1], "base_dilations": [1, 1],
+                "window_dilations": [1, 1], "padding": [0] * 4}  # fmt: skip
+        inputs = [m.input((6, 7)), m.const(first, F)]
+        m.g.op("STABLEHLO_REDUCE_WINDOW", inputs, [m.out((1, 1))],
+               hlo_reduce_window=form | options | {"body_subgraph": body(m, op)})  # fmt: skip
+
+
+for _function, _tag, _first in ((1, "float32", 1.0), (2, "product", 2.0), (3, "min", 9.0),
+                                (4, "max", -9.0)):  # fmt: skip
+
+    @case(f"REDUCE_WINDOW-{_tag}")
+    def _(m: Made, function=_function, first=_first) -> None:
+        form = [m.const(np.array(v), I64) for v in ([2, 3], [2, 1], [1, 2])]
+        m.g.op("REDUCE_WINDOW", [m.input((6, 9)), m.const(first, F), *form], [m.out((3, 5))],
+               reduce_window={"function": function})  # fmt: skip
+
+
+def unary_graph(m: Made, op: str) -> int:
+    g = m.model.graph()
+    g.inputs, g.outputs = [g.tensor("x", (2, 3))], [g.tensor("y", (2, 3))]
+    g.op(op, g.inputs, g.outputs)
+    return len(m.model.graphs) - 1
+
+
+@case("STABLEHLO_COMPOSITE-float32")
+def _(m: Made) -> None:
+    options = {"name": "test.negate", "decomposition_subgraph": unary_graph(m, "NEG"),
+               "attributes": np.frombuffer(flexbuffers.Dumps({}), np.uint8)}  # fmt: skip
+    m.g.op("STABLEHLO_COMPOSITE", [m.input((2, 3))], [m.out((2, 3))], hlo_composite=options)
+
+
+for _number in (0, 1, 2, -1):
+
+    @case(f"STABLEHLO_CASE-{_number}", reference=False)
+    def _(m: Made, number=_number) -> None:
+        branches = [unary_graph(m, op) for op in ("NEG", "ABS", "EXP")]
+        inputs = [m.input((), I32, values=number), m.input((2, 3))]
+        m.g.op("STABLEHLO_CASE", inputs, [m.out((2, 3))], hlo_case={"branches": branches})
+
+
+# Few enough that all are chosen, and more than there are boxes to choose.
+for _version, _most in ((4, 3), (4, 12), (5, 3), (5, 12)):
+
+    @case(f"NON_MAX_SUPPRESSION_V{_version}-{'float32' if _most == 3 else 'many'}", 0)
+    def _(m: Made, version=_version, most=_most) -> None:
+        corners = m.rng.random((12, 4))
+        boxes = m.input((12, 4), values=corners * 4)
+        scores = m.input((12,), values=m.rng.permutation(12) / 12)
+        inputs = [boxes, scores, m.const(most), m.const(0.3, F), m.const(0.2, F)]
+        outs = [m.out((most,), I32), m.out((), I32)]
+        if version == 5:
+            inputs.append(m.const(0.0, F))
+            outs.insert(1, m.out((most,)))
+            m.g.outputs = outs
+        options = {"nms_v4": {}} if version == 4 else {"nms_v5": {}}
+        m.g.op(f"NON_MAX_SUPPRESSION_V{version}", inputs, outs, **options)
 
 
 # ---- Control
