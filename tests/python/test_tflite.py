@@ -376,6 +376,30 @@ def test_coordinates_without_an_axis():
     np.testing.assert_array_equal(hlo_gather(starts, 1), hlo_gather(starts[:, None], 1))
 
 
+def test_functions_of_shorts_that_are_refused():
+    def model(op: str, x=None, y=None, out="int16", **options) -> bytes:
+        def fill(g):
+            q = {"scale": 2**-12, "zero": 0} | (x or {})
+            level = {"scale": 2**-15, "zero": 0} | (y or {})
+            return [g.tensor("x", (2, 3), "int16", **q)], [g.tensor("y", (2, 3), out, **level)]
+
+        return one_operator(op, fill, **options)
+
+    relay.frontend.from_tflite(model("LOGISTIC"))
+    refused(model("TANH", x={"zero": 3}), "E0504", "a zero point")
+    refused(model("LOGISTIC", y={"scale": 0.01}), "E0504", "another scale than 2^-15")
+    refused(model("LOGISTIC", out="int8"), "E0504", "a result of another type")
+    refused(model("SOFTMAX", out="int8", softmax={"beta": 1.0}), "E0504", "another result")
+
+    def dense(g):
+        x = g.tensor("x", (2, 4), "int16", scale=1e-4)
+        w = g.tensor("w", None, "int8", data=np.ones((3, 4)), scale=1e-3)
+        return [x, w, -1], [g.tensor("y", (2, 3), "int16", scale=1.0)]
+
+    data = one_operator("FULLY_CONNECTED", dense, fully_connected={})
+    refused(data, "E0504", "a factor of sums of int16")
+
+
 def test_options_of_stablehlo():
     from tflite_cases import CASES
 
@@ -390,7 +414,7 @@ def test_options_of_stablehlo():
     for name, options, words in (
         ("STABLEHLO_PAD-float32", {"low": [1]}, "an entry for each axis"),
         ("STABLEHLO_PAD-float32", {"interior": [-1, 0]}, "out of range"),
-        (gather, {"offset_dims": [5]}, "no list of different axes"),
+        (gather, {"offset_dims": [5]}, "not a list of different axes"),
         (gather, {"start_index_map": [0, 1]}, "do not fit their axes"),
         (gather, {"slice_sizes": [1, 9]}, "does not fit the tensor"),
         (gather, {"index_vector_dim": 3}, "axis of coordinates"),

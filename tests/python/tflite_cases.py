@@ -962,6 +962,28 @@ for _scale in (0.01, 0.05, 0.13, 0.7, 3.0):
                   levels=(_x, {"scale": 1 / 128, "zero": _low + 128}))  # fmt: skip
         quantized("SOFTMAX", [(30, 50)], (_dtype,), tag=f"{_scale}-", softmax={"beta": 1.0},
                   levels=(_x, {"scale": 1 / 256, "zero": _low}))  # fmt: skip
+
+
+def of_all_shorts(op: str, scale: float, **options) -> None:
+    """A function of all int16."""
+
+    @case(f"{op}-{scale}-qint16", 0)
+    def _(m: Made) -> None:
+        x = m.input((2**16,), I16, values=np.arange(-(2**15), 2**15), scale=scale)
+        m.g.op(op, [x], [m.out((2**16,), I16, scale=2**-15)], **options)
+
+
+for _scale in (2**-12, 2**-11, 2**-13, 0.0003, 0.002):
+    of_all_shorts("LOGISTIC", _scale)
+    of_all_shorts("TANH", _scale)
+for _scale in (2**-12, 0.0001, 0.003):
+
+    @case(f"SOFTMAX-{_scale}-qint16", 0)
+    def _(m: Made, scale=_scale) -> None:
+        x = m.input((70, 50), I16, scale=scale)
+        m.g.op("SOFTMAX", [x], [m.out((70, 50), I16, scale=2**-15)], softmax={"beta": 1.0})
+
+
 quantized(
     "EXP", [(30, 50)], (I8,), levels=({"scale": 0.02, "zero": 0}, {"scale": 0.05, "zero": -128})
 )
@@ -1082,7 +1104,7 @@ for _dtype, _per_axis in ((I8, True), (I8, False), (U8, False), (I16, True)):
             m.g.op("TRANSPOSE_CONV", [m.const(shape), w, x, b], [m.out(shape, dtype, **qy)],
                    transpose_conv={"padding": "same", "stride_w": 2, "stride_h": 2})  # fmt: skip
 
-    if not _per_axis or _dtype == I8:
+    if not _per_axis or _dtype != U8:
 
         @case(f"FULLY_CONNECTED-{_tag}", 0)
         def _(m: Made, dtype=_dtype, per_axis=_per_axis, weight=_weight, bias=_bias) -> None:
@@ -1158,6 +1180,17 @@ for _block in (1, 4):
         w = m.mid((30, 16))
         m.g.op("DENSIFY", [sparse_matrix(m, dense, block)], [w], densify={})
         m.g.op("ADD", [m.input((30, 16)), w], [m.out((30, 16))], add={})
+
+
+@case("FULLY_CONNECTED-long-qint16", 0)
+def _(m: Made) -> None:
+    # Some of the sums are beyond 32 bits.
+    x = m.input((3, 20_000), I16, low=20_000, scale=0.0002)
+    weights = m.draw((9, 20_000), I8, -127)
+    weights[:4] = abs(weights[:4].astype(int))
+    w = m.const(weights, I8, scale=0.007)
+    bias = m.const(m.draw((9,), I32, -3000, 3000), I64, scale=0.0002 * 0.007)
+    m.g.op("FULLY_CONNECTED", [x, w, bias], [m.out((3, 9), I16, scale=0.05)], fully_connected={})
 
 
 @case("FULLY_CONNECTED-int4", 0)

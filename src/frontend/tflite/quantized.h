@@ -38,7 +38,8 @@ Expr centred(const Builder& build, const Expr& x, int64_t zero);
 enum class Rounding { Once, Twice };
 // int32 by a factor.
 Expr scaled(const Builder& build, const Expr& x, Multiplier m, Rounding rounding = Rounding::Twice);
-// The same with a factor for each line of the last axis; sums in int64 are scaled by 16 bits of the factor.
+// The same with a factor for each line of the last axis; sums in int64 are scaled by 16 bits of the factor where they are
+// rounded twice.
 Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multiplier>& m,
                   Rounding rounding = Rounding::Twice);
 // What an activation leaves of the range of a quantised result.

@@ -235,7 +235,7 @@ std::vector<bool> marked(NodeContext& ctx, const std::vector<int64_t>& axes, int
   std::vector<bool> out(static_cast<size_t>(rank), false);
   for (int64_t a : axes) {
     if (a < 0 || a >= rank || out[static_cast<size_t>(a)])
-      ctx.fail(codes::frontend_attribute, std::string(what) + " is no list of different axes",
+      ctx.fail(codes::frontend_attribute, std::string(what) + " is not a list of different axes",
                "0 to " + std::to_string(rank - 1), std::to_string(a));
     out[static_cast<size_t>(a)] = true;
   }
