@@ -589,13 +589,6 @@ ABSENT: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda relay: relay.add(relay.var("x", shape=(2,), dtype="int32"), relay.const(1.5)),
         "the arguments have different dtypes",
     ),
-    "blocked_layout": (
-        lambda relay: relay.nn.conv2d(
-            relay.var("x", shape=(1, 1, 6, 6, 4)), relay.var("w", shape=(1, 1, 3, 3, 4, 4)),
-            kernel_size=(3, 3), channels=4, data_layout="NCHW4c", kernel_layout="OIHW4i4o",
-        ),
-        "blocked data layouts are not supported",
-    ),
     "blocked_operator": (
         lambda relay: relay.nn.contrib_conv2d_nchwc, "the compiler chooses layouts",
     ),

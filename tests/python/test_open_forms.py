@@ -331,3 +331,55 @@ def test_old_methods():
     assert relay.TensorType((relay.TypeVar("n", kinds.ShapeVar),)).shape[0] is not None
     with pytest.raises(ValueError, match="Type or ShapeVar"):
         relay.TypeVar("t", kinds.TypeData)
+
+
+# ---- Layouts
+
+
+def in_blocks(x: np.ndarray, *sizes: int) -> np.ndarray:
+    """The first axes in blocks of these sizes, which come last, those of the last axis first."""
+    rest = x.shape[len(sizes) :]
+    split = [n for axis, size in zip(x.shape, sizes, strict=False) for n in (axis // size, size)]
+    outer, inner = [2 * i for i in range(len(sizes))], [2 * i + 1 for i in range(len(sizes))]
+    behind = range(2 * len(sizes), 2 * len(sizes) + len(rest))
+    return x.reshape(*split, *rest).transpose(*outer, *behind, *reversed(inner))
+
+
+@pytest.mark.parametrize("out_layout", ["", "NCHW", "NCHW2c"])
+def test_convolutions_of_blocked_layouts(out_layout):
+    x, w = RNG.random((1, 8, 5, 6), "float32"), RNG.random((4, 8, 3, 3), "float32")
+    plain = relay.nn.conv2d(relay.const(x), relay.const(w), channels=4, kernel_size=(3, 3))
+    want = relay.create_executor("debug", relay.IRModule.from_expr(plain)).evaluate()()
+    blocked = np.moveaxis(x.reshape(1, 2, 4, 5, 6), 2, -1)
+    data, weight = relay.var("x", shape=blocked.shape), relay.var("w", shape=(2, 2, 3, 3, 4, 2))
+    made = relay.nn.conv2d(data, weight, channels=4, kernel_size=(3, 3), data_layout="NCHW4c",
+                           kernel_layout="OIHW4i2o", out_layout=out_layout)  # fmt: skip
+    got = both(made, blocked, in_blocks(w, 2, 4), free=[data, weight])
+    for block in [] if out_layout == "NCHW" else [2 if out_layout else 4]:
+        want = np.moveaxis(want.reshape(1, 4 // block, block, *want.shape[2:]), 2, -1)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d", "global_avg_pool2d"])
+def test_pools_of_blocked_layouts(name):
+    x = RNG.random((1, 8, 4, 6), "float32")
+    options = {} if "global" in name else {"pool_size": (2, 2), "strides": (2, 2)}
+    plain = getattr(relay.nn, name)(relay.const(x), **options)
+    want = relay.create_executor("debug", relay.IRModule.from_expr(plain)).evaluate()()
+    blocked = np.moveaxis(x.reshape(1, 2, 4, 4, 6), 2, -1)
+    data = relay.var("x", shape=blocked.shape)
+    got = both(getattr(relay.nn, name)(data, layout="NCHW4c", **options), blocked, free=[data])
+    want = np.moveaxis(want.reshape(1, 2, 4, *want.shape[2:]), 2, -1)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["roi_align", "roi_pool"])
+def test_regions_of_images_with_channels_last(name):
+    x = RNG.random((1, 6, 7, 3), "float32")
+    rois = np.array([[0, 1, 1, 5, 4], [0, 0, 2, 6, 5]], "float32")
+    function, r = getattr(relay.vision, name), relay.var("r", shape=rois.shape)
+    first = relay.var("x", shape=(1, 3, 6, 7))
+    want = both(function(first, r, (2, 2), 1.0), x.transpose(0, 3, 1, 2), rois, free=[first, r])
+    last = relay.var("x", shape=x.shape)
+    got = both(function(last, r, (2, 2), 1.0, layout="NHWC"), x, rois, free=[last, r])
+    np.testing.assert_allclose(got, want.transpose(0, 2, 3, 1), rtol=1e-5)

@@ -356,6 +356,142 @@ def test_a_number_that_no_level_stands_for():
     np.testing.assert_array_equal(y, [-128, 5])
 
 
+def hlo_gather(starts, vector_axis: int) -> np.ndarray:
+    x = np.arange(60, dtype=np.float32).reshape(5, 6, 2)
+    options = {"offset_dims": [1, 2], "collapsed_slice_dims": [1], "start_index_map": [1],
+               "index_vector_dim": vector_axis, "slice_sizes": [3, 1, 2]}  # fmt: skip
+
+    def fill(g):
+        return [g.tensor("x", x.shape), g.tensor("s", None, "int32", data=starts)], [
+            g.tensor("y", (len(starts), 3, 2))
+        ]
+
+    mod, _ = relay.frontend.from_tflite(one_operator("STABLEHLO_GATHER", fill, hlo_gather=options))
+    return np.asarray(relay.build(mod, opt_level=0)(x=x))
+
+
+def test_coordinates_without_an_axis():
+    # LiteRT's kernel does not end for these.
+    starts = np.array([3, 1, 0, 9])
+    np.testing.assert_array_equal(hlo_gather(starts, 1), hlo_gather(starts[:, None], 1))
+
+
+def test_functions_of_shorts_that_are_refused():
+    def model(op: str, x=None, y=None, out="int16", **options) -> bytes:
+        def fill(g):
+            q = {"scale": 2**-12, "zero": 0} | (x or {})
+            level = {"scale": 2**-15, "zero": 0} | (y or {})
+            return [g.tensor("x", (2, 3), "int16", **q)], [g.tensor("y", (2, 3), out, **level)]
+
+        return one_operator(op, fill, **options)
+
+    relay.frontend.from_tflite(model("LOGISTIC"))
+    refused(model("TANH", x={"zero": 3}), "E0504", "a zero point")
+    refused(model("LOGISTIC", y={"scale": 0.01}), "E0504", "another scale than 2^-15")
+    refused(model("LOGISTIC", out="int8"), "E0504", "a result of another type")
+    refused(model("SOFTMAX", out="int8", softmax={"beta": 1.0}), "E0504", "another result")
+
+    def dense(g):
+        x = g.tensor("x", (2, 4), "int16", scale=1e-4)
+        w = g.tensor("w", None, "int8", data=np.ones((3, 4)), scale=1e-3)
+        return [x, w, -1], [g.tensor("y", (2, 3), "int16", scale=1.0)]
+
+    data = one_operator("FULLY_CONNECTED", dense, fully_connected={})
+    refused(data, "E0504", "a factor of sums of int16")
+
+
+def test_options_of_stablehlo():
+    from tflite_cases import CASES
+
+    def broken(name: str, **options) -> bytes:
+        made = next(c for c in CASES if c.name == name).made()
+        member, fields = made.g.operators[0]["options_2"]
+        made.g.operators[0]["options_2"] = member, fields | options
+        return made.model.bytes()
+
+    gather, scatter = "STABLEHLO_GATHER-float32", "STABLEHLO_SCATTER-float32"
+    window = "STABLEHLO_REDUCE_WINDOW-float32"
+    for name, options, words in (
+        ("STABLEHLO_PAD-float32", {"low": [1]}, "an entry for each axis"),
+        ("STABLEHLO_PAD-float32", {"interior": [-1, 0]}, "out of range"),
+        (gather, {"offset_dims": [5]}, "not a list of different axes"),
+        (gather, {"start_index_map": [0, 1]}, "do not fit their axes"),
+        (gather, {"slice_sizes": [1, 9]}, "does not fit the tensor"),
+        (gather, {"index_vector_dim": 3}, "axis of coordinates"),
+        (scatter, {"update_window_dims": []}, "axes of windows"),
+        (window, {"window_dimensions": [2, 99]}, "larger than the tensor"),
+        (window, {"window_strides": [0, 1]}, "out of range"),
+        ("REDUCE_WINDOW-float32", {"function": 5}, "another function"),
+        ("STABLEHLO_CASE-0", {"branches": []}, "no branches"),
+        ("STABLEHLO_CASE-0", {"branches": [1] * 65}, "more than 64"),
+    ):
+        refused(broken(name, **options), "E0504", words)
+    data = broken("STABLEHLO_COMPOSITE-float32", decomposition_subgraph=7)
+    refused(data, "E0507", "subgraph 7")
+    refused(broken(scatter, computation_subgraph=7), "E0507", "subgraph 7")
+
+    def change(name: str, index: int, values, dtype: str) -> bytes:
+        made = next(c for c in CASES if c.name == name).made()
+        made.g.operators[0]["inputs"][index] = made.const(np.array(values), dtype)
+        return made.model.bytes()
+
+    refused(change("NON_MAX_SUPPRESSION_V5-float32", 5, 0.5, "float32"), "E0504", "smaller")
+    refused(change("NON_MAX_SUPPRESSION_V4-float32", 2, -1, "int32"), "E0504", "0 to 2^20")
+    # LiteRT reads beyond the end of the tensor for such a window.
+    refused(change("REDUCE_WINDOW-float32", 3, [3, 1], "int64"), "E0504", "not whole")
+
+    made = next(c for c in CASES if c.name == scatter).made()
+    made.model.graphs[1].operators[0]["opcode_index"] = made.model.opcode("SUB", None)
+    refused(made.model.bytes(), "E0504", "joined by SUB")
+
+
+def test_recurrent_layers_that_are_refused():
+    from tflite_cases import CASES
+
+    def broken(name: str, change) -> bytes:
+        made = next(c for c in CASES if c.name == name).made()
+        change(made, made.g.operators[0], made.g.tensors)
+        return made.model.bytes()
+
+    def of_8_bits(made, op, tensors):
+        op["intermediates"] = [made.mid((1,), "int8", scale=0.1) for _ in range(12)]
+
+    data = broken("UNIDIRECTIONAL_SEQUENCE_LSTM-qint8", of_8_bits)
+    refused(data, "E0504", "whose gates are sums of 8 bits")
+
+    def other_activation(made, op, tensors):
+        op["options"] = op["options"][0], {"activation": "relu"}
+
+    data = broken("UNIDIRECTIONAL_SEQUENCE_LSTM-qint8", other_activation)
+    refused(data, "E0504", "activation other than tanh")
+
+    def without_scale(made, op, tensors):
+        del tensors[op["inputs"][3]]["quantization"]
+
+    refused(broken("LSTM-quint8", without_scale), "E0508", "the bias has no scale")
+
+    def other_units(made, op, tensors):
+        tensors[op["inputs"][0]]["quantization"]["zero_point"] = np.array([127])
+
+    refused(broken("LSTM-quint8", other_units), "E0504", "1/128 around 128")
+
+    def other_cell(made, op, tensors):
+        tensors[op["inputs"][4]]["quantization"]["scale"] = np.float32([2**-12])
+
+    refused(broken("LSTM-quint8", other_cell), "E0504", "2^-11")
+
+    def mixed(made, op, tensors):
+        op["inputs"][2] = made.const(np.ones((5, 4)), "float32")
+
+    data = broken("UNIDIRECTIONAL_SEQUENCE_LSTM-hybrid", mixed)
+    refused(data, "E0504", "both integer and float weights")
+
+    def with_zero(made, op, tensors):
+        tensors[op["inputs"][1]]["quantization"]["zero_point"] = np.array([3])
+
+    refused(broken("UNIDIRECTIONAL_SEQUENCE_RNN-hybrid", with_zero), "E0504", "a zero point")
+
+
 def test_options_of_detections():
     from flatbuffers import flexbuffers
 
@@ -502,17 +638,18 @@ def broken_field(kind: str, rng: np.random.Generator):
         return float(rng.choice(ODD_FLOATS))
     if kind in schema().enums:
         return int(rng.integers(5))
-    return rng.choice(ODD_NUMBERS, rng.integers(6)) if kind == "[int]" else None
+    return rng.choice(ODD_NUMBERS, rng.integers(6)) if kind in ("[int]", "[long]") else None
 
 
 def break_options(op: dict, rng: np.random.Generator) -> None:
-    if "options" not in op:
-        return
-    member, fields = op["options"]
-    slots = schema().tables[schema().unions["Options"][member][1]]
-    if slots:
-        name = str(rng.choice(list(slots)))
-        op["options"] = member, fields | {name: broken_field(slots[name][1], rng)}
+    for field, union in (("options", "Options"), ("options_2", "Options2")):
+        if field not in op:
+            continue
+        member, fields = op[field]
+        slots = schema().tables[schema().unions[union][member][1]]
+        if slots:
+            name = str(rng.choice(list(slots)))
+            op[field] = member, fields | {name: broken_field(slots[name][1], rng)}
 
 
 def break_tensor(tensor: dict, rng: np.random.Generator) -> None:

@@ -17,7 +17,7 @@ def test_model(name):
     out = relay.build(mod)(**feeds)
     found = [np.asarray(o) for o in (out if isinstance(out, (tuple, list)) else [out])]
     for e, f in zip(expected, found, strict=True):
-        if e.dtype == np.int8:
+        if np.issubdtype(e.dtype, np.integer):
             assert len(np.unique(e)) > 4  # the scales leave something to compare
             np.testing.assert_array_equal(f, e)
         else:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from flatbuffers import flexbuffers
 from tflite_writer import DTYPES, Graph, TfliteModel
 
 F, I8, U8, I16, I32, I64, B = "float32", "int8", "uint8", "int16", "int32", "int64", "bool"
@@ -533,46 +534,144 @@ def _(m: Made) -> None:
 # ---- Recurrent layers
 
 
-def lstm_inputs(m: Made, x: int, n=5, features=4, batch=2, peephole=False) -> list[int]:
-    inputs = [x]
-    inputs += [m.const(m.draw((n, features), low=-0.5, high=0.5), F) for _ in range(4)]
-    inputs += [m.const(m.draw((n, n), low=-0.5, high=0.5), F) for _ in range(4)]
-    inputs += [m.const(m.draw((n,)), F) if peephole else -1 for _ in range(3)]
-    inputs += [m.const(m.draw((n,)), F) for _ in range(4)]
-    inputs += [-1, -1]
-    inputs += [m.g.tensor(f"state{i}", (batch, n), F, is_variable=True) for i in range(2)]
-    return inputs + [-1] * 4
+def float_weights(m: Made, shape, form: str = "", scale=0.5) -> int:
+    """Weights of floats, or of integers where floats are multiplied by them."""
+    if "hybrid" in form:
+        return m.const(m.draw(shape, I8, -127), I8, scale=scale / 127)
+    return m.const(m.draw(shape, low=-scale, high=scale), F)
 
 
-for _peephole in (False, True):
+def lstm_inputs(m: Made, x: int, form: str = "", n=5, features=4, batch=2) -> list[int]:
+    """The inputs of an LSTM of floats; `form` says which it has beside the plain ones."""
+    coupled, normed, projected = (w in form for w in ("coupled", "norm", "projection"))
+    results = 3 if projected else n
+    weights = [float_weights(m, (n, features), form) for _ in range(4)]
+    shape = (n,) if "diagonal" in form else (n, results)
+    recurrent = [float_weights(m, shape, form) for _ in range(4)]
+    peepholes = [float_weights(m, (n,), form, 2) if "peephole" in form else -1 for _ in range(3)]
+    biases = [m.const(m.draw((n,)), F) for _ in range(4)]
+    norms = [m.const(m.draw((n,), low=0.5), F) if normed else -1 for _ in range(4)]
+    for each in (weights, recurrent, peepholes, biases, norms):
+        each[0] = -1 if coupled else each[0]
+    projection = [-1, -1]
+    if projected:
+        projection = [float_weights(m, (results, n), form), m.const(m.draw((results,)), F)]
+    states = [m.g.tensor("state", (batch, results), F, is_variable=True),
+              m.g.tensor("cell", (batch, n), F, is_variable=True)]  # fmt: skip
+    return [x, *weights, *recurrent, *peepholes, *biases, *projection, *states, *norms]
 
-    @case(f"UNIDIRECTIONAL_SEQUENCE_LSTM-{'peephole' if _peephole else 'float32'}")
-    def _(m: Made, peephole=_peephole) -> None:
-        inputs = lstm_inputs(m, m.input((2, 3, 4)), peephole=peephole)
-        m.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.out((2, 3, 5))],
-               unidirectional_lstm={"activation": "tanh"})  # fmt: skip
+
+for _form, _options in (
+    ("float32", {}), ("peephole", {}), ("coupled-peephole", {"cell_clip": 0.7}),
+    ("norm", {"activation": "relu"}), ("projection", {"proj_clip": 0.4}),
+    ("coupled-norm-peephole-projection", {"time_major": True}),
+    ("diagonal", {"diagonal_recurrent": True}), ("hybrid", {}),
+    ("norm-peephole-projection-hybrid", {}), ("coupled-hybrid", {"asymmetric_inputs": True}),
+    ("projection-asymmetric-hybrid", {"asymmetric_inputs": True, "proj_clip": 0.6}),
+):  # fmt: skip
+
+    @case(f"UNIDIRECTIONAL_SEQUENCE_LSTM-{_form}")
+    def _(m: Made, form=_form, options=_options) -> None:
+        shape = (2, 3) if not options.get("time_major") else (3, 2)
+        inputs = lstm_inputs(m, m.input((*shape, 4)), form)
+        results = 3 if "projection" in form else 5
+        m.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.out((*shape, results))],
+               unidirectional_lstm={"activation": "tanh"} | options)  # fmt: skip
 
 
-@case("UNIDIRECTIONAL_SEQUENCE_RNN-float32")
+for _form in ("float32", "norm-projection", "hybrid"):
+
+    @case(f"LSTM-{_form}")
+    def _(m: Made, form=_form) -> None:
+        inputs = lstm_inputs(m, m.input((2, 4)), form)
+        m.g.op("LSTM", inputs, [m.out((2, 3 if "projection" in form else 5))],
+               lstm={"activation": "tanh"})  # fmt: skip
+
+
+@case("LSTM-basic")
 def _(m: Made) -> None:
-    inputs = [m.input((2, 3, 4)), m.const(m.draw((5, 4)), F), m.const(m.draw((5, 5)), F)]
-    inputs += [m.const(m.draw((5,)), F), m.g.tensor("state", (2, 5), F, is_variable=True)]
-    m.g.op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, [m.out((2, 3, 5))],
-           sequence_rnn={"activation": "tanh"})  # fmt: skip
+    w = m.const(m.draw((20, 9), low=-0.5, high=0.5), F)
+    states = [m.g.tensor(name, (2, 5), F, is_variable=True) for name in ("state", "cell")]
+    outs = [m.out((2, 5)), m.out((2, 5)), m.mid((2, 9)), m.mid((2, 20))]
+    m.g.op("LSTM", [m.input((2, 4)), states[0], w, m.const(m.draw((20,)), F), states[1]], outs,
+           lstm={"activation": "tanh", "kernel": "basic"})  # fmt: skip
 
 
-@case("RNN-float32")
+@case("LSTM-quint8", 0)
 def _(m: Made) -> None:
-    inputs = [m.input((2, 4)), m.const(m.draw((5, 4)), F), m.const(m.draw((5, 5)), F)]
-    inputs += [m.const(m.draw((5,)), F), m.g.tensor("state", (2, 5), F, is_variable=True)]
-    m.g.op("RNN", inputs, [m.out((2, 5))], rnn={"activation": "relu"})
+    unit = {"scale": 1 / 128, "zero": 128}
+    x, w_scale = m.input((2, 4), U8, **unit), 0.02
+    w = m.const(m.draw((20, 9), U8), U8, scale=w_scale, zero=119)
+    bias = m.const(m.draw((20,), I32, -9000, 9000), I32, scale=w_scale / 128)
+    state = m.input((2, 5), U8, **unit)
+    cell = m.input((2, 5), I16, scale=2**-11)
+    outs = [m.out((2, 5), U8, **unit), m.out((2, 5), I16, scale=2**-11),
+            m.mid((2, 9), U8, **unit), m.mid((2, 20), I16, scale=2**-12)]  # fmt: skip
+    m.g.op("LSTM", [x, state, w, bias, cell], outs,
+           lstm={"activation": "tanh", "kernel": "basic"})  # fmt: skip
 
 
-@case("SVDF-float32")
-def _(m: Made) -> None:
-    inputs = [m.input((2, 4)), m.const(m.draw((6, 4)), F), m.const(m.draw((6, 5)), F)]
-    inputs += [m.const(m.draw((3,)), F), m.g.tensor("state", (2, 30), F, is_variable=True)]
-    m.g.op("SVDF", inputs, [m.out((2, 3))], svdf={"rank": 2})
+def second_input(form: str) -> str:
+    """What the second input is: none, one with weights of its own, or what the backward direction reads."""
+    return next((word for word in ("aux", "parallel") if word in form), "")
+
+
+for _form in ("float32", "coupled-projection-aux", "peephole-parallel", "hybrid", "aux-hybrid"):
+
+    @case(f"BIDIRECTIONAL_SEQUENCE_LSTM-{_form}")
+    def _(m: Made, form=_form) -> None:
+        second, x = second_input(form), m.input((3, 2, 4))
+        ways = [lstm_inputs(m, x, form) for _ in range(2)]
+        aux = m.input((3, 2, 4)) if second else -1
+        aux_weights = [float_weights(m, (5, 4), form) if second == "aux" else -1 for _ in range(8)]
+        if "coupled" in form:
+            aux_weights[0] = aux_weights[4] = -1
+        inputs = [x, *ways[0][1:18], *ways[1][1:18], *ways[0][18:20], *ways[1][18:20], aux]
+        n, merged = 3 if "projection" in form else 5, second == "parallel"
+        outs = [m.out((3, 2, 2 * n))] if merged else [m.out((3, 2, n)) for _ in range(2)]
+        m.g.op("BIDIRECTIONAL_SEQUENCE_LSTM", inputs + aux_weights, outs,
+               bidirectional_lstm={"activation": "tanh", "time_major": True,
+                                   "merge_outputs": merged})  # fmt: skip
+
+
+def rnn_inputs(m: Made, form: str) -> list[int]:
+    return [float_weights(m, (5, 4), form), float_weights(m, (5, 5), form),
+            m.const(m.draw((5,)), F), m.g.tensor("state", (2, 5), F, is_variable=True)]  # fmt: skip
+
+
+for _form in ("float32", "hybrid", "asymmetric-hybrid"):
+    _options = {"asymmetric_inputs": "asymmetric" in _form}
+
+    @case(f"UNIDIRECTIONAL_SEQUENCE_RNN-{_form}")
+    def _(m: Made, form=_form, options=_options) -> None:
+        m.g.op("UNIDIRECTIONAL_SEQUENCE_RNN", [m.input((2, 3, 4)), *rnn_inputs(m, form)],
+               [m.out((2, 3, 5))], sequence_rnn={"activation": "tanh"} | options)  # fmt: skip
+
+    @case(f"RNN-{_form}")
+    def _(m: Made, form=_form, options=_options) -> None:
+        m.g.op("RNN", [m.input((2, 4)), *rnn_inputs(m, form)], [m.out((2, 5))],
+               rnn={"activation": "relu"} | options)  # fmt: skip
+
+    @case(f"SVDF-{_form}")
+    def _(m: Made, form=_form, options=_options) -> None:
+        inputs = [m.input((2, 4)), float_weights(m, (6, 4), form), float_weights(m, (6, 5), form)]
+        inputs += [m.const(m.draw((3,)), F), m.g.tensor("state", (2, 30), F, is_variable=True)]
+        m.g.op("SVDF", inputs, [m.out((2, 3))], svdf={"rank": 2} | options)
+
+
+for _form in ("float32", "aux", "parallel", "parallel-steps", "hybrid", "aux-hybrid"):
+
+    @case(f"BIDIRECTIONAL_SEQUENCE_RNN-{_form}")
+    def _(m: Made, form=_form) -> None:
+        second = second_input(form)
+        shape = (3, 2, 4) if "steps" in form else (2, 3, 4)
+        x, ways = m.input(shape), [rnn_inputs(m, form) for _ in range(2)]
+        aux = m.input(shape) if second else -1
+        aux_weights = [float_weights(m, (5, 4), form) if second == "aux" else -1 for _ in range(2)]
+        outs = [m.out((*shape[:2], 10))] if second else [m.out((*shape[:2], 5)) for _ in range(2)]
+        m.g.op("BIDIRECTIONAL_SEQUENCE_RNN", [x, *ways[0], *ways[1], aux, *aux_weights], outs,
+               bidirectional_rnn={"activation": "tanh", "time_major": "steps" in form,
+                                  "merge_outputs": bool(second)})  # fmt: skip
 
 
 def integer_lstm_inputs(
@@ -603,23 +702,36 @@ def integer_lstm_inputs(
         m.g.tensor("state", (batch, results), I8, scale=1 / 127, zero=3, is_variable=True),
         m.g.tensor("cell", (batch, n), I16, scale=cell, is_variable=True),
     ]
-    return [x, *weights, *recurrent, *peepholes, *biases, *projection, *states, -1, -1, -1, -1]
+    norms = [-1] * 4
+    if "norm" in parts:
+        norms = [m.const(m.draw((n,), I16, 9000), I16, scale=2**-14 + i / 2**17) for i in range(4)]
+        norms[0] = -1 if coupled else norms[0]
+    return [x, *weights, *recurrent, *peepholes, *biases, *projection, *states, *norms]
 
 
-for _parts, _cell, _clip in (
-    ("qint8", 2**-11, 0.0), ("qint8-peephole", 2**-15, 0.0), ("qint8-coupled", 2**-9, 1.5),
-    ("qint8-projection", 2**-12, 0.0), ("qint8-coupled-peephole-projection", 2**-10, 0.0),
+for _parts, _cell, _clip, _projection in (
+    ("qint8", 2**-11, 0.0, 0.0), ("qint8-peephole", 2**-15, 0.0, 0.0),
+    ("qint8-coupled", 2**-9, 1.5, 0.0), ("qint8-projection", 2**-12, 0.0, 0.3),
+    ("qint8-coupled-peephole-projection", 2**-10, 0.0, 0.0), ("qint8-norm", 2**-11, 0.0, 0.0),
+    ("qint8-coupled-norm-projection", 2**-12, 0.0, 0.0),
 ):  # fmt: skip
 
     @case(f"UNIDIRECTIONAL_SEQUENCE_LSTM-{_parts}", 0)
-    def _(m: Made, parts=_parts, cell=_cell, clip=_clip) -> None:
+    def _(m: Made, parts=_parts, cell=_cell, clip=_clip, projection=_projection) -> None:
         x = m.input((2, 7, 4), I8, scale=0.03, zero=-5)
         inputs = integer_lstm_inputs(m, x, cell, parts=parts)
-        hidden = [m.mid((1,), I16, scale=2**-12) for _ in range(4)]
+        gate = 2**-9 if "norm" in parts else 2**-12
+        hidden = [m.mid((1,), I16, scale=gate) for _ in range(4)]
         hidden.append(m.mid((1,), I8, scale=1 / 120, zero=4))
-        y = m.out((2, 7, 3 if parts == "qint8-projection" else 5), I8, scale=1 / 127, zero=3)
+        y = m.out(
+            (2, 7, 3 if "projection" in parts and "peephole" not in parts else 5),
+            I8,
+            scale=1 / 127,
+            zero=3,
+        )
         m.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y], intermediates=hidden,
-               unidirectional_lstm={"activation": "tanh", "cell_clip": clip})  # fmt: skip
+               unidirectional_lstm={"activation": "tanh", "cell_clip": clip,
+                                    "proj_clip": projection})  # fmt: skip
 
 
 @case("SVDF-qint8", 0)
@@ -631,6 +743,142 @@ def _(m: Made) -> None:
     inputs.append(m.g.tensor("state", (2, 30), I16, scale=2**-12, is_variable=True))
     m.g.op("SVDF", inputs, [m.out((2, 3), I8, scale=0.02, zero=-30)],
            svdf={"rank": 2, "activation": "relu"})  # fmt: skip
+
+
+# ---- StableHLO and windows
+
+
+def body(m: Made, op: str) -> int:
+    """A subgraph of one operator on two numbers, or of none; gives its number."""
+    g = m.model.graph()
+    g.inputs = [g.tensor("a", ()), g.tensor("b", ())]
+    g.outputs = [g.inputs[1]]
+    if op:
+        g.outputs = [g.tensor("c", ())]
+        g.op(op, g.inputs, g.outputs)
+    return len(m.model.graphs) - 1
+
+
+for _dtype in (B, I32):
+    simple("STABLEHLO_AND", [(2, 7), (2, 7)], _dtype, reference=False)
+simple("STABLEHLO_SHIFT_LEFT", [(7,), (7,)], I32, low=0, high=12, reference=False,
+       hlo_shift_left={})  # fmt: skip
+
+for _tag, _low, _high, _interior in (
+    ("float32", [1, 2], [0, 3], [0, 0]), ("between", [1, 0], [0, 2], [2, 1]),
+    ("crop", [-1, 2], [0, -3], [1, 2]),
+):  # fmt: skip
+
+    @case(f"STABLEHLO_PAD-{_tag}", 0)
+    def _(m: Made, low=_low, high=_high, interior=_interior) -> None:
+        inputs = [m.input((3, 4)), m.const(0.5, F)]
+        m.g.op("STABLEHLO_PAD", inputs, [m.out((1, 1))],
+               hlo_pad={"low": low, "high": high, "interior": interior})  # fmt: skip
+
+
+for _tag, _shape, _starts, _options in (
+    ("float32", (6, 4), [[4], [0], [9]], {"offset_dims": [1], "collapsed_slice_dims": [0],
+     "start_index_map": [0], "index_vector_dim": 1, "slice_sizes": [1, 4]}),
+    ("parts", (5, 6), [[3, 5], [0, -2]], {"offset_dims": [0, 2], "collapsed_slice_dims": [],
+     "start_index_map": [1, 0], "index_vector_dim": 1, "slice_sizes": [2, 3]}),
+):  # fmt: skip
+
+    @case(f"STABLEHLO_GATHER-{_tag}", 0)
+    def _(m: Made, shape=_shape, starts=_starts, options=_options) -> None:
+        starts = np.array(starts)
+        out = m.out((1,) * (starts.ndim - 1 + len(options["offset_dims"])))
+        inputs = [m.input(shape), m.input(starts.shape, I32, values=starts)]
+        m.g.op("STABLEHLO_GATHER", inputs, [out], hlo_gather=options)
+
+
+for _tag, _op, _shape, _starts, _updates, _options in (
+    ("float32", "STABLEHLO_ADD", (5, 4), [[1], [1], [7], [3]], (4, 4),
+     {"update_window_dims": [1], "inserted_window_dims": [0],
+      "scatter_dims_to_operand_dims": [0], "index_vector_dim": 1}),
+    ("update", "", (5, 6), [[1, 2], [4, 0]], (2, 2, 3),
+     {"update_window_dims": [0, 2], "inserted_window_dims": [],
+      "scatter_dims_to_operand_dims": [0, 1], "index_vector_dim": 1}),
+    ("max", "STABLEHLO_MAXIMUM", (3, 4), [[1], [2], [1]], (3, 3),
+     {"update_window_dims": [0], "inserted_window_dims": [1],
+      "scatter_dims_to_operand_dims": [1], "index_vector_dim": 1}),
+    ("product", "STABLEHLO_MULTIPLY", (4,), [[1], [0], [1]], (3,),
+     {"update_window_dims": [], "inserted_window_dims": [0],
+      "scatter_dims_to_operand_dims": [0], "index_vector_dim": 1}),
+):  # fmt: skip
+
+    @case(f"STABLEHLO_SCATTER-{_tag}", 1e-6)
+    def _(m: Made, op=_op, shape=_shape, starts=_starts, updates=_updates, options=_options):
+        starts = np.array(starts)
+        inputs = [m.input(shape), m.input(starts.shape, I32, values=starts), m.input(updates)]
+        m.g.op("STABLEHLO_SCATTER", inputs, [m.out(shape)],
+               hlo_scatter=options | {"computation_subgraph": body(m, op)})  # fmt: skip
+
+
+for _tag, _op, _first, _options in (
+    ("float32", "STABLEHLO_ADD", 0.0, {"padding": [0, 0, 1, 2]}),
+    ("dilated", "STABLEHLO_MAXIMUM", -9.0, {"base_dilations": [2, 1], "window_dilations": [1, 2],
+                                            "padding": [1, 0, 0, 0]}),
+    ("product", "STABLEHLO_MULTIPLY", 0.5, {"window_strides": [1, 2]}),
+):  # fmt: skip
+
+    @case(f"STABLEHLO_REDUCE_WINDOW-{_tag}")
+    def _(m: Made, op=_op, first=_first, options=_options) -> None:
+        form = {"window_dimensions": [2, 3], "window_strides": [2, 1], "base_dilations": [1, 1],
+                "window_dilations": [1, 1], "padding": [0] * 4}  # fmt: skip
+        inputs = [m.input((6, 7)), m.const(first, F)]
+        m.g.op("STABLEHLO_REDUCE_WINDOW", inputs, [m.out((1, 1))],
+               hlo_reduce_window=form | options | {"body_subgraph": body(m, op)})  # fmt: skip
+
+
+for _function, _tag, _first in ((1, "float32", 1.0), (2, "product", 2.0), (3, "min", 9.0),
+                                (4, "max", -9.0)):  # fmt: skip
+
+    @case(f"REDUCE_WINDOW-{_tag}")
+    def _(m: Made, function=_function, first=_first) -> None:
+        form = [m.const(np.array(v), I64) for v in ([2, 3], [2, 1], [1, 2])]
+        m.g.op("REDUCE_WINDOW", [m.input((6, 9)), m.const(first, F), *form], [m.out((3, 5))],
+               reduce_window={"function": function})  # fmt: skip
+
+
+def unary_graph(m: Made, op: str) -> int:
+    g = m.model.graph()
+    g.inputs, g.outputs = [g.tensor("x", (2, 3))], [g.tensor("y", (2, 3))]
+    g.op(op, g.inputs, g.outputs)
+    return len(m.model.graphs) - 1
+
+
+@case("STABLEHLO_COMPOSITE-float32")
+def _(m: Made) -> None:
+    options = {"name": "test.negate", "decomposition_subgraph": unary_graph(m, "NEG"),
+               "attributes": np.frombuffer(flexbuffers.Dumps({}), np.uint8)}  # fmt: skip
+    m.g.op("STABLEHLO_COMPOSITE", [m.input((2, 3))], [m.out((2, 3))], hlo_composite=options)
+
+
+for _number in (0, 1, 2, -1):
+
+    @case(f"STABLEHLO_CASE-{_number}", reference=False)
+    def _(m: Made, number=_number) -> None:
+        branches = [unary_graph(m, op) for op in ("NEG", "ABS", "EXP")]
+        inputs = [m.input((), I32, values=number), m.input((2, 3))]
+        m.g.op("STABLEHLO_CASE", inputs, [m.out((2, 3))], hlo_case={"branches": branches})
+
+
+# Few enough that all are chosen, and more than there are boxes to choose.
+for _version, _most in ((4, 3), (4, 12), (5, 3), (5, 12)):
+
+    @case(f"NON_MAX_SUPPRESSION_V{_version}-{'float32' if _most == 3 else 'many'}", 0)
+    def _(m: Made, version=_version, most=_most) -> None:
+        corners = m.rng.random((12, 4))
+        boxes = m.input((12, 4), values=corners * 4)
+        scores = m.input((12,), values=m.rng.permutation(12) / 12)
+        inputs = [boxes, scores, m.const(most), m.const(0.3, F), m.const(0.2, F)]
+        outs = [m.out((most,), I32), m.out((), I32)]
+        if version == 5:
+            inputs.append(m.const(0.0, F))
+            outs.insert(1, m.out((most,)))
+            m.g.outputs = outs
+        options = {"nms_v4": {}} if version == 4 else {"nms_v5": {}}
+        m.g.op(f"NON_MAX_SUPPRESSION_V{version}", inputs, outs, **options)
 
 
 # ---- Control
@@ -714,6 +962,28 @@ for _scale in (0.01, 0.05, 0.13, 0.7, 3.0):
                   levels=(_x, {"scale": 1 / 128, "zero": _low + 128}))  # fmt: skip
         quantized("SOFTMAX", [(30, 50)], (_dtype,), tag=f"{_scale}-", softmax={"beta": 1.0},
                   levels=(_x, {"scale": 1 / 256, "zero": _low}))  # fmt: skip
+
+
+def of_all_shorts(op: str, scale: float, **options) -> None:
+    """A function of all int16."""
+
+    @case(f"{op}-{scale}-qint16", 0)
+    def _(m: Made) -> None:
+        x = m.input((2**16,), I16, values=np.arange(-(2**15), 2**15), scale=scale)
+        m.g.op(op, [x], [m.out((2**16,), I16, scale=2**-15)], **options)
+
+
+for _scale in (2**-12, 2**-11, 2**-13, 0.0003, 0.002):
+    of_all_shorts("LOGISTIC", _scale)
+    of_all_shorts("TANH", _scale)
+for _scale in (2**-12, 0.0001, 0.003):
+
+    @case(f"SOFTMAX-{_scale}-qint16", 0)
+    def _(m: Made, scale=_scale) -> None:
+        x = m.input((70, 50), I16, scale=scale)
+        m.g.op("SOFTMAX", [x], [m.out((70, 50), I16, scale=2**-15)], softmax={"beta": 1.0})
+
+
 quantized(
     "EXP", [(30, 50)], (I8,), levels=({"scale": 0.02, "zero": 0}, {"scale": 0.05, "zero": -128})
 )
@@ -834,7 +1104,7 @@ for _dtype, _per_axis in ((I8, True), (I8, False), (U8, False), (I16, True)):
             m.g.op("TRANSPOSE_CONV", [m.const(shape), w, x, b], [m.out(shape, dtype, **qy)],
                    transpose_conv={"padding": "same", "stride_w": 2, "stride_h": 2})  # fmt: skip
 
-    if not _per_axis or _dtype == I8:
+    if not _per_axis or _dtype != U8:
 
         @case(f"FULLY_CONNECTED-{_tag}", 0)
         def _(m: Made, dtype=_dtype, per_axis=_per_axis, weight=_weight, bias=_bias) -> None:
@@ -910,6 +1180,17 @@ for _block in (1, 4):
         w = m.mid((30, 16))
         m.g.op("DENSIFY", [sparse_matrix(m, dense, block)], [w], densify={})
         m.g.op("ADD", [m.input((30, 16)), w], [m.out((30, 16))], add={})
+
+
+@case("FULLY_CONNECTED-long-qint16", 0)
+def _(m: Made) -> None:
+    # Some of the sums are beyond 32 bits.
+    x = m.input((3, 20_000), I16, low=20_000, scale=0.0002)
+    weights = m.draw((9, 20_000), I8, -127)
+    weights[:4] = abs(weights[:4].astype(int))
+    w = m.const(weights, I8, scale=0.007)
+    bias = m.const(m.draw((9,), I32, -3000, 3000), I64, scale=0.0002 * 0.007)
+    m.g.op("FULLY_CONNECTED", [x, w, bias], [m.out((3, 9), I16, scale=0.05)], fully_connected={})
 
 
 @case("FULLY_CONNECTED-int4", 0)

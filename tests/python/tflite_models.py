@@ -3,43 +3,60 @@
 from __future__ import annotations
 
 import numpy as np
-from tflite_cases import Made
+from tflite_cases import Made, lstm_inputs
 
-F, I8, I32 = "float32", "int8", "int32"
+F, I8, I16, I32 = "float32", "int8", "int16", "int32"
 
 
 class Network(Made):
-    """Layers one after the other, in floats or in int8 with plausible scales."""
+    """Layers one after the other, in one of the forms that converters write, with plausible scales.
 
-    def __init__(self, seed: int, integers: bool) -> None:
+    form: "float32"; "float16", weights that are converted when the model runs; "hybrid", floats by int8
+        weights; "int8"; "int16", of which the weights are int8.
+    """
+
+    def __init__(self, seed: int, form: str) -> None:
         super().__init__(seed)
-        self.integers = integers
+        self.form = form
+        self.integers = form in (I8, I16)
         self.shape: tuple[int, ...] = ()
-        self.scale = 0.05
+        self.scale = 0.05 / 256 if form == I16 else 0.05
 
     def begin(self, shape: tuple[int, ...]) -> int:
         self.shape = shape
-        q = {"scale": self.scale, "zero": -3} if self.integers else {}
-        return self.input(shape, I8 if self.integers else F, **q)
+        return self.input(shape, self.form if self.integers else F, **self.level())
 
     def level(self, scale: float | None = None, zero: int = -3) -> dict:
-        return {"scale": scale or self.scale, "zero": zero} if self.integers else {}
+        if not self.integers:
+            return {}
+        return {"scale": scale or self.scale, "zero": 0 if self.form == I16 else zero}
 
     def value(self, shape, **q) -> int:
-        return self.mid(shape, I8 if self.integers else F, **(q or self.level()))
+        return self.mid(shape, self.form if self.integers else F, **(q or self.level()))
 
     def weights(self, shape, axis: int, fan_in: int) -> tuple[int, int]:
         """Weights and bias that keep the size of what they multiply."""
         channels = shape[axis]
         values = self.rng.standard_normal(shape) * np.sqrt(2 / fan_in)
-        if not self.integers:
-            return self.const(values, F), self.const(self.draw((channels,), low=-0.1, high=0.1), F)
         others = tuple(a for a in range(len(shape)) if a != axis)
         scale = np.abs(values).max(others) / 127
         sizes = [-1 if a == axis else 1 for a in range(len(shape))]
-        w = self.const(np.round(values / scale.reshape(sizes)), I8, scale=scale, axis=axis)
-        bias_scale = scale.astype(np.float32) * np.float32(self.scale)
-        return w, self.const(self.draw((channels,), I32, -200, 200), I32, scale=bias_scale)
+        levels = np.round(values / scale.reshape(sizes))
+        if self.integers:
+            w = self.const(levels, I8, scale=scale, axis=axis)
+            bias_scale = scale.astype(np.float32) * np.float32(self.scale)
+            reach = 0.5 / self.scale
+            bias = self.draw((channels,), I32, -reach, reach) if self.form == I8 else np.round(
+                self.rng.uniform(-0.5, 0.5, channels) / bias_scale)  # fmt: skip
+            return w, self.const(bias, I32 if self.form == I8 else "int64", scale=bias_scale)
+        bias = self.const(self.draw((channels,), low=-0.1, high=0.1), F)
+        if self.form == "hybrid":
+            return self.const(levels, I8, scale=scale, axis=axis), bias
+        if self.form == "float16":
+            w = self.mid(shape)
+            self.g.op("DEQUANTIZE", [self.const(values, "float16")], [w])
+            return w, bias
+        return self.const(values, F), bias
 
     def conv(self, x: int, channels: int, kernel=1, stride=1, activation="relu6") -> int:
         n, h, w, c = self.shape
@@ -59,7 +76,7 @@ class Network(Made):
         )
         return y
 
-    def depthwise(self, x: int, stride=1, kernel=3) -> int:
+    def depthwise(self, x: int, stride=1, kernel=3, activation="relu6") -> int:
         n, h, w, c = self.shape
         weight, bias = self.weights((1, kernel, kernel, c), 3, kernel * kernel)
         self.shape = (n, -(-h // stride), -(-w // stride), c)
@@ -73,9 +90,25 @@ class Network(Made):
                 "stride_w": stride,
                 "stride_h": stride,
                 "multiplier": 1,
-                "activation": "relu6",
+                "activation": activation,
             },
         )
+        return y
+
+    def prelu(self, x: int) -> int:
+        slopes = self.rng.uniform(0.1, 0.4, (1, 1, self.shape[-1]))
+        q = {"scale": 0.4 / 127, "zero": 0} if self.integers else {}
+        levels = np.round(slopes / q["scale"]) if q else slopes
+        y = self.value(self.shape)
+        self.g.op("PRELU", [x, self.const(levels, self.form if q else F, **q)], [y])
+        return y
+
+    def max_pool(self, x: int) -> int:
+        n, h, w, c = self.shape
+        self.shape = (n, -(-h // 2), -(-w // 2), c)
+        y = self.value(self.shape)
+        self.g.op("MAX_POOL_2D", [x], [y], pool_2d={"padding": "same", "stride_w": 2, "stride_h": 2,
+                                                    "filter_w": 2, "filter_h": 2})  # fmt: skip
         return y
 
     def add(self, x: int, y: int) -> int:
@@ -101,7 +134,8 @@ class Network(Made):
         return y
 
     def softmax(self, x: int) -> int:
-        y = self.value(self.shape, **self.level(1 / 256, -128))
+        scale = 1 / 32768 if self.form == I16 else 1 / 256
+        y = self.value(self.shape, **self.level(scale, -128))
         self.g.op("SOFTMAX", [x], [y], softmax={"beta": 1.0})
         return y
 
@@ -110,49 +144,137 @@ class Network(Made):
         return self.model.bytes(), self.feeds
 
 
-def mobilenet_v1(integers: bool, size=48, width=0.25) -> tuple[bytes, dict[str, np.ndarray]]:
+def mobilenet_v1(form: str, size=48, width=0.25) -> tuple[bytes, dict[str, np.ndarray]]:
     """Depthwise separable convolutions, a mean and classes."""
-    n = Network(1, integers)
+    n = Network(1, form)
     x = n.conv(n.begin((1, size, size, 3)), int(32 * width), 3, 2)
     for channels, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (512, 2), (512, 1)):
         x = n.conv(n.depthwise(x, stride), int(channels * width))
     return n.done(n.softmax(n.dense(n.pooled(x), 10)))
 
 
-def mobilenet_v2(
-    integers: bool, size=48, width=0.25, blocks=None
-) -> tuple[bytes, dict[str, np.ndarray]]:
-    """Inverted residuals with linear bottlenecks."""
-    n = Network(2, integers)
-    x = n.conv(n.begin((1, size, size, 3)), max(8, int(32 * width)), 3, 2)
-    rows = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
-            (6, 160, 3, 2), (6, 320, 1, 1)]  # fmt: skip
-    for expansion, channels, count, stride in rows[:blocks]:
+def inverted_residuals(n: Network, x: int, rows, width: float) -> int:
+    """Blocks with linear bottlenecks: (expansion, channels, count, stride, size of the kernel)."""
+    for expansion, channels, count, stride, kernel in rows:
         channels = max(8, int(channels * width))
         for i in range(count):
             before, shape = x, n.shape
             if expansion > 1:
                 x = n.conv(x, n.shape[3] * expansion)
-            x = n.depthwise(x, stride if i == 0 else 1)
+            x = n.depthwise(x, stride if i == 0 else 1, kernel)
             x = n.conv(x, channels, activation="none")
             if n.shape == shape:
                 x = n.add(before, x)
+    return x
+
+
+MOBILENET_V2 = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 32, 3, 2, 3), (6, 64, 4, 2, 3),
+                (6, 96, 3, 1, 3), (6, 160, 3, 2, 3), (6, 320, 1, 1, 3)]  # fmt: skip
+EFFICIENTNET_LITE = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3),
+                     (6, 112, 3, 1, 5), (6, 192, 4, 2, 5), (6, 320, 1, 1, 3)]  # fmt: skip
+
+
+def classifier(
+    form: str, size: int, width: float, rows, seed: int
+) -> tuple[bytes, dict[str, np.ndarray]]:
+    n = Network(seed, form)
+    x = n.conv(n.begin((1, size, size, 3)), max(8, int(32 * width)), 3, 2)
+    x = inverted_residuals(n, x, rows, width)
     x = n.conv(x, max(64, int(1280 * width)))
     return n.done(n.dense(n.pooled(x), 1000 if width == 1 else 10))
 
 
-def keyword_spotting(integers: bool) -> tuple[bytes, dict[str, np.ndarray]]:
+def mobilenet_v2(
+    form: str, size=48, width=0.25, blocks=None
+) -> tuple[bytes, dict[str, np.ndarray]]:
+    """Inverted residuals with linear bottlenecks."""
+    return classifier(form, size, width, MOBILENET_V2[:blocks], 2)
+
+
+def efficientnet_lite(
+    form: str, size=48, width=0.25, blocks=None
+) -> tuple[bytes, dict[str, np.ndarray]]:
+    """The same with kernels of 3 and 5."""
+    return classifier(form, size, width, EFFICIENTNET_LITE[:blocks], 6)
+
+
+def detector(form: str, size=64, width=0.25) -> tuple[bytes, dict[str, np.ndarray]]:
+    """Boxes and scores of three maps over a MobileNet-v2, by separable convolutions."""
+    n = Network(7, form)
+    x = n.conv(n.begin((1, size, size, 3)), max(8, int(32 * width)), 3, 2)
+    maps = []
+    for rows in (MOBILENET_V2[:5], MOBILENET_V2[5:]):
+        x = inverted_residuals(n, x, rows, width)
+        maps.append((x, n.shape))
+    x = n.conv(n.depthwise(n.conv(x, int(256 * width)), 2), int(512 * width))
+    maps.append((x, n.shape))
+    outs: dict[int, list[tuple[int, int]]] = {4: [], 91: []}
+    for x, shape in maps:
+        for each, parts in outs.items():
+            n.shape = shape
+            y = n.conv(n.depthwise(x), 3 * each, activation="none")
+            places = shape[1] * shape[2] * 3
+            flat = n.value((1, places, each))
+            n.g.op("RESHAPE", [y, n.const([1, places, each])], [flat], reshape={})
+            parts.append((flat, places))
+    results = []
+    for each, parts in outs.items():
+        y = n.value((1, sum(p for _, p in parts), each))
+        n.g.op("CONCATENATION", [t for t, _ in parts], [y], concatenation={"axis": 1})
+        results.append(y)
+    return n.done(*results)
+
+
+def landmarks(form: str, size=48, width=0.5) -> tuple[bytes, dict[str, np.ndarray]]:
+    """Points of an image: blocks of a depthwise and a 1x1 convolution with PReLU, pools beside strides."""
+    n = Network(8, form)
+    x = n.prelu(n.conv(n.begin((1, size, size, 3)), int(16 * width), 3, 2, "none"))
+    for channels in (16, 32, 64, 128, 128):
+        channels = int(channels * width)
+        for _ in range(2):
+            y = n.conv(n.depthwise(x, activation="none"), n.shape[3], activation="none")
+            x = n.prelu(n.add(x, y))
+        shape = n.shape
+        short = n.max_pool(x)
+        if channels != n.shape[3]:
+            short = n.conv(short, channels, activation="none")
+        n.shape = shape
+        y = n.conv(n.depthwise(x, 2, activation="none"), channels, activation="none")
+        x = n.prelu(n.add(short, y))
+    return n.done(n.dense(n.pooled(x), 1404))
+
+
+def auto_encoder(form: str) -> tuple[bytes, dict[str, np.ndarray]]:
+    """Dense layers to a few numbers and back."""
+    n = Network(9, form)
+    x = n.begin((2, 96))
+    for units in (32, 32, 8, 32, 32):
+        x = n.dense(x, units, "relu")
+    return n.done(n.dense(x, 96))
+
+
+def sequence_labels(form: str) -> tuple[bytes, dict[str, np.ndarray]]:
+    """An LSTM over a sequence, and labels of its steps."""
+    n = Network(10, form)
+    inputs = lstm_inputs(n, n.begin((2, 9, 4)), form, n=12)
+    y = n.value((2, 9, 12))
+    n.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y], unidirectional_lstm={"activation": "tanh"})
+    n.shape = (18, 12)
+    return n.done(n.softmax(n.dense(y, 5)))
+
+
+def keyword_spotting(form: str) -> tuple[bytes, dict[str, np.ndarray]]:
     """A convolution over time and frequency, separable ones, and words."""
-    n = Network(3, integers)
+    n = Network(3, form)
     x = n.conv(n.begin((1, 49, 10, 1)), 24, 4, 2, "relu")
     for _ in range(3):
         x = n.conv(n.depthwise(x), 24, activation="relu")
     return n.done(n.softmax(n.dense(n.pooled(x), 12)))
 
 
-def ssd_head(integers: bool) -> tuple[bytes, dict[str, np.ndarray]]:
+def ssd_head(form: str) -> tuple[bytes, dict[str, np.ndarray]]:
     """Boxes and scores of two feature maps, joined."""
-    n = Network(4, integers)
+    n = Network(4, form)
     x = n.conv(n.begin((1, 16, 16, 8)), 24, 3, 2)
     boxes, scores = [], []
     for _ in range(2):
@@ -176,7 +298,7 @@ def ssd_head(integers: bool) -> tuple[bytes, dict[str, np.ndarray]]:
 
 def transformer_block() -> tuple[bytes, dict[str, np.ndarray]]:
     """Attention of two heads over twelve tokens, in floats."""
-    n = Network(5, False)
+    n = Network(5, F)
     x = n.begin((12, 16))
     heads = []
     for _ in range(3):
@@ -199,7 +321,17 @@ def transformer_block() -> tuple[bytes, dict[str, np.ndarray]]:
 
 
 MODELS = {
-    f"{build.__name__}-{'int8' if integers else 'float32'}": (build, (integers,))
-    for build in (mobilenet_v1, mobilenet_v2, keyword_spotting, ssd_head)
-    for integers in (False, True)
+    f"{build.__name__}-{form}": (build, (form,))
+    for build, forms in (
+        (mobilenet_v1, (F, I8, I16, "float16", "hybrid")),
+        (mobilenet_v2, (F, I8)),
+        (efficientnet_lite, (F, I8, "float16")),
+        (keyword_spotting, (F, I8, I16, "hybrid")),
+        (ssd_head, (F, I8)),
+        (detector, (F, I8)),
+        (landmarks, (F, I8)),
+        (auto_encoder, (F, I8, I16, "hybrid")),
+        (sequence_labels, (F, "hybrid")),
+    )
+    for form in forms
 } | {"transformer_block-float32": (transformer_block, ())}

@@ -221,7 +221,7 @@ class Graph:
     ) -> None:
         """Adds an operator: a builtin one in capitals, else a custom one.
 
-        options: the member of the union, as a keyword with its fields.
+        options: the member of one of the unions, as a keyword with its fields.
         """
         row: dict[str, Any] = {
             "opcode_index": self.model.opcode(name, version),
@@ -230,7 +230,8 @@ class Graph:
             "intermediates": intermediates,
         }
         if options:
-            row["options"] = next(iter(options.items()))
+            member = next(iter(options.items()))
+            row["options" if member[0] in schema().unions["Options"] else "options_2"] = member
         if custom is not None:
             row["custom_options"] = np.frombuffer(custom, np.uint8)
         self.operators.append(row)

@@ -1,4 +1,4 @@
-"""Arguments of operators in forms of the first Relay: sizes as expressions, float indices, depthwise weights.
+"""Arguments of operators in forms of the first Relay: sizes as expressions, float indices, blocked layouts.
 
 Each form takes the arguments of a call by name. It returns the expression for them, or None after it has
 replaced what needed it; the operator is then called as usual.
@@ -435,7 +435,6 @@ def _whole_indices(given: dict[str, Any]) -> None:
         given["indices"] = call("cast", given["indices"], dtype="int64")
 
 
-@_form("nn.conv1d", "nn.conv2d", "nn.conv3d")
 def _depthwise_weight(given: dict[str, Any]) -> None:
     """A depthwise weight (channels, multiplier, ...) becomes (channels * multiplier, 1, ...)."""
     data, weight = _tensor_type(given["data"]), _tensor_type(given["weight"])
@@ -450,3 +449,67 @@ def _depthwise_weight(given: dict[str, Any]) -> None:
         return
     sizes = [*weight.shape[:place], first * multiplier, 1, *weight.shape[place + 2 :]]
     given["weight"] = call("reshape", given["weight"], newshape=sizes)
+
+
+# ---- Layouts -------------------------------------------------------------------------------------
+
+
+def _in_plain_layouts(
+    name: str, given: dict[str, Any], operands: dict[str, str], plain: Callable[[str], str]
+) -> _core.Expr | None:
+    """The operator on operands in plain layouts between transforms of layouts; None where all are plain.
+
+    operands: the attribute with the layout of each, the data first.
+    """
+    layouts = {operand: given.get(attribute, "") for operand, attribute in operands.items()}
+    data = next(iter(layouts.values()))
+    result = given.get("out_layout") or data
+    if all(plain(layout) == layout for layout in [*layouts.values(), result]):
+        return None
+    given.pop("out_layout", None)
+    for operand, layout in layouts.items():
+        if plain(layout) != layout:
+            given[operands[operand]] = plain(layout)
+            given[operand] = call(
+                "layout_transform", given[operand], src_layout=layout, dst_layout=plain(layout)
+            )
+    others = [given.pop(operand) for operand in (*operands, "rois") if operand in given]
+    out = call(name, *others, **given)
+    if plain(data) == result:
+        return out
+    return call("layout_transform", out, src_layout=plain(data), dst_layout=result)
+
+
+def _without_blocks(layout: str) -> str:
+    return "".join(axis for axis in layout if axis.isupper())
+
+
+def _blocked_conv(name: str) -> Callable[[dict[str, Any]], _core.Expr | None]:
+    def form(given: dict[str, Any]) -> _core.Expr | None:
+        operands = {"data": "data_layout", "weight": "kernel_layout"}
+        made = _in_plain_layouts(name, given, operands, _without_blocks)
+        if made is None:
+            _depthwise_weight(given)
+        return made
+
+    return form
+
+
+def _blocked_pool(name: str) -> Callable[[dict[str, Any]], _core.Expr | None]:
+    return lambda given: _in_plain_layouts(name, given, {"data": "layout"}, _without_blocks)
+
+
+def _channels_first(name: str) -> Callable[[dict[str, Any]], _core.Expr | None]:
+    def plain(layout: str) -> str:
+        return "NCHW" if sorted(layout) == sorted("NCHW") else layout
+
+    return lambda given: _in_plain_layouts(name, given, {"data": "layout"}, plain)
+
+
+for _name in ("nn.conv1d", "nn.conv2d", "nn.conv3d"):
+    FORMS[_name] = _blocked_conv(_name)
+for _name in ("max_pool", "avg_pool", "global_max_pool", "global_avg_pool"):
+    for _axes in (1, 2, 3):
+        FORMS[f"nn.{_name}{_axes}d"] = _blocked_pool(f"nn.{_name}{_axes}d")
+for _name in ("vision.roi_align", "vision.roi_pool"):
+    FORMS[_name] = _channels_first(_name)

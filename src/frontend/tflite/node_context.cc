@@ -26,12 +26,20 @@ NodeContext::NodeContext(Importer& importer, size_t graph, const schema::Operato
       row_(row) {}
 
 const flatbuffers::Table* NodeContext::options_table() const {
-  if (op_.options_type() == schema::Options::NONE || op_.options() == nullptr) return empty_table();
-  if (op_.options_type() != row_->options) {
-    fail(codes::frontend_attribute, "the options are those of another operator",
-         schema::EnumNameOptions(row_->options), schema::EnumNameOptions(op_.options_type()));
+  // The options of a member of a union, which must be the row's.
+  auto table = [&](auto found, auto own, const void* options, auto name) {
+    if (found != own)
+      fail(codes::frontend_attribute, "the options are those of another operator", name(own),
+           name(found));
+    return static_cast<const flatbuffers::Table*>(options);
+  };
+  if (row_->options_2 != schema::Options2::NONE) {
+    if (op_.options_2_type() == schema::Options2::NONE || op_.options_2() == nullptr)
+      return empty_table();
+    return table(op_.options_2_type(), row_->options_2, op_.options_2(), schema::EnumNameOptions2);
   }
-  return static_cast<const flatbuffers::Table*>(op_.options());
+  if (op_.options_type() == schema::Options::NONE || op_.options() == nullptr) return empty_table();
+  return table(op_.options_type(), row_->options, op_.options(), schema::EnumNameOptions);
 }
 
 std::string_view NodeContext::custom_options() const {

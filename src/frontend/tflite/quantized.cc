@@ -72,6 +72,21 @@ Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multipl
                   Rounding rounding) {
   const auto n = static_cast<int64_t>(m.size());
   const int64_t last = Builder::rank_of(x) - 1;
+  if (Builder::dtype_of(x) == kWide && rounding == Rounding::Once) {
+    // (x * factor + half) >> total. What is beyond 32 bits is beyond the range of the result.
+    std::vector<int64_t> factors, halves, totals;
+    for (const Multiplier& f : m) {
+      if (f.value != 0 && f.shift < -15) build.unsupported("a factor of sums of int16 below 2^-16");
+      factors.push_back(f.value);
+      totals.push_back(std::max(31 - f.shift, 1));
+      halves.push_back(int64_t{1} << (totals.back() - 1));
+    }
+    auto vector = [&](const std::vector<int64_t>& v) { return build.ints(v, kWide); };
+    Expr y =
+        build.add(build.mul(build.clip(x, INT32_MIN, INT32_MAX), vector(factors)), vector(halves));
+    y = build.call("right_shift", {y, vector(totals)});
+    return build.cast(build.clip(y, INT32_MIN, INT32_MAX), kInt);
+  }
   if (Builder::dtype_of(x) == kWide) {
     // (x * reduced + half) >> total, by the upper 16 bits of the factor.
     std::vector<int64_t> factors, halves, totals;

@@ -38,7 +38,8 @@ Expr centred(const Builder& build, const Expr& x, int64_t zero);
 enum class Rounding { Once, Twice };
 // int32 by a factor.
 Expr scaled(const Builder& build, const Expr& x, Multiplier m, Rounding rounding = Rounding::Twice);
-// The same with a factor for each line of the last axis; sums in int64 are scaled by 16 bits of the factor.
+// The same with a factor for each line of the last axis; sums in int64 are scaled by 16 bits of the factor where they are
+// rounded twice.
 Expr scaled_lines(const Builder& build, const Expr& x, const std::vector<Multiplier>& m,
                   Rounding rounding = Rounding::Twice);
 // What an activation leaves of the range of a quantised result.
@@ -90,6 +91,9 @@ Expr quantized_matmul(NodeContext& ctx, const Expr& a, const Expr& b);
 // Floats by integer weights: each line of the floats is rounded to integers with a scale of its own. Without bias.
 Expr hybrid_convolution(NodeContext& ctx, const ConvolutionParts& parts);
 Expr hybrid_dense(NodeContext& ctx, const Expr& x, bool asymmetric);
+// The same of (rows, in) by int8 weights (out, in), with one scale or one for each line.
+Expr hybrid_product(const Builder& build, const Expr& x, const Expr& w,
+                    const std::vector<float>& scales, bool asymmetric);
 Expr quantized_pool(NodeContext& ctx, PoolKind kind, const Window& window,
                     schema::FusedActivation activation);
 Expr quantized_mean_or_sum(NodeContext& ctx, const std::vector<int64_t>& axes, bool keep_dims,
@@ -104,11 +108,8 @@ struct SvdfResult {
 };
 SvdfResult quantized_svdf(NodeContext& ctx, int64_t filters, int64_t memory, int64_t rank);
 
-struct IntegerLstmResults {
-  Expr y;            // (steps, batch, results)
-  Expr state, cell;  // behind the last step
-};
-// Over (steps, batch, features) of int8, by the inputs of the operator LSTM; `cell_clip` is 0 for none.
-IntegerLstmResults quantized_lstm(NodeContext& ctx, const Expr& x, float cell_clip);
+// One step of an LSTM of uint8, by (x, state, weights, bias, cell): the new state and cell, the joined inputs, and what
+// the gates read.
+Values basic_quantized_lstm(NodeContext& ctx);
 
 }  // namespace relay::frontend::tflite

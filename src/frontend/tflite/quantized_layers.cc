@@ -190,26 +190,29 @@ Lines asymmetric_lines(const Builder& build, const Expr& x, const std::vector<in
 
 // A sum of products of these lines by weights as floats; the channels are along its last axis.
 Expr hybrid_result(const Builder& build, const Expr& sum, const Lines& lines,
-                   const Quantization& weights) {
-  Expr scale = weights.per_axis() ? build.constant(float_vector(weights.scale))
-                                  : build.scalar(weights.scale[0], kFloat);
+                   const std::vector<float>& scales) {
+  Expr scale =
+      scales.size() > 1 ? build.constant(float_vector(scales)) : build.scalar(scales[0], kFloat);
   return build.mul(build.cast(sum, kFloat), build.mul(lines.scale, scale));
 }
 
 }  // namespace
 
-Expr hybrid_dense(NodeContext& ctx, const Expr& x, bool asymmetric) {
-  const Quantization wq = hybrid_quantization(ctx, 1, 0);
-  const Lines l = asymmetric ? asymmetric_lines(ctx, x, {1}) : symmetric_lines(ctx, x, {1});
-  Expr w = ctx.in(1);
-  std::vector<Expr> args = dialect_arguments(ctx, 0, 0);
+Expr hybrid_product(const Builder& build, const Expr& x, const Expr& w,
+                    const std::vector<float>& scales, bool asymmetric) {
+  const Lines l = asymmetric ? asymmetric_lines(build, x, {1}) : symmetric_lines(build, x, {1});
+  std::vector<Expr> args = dialect_arguments(build, 0, 0);
   args.insert(args.begin(), {l.integers, w});
-  Expr sum = ctx.call("qnn.dense", std::move(args), {{"out_dtype", to_value(kInt)}});
+  Expr sum = build.call("qnn.dense", std::move(args), {{"out_dtype", to_value(kInt)}});
   if (l.zero) {
-    Expr of_rows = ctx.reduce("sum", ctx.cast(w, kInt), {1}, false);
-    sum = ctx.sub(sum, ctx.mul(l.zero, of_rows));
+    Expr of_rows = build.reduce("sum", build.cast(w, kInt), {1}, false);
+    sum = build.sub(sum, build.mul(l.zero, of_rows));
   }
-  return hybrid_result(ctx, sum, l, wq);
+  return hybrid_result(build, sum, l, scales);
+}
+
+Expr hybrid_dense(NodeContext& ctx, const Expr& x, bool asymmetric) {
+  return hybrid_product(ctx, x, ctx.in(1), hybrid_quantization(ctx, 1, 0).scale, asymmetric);
 }
 
 Expr hybrid_convolution(NodeContext& ctx, const ConvolutionParts& parts) {
@@ -221,7 +224,7 @@ Expr hybrid_convolution(NodeContext& ctx, const ConvolutionParts& parts) {
   // The border has the zero point, so the integers are centred before they are padded.
   Expr sum = convolution(ctx, ctx.sub(ctx.cast(l.integers, kInt), l.zero), ctx.cast(weights, kInt),
                          parts.window, parts.groups, kInt);
-  return hybrid_result(ctx, sum, l, wq);
+  return hybrid_result(ctx, sum, l, wq.scale);
 }
 
 // ---- Pools and means ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Functions of elements of 8 bits, as tables of 256 results, and softmax.
+// Functions of elements of 8 bits, as tables of 256 results, of 16 bits, as tables of 65,536, and softmax.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,6 +26,67 @@ Expr looked_up(NodeContext& ctx, const std::function<int64_t(int64_t)>& f) {
   if (least != 0) place = ctx.sub(place, ctx.scalar(static_cast<double>(least), kInt));
   return ctx.call("take", {ctx.constant(std::move(table)), place},
                   {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+}
+
+// The same of int16, whose zero point is 0.
+Expr looked_up_short(NodeContext& ctx, const std::function<int16_t(int16_t)>& f) {
+  const DType dtype = DType::Int(16);
+  if (ctx.out_dtype() != dtype)
+    ctx.unsupported("a function of int16 with a result of another type");
+  constexpr int64_t kEntries = 1 << 16;
+  ctx.charge_bytes(kEntries, dtype);
+  Tensor table = Tensor::empty(dtype, {kEntries});
+  for (int64_t i = 0; i < kEntries; ++i)
+    table.data<int16_t>()[i] = f(static_cast<int16_t>(i + INT16_MIN));
+  Expr place = ctx.sub(ctx.cast(ctx.in(0), kInt), ctx.scalar(INT16_MIN, kInt));
+  return ctx.call("take", {ctx.constant(std::move(table)), place},
+                  {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+}
+
+// The sigmoid of a place, of which a unit has 24, in units of 2^-16: moved by half of what a line between two places is
+// off in their middle, by the second derivative.
+int64_t sigmoid_at(int64_t place) {
+  if (place >= 255) return 65535;
+  const double y = 1 / (1 + std::exp(-static_cast<double>(place) / 24));
+  const double bend = y * (1 - y) * (1 - 2 * y) / (24 * 24);
+  return std::llround(65536 * (y - bend / 16));
+}
+
+// The sigmoid, or tanh(x) = 2 sigmoid(2 x) - 1, with 15 bits behind the point: interpolated between places.
+Expr sigmoid_or_tanh(NodeContext& ctx, bool tanh) {
+  const Level from = level_of(ctx, ctx.in_quantization(0)),
+              to = level_of(ctx, ctx.out_quantization());
+  if (from.zero != 0 || to.zero != 0 || to.scale != std::ldexp(1.0f, -15))
+    ctx.unsupported(
+        "a function of int16 with a zero point, or a result of another scale than 2^-15");
+  // Inputs in units of 1 / (3 * 2^12), by a factor of 16 bits and a shift; exact for the scales 2^-12 and 2^-11.
+  int64_t factor = 3, shift = 0;
+  if (tanh && from.scale == std::ldexp(1.0f, -11)) {
+    factor = 6;
+  } else if (from.scale != std::ldexp(1.0f, -12)) {
+    double real = static_cast<double>(from.scale) * 4096.0 * 3.0;
+    for (; real <= 32767.0 / 2.0 && shift <= 30; ++shift) real *= 2.0;
+    factor = static_cast<int64_t>(std::min(real, static_cast<double>(INT32_MAX)));
+  }
+  const int64_t half = shift > 0 ? int64_t{1} << (shift - 1) : 0;
+  const int bits = tanh ? 8 : 9;  // of an input between two places
+  return looked_up_short(ctx, [&](int16_t x) {
+    const int64_t input = (x * factor + half) >> shift, magnitude = std::abs(input);
+    const int64_t place = magnitude >> bits, rest = magnitude & ((1 << bits) - 1);
+    int64_t y;
+    if (place >= 255) {
+      y = tanh ? int64_t{0xFFFF} << 8 : int64_t{0x7FFF} << 10;
+    } else {
+      const int64_t low = sigmoid_at(place), high = sigmoid_at(place + 1);
+      y = (low << bits) + rest * (high - low);
+    }
+    if (tanh) {
+      y = input >= 0 ? y - (1 << 23) + (1 << 7) : (1 << 23) - y + (1 << 7) - 1;
+      return static_cast<int16_t>(y >> 8);
+    }
+    y = input >= 0 ? y + (1 << 9) : (1 << 25) - y + (1 << 9) - 1;
+    return static_cast<int16_t>(y >> 10);
+  });
 }
 
 void check_byte(NodeContext& ctx) {
@@ -67,6 +128,8 @@ float gelu_of_tanh(float x) {
 
 Expr quantized_unary(NodeContext& ctx) {
   const std::string_view op = ctx.name();
+  if ((op == "LOGISTIC" || op == "TANH") && ctx.in_dtype(0) == DType::Int(16))
+    return sigmoid_or_tanh(ctx, op == "TANH");
   if (op == "LOGISTIC") return by_floats(ctx, [](float x) { return 1 / (1 + std::exp(-x)); });
   if (op == "TANH") return by_floats(ctx, [](float x) { return std::tanh(x); });
   if (op == "ABS") return abs_of(ctx);
@@ -165,7 +228,73 @@ struct Fixed {
 
 }  // namespace
 
+namespace {
+
+// A function at 513 places from `low` to `high` in units of 2^-15, of which each is moved towards what makes the middle
+// between it and the next one right.
+std::vector<int64_t> curve(double low, double high, const std::function<double(double)>& f) {
+  constexpr int kSteps = 512;
+  const double step = (high - low) / kSteps, unit = 65536.0 / 2.0;
+  std::vector<int64_t> out;
+  auto bounded = [](double v) {
+    return static_cast<int64_t>(
+        std::clamp(v, static_cast<double>(INT16_MIN), static_cast<double>(INT16_MAX)));
+  };
+  for (int i = 0; i < kSteps; ++i) {
+    const double own = std::round(f(low + i * step) * unit);
+    const double between = std::round((f(low + (i + 1) * step) * unit + own) / 2);
+    const double middle = std::round(f(low + i * step + step / 2) * unit);
+    out.push_back(bounded(own - std::round((between - middle) / 2)));
+  }
+  out.push_back(bounded(std::round(f(high) * unit)));
+  return out;
+}
+
+// All values of a curve between its places, of int16 from the least on.
+Expr curve_at(NodeContext& ctx, const std::vector<int64_t>& places, const Expr& x) {
+  constexpr int64_t kEntries = 1 << 16;
+  ctx.charge_bytes(kEntries, kInt);
+  Tensor table = Tensor::empty(kInt, {kEntries});
+  for (int64_t i = 0; i < kEntries; ++i) {
+    const auto at = static_cast<size_t>(i >> 7);
+    const int64_t slope = places[at + 1] - places[at];
+    table.data<int32_t>()[i] = static_cast<int32_t>(places[at] + ((slope * (i & 127) + 64) >> 7));
+  }
+  Expr place = ctx.sub(x, ctx.scalar(INT16_MIN, kInt));
+  return ctx.call("take", {ctx.constant(std::move(table)), place},
+                  {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
+}
+
+// Exponentials from -10 to 0 and the inverse of their sum, by curves.
+Expr softmax_of_shorts(NodeContext& ctx, double beta) {
+  if (ctx.out_dtype() != DType::Int(16)) ctx.unsupported("a softmax of int16 with another result");
+  const Fixed fixed{ctx};
+  Expr x = ctx.in_of_rank(0, 1);
+  const int64_t last = Builder::rank_of(x) - 1;
+  const Level from = level_of(ctx, ctx.in_quantization(0));
+  const double factor = static_cast<double>(from.scale) * beta / (10.0 / 65535.0);
+  Expr wide = ctx.cast(x, kInt);
+  Expr below = ctx.sub(wide, ctx.reduce("max", wide, {last}, true));
+  Expr at = ctx.add(scaled(ctx, below, multiplier_of(factor)), fixed.number(INT16_MAX));
+  Expr exps = curve_at(ctx, curve(-10.0, 0.0, [](double v) { return std::exp(v); }),
+                       ctx.clip(at, INT16_MIN, INT16_MAX));
+  Expr sum = ctx.reduce("sum", exps, {last}, true);
+  // The sum as a number from 1 to 2 with 16 bits behind the point.
+  Expr log = ctx.cast(ctx.call("floor", {ctx.call("log2", {ctx.cast(sum, kDouble)})}), kInt);
+  Expr up = ctx.call("left_shift", {fixed.wide(sum), fixed.wide(ctx.sub(fixed.number(30), log))});
+  Expr part =
+      ctx.call("right_shift", {ctx.add(up, fixed.number(1 << 13, kWide)), fixed.number(14, kWide)});
+  part = ctx.cast(ctx.sub(part, fixed.number((1 << 15) + (1 << 16), kWide)), kInt);
+  Expr inverse = curve_at(ctx, curve(0.0, 1.0, [](double v) { return 1 / (1 + v); }),
+                          ctx.clip(part, INT16_MIN, INT16_MAX));
+  Expr y = fixed.divide_by_power(ctx.mul(exps, inverse), log);
+  return stored(ctx, y, 0, {0, INT16_MAX}, DType::Int(16));
+}
+
+}  // namespace
+
 Expr quantized_softmax(NodeContext& ctx, double beta) {
+  if (ctx.in_dtype(0) == DType::Int(16)) return softmax_of_shorts(ctx, beta);
   constexpr int kIntegerBits = 5, kSumBits = 12;
   check_byte(ctx);
   Expr x = ctx.in_of_rank(0, 1);

@@ -22,6 +22,8 @@ struct Row {
   schema::Options options = schema::Options::NONE;
   // Relay's operator, for rows that share a converter.
   std::string_view relay = {};
+  // The same of the second union, for operators that came later.
+  schema::Options2 options_2 = schema::Options2::NONE;
 };
 
 // The families of rows; each is a file rows_*.cc with a table.
@@ -46,6 +48,7 @@ enum class Family {
   Shape,
   Slice,
   Space,
+  StableHlo,
   Unary,
   kCount,
 };

@@ -1,5 +1,5 @@
-// TFLite_Detection_PostProcess, a custom operator: boxes decoded from their anchors, and those of them that are
-// detections.
+// Boxes of detections: TFLite_Detection_PostProcess, a custom operator, which decodes them from their anchors, and the
+// builtin ones that choose among boxes.
 #include <algorithm>
 #include <limits>
 
@@ -196,11 +196,74 @@ Values detection_postprocess(NodeContext& ctx) {
   return o.by_class ? of_each_class(ctx, boxes, scores, o) : of_best_classes(ctx, boxes, scores, o);
 }
 
+// ---- Non-maximum suppression: (boxes (n, 4), scores (n), most, overlap, score) to (chosen boxes, how many)
+
+// A threshold, as a float32 vector of one element.
+Expr threshold(NodeContext& ctx, size_t i) {
+  return ctx.reshape(ctx.cast(ctx.in(i), kFloat), std::vector<int64_t>{1});
+}
+
+// With the scores of the chosen boxes where `scores_too`; what is behind them is 0.
+Values non_max_suppression(NodeContext& ctx, bool scores_too) {
+  Expr boxes = ctx.cast(ctx.in(0), kFloat), scores = ctx.cast(ctx.in(1), kFloat);
+  if (Builder::rank_of(boxes) != 2 || Builder::rank_of(scores) != 1 ||
+      ctx.const_dim(boxes, 1, "the coordinates of a box") != 4) {
+    ctx.fail(codes::type_shape, "the inputs are no boxes and their scores", "(n, 4) and (n)",
+             to_string(boxes->type) + " and " + to_string(scores->type));
+  }
+  const int64_t n = ctx.const_dim(boxes, 0, "the number of boxes"),
+                most = ctx.const_int(2, "the number of detections");
+  constexpr int64_t kMost = 1 << 20;
+  if (n < 1 || most < 0 || most > kMost)
+    ctx.fail(codes::frontend_attribute, "the number of detections is out of range", "0 to 2^20",
+             std::to_string(most));
+  // The corners may be any two opposite ones.
+  Expr a = ctx.slice(boxes, 1, 0, 2), b = ctx.slice(boxes, 1, 2, 4);
+  boxes = ctx.concat({ctx.minimum(a, b), ctx.maximum(a, b)}, 1);
+  Expr order =
+      ctx.call("argsort", {scores},
+               {{"axis", int64_t{0}}, {"is_ascend", false}, {"dtype", std::string("int64")}});
+  Expr sorted = lines_at(ctx, scores, order);
+  Expr kept = ctx.call("vision.kept_boxes",
+                       {ctx.expand_dims(lines_at(ctx, boxes, order), 0),
+                        ctx.expand_dims(ctx.call("zeros_like", {sorted}), 0),
+                        ctx.expand_dims(ctx.call("greater", {sorted, threshold(ctx, 4)}), 0),
+                        ctx.full(static_cast<double>(most), {dim(1)}, kWide), threshold(ctx, 3)},
+                       {{"by_class", false}, {"inclusive", true}});
+  kept = ctx.squeeze(kept, {0});
+  Expr front = ctx.call("argsort", {ctx.cast(ctx.call("logical_not", {kept}), kInt)},
+                        {{"axis", int64_t{0}}, {"dtype", std::string("int64")}});
+  front = ctx.slice(front, 0, 0, std::min(n, most));
+  Expr valid = lines_at(ctx, kept, front);
+  auto chosen = [&](const Expr& e, DType dtype) {
+    Expr own = ctx.cast(lines_at(ctx, e, front), dtype);
+    return value_of(filled_up(ctx, ctx.where(valid, own, ctx.scalar(0, dtype)), 0, most));
+  };
+  ctx.charge_bytes(2 * most, kFloat);
+  Values out{chosen(order, kInt)};
+  if (scores_too) out.push_back(chosen(sorted, kFloat));
+  out.push_back(value_of(ctx.reduce("sum", ctx.cast(valid, kInt), {0}, false)));
+  return out;
+}
+
+Values nms_v4(NodeContext& ctx) { return non_max_suppression(ctx, false); }
+
+Values nms_v5(NodeContext& ctx) {
+  const auto sigma = ctx.const_scalar(5);
+  if (!sigma || *sigma != 0) ctx.unsupported("scores that overlapping boxes make smaller");
+  return non_max_suppression(ctx, true);
+}
+
 }  // namespace
 
 template <>
 std::span<const Row> rows<Family::Detection>() {
-  static constexpr Row kRows[] = {{"TFLite_Detection_PostProcess", detection_postprocess}};
+  using O = schema::Options;
+  static constexpr Row kRows[] = {
+      {"NON_MAX_SUPPRESSION_V4", nms_v4, O::nms_v4},
+      {"NON_MAX_SUPPRESSION_V5", nms_v5, O::nms_v5},
+      {"TFLite_Detection_PostProcess", detection_postprocess},
+  };
   return kRows;
 }
 

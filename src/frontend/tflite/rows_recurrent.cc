@@ -1,33 +1,11 @@
 // Recurrent layers. Their states are variables, which are zero at the start of a run.
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
-#include "frontend/common/recurrent.h"
+#include "frontend/tflite/float_recurrent.h"
 #include "frontend/tflite/quantized.h"
 
 namespace relay::frontend::tflite {
 namespace {
-
-// Weights as floats, whatever they are stored in.
-Expr weight(NodeContext& ctx, size_t i) {
-  Expr w = ctx.in(i);
-  if (Builder::dtype_of(w).is_integer())
-    ctx.unsupported("a recurrent layer with integer weights", "dequantise the weights");
-  return ctx.cast(w, DType::Float(32));
-}
-
-Activation activation_of(NodeContext& ctx, schema::FusedActivation a) {
-  using F = schema::FusedActivation;
-  switch (a) {
-    case F::none:
-      return {ActivationKind::Affine, 1, 0};
-    case F::relu:
-      return {ActivationKind::Relu};
-    case F::tanh:
-      return {ActivationKind::Tanh};
-    default:
-      ctx.unsupported("a recurrent layer with an activation other than relu and tanh");
-  }
-}
 
 // (steps, batch, features) of what has its batch first.
 Expr by_steps(NodeContext& ctx, const Expr& x, bool time_major) {
@@ -36,189 +14,150 @@ Expr by_steps(NodeContext& ctx, const Expr& x, bool time_major) {
              to_string(x->type));
   return time_major ? x : ctx.transpose(x, {1, 0, 2});
 }
-// And back, of (steps, 1, batch, hidden).
+// And back, of (steps, batch, results).
 Expr from_steps(NodeContext& ctx, const Expr& y, bool time_major) {
-  Expr flat = ctx.squeeze(y, {1});
-  return time_major ? flat : ctx.transpose(flat, {1, 0, 2});
+  return time_major ? y : ctx.transpose(y, {1, 0, 2});
 }
 
 // The state behind the last step becomes the value of the variable.
 void keep_state(NodeContext& ctx, size_t input, const Expr& last) {
-  ctx.importer().update_state(ctx.input_index(input), value_of(ctx.squeeze(last, {0})));
+  ctx.importer().update_state(ctx.input_index(input), value_of(last));
 }
 
 // ---- LSTM
 
-// The weights of a layer begin at these inputs; 0 where the operator has none.
-struct LstmInputs {
-  size_t w = 1, r = 5, peep = 9, bias = 12, projection = 16, state = 18, norm = 20;
-};
-
-RecurrentDirection lstm_direction(NodeContext& ctx, const LstmInputs& at, bool backward,
-                                  schema::FusedActivation activation) {
-  for (size_t i = at.norm; at.norm != 0 && i < at.norm + 4; ++i)
-    if (ctx.has(i)) ctx.unsupported("an LSTM with layer normalisation");
-  if (ctx.has(at.projection)) ctx.unsupported("an LSTM with a projection");
-  if (!ctx.has(at.w)) ctx.unsupported("an LSTM whose input and forget gates are coupled");
-  // The file has the input, forget, cell and output gates; the layer the input, output, forget and cell gates.
-  auto joined = [&](size_t first) {
-    std::vector<Expr> gates;
-    for (size_t gate : {0, 3, 1, 2}) gates.push_back(weight(ctx, first + gate));
-    return ctx.concat(std::move(gates), 0);
-  };
-  RecurrentDirection d{.w = joined(at.w), .r = joined(at.r), .w_bias = joined(at.bias)};
-  if (ctx.has(at.peep + 1)) {
-    d.peep_input = weight(ctx, at.peep);
-    d.peep_forget = weight(ctx, at.peep + 1);
-    d.peep_output = weight(ctx, at.peep + 2);
-  }
-  d.state = ctx.in(at.state);
-  d.cell = ctx.in(at.state + 1);
-  d.backward = backward;
-  const Activation sigmoid{ActivationKind::Sigmoid}, own = activation_of(ctx, activation);
-  d.activations = {sigmoid, own, own};
-  return d;
-}
-
-void check_clips(NodeContext& ctx, float cell, float projection) {
-  if (cell != 0 || projection != 0) ctx.unsupported("an LSTM that clips its cells");
-}
-
-int64_t hidden_of(NodeContext& ctx, size_t recurrent) {
-  return ctx.const_dim(ctx.in(recurrent), 1, "the size of the state");
-}
-
 // One step of a basic LSTM: (x, state, weights (4 * hidden, features + hidden), bias, cell).
 Values basic_lstm(NodeContext& ctx) {
-  Expr x = ctx.in(0), h = ctx.in(1), w = ctx.in(2), b = ctx.in(3), c = ctx.in(4);
-  if (ctx.is_quantized()) ctx.unsupported("an LSTM of integers");
-  Expr joined = ctx.concat({x, h}, 1);
-  Expr all = ctx.add(ctx.call("nn.dense", {joined, w}), b);
-  const std::vector<Expr> gates = ctx.split(all, 1, 4);  // input, new, forget, output
-  auto sigmoid = [&](const Expr& e) { return ctx.call("sigmoid", {e}); };
-  auto tanh = [&](const Expr& e) { return ctx.call("tanh", {e}); };
-  Expr next = ctx.add(ctx.mul(sigmoid(gates[0]), tanh(gates[1])), ctx.mul(sigmoid(gates[2]), c));
-  Expr y = ctx.mul(sigmoid(gates[3]), tanh(next));
-  ctx.importer().update_state(ctx.input_index(1), value_of(y));
-  ctx.importer().update_state(ctx.input_index(4), value_of(next));
-  return {value_of(y), value_of(next), value_of(joined), value_of(all)};
-}
-
-// A layer of one direction over (steps, batch, features).
-RecurrentResults full_lstm(NodeContext& ctx, const Expr& x, const LstmInputs& at, bool backward,
-                           schema::FusedActivation activation) {
-  if (ctx.is_quantized()) ctx.unsupported("an LSTM of integers");
-  RecurrentLayer layer{.cell = RecurrentCell::Lstm, .x = x, .hidden = hidden_of(ctx, at.r + 1)};
-  layer.directions.push_back(lstm_direction(ctx, at, backward, activation));
-  RecurrentResults out = recurrent(ctx, layer);
-  keep_state(ctx, at.state, out.last[0]);
-  keep_state(ctx, at.state + 1, out.last[1]);
+  Values out;
+  if (ctx.is_quantized()) {
+    out = basic_quantized_lstm(ctx);
+  } else {
+    Expr x = ctx.in(0), h = ctx.in(1), w = ctx.in(2), b = ctx.in(3), c = ctx.in(4);
+    Expr joined = ctx.concat({x, h}, 1);
+    Expr all = ctx.add(ctx.call("nn.dense", {joined, w}), b);
+    const std::vector<Expr> gates = ctx.split(all, 1, 4);  // input, new, forget, output
+    auto sigmoid = [&](const Expr& e) { return ctx.call("sigmoid", {e}); };
+    auto tanh = [&](const Expr& e) { return ctx.call("tanh", {e}); };
+    Expr next = ctx.add(ctx.mul(sigmoid(gates[0]), tanh(gates[1])), ctx.mul(sigmoid(gates[2]), c));
+    Expr y = ctx.mul(sigmoid(gates[3]), tanh(next));
+    out = {value_of(y), value_of(next), value_of(joined), value_of(all)};
+  }
+  ctx.importer().update_state(ctx.input_index(1), out[0]);
+  ctx.importer().update_state(ctx.input_index(4), out[1]);
   return out;
 }
 
-// A layer of integers over (steps, batch, features).
-Expr integer_lstm(NodeContext& ctx, const Expr& x, schema::FusedActivation activation,
-                  float cell_clip, float projection_clip) {
-  if (activation != schema::FusedActivation::tanh)
-    ctx.unsupported("an LSTM of integers with an activation other than tanh");
-  if (projection_clip != 0) ctx.unsupported("an LSTM of integers that clips its projection");
-  const IntegerLstmResults out = quantized_lstm(ctx, x, cell_clip);
-  const LstmInputs at;
-  ctx.importer().update_state(ctx.input_index(at.state), value_of(out.state));
-  ctx.importer().update_state(ctx.input_index(at.state + 1), value_of(out.cell));
+// A layer of one direction over (steps, batch, features).
+Expr lstm_layer(NodeContext& ctx, const Expr& x, const Expr& aux, const LstmPlaces& at,
+                const LstmForm& form) {
+  const LstmResults out =
+      ctx.is_quantized() ? quantized_lstm(ctx, x, form) : float_lstm(ctx, x, aux, at, form);
+  keep_state(ctx, at.state, out.state);
+  keep_state(ctx, at.state + 1, out.cell);
   return out.y;
+}
+
+template <class Options>
+LstmForm form_of(const Options& o) {
+  return {.activation = o.activation(),
+          .cell_clip = o.cell_clip(),
+          .projection_clip = o.proj_clip(),
+          .asymmetric = o.asymmetric_inputs()};
 }
 
 Values lstm(NodeContext& ctx) {
   const auto& o = ctx.options<schema::Lstm>();
   if (o.kernel() == schema::LstmKernel::basic) return basic_lstm(ctx);
-  if (ctx.is_quantized()) {
-    Expr step = ctx.expand_dims(ctx.in_of_rank(0, 2), 0);
-    return one(
-        ctx.squeeze(integer_lstm(ctx, step, o.activation(), o.cell_clip(), o.proj_clip()), {0}));
-  }
-  check_clips(ctx, o.cell_clip(), o.proj_clip());
-  Expr step = ctx.expand_dims(ctx.in(0), 0);
-  return one(ctx.squeeze(full_lstm(ctx, step, {}, false, o.activation()).y, {0, 1}));
+  Expr step = ctx.expand_dims(ctx.in_of_rank(0, 2), 0);
+  return one(ctx.squeeze(lstm_layer(ctx, step, nullptr, {}, form_of(o)), {0}));
 }
 
 Values sequence_lstm(NodeContext& ctx) {
   const auto& o = ctx.options<schema::UnidirectionalLstm>();
-  if (o.diagonal_recurrent()) ctx.unsupported("an LSTM with diagonal recurrent weights");
+  LstmForm form = form_of(o);
+  form.diagonal = o.diagonal_recurrent();
   Expr x = by_steps(ctx, ctx.in(0), o.time_major());
-  if (ctx.is_quantized()) {
-    Expr y = integer_lstm(ctx, x, o.activation(), o.cell_clip(), o.proj_clip());
-    return one(o.time_major() ? y : ctx.transpose(y, {1, 0, 2}));
-  }
-  check_clips(ctx, o.cell_clip(), o.proj_clip());
-  return one(from_steps(ctx, full_lstm(ctx, x, {}, false, o.activation()).y, o.time_major()));
+  return one(from_steps(ctx, lstm_layer(ctx, x, nullptr, {}, form), o.time_major()));
+}
+
+// The sequences that a layer of two directions reads. A second input has weights of its own in both directions, or is
+// what the backward direction reads.
+struct TwoInputs {
+  Expr forward, backward, aux;
+};
+
+TwoInputs two_inputs(NodeContext& ctx, size_t aux, size_t aux_weights, bool time_major) {
+  Expr x = by_steps(ctx, ctx.in(0), time_major);
+  if (!ctx.has(aux)) return {x, x, nullptr};
+  Expr second = by_steps(ctx, ctx.in(aux), time_major);
+  if (ctx.has(aux_weights)) return {x, x, second};
+  return {x, second, nullptr};
 }
 
 // The result of both directions: joined along the last axis, or two outputs.
-Values both_ways(NodeContext& ctx, const RecurrentResults& forward,
-                 const RecurrentResults& backward, bool time_major, bool merged) {
-  Expr a = from_steps(ctx, forward.y, time_major), b = from_steps(ctx, backward.y, time_major);
+Values both_ways(NodeContext& ctx, const Expr& forward, const Expr& backward, bool time_major,
+                 bool merged) {
+  Expr a = from_steps(ctx, forward, time_major), b = from_steps(ctx, backward, time_major);
   if (merged) return one(ctx.concat({a, b}, 2));
   return {value_of(a), value_of(b)};
 }
 
 Values bidirectional_lstm(NodeContext& ctx) {
   const auto& o = ctx.options<schema::BidirectionalLstm>();
-  if (ctx.has(39)) ctx.unsupported("an LSTM with an auxiliary input");
-  check_clips(ctx, o.cell_clip(), o.proj_clip());
-  Expr x = by_steps(ctx, ctx.in(0), o.time_major());
-  RecurrentResults out[2];
+  if (ctx.is_quantized()) ctx.unsupported("an LSTM of integers in two directions");
+  const size_t aux_weights[] = {40, 44};
+  const TwoInputs in = two_inputs(ctx, 39, aux_weights[0] + kForgetGate, o.time_major());
+  Expr out[2];
   for (size_t way : {0, 1}) {
     const size_t first = way * 17;
-    const LstmInputs at{.w = 1 + first,
+    const LstmPlaces at{.w = 1 + first,
                         .r = 5 + first,
                         .peep = 9 + first,
                         .bias = 12 + first,
                         .projection = 16 + first,
                         .state = 35 + 2 * way,
-                        .norm = 0};
-    out[way] = full_lstm(ctx, x, at, way == 1, o.activation());
+                        .norm = 0,
+                        .aux = aux_weights[way]};
+    LstmForm form = form_of(o);
+    form.backward = way == 1;
+    out[way] = lstm_layer(ctx, form.backward ? in.backward : in.forward, in.aux, at, form);
   }
   return both_ways(ctx, out[0], out[1], o.time_major(), o.merge_outputs());
 }
 
 // ---- RNN
 
-// (weights, recurrent weights, bias, state) from this input on.
-RecurrentResults rnn_direction(NodeContext& ctx, const Expr& x, size_t first, bool backward,
-                               schema::FusedActivation activation) {
-  RecurrentLayer layer{.cell = RecurrentCell::Rnn, .x = x, .hidden = hidden_of(ctx, first + 1)};
-  RecurrentDirection d{.w = weight(ctx, first),
-                       .r = weight(ctx, first + 1),
-                       .w_bias = ctx.in(first + 2),
-                       .state = ctx.in(first + 3),
-                       .backward = backward,
-                       .activations = {activation_of(ctx, activation)}};
-  layer.directions.push_back(std::move(d));
-  RecurrentResults out = recurrent(ctx, layer);
-  keep_state(ctx, first + 3, out.last[0]);
-  return out;
+Expr rnn_layer(NodeContext& ctx, const Expr& x, const Expr& aux, const RnnPlaces& at,
+               const RnnForm& form) {
+  const RnnResults out = float_rnn(ctx, x, aux, at, form);
+  keep_state(ctx, at.first + 3, out.state);
+  return out.y;
 }
 
 Values rnn(NodeContext& ctx) {
-  Expr x = ctx.expand_dims(ctx.in(0), 0);
-  const RecurrentResults out =
-      rnn_direction(ctx, x, 1, false, ctx.options<schema::Rnn>().activation());
-  return one(ctx.squeeze(out.y, {0, 1}));
+  const auto& o = ctx.options<schema::Rnn>();
+  Expr x = ctx.expand_dims(ctx.in_of_rank(0, 2), 0);
+  return one(
+      ctx.squeeze(rnn_layer(ctx, x, nullptr, {}, {o.activation(), o.asymmetric_inputs()}), {0}));
 }
 
 Values sequence_rnn(NodeContext& ctx) {
   const auto& o = ctx.options<schema::SequenceRnn>();
   Expr x = by_steps(ctx, ctx.in(0), o.time_major());
-  return one(from_steps(ctx, rnn_direction(ctx, x, 1, false, o.activation()).y, o.time_major()));
+  Expr y = rnn_layer(ctx, x, nullptr, {}, {o.activation(), o.asymmetric_inputs()});
+  return one(from_steps(ctx, y, o.time_major()));
 }
 
 Values bidirectional_rnn(NodeContext& ctx) {
   const auto& o = ctx.options<schema::BidirectionalRnn>();
-  if (ctx.has(9)) ctx.unsupported("an RNN with an auxiliary input");
-  Expr x = by_steps(ctx, ctx.in(0), o.time_major());
-  const RecurrentResults forward = rnn_direction(ctx, x, 1, false, o.activation()),
-                         backward = rnn_direction(ctx, x, 5, true, o.activation());
+  TwoInputs in = two_inputs(ctx, 9, 10, o.time_major());
+  // LiteRT's kernel reads the first input in both directions where the batch is first.
+  if (!o.time_major()) in.backward = in.forward;
+  const RnnForm form{o.activation(), o.asymmetric_inputs()};
+  RnnForm back = form;
+  back.backward = true;
+  Expr forward = rnn_layer(ctx, in.forward, in.aux, {1, 10}, form),
+       backward = rnn_layer(ctx, in.backward, in.aux, {5, 11}, back);
   return both_ways(ctx, forward, backward, o.time_major(), o.merge_outputs());
 }
 
@@ -245,9 +184,10 @@ Values svdf(NodeContext& ctx) {
     keep(out.memory);
     return one(out.y);
   }
-  Expr features = weight(ctx, 1), times = weight(ctx, 2);
+  const GateWeights features(ctx, {1}, o.asymmetric_inputs());
+  Expr times = float_weight(ctx, 2);
   Expr past = ctx.reshape(ctx.in(4), std::vector<Dim>{batch, dim(filters), dim(memory)});
-  Expr now = ctx.expand_dims(ctx.call("nn.dense", {x, features}), 2);
+  Expr now = ctx.expand_dims(features.by_rows(x), 2);
   Expr kept = ctx.concat({ctx.slice(past, 2, 1, memory), now}, 2);
   Expr y = ctx.reduce("sum", ctx.mul(kept, times), {2}, false);
   y = ctx.reshape(y, std::vector<Dim>{batch, dim(filters / o.rank()), dim(o.rank())});
