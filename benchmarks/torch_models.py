@@ -350,6 +350,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
+    torch._dynamo.config.allow_rnn = True  # recurrent layers are parts of graphs
     compare = Comparison(given)
     # What PyTorch loads for its first graph belongs to none of the models.
     compare.first("aot_eager", overhead)
