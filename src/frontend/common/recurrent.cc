@@ -54,7 +54,7 @@ class Recurrence {
   void run_rnn(const RecurrentDirection& d) {
     over_steps(d, both(d.w_bias, d.r_bias), {initial(d.state)},
                [&](const Expr& x, const std::vector<Expr>& s) -> std::vector<Expr> {
-                 return {build_.add(x, product(s[0], d.r))};
+                 return {build_.add(x, of_state(s[0], d.r))};
                });
   }
 
@@ -62,7 +62,7 @@ class Recurrence {
     over_steps(d, both(d.w_bias, d.r_bias), {initial(d.state), initial(d.cell)},
                [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
                  Expr h = layer_.read ? layer_.read(states[0]) : states[0];
-                 return {build_.add(x, product(h, d.r))};
+                 return {build_.add(x, of_state(h, d.r))};
                });
   }
 
@@ -76,7 +76,7 @@ class Recurrence {
                [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
                  Expr recurrent, gates;
                  if (after) {
-                   recurrent = with_bias(product(states[0], d.r), d.r_bias);
+                   recurrent = with_bias(of_state(states[0], d.r), d.r_bias);
                    gates = build_.slice(recurrent, 1, 0, 2 * n);
                  } else {
                    gates = product(states[0], r_gates);
@@ -150,6 +150,12 @@ class Recurrence {
 
   Expr product(const Expr& x, const Expr& weights) const {
     return build_.call("nn.dense", {x, weights});
+  }
+  // The product of a state. Weights that are arguments are transposed once, before the loop; constants are packed.
+  Expr of_state(const Expr& x, const Expr& weights) const {
+    auto* v = as<VarNode>(weights);
+    if (v == nullptr || build_.program().is_weight(*v)) return product(x, weights);
+    return build_.call("nn.matmul", {x, build_.transpose(weights, {1, 0})});
   }
   Expr with_bias(const Expr& y, const Expr& bias) const {
     return bias ? build_.call("nn.bias_add", {y, bias}, {{"axis", int64_t{-1}}}) : y;
