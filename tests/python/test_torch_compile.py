@@ -187,6 +187,33 @@ def test_gradients_of_layers_without_fallback(name):
         close(mine.grad, other.grad, 1e-4)
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(3, 6, 3, stride=2, padding=1),
+        nn.Conv2d(4, 4, (3, 2), dilation=(1, 2), groups=4),
+        nn.Conv2d(4, 6, 2, groups=2),
+        nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
+        nn.Conv1d(3, 4, 5, stride=3, padding=2),
+    ],
+    ids=["strides", "depthwise", "groups", "transposed", "one axis"],
+)
+def test_convolutions_of_images_of_all_sizes_have_gradients(layer):
+    layer = copy.deepcopy(layer)
+    run = compiled(layer, dynamic=True, options=STRICT)
+    for sizes in ((2, 11, 8), (3, 9, 13)):
+        x = torch.randn(sizes[0], layer.in_channels, *sizes[5 - layer.weight.dim() :])
+        found = []
+        for f in (run, layer):
+            given = x.clone().requires_grad_()
+            layer.zero_grad()
+            y = f(given)
+            (y * torch.linspace(0, 1, y.numel()).view_as(y)).sum().backward()
+            found.append([y.detach(), given.grad, *(p.grad for p in layer.parameters())])
+        close(*found, 1e-4)
+    assert [g.calls for g in relay.torch.report().graphs] == [2, 2]
+
+
 def test_numbers_that_python_reads_are_arguments_of_programs():
     def cut(x, at):
         first, shift = at[0].item(), at[1].item()
@@ -264,6 +291,22 @@ def test_histograms_and_hashes():
     for given in (x, x.bfloat16(), (x * 100).long(), x > 0):
         for mine, want in zip(compiled(hashed, options=STRICT)(given), hashed(given), strict=True):
             assert torch.equal(mine, want)
+
+
+def test_counts_of_numbers():
+    def count(x, weights):
+        return torch.bincount(x, minlength=3), torch.bincount(x, weights)
+
+    run = compiled(count, options=STRICT)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        for weights in (torch.randn(9), torch.randn(9).double(), torch.arange(9)):
+            x = torch.randint(0, 7, (9,))
+            close(run(x, weights), count(x, weights))
+        close(run(torch.tensor([1]), torch.ones(1)), count(torch.tensor([1]), torch.ones(1)))
+        assert torch.equal(compiled(torch.bincount)(torch.arange(0)), torch.arange(0))
+        with pytest.raises(relay.RunError, match="E06"):
+            run(torch.tensor([1, -2, 3, 2, 1, 1, 1, 1, 1]), torch.randn(9))
+    assert relay.torch.report().fallbacks == []
 
 
 def test_a_histogram_without_a_finite_range_is_an_error():

@@ -18,8 +18,14 @@ def from_the_beginning():
     torch._dynamo.reset()
     relay.torch.reset()
     torch.manual_seed(3)
-    yield
+    # Dynamo leaves recurrent layers out of graphs otherwise.
+    with torch._dynamo.config.patch(allow_rnn=True):
+        yield
     torch._dynamo.reset()
+
+
+def kinds():
+    return [g.kind for g in relay.torch.report().graphs]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -31,6 +37,7 @@ def test_inference(name):
     with torch.no_grad():
         torch.testing.assert_close(fast(*given), model(*given), rtol=1e-4, atol=1e-5)
     assert relay.torch.report().fallbacks == []
+    assert kinds() == ["inference"]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -61,6 +68,7 @@ def test_a_step_of_training(name):
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
     for mine, other in zip(model.buffers(), twin.buffers(), strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
+    assert kinds() == ["forward", "backward"]
 
 
 SOON = ("resnet", "bert", "llama", "lstm")
@@ -77,4 +85,4 @@ def test_open_sizes(name):
         for batch in (2, 3, 5):
             given = arguments(batch)
             torch.testing.assert_close(fast(*given), model(*given), rtol=1e-4, atol=1e-5)
-    assert len(relay.torch.report().graphs) <= 2
+    assert 1 <= len(kinds()) <= 2

@@ -245,6 +245,8 @@ def inference(name: str) -> None:
 
 def all_are_compiled() -> None:
     """Without dropout no operator draws random numbers, so none is PyTorch's."""
+    if not relay.torch.report().graphs:
+        raise Different("no graph was compiled")
     left = sorted({f.operator for f in relay.torch.report().fallbacks})
     if left:
         raise Different(f"PyTorch runs {', '.join(left)}")
@@ -279,6 +281,8 @@ def training(name: str) -> None:
     compare([a for a, _ in both], [b for _, b in both], factor * 1e-7, "gradient")
     parameters = [a.detach() for a, _ in pairs], [b.detach() for _, b in pairs]
     compare(*parameters, factor * 1e-7, "parameter")
+    if {g.kind for g in relay.torch.report().graphs} != {"forward", "backward"}:
+        raise Different("no graph was compiled, or only one direction")
 
 
 def dynamic(name: str) -> None:
@@ -303,7 +307,8 @@ CHECKS: dict[str, tuple[Callable[[str], None], list[str]]] = {
 
 
 def fresh() -> None:
-    """Forgets what was compiled before."""
+    """Forgets what was compiled before. Recurrent layers are parts of graphs."""
+    torch._dynamo.config.allow_rnn = True
     torch._dynamo.reset()
     relay.torch.reset()
 

@@ -13,7 +13,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.utils.checkpoint import CheckpointPolicy
 
 from relay._errors import wrong
-from relay.torch import _options, _regions, _report
+from relay.torch import _options, _recurrent, _regions, _report
 from relay.torch._compile import compile_graph, refuse
 from relay.torch._decompositions import decompositions
 from relay.torch._options import Options
@@ -35,6 +35,7 @@ def backend(
     """
     chosen = _options.read(options, mode)
     given = list(example_inputs)
+    _recurrent.keep_layers(graph_module)
 
     def inference(module: fx.GraphModule, _inputs: Sequence[Any]) -> Callable[..., Any]:
         constants = _constants(module, given) if chosen.freeze else {}

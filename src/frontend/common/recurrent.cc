@@ -11,11 +11,7 @@ namespace {
 class Recurrence {
  public:
   Recurrence(const Builder& build, const RecurrentLayer& layer)
-      : build_(build),
-        layer_(layer),
-        gates_(gates_of(layer.cell)),
-        standard_(standard_activations(layer.cell)),
-        order_(layer.gate_order) {
+      : build_(build), layer_(layer), gates_(gates_of(layer.cell)) {
     if (Builder::rank_of(layer.x) != 3) {
       build.fail(codes::type_rank, "the input must be a sequence of matrices", "rank 3",
                  to_string(layer.x->type));
@@ -26,7 +22,6 @@ class Recurrence {
       build.fail(codes::frontend_limit, "the sequence has no steps",
                  "1 step or more, or an open length", "0");
     }
-    if (order_.empty()) order_ = {0, 1, 2, 3};
   }
 
   void run(const RecurrentDirection& d) {
@@ -48,75 +43,54 @@ class Recurrence {
       for (const std::vector<Expr>& states : last_) sides.push_back(states[i]);
       out.last.push_back(together(sides, 0));
     }
+    if (layer_.keep) out.kept = kept_;
     return out;
   }
 
  private:
-  // One step of a cell: the next states for the step's inputs, of which the first is the output.
-  using Cell = std::function<std::vector<Expr>(const Expr& x, const std::vector<Expr>& states)>;
+  // What the activations of a step read: of the step's inputs and the states before it.
+  using Reads = std::function<std::vector<Expr>(const Expr& x, const std::vector<Expr>& states)>;
 
   void run_rnn(const RecurrentDirection& d) {
     over_steps(d, both(d.w_bias, d.r_bias), {initial(d.state)},
                [&](const Expr& x, const std::vector<Expr>& s) -> std::vector<Expr> {
-                 return {activate(d, 0, build_.add(x, product(s[0], d.r)))};
+                 return {build_.add(x, of_state(s[0], d.r))};
                });
   }
 
   void run_lstm(const RecurrentDirection& d) {
-    auto peep = [&](const Expr& gate, const Expr& weight, const Expr& cell) {
-      return weight ? build_.add(gate, build_.mul(weight, cell)) : gate;
-    };
     over_steps(d, both(d.w_bias, d.r_bias), {initial(d.state), initial(d.cell)},
                [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
-                 Expr c = states[1], h = layer_.read ? layer_.read(states[0]) : states[0];
-                 std::vector<Expr> g = build_.split(build_.add(x, product(h, d.r)), 1, gates_);
-                 auto gate = [&](size_t which) { return g[order_[which]]; };
-                 Expr i = activate(d, 0, peep(gate(0), d.peep_input, c));
-                 Expr f = layer_.coupled ? build_.sub(build_.scalar_like(1, i), i)
-                                         : activate(d, 0, peep(gate(2), d.peep_forget, c));
-                 Expr z = activate(d, 1, gate(3));
-                 c = build_.add(build_.mul(f, c), build_.mul(i, z));
-                 Expr o = activate(d, 0, peep(gate(1), d.peep_output, c));
-                 return {build_.mul(o, activate(d, 2, c)), c};
+                 Expr h = layer_.read ? layer_.read(states[0]) : states[0];
+                 return {build_.add(x, of_state(h, d.r))};
                });
   }
 
   void run_gru(const RecurrentDirection& d) {
     const int64_t n = layer_.hidden;
     const bool after = layer_.reset_after;
-    Expr r_gates, r_new;
-    if (!after) {
-      r_gates = build_.slice(d.r, 0, 0, 2 * n);
-      r_new = build_.slice(d.r, 0, 2 * n, 3 * n);
-    }
+    Expr r_gates;
+    if (!after) r_gates = build_.slice(d.r, 0, 0, 2 * n);
     // The recurrent bias of the new state is inside the reset gate when that comes after.
     over_steps(d, after ? d.w_bias : both(d.w_bias, d.r_bias), {initial(d.state)},
                [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
-                 const Expr& h = states[0];
                  Expr recurrent, gates;
                  if (after) {
-                   recurrent = with_bias(product(h, d.r), d.r_bias);
+                   recurrent = with_bias(of_state(states[0], d.r), d.r_bias);
                    gates = build_.slice(recurrent, 1, 0, 2 * n);
                  } else {
-                   gates = product(h, r_gates);
+                   gates = product(states[0], r_gates);
                  }
                  gates = build_.add(build_.slice(x, 1, 0, 2 * n), gates);
-                 std::vector<Expr> g = build_.split(gates, 1, 2);
-                 Expr z = activate(d, 0, g[order_[0]]), reset = activate(d, 0, g[order_[1]]);
-                 Expr candidate = after
-                                      ? build_.mul(reset, build_.slice(recurrent, 1, 2 * n, 3 * n))
-                                      : product(build_.mul(reset, h), r_new);
-                 candidate = build_.add(build_.slice(x, 1, 2 * n, 3 * n), candidate);
-                 Expr fresh = activate(d, 1, candidate);
-                 // (1 - z) * fresh + z * h
-                 return {build_.add(build_.mul(build_.sub(build_.scalar_like(1, z), z), fresh),
-                                    build_.mul(z, h))};
+                 Expr fresh = build_.slice(x, 1, 2 * n, 3 * n);
+                 if (!after) return {gates, fresh};
+                 return {gates, fresh, build_.slice(recurrent, 1, 2 * n, 3 * n)};
                });
   }
 
   // Runs a direction over the sequence. `bias` is that of the inputs' product, null for none.
   void over_steps(const RecurrentDirection& d, const Expr& bias, const std::vector<Expr>& initial,
-                  const Cell& cell) {
+                  const Reads& reads) {
     const Expr& lengths = layer_.lengths;
     // Sequences of different lengths are turned round each within its own.
     const bool turned = d.backward && lengths, from_end = d.backward && !turned;
@@ -125,11 +99,16 @@ class Recurrence {
     Expr lines = zeros_along(build_, layer_.x, 0);
     StepLoop loop{length_of(build_, lines), lines, initial, {}, nullptr};
     if (layer_.all_steps) loop.backward.push_back(from_end);
+    const size_t first_kept = loop.backward.size();
+    const size_t kept = layer_.keep ? initial.size() + reads_of_cell() : 0;
+    loop.backward.resize(first_kept + kept, from_end);
     StepResults out =
         run_steps(build_, loop, [&](const Expr& t, const Expr&, const std::vector<Expr>& states) {
           Expr one = build_.scalar(1, DType::Int(64));
           Expr at = from_end ? build_.sub(build_.sub(loop.count, one), t) : t;
-          Step step{cell(build_.call("take", {xs, at}, {{"axis", int64_t{0}}}), states), {}};
+          const std::vector<Expr> read =
+              reads(build_.call("take", {xs, at}, {{"axis", int64_t{0}}}), states);
+          Step step{recurrent_cell(build_, layer_, d, read, states), {}};
           Expr line = step.states[0];
           if (lengths) {
             // A sequence that has ended keeps its states, and gives zeros.
@@ -140,8 +119,14 @@ class Recurrence {
             line = build_.where(runs, line, build_.scalar_like(0, line));
           }
           if (layer_.all_steps) step.results.push_back(line);
+          if (layer_.keep) {
+            step.results.insert(step.results.end(), states.begin(), states.end());
+            step.results.insert(step.results.end(), read.begin(), read.end());
+          }
           return step;
         });
+    kept_.emplace_back(out.stacked.begin() + static_cast<std::ptrdiff_t>(first_kept),
+                       out.stacked.end());
     if (layer_.all_steps) stacked_.push_back(turned ? turn(out.stacked[0]) : out.stacked[0]);
     last_.push_back(out.states);
   }
@@ -166,6 +151,12 @@ class Recurrence {
   Expr product(const Expr& x, const Expr& weights) const {
     return build_.call("nn.dense", {x, weights});
   }
+  // The product of a state. Weights that are arguments are transposed once, before the loop; constants are packed.
+  Expr of_state(const Expr& x, const Expr& weights) const {
+    auto* v = as<VarNode>(weights);
+    if (v == nullptr || build_.program().is_weight(*v)) return product(x, weights);
+    return build_.call("nn.matmul", {x, build_.transpose(weights, {1, 0})});
+  }
   Expr with_bias(const Expr& y, const Expr& bias) const {
     return bias ? build_.call("nn.bias_add", {y, bias}, {{"axis", int64_t{-1}}}) : y;
   }
@@ -174,10 +165,10 @@ class Recurrence {
     return b ? build_.add(a, b) : a;
   }
 
-  // The n-th activation function of a direction.
-  Expr activate(const RecurrentDirection& d, size_t n, Expr e) const {
-    if (layer_.clip > 0) e = build_.clip(std::move(e), -layer_.clip, layer_.clip);
-    return frontend::activate(build_, (d.activations.empty() ? standard_ : d.activations)[n], e);
+  // How many tensors the activations of a step read.
+  size_t reads_of_cell() const {
+    if (layer_.cell != RecurrentCell::Gru) return 1;
+    return layer_.reset_after ? 3 : 2;
   }
 
   // The sequences of a batch, each backwards.
@@ -195,12 +186,68 @@ class Recurrence {
   const Builder& build_;
   const RecurrentLayer& layer_;
   const int64_t gates_;
-  const std::vector<Activation> standard_;
-  std::vector<size_t> order_;
   Dim steps_, batch_;
   // Of each direction.
   std::vector<Expr> stacked_;
   std::vector<std::vector<Expr>> last_;
+  std::vector<std::vector<Expr>> kept_;
+};
+
+// The functions of a cell's elements.
+class Cell {
+ public:
+  Cell(const Builder& build, const RecurrentLayer& layer, const RecurrentDirection& direction)
+      : build_(build),
+        layer_(layer),
+        direction_(direction),
+        activations_(direction.activations.empty() ? standard_activations(layer.cell)
+                                                   : direction.activations),
+        order_(layer.gate_order.empty() ? std::vector<size_t>{0, 1, 2, 3} : layer.gate_order) {}
+
+  std::vector<Expr> rnn(const std::vector<Expr>& read) const { return {activate(0, read[0])}; }
+
+  std::vector<Expr> lstm(const std::vector<Expr>& read, const std::vector<Expr>& states) const {
+    Expr c = states[1];
+    const std::vector<Expr> g = build_.split(read[0], 1, 4);
+    auto gate = [&](size_t which, const Expr& weight, const Expr& cell) {
+      Expr e = g[order_[which]];
+      return activate(0, weight ? build_.add(e, build_.mul(weight, cell)) : e);
+    };
+    Expr i = gate(0, direction_.peep_input, c);
+    Expr f = layer_.coupled ? build_.sub(build_.scalar_like(1, i), i)
+                            : gate(2, direction_.peep_forget, c);
+    Expr z = activate(1, g[order_[3]]);
+    c = build_.add(build_.mul(f, c), build_.mul(i, z));
+    Expr o = gate(1, direction_.peep_output, c);
+    return {build_.mul(o, activate(2, c)), c};
+  }
+
+  std::vector<Expr> gru(const std::vector<Expr>& read, const Expr& h) const {
+    const int64_t n = layer_.hidden;
+    const std::vector<Expr> g = build_.split(read[0], 1, 2);
+    Expr z = activate(0, g[order_[0]]), reset = activate(0, g[order_[1]]);
+    Expr candidate = layer_.reset_after
+                         ? build_.mul(reset, read[2])
+                         : build_.call("nn.dense", {build_.mul(reset, h),
+                                                    build_.slice(direction_.r, 0, 2 * n, 3 * n)});
+    Expr fresh = activate(1, build_.add(read[1], candidate));
+    // (1 - z) * fresh + z * h
+    return {
+        build_.add(build_.mul(build_.sub(build_.scalar_like(1, z), z), fresh), build_.mul(z, h))};
+  }
+
+ private:
+  // The n-th activation function.
+  Expr activate(size_t n, Expr e) const {
+    if (layer_.clip > 0) e = build_.clip(std::move(e), -layer_.clip, layer_.clip);
+    return frontend::activate(build_, activations_[n], e);
+  }
+
+  const Builder& build_;
+  const RecurrentLayer& layer_;
+  const RecurrentDirection& direction_;
+  const std::vector<Activation> activations_;
+  const std::vector<size_t> order_;
 };
 
 }  // namespace
@@ -214,6 +261,21 @@ std::vector<Activation> standard_activations(RecurrentCell cell) {
   if (cell == RecurrentCell::Lstm) return {kGate, kTanh, kTanh};
   if (cell == RecurrentCell::Gru) return {kGate, kTanh};
   return {kTanh};
+}
+
+std::vector<Expr> recurrent_cell(const Builder& build, const RecurrentLayer& layer,
+                                 const RecurrentDirection& direction, const std::vector<Expr>& read,
+                                 const std::vector<Expr>& states) {
+  const Cell cell(build, layer, direction);
+  switch (layer.cell) {
+    case RecurrentCell::Rnn:
+      return cell.rnn(read);
+    case RecurrentCell::Lstm:
+      return cell.lstm(read, states);
+    case RecurrentCell::Gru:
+      return cell.gru(read, states[0]);
+  }
+  return {};
 }
 
 RecurrentResults recurrent(const Builder& build, const RecurrentLayer& layer) {

@@ -50,6 +50,8 @@ struct RecurrentLayer {
   bool coupled = false;      // an LSTM's forget gate is 1 - its input gate
   bool reset_after = false;  // a GRU's reset gate scales the product of the state, not the state
   bool all_steps = true;     // whether the states of all steps are wanted
+  // Whether a gradient will need what the steps read (RecurrentResults::kept). Not with `lengths`.
+  bool keep = false;
   // How a step of an LSTM reads the state before it, for its product; null for as it is.
   std::function<Expr(const Expr&)> read = nullptr;
 };
@@ -57,7 +59,17 @@ struct RecurrentLayer {
 struct RecurrentResults {
   Expr y;                  // (steps, directions, batch, hidden); null where it is not wanted
   std::vector<Expr> last;  // of each state, (directions, batch, hidden)
+  // With `keep`, of each direction, by the places of the sequence: the states before each step, and the arguments of
+  // `recurrent_cell`; each (steps, batch, its columns).
+  std::vector<std::vector<Expr>> kept = {};
 };
+
+// The states after a step, from what its activations read and the states before it. They read one tensor, the sum of the
+// products of the input and the state; of a GRU that resets after the product three, the sum of both gates and the products
+// of the input and of the state for the new state.
+std::vector<Expr> recurrent_cell(const Builder& build, const RecurrentLayer& layer,
+                                 const RecurrentDirection& direction, const std::vector<Expr>& read,
+                                 const std::vector<Expr>& states);
 
 // E0506 for a sequence that is known to have no steps.
 RecurrentResults recurrent(const Builder& build, const RecurrentLayer& layer);

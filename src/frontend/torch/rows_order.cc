@@ -1,5 +1,6 @@
 // Sorting, and what follows from an order.
 #include "base/codes/frontend.h"
+#include "frontend/common/gather.h"
 #include "frontend/common/order.h"
 #include "frontend/common/shape_args.h"
 #include "frontend/common/unique.h"
@@ -216,6 +217,27 @@ Values unique_consecutive(NodeContext& ctx) {
   return unique_results(ctx, u, shape);
 }
 
+// How often each number from 0 on occurs, or the sum of its weights. A negative number has no place, as a run tells.
+Values bincount(NodeContext& ctx) {
+  Expr x = ctx.cast(ctx.tensor("self"), kI64);
+  Expr weights = ctx.tensor_or_null("weights");
+  const int64_t least = ctx.integer("minlength", 0);
+  if (Builder::rank_of(x) != 1 || least < 0)
+    ctx.fail(codes::frontend_attribute, "bincount takes a vector and a least number of bins");
+  // With -1 behind them, no numbers have a greatest one, too.
+  Expr top = ctx.reduce("max", ctx.concat({x, ctx.ints({-1})}, 0), {0}, false);
+  Expr count =
+      ctx.maximum(ctx.add(top, ctx.scalar(1, kI64)), ctx.scalar(static_cast<double>(least), kI64));
+  Expr outside = ctx.add(count, ctx.scalar(1, kI64));
+  x = ctx.where(ctx.call("less", {x, ctx.scalar(0, kI64)}), outside, x);
+  const bool narrow = weights && Builder::dtype_of(weights) == DType::Float(32);
+  const DType dtype = !weights ? kI64 : narrow ? DType::Float(32) : DType::Float(64);
+  Expr each = weights ? ctx.cast(weights, dtype) : ctx.full(1, Builder::shape_of(x), dtype);
+  Expr zeros = ctx.call("dyn.zeros", {ctx.reshape(count, std::vector<int64_t>{1})},
+                        {{"dtype", to_value(dtype)}});
+  return {value_of(scatter_elements(ctx, zeros, value_of(x), each, 0, Scatter::Add))};
+}
+
 }  // namespace
 
 template <>
@@ -228,6 +250,7 @@ std::span<const Row> rows<Family::Order>() {
       {"aten.argsort.default", argsort},
       {"aten.argsort.stable", argsort},
       {"aten.topk.default", topk},
+      {"aten.bincount.default", bincount},
       {"aten._unique.default", unique_row},
       {"aten._unique2.default", unique_row},
       {"aten.repeat_interleave.Tensor", repeated_places},

@@ -3,9 +3,19 @@
 #include "base/codes/types.h"
 #include "frontend/common/recurrent.h"
 #include "frontend/torch/node_context.h"
+#include "frontend/torch/recurrent_gradient.h"
 
 namespace relay::frontend::torch {
 namespace {
+
+// A layer without directions, with the gates where PyTorch has them.
+RecurrentLayer pytorch_layer(RecurrentCell cell, Expr x) {
+  RecurrentLayer of{.cell = cell, .x = std::move(x)};
+  if (cell == RecurrentCell::Lstm) of.gate_order = {0, 3, 1, 2};
+  if (cell == RecurrentCell::Gru) of.gate_order = {1, 0};
+  of.reset_after = cell == RecurrentCell::Gru;
+  return of;
+}
 
 // Layers on each other, each in one or two directions; results are the states of all steps of the last layer and, for each
 // state, the last ones of all layers.
@@ -42,10 +52,7 @@ Values layers(NodeContext& ctx, RecurrentCell cell, ActivationKind activation) {
   if (batch_first) x = ctx.transpose(x, {1, 0, 2});
   std::vector<std::vector<Expr>> last(wanted_states);
   for (int64_t layer = 0; layer < num_layers; ++layer) {
-    RecurrentLayer of{.cell = cell, .x = x};
-    if (cell == RecurrentCell::Lstm) of.gate_order = {0, 3, 1, 2};
-    if (cell == RecurrentCell::Gru) of.gate_order = {1, 0};
-    of.reset_after = cell == RecurrentCell::Gru;
+    RecurrentLayer of = pytorch_layer(cell, x);
     for (int64_t d = 0; d < directions; ++d) {
       const int64_t at = layer * directions + d;
       auto weight = [&](int64_t i) { return weights[static_cast<size_t>(at * per + i)]; };
@@ -80,10 +87,7 @@ Values cell_step(NodeContext& ctx, RecurrentCell cell, ActivationKind activation
       cell == RecurrentCell::Lstm ? ctx.tensors("hx") : std::vector<Expr>{ctx.tensor("hx")};
   if (states.empty() || (cell == RecurrentCell::Lstm && states.size() != 2))
     ctx.fail(codes::frontend_attribute, "a cell has other states");
-  RecurrentLayer of{.cell = cell, .x = ctx.expand_dims(x, 0)};
-  if (cell == RecurrentCell::Lstm) of.gate_order = {0, 3, 1, 2};
-  if (cell == RecurrentCell::Gru) of.gate_order = {1, 0};
-  of.reset_after = cell == RecurrentCell::Gru;
+  RecurrentLayer of = pytorch_layer(cell, ctx.expand_dims(x, 0));
   of.all_steps = false;
   RecurrentDirection direction{.w = ctx.tensor("w_ih"),
                                .r = ctx.tensor("w_hh"),
@@ -97,6 +101,72 @@ Values cell_step(NodeContext& ctx, RecurrentCell cell, ActivationKind activation
   Values out;
   for (const Expr& e : recurrent(ctx, of).last) out.push_back(value_of(ctx.squeeze(e, {0})));
   return out;
+}
+
+// ---- One direction of a layer, with its gradient: operators that relay.torch declares
+
+// As "cell", "input", "h", "c", "w", "r" and the biases say.
+RecurrentLayer one_direction(NodeContext& ctx) {
+  const std::string name = ctx.text("cell", "");
+  const bool lstm = name == "lstm", relu = name == "rnn_relu";
+  if (!lstm && name != "gru" && name != "rnn_tanh" && !relu)
+    ctx.fail(codes::frontend_attribute, "there is no such cell", "lstm, gru, rnn_tanh or rnn_relu",
+             name);
+  RecurrentLayer of = pytorch_layer(lstm            ? RecurrentCell::Lstm
+                                    : name == "gru" ? RecurrentCell::Gru
+                                                    : RecurrentCell::Rnn,
+                                    ctx.tensor("input"));
+  RecurrentDirection d{.w = ctx.tensor("w"),
+                       .r = ctx.tensor("r"),
+                       .w_bias = ctx.tensor_or_null("w_bias"),
+                       .r_bias = ctx.tensor_or_null("r_bias"),
+                       .state = ctx.tensor("h"),
+                       .cell = ctx.tensor_or_null("c"),
+                       .backward = ctx.truth("reverse", false)};
+  if (lstm != static_cast<bool>(d.cell))
+    ctx.fail(codes::frontend_attribute, "an LSTM has two states, another cell has one");
+  if (of.cell == RecurrentCell::Rnn)
+    d.activations = {{relu ? ActivationKind::Relu : ActivationKind::Tanh}};
+  of.hidden = ctx.const_dim(d.r, 1, "the hidden size");
+  of.directions.push_back(std::move(d));
+  return of;
+}
+
+// What a cell or a layer does not have is a tensor without elements.
+ValuePtr nothing(NodeContext& ctx, const RecurrentLayer& of) {
+  return value_of(ctx.full(0, {dim(0)}, Builder::dtype_of(of.x)));
+}
+
+// The states of all steps, the last ones, and what the gradient takes.
+Values recurrent_layer(NodeContext& ctx) {
+  RecurrentLayer of = one_direction(ctx);
+  of.keep = ctx.truth("keep", false);
+  const RecurrentResults r = recurrent(ctx, of);
+  Values out{value_of(ctx.squeeze(r.y, {1}))};
+  for (const Expr& e : r.last) out.push_back(value_of(ctx.squeeze(e, {0})));
+  if (r.last.size() == 1) out.push_back(nothing(ctx, of));
+  if (of.keep) {
+    for (const Expr& e : r.kept[0]) out.push_back(value_of(e));
+  }
+  while (out.size() < 7) out.push_back(nothing(ctx, of));
+  return out;
+}
+
+// The adjoints of the input, the states, the weights and the biases.
+Values recurrent_layer_backward(NodeContext& ctx) {
+  const RecurrentLayer of = one_direction(ctx);
+  const bool lstm = of.cell == RecurrentCell::Lstm;
+  const std::vector<Expr> kept = ctx.tensors("kept");
+  if (kept.size() != (of.cell == RecurrentCell::Gru ? 4 : lstm ? 3 : 2))
+    ctx.fail(codes::frontend_attribute, "the layer has not kept what its gradient takes");
+  std::vector<Expr> last{ctx.tensor("grad_h")};
+  if (Expr c = ctx.tensor_or_null("grad_c")) last.push_back(c);
+  if (lstm != (last.size() == 2))
+    ctx.fail(codes::frontend_attribute, "an LSTM has two states, another cell has one");
+  const RecurrentGradients g = recurrent_gradient(ctx, of, kept, ctx.tensor("grad_y"), last);
+  return {value_of(g.x),     value_of(g.states[0]), lstm ? value_of(g.states[1]) : nothing(ctx, of),
+          value_of(g.w),     value_of(g.r),         value_of(g.w_bias),
+          value_of(g.r_bias)};
 }
 
 template <RecurrentCell kCell, ActivationKind kActivation = ActivationKind::Tanh>
@@ -121,6 +191,8 @@ std::span<const Row> rows<Family::Recurrent>() {
       {"aten.gru_cell.default", step<RecurrentCell::Gru>, kInFloat32},
       {"aten.rnn_tanh_cell.default", step<RecurrentCell::Rnn>, kInFloat32},
       {"aten.rnn_relu_cell.default", step<RecurrentCell::Rnn, ActivationKind::Relu>, kInFloat32},
+      {"relay.recurrent_layer.default", recurrent_layer, kInFloat32},
+      {"relay.recurrent_layer_backward.default", recurrent_layer_backward, kInFloat32},
   };
   return kRows;
 }

@@ -102,11 +102,15 @@ struct PlainConv {
   // The weight's adjoint, (O, I, ..): windows of the data, of the size of the result, weighted by its
   // adjoint. Items become channels to sum over, channels items.
   Expr correlate(const Expr& x, const Expr& g, const std::vector<Dim>& weight) const {
+    auto fixed = [](const Dim& d) { return as_const(d).has_value(); };
+    // A kernel of a symbolic size is none.
+    if (!std::all_of(type_of(g).shape.begin() + 2, type_of(g).shape.end(), fixed))
+      return correlate_taps(x, g, weight);
     // Groups of fewer outputs fill no vector.
     constexpr int64_t kNarrow = 8;
     auto outputs = as_const(weight[0]);
     if (groups > 1 && outputs && *outputs < kNarrow * groups &&
-        std::ranges::all_of(type_of(g).shape, [](const Dim& d) { return as_const(d).has_value(); }))
+        std::ranges::all_of(type_of(g).shape, fixed))
       return correlate_narrow(x, g, weight);
     auto reordered = [&](const Expr& e, bool groups_inside) {
       const std::vector<Dim>& shape = type_of(e).shape;
@@ -129,6 +133,44 @@ struct PlainConv {
     for (size_t d = 0; d < dims; ++d)
       out = slice_axis(out, static_cast<int64_t>(d) + 2, dim(0), weight[d + 2]);
     return move_axis(out, 0, 1);
+  }
+
+  // The same for results of symbolic sizes: one matrix product for each tap of the kernel, over all items and places.
+  Expr correlate_taps(const Expr& x, const Expr& g, const std::vector<Dim>& weight) const {
+    const std::vector<Dim>& steps = type_of(g).shape;
+    Dim places = steps[0];
+    for (size_t d = 0; d < dims; ++d) places = places * steps[d + 2];
+    const Dim outputs = floor_div(weight[0], dim(groups));
+    // (G, its channels, items and places)
+    auto lines = [&](const Expr& e, const Dim& channels) {
+      return reshape_to(move_axis(e, 1, 0), {dim(groups), channels, places});
+    };
+    Expr padded = x, adjoint = lines(g, outputs);
+    Ints axes, kernel;
+    int64_t count = 1;
+    for (size_t d = 0; d < dims; ++d) {
+      axes.push_back(static_cast<int64_t>(d) + 2);
+      kernel.push_back(*as_const(weight[d + 2]));
+      count *= kernel.back();
+      padded = pad_axis(padded, axes.back(), dim(padding[d]), dim(padding[dims + d]));
+    }
+    std::vector<Expr> taps;
+    for (int64_t tap = 0; tap < count; ++tap) {
+      Dims begin(dims), end(dims);
+      int64_t rest = tap;
+      for (size_t d = dims; d-- > 0; rest /= kernel[d]) {
+        begin[d] = dim(rest % kernel[d] * dilation[d]);
+        end[d] = begin[d] + (steps[d + 2] - dim(1)) * dim(strides[d]) + dim(1);
+      }
+      Expr windows = apply("strided_slice", {padded},
+                           {{"begin", to_value(begin)},
+                            {"end", to_value(end)},
+                            {"strides", to_value(strides)},
+                            {"axes", to_value(axes)}});
+      taps.push_back(
+          apply("nn.batch_matmul", {adjoint, lines(windows, weight[1])}, {{"transpose_b", true}}));
+    }
+    return reshape_to(apply("stack", {tuple(std::move(taps))}, {{"axis", int64_t{3}}}), weight);
   }
 
   // The same where groups have few outputs: items are an axis of the windows, so that the groups are channels and lanes.
