@@ -141,3 +141,24 @@ def test_loops_with_early_ends_are_kernels(python):
                 np.testing.assert_allclose(g, w, rtol=1e-12, atol=1e-12)
     _, reasons = loop_cases.loops_of(compiled, x, y, n)
     assert reasons == []
+
+
+def checked_before(xs: list[float], m: int, k: int):
+    """What follows the loop's ends reads what an index that is checked before the loop gives."""
+    if m > 9:
+        t = xs[m % 2]
+    else:
+        t = 3.0 if (k > 3 or not xs[m % 3] >= 2.0) else 7.0
+    for i in range(6):
+        if i + t > m:
+            break
+        if i > k:
+            return t
+    return t - m
+
+
+def test_effects_come_before_loops_that_return():
+    compiled = relay.function(checked_before)
+    for m in (1, 4, 5, 9, 12):
+        for k in (0, 2, 5):
+            assert compiled([1.0, 2.0, 3.0], m, k) == checked_before([1.0, 2.0, 3.0], m, k)

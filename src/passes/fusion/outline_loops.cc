@@ -310,8 +310,12 @@ class LoopNest {
   }
 
   // Whether a call computes a row, or a number of rows, of which an iteration has one: elements of a row are computed as fast
-  // inside of the loop's kernel as by a kernel of their own. One number along a row is a row, too.
+  // inside of the loop's kernel as by a kernel of their own. One number along a row is a row, too. Of blocks whose sizes an
+  // iteration computes, a kernel of its own would have to be given copies.
   bool is_of_rows(const CallNode& c) const {
+    if (class_of(*as<OpNode>(c.op)->row) == FusionClass::CommReduce && is_of_scalars(c.type) &&
+        std::ranges::all_of(c.args, [&](const Expr& a) { return is_open(a->type) && is_of_part(a); }))
+      return true;
     if (!is_line(c.type) || !std::ranges::all_of(c.args, is_line, &ExprNode::type)) return false;
     return std::ranges::all_of(c.args, [](const Expr& a) { return elements_of(a->type) == 1; }) ||
            std::ranges::any_of(c.args, [&](const Expr& a) { return is_of_part(a); });
