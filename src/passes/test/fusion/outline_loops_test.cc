@@ -151,8 +151,24 @@ def @main(%x: Tensor[(9,), float64], %n: int64) -> (Tensor[(9,), float64], float
 }
 )";
 
+// A tuple that is made outside; an end that computes a whole tensor.
+const std::string kTuple = R"(
+def @main(%x: Tensor[(9, 70), float64]) -> (Tensor[(9, 70), float64], float64) {
+  let %t: (Tensor[(9, 70), float64], float64) = (exp(%x), max(%x));
+  let %loop: fn (int64, float64) -> (Tensor[(9, 70), float64], float64) =
+    fn (%i: int64, %s: float64) -> (Tensor[(9, 70), float64], float64) {
+    if (less(%i, 9i64)) {
+      if (greater(%s, 20f64)) { %t }
+      else { %loop(add(%i, 1i64), add(%s, take(take(%x, %i, axis=0), 3i64, axis=0))) }
+    } else { (add(multiply(%x, %s), %t.0), %s) }
+  };
+  %loop(0i64, 0f64)
+}
+)";
+
 const std::vector<Row>& loops() {
-  static const std::vector<Row> rows{{"ends", kEnds},
+  static const std::vector<Row> rows{{"tuple", kTuple},
+                                     {"ends", kEnds},
                                      {"choice", kChoice},
                                      {"sum", kSum},
                                      {"table", kTable},
@@ -248,7 +264,9 @@ std::string with_part(const std::string& of_part) {
 
 TEST(OutlineLoops, takes_rows_whose_length_an_iteration_computes) {
   for (const char* part : {"sum(%0)", "max(multiply(%0, exp(%0)))", "take(tanh(%0), 0i64, axis=0)",
-                           "sum(dyn.broadcast_to(%s, shape_of(%0)))"}) {
+                           "sum(dyn.broadcast_to(%s, shape_of(%0)))",
+                           "sum(dyn.strided_slice(%x, stack((%i, %i)), stack((4i64, 5i64)), "
+                           "stack((1i64, 1i64))))"}) {
     SCOPED_TRACE(part);
     Module mod = parse(with_part(part)), out = apply(kOutlineLoops, mod);
     EXPECT_EQ(loop_kernels(out), 1) << print_module(out);
@@ -262,8 +280,8 @@ TEST(OutlineLoops, not_where_rows_of_open_length_are_stored) {
   for (const auto& [part, reason] : std::vector<std::pair<std::string, std::string>>{
            {"sum(sort(%0))", "sort computes"},
            {"sum(cumsum(%0))", "cumsum computes"},
-           {"sum(dyn.strided_slice(%x, stack((%i, %i)), stack((4i64, 5i64)), "
-            "stack((1i64, 1i64))))",
+           {"take(sum(dyn.strided_slice(%x, stack((%i, %i)), stack((4i64, 5i64)), "
+            "stack((1i64, 1i64))), axis=[0]), 0i64, axis=0)",
             "sum computes"}}) {
     SCOPED_TRACE(part);
     Module out = apply(kOutlineLoops, parse(with_part(part)));
