@@ -103,13 +103,13 @@ class Composer : private LoopStatements {
     int around = -1;
     // The state that follows from the number of the iteration.
     std::unordered_set<size_t> counted{};
-    // The depth of its iterations.
-    int depth = 0;
+    // The depth of its iterations, and of what is around it.
+    int depth = 0, depth_around = 0;
   };
   // A join that the block being composed has.
   struct Join {
-    // The loop in whose tail position it is.
-    int loop;
+    // The loop in whose tail position it is, and the depth of the block.
+    int loop, depth;
     // 1 where it is called, else 0.
     PrimExpr called;
     Value params;
@@ -314,7 +314,7 @@ class Composer : private LoopStatements {
   // Whether memory may be written in place when control is at a position: nothing reads it later. What is
   // computed from it where it is read later, is computed now.
   bool may_take(const Value& v, int position) {
-    if (!v.buffer || v.owner != depth_) return false;
+    if (!v.buffer || v.owner < depth_) return false;
     std::vector<const Node*> late;
     for (const Node* reader : readers_[v.buffer.get()]) {
       if (!reader_.is_used_after(reader, position, excluded_)) continue;
@@ -415,7 +415,7 @@ class Composer : private LoopStatements {
 
   // Makes places for what the calls of a join give it.
   void open(const LoopJoin& j, int loop) {
-    Join join{.loop = loop, .called = slot(tir::kIndex), .params = {}};
+    Join join{.loop = loop, .depth = depth_, .called = slot(tir::kIndex), .params = {}};
     set(join.called, tir::index(0));
     std::vector<Type> types;
     std::vector<LoopProgram::Root> roots;
@@ -433,8 +433,38 @@ class Composer : private LoopStatements {
     const Join& join = joins_.at(j.var.get());
     for (size_t k = 0; k < j.function->params.size(); ++k)
       bind(j.function->params[k].get(), join.params.fields[k]);
-    const Stmt body = captured([&] { block(*j.body, join.loop); });
+    const Stmt body = ending(j.function->body, join.loop, *j.body);
     emit(tir::if_(tir::ne(join.called, tir::index(0)), body));
+  }
+
+  // The depth of the innermost loop with which an expression in the tail position of one goes on. The loops inside of that
+  // one have ended: what is computed may write to memory of iterations around them.
+  int depth_behind(const Expr& e, int loop) const {
+    int at = loop;
+    while (loops_[static_cast<size_t>(at)].around >= 0)
+      at = loops_[static_cast<size_t>(at)].around;
+    int out = loops_[static_cast<size_t>(at)].depth_around;
+    post_order(
+        e,
+        [&](const Node& n) {
+          auto* c = as<CallNode>(&n);
+          if (c == nullptr || isa<OpNode>(c->op)) return;
+          for (const Loop& l : loops_) {
+            if (l.var == c->op.get()) out = std::max(out, l.depth);
+          }
+          if (auto join = joins_.find(c->op.get()); join != joins_.end())
+            out = std::max(out, join->second.depth);
+        },
+        family::program);
+    return out;
+  }
+
+  // The statements of a block in the tail position of a loop, which is an expression.
+  Stmt ending(const Expr& e, int loop, const LoopBlock& b) {
+    const int around = std::exchange(depth_, std::min(depth_, depth_behind(e, loop)));
+    Stmt out = captured([&] { block(b, loop); });
+    depth_ = around;
+    return out;
   }
 
   // A place for a value that is computed in several places: a register, the memory of the tensor that all of
@@ -482,16 +512,14 @@ class Composer : private LoopStatements {
     PrimExpr cond = value(i.cond).scalar;
     Value to;
     if (loop < 0) to = place_behind(item);
-    auto branch = [&](const LoopBlock& b) {
-      return captured([&] {
-        Value v = block(b, loop);
-        if (loop < 0) assign({v}, {to});
-      });
+    auto branch = [&](const Expr& e, const LoopBlock& b) {
+      if (loop >= 0) return ending(e, loop, b);
+      return captured([&] { assign({block(b, loop)}, {to}); });
     };
     excluded_.push_back(item.else_range);
-    Stmt then_body = branch(*item.then_block);
+    Stmt then_body = branch(i.true_branch, *item.then_block);
     excluded_.pop_back();
-    Stmt else_body = branch(*item.else_block);
+    Stmt else_body = branch(i.false_branch, *item.else_block);
     emit(tir::if_(cond, then_body, tir::is_empty(else_body) ? nullptr : else_body));
     if (loop >= 0) return true;
     bind(item.var.get(), to);
@@ -597,7 +625,7 @@ class Composer : private LoopStatements {
     const Stmt rest = captured([&] {
       counter(place(count), count);
       prefix();
-      block(*last.else_block, index);
+      emit(ending(as<IfNode>(last.value)->false_branch, index, *last.else_block));
     });
     Stmt all = tir::seq({loop, rest});
     for (size_t k = around.size(); k-- > 0;)
@@ -613,6 +641,7 @@ class Composer : private LoopStatements {
     Loop loop;
     loop.var = c.op.get();
     loop.around = around;
+    loop.depth_around = depth_;
     std::optional<LoopCount> counts = count_of(reader_, item);
     auto is_known = [&](const Expr& e) {
       return isa<ConstantNode>(e) || values_.contains(e.get());
