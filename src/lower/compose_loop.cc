@@ -103,8 +103,16 @@ class Composer : private LoopStatements {
     int around = -1;
     // The state that follows from the number of the iteration.
     std::unordered_set<size_t> counted{};
-    // The depth of its iterations.
-    int depth = 0;
+    // The depth of its iterations, and of what is around it.
+    int depth = 0, depth_around = 0;
+  };
+  // A join that the block being composed has.
+  struct Join {
+    // The loop in whose tail position it is, and the depth of the block.
+    int loop, depth;
+    // 1 where it is called, else 0.
+    PrimExpr called;
+    Value params;
   };
 
   // ---- Values
@@ -306,7 +314,7 @@ class Composer : private LoopStatements {
   // Whether memory may be written in place when control is at a position: nothing reads it later. What is
   // computed from it where it is read later, is computed now.
   bool may_take(const Value& v, int position) {
-    if (!v.buffer || v.owner != depth_) return false;
+    if (!v.buffer || v.owner < depth_) return false;
     std::vector<const Node*> late;
     for (const Node* reader : readers_[v.buffer.get()]) {
       if (!reader_.is_used_after(reader, position, excluded_)) continue;
@@ -353,7 +361,7 @@ class Composer : private LoopStatements {
         return data;
       }
     }
-    if (data.buffer && !loops_.empty()) copies_.push_back(item.value->span.describe());
+    if (data.buffer && depth_ > 0) copies_.push_back(item.value->span.describe());
     const Value copy = materialised(data);
     emit(over(c, copy, args));
     return copy;
@@ -376,34 +384,95 @@ class Composer : private LoopStatements {
     }
   }
 
+  // Composes an item, in the tail position of a loop if `loop` >= 0. Whether it ends the block.
+  bool composed(const LoopItem& item, int loop) {
+    if (item.then_block) return choice(item, loop);
+    if (item.loop != nullptr) return entered(item, loop);
+    if (auto* c = as<CallNode>(item.value); c != nullptr && !isa<OpNode>(c->op)) {
+      go_on(*c, loop);
+      return true;
+    }
+    plain(item);
+    return false;
+  }
+
   // Composes a block. In the tail position of a loop (`loop` >= 0) its value goes to the loop.
   Value block(const LoopBlock& b, int loop) {
-    for (size_t i = 0; i < b.items.size(); ++i) {
-      const LoopItem& item = b.items[i];
-      const bool tail = loop >= 0 && i + 1 == b.items.size() && b.ends_in_tail();
-      if (item.then_block) {
-        if (choice(item, tail ? loop : -1)) return {};
-      } else if (item.loop != nullptr) {
-        if (entered(item, tail ? loop : -1)) return {};
-      } else if (auto* c = as<CallNode>(item.value); c != nullptr && !isa<OpNode>(c->op)) {
-        go_on(*c, loop);
-        return {};
-      } else {
-        plain(item);
-      }
+    const bool tail = loop >= 0 && b.ends_in_tail();
+    const size_t before = b.items.size() - (tail ? 1 : 0);
+    for (size_t i = 0; i < before; ++i) composed(b.items[i], -1);
+    if (tail) {
+      // Behind what the bodies of joins may read.
+      for (const LoopJoin& j : b.joins) open(j, loop);
+      const bool ended = composed(b.items.back(), loop);
+      for (size_t k = b.joins.size(); k-- > 0;) close(b.joins[k]);
+      if (ended) return {};
     }
     if (loop < 0) return value(b.result);
     leave(value(b.result), loop);
     return {};
   }
 
-  // A place for the value of an item that is computed in several places: a register, the memory of the
-  // tensor that all of them give (`known`, each once), or memory of its own.
-  Value place_for(const LoopItem& item,
+  // Makes places for what the calls of a join give it.
+  void open(const LoopJoin& j, int loop) {
+    Join join{.loop = loop, .depth = depth_, .called = slot(tir::kIndex), .params = {}};
+    set(join.called, tir::index(0));
+    std::vector<Type> types;
+    std::vector<LoopProgram::Root> roots;
+    for (const Var& p : j.function->params) {
+      types.push_back(p->type);
+      std::ranges::copy(reader_.roots(p.get()), std::back_inserter(roots));
+    }
+    join.params = place_for(tuple_type(types), roots, [&](const LoopProgram::Root& r) {
+      return own_memory(r, j.position);
+    });
+    joins_.emplace(j.var.get(), std::move(join));
+  }
+
+  void close(const LoopJoin& j) {
+    const Join& join = joins_.at(j.var.get());
+    for (size_t k = 0; k < j.function->params.size(); ++k)
+      bind(j.function->params[k].get(), join.params.fields[k]);
+    const Stmt body = ending(j.function->body, join.loop, *j.body);
+    emit(tir::if_(tir::ne(join.called, tir::index(0)), body));
+  }
+
+  // The depth of the innermost loop with which an expression in the tail position of one goes on. The loops inside of that
+  // one have ended: what is computed may write to memory of iterations around them.
+  int depth_behind(const Expr& e, int loop) const {
+    int at = loop;
+    while (loops_[static_cast<size_t>(at)].around >= 0)
+      at = loops_[static_cast<size_t>(at)].around;
+    int out = loops_[static_cast<size_t>(at)].depth_around;
+    post_order(
+        e,
+        [&](const Node& n) {
+          auto* c = as<CallNode>(&n);
+          if (c == nullptr || isa<OpNode>(c->op)) return;
+          for (const Loop& l : loops_) {
+            if (l.var == c->op.get()) out = std::max(out, l.depth);
+          }
+          if (auto join = joins_.find(c->op.get()); join != joins_.end())
+            out = std::max(out, join->second.depth);
+        },
+        family::program);
+    return out;
+  }
+
+  // The statements of a block in the tail position of a loop, which is an expression.
+  Stmt ending(const Expr& e, int loop, const LoopBlock& b) {
+    const int around = std::exchange(depth_, std::min(depth_, depth_behind(e, loop)));
+    Stmt out = captured([&] { block(b, loop); });
+    depth_ = around;
+    return out;
+  }
+
+  // A place for a value that is computed in several places: a register, the memory of the tensor that all of
+  // them give (`known`, each once), or memory of its own.
+  Value place_for(const Type& type, const std::vector<LoopProgram::Root>& roots,
                   const std::function<Buffer(const LoopProgram::Root&)>& known) {
     std::vector<Value> parts;
-    const auto tensors = flatten_tensor_types(item.value->type);
-    const std::vector<LoopProgram::Root>& roots = reader_.roots(item.var.get());
+    const auto tensors = flatten_tensor_types(type);
     std::unordered_set<const Node*> taken;
     for (size_t k = 0; k < tensors->size(); ++k) {
       const TensorTypeNode& t = *(*tensors)[k].get();
@@ -417,7 +486,14 @@ class Composer : private LoopStatements {
       parts.push_back(in_memory(b ? b : fresh(dtype, dims_.lower(t.shape)), depth_));
     }
     size_t next = 0;
-    return unflatten(item.value->type, parts, next);
+    return unflatten(type, parts, next);
+  }
+
+  // A place for the value of an item that something follows: it may be the memory of what nothing behind it reads.
+  Value place_behind(const LoopItem& item) {
+    return place_for(
+        item.value->type, reader_.roots(item.var.get()),
+        [&](const LoopProgram::Root& r) { return own_memory(r, item.end); });
   }
 
   // The memory of a variable's tensor, where it may be written to at a position.
@@ -435,22 +511,15 @@ class Composer : private LoopStatements {
     auto& i = *as<IfNode>(item.value);
     PrimExpr cond = value(i.cond).scalar;
     Value to;
-    if (loop < 0) {
-      // Behind both branches.
-      to = place_for(item, [&](const LoopProgram::Root& r) {
-        return own_memory(r, item.else_range.second - 1);
-      });
-    }
-    auto branch = [&](const LoopBlock& b) {
-      return captured([&] {
-        Value v = block(b, loop);
-        if (loop < 0) assign({v}, {to});
-      });
+    if (loop < 0) to = place_behind(item);
+    auto branch = [&](const Expr& e, const LoopBlock& b) {
+      if (loop >= 0) return ending(e, loop, b);
+      return captured([&] { assign({block(b, loop)}, {to}); });
     };
     excluded_.push_back(item.else_range);
-    Stmt then_body = branch(*item.then_block);
+    Stmt then_body = branch(i.true_branch, *item.then_block);
     excluded_.pop_back();
-    Stmt else_body = branch(*item.else_block);
+    Stmt else_body = branch(i.false_branch, *item.else_block);
     emit(tir::if_(cond, then_body, tir::is_empty(else_body) ? nullptr : else_body));
     if (loop >= 0) return true;
     bind(item.var.get(), to);
@@ -556,7 +625,7 @@ class Composer : private LoopStatements {
     const Stmt rest = captured([&] {
       counter(place(count), count);
       prefix();
-      block(*last.else_block, index);
+      emit(ending(as<IfNode>(last.value)->false_branch, index, *last.else_block));
     });
     Stmt all = tir::seq({loop, rest});
     for (size_t k = around.size(); k-- > 0;)
@@ -572,6 +641,7 @@ class Composer : private LoopStatements {
     Loop loop;
     loop.var = c.op.get();
     loop.around = around;
+    loop.depth_around = depth_;
     std::optional<LoopCount> counts = count_of(reader_, item);
     auto is_known = [&](const Expr& e) {
       return isa<ConstantNode>(e) || values_.contains(e.get());
@@ -583,6 +653,7 @@ class Composer : private LoopStatements {
       loop.counted.insert(counts->counter);
       for (const LoopCount::Other& o : counts->others) loop.counted.insert(o.state);
     }
+    if (!item.repeats) return once(item, loop);
     std::unordered_set<const Node*> taken;
     ++depth_;
     for (size_t k = 0; k < c.args.size(); ++k) {
@@ -599,7 +670,7 @@ class Composer : private LoopStatements {
     }
     if (around < 0) {
       // What each of its ends gives of its state is where the state is.
-      loop.result = place_for(item, [&](const LoopProgram::Root& r) -> Buffer {
+      auto known = [&](const LoopProgram::Root& r) -> Buffer {
         for (size_t k = 0; k < c.args.size(); ++k) {
           if (!isa<VarNode>(c.args[k])) continue;
           const auto& given = reader_.roots(c.args[k].get());
@@ -610,7 +681,8 @@ class Composer : private LoopStatements {
           return parts[static_cast<size_t>(at - given.begin())].buffer;
         }
         return nullptr;
-      });
+      };
+      loop.result = place_for(item.value->type, reader_.roots(item.var.get()), known);
     }
     loop.depth = depth_;
     loops_.push_back(loop);
@@ -625,6 +697,21 @@ class Composer : private LoopStatements {
     --depth_;
     if (around >= 0) return true;
     bind(item.var.get(), owned_here(loop.result));
+    return false;
+  }
+
+  // The body of a function that does not call itself, which ends in several places. Whether it was in tail position.
+  bool once(const LoopItem& item, Loop loop) {
+    auto& args = as<CallNode>(item.value)->args;
+    for (size_t k = 0; k < args.size(); ++k)
+      bind(item.loop->params[k].get(), Value(value(args[k])));
+    if (loop.around < 0) loop.result = place_behind(item);
+    loop.depth = depth_;
+    loops_.push_back(loop);
+    block(*item.body, static_cast<int>(loops_.size()) - 1);
+    loops_.pop_back();
+    if (loop.around >= 0) return true;
+    bind(item.var.get(), loop.result);
     return false;
   }
 
@@ -658,9 +745,18 @@ class Composer : private LoopStatements {
     if (loop.running) set(loop.running, tir::index(0));
   }
 
-  // The next iteration of a loop, which is this one or one around it.
+  // The next iteration of a loop, which is this one or one around it; or a join, behind the loops that end there.
   void go_on(const CallNode& c, int from) {
     int at = from;
+    if (auto join = joins_.find(c.op.get()); join != joins_.end()) {
+      for (; at != join->second.loop; at = loops_[static_cast<size_t>(at)].around)
+        stop(loops_[static_cast<size_t>(at)]);
+      std::vector<Value> given;
+      for (const Expr& a : c.args) given.push_back(value(a));
+      assign(given, join->second.params.fields);
+      set(join->second.called, tir::index(1));
+      return;
+    }
     for (; loops_[static_cast<size_t>(at)].var != c.op.get();
          at = loops_[static_cast<size_t>(at)].around)
       stop(loops_[static_cast<size_t>(at)]);
@@ -799,6 +895,8 @@ class Composer : private LoopStatements {
   LoopExchanges exchanges_;
 
   std::vector<Loop> loops_;
+
+  std::unordered_map<const Node*, Join> joins_;
 
   // The places of stores in iterations that copy what they write to.
   std::vector<std::string> copies_;

@@ -14,6 +14,8 @@
 //
 // The state of a loop is scalars in registers and tensors in memory that is written in place; what an
 // iteration computes comes from the operators' compute rules, element by element where it is read.
+// A join, which ends of a block call, has its parameters in registers and memory, too, and a register that says whether it was
+// called; its body stands behind the block's items.
 // A write is in place where nothing reads the tensor behind it, else it goes to a copy. To make that
 // rare, writes come as late in an iteration as what depends on them allows.
 #pragma once

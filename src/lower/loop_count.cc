@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <unordered_set>
 
 #include "analysis/calls.h"
 #include "analysis/loop_kernels.h"
@@ -26,7 +27,7 @@ class Counting {
 
   std::optional<LoopCount> run() {
     const LoopBlock& b = *loop_.body;
-    if (!b.ends_in_tail() || !b.items.back().then_block) return std::nullopt;
+    if (!b.ends_in_tail() || !b.items.back().then_block || !b.joins.empty()) return std::nullopt;
     const LoopItem& last = b.items.back();
     for (size_t i = 0; i + 1 < b.items.size(); ++i) {
       if (!is_plain(b.items[i])) return std::nullopt;
@@ -85,9 +86,14 @@ class Counting {
   // The calls that go on with the loop; false where a way through the block does not.
   bool find_next(const LoopBlock& b) {
     if (!b.ends_in_tail()) return false;
+    for (const LoopJoin& j : b.joins) {
+      joins_.insert(j.var.get());
+      if (!find_next(*j.body)) return false;
+    }
     const LoopItem& last = b.items.back();
     if (last.then_block) return find_next(*last.then_block) && find_next(*last.else_block);
     auto* next = as<CallNode>(last.value);
+    if (next != nullptr && joins_.contains(next->op.get())) return true;
     if (next == nullptr || last.loop != nullptr || next->op != as<CallNode>(loop_.value)->op)
       return false;
     next_.push_back(next);
@@ -128,6 +134,7 @@ class Counting {
   const LoopItem& loop_;
   LoopCount out_;
   std::vector<const CallNode*> next_;
+  std::unordered_set<const Node*> joins_;  // in the branch that goes on
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ bool is_scalar_type(const Type& type) {
 size_t count_of_tensors(const Type& type) { return flatten_tensor_types(type)->size(); }
 
 std::unique_ptr<LoopBlock> LoopProgram::read(const Expr& body) {
-  std::unique_ptr<LoopBlock> out = parse(body);
-  number(*out, {});
+  std::unique_ptr<LoopBlock> out = parse(body, false);
+  number(*out, nullptr);
   return out;
 }
 
@@ -47,24 +47,37 @@ bool LoopProgram::is_used_after(const Node* v, int position,
   });
 }
 
-std::unique_ptr<LoopBlock> LoopProgram::parse(Expr e) {
+std::unique_ptr<LoopBlock> LoopProgram::parse(Expr e, bool tail) {
   auto out = std::make_unique<LoopBlock>();
+  auto repeats = [](const FunctionNode& f, const Node* name) {
+    bool found = false;
+    post_order(
+        f.body, [&](const Node& n) { found |= &n == name; }, family::program);
+    return found;
+  };
   for (; isa<LetNode>(e); e = as<LetNode>(e)->body) {
     auto& l = *as<LetNode>(e);
     if (auto* f = as<FunctionNode>(l.value)) {
-      functions_.emplace(l.var.get(), f);
+      if (tail && !repeats(*f, l.var.get())) {
+        open_.insert(l.var.get());
+        out->joins.push_back({.var = l.var, .function = f, .body = parse(f->body, true)});
+      } else {
+        functions_.emplace(l.var.get(), f);
+      }
       continue;
     }
     LoopItem item{.var = l.var, .value = l.value};
     if (auto* i = as<IfNode>(l.value)) {
-      item.then_block = parse(i->true_branch);
-      item.else_block = parse(i->false_branch);
+      const bool ends = tail && l.body == l.var;
+      item.then_block = parse(i->true_branch, ends);
+      item.else_block = parse(i->false_branch, ends);
     } else if (auto* c = as<CallNode>(l.value)) {
       auto f = functions_.find(c->op.get());
       // A function is entered once; the other calls of it go on with it.
       if (f != functions_.end() && open_.insert(c->op.get()).second) {
         item.loop = f->second;
-        item.body = parse(f->second->body);
+        item.repeats = repeats(*f->second, c->op.get());
+        item.body = parse(f->second->body, true);
       }
     }
     out->items.push_back(std::move(item));
@@ -163,6 +176,37 @@ std::vector<LoopProgram::Root> LoopProgram::roots_of(const Expr& e) {
 }
 
 void LoopProgram::number(LoopBlock& block, Leaves* leaves) {
+  number_items(block, leaves);
+  for (size_t k = block.joins.size(); k-- > 0;) number(block.joins[k], leaves);
+}
+
+void LoopProgram::number(LoopJoin& join, Leaves* leaves) {
+  const std::vector<Root>& given = joined_[join.var.get()].roots;
+  size_t next = 0;
+  for (const Var& p : join.function->params) {
+    std::vector<Root>& mine = roots_[p.get()];
+    const size_t count = count_of_tensors(p->type);
+    for (size_t k = 0; k < count; ++k) {
+      const Root root = next < given.size() ? given[next++] : Root{nullptr, 0};
+      mine.push_back(root.first == nullptr ? Root{p.get(), k} : root);
+    }
+  }
+  join.position = ++next_;
+  number(*join.body, leaves);
+}
+
+void LoopProgram::number_body(LoopItem& item, Leaves& leaves) {
+  std::unordered_map<const Node*, Leaves> around = std::exchange(joined_, {});
+  number(*item.body, &leaves);
+  for (auto& [join, calls] : joined_) {
+    bool is_parameter = false;
+    for (Root& r : calls.roots) r = given(item, r, is_parameter);
+    if (calls.any) around[join].add(calls.roots);
+  }
+  joined_ = std::move(around);
+}
+
+void LoopProgram::number_items(LoopBlock& block, Leaves* leaves) {
   for (size_t i = 0; i < block.items.size(); ++i) {
     LoopItem& item = block.items[i];
     const bool tail = i + 1 == block.items.size() && block.ends_in_tail() && leaves != nullptr;
@@ -178,6 +222,7 @@ void LoopProgram::number(LoopBlock& block, Leaves* leaves) {
       const int begin = next_ + 1;
       number(*item.else_block, inside);
       item.else_range = {begin, next_ + 1};
+      item.end = next_;
       if (tail) return;
       mine = roots_of(item.then_block->result);
       const std::vector<Root> other = roots_of(item.else_block->result);
@@ -186,11 +231,18 @@ void LoopProgram::number(LoopBlock& block, Leaves* leaves) {
       }
     } else if (item.loop != nullptr) {
       Leaves own;
-      number(*item.body, {&own});
+      number_body(item, own);
+      item.end = next_;
       mine = results_of(item, own);
       if (tail) leaves->add(mine);
       if (tail) return;
     } else if (auto* c = as<CallNode>(item.value); c != nullptr && open_.contains(c->op.get())) {
+      std::vector<Root> all;
+      for (const Expr& a : c->args) {
+        const std::vector<Root> more = roots_of(a);
+        all.insert(all.end(), more.begin(), more.end());
+      }
+      joined_[c->op.get()].add(all);
       if (tail) return;
     } else if (writes_over(item.value)) {
       mine = roots_of(as<CallNode>(item.value)->args[0]);
@@ -219,16 +271,23 @@ void LoopProgram::number(LoopBlock& block, Leaves* leaves) {
   if (leaves != nullptr) leaves->add(roots_of(block.result));
 }
 
+LoopProgram::Root LoopProgram::given(const LoopItem& item, const Root& root, bool& is_parameter) {
+  auto& args = as<CallNode>(item.value)->args;
+  for (size_t k = 0; k < args.size(); ++k) {
+    if (item.loop->params[k].get() != root.first) continue;
+    is_parameter = true;
+    return roots_of(args[k])[root.second];
+  }
+  return root;
+}
+
 std::vector<LoopProgram::Root> LoopProgram::results_of(const LoopItem& item, const Leaves& leaves) {
   std::vector<Root> out = leaves.roots;
   out.resize(count_of_tensors(item.value->type), Root{nullptr, 0});
-  auto& args = as<CallNode>(item.value)->args;
   for (Root& r : out) {
-    Root given{nullptr, 0};
-    for (size_t k = 0; k < args.size(); ++k) {
-      if (item.loop->params[k].get() == r.first) given = roots_of(args[k])[r.second];
-    }
-    r = given;
+    bool is_parameter = !item.repeats;
+    r = given(item, r, is_parameter);
+    if (!is_parameter) r = {nullptr, 0};
   }
   return out;
 }

@@ -24,12 +24,27 @@ struct LoopItem {
   // Of an If; of the call that enters a loop: its function's body.
   std::unique_ptr<LoopBlock> then_block{}, else_block{}, body{};
   const FunctionNode* loop = nullptr;
+  // Whether the loop's function calls itself; otherwise its body runs once.
+  bool repeats = false;
   // Positions [first, second) of the else branch.
   std::pair<int, int> else_range{};
+  // The last position inside.
+  int end = 0;
+};
+
+// A function that several ends of a block call: what follows them is composed once, behind the block's items.
+struct LoopJoin {
+  Var var;
+  const FunctionNode* function = nullptr;
+  std::unique_ptr<LoopBlock> body{};
+  // The position before its body.
+  int position = 0;
 };
 
 struct LoopBlock {
   std::vector<LoopItem> items;
+  // The ends of the items, and the bodies of later joins, call a join.
+  std::vector<LoopJoin> joins;
   Expr result;
   bool ends_in_tail() const { return !items.empty() && result == items.back().var; }
 };
@@ -50,8 +65,8 @@ class LoopProgram {
                      const std::vector<std::pair<int, int>>& excluded) const;
 
  private:
-  // A kernel is nested as deep as the pass that made it allows.
-  std::unique_ptr<LoopBlock> parse(Expr e);
+  // A kernel is nested as deep as the pass that made it allows. `tail`: the block is in the tail position of a loop.
+  std::unique_ptr<LoopBlock> parse(Expr e, bool tail);
   // The variables that an item reads, those of the blocks inside included.
   static void variables_of(const LoopItem& item, std::unordered_set<const Node*>& out);
   static bool is_late(const LoopItem& item);
@@ -78,9 +93,16 @@ class LoopProgram {
   std::vector<Root> roots_of(const Expr& e);
   // `leaves`: those of the loop in whose tail position the block is; null: it is in none.
   void number(LoopBlock& block, Leaves* leaves);
+  void number_items(LoopBlock& block, Leaves* leaves);
+  void number(LoopJoin& join, Leaves* leaves);
+  void number_body(LoopItem& item, Leaves& leaves);
+  // What a loop was given for a parameter; other tensors as they are.
+  Root given(const LoopItem& item, const Root& root, bool& is_parameter);
   // What a loop gives is what it was given where each of its ends gives that part of its state.
   std::vector<Root> results_of(const LoopItem& item, const Leaves& leaves);
   std::unordered_map<const Node*, const FunctionNode*> functions_;
+  // What the calls of joins, and of loops that go on, give them.
+  std::unordered_map<const Node*, Leaves> joined_;
   std::unordered_set<const Node*> open_;
   std::unordered_map<const Node*, Expr> definitions_;
   std::unordered_map<const Node*, std::vector<int>> uses_;

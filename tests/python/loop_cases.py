@@ -24,6 +24,8 @@ class Case:
 
 
 class _Draw:
+    results = "s, t, m, k, y, a, u"
+
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.depth = 0
@@ -170,7 +172,7 @@ class _Draw:
         elif in_loop and way < 0.75:
             out.append(self.choice("    break", "    continue"))
         elif in_loop and way < 0.85:
-            out.append("    return s, t, m, k, y, a, u")
+            out.append(f"    return {self.results}")
         self.depth -= 1
         return out
 
@@ -210,7 +212,7 @@ class _Draw:
             "m = 3",
             "k = 5",
         ]
-        lines = [*head, *body, "return s, t, m, k, y, a, u"]
+        lines = [*head, *body, f"return {self.results}"]
         numbers = np.random.default_rng(self.rng.randint(0, 1 << 30))
         args = (
             numbers.uniform(-2, 2, 6),
@@ -224,12 +226,151 @@ class _Draw:
         return Case(number, text, args)
 
 
-def draw(seed: int, count: int, folder: Path, repeated: bool = False) -> list[Case]:
+class _DrawLanguage(_Draw):
+    """Lists, nested functions, and arrays whose sizes the data decide, as well."""
+
+    results = "s, t, m, k, y, a, u, z, sum(xs), len(xs)"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.functions: list[str] = []  # of a float and an integer
+        self.changing: list[str] = []  # of an array, a place and a float
+        self.inside_function = False
+
+    def real(self, depth: int = 2) -> str:
+        if self.functions and depth and self.rng.random() < 0.12:
+            name = self.rng.choice(self.functions)
+            return f"{name}({self.real(depth - 1)}, {self.integer(depth - 1)})"
+        if not self.inside_function and self.rng.random() < 0.1:
+            return self.choice("xs[m % len(xs)]", "xs[-1]", "z[k % len(z)]", "z[-1]", "sum(xs)")
+        return super().real(depth)
+
+    def integer(self, depth: int = 2) -> str:
+        if not self.inside_function and self.rng.random() < 0.08:
+            return self.choice("len(xs)", "len(z)", "js[0]", "js[1]", "js[-1]")
+        return super().integer(depth)
+
+    def assignment(self) -> list[str]:
+        if self.inside_function or self.rng.random() < 0.55:
+            return super().assignment()
+        return self.some(self.list_statement, self.sized, self.called)
+
+    def list_statement(self) -> list[str]:
+        value = self.clamped(self.real())
+        return self.some(
+            lambda: ["if len(xs) < 9:", f"    xs.append({value})"],
+            lambda: ["if len(xs) > 1:", "    s = xs.pop()"],
+            lambda: ["for e in xs:", "    t = " + self.clamped("t * 0.5 + e")],
+            lambda: ["for j, e in enumerate(xs):", f"    y[j % 6] = {self.clamped('e + s')}"],
+            lambda: [f"xs = [{self.clamped(f'e * 0.5 + {self.real(1)}')} for e in xs]"],
+            lambda: [f"xs = [float(e) for e in range({self.choice('1', 'k % 3')}, 4)]"],
+            lambda: ["if len(xs) < 7:", f"    xs = {self.choice('xs + [t]', '[s] + xs', 'xs + xs')}"],
+            lambda: [f"js[{self.choice('0', '1', '-1')}] = {self.integer()} % 97"],
+            lambda: ["js = [js[1], m % 97, js[0]]"],
+            lambda: [f"m = sum([e for e in js if e > {self.rng.randint(0, 9)}]) % 1009"],
+        )
+
+    def sized(self) -> list[str]:
+        """What arrays are whose sizes are numbers of the program."""
+        size = self.choice("m % 5 + 1", "k % 7 + 1", "n + 1", "len(xs)", "len(z) % 6 + 1")
+        return self.some(
+            lambda: [f"z = np.zeros({size})", f"z[{self.choice('0', '-1')}] = s"],
+            lambda: [f"z = np.full({size}, t)"],
+            lambda: [f"z = x[m % 6:] * {self.choice('0.5', 't')}", f"z = {self.choice('z', '-z')}"],
+            lambda: ["for j in range(len(z)):", f"    z[j] = {self.clamped('z[j] * 0.5 + t')}"],
+            lambda: [f"s = {self.clamped('np.sum(z)')}"],
+            lambda: [f"z = np.minimum(np.maximum(z * {self.real(1)}, -9.0), 9.0)"],
+            lambda: ["if len(z) < 8:", "    z = np.concatenate((z, y[:2]))"],
+            lambda: ["z = z[::-1].copy()"],
+            lambda: [f"z[k % len(z)] {self.choice('=', '+=')} s * 0.5"],
+            lambda: ["for e in z:", f"    s = {self.clamped('s * 0.5 - e')}"],
+            lambda: ["y[:min(len(z), 6)] = z[:6]"],
+        )
+
+    def called(self) -> list[str]:
+        if self.changing and self.rng.random() < 0.5:
+            name, way = self.rng.choice(self.changing), self.choice("", "s = ", "t = ")
+            return [f"{way}{name}(y, {self.index()}, {self.clamped(self.real())})"]
+        if not self.functions:
+            return super().assignment()
+        f, g = self.rng.choice(self.functions), self.rng.choice(self.functions)
+        return self.some(
+            lambda: [f"s = {f}({self.real()}, {self.integer()})"],
+            lambda: [f"xs = [{f}(e, k) for e in xs]"],
+            lambda: [f"t = {self.clamped(f'{f}(s, 2) + {g}(t, {self.integer(1)})')}"],
+        )
+
+    def function(self, number: int) -> list[str]:
+        """A nested function; its variables have the names that statements use."""
+        outer, self.indices, self.inside_function = self.indices, [], True
+        calls, self.functions = self.functions, list(self.functions) if number else []
+        way = self.rng.random()
+        name = f"f{number}"
+        if way < 0.2:
+            lines = [f"{name} = lambda s, m: {self.clamped('s * 0.5 + m')}"]
+            calls.append(name)
+        elif way < 0.4:
+            again = self.clamped(f"s * 0.5 + {self.choice('1.0', 'm', 'm % 3')}")
+            value = self.choice(f"{name}({again}, m - 1)", f"0.5 * {name}({again}, m - 1) - 0.25")
+            lines = [f"def {name}(s, m):", "    if m % 9 == 0:", "        return s",
+                     f"    return {value.replace('m - 1', 'm % 9 - 1')}"]  # fmt: skip
+            calls.append(name)
+        elif way < 0.7:
+            inner = [f"t = {self.clamped(self.simple())}", *self.early("s", "t", "-t", "s + 1.0")]
+            lines = [f"def {name}(s, m):", *self.inside(inner)]
+            calls.append(name)
+        else:
+            inner = [f"t = {self.clamped('s + c[i]')}"]
+            inner += ["c[i] = " + self.clamped(self.choice("t - 1.0", "c[i] * 0.5", "s"))]
+            inner += self.early("s", "t", "c[0]", "0.5")
+            lines = [f"def {name}(c, i, s):", "    m = int(s)", *self.inside(inner)]
+            self.changing.append(name)
+        self.indices, self.inside_function, self.functions = outer, False, calls
+        return lines
+
+    def simple(self) -> str:
+        return self.choice("s * 0.5", "s + m % 5", "-s", "s * s - 1.0", "0.25 * (m % 7)")
+
+    def early(self, *values: str) -> list[str]:
+        """Branches and loops that return, and what follows them."""
+        test = self.choice("t > 1.0", "m % 3 == 1", "s < t", "t * 0.5 < s and m > 2")
+        out = [f"if {test}:"]
+        if self.rng.random() < 0.5:
+            out += ["    if m % 2 == 0:", f"        return {self.choice(*values)}"]
+            out += [f"    t = {self.clamped('t + ' + self.choice('1.0', 's', 'm % 11'))}"]
+        else:
+            out += [f"    t = {self.clamped('t * 0.5 - s')}"]
+        if self.rng.random() < 0.4:
+            out += ["else:", f"    s = {self.clamped('s * 0.5 + ' + self.choice('t', '2.0'))}"]
+        if self.rng.random() < 0.6:
+            out += [f"for j in range({self.choice('4', 'm % 5')}):"]
+            out += ["    t = " + self.clamped("t * 0.5 + j")]
+            if self.rng.random() < 0.6:
+                out += [f"    if {self.choice('t > 2.0', 'j == 2', 's < j')}:"]
+                out += ["        " + self.choice("break", "return t", "return s", "continue")]
+                out += ["    s = " + self.clamped("s * 0.5 + 0.25")]
+        return [*out, f"return {self.clamped(self.choice('s + t', 't', 's * 0.5 - t'))}"]
+
+    def case(self, number: int, repeated: bool) -> Case:
+        functions = [line for k in range(self.rng.randint(0, 3)) for line in self.function(k)]
+        made = super().case(number, repeated)
+        head = ["z = np.ones(n + 1)", "js = [3, 1, 2]"]
+        head += [self.choice("xs = [0.5, -1.0, 2.0]", "xs = [float(e) * 0.5 for e in range(n + 1)]")]
+        first, *rest = made.text.splitlines()
+        text = "\n".join([first, *self.inside([*head, *functions]), *rest]) + "\n"
+        return Case(number, text, made.args)
+
+
+def draw(
+    seed: int, count: int, folder: Path, repeated: bool = False, language: bool = False
+) -> list[Case]:
     """That many programs; they stand in a file of the folder.
 
-    `repeated`: a last parameter, which the arguments leave out, says how often the loops run.
+    `repeated`: a last parameter, which the arguments leave out, says how often the loops run. `language`: programs with lists,
+    nested functions and arrays of sizes that the data decide.
     """
-    cases = [_Draw(seed * 100_003 + k).case(k, repeated) for k in range(count)]
+    of = _DrawLanguage if language else _Draw
+    cases = [of(seed * 100_003 + k).case(k, repeated) for k in range(count)]
     drawn_functions.load(cases, folder / f"loop_cases_{seed}.py")
     return cases
 

@@ -138,8 +138,14 @@ def test_drawn_programs(part, tmp_path):
         check(case)
 
 
+def test_drawn_programs_of_lists_and_functions(tmp_path):
+    for case in loop_cases.draw(50, 20, tmp_path, language=True):
+        check(case)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(max(1, LONG // 100)))
-def test_many_drawn_programs(part, tmp_path):
-    for case in loop_cases.draw(1000 + part, 100, tmp_path):
+@pytest.mark.parametrize("language", [False, True])
+@pytest.mark.parametrize("part", range(max(1, LONG // 200)))
+def test_many_drawn_programs(part, language, tmp_path):
+    for case in loop_cases.draw(1000 + part, 100, tmp_path, language=language):
         check(case)

@@ -132,9 +132,18 @@ def blocks_that_overlap(a):
     return b
 
 
+def sums_of_blocks(a):
+    b = a.copy()
+    for k in range(len(b)):
+        b[k, k] = b[k:, k:].sum() * 0.25 - b[: k + 1].mean()
+        b[k, 0] += np.abs(b[:k, k:]).sum() + (b[k:, :2] > 1).sum() + b[k:].max()
+    return b
+
+
 @pytest.mark.parametrize("fixed", [True, False])
 @pytest.mark.parametrize(
-    "python", [elimination_by_blocks, blocks_beside_each_other, blocks_that_overlap]
+    "python",
+    [elimination_by_blocks, blocks_beside_each_other, blocks_that_overlap, sums_of_blocks],
 )
 def test_blocks_of_matrices(python, fixed):
     compiled = relay.function(python, fixed_sizes=fixed)

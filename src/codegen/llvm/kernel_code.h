@@ -206,12 +206,17 @@ class KernelBuilder {
   // Finds the loops that ask.
   void find_polls();
   Survey survey(const StmtNode* s, Around around);
-  // The operations of a statement for the sizes of this run.
-  Value* work_now(const StmtNode* s);
+  // The operations of a statement for the sizes of this run. `inner`, of a statement that always runs: innermost loops of the
+  // program whose lengths are known here count, for the loop around them instead of for themselves; it becomes the most
+  // operations of an iteration of one.
+  Value* work_now(const StmtNode* s, int64_t* inner = nullptr);
   // Leaves the function when the kernel is to end.
   void ask_to_go_on(int64_t jumps = 0);
   // The same, when the function has done enough since it asked last.
-  void ask_after(Value* work, const Poll& poll);
+  void ask_after(Value* work, int64_t jumps);
+  // How many iterations are about a millisecond; and, of loops of the program, how many jumps of the run these are.
+  static int64_t iterations_between_polls(int64_t work);
+  static int64_t jumps_between_polls(const Poll& poll);
   // A loop without loops inside, which asks; `loop` runs it from an iteration to another.
   void polled_loop(const ForNode& l, const Poll& poll, Value* begin, Value* end,
                    const std::function<void(Value*, Value*)>& loop);
@@ -340,6 +345,7 @@ class KernelBuilder {
   size_t shapes_ = kUnknownShapes;  // of the registers, where code is being made
   bool uses_matrix_unit_ = false;   // in this function
   std::unordered_map<const Node*, Poll> polls_;
+  std::unordered_set<const Node*> counted_around_;  // loops whose iterations count for the loop around them
   Value* work_left_ = nullptr;  // until this function asks; null where it never does
 };
 

@@ -102,12 +102,12 @@ void KernelBuilder::find_polls() {
   if (survey(f_.body.get(), Around::Nothing).work < kLongKernel) polls_.clear();
 }
 
-Value* KernelBuilder::work_now(const StmtNode* s) {
+Value* KernelBuilder::work_now(const StmtNode* s, int64_t* inner) {
   switch (s->kind()) {
     case StmtKind::Seq: {
       Value* all = b_.getInt64(0);
-      for (const Stmt& inner : static_cast<const SeqNode*>(s)->stmts)
-        all = b_.CreateAdd(all, work_now(inner.get()));
+      for (const Stmt& one : static_cast<const SeqNode*>(s)->stmts)
+        all = b_.CreateAdd(all, work_now(one.get(), inner));
       return all;
     }
     case StmtKind::If: {
@@ -119,17 +119,31 @@ Value* KernelBuilder::work_now(const StmtNode* s) {
       // An inner loop asks for itself.
       return b_.getInt64(1);
     case StmtKind::LetStmt:
-      return work_now(static_cast<const LetStmtNode*>(s)->body.get());
+      return work_now(static_cast<const LetStmtNode*>(s)->body.get(), inner);
     case StmtKind::Allocate:
-      return work_now(static_cast<const AllocateNode*>(s)->body.get());
+      return work_now(static_cast<const AllocateNode*>(s)->body.get(), inner);
     case StmtKind::For: {
       auto& l = *static_cast<const ForNode*>(s);
-      if (l.hints.program) return b_.getInt64(1);
       bool known = true;
       post_order(l.extent, [&](const Node& n) {
         known = known && n.kind() != tir::ExprKind::Load &&
                 (n.kind() != tir::ExprKind::Var || vars_.contains(&n));
       });
+      auto poll = polls_.find(&l);
+      if (l.hints.program) {
+        if (!known || inner == nullptr || poll == polls_.end() || !poll->second.innermost ||
+            l.hints.order == tir::LoopOrder::Backward)
+          return b_.getInt64(1);
+        counted_around_.insert(&l);
+        const int64_t work = std::clamp<int64_t>(poll->second.work, 1, kMostWork);
+        *inner = std::max(*inner, work);
+        Value* extent = b_.CreateSExt(expr(l.extent), b_.getInt64Ty());
+        Value* most = b_.getInt64(kMostWork);
+        Value* length = b_.CreateBinaryIntrinsic(
+            llvm::Intrinsic::smax, b_.getInt64(0),
+            b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, extent, most));
+        return b_.CreateMul(length, b_.getInt64(work));
+      }
       // One that is known later only is taken for a small one: a loop asks more often than it must.
       Value* extent = known ? b_.CreateSExt(expr(l.extent), b_.getInt64Ty()) : b_.getInt64(16);
       auto bounded = [&](Value* v) {
@@ -157,7 +171,15 @@ void KernelBuilder::ask_to_go_on(int64_t jumps) {
   require(b_.CreateICmpEQ(code, b_.getInt32(0)), code);
 }
 
-void KernelBuilder::ask_after(Value* work, const Poll& poll) {
+int64_t KernelBuilder::iterations_between_polls(int64_t work) {
+  return std::max<int64_t>(kBetweenPolls / std::max<int64_t>(work, 1), 1);
+}
+
+int64_t KernelBuilder::jumps_between_polls(const Poll& poll) {
+  return poll.program ? iterations_between_polls(poll.work) : 0;
+}
+
+void KernelBuilder::ask_after(Value* work, int64_t jumps) {
   if (work_left_ == nullptr) {
     work_left_ = stack_slot(b_.getInt64Ty());
     llvm::IRBuilder<> at(entry_, entry_->end());
@@ -165,9 +187,8 @@ void KernelBuilder::ask_after(Value* work, const Poll& poll) {
   }
   Value* left = b_.CreateSub(b_.CreateLoad(b_.getInt64Ty(), work_left_), work);
   b_.CreateStore(left, work_left_);
-  const int64_t iterations = std::max<int64_t>(kBetweenPolls / std::max<int64_t>(poll.work, 1), 1);
   when(b_.CreateICmpSLT(left, b_.getInt64(0)), [&] {
-    ask_to_go_on(poll.program ? iterations : 0);
+    ask_to_go_on(jumps);
     b_.CreateStore(b_.getInt64(kBetweenPolls), work_left_);
   });
 }
@@ -178,24 +199,33 @@ void KernelBuilder::polled_loop(const ForNode& l, const Poll& poll, Value* begin
   llvm::Type *type = begin->getType(), *wide = b_.getInt64Ty();
   begin = b_.CreateSExt(begin, wide);
   end = b_.CreateSExt(end, wide);
-  int64_t block = std::max<int64_t>(kBetweenPolls / std::max<int64_t>(poll.work, 1), 1);
-  block = std::min<int64_t>(block, std::numeric_limits<int32_t>::max() / 2);
-  // A loop without loops inside is cut into blocks, between which it asks: its body stays what it is.
-  Value* size = b_.getInt64(static_cast<uint64_t>(block));
-  Value* last = b_.getInt64(static_cast<uint64_t>(block - 1));
-  Value* blocks = b_.CreateSDiv(b_.CreateAdd(b_.CreateSub(end, begin), last), size);
-  Var number = tir::var(l.var->name + "_block");
-  counted_loop(number, b_.getInt64(0), blocks, [&] {
-    if (!poll.program) ask_to_go_on();
-    Value* first = b_.CreateAdd(begin, b_.CreateMul(vars_.at(number.get()), size));
-    Value* next = b_.CreateAdd(first, size);
-    Value* stop = b_.CreateSelect(b_.CreateICmpSLT(next, end), next, end);
-    if (poll.program) {
-      Value* work = b_.getInt64(static_cast<uint64_t>(std::max<int64_t>(poll.work, 1)));
-      ask_after(b_.CreateMul(b_.CreateSub(stop, first), work), poll);
-    }
-    loop(b_.CreateTrunc(first, type), b_.CreateTrunc(stop, type));
-  });
+  const int64_t block = std::min<int64_t>(iterations_between_polls(poll.work),
+                                          std::numeric_limits<int32_t>::max() / 2);
+  // A loop without loops inside is cut into blocks, between which it asks: its body stays what it is. Mostly there is one
+  // block, which costs little to enter.
+  auto* before = b_.GetInsertBlock();
+  auto* head = BasicBlock::Create(context_, l.var->name + "_block", function_);
+  auto* again = BasicBlock::Create(context_, "again", function_);
+  auto* next = BasicBlock::Create(context_, "next", function_);
+  b_.CreateCondBr(b_.CreateICmpSLT(begin, end), head, next);
+  b_.SetInsertPoint(head);
+  auto* first = b_.CreatePHI(wide, 2);
+  first->addIncoming(begin, before);
+  const bool counted = counted_around_.contains(&l);
+  if (!poll.program) ask_to_go_on();
+  Value* full = b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(block)));
+  Value* stop = b_.CreateSelect(b_.CreateICmpSLT(full, end), full, end);
+  if (poll.program && !counted) {
+    Value* work = b_.getInt64(static_cast<uint64_t>(std::max<int64_t>(poll.work, 1)));
+    ask_after(b_.CreateMul(b_.CreateSub(stop, first), work), jumps_between_polls(poll));
+  }
+  loop(b_.CreateTrunc(first, type), b_.CreateTrunc(stop, type));
+  b_.CreateCondBr(b_.CreateICmpSLT(stop, end), again, next);
+  b_.SetInsertPoint(again);
+  if (counted) ask_to_go_on(jumps_between_polls(poll));
+  first->addIncoming(stop, b_.GetInsertBlock());
+  b_.CreateBr(head);
+  b_.SetInsertPoint(next);
 }
 
 }  // namespace relay::codegen

@@ -57,13 +57,15 @@ void KernelBuilder::statement(const StmtNode* s) {
       auto* next = BasicBlock::Create(context_, "next", function_);
       // An iteration finds the registers' shapes as any other has left them.
       forget_shapes();
-      Value* work = work_now(w.body.get());
+      int64_t inner = 0;
+      Value* work = work_now(w.body.get(), &inner);
       b_.CreateBr(head);
       b_.SetInsertPoint(head);
       forget(0);
       b_.CreateCondBr(expr(w.cond), body, next);
       b_.SetInsertPoint(body);
-      if (auto poll = polls_.find(s); poll != polls_.end()) ask_after(work, poll->second);
+      if (auto poll = polls_.find(s); poll != polls_.end())
+        ask_after(work, inner > 0 ? iterations_between_polls(inner) : jumps_between_polls(poll->second));
       statement(w.body.get());
       forget_shapes();
       b_.CreateBr(head);
@@ -119,9 +121,12 @@ void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
     });
     return;
   }
-  Value* work = poll != polls_.end() ? work_now(l.body.get()) : nullptr;
+  int64_t inner = 0;
+  Value* work = nullptr;
+  if (poll != polls_.end()) work = work_now(l.body.get(), poll->second.program ? &inner : nullptr);
   auto body = [&] {
-    if (work != nullptr) ask_after(work, poll->second);
+    if (work != nullptr)
+      ask_after(work, inner > 0 ? iterations_between_polls(inner) : jumps_between_polls(poll->second));
     statement(l.body.get());
   };
   if (!backward) {

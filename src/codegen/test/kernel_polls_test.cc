@@ -1,6 +1,7 @@
 // Long kernels ask whether to go on, about every few milliseconds of work, and end when they are told to.
 
 #include "codegen/test/kernel_harness.h"
+#include "node/walk.h"
 #include "tir/while.h"
 
 namespace relay::codegen_test {
@@ -29,18 +30,20 @@ PrimFunc nest(const std::vector<PrimExpr>& extents, std::vector<Var> dims = {},
 struct Answers {
   int64_t asked = 0;
   int32_t code = 0;
+  int64_t jumps = 0;
 };
 
 // Counts questions, and answers the `end_at`-th with a code.
 Answers run(const PrimFunc& f, const Target& target, int64_t end_at,
             const std::vector<int64_t>& dims = {}) {
   struct Counting : TestContext {
-    int64_t asked = 0, end_at = 0;
+    int64_t asked = 0, end_at = 0, jumps = 0;
   } context;
   context.end_at = end_at;
   context.context.parallel_for = [](const relay_kernel_context* c, relay_parallel_body body,
                                     void* env, int64_t extent) -> int32_t {
     auto* self = static_cast<Counting*>(static_cast<TestContext*>(c->runtime));
+    if (extent == 0) self->jumps += static_cast<int64_t>(reinterpret_cast<intptr_t>(env));
     if (extent == 0) return ++self->asked == self->end_at ? RELAY_KERNEL_CHECK_FAILED : 0;
     return body(env, 0, extent);
   };
@@ -48,7 +51,7 @@ Answers run(const PrimFunc& f, const Target& target, int64_t end_at,
   int64_t out = 0;
   void* buffers[] = {&out};
   int32_t code = context.run(jit.functions()[0], buffers, dims.data());
-  return {context.asked, code};
+  return {context.asked, code, context.jumps};
 }
 
 TEST(KernelPolls, a_short_kernel_does_not_ask) {
@@ -93,6 +96,42 @@ TEST(KernelPolls, open_sizes_ask_by_what_they_are) {
   EXPECT_LE(asked, 1000);
   Answers a = run(f, target, 2, {int64_t{1} << 40, 1 << 10});
   EXPECT_EQ(a.code, RELAY_KERNEL_CHECK_FAILED);
+}
+
+// The nest as loops of the program, whose iterations count as jumps of the run.
+PrimFunc program_nest(const Var& n, const Var& m) {
+  PrimFunc f = nest({n, m}, {n, m});
+  Stmt body = Stmt::unchecked(rewrite(
+      f->body,
+      [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+        auto* l = as<tir::ForNode>(rebuilt);
+        if (l == nullptr) return rebuilt;
+        return tir::modified(*l, [](tir::ForNode& loop) { loop.hints.program = true; });
+      },
+      family::tir_stmt));
+  return tir::modified(*f, [&](tir::PrimFuncNode& changed) { changed.body = body; });
+}
+
+TEST(KernelPolls, loops_of_the_program_count_their_iterations) {
+  Var n = var("n"), m = var("m");
+  const PrimFunc f = program_nest(n, m);
+  const Target target = runnable_targets().front();
+  EXPECT_EQ(run(f, target, -1, {1000, 1}).asked, 0);
+  EXPECT_EQ(run(f, target, -1, {1, 1000}).asked, 0);
+  EXPECT_EQ(run(f, target, -1, {1 << 20, 0}).asked, 0);
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{1 << 14, 1000}, {3, int64_t{1} << 23}}) {
+    const Answers a = run(f, target, -1, {rows, columns});
+    EXPECT_GE(a.asked, 4);
+    EXPECT_LE(a.asked, 100);
+    EXPECT_GE(a.jumps, rows * columns / 2);
+    EXPECT_LE(a.jumps, rows * columns * 2);
+  }
+  for (const std::vector<int64_t>& dims :
+       {std::vector<int64_t>{int64_t{1} << 40, 1 << 10}, {1, int64_t{1} << 50}}) {
+    const Answers a = run(f, target, 3, dims);
+    EXPECT_EQ(a.asked, 3);
+    EXPECT_EQ(a.code, RELAY_KERNEL_CHECK_FAILED);
+  }
 }
 
 // Adds 1 to a register as long as it is below the limit; out[0] is what it is then.

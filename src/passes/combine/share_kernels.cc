@@ -117,8 +117,11 @@ std::vector<Family> families_of(const Function& f) {
     if (general.told.empty()) return;
     Function what = without_reason(general.kernel);
     std::vector<size_t>& known = by_hash[structural_hash(what)];
-    auto family = std::find_if(known.begin(), known.end(),
-                               [&](size_t k) { return structural_equal(kernels[k], what); });
+    // A kernel may take as an argument what another one is told.
+    auto family = std::find_if(known.begin(), known.end(), [&](size_t k) {
+      return out[k].front().second.told.size() == general.told.size() &&
+             structural_equal(kernels[k], what);
+    });
     if (family == known.end()) {
       family = known.insert(known.end(), out.size());
       kernels.push_back(what);

@@ -32,6 +32,8 @@ constexpr double kMostAxes = 8;
 // How far from a slice what is computed of it is found.
 constexpr int kMostSteps = 16;
 
+constexpr const char* kNotCalled = "a function in it is not called where it is defined";
+
 // Why a kernel of a loop has no value of a type; empty: it may. One that is `stored` has elements.
 std::string defect_of(const Type& type, bool stored = true) {
   auto tensors = flatten_tensor_types(type);
@@ -142,8 +144,8 @@ FusionClass class_of(const OpInfo& row) {
 }
 
 // Why a kernel of a loop does not compute the call of an operator; empty: it does. `of_rows`: it computes a number or a row
-// from rows.
-std::string defect_of(const CallNode& c, bool of_rows) {
+// from rows. `once`: it does so at an end, and not in each iteration.
+std::string defect_of(const CallNode& c, bool of_rows, bool once) {
   const OpInfo& row = *as<OpNode>(c.op)->row;
   const bool asserts = is_assertion(ref(c));
   if (row.effect != Effect::Pure && !asserts) return row.name + " has an effect";
@@ -161,7 +163,7 @@ std::string defect_of(const CallNode& c, bool of_rows) {
   if (std::string d = defect_of_sizes(c); !d.empty()) return row.name + " " + d;
   if (is_of_scalars(c) || writes_over(ref(c))) return {};
   if (makes_open_row(ref(c)) && is_line(c.type)) return {};
-  if (is_open(c.type) && class_of(row) <= FusionClass::Injective) return {};
+  if ((once || is_open(c.type)) && class_of(row) <= FusionClass::Injective) return {};
   if (row.fusion == FusionClass::Injective && isa<TensorTypeNode>(c.type)) return {};
   if (row.fusion <= FusionClass::OutEWiseFusable &&
       (of_rows || operations_of(c, row.fusion) <= kFewOperations))
@@ -189,7 +191,7 @@ class LoopNest {
     if (!is_result_of_kernel(entry->type))
       fail(entry->span, "its result is a " + to_string(entry->type));
     find_invariants(l.value);
-    add_loop(l, -1);
+    add_loop(l, -1, true);
     while (!work_.empty() && reason_.empty()) {
       Work w = work_.back();
       work_.pop_back();
@@ -200,20 +202,30 @@ class LoopNest {
   // Empty: it can.
   const std::string& reason() const { return reason_; }
   const Span& span() const { return span_; }
+  // The function, defined outside, whose call is the reason.
+  const Node* missing() const { return missing_; }
   // What the kernel is given: expressions that are computed once, outside of the loop.
   const std::vector<Expr>& parameters() const { return parameters_; }
+  // The definitions of joins that something follows.
+  const std::unordered_set<const Node*>& joined_inside() const { return joined_inside_; }
+  // Whether a function in it calls itself.
+  bool repeats() const { return !going_on_.empty(); }
 
  private:
-  // A loop; `around`: the loop in whose tail position it is called, which its leaves may go on with.
+  // A loop; `around`: the loop in whose tail position it is called, which its leaves may go on with. A function that runs
+  // once is one, too.
   struct Loop {
     int around;
     int depth;
+    // Whether it, or the outermost of the loops around it, is entered once.
+    bool entered_once;
   };
-  // An expression, and the loop in whose tail position it is; -1: in none.
+  // An expression, and the loop in whose tail position it is; -1: in none. `once`: it is computed once at most.
   struct Work {
     Expr e;
     int tail;
     int depth;
+    bool once;
   };
 
   static bool mentions(const Expr& e, const Node* what) {
@@ -298,8 +310,12 @@ class LoopNest {
   }
 
   // Whether a call computes a row, or a number of rows, of which an iteration has one: elements of a row are computed as fast
-  // inside of the loop's kernel as by a kernel of their own. One number along a row is a row, too.
+  // inside of the loop's kernel as by a kernel of their own. One number along a row is a row, too. Of blocks whose sizes an
+  // iteration computes, a kernel of its own would have to be given copies.
   bool is_of_rows(const CallNode& c) const {
+    if (class_of(*as<OpNode>(c.op)->row) == FusionClass::CommReduce && is_of_scalars(c.type) &&
+        std::ranges::all_of(c.args, [&](const Expr& a) { return is_open(a->type) && is_of_part(a); }))
+      return true;
     if (!is_line(c.type) || !std::ranges::all_of(c.args, is_line, &ExprNode::type)) return false;
     return std::ranges::all_of(c.args, [](const Expr& a) { return elements_of(a->type) == 1; }) ||
            std::ranges::any_of(c.args, [&](const Expr& a) { return is_of_part(a); });
@@ -313,40 +329,89 @@ class LoopNest {
   }
 
   void parameter(const Expr& e) {
-    if (!isa<TensorTypeNode>(e->type)) return fail(e->span, "it reads a " + to_string(e->type));
+    const auto tensors = flatten_tensor_types(e->type);
+    auto* t = as<TupleTypeNode>(e->type);
+    const bool is_flat = t == nullptr ? isa<TensorTypeNode>(e->type)
+                                      : std::ranges::all_of(t->fields, [](const Type& f) {
+                                          return isa<TensorTypeNode>(f);
+                                        });
+    if (!tensors || !is_flat) return fail(e->span, "it reads a " + to_string(e->type));
     if (std::string d = is_text(e->type) ? "" : defect_of(e->type); !d.empty())
       return fail(e->span, d);
     parameters_.push_back(e);
   }
 
+  // Whether what does not go on with a loop, in its tail position, is computed once.
+  bool ended_once(int loop) const { return loops_[static_cast<size_t>(loop)].entered_once; }
+
+  // Whether an expression goes on with a loop around it.
+  bool goes_on(const Expr& e) const {
+    bool found = false;
+    post_order(
+        e,
+        [&](const Node& n) {
+          auto* c = as<CallNode>(&n);
+          found |= c != nullptr && going_on_.contains(c->op.get());
+        },
+        family::program);
+    return found;
+  }
+
   // The function that a Let binds and its body calls.
-  void add_loop(const LetNode& l, int around) {
+  void add_loop(const LetNode& l, int around, bool once) {
     auto& f = *as<FunctionNode>(l.value);
     const auto index = static_cast<int>(loops_.size());
     const int depth = around < 0 ? 0 : loops_[static_cast<size_t>(around)].depth + 1;
-    loops_.push_back({around, depth});
+    loops_.push_back({around, depth, once || (around >= 0 && ended_once(around))});
     index_.emplace(l.var.get(), index);
     for (const Var& p : f.params) {
       if (std::string defect = defect_of(p->type); !defect.empty()) fail(p->span, defect);
     }
     if (std::string defect = defect_of(f.body->type); !defect.empty()) fail(f.body->span, defect);
     if (!f.type_params.empty()) fail(f.span, "it is polymorphic");
-    work_.push_back({f.body, index, depth + 1});
+    if (mentions(l.value, l.var.get())) {
+      going_on_.insert(l.var.get());
+      once = false;
+    }
+    work_.push_back({f.body, index, depth + 1, once});
+  }
+
+  // A function that does not call itself, which ends of what follows its definition call.
+  void add_join(const LetNode& l, const Work& w) {
+    auto& f = *as<FunctionNode>(l.value);
+    for (const Var& p : f.params) {
+      if (std::string defect = defect_of(p->type); !defect.empty()) fail(p->span, defect);
+    }
+    if (std::string defect = defect_of(f.body->type); !defect.empty()) fail(f.body->span, defect);
+    if (!f.type_params.empty()) fail(f.span, "it is polymorphic");
+    int tail = w.tail;
+    if (tail < 0) {
+      tail = static_cast<int>(loops_.size());
+      loops_.push_back({-1, w.depth + 1, w.once});
+      joined_inside_.insert(&l);
+    }
+    joins_.insert(l.var.get());
+    index_.emplace(l.var.get(), tail);
+    const bool again = goes_on(f.body);
+    if (again) going_on_.insert(l.var.get());
+    work_.push_back({f.body, tail, w.depth + 1, w.once || (!again && ended_once(tail))});
+    work_.push_back({l.body, tail, w.depth, w.once});
   }
 
   // Expressions that nothing but leaves follows are visited once each: sharing below a branch is fine.
   void visit(const Work& w) {
-    const bool seen = w.tail < 0 && !seen_.insert(w.e.get()).second;
+    const bool seen = w.tail < 0 && !(w.once ? seen_once_ : seen_).insert(w.e.get()).second;
     if (seen) return;
     if (auto* v = as<VarNode>(w.e)) {
       if (index_.contains(v)) return fail(v->span, "a loop is used as a value");
       return changing_.contains(v) ? void() : parameter(w.e);
     }
     if (is_size(w.e)) return visit_size(w);
-    if (!is_leaf(*w.e.get()) && outside_(*w.e.get())) return parameter(w.e);
+    if (!is_leaf(*w.e.get()) && !isa<TupleNode>(w.e) && outside_(*w.e.get()))
+      return parameter(w.e);
     if (++count_ > kMostNodes) return fail(w.e->span, "it is longer than a kernel may be");
     if (w.depth > kMostDepth) return fail(w.e->span, "it is nested deeper than a kernel may be");
-    auto inside = [&](const Expr& e) { work_.push_back({e, -1, w.depth}); };
+    auto inside = [&](const Expr& e) { work_.push_back({e, -1, w.depth, w.once}); };
     switch (w.e->kind()) {
       case ExprKind::Constant:
         return as<ConstantNode>(w.e)->data.rank() > 0 || is_text(w.e->type) ? parameter(w.e)
@@ -354,8 +419,10 @@ class LoopNest {
       case ExprKind::If: {
         auto& i = *as<IfNode>(w.e);
         if (std::string d = defect_of(i.type); !d.empty()) fail(i.span, d);
-        work_.push_back({i.true_branch, w.tail, w.depth + 1});
-        work_.push_back({i.false_branch, w.tail, w.depth + 1});
+        for (const Expr& branch : {i.true_branch, i.false_branch}) {
+          const bool ends = !w.once && w.tail >= 0 && ended_once(w.tail) && !goes_on(branch);
+          work_.push_back({branch, w.tail, w.depth + 1, w.once || ends});
+        }
         // The condition is visited first: what branches share with it is computed around them.
         inside(i.cond);
         return;
@@ -380,40 +447,43 @@ class LoopNest {
     if (!is_call_to(w.e, "shape_of")) c = as<CallNode>(c->args[0]);
     auto* made = as<CallNode>(c->args[0]);
     const bool of_sizes = made != nullptr && isa<OpNode>(made->op) && made->args.empty();
-    if (!of_sizes) work_.push_back({c->args[0], -1, w.depth});
+    if (!of_sizes) work_.push_back({c->args[0], -1, w.depth, w.once});
   }
 
   void let(const LetNode& l, const Work& w) {
     if (isa<FunctionNode>(l.value)) {
       auto* entry = as<CallNode>(l.body);
-      if (as_primitive(l.value.get()) != nullptr || entry == nullptr || !(entry->op == l.var))
-        return fail(l.value->span, "a function in it is not called where it is defined");
+      const bool called_here = entry != nullptr && entry->op == l.var;
+      const bool is_primitive = as_primitive(l.value.get()) != nullptr;
+      if (!is_primitive && !called_here && !mentions(l.value, l.var.get())) return add_join(l, w);
+      if (is_primitive || !called_here) return fail(l.value->span, kNotCalled);
       for (const Expr& a : entry->args) {
         if (mentions(a, l.var.get())) fail(entry->span, "a loop calls itself in its own arguments");
-        work_.push_back({a, -1, w.depth});
+        work_.push_back({a, -1, w.depth, w.once});
       }
-      add_loop(l, w.tail);
+      add_loop(l, w.tail, w.once);
       // One that is not in tail position returns to where it is called.
       loops_.back().depth = w.depth + 1;
       return;
     }
-    if (l.body == l.var) return work_.push_back({l.value, w.tail, w.depth});
-    work_.push_back({l.value, -1, w.depth});
-    work_.push_back({l.body, w.tail, w.depth});
+    if (l.body == l.var) return work_.push_back({l.value, w.tail, w.depth, w.once});
+    work_.push_back({l.value, -1, w.depth, w.once});
+    work_.push_back({l.body, w.tail, w.depth, w.once});
   }
 
   void call(const CallNode& c, const Work& w) {
     if (isa<OpNode>(c.op) && is_invariant(c)) return parameter(w.e);
     const bool makes_row = makes_open_row(ref(c));
     for (const Expr& a : c.args) {
-      if (!makes_row || !isa<ConstantNode>(a)) work_.push_back({a, -1, w.depth});
+      if (!makes_row || !isa<ConstantNode>(a)) work_.push_back({a, -1, w.depth, w.once});
     }
     if (isa<OpNode>(c.op)) {
-      if (std::string d = defect_of(c, is_of_rows(c)); !d.empty()) fail(c.span, d);
+      if (std::string d = defect_of(c, is_of_rows(c), w.once); !d.empty()) fail(c.span, d);
       return;
     }
     auto called = index_.find(c.op.get());
     if (called == index_.end()) {
+      missing_ = c.op.get();
       return fail(c.span, isa<GlobalVarNode>(c.op)
                               ? "it calls @" + as<GlobalVarNode>(c.op)->name_hint
                               : "it calls a function that is a value");
@@ -421,7 +491,7 @@ class LoopNest {
     for (int at = w.tail; at >= 0; at = loops_[static_cast<size_t>(at)].around) {
       if (at == called->second) return;
     }
-    fail(c.span, "it calls itself where something follows");
+    fail(c.span, joins_.contains(c.op.get()) ? kNotCalled : "it calls itself where something follows");
   }
 
   const std::function<bool(const Node&)>& outside_;
@@ -429,9 +499,13 @@ class LoopNest {
   std::unordered_set<const Node*> changing_;
   std::unordered_map<const Node*, Expr> values_;  // of Lets
   std::vector<Loop> loops_;
-  std::unordered_map<const Node*, int> index_;  // of the variable of a loop
+  // Of the variable of a loop; of a join, that of the loop in whose tail position it is.
+  std::unordered_map<const Node*, int> index_;
+  std::unordered_set<const Node*> joins_, joined_inside_;
+  std::unordered_set<const Node*> going_on_;  // loops that repeat, and joins that call them
+  const Node* missing_ = nullptr;
   std::vector<Work> work_;
-  std::unordered_set<const Node*> seen_;
+  std::unordered_set<const Node*> seen_, seen_once_;
   size_t count_ = 0;
   std::string reason_;
   Span span_;
@@ -442,6 +516,7 @@ struct Uses {
   const LetNode* let = nullptr;
   bool inside = false;             // it calls itself
   int outside = 0;                 // expressions behind its definition
+  bool in_functions = false;       // some of these stand in functions that are defined behind it
   const ExprNode* user = nullptr;  // one of these
 };
 
@@ -473,6 +548,9 @@ std::unordered_map<const Node*, Uses> uses_of_functions(const ScopeTree& scopes)
       } else {
         ++uses.outside;
         uses.user = e;
+        const int* defined = scopes.scope_of.find(uses.let);
+        auto function = [&](int of) { return scopes.scopes[static_cast<size_t>(of)].function; };
+        uses.in_functions |= defined != nullptr && function(*scope) != function(*defined);
       }
     });
   }
@@ -547,6 +625,31 @@ Expr inside_kernel(const Expr& loop) {
       family::program));
 }
 
+// let %rest = fn ...; e   becomes   let %once = fn () { let %rest = fn ...; e }; %once()
+Let as_once(const Let& l) {
+  Function f = function({}, l, l->type, {}, {}, l->value->span);
+  Var name = var("once", f->type, l->span);
+  return let(name, f, call(name, {}, nullptr, l->span), l->span);
+}
+
+// What of the definition of a function and of what follows it depends on variables that are bound there.
+std::unordered_set<const Node*> bound_behind(const LetNode& definition) {
+  std::unordered_set<const Node*> out;
+  for (const LetNode* l = &definition; l != nullptr; l = as<LetNode>(l->body)) {
+    out.insert(l);
+    out.insert(l->var.get());
+  }
+  post_order(
+      definition.body,
+      [&](const Node& n) {
+        for_each_child(n, [&](const NodeRef& c) {
+          if (out.contains(c.get())) out.insert(&n);
+        });
+      },
+      family::program);
+  return out;
+}
+
 // Whether all sizes of a kernel are known from its operands.
 bool has_known_sizes(const Function& f) {
   Rewriter named(family::program);
@@ -575,14 +678,30 @@ Call outlined(const LetNode& l, const LoopNest& nest) {
   };
   std::unordered_map<const Node*, NodeRef> inside;
   for (const Expr& e : nest.parameters()) {
-    if (!inside.contains(e.get())) inside.emplace(e.get(), parameter(e));
+    if (inside.contains(e.get())) continue;
+    auto* t = as<TupleTypeNode>(e->type);
+    if (t == nullptr) {
+      inside.emplace(e.get(), parameter(e));
+      continue;
+    }
+    std::vector<Expr> fields;
+    for (size_t k = 0; k < t->fields.size(); ++k)
+      fields.push_back(parameter(tuple_get_item(e, static_cast<int64_t>(k))));
+    inside.emplace(e.get(), tuple(std::move(fields)));
   }
   std::vector<Expr> first;
   for (const Expr& a : entry.args) {
     auto* c = as<ConstantNode>(a);
     first.push_back(c != nullptr && c->data.rank() == 0 ? a : Expr(parameter(a)));
   }
-  Expr loop = inside_kernel(cast<ExprNode>(substitute(l.value, inside, family::program)));
+  Expr joined = cast<ExprNode>(rewrite(
+      l.value,
+      [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {
+        return nest.joined_inside().contains(original.get()) ? as_once(cast<LetNode>(rebuilt))
+                                                             : rebuilt;
+      },
+      family::program));
+  Expr loop = inside_kernel(cast<ExprNode>(substitute(joined, inside, family::program)));
   Expr whole = let(l.var, loop, call(l.var, std::move(first), nullptr, entry.span), l.span);
   Function f = to_a_normal_form(function(params, whole, l.body->type, {}, {}, l.value->span));
   if (!has_known_sizes(f)) return nullptr;
@@ -591,10 +710,13 @@ Call outlined(const LetNode& l, const LoopNest& nest) {
   return call(kernel, std::move(args), nullptr, entry.span);
 }
 
-// The loops of a function, each with what is computed outside of it. Where `visit` gives true, what the loop is given
-// is visited next instead of what is inside it.
-void for_each_loop(const Function& f,
-                   const std::function<bool(const LetNode& l, const LoopNest& nest)>& visit) {
+// A nest, and the definition that it begins with.
+using Visit = std::function<bool(const LetNode& place, const LetNode& l, const LoopNest& nest)>;
+
+// The loops of a function, each with what is computed outside of it, and, before these, the functions that ends of loops
+// behind them call, with all that follows their definitions. Where `visit` gives true, what the nest is given is visited
+// next instead of what is inside it.
+void for_each_loop(const Function& f, const Visit& visit) {
   const ScopeTree scopes = analyze_scopes(*f.get());
   const std::unordered_map<const Node*, Uses> functions = uses_of_functions(scopes);
   std::unordered_set<const Node*> seen;
@@ -603,16 +725,32 @@ void for_each_loop(const Function& f,
     if (as_primitive(&n) != nullptr || !seen.insert(&n).second) return false;
     auto* l = as<LetNode>(&n);
     auto uses = l == nullptr ? functions.end() : functions.find(l->var.get());
-    if (uses == functions.end() || !uses->second.inside) return true;
+    if (uses == functions.end()) return true;
+    auto next = [&](const LoopNest& nest, const Expr& entry) {
+      std::ranges::copy(nest.parameters(), std::back_inserter(work));
+      std::ranges::copy(as<CallNode>(entry)->args, std::back_inserter(work));
+    };
+    if (!uses->second.inside) {
+      const int* place = scopes.scope_of.find(l);
+      if (!uses->second.in_functions || place == nullptr) return true;
+      const Let once = as_once(ref(*l));
+      const std::unordered_set<const Node*> behind = bound_behind(*l);
+      LoopNest nest(*once.get(), true, [&](const Node& e) {
+        const int* scope = scopes.scope_of.find(&e);
+        return scope != nullptr && scopes.common(*scope, *place) == *scope && !behind.contains(&e);
+      });
+      if (!nest.repeats() || !visit(*l, *once.get(), nest)) return true;
+      next(nest, once->body);
+      return false;
+    }
     auto& loop = *as<FunctionNode>(l->value);
     const int body = scopes.opened(loop, loop.body.get());
     LoopNest nest(*l, uses->second.outside == 1, [&](const Node& e) {
       const int* scope = scopes.scope_of.find(&e);
       return scope != nullptr && scopes.common(*scope, body) != body;
     });
-    if (!visit(*l, nest)) return true;
-    std::ranges::copy(nest.parameters(), std::back_inserter(work));
-    std::ranges::copy(as<CallNode>(l->body)->args, std::back_inserter(work));
+    if (!visit(*l, *l, nest)) return true;
+    next(nest, l->body);
     return false;
   };
   while (!work.empty()) {
@@ -678,14 +816,21 @@ class PlaceKernels : public Rewriter {
   PlaceKernels() : Rewriter(family::program) {}
 
   Function run_on(const Function& f) {
-    for_each_loop(f, [&](const LetNode& l, const LoopNest& nest) {
+    std::unordered_map<const Node*, std::string> of_joins;
+    for_each_loop(f, [&](const LetNode& place, const LetNode& l, const LoopNest& nest) {
       std::string reason = nest.reason().empty() ? "" : reason_of(nest);
       Call kernel = reason.empty() ? outlined(l, nest) : nullptr;
       if (kernel != nullptr) {
-        kernels_.emplace(&l, kernel);
+        kernels_.emplace(&place, kernel);
         return true;
       }
       if (reason.empty()) reason = "a size of its state is open (" + l.value->span.describe() + ")";
+      if (&place != &l) {
+        of_joins.emplace(place.var.get(), reason);
+        return false;
+      }
+      // A loop whose end calls a function is part of no kernel for the reason why the function is none.
+      if (auto join = of_joins.find(nest.missing()); join != of_joins.end()) reason = join->second;
       if (!as<FunctionNode>(l.value)->has_attr(kInterpreted))
         reasons_.emplace(l.value.get(), reason);
       return false;
@@ -701,7 +846,13 @@ class PlaceKernels : public Rewriter {
     const CallNode& c = *kernel->second.get();
     std::vector<Expr> args;
     for (const Expr& a : c.args) {
+      // The parts of a tuple are made for the kernel.
+      auto* part = as<TupleGetItemNode>(a);
       NodeRef now = lookup(a.get());
+      if (!now && part != nullptr) {
+        now = lookup(part->tuple.get());
+        if (now) now = tuple_get_item(cast<ExprNode>(now), part->index);
+      }
       args.push_back(now ? cast<ExprNode>(now) : a);
     }
     return call(c.op, std::move(args), nullptr, c.span);

@@ -32,6 +32,7 @@ from relay._function.reading.outcome import (
     Env,
     Exit,
     Fall,
+    Go,
     Never,
     Tree,
     bound,
@@ -420,7 +421,7 @@ class Calls:
         returned = returned_type(tree)
         if any(isinstance(end, Never) for end in leaves(tree)):
             raise Pending
-        ends = list(leaves(tree))
+        ends = [end for end in leaves(tree) if not isinstance(end, Go)]
         kinds = {n: joined_type([type_of(end.env[n]) for end in ends], n) for n in names}
         clashes = {n: k.clash for n, k in kinds.items() if isinstance(k, ClashType)}
         kinds = {n: k for n, k in kinds.items() if n not in clashes}

@@ -297,6 +297,9 @@ def joined_leaves(tree: Tree, kinds: dict[str, Type]) -> tuple[list[_core.Expr],
 
 def continued(tree: Tree, before: Env, rest: Callable[[Env], Tree]) -> Tree:
     """Returns the tree with the following statements at the leaves that fall through."""
+    if isinstance(tree, Sequenced):
+        # What follows may read what the effects give.
+        return Sequenced(tree.lets, continued(tree.body, before, rest))
     ends = falls(tree)
     if not ends:
         return tree
