@@ -159,6 +159,12 @@ def int8() -> Iterator[Case]:
     yield Case("MatMulInteger 128x768x768",
                one("MatMulInteger", whole, Weights((768, 768), INT8, -127, 127),
                    np.array(120, np.uint8), results=(INT32,)))  # fmt: skip
+    # Sums that end within a word of four bytes.
+    rows = In((137, 479), UINT8, 0, 255)
+    for dtype, low, high in ((INT8, -127, 127), (UINT8, 0, 255)):
+        yield Case(f"MatMulInteger 137x479x128 {'uint8' if dtype == UINT8 else 'int8'}",
+                   one("MatMulInteger", rows, Weights((479, 128), dtype, low, high),
+                       results=(INT32,)))  # fmt: skip
     conv = dict(kernel_shape=[3, 3], pads=[1] * 4)
     for name, size, c, groups in (("conv", 28, 128, 1), ("depthwise", 56, 96, 96)):
         single = one("Conv", image(1, c, size, size), Weights((c, c // groups, 3, 3)),
@@ -426,6 +432,9 @@ def moves() -> Iterator[Case]:
     yield Case("concat of 50", one("Concat", *[In((64, 20))] * 50, axis=1))
     yield Case("split into 40", one("Split", In((64, 1000)), ints(*[25] * 40), axis=1,
                                     results=(FLOAT,) * 40))  # fmt: skip
+    yield Case("split 32x7x18x129 into 7", one("Split", In((32, 7, 18, 129)), ints(*[1] * 7), axis=1,
+                                               results=(FLOAT,) * 7))  # fmt: skip
+    yield Case("tile 2x3x569x2 by 1x30x1x2", one("Tile", In((2, 3, 569, 2)), ints(1, 30, 1, 2)))
     for mode in ("edge", "wrap"):
         yield Case(f"pad {mode}", one("Pad", In((3, 97, 53)), ints(0, 3, 3, 0, 3, 3), mode=mode,
                                       opset=19))  # fmt: skip
@@ -599,6 +608,39 @@ def distinct_nodes(count: int) -> Build:
     return build
 
 
+def fan_out(count: int) -> Build:
+    """One value that `count` functions of all kinds read, and their sum."""
+
+    def build() -> onnx.ModelProto:
+        g = models.Graph("fan_out")
+        x = total = g.input("x", (64, 128))
+        kinds = ("Relu", "Tanh", "Exp", "Neg", "Sigmoid", "Softmax")
+        for i in range(count):
+            scaled = g.op("Mul", x, g.scalar(i / 7))
+            total = g.op("Add", total, g.op(kinds[i % len(kinds)], scaled))
+        g.output(total, "y", (64, 128))
+        return g.model()
+
+    return build
+
+
+def dense_blocks(count: int) -> Build:
+    """Convolutions each of which reads the results of all before it: no two have as many channels."""
+
+    def build() -> onnx.ModelProto:
+        g = models.Graph("dense_blocks")
+        channels, more, size = 16, 12, 14
+        x = g.input("x", (1, channels, size, size))
+        for _ in range(count):
+            y = g.op("Relu", g.conv_bn(x, channels, more, 3, pad=1))
+            x = g.op("Concat", x, y, axis=1)
+            channels += more
+        g.output(x, "y", None)
+        return g.model()
+
+    return build
+
+
 def strings() -> Iterator[Case]:
     text = TensorProto.STRING
     words = In((4096,), text, 0, 5000, "words")
@@ -623,6 +665,8 @@ def compile_time() -> Iterator[CompileCase]:
     yield CompileCase("10000 nodes", many_nodes(10000), 7.0, 1.5)
     yield CompileCase("split into 1000", one("Split", In((64, 2000)), ints(*[2] * 1000), axis=1,
                                              results=(FLOAT,) * 1000), 1.5, 1.0)  # fmt: skip
+    yield CompileCase("fan-out of 500", fan_out(500), 1.5, 1.0)
+    yield CompileCase("60 dense blocks", dense_blocks(60), 2.5, 1.5)
     yield CompileCase("resnet50 int8", quantised(lambda: models.build("resnet50"), "QDQ"), 3.0, 1.0)
     yield CompileCase("gpt2-medium", decoder("gpt2", 24, 1024, 16, 50257, 128), 20.0, 3.0)
     for name, aim in (("resnet50", 5.0), ("bert_base", 6.0), ("mobilenet_v2", 5.0)):

@@ -253,6 +253,16 @@ DRAWN_CAUSES: dict[str, str] = {
         "most of the time converts strings from Python and back; the library is called for the "
         "number of a string's parts, and again for each part."
     ),
+    "strings/LabelEncoder *": (
+        "each word is looked up by halves among the sorted keys, a comparison of strings for each half, "
+        "where ONNX Runtime hashes it."
+    ),
+    "strings/Unique string *": (
+        "of a few words the call itself counts: results whose sizes the data decide are made one by one."
+    ),
+    "moves/Pad * reflect *": (
+        "rows shorter than two vectors are gathered, and the mirrored column is computed for each lane."
+    ),
     "strings/StringConcat *": "most of the time converts strings from Python and back.",
     "detection/NonMaxSuppression *": (
         "a first run over the boxes finds how many are kept, and a second which of them."
@@ -270,9 +280,5 @@ DRAWN_CAUSES: dict[str, str] = {
     "convolutions/ConvTranspose *": (
         "the results for the phases of a stride of 3 are interleaved element by element, 2.6 ns for "
         "each, which is nine tenths of the time."
-    ),
-    "moves/Split *": (
-        "41 GB/s: rows of about a kilobyte are read from lines that are longer, at addresses that are no "
-        "multiple of a vector."
     ),
 }

@@ -17,9 +17,9 @@
 namespace relay {
 namespace {
 
-// Operations and bytes up to which a kernel is interpreted: a few milliseconds at tens of
-// nanoseconds each, where generating code takes ten or more.
-constexpr double kInterpretedWork = 200'000;
+// Bytes up to which a kernel is interpreted, where an operation counts as kBytesOfOperation: an element of a product of two
+// tensors is 20 and takes 26 ns, so 2 ms, where generating code takes ten or more.
+constexpr double kInterpretedBytes = 1'600'000, kBytesOfOperation = 8;
 
 // Constant expressions of one form, and how they are computed.
 class Kernel {
@@ -115,7 +115,7 @@ class Cache {
     auto provider = std::make_shared<KernelProvider>(std::move(options));
     const int32_t composed = provider->add(primitive);
     const KernelSignature& signature = provider->signature(composed);
-    if (signature.flops + signature.bytes > kInterpretedWork) {
+    if (kBytesOfOperation * signature.flops + signature.bytes > kInterpretedBytes) {
       return std::make_shared<Compiled>(compile(primitive, std::move(provider)));
     }
     return std::make_shared<Interpreted>(

@@ -222,11 +222,11 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   const bool narrow = as_scalar && scalar_type->bits == 32;
   const bool in_register =
       narrow || (scalar_type && scalar_type->bits == 64 && (as_scalar || !writes_outputs_));
-  Bound result = claimed != claimed_.end() ? Bound{outputs_[static_cast<size_t>(claimed->second)]}
-                 : in_register && !joins_.inside.contains(v) ? Bound{w_.scalar(f->body->type)}
-                 : joins_.inside.contains(v)
-                     ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
-                     : fresh(f->body->type, as_object, c.span, device);
+  Bound result =
+      claimed != claimed_.end() ? in_outputs(claimed->second, f->body->type, c.span, device)
+      : in_register && !joins_.inside.contains(v) ? Bound{w_.scalar(f->body->type)}
+      : joins_.inside.contains(v) ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
+                                  : fresh(f->body->type, as_object, c.span, device);
   tensors_of(result, f->body->type, outputs);
   const VariantRequest around{.within = within(inputs, outputs)};
   auto kernel = program_.kernel(lowered.kernel, lowered.site, around);

@@ -133,6 +133,9 @@ class FunctionPlanner {
   bool sizes_are_parameters(const TensorTypeNode& t) const;
   // A new value for a kernel's result of that type.
   Bound fresh(const Type& type, bool as_object, const Span& span, Device device);
+  // The same for a result that is, wholly or by some of its fields, one of the function's.
+  Bound in_outputs(const std::vector<int32_t>& claims, const Type& type, const Span& span,
+                   Device device);
 
   // ---- Devices ----
 
@@ -225,7 +228,7 @@ class FunctionPlanner {
   VarSet escapes_;
   Joins joins_;
   Donations donations_;
-  std::unordered_map<const Node*, int32_t> claimed_;
+  Claims claimed_;
 
   const LetNode* now_ = nullptr;  // what is being planned
   std::unordered_map<const Node*, Bound> bound_;

@@ -212,4 +212,17 @@ FunctionPlanner::Bound FunctionPlanner::fresh(const Type& type, bool as_object, 
   return {w_.in_buffer(w_.buffer(bytes_of(type), device), type)};
 }
 
+FunctionPlanner::Bound FunctionPlanner::in_outputs(const std::vector<int32_t>& claims,
+                                                   const Type& type, const Span& span,
+                                                   Device device) {
+  auto* t = as<TupleTypeNode>(type);
+  if (t == nullptr) return {outputs_[static_cast<size_t>(claims[0])]};
+  Bound b;
+  for (size_t i = 0; i < t->fields.size(); ++i) {
+    b.fields.push_back(claims[i] == kNoOutput ? fresh(t->fields[i], false, span, device)
+                                              : Bound{outputs_[static_cast<size_t>(claims[i])]});
+  }
+  return b;
+}
+
 }  // namespace relay::plan

@@ -31,49 +31,73 @@ bool results_on_host(const FunctionNode& f, const Placement& where) {
                              [](Device d) { return d == Device::cpu(); });
 }
 
-std::unordered_map<const Node*, int32_t> claim_outputs(const FunctionNode& f, const VarSet& escapes,
-                                                       const Joins& joins) {
-  std::unordered_map<const Node*, int32_t> claimed;
+Claims claim_outputs(const FunctionNode& f, const VarSet& escapes, const Joins& joins) {
+  Claims claimed;
   std::unordered_map<const Node*, const LetNode*> bound;
   const Expr* at = &f.body;
   while (auto* l = as<LetNode>(*at)) {
     bound[l->var.get()] = l;
     at = &l->body;
   }
+  auto binding = [&](const Expr& e) -> const LetNode* {
+    auto it = bound.find(e.get());
+    return it == bound.end() ? nullptr : it->second;
+  };
+  auto has_own_memory = [&](const LetNode& l) {
+    const Node* v = l.var.get();
+    return !escapes.contains(v) && !joins.inside.contains(v) && !joins.joined.contains(v);
+  };
+  // The field of a kernel's result, of a tensor the only one; what an earlier leaf has claimed stays.
+  auto claim = [&](const LetNode& kernel, size_t field, int32_t output) {
+    auto* fields = as<TupleTypeNode>(kernel.var->type);
+    if (fields != nullptr && !std::ranges::all_of(fields->fields, is_static_tensor)) return;
+    std::vector<int32_t>& outputs = claimed[kernel.var.get()];
+    outputs.resize(fields == nullptr ? 1 : fields->fields.size(), kNoOutput);
+    if (outputs[field] == kNoOutput) outputs[field] = output;
+  };
+  auto makes_bytes = [&](const LetNode& l) {
+    auto* c = as<CallNode>(l.value);
+    auto* called = c == nullptr ? nullptr : primitive_of(*c);
+    return called != nullptr && !is_view(*called) && has_own_memory(l);
+  };
   int32_t next = 0;
-  // The leaves of the result in order; projections of kernels with several results are copied.
+  // The leaves of the result in order.
   std::vector<Expr> stack{*at};
   while (!stack.empty()) {
     Expr e = stack.back();
     stack.pop_back();
-    auto it = bound.find(e.get());
-    if (auto* t = as<TupleNode>(it == bound.end() ? e : it->second->value)) {
+    const LetNode* l = binding(e);
+    if (auto* t = as<TupleNode>(l == nullptr ? e : l->value)) {
       stack.insert(stack.end(), t->fields.rbegin(), t->fields.rend());
       continue;
     }
-    if (it == bound.end() || !isa<TensorTypeNode>(e->type)) {
-      next += static_cast<int32_t>(flatten_tensor_types(e->type)->size());
+    if (l == nullptr || !isa<TensorTypeNode>(e->type)) {
+      const auto leaves = static_cast<int32_t>(flatten_tensor_types(e->type)->size());
+      for (int32_t i = 0; l != nullptr && makes_bytes(*l) && i < leaves; ++i) {
+        claim(*l, static_cast<size_t>(i), next + i);
+      }
+      next += leaves;
       continue;
     }
-    const LetNode* l = it->second;
-    // Through names and views to the kernel that makes the bytes.
+    // Through names, views and projections to the kernel that makes the bytes.
     while (l != nullptr) {
       Expr from;
       if (isa<VarNode>(l->value)) {
         from = l->value;
+      } else if (auto* g = as<TupleGetItemNode>(l->value)) {
+        const LetNode* tuple = has_own_memory(*l) ? binding(g->tuple) : nullptr;
+        if (tuple != nullptr && makes_bytes(*tuple)) {
+          claim(*tuple, static_cast<size_t>(g->index), next);
+        }
       } else if (auto* c = as<CallNode>(l->value)) {
         auto* called = primitive_of(*c);
-        const Node* v = l->var.get();
         if (called != nullptr && is_view(*called)) {
           from = c->args[0];
-        } else if (called != nullptr && isa<TensorTypeNode>(l->var->type) && !escapes.contains(v) &&
-                   !joins.inside.contains(v) && !joins.joined.contains(v)) {
-          claimed.emplace(v, next);
-          break;
+        } else if (isa<TensorTypeNode>(l->var->type) && makes_bytes(*l)) {
+          claim(*l, 0, next);
         }
       }
-      auto source = from ? bound.find(from.get()) : bound.end();
-      l = source == bound.end() ? nullptr : source->second;
+      l = from ? binding(from) : nullptr;
     }
     ++next;
   }

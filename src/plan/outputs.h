@@ -2,6 +2,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <vector>
 
 #include "analysis/placement.h"
 #include "plan/joins.h"
@@ -17,10 +18,14 @@ bool writes_outputs(const FunctionNode& f);
 // Whether its caller can allocate its results.
 bool results_on_host(const FunctionNode& f, const Placement& where);
 
-// The variables of kernels' results that are a function's results, each with the number of its
-// output. The function writes outputs.
-std::unordered_map<const Node*, int32_t> claim_outputs(const FunctionNode& f, const VarSet& escapes,
-                                                       const Joins& joins);
+// By the variable of a kernel's result: the output that each of its tensors is, kNoOutput for one that is none. A tensor has
+// one entry, a tuple as many as fields.
+using Claims = std::unordered_map<const Node*, std::vector<int32_t>>;
+inline constexpr int32_t kNoOutput = -1;
+
+// The variables of kernels' results that are a function's results, wholly or by a field. The function writes outputs. What
+// is returned twice is written into its first output.
+Claims claim_outputs(const FunctionNode& f, const VarSet& escapes, const Joins& joins);
 
 bool is_static_tensor(const Type& t);
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import onnxruntime
 import pytest
-from cliff_models import DOUBLE, FLOAT, HALF, INT8, INT64, UINT8, In, Weights, ints, one
+from cliff_models import DOUBLE, FLOAT, HALF, INT8, INT64, UINT8, In, Weights, ints, one, traced
 from onnx import TensorProto
 
 import relay
@@ -149,6 +149,8 @@ def test_regions_of_any_form(mode, ratio):
 @pytest.mark.parametrize("shape, repeats", [
     ((5, 17), (1, 30)), ((3, 4, 8, 2), (2, 1, 7, 1)), ((7, 3), (2, 9)), ((4, 1, 16), (1, 3, 2)),
     ((2, 5), (0, 3)), ((0, 5), (2, 2)), ((1, 1), (3, 70)), ((6,), (1,)),
+    # Short runs that are copied first: of an axis in the middle, of single elements, with more axes behind.
+    ((2, 3, 69, 2), (1, 30, 1, 2)), ((3, 200, 1), (7, 1, 9)), ((9, 40, 2, 3), (2, 5, 3, 1)),
 ])  # fmt: skip
 @pytest.mark.parametrize("dtype, name", [(FLOAT, "float32"), (UINT8, "uint8"), (DOUBLE, "float64")])
 def test_tiles(dtype, name, shape, repeats):
@@ -230,6 +232,35 @@ def test_many_tensors_are_joined_and_cut():
     sizes = [p.shape[1] for p in parts]
     build = one("Split", In((3, sum(sizes))), ints(*sizes), axis=1, results=(FLOAT,) * len(sizes))
     agree(build, np.concatenate(parts, 1))
+
+
+def test_fields_of_one_kernel_are_results():
+    # All of them, some of them, one of them twice, and beside what is computed from another.
+    x = normal(6, 7, 5)
+
+    def some(g, x):
+        a, b, c = g.op("Split", x, g.ints(2, 4, 1), axis=1, outputs=3)
+        for name, value, n in (("y0", c, 1), ("y1", g.op("Exp", a), 2), ("y2", c, 1)):
+            g.output(g.op("Identity", value), name, (6, n, 5))
+        return b
+
+    agree(one("Split", In(x.shape), ints(2, 4, 1), axis=1, results=(FLOAT,) * 3), x)
+    agree(traced("some", some, In(x.shape)), x)
+    agree(one("TopK", In(x.shape), ints(3), axis=1, results=(FLOAT, INT64)), x)
+    agree(one("MaxPool", In((1, *x.shape)), kernel_shape=[2, 2], results=(FLOAT, INT64)), x[None])
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 3, 5, 63, 479])
+@pytest.mark.parametrize("weights", ["int8", "uint8"])
+@pytest.mark.parametrize("data", ["int8", "uint8"])
+def test_sums_of_bytes_that_end_within_a_word(inputs, weights, data):
+    types = {"int8": INT8, "uint8": UINT8}
+    ranges = {"int8": (-128, 128), "uint8": (0, 256)}
+    x = RNG.integers(*ranges[data], (5, inputs)).astype(data)
+    w = RNG.integers(*ranges[weights], (inputs, 7)).astype(weights)
+    x[0], w[:, 0] = ranges[data][1] - 1, ranges[weights][1] - 1
+    build = one("MatMulInteger", In(x.shape, types[data]), w, results=(TensorProto.INT32,))
+    agree(build, x, want=[x.astype("int32") @ w.astype("int32")])
 
 
 @pytest.mark.parametrize("count, axis", [(100, 1), (100, 0), (9, 1)])

@@ -219,7 +219,7 @@ tir::StepResult<> copy_plane(Schedule& s, const BlockRV& copy, int64_t step, int
       if (s.extent(piece.loop) < lanes / 2) {
         RELAY_TRY(s.unroll(piece.loop));
       } else {
-        RELAY_TRY(few_copies(s, RELAY_TRY(vectorize_elements(s, piece.loop, lanes))));
+        RELAY_TRY(few_copies(s, piece.block, RELAY_TRY(vectorize_elements(s, piece.loop, lanes))));
       }
     }
     if (phase.var) RELAY_TRY(s.unroll(phases));

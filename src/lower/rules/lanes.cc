@@ -166,12 +166,44 @@ tir::StepResult<> vectors(Schedule& s, const LoopRV& loop, int64_t lanes) {
   return {};
 }
 
-tir::StepResult<> few_copies(Schedule& s, const LoopRV& loop) {
-  int64_t n = s.extent(loop);
-  if (n > 0 && n <= kSmallLoop) {
+bool is_polynomial(const Node& n) {
+  auto* c = as<tir::CallNode>(&n);
+  constexpr std::string_view kShort[] = {"abs", "ceil", "floor", "fma", "round", "sqrt", "trunc"};
+  return c != nullptr && c->dtype.is_floating() &&
+         std::ranges::find(kShort, c->name) == std::end(kShort);
+}
+
+namespace {
+
+// Instructions of a polynomial, about.
+constexpr int64_t kPolynomial = 16;
+// Instructions that copies of a loop's body may have together: a processor looks about as far ahead, so more copies overlap no
+// more, while their values are spilled and compile time grows with them. A row of twelve polynomials in eight copies took
+// 63 ms to compile, and takes 12 in one.
+constexpr int64_t kMostCopied = 256;
+
+// Instructions that compute an element of the block, about.
+int64_t instructions_of(const Block& b) {
+  int64_t count = 1;
+  post_order(b->body, [&](const Node& n) {
+    if (is_polynomial(n)) {
+      count += kPolynomial;
+    } else if (isa<tir::CallNode>(&n) || isa<tir::BinaryNode>(&n)) {
+      ++count;
+    }
+  });
+  return count;
+}
+
+}  // namespace
+
+tir::StepResult<> few_copies(Schedule& s, const BlockRV& rv, const LoopRV& loop) {
+  const int64_t n = s.extent(loop);
+  const int64_t most = std::max<int64_t>(1, kMostCopied / instructions_of(s.block(rv)));
+  if (n > 0 && n <= std::min(kSmallLoop, most)) {
     RELAY_TRY(s.unroll(loop));
-  } else {
-    RELAY_TRY(s.unroll(loop, kAccumulators));
+  } else if (most > 1) {
+    RELAY_TRY(s.unroll(loop, std::min(kAccumulators, most)));
   }
   return {};
 }

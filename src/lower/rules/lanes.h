@@ -55,8 +55,12 @@ tir::StepResult<bool> split_output(tir::Schedule& s, tir::BlockRV& out,
 // The loop as copies of one vector; a rest is masked.
 tir::StepResult<> vectors(tir::Schedule& s, const tir::LoopRV& loop, int64_t lanes);
 
-// Copies of a short loop; of a long one, as many as there are accumulators.
-tir::StepResult<> few_copies(tir::Schedule& s, const tir::LoopRV& loop);
+// Whether the node calls a function that is computed by a polynomial: tens of instructions, not one.
+bool is_polynomial(const Node& n);
+
+// Copies of a short loop around the block; of a long one, as many as there are accumulators. Fewer, or none, of a block that
+// computes so much that a single iteration occupies the processor.
+tir::StepResult<> few_copies(tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& loop);
 
 // Whole vectors, then one that is masked. The loop over the whole vectors.
 tir::StepResult<tir::LoopRV> vectorize_elements(tir::Schedule& s, const tir::LoopRV& loop,

@@ -60,12 +60,7 @@ std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const L
 // instructions, asks for few lines at a time: functions that are polynomials.
 bool computes_long(const Block& b) {
   bool found = false;
-  post_order(b->body, [&](const Node& n) {
-    auto* c = as<tir::CallNode>(&n);
-    if (c == nullptr || !c->dtype.is_floating()) return;
-    constexpr std::string_view kShort[] = {"abs", "ceil", "floor", "fma", "round", "sqrt", "trunc"};
-    found = found || std::ranges::find(kShort, c->name) == std::end(kShort);
-  });
+  post_order(b->body, [&](const Node& n) { found = found || is_polynomial(n); });
   return found;
 }
 

@@ -205,7 +205,7 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
     if (sums) {
       RELAY_TRY(vectorize_reduction(s, rv, inner, lanes_of(b)));
     } else {
-      RELAY_TRY(few_copies(s, RELAY_TRY(vectorize_elements(s, inner, lanes_of(b)))));
+      RELAY_TRY(few_copies(s, rv, RELAY_TRY(vectorize_elements(s, inner, lanes_of(b)))));
     }
   }
   std::string text = "rows: " + std::to_string(reductions.size()) + " reductions, " +

@@ -207,7 +207,8 @@ class Transposition {
       RELAY_TRY(attempt.set_scope(made, tir::Scope::Local));
       const int64_t lanes = decide_.number(
           plan_.lanes, kLanes, [&](const Target& target) { return lanes_of(b, target); });
-      RELAY_TRY(few_copies(attempt, RELAY_TRY(vectorize_elements(attempt, inside.back(), lanes))));
+      RELAY_TRY(
+          few_copies(attempt, made, RELAY_TRY(vectorize_elements(attempt, inside.back(), lanes))));
       s_ = attempt;
     }
     return {};

@@ -180,6 +180,29 @@ TEST(RowReduction, softmax_behind_an_open_reshape_divides_nowhere) {
   }
 }
 
+// Copies of a loop's body hide the latency of short ones; a long one has instructions enough.
+TEST(RowReduction, long_bodies_are_not_copied) {
+  auto copies = [](int64_t functions) {
+    Tensor x = placeholder("x", f32, {index(3), index(64)});
+    Tensor sum = compute("sum", {index(3)}, [&](const Indices& i) {
+      return tir::sum({index(64)}, [&](const Indices& k) { return x(i[0], k[0]); });
+    });
+    Tensor y = compute("y", x->shape(), [&](const Indices& i) {
+      PrimExpr out = x(i) * sum(i[0]);
+      for (int64_t n = 1; n <= functions; ++n)
+        out = out + call("tanh", f32, {x(i) * imm_float(f32, static_cast<double>(n))});
+      return out;
+    });
+    const std::string text = to_string(
+        lower_loops(scheduled(create_prim_func("long", {x}, {y}), codegen_test::text_target())));
+    int64_t calls = 0;
+    for (size_t at = 0; (at = text.find("tanh(", at)) != std::string::npos; ++at) ++calls;
+    return calls / functions;
+  };
+  EXPECT_GE(copies(1), 4);
+  EXPECT_EQ(copies(10), 1);
+}
+
 TEST(RowReduction, rows_larger_than_the_stack_live_in_scratch_memory) {
   expect_rows(softmax(2, 20000));
 }

@@ -14,6 +14,9 @@ constexpr int64_t kMostMerged = 8;
 // Columns of the widest panel: what is left of a kernel's registers is few rows.
 constexpr int64_t kWidestPanel = 64;
 
+// Columns of the narrowest panel: half a vector of 256 bits.
+constexpr int64_t kNarrowestPanel = 4;
+
 bool is_byte(DType d) { return d.is_integer() && d.bits == 8; }
 
 int64_t word_of(const Target& target, const CallNode& c, const Contraction& contraction) {
@@ -68,6 +71,9 @@ Packing packing(const Target& target, const CallNode& c, const Contraction& cont
   auto columns = column ? as_const(contraction.dims[*column].extent) : std::nullopt;
   if (groups && columns && *groups > 1) {
     pack_groups(out, target, *groups, *columns, constant_weight);
+  } else if (columns && out.word == 1) {
+    // Of few columns, no more than the smallest vector that holds them: zeros beside them are read with each row.
+    while (*columns > 0 && out.panel > kNarrowestPanel && *columns <= out.panel / 2) out.panel /= 2;
   }
   return out;
 }

@@ -118,6 +118,21 @@ plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> tuple(ou
 )");
 }
 
+// A kernel of several results writes those that the function returns where its caller wants them; what is returned twice is
+// copied once, and what is read here alone is in the arena.
+TEST(Plan, fields_of_a_kernel_are_outputs) {
+  const std::string head = "def @main(%x: Tensor[(6, 5), float32]) {\n";
+  const std::string whole = plan_text(head + "split(%x, indices_or_sections=3, axis=0)\n}\n");
+  EXPECT_EQ(whole.find("copy"), std::string::npos) << whole;
+  EXPECT_NE(whole.find("%output0, %output1, %output2 = fused_split(%x)"), std::string::npos)
+      << whole;
+  const std::string some = plan_text(head +
+                                     "let %s = split(%x, indices_or_sections=3, axis=0);\n"
+                                     "(%s.2, exp(%s.0), %s.2, reshape(%s.1, newshape=[10]))\n}\n");
+  EXPECT_NE(some.find("%output2 = copy %output0"), std::string::npos) << some;
+  EXPECT_EQ(some.find("copy"), some.rfind("copy")) << some;
+}
+
 TEST(Plan, a_result_takes_the_memory_of_an_operand) {
   EXPECT_EQ(plan_text(on_matrices("let %a = nn.dense(%x, %w);\n"
                                   "let %b = nn.dense(sign(%a), %w) + %a; nn.dense(%b, %w)")),

@@ -364,8 +364,9 @@ class Attention {
         !RELAY_TRY(reduce(b[kTotal], b[kStoredTotal])))
       return Declined{};
     LoopRV queries = inside(b[kWeights])[1];
-    RELAY_TRY(few_copies(
-        s_, RELAY_TRY(vectorize_elements(s_, queries, lanes_along(s_.extent(queries))))));
+    RELAY_TRY(
+        few_copies(s_, b[kWeights],
+                   RELAY_TRY(vectorize_elements(s_, queries, lanes_along(s_.extent(queries))))));
     Outcome scores = tile_sum(s_, b[kProduct], b[kScores], around_, whole_tiles, tiles_, decide_);
     if (!took(scores)) return scores;
     Outcome result = tile_sum(s_, b[kWeighted], b[kResult], around_, whole_tiles, tiles_, decide_);
@@ -376,13 +377,15 @@ class Attention {
   // A single query: no vector of queries, so each score is a sum along the depth, and the results are
   // sums of values.
   tir::StepResult<bool> one_query(const Blocks& b) {
-    RELAY_TRY(few_copies(s_, RELAY_TRY(vectorize_elements(s_, inside(b[kQueries])[0], lanes_))));
+    RELAY_TRY(few_copies(s_, b[kQueries],
+                         RELAY_TRY(vectorize_elements(s_, inside(b[kQueries])[0], lanes_))));
     LoopRV key = inside(b[kScores])[0];
     RELAY_TRY(s_.compute_at(b[kProduct], key));
     RELAY_TRY(s_.set_scope(b[kProduct], tir::Scope::Register));
     RELAY_TRY(vectorize_reduction(s_, b[kProduct], loops_below(s_, b[kProduct], key)[0], lanes_));
     RELAY_TRY(vectorize_reduction(s_, b[kTop], inside(b[kTop])[0], lanes_));
-    RELAY_TRY(few_copies(s_, RELAY_TRY(vectorize_elements(s_, inside(b[kWeights])[0], lanes_))));
+    RELAY_TRY(few_copies(s_, b[kWeights],
+                         RELAY_TRY(vectorize_elements(s_, inside(b[kWeights])[0], lanes_))));
     RELAY_TRY(vectorize_reduction(s_, b[kTotal], inside(b[kTotal])[0], lanes_));
     RELAY_TRY(s_.set_scope(b[kWeighted], tir::Scope::Register));
     return RELAY_TRY(reduce(b[kWeighted], b[kResult]));

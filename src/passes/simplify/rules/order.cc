@@ -99,27 +99,62 @@ Rule topk_one() {
       }};
 }
 
-// Copies beside each other are a new axis of the result, along which the tensor is broadcast: runs of its elements, not a
-// remainder for each.
+// Bytes of a run below which vectors would be copied in pieces, and of a result that a second kernel is worth.
+constexpr int64_t kShortRun = 64, kLongResult = int64_t{1} << 14;
+
+// The tensor of `shape` as often along each axis as `times` says, with an axis for the copies in front of each axis that has some.
+Expr copied(const Expr& x, const Shape& shape, const Shape& times, const CallNode& root) {
+  Shape from, to;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (times[d] > 1 && shape[d] > 1) {
+      from.push_back(1);
+      to.push_back(times[d]);
+    }
+    from.push_back(shape[d]);
+    to.push_back(shape[d] > 1 ? shape[d] : times[d]);
+  }
+  return make_call("broadcast_to", {reshaped(x, from, root)}, {{"shape", to_value(to)}}, root);
+}
+
+// Copies beside each other are a new axis of the result: runs of elements, not a remainder for each. Where the innermost axis
+// that is repeated has short runs and others are repeated, too, its copies are made first and stored: the others then copy
+// long runs. 2x3x569x2 by 1x30x1x2 took 9 times as long element by element.
 Rule tile_broadcast() {
   DFPattern x = wildcard();
   return {"tile_broadcast", is_op("tile")(x), [=](const DFMatch& m, const CallNode& root) -> Expr {
             auto shape = static_shape(m[x]), result = static_shape(Expr(&root));
             if (!shape || !result || has_zero(*result)) return nullptr;
             shape->insert(shape->begin(), result->size() - shape->size(), 1);
-            Shape from, to;
+            Shape outer, inner(result->size(), 1);
+            size_t last = 0;
+            int64_t run = tensor_of(m[x])->dtype.bytes(), bytes = run;
             for (size_t d = 0; d < result->size(); ++d) {
-              const int64_t size = (*shape)[d], times = (*result)[d] / size;
-              if (times > 1 && size > 1) {
-                from.push_back(1);
-                to.push_back(times);
-              }
-              from.push_back(size);
-              to.push_back(size > 1 ? size : times);
+              outer.push_back((*result)[d] / (*shape)[d]);
+              if (outer[d] > 1) last = d;
+              bytes *= (*result)[d];
             }
-            Expr copies = make_call("broadcast_to", {reshaped(m[x], from, root)},
-                                    {{"shape", to_value(to)}}, root);
-            return reshaped(copies, *result, root);
+            for (size_t d = last; d < result->size(); ++d) run *= (*shape)[d];
+            const bool several =
+                std::ranges::count_if(outer, [](int64_t times) { return times > 1; }) > 1;
+            if (!several || run >= kShortRun || bytes < kLongResult) {
+              return reshaped(copied(m[x], *shape, outer, root), *result, root);
+            }
+            std::swap(inner[last], outer[last]);
+            auto stored = [&](const Expr& e) {
+              return make_call("annotation.stop_fusion", {e}, {}, root);
+            };
+            // What no other copies lie between is one axis, so that a run is one loop.
+            Shape runs, times;
+            for (size_t d = 0; d < shape->size(); ++d) {
+              if (d == 0 || outer[d] > 1) {
+                runs.push_back(1);
+                times.push_back(outer[d]);
+              }
+              runs.back() *= (*shape)[d] * inner[d];
+            }
+            Expr copies = reshaped(copied(m[x], *shape, inner, root), runs, root);
+            copies = copied(stored(copies), runs, times, root);
+            return reshaped(stored(copies), *result, root);
           }};
 }
 

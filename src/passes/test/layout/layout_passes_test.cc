@@ -332,7 +332,7 @@ std::string altered(const std::string& text) {
 }
 
 TEST(AlterOpLayout, a_constant_matrix_is_packed) {
-  EXPECT_EQ(altered(dense("nn.dense(%x, " + kWeight + ")")), "ones NC>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(altered(dense("nn.dense(%x, " + kWeight + ")")), "ones NC>NC8n nn.contrib_dense_pack");
 }
 
 TEST(AlterOpLayout, a_weight_that_each_run_transforms_is_packed_before_that) {
@@ -366,7 +366,7 @@ std::string flattened(const std::string& weight) {
 
 TEST(AlterOpLayout, the_columns_of_a_weight_follow_the_data) {
   EXPECT_EQ(altered(flattened("ones(shape=[7, 60], dtype=\"float32\")")),
-            "reshape ones reshape transpose reshape NC>NC32n nn.contrib_dense_pack");
+            "reshape ones reshape transpose reshape NC>NC8n nn.contrib_dense_pack");
   Module before = pass_test::parse(
       flattened("reshape(cumsum(ones(shape=[420], dtype=\"float32\")), newshape=[7, 60])"));
   PassContext ctx = folding_context();
@@ -464,9 +464,12 @@ TEST(AlterOpLayout, bytes_stand_in_fours_where_the_target_multiplies_them_so) {
     return layouts(pass_test::apply(kAlterOpLayout, pass_test::parse(text), ctx));
   };
   EXPECT_EQ(packed("uint8", "int8", 8, true), "ones NC>NC32n4c nn.contrib_dense_pack");
-  EXPECT_EQ(packed("uint8", "int8", 8, false), "ones NC>NC32n nn.contrib_dense_pack");
-  EXPECT_EQ(packed("uint8", "int8", 6, true), "ones NC>NC32n nn.contrib_dense_pack");
-  EXPECT_EQ(packed("int8", "int8", 8, false), "ones NC>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(packed("uint8", "int8", 8, false), "ones NC>NC8n nn.contrib_dense_pack");
+  EXPECT_EQ(packed("uint8", "int8", 6, true),
+            "nn.pad ones nn.pad NC>NC32n4c nn.contrib_dense_pack");
+  EXPECT_EQ(packed("uint8", "int8", 6, false), "ones NC>NC8n nn.contrib_dense_pack");
+  EXPECT_EQ(packed("uint8", "int8", 1, true), "ones NC>NC8n nn.contrib_dense_pack");
+  EXPECT_EQ(packed("int8", "int8", 8, false), "ones NC>NC8n nn.contrib_dense_pack");
 }
 
 TEST(AlterOpLayout, words_of_a_matrix_unit_stand_together) {
@@ -498,15 +501,21 @@ TEST(AlterOpLayout, unsigned_weights_are_shifted_and_sums_stay) {
   PassContext ctx = folding_context();
   ctx.target.vector_bits = 512;
   ctx.target.features = "+avx512vl,+avx512vnni";
-  for (const std::string data : {"int8", "uint8"}) {
+  // Of 299 elements a row ends within a word.
+  for (const auto& [data, k] : {std::pair<std::string, int64_t>{"int8", 300},
+                                {"uint8", 300},
+                                {"int8", 299},
+                                {"uint8", 298}}) {
+    const std::string inputs = std::to_string(k);
     for (const std::string rows : {"3", "2, 3", "n"}) {
       const std::string head = rows == "n" ? "def @main[n: Dim]" : "def @main";
-      Module mod = pass_test::parse(head + "(%x: Tensor[(" + rows + ", 300), " + data +
-                                    "], %w: Tensor[(5, 300), uint8]) {\n"
+      Module mod = pass_test::parse(head + "(%x: Tensor[(" + rows + ", " + inputs + "), " + data +
+                                    "], %w: Tensor[(5, " + inputs +
+                                    "), uint8]) {\n"
                                     "  nn.dense(%x, %w, out_dtype=\"int32\") }");
-      Tensor w = Tensor::empty(DType::UInt(8), {5, 300});
+      Tensor w = Tensor::empty(DType::UInt(8), {5, k});
       for (int64_t i = 0; i < w.num_elements(); ++i)
-        w.set_from_int(i, i < 600 ? 255 : i * 83 % 256);
+        w.set_from_int(i, i < 2 * k ? 255 : i * 83 % 256);
       mod = map_functions(mod, [&](const GlobalVar&, const Function& f) {
         NodeRef body = substitute(f->body, {{f->params[1].get(), constant(w)}}, family::expr);
         return function({f->params[0]}, Expr::unchecked(body), f->ret_type, f->type_params);
@@ -517,16 +526,16 @@ TEST(AlterOpLayout, unsigned_weights_are_shifted_and_sums_stay) {
       const bool is_signed = data == "int8";
       Tensor x = Tensor::empty(
           is_signed ? DType::Int(8) : DType::UInt(8),
-          rows == "2, 3" ? std::vector<int64_t>{2, 3, 300} : std::vector<int64_t>{3, 300});
+          rows == "2, 3" ? std::vector<int64_t>{2, 3, k} : std::vector<int64_t>{3, k});
       for (int64_t i = 0; i < x.num_elements(); ++i) {
         const int64_t low = is_signed ? -128 : 0;
-        x.set_from_int(i, i < 300 ? low : i < 600 ? low + 255 : low + i * 37 % 256);
+        x.set_from_int(i, i < k ? low : i < 2 * k ? low + 255 : low + i * 37 % 256);
       }
       Tensor got = Evaluator(after).call("main", {x}).tensor();
       for (int64_t i = 0; i < got.num_elements(); ++i) {
         int64_t want = 0;
-        for (int64_t k = 0; k < 300; ++k) {
-          want += x.get_as_int(i / 5 * 300 + k) * w.get_as_int(i % 5 * 300 + k);
+        for (int64_t n = 0; n < k; ++n) {
+          want += x.get_as_int(i / 5 * k + n) * w.get_as_int(i % 5 * k + n);
         }
         ASSERT_EQ(got.get_as_int(i), want) << data << " rows " << rows << " element " << i;
       }
@@ -552,6 +561,15 @@ TEST(AlterOpLayout, signed_bytes_are_shifted_and_sums_stay) {
                 "  nn.dense(%x, %w, out_dtype=\"int32\") }",
                 {3, 8},
                 {5, 8}},
+        Program{"def @main(%x: Tensor[(3, 9), int8], %w: Tensor[(5, 9), int8]) {\n"
+                "  nn.dense(%x, %w, out_dtype=\"int32\") }",
+                {3, 9},
+                {5, 9}},
+        Program{"def @main(%x: Tensor[(1, 6, 3), int8], %w: Tensor[(7, 3, 3), int8]) {\n"
+                "  nn.conv1d(%x, %w, padding=[1, 0], strides=[2], kernel_size=[3],\n"
+                "            data_layout=\"NWC\", out_dtype=\"int32\") }",
+                {1, 6, 3},
+                {7, 3, 3}},
         Program{"def @main(%x: Tensor[(1, 5, 6, 4), int8], %w: Tensor[(7, 4, 3, 3), int8]) {\n"
                 "  nn.conv2d(%x, %w, padding=[1, 0, 2, 1], strides=[2, 1], kernel_size=[3, 3],\n"
                 "            data_layout=\"NHWC\", out_dtype=\"int32\") }",
@@ -583,14 +601,26 @@ TEST(AlterOpLayout, signed_bytes_are_shifted_and_sums_stay) {
 TEST(AlterOpLayout, panels_follow_the_dtype_and_any_matrix_of_constants_is_packed) {
   EXPECT_EQ(altered("def @main(%x: Tensor[(5, 6), float64]) {\n"
                     "  nn.dense(%x, ones(shape=[7, 6], dtype=\"float64\")) }"),
-            "ones NC>NC16n nn.contrib_dense_pack");
+            "ones NC>NC8n nn.contrib_dense_pack");
   EXPECT_EQ(altered("def @main(%x: Tensor[(5, 6), float32]) {\n"
                     "  nn.matmul(%x, ones(shape=[6, 7], dtype=\"float32\")) }"),
-            "ones CN>NC32n nn.contrib_dense_pack");
+            "ones CN>NC8n nn.contrib_dense_pack");
   EXPECT_EQ(altered("def @main[n: Dim](%x: Tensor[(n, 5, 5, 4), float32]) {\n"
                     "  nn.conv2d(%x, ones(shape=[8, 4, 1, 1], dtype=\"float32\"), "
                     "kernel_size=[1, 1], data_layout=\"NHWC\") }"),
-            "ones OIHW>OHWI32o nn.conv2d:NHWC/OHWI32o");
+            "ones OIHW>OHWI8o nn.conv2d:NHWC/OHWI8o");
+  // The smallest vector that holds the columns, up to two whole ones.
+  for (const auto& [columns, panel] : {std::pair<const char*, const char*>{"2", "4"},
+                                       {"4", "4"},
+                                       {"5", "8"},
+                                       {"9", "16"},
+                                       {"16", "16"},
+                                       {"17", "32"},
+                                       {"64", "32"}}) {
+    EXPECT_EQ(altered(dense(std::string("nn.dense(%x, ones(shape=[") + columns +
+                            ", 6], dtype=\"float32\"))")),
+              std::string("ones NC>NC") + panel + "n nn.contrib_dense_pack");
+  }
 }
 
 TEST(AlterOpLayout, columns_that_are_part_of_an_image_stay_in_order) {
@@ -598,7 +628,7 @@ TEST(AlterOpLayout, columns_that_are_part_of_an_image_stay_in_order) {
                     "  %0 = layout_transform(%x, src_layout=\"NHWC\", dst_layout=\"NCHW\");\n"
                     "  nn.dense(reshape(%0, newshape=[2, 4, 15]), "
                     "ones(shape=[7, 15], dtype=\"float32\")) }"),
-            "NHWC>NCHW reshape ones NC>NC32n nn.contrib_dense_pack");
+            "NHWC>NCHW reshape ones NC>NC8n nn.contrib_dense_pack");
 }
 
 TEST(AlterOpLayout, one_column_needs_no_panel) {
@@ -621,8 +651,8 @@ TEST(AlterOpLayout, few_results_are_computed_in_planes) {
   EXPECT_EQ(of_results(8, 18, 3), planes);
   EXPECT_EQ(of_results(3, 33, 3), planes);
   // Half of the lanes have results; the second vector of columns is mostly empty; a line is short; no window.
-  EXPECT_EQ(of_results(9, 18, 3), "ones OIHW>OHWI32o nn.conv2d:NHWC/OHWI32o");
-  EXPECT_EQ(of_results(8, 19, 3), "ones OIHW>OHWI32o nn.conv2d:NHWC/OHWI32o");
+  EXPECT_EQ(of_results(9, 18, 3), "ones OIHW>OHWI16o nn.conv2d:NHWC/OHWI16o");
+  EXPECT_EQ(of_results(8, 19, 3), "ones OIHW>OHWI8o nn.conv2d:NHWC/OHWI8o");
   EXPECT_EQ(of_results(1, 9, 3), "ones OIHW>OHWI nn.conv2d:NHWC/OHWI");
   EXPECT_EQ(of_results(1, 16, 1), "ones OIHW>OHWI nn.conv2d:NHWC/OHWI");
 }
@@ -630,11 +660,11 @@ TEST(AlterOpLayout, few_results_are_computed_in_planes) {
 TEST(AlterOpLayout, what_several_rows_are_multiplied_with_is_packed_at_every_call) {
   EXPECT_EQ(altered("def @main(%x: Tensor[(2, 6), float32], %p: Tensor[(8, 6), float32]) {\n"
                     "  nn.dense(%x, %p) }"),
-            "NC>NC32n nn.contrib_dense_pack");
+            "NC>NC8n nn.contrib_dense_pack");
   EXPECT_EQ(altered("def @main(%x: Tensor[(1, 5, 5, 4), float32], "
                     "%p: Tensor[(8, 4, 3, 3), float32]) {\n"
                     "  nn.conv2d(%x, %p, kernel_size=[3, 3], data_layout=\"NHWC\") }"),
-            "OIHW>OHWI32o nn.conv2d:NHWC/OHWI32o");
+            "OIHW>OHWI8o nn.conv2d:NHWC/OHWI8o");
   EXPECT_EQ(altered("def @main(%x: Tensor[(3, 5, 4), float32], %y: Tensor[(3, 6, 4), float32]) {\n"
                     "  nn.batch_matmul(%x, %y, transpose_b=True) }"),
             "transpose nn.batch_matmul");
