@@ -13,9 +13,16 @@ from relay._errors import wrong
 _registered: list[object] = []
 
 
-def load_module(path: str | os.PathLike[str], num_threads: int = 0) -> Executable:
-    """Returns the program of an artifact; `num_threads` 0 means what the machine offers."""
-    return Executable(_core.load_module(os.fspath(path), num_threads))
+def load_module(
+    path: str | os.PathLike[str], num_threads: int = 0, version: str | None = None
+) -> Executable:
+    """Returns the program of an artifact.
+
+    num_threads: threads for kernels; 0 means what the machine offers.
+    version: of a program for several processors (`target="x86-64-v2+v3"`), the one to load, "x86-64-v3"; the last that
+        the machine runs if None. UserError E0623 where there is none of this name, E0610 where the machine cannot run it.
+    """
+    return Executable(_core.load_module(os.fspath(path), num_threads, version))
 
 
 def register_host_kernel(name: str, function: object) -> None:

@@ -294,12 +294,16 @@ Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb
   return compile_unlocked([&] {
     Module typed = bind_params(whole(mod), tensors);
     typed = with_prepacked(with_donations(typed, donated), prepacked);
-    auto compiled = std::make_shared<CompiledModule>(compile(typed, options));
+    auto versions =
+        std::make_shared<const std::vector<CompiledModule>>(compile_versions(typed, options));
+    const std::shared_ptr<const CompiledModule> compiled(
+        versions, &(*versions)[version_for_machine(*versions)]);
     runtime::LoadOptions load;
     load.num_threads = options.num_threads;
     runtime::Module loaded = compiled->load(load);
     Executable out{loaded, compiled, "", owner_of(loaded, compiled->optimized)};
     if (options.cache != nullptr) out.cache = options.cache->counts();
+    out.versions = versions;
     return out;
   });
 }
@@ -489,7 +493,7 @@ nb::list describe(const std::vector<runtime::Slot>& slots) {
 
 void export_library(const Executable& exe, const std::string& path, bool overwrite) {
   Unlocked unlocked;
-  if (exe.compiled) return exe.compiled->write(path, overwrite);
+  if (exe.versions) return write_versions(*exe.versions, path, overwrite);
   exe.module.copy_artifact(exe.path, path, overwrite);
 }
 
@@ -633,17 +637,21 @@ void bind_compiler(nb::module_& m) {
   });
   m.def(
       "check_settings", [](nb::handle settings) { make_options(settings); }, nb::arg("settings"));
-  m.def("load_module", [](nb::handle file, nb::handle num_threads) {
-    std::string path = to_text(file, "a path");
-    nb::dict settings;
-    settings["num_threads"] = num_threads;
-    runtime::LoadOptions options;
-    options.num_threads = make_options(settings).num_threads;
-    Unlocked unlocked;
-    runtime::Module loaded = runtime::Module::load(path, options);
-    Module interface = interface_of(loaded);
-    return Executable{std::move(loaded), nullptr, path, nullptr, std::move(interface)};
-  });
+  m.def(
+      "load_module",
+      [](nb::handle file, nb::handle num_threads, nb::handle version) {
+        std::string path = to_text(file, "a path");
+        nb::dict settings;
+        settings["num_threads"] = num_threads;
+        runtime::LoadOptions options;
+        options.num_threads = make_options(settings).num_threads;
+        if (!version.is_none()) options.version = to_text(version, "a version of the target");
+        Unlocked unlocked;
+        runtime::Module loaded = runtime::Module::load(path, options);
+        Module interface = interface_of(loaded);
+        return Executable{std::move(loaded), nullptr, path, nullptr, std::move(interface)};
+      },
+      nb::arg("path"), nb::arg("num_threads"), nb::arg("version") = nb::none());
   // By the address of a function; 0 removes the name.
   m.def("register_host_kernel", [](const std::string& name, uintptr_t address) {
     runtime::register_host_kernel(name, reinterpret_cast<relay_kernel>(address));

@@ -21,6 +21,8 @@ struct Executable {
   std::shared_ptr<FunctionOwner> functions;  // null when none can come out
   Module interface {};                       // of a loaded one (driver/interface.h)
   KernelCache::Counts cache{};               // of its compilation; zeros without a cache
+  // All versions of its target, of which `compiled` is one; null as it is.
+  std::shared_ptr<const std::vector<CompiledModule>> versions = nullptr;
 
   // The types that its functions take and give, as far as they are known; may be null.
   Module types() const { return compiled ? compiled->optimized : interface; }

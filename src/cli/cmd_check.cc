@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/codes/driver.h"
+#include "cli/artifact_versions.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/terminal.h"
@@ -30,11 +33,21 @@ struct Checked {
   std::string description;
 };
 
+std::string indented(const std::string& lines) {
+  std::string out;
+  std::istringstream in(lines);
+  for (std::string line; std::getline(in, line);) out += "  " + line + "\n";
+  return out;
+}
+
 // Every byte of an artifact.
 Checked check_compiled(const std::string& file, const Given& given) {
   given.refuse({"--input", "--dim", "--freeze", "--params"}, "a compiled file",
                "its inputs were fixed when it was compiled");
-  const runtime::Artifact artifact = runtime::check_artifact(file);
+  const std::vector<runtime::Artifact> versions = runtime::check_artifact(file);
+  const runtime::Artifact& artifact = versions.back();
+  std::error_code ignored;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(file, ignored));
   size_t functions = 0;
   for (const runtime::Function& f : artifact.program.functions) functions += f.internal ? 0 : 1;
   return {{},
@@ -43,7 +56,8 @@ Checked check_compiled(const std::string& file, const Given& given) {
               escape_for_terminal(artifact.info.arch) + "\n  id " + to_string(artifact.id) +
               "\n  functions " + std::to_string(functions) + ", kernels " +
               std::to_string(artifact.program.kernels.size()) + ", constants " +
-              std::to_string(artifact.program.constants.size()) + "\n"};
+              std::to_string(artifact.program.constants.size()) + "\n" +
+              indented(version_lines(version_reports(versions), size))};
 }
 
 using Json = nlohmann::ordered_json;

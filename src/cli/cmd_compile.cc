@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/codes/driver.h"
@@ -57,10 +58,18 @@ int run_compile(const CompileArgs& o) {
   options.progress = [&](std::string_view phase, int64_t done, int64_t total) {
     line.update(phase, done, total);
   };
-  CompiledModule compiled = compile(model.module, options);
+  std::vector<CompiledModule> versions = compile_versions(model.module, options);
   line.update("write", 0, 0);
-  compiled.write(o.output, o.force);
+  write_versions(versions, o.output, o.force);
   line.clear();
+  CompiledModule& compiled = versions.back();
+  for (size_t v = 0; v + 1 < versions.size(); ++v) {
+    for (size_t p = 0; p < versions[v].phases.size(); ++p) {
+      compiled.phases[p].seconds += versions[v].phases[p].seconds;
+    }
+  }
+  std::error_code ignored;
+  const auto file_bytes = static_cast<int64_t>(std::filesystem::file_size(o.output, ignored));
   compiled.phases.insert(compiled.phases.begin(), Phase{"import", import_seconds});
   double total = 0;
   for (const Phase& p : compiled.phases) total += p.seconds;
@@ -68,6 +77,8 @@ int run_compile(const CompileArgs& o) {
     nlohmann::ordered_json root;
     root["target"] = compiled.target;
     root["output"] = o.output;
+    root["file_bytes"] = file_bytes;
+    if (versions.size() > 1) root["versions"] = version_json(version_reports(versions));
     root["functions"] = compiled.program.functions.size();
     root["kernels"] = compiled.kernels.size();
     root["constants"] = compiled.program.constants.size();
@@ -138,6 +149,7 @@ int run_compile(const CompileArgs& o) {
   }
   std::printf("time       %s (%s)\n", format_seconds(total).c_str(), phases.c_str());
   if (options.cache != nullptr) std::printf("cache      %s\n", cache_line(*options.cache).c_str());
+  std::printf("%s", version_lines(version_reports(versions), file_bytes).c_str());
   std::printf("wrote      %s\n", o.output.c_str());
   return 0;
 }

@@ -113,7 +113,7 @@ Finding line_editing() {
 Finding environment() {
   static const std::set<std::string, std::less<>> kRead = {
       "RELAY_CACHE_DIR", "RELAY_CACHE_SIZE", "RELAY_TIME_LIMIT", "RELAY_MEMORY_LIMIT",
-      "RELAY_HOST",      "RELAY_NATIVE",     "RELAY_OPENCL"};
+      "RELAY_HOST",      "RELAY_NATIVE",     "RELAY_OPENCL",     "RELAY_CODE_VERSION"};
   std::string set, unknown;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     std::string_view text(*variable);

@@ -225,6 +225,36 @@ Json describe(const Ready& ready) {
   return out;
 }
 
+// Of each kernel, the schedules that it has in other versions of the program; of each version, how many kernels have
+// another one there. A kernel is known by its name.
+void add_versions(Json& all, const Ready& ready) {
+  if (ready.versions.size() < 2) return;
+  all["versions"] = version_json(ready.versions);
+  const std::string& shown = ready.module.info().version;
+  for (size_t v = 0; v < ready.versions.size(); ++v) {
+    const VersionReport& version = ready.versions[v];
+    all["versions"][v]["shown"] = version.name == shown;
+    if (version.name == shown) continue;
+    const Json metadata = Json::parse(version.metadata, nullptr, false);
+    std::unordered_map<std::string, std::string> schedules;
+    if (metadata.is_object() && metadata.contains("kernels")) {
+      for (const Json& k : metadata["kernels"]) {
+        schedules[k.value("name", "")] = k.value("schedule", "");
+      }
+    }
+    int64_t differ = 0;
+    for (Json& k : all["kernels"]) {
+      auto there = schedules.find(k.value("name", ""));
+      const bool absent = there == schedules.end();
+      if (!absent && there->second == k.value("schedule", "")) continue;
+      ++differ;
+      k["in_versions"].push_back(
+          {{"version", version.name}, {"schedule", absent ? "" : there->second}});
+    }
+    all["versions"][v]["kernels_that_differ"] = differ;
+  }
+}
+
 // The names of sizes that are known only at run time, in the order of the parameters.
 std::vector<std::string> open_dimensions(const runtime::Function& f) {
   std::vector<std::string> out;
@@ -305,6 +335,11 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
   std::string rule = k.value("rule", "");
   std::printf("  schedule  %s%s\n", text_in(k["schedule"]).c_str(),
               rule.empty() ? "" : (" (rule " + rule + ")").c_str());
+  for (const Json& v : k.value("in_versions", Json::array())) {
+    const std::string schedule = text_in(v["schedule"]);
+    std::printf("  in %s: %s\n", text_in(v["version"]).c_str(),
+                schedule.empty() ? "no kernel of this name" : schedule.c_str());
+  }
   print_versions(k, all);
   bool suspect = k["suspect"].get<bool>();
   if (suspect) {
@@ -344,6 +379,18 @@ void print_functions(const Json& all) {
     const bool native = f["native"].get<bool>();
     std::printf("function @%s is %s\n", text_in(f["function"]).c_str(),
                 native ? "native" : ("interpreted: " + text_in(f["reason"])).c_str());
+  }
+}
+
+void print_processor_versions(const Json& all) {
+  for (const Json& v : all.value("versions", Json::array())) {
+    const std::string sizes = format_bytes(v["code_bytes"].get<double>()) + " of code, " +
+                              format_bytes(v["constant_bytes"].get<double>()) + " of constants";
+    const std::string differ =
+        v["shown"].get<bool>()
+            ? "shown here"
+            : counted(v["kernels_that_differ"].get<int64_t>(), "kernel") + " scheduled differently";
+    std::printf("version  %s: %s; %s\n", text_in(v["name"]).c_str(), sizes.c_str(), differ.c_str());
   }
 }
 
@@ -444,8 +491,9 @@ int run_explain(const ExplainArgs& o, const Given& given) {
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   ModelOptions shapes;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, shapes);
-  Ready ready = prepare(o.model, o.flags, "main", shapes);
+  Ready ready = prepare(o.model, o.flags, "main", shapes, {}, Versions::all);
   Json all = describe(ready);
+  add_versions(all, ready);
   const Json every = all["kernels"];
   if (!o.kernel.empty()) {
     Json chosen = Json::array();
@@ -475,6 +523,7 @@ int run_explain(const ExplainArgs& o, const Given& given) {
       std::printf("note     dimension %s is open; --input NAME=SHAPE fixes it\n",
                   escape_for_terminal(name, 200).c_str());
     }
+    print_processor_versions(all);
     print_passes(all);
     print_devices(all.value("devices", Json::array()));
     print_memory(all["memory"]);

@@ -166,7 +166,7 @@ int run_quantize(const QuantizeArgs& o, const Given& given) {
     CompileOptions last = o.flags.options();
     last.source_name = model.source_name;
     last.source_hash = model.source_hash;
-    compile(result.module, last).write(o.output, o.force);
+    write_versions(compile_versions(result.module, last), o.output, o.force);
   } else {
     write_text(o.output, print_module(result.module), o.force);
   }

@@ -65,10 +65,6 @@ struct Outcome {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 std::vector<runtime::Value> input_values(Outcome& out, Arguments arguments, const RunArgs& o) {
   out.notes = arguments.notes(o.inputs.seed, "note    ");
   out.sizes = std::move(arguments.sizes);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/codes/passes.h"
+#include "cli/artifact_versions.h"
 #include "cli/commands.h"
 #include "cli/graph.h"
 #include "cli/inputs.h"
@@ -66,7 +67,9 @@ std::string json_of(const Module& mod) {
 std::string title_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 std::string show_artifact(const ShowArgs& o) {
-  runtime::Module module = runtime::Module::load(o.file);
+  runtime::LoadOptions load;
+  load.version = o.flags.version_of_artifact();
+  const runtime::Module module = runtime::Module::load(o.file, load);
   if (o.format == "html") return page_html({.title = title_of(o.file), .stored = &module});
   if (o.format == "json") return module.metadata() + "\n";
   std::string out;
@@ -78,6 +81,10 @@ std::string show_artifact(const ShowArgs& o) {
   }
   if (meta.is_object() && meta.contains("opt_level"))
     out += "opt_level: " + meta["opt_level"].dump() + "\n";
+  if (const auto versions = version_reports(o.file); versions.size() > 1) {
+    out += "version: " + escape_for_terminal(module.info().version, 200) + " of " +
+           version_names(versions) + "\n";
+  }
   std::string features;
   for (const std::string& f : module.info().features) features += " " + f;
   for (const std::string& l : module.info().libraries) features += " " + escape_for_terminal(l);

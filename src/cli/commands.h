@@ -1,12 +1,14 @@
 // The commands of `relay`, and what they share.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cli/artifact_versions.h"
 #include "cli/command.h"
 #include "driver/compile.h"
 #include "driver/model.h"
@@ -42,6 +44,8 @@ struct CompileFlags {
   CompileOptions options(std::vector<SizeHint> sizes = {}) const;
   // The program with inputs of @main prepacked, and donated to outputs.
   Module with_inputs(const Module& mod) const;
+  // The version of a compiled file that --target names; empty: the best for this machine.
+  std::string version_of_artifact() const { return target == "native" ? "" : target; }
   // UserError E0702 for the options that say how to compile, when what is run is compiled already.
   static void refuse_for_artifact(const Given& given, const std::string& path);
 };
@@ -78,6 +82,9 @@ std::optional<WeightFile> read_params(const std::string& path);
 // True when the file is a compiled artifact (an ELF file).
 bool is_artifact(const std::string& path);
 
+// Of a target with several versions: all, or the one for this machine.
+enum class Versions { one, all };
+
 // A model compiled, or an artifact loaded, whichever the file is.
 struct Ready {
   runtime::Module module;
@@ -89,16 +96,20 @@ struct Ready {
   std::vector<PassTiming::Row> passes;
   std::vector<SpecialisedInput> specialised;       // of the model, for the values of this run
   std::shared_ptr<const CompiledModule> compiled;  // null for an artifact
+  // Where all versions are asked for; the module is one of them.
+  std::vector<VersionReport> versions = {};
 };
 // `function` is the one to be called: what it does not need may be left out. Its inputs have the shapes that `shapes`
 // gives; dimensions that neither these nor the program fix stay open, as in `relay compile`.
 // `sizes` are the ranges of open dimensions of @main; UserError E0702 for those of a file that is compiled already.
 Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function,
-              const ModelOptions& shapes, const std::vector<SizeHint>& sizes = {});
+              const ModelOptions& shapes, const std::vector<SizeHint>& sizes = {},
+              Versions versions = Versions::one);
 // The model as `prepare` reads it. Shapes are put into the program where `function` is @main; those of other functions
 // are for check_shapes.
 LoadedModel read_model(const std::string& path, const std::string& function,
                        const ModelOptions& shapes);
+double seconds_since(std::chrono::steady_clock::time_point start);
 // Runs a function once more: into `outputs`, results of a former run, where the function writes its results into what
 // its caller gives, and otherwise into memory of its own.
 void run_again(const runtime::Module& module, const std::string& function,

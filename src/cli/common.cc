@@ -139,7 +139,7 @@ Module CompileFlags::with_inputs(const Module& mod) const {
 }
 
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
-  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--specialise", "--params",
+  given.refuse({"--opt-level", "--disable-pass", "--freeze", "--specialise", "--params",
                 "--prepack", "--donate", "--hot", "--verify", "--no-native", "--no-cache"},
                "a compiled file",
                "'" + escape_for_terminal(path, 200) +
@@ -210,11 +210,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point from) {
-  return std::chrono::duration<double>(Clock::now() - from).count();
-}
-
 }  // namespace
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 namespace {
 
@@ -251,7 +251,7 @@ ModelRun read_model_run(const std::string& path, const std::string& function,
 
 CompiledInput compile_input(const std::string& path, const CompileFlags& flags,
                             const std::string& function, const ModelOptions& shapes,
-                            const std::vector<SizeHint>& sizes) {
+                            const std::vector<SizeHint>& sizes, Versions versions) {
   auto start = Clock::now();
   ModelOptions given = shapes;
   read_dim_options(flags.dims, given);
@@ -270,29 +270,36 @@ CompiledInput compile_input(const std::string& path, const CompileFlags& flags,
   options.progress = [&](std::string_view phase, int64_t done, int64_t total) {
     line.update(phase, done, total);
   };
-  out.compiled = compile(out.model.module, options);
+  if (versions == Versions::all) {
+    out.versions = compile_versions(out.model.module, options);
+  } else {
+    out.versions.push_back(compile(out.model.module, options));
+  }
   LimitFlags::end_compilation();
   line.clear();
   return out;
 }
 
 Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function,
-              const ModelOptions& shapes, const std::vector<SizeHint>& sizes) {
+              const ModelOptions& shapes, const std::vector<SizeHint>& sizes, Versions versions) {
   runtime::LoadOptions load;
   load.num_threads = flags.threads;
   if (is_artifact(path)) {
     refuse_ranges(path, sizes);
     auto start = Clock::now();
+    load.version = flags.version_of_artifact();
     runtime::Module module = runtime::Module::load(path, load);
     LimitFlags::end_compilation();
     if (function != "main" || module.program().find_function("main") >= 0) {
       check_shapes(module.function(function), shapes);
     }
-    return {module, nullptr, "", 0, seconds_since(start), {}, {}, {}, nullptr};
+    Ready out{module, nullptr, "", 0, seconds_since(start), {}, {}, {}, nullptr};
+    if (versions == Versions::all) out.versions = version_reports(path);
+    return out;
   }
   auto start = Clock::now();
-  CompiledInput input = compile_input(path, flags, function, shapes, sizes);
-  CompiledModule& compiled = input.compiled;
+  CompiledInput input = compile_input(path, flags, function, shapes, sizes, versions);
+  CompiledModule& compiled = input.versions[version_for_machine(input.versions)];
   double compile_seconds = seconds_since(start);
   start = Clock::now();
   runtime::Module module = compiled.load(load);
@@ -301,6 +308,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   Ready out{module,          input.model.module,      compiled.target,
             compile_seconds, seconds_since(start),    compiled.phases,
             compiled.passes, input.model.specialised, nullptr};
+  if (versions == Versions::all) out.versions = version_reports(input.versions);
   out.compiled = std::make_shared<const CompiledModule>(std::move(compiled));
   return out;
 }

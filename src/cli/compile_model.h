@@ -14,14 +14,14 @@ namespace relay::cli {
 
 struct CompiledInput {
   LoadedModel model;
-  CompiledModule compiled;
+  std::vector<CompiledModule> versions;
   double import_seconds = 0;
 };
 
 // Reads and compiles the model of a file; parameters as of `prepare` (cli/commands.h).
 CompiledInput compile_input(const std::string& path, const CompileFlags& flags,
                             const std::string& function, const ModelOptions& shapes,
-                            const std::vector<SizeHint>& sizes);
+                            const std::vector<SizeHint>& sizes, Versions versions);
 
 // A model that is not compiled yet, and the arguments for a run of one of its functions.
 struct ModelRun {

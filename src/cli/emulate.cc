@@ -68,10 +68,13 @@ struct Subject {
   std::string target;
 };
 
-Subject compiled_file(const std::string& path) {
+// `version`: the one to run; empty: the emulator's processor decides, and the least is described.
+Subject compiled_file(const std::string& path, const std::string& version) {
   runtime::FileDescriptor file(runtime::open_artifact_file(path));
   runtime::Artifact artifact =
-      runtime::Artifact::read(file.get(), path, /*for_this_machine=*/false);
+      version.empty()
+          ? std::move(runtime::Artifact::read_versions(file.get(), path).front())
+          : runtime::Artifact::read(file.get(), path, /*for_this_machine=*/false, version);
   artifact.load_constants(/*verify=*/false);
   return {path, artifact.info.arch, artifact.info.features, std::move(artifact.program), ""};
 }
@@ -82,10 +85,11 @@ Subject compiled_model(const std::string& path, const CompileFlags& flags,
                        const TemporaryFolder& folder) {
   ModelOptions shapes = inputs.shapes;
   shapes.values = given_values(inputs);
-  CompiledInput input = compile_input(path, flags, function, shapes, inputs.ranges);
-  Subject out{folder.file("model.so"), input.compiled.info.arch, input.compiled.info.features,
-              input.compiled.program, input.compiled.target};
-  input.compiled.write(out.path, /*overwrite=*/false);
+  CompiledInput input = compile_input(path, flags, function, shapes, inputs.ranges, Versions::all);
+  const CompiledModule& least = input.versions.front();
+  Subject out{folder.file("model.so"), least.info.arch, least.info.features, least.program,
+              least.target};
+  write_versions(input.versions, out.path, /*overwrite=*/false);
   return out;
 }
 
@@ -245,8 +249,9 @@ EmulatedRun run_emulated(const std::string& path, const CompileFlags& flags,
   const TemporaryFolder folder;
   const bool is_compiled = is_artifact(path);
   if (is_compiled) refuse_ranges(path, inputs.ranges);
-  const Subject subject =
-      is_compiled ? compiled_file(path) : compiled_model(path, flags, function, inputs, folder);
+  const std::string version = is_compiled ? flags.version_of_artifact() : "";
+  const Subject subject = is_compiled ? compiled_file(path, version)
+                                      : compiled_model(path, flags, function, inputs, folder);
   LimitFlags::end_compilation();
   if (subject.arch == runtime::host_arch()) {
     throw UserError(Diagnostic(codes::machine_not_emulated, {},
@@ -273,6 +278,7 @@ EmulatedRun run_emulated(const std::string& path, const CompileFlags& flags,
                                  std::to_string(repeat),
                                  "--threads",
                                  std::to_string(flags.threads)};
+  if (!version.empty()) words.insert(words.end(), {"--target", version});
   for (size_t i = 0; i < out.arguments.values.size(); ++i) {
     const std::string name = folder.file(std::to_string(i) + ".npy");
     runtime::TemporaryFile file(name);

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "target/target.h"
+#include "target/target_versions.h"
 
 namespace relay {
 
@@ -20,8 +22,14 @@ namespace relay {
 Target parse_target(std::string_view text);
 
 // Targets with semicolons in between: the host's, and those of devices; where the first is a device's, native is the host's.
-// Throws like parse_target, which reads each.
+// Throws like parse_target, which reads each. Of several versions (target/target_versions.h): the last that this machine runs,
+// or the last where it runs none.
 ProgramTarget parse_program_target(std::string_view text);
+
+// The versions of a target, the least first, as targets that can be compiled for. Versions whose vectors differ pack
+// weights in panels of one width, so that they share them. Throws like split_versions and parse_target, and UserError E1505
+// where a version would never be loaded.
+std::vector<TargetVersion> target_versions(std::string_view text);
 
 // The machine this runs on: its features, caches, and the cores that the process may use.
 Target native_target();

@@ -510,10 +510,31 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   for (std::string& f : features_of(functions)) out.info.features.push_back(std::move(f));
   out.info.libraries = libraries_of(functions);
   out.info.denormals = denormals_of(target);
+  out.info.version = options.target;
   out.info.compiler_version = std::string("relay ") + RELAY_VERSION;
   out.metadata = make_metadata(out, bytecode.kernels, options);
   phases.end();
   return out;
+}
+
+std::vector<CompiledModule> compile_versions(const Module& mod, const CompileOptions& options) {
+  initialize();
+  std::vector<CompiledModule> out;
+  for (const TargetVersion& version : target_versions(options.target)) {
+    CompileOptions one = options;
+    one.target = version.text;
+    out.push_back(compile(mod, one));
+    out.back().info.version = version.name;
+  }
+  return out;
+}
+
+size_t version_for_machine(std::span<const CompiledModule> versions) {
+  for (size_t v = versions.size(); v-- > 0;) {
+    const runtime::ArtifactInfo& info = versions[v].info;
+    if (!runtime::machine_refuses("", info.arch, info.features)) return v;
+  }
+  return versions.size() - 1;
 }
 
 std::vector<tir::PrimFunc> generated_functions(const std::vector<CompiledKernel>& kernels) {
@@ -596,11 +617,15 @@ runtime::Module CompiledModule::load(const runtime::LoadOptions& options) const 
 }
 
 void CompiledModule::write(const std::string& path, bool overwrite) const {
-  runtime::ArtifactContents contents;
-  contents.elf = elf;
-  contents.program = &program;
-  contents.metadata = metadata;
-  contents.info = info;
+  write_versions({this, 1}, path, overwrite);
+}
+
+void write_versions(std::span<const CompiledModule> versions, const std::string& path,
+                    bool overwrite) {
+  std::vector<runtime::ArtifactContents> contents;
+  for (const CompiledModule& v : versions) {
+    contents.push_back({v.elf, &v.program, v.metadata, v.info});
+  }
   runtime::write_artifact_file(contents, path, overwrite);
 }
 

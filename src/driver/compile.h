@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ struct EntryFunction {
 };
 
 struct CompileOptions {
-  // "native", "x86-64-v3", "native -num-threads=1", "llvm -mcpu=znver4": see target/target_text.h.
+  // "native", "x86-64-v3", "native -num-threads=1", "llvm -mcpu=znver4": see target/target_text.h. Of several versions, one is
+  // compiled for (codegen/targets.h).
   std::string target = "native";
   int opt_level = 3;
   // Threads that kernels are split over; 0: the target's cores.
@@ -150,6 +152,14 @@ Module optimize(const Module& mod, const CompileOptions& options);
 // `mod` is typed (a front end's result, or infer_types'). Throws UserError. Where the caller has
 // set no limits (base/budget.h), this and `optimize` have the default ones.
 CompiledModule compile(const Module& mod, const CompileOptions& options);
+
+// A program for each version of the target (target/target_versions.h), in their order; otherwise as `compile`.
+std::vector<CompiledModule> compile_versions(const Module& mod, const CompileOptions& options);
+// One file of several versions, from which loading chooses. UserError E0611 as for CompiledModule::write.
+void write_versions(std::span<const CompiledModule> versions, const std::string& path,
+                    bool overwrite);
+// The last version that this machine runs, or the last where it runs none.
+size_t version_for_machine(std::span<const CompiledModule> versions);
 
 // Kernels, plan and bytecode of an optimised module. Limits as for `compile`.
 Bytecode make_bytecode(const Module& optimized, const CompileOptions& options);

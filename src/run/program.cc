@@ -39,6 +39,7 @@ constexpr const char* kUsage =
     "  --force                overwrite output files\n"
     "  --repeat N             runs to time, after a first one; 5 without it\n"
     "  --threads N            threads of kernels; as many as there are cores without it\n"
+    "  --target NAME          the version of the code to run; the best for the machine without it\n"
     "  --profile              show the time of each kernel\n"
     "  --function NAME        the function to run; main without it\n"
     "  --report FILE          write times, or the code of an error, for programs\n"
@@ -47,7 +48,7 @@ constexpr const char* kUsage =
     "An option may be repeated where it names an input or a dimension.\n";
 
 struct Options {
-  std::string model, function = "main", output, report;
+  std::string model, function = "main", output, report, version;
   std::vector<std::string> inputs, dims;
   int64_t seed = 0, repeat = 5, threads = 0;
   bool profile = false, force = false, help = false;
@@ -74,8 +75,10 @@ Options read_words(std::span<const std::string> words) {
   Options o;
   const std::map<std::string_view, bool*> flags{
       {"--profile", &o.profile}, {"--force", &o.force}, {"--help", &o.help}};
-  const std::map<std::string_view, std::string*> texts{
-      {"--function", &o.function}, {"--output", &o.output}, {"--report", &o.report}};
+  const std::map<std::string_view, std::string*> texts{{"--function", &o.function},
+                                                       {"--output", &o.output},
+                                                       {"--report", &o.report},
+                                                       {"--target", &o.version}};
   const std::map<std::string_view, std::vector<std::string>*> lists{{"--input", &o.inputs},
                                                                     {"--dim", &o.dims}};
   constexpr int64_t kMost = 1'000'000;
@@ -219,6 +222,7 @@ int run(const Options& o) {
   if (!o.output.empty()) check_folder(o.output);
   runtime::LoadOptions load;
   load.num_threads = static_cast<int>(o.threads);
+  load.version = o.version;
   const runtime::Module module = runtime::Module::load(o.model, load);
   const runtime::Function& f = module.function(o.function);
   const std::vector<Value> values = arguments_of(module, f, o);

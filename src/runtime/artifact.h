@@ -5,7 +5,7 @@
 //   +-----------------------+ page-aligned
 //   | constants             |  each 64-byte aligned
 //   +-----------------------+
-//   | index                 |  architecture, compiler version, id, features, libraries, denormals, constants
+//   | index                 |  architecture, compiler version, id, features, libraries, denormals, name, constants
 //   | program               |  bytecode (write_program)
 //   | metadata              |  JSON text: provenance, kernel table with reasons
 //   | footer                |  fixed size: magic, version, sections with checksums
@@ -30,13 +30,25 @@
 // checked up to 64 MB (15 ms), or when asked for (`relay check`), and not again while the
 // same content is loaded. See ConstantFile for a file that is overwritten while it is mapped.
 //
-// Versions: formats 6 to 11 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
-// new; runs of formats before 10 flush denormals; before 11 all kernels are in the artifact's own code, before 12 all functions are interpreted); older ones are refused with the version of Relay that wrote them, which stands at the same place in
+// An artifact may hold several versions of the program, for processors of one architecture, the least first:
+//
+//   | code of each version, page-aligned
+//   | constants                             each once, however many versions have it
+//   | index, program, metadata of each version
+//   | footer of each version                the last one ends the file
+//
+// The constants of a version are a part of the section of all, in which those of others may lie as well. Each version has
+// an id of its own. Loading takes the last version that the machine offers
+// the features of; LoadOptions::version or RELAY_CODE_VERSION in the environment names another.
+//
+// Formats: 6 to 11 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
+// new; runs of formats before 10 flush denormals; before 11 all kernels are in the artifact's own code, before 12 all functions are interpreted, before 14 there is one version without a name); older ones are refused with the version of Relay that wrote them, which stands at the same place in
 // all of them. The footer keeps its form.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,7 +61,7 @@
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 13;
+inline constexpr uint32_t kArtifactVersion = 14;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
 static_assert(kArtifactVersion >= kProgramVersion);
 
@@ -62,8 +74,11 @@ struct ArtifactInfo {
   // are told: they are opened by the first call.
   std::vector<std::string> libraries;
   Denormals denormals = Denormals::flush;
+  // The target as it was written, which names the version: "x86-64-v3". Empty of formats before 14.
+  std::string version = {};
 };
 
+// A version of a program.
 struct ArtifactContents {
   std::string_view elf;              // with an id of zeros
   const Program* program = nullptr;  // with its constants
@@ -73,10 +88,14 @@ struct ArtifactContents {
 
 // The artifact's bytes.
 std::string write_artifact(const ArtifactContents& contents);
+// Of several versions, the least first: at least 1, at most kMostVersions.
+std::string write_artifact(std::span<const ArtifactContents> versions);
 
 // Writes a file that appears complete or not at all. UserError E0611 when it cannot be written, or
 // when it exists and `overwrite` is false.
 void write_artifact_file(const ArtifactContents& contents, const std::string& path,
+                         bool overwrite = false);
+void write_artifact_file(std::span<const ArtifactContents> versions, const std::string& path,
                          bool overwrite = false);
 
 // "9f86d081884c7d65..."
@@ -121,11 +140,15 @@ class ConstantFile {
 class Artifact {
  public:
   // Reads all but the constants and checks it. `fd` stays owned by the caller and open until the
-  // constants are there; `name` is for messages. Errors: UserError E0608, E0609, E0611; E0610 when
-  // `for_this_machine`.
-  static Artifact read(int fd, const std::string& name, bool for_this_machine = true);
+  // constants are there; `name` is for messages. `version` as for `choose_version`. Errors: UserError E0608, E0609,
+  // E0611, E0623; E0610 when `for_this_machine`.
+  static Artifact read(int fd, const std::string& name, bool for_this_machine = true,
+                       const std::string& version = {});
   // The same from memory, which stays as it is until the constants are there.
-  static Artifact from_bytes(std::string_view bytes, const std::string& name);
+  static Artifact from_bytes(std::string_view bytes, const std::string& name,
+                             const std::string& version = {});
+  // All versions of a file, for any machine.
+  static std::vector<Artifact> read_versions(int fd, const std::string& name);
   // Adds the constants to the program and verifies the program. `verify`: check the constants
   // however many they are. Errors: UserError E0608, E0611, E0613.
   void load_constants(bool verify);
@@ -139,13 +162,20 @@ class Artifact {
 
  private:
   struct Source;
-  static Artifact read(Source source, bool for_this_machine);
+  static Source open(Source source);
+  static Artifact read(Source source, bool for_this_machine, const std::string& version);
+  static Artifact read(Source source, size_t version);
   std::shared_ptr<Source> source_;  // until the constants are there
 };
 
-// Verifies an artifact to its last bit, for any machine. Errors as above.
-Artifact check_artifact(const std::string& path);
-Artifact check_artifact(int fd, const std::string& name);
+// The version to load of those of one artifact: the one that is named, else the last that this machine runs. UserError E0610
+// when the machine cannot run it, or runs none; E0623 when there is none of the name. `name` is the artifact's, for messages.
+size_t choose_version(std::span<const ArtifactInfo> versions, const std::string& wanted,
+                      const std::string& name);
+
+// Verifies an artifact to its last bit, for any machine, and returns its versions. Errors as above.
+std::vector<Artifact> check_artifact(const std::string& path);
+std::vector<Artifact> check_artifact(int fd, const std::string& name);
 
 // Compares what the artifact's code says of itself (null: nothing) with the artifact. UserError
 // E0608, E0609.
@@ -174,7 +204,7 @@ inline constexpr const char* kSectionNames[kSectionCount] = {"code", "constants"
 // The same in all versions.
 struct Footer {
   uint32_t version;
-  uint32_t footer_bytes;
+  uint32_t footer_bytes;  // of all footers of the file
   Section sections[kSectionCount];
   uint64_t file_size;
   uint64_t checksum;  // of the footer's bytes before this field
@@ -186,6 +216,7 @@ inline constexpr char kMagic[9] = "RELAYART";
 inline constexpr uint64_t kPage = 4096;
 inline constexpr uint64_t kConstantAlignment = 64;
 inline constexpr uint64_t kMaxSmallSection = uint64_t{1} << 31;
+inline constexpr size_t kMostVersions = 16;
 // Fewer bytes of constants are read (3 ms), more are mapped.
 inline constexpr uint64_t kReadConstants = uint64_t{16} << 20;
 inline constexpr uint64_t kAlwaysVerifiedConstants = uint64_t{64} << 20;

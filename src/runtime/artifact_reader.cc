@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -76,40 +77,36 @@ class ArtifactReader {
       : fd_(fd), bytes_(bytes), name_("'" + escape_for_terminal(name, 300) + "'") {}
 
   uint32_t version() const { return footer_.version; }
-  void read_footer() {
+  // All footers; the last version is the one that is read.
+  void read_footers() {
     written_ = fd_ < 0 ? Written{static_cast<int64_t>(bytes_.size()), 0, 0} : Written::now(fd_);
     if (written_.size < 0) cannot_read();
     file_size_ = static_cast<uint64_t>(written_.size);
     if (file_size_ < sizeof(Footer)) not_an_artifact();
-    std::string bytes = read(file_size_ - sizeof(Footer), sizeof(Footer));
-    std::memcpy(&footer_, bytes.data(), sizeof(Footer));
-    if (std::memcmp(footer_.magic, kMagic, sizeof(footer_.magic)) != 0) not_an_artifact();
-    if (footer_.version < kOldestArtifactVersion || footer_.version > kArtifactVersion) {
-      other_version();
+    read_footer(file_size_ - sizeof(Footer));
+    const uint64_t count = footer_.footer_bytes / sizeof(Footer);
+    const uint64_t most = footer_.version < kHasVersions ? 1 : kMostVersions;
+    if (footer_.footer_bytes % sizeof(Footer) != 0 || count < 1 || count > most ||
+        footer_.footer_bytes > file_size_) {
+      damaged("its footer has a wrong size");
     }
-    if (footer_.footer_bytes != sizeof(Footer)) damaged("its footer has a wrong size");
-    if (footer_.checksum != checksum({bytes.data(), offsetof(Footer, checksum)})) {
-      damaged("the checksum of its footer is wrong");
-    }
-    if (footer_.file_size != file_size_) damaged("its size is wrong");
-    uint64_t end = 0;
-    for (int kind = 0; kind < kSectionCount; ++kind) {
-      const Section& s = footer_.sections[kind];
-      if (s.offset < end || s.size > file_size_ || s.offset > file_size_ - s.size ||
-          s.offset + s.size > file_size_ - sizeof(Footer)) {
-        damaged(std::string("its ") + kSectionNames[kind] + " section is out of place");
+    end_ = file_size_ - footer_.footer_bytes;
+    const Footer last = footer_;
+    footers_.clear();
+    for (uint64_t v = 0; v < count; ++v) {
+      read_footer(end_ + v * sizeof(Footer));
+      if (footer_.version != last.version || footer_.footer_bytes != last.footer_bytes) {
+        damaged("its footers belong to different files");
       }
-      if (kind != kConstants && s.size > kMaxSmallSection) {
-        damaged(std::string("its ") + kSectionNames[kind] + " section is too large");
-      }
-      check_gap(end, s.offset);
-      end = s.offset + s.size;
+      check_sections();
+      footers_.push_back(footer_);
     }
-    check_gap(end, file_size_ - sizeof(Footer));
-    if (footer_.sections[kElf].offset != 0 || footer_.sections[kConstants].offset % kPage != 0) {
-      damaged("its sections are not aligned");
-    }
+    check_gaps();
   }
+
+  size_t num_versions() const { return footers_.size(); }
+  // What is read from now on is of this one.
+  void choose(size_t version) { footer_ = footers_[version]; }
 
   // A section's bytes, their checksum verified.
   std::string section(SectionKind kind) {
@@ -138,11 +135,10 @@ class ArtifactReader {
     if (denormals > static_cast<uint64_t>(Denormals::keep))
       damaged("its mode for denormals is none");
     info.denormals = static_cast<Denormals>(denormals);
+    if (footer_.version >= kHasVersions) info.version = string();
   }
 
-  void check_cpu(const ArtifactInfo& info) const {
-    if (auto refusal = machine_refuses(name_, info.arch, info.features)) throw UserError(*refusal);
-  }
+  const std::string& name() const { return name_; }
 
   // The rest of the index is the table of constants. `base` is their address.
   std::vector<Tensor> constants(const std::shared_ptr<void>& memory) {
@@ -153,6 +149,8 @@ class ArtifactReader {
     uint64_t end = 0;
     for (uint64_t n = 0; n < count; ++n) {
       uint64_t offset = number();
+      // Versions share constants, which have the order of the first.
+      if (footers_.size() > 1) end = 0;
       DType dtype = DType::from_key(static_cast<uint32_t>(number()));
       uint64_t rank = number();
       if (!dtype.valid() || dtype.lanes != 1 || rank > 1024) damaged("a constant is invalid");
@@ -211,6 +209,67 @@ class ArtifactReader {
   uint64_t constant_bytes() const { return footer_.sections[kConstants].size; }
 
  private:
+  static constexpr uint32_t kHasVersions = 14;
+
+  void read_footer(uint64_t at) {
+    const std::string bytes = read(at, sizeof(Footer));
+    std::memcpy(&footer_, bytes.data(), sizeof(Footer));
+    if (std::memcmp(footer_.magic, kMagic, sizeof(footer_.magic)) != 0) not_an_artifact();
+    if (footer_.version < kOldestArtifactVersion || footer_.version > kArtifactVersion) {
+      other_version();
+    }
+    if (footer_.checksum != checksum({bytes.data(), offsetof(Footer, checksum)})) {
+      damaged("the checksum of its footer is wrong");
+    }
+    if (footer_.file_size != file_size_) damaged("its size is wrong");
+  }
+
+  // The sections of a version are in order, and in the file.
+  void check_sections() const {
+    uint64_t end = 0;
+    for (int kind = 0; kind < kSectionCount; ++kind) {
+      const Section& s = footer_.sections[kind];
+      if (s.offset < end || s.size > file_size_ || s.offset > file_size_ - s.size ||
+          s.offset + s.size > end_) {
+        damaged(std::string("its ") + kSectionNames[kind] + " section is out of place");
+      }
+      if (kind != kConstants && s.size > kMaxSmallSection) {
+        damaged(std::string("its ") + kSectionNames[kind] + " section is too large");
+      }
+      end = s.offset + s.size;
+    }
+    if (footer_.sections[kElf].offset % kPage != 0 ||
+        footer_.sections[kConstants].offset % kPage != 0) {
+      damaged("its sections are not aligned");
+    }
+  }
+
+  // The sections of all versions fill the file. Those of constants may be parts of each other, no others are.
+  void check_gaps() const {
+    std::vector<std::pair<Section, SectionKind>> all;
+    for (const Footer& f : footers_) {
+      for (int kind = 0; kind < kSectionCount; ++kind) {
+        all.emplace_back(f.sections[kind], static_cast<SectionKind>(kind));
+      }
+    }
+    std::ranges::stable_sort(all, {}, [](const auto& s) {
+      return std::pair(s.first.offset, s.first.offset + s.first.size);
+    });
+    uint64_t end = 0;
+    bool constants = false;  // what ends there
+    for (const auto& [s, kind] : all) {
+      if (s.offset < end && s.size > 0 && !(constants && kind == kConstants)) {
+        damaged(std::string("its ") + kSectionNames[kind] + " section is out of place");
+      }
+      if (s.offset > end) check_gap(end, s.offset);
+      if (s.offset + s.size < end || s.size == 0) continue;
+      end = s.offset + s.size;
+      constants = kind == kConstants;
+    }
+    check_gap(end, end_);
+    if (footers_.front().sections[kElf].offset != 0) damaged("its sections are not aligned");
+  }
+
   // After a read that failed, or that found the end of the file when errno is 0.
   [[noreturn]] void cannot_read() const {
     if (errno == 0) damaged("it has become shorter while it was read");
@@ -299,7 +358,9 @@ class ArtifactReader {
   std::string name_;
   Written written_;
   uint64_t file_size_ = 0;
-  Footer footer_{};
+  uint64_t end_ = 0;  // where the footers begin
+  std::vector<Footer> footers_;
+  Footer footer_{};  // of the version that is read
   std::string index_;
   std::string_view rest_;  // of the index
 };
@@ -374,27 +435,107 @@ struct Artifact::Source {
   ArtifactReader reader;
 };
 
-Artifact Artifact::read(int fd, const std::string& name, bool for_this_machine) {
-  return read({ArtifactReader(fd, {}, name)}, for_this_machine);
+namespace {
+
+// "x86-64-v2, x86-64-v3".
+std::string version_names(std::span<const ArtifactInfo> versions) {
+  std::string out;
+  for (const ArtifactInfo& v : versions) {
+    out += (out.empty() ? "" : ", ") +
+           (v.version.empty() ? "a version without a name" : escape_for_terminal(v.version, 200));
+  }
+  return out;
 }
 
-Artifact Artifact::from_bytes(std::string_view bytes, const std::string& name) {
-  return read({ArtifactReader(-1, bytes, name)}, /*for_this_machine=*/true);
+size_t find_version(std::span<const ArtifactInfo> versions, const std::string& wanted,
+                    const std::string& name) {
+  auto found = std::ranges::find(versions, wanted, &ArtifactInfo::version);
+  if (found != versions.end()) return static_cast<size_t>(found - versions.begin());
+  throw UserError(Diagnostic(codes::artifact_no_version, {},
+                             name + " has no version '" + escape_for_terminal(wanted, 200) + "'")
+                      .expected(version_names(versions))
+                      .help("compile the model again with a --target that has this version"));
 }
 
-Artifact Artifact::read(Source source, bool for_this_machine) {
-  Artifact artifact;
-  artifact.source_ = std::make_shared<Source>(std::move(source));
-  ArtifactReader& reader = artifact.source_->reader;
-  reader.read_footer();
+}  // namespace
+
+size_t choose_version(std::span<const ArtifactInfo> versions, const std::string& wanted,
+                      const std::string& name) {
+  auto refusal = [&](size_t v) {
+    const bool several = versions.size() > 1;
+    return machine_refuses(
+        several ? "version " + escape_for_terminal(versions[v].version, 200) + " of " + name : name,
+        versions[v].arch, versions[v].features);
+  };
+  std::string named = wanted;
+  // Of programs whose load cannot be changed. Files without versions have nothing to choose.
+  const char* variable = std::getenv("RELAY_CODE_VERSION");
+  if (named.empty() && variable != nullptr && versions.size() > 1) named = variable;
+  if (!named.empty()) {
+    const size_t v = find_version(versions, named, name);
+    if (auto refused = refusal(v)) throw UserError(*refused);
+    return v;
+  }
+  for (size_t v = versions.size(); v-- > 0;) {
+    if (!refusal(v)) return v;
+  }
+  Diagnostic none = *refusal(0);
+  if (versions.size() > 1 && versions[0].arch == host_arch())
+    none.expected("a machine for one of " + version_names(versions));
+  throw UserError(none);
+}
+
+Artifact Artifact::read(int fd, const std::string& name, bool for_this_machine,
+                        const std::string& version) {
+  return read(open({ArtifactReader(fd, {}, name)}), for_this_machine, version);
+}
+
+Artifact Artifact::from_bytes(std::string_view bytes, const std::string& name,
+                              const std::string& version) {
+  return read(open({ArtifactReader(-1, bytes, name)}), /*for_this_machine=*/true, version);
+}
+
+std::vector<Artifact> Artifact::read_versions(int fd, const std::string& name) {
+  const Source source = open({ArtifactReader(fd, {}, name)});
+  std::vector<Artifact> out;
+  for (size_t v = 0; v < source.reader.num_versions(); ++v) out.push_back(read(source, v));
+  return out;
+}
+
+Artifact::Source Artifact::open(Source source) {
+  ArtifactReader& reader = source.reader;
+  reader.read_footers();
   // For a file that is to be mapped, its content at the time of reading must be known.
   for (int round = 0; round < 5 && reader.maps_constants() && reader.changes_hide(); ++round) {
     timespec ticks{0, kTicks};
     nanosleep(&ticks, nullptr);
-    reader.read_footer();
+    reader.read_footers();
   }
+  return source;
+}
+
+Artifact Artifact::read(Source source, bool for_this_machine, const std::string& version) {
+  std::vector<ArtifactInfo> all(source.reader.num_versions());
+  for (size_t v = 0; v < all.size(); ++v) {
+    Digest id;
+    source.reader.choose(v);
+    source.reader.read_index(all[v], id);
+  }
+  const std::string& name = source.reader.name();
+  size_t chosen = all.size() - 1;
+  if (for_this_machine || !version.empty()) {
+    chosen =
+        for_this_machine ? choose_version(all, version, name) : find_version(all, version, name);
+  }
+  return read(std::move(source), chosen);
+}
+
+Artifact Artifact::read(Source source, size_t version) {
+  Artifact artifact;
+  artifact.source_ = std::make_shared<Source>(std::move(source));
+  ArtifactReader& reader = artifact.source_->reader;
+  reader.choose(version);
   reader.read_index(artifact.info, artifact.id);
-  if (for_this_machine) reader.check_cpu(artifact.info);
   artifact.program = read_program(reader.section(kProgram), reader.version());
   artifact.metadata = reader.section(kMetadata);
   artifact.elf = reader.section(kElf);
@@ -416,24 +557,26 @@ void Artifact::load_constants(bool verify) {
   source_.reset();
 }
 
-Artifact check_artifact(const std::string& path) {
+std::vector<Artifact> check_artifact(const std::string& path) {
   FileDescriptor file(open_artifact_file(path));
   return check_artifact(file.get(), path);
 }
 
-Artifact check_artifact(int fd, const std::string& name) {
-  Artifact artifact = Artifact::read(fd, name, /*for_this_machine=*/false);
-  artifact.load_constants(/*verify=*/true);
-  relay_artifact_descriptor_t descriptor;
-  auto place = ElfFile(artifact.elf).find(RELAY_DESCRIPTOR_SYMBOL, sizeof(descriptor));
-  if (place) std::memcpy(&descriptor, artifact.elf.data() + place->offset, sizeof(descriptor));
-  check_descriptor(place ? &descriptor : nullptr, artifact.program.num_generated_kernels(),
-                   artifact.id);
-  relay_native_descriptor_t natives;
-  auto native = ElfFile(artifact.elf).find(RELAY_NATIVE_DESCRIPTOR_SYMBOL, sizeof(natives));
-  if (native) std::memcpy(&natives, artifact.elf.data() + native->offset, sizeof(natives));
-  check_native_descriptor(native ? &natives : nullptr, artifact.program.num_native_functions());
-  return artifact;
+std::vector<Artifact> check_artifact(int fd, const std::string& name) {
+  std::vector<Artifact> all = Artifact::read_versions(fd, name);
+  for (Artifact& artifact : all) {
+    artifact.load_constants(/*verify=*/true);
+    relay_artifact_descriptor_t descriptor;
+    auto place = ElfFile(artifact.elf).find(RELAY_DESCRIPTOR_SYMBOL, sizeof(descriptor));
+    if (place) std::memcpy(&descriptor, artifact.elf.data() + place->offset, sizeof(descriptor));
+    check_descriptor(place ? &descriptor : nullptr, artifact.program.num_generated_kernels(),
+                     artifact.id);
+    relay_native_descriptor_t natives;
+    auto native = ElfFile(artifact.elf).find(RELAY_NATIVE_DESCRIPTOR_SYMBOL, sizeof(natives));
+    if (native) std::memcpy(&natives, artifact.elf.data() + native->offset, sizeof(natives));
+    check_native_descriptor(native ? &natives : nullptr, artifact.program.num_native_functions());
+  }
+  return all;
 }
 
 void check_descriptor(const relay_artifact_descriptor_t* descriptor, size_t num_kernels,

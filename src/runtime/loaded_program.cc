@@ -134,14 +134,17 @@ std::shared_ptr<const LoadedProgram> load(Artifact artifact, bool verify_constan
 }  // namespace
 
 std::shared_ptr<const LoadedProgram> LoadedProgram::from_file(const std::string& path,
-                                                              bool verify_constants) {
+                                                              bool verify_constants,
+                                                              const std::string& version) {
   FileDescriptor file(open_artifact_file(path));
-  return load(Artifact::read(file.get(), path), verify_constants);
+  return load(Artifact::read(file.get(), path, /*for_this_machine=*/true, version),
+              verify_constants);
 }
 
 std::shared_ptr<const LoadedProgram> LoadedProgram::from_bytes(std::string_view bytes,
-                                                               bool verify_constants) {
-  return load(Artifact::from_bytes(bytes, "(memory)"), verify_constants);
+                                                               bool verify_constants,
+                                                               const std::string& version) {
+  return load(Artifact::from_bytes(bytes, "(memory)", version), verify_constants);
 }
 
 std::shared_ptr<const LoadedProgram> LoadedProgram::from_elf(std::string_view elf, Program program,
@@ -196,7 +199,8 @@ void LoadedProgram::copy_artifact(const std::string& from, const std::string& to
   // Checks the copy, not its source, which may change meanwhile.
   bool same = false;
   try {
-    same = check_artifact(copy.descriptor(), to).id == id;
+    const std::vector<Artifact> versions = check_artifact(copy.descriptor(), to);
+    same = std::ranges::find(versions, id, &Artifact::id) != versions.end();
   } catch (const UserError&) {
   }
   if (!same) {

@@ -19,11 +19,14 @@
 namespace relay::runtime {
 
 struct LoadedProgram {
-  // Errors of all: UserError E0608 to E0611, E0613. `verify_constants`: however large they are.
+  // Errors of all: UserError E0608 to E0611, E0613, E0623. `verify_constants`: however large they are. `version`: of an
+  // artifact with several (choose_version).
   static std::shared_ptr<const LoadedProgram> from_file(const std::string& path,
-                                                        bool verify_constants);
+                                                        bool verify_constants,
+                                                        const std::string& version = {});
   static std::shared_ptr<const LoadedProgram> from_bytes(std::string_view bytes,
-                                                         bool verify_constants);
+                                                         bool verify_constants,
+                                                         const std::string& version = {});
   // Parts of a program that has not been written as an artifact. What this machine cannot run becomes a program that can
   // be looked at, and that runs refuse (require_machine).
   static std::shared_ptr<const LoadedProgram> from_elf(std::string_view elf, Program program,

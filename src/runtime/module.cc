@@ -230,11 +230,13 @@ struct Module::Impl {
 };
 
 Module Module::load(const std::string& path, const LoadOptions& options) {
-  return Module(Impl::make(LoadedProgram::from_file(path, options.verify_constants), options));
+  return Module(Impl::make(
+      LoadedProgram::from_file(path, options.verify_constants, options.version), options));
 }
 
 Module Module::from_bytes(std::string_view artifact, const LoadOptions& options) {
-  return Module(Impl::make(LoadedProgram::from_bytes(artifact, options.verify_constants), options));
+  return Module(Impl::make(
+      LoadedProgram::from_bytes(artifact, options.verify_constants, options.version), options));
 }
 
 Module Module::from_elf(std::string_view elf, Program program, std::string metadata,

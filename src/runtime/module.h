@@ -26,11 +26,13 @@ struct LoadOptions {
   int num_threads = 0;
   // Verify the checksum of the constants however large they are, and though they are loaded.
   bool verify_constants = false;
+  // Of an artifact with several versions, the one to load, "x86-64-v3"; empty: the last that the machine runs.
+  std::string version = {};
 };
 
 class Module {
  public:
-  // Loads an artifact. Errors: UserError E0608 to E0611, E0613.
+  // Loads an artifact. Errors: UserError E0608 to E0611, E0613, E0623.
   static Module load(const std::string& path, const LoadOptions& options = {});
   // The same from memory.
   static Module from_bytes(std::string_view artifact, const LoadOptions& options = {});

@@ -6,10 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/suggest.h"
+
 namespace relay {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr int kMostPanel = 64;
 constexpr int64_t kLeastCache = 1 << 10;
 constexpr int64_t kMostCache = int64_t{1} << 32;
 
@@ -27,6 +30,9 @@ constexpr TargetOption kProcessorOptions[] = {
     {"-l1", "SIZE", "Bytes of the L1 data cache of a core, as in 32K."},
     {"-l2", "SIZE", "Bytes of the L2 cache of a core, as in 1M."},
     {"-l3", "SIZE", "Bytes of the L3 cache, which cores share, as in 32M."},
+    {"-panel", "N",
+     "Columns of 32 bits that packed weights hold together; two vectors otherwise. Targets with "
+     "the same number share packed weights."},
 };
 
 // The fields that caches set, by option.
@@ -68,6 +74,7 @@ class Reader {
     set_denormals(t);
     set_caches(t);
     set_threads(t);
+    set_panel(t);
     return t;
   }
 
@@ -119,9 +126,36 @@ class Reader {
     unknown_processor(cpu, known);
   }
 
-  [[noreturn]] void unknown_processor(const std::string& cpu, const std::string& arch) const {
-    unknown("there is no CPU '" + cpu + "'",
-            "a processor of " + arch + " by the code generator's name");
+  // Says of which architecture it is, or which processors of these have a name like it.
+  [[noreturn]] void unknown_processor(const std::string& cpu, const std::string& arches) const {
+    std::vector<std::string_view> known;
+    std::string help;
+    for (const Architecture& a : architectures()) {
+      if (!processors_.has_code_for(a)) continue;
+      if (processors_.features_of(a, cpu)) help = architecture_target(a) + " -mcpu=" + cpu;
+      if (arch_ != nullptr && arch_ != &a) continue;
+      for (const Architecture::Processor& p : a.processors) known.push_back(p.name);
+    }
+    words_.refuse("there is no CPU '" + cpu + "'",
+                  "a processor of " + arches + " by the code generator's name",
+                  help.empty() ? suggest(cpu, known) : help + " is one of another architecture");
+  }
+
+  // A feature that another architecture has, or whose name is like one of this one.
+  [[noreturn]] void unknown_feature(const std::string& word) const {
+    const bool has_sign = !word.empty() && (word[0] == '+' || word[0] == '-');
+    const std::string name = has_sign ? word.substr(1) : word;
+    std::string help =
+        suggest(name, {arch_->checked_features.begin(), arch_->checked_features.end()});
+    for (const Architecture& a : architectures()) {
+      if (!processors_.has_code_for(a) || !processors_.knows_feature(a, name)) continue;
+      help = &a == arch_ ? "write +" + name + " or -" + name
+                         : name + " is a feature of " + std::string(a.name);
+    }
+    words_.refuse(
+        "there is no feature '" + word + "'",
+        "+ or - and a feature of " + std::string(arch_->name) + " by the code generator's name",
+        help);
   }
 
   void set_level(Target& t, const Architecture& a, const Architecture::Level& level) {
@@ -196,9 +230,7 @@ class Reader {
     for (std::string f; std::getline(in, f, ',');) {
       bool has_sign = !f.empty() && (f[0] == '+' || f[0] == '-');
       if (!has_sign || !processors_.knows_feature(*arch_, std::string_view(f).substr(1))) {
-        unknown("there is no feature '" + f + "'", "+ or - and a feature of " +
-                                                       std::string(arch_->name) +
-                                                       " by the code generator's name");
+        unknown_feature(f);
       }
     }
     t.features += (t.features.empty() ? "" : ",") + features_;
@@ -235,14 +267,33 @@ class Reader {
     }
   }
 
-  void set_threads(Target& t) {
-    const std::string threads = value_of("-num-threads");
-    if (threads.empty()) return;
-    const char* end = threads.data() + threads.size();
-    auto [stop, failed] = std::from_chars(threads.data(), end, t.num_cores);
-    if (failed != std::errc() || stop != end || t.num_cores < 1 || t.num_cores > kMostThreads) {
-      unknown("-num-threads=" + threads, "-num-threads=1 to " + std::to_string(kMostThreads));
+  // The whole number of an option, at least 1; nullopt where the option is not given.
+  std::optional<int> number_of(const std::string& option, int most) const {
+    const std::string text = value_of(option);
+    if (text.empty()) return std::nullopt;
+    int number = 0;
+    const char* end = text.data() + text.size();
+    auto [stop, failed] = std::from_chars(text.data(), end, number);
+    if (failed != std::errc() || stop != end || number < 1 || number > most) {
+      unknown(option + "=" + text, option + "=1 to " + std::to_string(most));
     }
+    return number;
+  }
+
+  void set_threads(Target& t) {
+    if (auto threads = number_of("-num-threads", kMostThreads)) t.num_cores = *threads;
+  }
+
+  // Whole vectors of every type of sums.
+  void set_panel(Target& t) {
+    auto columns = number_of("-panel", kMostPanel);
+    if (!columns) return;
+    if (*columns % t.lanes(32) != 0 || *columns < 2) {
+      unknown("-panel=" + std::to_string(*columns), "-panel= a multiple of " +
+                                                        std::to_string(t.lanes(32)) +
+                                                        " columns, which a vector holds");
+    }
+    t.panel_columns = *columns;
   }
 
   std::string triples() const {

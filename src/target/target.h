@@ -34,6 +34,9 @@ struct Target {
   bool rounds_bfloat16 = false;   // whole vectors of float32 to bfloat16 by one instruction
   bool has_blocked_kernels =
       true;  // rules have kernels for blocked layouts; false: a model's layouts stay
+  // Columns of 32 bits that packed weights hold together. 0: those of two vectors. Targets with one number share packed
+  // weights.
+  int64_t panel_columns = 0;
 
   // Runs compute with denormal numbers; false: they are zero, which is faster. No instruction is used that flushes
   // them whatever the mode is.

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/codes/lowering.h"
+#include "base/suggest.h"
 
 namespace relay {
 namespace {
@@ -42,7 +43,7 @@ const KindReader& kind_of(const TargetWords& words, std::span<const KindReader> 
   }
   if (found != nullptr) return *found;
   words.refuse(words.name().empty() ? "it is empty" : "there is no target '" + words.name() + "'",
-               joined(names));
+               joined(names), suggest(words.name(), {names.begin(), names.end()}));
 }
 
 void check_keys(const TargetWords& words, const KindReader& kind,
@@ -113,10 +114,12 @@ std::string TargetWords::value_of(std::string_view option) const {
   return out;
 }
 
-void TargetWords::refuse(const std::string& what, const std::string& expected) const {
+void TargetWords::refuse(const std::string& what, const std::string& expected,
+                         const std::string& help) const {
   throw UserError(
       Diagnostic(codes::codegen_target, {}, "the target '" + text_ + "' is not known: " + what)
-          .expected(expected));
+          .expected(expected)
+          .help(help));
 }
 
 std::span<const TargetOption> target_options() { return kOptions; }

@@ -41,7 +41,8 @@ class TargetWords {
   // The value of an option; empty when it is not given.
   std::string value_of(std::string_view option) const;
   // Throws UserError E0403: the target is not known.
-  [[noreturn]] void refuse(const std::string& what, const std::string& expected) const;
+  [[noreturn]] void refuse(const std::string& what, const std::string& expected,
+                           const std::string& help = {}) const;
 
  private:
   std::string text_, name_;

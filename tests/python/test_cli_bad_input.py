@@ -277,11 +277,13 @@ def test_a_shape_given_to_compile_is_that_of_the_program(here):
     assert "x: Tensor[(4, 3), float32]" in shown and "y: Tensor[(4,), float32]" in shown
 
 
-@pytest.mark.parametrize("option", ["--target=foo", "--opt-level=1", "--disable-pass=Foo"])
+@pytest.mark.parametrize("option", ["--opt-level=1", "--disable-pass=Foo"])
 @pytest.mark.parametrize("command", ["run", "bench", "explain", "show"])
 def test_options_of_compilation_are_refused_for_what_is_compiled(artifact, command, option):
     name = option.split("=")[0]
     fails("E0702", command, artifact, option, mentions=(f"{name} does not apply to a compiled",))
+    # The target names a version of what is compiled.
+    fails("E0623", command, artifact, "--target=foo", mentions=("has no version 'foo'",))
 
 
 def test_output_that_cannot_be_written(here):

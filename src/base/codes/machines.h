@@ -12,5 +12,7 @@ inline constexpr DiagnosticCode machine_no_runtime{"E1502", "no runtime for an a
 inline constexpr DiagnosticCode machine_old_emulator{"E1503",
                                                      "instructions that the emulator lacks"};
 inline constexpr DiagnosticCode machine_not_emulated{"E1504", "not available under an emulator"};
+inline constexpr DiagnosticCode machine_versions{"E1505",
+                                                 "versions of a target that do not go together"};
 
 }  // namespace relay::codes

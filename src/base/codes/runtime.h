@@ -29,5 +29,6 @@ inline constexpr DiagnosticCode run_library{"E0618", "a library that a program n
 inline constexpr DiagnosticCode run_no_device{"E0620", "a device that a program uses is missing"};
 inline constexpr DiagnosticCode run_device_code{"E0621", "a device refuses a kernel"};
 inline constexpr DiagnosticCode run_device_failed{"E0622", "a device fails"};
+inline constexpr DiagnosticCode artifact_no_version{"E0623", "no such version in an artifact"};
 
 }  // namespace relay::codes

@@ -138,6 +138,12 @@ TEST(Backend, targets_know_processors_by_llvms_names) {
   EXPECT_EQ(parse_target("aarch64-linux -mcpu=cortex-a76").l2_bytes, 512 << 10);
   EXPECT_THROW(parse_target("aarch64-linux -mcpu=znver4"), UserError);
   EXPECT_THROW(parse_target("aarch64-linux -mattr=+avx2"), UserError);
+  auto message = [](const char* text) { return error_of([&] { parse_target(text); }); };
+  EXPECT_NE(message("aarch64-linux -mcpu=znver4").find("x86_64-linux -mcpu=znver4"),
+            std::string::npos);
+  EXPECT_NE(message("aarch64-linux +avx2").find("avx2 is a feature of x86_64"), std::string::npos);
+  EXPECT_NE(message("aarch64-linux -mcpu=cortex-a67").find("did you mean cortex-a76"),
+            std::string::npos);
   EXPECT_THROW(parse_target("armv8.4-a -mcpu=cortex-a76"), UserError);
 }
 

@@ -57,7 +57,9 @@ void pack_groups(Packing& out, const Target& target, int64_t groups, int64_t col
 }  // namespace
 
 int64_t panel_width(const Target& target, int64_t bits) {
-  return 2 * target.lanes(std::max<int64_t>(bits, 32));
+  constexpr int64_t kSum = 32;
+  const int64_t columns = target.panel_columns == 0 ? 2 * target.lanes(kSum) : target.panel_columns;
+  return columns * kSum / std::max(bits, kSum);
 }
 
 Packing packing(const Target& target, const CallNode& c, const Contraction& contraction,

@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -111,6 +113,18 @@ class ArtifactTest : public testing::Test {
     bytes.replace(code.offset, code.size, old + std::string(code.size - old.size(), '\0'));
     code.size = old.size();
     code.checksum = checksum(old);
+  }
+
+  // The index as formats before 14 have it: without the length of the version's name, behind that of the libraries and the
+  // mode for denormals.
+  void without_name(std::string& bytes, Footer& f) const {
+    constexpr size_t kNumber = sizeof(uint64_t);
+    auto& index = f.sections[kIndex];
+    std::string part = bytes.substr(index.offset, index.size);
+    part.erase(7 * kNumber + info.arch.size() + info.compiler_version.size(), kNumber);
+    bytes.replace(index.offset, index.size, part + std::string(kNumber, '\0'));
+    index.size = part.size();
+    index.checksum = checksum(part);
   }
 
   std::filesystem::path folder;
@@ -365,7 +379,7 @@ TEST_F(ArtifactTest, check_verifies_what_loading_does_not_read) {
 TEST_F(ArtifactTest, check_is_for_any_machine) {
   info.features = {"avx1024"};
   write_artifact_file(contents(), path("m.so"));
-  Artifact artifact = check_artifact(path("m.so"));
+  const Artifact artifact = std::move(check_artifact(path("m.so"))[0]);
   EXPECT_EQ(artifact.info.features, info.features);
   EXPECT_EQ(to_string(artifact.id).size(), 32u);
 }
@@ -410,13 +424,13 @@ TEST_F(ArtifactTest, files_of_the_format_before_libraries_load) {
   Footer f = footer(bytes);
   replace_program(bytes, f, program, 6);
   auto& index = f.sections[kIndex];
-  // Behind architecture, version, id and the number of features stand that of libraries and the mode for denormals.
-  constexpr size_t kNumber = sizeof(uint64_t);
+  // Behind architecture, version, id and the number of features stand that of libraries, the mode for denormals, and the
+  // length of the version's name.
+  constexpr size_t kNumber = sizeof(uint64_t), kLater = 3 * kNumber;
   std::string part = bytes.substr(index.offset, index.size);
-  part.erase(3 * kNumber + info.arch.size() + info.compiler_version.size() + 2 * kNumber,
-             2 * kNumber);
-  bytes.replace(index.offset, index.size, part + std::string(2 * kNumber, '\0'));
-  index.size -= 2 * kNumber;
+  part.erase(3 * kNumber + info.arch.size() + info.compiler_version.size() + 2 * kNumber, kLater);
+  bytes.replace(index.offset, index.size, part + std::string(kLater, '\0'));
+  index.size -= kLater;
   index.checksum = checksum(part);
   EXPECT_EQ(load_error(with_footer(bytes, f)), "E0608");
   f.version = 6;
@@ -428,6 +442,7 @@ TEST_F(ArtifactTest, files_of_the_format_before_kernels_outside_load) {
   Footer f = footer(bytes);
   replace_program(bytes, f, program, 10);
   EXPECT_EQ(load_error(with_footer(bytes, f)), "E0608");
+  without_name(bytes, f);
   f.version = 10;
   ASSERT_EQ(load_error(with_footer(bytes, f)), "") << last_text;
   const Module old = Module::from_bytes(with_footer(bytes, f));
@@ -489,7 +504,7 @@ TEST_F(ArtifactTest, tells_whether_denormals_are_kept_from_format_10_on) {
   EXPECT_EQ(load_error(with_index(wrong, kArtifactVersion)), "E0608");
   EXPECT_NE(last_text.find("denormals"), std::string::npos) << last_text;
   std::string old = part;
-  old.erase(at, kNumber);
+  old.erase(at, 2 * kNumber);  // and the length of the version's name
   EXPECT_EQ(load_error(with_index(old, kArtifactVersion)), "E0608");
   EXPECT_EQ(Module::from_bytes(with_index(old, 9)).info().denormals, Denormals::flush);
 }
@@ -499,7 +514,173 @@ TEST_F(ArtifactTest, must_fail_E0618_a_library_that_is_not_there) {
   EXPECT_EQ(load_error(write_artifact(contents())), "E0618");
   EXPECT_NE(last_text.find("librelay_none.so"), std::string::npos) << last_text;
   write_artifact_file(contents(), path("m.so"));
-  EXPECT_EQ(check_artifact(path("m.so")).info.libraries, info.libraries);
+  EXPECT_EQ(check_artifact(path("m.so"))[0].info.libraries, info.libraries);
+}
+
+// A program with 100 or with `answer` where it adds 100, for a processor with the features.
+class VersionsTest : public ArtifactTest {
+ protected:
+  VersionsTest() {
+    for (int answer : {100, 5, 7}) {
+      Program& p = programs.emplace_back(program);
+      Tensor c = Tensor::empty(DType::Float(32), {8});
+      for (int i = 0; i < 8; ++i) c.set_from_int(i, answer);
+      p.constants[1] = c;
+      // What all versions have.
+      p.constants.push_back(Tensor::zeros(DType::Float(32), {10000}));
+    }
+    infos.assign(3, info);
+    infos[0].version = "least";
+    infos[1].version = "middle";
+    infos[2].version = "best";
+  }
+  std::string bytes() const {
+    std::vector<ArtifactContents> all;
+    for (size_t v = 0; v < 3; ++v) {
+      all.push_back({elf, &programs[v], metadata[v], infos[v]});
+    }
+    return write_artifact(all);
+  }
+  static double answer(const Module& m) {
+    return m.run("main", {Tensor::zeros(DType::Float(32), {8})})[0].get_as_double(0);
+  }
+  static LoadOptions named(const std::string& version) {
+    LoadOptions out;
+    out.version = version;
+    return out;
+  }
+
+  // The code of the error that a check of all versions ends in; "" where it ends in none.
+  std::string check_error(const std::string& bytes) const {
+    write_file(path("checked.so"), bytes);
+    try {
+      check_artifact(path("checked.so"));
+    } catch (const UserError& e) {
+      return std::string(e.diagnostics()[0].code);
+    }
+    return "";
+  }
+
+  std::deque<Program> programs;
+  std::vector<ArtifactInfo> infos;
+  std::array<std::string, 3> metadata{"{\"version\": 0}", "{\"version\": 1}", "{\"version\": 2}"};
+};
+
+TEST_F(VersionsTest, the_last_that_the_machine_runs_is_loaded_or_the_one_that_is_named) {
+  EXPECT_EQ(answer(Module::from_bytes(bytes())), 7);
+  for (size_t v = 0; v < 3; ++v) {
+    const Module m = Module::from_bytes(bytes(), named(infos[v].version));
+    EXPECT_EQ(answer(m), (std::array{100, 5, 7}[v]));
+    EXPECT_EQ(m.info().version, infos[v].version);
+    EXPECT_EQ(m.metadata(), metadata[v]);
+  }
+  infos[2].features = {"avx1024"};
+  EXPECT_EQ(answer(Module::from_bytes(bytes())), 5);
+  write_file(path("m.so"), bytes());
+  EXPECT_EQ(answer(Module::load(path("m.so"))), 5);
+  setenv("RELAY_CODE_VERSION", "least", 1);
+  EXPECT_EQ(answer(Module::load(path("m.so"))), 100);
+  // What the caller names counts more.
+  EXPECT_EQ(answer(Module::load(path("m.so"), named("middle"))), 5);
+  // Files of one version have nothing to choose.
+  EXPECT_EQ(load_error(write_artifact(contents())), "");
+  unsetenv("RELAY_CODE_VERSION");
+}
+
+TEST_F(VersionsTest, constants_that_versions_share_are_stored_once) {
+  const std::string all = bytes();
+  const size_t one = write_artifact({elf, &programs[0], "{}", infos[0]}).size();
+  const size_t shared = programs[0].constants[4].byte_size();
+  EXPECT_LT(all.size(), 3 * one - 2 * shared + 4096);
+  EXPECT_EQ(bytes(), all);
+  for (const Artifact& a : [&] {
+         write_file(path("m.so"), all);
+         return check_artifact(path("m.so"));
+       }()) {
+    ASSERT_EQ(a.program.constants.size(), 5u);
+    EXPECT_TRUE(bit_equal(a.program.constants[4], programs[0].constants[4]));
+    EXPECT_TRUE(bit_equal(a.program.constants[3], programs[0].constants[3]));
+  }
+}
+
+// Mapped constants: those of a version begin at a page, wherever the pool has them.
+TEST_F(VersionsTest, large_constants_are_mapped) {
+  for (size_t v = 0; v < 3; ++v) {
+    Tensor big = Tensor::empty(DType::Int(32), {int64_t{5} << 20});
+    for (int64_t i = 0; i < big.num_elements(); i += 1000) big.set_from_int(i, i + int64_t(v));
+    programs[v].constants.push_back(big);
+  }
+  write_file(path("m.so"), bytes());
+  for (size_t v = 0; v < 3; ++v) {
+    LoadOptions options = named(infos[v].version);
+    options.verify_constants = true;
+    const Module m = Module::load(path("m.so"), options);
+    for (size_t i = 0; i < 6; ++i) {
+      EXPECT_TRUE(bit_equal(m.program().constants[i], programs[v].constants[i])) << v << i;
+    }
+    EXPECT_EQ(answer(m), (std::array{100, 5, 7}[v]));
+  }
+}
+
+TEST_F(VersionsTest, must_fail_E0623_a_version_that_is_not_there) {
+  write_file(path("m.so"), bytes());
+  try {
+    Module::load(path("m.so"), named("other"));
+    ADD_FAILURE();
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.diagnostics()[0].code, "E0623");
+    EXPECT_NE(std::string(e.what()).find("least, middle, best"), std::string::npos) << e.what();
+  }
+  setenv("RELAY_CODE_VERSION", "other", 1);
+  EXPECT_EQ(load_error(bytes()), "E0623");
+  unsetenv("RELAY_CODE_VERSION");
+}
+
+TEST_F(VersionsTest, must_fail_E0610_a_version_that_the_machine_lacks_and_none_that_it_has) {
+  infos[2].features = {"avx1024"};
+  setenv("RELAY_CODE_VERSION", "best", 1);
+  EXPECT_EQ(load_error(bytes()), "E0610");
+  EXPECT_NE(last_text.find("version best of"), std::string::npos) << last_text;
+  unsetenv("RELAY_CODE_VERSION");
+  infos[0].features = {"quantum"};
+  infos[1].features = {"quantum", "avx512"};
+  EXPECT_EQ(load_error(bytes()), "E0610");
+  EXPECT_NE(last_text.find("one of least, middle, best"), std::string::npos) << last_text;
+  EXPECT_NE(last_text.find("quantum"), std::string::npos) << last_text;
+}
+
+TEST_F(VersionsTest, must_fail_E0608_footers) {
+  const std::string good = bytes();
+  const size_t first = good.size() - 3 * sizeof(Footer);
+  // A footer in place of one of the three, its checksum made right.
+  auto changed = [&](size_t v, auto&& change) {
+    Footer f;
+    std::memcpy(&f, good.data() + first + v * sizeof(f), sizeof(f));
+    change(f);
+    f.checksum = checksum({reinterpret_cast<const char*>(&f), offsetof(Footer, checksum)});
+    std::string out = good;
+    std::memcpy(out.data() + first + v * sizeof(f), &f, sizeof(f));
+    return check_error(out);
+  };
+  for (size_t v = 0; v < 3; ++v) {
+    EXPECT_EQ(changed(v, [](Footer&) {}), "");
+    for (uint64_t value : {uint64_t{1}, uint64_t{1} << 63, ~uint64_t{0}}) {
+      for (int kind = 0; kind < kSectionCount; ++kind) {
+        EXPECT_EQ(changed(v, [&](Footer& f) { f.sections[kind].offset = value; }), "E0608");
+        EXPECT_EQ(changed(v, [&](Footer& f) { f.sections[kind].size = value; }), "E0608");
+      }
+    }
+    EXPECT_EQ(changed(v, [](Footer& f) { f.footer_bytes += 1; }), "E0608");
+    EXPECT_EQ(changed(v, [](Footer& f) { f.footer_bytes -= sizeof(Footer); }), "E0608");
+    EXPECT_EQ(changed(v, [](Footer& f) { f.footer_bytes = 20 * sizeof(Footer); }), "E0608");
+    EXPECT_EQ(changed(v, [](Footer& f) { f.footer_bytes = 0; }), "E0608");
+    EXPECT_EQ(changed(v, [](Footer& f) { f.magic[0] = 'r'; }), "E0608");
+    EXPECT_EQ(changed(v, [](Footer& f) { f.version = 13; }), "E0608");
+  }
+  // Code that two versions share would have two ids.
+  Footer other;
+  std::memcpy(&other, good.data() + first, sizeof(other));
+  EXPECT_EQ(changed(1, [&](Footer& f) { f.sections[kElf] = other.sections[kElf]; }), "E0608");
 }
 
 TEST_F(ArtifactTest, must_fail_E0610_cpu) {

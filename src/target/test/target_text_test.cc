@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/diagnostic.h"
+#include "target/target_versions.h"
 
 namespace relay {
 namespace {
@@ -135,6 +136,43 @@ TEST(TargetText, words_say_caches_and_cores) {
   }
   EXPECT_TRUE(says("x86-64-v4 -l3", "-l3=SIZE"));
   EXPECT_TRUE(says("x86-64-v4 -l3=1M -l3=2M", "twice"));
+}
+
+TEST(TargetText, names_that_are_close_are_suggested) {
+  EXPECT_TRUE(says("llvm -mcpu=znver14", "did you mean znver1, znver4, znver2?"));
+  EXPECT_TRUE(says("x86_64-linux -mcpu=sapphirerapid", "did you mean sapphirerapids?"));
+  EXPECT_TRUE(says("x86-64-v2 +avx512vnn", "did you mean avx512vnni"));
+  EXPECT_TRUE(says("x86-64-v2 -mattr=avx2", "write +avx2 or -avx2"));
+  EXPECT_TRUE(says("x86-46-v3", "did you mean x86-64-v3"));
+  EXPECT_FALSE(says("llvm -mcpu=z80", "did you mean"));
+}
+
+std::string versions(const std::string& text) {
+  std::string out;
+  try {
+    for (const TargetVersion& v : split_versions(text)) out += v.name + " = " + v.text + ", ";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.diagnostics().front().code, "E1505");
+    return e.what();
+  }
+  return out;
+}
+
+TEST(TargetText, versions_are_levels_processors_and_features) {
+  EXPECT_EQ(versions("x86-64-v3 +f16c"), "x86-64-v3 +f16c = x86-64-v3 +f16c, ");
+  EXPECT_EQ(versions("x86-64-v2+v3 -l2=1M; npu"),
+            "x86-64-v2 = x86-64-v2 -l2=1M; npu, x86-64-v3 = x86-64-v3 -l2=1M; npu, ");
+  EXPECT_EQ(versions("x86-64+v2+x86-64-v4"),
+            "x86-64 = x86-64, x86-64-v2 = x86-64-v2, x86-64-v4 = x86-64-v4, ");
+  EXPECT_EQ(versions("x86-64-v3+sapphirerapids+avx512fp16"),
+            "x86-64-v3 = x86-64-v3, sapphirerapids = x86_64-linux -mcpu=sapphirerapids, "
+            "sapphirerapids+avx512fp16 = x86_64-linux -mcpu=sapphirerapids +avx512fp16, ");
+  EXPECT_EQ(versions("aarch64-linux+dotprod+i8mm"),
+            "aarch64-linux = aarch64-linux, aarch64-linux+dotprod = aarch64-linux +dotprod, "
+            "aarch64-linux+dotprod+i8mm = aarch64-linux +dotprod +i8mm, ");
+  for (const char* text : {"native+v3", "npu+v2", "x86-64-v2+", "x86-64-v2+armv8-a"}) {
+    EXPECT_NE(versions(text).find("do not go together"), std::string::npos) << text;
+  }
 }
 
 TEST(TargetText, tuning_keeps_the_features) {

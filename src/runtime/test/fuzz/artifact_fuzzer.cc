@@ -26,19 +26,28 @@ namespace {
 
 std::string with_checksums(std::string bytes) {
   if (bytes.size() < sizeof(Footer)) return bytes;
-  const size_t at = bytes.size() - sizeof(Footer);
-  Footer footer;
-  std::memcpy(&footer, bytes.data() + at, sizeof(footer));
-  footer.version = kArtifactVersion;
-  footer.footer_bytes = sizeof(Footer);
-  footer.file_size = bytes.size();
-  std::memcpy(footer.magic, kMagic, sizeof(footer.magic));
-  for (Section& section : footer.sections) {
-    if (section.offset > at || section.size > at - section.offset) continue;
-    section.checksum = checksum({bytes.data() + section.offset, section.size});
+  Footer last;
+  std::memcpy(&last, bytes.data() + bytes.size() - sizeof(last), sizeof(last));
+  // As many versions as it says, where there may be so many.
+  const size_t said = last.footer_bytes / sizeof(Footer);
+  const bool fits = said >= 1 && said <= kMostVersions && said * sizeof(Footer) <= bytes.size();
+  const size_t footers = (fits ? said : 1) * sizeof(Footer);
+  const size_t end = bytes.size() - footers;
+  for (size_t at = end; at < bytes.size(); at += sizeof(Footer)) {
+    Footer footer;
+    std::memcpy(&footer, bytes.data() + at, sizeof(footer));
+    footer.version = kArtifactVersion;
+    footer.footer_bytes = static_cast<uint32_t>(footers);
+    footer.file_size = bytes.size();
+    std::memcpy(footer.magic, kMagic, sizeof(footer.magic));
+    for (Section& section : footer.sections) {
+      if (section.offset > end || section.size > end - section.offset) continue;
+      section.checksum = checksum({bytes.data() + section.offset, section.size});
+    }
+    footer.checksum =
+        checksum({reinterpret_cast<const char*>(&footer), offsetof(Footer, checksum)});
+    std::memcpy(bytes.data() + at, &footer, sizeof(footer));
   }
-  footer.checksum = checksum({reinterpret_cast<const char*>(&footer), offsetof(Footer, checksum)});
-  std::memcpy(bytes.data() + at, &footer, sizeof(footer));
   return bytes;
 }
 
@@ -90,7 +99,8 @@ void run_all(Program program) {
     if (f.arena_bytes > kMaxBytes || f.num_registers > 10'000 || f.num_int_registers > 10'000)
       return;
   }
-  std::vector<relay_kernel> kernels(kStandIns.begin(), kStandIns.begin() + program.kernels.size());
+  std::vector<relay_kernel> kernels(kStandIns.begin(),
+                                    kStandIns.begin() + program.num_generated_kernels());
   LoadOptions options;
   options.num_threads = 1;
   Module module = Module::from_kernels(std::move(program), std::move(kernels), "{}", {}, options);
@@ -124,10 +134,11 @@ class MemoryFile {
 void load(std::string_view bytes) {
   MemoryFile file(bytes);
   try {
-    Artifact artifact = Artifact::read(file.fd, "fuzz.so");
-    artifact.load_constants(/*verify=*/true);
-    (void)to_string(artifact.program);
-    run_all(std::move(artifact.program));
+    for (Artifact& artifact : Artifact::read_versions(file.fd, "fuzz.so")) {
+      artifact.load_constants(/*verify=*/true);
+      (void)to_string(artifact.program);
+      run_all(std::move(artifact.program));
+    }
   } catch (const UserError&) {
   }
 }

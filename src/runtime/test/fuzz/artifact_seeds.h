@@ -232,6 +232,13 @@ inline std::vector<std::string> artifact_seeds() {
     seeds.push_back(write_artifact(
         {"", &program, "{}", {std::string(host_arch()), {}, "0.1.0", {"librelay_text.so"}}}));
   }
+  // Two versions, which share constants.
+  const Program least = static_program(), best = static_program();
+  ArtifactInfo info{std::string(host_arch()), {}, "0.1.0", {}};
+  std::vector<ArtifactContents> versions{{"", &least, "{}", info}, {"", &best, "{}", info}};
+  versions[0].info.version = "least";
+  versions[1].info.version = "best";
+  seeds.push_back(write_artifact(versions));
   return seeds;
 }
 
