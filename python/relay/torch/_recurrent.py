@@ -2,8 +2,8 @@
 
 Traced as PyTorch does it, a layer is one operator for each step of its sequence, or an operator of oneDNN
 without a gradient for its weights. `keep_layers` puts operators in their place that run one direction of a
-layer: the back end compiles `relay::recurrent_layer` and its gradient as loops, and PyTorch runs them where it
-does not.
+layer: the back end compiles `relay::recurrent_layer` and its gradient as loops, and PyTorch runs them where
+the back end does not.
 """
 
 from __future__ import annotations
