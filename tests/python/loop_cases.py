@@ -227,7 +227,7 @@ class _Draw:
 
 
 class _DrawLanguage(_Draw):
-    """Lists, nested functions, and arrays whose sizes the data decide, as well."""
+    """Lists, nested functions, and arrays of data-dependent sizes, as well."""
 
     results = "s, t, m, k, y, a, u, z, sum(xs), len(xs)"
 
@@ -372,7 +372,7 @@ def draw(
     """That many programs; they stand in a file of the folder.
 
     `repeated`: a last parameter, which the arguments leave out, says how often the loops run.
-    `language`: programs with lists, nested functions and arrays of sizes that the data decide.
+    `language`: programs with lists, nested functions and arrays of data-dependent sizes.
     """
     of = _DrawLanguage if language else _Draw
     cases = [of(seed * 100_003 + k).case(k, repeated) for k in range(count)]
