@@ -188,10 +188,9 @@ def @main(%x: Tensor[(9, 70), float64]) -> (Tensor[(9, 70), float64], float64) {
 )";
 
 const std::vector<Row>& loops() {
-  static const std::vector<Row> rows{{"shared", kShared},
-                                     {"tuple", kTuple},   {"ends", kEnds},    {"choice", kChoice},
-                                     {"sum", kSum},       {"table", kTable},  {"search", kSearch},
-                                     {"powers", kPowers}, {"global", kGlobal}};
+  static const std::vector<Row> rows{{"shared", kShared}, {"tuple", kTuple},   {"ends", kEnds},
+                                     {"choice", kChoice}, {"sum", kSum},       {"table", kTable},
+                                     {"search", kSearch}, {"powers", kPowers}, {"global", kGlobal}};
   return rows;
 }
 
