@@ -423,9 +423,8 @@ class Composer : private LoopStatements {
       types.push_back(p->type);
       std::ranges::copy(reader_.roots(p.get()), std::back_inserter(roots));
     }
-    join.params = place_for(tuple_type(types), roots, [&](const LoopProgram::Root& r) {
-      return own_memory(r, j.position);
-    });
+    join.params = place_for(tuple_type(types), roots,
+                            [&](const LoopProgram::Root& r) { return own_memory(r, j.position); });
     joins_.emplace(j.var.get(), std::move(join));
   }
 
@@ -441,8 +440,7 @@ class Composer : private LoopStatements {
   // one have ended: what is computed may write to memory of iterations around them.
   int depth_behind(const Expr& e, int loop) const {
     int at = loop;
-    while (loops_[static_cast<size_t>(at)].around >= 0)
-      at = loops_[static_cast<size_t>(at)].around;
+    while (loops_[static_cast<size_t>(at)].around >= 0) at = loops_[static_cast<size_t>(at)].around;
     int out = loops_[static_cast<size_t>(at)].depth_around;
     post_order(
         e,
@@ -491,9 +489,8 @@ class Composer : private LoopStatements {
 
   // A place for the value of an item that something follows: it may be the memory of what nothing behind it reads.
   Value place_behind(const LoopItem& item) {
-    return place_for(
-        item.value->type, reader_.roots(item.var.get()),
-        [&](const LoopProgram::Root& r) { return own_memory(r, item.end); });
+    return place_for(item.value->type, reader_.roots(item.var.get()),
+                     [&](const LoopProgram::Root& r) { return own_memory(r, item.end); });
   }
 
   // The memory of a variable's tensor, where it may be written to at a position.

@@ -227,7 +227,7 @@ class _Draw:
 
 
 class _DrawLanguage(_Draw):
-    """Lists, nested functions, and arrays whose sizes the data decide, as well."""
+    """Lists, nested functions, and arrays of data-dependent sizes, as well."""
 
     results = "s, t, m, k, y, a, u, z, sum(xs), len(xs)"
 
@@ -264,7 +264,10 @@ class _DrawLanguage(_Draw):
             lambda: ["for j, e in enumerate(xs):", f"    y[j % 6] = {self.clamped('e + s')}"],
             lambda: [f"xs = [{self.clamped(f'e * 0.5 + {self.real(1)}')} for e in xs]"],
             lambda: [f"xs = [float(e) for e in range({self.choice('1', 'k % 3')}, 4)]"],
-            lambda: ["if len(xs) < 7:", f"    xs = {self.choice('xs + [t]', '[s] + xs', 'xs + xs')}"],
+            lambda: [
+                "if len(xs) < 7:",
+                f"    xs = {self.choice('xs + [t]', '[s] + xs', 'xs + xs')}",
+            ],
             lambda: [f"js[{self.choice('0', '1', '-1')}] = {self.integer()} % 97"],
             lambda: ["js = [js[1], m % 97, js[0]]"],
             lambda: [f"m = sum([e for e in js if e > {self.rng.randint(0, 9)}]) % 1009"],
@@ -355,7 +358,9 @@ class _DrawLanguage(_Draw):
         functions = [line for k in range(self.rng.randint(0, 3)) for line in self.function(k)]
         made = super().case(number, repeated)
         head = ["z = np.ones(n + 1)", "js = [3, 1, 2]"]
-        head += [self.choice("xs = [0.5, -1.0, 2.0]", "xs = [float(e) * 0.5 for e in range(n + 1)]")]
+        head += [
+            self.choice("xs = [0.5, -1.0, 2.0]", "xs = [float(e) * 0.5 for e in range(n + 1)]")
+        ]
         first, *rest = made.text.splitlines()
         text = "\n".join([first, *self.inside([*head, *functions]), *rest]) + "\n"
         return Case(number, text, made.args)
@@ -366,8 +371,8 @@ def draw(
 ) -> list[Case]:
     """That many programs; they stand in a file of the folder.
 
-    `repeated`: a last parameter, which the arguments leave out, says how often the loops run. `language`: programs with lists,
-    nested functions and arrays of sizes that the data decide.
+    `repeated`: a last parameter, which the arguments leave out, says how often the loops run.
+    `language`: programs with lists, nested functions and arrays of data-dependent sizes.
     """
     of = _DrawLanguage if language else _Draw
     cases = [of(seed * 100_003 + k).case(k, repeated) for k in range(count)]

@@ -149,6 +149,7 @@ def checked_before(xs: list[float], m: int, k: int):
     """What follows the loop's ends reads what an index that is checked before the loop gives."""
     if m > 9:
         t = xs[m % 2]
+        k += 1
     else:
         t = 3.0 if (k > 3 or not xs[m % 3] >= 2.0) else 7.0
     for i in range(6):

@@ -345,7 +345,8 @@ class KernelBuilder {
   size_t shapes_ = kUnknownShapes;  // of the registers, where code is being made
   bool uses_matrix_unit_ = false;   // in this function
   std::unordered_map<const Node*, Poll> polls_;
-  std::unordered_set<const Node*> counted_around_;  // loops whose iterations count for the loop around them
+  std::unordered_set<const Node*>
+      counted_around_;          // loops whose iterations count for the loop around them
   Value* work_left_ = nullptr;  // until this function asks; null where it never does
 };
 

@@ -139,9 +139,9 @@ Value* KernelBuilder::work_now(const StmtNode* s, int64_t* inner) {
         *inner = std::max(*inner, work);
         Value* extent = b_.CreateSExt(expr(l.extent), b_.getInt64Ty());
         Value* most = b_.getInt64(kMostWork);
-        Value* length = b_.CreateBinaryIntrinsic(
-            llvm::Intrinsic::smax, b_.getInt64(0),
-            b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, extent, most));
+        Value* length =
+            b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.getInt64(0),
+                                     b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, extent, most));
         return b_.CreateMul(length, b_.getInt64(work));
       }
       // One that is known later only is taken for a small one: a loop asks more often than it must.

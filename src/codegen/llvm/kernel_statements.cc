@@ -65,7 +65,8 @@ void KernelBuilder::statement(const StmtNode* s) {
       b_.CreateCondBr(expr(w.cond), body, next);
       b_.SetInsertPoint(body);
       if (auto poll = polls_.find(s); poll != polls_.end())
-        ask_after(work, inner > 0 ? iterations_between_polls(inner) : jumps_between_polls(poll->second));
+        ask_after(work,
+                  inner > 0 ? iterations_between_polls(inner) : jumps_between_polls(poll->second));
       statement(w.body.get());
       forget_shapes();
       b_.CreateBr(head);
@@ -126,7 +127,8 @@ void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
   if (poll != polls_.end()) work = work_now(l.body.get(), poll->second.program ? &inner : nullptr);
   auto body = [&] {
     if (work != nullptr)
-      ask_after(work, inner > 0 ? iterations_between_polls(inner) : jumps_between_polls(poll->second));
+      ask_after(work,
+                inner > 0 ? iterations_between_polls(inner) : jumps_between_polls(poll->second));
     statement(l.body.get());
   };
   if (!backward) {

@@ -192,9 +192,11 @@ class LoopNest {
       fail(entry->span, "its result is a " + to_string(entry->type));
     find_invariants(l.value);
     add_loop(l, -1, true);
-    while (!work_.empty() && reason_.empty()) {
-      Work w = work_.back();
-      work_.pop_back();
+    // What is computed in each iteration first: it must not be what an end may compute only.
+    while ((!work_.empty() || !ends_.empty()) && reason_.empty()) {
+      std::vector<Work>& from = work_.empty() ? ends_ : work_;
+      Work w = from.back();
+      from.pop_back();
       visit(w);
     }
   }
@@ -314,7 +316,8 @@ class LoopNest {
   // iteration computes, a kernel of its own would have to be given copies.
   bool is_of_rows(const CallNode& c) const {
     if (class_of(*as<OpNode>(c.op)->row) == FusionClass::CommReduce && is_of_scalars(c.type) &&
-        std::ranges::all_of(c.args, [&](const Expr& a) { return is_open(a->type) && is_of_part(a); }))
+        std::ranges::all_of(c.args,
+                            [&](const Expr& a) { return is_open(a->type) && is_of_part(a); }))
       return true;
     if (!is_line(c.type) || !std::ranges::all_of(c.args, is_line, &ExprNode::type)) return false;
     return std::ranges::all_of(c.args, [](const Expr& a) { return elements_of(a->type) == 1; }) ||
@@ -331,15 +334,17 @@ class LoopNest {
   void parameter(const Expr& e) {
     const auto tensors = flatten_tensor_types(e->type);
     auto* t = as<TupleTypeNode>(e->type);
-    const bool is_flat = t == nullptr ? isa<TensorTypeNode>(e->type)
-                                      : std::ranges::all_of(t->fields, [](const Type& f) {
-                                          return isa<TensorTypeNode>(f);
-                                        });
+    const bool is_flat =
+        t == nullptr
+            ? isa<TensorTypeNode>(e->type)
+            : std::ranges::all_of(t->fields, [](const Type& f) { return isa<TensorTypeNode>(f); });
     if (!tensors || !is_flat) return fail(e->span, "it reads a " + to_string(e->type));
     if (std::string d = is_text(e->type) ? "" : defect_of(e->type); !d.empty())
       return fail(e->span, d);
     parameters_.push_back(e);
   }
+
+  void push(Work w) { (w.once ? ends_ : work_).push_back(std::move(w)); }
 
   // Whether what does not go on with a loop, in its tail position, is computed once.
   bool ended_once(int loop) const { return loops_[static_cast<size_t>(loop)].entered_once; }
@@ -373,7 +378,7 @@ class LoopNest {
       going_on_.insert(l.var.get());
       once = false;
     }
-    work_.push_back({f.body, index, depth + 1, once});
+    push({f.body, index, depth + 1, once});
   }
 
   // A function that does not call itself, which ends of what follows its definition call.
@@ -394,24 +399,26 @@ class LoopNest {
     index_.emplace(l.var.get(), tail);
     const bool again = goes_on(f.body);
     if (again) going_on_.insert(l.var.get());
-    work_.push_back({f.body, tail, w.depth + 1, w.once || (!again && ended_once(tail))});
-    work_.push_back({l.body, tail, w.depth, w.once});
+    push({f.body, tail, w.depth + 1, w.once || (!again && ended_once(tail))});
+    push({l.body, tail, w.depth, w.once});
   }
 
   // Expressions that nothing but leaves follows are visited once each: sharing below a branch is fine.
   void visit(const Work& w) {
-    const bool seen = w.tail < 0 && !(w.once ? seen_once_ : seen_).insert(w.e.get()).second;
-    if (seen) return;
+    auto is_new = [&] {
+      if (w.once && seen_.contains(w.e.get())) return false;
+      return (w.once ? seen_once_ : seen_).insert(w.e.get()).second;
+    };
+    if (w.tail < 0 && !is_new()) return;
     if (auto* v = as<VarNode>(w.e)) {
       if (index_.contains(v)) return fail(v->span, "a loop is used as a value");
       return changing_.contains(v) ? void() : parameter(w.e);
     }
     if (is_size(w.e)) return visit_size(w);
-    if (!is_leaf(*w.e.get()) && !isa<TupleNode>(w.e) && outside_(*w.e.get()))
-      return parameter(w.e);
+    if (!is_leaf(*w.e.get()) && !isa<TupleNode>(w.e) && outside_(*w.e.get())) return parameter(w.e);
     if (++count_ > kMostNodes) return fail(w.e->span, "it is longer than a kernel may be");
     if (w.depth > kMostDepth) return fail(w.e->span, "it is nested deeper than a kernel may be");
-    auto inside = [&](const Expr& e) { work_.push_back({e, -1, w.depth, w.once}); };
+    auto inside = [&](const Expr& e) { push({e, -1, w.depth, w.once}); };
     switch (w.e->kind()) {
       case ExprKind::Constant:
         return as<ConstantNode>(w.e)->data.rank() > 0 || is_text(w.e->type) ? parameter(w.e)
@@ -421,7 +428,7 @@ class LoopNest {
         if (std::string d = defect_of(i.type); !d.empty()) fail(i.span, d);
         for (const Expr& branch : {i.true_branch, i.false_branch}) {
           const bool ends = !w.once && w.tail >= 0 && ended_once(w.tail) && !goes_on(branch);
-          work_.push_back({branch, w.tail, w.depth + 1, w.once || ends});
+          push({branch, w.tail, w.depth + 1, w.once || ends});
         }
         // The condition is visited first: what branches share with it is computed around them.
         inside(i.cond);
@@ -447,11 +454,12 @@ class LoopNest {
     if (!is_call_to(w.e, "shape_of")) c = as<CallNode>(c->args[0]);
     auto* made = as<CallNode>(c->args[0]);
     const bool of_sizes = made != nullptr && isa<OpNode>(made->op) && made->args.empty();
-    if (!of_sizes) work_.push_back({c->args[0], -1, w.depth, w.once});
+    if (!of_sizes) push({c->args[0], -1, w.depth, w.once});
   }
 
   void let(const LetNode& l, const Work& w) {
     if (isa<FunctionNode>(l.value)) {
+      if (w.tail < 0 && index_.contains(l.var.get())) return;
       auto* entry = as<CallNode>(l.body);
       const bool called_here = entry != nullptr && entry->op == l.var;
       const bool is_primitive = as_primitive(l.value.get()) != nullptr;
@@ -459,23 +467,23 @@ class LoopNest {
       if (is_primitive || !called_here) return fail(l.value->span, kNotCalled);
       for (const Expr& a : entry->args) {
         if (mentions(a, l.var.get())) fail(entry->span, "a loop calls itself in its own arguments");
-        work_.push_back({a, -1, w.depth, w.once});
+        push({a, -1, w.depth, w.once});
       }
       add_loop(l, w.tail, w.once);
       // One that is not in tail position returns to where it is called.
       loops_.back().depth = w.depth + 1;
       return;
     }
-    if (l.body == l.var) return work_.push_back({l.value, w.tail, w.depth, w.once});
-    work_.push_back({l.value, -1, w.depth, w.once});
-    work_.push_back({l.body, w.tail, w.depth, w.once});
+    if (l.body == l.var) return push({l.value, w.tail, w.depth, w.once});
+    push({l.value, -1, w.depth, w.once});
+    push({l.body, w.tail, w.depth, w.once});
   }
 
   void call(const CallNode& c, const Work& w) {
     if (isa<OpNode>(c.op) && is_invariant(c)) return parameter(w.e);
     const bool makes_row = makes_open_row(ref(c));
     for (const Expr& a : c.args) {
-      if (!makes_row || !isa<ConstantNode>(a)) work_.push_back({a, -1, w.depth, w.once});
+      if (!makes_row || !isa<ConstantNode>(a)) push({a, -1, w.depth, w.once});
     }
     if (isa<OpNode>(c.op)) {
       if (std::string d = defect_of(c, is_of_rows(c), w.once); !d.empty()) fail(c.span, d);
@@ -491,7 +499,8 @@ class LoopNest {
     for (int at = w.tail; at >= 0; at = loops_[static_cast<size_t>(at)].around) {
       if (at == called->second) return;
     }
-    fail(c.span, joins_.contains(c.op.get()) ? kNotCalled : "it calls itself where something follows");
+    fail(c.span,
+         joins_.contains(c.op.get()) ? kNotCalled : "it calls itself where something follows");
   }
 
   const std::function<bool(const Node&)>& outside_;
@@ -504,7 +513,7 @@ class LoopNest {
   std::unordered_set<const Node*> joins_, joined_inside_;
   std::unordered_set<const Node*> going_on_;  // loops that repeat, and joins that call them
   const Node* missing_ = nullptr;
-  std::vector<Work> work_;
+  std::vector<Work> work_, ends_;
   std::unordered_set<const Node*> seen_, seen_once_;
   size_t count_ = 0;
   std::string reason_;

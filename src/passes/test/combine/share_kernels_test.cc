@@ -53,7 +53,8 @@ TEST(ShareKernels, kernels_are_told_the_numbers_in_which_they_differ) {
 
 // The second one's argument is a number that the others are told.
 TEST(ShareKernels, kernels_with_an_argument_more_are_others) {
-  const std::string told = kernel(kSharedParams + ", %p2: float32", "add(tanh(multiply(%p0, %p2)), 3f)");
+  const std::string told =
+      kernel(kSharedParams + ", %p2: float32", "add(tanh(multiply(%p0, %p2)), 3f)");
   auto with_other = [&](std::string text) {
     const size_t result = text.rfind("  (");
     return text.substr(0, result) + "  let %z = " + told + "(%x, %u, 2f);\n  (%z, " +

@@ -151,6 +151,27 @@ def @main(%x: Tensor[(9,), float64], %n: int64) -> (Tensor[(9,), float64], float
 }
 )";
 
+// An end of the loop reads what an inner loop gives, and so does the next iteration.
+const std::string kShared = R"(
+def @main(%x: Tensor[(9,), float64]) -> (float64, float64) {
+  let %loop: fn (int64, float64) -> (float64, float64) =
+    fn (%i: int64, %s: float64) -> (float64, float64) {
+    %0 = (
+      let %inner: fn (int64, float64) -> float64 = fn (%j: int64, %t: float64) -> float64 {
+        if (less(%j, 9i64)) {
+          %inner(add(%j, 1i64), add(multiply(%t, 0.5f64), take(%x, %j, axis=0)))
+        } else { %t }
+      };
+      %inner(%i, %s)
+    );
+    if (less(%i, 9i64)) {
+      if (greater(%0, 9f64)) { (%0, %s) } else { %loop(add(%i, 1i64), %0) }
+    } else { (%s, %0) }
+  };
+  %loop(0i64, 0f64)
+}
+)";
+
 // A tuple that is made outside; an end that computes a whole tensor.
 const std::string kTuple = R"(
 def @main(%x: Tensor[(9, 70), float64]) -> (Tensor[(9, 70), float64], float64) {
@@ -167,14 +188,9 @@ def @main(%x: Tensor[(9, 70), float64]) -> (Tensor[(9, 70), float64], float64) {
 )";
 
 const std::vector<Row>& loops() {
-  static const std::vector<Row> rows{{"tuple", kTuple},
-                                     {"ends", kEnds},
-                                     {"choice", kChoice},
-                                     {"sum", kSum},
-                                     {"table", kTable},
-                                     {"search", kSearch},
-                                     {"powers", kPowers},
-                                     {"global", kGlobal}};
+  static const std::vector<Row> rows{{"shared", kShared}, {"tuple", kTuple},   {"ends", kEnds},
+                                     {"choice", kChoice}, {"sum", kSum},       {"table", kTable},
+                                     {"search", kSearch}, {"powers", kPowers}, {"global", kGlobal}};
   return rows;
 }
 
@@ -224,7 +240,9 @@ TEST(OutlineLoops, computes_the_same) {
     SCOPED_TRACE(row.name);
     Module mod = parse(row.text), out = apply(kOutlineLoops, mod);
     for (int shift = 0; shift < 6; ++shift) {
-      auto element = [&](int64_t at) { return 9 * std::sin(0.7 * static_cast<double>(at) + 0.4 * shift); };
+      auto element = [&](int64_t at) {
+        return 9 * std::sin(0.7 * static_cast<double>(at) + 0.4 * shift);
+      };
       const std::vector<Tensor> want = results(mod, element), got = results(out, element);
       ASSERT_EQ(got.size(), want.size());
       for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(bit_equal(got[i], want[i])) << i;
