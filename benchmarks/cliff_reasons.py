@@ -258,7 +258,7 @@ DRAWN_CAUSES: dict[str, str] = {
         "where ONNX Runtime hashes it."
     ),
     "strings/Unique string *": (
-        "of a few words the call itself counts: results whose sizes the data decide are made one by one."
+        "of a few words the call itself counts: each result of a data-dependent size is allocated for itself."
     ),
     "moves/Pad * reflect *": (
         "rows shorter than two vectors are gathered, and the mirrored column is computed for each lane."
