@@ -212,10 +212,12 @@ inline const std::vector<Row>& rows() {
          "3])"),
        program("%x: Tensor[(?, 3), float32]", "tile(%x, reps=[2, 1])")},
       {"tile_broadcast", program("%x: Tensor[(5, 60, 2), float32]", "tile(%x, reps=[30, 1, 2])"),
-       program("%x: Tensor[(5, 60, 2), float32]",
-               "reshape(annotation.stop_fusion(broadcast_to(reshape(annotation.stop_fusion(reshape("
-               "broadcast_to(reshape(%x, newshape=[5, 60, 1, 2]), shape=[5, 60, 2, 2]), "
-               "newshape=[1200])), newshape=[1, 1200]), shape=[30, 1200])), newshape=[150, 60, 4])"),
+       program(
+           "%x: Tensor[(5, 60, 2), float32]",
+           "reshape(annotation.stop_fusion(broadcast_to(reshape(annotation.stop_fusion(reshape("
+           "annotation.stop_fusion(broadcast_to(reshape(%x, newshape=[5, 60, 1, 2]), shape=[5, 60, "
+           "2, 2])), newshape=[1200])), newshape=[1, 1200]), shape=[30, 1200])), newshape=[150, "
+           "60, 4])"),
        program("%x: Tensor[(?, 3), float32]", "tile(%x, reps=[2, 2])")},
       {"scan_columns", program("%x: Tensor[(4, 5, 2, 3), float32]", "cumsum(%x, axis=1)"),
        program("%x: Tensor[(4, 5, 2, 3), float32]",

@@ -152,8 +152,9 @@ Rule tile_broadcast() {
               }
               runs.back() *= (*shape)[d] * inner[d];
             }
-            Expr copies = reshaped(copied(m[x], *shape, inner, root), runs, root);
-            copies = copied(stored(copies), runs, times, root);
+            // Each step writes its copies as they lie, and reads rows of an array: reshapes are views between them.
+            Expr copies = stored(copied(m[x], *shape, inner, root));
+            copies = copied(stored(reshaped(copies, runs, root)), runs, times, root);
             return reshaped(stored(copies), *result, root);
           }};
 }
