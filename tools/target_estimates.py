@@ -88,10 +88,16 @@ def programs() -> dict[str, relay.IRModule]:
 def inner_loop(assembly: str) -> list[str]:
     """The instructions of the loop without a label inside that has the most multiplications."""
     best: list[str] = []
-    label, body = "", []
+    label, body, length = "", [], []
     for line in assembly.splitlines():
+        # How many registers an instruction uses is said before the loop; llvm-mca reads it in comments.
+        if found := re.search(r"\svset\w+\s.*, (e\d+), (mf?\d),", line):
+            length = [
+                f"# LLVM-MCA-RISCV-{k} {v.upper()}"
+                for k, v in zip(("SEW", "LMUL"), found.groups(), strict=True)
+            ]
         if found := re.match(r"(\.L\w+):", line):
-            label, body = found[1], []
+            label, body = found[1], length.copy()
         elif line.startswith("\t") and not line.startswith("\t."):
             body.append(line)
             if re.search(rf"\s{re.escape(label)}$", line) and label:
