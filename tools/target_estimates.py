@@ -5,7 +5,8 @@
 
 A program is compiled for a core, and llvm-mca (LLVM 19) simulates the loop with the most multiply-accumulate
 instructions: cycles without cache misses. The peak is one such instruction in each vector unit and cycle.
-LLVM models the Cortex-A76 as a Cortex-A57, which has one such unit.
+LLVM models the Cortex-A76 as a Cortex-A57, which has one such unit. The unit of the SiFive X280 takes
+two cycles for a register of 512 bits.
 """
 
 from __future__ import annotations
@@ -25,18 +26,27 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs/targets.md"
 BEGIN, END = "<!-- estimates -->", "<!-- end of estimates -->"
 MCA = "/usr/lib/llvm-19/bin/llvm-mca"
-MULTIPLY = re.compile(r"\s(fmla|fmadd|sdot|udot|usdot|s?mlal2?|umlal2?|mla)\s")
-LOAD = re.compile(r"\s(ld\w*)\s")
+MULTIPLY = re.compile(
+    r"\s(fmla|fmadd|sdot|udot|usdot|s?mlal2?|umlal2?|mla|vf?n?w?m(acc|add|sac|sub)\w*\.v[vfx])\s"
+)
+LOAD = re.compile(r"\s(ld\w*|vl\w+\.v|fl[hwd]|l[bhw]u?)\s")
+STACK = re.compile(r"\[sp|\(sp\)")
 ITERATIONS = 100
 
 
 @dataclass(frozen=True)
 class Core:
+    arch: str
     name: str
-    units: int  # that multiply vectors, in LLVM's model
+    units: float  # that multiply vectors, in LLVM's model
 
 
-CORES = [Core("cortex-a76", 1), Core("neoverse-v2", 4)]
+CORES = [
+    Core("aarch64", "cortex-a76", 1),
+    Core("aarch64", "neoverse-v2", 4),
+    Core("riscv64", "sifive-x280", 0.5),
+    Core("riscv64", "sifive-p670", 2),
+]
 
 
 def programs() -> dict[str, relay.IRModule]:
@@ -78,10 +88,16 @@ def programs() -> dict[str, relay.IRModule]:
 def inner_loop(assembly: str) -> list[str]:
     """The instructions of the loop without a label inside that has the most multiplications."""
     best: list[str] = []
-    label, body = "", []
+    label, body, length = "", [], []
     for line in assembly.splitlines():
+        # How many registers an instruction uses is said before the loop; llvm-mca reads it in comments.
+        if found := re.search(r"\svset\w+\s.*, (e\d+), (mf?\d),", line):
+            length = [
+                f"# LLVM-MCA-RISCV-{k} {v.upper()}"
+                for k, v in zip(("SEW", "LMUL"), found.groups(), strict=True)
+            ]
         if found := re.match(r"(\.L\w+):", line):
-            label, body = found[1], []
+            label, body = found[1], length.copy()
         elif line.startswith("\t") and not line.startswith("\t."):
             body.append(line)
             if re.search(rf"\s{re.escape(label)}$", line) and label:
@@ -106,18 +122,18 @@ def assembly(mod: relay.IRModule, target: str) -> str:
 def cycles(loop: list[str], core: Core) -> float:
     """Of one iteration, by llvm-mca."""
     done = subprocess.run(
-        [MCA, "-mtriple=aarch64", f"-mcpu={core.name}", f"-iterations={ITERATIONS}"],
+        [MCA, f"-mtriple={core.arch}", f"-mcpu={core.name}", f"-iterations={ITERATIONS}"],
         input="\n".join(loop) + "\n", capture_output=True, text=True, check=True,
     )  # fmt: skip
     return int(re.search(r"Total Cycles:\s+(\d+)", done.stdout)[1]) / ITERATIONS
 
 
 def row(name: str, mod: relay.IRModule, core: Core) -> str:
-    target = f"aarch64-linux -mcpu={core.name}"
+    target = f"{core.arch}-linux -mcpu={core.name}"
     loop = inner_loop(assembly(mod, target))
     multiplications = sum(bool(MULTIPLY.search(i)) for i in loop)
     loads = sum(bool(LOAD.search(i)) for i in loop)
-    spills = sum("[sp" in i for i in loop)
+    spills = sum(bool(STACK.search(i)) for i in loop)
     time = cycles(loop, core)
     share = 100 * multiplications / core.units / time
     return (

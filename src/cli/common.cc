@@ -50,11 +50,13 @@ std::vector<Option> CompileFlags::target_table() {
   for (const std::string& name : targets) levels += (levels.empty() ? "" : ", ") + name;
   targets.insert(targets.begin(), "native");
   return {
-      option("--target TARGET", target,
-             "What to compile for: native, an architecture or a level of one (" + levels +
-                 "), 'llvm -mcpu=CPU'; with "
-                 "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
-                 "-denormals=keep")
+      option(
+          "--target TARGET", target,
+          "What to compile for: native, an architecture or a level of one (" + levels +
+              "), 'llvm -mcpu=CPU'; with "
+              "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
+              "-denormals=keep; LEVEL+LEVEL for several versions. Of a compiled file, the version "
+              "to run")
           .offers(std::move(targets)),
       option("--opt-level LEVEL", opt_level, "0 (as written) to 3 (everything)").range(0, 3),
       option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")

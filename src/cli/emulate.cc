@@ -26,6 +26,7 @@
 #include "runtime/core/own_folder.h"
 #include "runtime/cpu.h"
 #include "runtime/file_descriptor.h"
+#include "target/architectures.h"
 
 namespace relay::cli {
 namespace {
@@ -152,6 +153,24 @@ std::string text_of(const std::string& path) {
   return out.str();
 }
 
+// The environment of an emulator: with a processor of all features that it knows, where the user names none.
+std::vector<std::string> environment_for(const std::string& arch) {
+  std::vector<std::string> out;
+  for (char** variable = environ; *variable != nullptr; ++variable) out.emplace_back(*variable);
+  const Architecture* row = find_architecture(arch);
+  if (row != nullptr && !row->emulated_cpu.empty() && std::getenv("QEMU_CPU") == nullptr) {
+    out.push_back("QEMU_CPU=" + std::string(row->emulated_cpu));
+  }
+  return out;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (std::string& word : words) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
 struct Exit {
   int status = 0;
   std::string errors;  // standard error
@@ -160,10 +179,8 @@ struct Exit {
 // Runs the words and waits. Output goes to files of the folder.
 Exit run_words(const std::vector<std::string>& words, const std::string& arch,
                const TemporaryFolder& folder) {
-  std::vector<std::string> copy = words;
-  std::vector<char*> pointers;
-  for (std::string& word : copy) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+  std::vector<std::string> copy = words, variables = environment_for(arch);
+  const std::vector<char*> pointers = pointers_to(copy), environment = pointers_to(variables);
   const std::string errors = folder.file("errors"), output = folder.file("output");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -171,7 +188,8 @@ Exit run_words(const std::vector<std::string>& words, const std::string& arch,
   posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), flags, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, errors.c_str(), flags, 0600);
   pid_t child = 0;
-  const int error = posix_spawnp(&child, pointers[0], &actions, nullptr, pointers.data(), environ);
+  const int error =
+      posix_spawnp(&child, pointers[0], &actions, nullptr, pointers.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     throw UserError(

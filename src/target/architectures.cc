@@ -121,6 +121,37 @@ void derive_arm64(Target& t) {
   t.rounds_bfloat16 = t.has_feature("bf16");
 }
 
+// Without vectors (V), which the second level adds.
+constexpr std::array<Level, 2> kRiscvLevels{{
+    {"rv64gc", "+m,+a,+f,+d,+c", {32 * K, 512 * K, 2 * M, 4}},
+    {"rv64gcv", "+m,+a,+f,+d,+c,+v", {32 * K, 512 * K, 2 * M, 4}},
+}};
+
+// By LLVM's names; caches and cores of systems with them: HiFive Unmatched, the cores' product briefs, Banana Pi BPI-F3.
+constexpr Processor kRiscvProcessors[] = {
+    {"sifive-u74", {32 * K, 512 * K, 2 * M, 4}},     {"sifive-x280", {32 * K, 512 * K, 4 * M, 4}},
+    {"sifive-p450", {32 * K, 256 * K, 4 * M, 4}},    {"sifive-p670", {32 * K, 512 * K, 8 * M, 4}},
+    {"spacemit-x60", {32 * K, 128 * K, 512 * K, 4}},
+};
+
+constexpr std::string_view kRiscvChecked[] = {
+    "m",       "a",       "f",       "d",   "c",    "v",      "zvl128b",
+    "zvl256b", "zvl512b", "zba",     "zbb", "zbs",  "zbc",    "zfh",
+    "zfhmin",  "zvfh",    "zvfhmin", "zfa", "zbkb", "zicond", "xventanacondops"};
+
+// Vector registers have the length that the features promise. Without vectors, lanes are registers of their own, of which
+// there are 32.
+void derive_riscv(Target& t) {
+  t.vector_bits = 128;
+  if (t.has_feature("zvl256b")) t.vector_bits = 256;
+  if (t.has_feature("zvl512b")) t.vector_bits = 512;
+  const bool vectors = t.has_feature("v");
+  t.num_vector_registers = vectors ? 32 : 8;
+  if (!vectors) t.vector_bits = 128;
+  t.has_fma = true;
+  t.converts_float16 = vectors && (t.has_feature("zvfh") || t.has_feature("zvfhmin"));
+}
+
 constexpr Architecture kArchitectures[] = {
     {"x86_64", "x86_64-unknown-linux-gnu", "x86-64", kX86Levels, kX86Processors, "x86-64-v2",
      kX86Checked, kX86Flushing, derive_x86},
@@ -133,6 +164,16 @@ constexpr Architecture kArchitectures[] = {
      kArm64Checked,
      {},
      derive_arm64},
+    {"riscv64",
+     "riscv64-unknown-linux-gnu",
+     "generic-rv64",
+     kRiscvLevels,
+     kRiscvProcessors,
+     "rv64gc",
+     kRiscvChecked,
+     {},
+     derive_riscv,
+     "rv64,v=true,vext_spec=v1.0,vlen=512"},
 };
 
 constexpr TestHost kTestHosts[] = {

@@ -43,6 +43,8 @@ struct Architecture {
   std::span<const std::string_view> flushing_features;
   // Fills what follows from the feature text.
   void (*derive)(Target& target);
+  // The processor to emulate where the emulator's own one lacks features that it knows, as QEMU_CPU names it.
+  std::string_view emulated_cpu = {};
 
   // Null when there is none of that name.
   const Level* find_level(std::string_view level) const;

@@ -17,6 +17,13 @@ PACKAGE = Path(relay.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def arch_of(target: str) -> str:
+    """The architecture of a target whose first word is the architecture, or a level of it."""
+    first = target.split()[0].partition("-")[0]
+    levels = {"rv64gc": "riscv64", "rv64gcv": "riscv64", "armv8": "aarch64"}
+    return levels.get(first, first)
+
+
 def relay_run(target: str) -> Path | None:
     """The program relay-run for a target such as aarch64-linux, where it is built."""
     for folder in (PACKAGE, ROOT / "build/release"):
@@ -28,7 +35,7 @@ def relay_run(target: str) -> Path | None:
 
 def lacks(target: str) -> str:
     """Why programs for the target cannot be run here, "" when they can."""
-    emulator = "qemu-" + target.partition("-")[0]
+    emulator = "qemu-" + arch_of(target)
     if shutil.which(emulator) is None:
         return f"{emulator} is not installed (qemu-user)"
     return "" if relay_run(target) else f"`make targets` has not built relay-run for {target}"
@@ -46,7 +53,7 @@ class Emulated:
     """A program that is compiled for a target and called like one that is built for this machine."""
 
     def __init__(self, mod: Any, target: str, **options: Any) -> None:
-        self.arch = target.partition("-")[0]
+        self.arch = arch_of(target)
         self.program = relay.build(mod, target=target, **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -30,8 +30,8 @@ def touched(guide: Path) -> str:
     files = {*places.new, *(places.changed.keys() - set(lines))}
     if guide.name == "adding_a_target.md":
         # The file that the guide speaks of is there.
-        assert (ROOT / "src/runtime/machine/riscv64.cc").exists()
-        files.add("src/runtime/machine/riscv64.cc")
+        assert (ROOT / "src/runtime/machine/loongarch.cc").exists()
+        files.add("src/runtime/machine/loongarch.cc")
     text = f"{len(files)} file" + ("s" if len(files) > 1 else "")
     text += f" + {len(lines)} line" if lines else ""
     return text + ("s" if len(lines) > 1 else "")

@@ -57,11 +57,12 @@ std::string error_of(const std::function<void()>& run) {
 TEST(Backend, a_target_without_a_code_generator_is_refused_by_name) {
   Target t = native_target();
   t.name = "elsewhere";
-  t.arch = "riscv64";
+  t.arch = "mips64";
   std::string message = error_of([&] { backend_of(t); });
   EXPECT_NE(message.find("E0403"), std::string::npos) << message;
   EXPECT_NE(message.find("elsewhere"), std::string::npos) << message;
-  EXPECT_NE(message.find("x86_64 (llvm), aarch64 (llvm)"), std::string::npos) << message;
+  EXPECT_NE(message.find("x86_64 (llvm), aarch64 (llvm), riscv64 (llvm)"), std::string::npos)
+      << message;
 }
 
 TEST(Backend, the_kind_of_the_target_has_the_backend) {
@@ -133,7 +134,7 @@ TEST(Backend, targets_know_processors_by_llvms_names) {
   EXPECT_EQ(parse_target("llvm -mcpu=znver4 -mattr=-avx512f").vector_bits, 256);
   EXPECT_THROW(parse_target("native -mcpu=nonsense"), UserError);
   EXPECT_THROW(parse_target("native -mattr=+nonsense"), UserError);
-  EXPECT_THROW(parse_target("llvm -mtriple=riscv64-linux-gnu"), UserError);
+  EXPECT_THROW(parse_target("llvm -mtriple=mips64-linux-gnu"), UserError);
   EXPECT_EQ(parse_target("aarch64-linux").features, parse_target("armv8-a").features);
   EXPECT_EQ(parse_target("aarch64-linux -mcpu=cortex-a76").l2_bytes, 512 << 10);
   EXPECT_THROW(parse_target("aarch64-linux -mcpu=znver4"), UserError);

@@ -3,6 +3,13 @@
 
 #include <elf.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <iterator>
 
 #include "runtime/cpu.h"
 #include "runtime/machine/machine.h"
@@ -44,11 +51,51 @@ uint64_t float_control() {
 }
 void set_float_control(uint64_t bits) { __asm__ volatile("csrw fcsr, %0" : : "r"(bits)); }
 
-// Linux has a bit for each extension of one letter.
+namespace {
+
+// Extensions whose names have several letters, by their bits in what Linux 6.4 and later say of the first key.
+struct Extension {
+  std::string_view name;  // LLVM's
+  int bit;
+};
+constexpr Extension kExtensions[] = {{"zba", 3},      {"zbb", 4},  {"zbs", 5},     {"zbc", 7},
+                                     {"zbkb", 8},     {"zfh", 27}, {"zfhmin", 28}, {"zvfh", 30},
+                                     {"zvfhmin", 31}, {"zfa", 32}, {"zicond", 35}};
+
+uint64_t extension_bits() {
+  struct {
+    int64_t key;
+    uint64_t value;
+  } pair{4, 0};
+  constexpr long kRiscvHwprobe = 258;
+  if (syscall(kRiscvHwprobe, &pair, 1UL, 0UL, nullptr, 0U) != 0 || pair.key < 0) return 0;
+  return pair.value;
+}
+
+// Bits of a vector register of a processor that has them.
+uint64_t vector_register_bits() {
+  uint64_t bytes;
+  __asm__ volatile("csrr %0, 0xC22" : "=r"(bytes));  // vlenb
+  return 8 * bytes;
+}
+
+}  // namespace
+
+// Linux has a bit for each extension of one letter. "zvl256b" is a length of vector registers.
 bool processor_has_feature(std::string_view name) {
   static const unsigned long letters = getauxval(AT_HWCAP);
-  return name.size() == 1 && name[0] >= 'a' && name[0] <= 'z' &&
-         (letters >> (name[0] - 'a') & 1) != 0;
+  auto has_letter = [](char c) { return (letters >> (c - 'a') & 1) != 0; };
+  if (name.size() == 1) return name[0] >= 'a' && name[0] <= 'z' && has_letter(name[0]);
+  if (name.starts_with("zvl") && name.ends_with("b")) {
+    uint64_t bits = 0;
+    const char* end = name.data() + name.size() - 1;
+    auto [stop, failed] = std::from_chars(name.data() + 3, end, bits);
+    return failed == std::errc() && stop == end && has_letter('v') &&
+           bits <= vector_register_bits();
+  }
+  static const uint64_t extensions = extension_bits();
+  const auto* known = std::ranges::find(kExtensions, name, &Extension::name);
+  return known != std::end(kExtensions) && (extensions >> known->bit & 1) != 0;
 }
 
 }  // namespace machine
