@@ -18,7 +18,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using runtime::Tensor;
 
-constexpr double kCardLetter = 6.4;
+// Widths of a letter of a label, and of a type below it.
+constexpr double kCardLetter = 6.4, kTypeLetter = 7;
 constexpr size_t kMostCards = 300;
 // Elements that a histogram counts, and its bars.
 constexpr int64_t kMostCounted = 200'000;
@@ -164,7 +165,7 @@ Json constants_view(const runtime::Program& program, const std::vector<ProgramFl
         {"id", "c" + std::to_string(order[i])},
         {"label", label},
         {"kind", "constant"},
-        {"type", fitted(type, kWidth)},
+        {"type", fitted(type, kWidth * kCardLetter / kTypeLetter)},
         {"full_type", type},
         {"short", fitted(label, kWidth)},
         {"x", tenths((kWidth + kGap) * static_cast<double>(i % static_cast<size_t>(kColumns)))},
@@ -231,8 +232,8 @@ std::string change_of(const Module& before, const Module& after) {
 
 Json passes_view(const PassHistory& history) {
   constexpr double kWidth = 560, kHeight = 44, kGap = 10;
-  Json out = view(counted(static_cast<int64_t>(history.steps().size()), "pass") + " of " +
-                  std::to_string(history.runs()) + " changed the program");
+  Json out = view(std::to_string(history.steps().size()) + " of " + std::to_string(history.runs()) +
+                  " passes changed the program");
   PrintOptions print;
   print.show_metadata = false;
   size_t written = 0;
@@ -243,7 +244,7 @@ Json passes_view(const PassHistory& history) {
     Json node{{"id", "p" + std::to_string(i)},
               {"label", s.pass},
               {"kind", "pass"},
-              {"type", fitted(change, kWidth)},
+              {"type", fitted(change, kWidth * kCardLetter / kTypeLetter)},
               {"short", s.pass},
               {"x", 0},
               {"y", y},

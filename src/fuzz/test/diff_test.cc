@@ -168,9 +168,13 @@ struct Network {
       double terms = 1;
       for (int i = 1; i < t.rank(); ++i)
         terms *= static_cast<double>(t.dim(static_cast<size_t>(i)));
-      const double scale = weight ? std::min(1.0, 4 / std::sqrt(terms)) : 1;
+      constexpr double kManyTerms = 256;
+      const double scale =
+          weight ? std::min(1.0, (terms > kManyTerms ? 2 : 4) / std::sqrt(terms)) : 1;
       const bool variance = p->name_hint.starts_with("wvariance");
-      driver_test::fill(t, variance ? 0.5 : -0.6 * scale, 0.9 * scale, ++seed);
+      // A mean other than 0 of many terms drowns the rest.
+      const double low = variance ? 0.5 : (terms > kManyTerms ? -0.9 : -0.6) * scale;
+      driver_test::fill(t, low, 0.9 * scale, ++seed);
       if (p->name_hint == "mask") {
         for (int64_t i = 0; i < t.num_elements(); ++i) t.set_from_double(i, i % 3 == 2 ? -4 : 0);
       }
@@ -307,7 +311,7 @@ TEST(Diff, programs_without_faults_agree) {
   }
 }
 
-// The fault is found in one network at least, and what is found is right. Returns the longest search, in seconds of the
+// The fault is found in each network, and what is found is right. Returns the longest search, in seconds of the
 // processor.
 double find_planted(const Kind& kind, std::span<const Network> networks, int num_threads) {
   const Fault& fault = fault_named(kind.fault);
@@ -341,7 +345,7 @@ double find_planted(const Kind& kind, std::span<const Network> networks, int num
       EXPECT_TRUE(report.node.starts_with(place)) << "instead of " << place;
     }
   }
-  EXPECT_NE(found, "") << kind.fault << " is not found";
+  EXPECT_EQ(found, " bert resnet") << kind.fault;
   std::cout << kind.fault << ": found in" << found << ", at most " << longest << " s\n";
   return longest;
 }
