@@ -19,8 +19,9 @@ def load_module(
     """Returns the program of an artifact.
 
     num_threads: threads for kernels; 0 means what the machine offers.
-    version: of a program for several processors (`target="x86-64-v2+v3"`), the one to load, "x86-64-v3"; the last that
-        the machine runs if None. UserError E0623 where there is none of this name, E0610 where the machine cannot run it.
+    version: of a program for several processors (`target="x86-64-v2+v3"`), the one to load, "x86-64-v3"; the
+        last that the machine runs if None. UserError E0623 where there is none of this name, E0610 where the
+        machine cannot run it.
     """
     return Executable(_core.load_module(os.fspath(path), num_threads, version))
 

@@ -1,4 +1,4 @@
-// Draws the views of a page: `data` is what src/cli/page.cc writes. Positions come from there; this file only shows them.
+// Draws the views of a page: `data` is what src/cli/html/page.cc writes. Positions come from there; this file only shows them.
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";

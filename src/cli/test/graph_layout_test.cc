@@ -1,4 +1,4 @@
-#include "cli/graph_layout.h"
+#include "cli/html/graph_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -306,7 +306,7 @@ TEST(OutsidePasses, run_at_their_places) {
     };
     EXPECT_EQ(at("mylib.Fused"), at("FuseOps") + 1);
     EXPECT_EQ(at("mylib.Again"), at("FuseOps") + 2);
-    EXPECT_EQ(at("mylib.Late"), at("OutlineLoops") - 1);
+    EXPECT_EQ(at("mylib.Late"), at("PlaceExternalFunctions") - 1);
     EXPECT_EQ(find_pass("mylib.Alone").doc, "Runs where it is asked for.");
     PassContext ctx;
     ctx.verify = true;

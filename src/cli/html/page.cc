@@ -1,4 +1,4 @@
-#include "cli/page.h"
+#include "cli/html/page.h"
 
 #include <algorithm>
 #include <map>
@@ -8,8 +8,8 @@
 
 #include "analysis/primitives.h"
 #include "base/quantities.h"
-#include "cli/graph_layout.h"
-#include "cli/program_graph.h"
+#include "cli/html/graph_layout.h"
+#include "cli/html/program_graph.h"
 #include "ir/op.h"
 #include "ir/text/text.h"
 #include "node/structural.h"

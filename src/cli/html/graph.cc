@@ -1,6 +1,6 @@
-#include "cli/graph.h"
+#include "cli/html/graph.h"
 
-#include "cli/program_graph.h"
+#include "cli/html/program_graph.h"
 
 namespace relay::cli {
 namespace {

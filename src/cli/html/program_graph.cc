@@ -1,4 +1,4 @@
-#include "cli/program_graph.h"
+#include "cli/html/program_graph.h"
 
 #include <unordered_map>
 

@@ -1,4 +1,4 @@
-#include "cli/page_views.h"
+#include "cli/html/page_views.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // One HTML page without outside resources: drawings of a program as it was read and as it is compiled, its memory over
 // the run, its constants, and what the passes changed.
 //
-// Nodes are placed here (cli/graph_layout.h); cli/page/page.js shows them, with the details of the chosen one: type, source,
+// Nodes are placed here (cli/html/graph_layout.h); cli/page/page.js shows them, with the details of the chosen one: type, source,
 // attributes, kernel, schedule and its reasons, loops, assembly, time. Nodes of the model and kernels that compute them refer
 // to each other. Large graphs are folded by the scopes in the names of nodes ("/encoder/layer.0/attention/MatMul").
 #pragma once
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/embedded_file.h"
-#include "cli/page_views.h"
+#include "cli/html/page_views.h"
 #include "driver/compile.h"
 #include "runtime/module.h"
 
