@@ -7,6 +7,8 @@ from tflite_models import MODELS
 
 import relay
 
+pytestmark = pytest.mark.drawn(2)
+
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model(name):

@@ -50,7 +50,7 @@ class Annotator : public Rewriter {
   }
 
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
-    if (!isa<ExprNode>(rebuilt)) return rebuilt;
+    if (!isa<ExprNode>(rebuilt)) return closed(rebuilt);
     const Expr now = Expr::unchecked(rebuilt);
     if (auto* begin = compiler_begin_of(now); begin != nullptr && *begin == kNoCompiler) {
       return as<CallNode>(now)->args[0];
@@ -77,9 +77,9 @@ class Annotator : public Rewriter {
 
   // Whether it has the result of a marked call in hand, which leaves its region where it is used.
   bool is_open(const Expr& e) const { return open_.contains(e.get()); }
-  void open(const Expr& e, const std::string& compiler) {
+  void open(const Expr& e, std::string compiler) {
     keep_.push_back(e);
-    open_[e.get()] = compiler;
+    open_[e.get()] = std::move(compiler);
   }
 
   // The value outside its region.

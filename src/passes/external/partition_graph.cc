@@ -15,6 +15,7 @@
 #include "node/node_map.h"
 #include "node/walk.h"
 #include "passes/external/external_codegen.h"
+#include "passes/external/inline_compiler_functions.h"
 #include "passes/external/regions.h"
 
 namespace relay {
@@ -110,6 +111,10 @@ class Partition {
                                                {attr::kCompiler, AttrValue(region.compiler)},
                                                {attr::kInline, AttrValue(int64_t{1})}},
                                               region.ends[0]->span));
+    // A call of a function with a size that no input tells has no type.
+    if (!for_arguments(f, std::vector<Expr>(f->params.begin(), f->params.end()))) {
+      return std::nullopt;
+    }
     auto row = find_external_codegen(region.compiler);
     if (row != nullptr && row->declines && row->declines(f)) return std::nullopt;
     out.name = global_var(name, f->type);

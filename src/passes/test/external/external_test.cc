@@ -200,6 +200,26 @@ TEST_F(External, named_sizes_are_type_parameters) {
   EXPECT_EQ(mod->find("tvmgen_default_t_main_0")->type_params.size(), 1u);
 }
 
+TEST_F(External, a_size_that_no_input_tells_is_relays) {
+  Module mod = divided(
+      "def @main[n: Dim]() -> Tensor[(n), float32] { exp(full(1f, shape=[n], dtype=\"float32\")) }");
+  EXPECT_EQ(num_functions(mod), 1u) << print_module(mod);
+  register_external_codegen({.name = "u", .supports = [](const CallNode& c) {
+                               return is_op_of(c, {"full"});
+                             }});
+  mod = divided(
+      "def @main[n: Dim]() -> Tensor[(n), float32] { full(1f, shape=[n], dtype=\"float32\") }");
+  EXPECT_EQ(num_functions(mod), 0u) << print_module(mod);
+}
+
+TEST_F(External, values_leave_their_regions_in_clauses_and_fields) {
+  Module mod = divided(
+      "type Option[A] { Some(A), None }\n"
+      "def @main(%x: Tensor[(2), float32], %o: Option[float32]) {\n"
+      "  match (%o) { Some(_) => exp(%x), None => split(nn.relu(%x), indices_or_sections=1).0 } }");
+  EXPECT_EQ(num_functions(mod), 2u) << print_module(mod);
+}
+
 TEST_F(External, default_regions_and_declined_ones_lose_their_marks) {
   declines_ = [](const Function&) { return true; };
   Module mod = divided(vectors() + ") { sqrt(nn.relu(%x)) }");
