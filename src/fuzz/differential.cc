@@ -322,6 +322,11 @@ struct Checker::Impl {
     Outcome outcome = outcome_of([&]() -> Value {
       CompileOptions o = compile_options;
       o.opt_level = level;
+      // The level of approximations is none of a whole compilation, which asks for the pass.
+      if (level == kFastMath.opt_level) {
+        o.opt_level = level - 1;
+        o.required_pass.insert(kFastMath.name);
+      }
       o.verify = true;
       const CompiledModule made = relay::compile(mod, o);
       tally.natives += std::ranges::count(made.functions, true, &FunctionReport::native);
