@@ -48,6 +48,8 @@ _POOL_GRAD = (
 )
 
 SIGNATURES = {
+    "annotation.compiler_begin": "data, compiler",
+    "annotation.compiler_end": "data, compiler",
     "argmax": _ARG_REDUCE,
     "argmin": _ARG_REDUCE,
     "argsort": "data, axis=-1, is_ascend=1, dtype='int32'",
