@@ -202,11 +202,11 @@ TEST_F(External, named_sizes_are_type_parameters) {
 
 TEST_F(External, a_size_that_no_input_tells_is_relays) {
   Module mod = divided(
-      "def @main[n: Dim]() -> Tensor[(n), float32] { exp(full(1f, shape=[n], dtype=\"float32\")) }");
+      "def @main[n: Dim]() -> Tensor[(n), float32] { exp(full(1f, shape=[n], dtype=\"float32\")) "
+      "}");
   EXPECT_EQ(num_functions(mod), 1u) << print_module(mod);
-  register_external_codegen({.name = "u", .supports = [](const CallNode& c) {
-                               return is_op_of(c, {"full"});
-                             }});
+  register_external_codegen(
+      {.name = "u", .supports = [](const CallNode& c) { return is_op_of(c, {"full"}); }});
   mod = divided(
       "def @main[n: Dim]() -> Tensor[(n), float32] { full(1f, shape=[n], dtype=\"float32\") }");
   EXPECT_EQ(num_functions(mod), 0u) << print_module(mod);
