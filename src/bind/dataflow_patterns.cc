@@ -36,15 +36,7 @@ struct PyMatch {
 };
 
 DFPattern with_condition(const DFPattern& self, nb::handle condition) {
-  Held held(condition);
-  return self.with([held](const Expr& e) {
-    return in_python(codes::pass_python, e->span, "a condition of a pattern", [&] {
-      nb::object result = held.get()(wrap(e));
-      int truth = PyObject_IsTrue(result.ptr());
-      if (truth < 0) throw nb::python_error();
-      return truth != 0;
-    });
-  });
+  return self.with(condition_of(condition, "a condition of a pattern"));
 }
 
 Expr call_back(const Held& code, const Expr& pre, const Expr& post, const DFMatch& match) {
@@ -81,17 +73,7 @@ nb::object rewrite(nb::handle rules, const PyExpr& expr) {
 nb::object partition(const DFPattern& pattern, const PyExpr& expr, nb::handle attrs,
                      nb::handle check) {
   std::function<bool(const Expr&)> allowed;
-  if (!check.is_none()) {
-    Held held(check);
-    allowed = [held](const Expr& e) {
-      return in_python(codes::pass_python, e->span, "the check of a partition", [&] {
-        nb::object result = held.get()(wrap(e));
-        int truth = PyObject_IsTrue(result.ptr());
-        if (truth < 0) throw nb::python_error();
-        return truth != 0;
-      });
-    };
-  }
+  if (!check.is_none()) allowed = condition_of(check, "the check of a partition");
   Dict given = to_dict(attrs);
   return wrap(
       compile_unlocked([&] { return partition_pattern(pattern, expr.expr(), given, allowed); }));

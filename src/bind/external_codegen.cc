@@ -9,19 +9,6 @@
 namespace relay::bind {
 namespace {
 
-std::function<bool(const Expr&)> check_of(const std::string& codegen, nb::handle function) {
-  if (function.is_none()) return nullptr;
-  Held held(function);
-  return [held, codegen](const Expr& e) {
-    return in_python(codes::pass_python, e->span, codegen + ", the check of a pattern", [&] {
-      nb::object result = held.get()(wrap(e));
-      const int truth = PyObject_IsTrue(result.ptr());
-      if (truth < 0) throw nb::python_error();
-      return truth != 0;
-    });
-  };
-}
-
 // None or a reason.
 std::optional<std::string> reason_of(nb::handle result) {
   if (result.is_none()) return std::nullopt;
@@ -44,11 +31,17 @@ void register_codegen(const std::string& name, nb::handle patterns, nb::handle s
                       nb::handle declines, nb::handle compile) {
   ExternalCodegen row{.name = name};
   for (nb::handle p : nb::iter(patterns)) {
-    row.patterns.push_back({to_text(p[0], "the name of a pattern"),
-                            nb::cast<const DFPattern&>(p[1]), check_of(name, p[2])});
+    row.patterns.push_back(
+        {to_text(p[0], "the name of a pattern"), nb::cast<const DFPattern&>(p[1])});
+    nb::object check = p[2];
+    if (!check.is_none()) {
+      row.patterns.back().check = condition_of(check, name + ", the check of a pattern");
+    }
   }
-  if (auto check = check_of(name, supports)) {
-    row.supports = [check](const CallNode& c) { return check(Expr(&c)); };
+  if (!supports.is_none()) {
+    row.supports = [check = condition_of(supports, name + ", supports")](const CallNode& c) {
+      return check(Expr(&c));
+    };
   }
   if (!declines.is_none()) {
     Held held(declines);

@@ -1,4 +1,5 @@
 #include "bind/python_code.h"
+#include "base/codes/passes.h"
 #include "bind/wrong_argument.h"
 
 #include <nanobind/stl/string.h>
@@ -83,6 +84,18 @@ void rethrow_python(nb::python_error& raised, const DiagnosticCode& code, const 
 void rethrow_python(const nb::builtin_exception& raised, const DiagnosticCode& code,
                     const Span& span, const std::string& what) {
   throw UserError(Diagnostic(code, span, what + ": " + raised.what()));
+}
+
+std::function<bool(const Expr&)> condition_of(nb::handle function, const std::string& what) {
+  Held held(function);
+  return [held, what](const Expr& e) {
+    return in_python(codes::pass_python, e->span, what, [&] {
+      nb::object result = held.get()(wrap(e));
+      const int truth = PyObject_IsTrue(result.ptr());
+      if (truth < 0) throw nb::python_error();
+      return truth != 0;
+    });
+  };
 }
 
 void bind_python_code(nb::module_&) {

@@ -7,6 +7,7 @@
 // original as its cause. Ctrl-C stays Ctrl-C.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -69,6 +70,9 @@ auto in_python(const DiagnosticCode& code, const Span& span, const std::string& 
     rethrow_python(raised, code, span, what);
   }
 }
+
+// What a Python function says of expressions, as true or false. `what` is what calls: "a condition of a pattern".
+std::function<bool(const Expr&)> condition_of(nb::handle function, const std::string& what);
 
 void bind_python_code(nb::module_& m);
 
