@@ -1,6 +1,7 @@
 #include "fuzz/differential.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "base/codes/runtime.h"
@@ -123,37 +124,57 @@ const std::vector<Variant>& variants() {
   return all;
 }
 
-// What the passes of external code generators take: the program as those in front of them leave it. Some operators are
+// A program as each pass of external code generators takes it: as those in front of that pass leave it. Some operators are
 // another's, whose code is never called.
-Module divided_for(const Pass& pass, Module mod, PassContext& ctx) {
-  static const Pass* const steps[] = {&kAnnotateTarget,           &kMergeCompilerRegions,
-                                      &kPartitionGraph,           &kInlineCompilerFunctionsBoundTo,
-                                      &kCompileExternalFunctions, &kPlaceExternalFunctions};
-  constexpr const char* kName = "fuzz";
-  static const bool registered = [] {
-    register_external_codegen(
-        {.name = kName,
-         .supports = [](const CallNode& c) { return as<OpNode>(c.op)->name.size() % 2 == 0; },
-         .compile = [](const std::string& name, const Function&,
-                       const Target&) { return ExternalCode{.function = name}; }});
-    return true;
-  }();
-  if (!registered || std::ranges::find(steps, &pass) == std::end(steps)) return mod;
-  ctx.config["relay.AnnotateTarget.targets"] = AttrValue(ValueList{AttrValue(std::string(kName))});
-  for (const Pass* step : steps) {
-    if (step == &kInlineCompilerFunctionsBoundTo) {
+class Divided {
+ public:
+  // The program itself for all other passes.
+  Module before(const Pass& pass, const Module& mod, PassContext& ctx) {
+    static const std::array kSteps{&kAnnotateTarget,           &kMergeCompilerRegions,
+                                   &kPartitionGraph,           &kInlineCompilerFunctionsBoundTo,
+                                   &kCompileExternalFunctions, &kPlaceExternalFunctions};
+    const auto* end = std::ranges::find(kSteps, &pass);
+    if (end == kSteps.end()) return mod;
+    register_generator();
+    ctx.config["relay.AnnotateTarget.targets"] =
+        AttrValue(ValueList{AttrValue(std::string(kName))});
+    if (stages_.empty() || stages_[0] != mod) stages_ = {mod};
+    const auto index = static_cast<size_t>(end - kSteps.begin());
+    while (stages_.size() <= index) {
+      const Pass& step = *kSteps[stages_.size() - 1];
+      // Which inlines what the next ones shall find.
+      const bool skipped = &step == &kInlineCompilerFunctionsBoundTo;
+      stages_.push_back(skipped ? stages_.back() : run_pass(stages_.back(), step, ctx));
+    }
+    if (&pass == &kInlineCompilerFunctionsBoundTo) {
       ValueList names;
-      for (size_t i = 0; i < mod->functions.size(); ++i) {
-        if (compiler_of(*mod->functions[i].get()) == nullptr) continue;
-        names.emplace_back(mod->global_vars[i]->name_hint);
+      const Module& divided = stages_[index];
+      for (size_t i = 0; i < divided->functions.size(); ++i) {
+        if (compiler_of(*divided->functions[i].get()) == nullptr) continue;
+        names.emplace_back(divided->global_vars[i]->name_hint);
       }
       ctx.config["relay.InlineCompilerFunctionsBoundTo.global_vars"] = AttrValue(std::move(names));
     }
-    if (step == &pass) return mod;
-    if (step != &kInlineCompilerFunctionsBoundTo) mod = run_pass(mod, *step, ctx);
+    return stages_[index];
   }
-  return mod;
-}
+
+ private:
+  static constexpr const char* kName = "fuzz";
+
+  static void register_generator() {
+    static const bool once = [] {
+      register_external_codegen(
+          {.name = kName,
+           .supports = [](const CallNode& c) { return as<OpNode>(c.op)->name.size() % 2 == 0; },
+           .compile = [](const std::string& name, const Function&,
+                         const Target&) { return ExternalCode{.function = name}; }});
+      return true;
+    }();
+    static_cast<void>(once);
+  }
+
+  std::vector<Module> stages_;  // of one program: in front of each step
+};
 
 const Variant* find_variant(const std::string& name) {
   auto found = std::ranges::find(variants(), name, &Variant::name);
@@ -226,6 +247,7 @@ struct Checker::Impl {
   // Its evaluator keeps what it has compiled.
   PassContext context;
   Tally tally;
+  Divided divided;
   std::unordered_map<uint64_t, std::vector<Kernel>> kernels;
   size_t num_kernels = 0;
 
@@ -243,7 +265,7 @@ struct Checker::Impl {
       if (&pass == &kDefuseOps || &pass == &kAlternateOrder) {
         before = run_pass(before, kFuseOps, ctx);
       }
-      before = divided_for(pass, before, ctx);
+      before = divided.before(pass, before, ctx);
       after = run_pass(bring_into(pass.in, before, ctx), pass, ctx);
       return {};
     });

@@ -7,6 +7,7 @@
 #include "analysis/calls.h"
 #include "analysis/primitives.h"
 #include "base/ancestors.h"
+#include "base/disjoint_sets.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/structural.h"
@@ -30,6 +31,15 @@ struct GraphNode {
   int jump = -1;
 };
 
+// A kernel as it grows.
+struct Group {
+  int last = 0;  // the node whose value leaves it so far
+  size_t size = 1;
+  bool heavy = false;
+  const CallNode* reduction = nullptr;  // the first, if it holds one
+  std::string reason;                   // why it took no more
+};
+
 FusionClass wider(FusionClass a, FusionClass b) { return std::max(a, b); }
 
 class Fuser {
@@ -40,15 +50,13 @@ class Fuser {
     build_graph();
     if (nodes_.empty()) return f_;
     build_post_dominators();
-    group_.resize(nodes_.size());
-    size_.assign(nodes_.size(), 1);
-    reason_.resize(nodes_.size());
-    heavy_.assign(nodes_.size(), false);
-    reduction_.assign(nodes_.size(), nullptr);
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      group_[i] = static_cast<int>(i);
-      heavy_[i] = nodes_[i].fusion == FusionClass::OutEWiseFusable;
-      if (nodes_[i].fusion == FusionClass::CommReduce) reduction_[i] = nodes_[i].call;
+      sets_.add();
+      Group g;
+      g.last = static_cast<int>(i);
+      g.heavy = nodes_[i].fusion == FusionClass::OutEWiseFusable;
+      if (nodes_[i].fusion == FusionClass::CommReduce) g.reduction = nodes_[i].call;
+      groups_.push_back(std::move(g));
     }
     for (int phase = 0; phase < 3; ++phase) {
       if (phase == 1) keep_joins();
@@ -131,10 +139,7 @@ class Fuser {
 
   // ---- Grouping
 
-  int root(int i) {
-    while (group_[i] != i) i = group_[i] = group_[group_[i]];
-    return i;
-  }
+  Group& group(int i) { return groups_[sets_.find(static_cast<size_t>(i))]; }
 
   // Calls `visit` for every node strictly between `from` and `to`; false stops, and so do more nodes
   // than a kernel may have: in a program of n nodes they could be n for each of them.
@@ -154,10 +159,10 @@ class Fuser {
 
   // The widest class in the node's group so far.
   FusionClass group_class(int i) {
-    int r = root(i);
-    if (heavy_[r]) return FusionClass::OutEWiseFusable;
-    FusionClass own = wider(nodes_[i].fusion, nodes_[r].fusion);
-    return reduction_[r] != nullptr ? wider(own, FusionClass::CommReduce) : own;
+    const Group& g = group(i);
+    if (g.heavy) return FusionClass::OutEWiseFusable;
+    FusionClass own = wider(nodes_[i].fusion, nodes_[g.last].fusion);
+    return g.reduction != nullptr ? wider(own, FusionClass::CommReduce) : own;
   }
 
   // Whether element-wise operators on one shape lead from one node to the other, the last of its
@@ -173,7 +178,7 @@ class Fuser {
   void try_fuse(int i, int phase) {
     const GraphNode& n = nodes_[i];
     if (n.fusion == FusionClass::Opaque || n.ipdom < 0) return;
-    if (root(i) == root(n.ipdom)) return;
+    if (&group(i) == &group(n.ipdom)) return;
     FusionClass mine = group_class(i);
     auto all_at_most = [&](FusionClass limit) {
       auto fits = [&](int at) { return nodes_[at].fusion <= limit; };
@@ -186,8 +191,8 @@ class Fuser {
       fuse = mine <= FusionClass::CommReduce && works_by_rows(i);
     } else if (mine == FusionClass::OutEWiseFusable || mine == FusionClass::CommReduce) {
       // The epilogue keeps the tile's shape.
-      fuse = phase == 0 && keeps_shape(i, root(n.ipdom));
-      if (!fuse && phase == 0) reason_[root(i)] = "no element-wise epilogue of the same shape";
+      fuse = phase == 0 && keeps_shape(i, group(n.ipdom).last);
+      if (!fuse && phase == 0) group(i).reason = "no element-wise epilogue of the same shape";
     } else if (mine <= FusionClass::Broadcast) {
       fuse = phase == 0
                  ? all_at_most(FusionClass::Broadcast)
@@ -200,35 +205,35 @@ class Fuser {
     std::vector<int> members{i};
     all_between(i, n.ipdom, [&](int at) { return members.push_back(at), true; });
     // A kernel is built around one heavy operator at most.
-    std::vector<int> groups{root(n.ipdom)};
+    std::vector<const Group*> groups{&group(n.ipdom)};
     for (int m : members) {
-      if (std::find(groups.begin(), groups.end(), root(m)) == groups.end())
-        groups.push_back(root(m));
+      if (std::ranges::find(groups, &group(m)) == groups.end()) groups.push_back(&group(m));
     }
-    int total = 0, heavy = 0, reductions = 0;
+    size_t total = 0;
+    int heavy = 0, reductions = 0;
     // So does what follows a heavy operator or a reduction whose kernel a member is in already.
     for (size_t m = 1; phase < 2 && m < members.size(); ++m) {
       if (group_class(members[m]) >= FusionClass::CommReduce &&
-          !keeps_shape(members[m], root(n.ipdom))) {
-        reason_[root(i)] = "no element-wise epilogue of the same shape";
+          !keeps_shape(members[m], group(n.ipdom).last)) {
+        group(i).reason = "no element-wise epilogue of the same shape";
         return;
       }
     }
-    for (int g : groups) {
-      total += size_[g];
-      heavy += heavy_[g];
-      reductions += reduction_[g] != nullptr;
+    for (const Group* g : groups) {
+      total += g->size;
+      heavy += g->heavy;
+      reductions += g->reduction != nullptr;
     }
     if (phase < 2 && heavy + reductions > 1 && heavy < 2) {
-      reason_[root(i)] = "two reductions of different kinds in one kernel";
+      group(i).reason = "two reductions of different kinds in one kernel";
       return;
     }
     if (heavy > 1) {
-      reason_[root(i)] = "two heavy operators in one kernel";
+      group(i).reason = "two heavy operators in one kernel";
       return;
     }
-    if (static_cast<size_t>(total) > max_depth_) {
-      reason_[root(i)] = "more operators in one kernel than are allowed";
+    if (total > max_depth_) {
+      group(i).reason = "more operators in one kernel than are allowed";
       return;
     }
     for (int m : members) join(m, n.ipdom);
@@ -284,7 +289,7 @@ class Fuser {
     const GraphNode& n = nodes_[i];
     auto* to = as<TensorTypeNode>(n.call->type);
     const GraphNode& user = nodes_[n.ipdom];
-    if (to == nullptr || to->shape.empty() || n.users.size() != 1 || size_[root(i)] != 1 ||
+    if (to == nullptr || to->shape.empty() || n.users.size() != 1 || group(i).size != 1 ||
         user.fusion != FusionClass::OutEWiseFusable || n.call->args.size() != 1 ||
         user.call->args.size() < 2 || user.call->args[0].get() != n.call) {
       return false;
@@ -345,7 +350,7 @@ class Fuser {
     for (int m : members) {
       FusionClass c = group_class(m);
       if (c > FusionClass::CommReduce || c == FusionClass::Injective) return false;
-      const CallNode* mine = reduction_[root(m)];
+      const CallNode* mine = group(m).reduction;
       if (mine == nullptr) continue;
       if (rows == nullptr) rows = mine;
       auto axes = row_axes(*mine);
@@ -362,12 +367,13 @@ class Fuser {
   }
 
   void join(int from, int to) {
-    int a = root(from), b = root(to);
-    if (a == b) return;
-    group_[a] = b;
-    size_[b] += size_[a];
-    heavy_[b] = heavy_[b] || heavy_[a];
-    if (reduction_[b] == nullptr) reduction_[b] = reduction_[a];
+    if (&group(from) == &group(to)) return;
+    const Group first = std::move(group(from));
+    Group joined = std::move(group(to));
+    joined.size += first.size;
+    joined.heavy = joined.heavy || first.heavy;
+    if (joined.reduction == nullptr) joined.reduction = first.reduction;
+    groups_[sets_.join(static_cast<size_t>(from), static_cast<size_t>(to))] = std::move(joined);
   }
 
   // ---- Rewriting
@@ -381,7 +387,7 @@ class Fuser {
   Function rewrite_function() {
     std::unordered_map<int, Kernel> kernels;
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      Kernel& k = kernels[root(static_cast<int>(i))];
+      Kernel& k = kernels[group(static_cast<int>(i)).last];
       k.members.push_back(static_cast<int>(i));
       k.last = std::max(k.last, static_cast<int>(i));
     }
@@ -392,7 +398,7 @@ class Fuser {
       NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
         auto it = fuser_.index_.find(original.get());
         if (it == fuser_.index_.end()) return rebuilt;
-        const Kernel& k = kernels_.at(fuser_.root(it->second));
+        const Kernel& k = kernels_.at(fuser_.group(it->second).last);
         // Members before the last stay as they are: only the last one's kernel refers to them.
         if (it->second != k.last) return original;
         return fuser_.make_kernel(k, *this);
@@ -423,7 +429,7 @@ class Fuser {
     }
     if (named.empty()) return "";
     if (named.size() > kNamed) users += ", ...";
-    std::string reason = reason_[root(i)];
+    std::string reason = group(i).reason;
     if (n.fusion == FusionClass::Opaque) {
       reason = std::string(as<OpNode>(n.call->op)->name) + " is a kernel of its own";
     } else if (n.ipdom < 0) {
@@ -502,11 +508,8 @@ class Fuser {
   ScopeTree scopes_;
   std::vector<GraphNode> nodes_;
   std::unordered_map<const Node*, int> index_;
-  std::vector<int> group_;
-  std::vector<int> size_;
-  std::vector<bool> heavy_;
-  std::vector<const CallNode*> reduction_;  // by group: its first reduction, if it holds one
-  std::vector<std::string> reason_;
+  DisjointSets sets_;          // of nodes_
+  std::vector<Group> groups_;  // by the element that stands for the set
 };
 
 Module fuse_ops(const Module& mod, PassContext& ctx) {
