@@ -146,8 +146,8 @@ bool holds_text(const nb::object& array) {
 // A tensor of strings; TypeError for what holds anything else.
 Tensor string_tensor(nb::handle object) {
   // A list of strings loses zeros at their ends in a dtype of fixed length.
-  nb::object array = numpy().attr("asarray")(object, nb::arg("dtype") = "object",
-                                             nb::arg("order") = "C");
+  nb::object array =
+      numpy().attr("asarray")(object, nb::arg("dtype") = "object", nb::arg("order") = "C");
   return try_buffer(array).value();
 }
 

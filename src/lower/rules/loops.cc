@@ -66,7 +66,8 @@ std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const L
   std::pair<int64_t, int64_t> out{0, 0};
   while (!neighbours(out.first, most)) ++out.first;
   while (!neighbours(most, out.second)) ++out.second;
-  return is_short && 2 * (out.first + out.second) > extent ? std::pair<int64_t, int64_t>{0, 0} : out;
+  return is_short && 2 * (out.first + out.second) > extent ? std::pair<int64_t, int64_t>{0, 0}
+                                                           : out;
 }
 
 // Whether some tensor that it reads does not fit into L2.

@@ -40,9 +40,8 @@ bool maps_elements(const Block& b) {
 
 bool maps_elements_along(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {
   const Block b = s.block(rv);
-  return isa<tir::StoreNode>(b->body) && !counts(b, [&](size_t i) {
-           return tir::uses_var(b->bindings[i], loop.var.get());
-         });
+  return isa<tir::StoreNode>(b->body) &&
+         !counts(b, [&](size_t i) { return tir::uses_var(b->bindings[i], loop.var.get()); });
 }
 
 bool rows_follow(const Schedule& s, const BlockRV& rv, const LoopRV& rows, const LoopRV& row) {
