@@ -276,6 +276,10 @@ DRAWN_CAUSES: dict[str, str] = {
         "rows are copied at 36 GB/s; three kernels before that, and a result of a size that the data "
         "decide, take an eighth of the time."
     ),
+    "windows/AveragePool f32 1x43x128x8 *": (
+        "rows of 8 elements, of 3 results: 34 ns for each row, in which half of a vector's lanes or fewer "
+        "are used."
+    ),
     "moves/Expand u8 *": (
         "rows of a few bytes are written one by one, 4 GB/s: no vector of this processor permutes bytes "
         "across its halves."
