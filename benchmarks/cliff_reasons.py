@@ -276,6 +276,9 @@ DRAWN_CAUSES: dict[str, str] = {
         "rows are copied at 36 GB/s; three kernels before that, and a result of a size that the data "
         "decide, take an eighth of the time."
     ),
+    "elementwise/Div i32 *": (
+        "processors divide no vectors of integers, so each lane is divided by itself: 3.3 ns for an element."
+    ),
     "windows/AveragePool f32 1x43x128x8 *": (
         "rows of 8 elements, of 3 results: 34 ns for each row, in which half of a vector's lanes or fewer "
         "are used."
