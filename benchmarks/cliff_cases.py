@@ -270,6 +270,8 @@ def pool() -> Iterator[Case]:
                                   pads=[4, 4]))  # fmt: skip
     yield Case("max 3d 3x3x3", one("MaxPool", image(1, 16, 16, 56, 56), kernel_shape=[3, 3, 3],
                                    strides=[2, 2, 2], pads=[1] * 6))  # fmt: skip
+    yield Case("mean 5x3 /2 of 128x8", one("AveragePool", image(1, 43, 128, 8), kernel_shape=[5, 3],
+                                           strides=[2, 2], pads=[1, 0, 1, 0]))  # fmt: skip
     # Windows beyond the image cost what lies inside.
     yield Case("mean 1280x1280 of 7x7", one("AveragePool", image(1, 1280, 7, 7),
                                             kernel_shape=[1280, 1280], ceil_mode=1,
@@ -413,6 +415,15 @@ def moves() -> Iterator[Case]:
     yield Case("scatter add", one("ScatterElements", In((1000, 1000)),
                                   In((1000, 1000), INT64, 0, 1000), In((1000, 1000)), axis=0,
                                   reduction="add"))  # fmt: skip
+    for dtype, shape, what in ((HALF, (262143,), "f16"), (FLOAT, (65536, 4), "rows of 4"),
+                               (UINT8, (1021, 255), "uint8")):  # fmt: skip
+        places = np.zeros((7, *[1] * (len(shape) - 1)), np.int64)
+        yield Case(f"scatter 7 elements, {what}",
+                   one("ScatterElements", In(shape, dtype, 0, 9), places + 3,
+                       In(places.shape, dtype, 0, 9), axis=0, results=(dtype,)))  # fmt: skip
+    short_rows = In((1, 255, 151, 5), UINT8, 0, 256)
+    yield Case("concat 255x151x5 uint8, axis 0",
+               one("Concat", short_rows, short_rows, axis=0, results=(UINT8,)))  # fmt: skip
     yield Case("concat last axis", one("Concat", In((4096, 64)), In((4096, 32)), In((4096, 3)),
                                        axis=1))  # fmt: skip
     yield Case("pad reflect", one("Pad", image(1, 32, 112, 112), ints(0, 0, 3, 3, 0, 0, 3, 3),
@@ -438,6 +449,10 @@ def moves() -> Iterator[Case]:
     for mode in ("edge", "wrap"):
         yield Case(f"pad {mode}", one("Pad", In((3, 97, 53)), ints(0, 3, 3, 0, 3, 3), mode=mode,
                                       opset=19))  # fmt: skip
+    for mode in ("reflect", "edge", "wrap"):
+        yield Case(f"pad {mode}, rows of 13", one("Pad", In((21, 213, 9, 13)),
+                                                  ints(0, 0, 2, 1, 0, 0, 2, 3), mode=mode,
+                                                  opset=19))  # fmt: skip
     yield Case("slice with steps", one("Slice", In((1, 64, 112, 112)), ints(1, 0), ints(111, 112),
                                        ints(2, 3), ints(2, 2)))  # fmt: skip
     yield Case("expand", one("Expand", In((512, 1, 64)), ints(512, 32, 64)))

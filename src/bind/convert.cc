@@ -52,6 +52,27 @@ struct BufferOwner {
   }
 };
 
+// A tensor of the strings that a contiguous array of Python's objects holds; TypeError for other objects.
+Tensor tensor_of_texts(const Py_buffer& view) {
+  auto* items = static_cast<PyObject* const*>(view.buf);
+  std::vector<std::string_view> texts;
+  const Py_ssize_t count = view.len / view.itemsize;
+  texts.reserve(static_cast<size_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* item = items[i] != nullptr ? items[i] : Py_None;
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_Check(item) ? PyUnicode_AsUTF8AndSize(item, &size) : nullptr;
+    if (text == nullptr) {
+      if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      throw WrongArgument((python_text(item) + " is not a string").c_str());
+    }
+    texts.emplace_back(text, static_cast<size_t>(size));
+  }
+  return runtime::make_strings(std::vector<int64_t>(view.shape, view.shape + view.ndim), texts);
+}
+
+bool is_c_contiguous(const Py_buffer& view) { return PyBuffer_IsContiguous(&view, 'C') != 0; }
+
 // nullopt: the object does not show its memory, or its elements have no counterpart in Relay.
 std::optional<Tensor> try_buffer(nb::handle object) {
   auto owner = std::make_shared<BufferOwner>();
@@ -60,11 +81,15 @@ std::optional<Tensor> try_buffer(nb::handle object) {
     PyErr_Clear();
     return std::nullopt;
   }
+  constexpr std::string_view kObjects = "O";
+  if (view.format != nullptr && view.format == kObjects && is_c_contiguous(view)) {
+    return tensor_of_texts(view);
+  }
   auto dtype = buffer_dtype(view.format, view.itemsize);
   if (!dtype) return std::nullopt;
   std::vector<int64_t> shape(view.shape, view.shape + view.ndim);
   bool aligned = reinterpret_cast<uintptr_t>(view.buf) % dtype->bytes() == 0;
-  if (view.buf != nullptr && aligned && PyBuffer_IsContiguous(&view, 'C') != 0) {
+  if (view.buf != nullptr && aligned && is_c_contiguous(view)) {
     return Tensor::from_external(view.buf, *dtype, shape, owner, view.readonly != 0);
   }
   Tensor copy = Tensor::empty(*dtype, shape);
@@ -120,28 +145,10 @@ bool holds_text(const nb::object& array) {
 
 // A tensor of strings; TypeError for what holds anything else.
 Tensor string_tensor(nb::handle object) {
-  nb::object np = numpy();
-  bool is_array = nb::hasattr(object, "dtype");
   // A list of strings loses zeros at their ends in a dtype of fixed length.
-  nb::object array = is_array ? np.attr("asarray")(object)
-                              : np.attr("asarray")(object, nb::arg("dtype") = "object");
-  std::vector<int64_t> shape;
-  for (nb::handle d : nb::iter(array.attr("shape"))) shape.push_back(to_int64(d));
-  // It holds what the texts are views of.
-  const nb::list items(array.attr("ravel")().attr("tolist")());
-  std::vector<std::string_view> texts;
-  texts.reserve(items.size());
-  for (nb::handle item : items) {
-    Py_ssize_t size = 0;
-    const char* text =
-        PyUnicode_Check(item.ptr()) ? PyUnicode_AsUTF8AndSize(item.ptr(), &size) : nullptr;
-    if (text == nullptr) {
-      if (PyErr_Occurred() != nullptr) throw nb::python_error();
-      throw WrongArgument((python_text(item) + " is not a string").c_str());
-    }
-    texts.emplace_back(text, static_cast<size_t>(size));
-  }
-  return runtime::make_strings(shape, texts);
+  nb::object array =
+      numpy().attr("asarray")(object, nb::arg("dtype") = "object", nb::arg("order") = "C");
+  return try_buffer(array).value();
 }
 
 nb::object string_array(const Tensor& t) {

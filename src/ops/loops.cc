@@ -13,21 +13,20 @@ Stmt each(const std::string& name, const PrimExpr& extent,
 }
 
 Stmt each_in_lanes(const std::string& name, const PrimExpr& extent,
-                   const std::function<Stmt(const PrimExpr&)>& body) {
-  constexpr int64_t kLanes = 16;
+                   const std::function<Stmt(const PrimExpr&)>& body, int64_t lanes) {
   auto size = as_int(extent);
   auto vectors = [&](const PrimExpr& begin) {
     return each(
-        name, index(kLanes), [&](const PrimExpr& lane) { return body(begin + lane); },
+        name, index(lanes), [&](const PrimExpr& lane) { return body(begin + lane); },
         ForKind::Vectorized);
   };
   std::vector<Stmt> out;
-  if (!size || *size >= kLanes) {
-    out.push_back(each(name + "_vector", floor_div(extent, index(kLanes)),
-                       [&](const PrimExpr& v) { return vectors(v * kLanes); }));
+  if (!size || *size >= lanes) {
+    out.push_back(each(name + "_vector", floor_div(extent, index(lanes)),
+                       [&](const PrimExpr& v) { return vectors(v * lanes); }));
   }
-  if (!size || *size % kLanes != 0) {
-    PrimExpr rest = floor_mod(extent, index(kLanes));
+  if (!size || *size % lanes != 0) {
+    PrimExpr rest = floor_mod(extent, index(lanes));
     out.push_back(
         each(name + "_rest", rest, [&](const PrimExpr& i) { return body(extent - rest + i); }));
   }

@@ -30,9 +30,9 @@ tir::Stmt each(const std::string& name, const PrimExpr& extent,
                tir::ForKind kind = tir::ForKind::Serial);
 
 // The same for stores that do not depend on each other's, or that combine all iterations in one
-// place: vectors of 16, then the rest.
+// place: vectors of `lanes`, then the rest.
 tir::Stmt each_in_lanes(const std::string& name, const PrimExpr& extent,
-                        const std::function<tir::Stmt(const PrimExpr&)>& body);
+                        const std::function<tir::Stmt(const PrimExpr&)>& body, int64_t lanes = 16);
 
 // A statement in which `value` has a name and is computed once.
 tir::Stmt named(const std::string& name, const PrimExpr& value,

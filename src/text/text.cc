@@ -112,7 +112,9 @@ class Parts {
  private:
   std::optional<std::string_view> between_delimiters() {
     if (done_) return std::nullopt;
-    const size_t at = cuts_ == 0 ? std::string_view::npos : rest_.find(delimiter_);
+    const size_t at = cuts_ == 0               ? std::string_view::npos
+                      : delimiter_.size() == 1 ? rest_.find(delimiter_.front())
+                                               : rest_.find(delimiter_);
     const std::string_view part = rest_.substr(0, at);
     done_ = at == std::string_view::npos;
     if (!done_) rest_.remove_prefix(at + delimiter_.size());

@@ -88,6 +88,42 @@ def test_places_of_maxima_of_other_ranks(shape, kernel):
     agree(one("MaxPool", In(x.shape), results=(FLOAT, INT64), kernel_shape=kernel), x)
 
 
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+@pytest.mark.parametrize("dtype, name", [(FLOAT, "float32"), (INT8, "int8"), (DOUBLE, "float64")])
+@pytest.mark.parametrize(
+    "row, before, behind", [(13, 1, 3), (3, 1, 1), (3, 2, 2), (31, 8, 7), (1, 0, 0)]
+)
+def test_borders_of_short_rows(row, before, behind, mode, dtype, name):
+    # Borders of up to half a row are copied one by one, wider ones are gathered.
+    x = normal(2, 3, 5, row, dtype="float32").astype(name)
+    pads = ints(0, 1, 2, before, 0, 0, 1, behind)
+    build = one("Pad", In(x.shape, dtype), pads, mode=mode, results=(dtype,), opset=19)
+    agree(build, x)
+
+
+@pytest.mark.parametrize("dtype, name", [(UINT8, "uint8"), (BOOL, "bool"), (FLOAT, "float32")])
+@pytest.mark.parametrize("shape, axis", [((1, 9, 7, 5), 0), ((3, 2, 31, 3), 1), ((2, 13, 11), 1)])
+def test_short_rows_joined_along_an_outer_axis(shape, axis, dtype, name):
+    parts = [RNG.integers(0, 2, shape).astype(name) for _ in range(3)]
+    operands = [In(shape, dtype)] * 3
+    agree(one("Concat", *operands, axis=axis, results=(dtype,)), *parts)
+
+
+@pytest.mark.parametrize("dtype, name", [
+    (HALF, "float16"), (INT8, "int8"), (BOOL, "bool"), (FLOAT, "float32"), (INT64, "int64"),
+])  # fmt: skip
+@pytest.mark.parametrize("shape", [(257,), (7, 3), (5, 1000), (3, 1, 31, 2), (2, 600, 3)])
+def test_few_places_written_into_much(shape, dtype, name):
+    x, update = (RNG.integers(0, 2, s).astype(name) for s in (shape, [2] + [1] * (len(shape) - 1)))
+    places = np.array([1, -1]).reshape(update.shape)
+    build = one("ScatterElements", In(shape, dtype), places, In(update.shape, dtype), axis=0,
+                results=(dtype,))  # fmt: skip
+    agree(build, x, update)
+    rows = one("ScatterND", In(shape, dtype), np.array([[0]]), In((1, *shape[1:]), dtype),
+               results=(dtype,))  # fmt: skip
+    agree(rows, x, x[:1] ^ True if name == "bool" else 1 - x[:1])
+
+
 @pytest.mark.parametrize("pads, strides", [([20] * 4, [1, 1]), ([0, 9, 30, 2], [2, 3])])
 def test_convolutions_with_a_border_wider_than_the_kernel(pads, strides):
     build = one("Conv", In((1, 16, 8, 8)), Weights((16, 16, 3, 3)), pads=pads, strides=strides)

@@ -38,8 +38,17 @@ LoopRV transposed_loop(const Schedule& s, const BlockRV& rv, const std::vector<L
   return {};
 }
 
+// Whether an iteration that computes the block does so much that the processor, which looks ahead of it by some hundred
+// instructions, asks for few lines at a time: functions that are polynomials.
+bool computes_long(const Block& b) {
+  bool found = false;
+  post_order(b->body, [&](const Node& n) { found = found || is_polynomial(n); });
+  return found;
+}
+
 // Iterations at the start and the end of the loop, at most kMostBorder each, between which it reads neighbours: what is
-// beside them is mirrored there or repeats an edge. Nothing when all of it does, and when nothing helps.
+// beside them is mirrored there or repeats an edge. Nothing when all of it does, and when nothing helps. In a short row the
+// border is at most half of it, and its elements cost less than a gather unless much is computed.
 constexpr int64_t kMostBorder = 8;
 std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {
   const int64_t extent = s.extent(loop);
@@ -48,20 +57,17 @@ std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const L
     return std::all_of(steps.begin(), steps.end(),
                        [](const auto& step) { return step == 0 || step == 1; });
   };
-  if (extent < 4 * kMostBorder || !neighbours(kMostBorder, kMostBorder)) return {0, 0};
+  const int64_t most = std::min(kMostBorder, (extent - 1) / 2);
+  const bool is_short = extent < 4 * kMostBorder;
+  if (most < 1 || (is_short && computes_long(s.block(rv))) || !neighbours(most, most)) {
+    return {0, 0};
+  }
   // Fewer at one end are found whatever there is at the other.
   std::pair<int64_t, int64_t> out{0, 0};
-  while (!neighbours(out.first, kMostBorder)) ++out.first;
-  while (!neighbours(kMostBorder, out.second)) ++out.second;
-  return out;
-}
-
-// Whether an iteration that computes the block does so much that the processor, which looks ahead of it by some hundred
-// instructions, asks for few lines at a time: functions that are polynomials.
-bool computes_long(const Block& b) {
-  bool found = false;
-  post_order(b->body, [&](const Node& n) { found = found || is_polynomial(n); });
-  return found;
+  while (!neighbours(out.first, most)) ++out.first;
+  while (!neighbours(most, out.second)) ++out.second;
+  return is_short && 2 * (out.first + out.second) > extent ? std::pair<int64_t, int64_t>{0, 0}
+                                                           : out;
 }
 
 // Whether some tensor that it reads does not fit into L2.
@@ -146,9 +152,13 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
   // Rows that fill no whole vectors end once, not each.
   const bool maps = reduction.empty() && !b->init;
   bool joined_rows = false;
-  while (maps && parallel.size() > 1 && s.extent(parallel.back()) % lanes != 0 &&
-         maps_elements(b) && rows_follow(s, rv, parallel[parallel.size() - 2], parallel.back())) {
-    LoopRV joined = RELAY_TRY(s.fuse({parallel[parallel.size() - 2], parallel.back()}));
+  while (maps && parallel.size() > 1 && s.extent(parallel.back()) % lanes != 0) {
+    const LoopRV &rows = parallel[parallel.size() - 2], &row = parallel.back();
+    if (!maps_elements_along(s, rv, rows) || !maps_elements_along(s, rv, row) ||
+        !rows_follow(s, rv, rows, row)) {
+      break;
+    }
+    LoopRV joined = RELAY_TRY(s.fuse({rows, row}));
     parallel.pop_back();
     parallel.back() = joined;
     joined_rows = true;

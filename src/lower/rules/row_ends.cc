@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "lower/rules/lanes.h"
 #include "node/walk.h"
+#include "tir/schedule/loop_tree.h"
 
 namespace relay {
 
@@ -13,17 +15,33 @@ using tir::BlockRV;
 using tir::LoopRV;
 using tir::Schedule;
 
-bool maps_elements(const Block& b) {
-  auto* store = as<tir::StoreNode>(b->body);
-  if (store == nullptr) return false;
-  bool counts = false;
+namespace {
+
+// Whether the value that the block stores has one of the iterations outside of indices.
+bool counts(const Block& b, const std::function<bool(size_t iter)>& among) {
+  bool found = false;
   post_order_if(
-      store->value, [](const Node& n) { return n.kind() != tir::ExprKind::Load; },
+      as<tir::StoreNode>(b->body)->value,
+      [](const Node& n) { return n.kind() != tir::ExprKind::Load; },
       [&](const Node& n) {
-        for (const tir::IterVar& i : b->iters) counts = counts || &n == i->var.get();
+        for (size_t i = 0; i < b->iters.size(); ++i) {
+          found = found || (&n == b->iters[i]->var.get() && among(i));
+        }
       },
       family::tir_expr);
-  return !counts;
+  return found;
+}
+
+}  // namespace
+
+bool maps_elements(const Block& b) {
+  return isa<tir::StoreNode>(b->body) && !counts(b, [](size_t) { return true; });
+}
+
+bool maps_elements_along(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {
+  const Block b = s.block(rv);
+  return isa<tir::StoreNode>(b->body) &&
+         !counts(b, [&](size_t i) { return tir::uses_var(b->bindings[i], loop.var.get()); });
 }
 
 bool rows_follow(const Schedule& s, const BlockRV& rv, const LoopRV& rows, const LoopRV& row) {

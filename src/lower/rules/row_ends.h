@@ -8,6 +8,9 @@ namespace relay {
 // Whether the block's result depends on its position only through the elements it reads there: an index that is compared or
 // counted would be divided again, lane by lane, where loops are fused.
 bool maps_elements(const tir::Block& b);
+// The same for its position along one loop: a tensor that is joined along another one is selected once for a line.
+bool maps_elements_along(const tir::Schedule& s, const tir::BlockRV& block,
+                         const tir::LoopRV& loop);
 
 // Whether the rows of the loop `row` are contiguous along the loop `rows` around it wherever the block reads and writes, so that
 // both loops together are one row.

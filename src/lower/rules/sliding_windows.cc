@@ -1,5 +1,6 @@
 // Pools that reduce their windows along one axis after the other (ops/image/pool.cc).
 #include <algorithm>
+#include <bit>
 
 #include "lower/rules/lanes.h"
 
@@ -47,8 +48,11 @@ tir::StepResult<bool> reduce_in_registers(Schedule& s, const BlockRV& out, const
                                           PlanList<Accumulators>& plans, Decider& decide) {
   LoopRV last = s.get_loops(out).back();
   Accumulators& plan = plans[plans.next()];
-  const int64_t lanes = decide.number(
-      plan.lanes, kLanes, [&](const Target& target) { return lanes_of(s.block(sums), target); });
+  const int64_t lanes = decide.number(plan.lanes, kLanes, [&](const Target& target) {
+    const auto columns = static_cast<uint64_t>(std::max<int64_t>(s.extent(last), 2));
+    // Windows with a stride are gathered lane by lane, those of lanes without a column, too.
+    return std::min(lanes_of(s.block(sums), target), static_cast<int64_t>(std::bit_ceil(columns)));
+  });
   const int64_t chunk =
       lanes * decide.number(plan.vectors, kVectorsAtOnce, [&](const Target& target) {
         return vectors_at_once((s.extent(last) + lanes - 1) / lanes, target);

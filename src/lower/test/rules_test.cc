@@ -114,6 +114,28 @@ TEST(Rules, rows_that_follow_each_other_are_one) {
   expect_right(doubled(5, 7), "loops: y 16 lanes");
 }
 
+// Two tensors of `rows` x `columns` x `last`, one behind the other.
+Case joined(int64_t rows, int64_t columns, int64_t last) {
+  const std::vector<PrimExpr> shape{index(rows), index(columns), index(last)};
+  Tensor x0 = placeholder("x0", f32, shape), x1 = placeholder("x1", f32, shape);
+  auto element = [&](const Indices& i) {
+    return select(lt(i[0], index(rows)), x0(i[0], i[1], i[2]), x1(i[0] - rows, i[1], i[2]));
+  };
+  Case c;
+  c.func = create_prim_func(
+      "joined", {x0, x1}, {compute("y", {index(2 * rows), index(columns), index(last)}, element)});
+  const auto count = static_cast<size_t>(rows * columns * last);
+  c.inputs = {random_floats(count, 3), random_floats(count, 4)};
+  c.expected = c.inputs[0];
+  c.expected.insert(c.expected.end(), c.inputs[1].begin(), c.inputs[1].end());
+  return c;
+}
+
+TEST(Rules, rows_of_tensors_joined_along_an_outer_axis_are_one) {
+  expect_right(joined(1, 15, 5), "loops: y 16 lanes");
+  expect_right(joined(3, 4, 7), "loops: y 16 lanes");
+}
+
 // y[i, j] = x[i, j - low], with mirrored elements on both sides, of rows of `width`.
 Case mirrored(int64_t rows, int64_t width, int64_t low, int64_t high) {
   Tensor x = placeholder("x", f32, {index(rows), index(width)});
@@ -148,8 +170,13 @@ TEST(Rules, ends_of_mirrored_elements_are_peeled) {
       EXPECT_NE(rule_of(c.func).find("ends peeled"), std::string::npos) << rule_of(c.func);
     }
   }
-  // Long borders, short rows, and nothing to peel.
-  for (const Case& c : {mirrored(3, 64, 9, 3), mirrored(3, 20, 3, 3), doubled(3, 100)}) {
+  // Of short rows, borders of up to a half.
+  for (const Case& c : {mirrored(3, 20, 3, 3), mirrored(3, 13, 1, 3), mirrored(5, 4, 2, 2)}) {
+    expect_right(c, "loops: y");
+    EXPECT_NE(rule_of(c.func).find("ends peeled"), std::string::npos) << rule_of(c.func);
+  }
+  // Long borders, and nothing to peel.
+  for (const Case& c : {mirrored(3, 64, 9, 3), mirrored(3, 5, 3, 3), doubled(3, 100)}) {
     EXPECT_EQ(rule_of(c.func).find("ends peeled"), std::string::npos) << rule_of(c.func);
     expect_right(c, "loops: y");
   }

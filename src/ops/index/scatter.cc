@@ -49,19 +49,32 @@ PrimExpr reduced(const std::string& reduction, const PrimExpr& old, const PrimEx
   return update;
 }
 
-// to = from, in vectors where lines are whole numbers of them.
+// to = from, in vectors. The last axes of known sizes are one run where the rows are short, so that few elements are
+// copied one by one.
 Stmt copy_of(const Buffer& from, const Buffer& to) {
-  constexpr int64_t kLanes = 16;
-  if (to->shape.empty()) return store(to, {}, load(from, {}));
-  size_t last = to->shape.size() - 1;
-  PrimExpr n = to->shape[last];
-  return each_line(to->shape, last, 1, [&](const LineIndex& at) {
-    auto copy = [&](const PrimExpr& k) { return store(to, at(k), load(from, at(k))); };
-    if (to->dtype.is_bool() || !as_int(n) || *as_int(n) % kLanes != 0) return each("k", n, copy);
-    return each("k", floor_div(n, index(kLanes)), [&](const PrimExpr& k) {
-      auto lane = [&](const PrimExpr& l) { return copy(k * kLanes + l); };
-      return each("lane", index(kLanes), lane, ForKind::Vectorized);
-    });
+  constexpr int64_t kRun = 512, kVectorBytes = 64;
+  const std::vector<PrimExpr>& shape = to->shape;
+  if (shape.empty()) return store(to, {}, load(from, {}));
+  size_t first = shape.size() - 1;
+  PrimExpr run = shape[first];
+  while (first > 0 && as_int(run) && *as_int(run) < kRun && as_int(shape[first - 1])) {
+    run = index(*as_int(run) * *as_int(shape[--first]));
+  }
+  std::vector<PrimExpr> lines(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(first));
+  lines.push_back(run);
+  return each_line(lines, first, 1, [&](const LineIndex& line) {
+    auto copy = [&](const PrimExpr& k) {
+      Indices at = line(k);
+      PrimExpr rest = at.back();
+      at.resize(shape.size());
+      for (size_t d = shape.size() - 1; d > first; --d) {
+        at[d] = floor_mod(rest, shape[d]);
+        rest = floor_div(rest, shape[d]);
+      }
+      at[first] = rest;
+      return store(to, at, load(from, at));
+    };
+    return each_in_lanes("k", run, copy, kVectorBytes / to->dtype.storage().bytes());
   });
 }
 

@@ -54,6 +54,15 @@ bool is_utf8(std::string_view bytes) {
   const auto* at = reinterpret_cast<const unsigned char*>(bytes.data());
   const auto* end = at + bytes.size();
   while (at < end) {
+    constexpr uint64_t kBeyondAscii = 0x8080808080808080;
+    uint64_t word = 0;
+    if (end - at >= static_cast<std::ptrdiff_t>(sizeof(word))) {
+      std::memcpy(&word, at, sizeof(word));
+      if ((word & kBeyondAscii) == 0) {
+        at += sizeof(word);
+        continue;
+      }
+    }
     const unsigned first = *at++;
     if (first < 0x80) continue;
     const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
