@@ -86,6 +86,19 @@ TirTensor full_match(const ComputeContext& ctx) {
   });
 }
 
+// ---- text.hash
+
+Type text_hash_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = strings_with_one(ctx, "");
+  return x == nullptr ? nullptr : Type(tensor_type(x->shape, DType::UInt(64)));
+}
+
+TirTensor text_hash(const ComputeContext& ctx) {
+  return tir::compute("T_text_hash", ctx.outputs[0].shape, [&](const Indices& i) {
+    return tir::cast(DType::UInt(64), text_call("string_hash", {ctx.inputs[0](i)}));
+  });
+}
+
 // ---- text.format and text.parse
 
 Type format_relation(RelationContext& ctx) {
@@ -337,6 +350,15 @@ std::span<const OpInfo> rows_of<Family::Text>() {
           .relation = full_match_relation,
           .compute = compute_rule(full_match),
           .examples = {{{"Tensor[(2, 3), string]", "Tensor[(), string]"}, ""}},
+      }),
+      text_row({
+          .name = "text.hash",
+          .doc = "A hash of each string's bytes, the same in all runs and versions of Relay.",
+          .args = {{"data", "The strings."}},
+          .fusion = FusionClass::Opaque,
+          .relation = text_hash_relation,
+          .compute = compute_rule(text_hash),
+          .examples = {{{"Tensor[(2, 3), string]"}, ""}},
       }),
       text_row({
           .name = "text.format",

@@ -102,6 +102,7 @@ constexpr Intrinsic kIntrinsics[] = {
     {"string_compare", 2, IntrinsicRule::String,
      "below, at or above 0, as a is before, equal to or behind b", nullptr, nullptr},
     {"string_equal", 2, IntrinsicRule::String, "whether the strings are equal", nullptr, nullptr},
+    {"string_hash", 1, IntrinsicRule::String, "a hash of the string's bytes", nullptr, nullptr},
     {"tan", 1, kFloat, "tangent", RELAY_FORMULA(std::tan(a))},
     {"tanh", 1, kFloat, "hyperbolic tangent", RELAY_FORMULA(std::tanh(a))},
     {"text_case", 2, IntrinsicRule::String,

@@ -117,6 +117,25 @@ oracle("text.full_match")(
     lambda a, x, p: of_strings(lambda s, t: re.fullmatch(t, s) is not None, x, p, dtype=bool)
 )
 oracle("text.format")(lambda a, x: of_strings(str, x))
+
+
+@oracle("text.hash")
+def _(a, x):
+    """By integers of any size, which are cut to 64 bits."""
+    multiplier, mask = 0x9E3779B97F4A7C15, (1 << 64) - 1
+
+    def hashed(s: str) -> int:
+        data = s.encode()
+        value = len(data) * multiplier & mask
+        for begin in range(0, len(data) // 8 * 8 + 1, 8):
+            word = int.from_bytes(data[begin : begin + 8], "little")
+            value = (value ^ word) * multiplier & mask
+            value ^= value >> 32
+        return value * multiplier & mask
+
+    return of_strings(hashed, x, dtype="uint64")
+
+
 oracle("text.parse")(lambda a, x: of_strings(float, x, dtype=a.dtype or "float32"))
 
 

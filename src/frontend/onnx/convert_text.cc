@@ -1,13 +1,16 @@
 // Operators on strings, and those that look words up.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "base/quantities.h"
 #include "frontend/onnx/importer.h"
+#include "runtime/core/string_functions.h"
 #include "runtime/core/strings.h"
 #include "runtime/core/token_pattern.h"
 
@@ -295,7 +298,71 @@ Tensor default_label(NodeContext& ctx, DType dtype) {
   return Tensor::scalar(ctx.attr("default_int64", -1), dtype);
 }
 
-// The value of each element's key: keys are sorted here and searched by halves when the program runs.
+// A table without collisions: key k is in slot (hash * multipliers[hash % buckets] >> kSlotBits) % slots.
+struct HashTable {
+  static constexpr int kSlotBits = 32;
+  std::vector<uint64_t> multipliers;
+  std::vector<int64_t> keys;  // by slot; in an empty one a key of another slot
+};
+
+// The table of different strings; nullopt for many keys, and where no multiplier separates those of a bucket.
+std::optional<HashTable> hash_table(const Tensor& keys, const std::vector<int64_t>& different) {
+  constexpr size_t kMostKeys = size_t{1} << 20;
+  constexpr int kTries = 1 << 14;
+  if (different.size() > kMostKeys) return std::nullopt;
+  const size_t slots = std::bit_ceil(2 * different.size()), count = std::max<size_t>(slots / 8, 1);
+  std::vector<std::vector<std::pair<uint64_t, int64_t>>> buckets(count);
+  for (int64_t k : different) {
+    const uint64_t hash = runtime::string_hash(runtime::string_at(keys, k));
+    buckets[hash % count].emplace_back(hash, k);
+  }
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](size_t b) { return buckets[b].size(); });
+  HashTable out{std::vector<uint64_t>(count, 1), std::vector<int64_t>(slots, -1)};
+  uint64_t multiplier = 1;
+  for (size_t b : order) {
+    std::vector<size_t> taken;
+    bool fits = buckets[b].empty();
+    for (int tries = 0; !fits && tries < kTries; ++tries) {
+      multiplier = multiplier * 6364136223846793005 + 1442695040888963407;
+      for (const auto& [hash, key] : buckets[b]) {
+        const size_t slot = (hash * (multiplier | 1) >> HashTable::kSlotBits) % slots;
+        fits = out.keys[slot] < 0;
+        if (!fits) break;
+        out.keys[slot] = key;
+        taken.push_back(slot);
+      }
+      if (fits) break;
+      for (size_t slot : taken) out.keys[slot] = -1;
+      taken.clear();
+    }
+    if (!fits) return std::nullopt;
+    out.multipliers[b] = multiplier | 1;
+  }
+  std::ranges::replace(out.keys, -1, different.front());
+  return out;
+}
+
+// The slot of each element's key.
+Expr slots_of(NodeContext& ctx, const Expr& x, const HashTable& table) {
+  Tensor multipliers =
+      Tensor::empty(DType::UInt(64), {static_cast<int64_t>(table.multipliers.size())});
+  std::ranges::copy(table.multipliers, multipliers.data<uint64_t>());
+  auto remainder = [&](const Expr& e, size_t divisor) {
+    Expr mask = ctx.scalar_like(static_cast<double>(divisor - 1), e);
+    return ctx.cast(ctx.call("bitwise_and", {e, mask}), DType::Int(64));
+  };
+  Expr hash = ctx.call("text.hash", {x});
+  Expr bucket = remainder(hash, table.multipliers.size());
+  Expr product =
+      ctx.mul(hash, ctx.call("take", {ctx.constant(multipliers), bucket}, {{"axis", int64_t{0}}}));
+  Expr bits = ctx.scalar_like(HashTable::kSlotBits, product);
+  return remainder(ctx.call("right_shift", {product, bits}), table.keys.size());
+}
+
+// The value of each element's key: strings are hashed; other keys are sorted here and searched by halves when the program
+// runs.
 Expr looked_up(NodeContext& ctx, const Expr& x, const Tensor& keys, const Tensor& values,
                const Tensor& otherwise) {
   const DType dtype = keys.dtype();
@@ -323,17 +390,28 @@ Expr looked_up(NodeContext& ctx, const Expr& x, const Tensor& keys, const Tensor
   // Of equal keys the first counts: the search finds the leftmost.
   std::stable_sort(order.begin(), order.end(), before);
   Expr y = ctx.constant(otherwise);
+  auto found = [&](const Expr& place, const std::vector<int64_t>& at) {
+    auto take = [&](const Tensor& from) {
+      return ctx.call("take", {ctx.constant(taken(from, at)), place}, {{"axis", int64_t{0}}});
+    };
+    return ctx.call("where", {ctx.call("equal", {take(keys), x}), take(values), y});
+  };
+  std::optional<HashTable> table;
+  if (dtype.is_string() && !order.empty()) {
+    std::vector<int64_t> different;
+    for (int64_t k : order) {
+      if (different.empty() || before(different.back(), k)) different.push_back(k);
+    }
+    table = hash_table(keys, different);
+  }
   if (order.empty()) {
     y = ctx.broadcast_to(y, NodeContext::shape_of(x));
+  } else if (table) {
+    y = found(slots_of(ctx, x, *table), table->keys);
   } else {
-    Expr sorted = ctx.constant(taken(keys, order)), labels = ctx.constant(taken(values, order));
+    Expr place = ctx.call("searchsorted", {ctx.constant(taken(keys, order)), x});
     const auto last = static_cast<double>(order.size() - 1);
-    Expr place = ctx.call("searchsorted", {sorted, x});
-    place = ctx.call("minimum", {place, ctx.scalar_like(last, place)});
-    auto take = [&](const Expr& from) {
-      return ctx.call("take", {from, place}, {{"axis", int64_t{0}}});
-    };
-    y = ctx.call("where", {ctx.call("equal", {take(sorted), x}), take(labels), y});
+    y = found(ctx.call("minimum", {place, ctx.scalar_like(last, place)}), order);
   }
   if (nan >= 0) {
     Expr label = ctx.constant(taken(values, {nan}).reshape({}));

@@ -35,12 +35,10 @@ inline constexpr std::string_view kStringFunctions[] = {
     "image_decode",  // (file, PixelFormat): the image, rows from the top
     "image_get",     // (image, place): eight bytes from that place on
     // What is printed: core/print.h.
-    "print_text",
-    "print_number",
-    "print_mark",
-    "print_end",
+    "print_text", "print_number", "print_mark", "print_end",
     // An index that has to be one of an axis: core/print.h.
     "index_in",
+    "string_hash",  // (x): string_hash below
 };
 inline constexpr int kNumStringFunctions = std::size(kStringFunctions);
 
@@ -71,9 +69,9 @@ inline constexpr FunctionLibrary kTextLibrary{
 inline constexpr FunctionLibrary kImageLibrary{
     "librelay_image.so", "relay_image_library", "../image/", 10, 5, RELAY_KERNEL_NO_IMAGE_LIBRARY};
 inline constexpr const FunctionLibrary* kLibraries[] = {&kTextLibrary, &kImageLibrary};
-// Behind those of the libraries are the four that print, and the one for indices.
+// Behind those of the libraries are the four that print, the one for indices and the hash.
 static_assert(kTextLibrary.first + kTextLibrary.count == kImageLibrary.first &&
-              kImageLibrary.first + kImageLibrary.count + 5 == kNumStringFunctions);
+              kImageLibrary.first + kImageLibrary.count + 6 == kNumStringFunctions);
 
 // What a library exports.
 struct FunctionTable {
@@ -102,6 +100,27 @@ inline std::string_view string_of(int64_t word) {
   uint32_t size = 0;
   std::memcpy(&size, at, sizeof(size));
   return {at + sizeof(size), size};
+}
+
+// A hash of a string's bytes. Artifacts hold tables that were made with it, so its values never change.
+inline uint64_t string_hash(std::string_view text) {
+  constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;
+  const char* at = text.data();
+  size_t left = text.size();
+  uint64_t hash = left * kMultiplier;
+  auto mix = [&](uint64_t word) {
+    hash = (hash ^ word) * kMultiplier;
+    hash ^= hash >> 32;
+  };
+  for (; left >= sizeof(uint64_t); at += sizeof(uint64_t), left -= sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, sizeof(word));
+    mix(word);
+  }
+  uint64_t rest = 0;
+  for (size_t i = 0; i < left; ++i) rest |= uint64_t{static_cast<uint8_t>(at[i])} << (8 * i);
+  mix(rest);
+  return hash * kMultiplier;
 }
 
 // Memory for strings until it is cleared, for `keep` of a kernel's context. Any thread may allocate.
