@@ -76,8 +76,9 @@ def test_an_emulator_that_is_missing_is_E1501(here, monkeypatch):
     fails("E1501", "run", "model.so", "--emulate", cwd=here, mentions=("qemu-user",))
 
 
-def test_a_runtime_that_is_missing_is_E1502(here, tmp_path):
-    """A copy of the installed package without the folder `targets`."""
+@pytest.fixture
+def command_alone(tmp_path):
+    """The command of a copy of the installed package without the folder `targets`, and its package."""
     (tmp_path / "bin").mkdir()
     shutil.copy(RELAY, tmp_path / "bin/relay")
     package = tmp_path / "lib/python3.99/site-packages/relay"
@@ -87,13 +88,41 @@ def test_a_runtime_that_is_missing_is_E1502(here, tmp_path):
     # The symbolic link of the module leads to the package that it came from; a copy does not.
     (package / "_core.abi3.so").unlink()
     shutil.copy(emulation.PACKAGE / "_core.abi3.so", package)
+    return tmp_path / "bin/relay", package
+
+
+def refused_alone(command, code, *words):
+    done = subprocess.run([command, *words], capture_output=True, text=True)
+    assert done.returncode == 1 and f"error[{code}]" in done.stderr, done.stderr
+    assert "pip install 'relay[targets]" in done.stderr
+    return done.stderr
+
+
+def test_without_the_package_of_other_architectures(here, command_alone):
+    """No runtime is E1502, no code generator E1506, and one of another version E1507."""
+    command, package = command_alone
+    assert "make targets" in refused_alone(command, "E1502", "run", here / "model.so", "--emulate")
+    compile_words = ("compile", "-q", here / "model.relay", "-o", here / "none.so", "--target")
+    for target in (TARGET, f"{TARGET} +dotprod", "rv64gcv"):
+        refused_alone(command, "E1506", *compile_words, target)
+    # An unknown feature of this machine's architecture asks for no other code generator.
     done = subprocess.run(
-        [tmp_path / "bin/relay", "run", here / "model.so", "--emulate"],
-        capture_output=True,
-        text=True,
+        [command, *compile_words, "x86-64-v3 +dotprod"], capture_output=True, text=True
     )
-    assert done.returncode == 1 and "error[E1502]" in done.stderr, done.stderr
-    assert "make targets" in done.stderr
+    assert "error[E0403]" in done.stderr and "dotprod is a feature of aarch64" in done.stderr
+    (package / "targets").mkdir()
+    library = package / "targets/librelay_targets.so"
+    data = (emulation.PACKAGE / "targets" / library.name).read_bytes()
+    version = f"relay {R.__version__}, LLVM ".encode()
+    assert data.count(version) == 1
+    library.write_bytes(data.replace(version, version.replace(b"relay", b"delay")))
+    said = refused_alone(command, "E1507", *compile_words, TARGET)
+    assert f"delay {R.__version__}" in said
+    library.write_bytes(b"no library")
+    refused_alone(command, "E1507", *compile_words, TARGET)
+    library.unlink()
+    library.symlink_to(emulation.PACKAGE / "targets" / library.name)
+    subprocess.run([command, *compile_words, TARGET], check=True)
 
 
 def test_instructions_that_the_emulator_lacks_are_E1503(here, monkeypatch):
