@@ -14,6 +14,7 @@ import numpy as np
 import onnx_cases
 import onnx_random_graphs
 import pytest
+import test_native
 import test_onnx_cases
 from command_line import PROGRAM, RELAY, fails, relay, relay_json
 from test_language_examples import FOLDER, PROGRAMS
@@ -327,6 +328,30 @@ def test_a_gradient():
     flat = [as_tuple(want)[0], *as_tuple(as_tuple(want)[1])]
     for a, b in zip(as_tuple(got), flat, strict=True):
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", test_native.PROGRAMS)
+def test_native_functions(name, tmp_path):
+    """Results, and errors, of the functions between kernels; lists are no results here."""
+    text, cases = test_native.PROGRAMS[name]
+    path = test_native.write(tmp_path, text)
+    functions = relay_json("explain", path, "--target", TARGET)["functions"]
+    assert any(f["native"] for f in functions), functions
+    relay("compile", "-q", path, "--target", TARGET, "-o", "p.so", cwd=tmp_path)
+    main = re.search(r"def @main\((.*?)\)", text)[1]
+    names = re.findall(r"%(\w+):", main)
+    inputs = [f"--input={n}={value}" for n, value in zip(names, cases[-1], strict=True)]
+    words = ("run", "-q", *inputs, "--output")
+    there = relay(*words, "there", "p.so", "--emulate", cwd=tmp_path, check=False)
+    if "error[E1504]" in there.stderr:
+        return
+    here = relay(*words, "here", path, cwd=tmp_path, check=False)
+    assert there.returncode == here.returncode, there.stderr
+    if here.returncode != 0:
+        assert there.stderr[:12] == here.stderr[:12]
+        return
+    for file in (tmp_path / "here").iterdir():
+        np.testing.assert_array_equal(np.load(tmp_path / "there" / file.name), np.load(file))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -71,7 +71,7 @@ constexpr const char* kArm64Libm[] = {"/lib/aarch64-linux-gnu/libm.so.6"};
 }  // namespace
 
 extern const LlvmArchitecture kLlvmAArch64;
-const LlvmArchitecture kLlvmAArch64{"aarch64", initialize_arm64, arm64_features_of, nullptr,
-                                    false,     kArm64Libm,       arm64_byte_dot};
+const LlvmArchitecture kLlvmAArch64{"aarch64",  initialize_arm64, arm64_features_of, nullptr, false,
+                                    kArm64Libm, arm64_byte_dot,   nullptr,           nullptr, "sp"};
 
 }  // namespace relay::codegen
