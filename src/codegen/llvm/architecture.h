@@ -64,6 +64,8 @@ struct LlvmArchitecture {
   bool (*gathers_fast)(const Target& target) = nullptr;
   // The register of the stack pointer, for code that compares it with the limit of a stack. Null: no host code is generated.
   const char* stack_pointer = nullptr;
+  // Puts instructions of the architecture into a kernel that was just built, where LLVM selects slower ones. Null: nowhere.
+  void (*select)(llvm::Module& module, const Target& target) = nullptr;
 };
 
 // Null when there is none of that name.

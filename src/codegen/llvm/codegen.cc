@@ -41,6 +41,8 @@ void build_module(llvm::Module& module, const llvm::DataLayout& layout, const ti
   module.setTargetTriple(target.triple);
   module.setDataLayout(layout);
   build_kernel(module, f, target);
+  const LlvmArchitecture* arch = find_llvm_architecture(target.arch);
+  if (arch != nullptr && arch->select != nullptr) arch->select(module, target);
 }
 
 void check_module(const llvm::Module& module, const tir::PrimFunc& f) {
