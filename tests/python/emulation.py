@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def arch_of(target: str) -> str:
     """The architecture of a target whose first word is the architecture, or a level of it."""
     first = target.split()[0].partition("-")[0]
-    levels = {"rv64gc": "riscv64", "rv64gcv": "riscv64", "armv8": "aarch64"}
-    return levels.get(first, first)
+    levels = {"rv64gc": "riscv64", "rv64gcv": "riscv64"}
+    return "aarch64" if first.startswith("armv") else levels.get(first, first)
 
 
 def relay_run(target: str) -> Path | None:
