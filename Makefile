@@ -12,10 +12,10 @@ setup:  ## system packages and the virtual environment .venv
 build: setup  ## build the command and the Python package, and install both into .venv
 	@tools/build.sh
 
-targets: build  ## the runtime and relay-run for other architectures, for devices and for --emulate
+targets:  ## the runtime and relay-run for other architectures, for devices and for --emulate
 	@tools/targets.sh
 
-wheel: setup  ## one wheel for every Python from 3.10 on, in dist/
+wheel: setup  ## one wheel for every Python from 3.10 on, and that of other architectures, in dist/
 	@tools/wheel.sh
 
 vsix: build  ## the extension for Visual Studio Code, in build/

@@ -25,6 +25,14 @@ ninja -C "$build" "${targets[@]}"
 
 [[ -f $build/src/cli/relay ]] || exit 0
 
+# The code generators of other architectures, which the package relay-targets brings to others.
+library=targets/librelay_targets.so
+if [[ -f $build/$library ]]; then
+  package=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/relay
+  mkdir -p "$package/targets"
+  cmp -s "$build/$library" "$package/$library" || install "$build/$library" "$package/$library"
+fi
+
 stamp=$build/.installed
 if [[ -f $stamp && -x .venv/bin/relay ]] &&
    [[ -z "$(find pyproject.toml python "$build"/src/cli/relay "$build"/src/bind/_core* "$build"/src/bind/stubs \

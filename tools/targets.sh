@@ -18,6 +18,7 @@ for target in "${chosen[@]}"; do
 done
 
 tools/setup.sh --targets
+tools/build.sh
 packages=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 for target in "${chosen[@]}"; do
   build=build/$target

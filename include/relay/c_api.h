@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define RELAY_C_API_VERSION 3
+#define RELAY_C_API_VERSION 4
 
 typedef enum relay_status {
   RELAY_OK = 0,
@@ -86,6 +86,10 @@ RELAY_API const char* relay_last_error(void);
 /* Loads an artifact. `num_threads` 0 means as many as the machine offers. */
 RELAY_API relay_status relay_module_load(const char* path, int32_t num_threads,
                                          relay_module** module);
+/* The same of an artifact with several versions, of which `version` is the name of one ("x86-64-v3"); "" is the last that
+ * the machine runs, as relay_module_load takes it. Since version 4. */
+RELAY_API relay_status relay_module_load_version(const char* path, const char* version,
+                                                 int32_t num_threads, relay_module** module);
 RELAY_API void relay_module_free(relay_module* module);
 /* JSON text: compiler version, target, options, kernels. Valid as long as the module. */
 RELAY_API relay_status relay_module_metadata(const relay_module* module, const char** text);

@@ -94,18 +94,16 @@ Subject compiled_model(const std::string& path, const CompileFlags& flags,
   return out;
 }
 
-// relay-run for the architecture: beside the package or the command, or in the tree that both were built in.
+// relay-run for the architecture.
 std::string program_for(const std::string& arch) {
-  const std::string folder = runtime::own_folder();
-  for (const char* below : {"targets/", "../lib/relay/targets/", "../../targets/"}) {
-    std::string path = folder + below + arch + "-linux/relay-run";
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
+  std::string path = runtime::find_in_targets(arch + "-linux/relay-run", X_OK);
+  if (!path.empty()) return path;
   throw UserError(
       Diagnostic(codes::machine_no_runtime, {},
                  "there is no runtime for " + escape_for_terminal(arch, 100) + " to emulate")
-          .expected(folder + "targets/" + escape_for_terminal(arch, 100) + "-linux/relay-run")
-          .help("`make targets` builds the runtimes of other architectures"));
+          .expected(runtime::own_folder() + "targets/" + escape_for_terminal(arch, 100) +
+                    "-linux/relay-run")
+          .help("pip install 'relay[targets]'; in a tree of the sources, make targets"));
 }
 
 std::string joined(const std::vector<std::string>& words) {

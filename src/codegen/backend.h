@@ -51,6 +51,8 @@ class Backend {
   virtual std::string_view name() const = 0;
   // Whether it makes code for the target.
   virtual bool supports(const Target& target) const = 0;
+  // Throws UserError E1506 or E1507 where the part that makes code for a supported target is not installed.
+  virtual void check_installed(const Target&) const {}
   // What it reads of target strings.
   virtual const TargetReader& reader() const = 0;
   // Whether it makes code for a call of the intrinsic.

@@ -453,6 +453,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   Phases phases(options, out.phases);
   const ProgramTarget targets = resolve_targets(options);
   const Target& target = targets.host;
+  backend_of(target).check_installed(target);
   out.target = target.describe();
   for (const Target& t : targets.devices) out.target += "; " + t.describe();
 

@@ -187,12 +187,19 @@ int32_t relay_api_version(void) { return RELAY_C_API_VERSION; }
 const char* relay_last_error(void) { return last_error().get(); }
 
 relay_status relay_module_load(const char* path, int32_t num_threads, relay_module** module) {
+  return relay_module_load_version(path, "", num_threads, module);
+}
+
+relay_status relay_module_load_version(const char* path, const char* version, int32_t num_threads,
+                                       relay_module** module) {
   return guarded([&] {
     need(path, "path");
+    need(version, "version");
     need(module, "module");
     *module = nullptr;
     relay::runtime::LoadOptions options;
     options.num_threads = num_threads;
+    options.version = version;
     Module loaded = Module::load(path, options);
     std::vector<std::string> names = loaded.function_names();
     *module = new relay_module{std::move(loaded), std::move(names)};

@@ -2,12 +2,21 @@
 
 #include <algorithm>
 
+#include "target/byte_products.h"
+
 namespace relay {
 
 bool has_byte_dot(const Target& target) {
   bool wide = target.has_feature("avx512vnni") && target.has_feature("avx512vl");
   return wide || (target.has_feature("avxvnni") && target.vector_bits <= 256) ||
          target.has_feature("dotprod") || target.has_feature("i8mm");
+}
+
+ByteProductRegisters byte_product_registers(const Target& target) {
+  // Products of signed bytes only: 128 less of the unsigned ones, and what that is in the sums, which a vector of weights
+  // shares; 128 and 64 are constants.
+  if (target.has_feature("dotprod") && !target.has_feature("i8mm")) return {1, 2};
+  return {};
 }
 
 std::optional<MatrixUnit> matrix_unit(const Target& target, MatrixFactors factors) {

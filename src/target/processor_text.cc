@@ -148,9 +148,12 @@ class Reader {
     std::string help =
         suggest(name, {arch_->checked_features.begin(), arch_->checked_features.end()});
     for (const Architecture& a : architectures()) {
-      if (!processors_.has_code_for(a) || !processors_.knows_feature(a, name)) continue;
-      help = &a == arch_ ? "write +" + name + " or -" + name
-                         : name + " is a feature of " + std::string(a.name);
+      if (&a == arch_ && processors_.knows_feature(a, name)) {
+        help = "write +" + name + " or -" + name;
+      } else if (&a != arch_ && std::ranges::count(a.checked_features, name) > 0) {
+        // By its row: the code generator of another architecture may not be installed.
+        help = name + " is a feature of " + std::string(a.name);
+      }
     }
     words_.refuse(
         "there is no feature '" + word + "'",

@@ -14,6 +14,7 @@ import numpy as np
 import onnx_cases
 import onnx_random_graphs
 import pytest
+import test_native
 import test_onnx_cases
 from command_line import PROGRAM, RELAY, fails, relay, relay_json
 from test_language_examples import FOLDER, PROGRAMS
@@ -76,8 +77,9 @@ def test_an_emulator_that_is_missing_is_E1501(here, monkeypatch):
     fails("E1501", "run", "model.so", "--emulate", cwd=here, mentions=("qemu-user",))
 
 
-def test_a_runtime_that_is_missing_is_E1502(here, tmp_path):
-    """A copy of the installed package without the folder `targets`."""
+@pytest.fixture
+def command_alone(tmp_path):
+    """The command of a copy of the installed package without the folder `targets`, and its package."""
     (tmp_path / "bin").mkdir()
     shutil.copy(RELAY, tmp_path / "bin/relay")
     package = tmp_path / "lib/python3.99/site-packages/relay"
@@ -87,13 +89,41 @@ def test_a_runtime_that_is_missing_is_E1502(here, tmp_path):
     # The symbolic link of the module leads to the package that it came from; a copy does not.
     (package / "_core.abi3.so").unlink()
     shutil.copy(emulation.PACKAGE / "_core.abi3.so", package)
+    return tmp_path / "bin/relay", package
+
+
+def refused_alone(command, code, *words):
+    done = subprocess.run([command, *words], capture_output=True, text=True)
+    assert done.returncode == 1 and f"error[{code}]" in done.stderr, done.stderr
+    assert "pip install 'relay[targets]" in done.stderr
+    return done.stderr
+
+
+def test_without_the_package_of_other_architectures(here, command_alone):
+    """No runtime is E1502, no code generator E1506, and one of another version E1507."""
+    command, package = command_alone
+    assert "make targets" in refused_alone(command, "E1502", "run", here / "model.so", "--emulate")
+    compile_words = ("compile", "-q", here / "model.relay", "-o", here / "none.so", "--target")
+    for target in (TARGET, f"{TARGET} +dotprod", "rv64gcv"):
+        refused_alone(command, "E1506", *compile_words, target)
+    # An unknown feature of this machine's architecture asks for no other code generator.
     done = subprocess.run(
-        [tmp_path / "bin/relay", "run", here / "model.so", "--emulate"],
-        capture_output=True,
-        text=True,
+        [command, *compile_words, "x86-64-v3 +dotprod"], capture_output=True, text=True
     )
-    assert done.returncode == 1 and "error[E1502]" in done.stderr, done.stderr
-    assert "make targets" in done.stderr
+    assert "error[E0403]" in done.stderr and "dotprod is a feature of aarch64" in done.stderr
+    (package / "targets").mkdir()
+    library = package / "targets/librelay_targets.so"
+    data = (emulation.PACKAGE / "targets" / library.name).read_bytes()
+    version = f"relay {R.__version__}, LLVM ".encode()
+    assert data.count(version) == 1
+    library.write_bytes(data.replace(version, version.replace(b"relay", b"delay")))
+    said = refused_alone(command, "E1507", *compile_words, TARGET)
+    assert f"delay {R.__version__}" in said
+    library.write_bytes(b"no library")
+    refused_alone(command, "E1507", *compile_words, TARGET)
+    library.unlink()
+    library.symlink_to(emulation.PACKAGE / "targets" / library.name)
+    subprocess.run([command, *compile_words, TARGET], check=True)
 
 
 def test_instructions_that_the_emulator_lacks_are_E1503(here, monkeypatch):
@@ -298,6 +328,30 @@ def test_a_gradient():
     flat = [as_tuple(want)[0], *as_tuple(as_tuple(want)[1])]
     for a, b in zip(as_tuple(got), flat, strict=True):
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", test_native.PROGRAMS)
+def test_native_functions(name, tmp_path):
+    """Results, and errors, of the functions between kernels; lists are no results here."""
+    text, cases = test_native.PROGRAMS[name]
+    path = test_native.write(tmp_path, text)
+    functions = relay_json("explain", path, "--target", TARGET)["functions"]
+    assert any(f["native"] for f in functions), functions
+    relay("compile", "-q", path, "--target", TARGET, "-o", "p.so", cwd=tmp_path)
+    main = re.search(r"def @main\((.*?)\)", text)[1]
+    names = re.findall(r"%(\w+):", main)
+    inputs = [f"--input={n}={value}" for n, value in zip(names, cases[-1], strict=True)]
+    words = ("run", "-q", *inputs, "--output")
+    there = relay(*words, "there", "p.so", "--emulate", cwd=tmp_path, check=False)
+    if "error[E1504]" in there.stderr:
+        return
+    here = relay(*words, "here", path, cwd=tmp_path, check=False)
+    assert there.returncode == here.returncode, there.stderr
+    if here.returncode != 0:
+        assert there.stderr[:12] == here.stderr[:12]
+        return
+    for file in (tmp_path / "here").iterdir():
+        np.testing.assert_array_equal(np.load(tmp_path / "there" / file.name), np.load(file))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

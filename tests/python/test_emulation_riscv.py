@@ -3,7 +3,6 @@
 import itertools
 import os
 import re
-import subprocess
 
 import emulation
 import numpy as np
@@ -11,6 +10,7 @@ import onnx_cases
 import pytest
 import test_onnx_cases
 from command_line import PROGRAM, fails, relay, relay_json
+from emulation import emulator_ends_at_conversions
 from test_emulation import check_cases, check_example
 from test_language_examples import PROGRAMS
 
@@ -35,12 +35,6 @@ MACHINES = {
 def target(request, monkeypatch):
     monkeypatch.setenv("QEMU_CPU", MACHINES[request.param])
     return request.param
-
-
-def emulator_ends_at_conversions() -> bool:
-    """QEMU before 8.0 fails an assertion of its own at vector conversions of floats to integers."""
-    text = subprocess.run(["qemu-riscv64", "--version"], capture_output=True, text=True).stdout
-    return int(re.search(r"version (\d+)", text)[1]) < 8
 
 
 def on_both(mod, inputs, target):
@@ -81,6 +75,21 @@ def test_integers_have_the_same_bits(target):
     mod = R.IRModule.from_expr(R.Function([a], R.Tuple(parts)))
     for got, want in zip(*on_both(mod, [rng.integers(-(2**40), 2**40, 97)], target), strict=True):
         np.testing.assert_array_equal(got, np.asarray(want))
+
+
+def test_sums_of_bytes_are_single_instructions(tmp_path):
+    """No product and sum, with changes of the length of elements. The factors fit in 16 bits."""
+    w = np.random.default_rng(SEED).integers(-128, 128, (64, 64)).astype("int8")
+    for data, fits in (("uint8", True), ("int8", True), ("int32", False)):
+        x = R.var("x", shape=(14, 64), dtype=data)
+        weight = R.const(w if fits else w.astype("int32"))
+        mod = R.IRModule.from_expr(R.Function([x], R.nn.dense(x, weight, out_dtype="int32")))
+        (tmp_path / "m.relay").write_text(mod.astext())
+        for target in ("rv64gcv", "rv64gcv +zvl256b"):
+            words = ("show", "m.relay", "--asm", "--target", target)
+            text = relay(*words, cwd=tmp_path).stdout
+            assert bool(re.search(r"\bvwmacc\.vx\b", text)) == fits
+            assert not re.search(r"\bvwmul", text)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16"])

@@ -1,5 +1,6 @@
 """One file for several processors: a machine loads the best version that it runs, and each can be named."""
 
+import ctypes
 import json
 import re
 
@@ -184,3 +185,24 @@ def test_the_emulators_processor_decides(tmp_path, monkeypatch):
     for name in names[1:]:
         fails("E1503", "run", "m.so", "--emulate", "--target", name, cwd=tmp_path)
     fails("E0623", "run", "m.so", "--emulate", "--target", "sve", cwd=tmp_path, mentions=names)
+
+
+def test_c_programs_name_a_version(here):
+    library = ctypes.CDLL(str(emulation.PACKAGE / "lib/librelay_runtime.so"))
+    library.relay_last_error.restype = ctypes.c_char_p
+    library.relay_module_metadata.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_char_p)]
+    library.relay_module_free.argtypes = [ctypes.c_void_p]
+    assert library.relay_api_version() >= 4
+    path, module, text = str(here / "m.so").encode(), ctypes.c_void_p(), ctypes.c_char_p()
+
+    def load(name: str | None) -> int:
+        version = None if name is None else name.encode()
+        return library.relay_module_load_version(path, version, 1, ctypes.byref(module))
+
+    for name in [n for n in NAMES if runs_here(here, n)]:
+        assert load(name) == 0, library.relay_last_error()
+        assert library.relay_module_metadata(module, ctypes.byref(text)) == 0
+        assert json.loads(text.value)["target"].startswith(name + ":")
+        library.relay_module_free(module)
+    assert load("x86-64-v5") == 1 and b"E0623" in library.relay_last_error()
+    assert load(None) == 1 and b"version" in library.relay_last_error()

@@ -14,5 +14,9 @@ inline constexpr DiagnosticCode machine_old_emulator{"E1503",
 inline constexpr DiagnosticCode machine_not_emulated{"E1504", "not available under an emulator"};
 inline constexpr DiagnosticCode machine_versions{"E1505",
                                                  "versions of a target that do not go together"};
+inline constexpr DiagnosticCode machine_no_generator{"E1506",
+                                                     "no code generator of an architecture"};
+inline constexpr DiagnosticCode machine_other_generators{
+    "E1507", "code generators that are not of this version"};
 
 }  // namespace relay::codes

@@ -15,7 +15,7 @@ namespace {
 
 using llvm::Value;
 
-void initialize() {
+void initialize_arm64() {
   LLVMInitializeAArch64TargetInfo();
   LLVMInitializeAArch64Target();
   LLVMInitializeAArch64TargetMC();
@@ -23,7 +23,7 @@ void initialize() {
   LLVMInitializeAArch64AsmParser();
 }
 
-std::optional<std::string> features_of(std::string_view cpu) {
+std::optional<std::string> arm64_features_of(std::string_view cpu) {
   auto known = llvm::AArch64::parseCpu(cpu);
   if (!known) return std::nullopt;
   llvm::AArch64::ExtensionSet extensions;
@@ -38,8 +38,8 @@ std::optional<std::string> features_of(std::string_view cpu) {
 // The four products of bytes in each of four lanes. usdot multiplies unsigned by signed bytes. sdot multiplies signed ones:
 // with x = 128 + s, x * y = s * y + 128 * y, and 128 * y is 64 * y twice. That sum depends on y only, so that rows which
 // share y share it.
-Value* register_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x,
-                         Value* y) {
+Value* arm64_register_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x,
+                               Value* y) {
   auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), 4);
   auto* bytes = llvm::FixedVectorType::get(b.getInt8Ty(), 16);
   x = b.CreateBitCast(x, bytes);
@@ -57,21 +57,21 @@ Value* register_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc,
   return b.CreateAdd(dot(acc, shifted, y), offset);
 }
 
-Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
+Value* arm64_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
   if (!llvm::isa<llvm::FixedVectorType>(acc->getType()) || !has_byte_dot(target)) return nullptr;
   constexpr unsigned kWidths[] = {4};
   return by_registers(b, kWidths, acc, x, y, [&](unsigned, Value* sum, Value* left, Value* right) {
-    return register_byte_dot(b, target, sum, left, right);
+    return arm64_register_byte_dot(b, target, sum, left, right);
   });
 }
 
 // Of a machine of this architecture. Elsewhere the file is not there, and nothing is named: the runtime finds the functions.
-constexpr const char* kLibm[] = {"/lib/aarch64-linux-gnu/libm.so.6"};
+constexpr const char* kArm64Libm[] = {"/lib/aarch64-linux-gnu/libm.so.6"};
 
 }  // namespace
 
 extern const LlvmArchitecture kLlvmAArch64;
-const LlvmArchitecture kLlvmAArch64{"aarch64", initialize, features_of, nullptr,
-                                    false,     kLibm,      byte_dot};
+const LlvmArchitecture kLlvmAArch64{"aarch64",  initialize_arm64, arm64_features_of, nullptr, false,
+                                    kArm64Libm, arm64_byte_dot,   nullptr,           nullptr, "sp"};
 
 }  // namespace relay::codegen

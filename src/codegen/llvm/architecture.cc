@@ -11,20 +11,24 @@ namespace relay::codegen {
 
 // CMake writes the list, a line for each architecture that has a file here.
 #define RELAY_LLVM_TARGET(name) extern const LlvmArchitecture kLlvm##name;
-#define RELAY_OTHER_LLVM_TARGET(name)
+#define RELAY_LINKED_LLVM_TARGET(name)
+#define RELAY_EMPTY_LLVM_TARGET(name)
 #include <relay_llvm_targets.def>
 #undef RELAY_LLVM_TARGET
-#undef RELAY_OTHER_LLVM_TARGET
+#undef RELAY_LINKED_LLVM_TARGET
+#undef RELAY_EMPTY_LLVM_TARGET
 
 namespace {
 
 std::span<const LlvmArchitecture* const> all() {
   static const LlvmArchitecture* const list[] = {
 #define RELAY_LLVM_TARGET(name) &kLlvm##name,
-#define RELAY_OTHER_LLVM_TARGET(name)
+#define RELAY_LINKED_LLVM_TARGET(name)
+#define RELAY_EMPTY_LLVM_TARGET(name)
 #include <relay_llvm_targets.def>
 #undef RELAY_LLVM_TARGET
-#undef RELAY_OTHER_LLVM_TARGET
+#undef RELAY_LINKED_LLVM_TARGET
+#undef RELAY_EMPTY_LLVM_TARGET
   };
   return list;
 }

@@ -1,5 +1,5 @@
 // What code generation with LLVM has of its own for one instruction set. One file for each, named like LLVM's target in
-// small letters (x86.cc); CMake finds it, links LLVM's part for it and puts it on the list.
+// small letters (x86.cc); CMake finds it, puts it on the list, and links LLVM's part for it into the compiler or into the library of code generators.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -41,7 +41,7 @@ struct LlvmMatrixUnit {
 
 struct LlvmArchitecture {
   std::string_view name;  // its row of target/architectures.h
-  // Makes LLVM's target, printer and parser known.
+  // Makes LLVM's target, printer and parser known; nothing where they are in the library of machine.h.
   void (*initialize)();
   // The features of a processor by name, "+avx2,..."; nullopt when LLVM does not know it.
   std::optional<std::string> (*features_of)(std::string_view cpu);
@@ -64,12 +64,14 @@ struct LlvmArchitecture {
   bool (*gathers_fast)(const Target& target) = nullptr;
   // The register of the stack pointer, for code that compares it with the limit of a stack. Null: no host code is generated.
   const char* stack_pointer = nullptr;
+  // Puts instructions of the architecture into a kernel that was just built, where LLVM selects slower ones. Null: nowhere.
+  void (*select)(llvm::Module& module, const Target& target) = nullptr;
 };
 
 // Null when there is none of that name.
 const LlvmArchitecture* find_llvm_architecture(std::string_view name);
 
-// Makes every architecture known to LLVM, once.
+// Makes every architecture whose code generator is in this program known to LLVM, once.
 void initialize_llvm();
 
 // The module's constant of that name, made or set to the value.

@@ -7,6 +7,7 @@
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/host.h"
 #include "codegen/llvm/host_code.h"
+#include "codegen/llvm/machine.h"
 #include "target/processor_text.h"
 #include "tir/lower_loops.h"
 
@@ -37,7 +38,7 @@ class LlvmProcessors : public Processors {
     return find_llvm_architecture(arch.name)->features_of(cpu);
   }
   bool knows_feature(const Architecture& arch, std::string_view feature) const override {
-    return is_llvm_feature(std::string(arch.triple), feature);
+    return is_llvm_feature(std::string(arch.triple), std::string(feature));
   }
 };
 
@@ -47,6 +48,7 @@ class LlvmBackend : public Backend {
   bool supports(const Target& target) const override {
     return find_llvm_architecture(target.arch) != nullptr;
   }
+  void check_installed(const Target& target) const override { check_code_generator(target.triple); }
   const TargetReader& reader() const override { return reader_; }
   // Those without an inline form are calls of libm's functions of the same name.
   bool has_intrinsic(const tir::Intrinsic&) const override { return true; }
@@ -74,8 +76,8 @@ class LlvmBackend : public Backend {
   }
   std::string text(CodeText form, const std::vector<tir::PrimFunc>& kernels,
                    const Target& target) const override {
-    return form == CodeText::Intermediate ? llvm_ir_text(kernels, target)
-                                          : assembly_text(kernels, target);
+    return code_text(kernels, target,
+                     form == CodeText::Intermediate ? CodeForm::intermediate : CodeForm::assembly);
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/backend.h"
+#include "codegen/llvm/llvm_machine.h"
 
 namespace relay::codegen {
 
@@ -25,7 +26,7 @@ ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Ta
 ObjectCode embedding_object(const tir::PrimFunc& kernel, const std::string& bytes,
                             const Target& target);
 
-std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target& target);
-std::string assembly_text(const std::vector<tir::PrimFunc>& kernels, const Target& target);
+std::string code_text(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                      CodeForm form);
 
 }  // namespace relay::codegen

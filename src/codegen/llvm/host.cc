@@ -1,7 +1,5 @@
 #include "codegen/llvm/host.h"
 
-#include <llvm/MC/MCSubtargetInfo.h>
-#include <llvm/MC/TargetRegistry.h>
 #include <llvm/TargetParser/Host.h>
 
 #include <cstdlib>
@@ -66,18 +64,6 @@ Target host_target() {
   Target t = processor;
   t.num_cores = runtime::available_threads();
   return t;
-}
-
-bool is_llvm_feature(const std::string& triple, std::string_view feature) {
-  initialize_llvm();
-  std::string error;
-  const llvm::Target* t = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (t == nullptr) return false;
-  std::unique_ptr<llvm::MCSubtargetInfo> info(t->createMCSubtargetInfo(triple, "", ""));
-  for (const llvm::SubtargetFeatureKV& known : info->getAllProcessorFeatures()) {
-    if (llvm::StringRef(known.Key) == llvm::StringRef(feature)) return true;
-  }
-  return false;
 }
 
 }  // namespace relay::codegen

@@ -1,8 +1,5 @@
-// What LLVM knows of the machine this runs on, and of features.
+// What LLVM knows of the machine this runs on.
 #pragma once
-
-#include <string>
-#include <string_view>
 
 #include "target/target.h"
 
@@ -10,8 +7,5 @@ namespace relay::codegen {
 
 // The machine, with its caches and the cores that the process may use.
 Target host_target();
-
-// Whether LLVM has a feature of that name for the triple's architecture.
-bool is_llvm_feature(const std::string& triple, std::string_view feature);
 
 }  // namespace relay::codegen

@@ -1,10 +1,11 @@
-// LLD initialises every target that LLVM was built with. Those that Relay generates no code for are
-// empty here, so that their code generators are not linked into every program.
+// LLD initialises every target that LLVM was built with. Those whose code generators are not in this program are empty
+// here, so that they are not linked into it.
 #include <llvm/Passes/PassPlugin.h>
 
 extern "C" {
 #define RELAY_LLVM_TARGET(name)
-#define RELAY_OTHER_LLVM_TARGET(name)        \
+#define RELAY_LINKED_LLVM_TARGET(name)
+#define RELAY_EMPTY_LLVM_TARGET(name)        \
   void LLVMInitialize##name##TargetInfo();   \
   void LLVMInitialize##name##TargetInfo() {} \
   void LLVMInitialize##name##Target();       \

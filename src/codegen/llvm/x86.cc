@@ -21,7 +21,7 @@ namespace {
 
 using llvm::Value;
 
-void initialize() {
+void initialize_x86() {
   LLVMInitializeX86TargetInfo();
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
@@ -29,7 +29,7 @@ void initialize() {
   LLVMInitializeX86AsmParser();
 }
 
-std::optional<std::string> features_of(std::string_view cpu) {
+std::optional<std::string> x86_features_of(std::string_view cpu) {
   llvm::SmallVector<llvm::StringRef, 64> known;
   llvm::X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
   if (std::find(known.begin(), known.end(), llvm::StringRef(cpu)) == known.end())
@@ -85,7 +85,7 @@ Value* scale(llvm::IRBuilder<>& b, const Target& target, Value* x, Value* n) {
 }
 
 // vpdpbusd of VNNI on a register of 4, 8 or 16 lanes.
-Value* register_byte_dot(llvm::IRBuilder<>& b, unsigned lanes, Value* acc, Value* x, Value* y) {
+Value* x86_register_byte_dot(llvm::IRBuilder<>& b, unsigned lanes, Value* acc, Value* x, Value* y) {
   llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
                            : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
                                         : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
@@ -93,13 +93,13 @@ Value* register_byte_dot(llvm::IRBuilder<>& b, unsigned lanes, Value* acc, Value
 }
 
 // Vectors of other sizes in registers of which the last may be part full.
-Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
+Value* x86_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
   if (!llvm::isa<llvm::FixedVectorType>(acc->getType()) || !has_byte_dot(target)) return nullptr;
   constexpr unsigned kWidths[] = {4, 8, 16};
   const std::span widths(kWidths, target.vector_bits >= 512 ? 3 : 2);
   return by_registers(b, widths, acc, x, y,
                       [&](unsigned width, Value* sum, Value* left, Value* right) {
-                        return register_byte_dot(b, width, sum, left, right);
+                        return x86_register_byte_dot(b, width, sum, left, right);
                       });
 }
 
@@ -162,12 +162,12 @@ bool multiply_tiles(llvm::IRBuilder<>& b, const Target& target, DType x_dtype, D
 constexpr LlvmMatrixUnit kAmx{configure_tiles, release_tiles, zero_tile,
                               load_tile,       store_tile,    multiply_tiles};
 
-constexpr const char* kLibm[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"};
+constexpr const char* kX86Libm[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"};
 
 }  // namespace
 
 extern const LlvmArchitecture kLlvmX86;
-const LlvmArchitecture kLlvmX86{"x86_64", initialize, features_of, scale,        true,
-                                kLibm,    byte_dot,   &kAmx,       gathers_fast, "rsp"};
+const LlvmArchitecture kLlvmX86{"x86_64", initialize_x86, x86_features_of, scale,        true,
+                                kX86Libm, x86_byte_dot,   &kAmx,           gathers_fast, "rsp"};
 
 }  // namespace relay::codegen

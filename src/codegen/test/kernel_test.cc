@@ -337,7 +337,8 @@ TEST(Kernel, vectors_at_places_of_their_own) {
   }
   auto gathers = [&](const char* cpu) {
     Target target = parse_target(std::string("llvm -mcpu=") + cpu);
-    return codegen::assembly_text({f}, target).find("vgather") != std::string::npos;
+    return codegen::code_text({f}, target, codegen::CodeForm::assembly).find("vgather") !=
+           std::string::npos;
   };
   EXPECT_TRUE(gathers("skylake-avx512"));
   EXPECT_FALSE(gathers("znver4"));

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "node/walk.h"
+#include "target/byte_products.h"
 #include "tir/arith/analyzer.h"
 #include "tir/schedule/loop_tree.h"
 
@@ -87,7 +88,11 @@ Tile choose_tile(const Sum& sum, const Target& target) {
       continue;
     }
     // Words of weights of few bits, and their zero points, stay in registers beside the factors made of them.
-    const int64_t beside = (sum.widening > 0 ? 3 : 1) * vectors + 1;
+    int64_t beside = (sum.widening > 0 ? 3 : 1) * vectors + 1;
+    if (sum.bytes) {
+      const ByteProductRegisters bytes = byte_product_registers(target);
+      beside += bytes.each_weight * vectors + bytes.constant;
+    }
     int64_t most = (target.num_vector_registers - beside) / vectors;
     // What neighbouring results share stays in registers too: as many elements as results.
     if (sum.depthwise) most = std::max<int64_t>(1, most / 2);

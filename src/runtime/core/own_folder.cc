@@ -1,6 +1,7 @@
 #include "runtime/core/own_folder.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -18,6 +19,15 @@ std::string own_folder() {
   }
   folder.resize(folder.rfind('/') + 1);
   return folder;
+}
+
+std::string find_in_targets(const std::string& name, int mode) {
+  const std::string folder = own_folder();
+  for (const char* below : {"targets/", "../lib/relay/targets/", "../../targets/"}) {
+    std::string path = folder + below + name;
+    if (access(path.c_str(), mode) == 0) return path;
+  }
+  return {};
 }
 
 }  // namespace relay::runtime

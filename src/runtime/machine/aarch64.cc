@@ -24,10 +24,33 @@ const CodeForm& host_code_form() {
 
 void spin_pause() { __asm__ volatile("yield"); }
 
-bool has_native_stack() { return false; }
+bool has_native_stack() { return true; }
 
-relay_native_result call_on_stack(char*, StackFunction, void*, const void*, char**) {
-  throw InternalError("internal error: this machine's runtime has no stack for native functions");
+relay_native_result call_on_stack(char* top, StackFunction f, void* a, const void* b,
+                                  char** old_stack) {
+  register int64_t first __asm__("x0") = reinterpret_cast<int64_t>(a);
+  register int64_t second __asm__("x1") = reinterpret_cast<int64_t>(b);
+  register char* stack __asm__("x2") = top;
+  register StackFunction code __asm__("x3") = f;
+  register char** store __asm__("x4") = old_stack;
+  // The caller's stack pointer survives in a register that functions keep. Of v8 to v15 they keep the low halves only. x18
+  // is the platform's.
+  __asm__ volatile(
+      "mov x19, sp\n\t"
+      "str x19, [x4]\n\t"
+      "mov sp, x2\n\t"
+      "blr x3\n\t"
+      "mov sp, x19\n\t"
+      : "+r"(first), "+r"(second), "+r"(stack), "+r"(code), "+r"(store)
+      :
+      : "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x19",
+        "x30", "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10",
+        "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
+        "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
+  relay_native_result out;
+  out.value = first;
+  out.failed = second;
+  return out;
 }
 
 // The system says of a feature only whether programs may use it.

@@ -1,0 +1,241 @@
+#include "codegen/llvm/llvm_machine.h"
+
+#include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ConstraintElimination.h>
+#include <llvm/Transforms/Scalar/CorrelatedValuePropagation.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+#include <llvm/Transforms/Scalar/IndVarSimplify.h>
+#include <llvm/Transforms/Scalar/JumpThreading.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopDeletion.h>
+#include <llvm/Transforms/Scalar/LoopLoadElimination.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopRotation.h>
+#include <llvm/Transforms/Scalar/LoopUnrollPass.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Vectorize/LoopVectorize.h>
+
+#include <utility>
+
+#include "codegen/llvm/invariant_divisors.h"
+
+namespace relay::codegen {
+namespace {
+
+// The cheap pipeline: stack slots to registers, common subexpressions, canonical forms, and loop
+// invariants out of loops. Loops are scheduled already; O2 would add time and no speed.
+llvm::ModulePassManager kernel_pipeline(bool has_fma) {
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  if (has_fma) passes.addPass(InvariantDivisorsPass());
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  return all;
+}
+
+// For loops of the program, which no schedule has placed: states that one iteration hands to the next in registers,
+// conditions that hold behind checks, counters, and vectors where iterations are independent.
+llvm::ModulePassManager program_pipeline() {
+  llvm::FunctionPassManager passes;
+  auto clean_up = [&] {
+    passes.addPass(llvm::SimplifyCFGPass());
+    passes.addPass(llvm::InstCombinePass());
+  };
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  clean_up();
+  passes.addPass(llvm::JumpThreadingPass());
+  passes.addPass(llvm::CorrelatedValuePropagationPass());
+  clean_up();
+  llvm::LoopPassManager rotate;
+  rotate.addPass(llvm::LoopRotatePass());
+  rotate.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(rotate), true));
+  passes.addPass(llvm::GVNPass());
+  passes.addPass(llvm::CorrelatedValuePropagationPass());
+  passes.addPass(llvm::ConstraintEliminationPass());
+  clean_up();
+  // Where an iteration decides that it is the last one, it leaves the loop.
+  passes.addPass(llvm::JumpThreadingPass());
+  clean_up();
+  llvm::LoopPassManager count;
+  count.addPass(llvm::IndVarSimplifyPass());
+  count.addPass(llvm::LoopDeletionPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(count)));
+  passes.addPass(llvm::LoopVectorizePass());
+  // An element that the iteration before stored stays in a register.
+  passes.addPass(llvm::LoopLoadEliminationPass());
+  passes.addPass(llvm::EarlyCSEPass());
+  clean_up();
+  passes.addPass(llvm::LoopUnrollPass());
+  passes.addPass(llvm::EarlyCSEPass());
+  clean_up();
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  return all;
+}
+
+llvm::FunctionPassManager host_pipeline() {
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::GVNPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  return passes;
+}
+
+// The analyses that passes ask for.
+struct Analyses {
+  explicit Analyses(llvm::TargetMachine& machine) : builder(&machine) {
+    builder->registerModuleAnalyses(*modules);
+    builder->registerCGSCCAnalyses(*sccs);
+    builder->registerFunctionAnalyses(*functions);
+    builder->registerLoopAnalyses(*loops);
+    builder->crossRegisterProxies(*loops, *functions, *sccs, *modules);
+  }
+
+  LlvmObject<llvm::LoopAnalysisManager> loops;
+  LlvmObject<llvm::FunctionAnalysisManager> functions;
+  LlvmObject<llvm::CGSCCAnalysisManager> sccs;
+  LlvmObject<llvm::ModuleAnalysisManager> modules;
+  LlvmObject<llvm::PassBuilder> builder;
+};
+
+const llvm::Target* find_llvm_target(const std::string& triple) {
+  std::string error;
+  return llvm::TargetRegistry::lookupTarget(triple, error);
+}
+
+void run_module_passes(llvm::Module& module, llvm::TargetMachine& machine,
+                       llvm::ModulePassManager passes) {
+  Analyses analyses(machine);
+  passes.run(module, *analyses.modules);
+}
+
+// One function after the other, so that `poll` is called in between.
+void run_host_passes(llvm::Module& module, llvm::TargetMachine& machine,
+                     const std::function<void()>& poll) {
+  {
+    Analyses analyses(machine);
+    llvm::FunctionPassManager passes = host_pipeline();
+    for (llvm::Function& f : module) {
+      if (f.isDeclaration()) continue;
+      passes.run(f, *analyses.functions);
+      analyses.functions->clear(f, f.getName());
+      poll();
+    }
+  }
+  llvm::ModulePassManager remove_unused;
+  remove_unused.addPass(llvm::GlobalDCEPass());
+  run_module_passes(module, machine, std::move(remove_unused));
+}
+
+}  // namespace
+
+std::string pass_names(CodePasses passes, bool has_fma) {
+  std::string out;
+  llvm::raw_string_ostream stream(out);
+  auto print = [&](auto pipeline) {
+    pipeline.printPipeline(stream, [](llvm::StringRef name) { return name; });
+  };
+  switch (passes) {
+    case CodePasses::none:
+      break;
+    case CodePasses::kernel:
+      print(kernel_pipeline(has_fma));
+      break;
+    case CodePasses::loops:
+      print(program_pipeline());
+      break;
+    case CodePasses::host:
+      print(host_pipeline());
+      break;
+  }
+  return out;
+}
+
+bool has_llvm_target(const std::string& triple) { return find_llvm_target(triple) != nullptr; }
+
+bool has_llvm_feature(const std::string& triple, const std::string& feature) {
+  const llvm::Target* t = find_llvm_target(triple);
+  if (t == nullptr) return false;
+  std::unique_ptr<llvm::MCSubtargetInfo> info(t->createMCSubtargetInfo(triple, "", ""));
+  for (const llvm::SubtargetFeatureKV& known : info->getAllProcessorFeatures()) {
+    if (llvm::StringRef(known.Key) == llvm::StringRef(feature)) return true;
+  }
+  return false;
+}
+
+LlvmMachine::LlvmMachine(const MachineSettings& settings) : has_fma_(settings.has_fma) {
+  const llvm::Target* t = find_llvm_target(settings.triple);
+  llvm::TargetOptions options;
+  const bool host = settings.kind == CodeKind::host;
+  options.AllowFPOpFusion = host ? llvm::FPOpFusion::Strict : llvm::FPOpFusion::Fast;
+  if (t != nullptr) {
+    machine_.reset(t->createTargetMachine(
+        settings.triple, settings.cpu, settings.features, options, llvm::Reloc::PIC_,
+        llvm::CodeModel::Small,
+        host ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default));
+  }
+  if (!machine_) throw std::runtime_error("no code generator for " + settings.triple);
+}
+
+LlvmMachine::Emitter::Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type)
+    : stream_(bytes_) {
+  if (machine.addPassesToEmitFile(*passes_, stream_, nullptr, type)) {
+    throw std::runtime_error("this kind of file cannot be emitted");
+  }
+}
+
+std::string LlvmMachine::Emitter::emit(llvm::Module& module) {
+  bytes_.clear();
+  passes_->run(module);
+  return std::string(bytes_.data(), bytes_.size());
+}
+
+std::string LlvmMachine::emit(llvm::Module& module, CodePasses passes, CodeForm form,
+                              const std::function<void()>& poll) {
+  switch (passes) {
+    case CodePasses::none:
+      break;
+    case CodePasses::kernel:
+      run_module_passes(module, *machine_, kernel_pipeline(has_fma_));
+      break;
+    case CodePasses::loops:
+      run_module_passes(module, *machine_, program_pipeline());
+      break;
+    case CodePasses::host:
+      run_host_passes(module, *machine_, poll);
+      break;
+  }
+  poll();
+  if (form == CodeForm::intermediate) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module.print(stream, nullptr);
+    return text;
+  }
+  const bool object = form == CodeForm::object;
+  std::optional<Emitter>& emitter = object ? objects_ : assembly_;
+  if (!emitter) {
+    emitter.emplace(*machine_, object ? llvm::CodeGenFileType::ObjectFile
+                                      : llvm::CodeGenFileType::AssemblyFile);
+  }
+  return emitter->emit(module);
+}
+
+}  // namespace relay::codegen

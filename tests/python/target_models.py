@@ -1,0 +1,137 @@
+"""Whole models on other architectures: their results under QEMU beside ONNX Runtime's, in docs/targets.md.
+
+python tests/python/target_models.py             runs all, and prints the errors
+python tests/python/target_models.py --write     and writes the table
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import emulation  # noqa: E402
+import models  # noqa: E402
+import onnxruntime  # noqa: E402
+import oracles  # noqa: E402
+import packaged_models  # noqa: E402
+
+import relay  # noqa: E402
+
+DOCUMENT = ROOT / "docs/targets.md"
+BEGIN, END = "<!-- models -->", "<!-- end of models -->"
+# A target, and the processor that it is run on; empty: the emulator's own choice.
+TARGETS = {
+    "aarch64-linux": "cortex-a53",
+    "armv8.4-a": "",
+    "armv8.6-a": "",
+    "rv64gc": "rv64",
+    "rv64gcv": "rv64,v=true,vext_spec=v1.0,vlen=128",
+}
+# Models that are quantised: convolutions, depthwise ones, and products of matrices.
+QUANTIZED = ("resnet18", "mobilenet_v2", "vgg16", "dqn", "bert_base")
+FLOAT_TOLERANCE = 2e-4
+# Of a quantised model, against the same one on this machine: a value next to the middle of two steps
+# may round to the other one.
+STEP_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Case:
+    module: Any
+    params: Any  # None of a quantised model, which converts floats to bytes
+    inputs: list
+    want: list  # of the reference
+
+
+def onnx_case(model: str | bytes, module: Any, params: Any, inputs: dict) -> Case:
+    """Beside ONNX Runtime."""
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return Case(module, params, list(inputs.values()), session.run(None, inputs))
+
+
+def float_case(name: str) -> Case:
+    """A benchmark model in its small form."""
+    model = models.build(name, small=True)
+    read = relay.frontend.from_onnx(model)
+    return onnx_case(model.SerializeToString(), *read, models.make_inputs(model, seed=0))
+
+
+def magika_case() -> Case:
+    path = str(packaged_models.find("magika"))
+    inputs = packaged_models.MODELS["magika"].inputs(0)
+    return onnx_case(path, *relay.frontend.from_onnx(path), inputs)
+
+
+def int8_case(name: str) -> Case:
+    """A model that is quantised with inputs of its own, beside this machine."""
+    model = models.build(name, small=True)
+    many = [tuple(models.make_inputs(model, seed=s).values()) for s in range(2)]
+    quantized = relay.quantize(*relay.frontend.from_onnx(model), many)
+    return Case(quantized, None, list(many[0]), oracles.as_arrays(relay.build(quantized)(*many[0])))
+
+
+def cases() -> dict[str, tuple[Callable[[], Case], float]]:
+    """By name: what makes a case, and how far from the reference its results may be."""
+    out = {name: (lambda n=name: float_case(n), FLOAT_TOLERANCE) for name in models.MODELS}
+    out["magika"] = (magika_case, FLOAT_TOLERANCE)
+    for name in QUANTIZED:
+        out[f"{name}, int8"] = (lambda n=name: int8_case(n), STEP_TOLERANCE)
+    return out
+
+
+def error_on(target: str, case: Case) -> float | None:
+    """The largest difference as a share of the output's largest value; None where QEMU cannot run it."""
+    if case.params is None and target == "rv64gcv" and emulation.emulator_ends_at_conversions():
+        return None
+    before = os.environ.pop("QEMU_CPU", None)
+    try:
+        if TARGETS[target]:
+            os.environ["QEMU_CPU"] = TARGETS[target]
+        run = emulation.Emulated(case.module, target, params=case.params)
+        got = oracles.as_arrays(run(*case.inputs))
+    finally:
+        os.environ.pop("QEMU_CPU", None)
+        if before is not None:
+            os.environ["QEMU_CPU"] = before
+    return max(oracles.scaled_error(a, b) for a, b in zip(got, case.want, strict=True))
+
+
+def errors_of(name: str) -> dict[str, float | None]:
+    """By target. An AssertionError names one with a wrong result."""
+    make, tolerance = cases()[name]
+    case = make()
+    out = {}
+    for target in TARGETS:
+        error = out[target] = error_on(target, case)
+        assert error is None or error <= tolerance, f"{name} on {target}: {error}"
+        print(f"{name:24} {target:16} {error}", flush=True)
+    return out
+
+
+def table() -> str:
+    lines = ["| model | " + " | ".join(f"`{t}`" for t in TARGETS) + " |"]
+    lines.append("|---" * (len(TARGETS) + 1) + "|")
+    for name in cases():
+        errors = errors_of(name).values()
+        cells = ("-" if e is None else "0" if e == 0 else f"{e:.0e}" for e in errors)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    made = table()
+    if arguments == ["--write"]:
+        before, rest = DOCUMENT.read_text().split(BEGIN)
+        DOCUMENT.write_text(f"{before}{BEGIN}\n{made}\n{END}{rest.split(END)[1]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,26 @@
+"""Whole models under QEMU: ten float models, magika and five int8 models on each architecture."""
+
+import emulation
+import packaged_models
+import pytest
+import target_models
+
+ARCHITECTURES = ("aarch64-linux", "riscv64-linux")
+REASONS = [r for r in map(emulation.lacks, ARCHITECTURES) if r]
+pytestmark = pytest.mark.skipif(bool(REASONS), reason="; ".join(REASONS))
+
+
+@pytest.mark.drawn(16)
+@pytest.mark.parametrize("name", target_models.cases())
+def test_results(name):
+    if name == "magika" and packaged_models.find(name) is None:
+        pytest.skip("magika is not installed")
+    target_models.errors_of(name)
+
+
+def test_the_document_lists_every_case():
+    text = target_models.DOCUMENT.read_text()
+    table = text.split(target_models.BEGIN)[1].split(target_models.END)[0]
+    rows = [line.split("|")[1].strip() for line in table.strip().splitlines()]
+    assert rows[2:] == list(target_models.cases())
+    assert all(f"`{target}`" in table for target in target_models.TARGETS)
