@@ -64,8 +64,8 @@ class PlainCall {
   static std::optional<Tensor> read(nb::handle arg, const runtime::TensorSpec& wanted) {
     if (auto number = plain_number(arg, wanted.dtype)) return number;
     std::optional<Tensor> tensor = shown_array(arg);
-    const bool fits = tensor && tensor->dtype() == wanted.dtype &&
-                      tensor->shape().size() == wanted.shape.size();
+    const bool fits =
+        tensor && tensor->dtype() == wanted.dtype && tensor->shape().size() == wanted.shape.size();
     return fits ? tensor : std::nullopt;
   }
 

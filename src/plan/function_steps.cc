@@ -88,7 +88,7 @@ void FunctionPlanner::plan(const Expr& body, Target target) {
         const std::string& name = l->var->name_hint;
         const Type& type = l->value->type;
         const Device device = program_.placement().device_of(l->var);
-        inner = !reads_.contains(l->var.get())  ? Target{Target::kNowhere}
+        inner = !reads_.contains(l->var.get()) ? Target{Target::kNowhere}
                 : register_dtype(type, device) ? Target{Target::kScalar, w_.scalar(type, name)}
                                                : Target{Target::kObject, w_.object(type, name),
                                                         program_.placement().domain(l->var)};
