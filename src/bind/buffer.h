@@ -26,7 +26,10 @@ int PyObject_GetBuffer(PyObject*, Py_buffer*, int flags);
 int PyBuffer_IsContiguous(const Py_buffer*, char order);
 int PyBuffer_ToContiguous(void*, const Py_buffer*, Py_ssize_t, char order);
 void PyBuffer_Release(Py_buffer*);
+int PyBuffer_FillInfo(Py_buffer*, PyObject*, void*, Py_ssize_t, int read_only, int flags);
 }
 // Strides and format, and memory that may be read-only.
 #define PyBUF_RECORDS_RO (0x0010 | 0x0008 | 0x0004)
+// The slot of a type that shows memory of its objects.
+#define Py_bf_getbuffer 1
 #endif

@@ -425,11 +425,7 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
   const int64_t taken = runtime::thread_object_bytes() - before;
   if (functions) bind_sizes(typed, values, exchange.sizes());
   runtime::Value result = run_with(exchange, types, [&](const runtime::RunOptions& limits) {
-    runtime::RunOptions options = limits;
-    // Copies of arguments are the run's.
-    if (limits.memory_limit > 0) {
-      options.memory_limit = std::max<int64_t>(limits.memory_limit - taken, 1);
-    }
+    const runtime::RunOptions options = beside(taken, limits);
     runtime::Value out = functions ? exe.functions->run(name, values, options)
                                    : exe.module.run_values(name, values, options);
     values.clear();
@@ -735,6 +731,7 @@ NB_MODULE(_core, m) {
   bind::bind_functions(m);
   bind::bind_compiler(m);
   bind::bind_array_function(m);
+  bind::bind_plain_call(m);
   bind::bind_command(m);
   bind::bind_quantize(m);
   bind::bind_passes(m);

@@ -1,9 +1,9 @@
 #include "bind/convert.h"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -384,10 +384,8 @@ Tensor to_tensor(nb::handle object) {
   return *tensor;
 }
 
-namespace {
-
-// A number of Python's that the element type has, without a way through NumPy; nullopt for others.
-std::optional<Tensor> plain_number(PyObject* raw, DType wanted) {
+std::optional<Tensor> plain_number(nb::handle object, DType wanted) {
+  PyObject* raw = object.ptr();
   if (PyBool_Check(raw)) {
     if (!wanted.is_bool()) return std::nullopt;
     return Tensor::scalar(int64_t{raw == Py_True}, wanted);
@@ -412,11 +410,9 @@ std::optional<Tensor> plain_number(PyObject* raw, DType wanted) {
   return fits ? std::optional(Tensor::scalar(value, wanted)) : std::nullopt;
 }
 
-}  // namespace
-
 Tensor to_tensor_of(nb::handle object, DType wanted) {
   if (wanted.is_string()) return to_tensor(object);
-  if (auto number = plain_number(object.ptr(), wanted)) return *number;
+  if (auto number = plain_number(object, wanted)) return *number;
   if (is_plain(object.ptr())) return to_tensor(cast_array(object, number_array(object), wanted));
   return to_tensor(object);
 }
@@ -451,33 +447,100 @@ Tensor to_donated(nb::handle object, const runtime::Slot& slot) {
   return tensor;
 }
 
+namespace {
+
+// An object of Python that holds a tensor and shows its bytes.
+struct TensorBytes {
+  PyObject head;
+  Tensor tensor;
+};
+
+int show_bytes(PyObject* self, Py_buffer* view, int flags) {
+  Tensor& tensor = reinterpret_cast<TensorBytes*>(self)->tensor;
+  // NumPy takes no null pointer, also for no bytes.
+  static char none = 0;
+  const auto size = static_cast<Py_ssize_t>(tensor.byte_size());
+  void* data = size == 0 ? &none : tensor.data();
+  return PyBuffer_FillInfo(view, self, data, size, 0, flags);
+}
+
+void drop_bytes(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  reinterpret_cast<TensorBytes*>(self)->tensor.~Tensor();
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyTypeObject* bytes_type() {
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(drop_bytes)},
+                                {Py_bf_getbuffer, reinterpret_cast<void*>(show_bytes)},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"relay._core.TensorBytes", sizeof(TensorBytes), 0, Py_TPFLAGS_DEFAULT,
+                             slots};
+  PyObject* made = PyType_FromSpec(&spec);
+  if (made == nullptr) throw nb::python_error();
+  return reinterpret_cast<PyTypeObject*>(made);
+}
+
+// Looked up once for a process: the class of arrays, and the dtypes by code and log2 of the size.
+struct NumpyTypes {
+  PyTypeObject* bytes = bytes_type();
+  nb::object array = numpy().attr("ndarray");
+  std::array<std::array<nb::object, 4>, 4> dtypes;
+
+  nb::object& dtype(DType of) {
+    const size_t code = of.code == DType::kInt     ? 0
+                        : of.code == DType::kFloat ? 1
+                        : of.code == DType::kBool  ? 2
+                                                   : 3;
+    nb::object& found = dtypes[code][static_cast<size_t>(std::countr_zero(of.bytes()))];
+    if (!found.is_valid()) {
+      const DType known = code == 3 ? DType::UInt(of.bits) : of;
+      found = numpy().attr("dtype")(known.to_string());
+    }
+    return found;
+  }
+
+  static NumpyTypes& get() {
+    // Objects of Python that outlive the interpreter are not released.
+    static auto* types = new NumpyTypes;
+    return *types;
+  }
+};
+
+nb::object shape_of(const Tensor& tensor) {
+  const auto rank = static_cast<Py_ssize_t>(tensor.shape().size());
+  nb::object out = nb::steal(PyTuple_New(rank));
+  for (Py_ssize_t i = 0; out.is_valid() && i < rank; ++i) {
+    PyObject* size = PyLong_FromLongLong(tensor.dim(static_cast<size_t>(i)));
+    if (size == nullptr || PyTuple_SetItem(out.ptr(), i, size) != 0) throw nb::python_error();
+  }
+  if (!out.is_valid()) throw nb::python_error();
+  return out;
+}
+
+}  // namespace
+
+std::optional<Tensor> shown_array(nb::handle object) {
+  const bool is_array = object.type().is(NumpyTypes::get().array);
+  return is_array ? try_buffer(object) : std::nullopt;
+}
+
 nb::object to_numpy(const Tensor& given) {
   if (given.dtype().is_string()) return string_array(given);
   Tensor tensor = given.read_only() ? given.copy() : given;
-  nb::capsule owner(new Tensor(tensor), [](void* p) noexcept { delete static_cast<Tensor*>(p); });
-  std::vector<size_t> shape(tensor.shape().begin(), tensor.shape().end());
-  DType dtype = tensor.dtype().storage();
-  nb::dlpack::dtype element;
-  element.bits = dtype.bits;
-  element.lanes = 1;
-  using Code = nb::dlpack::dtype_code;
-  switch (dtype.code) {
-    case DType::kInt:
-      element.code = static_cast<uint8_t>(Code::Int);
-      break;
-    case DType::kFloat:
-      element.code = static_cast<uint8_t>(Code::Float);
-      break;
-    case DType::kBool:
-      element.code = static_cast<uint8_t>(Code::Bool);
-      break;
-    default:
-      element.code = static_cast<uint8_t>(Code::UInt);
-  }
-  nb::ndarray<nb::numpy> array(tensor.data(), shape.size(), shape.data(), owner, nullptr, element);
-  nb::object out = nb::cast(array);
-  if (!extension_dtype(given.dtype().to_string())) return out;
-  return out.attr("view")(extension_class(given.dtype()));
+  NumpyTypes& types = NumpyTypes::get();
+  nb::object shape = shape_of(tensor);
+  nb::object& dtype = types.dtype(tensor.dtype().storage());
+  auto* bytes = PyObject_New(TensorBytes, types.bytes);
+  if (bytes == nullptr) throw nb::python_error();
+  new (&bytes->tensor) Tensor(std::move(tensor));
+  const nb::object owner = nb::steal(&bytes->head);
+  nb::object out = nb::steal(PyObject_CallFunctionObjArgs(types.array.ptr(), shape.ptr(),
+                                                          dtype.ptr(), owner.ptr(), nullptr));
+  if (!out.is_valid()) throw nb::python_error();
+  const bool extends = given.dtype().is_bfloat16() || given.dtype().is_narrow();
+  return extends ? out.attr("view")(extension_class(given.dtype())) : out;
 }
 
 }  // namespace relay::bind

@@ -82,6 +82,11 @@ Tensor to_tensor(nb::handle object);
 Tensor to_tensor_of(nb::handle object, DType wanted);
 // The same, for arrays too.
 Tensor cast_tensor(nb::handle object, DType wanted);
+// A number of Python's that the element type has, without a way through NumPy; nullopt for others.
+std::optional<Tensor> plain_number(nb::handle object, DType wanted);
+// The memory of a NumPy array, a copy where it is not contiguous; nullopt for objects of other classes, and for
+// elements that have no counterpart in Relay.
+std::optional<Tensor> shown_array(nb::handle object);
 // The object's own memory for an input that is donated, which a run writes over: UserError E1205 for
 // what would have to be copied or converted.
 Tensor to_donated(nb::handle object, const runtime::Slot& slot);
@@ -104,6 +109,7 @@ nb::object from_run_value(const runtime::Value& value, const Type& type, const M
                           Exchange& exchange);
 
 void bind_array_function(nb::module_& m);
+void bind_plain_call(nb::module_& m);
 void bind_errors(nb::module_& m);
 void bind_nodes(nb::module_& m);
 void bind_builders(nb::module_& m);

@@ -7,6 +7,7 @@
 // work is done sleeps for ever: it must not touch Python any more, and the process ends without it.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "base/budget.h"
@@ -79,6 +80,14 @@ auto run_unlocked(const F& work) {
   options.fuel = limits.fuel > 0 ? limits.fuel : -1;
   options.memory_limit = limits.memory_bytes > 0 ? limits.memory_bytes : -1;
   return within(limits.of_run(), [&] { return work(options); });
+}
+
+// The options of a run whose arguments took so many bytes: their copies are the run's.
+inline runtime::RunOptions beside(int64_t taken, runtime::RunOptions options) {
+  if (options.memory_limit > 0) {
+    options.memory_limit = std::max<int64_t>(options.memory_limit - taken, 1);
+  }
+  return options;
 }
 
 void bind_limits(nb::module_& m);

@@ -164,6 +164,25 @@ std::optional<FunctionPlanner::Bound> FunctionPlanner::write_owned(const Lowered
   return std::nullopt;
 }
 
+std::optional<FunctionPlanner::Bound> FunctionPlanner::write_last_read(
+    const CallNode& c, const LoweredCall& lowered, const std::vector<ValueId>& inputs) {
+  const KernelProvider& kernels = *program_.lowered().provider();
+  // Arguments are inputs, one each, where none is a tuple.
+  if (inputs.size() != c.args.size()) return std::nullopt;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Node* read = c.args[i].get();
+    auto reads = reads_.find(read);
+    const bool is_last = owns_place_.contains(read) && reads != reads_.end() && reads->second == 1;
+    if (!is_last || kernels.aliasing(lowered.kernel, i) != Aliasing::written_over) continue;
+    const ValueId result = w_.alias(inputs[i], lowered.primitive->body->type);
+    w_.add(StepKind::alias, {result}, {inputs[i]});
+    const VariantRequest request{.within = within(inputs, std::span(&result, 1)), .in_place = i};
+    invoke(program_.kernel(lowered.kernel, lowered.site, request), inputs, {result}, c.span);
+    return Bound{result};
+  }
+  return std::nullopt;
+}
+
 FunctionPlanner::Bound FunctionPlanner::view(const LetNode& l, const CallNode& c,
                                              const FunctionNode& f) {
   Bound source = on_device(bound(c.args[0]), c.args[0]->type, kernel_device(f));
@@ -210,6 +229,12 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   if (on_host && !writes_outputs_ && !all_equal && lowered.versions.empty() &&
       !joins_.inside.contains(v)) {
     if (auto owned = write_owned(lowered, inputs, c.span)) return *owned;
+    if (!escapes_.contains(v) && !updated_.contains(v)) {
+      if (auto over = write_last_read(c, lowered, inputs)) {
+        owns_place_.insert(v);
+        return *over;
+      }
+    }
   }
   bool as_object =
       escapes_.contains(v) || (updated_.contains(v) && !is_static_tensor(f->body->type));
@@ -228,6 +253,7 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
       : joins_.inside.contains(v) ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
                                   : fresh(f->body->type, as_object, c.span, device);
   tensors_of(result, f->body->type, outputs);
+  if (!result.is_tuple() && w_.place_of(result.value) == Place::open) owns_place_.insert(v);
   const VariantRequest around{.within = within(inputs, outputs)};
   auto kernel = program_.kernel(lowered.kernel, lowered.site, around);
   size_t versions = 0;

@@ -185,6 +185,9 @@ class FunctionPlanner {
   // is an object without another reference; nullopt for other kernels. `inputs`: the call's.
   std::optional<Bound> write_owned(const LoweredCall& lowered, std::vector<ValueId> inputs,
                                    const Span& span);
+  // The same for an input in a place of this function that the call reads as the last: the result takes the place.
+  std::optional<Bound> write_last_read(const CallNode& c, const LoweredCall& lowered,
+                                       const std::vector<ValueId>& inputs);
   // `args` are those of the operator.
   void add_update(ValueId result, const std::vector<Expr>& args, const Span& span);
   // An update of a value that is an object; nullopt when it is not.
@@ -240,7 +243,10 @@ class FunctionPlanner {
   bool has_places_ = false;
   // What updates read: tensors of their very size.
   VarSet updated_;
-  VarSet read_;
+  // How often variables are read.
+  std::unordered_map<const Node*, int> reads_;
+  // Variables whose values alone are in their places.
+  VarSet owns_place_;
   // Variables of which more is done than to take fields, to return them, and to give them to the next
   // iteration.
   VarSet whole_;

@@ -49,12 +49,16 @@ void FunctionPlanner::find_updated() {
 
 void FunctionPlanner::find_read() {
   auto read = [&](const NodeRef& child) {
-    if (isa<VarNode>(child)) read_.insert(child.get());
+    if (isa<VarNode>(child)) ++reads_[child.get()];
   };
+  std::unordered_set<const Node*> values;
+  read(f_->body);
   post_order_outside_primitives(f_->body, [&](const Node& n) {
     if (auto* l = as<LetNode>(&n)) {
       read(l->value);
       read(l->body);
+      // A value that several bindings share reads once for each.
+      if (!values.insert(l->value.get()).second) for_each_child(*l->value.get(), read);
     } else {
       for_each_child(n, read);
     }
@@ -84,7 +88,7 @@ void FunctionPlanner::plan(const Expr& body, Target target) {
         const std::string& name = l->var->name_hint;
         const Type& type = l->value->type;
         const Device device = program_.placement().device_of(l->var);
-        inner = !read_.contains(l->var.get())  ? Target{Target::kNowhere}
+        inner = !reads_.contains(l->var.get()) ? Target{Target::kNowhere}
                 : register_dtype(type, device) ? Target{Target::kScalar, w_.scalar(type, name)}
                                                : Target{Target::kObject, w_.object(type, name),
                                                         program_.placement().domain(l->var)};

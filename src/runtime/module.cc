@@ -113,11 +113,15 @@ class SignatureCheck {
 
   void symbol(const Slot& slot, const Tensor& tensor, size_t axis) {
     const std::string& name = slot.tensor.symbols[axis];
-    auto [it, fresh] = symbols_.try_emplace(name, Bound{tensor.dim(axis), slot.name});
-    if (fresh || it->second.value == tensor.dim(axis)) return;
+    auto it = std::ranges::find(symbols_, name, &Bound::name);
+    if (it == symbols_.end()) {
+      symbols_.push_back({name, tensor.dim(axis), slot.name});
+      return;
+    }
+    if (it->value == tensor.dim(axis)) return;
     add(std::string(what_) + " '" + escape_for_terminal(slot.name, 200) +
             "' disagrees about dimension '" + name + "'",
-        name + " = " + std::to_string(it->second.value) + ", as in '" + it->second.slot + "'",
+        name + " = " + std::to_string(it->value) + ", as in '" + it->slot + "'",
         name + " = " + std::to_string(tensor.dim(axis)));
   }
 
@@ -133,13 +137,14 @@ class SignatureCheck {
   }
 
   struct Bound {
+    std::string name;
     int64_t value;
     std::string slot;
   };
 
   const Function& function_;
   const char* what_;
-  std::map<std::string, Bound> symbols_;
+  std::vector<Bound> symbols_;
   std::vector<Diagnostic> errors_;
 };
 

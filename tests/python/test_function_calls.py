@@ -353,3 +353,73 @@ def test_cases_of_lists_by_their_lengths_leave_nothing():
     with pytest.raises(relay.UserError, match="also where no case matches") as raised:
         gap([1.0])
     assert raised.value.diagnostics[0].found == "None"
+
+
+def test_calls_of_the_same_form_take_what_any_call_takes():
+    """Arguments of other classes, dtypes, ranks and sizes find their own form after a call of another one."""
+
+    def scaled(x, n):
+        return x * n, x.sum(), n + 1
+
+    f = relay.function(scaled, num_threads=1)
+    square = np.arange(16.0).reshape(4, 4)
+    first = (np.arange(4.0), 3)
+    others = [
+        (np.arange(5.0), 3),
+        (square[:, 1], 3),
+        (square, 3),
+        (np.arange(4.0, dtype="float32"), 3),
+        (np.arange(4), 3),
+        (np.arange(4.0).astype(">f8").astype("f8"), 3),
+        (np.arange(4.0), 2.5),
+        (np.arange(4.0), np.int64(3)),
+        (np.arange(0.0), 3),
+    ]
+    same(f(*first), scaled(*first))
+    for other in others:
+        for arguments in (first, other, other, first):
+            same(f(*arguments), scaled(*arguments))
+    assert [type(part) for part in f(*first)] == [np.ndarray] * 3
+    for wrong in ((np.arange(4.0), "three"), (np.arange(4.0), None)):
+        with pytest.raises((relay.UserError, TypeError)):
+            f(*wrong)
+    with pytest.raises(relay.UserError):
+        f(np.arange(4.0))
+
+
+def test_results_are_arrays_of_their_own():
+    @relay.function
+    def parts(x):
+        return x + 1, x > 0, x.sum(), x
+
+    x = np.arange(6.0).reshape(2, 3)
+    for _ in range(2):
+        more, truth, total, itself = parts(x)
+        assert more.dtype == np.float64 and truth.dtype == np.bool_ and total.shape == ()
+        more[0, 0] = 100
+        assert more.flags.writeable and more.flags.c_contiguous and more.flags.aligned
+        assert x[0, 0] == 0 and parts(x)[0][0, 0] == 1
+        same(itself, x)
+    kept = [parts(np.full((1, 2), float(i)))[0] for i in range(100)]
+    assert [k[0, 1] for k in kept] == [i + 1.0 for i in range(100)]
+
+
+def test_a_repeated_call_obeys_its_limits():
+    @relay.function
+    def steps_to(x, end):
+        i, steps = 7, 0
+        while i != end:
+            i = i * 5 % 1000003
+            steps += 1
+        return steps + x[0]
+
+    x = np.ones(4)
+    for _ in range(2):
+        assert steps_to(x, 175) == 3
+    with relay.limits(fuel=1000), pytest.raises(relay.RunError) as stopped:
+        steps_to(x, -1)
+    assert stopped.value.code == "E0606"
+    with relay.limits(time=0.2), pytest.raises(relay.RunError) as stopped:
+        steps_to(x, -1)
+    assert stopped.value.code == "E0615"
+    assert steps_to(x, 175) == 3

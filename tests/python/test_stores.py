@@ -185,6 +185,52 @@ def test_what_is_read_later_is_kept():
     np.testing.assert_array_equal(before, old)
 
 
+def rows_and_columns(x, n, again):
+    y = np.zeros((n + 1, n + 1))
+    for i in range(n):
+        y[i, 0] = x[i]
+    z = y * 2.0
+    for j in range(n):
+        z[0, j] = x[j] + 1.0
+    for i in range(1, n):
+        for j in range(1, n):
+            z[i, j] = z[i - 1, j] + z[i, j - 1]
+    if again > 0:
+        return z[n - 1, n - 1] + y[n - 1, 0] + y[0, n - 1]
+    return z[n - 1, n - 1]
+
+
+def test_a_loop_takes_the_memory_of_what_it_reads_as_the_last():
+    """Kernels of open sizes; y is read again after z is made, and z is written by two loops."""
+    f = relay.function(rows_and_columns, num_threads=1)
+    for n in (3, 5, 1):
+        x = np.arange(1.0, n + 1)
+        for again in (0, 1):
+            np.testing.assert_array_equal(f(x, n, again), rows_and_columns(x, n, again))
+
+
+def table(a, b):
+    d = np.zeros((len(a) + 1, len(b) + 1), dtype=np.int64)
+    for i in range(len(a) + 1):
+        d[i, 0] = i
+    for j in range(len(b) + 1):
+        d[0, j] = j
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            d[i, j] = min(d[i - 1, j], d[i, j - 1]) + (a[i - 1] != b[j - 1])
+    return d[len(a), len(b)]
+
+
+def test_loops_one_after_the_other_write_one_table():
+    f = relay.function(table, num_threads=1)
+    a, b = np.arange(5) % 3, np.arange(7) % 2
+    assert f(a, b) == table(a, b)
+    (made,) = f._compiled.values()
+    loops = [k for k in json.loads(made.executable.metadata)["kernels"] if k.get("loop")]
+    assert len(loops) == 3
+    assert all("_in_place" in k["name"] for k in loops), loops
+
+
 # The sorted copy keeps the loop from being a kernel.
 @relay.function
 def differences(y, n):

@@ -218,6 +218,8 @@ class RelayFunction(PythonFunction):
         self._compiled: OrderedDict[object, _Compiled] = OrderedDict()
         self._runs: dict[object, Callable[[tuple], Any]] = {}
         self._only_run: Callable[[tuple], Any] | None = None
+        # Of the form that was found last: the call for such arguments, and what makes its result.
+        self._plain: tuple[Callable[[tuple], Any], Callable[[Any], object] | None] | None = None
         self._dropped = 0
         self.derived = {}
         self._read_annotations(names_around)
@@ -273,30 +275,22 @@ class RelayFunction(PythonFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and len(args) == self._count:
-            run = self._only_run
-            if run is None:
-                try:
-                    # _short_key, without the time of a call, for what is called most.
-                    key = (
-                        self._short_key(args)
-                        if self.static
-                        else tuple(
-                            [(a.dtype, a.ndim) if type(a) is ndarray else key_of(a) for a in args]
-                        )
-                    )
-                    run = self._runs.get(key)
-                except (Refusal, RecursionError):
-                    run = None
-            if run is not None:
-                try:
+            try:
+                if (plain := self._plain) is not None:
+                    call, make = plain
+                    out = call(args)
+                    if out is not NotImplemented:
+                        return out if make is None else make(out)
+                run = self._only_run or self._run_for(args)
+                if run is not None:
                     return run(args)
-                except _core.UserError as problem:
-                    if problem.code != "E0603" or self._is_typed:
-                        raise
-                    # The sizes may be those of another form.
-                except _core.RunError as problem:
-                    self._explain_sizes(problem, *self._bound(args, kwargs))
+            except _core.UserError as problem:
+                if problem.code != "E0603" or self._is_typed:
                     raise
+                # The sizes may be those of another form.
+            except _core.RunError as problem:
+                self._explain_sizes(problem, *self._bound(args, kwargs))
+                raise
         values, given = self._bound(args, kwargs)
         try:
             made = self._form(values, given)
@@ -310,6 +304,13 @@ class RelayFunction(PythonFunction):
             raise problem.with_traceback(None) from problem.__cause__
         self._remember(made, values, given)
         return out
+
+    def _run_for(self, args: tuple) -> Callable[[tuple], Any] | None:
+        """The call for positional arguments, if a form for such ones was found before."""
+        try:
+            return self._runs.get(self._short_key(args))
+        except (Refusal, RecursionError):
+            return None
 
     def _explain_sizes(self, problem: Exception, values: tuple, given: frozenset[str]) -> None:
         """Where sizes did not fit: the type error of the function for these sizes, if it has one.
@@ -409,6 +410,7 @@ class RelayFunction(PythonFunction):
             if len(self._compiled) > MAX_FORMS:
                 _, dropped = self._compiled.popitem(last=False)
                 self._runs = {k: r for k, r in self._runs.items() if r is not dropped.run}
+                self._plain = None
                 self._dropped += 1
             return made
 
@@ -450,6 +452,10 @@ class RelayFunction(PythonFunction):
                 if len(self._runs) >= 4 * MAX_FORMS:
                     self._runs.clear()
                 self._runs[self._short_key(values)] = made.run
+        if len(given) == self._count and not self.static and not self.donate:
+            call = _core.PlainCall.of(made.executable._module, "main", values)
+            if call is not None:
+                self._plain = (call.run, maker(made.lowered.form.returned))
 
     def _lower(
         self, values: tuple, given: frozenset[str], constants: frozenset[str] = frozenset()
@@ -647,7 +653,7 @@ class RelayFunction(PythonFunction):
         with self._lock:
             self._compiled.clear()
             self._runs.clear()
-            self._only_run = None
+            self._only_run = self._plain = None
 
     def explain(self) -> str:
         """Returns what was compiled: each form with its types and times.

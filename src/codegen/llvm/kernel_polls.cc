@@ -5,6 +5,8 @@
 // element or vector; an open extent stands for a large one where it decides whether to ask, and for itself where it says
 // how often.
 
+#include <llvm/IR/MDBuilder.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -185,12 +187,20 @@ void KernelBuilder::ask_after(Value* work, int64_t jumps) {
     llvm::IRBuilder<> at(entry_, entry_->end());
     at.CreateStore(b_.getInt64(kBetweenPolls), work_left_);
   }
-  Value* left = b_.CreateSub(b_.CreateLoad(b_.getInt64Ty(), work_left_), work);
-  b_.CreateStore(left, work_left_);
-  when(b_.CreateICmpSLT(left, b_.getInt64(0)), [&] {
-    ask_to_go_on(jumps);
-    b_.CreateStore(b_.getInt64(kBetweenPolls), work_left_);
-  });
+  // Of one instruction, which optimisations do not split: each iteration of a loop has a subtraction and a jump that is
+  // not taken.
+  Value* left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_with_overflow,
+                                         b_.CreateLoad(b_.getInt64Ty(), work_left_), work);
+  b_.CreateStore(b_.CreateExtractValue(left, 0), work_left_);
+  auto* ask = BasicBlock::Create(context_, "ask", function_);
+  auto* next = BasicBlock::Create(context_, "next", function_);
+  b_.CreateCondBr(b_.CreateExtractValue(left, 1), ask, next,
+                  llvm::MDBuilder(context_).createUnlikelyBranchWeights());
+  b_.SetInsertPoint(ask);
+  ask_to_go_on(jumps);
+  b_.CreateStore(b_.getInt64(kBetweenPolls), work_left_);
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
 }
 
 void KernelBuilder::polled_loop(const ForNode& l, const Poll& poll, Value* begin, Value* end,

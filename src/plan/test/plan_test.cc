@@ -182,6 +182,25 @@ TEST(Plan, what_a_version_reads_densely_has_no_gaps) {
   EXPECT_NE(text(true).find("dense_3("), std::string::npos) << text(true);
 }
 
+TEST(Plan, a_kernel_writes_over_a_place_that_it_reads_as_the_last) {
+  auto text = [](const std::string& result) {
+    PlanProgram p = plan_of(
+        "def @main[n: Dim](%x: Tensor[(n, 6), float32], %i: int64, %v: float32) {\n"
+        "  let %a = nn.softmax(%x);\n"
+        "  let %b = update_slice(%a, multiply(%v, 2f), (%i, %i));\n  " +
+        result + " }");
+    verify(p);
+    return to_string(p);
+  };
+  const std::string over = text("sum(%b, axis=[1])");
+  EXPECT_NE(over.find("fused_update_slice_in_place("), std::string::npos) << over;
+  EXPECT_NE(over.find("1 places"), std::string::npos) << over;
+  // Not where %a is read again, and not where %b leaves the function.
+  for (const char* result : {"sum(%b, axis=[1]) + max(%a, axis=[1])", "%b"}) {
+    EXPECT_EQ(text(result).find("_in_place("), std::string::npos) << text(result);
+  }
+}
+
 // Offers a function of the process for nn.relu of a matrix, with as much working memory.
 struct ReluWithMemory : KernelSource {
   std::string_view name() const override { return "test relu"; }

@@ -1,0 +1,96 @@
+// A function of a program for numbers and NumPy arrays of known dtypes and ranks: the shortest way in and out.
+//
+// What a call takes is compared with what it was made for while it is read; for anything else it returns
+// NotImplemented, and has no effect.
+#include <vector>
+
+#include "bind/compiler.h"
+#include "bind/exchange.h"
+#include "bind/unlocked.h"
+
+namespace relay::bind {
+namespace {
+
+class PlainCall {
+ public:
+  // `args`: arguments such as those of the calls to come.
+  PlainCall(const Executable& exe, nb::handle function, const nb::tuple& args)
+      : module_(exe.module),
+        types_(exe.types()),
+        name_(to_text(function, "the name of a function")),
+        function_(module_.function(name_)) {
+    Function typed = types_ ? types_->find(name_) : nullptr;
+    if (typed) result_type_ = typed->body->type;
+    for (nb::handle arg : args) classes_.push_back(nb::borrow(arg.type()));
+  }
+
+  // Whether calls with such arguments take this way.
+  static bool serves(const Executable& exe, nb::handle function, const nb::tuple& args) {
+    std::string name = to_text(function, "the name of a function");
+    if (exe.functions || exe.module.program().find_function(name) < 0) return false;
+    const runtime::Function& f = exe.module.function(name);
+    if (!f.donations.empty() || f.params.size() != args.size()) return false;
+    size_t i = 0;
+    for (nb::handle arg : args) {
+      const runtime::Slot& slot = f.params[i++];
+      if (!slot.is_tensor || slot.tensor.dtype.is_string() || !read(arg, slot.tensor)) return false;
+    }
+    return true;
+  }
+
+  nb::object run(const nb::tuple& args) const {
+    nb::object other = nb::borrow(Py_NotImplemented);
+    if (args.size() != classes_.size()) return other;
+    // The memory of arrays is let go of under Python's lock, which each would take otherwise.
+    std::vector<runtime::Value> values;
+    values.reserve(classes_.size());
+    const int64_t before = runtime::thread_object_bytes();
+    for (size_t i = 0; i < classes_.size(); ++i) {
+      nb::handle arg = args[i];
+      if (reinterpret_cast<PyObject*>(Py_TYPE(arg.ptr())) != classes_[i].ptr()) return other;
+      std::optional<Tensor> tensor = read(arg, function_.params[i].tensor);
+      if (!tensor) return other;
+      values.emplace_back(std::move(*tensor));
+    }
+    const int64_t taken = runtime::thread_object_bytes() - before;
+    const runtime::Value result = run_unlocked([&](const runtime::RunOptions& limits) {
+      return module_.run_values(name_, values, beside(taken, limits));
+    });
+    Exchange exchange;
+    return from_run_value(result, result_type_, types_, exchange);
+  }
+
+ private:
+  static std::optional<Tensor> read(nb::handle arg, const runtime::TensorSpec& wanted) {
+    if (auto number = plain_number(arg, wanted.dtype)) return number;
+    std::optional<Tensor> tensor = shown_array(arg);
+    const bool fits =
+        tensor && tensor->dtype() == wanted.dtype && tensor->shape().size() == wanted.shape.size();
+    return fits ? tensor : std::nullopt;
+  }
+
+  runtime::Module module_;
+  Module types_;
+  std::string name_;
+  const runtime::Function& function_;  // of the module
+  Type result_type_;
+  std::vector<nb::object> classes_;  // of the arguments
+};
+
+}  // namespace
+
+void bind_plain_call(nb::module_& m) {
+  nb::class_<PlainCall>(m, "PlainCall", "A function of a program on numbers and NumPy arrays.")
+      .def_static(
+          "of",
+          [](const Executable& exe, nb::handle function, const nb::tuple& args) -> nb::object {
+            if (!PlainCall::serves(exe, function, args)) return nb::none();
+            return nb::cast(PlainCall(exe, function, args));
+          },
+          nb::arg("module"), nb::arg("function"), nb::arg("args"),
+          "The call of a function with such arguments; None for those that it does not take.")
+      .def("run", &PlainCall::run, nb::arg("args"),
+           "The result; NotImplemented for arguments of other classes, dtypes or ranks.");
+}
+
+}  // namespace relay::bind
