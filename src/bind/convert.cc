@@ -475,8 +475,8 @@ PyTypeObject* bytes_type() {
   static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(drop_bytes)},
                                 {Py_bf_getbuffer, reinterpret_cast<void*>(show_bytes)},
                                 {0, nullptr}};
-  static PyType_Spec spec = {"relay._core.TensorBytes", sizeof(TensorBytes), 0, Py_TPFLAGS_DEFAULT,
-                             slots};
+  static PyType_Spec spec = {"relay._core.TensorBytes", sizeof(TensorBytes), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   PyObject* made = PyType_FromSpec(&spec);
   if (made == nullptr) throw nb::python_error();
   return reinterpret_cast<PyTypeObject*>(made);

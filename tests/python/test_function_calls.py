@@ -400,6 +400,8 @@ def test_results_are_arrays_of_their_own():
         assert more.flags.writeable and more.flags.c_contiguous and more.flags.aligned
         assert x[0, 0] == 0 and parts(x)[0][0, 0] == 1
         same(itself, x)
+    with pytest.raises(TypeError, match="cannot create"):
+        type(more.base)()
     kept = [parts(np.full((1, 2), float(i)))[0] for i in range(100)]
     assert [k[0, 1] for k in kept] == [i + 1.0 for i in range(100)]
 
