@@ -233,8 +233,10 @@ class KernelBuilder {
   // Integer division by zero gives the dividend and no remainder; the least signed number by -1 gives itself. The
   // processor traps on both, so 1 replaces such a divisor.
   Value* tame_divisor(Value* a, Value* b, bool is_signed);
-  Value* safe_div(Value* a, Value* b) { return b_.CreateSDiv(a, tame_divisor(a, b, true)); }
-  Value* safe_rem(Value* a, Value* b) { return b_.CreateSRem(a, tame_divisor(a, b, true)); }
+  // With 1 for 0 alone.
+  Value* tame_zero(Value* b);
+  Value* quotient(Value* a, Value* b, bool is_signed);
+  Value* remainder(Value* a, Value* b, bool is_signed);
   // Truncation went the other way than floor.
   Value* rounds_down(Value* a, Value* b);
   // The exponent when the divisor is a positive power of two.

@@ -94,18 +94,14 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
       return is_float ? rounded(d, b_.CreateFMul(a, b))
                       : b_.CreateMul(a, b, "", false, is_index(d));
     case BinaryOp::Div:
-      return is_float    ? rounded(d, b_.CreateFDiv(a, b))
-             : is_signed ? safe_div(a, b)
-                         : b_.CreateUDiv(a, tame_divisor(a, b, false));
+      return is_float ? rounded(d, b_.CreateFDiv(a, b)) : quotient(a, b, is_signed);
     case BinaryOp::Mod:
-      return is_float    ? rounded(d, float_call("fmod", d, {a, b}))
-             : is_signed ? safe_rem(a, b)
-                         : b_.CreateURem(a, tame_divisor(a, b, false));
+      return is_float ? rounded(d, float_call("fmod", d, {a, b})) : remainder(a, b, is_signed);
     case BinaryOp::FloorDiv: {
       if (is_float) return rounded(d, unary(llvm::Intrinsic::floor, b_.CreateFDiv(a, b)));
-      if (!is_signed) return b_.CreateUDiv(a, tame_divisor(a, b, false));
+      if (!is_signed) return quotient(a, b, false);
       if (auto power = log2_of(n.b)) return b_.CreateAShr(a, constant_int(a->getType(), *power));
-      Value* q = safe_div(a, b);
+      Value* q = quotient(a, b, true);
       return b_.CreateSub(q, b_.CreateZExt(rounds_down(a, b), a->getType()));
     }
     case BinaryOp::FloorMod: {
@@ -116,10 +112,10 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
         Value* up = b_.CreateAnd(b_.CreateFCmpONE(r, zero), other_sign);
         return rounded(d, b_.CreateSelect(up, b_.CreateFAdd(r, b), r));
       }
-      if (!is_signed) return b_.CreateURem(a, tame_divisor(a, b, false));
+      if (!is_signed) return remainder(a, b, false);
       if (auto power = log2_of(n.b))
         return b_.CreateAnd(a, constant_int(a->getType(), (int64_t{1} << *power) - 1));
-      Value* r = safe_rem(a, b);
+      Value* r = remainder(a, b, true);
       return b_.CreateAdd(
           r, b_.CreateSelect(rounds_down(a, b), b, llvm::Constant::getNullValue(b->getType())));
     }
@@ -187,6 +183,11 @@ Value* KernelBuilder::extreme(bool least, DType d, Value* a, Value* b) {
   return least ? b_.CreateSelect(less, a, b) : b_.CreateSelect(less, b, a);
 }
 
+Value* KernelBuilder::tame_zero(Value* b) {
+  Value* zero = b_.CreateICmpEQ(b, llvm::Constant::getNullValue(b->getType()));
+  return b_.CreateSelect(zero, constant_int(b->getType(), 1), b);
+}
+
 Value* KernelBuilder::tame_divisor(Value* a, Value* b, bool is_signed) {
   auto never = [](Value* condition) {
     auto* known = llvm::dyn_cast<llvm::Constant>(condition);
@@ -207,8 +208,47 @@ Value* KernelBuilder::tame_divisor(Value* a, Value* b, bool is_signed) {
   return bad == nullptr ? b : b_.CreateSelect(bad, constant_int(t, 1), b);
 }
 
+namespace {
+
+// No processor divides vectors of integers: quotients of vectors of at most 32 bits are computed in floating point. The
+// distance of a quotient that is not whole from the next whole number is more than half of its last bit, so truncation is exact.
+bool divides_in_floats(const Value* b) {
+  return b->getType()->isVectorTy() && b->getType()->getScalarSizeInBits() <= 32 &&
+         !llvm::isa<llvm::Constant>(b);
+}
+
+}  // namespace
+
+Value* KernelBuilder::quotient(Value* a, Value* b, bool is_signed) {
+  if (!divides_in_floats(b)) {
+    Value* divisor = tame_divisor(a, b, is_signed);
+    return is_signed ? b_.CreateSDiv(a, divisor) : b_.CreateUDiv(a, divisor);
+  }
+  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+  b_.clearFastMathFlags();
+  llvm::Type* t = a->getType();
+  llvm::Type* element = t->getScalarSizeInBits() <= 16 ? b_.getFloatTy() : b_.getDoubleTy();
+  llvm::Type* floats = t->getWithNewType(element);
+  auto converted = [&](Value* v) {
+    return is_signed ? b_.CreateSIToFP(v, floats) : b_.CreateUIToFP(v, floats);
+  };
+  Value* q = b_.CreateFDiv(converted(a), converted(tame_zero(b)));
+  if (!is_signed) return b_.CreateFPToUI(q, t);
+  // The least number by -1 does not fit.
+  Value* negates = b_.CreateICmpEQ(b, constant_int(t, -1));
+  return b_.CreateSelect(negates, b_.CreateNeg(a), b_.CreateFPToSI(q, t));
+}
+
+Value* KernelBuilder::remainder(Value* a, Value* b, bool is_signed) {
+  if (divides_in_floats(b)) {
+    return b_.CreateSub(a, b_.CreateMul(quotient(a, b, is_signed), tame_zero(b)));
+  }
+  Value* divisor = tame_divisor(a, b, is_signed);
+  return is_signed ? b_.CreateSRem(a, divisor) : b_.CreateURem(a, divisor);
+}
+
 Value* KernelBuilder::rounds_down(Value* a, Value* b) {
-  Value* r = safe_rem(a, b);
+  Value* r = remainder(a, b, true);
   Value* zero = llvm::Constant::getNullValue(r->getType());
   Value* signs = b_.CreateICmpSLT(b_.CreateXor(r, b), zero);
   return b_.CreateAnd(b_.CreateICmpNE(r, zero), signs);
