@@ -236,7 +236,9 @@ int32_t Interpreter::place_of(const Function& caller, const Instruction& call) {
 void Interpreter::note_caller(const Function& caller, int32_t place) {
   if (num_failed_calls_++ >= kMaxCallers) return;
   const std::string where = text(place);
-  failed_calls_.push_back("called by @" + caller.name + (where.empty() ? "" : " at " + where));
+  // A name that begins with an underscore is a library's own; the place is the user's.
+  std::string call = caller.name.starts_with('_') ? "called" : "called by @" + caller.name;
+  failed_calls_.push_back(where.empty() ? call : call + " at " + where);
 }
 
 RuntimeError Interpreter::with_callers(const RuntimeError& error) {
