@@ -264,11 +264,11 @@ ModelOptions read_options(const CheckArgs& o) {
   return options;
 }
 
-FileReport check_file(const std::string& file, const CheckArgs& o, const Given& given) {
+FileReport check_file(const std::string& file, const CheckArgs& o, const ModelOptions& options,
+                      const Given& given) {
   Checked checked;
   std::vector<Diagnostic>& found = checked.found;
   try {
-    const ModelOptions options = read_options(o);
     const bool artifact = is_artifact(file);
     if (!artifact) {
       const FrontEnd& front_end = front_end_of(file);
@@ -297,9 +297,10 @@ int run_check(const CheckArgs& o, const Given& given) {
   bool ok = true;
   Json reports = Json::array();
   std::vector<Diagnostic> problems;
+  const ModelOptions options = read_options(o);
   for (const std::string& file : o.files) {
     try {
-      FileReport report = check_file(file, o, given);
+      FileReport report = check_file(file, o, options, given);
       ok &= report.ok;
       if (o.files.size() > 1) report.json["path"] = file;
       reports.push_back(std::move(report.json));

@@ -58,9 +58,42 @@ bool has_strings(const tir::PrimFunc& kernel) {
   return out;
 }
 
-tir::PrimFunc with_parallel_loops(const tir::PrimFunc& kernel) {
+// Several sums at once, each in its own order: tiles of the last loops of results go inside the reduction, as far as
+// they fill these loops. One sum alone waits for each addition.
+void interleave_sums(tir::Schedule& schedule, const tir::BlockRV& block) {
+  constexpr size_t kTiledLoops = 2;
+  constexpr int64_t kTile = 4;
+  const std::vector<tir::LoopRV> loops = schedule.get_loops(block);
+  const tir::Block body = schedule.block(block);
+  size_t results = 0;
+  while (results < body->iters.size() && body->iters[results]->kind == tir::IterKind::DataParallel)
+    ++results;
+  const bool sums =
+      std::all_of(body->iters.begin() + static_cast<std::ptrdiff_t>(results), body->iters.end(),
+                  [](const tir::IterVar& i) { return i->kind == tir::IterKind::Reduce; });
+  if (!sums || loops.size() != body->iters.size() || results == loops.size() ||
+      results < kTiledLoops)
+    return;
+  std::vector<tir::LoopRV> order(loops.begin(), loops.end()), tiles;
+  for (size_t i = results - kTiledLoops; i < results; ++i) {
+    const int64_t extent = schedule.extent(loops[i]);
+    if (extent <= kTile || extent % kTile != 0) continue;
+    auto split = schedule.split(loops[i], {-1, kTile});
+    if (!split) continue;
+    const std::vector<tir::LoopRV> parts = std::move(split).take();
+    order[i] = parts[0];
+    tiles.push_back(parts[1]);
+  }
+  order.insert(order.end(), tiles.begin(), tiles.end());
+  if (tiles.empty() || !schedule.reorder(order)) return;
+  (void)schedule.decompose_reduction(block, order[results]);
+  for (const tir::LoopRV& t : tiles) (void)schedule.unroll(t);
+}
+
+tir::PrimFunc scheduled(const tir::PrimFunc& kernel) {
   tir::Schedule schedule(kernel);
   for (const tir::BlockRV& block : schedule.get_blocks()) {
+    interleave_sums(schedule, block);
     const std::vector<tir::LoopRV> loops = schedule.get_loops(block);
     // A loop that sums stays serial.
     if (!loops.empty()) (void)schedule.parallel(loops[0]);
@@ -135,7 +168,7 @@ class NativeKernels::Store {
       auto* code = static_cast<Code*>(k.get());
       if (structural_equal(code->source, kernel)) return k;
     }
-    const tir::PrimFunc lowered = tir::lower_loops(with_parallel_loops(kernel));
+    const tir::PrimFunc lowered = tir::lower_loops(scheduled(kernel));
     if (missing_intrinsic(backend_of(target_), lowered) != nullptr) return nullptr;
     same.push_back(std::make_shared<Code>(*this, kernel, load_kernels({lowered}, target_)));
     return same.back();

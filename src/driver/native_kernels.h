@@ -6,9 +6,10 @@
 //   Evaluator(mod, options).call("main", args);
 //   Evaluator(other, options).call("main", args);   // what it shares with the first run is not computed again
 //
-// The loops are those of the compute rule, one operator at a time: there is no fusion, no schedule and no layout, so a fault
-// in these does not show in the results. Iterations of the outermost data-parallel loop are shared among threads. Kernels of
-// little work, kernels with strings and kernels that compute in wide floats are interpreted.
+// The loops are those of the compute rule, one operator at a time: there is no fusion, no schedule rule and no layout, so a
+// fault in these does not show in the results. Iterations of the outermost data-parallel loop are shared among threads, and
+// several sums are computed at once, each in its own order. Kernels of little work, kernels with strings and kernels that
+// compute in wide floats are interpreted.
 #pragma once
 
 #include <memory>

@@ -147,11 +147,6 @@ class Reader {
     split_at(begin);
     split_at(end);
     const auto first = arena_.lower_bound(begin), behind = arena_.lower_bound(end);
-    // An operand whose memory the result takes: the bytes are alive once.
-    for (auto it = first; it != behind; ++it) {
-      if (it->second.value != value && out_.values[it->second.value].last == step())
-        shared_[step()] += it->second.end - it->first;
-    }
     arena_.erase(first, behind);
     if (bytes > 0) arena_.emplace(begin, Segment{end, value});
     return value;
@@ -310,17 +305,25 @@ class Reader {
   }
 
   void find_alive() {
-    std::vector<int64_t> change(out_.steps.size() + 1, 0);
-    for (const FlowValue& v : out_.values) {
-      if (v.home != FlowValue::Home::arena) continue;
-      change[static_cast<size_t>(v.first)] += v.bytes;
-      change[static_cast<size_t>(v.last) + 1] -= v.bytes;
+    std::vector<Values> begin(out_.steps.size()), end(out_.steps.size());
+    for (size_t v = 0; v < out_.values.size(); ++v) {
+      const FlowValue& value = out_.values[v];
+      if (value.home != FlowValue::Home::arena) continue;
+      begin[static_cast<size_t>(value.first)].insert(v);
+      end[static_cast<size_t>(value.last)].insert(v);
     }
-    int64_t alive = 0;
+    // By offset: a result may take the memory of an operand, and a part lies in a whole.
+    std::set<std::pair<int64_t, size_t>> alive;
     for (size_t s = 0; s < out_.steps.size(); ++s) {
-      alive += change[s];
-      const auto shared = shared_.find(static_cast<int32_t>(s));
-      out_.alive.push_back(shared == shared_.end() ? alive : alive - shared->second);
+      for (size_t v : begin[s]) alive.emplace(out_.values[v].offset, v);
+      int64_t bytes = 0, counted = 0;
+      for (const auto& [offset, v] : alive) {
+        const int64_t behind = offset + out_.values[v].bytes;
+        bytes += std::max<int64_t>(behind - std::max(offset, counted), 0);
+        counted = std::max(counted, behind);
+      }
+      out_.alive.push_back(bytes);
+      for (size_t v : end[s]) alive.erase({out_.values[v].offset, v});
     }
   }
 
@@ -332,8 +335,7 @@ class Reader {
   ProgramFlow out_;
   std::vector<int64_t> arena_begin_;
   std::map<int64_t, Segment> arena_;
-  std::unordered_map<int32_t, int64_t> shared_;  // bytes of two values, by step
-  Values with_gaps_;                             // written in part, and not read yet
+  Values with_gaps_;  // written in part, and not read yet
   std::unordered_map<int32_t, Values> registers_;
   std::unordered_map<int64_t, Values> places_, outputs_;
   std::vector<int32_t> steps_before_;  // each instruction

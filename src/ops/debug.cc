@@ -2,9 +2,13 @@
 //
 // Their effect keeps them where they are: no pass drops one, computes it twice or changes the order of
 // two (analysis/purity.h).
+#include <algorithm>
+#include <string>
 #include <string_view>
 
+#include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/printed_text.h"
 #include "ops/rows.h"
@@ -65,17 +69,17 @@ std::vector<DType> printed_dtypes(const ComputeContext& ctx) {
   return out;
 }
 
-// Tensors of what can be printed, in the tuple that is argument `i`.
-bool printable(RelationContext& ctx, size_t i) {
-  auto tensors = ctx.tensors(i);
-  if (!tensors) return false;
-  for (const TensorType& t : *tensors) {
-    if (!require(ctx, !t->dtype.is_narrow(), codes::type_dtype,
+bool printable(RelationContext& ctx, const TensorTypeNode& t) {
+  return require(ctx, !t.dtype.is_narrow(), codes::type_dtype,
                  "prints strings, and numbers of 8 bits and more; floats of 16",
-                 "another dtype: cast(...)", t->dtype.to_string()))
-      return false;
-  }
-  return true;
+                 "another dtype: cast(...)", t.dtype.to_string());
+}
+
+// Tensors of what can be printed, in the tuple that is argument `i`.
+bool all_printable(RelationContext& ctx, size_t i) {
+  auto tensors = ctx.tensors(i);
+  return tensors && std::ranges::all_of(
+                        *tensors, [&](const TensorType& t) { return printable(ctx, *t.get()); });
 }
 
 // ---- debug.print
@@ -89,7 +93,7 @@ struct PrintAttrs : AttrsOf<PrintAttrs> {
 };
 
 Type print_relation(RelationContext& ctx) {
-  if (!printable(ctx, 0)) return nullptr;
+  if (!all_printable(ctx, 0)) return nullptr;
   return tensor_type(std::vector<Dim>{}, DType::Bool());
 }
 
@@ -104,6 +108,55 @@ TirTensor print(const ComputeContext& ctx) {
       });
 }
 
+// ---- debug.trace
+
+struct TraceAttrs : AttrsOf<TraceAttrs> {
+  std::string label;
+  static AttrsList describe() {
+    return {"relay.attrs.DebugTraceAttrs",
+            {attribute("label", &Self::label, "What stands before the value, in ASCII.")}};
+  }
+};
+
+Type trace_relation(RelationContext& ctx) {
+  const TensorTypeNode* data = ctx.tensor(0);
+  const std::string& label = ctx.attrs<TraceAttrs>().label;
+  auto is_plain = [](unsigned char c) { return c >= ' ' && c < 0x7F; };
+  if (data == nullptr || !printable(ctx, *data) ||
+      !require(ctx, std::ranges::all_of(label, is_plain), codes::op_bad_attribute,
+               "the label has other characters than printable ASCII", "letters, digits, signs",
+               label))
+    return nullptr;
+  return Type(data);
+}
+
+// "scores: Tensor[(2,), float32] = [1.0, 2.0]"
+TirTensor trace(const ComputeContext& ctx) {
+  const std::string& label = ctx.attrs<TraceAttrs>().label;
+  const DType dtype = printed_dtypes(ctx)[0];
+  return tir::imperative(
+      "T_debug_trace", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
+      [label, dtype](const std::vector<Buffer>& in, const Buffer& out) {
+        const Text text;
+        std::vector<Stmt> steps{text.mark((label.empty() ? "" : label + ": ") + "Tensor[(")};
+        const size_t rank = in[0]->shape.size();
+        for (size_t d = 0; d < rank; ++d) {
+          if (d > 0) steps.push_back(text.mark(", "));
+          steps.push_back(text.element(in[0]->shape[d], DType::Int(64), false));
+        }
+        steps.push_back(text.mark((rank == 1 ? ",), " : "), ") + dtype.to_string() + "] = "));
+        steps.push_back(print_tensor(text, in[0], dtype));
+        steps.push_back(text.end(PrintEnd::OutputLine));
+        // The values depend on the text, so no pass over the kernel loses it.
+        Stmt copy = each_element(
+            out->shape, [&](const Indices& at) { return store(out, at, load(in[0], at)); });
+        steps.push_back(if_(gt(text.steps(), text_word(0)), copy));
+        return text.in(seq(std::move(steps)));
+      });
+}
+
+Adjoints passed_on(const GradientContext& ctx) { return {ctx.adjoint()}; }
+
 // ---- debug.check
 
 Type check_relation(RelationContext& ctx) {
@@ -111,7 +164,7 @@ Type check_relation(RelationContext& ctx) {
   if (condition == nullptr ||
       !require(ctx, condition->dtype.is_bool() && condition->rank() == 0, codes::type_dtype,
                "the condition is one truth value", "bool", to_string(Type(condition))) ||
-      !printable(ctx, 1))
+      !all_printable(ctx, 1))
     return nullptr;
   return Type(condition);
 }
@@ -142,6 +195,11 @@ OpInfo debug_row(OpInfo row) {
   return row;
 }
 
+OpInfo trace_row(OpInfo row) {
+  row.gradient = passed_on;
+  return row;
+}
+
 }  // namespace
 
 template <>
@@ -164,6 +222,21 @@ std::span<const OpInfo> rows_of<Family::Debug>() {
                         .results = {{1}}}},
           .expected = "by hand, from the sentence above",
       }),
+      trace_row(debug_row({
+          .name = "debug.trace",
+          .doc = "The same values, which are printed with label and type, in a line: tensors as "
+                 "debug.print prints them. Lanes of a batch print one after the other; gradients "
+                 "print what the function itself prints.",
+          .args = {{"data", "The values."}},
+          .attrs = &TraceAttrs::static_info(),
+          .relation = trace_relation,
+          .compute = compute_rule(trace),
+          .examples = {{.args = {"Tensor[(2,), float32]"},
+                        .attrs = "label=\"x\"",
+                        .inputs = {{1, 2.5}},
+                        .results = {{1, 2.5}}}},
+          .expected = "by hand, from the sentence above",
+      })),
       debug_row({
           .name = "debug.check",
           .doc = "Ends the run with error E0616 where the condition does not hold; the values, "

@@ -58,16 +58,16 @@ FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c
   for (size_t i = 0; i < c.args.size(); ++i) args.push_back(object_operand(c, i, c.args[i]));
   ValueId r = w_.object(c.type);
   if (calls_itself(c)) {
-    w_.add(StepKind::call, {r}, args, index_);
+    w_.add(StepKind::call, {r}, args, index_).where = program_.where(c.span);
   } else if (auto made = closure_made_by(c)) {
     w_.add(StepKind::closure, {r}, args, *made);
   } else if (auto* g = as<GlobalVarNode>(c.op)) {
-    w_.add(StepKind::call, {r}, args, program_.global(*g));
+    w_.add(StepKind::call, {r}, args, program_.global(*g)).where = program_.where(c.span);
   } else if (auto* constructor = as<ConstructorNode>(c.op)) {
     w_.add(StepKind::data, {r}, args, static_cast<int64_t>(constructor->tag));
   } else {
     args.insert(args.begin(), object(c.op));
-    w_.add(StepKind::invoke, {r}, args);
+    w_.add(StepKind::invoke, {r}, args).where = program_.where(c.span);
   }
   return {r};
 }
@@ -89,7 +89,7 @@ std::optional<ValueId> FunctionPlanner::check_assumptions(const FunctionNode& f)
           if (s.kind != DimAssumption::kBroadcast) {
             bool equal = s.kind == DimAssumption::kEqual;
             require(equal ? IntOp::eq : IntOp::le, equal ? a : b, equal ? b : a, otherwise,
-                    call->span);
+                    call->span, {a, b});
             continue;
           }
           ValueId one = w_.number(1);
@@ -97,7 +97,8 @@ std::optional<ValueId> FunctionPlanner::check_assumptions(const FunctionNode& f)
           ValueId b_is_one = w_.int_op(IntOp::eq, b, one);
           ValueId a_is_one = w_.int_op(IntOp::eq, a, one);
           ValueId is_one = w_.int_op(IntOp::either, a_is_one, b_is_one);
-          require(IntOp::eq, w_.int_op(IntOp::either, equal, is_one), one, otherwise, call->span);
+          require(IntOp::eq, w_.int_op(IntOp::either, equal, is_one), one, otherwise, call->span,
+                  {a, b});
           all_equal = all_equal ? w_.int_op(IntOp::both, *all_equal, equal) : equal;
         }
       },

@@ -64,8 +64,9 @@ void FunctionPlanner::check_ranges() {
     std::string otherwise = "dimension " + hint->name + " is not in " + std::to_string(hint->low) +
                             ".." + std::to_string(hint->high) +
                             ", for which the program was compiled";
-    require(IntOp::le, w_.number(hint->low), size->second, otherwise, f_->span);
-    require(IntOp::le, size->second, w_.number(hint->high), otherwise, f_->span);
+    const std::vector<ValueId> shown{size->second};
+    require(IntOp::le, w_.number(hint->low), size->second, otherwise, f_->span, shown);
+    require(IntOp::le, size->second, w_.number(hint->high), otherwise, f_->span, shown);
   }
 }
 
@@ -119,7 +120,8 @@ void FunctionPlanner::bind_shifted_dims(const Var& v) {
     w_.add(StepKind::size, {whole}, {bound_.at(v.get()).value}, static_cast<int64_t>(axis));
     ValueId size = w_.int_op(IntOp::sub, whole, w_.number(*more));
     require(IntOp::le, w_.number(0), size,
-            "dimension " + d->var->name_hint + " of %" + v->name_hint + " is negative", v->span);
+            "dimension " + d->var->name_hint + " of %" + v->name_hint + " is negative", v->span,
+            {size});
     dims_[d->var.get()] = size;
   }
 }
@@ -193,16 +195,18 @@ void FunctionPlanner::check_dims(const TensorTypeNode& t, const Var& param,
     if (!known) continue;
     ValueId size = w_.scalar();
     w_.add(StepKind::size, {size}, {tensor()}, static_cast<int64_t>(axis));
-    require(IntOp::eq, size, dim_value(d, param->span),
+    const ValueId other = dim_value(d, param->span);
+    require(IntOp::eq, size, other,
             "a size of '" + parameter_name(*f_.get(), *param.get()) + "' is not " + to_string(d),
-            param->span);
+            param->span, {size, other});
   }
 }
 
 void FunctionPlanner::require(IntOp comparison, ValueId a, ValueId b, const std::string& otherwise,
-                              const Span& span) {
-  ValueId holds = w_.int_op(comparison, a, b);
-  Step& step = w_.add(StepKind::check, {}, {holds});
+                              const Span& span, const std::vector<ValueId>& shown) {
+  std::vector<ValueId> operands{w_.int_op(comparison, a, b)};
+  operands.insert(operands.end(), shown.begin(), shown.end());
+  Step& step = w_.add(StepKind::check, {}, operands);
   step.text = program_.string(otherwise);
   step.where = program_.where(span);
 }

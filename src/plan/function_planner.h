@@ -82,9 +82,9 @@ class FunctionPlanner {
                   bool named = false);
   // Sizes from outside are in the ranges that the function's hints give.
   void check_ranges();
-  // Ends the run with the message unless the comparison holds.
+  // Ends the run with the message, which shows the numbers, unless the comparison holds.
   void require(IntOp comparison, ValueId a, ValueId b, const std::string& otherwise,
-               const Span& span);
+               const Span& span, const std::vector<ValueId>& shown);
   // The dimensions that were not bound before the call.
   std::vector<const Node*> bind_argument_dims(const CallNode& c, const FunctionNode& f);
   PlanSlot slot(std::string name, const Type& type) const;

@@ -11,6 +11,7 @@
 #include "plan/memory.h"
 #include "plan/places.h"
 #include "plan/registers.h"
+#include "types/match.h"
 
 namespace relay::plan {
 
@@ -42,6 +43,14 @@ int32_t ProgramPlanner::string(const std::string& text) {
 }
 
 int32_t ProgramPlanner::where(const Span& span) { return span ? string(span.describe()) : -1; }
+
+int32_t ProgramPlanner::uncovered(const MatchNode& m) {
+  if (m.complete) return -1;
+  std::string out;
+  for (const std::string& value : uncovered_values(m, mod_))
+    out += (out.empty() ? "" : " or ") + value;
+  return out.empty() ? -1 : string(out);
+}
 
 ProgramPlanner::KernelCall ProgramPlanner::kernel(int32_t lowered, const KernelSite& site,
                                                   const VariantRequest& request) {

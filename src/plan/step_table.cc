@@ -33,7 +33,7 @@ constexpr std::array<StepRow, kStepKindCount> kRows{{
     {K::int_op, "int_op", "{0} {op} {1}", "s", "ss", F::next, N::bits, "integer arithmetic"},
     {K::float_op, "float_op", "{0} {op} {1}", "s", "ss", F::next, N::bits, "arithmetic on floats"},
     {K::convert, "convert", "convert {list} {op}", "s", "s", F::next, N::none, "a scalar in another dtype"},
-    {K::check, "check", "check {list} else {text}", "", "s", F::next, N::none, "ends the run with a message where it is 0"},
+    {K::check, "check", "check {0} else {text}", "", "ss*", F::next, N::none, "ends the run with a message where it is 0; the message shows the other numbers, at most 2"},
     {K::if_, "if", "if {list}", "a*", "s", F::open, N::none, "the steps up to else, or those behind it where it is 0"},
     {K::else_, "else", "else", "", "", F::part, N::none, "the other branch"},
     {K::match, "match", "match {list}", "a*", "o", F::open, N::none, "the first clause whose tags all fit"},

@@ -178,8 +178,10 @@ class Verifier {
         check(s.number >= 0 || row.number == NumberRole::number, "a number is negative");
         break;
     }
-    bool has_text = s.kind == StepKind::check || (s.kind == StepKind::index && s.text != -1);
+    const bool may_have_text = s.kind == StepKind::index || s.kind == StepKind::match;
+    bool has_text = s.kind == StepKind::check || (may_have_text && s.text != -1);
     check(!has_text || within(s.text, program_.strings), "a message is out of range");
+    check(s.kind != StepKind::check || s.operands.size() <= 3, "a message shows too many numbers");
     check(s.where < 0 || within(s.where, program_.strings), "a place is out of range");
     if (s.kind == StepKind::alloc) {
       check(is_static_tensor(f_.value(s.results[0]).type), "a tensor of unknown size is allocated");

@@ -37,6 +37,14 @@ class MatchChecker {
     }
   }
 
+  std::vector<std::string> uncovered() {
+    std::optional<DecisionTree> tree = decision_tree(match_, mod_);
+    if (!tree) return {};
+    tree_ = std::move(*tree);
+    look();
+    return std::move(examples_);
+  }
+
  private:
   using Node = DecisionTree::Node;
   using Branch = DecisionTree::Branch;
@@ -199,6 +207,10 @@ std::vector<Diagnostic> check_matches(const Module& mod) {
     out.insert(out.end(), more.begin(), more.end());
   }
   return out;
+}
+
+std::vector<std::string> uncovered_values(const MatchNode& m, const Module& mod) {
+  return MatchChecker(m, mod).uncovered();
 }
 
 }  // namespace relay

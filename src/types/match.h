@@ -21,4 +21,8 @@ std::vector<Diagnostic> check_matches(const Module& mod);
 // to be covered by the constructors in sight.
 std::vector<Diagnostic> check_matches(const Expr& expr, const Module& mod);
 
+// Values that no clause takes, in the notation of patterns: `Cons(_, Nil)`. At most three; none where the match
+// covers all, or is too intricate to tell.
+std::vector<std::string> uncovered_values(const MatchNode& m, const Module& mod);
+
 }  // namespace relay

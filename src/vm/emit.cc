@@ -154,7 +154,7 @@ class Emitter {
     b_.if_zero(reg(s.operands[0]), broken);
     b_.jump(end);
     b_.bind(broken);
-    b_.fatal(s.text, s.where);
+    b_.fatal(s.text, s.where, regs(s.operands, 1));
     b_.bind(end);
   }
 
@@ -178,7 +178,7 @@ class Emitter {
     open_.pop_back();
     if (open.match != nullptr) {
       if (open.has_next) end_part(open);
-      b_.match_fail(open.match->where);
+      b_.match_fail(open.match->where, open.match->text);
       reachable_ = false;
     }
     b_.bind(open.end);
@@ -254,12 +254,12 @@ class Emitter {
       case StepKind::field:
         return b_.get_field(out(), in(0), number);
       case StepKind::call:
-        return b_.call(out(), number, regs(s.operands));
+        return b_.call(out(), number, regs(s.operands), s.where);
       case StepKind::tail_call:
         reachable_ = false;
         return b_.tail_call(number, regs(s.operands));
       case StepKind::invoke:
-        return b_.invoke_closure(out(), in(0), regs(s.operands, 1));
+        return b_.invoke_closure(out(), in(0), regs(s.operands, 1), s.where);
       case StepKind::tail_invoke:
         reachable_ = false;
         return b_.tail_invoke(in(0), regs(s.operands, 1));

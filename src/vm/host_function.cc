@@ -226,12 +226,16 @@ class Body {
     const auto& result = signatures_[static_cast<size_t>(s.number)].result;
     const std::vector<LocalId> args = arguments(s);
     if (!result) {
-      add_word(Op::call, s.results[0], args).number = s.number;
+      Inst& inst = add_word(Op::call, s.results[0], args);
+      inst.number = s.number;
+      inst.where = s.where;
       return;
     }
     const LocalId to = local(s.results[0]);
     const LocalId made = is_word(to) ? w_.local(false) : to;
-    w_.add(Op::call, made, args).number = s.number;
+    Inst& inst = w_.add(Op::call, made, args);
+    inst.number = s.number;
+    inst.where = s.where;
     if (made != to) w_.add(Op::box, to, {made}).dtype = *result;
   }
 
@@ -291,7 +295,9 @@ class Body {
     if (open.match != nullptr) {
       if (open.next >= 0) end_part(open);
       reach();
-      w_.add(Op::no_match).where = open.match->where;
+      Inst& inst = w_.add(Op::no_match);
+      inst.where = open.match->where;
+      inst.text = open.match->text;
       ended_ = true;
     }
     if (!ended_) w_.jump(open.end);
@@ -302,6 +308,8 @@ class Body {
   void arithmetic(Op op, const Step& s) {
     std::vector<LocalId> operands;
     for (ValueId id : s.operands) operands.push_back(local(id));
+    // Sizes that a message shows are of tensors, which host code does not have.
+    if (op == Op::check) operands.resize(1);
     Inst& inst = w_.add(op, s.results.empty() ? -1 : local(s.results[0]), std::move(operands));
     inst.sub = s.op;
     inst.number = s.number;
@@ -367,7 +375,7 @@ class Body {
       }
       case StepKind::invoke: {
         const std::vector<LocalId> args = words(s.operands);
-        add_word(Op::invoke, s.results[0], args);
+        add_word(Op::invoke, s.results[0], args).where = s.where;
         return;
       }
       case StepKind::tail_invoke: {

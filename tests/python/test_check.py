@@ -197,3 +197,13 @@ def test_freeze_is_not_for_relay_text(tmp_path):
     done = command("run", tmp_path / "p.relay", "--freeze", "x=1", check=False)
     assert "E0702" in done.stderr
     assert "does not apply to Relay text" in done.stderr
+
+
+def test_several_files_share_what_the_options_read(good, tmp_path):
+    """The weights are read once, so that what is wrong with them is told once."""
+    weights = tmp_path / "w.npz"
+    np.savez(weights, w=np.ones((8, 4), np.float32))
+    both = command("check", good, good, "--params", weights).stdout
+    assert both.count("can be run") == 2
+    wrong = command("check", good, good, "--params", tmp_path / "none.npz", check=False)
+    assert wrong.returncode == 1 and wrong.stderr.count("error[") == 1

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 using runtime::Tensor;
 
 // Widths of a letter of a label, and of a type below it.
-constexpr double kCardLetter = 6.4, kTypeLetter = 7;
+constexpr double kCardLetter = 7.3, kTypeLetter = 7;
 constexpr size_t kMostCards = 300;
 // Elements that a histogram counts, and its bars.
 constexpr int64_t kMostCounted = 200'000;
@@ -39,7 +39,7 @@ double tenths(double x) { return std::round(x * 10) / 10; }
 
 // The label cut to the width; nothing where there is no room for a word.
 std::string fitted(const std::string& label, double width) {
-  const auto letters = static_cast<size_t>(std::max(0.0, (width - 6) / kCardLetter));
+  const auto letters = static_cast<size_t>(std::max(0.0, (width - 14) / kCardLetter));
   if (label.size() <= letters) return label;
   return letters < 5 ? "" : label.substr(0, letters - 1) + "…";
 }

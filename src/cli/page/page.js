@@ -23,7 +23,8 @@ function element(name, text, parent) {
 
 // ---- Moving about
 
-function place() { scene.setAttribute("transform", `translate(${zoom.x} ${zoom.y}) scale(${zoom.k})`); }
+// A transform of the whole element: texts within are not laid out again.
+function place() { scene.style.transform = `translate(${zoom.x}px, ${zoom.y}px) scale(${zoom.k})`; }
 function fit() {
   const w = drawing.clientWidth, h = drawing.clientHeight;
   // Cards are read from the top.
@@ -79,8 +80,7 @@ function show(index, node) {
   view = data.views[index];
   view.index = index;
   shapes = new Map(); lines = []; chosen = null;
-  const svg = make("svg", { role: "img", "aria-label": view.name });
-  scene = svg.appendChild(make("g", {}));
+  scene = make("svg", { role: "img", "aria-label": view.name, width: view.width, height: view.height });
   for (const e of view.edges) {
     const line = make("path", { class: "edge", d: path_of(e.points) });
     lines.push(line);
@@ -113,7 +113,7 @@ function show(index, node) {
     shapes.set(n.id, g);
     scene.append(g);
   }
-  drawing.replaceChildren(svg);
+  drawing.replaceChildren(scene);
   for (const b of document.querySelectorAll("#views button"))
     b.setAttribute("aria-pressed", String(Number(b.dataset.stage) === view.stage));
   const path = document.getElementById("path");
@@ -219,7 +219,7 @@ function roofline(p) {
 function block(title, text) {
   if (!text) return;
   section(title);
-  element("pre", text, details);
+  element("pre", text, details).className = title;
 }
 function describe_view() {
   details.replaceChildren();

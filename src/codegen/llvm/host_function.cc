@@ -476,7 +476,11 @@ class FunctionBuilder : public HostBuilder {
   }
 
   void take_result(const Inst& inst, Value* out) {
-    branch_rarely(failed_of(out), failure(inst));
+    // The entry of a function is no caller of the program.
+    const bool caller = f_.kind == hc::FunctionKind::body;
+    branch_rarely(failed_of(out),
+                  caller ? fatal(inst, RELAY_NATIVE_CALLED, {i64(f_.index), i64(inst.where)})
+                         : failure(inst));
     set(inst, value_of(out));
   }
   void end_in(llvm::CallInst* call) {
@@ -559,7 +563,7 @@ class FunctionBuilder : public HostBuilder {
       case Op::tail_invoke:
         return end_in(call_closure(inst, true));
       case Op::no_match:
-        b_.CreateBr(fatal(inst, RELAY_NATIVE_NO_MATCH, {i64(inst.where)}));
+        b_.CreateBr(fatal(inst, RELAY_NATIVE_NO_MATCH, {i64(inst.where), i64(inst.text + 1)}));
         return;
     }
   }

@@ -80,6 +80,7 @@ TEST(ProgramFlow, memory_is_what_the_plan_says) {
     EXPECT_EQ(c.flow.arena_bytes, c.planned().arena_bytes);
     ASSERT_EQ(c.flow.alive.size(), c.flow.steps.size());
     EXPECT_EQ(c.flow.alive[c.flow.peak()], c.planned().lower_bound);
+    EXPECT_LE(c.flow.alive[c.flow.peak()], c.flow.arena_bytes);
     for (const FlowValue& v : c.flow.values) {
       if (v.home != FlowValue::Home::arena) continue;
       EXPECT_LE(v.offset + v.bytes, c.flow.arena_bytes);

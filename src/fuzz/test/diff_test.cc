@@ -141,7 +141,8 @@ std::string resnet_text(const ResNet& n) {
   let %squares = multiply(%wide, %wide);
   let %g = sqrt(nn.global_avg_pool2d(%squares));
   let %d = add(nn.dense(nn.batch_flatten(%g), %wf), %wbf);
-  let %scores0 = add(divide(%d, 2000f), reshape(%mask, newshape=[1, 10]));
+  let %level = sqrt(add(mean(multiply(%d, %d), axis=[-1], keepdims=True), 0.1f));
+  let %scores0 = add(divide(%d, %level), reshape(%mask, newshape=[1, 10]));
   let %p0 = nn.softmax(%scores0, axis=-1);
   let %even = nn.softmax(multiply(%scores0, 0.25f), axis=-1);
   subtract(subtract(%p0, %even), mean(%p0, axis=[-1], keepdims=True))

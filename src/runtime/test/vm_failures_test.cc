@@ -223,6 +223,15 @@ TEST_F(VmTest, must_fail_E0607_fatal_and_match) {
   std::string text = fails("E0607");
   EXPECT_NE(text.find("the list is empty, at model.relay:3:7"), std::string::npos) << text;
   program.functions.clear();
+  FunctionBuilder numbers("main");
+  const int32_t two = numbers.int_reg(), three = numbers.int_reg();
+  numbers.load_int(two, 2);
+  numbers.load_int(three, 3);
+  numbers.fatal(message, place, Regs{two, three});
+  put(std::move(numbers));
+  text = fails("E0607");
+  EXPECT_NE(text.find("found:    2 and 3"), std::string::npos) << text;
+  program.functions.clear();
   FunctionBuilder g("main");
   g.match_fail(place);
   put(std::move(g));

@@ -169,6 +169,12 @@ void FunctionBuilder::emit_list(Opcode op, int32_t dst, int32_t a,
   function_.lists.insert(function_.lists.end(), entries.begin(), entries.end());
 }
 
+void FunctionBuilder::place(int32_t place_string) {
+  if (place_string < 0) return;
+  function_.code.back().sub |= kPlaced;
+  function_.lists.push_back(place_string);
+}
+
 void FunctionBuilder::invoke_kernel(int32_t kernel, std::span<const Operand> operands) {
   Instruction& in =
       emit(Opcode::invoke_kernel, 0, kernel, static_cast<int32_t>(function_.operands.size()));
@@ -321,14 +327,18 @@ void FunctionBuilder::jump_table(int32_t int_reg, std::span<const Label> targets
     function_.lists.push_back(target.id);
   }
 }
-void FunctionBuilder::call(int32_t dst, int32_t function, std::span<const int32_t> args) {
+void FunctionBuilder::call(int32_t dst, int32_t function, std::span<const int32_t> args,
+                           int32_t place_string) {
   emit_list(Opcode::call, dst, function, args);
+  place(place_string);
 }
 void FunctionBuilder::tail_call(int32_t function, std::span<const int32_t> args) {
   emit_list(Opcode::tail_call, 0, function, args);
 }
-void FunctionBuilder::invoke_closure(int32_t dst, int32_t closure, std::span<const int32_t> args) {
+void FunctionBuilder::invoke_closure(int32_t dst, int32_t closure, std::span<const int32_t> args,
+                                     int32_t place_string) {
   emit_list(Opcode::invoke_closure, dst, closure, args);
+  place(place_string);
 }
 void FunctionBuilder::tail_invoke(int32_t closure, std::span<const int32_t> args) {
   emit_list(Opcode::tail_invoke, 0, closure, args);
@@ -361,11 +371,14 @@ void FunctionBuilder::ref_write(int32_t ref, int32_t value) {
   emit(Opcode::ref_write, 0, ref, value);
 }
 void FunctionBuilder::kill(std::span<const int32_t> regs) { emit_list(Opcode::kill, 0, 0, regs); }
-void FunctionBuilder::fatal(int32_t message_string, int32_t place_string) {
-  emit(Opcode::fatal, 0, message_string, place_string);
+void FunctionBuilder::fatal(int32_t message_string, int32_t place_string,
+                            std::span<const int32_t> int_regs) {
+  Instruction& in = emit(Opcode::fatal, 0, message_string, place_string);
+  if (!int_regs.empty()) in.dst = int_regs[0] + 1;
+  if (int_regs.size() > 1) in.count = static_cast<uint32_t>(int_regs[1]) + 1;
 }
-void FunctionBuilder::match_fail(int32_t place_string) {
-  emit(Opcode::match_fail, 0, place_string);
+void FunctionBuilder::match_fail(int32_t place_string, int32_t values_string) {
+  emit(Opcode::match_fail, 0, place_string).count = static_cast<uint32_t>(values_string + 1);
 }
 
 Function FunctionBuilder::finish() && {

@@ -112,6 +112,8 @@ inline constexpr uint8_t kLastB = 2;
 inline constexpr uint8_t kLastField = 4;
 // Of write_lines: r[a] is a parameter that was given up, and is written to though others have it.
 inline constexpr uint8_t kGivenUp = 8;
+// Of a call that does not leave the frame: behind the arguments, the list has the string with its place in the source.
+inline constexpr uint8_t kPlaced = 16;
 
 struct Instruction {
   Opcode op = Opcode::ret_outputs;
@@ -385,9 +387,12 @@ class FunctionBuilder {
   void if_not_tag(int32_t reg, int32_t tag, Label target);
   void jump(Label target);
   void jump_table(int32_t int_reg, std::span<const Label> targets);
-  void call(int32_t dst, int32_t function, std::span<const int32_t> args);
+  // `place_string`: where in the source the call is; -1: not known.
+  void call(int32_t dst, int32_t function, std::span<const int32_t> args,
+            int32_t place_string = -1);
   void tail_call(int32_t function, std::span<const int32_t> args);
-  void invoke_closure(int32_t dst, int32_t closure, std::span<const int32_t> args);
+  void invoke_closure(int32_t dst, int32_t closure, std::span<const int32_t> args,
+                      int32_t place_string = -1);
   void tail_invoke(int32_t closure, std::span<const int32_t> args);
   void ret(int32_t reg);
   void ret_scalar(int32_t int_reg, DType dtype);
@@ -401,8 +406,11 @@ class FunctionBuilder {
   void ref_read(int32_t dst, int32_t ref);
   void ref_write(int32_t ref, int32_t value);
   void kill(std::span<const int32_t> regs);
-  void fatal(int32_t message_string, int32_t place_string = -1);
-  void match_fail(int32_t place_string = -1);
+  // `int_regs`: up to two numbers that the message shows.
+  void fatal(int32_t message_string, int32_t place_string = -1,
+             std::span<const int32_t> int_regs = {});
+  // `values_string`: the values that no clause takes; -1: not known.
+  void match_fail(int32_t place_string = -1, int32_t values_string = -1);
 
   // The finished function: every label must be bound.
   Function finish() &&;
@@ -410,6 +418,8 @@ class FunctionBuilder {
  private:
   Instruction& emit(Opcode op, int32_t dst = 0, int32_t a = 0, int32_t b = 0);
   void emit_list(Opcode op, int32_t dst, int32_t a, std::span<const int32_t> entries);
+  // The string with the place of the instruction that emit_list has just added.
+  void place(int32_t place_string);
 
   Function function_;
   std::vector<int32_t> labels_;  // instruction index, -1 while unbound

@@ -399,9 +399,9 @@ Value Interpreter::execute() {
         }
         break;
       case Opcode::fatal:
-        stop(text(in.a), in.b);
+        fatal(in, w);
       case Opcode::match_fail:
-        stop(kNoMatch, in.a);
+        no_match(in.a, in.count);
     }
     ++at;
   }

@@ -35,6 +35,8 @@ class Interpreter {
   ~Interpreter();
 
   Value run(size_t function, std::span<const Value> args, std::span<const Tensor> outputs);
+  // The error with the calls that led to it: those of native functions, and the open frames.
+  RuntimeError with_callers(const RuntimeError& error);
   // Until all that the run has put into the queues of devices is done. RuntimeError when a kernel has failed there.
   void finish_devices();
   // Whether there may be tensors whose strings belong to others (core/strings.h).
@@ -254,7 +256,10 @@ class Interpreter {
   void refuel();
   // Looks at the limits; goes on when none is reached.
   void out_of_fuel();
-  [[noreturn]] void stop(std::string message, int32_t place) const;
+  // Ends the run; `place` is a string of the program, or -1.
+  [[noreturn]] void stop(std::string message, int32_t place, std::string found = {}) const;
+  [[noreturn]] void fatal(const Instruction& in, const Window& w) const;
+  [[noreturn]] void no_match(int32_t place, int64_t values) const;
   [[noreturn]] void too_deep(size_t bytes) const;
   Value execute();
 
@@ -283,6 +288,12 @@ class Interpreter {
   Object* call_native(size_t function, std::span<Object* const> args);
   // What a call and an invocation of the innermost frame do.
   Object* call_native(const Instruction& in, Slot* r);
+  // The same for the staged arguments, noting the call if it fails.
+  Object* call_native(const Instruction& in, size_t function, std::span<Object* const> args);
+  // Notes a call that has failed, from the innermost one on.
+  void note_caller(const Function& caller, int32_t place);
+  // The string with the place of a call, or -1.
+  static int32_t place_of(const Function& caller, const Instruction& call);
   Object* invoke_native(const Instruction& in, Slot* r);
 
   ExecutionContext& c_;
@@ -295,6 +306,9 @@ class Interpreter {
   int64_t native_stack_bytes_ = 0;  // that this run took beyond what every run has
   std::exception_ptr native_error_;
   std::vector<Object*> native_args_;
+  // The innermost calls of native functions that have failed, and how many there are.
+  std::vector<std::string> failed_calls_;
+  size_t num_failed_calls_ = 0;
   relay_kernel_context kernel_context_{};
   int32_t kernel_error_ = RELAY_KERNEL_OK;
   int64_t bytes_before_ = 0;

@@ -19,7 +19,11 @@ constexpr int64_t kSmallWork = 4096;
 
 void Interpreter::kernel_failed(const KernelInfo& kernel, int32_t code) {
   std::optional<std::string> said = take_failure();
-  if (said && code == RELAY_KERNEL_CHECK_FAILED) fail_run(codes::run_assertion, *said);
+  if (said && code == RELAY_KERNEL_CHECK_FAILED) {
+    Diagnostic d(codes::run_assertion, {}, *said);
+    if (!kernel.origin.empty()) d.note({}, "in " + kernel.origin);
+    throw RuntimeError(std::move(d));
+  }
   // An error without a source location comes from a model, whose node the kernel names.
   if (said && said->ends_with(')')) fail_run(kernel_error_code(code), *said);
   // The kernel's name is the compiler's; its origin is the program's.

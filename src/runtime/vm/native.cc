@@ -54,6 +54,10 @@ relay_native_result Interpreter::serve(const NativeRequest& r) {
       native_.fuel = fuel_;
       return {0, 0};
     case NativeRequest::fail:
+      if (r.a == RELAY_NATIVE_CALLED) {
+        note_caller(program_.functions[static_cast<size_t>(r.b)], static_cast<int32_t>(r.c));
+        return {0, 1};
+      }
       fail_native(r.a, r.b, r.c, r.d);
     case NativeRequest::box:
       return result_of(box(r.a, dtype_of(r.b)));
@@ -97,7 +101,7 @@ void Interpreter::fail_native(int64_t kind, int64_t a, int64_t b, int64_t c) {
     case RELAY_NATIVE_CHECK:
       stop(text(static_cast<int32_t>(a)), static_cast<int32_t>(b));
     case RELAY_NATIVE_NO_MATCH:
-      stop(kNoMatch, static_cast<int32_t>(a));
+      no_match(static_cast<int32_t>(a), b);
     case RELAY_NATIVE_INDEX:
       no_such_index(a, b, static_cast<int32_t>(c));
     case RELAY_NATIVE_NOT_A_FUNCTION:
@@ -150,7 +154,20 @@ Object* Interpreter::call_native(const Instruction& in, Slot* r) {
   // The callee takes them over.
   native_args_.clear();
   native_args_.swap(c_.args_);
-  return call_native(static_cast<size_t>(in.a), native_args_);
+  return call_native(in, static_cast<size_t>(in.a), native_args_);
+}
+
+Object* Interpreter::call_native(const Instruction& in, size_t function,
+                                 std::span<Object* const> args) {
+  try {
+    return call_native(function, args);
+  } catch (...) {
+    // A call that leaves the frame is none of its callers.
+    const bool stays = in.op == Opcode::call || in.op == Opcode::invoke_closure;
+    const Function& caller = *frame().function;
+    if (stays) note_caller(caller, place_of(caller, in));
+    throw;
+  }
 }
 
 Object* Interpreter::invoke_native(const Instruction& in, Slot* r) {
@@ -168,7 +185,7 @@ Object* Interpreter::invoke_native(const Instruction& in, Slot* r) {
   for (uint32_t n = 0; n < closure->count; ++n) args.push_back(take_field(closure, n, last));
   for (uint32_t n = 0; n < in.count; ++n) args.push_back(take_entry(r, list[n]));
   held = {};
-  return call_native(function, args);
+  return call_native(in, function, args);
 }
 
 const relay_native_helpers* Interpreter::native_helpers() {

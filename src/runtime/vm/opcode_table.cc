@@ -101,9 +101,9 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
     {Opcode::kill, "kill", none, none, none, L::killed_regs, C::none, S::none, F::next,
      "{op} {list}", "clears L, so that the values in it can be freed early"},
     {Opcode::fatal, "fatal", none, string, string, L::none, C::none, S::none, F::leave,
-     "{op} {a} at {b}", "stops with the message a at the location b"},
+     "{op} {a} at {b}", "stops with the message a at the location b; dst and count are, if not 0, one more than the integer registers that the message shows"},
     {Opcode::match_fail, "match_fail", none, string, none, L::none, C::none, S::none, F::leave,
-     "{op} at {a}", "stops at the location a: no pattern matches"},
+     "{op} at {a}", "stops at the location a: no pattern matches; count is, if not 0, one more than the string with the values that none takes"},
     {Opcode::write_lines, "write_lines", new_reg, last_reg, none, L::operands, C::none, S::none, F::next,
      "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if it has no other reference or it was given up"},
     {Opcode::alloc_place, "alloc_place", index, dtype, none, L::int_regs, C::none, S::device, F::next,
@@ -298,7 +298,8 @@ class OperandText {
 uint8_t OpcodeRow::flags() const {
   return static_cast<uint8_t>((a == last_reg ? kLastA : 0) | (b == last_reg ? kLastB : 0) |
                               (b == Role::field ? kLastField : 0) |
-                              (op == Opcode::write_lines ? kGivenUp : 0));
+                              (op == Opcode::write_lines ? kGivenUp : 0) |
+                              (op == Opcode::call || op == Opcode::invoke_closure ? kPlaced : 0));
 }
 
 std::span<const OpcodeRow> opcode_rows() { return kRows; }

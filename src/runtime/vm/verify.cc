@@ -215,6 +215,13 @@ class Verifier {
     from_inside(program_.functions[in.a]);
   }
 
+  void call_place(const Instruction& in) const {
+    if ((in.sub & kPlaced) == 0) return;
+    const size_t at = static_cast<size_t>(in.b) + in.count;
+    check(at < function_.lists.size(), "list out of range");
+    field(Role::string, function_.lists[at]);
+  }
+
   // Checks an operand on the device of that position and returns its number of bytes, -1 if they are known only at run
   // time.
   int64_t operand(const Operand& o, int device = 0) const {
@@ -364,7 +371,16 @@ class Verifier {
       case Opcode::write_lines:
         return write_lines(in);
       case Opcode::call:
+        call_place(in);
         return callee(in);
+      case Opcode::invoke_closure:
+        return call_place(in);
+      case Opcode::fatal:
+        return check(in.dst >= 0 && in.dst <= function_.num_int_registers &&
+                         in.count <= static_cast<uint32_t>(function_.num_int_registers),
+                     "integer register out of range");
+      case Opcode::match_fail:
+        return check(in.count <= program_.strings.size(), "string out of range");
       case Opcode::tail_call:
         check(!function_.writes_outputs, "tail call in a function with output buffers");
         return callee(in);

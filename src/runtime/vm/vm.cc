@@ -18,6 +18,8 @@ namespace relay::runtime {
 namespace {
 
 constexpr size_t kMaxStackBytes = NativeStack::kBytes;
+// Calls that an error lists.
+constexpr size_t kMaxCallers = 4;
 
 }  // namespace
 
@@ -204,11 +206,54 @@ void Interpreter::out_of_fuel() {
   --fuel_;
 }
 
-void Interpreter::stop(std::string message, int32_t place) const {
-  const char* help = message == kNoMatch ? "add a clause for it, or `_` for all others" : "";
+void Interpreter::stop(std::string message, int32_t place, std::string found) const {
   std::string where = text(place);
   if (!where.empty()) message += ", at " + where;
-  fail_run(codes::run_failed, std::move(message), help);
+  throw RuntimeError(Diagnostic(codes::run_failed, {}, std::move(message)).found(std::move(found)));
+}
+
+void Interpreter::fatal(const Instruction& in, const Window& w) const {
+  std::string found;
+  if (in.dst > 0) found = std::to_string(w.i[in.dst - 1].integer);
+  if (in.count > 0) found += " and " + std::to_string(w.i[in.count - 1].integer);
+  stop(text(in.a), in.b, std::move(found));
+}
+
+void Interpreter::no_match(int32_t place, int64_t values) const {
+  std::string where = text(place), missing = text(static_cast<int32_t>(values - 1));
+  if (!where.empty()) where = ", at " + where;
+  if (!missing.empty()) missing = "no clause for " + missing;
+  throw RuntimeError(Diagnostic(codes::run_failed, {}, kNoMatch + where)
+                         .found(std::move(missing))
+                         .help("add a clause for it, or `_` for all others"));
+}
+
+int32_t Interpreter::place_of(const Function& caller, const Instruction& call) {
+  if ((call.sub & kPlaced) == 0) return -1;
+  return caller.lists[static_cast<size_t>(call.b) + call.count];
+}
+
+void Interpreter::note_caller(const Function& caller, int32_t place) {
+  if (num_failed_calls_++ >= kMaxCallers) return;
+  const std::string where = text(place);
+  // A name that begins with an underscore is a library's own; the place is the user's.
+  std::string call = caller.name.starts_with('_') ? "called" : "called by @" + caller.name;
+  failed_calls_.push_back(where.empty() ? call : call + " at " + where);
+}
+
+RuntimeError Interpreter::with_callers(const RuntimeError& error) {
+  size_t depth = c_.depth_;
+  for (size_t at = c_.frame_; depth > 1; --depth) {
+    const auto& callee = *reinterpret_cast<const Frame*>(c_.slots_.data() + at);
+    at = callee.caller;
+    const Function& caller = *reinterpret_cast<const Frame*>(c_.slots_.data() + at)->function;
+    note_caller(caller, place_of(caller, *callee.call));
+  }
+  Diagnostic d = error.diagnostics().front();
+  for (const std::string& call : failed_calls_) d.note({}, call);
+  if (num_failed_calls_ > kMaxCallers)
+    d.note({}, "and " + std::to_string(num_failed_calls_ - kMaxCallers) + " more calls");
+  return RuntimeError(std::move(d));
 }
 
 void Interpreter::too_deep(size_t bytes) const {
@@ -275,6 +320,9 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
       options.profiler->record_memory(static_cast<int64_t>(arena_.peak()));
     }
     return result;
+  } catch (const RuntimeError& error) {
+    own_arguments();
+    throw interpreter.with_callers(error);
   } catch (const std::bad_alloc&) {
     fail_run(codes::run_out_of_memory, "the run is out of memory");
   } catch (...) {
