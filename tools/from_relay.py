@@ -86,7 +86,7 @@ Differences from the last TVM that had Relay:
 - `PassContext(opt_level=4)` is level 3 with FastMath.
 - `Constant.data` is a NumPy array.
 - `SimplifyExpr` keeps `x + 0.0`, which is 0.0 where x is -0.0, and drops `x + -0.0`.
-- Operands of two dtypes are refused (E0204), as `BroadcastRel` refused them: `relay.cast` says which is meant.
+- Operands of two dtypes are refused (E0204), as `BroadcastRel` refused them: `relay.cast` states the one that is meant.
 - `ConvertLayout` takes layouts of data without blocks, for convolutions and pools; the compiler chooses blocks.
 - Text whose types do not follow from it is refused (E0208): the types of expressions are known when it is read.
 - `quantize.qconfig` has calibrate_mode "min_max" and per-channel scales of weights as defaults, and quantises

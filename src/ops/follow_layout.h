@@ -17,9 +17,9 @@ std::optional<LayoutDecision> follow_layout(const relay::CallNode& call,
                                             const Layout& desired) {
   auto& a = static_cast<const A&>(*call.attrs.get());
   Layout now = Layout::of(a.layout);
-  Layout want = desired.defined()                               ? desired
+  Layout want = desired.defined()                          ? desired
                 : !offered.empty() && offered[0].defined() ? offered[0]
-                                                                : now;
+                                                           : now;
   std::string x = want.primal_axes(), y = now.primal_axes();
   std::sort(x.begin(), x.end());
   std::sort(y.begin(), y.end());

@@ -150,11 +150,11 @@ class Quantizer {
     }
     for (int64_t i : options_.skip_conv_layers) {
       if (i < 0 || static_cast<size_t>(i) >= convolutions.size()) {
-        throw UserError(Diagnostic(codes::driver_option, {},
-                                   "there is no convolution " + std::to_string(i) +
-                                       " to keep in floats")
-                            .expected("0 or more, and below their number, " +
-                                      std::to_string(convolutions.size())));
+        throw UserError(
+            Diagnostic(codes::driver_option, {},
+                       "there is no convolution " + std::to_string(i) + " to keep in floats")
+                .expected("0 or more, and below their number, " +
+                          std::to_string(convolutions.size())));
       }
       Layer& layer = *convolutions[static_cast<size_t>(i)];
       if (layer.quantizable()) layer.obstacle = "kept in floats as asked for";

@@ -29,8 +29,9 @@ struct Options {
   bool bias_correction = true;          // takes the mean of the error of each output channel away
   double global_scale = 8;              // data are from -8 to 8, for Calibration::global_scale
   std::vector<std::string> keep_float;  // names of layers that stay in floats
-  std::vector<int64_t> skip_conv_layers;  // so do these convolutions, counted from 0 in the order of evaluation
-  bool skip_dense_layer = false;          // and so do all layers that are no convolutions
+  std::vector<int64_t>
+      skip_conv_layers;  // so do these convolutions, counted from 0 in the order of evaluation
+  bool skip_dense_layer = false;  // and so do all layers that are no convolutions
 
   // Aims. As long as one is missed, the layers that lose most go back to floats.
   // Largest relative error of the results: the square root of sum (q - f)^2 / sum f^2 over all samples.

@@ -187,8 +187,8 @@ PrimExpr in_plain_terms(const CallNode& n) {
     const DType wide = DType::Int(64).with_lanes(word.lanes);
     auto all = [&](int64_t v) { return broadcast(imm(DType::Int(64), v), word.lanes); };
     PrimExpr product = cast(wide, n.args[0]) * cast(wide, n.args[1]);
-    return cast(word, binary(BinaryOp::Shr, product + all(int64_t{1} << (kPlaces - 1)),
-                             all(kPlaces)));
+    return cast(word,
+                binary(BinaryOp::Shr, product + all(int64_t{1} << (kPlaces - 1)), all(kPlaces)));
   }
   auto number = [&](int64_t v) { return broadcast(imm(DType::Int(32), v), word.lanes); };
   PrimExpr out;

@@ -169,7 +169,9 @@ BINARY: dict[str, Elementwise] = {
     "equal": Elementwise(np.equal, NUMBERS),
     "fixed_point_product": Elementwise(
         lambda a, b: ((a.astype(np.int64) * b + 2**30) >> 31).astype(np.int32),
-        ("int32",), low=-2147483647, high=2147483647,
+        ("int32",),
+        low=-2147483647,
+        high=2147483647,
     ),
     "floor_divide": Elementwise(np.floor_divide, ("int32", "int64"), nonzero=True),
     "floor_mod": Elementwise(np.mod, ("int32", "int64"), nonzero=True),

@@ -181,7 +181,8 @@ def test_fixed_point_of_two_roundings(right):
             )  # fmt: skip
             np.testing.assert_array_equal(found if axis == 1 else found.T, expected)
         found = run(
-            lambda x: relay.fixed_point_multiply(x, 1395864371, -right[2], rounding="TWICE"), a[:, 1]
+            lambda x: relay.fixed_point_multiply(x, 1395864371, -right[2], rounding="TWICE"),
+            a[:, 1],
         )
         expected = (a[:, 1].astype("int64") * 1395864371 + 2**30) >> 31
         expected = np.sign(expected) * ((np.abs(expected) + half[2]) >> right[2])

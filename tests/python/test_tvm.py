@@ -421,7 +421,9 @@ def test_options_of_passes():
         convert({"nn.conv2d": []})
     pool = relay.Function([x], relay.nn.relu(relay.nn.max_pool2d(x, (2, 2), (2, 2))))
     out = convert({"nn.max_pool2d": ["NHWC"]})(tvm.IRModule.from_expr(pool))
-    assert out.astext().count(', layout="NHWC"') == 1 and out.astext().count("layout_transform") == 2
+    assert (
+        out.astext().count(', layout="NHWC"') == 1 and out.astext().count("layout_transform") == 2
+    )
     with pytest.raises(ValueError, match=r"the layout of nn\.relu follows that of the operators"):
         convert({"nn.relu": ["NHWC"]})
     assert relay.transform.FuseOps(0)(mod).astext().count("Primitive=1") == 3

@@ -273,8 +273,8 @@ Value* KernelBuilder::load_word(const tir::CallNode& n) {
 
 Value* KernelBuilder::add_short_product(const PrimExpr& acc, const PrimExpr& n) {
   auto* product = as<BinaryNode>(n);
-  if (product == nullptr || product->op != BinaryOp::Mul ||
-      n->dtype.element() != DType::Int(32) || n->dtype.lanes == 1) {
+  if (product == nullptr || product->op != BinaryOp::Mul || n->dtype.element() != DType::Int(32) ||
+      n->dtype.lanes == 1) {
     return nullptr;
   }
   // An element, or one element in all lanes.

@@ -169,7 +169,7 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
 Value* KernelBuilder::lanes_below(const BinaryNode& n) {
   constexpr int kMostLanes = 127;
   const DType d = n.a->dtype;
-  auto *places = as<RampNode>(n.a);
+  auto* places = as<RampNode>(n.a);
   auto* end = as<BroadcastNode>(n.b);
   if (places == nullptr || end == nullptr || !is_index(d) || as_int(places->stride) != 1 ||
       d.lanes > kMostLanes || d.lanes * d.bits <= target_.vector_bits) {

@@ -195,8 +195,8 @@ Value* register_short_product(llvm::IRBuilder<>& b, bool accumulates, unsigned l
                            : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
                                         : llvm::Intrinsic::x86_sse2_pmadd_wd;
   auto* halves = llvm::FixedVectorType::get(b.getInt16Ty(), 2 * lanes);
-  return b.CreateAdd(acc, b.CreateIntrinsic(id, {}, {b.CreateBitCast(x, halves),
-                                                     b.CreateBitCast(low, halves)}));
+  return b.CreateAdd(
+      acc, b.CreateIntrinsic(id, {}, {b.CreateBitCast(x, halves), b.CreateBitCast(low, halves)}));
 }
 
 Value* add_short_product(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x,

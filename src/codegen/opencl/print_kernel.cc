@@ -60,8 +60,9 @@ const std::map<std::string, std::string, std::less<>>& functions() {
 
 // And those that the printer writes itself.
 constexpr std::string_view kOwnForms[] = {
-    "bitcast",   "byte_dot", "fixed_point_product", "index_in", "isfinite",   "isinf", "isnan",
-    "likely",    "load_word", "popcount", "prefetch", "print_mark", "rsqrt", "sigmoid"};
+    "bitcast", "byte_dot", "fixed_point_product", "index_in", "isfinite", "isinf",
+    "isnan",   "likely",   "load_word",           "popcount", "prefetch", "print_mark",
+    "rsqrt",   "sigmoid"};
 
 class KernelPrinter {
  public:

@@ -332,8 +332,10 @@ constexpr Binary kBinary[] = {
     {.name = "fixed_point_product",
      .doc = "lhs * rhs / 2^31 of int32, halves up: the low 32 bits.",
      .relation = broadcast_words,
-     .compute = [](const PrimExpr& a,
-                   const PrimExpr& b) { return tir::call("fixed_point_product", a->dtype, {a, b}); },
+     .compute =
+         [](const PrimExpr& a, const PrimExpr& b) {
+           return tir::call("fixed_point_product", a->dtype, {a, b});
+         },
      .dtype = "int32",
      .low = -2e9,
      .high = 2e9,

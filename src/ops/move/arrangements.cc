@@ -168,8 +168,7 @@ Expr open_windows(const Expr& data, int64_t axis, int64_t width, int64_t step) {
   if (is_any(size)) {
     Expr sizes = apply("shape_of", {data}, {{"dtype", "int64"}});
     Expr last = taken(sizes, indices_constant({axis}, {}), 0) - indices_constant({width - 1}, {});
-    begin = apply("dyn.arange",
-                  {indices_constant({0}, {}), last, indices_constant({step}, {})});
+    begin = apply("dyn.arange", {indices_constant({0}, {}), last, indices_constant({step}, {})});
   } else {
     const Dim number = floor_div(size - dim(width), dim(step)) + dim(1);
     begin = iota(max(number, dim(0))) * indices_constant({step}, {});

@@ -49,9 +49,12 @@ class Nesting {
 
 class Eliminator {
  public:
-  Eliminator(const Function& f, const Purity& purity,
-             const std::function<bool(const Expr&)>& keeps)
-      : f_(f), purity_(purity), keeps_(keeps), scopes_(analyze_scopes(*f.get())), nesting_(scopes_) {}
+  Eliminator(const Function& f, const Purity& purity, const std::function<bool(const Expr&)>& keeps)
+      : f_(f),
+        purity_(purity),
+        keeps_(keeps),
+        scopes_(analyze_scopes(*f.get())),
+        nesting_(scopes_) {}
 
   Function run() {
     number();
@@ -73,7 +76,8 @@ class Eliminator {
     }
     for (const ExprNode* e : scopes_.order) {
       if (!scopes_.scope_of.contains(e) && !isa<ConstantNode>(e)) continue;
-      if (inside_primitive(*e) || !may_merge(*e) || (keeps_ && isa<CallNode>(e) && keeps_(Expr(e)))) continue;
+      if (inside_primitive(*e) || !may_merge(*e) || (keeps_ && isa<CallNode>(e) && keeps_(Expr(e))))
+        continue;
       uint64_t h = key_hash(*e);
       auto [first, last] = by_key_.equal_range(h);
       auto same = std::find_if(first, last, [&](const auto& entry) {
