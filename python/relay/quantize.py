@@ -31,6 +31,7 @@ _METHODS = {
     "percentile": "percentile",
     "entropy": "entropy",
     "kl_divergence": "entropy",
+    "global_scale": "global_scale",
 }
 
 _DEFAULTS: dict[str, Any] = {
@@ -39,6 +40,9 @@ _DEFAULTS: dict[str, Any] = {
     "per_channel": True,
     "bias_correction": True,
     "keep_float": (),
+    "global_scale": 8.0,
+    "skip_conv_layers": (),
+    "skip_dense_layer": False,
     "max_error": None,
     "min_agreement": None,
     "max_loss": None,
@@ -54,8 +58,6 @@ _FIXED: dict[str, tuple[Any, str]] = {
     "dtype_weight": ("int8", "weights are int8"),
     "dtype_activation": ("int32", "sums are int32"),
     "weight_scale": ("max", "weights are scaled by their largest magnitude"),
-    "skip_dense_layer": (False, "keep_float names the layers that stay in floats"),
-    "skip_conv_layers": ((), "keep_float names the layers that stay in floats"),
     "do_simulation": (
         False,
         "the quantised program computes in integers; optimise it at level 1 for its floats",
@@ -67,7 +69,6 @@ _FIXED: dict[str, tuple[Any, str]] = {
 }
 # Those without an equivalent.
 _MEANINGLESS = {
-    "global_scale": "every tensor has a scale that calibration finds",
     "rounding": "halves are rounded to the even neighbour",
 }
 
@@ -78,15 +79,17 @@ class QConfig:
     """Settings of quantisation, in force inside a `with` statement.
 
     calibrate_mode: the choice of the range of a layer's data: "min_max"; "percentile"; "entropy" (also
-        "kl_divergence").
+        "kl_divergence"); "global_scale", the same range for all.
     percentile: the percentage of the numbers within the range, for "percentile".
+    global_scale: data are from -global_scale to global_scale, for "global_scale", which it implies.
     per_channel: weights have a scale for each output channel.
     bias_correction: the mean error of each output channel is subtracted.
     keep_float: names of layers that stay in floats.
+    skip_conv_layers: so do these convolutions, counted from 0. skip_dense_layer: so do all other layers.
     max_error, min_agreement, max_loss: aims. While one is missed, the layers with the largest error are
         computed in floats again: the largest relative error of the results; the least fraction of rows
         of the first result whose argmax is unchanged; the largest loss of `score(executable) -> float`.
-    The first Relay's fields nbit_*, dtype_*, weight_scale, skip_*, do_simulation, round_for_shift,
+    The first Relay's fields nbit_*, dtype_*, weight_scale, do_simulation, round_for_shift,
     debug_enabled_ops, calibrate_chunk_by and partition_conversions have one value, which may be given.
     """
 
@@ -102,9 +105,15 @@ class QConfig:
             elif name not in _DEFAULTS:
                 raise wrong(f"qconfig() has no setting {name!r}; it has {', '.join(_DEFAULTS)}")
         mode = settings.get("calibrate_mode", "min_max")
+        if settings.get("global_scale", 8.0) != 8.0 and mode != "global_scale":
+            raise wrong(f"global_scale is for calibrate_mode='global_scale', not {mode!r}")
+        skipped = settings.get("skip_conv_layers", ())
+        skipped = () if skipped is None else skipped
+        if not isinstance(skipped, (list, tuple)) or any(type(i) is not int for i in skipped):
+            raise wrong(f"skip_conv_layers is a list of numbers of convolutions, not {skipped!r}")
         if mode not in _METHODS:
             raise wrong(f"calibrate_mode is one of {', '.join(_METHODS)}, not {mode!r}")
-        for name in ("per_channel", "bias_correction"):
+        for name in ("per_channel", "bias_correction", "skip_dense_layer"):
             if not isinstance(settings.get(name, True), bool):
                 raise wrong(f"{name} is True or False, not {settings[name]!r}")
         if isinstance(settings.get("keep_float", ()), str):
@@ -113,7 +122,7 @@ class QConfig:
         if score is not None and not callable(score):
             raise wrong(f"score is a function of an executable, not {score!r}")
         chosen = {name: value for name, value in settings.items() if name in _DEFAULTS}
-        self._settings = {**_DEFAULTS, **chosen}
+        self._settings = {**_DEFAULTS, **chosen, "skip_conv_layers": tuple(skipped)}
 
     def __getattr__(self, name: str) -> Any:
         if name in _FIXED:
@@ -136,7 +145,8 @@ class QConfig:
     def _options(self) -> dict[str, Any]:
         out = {k: v for k, v in self._settings.items() if v is not None}
         out["calibration"] = _METHODS[out.pop("calibrate_mode")]
-        out["keep_float"] = list(out["keep_float"])
+        for name in ("keep_float", "skip_conv_layers"):
+            out[name] = list(out[name])
         if "score" in out:
             score = out["score"]
             out["score"] = lambda module: float(score(Executable(module)))
@@ -157,6 +167,11 @@ def current_qconfig() -> QConfig:
 def qconfig(**settings: Any) -> QConfig:
     """Returns settings for a `with` statement; omitted ones keep their current values."""
     known = {**current_qconfig()._settings, **settings}
+    if "global_scale" not in settings:
+        if known["calibrate_mode"] != "global_scale":
+            known["global_scale"] = _DEFAULTS["global_scale"]
+    elif "calibrate_mode" not in settings:
+        known["calibrate_mode"] = "global_scale"
     return QConfig(**known)
 
 

@@ -10,6 +10,7 @@
 #include "extend/pass.h"
 #include "node/walk.h"
 #include "passes/pass_list.h"
+#include "passes/simplify/eliminate_common_subexpr.h"
 #include "types/infer.h"
 
 namespace relay::bind {
@@ -182,6 +183,17 @@ void bind_passes(nb::module_& m) {
       .def("run", &run_python_pass)
       .def("add",
            [](const PythonPass& self, const std::string& place) { add_pass(*self.pass, place); });
+  m.def(
+      "eliminate_common_subexpr",
+      [](const PyModule& mod, const nb::callable& keeps) {
+        Module typed = whole(mod);
+        auto kept = [&](const Expr& e) {
+          return in_python(codes::pass_python, e->span, "fskip",
+                           [&] { return nb::cast<bool>(keeps(wrap(e))); });
+        };
+        return PyModule{eliminate_common_subexpr(typed, kept), mod.source_name, mod.source_hash};
+      },
+      nb::arg("mod"), nb::arg("keeps"));
   m.def("remove_pass", [](const std::string& name) { return remove_pass(name); });
   m.def("with_parts", &with_parts, nb::arg("expr"), nb::arg("parts"), nb::arg("others"),
         "The expression with other parts, the same object where none differs.");

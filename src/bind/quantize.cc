@@ -38,6 +38,13 @@ quantize::Options make_quantize_options(nb::dict given) {
     } else if (name == "keep_float") {
       for (nb::handle layer : nb::iter(value))
         out.keep_float.push_back(to_text(layer, "the name of a layer"));
+    } else if (name == "global_scale") {
+      out.global_scale = number(value, name);
+    } else if (name == "skip_conv_layers") {
+      for (nb::handle index : nb::iter(value))
+        out.skip_conv_layers.push_back(nb::cast<int64_t>(index));
+    } else if (name == "skip_dense_layer") {
+      out.skip_dense_layer = value.ptr() == Py_True;
     } else if (name == "max_error") {
       out.max_error = number(value, name);
     } else if (name == "min_agreement") {

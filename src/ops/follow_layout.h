@@ -10,13 +10,16 @@
 
 namespace relay::ops {
 
-// The attribute `layout` follows the data: whatever order of the same axes is offered is taken.
+// The attribute `layout` is the desired one, else follows the data: whatever order of the same axes is offered is taken.
 template <class A>
 std::optional<LayoutDecision> follow_layout(const relay::CallNode& call,
-                                            std::span<const Layout> offered, const Layout&) {
+                                            std::span<const Layout> offered,
+                                            const Layout& desired) {
   auto& a = static_cast<const A&>(*call.attrs.get());
   Layout now = Layout::of(a.layout);
-  Layout want = !offered.empty() && offered[0].defined() ? offered[0] : now;
+  Layout want = desired.defined()                          ? desired
+                : !offered.empty() && offered[0].defined() ? offered[0]
+                                                           : now;
   std::string x = want.primal_axes(), y = now.primal_axes();
   std::sort(x.begin(), x.end());
   std::sort(y.begin(), y.end());

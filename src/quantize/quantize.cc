@@ -99,6 +99,8 @@ class Quantizer {
     const Options& o = options_;
     if (!(o.percentile > 50 && o.percentile <= 100))
       refuse("a percentile is above 50 and at most 100");
+    if (!(o.global_scale > 0 && std::isfinite(o.global_scale)))
+      refuse("a global scale is above 0 and finite");
     if (o.max_error && !(*o.max_error >= 0)) refuse("the largest error is not below 0");
     if (o.min_agreement && !(*o.min_agreement >= 0 && *o.min_agreement <= 1))
       refuse("an agreement is from 0 to 1");
@@ -124,6 +126,7 @@ class Quantizer {
       }
       if (found->quantizable()) found->obstacle = "kept in floats as asked for";
     }
+    keep_by_kind();
     for (const Layer& layer : layers_.layers) quantizable_.push_back(layer.quantizable());
     if (std::ranges::find(quantizable_, true) != quantizable_.end()) return;
     std::string why;
@@ -132,6 +135,30 @@ class Quantizer {
                    layers_.layers.empty()
                        ? "@main has no convolution and no product with a matrix of weights"
                        : "what each would need: " + why.substr(2));
+  }
+
+  // The obstacles of layers that stay in floats as convolutions of a number, or as no convolutions.
+  void keep_by_kind() {
+    std::vector<Layer*> convolutions;
+    for (Layer& layer : layers_.layers) {
+      auto* op = as<OpNode>(layer.call->op);
+      if (op != nullptr && op->row->window) {
+        convolutions.push_back(&layer);
+      } else if (options_.skip_dense_layer && layer.quantizable()) {
+        layer.obstacle = "kept in floats as asked for";
+      }
+    }
+    for (int64_t i : options_.skip_conv_layers) {
+      if (i < 0 || static_cast<size_t>(i) >= convolutions.size()) {
+        throw UserError(
+            Diagnostic(codes::driver_option, {},
+                       "there is no convolution " + std::to_string(i) + " to keep in floats")
+                .expected("0 or more, and below their number, " +
+                          std::to_string(convolutions.size())));
+      }
+      Layer& layer = *convolutions[static_cast<size_t>(i)];
+      if (layer.quantizable()) layer.obstacle = "kept in floats as asked for";
+    }
   }
 
   void progress(const std::string& phase, size_t done) const {
@@ -186,6 +213,11 @@ class Quantizer {
         if (!histograms[i].extend(tensors[i])) refuse_sample(sample, i);
       }
     });
+    const double most = options_.global_scale;
+    if (options_.calibration == Calibration::global_scale) {
+      parameters_.ranges.assign(histograms.size(), Range{-most, most});
+      return;
+    }
     if (options_.calibration != Calibration::min_max) {
       for (size_t s = 0; s < samples_.size(); ++s) {
         Results tensors = ready.module.run("main", samples_[s]);

@@ -27,7 +27,11 @@ struct Options {
   double percentile = 99.99;  // of the numbers that stay in the range, for Calibration::percentile
   bool per_channel = true;    // a scale for each output channel of weights
   bool bias_correction = true;          // takes the mean of the error of each output channel away
+  double global_scale = 8;              // data are from -8 to 8, for Calibration::global_scale
   std::vector<std::string> keep_float;  // names of layers that stay in floats
+  std::vector<int64_t>
+      skip_conv_layers;  // so do these convolutions, counted from 0 in the order of evaluation
+  bool skip_dense_layer = false;  // and so do all layers that are no convolutions
 
   // Aims. As long as one is missed, the layers that lose most go back to floats.
   // Largest relative error of the results: the square root of sum (q - f)^2 / sum f^2 over all samples.
@@ -78,7 +82,7 @@ struct Quantized {
 
 // Throws UserError: E0706 for no samples, for samples with data that are not finite somewhere in the program, and for a
 // program without a layer that can be quantised; E0603 for a sample that does not fit the parameters; E0702 for a name in
-// `keep_float` that is no layer's, and for aims out of range.
+// `keep_float` that is no layer's, for a number that is no convolution's, and for a scale and aims out of range.
 Quantized quantize_model(const Module& mod, const Samples& samples, const Options& options);
 
 }  // namespace relay::quantize

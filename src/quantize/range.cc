@@ -52,12 +52,15 @@ std::string_view to_string(Calibration c) {
       return "percentile";
     case Calibration::entropy:
       return "entropy";
+    case Calibration::global_scale:
+      return "global_scale";
   }
   return "";
 }
 
 std::optional<Calibration> calibration_of(std::string_view name) {
-  for (Calibration c : {Calibration::min_max, Calibration::percentile, Calibration::entropy}) {
+  for (Calibration c : {Calibration::min_max, Calibration::percentile, Calibration::entropy,
+                        Calibration::global_scale}) {
     if (to_string(c) == name) return c;
   }
   return std::nullopt;
@@ -101,6 +104,7 @@ Range Histogram::choose(Calibration calibration, double percentile) const {
   if (bins_.empty() || !(bin_width() > 0)) return reach_;
   switch (calibration) {
     case Calibration::min_max:
+    case Calibration::global_scale:
       return reach_;
     case Calibration::percentile:
       return cut_tails(percentile);

@@ -10,9 +10,9 @@
 
 namespace relay::quantize {
 
-enum class Calibration { min_max, percentile, entropy };
+enum class Calibration { min_max, percentile, entropy, global_scale };
 
-// "min_max", "percentile", "entropy".
+// "min_max", "percentile", "entropy", "global_scale".
 std::string_view to_string(Calibration c);
 // The method of that name; nullopt when there is none.
 std::optional<Calibration> calibration_of(std::string_view name);
@@ -39,7 +39,7 @@ class Histogram {
   void count(const Tensor& t);
 
   const Range& reach() const { return reach_; }
-  // The range to be resolved; all of it for min_max.
+  // The range to be resolved; all of it for min_max, and for global_scale, which does not depend on numbers.
   // percentile: as much is cut off at each end as leaves `percentile` of 100 numbers.
   // entropy: cuts both ends at one magnitude, the one whose rounding to 8 bits loses least information
   // (Migacz, "8-bit inference with TensorRT", GTC 2017).

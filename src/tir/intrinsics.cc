@@ -45,6 +45,8 @@ constexpr Intrinsic kIntrinsics[] = {
     {"fast_exp", 1, kFloat, "exp(a), in float32 within 4e-6 of its size",
      RELAY_FORMULA(std::exp(a))},
     {"fast_tanh", 1, kFloat, "tanh(a), in float32 within 3e-6", RELAY_FORMULA(std::tanh(a))},
+    {"fixed_point_product", 2, IntrinsicRule::Dot,
+     "the low 32 bits of a * b / 2^31, halves up, of the exact product", nullptr, nullptr},
     {"floor", 1, kFloat, "greatest integer not above", RELAY_FORMULA(std::floor(a))},
     {"fma", 3, kFloat, "a * b + c, rounded once", RELAY_FORMULA(std::fma(a, b, c))},
     {"fmod", 2, kFloat, "rest of a / b with the sign of a", RELAY_FORMULA(std::fmod(a, b))},
@@ -181,6 +183,14 @@ const Intrinsic* find_intrinsic(std::string_view name) {
 PrimExpr in_plain_terms(const CallNode& n) {
   constexpr int64_t kBits = 8, kBytes = 4;
   const DType word = n.dtype;
+  if (n.name == "fixed_point_product") {
+    constexpr int64_t kPlaces = 31;
+    const DType wide = DType::Int(64).with_lanes(word.lanes);
+    auto all = [&](int64_t v) { return broadcast(imm(DType::Int(64), v), word.lanes); };
+    PrimExpr product = cast(wide, n.args[0]) * cast(wide, n.args[1]);
+    return cast(word,
+                binary(BinaryOp::Shr, product + all(int64_t{1} << (kPlaces - 1)), all(kPlaces)));
+  }
   auto number = [&](int64_t v) { return broadcast(imm(DType::Int(32), v), word.lanes); };
   PrimExpr out;
   for (int64_t byte = 0; byte < kBytes; ++byte) {

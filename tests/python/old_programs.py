@@ -464,6 +464,12 @@ program(
     np.clip(np.round(A / F(0.1)) + 3, -128, 127).astype("int8"),
 )
 program(
+    "quantize to int32",
+    lambda relay, x: relay.qnn.op.quantize(x, relay.const(1e-3), relay.const(7), out_dtype="int32"),
+    A,
+    np.round(A / F(1e-3)).astype("int32") + 7,
+)
+program(
     "dequantize",
     lambda relay, x: relay.qnn.op.dequantize(x, relay.const(0.5), relay.const(2)),
     WHOLE.astype("int8"),

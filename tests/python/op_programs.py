@@ -167,6 +167,12 @@ BINARY: dict[str, Elementwise] = {
     "bitwise_xor": Elementwise(np.bitwise_xor, INTEGERS),
     "divide": Elementwise(_c_division, NUMBERS, nonzero=True),
     "equal": Elementwise(np.equal, NUMBERS),
+    "fixed_point_product": Elementwise(
+        lambda a, b: ((a.astype(np.int64) * b + 2**30) >> 31).astype(np.int32),
+        ("int32",),
+        low=-2147483647,
+        high=2147483647,
+    ),
     "floor_divide": Elementwise(np.floor_divide, ("int32", "int64"), nonzero=True),
     "floor_mod": Elementwise(np.mod, ("int32", "int64"), nonzero=True),
     "greater": Elementwise(np.greater, NUMBERS),

@@ -153,3 +153,16 @@ def test_instructions_that_flush_are_left_out_or_refused(tmp_path):
     assert "-denormals=keep or +amx-bf16" in str(refused.value)
     with pytest.raises(relay.UserError, match="-denormals=flush or -denormals=keep"):
         relay.build(function, "native -denormals=maybe")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_float16_below_its_normal_numbers(mode):
+    # They are normal float32, in folded constants too, whose code does not depend on the processor.
+    x = np.arange(1 << 16, dtype="uint16").view("float16")
+    x = np.tile(x[np.isfinite(x)], 2)
+    v = relay.var("x", shape=x.shape, dtype="float16")
+    folded = relay.cast(relay.const(x), "float32")
+    for target in ("native", "x86-64-v2"):
+        body = relay.Tuple([relay.cast(v, "float32"), folded])
+        for found in relay.build(relay.Function([v], body), f"{target} -denormals={mode}")(x):
+            np.testing.assert_array_equal(np.asarray(found), x.astype("float32"))

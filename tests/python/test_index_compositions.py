@@ -157,6 +157,38 @@ def test_fixed_point():
         assert np.abs(found - expected).max() <= 1
 
 
+@pytest.mark.parametrize("right", [[1, 2, 31], [0, 1, 7], [0, 0, 0]])
+def test_fixed_point_of_two_roundings(right):
+    # As gemmlowp rounds: halves up, then halves away from zero; whole vectors and odd numbers of lanes.
+    edges = np.array([-(2**31), -(2**31) + 1, -3, -2, -1, 0, 1, 2, 3, 2**31 - 1])
+    for count in (64, 37):
+        a = RNG.integers(-(2**31), 2**31, (count, 3)).astype("int32")
+        a[:10] = edges[:, None]
+        a[10:20] = edges[:, None] << np.array([0, 4, 8])  # wraps
+        multiplier = np.array([2**30, 1395864371, 2**31 - 1], "int32")
+        half_up = (a.astype("int64") * multiplier + 2**30) >> 31
+        half = (1 << np.array(right, "int64")) >> 1
+        expected = np.sign(half_up) * ((np.abs(half_up) + half) >> np.array(right))
+        # The last axis is that of the lanes, then the one before.
+        for axis in (1, 0):
+            x = a if axis == 1 else np.ascontiguousarray(a.T)
+            found = run(
+                lambda x, m, s, axis=axis: relay.fixed_point_multiply_per_axis(
+                    x, m, s, relay.const(np.array(right, "int32")), False, any(right), [axis],
+                    rounding="TWICE",
+                ),
+                x, multiplier, np.zeros(3, "int32"),
+            )  # fmt: skip
+            np.testing.assert_array_equal(found if axis == 1 else found.T, expected)
+        found = run(
+            lambda x: relay.fixed_point_multiply(x, 1395864371, -right[2], rounding="TWICE"),
+            a[:, 1],
+        )
+        expected = (a[:, 1].astype("int64") * 1395864371 + 2**30) >> 31
+        expected = np.sign(expected) * ((np.abs(expected) + half[2]) >> right[2])
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_fourier():
     re, im = random(3, 8), random(3, 8)
     found = run(lambda a, b: relay.dft(a, b), re, im)

@@ -186,20 +186,53 @@ def test_fields_of_the_first_relay():
     fields = {
         "nbit_input": 8, "nbit_weight": 8, "nbit_activation": 32, "dtype_input": "uint8",
         "dtype_weight": "int8", "dtype_activation": "int32", "weight_scale": "max",
-        "skip_dense_layer": False, "skip_conv_layers": [], "do_simulation": False,
+        "do_simulation": False,
         "round_for_shift": False, "debug_enabled_ops": None, "calibrate_chunk_by": -1,
         "partition_conversions": "disabled",
     }  # fmt: skip
     with relay.quantize.qconfig(calibrate_mode="percentile", **fields) as config:
-        assert config.nbit_input == 8 and config.skip_conv_layers == ()
+        assert config.nbit_input == 8
         assert "nbit" not in repr(config) and config.calibrate_mode == "percentile"
     for name, other in {
-        "nbit_input": 4, "dtype_input": "int8", "skip_conv_layers": [0], "do_simulation": True,
+        "nbit_input": 4, "dtype_input": "int8", "do_simulation": True,
     }.items():  # fmt: skip
         with pytest.raises(ValueError, match=f"{name} is .*, not"):
             relay.quantize.qconfig(**{name: other})
-    with pytest.raises(ValueError, match="takes no global_scale"):
-        relay.quantize.qconfig(global_scale=8.0)
+    with pytest.raises(ValueError, match="takes no rounding"):
+        relay.quantize.qconfig(rounding="UPWARD")
+    with pytest.raises(ValueError, match="global_scale is for"):
+        relay.quantize.qconfig(calibrate_mode="entropy", global_scale=4.0)
+    with pytest.raises(ValueError, match="skip_conv_layers is a list"):
+        relay.quantize.qconfig(skip_conv_layers=0)
+
+
+def test_one_range_for_all_and_layers_that_are_skipped():
+    rng = np.random.default_rng(3)
+
+    def weight(*shape):
+        return relay.const(rng.normal(size=shape).astype("float32") / 4)
+
+    x = relay.var("x", shape=(1, 4, 8, 8))
+    y = relay.nn.relu(relay.nn.conv2d(x, weight(8, 4, 3, 3), padding=(1, 1)))
+    y = relay.nn.global_avg_pool2d(relay.nn.conv2d(y, weight(8, 8, 3, 3), padding=(1, 1)))
+    mod = relay.Function([x], relay.nn.dense(relay.nn.batch_flatten(y), weight(5, 8)))
+    dataset = [{"x": rng.normal(size=(1, 4, 8, 8)).astype("float32")} for _ in range(4)]
+
+    def forms(**settings):
+        report = relay.quantize.quantize_with_report(mod, None, dataset, **settings)[1]
+        return [layer["quantized"] for layer in report.layers], report
+
+    with relay.quantize.qconfig(global_scale=4.0):
+        found, report = forms()
+    assert found == [True, True, True] and report.totals["calibration"] == "global_scale"
+    assert [tuple(layer["range"]) for layer in report.layers] == [(-4.0, 4.0)] * 3
+    assert all(abs(layer["scale"] - 8 / 255) < 1e-6 for layer in report.layers)
+    assert forms(skip_conv_layers=[0])[0] == [False, True, True]
+    assert forms(skip_conv_layers=[1], skip_dense_layer=True)[0] == [True, False, False]
+    for bad in ({"skip_conv_layers": [2]}, {"global_scale": 0.0, "calibrate_mode": "global_scale"}):
+        with pytest.raises(relay.RelayError) as error:
+            forms(**bad)
+        assert error.value.code == "E0702"
 
 
 def test_bad_input(digits):
@@ -221,7 +254,7 @@ def test_bad_input(digits):
         with pytest.raises(TypeError):
             relay.quantize(mod, values, dataset, **wrong)
     with pytest.raises(ValueError, match="calibrate_mode"):
-        relay.quantize.qconfig(calibrate_mode="global_scale")
+        relay.quantize.qconfig(calibrate_mode="least")
     with pytest.raises(relay.RelayError) as error:
         relay.quantize(mod, values, dataset[:1], max_error=-1)
     assert error.value.code == "E0702"

@@ -122,6 +122,29 @@ def test_quantisation_takes_the_layer(name):
     assert np.abs(got - want).max() < 0.05 * np.abs(want).max()
 
 
+@pytest.mark.parametrize("channels", [96, 37])
+@pytest.mark.parametrize("dtypes", [("int8", "int8"), ("uint8", "int8"), ("int16", "int16")])
+def test_products_of_short_numbers_are_exact(dtypes, channels):
+    # One channel by itself: sums of products of 16 bits, behind a border that fills part of a vector.
+    low, high = np.iinfo(dtypes[0]).min, np.iinfo(dtypes[0]).max
+    x = RNG.choice([low, high], (1, 5, 7, channels)).astype(dtypes[0])
+    w = RNG.choice([np.iinfo(dtypes[1]).min, np.iinfo(dtypes[1]).max], (2, 2, channels))
+    data = relay.var("x", shape=x.shape, dtype=dtypes[0])
+    wide = relay.nn.pad(data, ((0, 0), (0, 1), (1, 0), (0, 0)), pad_value=high)
+    taps = [
+        relay.cast(relay.strided_slice(wide, [0, i, j, 0], [1, i + 5, j + 7, channels]), "int32")
+        * relay.cast(relay.const(w[i, j].astype(dtypes[1])), "int32")
+        for i in range(2)
+        for j in range(2)
+    ]
+    total = taps[0] + taps[1] + taps[2] + taps[3]
+    padded = np.pad(x, ((0, 0), (0, 1), (1, 0), (0, 0)), constant_values=high).astype("int64")
+    expected = sum(padded[:, i : i + 5, j : j + 7] * w[i, j] for i in range(2) for j in range(2))
+    found, border = relay.build(relay.Function([data], relay.Tuple([total, wide])))(x)
+    np.testing.assert_array_equal(np.asarray(found), expected.astype("int32"))
+    np.testing.assert_array_equal(np.asarray(border), padded)
+
+
 def test_weights_with_a_zero_point_are_exact():
     build, data, weights, _ = CASES["conv1d_transpose"]
     x = RNG.integers(0, 256, data).astype("uint8")

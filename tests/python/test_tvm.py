@@ -419,18 +419,64 @@ def test_options_of_passes():
         convert({"nn.conv2d": ["NHWC", "HWIO"]})
     with pytest.raises(ValueError, match=r"nn\.conv2d has no layout"):
         convert({"nn.conv2d": []})
-    with pytest.raises(ValueError, match="follows that of the convolutions"):
-        convert({"nn.max_pool2d": ["NHWC"]})
+    pool = relay.Function([x], relay.nn.relu(relay.nn.max_pool2d(x, (2, 2), (2, 2))))
+    out = convert({"nn.max_pool2d": ["NHWC"]})(tvm.IRModule.from_expr(pool))
+    assert (
+        out.astext().count(', layout="NHWC"') == 1 and out.astext().count("layout_transform") == 2
+    )
+    with pytest.raises(ValueError, match=r"the layout of nn\.relu follows that of the operators"):
+        convert({"nn.relu": ["NHWC"]})
     assert relay.transform.FuseOps(0)(mod).astext().count("Primitive=1") == 3
     assert relay.transform.FuseOps(2)(mod).astext().count("Primitive=1") < 3
     with pytest.raises(ValueError, match="level from 0 to 4"):
         relay.transform.FuseOps(9)
     assert relay.transform.EliminateCommonSubexpr()(mod)["main"] is not None
-    with pytest.raises(ValueError, match="takes no fskip"):
-        relay.transform.EliminateCommonSubexpr(lambda e: False)
+    with pytest.raises(ValueError, match="fskip is a function"):
+        relay.transform.EliminateCommonSubexpr(True)
     assert (
         relay.transform.CombineParallelDense(2, to_batch=False).info.name == "CombineParallelDense"
     )
+
+
+def test_calls_that_stay_apart():
+    x = relay.var("x", shape=(2,))
+    both = relay.add(relay.exp(x) + relay.tanh(x), relay.exp(x) * relay.tanh(x))
+    mod = tvm.IRModule.from_expr(relay.Function([x], both))
+
+    def counts(fskip):
+        text = relay.transform.EliminateCommonSubexpr(fskip)(mod).astext()
+        return text.count("exp("), text.count("tanh(")
+
+    assert counts(None) == (1, 1)
+    assert counts(lambda e: isinstance(e, relay.Call) and e.op.name == "exp") == (2, 1)
+    with pytest.raises(Stop):
+        counts(stop)
+
+
+def test_instruments_outside_a_context():
+    seen = []
+
+    @tvm.instrument.pass_instrument
+    class Watch:
+        def enter_pass_ctx(self):
+            seen.append("enter")
+
+        def exit_pass_ctx(self):
+            seen.append("exit")
+
+        def run_before_pass(self, mod, info):
+            seen.append(info.name)
+
+    mod = two_results()
+    context = tvm.transform.PassContext.current()
+    context.override_instruments([Watch()])
+    relay.transform.InferType()(mod)
+    with tvm.transform.PassContext(opt_level=1):
+        relay.transform.FoldConstant()(mod)
+    assert seen == ["enter", "InferType"]
+    context.override_instruments(None)
+    relay.transform.InferType()(mod)
+    assert seen == ["enter", "InferType", "exit"]
 
 
 def test_passes_of_the_program():
@@ -457,6 +503,10 @@ def test_passes_of_the_program():
 
 class Stop(Exception):
     pass
+
+
+def stop(_):
+    raise Stop
 
 
 def test_exceptions_pass_through():

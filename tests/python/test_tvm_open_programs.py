@@ -56,6 +56,21 @@ def test_boxes():
     assert run(mod, boxes[:, :1])[1].shape == (1, 1, 6)
 
 
+@pytest.mark.parametrize("length", [relay.Any(), relay.ShapeVar("n")])
+def test_short_time_fourier_transforms(length):
+    signal, window = relay.var("signal", shape=(2, length)), relay.var("window", shape=(8,))
+    mod = relay.Function([signal, window], relay.stft(signal, 8, 3, 8, window, False, True))
+    weights = np.hanning(8).astype(F)
+    for n in (20, 8, 7):
+        x = np.random.default_rng(n).random((2, n), F)
+        starts = range(0, n - 7, 3)
+        frames = np.stack([x[:, i : i + 8] for i in starts], 1) if n >= 8 else np.zeros((2, 0, 8))
+        expected = np.fft.rfft(frames * weights).transpose(0, 2, 1)
+        found = np.asarray(run(mod, x, weights))
+        assert found.shape == (2, 5, len(starts), 2)
+        np.testing.assert_allclose(found[..., 0] + 1j * found[..., 1], expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("method", ["nearest_neighbor", "bilinear"])
 def test_upsampling(method):
     x = relay.var("x", shape=(1, 2, relay.Any(), relay.Any()))

@@ -61,11 +61,9 @@ class PassContext:
         return f"relay.transform.PassContext({settings})"
 
     def __enter__(self) -> PassContext:
-        if not hasattr(_active, "stack"):
-            _active.stack = []
         for instrument in self.instruments:
             _call(instrument, "enter_pass_ctx")
-        _active.stack.append(self)
+        _stack().append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,10 +80,24 @@ class PassContext:
         return active_context() or PassContext()
 
 
+def _stack() -> list[PassContext]:
+    if not hasattr(_active, "stack"):
+        _active.stack = []
+    return _active.stack
+
+
 def active_context() -> PassContext | None:
     """Returns the innermost PassContext of the thread, if there is one."""
     stack = getattr(_active, "stack", None)
     return stack[-1] if stack else None
+
+
+def set_outermost_context(context: PassContext | None) -> None:
+    """Sets the context that holds in the thread outside all `with` blocks; None: the defaults."""
+    _stack()[:] = [one for one in _stack() if one is not getattr(_active, "outermost", None)]
+    _active.outermost = context
+    if context is not None:
+        _stack().insert(0, context)
 
 
 # The methods of instruments, of which one has at least one.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from relay import _core
 from relay import transform as _core_transform
 from relay._errors import wrong
+from relay._pass.passes import active_context, set_outermost_context
 from relay.transform import PassInfo as PassInfo
 from relay.tvm import _exchange
 from relay.tvm._exchange import adapt, given, keep_exception, own_exceptions, returned
@@ -33,6 +36,8 @@ from relay.tvm.instrument import (
 from relay.tvm.instrument import (
     pass_instrument as pass_instrument,
 )
+
+_thread = threading.local()
 
 # The passes that opt_level 4 of the first Relay added to those of level 3.
 _LEVEL_4 = ("FastMath",)
@@ -75,12 +80,21 @@ class PassContext(_core_transform.PassContext):
             config,
         )
 
+    @staticmethod
+    def current() -> _core_transform.PassContext:
+        """Returns the innermost active context, or the thread's own, which holds outside all blocks."""
+        if not hasattr(_thread, "default"):
+            _thread.default = PassContext(3)
+        return active_context() or _thread.default
+
     def override_instruments(self, instruments: Sequence[object] | None) -> None:
         """Ends the instruments of the context and begins others."""
         made = [WithHandles(one) for one in instruments or ()]
         for one in self.instruments:
             getattr(one, "exit_pass_ctx", lambda: None)()
         self.instruments = made
+        if self is getattr(_thread, "default", None):
+            set_outermost_context(self if made else None)
         for one in made:
             getattr(one, "enter_pass_ctx", lambda: None)()
 
@@ -189,10 +203,10 @@ def _pass_function(cls: type[_core_transform.Pass]) -> Callable[..., Any]:
 
 
 def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
-    """Returns the pass that computes convolutions in other layouts, {"nn.conv2d": ["NHWC", "default"]}.
+    """Returns the pass that computes in other layouts, {"nn.conv2d": ["NHWC", "default"]}.
 
-    The first layout is that of the data. Weights keep theirs, "default", and what is between
-    convolutions follows them.
+    The keys are convolutions and pools. The first layout is that of the data. Weights keep theirs,
+    "default", and what is between such operators follows them.
     """
     if not isinstance(desired_layouts, Mapping):
         raise wrong(f"ConvertLayout() takes layouts by operator, not {desired_layouts!r}")
@@ -207,7 +221,7 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
             )
         if op not in _core_transform.ConvertLayout.options:
             raise wrong(
-                f"ConvertLayout(): the layout of {op} follows that of the convolutions beside it; it is "
+                f"ConvertLayout(): the layout of {op} follows that of the operators beside it; it is "
                 f"given for {', '.join(_core_transform.ConvertLayout.options)}"
             )
         if data == "default":
@@ -223,11 +237,18 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
     return _form(_core_transform.FuseOps(**({"max_depth": 1} if fuse_opt_level == 0 else {})))
 
 
-def EliminateCommonSubexpr(fskip: None = None) -> Pass:
-    """Returns the pass that computes equal expressions once."""
-    if fskip is not None:
-        raise wrong("EliminateCommonSubexpr() takes no fskip: equal expressions have equal values")
-    return _form(_core_transform.EliminateCommonSubexpr())
+def EliminateCommonSubexpr(fskip: Callable[[Any], Any] | None = None) -> Pass:
+    """Returns the pass that computes equal expressions once, but for the calls that `fskip` holds for."""
+    if fskip is None:
+        return _form(_core_transform.EliminateCommonSubexpr())
+    if not callable(fskip):
+        raise wrong(f"fskip is a function of an expression, not {fskip!r}")
+    keeps = keep_exception(lambda expr: bool(fskip(returned(expr))))
+
+    def run(mod: _core.IRModule, _: object) -> _core.IRModule:
+        return _core.eliminate_common_subexpr(mod, keeps)
+
+    return _form(_core_transform.module_pass(run, 3, name="EliminateCommonSubexpr"))
 
 
 def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pass:

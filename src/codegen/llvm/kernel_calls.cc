@@ -24,6 +24,13 @@ Value* KernelBuilder::call(const tir::CallNode& n) {
     Value* dot = add_byte_dot(zero, n);
     return dot != nullptr ? dot : expr(kept(tir::in_plain_terms(n)));
   }
+  if (name == "fixed_point_product") {
+    const LlvmArchitecture* arch = find_llvm_architecture(target_.arch);
+    Value* product = arch == nullptr || arch->fixed_point_product == nullptr
+                         ? nullptr
+                         : arch->fixed_point_product(b_, expr(n.args[0]), expr(n.args[1]));
+    return product != nullptr ? product : expr(kept(tir::in_plain_terms(n)));
+  }
   if (name == "bitcast") {
     Value* v = to_memory(n.args[0]->dtype.element(), expr(n.args[0]));
     return from_memory(d.element(), b_.CreateBitCast(v, memory_type(d)));
@@ -262,6 +269,29 @@ Value* KernelBuilder::load_word(const tir::CallNode& n) {
   auto* r = as<RampNode>(at);
   if (r != nullptr && as_int(r->stride) == 4) return read(value_type(n.dtype), r->base);
   return expr(kept(tir::in_plain_terms(n)));
+}
+
+Value* KernelBuilder::add_short_product(const PrimExpr& acc, const PrimExpr& n) {
+  auto* product = as<BinaryNode>(n);
+  if (product == nullptr || product->op != BinaryOp::Mul || n->dtype.element() != DType::Int(32) ||
+      n->dtype.lanes == 1) {
+    return nullptr;
+  }
+  // An element, or one element in all lanes.
+  auto is_short = [](const PrimExpr& e) {
+    auto* lanes = as<BroadcastNode>(e);
+    auto* widened = as<CastNode>(lanes != nullptr ? lanes->value : e);
+    if (widened == nullptr) return false;
+    const DType from = widened->value->dtype;
+    return (from.is_int() && from.bits <= 16) || (from.is_uint() && from.bits <= 8);
+  };
+  const LlvmArchitecture* arch = find_llvm_architecture(target_.arch);
+  if (arch == nullptr || arch->add_short_product == nullptr || !is_short(product->a) ||
+      !is_short(product->b)) {
+    return nullptr;
+  }
+  Value *sum = expr(acc), *x = expr(product->a), *y = expr(product->b);
+  return arch->add_short_product(b_, target_, sum, x, y);
 }
 
 Value* KernelBuilder::add_byte_dot(const PrimExpr& acc, const tir::CallNode& n) {

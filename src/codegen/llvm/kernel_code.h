@@ -237,6 +237,9 @@ class KernelBuilder {
   Value* tame_zero(Value* b);
   Value* quotient(Value* a, Value* b, bool is_signed);
   Value* remainder(Value* a, Value* b, bool is_signed);
+  // Which lanes of neighbouring indices are below an end, where the indices fill several registers: how many are left is one
+  // number, and the lanes are counted in bytes. Null for other comparisons.
+  Value* lanes_below(const BinaryNode& n);
   // Truncation went the other way than floor.
   Value* rounds_down(Value* a, Value* b);
   // The exponent when the divisor is a positive power of two.
@@ -275,6 +278,9 @@ class KernelBuilder {
   Value* load_word(const tir::CallNode& n);
   // An expression that the kernel does not hold, alive as long as code is made.
   const PrimExpr& kept(PrimExpr e) { return kept_.emplace_back(std::move(e)); }
+  // acc + n, where n is a product of int32 that were widened from 16 bits or fewer; null when n is anything else or the
+  // target has no instruction for it.
+  Value* add_short_product(const PrimExpr& acc, const PrimExpr& n);
   // acc + n, where n is a call of byte_dot; null when the target has no instruction for it.
   Value* add_byte_dot(const PrimExpr& acc, const tir::CallNode& n);
 

@@ -79,6 +79,10 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
       dot != nullptr && dot->name == "byte_dot") {
     if (Value* v = add_byte_dot(n.a, *dot)) return v;
   }
+  if (n.op == BinaryOp::Add) {
+    if (Value* v = add_short_product(n.a, n.b)) return v;
+  }
+  if (Value* lanes = n.op == BinaryOp::Lt ? lanes_below(n) : nullptr) return lanes;
   Value* a = expr(n.a);
   Value* b = expr(n.b);
   bool is_float = d.is_floating();
@@ -156,6 +160,25 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
       return shift(n.op, is_signed, a, b);
   }
   return nullptr;
+}
+
+Value* KernelBuilder::lanes_below(const BinaryNode& n) {
+  constexpr int kMostLanes = 127;
+  const DType d = n.a->dtype;
+  auto* places = as<RampNode>(n.a);
+  auto* end = as<BroadcastNode>(n.b);
+  if (places == nullptr || end == nullptr || !is_index(d) || as_int(places->stride) != 1 ||
+      d.lanes > kMostLanes || d.lanes * d.bits <= target_.vector_bits) {
+    return nullptr;
+  }
+  Value *last = expr(end->value), *first = expr(places->base);
+  Value* count = b_.CreateSub(last, first, "", false, true);
+  count = extreme(false, d.element(), count, constant_int(count->getType(), 0));
+  count = extreme(true, d.element(), count, constant_int(count->getType(), d.lanes));
+  llvm::SmallVector<llvm::Constant*, 64> lanes;
+  for (unsigned i = 0; i < d.lanes; ++i) lanes.push_back(b_.getInt8(static_cast<uint8_t>(i)));
+  return b_.CreateICmpULT(llvm::ConstantVector::get(lanes),
+                          b_.CreateVectorSplat(d.lanes, b_.CreateTrunc(count, b_.getInt8Ty())));
 }
 
 Value* KernelBuilder::difference(const BinaryNode& n, Value* a, Value* b) {

@@ -81,11 +81,14 @@ Value* KernelBuilder::half_to_float(Value* v) {
   Value* wide = b_.CreateZExt(v, i32);
   Value* magnitude = b_.CreateShl(b_.CreateAnd(wide, 0x7fff), 13);
   Value* sign = b_.CreateShl(b_.CreateAnd(wide, 0x8000), 16);
-  Value* scaled =
-      b_.CreateFMul(b_.CreateBitCast(magnitude, f32), llvm::ConstantFP::get(f32, 0x1p112));
+  // The bits of a denormal are those behind 2^-14, which is taken off: kernels take denormal float32 for zeros.
+  Value* normal = b_.CreateAdd(magnitude, constant_int(i32, int64_t{127 - 15} << 23));
+  Value* behind = b_.CreateBitCast(b_.CreateAdd(normal, constant_int(i32, 1 << 23)), f32);
+  Value* tiny = b_.CreateFSub(behind, llvm::ConstantFP::get(f32, 0x1p-14));
+  Value* is_tiny = b_.CreateICmpULT(magnitude, constant_int(i32, 1 << 23));
+  Value* bits = b_.CreateSelect(is_tiny, b_.CreateBitCast(tiny, i32), normal);
   Value* special = b_.CreateICmpUGE(magnitude, constant_int(i32, 0x7c00 << 13));
-  Value* bits = b_.CreateSelect(special, b_.CreateOr(magnitude, constant_int(i32, 0x7f800000)),
-                                b_.CreateBitCast(scaled, i32));
+  bits = b_.CreateSelect(special, b_.CreateOr(magnitude, constant_int(i32, 0x7f800000)), bits);
   return b_.CreateBitCast(b_.CreateOr(bits, sign), f32);
 }
 

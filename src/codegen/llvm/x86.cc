@@ -159,6 +159,59 @@ bool multiply_tiles(llvm::IRBuilder<>& b, const Target& target, DType x_dtype, D
   return true;
 }
 
+// vpmuldq multiplies the even lanes. The odd ones are moved there, and their products stay in the upper halves.
+Value* fixed_point_product(llvm::IRBuilder<>& b, Value* x, Value* y) {
+  auto* v = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (v == nullptr || v->getNumElements() % 2 != 0) return nullptr;
+  constexpr uint64_t kHalf = uint64_t{1} << 30;
+  auto* wide = llvm::FixedVectorType::get(b.getInt64Ty(), v->getNumElements() / 2);
+  auto number = [&](uint64_t n) { return llvm::ConstantInt::get(wide, n); };
+  Value *a = b.CreateBitCast(x, wide), *c = b.CreateBitCast(y, wide);
+  auto even = [&](Value* lanes) {
+    return b.CreateAShr(b.CreateShl(lanes, number(32)), number(32));
+  };
+  auto odd = [&](Value* lanes) { return b.CreateAShr(lanes, number(32)); };
+  Value* low = b.CreateAdd(b.CreateMul(even(a), even(c)), number(kHalf));
+  Value* high = b.CreateAdd(b.CreateMul(odd(a), odd(c)), number(kHalf));
+  llvm::SmallVector<int, 16> lanes;
+  for (unsigned i = 0; i < v->getNumElements(); ++i) {
+    lanes.push_back(static_cast<int>(i % 2 == 0 ? i : i + v->getNumElements()));
+  }
+  return b.CreateShuffleVector(b.CreateBitCast(b.CreateLShr(low, number(31)), v),
+                               b.CreateBitCast(b.CreateShl(high, number(1)), v), lanes);
+}
+
+// vpdpwssd of VNNI or vpmaddwd add the products of both halves of a lane. The upper half of y is 0; that of x is the sign.
+Value* register_short_product(llvm::IRBuilder<>& b, bool accumulates, unsigned lanes, Value* acc,
+                              Value* x, Value* y) {
+  Value* low = b.CreateAnd(y, llvm::ConstantInt::get(y->getType(), 0xFFFF));
+  if (accumulates) {
+    llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpwssd_512
+                             : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpwssd_256
+                                          : llvm::Intrinsic::x86_avx512_vpdpwssd_128;
+    return b.CreateIntrinsic(id, {}, {acc, x, low});
+  }
+  llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                           : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                        : llvm::Intrinsic::x86_sse2_pmadd_wd;
+  auto* halves = llvm::FixedVectorType::get(b.getInt16Ty(), 2 * lanes);
+  return b.CreateAdd(
+      acc, b.CreateIntrinsic(id, {}, {b.CreateBitCast(x, halves), b.CreateBitCast(low, halves)}));
+}
+
+Value* add_short_product(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x,
+                         Value* y) {
+  if (!llvm::isa<llvm::FixedVectorType>(acc->getType())) return nullptr;
+  constexpr unsigned kWidths[] = {4, 8, 16};
+  const bool accumulates = has_byte_dot(target);
+  const bool widest = target.vector_bits >= 512 && target.has_feature("avx512bw");
+  const std::span widths(kWidths, widest ? 3 : target.has_feature("avx2") ? 2 : 1);
+  return by_registers(b, widths, acc, x, y,
+                      [&](unsigned width, Value* sum, Value* left, Value* right) {
+                        return register_short_product(b, accumulates, width, sum, left, right);
+                      });
+}
+
 constexpr LlvmMatrixUnit kAmx{configure_tiles, release_tiles, zero_tile,
                               load_tile,       store_tile,    multiply_tiles};
 
@@ -167,7 +220,17 @@ constexpr const char* kX86Libm[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/l
 }  // namespace
 
 extern const LlvmArchitecture kLlvmX86;
-const LlvmArchitecture kLlvmX86{"x86_64", initialize_x86, x86_features_of, scale,        true,
-                                kX86Libm, x86_byte_dot,   &kAmx,           gathers_fast, "rsp"};
+const LlvmArchitecture kLlvmX86{.name = "x86_64",
+                                .initialize = initialize_x86,
+                                .features_of = x86_features_of,
+                                .scale = scale,
+                                .gathers = true,
+                                .libm = kX86Libm,
+                                .byte_dot = x86_byte_dot,
+                                .matrix = &kAmx,
+                                .gathers_fast = gathers_fast,
+                                .fixed_point_product = fixed_point_product,
+                                .add_short_product = add_short_product,
+                                .stack_pointer = "rsp"};
 
 }  // namespace relay::codegen

@@ -60,8 +60,9 @@ const std::map<std::string, std::string, std::less<>>& functions() {
 
 // And those that the printer writes itself.
 constexpr std::string_view kOwnForms[] = {
-    "bitcast",   "byte_dot", "index_in", "isfinite",   "isinf", "isnan",  "likely",
-    "load_word", "popcount", "prefetch", "print_mark", "rsqrt", "sigmoid"};
+    "bitcast", "byte_dot", "fixed_point_product", "index_in", "isfinite", "isinf",
+    "isnan",   "likely",   "load_word",           "popcount", "prefetch", "print_mark",
+    "rsqrt",   "sigmoid"};
 
 class KernelPrinter {
  public:
@@ -787,7 +788,7 @@ class KernelPrinter {
     if (d.lanes != 1) unsupported("vectors");
     const std::string& name = n.name;
     if (name == "likely") return value(n.args[0]);
-    if (name == "load_word" || name == "byte_dot") {
+    if (name == "load_word" || name == "byte_dot" || name == "fixed_point_product") {
       kept_.push_back(tir::in_plain_terms(n));
       return value(kept_.back());
     }

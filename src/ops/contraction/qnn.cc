@@ -27,7 +27,7 @@ struct QuantizeAttrs : AttrsOf<QuantizeAttrs> {
   static AttrsList describe() {
     return {"relay.attrs.QuantizeAttrs",
             {attribute("axis", &Self::axis, "The axis of a vector of scales or zero points."),
-             attribute("out_dtype", &Self::out_dtype, "int8, uint8, int16 or uint16.")}};
+             attribute("out_dtype", &Self::out_dtype, "int8, uint8, int16, uint16 or int32.")}};
   }
 };
 
@@ -222,8 +222,9 @@ Type quantize_relation(RelationContext& ctx) {
   if (x == nullptr) return nullptr;
   auto& a = ctx.attrs<QuantizeAttrs>();
   if (!check_dtype(ctx, x->dtype.is_floating(), "only floats are quantised", "float32", x->dtype) ||
-      !check_dtype(ctx, is_quantized(a.out_dtype), "out_dtype is not supported",
-                   "int8, uint8, int16 or uint16", a.out_dtype) ||
+      !check_dtype(ctx, is_quantized(a.out_dtype) || a.out_dtype == kInt,
+                   "out_dtype is not supported", "int8, uint8, int16, uint16 or int32",
+                   a.out_dtype) ||
       !check_quantization(ctx, 1, 2, x->shape, a.axis))
     return nullptr;
   return tensor_type(x->shape, a.out_dtype);

@@ -80,6 +80,16 @@ Type broadcast_numbers(RelationContext& ctx) {
   return broadcast(ctx);
 }
 
+// Multipliers of 31 bits.
+Type broadcast_words(RelationContext& ctx) {
+  const TensorTypeNode* a = ctx.tensor(0);
+  if (a != nullptr && !require(ctx, a->dtype == DType::Int(32), codes::type_dtype, "needs int32",
+                               "int32", a->dtype.to_string())) {
+    return nullptr;
+  }
+  return broadcast(ctx);
+}
+
 template <BinaryOp kOp>
 PrimExpr op(const PrimExpr& a, const PrimExpr& b) {
   return binary(kOp, a, b);
@@ -318,6 +328,17 @@ constexpr Binary kBinary[] = {
      .dtype = "int32",
      .low = 0,
      .high = 8,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "fixed_point_product",
+     .doc = "lhs * rhs / 2^31 of int32, halves up: the low 32 bits.",
+     .relation = broadcast_words,
+     .compute =
+         [](const PrimExpr& a, const PrimExpr& b) {
+           return tir::call("fixed_point_product", a->dtype, {a, b});
+         },
+     .dtype = "int32",
+     .low = -2e9,
+     .high = 2e9,
      .gradient = Absent::NotDifferentiable},
 };
 

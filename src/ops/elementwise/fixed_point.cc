@@ -50,13 +50,25 @@ void check(const CallNode& call, const std::string& rounding) {
 
 Expr shifted_left(const Expr& a, const Expr& by) { return apply("left_shift", {a, by}); }
 Expr shifted_right(const Expr& a, const Expr& by) { return apply("right_shift", {a, by}); }
+Expr product(const Expr& a, const Expr& b) { return apply("fixed_point_product", {a, b}); }
 
-// Shifted, halves away from zero; `by` is int32 and 0 or more.
-Expr shifted_away(const Expr& a, const Expr& by) {
-  Expr mask = shifted_left(scalar(1, a), by) - scalar(1, a);
-  Expr half = shifted_right(mask, scalar(1, a)) + cast_to(is_greater(scalar(0, a), a), kInt32);
-  Expr above = is_greater(apply("bitwise_and", {a, mask}), half);
-  return shifted_right(a, by) + cast_to(above, kInt32);
+// Shifted, halves away from zero; `by` is int32 and 0 or more, `a` above the least number.
+Expr shifted_away(const Expr& a, const Expr& by, bool always_shifts) {
+  // One more place is shifted out behind the first: there are places for the sum of the half.
+  Expr last = always_shifts ? scalar(1, a) : apply("minimum", {by, scalar(1, by)});
+  Expr below = shifted_right(a, scalar(31, a));  // -1 for negative numbers, whose halves go down
+  if (!always_shifts) below = apply("bitwise_and", {below, negative(last)});
+  return shifted_right(shifted_right(a + below, by - last) + last, last);
+}
+
+// Whether each element of a constant is above 0.
+bool is_positive(const Expr& e) {
+  auto* c = as<ConstantNode>(e);
+  if (c == nullptr) return false;
+  for (int64_t i = 0; i < c->data.num_elements(); ++i) {
+    if (c->data.get_as_int(i) <= 0) return false;
+  }
+  return true;
 }
 
 // (wide * multiplier) / 2^31, halves up, in int64.
@@ -72,13 +84,17 @@ Expr fixed_point_multiply(const CallNode& call) {
              a.multiplier < int64_t{1} << 31,
          "the factor is out of range", "below 2^31, and a shift of 31 at the most",
          std::to_string(a.multiplier));
-  Expr wide = as_index(call.args[0]);
-  if (a.shift > 0) wide = shifted_left(wide, number(a.shift));
-  const int64_t away = -std::min<int64_t>(a.shift, 0);
-  if (a.rounding == "TWICE" || away == 0) {
-    Expr y = cast_to(scaled(wide, number(a.multiplier)), kInt32);
-    return away == 0 ? y : shifted_away(y, scalar(static_cast<double>(away), y));
+  const Expr& x = call.args[0];
+  if (a.shift > 0) {
+    Expr wide = shifted_left(as_index(x), number(a.shift));
+    return cast_to(scaled(wide, number(a.multiplier)), kInt32);
   }
+  const int64_t away = -a.shift;
+  if (a.rounding == "TWICE" || away == 0) {
+    Expr y = product(x, scalar(static_cast<double>(a.multiplier), x));
+    return away == 0 ? y : shifted_away(y, scalar(static_cast<double>(away), y), true);
+  }
+  Expr wide = as_index(x);
   wide = wide * number(a.multiplier) + number(int64_t{1} << (30 + away));
   return cast_to(shifted_right(wide, number(31 + away)), kInt32);
 }
@@ -103,11 +119,23 @@ Expr fixed_point_multiply_per_axis(const CallNode& call) {
     }
     return reshape_to(e, shape);
   };
+  const bool once_shifted = a.is_rshift_required && a.rounding == "ONCE";
+  if (!a.is_lshift_required && !once_shifted) {
+    // At least -(2^31 - 1): no product is below.
+    Expr y = product(x, along_axes(call.args[1]));
+    return a.is_rshift_required
+               ? shifted_away(y, along_axes(call.args[3]), is_positive(call.args[3]))
+               : y;
+  }
   Expr multiplier = as_index(along_axes(call.args[1])), wide = as_index(x);
   if (a.is_lshift_required) wide = shifted_left(wide, as_index(along_axes(call.args[2])));
   if (!a.is_rshift_required) return cast_to(scaled(wide, multiplier), kInt32);
   Expr right = along_axes(call.args[3]);
-  if (a.rounding == "TWICE") return shifted_away(cast_to(scaled(wide, multiplier), kInt32), right);
+  if (a.rounding == "TWICE") {
+    Expr y = cast_to(scaled(wide, multiplier), kInt32);
+    y = apply("maximum", {y, scalar(-2147483647, y)});
+    return shifted_away(y, right, is_positive(call.args[3]));
+  }
   Expr all = as_index(right) + number(31);
   Expr half = shifted_left(number(1), all - number(1));
   return cast_to(shifted_right(wide * multiplier + half, all), kInt32);

@@ -1,6 +1,7 @@
 // Operators that place elements by sizes that are known: windows, blocks, diagonals, sparse matrices.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/quantities.h"
 #include "ops/composed.h"
@@ -160,6 +161,23 @@ struct SlidingWindowAttrs : AttrsOf<SlidingWindowAttrs> {
   }
 };
 
+// The places [0, width), and those `step` further on as often as windows fit into an axis whose size a run knows.
+Expr open_windows(const Expr& data, int64_t axis, int64_t width, int64_t step) {
+  const Dim& size = type_of(data).shape[static_cast<size_t>(axis)];
+  Expr begin;
+  if (is_any(size)) {
+    Expr sizes = apply("shape_of", {data}, {{"dtype", "int64"}});
+    Expr last = taken(sizes, indices_constant({axis}, {}), 0) - indices_constant({width - 1}, {});
+    begin = apply("dyn.arange", {indices_constant({0}, {}), last, indices_constant({step}, {})});
+  } else {
+    const Dim number = floor_div(size - dim(width), dim(step)) + dim(1);
+    begin = iota(max(number, dim(0))) * indices_constant({step}, {});
+  }
+  Ints places(static_cast<size_t>(width));
+  std::iota(places.begin(), places.end(), 0);
+  return expanded(begin, 1) + indices_constant(places, {width});
+}
+
 Expr windows(const CallNode& call, Expr data, int64_t first, const Ints& shape,
              const Ints& strides) {
   const int64_t rank = rank_of(data), axis = axis_in(call, first, rank);
@@ -168,11 +186,15 @@ Expr windows(const CallNode& call, Expr data, int64_t first, const Ints& shape,
          "a window has a size and a stride for each axis", std::to_string(rank - axis),
          std::to_string(count));
   for (int64_t w = count; w-- > 0;) {
-    const int64_t size = number_of(call, type_of(call.args[0]).shape[static_cast<size_t>(axis + w)],
-                                   "a size under a window");
+    const auto known = as_const(type_of(call.args[0]).shape[static_cast<size_t>(axis + w)]);
     const int64_t width = shape[static_cast<size_t>(w)], step = strides[static_cast<size_t>(w)];
+    const int64_t size = known.value_or(kLargestStep);
     demand(call, width >= 1 && width <= size && step >= 1, "the window does not fit",
            "1 to " + std::to_string(size), std::to_string(width));
+    if (!known) {
+      data = taken(data, open_windows(data, axis + w, width, step), axis + w);
+      continue;
+    }
     const int64_t number = (size - width) / step + 1;
     demand_few(call, static_cast<double>(number) * static_cast<double>(width), kMostElements,
                "places of windows");
@@ -572,11 +594,11 @@ Expr stft(const CallNode& call) {
   Expr window =
       padded(call.args[1], {{front, a.n_fft - a.win_length - front}}, scalar(0, call.args[1]));
   frames = frames * window;
-  const Ints sizes = numbers_of(call, type_of(frames).shape, "the length of the signal");
   const int64_t kept = a.onesided ? a.n_fft / 2 + 1 : a.n_fft;
   ComplexExpr all = fourier({reshaped(frames, {-1, a.n_fft}), Expr()}, a.n_fft, false);
   auto part = [&](const Expr& e) {
-    return reshaped(slice_axis(e, 1, dim(0), dim(kept)), {sizes[0], sizes[1], kept});
+    return reshape_like(slice_axis(e, 1, dim(0), dim(kept)),
+                        slice_axis(frames, 2, dim(0), dim(kept)));
   };
   Expr out = transposed(stacked({part(all.re), part(all.im)}, 3), {0, 2, 1, 3});
   return a.normalized ? (1 / std::sqrt(static_cast<double>(a.n_fft))) * out : out;

@@ -21,12 +21,12 @@ struct Desired {
   const Target* target = nullptr;
 };
 
-// The operators that a region of another layout begins with: convolutions, those from outside too.
+// The operators that a region of another layout may begin with: those with windows, also from outside.
 std::vector<Op> region_operators() {
   std::vector<Op> out = OpRegistry::global().all();
   std::erase_if(out, [](const Op& op) {
     const OpInfo& row = *op->row;
-    return !row.window || row.contraction == nullptr || row.layout == nullptr;
+    return !row.window || row.layout == nullptr;
   });
   return out;
 }
@@ -53,8 +53,11 @@ Desired desired_layouts(const PassContext& ctx) {
   out.target = &ctx.target;
   // Channels last: a pixel's channels are contiguous, so kernels vectorise over channels of any
   // count, and a 1x1 convolution is a matrix product.
-  for (const Op& op : operators)
+  for (const Op& op : operators) {
+    // Pools are computed in the layout of the convolutions beside them.
+    if (op->row->contraction == nullptr) continue;
     out.layouts[op->name] = Layout::of(op->row->window->channels_last());
+  }
   return out;
 }
 

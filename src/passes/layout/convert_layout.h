@@ -11,7 +11,7 @@
 // conversions stand only at the border of a region. Legal always: layout_transform is a copy.
 // Loses when a region is one cheap operator; the rules only start regions at the desired operators.
 //
-// Desired layouts: `relay.ConvertLayout.<operator>` in the context's config; without any, the
+// Desired layouts: `relay.ConvertLayout.<operator>` in the context's config, for convolutions and pools; without any, the
 // target decides (channels last for convolutions on CPUs).
 #pragma once
 

@@ -49,8 +49,12 @@ class Nesting {
 
 class Eliminator {
  public:
-  Eliminator(const Function& f, const Purity& purity)
-      : f_(f), purity_(purity), scopes_(analyze_scopes(*f.get())), nesting_(scopes_) {}
+  Eliminator(const Function& f, const Purity& purity, const std::function<bool(const Expr&)>& keeps)
+      : f_(f),
+        purity_(purity),
+        keeps_(keeps),
+        scopes_(analyze_scopes(*f.get())),
+        nesting_(scopes_) {}
 
   Function run() {
     number();
@@ -72,7 +76,8 @@ class Eliminator {
     }
     for (const ExprNode* e : scopes_.order) {
       if (!scopes_.scope_of.contains(e) && !isa<ConstantNode>(e)) continue;
-      if (inside_primitive(*e) || !may_merge(*e)) continue;
+      if (inside_primitive(*e) || !may_merge(*e) || (keeps_ && isa<CallNode>(e) && keeps_(Expr(e))))
+        continue;
       uint64_t h = key_hash(*e);
       auto [first, last] = by_key_.equal_range(h);
       auto same = std::find_if(first, last, [&](const auto& entry) {
@@ -257,6 +262,7 @@ class Eliminator {
 
   Function f_;
   const Purity& purity_;
+  const std::function<bool(const Expr&)>& keeps_;
   ScopeTree scopes_;
   Nesting nesting_;
   NodeMap<const Node*> bound_;  // a Let's variable to its value
@@ -270,13 +276,17 @@ class Eliminator {
 };
 
 Module run_eliminate_common_subexpr(const Module& mod, PassContext&) {
-  Purity purity(mod);
-  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    return f->is_primitive() ? f : Eliminator(f, purity).run();
-  });
+  return eliminate_common_subexpr(mod, nullptr);
 }
 
 }  // namespace
+
+Module eliminate_common_subexpr(const Module& mod, const std::function<bool(const Expr&)>& keeps) {
+  Purity purity(mod);
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    return f->is_primitive() ? f : Eliminator(f, purity, keeps).run();
+  });
+}
 
 const Pass kEliminateCommonSubexpr{
     "EliminateCommonSubexpr",    3, Form::any, Form::any, "Computes equal expressions once.",

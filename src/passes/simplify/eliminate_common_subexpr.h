@@ -16,10 +16,15 @@
 // the module.
 #pragma once
 
+#include <functional>
+
 #include "passes/pass.h"
 
 namespace relay {
 
 extern const Pass kEliminateCommonSubexpr;
+
+// The same, where each call for which `keeps` holds stays and stands for no other.
+Module eliminate_common_subexpr(const Module& mod, const std::function<bool(const Expr&)>& keeps);
 
 }  // namespace relay

@@ -200,6 +200,14 @@ TEST(Interpret, intrinsics_in_both_precisions) {
                          in.integer(i32, static_cast<int32_t>(0x80057FFFu))}))
                 .get_as_int(0),
             1 * -1 + 3 * 127 + 2 * 5 + 255 * -128);
+  auto product = [&](int64_t a, int64_t b) {
+    return in.run(call("fixed_point_product", i32, {in.integer(i32, a), in.integer(i32, b)}))
+        .get_as_int(0);
+  };
+  EXPECT_EQ(product(3, 1 << 30), 2);    // 1.5: halves up
+  EXPECT_EQ(product(-3, 1 << 30), -1);  // -1.5
+  EXPECT_EQ(product(INT32_MIN, INT32_MAX), -INT32_MAX);
+  EXPECT_EQ(product(INT32_MIN, INT32_MIN), INT32_MIN);  // the low bits of 2^31
   EXPECT_EQ(in.run(call("likely", DType::Bool(), {lt(in(f32, 1), in(f32, 2))})).get_as_int(0), 1);
 }
 
