@@ -54,7 +54,7 @@ void for_each_phase(const Stmt& s, const std::function<void(const ThreadNest& ph
 // Buffers of a group that are registers of its items: allocated between the loops over groups and those over items.
 std::unordered_set<const BufferNode*> registers_of_groups(const Stmt& body);
 
-// The items of a group along each axis: as many as its largest phase has. Nothing where an extent is no constant.
+// The items of a group along each axis: as many as its largest phase has. Nothing where an extent is not a constant.
 std::optional<std::array<int64_t, 3>> group_size(const Stmt& group);
 
 }  // namespace relay::tir
