@@ -326,6 +326,7 @@ def self_test(rules: dict) -> list[str]:
         "ops/d.cc": '#include "lower/interface/topi.h"',
         "runtime/e.cc": '#include "base/diagnostic.h"\n  #  include "runtime/vm/vm.h"',
         "runtime/f.cc": '// #include "ir/expr.h"',
+        "runtime/test/f.cc": "std::stringstream read;",
         "plan/g.cc": "int32_t variant;  // not a PrimFunc",
         "plan/test/h.cc": "PrimFunc f;",
         "vm/i.cc": "MyPrimFunc f;",
@@ -341,6 +342,8 @@ def self_test(rules: dict) -> list[str]:
     }
     planted = {
         "runtime/x.cc": '#include "ir/expr.h"',
+        "runtime/y.cc": "std::ostringstream text;",
+        "base/y.cc": "#include <sstream>",
         "tir/x.h": '#include "ir/expr.h"',
         "passes/x.cc": '#include "ops/nn.h"',
         "ir/x.h": '#include "runtime/vm/vm.h"',

@@ -150,6 +150,7 @@ PrimExpr intrinsic(const std::string& name, nb::handle list) {
   if (row == nullptr) refuse("there is no function '" + name + "' in the tensor IR");
   if (row->rule == tir::IntrinsicRule::String)
     refuse(name + " is called for strings, of which a tensor expression sees nothing");
+  if (row->arity == 0) refuse(name + " has no value");
   std::vector<PrimExpr> args = to_prims(list);
   if (static_cast<int>(args.size()) != row->arity)
     refuse(name + " takes " + counted(row->arity, "argument") + ", not " +

@@ -35,6 +35,7 @@ int64_t KernelInterpreter::run(const std::vector<runtime::Tensor>& buffers) {
         memory.tensor = {};
         memory.own = {};
         memory.written = {};
+        memory.touches = {};
       }
     }
   } let_go{m};
@@ -53,6 +54,8 @@ int64_t KernelInterpreter::run(const std::vector<runtime::Tensor>& buffers) {
   };
   m.steps_left = impl_->options.max_steps > 0 ? impl_->options.max_steps : INT64_MAX;
   m.undefined.clear();
+  m.race.clear();
+  m.items = {};
   for (const Instr* pc = impl_->code.data(); pc != nullptr;) pc = pc->run(pc, m);
   if (impl_->options.find_undefined && m.result == RELAY_KERNEL_OK) {
     for (size_t i = static_cast<size_t>(f.num_inputs); i < buffers.size(); ++i) {
@@ -63,6 +66,7 @@ int64_t KernelInterpreter::run(const std::vector<runtime::Tensor>& buffers) {
 }
 
 const std::string& KernelInterpreter::undefined() const { return impl_->machine.undefined; }
+const std::string& KernelInterpreter::race() const { return impl_->machine.race; }
 
 int64_t interpret(const PrimFunc& f, const std::vector<runtime::Tensor>& buffers,
                   const std::vector<int64_t>& dims, const InterpretOptions& options) {

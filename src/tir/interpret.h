@@ -35,6 +35,8 @@ struct InterpretOptions {
   std::optional<uint8_t> poison = std::nullopt;
   // Keeps count of the elements that are written, for KernelInterpreter::undefined.
   bool find_undefined = false;
+  // Keeps count of which work items access each element, for KernelInterpreter::race.
+  bool find_races = false;
 };
 
 // `buffers`: a tensor for each parameter, in order, of its dtype and shape (of the array that it
@@ -62,6 +64,11 @@ class KernelInterpreter {
   // of an output that a run without error left unwritten: "reads sum[3]", "leaves y[0, 1] unwritten".
   // Empty when there is none.
   const std::string& undefined() const;
+  // With `find_races`: the first element that two work items of a launch (tir/thread_nests.h) accessed in the last run, one of
+  // them to write it, without a barrier between: "tile[3] is written by item (0, 0, 0) and read by item (1, 0, 0) of group
+  // (2, 0, 0)". Registers of a group are an item's own: no barrier lets another access them. Empty when there is none. Loops run in
+  // order, so one run finds every race of these inputs.
+  const std::string& race() const;
 
  private:
   struct Impl;

@@ -587,6 +587,98 @@ const Instr* note_write(const Instr* pc, Machine& m) {
   return pc + 1;
 }
 
+namespace {
+
+std::string axes_text(const ItemState::Axes& axes) {
+  std::string out;
+  for (int64_t a : axes) out += (out.empty() ? "(" : ", ") + std::to_string(a);
+  return out + ")";
+}
+
+std::string item_text(const ItemState& s) {
+  return "item " + axes_text(s.item) + " of group " + axes_text(s.group);
+}
+
+// Whether nothing says which of the two comes first.
+bool unordered(const Memory& memory, const ItemState& before, const ItemState& now) {
+  if (before.launch != now.launch || before.launch == 0) return false;
+  // Each group has its own.
+  if (memory.buffer->scope != Scope::Global && before.group != now.group) return false;
+  if (before.group != now.group) return true;
+  const bool own = memory.buffer->scope == Scope::Register;
+  return before.item != now.item && (own || before.phase == now.phase);
+}
+
+void note_race(Machine& m, const Memory& memory, uint64_t at, const ItemState& before,
+               const char* did, const char* does) {
+  if (!m.race.empty()) return;
+  m.race = element_text(memory, at) + " is " + did + " by " + item_text(before) + " and " + does +
+           " by " + item_text(m.items);
+}
+
+void touch(Machine& m, Memory& memory, uint64_t at, bool writes) {
+  Touch& t = memory.touches[at];
+  const ItemState& now = m.items;
+  const char* const does = writes ? "written" : "read";
+  if (unordered(memory, t.write, now)) note_race(m, memory, at, t.write, "written", does);
+  if (!writes) {
+    const bool here = t.read.launch == now.launch;
+    t.read_by_groups = here && (t.read_by_groups || t.read.group != now.group);
+    const bool in_phase = here && t.read.group == now.group && t.read.phase == now.phase;
+    t.read_by_items = in_phase && (t.read_by_items || t.read.item != now.item);
+    t.read = now;
+    return;
+  }
+  const bool among =
+      t.read.launch == now.launch && memory.buffer->scope == Scope::Global && t.read_by_groups;
+  const bool in_phase = t.read.launch == now.launch && t.read.group == now.group &&
+                        t.read.phase == now.phase && t.read_by_items;
+  if (among || in_phase || unordered(memory, t.read, now)) {
+    note_race(m, memory, at, t.read, "read", does);
+  }
+  t.write = now;
+  t.read = {};
+  t.read_by_groups = t.read_by_items = false;
+}
+
+}  // namespace
+
+const Instr* note_access(const Instr* pc, Machine& m) {
+  const Access& access = access_of(pc, m);
+  Memory& memory = m.memories[static_cast<size_t>(access.memory)];
+  if (memory.touches.empty() || m.items.launch == 0 || (pc->b != 0 && m[pc->c].i == 0)) {
+    return pc + 1;
+  }
+  const uint64_t first = place_of(m, access);
+  for (uint64_t l = 0; l < pc->lanes.count && first + l < memory.elements; ++l) {
+    touch(m, memory, first + l, access.is_store);
+  }
+  return pc + 1;
+}
+
+const Instr* begin_launch(const Instr* pc, Machine& m) {
+  ++m.items.launch;
+  return pc + 1;
+}
+
+const Instr* enter_item(const Instr* pc, Machine& m) {
+  const auto axis = static_cast<size_t>(pc->number);
+  (axis < m.items.item.size() ? m.items.item[axis] : m.items.group[axis - m.items.item.size()]) =
+      m[pc->a].i;
+  return pc + 1;
+}
+
+const Instr* leave_items(const Instr* pc, Machine& m) {
+  const auto axis = static_cast<size_t>(pc->number);
+  (axis < m.items.item.size() ? m.items.item[axis] : m.items.group[axis - m.items.item.size()]) = 0;
+  return pc + 1;
+}
+
+const Instr* pass_barrier(const Instr* pc, Machine& m) {
+  ++m.items.phase;
+  return pc + 1;
+}
+
 void note_unwritten(Machine& m, const Memory& memory) {
   for (uint64_t at = 0; at < memory.elements && m.undefined.empty(); ++at) {
     if (memory.written[at]) continue;
@@ -670,6 +762,11 @@ const Instr* allocate(const Instr* pc, Machine& m) {
     if (m.poison) poison = *m.poison;
     memory.own.assign(memory.elements * memory.element_bytes, static_cast<std::byte>(poison));
     if (memory.tracked) memory.written.assign(memory.elements, false);
+    // What a group shares is the same memory each time that the group comes by.
+    const bool stays = memory.buffer->scope == Scope::Shared;
+    if (memory.contended && !(stays && memory.touches.size() == memory.elements)) {
+      memory.touches.assign(memory.elements, {});
+    }
   } catch (const std::exception&) {  // bad_alloc or length_error
     m.result = RELAY_KERNEL_OUT_OF_MEMORY;
     return nullptr;
@@ -689,6 +786,7 @@ const Instr* bind_parameter(const Instr* pc, Machine& m) {
                         runtime::shape_to_string(shape));
   memory.data = static_cast<std::byte*>(memory.tensor.data());
   if (memory.tracked) memory.written.assign(memory.elements, false);
+  if (memory.contended) memory.touches.assign(memory.elements, {});
   return pc + 1;
 }
 

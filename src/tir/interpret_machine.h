@@ -1,6 +1,7 @@
 // What the interpreter executes: instructions on 64-bit slots, and the memory of buffers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -50,6 +51,22 @@ struct Instr {
   Instr() : lanes() {}
 };
 
+// Which work item does something, and between which barriers.
+struct ItemState {
+  using Axes = std::array<int64_t, 3>;
+  int64_t launch = 0;
+  int64_t phase = 0;
+  Axes group{}, item{};
+};
+
+// The accesses of an element that later ones may race with: the last write, and the reads since. Several readers are as
+// good as the last one and a note of how they differ.
+struct Touch {
+  ItemState write, read;  // launch 0: none
+  bool read_by_groups = false;
+  bool read_by_items = false;  // of the group, in the phase of the last read
+};
+
 // A buffer while the program runs.
 struct Memory {
   Buffer buffer;
@@ -65,6 +82,9 @@ struct Memory {
   // Where the run finds undefined elements: of each, whether it is written. Empty for inputs.
   bool tracked = false;
   std::vector<bool> written;
+  // Where the run finds races: of each element. Empty for memory that one item has for itself.
+  bool contended = false;
+  std::vector<Touch> touches;
 };
 
 // Where one lane of a Load or Store goes.
@@ -86,6 +106,8 @@ struct Machine {
   int32_t error = 0;
   std::optional<uint8_t> poison;
   std::string undefined;  // the first element that was read before it was written
+  std::string race;       // the first element that items access in no order
+  ItemState items;
 
   Slot& operator[](int32_t at) { return slots[static_cast<size_t>(at)]; }
 };
@@ -135,6 +157,15 @@ Handler store_handler(DType dtype, const Storage& storage, size_t indices, bool 
 const Instr* note_read(const Instr* pc, Machine& m);
 // After the store to the element that accesses[a] names; when `b`, only if slot c is true.
 const Instr* note_write(const Instr* pc, Machine& m);
+// The access of lanes.count elements from accesses[a] on, by the current item; when `b`, only if slot c is true.
+const Instr* note_access(const Instr* pc, Machine& m);
+// A launch begins, or what is behind one.
+const Instr* begin_launch(const Instr* pc, Machine& m);
+// The item, or group, is that of slot a along an axis; `number` is the axis, and 3 more for a group.
+const Instr* enter_item(const Instr* pc, Machine& m);
+// It is the first one again.
+const Instr* leave_items(const Instr* pc, Machine& m);
+const Instr* pass_barrier(const Instr* pc, Machine& m);
 // Says of the memory, an output, which element is not written.
 void note_unwritten(Machine& m, const Memory& memory);
 

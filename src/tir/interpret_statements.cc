@@ -62,6 +62,11 @@ void Translator::step_load(const LoadNode& n) {
       note.run = &note_read;
       emit_to(top_index(), note);
     }
+    if (options_.find_races) {
+      Instr note = i;
+      note.run = &note_access;
+      emit_to(top_index(), note);
+    }
     emit_to(top_index(), i);
     return finish(n, v);
   }
@@ -81,6 +86,9 @@ void Translator::step_load(const LoadNode& n) {
     const int32_t choice = guarded ? mask.lane(l) : 0;
     if (options_.find_undefined) {
       emit({.run = &note_read, .a = access, .b = guarded ? 1 : 0, .c = choice});
+    }
+    if (options_.find_races) {
+      emit({.run = &note_access, .a = access, .b = guarded ? 1 : 0, .c = choice});
     }
     emit({.run = handler, .dst = v.lane(l), .a = access, .c = choice});
   }
@@ -103,6 +111,9 @@ void Translator::store(const StoreNode& s, bool guarded) {
     if (options_.find_undefined) {
       emit({.run = &note_write, .a = access, .b = guarded ? 1 : 0, .c = choice});
     }
+    if (options_.find_races) {
+      emit({.run = &note_access, .a = access, .b = guarded ? 1 : 0, .c = choice});
+    }
   }
 }
 
@@ -118,7 +129,36 @@ Operand Translator::once(const PrimExpr& e) {
   return clamp_scope(v);
 }
 
+void Translator::divide(StmtFrame& f) {
+  if (!options_.find_races || f.outside || items_ == ItemLevel::Item) return;
+  const Stmt s = relay::ref(*f.node);
+  if (items_ == ItemLevel::Kernel && is_around_launches(s)) return;
+  f.outside = items_;
+  const auto nest = thread_nest(s);
+  const bool launches = items_ == ItemLevel::Kernel;
+  if (launches) {
+    emit({.run = &begin_launch});
+    items_ = nest && nest->level == ThreadLevel::Group ? ItemLevel::Group : ItemLevel::Item;
+  }
+  if (!nest || (nest->level == ThreadLevel::Item) == launches) return;
+  if (!launches) items_ = ItemLevel::Item;
+  for (size_t i = 0; i < nest->axes.size(); ++i) {
+    const auto axis = static_cast<int64_t>(launches ? nest->axes.size() + i : i);
+    if (nest->axes[i] != nullptr) axes_[nest->axes[i]] = axis;
+  }
+}
+
+void Translator::note_item(const ForNode& s, const Operand& var) {
+  auto axis = axes_.find(&s);
+  if (axis != axes_.end()) emit_numbered({.run = &enter_item, .a = var.slot}, axis->second);
+}
+void Translator::note_item_end(const ForNode& s) {
+  auto axis = axes_.find(&s);
+  if (axis != axes_.end()) emit_numbered({.run = &leave_items}, axis->second);
+}
+
 void Translator::statement(StmtFrame& f) {
+  divide(f);
   switch (f.node->kind()) {
     case StmtKind::Seq: {
       auto& s = static_cast<const SeqNode&>(*f.node);
@@ -160,6 +200,7 @@ void Translator::statement(StmtFrame& f) {
       open();
       add_memory(s.buffer, /*parameter=*/false);
       memory_.back().tracked = options_.find_undefined;
+      memory_.back().contended = options_.find_races && items_ != ItemLevel::Item;
       close();
       emit({.run = &allocate, .a = memories_.at(s.buffer.get())});
       return enter(s.body);
@@ -181,6 +222,10 @@ void Translator::statement(StmtFrame& f) {
       return leave();
     }
     case StmtKind::Evaluate:
+      if (auto* c = as<CallNode>(static_cast<const EvaluateNode&>(*f.node).value);
+          c != nullptr && c->name == "barrier" && options_.find_races) {
+        emit({.run = &pass_barrier});
+      }
       once(static_cast<const EvaluateNode&>(*f.node).value);
       return leave();
     default:
@@ -217,6 +262,7 @@ void Translator::step_for(const ForNode& s, StmtFrame& f) {
     Operand var = f.var;
     open(/*own_code=*/true, level() + 1);
     bind(s.var, var);
+    note_item(s, var);
     return enter(s.body);
   }
   int piece = close();
@@ -228,6 +274,7 @@ void Translator::step_for(const ForNode& s, StmtFrame& f) {
   emit_piece(piece);
   emit_numbered({.run = &loop_next, .dst = f.var.slot, .c = stop}, body);
   emit_label(after);
+  note_item_end(s);
   leave();
 }
 

@@ -13,6 +13,7 @@ void Translator::translate(Machine& m, std::vector<Instr>& code, const std::vect
   for (size_t i = 0; i < f_.params.size(); ++i) {
     add_memory(f_.params[i], /*parameter=*/true);
     memory_.back().tracked = options_.find_undefined && i >= static_cast<size_t>(f_.num_inputs);
+    memory_.back().contended = options_.find_races;
     emit({.run = &bind_parameter, .a = memories_.at(f_.params[i].get())});
   }
   statements(f_.body);

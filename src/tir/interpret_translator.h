@@ -11,6 +11,7 @@
 
 #include "tir/interpret.h"
 #include "tir/interpret_machine.h"
+#include "tir/thread_nests.h"
 
 namespace relay::tir::interpret_detail {
 
@@ -184,6 +185,9 @@ class Translator {
 
   // ---- Statements
 
+  // Who executes a statement: all of a kernel, a group of items, or one item.
+  enum class ItemLevel { Kernel, Group, Item };
+
   struct StmtFrame {
     const StmtNode* node;
     size_t state = 0;
@@ -192,12 +196,21 @@ class Translator {
     int32_t extent = 0;
     Operand value{};
     Operand var{};
+    std::optional<ItemLevel> outside{};
   };
 
   void statements(const Stmt& body);
   // The statement comes next; `frame` references are not valid afterwards.
   void enter(const Stmt& s) { stack_.push_back({s.get()}); }
-  void leave() { stack_.pop_back(); }
+  void leave() {
+    if (stack_.back().outside) items_ = *stack_.back().outside;
+    stack_.pop_back();
+  }
+  // Finds the launches, groups and items that begin with the statement.
+  void divide(StmtFrame& f);
+  // Around each iteration of a loop over items.
+  void note_item(const ForNode& s, const Operand& var);
+  void note_item_end(const ForNode& s);
   // The value of an expression at this place; what it read is not remembered.
   Operand once(const PrimExpr& e);
   void statement(StmtFrame& f);
@@ -216,6 +229,8 @@ class Translator {
 
   const PrimFuncNode& f_;
   const InterpretOptions& options_;
+  ItemLevel items_ = ItemLevel::Kernel;
+  std::unordered_map<const Node*, int64_t> axes_;  // of loops over items, as enter_item counts them
   std::unordered_set<const Node*> reads_;
   std::unordered_map<const Node*, Operand> values_;
   std::vector<NodeRef> kept_;                    // made here; keys of values_ must not be reused

@@ -9,7 +9,9 @@
 #include "tir/passes/compact_buffers.h"
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/hoist_checks.h"
+#include "tir/passes/insert_barriers.h"
 #include "tir/passes/lower_blocks.h"
+#include "tir/passes/separate_items.h"
 #include "tir/passes/simplify.h"
 #include "tir/passes/unroll_loops.h"
 
@@ -86,12 +88,15 @@ const Backend& opencl_backend() {
 constexpr tir::LoweringPass kLowering[] = {
     {"LowerBlocks", tir::lower_blocks},
     {"CompactBuffers", tir::compact_buffers},
+    {"Simplify", tir::simplify},             // no loop of one iteration around a launch
+    {"SeparateItems", tir::separate_items},  // no register of a group is another item's
     {"FlattenBuffers", tir::flatten_buffers},
     {"Simplify", tir::simplify},
     {"HoistChecks", tir::hoist_checks},
     {"UnrollLoops", tir::unroll_loops},
     {"Simplify", tir::simplify},
     {"BlockSums", tir::block_sums},
+    {"InsertBarriers", tir::insert_barriers},
 };
 
 std::span<const tir::LoweringPass> opencl_lowering() { return kLowering; }

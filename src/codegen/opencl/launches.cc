@@ -2,44 +2,14 @@
 
 #include <utility>
 
-#include "node/walk.h"
-#include "tir/thread_tags.h"
+#include "tir/thread_nests.h"
 
 namespace relay::codegen {
 namespace {
 
-using tir::ForKind;
-using tir::ForNode;
 using tir::Stmt;
 using tir::StmtNode;
-
-bool reads_memory(const NodeRef& e) {
-  bool reads = false;
-  post_order(e, [&](const Node& n) {
-    reads |= n.kind() == tir::ExprKind::Load || n.kind() == tir::ExprKind::Call;
-  });
-  return reads;
-}
-
-// The axis of a loop that is bound; nothing for others.
-std::optional<size_t> axis_of(const StmtNode& s) {
-  auto* f = as<ForNode>(&s);
-  if (f == nullptr) return std::nullopt;
-  if (f->loop_kind == ForKind::Parallel) return 0;
-  return f->loop_kind == ForKind::ThreadBound ? tir::axis_of_tag(f->thread_tag) : std::nullopt;
-}
-
-bool has_items(const Stmt& s) {
-  bool found = false;
-  post_order(
-      s,
-      [&](const Node& n) {
-        found |=
-            n.kind() == tir::StmtKind::For && axis_of(static_cast<const StmtNode&>(n)).has_value();
-      },
-      family::tir_stmt);
-  return found;
-}
+using tir::ThreadLevel;
 
 class Splitter {
  public:
@@ -61,16 +31,16 @@ class Splitter {
       }
       case tir::StmtKind::LetStmt: {
         auto& l = *static_cast<const tir::LetStmtNode*>(s.get());
-        if (reads_memory(l.value) || !has_items(l.body)) return one_item(s);
-        return within(l, l.body);
+        return tir::is_around_launches(s) ? within(l, l.body) : one_item(s);
       }
       case tir::StmtKind::If: {
         auto& i = *static_cast<const tir::IfNode*>(s.get());
-        if (i.else_body || reads_memory(i.cond) || !has_items(i.then_body)) return one_item(s);
-        return within(i, i.then_body);
+        return tir::is_around_launches(s) ? within(i, i.then_body) : one_item(s);
       }
-      default:
-        return axis_of(*s.get()) ? items(s) : one_item(s);
+      default: {
+        const auto nest = tir::thread_nest(s);
+        return nest && nest->level != ThreadLevel::Item ? items(*nest) : one_item(s);
+      }
     }
   }
 
@@ -80,29 +50,14 @@ class Splitter {
     around_.pop_back();
   }
 
-  void items(const Stmt& s) {
-    LaunchPart part{around_, {}, {}};
-    Stmt body = s;
-    for (auto axis = axis_of(*body.get()); axis && part.axes[*axis] == nullptr;
-         axis = axis_of(*body.get())) {
-      auto* f = static_cast<const ForNode*>(body.get());
-      // An extent that another item decides is a loop of the item.
-      if (depends_on_items(*f, part)) break;
-      part.axes[*axis] = f;
-      body = f->body;
+  void items(const tir::ThreadNest& nest) {
+    LaunchPart part{around_, nest.axes, {nest.body}};
+    if (nest.level == ThreadLevel::Group) {
+      const auto group = tir::group_size(nest.body);
+      RELAY_CHECK(group.has_value(), "a group of an unknown number of items");
+      part.group = *group;
     }
-    part.body.push_back(body);
     out_.parts.push_back(std::move(part));
-  }
-
-  static bool depends_on_items(const ForNode& f, const LaunchPart& part) {
-    bool found = reads_memory(f.extent) || reads_memory(f.min);
-    for (const tir::PrimExpr& e : {f.min, f.extent}) {
-      post_order(e, [&](const Node& n) {
-        for (const ForNode* axis : part.axes) found |= axis != nullptr && &n == axis->var.get();
-      });
-    }
-    return found;
   }
 
   // Statements of one item in a row are one launch.

@@ -16,6 +16,7 @@
 #include "codegen/opencl/helpers.h"
 #include "codegen/opencl/launches.h"
 #include "node/walk.h"
+#include "tir/thread_nests.h"
 #include "tir/while.h"
 
 namespace relay::codegen {
@@ -40,6 +41,7 @@ using tir::StmtNode;
 
 // Buffers of an item that are at most as large are the item's own memory; larger ones are working memory of the kernel.
 constexpr int64_t kItemBytes = 4096;
+constexpr int64_t kMostElements = int64_t{1} << 24;
 // Work items of a launch that needs working memory for each, and of one whose number of iterations is no formula of the sizes.
 constexpr int64_t kFewItems = 64, kManyItems = 4096;
 
@@ -60,9 +62,9 @@ const std::map<std::string, std::string, std::less<>>& functions() {
 
 // And those that the printer writes itself.
 constexpr std::string_view kOwnForms[] = {
-    "bitcast", "byte_dot", "fixed_point_product", "index_in", "isfinite", "isinf",
-    "isnan",   "likely",   "load_word",           "popcount", "prefetch", "print_mark",
-    "rsqrt",   "sigmoid"};
+    "barrier",    "bitcast", "byte_dot", "fixed_point_product", "index_in", "isfinite",
+    "isinf",      "isnan",   "likely",   "load_word",           "popcount", "prefetch",
+    "print_mark", "rsqrt",   "sigmoid"};
 
 class KernelPrinter {
  public:
@@ -189,14 +191,17 @@ class KernelPrinter {
     // The body says which buffers the function takes.
     code_.str("");
     indent_ = 1;
-    line("if (relay_failed[0] != 0) return;");
+    group_ = part.group;
+    shared_.clear();
+    // A group goes on: all of its items reach its barriers, and it has no index that a failure makes wrong.
+    if (!part.has_groups()) line("if (relay_failed[0] != 0) return;");
     for (const StmtNode* s : part.around) open(*s);
     size_t loops = 0;
     for (size_t i = part.axes.size(); i-- > 0;) {
       if (part.axes[i] == nullptr) continue;
       loops += open_axis(*part.axes[i], i);
     }
-    for (const Stmt& s : part.body) statement(*s.get());
+    for (const Stmt& s : part.body) part.has_groups() ? group_statement(s) : statement(*s.get());
     for (; loops > 0; --loops) close();
     const std::string body = code_.str();
     code_.str("");
@@ -217,6 +222,10 @@ class KernelPrinter {
       line(type + " " + p.name + " = (" + type + ")(" + p.name + "_memory + " + p.name +
            "_first);");
     }
+    // An item that ends leaves the others of its group waiting at a barrier.
+    if (part.has_groups() && may_fail_) unsupported("a check in a group of work items");
+    for (const std::string& s : shared_) line(s);
+    out.group = part.group;
     out.may_fail = may_fail_;
     source_.launches.push_back(std::move(out));
     return code_.str() + body + "}\n";
@@ -237,16 +246,20 @@ class KernelPrinter {
   // Items along each axis. Where the launch has fewer of them than iterations, an item loops.
   void count_items(const LaunchPart& part, DeviceLaunch& out) {
     needs_slices_ = false;
+    const auto registers = tir::registers_of_groups(f_.body);
     for (const Stmt& s : part.body) {
       post_order(
           s,
           [&](const Node& n) {
             auto* a = as<tir::AllocateNode>(&n);
-            needs_slices_ |= a != nullptr && !is_small(*a->buffer.get());
+            needs_slices_ |= a != nullptr && !is_small(*a->buffer.get()) &&
+                             a->buffer->scope != tir::Scope::Shared &&
+                             !registers.contains(a->buffer.get());
           },
           family::tir_stmt);
     }
     looped_.fill(false);
+    if (part.has_groups()) return count_groups(part, out);
     for (size_t i = 0; i < part.axes.size(); ++i) {
       if (part.axes[i] == nullptr) continue;
       auto extent = formula(part.axes[i]->extent);
@@ -264,9 +277,19 @@ class KernelPrinter {
         out.items[0].text() + " " + out.items[1].text() + " * " + out.items[2].text() + " *";
   }
 
+  void count_groups(const LaunchPart& part, DeviceLaunch& out) {
+    if (needs_slices_) unsupported("large memory of an item in a group");
+    for (size_t i = 0; i < part.axes.size(); ++i) {
+      auto extent = part.axes[i] == nullptr ? std::string("1") : formula(part.axes[i]->extent);
+      if (!extent) unsupported("groups whose number is no formula of the call's sizes");
+      out.items[i] = SizeFormula(*extent + " " + std::to_string(part.group[i]) + " *");
+    }
+  }
+
   // Returns the number of blocks that it opens.
   size_t open_axis(const ForNode& f, size_t axis) {
-    const std::string id = "get_global_id(" + std::to_string(axis) + ")";
+    const std::string id =
+        (group_[0] > 0 ? "get_group_id(" : "get_global_id(") + std::to_string(axis) + ")";
     const std::string type = type_of(f.var->dtype), name = bind(*f.var.get());
     forget(0);
     const std::string min = value(f.min);
@@ -394,7 +417,104 @@ class KernelPrinter {
     }
   }
 
+  // What a group does: its phases are its items', and a barrier is everyone's.
+  void group_statement(const Stmt& s) {
+    forget(0);
+    if (auto nest = tir::thread_nest(s); nest && nest->level == tir::ThreadLevel::Item) {
+      return phase(nest->axes, {nest->body});
+    }
+    if (auto* e = as<tir::EvaluateNode>(s)) {
+      auto* c = as<CallNode>(e->value);
+      if (c != nullptr && c->name == "barrier") {
+        return line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
+      }
+    }
+    if (auto* all = as<tir::SeqNode>(s)) {
+      for (const Stmt& inner : all->stmts) group_statement(inner);
+      return;
+    }
+    if (auto* a = as<tir::AllocateNode>(s)) {
+      allocate_in_group(*a->buffer.get());
+      return group_statement(a->body);
+    }
+    if (!tir::has_phases(s)) return phase({}, {s});
+    if (auto* f = as<ForNode>(s)) {
+      open_loop(*f);
+      group_statement(f->body);
+      return close();
+    }
+    if (auto* l = as<tir::LetStmtNode>(s)) {
+      open(*l);
+      return group_statement(l->body);
+    }
+    auto* i = as<tir::IfNode>(s);
+    if (i == nullptr || i->else_body || tir::reads_memory(i->cond)) {
+      unsupported("a group of work items in the statement " + std::string(s->info().name));
+    }
+    line("if (" + value(i->cond) + ") {");
+    ++indent_;
+    group_statement(i->then_body);
+    close();
+  }
+
+  // By the items that the axes count, of those of the group.
+  void phase(const std::array<const ForNode*, 3>& axes, const Stmt& body) {
+    line("{");
+    ++indent_;
+    phase_ = axes;
+    std::string only;
+    for (size_t i = axes.size(); i-- > 0;) {
+      const std::string id = "get_local_id(" + std::to_string(i) + ")";
+      int64_t items = 1;
+      if (axes[i] != nullptr) {
+        const std::string type = type_of(axes[i]->var->dtype);
+        line("const " + type + " " + bind(*axes[i]->var.get()) + " = (" + type + ")" + id + ";");
+        items = *as_int(axes[i]->extent);
+      }
+      if (items == group_[i]) continue;
+      only += (only.empty() ? "" : " && ") + id + " < " + std::to_string(items);
+    }
+    if (!only.empty()) {
+      line("if (" + only + ") {");
+      ++indent_;
+    }
+    statement(*body.get());
+    if (!only.empty()) close();
+    close();
+  }
+
+  void allocate_in_group(const BufferNode& b) {
+    const std::string name = fresh(identifier(b.name)), type = stored_type(b.dtype.element());
+    const bool is_shared = b.scope == tir::Scope::Shared;
+    if (!is_shared && b.scope != tir::Scope::Register) {
+      unsupported("memory of a group that is neither shared nor in registers");
+    }
+    auto elements = constant_elements(b);
+    if (!elements) unsupported("memory of a group whose size is not a constant");
+    places_[&b] = {name, ""};
+    if (is_shared) {
+      shared_.push_back("__local " + type + " " + name + "[" + std::to_string(*elements) + "];");
+      return;
+    }
+    // Axes in front count items.
+    const size_t axes = item_axes();
+    if (b.shape.size() < axes) unsupported("registers of a group that no item has");
+    for (size_t i = 0; i < axes; ++i) *elements /= *as_int(b.shape[i]);
+    items_of_[&b] = axes;
+    line(type + " " + name + "[" + std::to_string(*elements) + "];");
+  }
+  // Axes along which the group has several items.
+  size_t item_axes() const {
+    return static_cast<size_t>(std::ranges::count_if(group_, [](int64_t n) { return n > 1; }));
+  }
+
   void loop(const ForNode& f) {
+    open_loop(f);
+    statement(*f.body.get());
+    close();
+  }
+
+  void open_loop(const ForNode& f) {
     if (f.hints.nest != tir::LoopNest::None) unsupported("a nest for a matrix unit");
     count_uses({f.min, f.extent});
     const std::string type = type_of(f.var->dtype);
@@ -414,15 +534,13 @@ class KernelPrinter {
       line("for (" + type + " " + v + " = " + first + "; " + v + " < " + end + "; ++" + v + ") {");
     }
     ++indent_;
-    statement(*f.body.get());
-    close();
   }
 
   static std::optional<int64_t> constant_elements(const BufferNode& b) {
     int64_t out = 1;
     for (const PrimExpr& d : b.shape) {
       auto size = as_int(d);
-      if (!size || (*size > 0 && out > kItemBytes)) return std::nullopt;
+      if (!size || (*size > 0 && out > kMostElements)) return std::nullopt;
       out *= *size;
     }
     return std::max<int64_t>(out, 1);
@@ -464,7 +582,8 @@ class KernelPrinter {
   }
 
   void store(const tir::StoreNode& s) {
-    std::vector<PrimExpr> all{s.indices[0], s.value};
+    std::vector<PrimExpr> all = s.indices;
+    all.push_back(s.value);
     if (s.predicate) all.push_back(s.predicate);
     count_uses(all);
     if (s.predicate) {
@@ -482,10 +601,30 @@ class KernelPrinter {
   }
 
   std::string element(const BufferNode& b, const std::vector<PrimExpr>& indices) {
+    if (auto own = items_of_.find(&b); own != items_of_.end())
+      return own_element(b, own->second, indices);
     RELAY_CHECK(indices.size() == 1, "an access that is not flat");
     const std::string at = value(indices[0]);
     const Place& p = place(b);
     return p.name + "[" + (p.first.empty() ? at : p.first + " + " + at) + "]";
+  }
+
+  // Of a register of a group: the item is the one that asks.
+  std::string own_element(const BufferNode& b, size_t axes, const std::vector<PrimExpr>& indices) {
+    size_t d = 0;
+    for (size_t i = group_.size(); i-- > 0;) {
+      if (group_[i] == 1) continue;
+      const PrimExpr& item = indices[d++];
+      const bool mine =
+          phase_[i] == nullptr ? as_int(item) == 0 : item.get() == phase_[i]->var.get();
+      if (!mine) unsupported("registers of another item");
+    }
+    std::string at;
+    for (d = axes; d < indices.size(); ++d) {
+      const std::string i = value(indices[d]);
+      at = at.empty() ? i : "(" + at + ") * " + std::to_string(*as_int(b.shape[d])) + " + " + i;
+    }
+    return place(b).name + "[" + (at.empty() ? "0" : at) + "]";
   }
 
   // ---- Expressions
@@ -843,6 +982,11 @@ class KernelPrinter {
   std::unordered_map<const BufferNode*, size_t> slices_;
   std::unordered_map<const tir::VarNode*, std::string> vars_;
   std::array<bool, 3> looped_{};
+  std::array<int64_t, 3> group_{};
+  std::array<const ForNode*, 3> phase_{};  // the loops over items around what is printed
+  std::vector<std::string> shared_;        // memory of a group, as it is declared
+  std::unordered_map<const BufferNode*, size_t>
+      items_of_;  // registers of a group: axes that count items
   std::string all_items_;
   bool needs_slices_ = false;
   bool may_fail_ = false;

@@ -2,11 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "driver/test/networks.h"
 #include "driver/test/opencl_machine.h"
 #include "runtime/module.h"
+#include "tir/arith/analyzer.h"
+#include "tir/interpret.h"
+#include "tir/text.h"
 
 namespace relay {
 namespace {
@@ -26,6 +30,47 @@ std::vector<double> numbers(const std::vector<Tensor>& results) {
   return out;
 }
 
+// Interprets the kernels of the device with invented numbers: no two work items access an element in no order, and the results
+// are those of the blocks before any schedule.
+void expect_no_races(const CompiledModule& compiled) {
+  constexpr int64_t kSize = 70;  // of an open dimension
+  for (const CompiledKernel& k : compiled.kernels) {
+    if (!k.is_generated() || compiled.program.kernels[k.kernel].device != kOpencl) continue;
+    const tir::PrimFunc& f = k.lowered;
+    tir::Analyzer sizes;
+    for (const tir::Var& d : f->dims) sizes.bind(d, tir::index(kSize), tir::index(1));
+    auto shape_of = [&](const tir::Buffer& b) {
+      std::vector<int64_t> shape;
+      for (const tir::PrimExpr& e : b->memory_shape()) shape.push_back(sizes.bounds(e).max);
+      return shape;
+    };
+    std::vector<Tensor> buffers, plain;
+    for (size_t i = 0; i < f->params.size(); ++i) {
+      buffers.push_back(Tensor::empty(f->params[i]->dtype, shape_of(f->params[i])));
+      driver_test::fill(buffers.back(), 0, 1, i + 1);
+      // The schedule may have merged axes.
+      plain.push_back(Tensor::zeros(f->params[i]->dtype, shape_of(k.composed->params[i])));
+      if (static_cast<int64_t>(i) < f->num_inputs) {
+        std::memcpy(plain.back().data(), buffers.back().data(), plain.back().byte_size());
+      }
+    }
+    const std::vector<int64_t> dims(f->dims.size(), kSize);
+    tir::KernelInterpreter run(f, dims, {.find_races = true});
+    if (run.run(buffers) != RELAY_KERNEL_OK) continue;
+    EXPECT_EQ(run.race(), "") << k.schedule << "\n" << tir::text_of(f);
+    tir::interpret(k.composed, plain, dims);
+    for (size_t i = static_cast<size_t>(f->num_inputs); i < plain.size(); ++i) {
+      const double tolerance = plain[i].dtype().bits == 16 ? 2e-2 : 1e-4;
+      for (int64_t at = 0; at < plain[i].num_elements(); ++at) {
+        const double want = plain[i].get_as_double(at), got = buffers[i].get_as_double(at);
+        if (std::isnan(want) ? std::isnan(got) : want == got) continue;
+        ASSERT_NEAR(got, want, tolerance * (1 + std::abs(want))) << k.name << " at " << at << "\n"
+                                                                 << tir::text_of(f);
+      }
+    }
+  }
+}
+
 std::vector<double> run_on(const Module& mod, const std::string& target, std::vector<Tensor> args,
                            int opt_level = 3) {
   CompileOptions options;
@@ -34,8 +79,9 @@ std::vector<double> run_on(const Module& mod, const std::string& target, std::ve
   options.verify = true;
   runtime::RunOptions poisoned;
   poisoned.poison = 0xA5;
-  return numbers(
-      compile(mod, options).load({.num_threads = 1}).run("main", std::move(args), poisoned));
+  const CompiledModule compiled = compile(mod, options);
+  expect_no_races(compiled);
+  return numbers(compiled.load({.num_threads = 1}).run("main", std::move(args), poisoned));
 }
 
 // The same on the host and where the program says, at these levels.
@@ -148,6 +194,40 @@ TEST(Opencl, contractions_and_windows) {
                             "nn.max_pool2d(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], groups=2), "
                             "pool_size=[2, 2], strides=[2, 2])"),
                     1e-4);
+}
+
+// The sentences of the schedules for the device.
+std::string schedules_of(const std::string& text) {
+  CompileOptions options;
+  options.target = "native; opencl";
+  std::string out;
+  for (const CompiledKernel& k : compile(driver_test::parse(text), options).kernels) {
+    out += k.schedule + "\n";
+  }
+  return out;
+}
+
+// Groups of items with shared memory: whole tiles, tiles that reach over the end, a batch, an open number of rows, and rows
+// that a group reduces.
+TEST(Opencl, groups_of_work_items) {
+  NEEDS_OPENCL();
+  const std::string dense =
+      main_of("%x: Tensor[(256, 16), float32], %w: Tensor[(256, 16), float32]",
+              "nn.relu(nn.dense(%x, %w))");
+  EXPECT_NE(schedules_of(dense).find("in groups of 16x16 items"), std::string::npos)
+      << schedules_of(dense);
+  expect_as_on_host(dense, 1e-4);
+  expect_as_on_host(
+      main_of("%x: Tensor[(250, 21), float16], %w: Tensor[(261, 21), float16]", "nn.dense(%x, %w)"),
+      2e-2);
+  expect_as_on_host(main_of("%x: Tensor[(16, 40, 20), float32], %w: Tensor[(16, 20, 50), float32]",
+                            "nn.batch_matmul(%x, %w)"),
+                    1e-4);
+  const std::string rows = main_of("%x: Tensor[(40, 1030), float32]", "nn.softmax(%x)");
+  EXPECT_NE(schedules_of(rows).find("groups of 128 items"), std::string::npos)
+      << schedules_of(rows);
+  expect_as_on_host(rows);
+  expect_as_on_host(main_of("%x: Tensor[(17, 600, 2), float32]", "max(%x, axis=[1, 2])"));
 }
 
 // Blocks whose order matters run in one item.

@@ -1,5 +1,6 @@
 // Kernels over the work items of a device: an item computes one element of each block, along up to three axes, and does its
-// reduction alone. A reduction that one block reads element by element is done where it is read, in the item's own memory, and an
+// reduction alone. Groups of items compute tiles of large contractions, and long reductions along the last axis of what they
+// read, through memory that they share. A reduction that one block reads element by element is done where it is read, in the item's own memory, and an
 // item computes a small tile of a contraction, so that it reads each operand once for several elements. Reductions to few
 // elements are cut into parts first, which items compute, where these steps are legal. Blocks without independent
 // iterations run in one item.
@@ -8,6 +9,10 @@
 #include <utility>
 
 #include "lower/rules/common.h"
+#include "lower/rules/item_loops.h"
+#include "lower/rules/work_groups.h"
+#include "node/walk.h"
+#include "tir/passes/block_sums.h"
 #include "tir/passes/statements.h"
 #include "tir/thread_tags.h"
 
@@ -27,13 +32,22 @@ constexpr int64_t kManyItems = 2048, kLeastPart = 64, kMostParts = 256;
 // Tiles are at most so long along an axis, and leave a device so many items.
 constexpr int64_t kLongestTile = 4, kLeastItems = 512;
 
+// A group has as many items as all devices support in practice, and at most half of the shared memory that OpenCL guarantees.
+constexpr int64_t kRowItems = 16, kColumnItems = 16, kDepth = 16, kReducingItems = 128;
+// So many groups are at work at a time, at least; a reduction is shared by a group from so many terms on.
+constexpr int64_t kLeastGroups = 16, kLeastShared = 512;
+
 struct ItemPlan {
   int64_t parts = 1;    // of a reduction; 1: it is not cut
   int64_t rows = 1;     // of an item's tile of a contraction
   int64_t columns = 1;  // of an item's tile
+  int64_t depth =
+      0;  // terms of a contraction that a group has in shared memory; 0: items read for themselves
+  int64_t items = 1;  // of the group that reduces an element
 
   static constexpr auto members() {
-    return std::tuple{member("columns", &ItemPlan::columns), member("parts", &ItemPlan::parts),
+    return std::tuple{member("columns", &ItemPlan::columns), member("depth", &ItemPlan::depth),
+                      member("items", &ItemPlan::items), member("parts", &ItemPlan::parts),
                       member("rows", &ItemPlan::rows)};
   }
   friend bool operator==(const ItemPlan&, const ItemPlan&) = default;
@@ -48,67 +62,9 @@ struct WorkItemsParameters : AttrsOf<WorkItemsParameters> {
   }
 };
 
-struct BlockLoops {
-  std::vector<LoopRV> parallel, reduction;
-};
-
-// Nothing for a block whose order matters, or that does not stand in loops of its own.
-std::optional<BlockLoops> loops_of(const Schedule& s, const BlockRV& rv) {
-  const Block b = s.block(rv);
-  const std::vector<LoopRV> loops = s.get_loops(rv);
-  if (loops.size() != b->iters.size()) return std::nullopt;
-  BlockLoops out;
-  for (size_t i = 0; i < loops.size(); ++i) {
-    if (b->iters[i]->kind == IterKind::Opaque) return std::nullopt;
-    auto& of_kind = b->iters[i]->kind == IterKind::DataParallel ? out.parallel : out.reduction;
-    of_kind.push_back(loops[i]);
-  }
-  return out;
-}
-
-// The product of the extents; -1 where one is symbolic.
-int64_t iterations(const Schedule& s, const std::vector<LoopRV>& loops) {
-  int64_t out = 1;
-  for (const LoopRV& l : loops) {
-    const int64_t extent = s.extent(l);
-    if (extent < 0) return -1;
-    out *= extent;
-  }
-  return out;
-}
-
 int64_t parts_of(int64_t elements, int64_t length) {
   if (elements < 0 || length < 0 || elements >= kManyItems) return 1;
   return std::clamp<int64_t>(std::min(length / kLeastPart, kManyItems / elements), 1, kMostParts);
-}
-
-// The loops, a perfect nest from the outermost of their block on, bound to items; the innermost axis last.
-tir::StepResult<std::vector<LoopRV>> bind_loops(Schedule& s, const std::vector<LoopRV>& loops) {
-  // Loops of one iteration vanish.
-  std::vector<LoopRV> axes;
-  for (const LoopRV& l : loops) {
-    if (s.extent(l) != 1) axes.push_back(l);
-  }
-  if (axes.empty()) axes.push_back(loops.back());
-  constexpr size_t kMost = tir::kGlobalTags.size();
-  if (axes.size() > kMost) {
-    auto last = std::ranges::find(loops, axes[axes.size() - kMost]);
-    LoopRV outer = RELAY_TRY(s.fuse({loops.begin(), last + 1}));
-    axes.erase(axes.begin(), axes.end() - static_cast<std::ptrdiff_t>(kMost) + 1);
-    axes.insert(axes.begin(), outer);
-  }
-  for (size_t i = 0; i < axes.size(); ++i) {
-    RELAY_TRY(s.bind(axes[axes.size() - 1 - i], std::string(tir::kGlobalTags[i])));
-  }
-  return axes;
-}
-
-// Independent loops outside, reductions inside.
-tir::StepResult<> order_loops(Schedule& s, const BlockRV& rv, const BlockLoops& loops) {
-  std::vector<LoopRV> order = loops.parallel;
-  order.insert(order.end(), loops.reduction.begin(), loops.reduction.end());
-  if (order != s.get_loops(rv)) RELAY_TRY(s.reorder(order));
-  return {};
 }
 
 // The number of axes of items that compute an element each.
@@ -116,38 +72,7 @@ tir::StepResult<size_t> bind_elements(Schedule& s, const BlockRV& rv) {
   auto loops = loops_of(s, rv);
   if (!loops || loops->parallel.empty()) return size_t{0};
   RELAY_TRY(order_loops(s, rv, *loops));
-  return RELAY_TRY(bind_loops(s, loops->parallel)).size();
-}
-
-// Whether the block computes each element from the buffer's element at the same index and no other of it.
-bool reads_same_element(const Block& b, const tir::Buffer& buffer) {
-  bool reads = false;
-  for (const tir::Region& r : b->reads) {
-    if (!(r->buffer == buffer)) continue;
-    reads = true;
-    if (r->mins.size() != b->iters.size()) return false;
-    for (size_t i = 0; i < r->mins.size(); ++i) {
-      const bool only = tir::as_int(buffer->shape[i]) == 1 && tir::as_int(r->mins[i]) == 0;
-      const bool same =
-          r->mins[i].get() == b->iters[i]->var.get() && tir::as_int(r->extents[i]) == 1;
-      if (!only && !same) return false;
-    }
-  }
-  return reads;
-}
-
-// The block that reads the reduction element by element; nothing where there is none.
-std::optional<BlockRV> reader_of(const Schedule& s, const BlockRV& rv) {
-  const std::vector<BlockRV> readers = s.consumers(rv);
-  const Block b = s.block(rv);
-  if (readers.size() != 1 || b->writes.size() != 1 || s.is_output(b->writes[0]->buffer)) {
-    return std::nullopt;
-  }
-  const Block reader = s.block(readers[0]);
-  auto loops = loops_of(s, readers[0]);
-  const bool alone = loops && loops->reduction.empty() && !loops->parallel.empty();
-  if (!alone || !reads_same_element(reader, b->writes[0]->buffer)) return std::nullopt;
-  return readers[0];
+  return RELAY_TRY(bind_loops(s, loops->parallel, tir::kGlobalTags)).size();
 }
 
 // The reduction in the items of `reader`, which compute a tile each.
@@ -168,7 +93,7 @@ tir::StepResult<> reduce_where_read(Schedule& s, const BlockRV& rv, const BlockR
   std::vector<LoopRV> order = outer;
   order.insert(order.end(), inner.begin(), inner.end());
   RELAY_TRY(s.reorder(order));
-  const LoopRV at = RELAY_TRY(bind_loops(s, outer)).back();
+  const LoopRV at = RELAY_TRY(bind_loops(s, outer, tir::kGlobalTags)).back();
   for (const LoopRV& l : inner) RELAY_TRY(s.unroll(l));
   RELAY_TRY(s.compute_at(rv, at));
   RELAY_TRY(s.set_scope(rv, tir::Scope::Register));
@@ -227,7 +152,7 @@ tir::StepResult<size_t> cut_reduction(Schedule& s, const BlockRV& rv, const Bloc
   const BlockRV of_parts = RELAY_TRY(s.rfactor(rv, cut[1]));
   outer = s.get_loops(of_parts);
   outer.pop_back();
-  return RELAY_TRY(bind_loops(s, outer)).size();
+  return RELAY_TRY(bind_loops(s, outer, tir::kGlobalTags)).size();
 }
 
 class ItemsSchedule {
@@ -251,12 +176,27 @@ class ItemsSchedule {
     auto loops = loops_of(s_, rv);
     const bool reduces = loops && !loops->reduction.empty();
     const int64_t elements = reduces ? iterations(s_, loops->parallel) : -1;
+    std::string why_not;
+    const int64_t items = decide_.number(plan.items, {1, kReducingItems}, [&](const Target&) {
+      return reduces ? sharing_items(rv, *loops, elements) : 1;
+    });
+    if (items > 1) {
+      auto shared = tir::attempt(s_, [&](Schedule& at) { return reduce_in_groups(at, rv, items); });
+      if (shared.is_legal()) return "groups of " + std::to_string(items) + " items";
+      why_not = " (not in groups: " + shared.why().reason + ")";
+      give_up(plan.items, 1, why_not);
+    }
     const int64_t parts = decide_.number(plan.parts, {1, kMostParts}, [&](const Target&) {
       return reduces ? parts_of(elements, iterations(s_, loops->reduction)) : 1;
     });
+    decide_.number(plan.depth, {0, kDepth},
+                   [&](const Target&) { return reduces ? group_depth(rv, *loops) : 0; });
+    if (plan.depth > 0) {
+      if (auto text = in_groups(rv, plan, why_not)) return *text;
+      give_up(plan.depth, 0, why_not);
+    }
     choose_tile(rv, loops, elements, plan);
     if (!reduces) return bound(rv);
-    std::string why_not;
     if (parts > 1) {
       auto cut =
           tir::attempt(s_, [&](Schedule& at) { return cut_reduction(at, rv, *loops, parts); });
@@ -283,6 +223,85 @@ class ItemsSchedule {
       const int64_t most = tile_of(s_.extent(loops->parallel[loops->parallel.size() - 2]));
       return elements / plan.columns / most >= kLeastItems ? most : 1;
     });
+  }
+
+  // What was chosen is not legal for the block; parameters that say it are of another kernel.
+  void give_up(int64_t& parameter, int64_t otherwise, const std::string& why) {
+    if (!decide_.chooses()) decide_.refuse("a block is" + why);
+    parameter = otherwise;
+  }
+
+  // An item that ends the run leaves its group waiting.
+  bool may_fail() const {
+    bool found = false;
+    post_order(
+        s_.func()->body,
+        [&](const Node& n) {
+          auto* c = as<tir::CallNode>(&n);
+          found |= n.kind() == tir::StmtKind::Check || (c != nullptr && c->name == "index_in");
+        },
+        family::tir);
+    return found;
+  }
+
+  // Items of a group for each element of a reduction: where neighbouring terms lie side by side, and the driver has groups
+  // enough.
+  int64_t sharing_items(const BlockRV& rv, const BlockLoops& loops, int64_t elements) const {
+    const Block b = s_.block(rv);
+    const int64_t length = iterations(s_, loops.reduction);
+    const bool long_enough = length < 0 || length >= kLeastShared;
+    if (b->contraction || loops.parallel.empty() || !long_enough || may_fail()) return 1;
+    if (elements >= 0 && elements < kLeastGroups) return 1;
+    auto along_last = [&](const tir::Region& r) {
+      return !r->mins.empty() && std::ranges::any_of(b->iters, [&](const tir::IterVar& iter) {
+        return iter->kind == IterKind::Reduce && tir::uses(r->mins.back(), iter->var.get());
+      });
+    };
+    return std::ranges::any_of(b->reads, along_last) ? kReducingItems : 1;
+  }
+
+  // Terms of the contraction that a group has in shared memory; 0 where it is too small for groups, or its sum too long
+  // to be added in one go.
+  int64_t group_depth(const BlockRV& rv, const BlockLoops& loops) const {
+    const Block b = s_.block(rv);
+    const auto axes = group_axes(b);
+    const int64_t terms = iterations(s_, loops.reduction);
+    if (!axes || terms < kDepth || terms > tir::kShortProductSum || may_fail()) return 0;
+    if (s_.block(rv)->writes[0]->buffer->dtype.bits > 32) return 0;
+    int64_t groups = 1;
+    for (size_t i = 0; i < loops.parallel.size(); ++i) {
+      const int64_t tile = i == axes->row      ? kRowItems * kLongestTile
+                           : i == axes->column ? kColumnItems * kLongestTile
+                                               : 1;
+      const int64_t extent = s_.extent(loops.parallel[i]);
+      // Small matrices leave most of a tile empty.
+      if (extent >= 0 && 2 * extent < tile && tile > 1) return 0;
+      groups *= extent < 0 ? kLeastGroups : (extent + tile - 1) / tile;
+    }
+    return groups >= kLeastGroups ? kDepth : 0;
+  }
+
+  // By groups, with the block that reads it, or a copy of it; nothing where that is not legal.
+  std::optional<std::string> in_groups(const BlockRV& rv, const ItemPlan& plan,
+                                       std::string& why_not) {
+    const auto axes = group_axes(s_.block(rv));
+    std::optional<BlockRV> reader = reader_of(s_, rv);
+    if (!axes || (reader && std::ranges::find(done_, *reader) != done_.end())) return std::nullopt;
+    const GroupTile tile{kRowItems, kColumnItems, kLongestTile, kLongestTile, plan.depth};
+    auto steps = tir::attempt(s_, [&](Schedule& at) -> tir::StepResult<BlockRV> {
+      const BlockRV by = reader ? *reader : RELAY_TRY(at.cache_write(rv, tir::Scope::Register));
+      RELAY_TRY(contract_in_groups(at, rv, by, *axes, tile));
+      return by;
+    });
+    if (!steps.is_legal()) {
+      why_not += " (not in groups: " + steps.why().reason + ")";
+      return std::nullopt;
+    }
+    done_.push_back(std::move(steps).take());
+    return "in groups of " + std::to_string(tile.row_items) + "x" +
+           std::to_string(tile.column_items) + " items with " + done_.back().name + ", tiles of " +
+           std::to_string(tile.rows) + "x" + std::to_string(tile.columns) + ", " +
+           std::to_string(plan.depth) + " terms in shared memory";
   }
 
   // Done by the items of the block that reads it, or of a copy of a tile; nothing where neither is legal.

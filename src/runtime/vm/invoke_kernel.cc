@@ -26,8 +26,13 @@ void Interpreter::kernel_failed(const KernelInfo& kernel, int32_t code) {
   }
   // An error without a source location comes from a model, whose node the kernel names.
   if (said && said->ends_with(')')) fail_run(kernel_error_code(code), *said);
-  // The kernel's name is the compiler's; its origin is the program's.
+  // The kernel's name is the compiler's; its origin is the program's. One from elsewhere is known to who made it by its function.
   std::string where = kernel.origin.empty() ? std::string() : ", in " + kernel.origin;
+  if (kernel.linkage != KernelLinkage::generated) {
+    where += ", in the external kernel " + escape_for_terminal(kernel.name, 200) + ": " +
+             escape_for_terminal(kernel.symbol, 200) +
+             (kernel.library.empty() ? "" : " of " + escape_for_terminal(kernel.library, 200));
+  }
   fail_run(kernel_error_code(code), (said ? *said : std::string(kernel_error_text(code))) + where,
            kernel_error_help(code));
 }

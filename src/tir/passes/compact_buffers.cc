@@ -6,12 +6,13 @@
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
 #include "tir/passes/statements.h"
+#include "tir/thread_nests.h"
 #include "tir/while.h"
 
 namespace relay::tir {
 namespace {
 
-bool is_own(const Buffer& b) { return b->scope == Scope::Register || b->scope == Scope::Local; }
+bool is_scratch(const Buffer& b) { return b->scope != Scope::Global; }
 
 class Compaction {
  public:
@@ -30,7 +31,7 @@ class Compaction {
  private:
   Stmt take_allocations(const Stmt& s) {
     auto* a = as<AllocateNode>(s);
-    if (a == nullptr || !is_own(a->buffer)) {
+    if (a == nullptr || !is_scratch(a->buffer)) {
       return map_inner(s, [&](const Stmt& inner) { return take_allocations(inner); });
     }
     Stmt body = take_allocations(a->body);
@@ -54,7 +55,9 @@ class Compaction {
 
   // The innermost statement that holds every access of the buffer, wrapped.
   Stmt place(const Stmt& s, const Buffer& b) {
-    if (!can_enter(*s.get())) return shrink(s, b);
+    // A group has its memory once, whichever items access it.
+    const auto nest = b->scope == Scope::Shared ? thread_nest(s) : std::nullopt;
+    if ((nest && nest->level == ThreadLevel::Item) || !can_enter(*s.get())) return shrink(s, b);
     if (auto* f = as<ForNode>(s)) around_.push_back(f);
     return map_inner(s, [&](const Stmt& inner) { return holds(inner) ? place(inner, b) : inner; });
   }

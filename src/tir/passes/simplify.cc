@@ -7,6 +7,7 @@
 #include "tir/arith/analyzer.h"
 #include "tir/passes/conditions.h"
 #include "tir/passes/statements.h"
+#include "tir/thread_nests.h"
 #include "tir/while.h"
 
 namespace relay::tir {
@@ -23,7 +24,7 @@ class Simplification {
         PrimExpr min = expr(f->min), extent = expr(f->extent);
         auto n = as_int(extent);
         if (n && *n <= 0) return seq({});
-        if (n && *n == 1 && f->loop_kind != ForKind::Parallel)
+        if (n && *n == 1 && f->loop_kind != ForKind::Parallel && !is_over_groups(*f))
           return run(replace(f->body, {{f->var.get(), min}}));
         Stmt body;
         {

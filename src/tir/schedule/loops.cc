@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tir/schedule/edit.h"
+#include "tir/thread_tags.h"
 
 namespace relay::tir {
 namespace {
@@ -408,6 +409,10 @@ StepResult<> Schedule::bind(const LoopRV& rv, const std::string& thread_tag) {
   ScheduleEdit edit(*this, "bind");
   const ForNode* f = RELAY_TRY(edit.loop(rv));
   RELAY_TRY(edit.check_data_parallel(*f));
+  if (!thread_axis(thread_tag)) {
+    return edit.fail("there is no axis " + quoted(thread_tag),
+                     "use globalIdx, blockIdx or threadIdx, along x, y or z");
+  }
   Stmt out = modified(*f, [&](ForNode& n) {
     n.loop_kind = ForKind::ThreadBound;
     n.thread_tag = thread_tag;
