@@ -6,8 +6,9 @@
 
 Modules with random weights, their back ends alternately in one process: inference; steps of training, which
 are the forward and backward pass and an update by SGD; and calls of a program of one addition. Inference is
-measured for each dtype, with the sizes of the arguments and with symbolic ones. A time is the smallest of all calls. `first` is what the first call takes beyond that of the back end "aot_eager".
-`--clock cpu` counts the processor time of the process, for machines that others use, too.
+measured for each dtype, with the sizes of the arguments and with symbolic ones. A time is the smallest of all
+calls. `first` is what the first call takes beyond that of the back end "aot_eager". `--clock cpu` counts the
+processor time of the process, for machines that others use, too.
 """
 
 from __future__ import annotations
