@@ -53,8 +53,8 @@ bench-language: build  ## loops beside Numba, CPython and C; calls, lists, trees
 bench-training: build  ## steps of training beside PyTorch and JAX, where they are installed
 	@.venv/bin/python benchmarks/training.py $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--drawn $(DRAWN))
 
-bench-torch: build  ## models through torch.compile: Relay beside inductor and eager mode
-	@.venv/bin/python benchmarks/torch_models.py $(if $(ONLY),--only "$(ONLY)")
+bench-torch: build  ## models through torch.compile: Relay beside inductor and eager mode; ONLY="mlp,lstm"; ARGS="--dtype bfloat16"
+	@.venv/bin/python benchmarks/torch_models.py $(if $(ONLY),--only "$(ONLY)") $(ARGS)
 
 test-long: setup  ## the slow tests: today's part of them, or PART="..."; PART=all; PART=--list
 	@tools/test_long.sh $(PART)

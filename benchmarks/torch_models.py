@@ -1,18 +1,20 @@
 """Models of PyTorch through torch.compile: Relay beside inductor and eager mode.
 
     benchmarks/torch_models.py [--part inference,training,overhead] [--only NAME,...] [--batch 1,8]
-                               [--dtype float32] [--dynamic] [--threads N] [--clock wall]
-                               [--seconds S] [--limit S] [--no-inductor]
+                               [--dtype float32,bfloat16] [--sizes static,dynamic] [--threads N]
+                               [--clock wall] [--seconds S] [--limit S] [--no-inductor]
 
 Modules with random weights, their back ends alternately in one process: inference; steps of training, which
-are the forward and backward pass and an update by SGD; and calls of a program of one addition. A time is the
-smallest of all calls. `first` is what the first call takes beyond that of the back end "aot_eager".
-`--clock cpu` counts the processor time of the process, for machines that others use, too.
+are the forward and backward pass and an update by SGD; and calls of a program of one addition. Inference is
+measured for each dtype, with the sizes of the arguments and with symbolic ones. A time is the smallest of all
+calls. `first` is what the first call takes beyond that of the back end "aot_eager". `--clock cpu` counts the
+processor time of the process, for machines that others use, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import signal
 import sys
@@ -227,6 +229,7 @@ class Comparison:
         self.given = given
         self.clock = CLOCKS[given.clock]
         self.backends = tuple(b for b in BACKENDS if b != "inductor" or not given.no_inductor)
+        self.dynamic = False  # whether all sizes are symbolic
         self.ratios: list[float] = []
 
     def first(
@@ -235,7 +238,7 @@ class Comparison:
         """The function that does the work, after its first call, and how long that took."""
         signal.signal(signal.SIGALRM, out_of_time)
         signal.alarm(self.given.limit)
-        dynamic = True if self.given.dynamic else None
+        dynamic = True if self.dynamic else None
         options = {"num_threads": self.given.threads} if backend == "relay" else None
         try:
             begin = self.clock()
@@ -279,11 +282,12 @@ class Comparison:
         print(" | ".join([name, str(batch), *times, f"{ratio:.2f}", *firsts]), flush=True)
         self.ratios.append(ratio)
 
-    def end(self) -> None:
+    def end(self, what: str) -> None:
         known = [r for r in self.ratios if not math.isnan(r)]
         if known:
             mean = math.exp(sum(math.log(r) for r in known) / len(known))
-            print(f"geometric mean {mean:.2f}, {sum(r > 1 for r in known)} of {len(known)} above 1")
+            above = sum(r > 1 for r in known)
+            print(f"{what}: geometric mean {mean:.2f}, {above} of {len(known)} above 1", flush=True)
         self.ratios = []
 
 
@@ -342,8 +346,8 @@ def main() -> None:
     parser.add_argument("--part", default="inference,training,overhead", help="with commas")
     parser.add_argument("--only", help="models, with commas")
     parser.add_argument("--batch", default="1,8")
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--dynamic", action="store_true", help="all sizes are symbolic")
+    parser.add_argument("--dtype", default="float32", help="of inference, with commas")
+    parser.add_argument("--sizes", default="static", help="of inference: static, dynamic or both")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clock", default="wall", choices=CLOCKS)
     parser.add_argument("--seconds", type=float, default=2.0, help="for all back ends of a setting")
@@ -362,15 +366,19 @@ def main() -> None:
     head = ["model", "batch", "eager ms", "inductor ms", "relay ms", "ratio", "first inductor s"]
     print(" | ".join([*head, "first relay s"]), flush=True)
     if "inference" in parts:
-        for name in only or MODELS:
-            for batch in map(int, given.batch.split(",")) if name in MODELS else ():
-                compare.row(name, batch, infer(name, batch, getattr(torch, given.dtype)))
-        compare.end()
+        for dtype, sizes in itertools.product(given.dtype.split(","), given.sizes.split(",")):
+            compare.dynamic = sizes == "dynamic"
+            for name in only or MODELS:
+                for batch in map(int, given.batch.split(",")) if name in MODELS else ():
+                    run = infer(name, batch, getattr(torch, dtype))
+                    compare.row(f"{name} {dtype} {sizes}", batch, run)
+            compare.end(f"{dtype} {sizes}")
+        compare.dynamic = False
     if "training" in parts:
         for name in only or TRAINING:
             if name in TRAINING:
                 compare.row(f"train {name}", TRAINING[name][2], train(name))
-        compare.end()
+        compare.end("training")
     if "overhead" in parts:
         compare.row("100 calls", 1, overhead)
 

@@ -119,8 +119,8 @@ DYNAMIC = _names("""
     gpt2 llama qwen2 t5
 """)
 
-# Models whose norms and rotations are in float32, whatever the type of the parameters is.
-IN_FLOAT32 = _names("llama qwen2 t5")
+# Models whose norms, rotations or attention are in float32, whatever the type of the parameters is.
+IN_FLOAT32 = _names("llama qwen2 t5 efficientvit_b0")
 
 SIZE = 64  # pixels of an image
 LENGTH = 16  # tokens of a sequence

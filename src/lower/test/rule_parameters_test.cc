@@ -44,6 +44,9 @@ constexpr const char* kPrograms[] = {
     "def @main(%x: Tensor[(3, 32), float32], %w: Tensor[(1, 8, 8), int32],"
     " %s: Tensor[(1, 2, 8), float32], %z: Tensor[(), float32]) {"
     " nn.contrib_dense_bits(%x, %w, %s, %z, bits=8, units=8, weight_layout=\"NC8n\") }",
+    // row_products
+    "def @main(%x: Tensor[(5, 70), float32], %w: Tensor[(11, 70), float32]) {"
+    " nn.relu(nn.dense(%x, %w)) }",
     // row_reduction, short_rows, column_reduction
     "def @main(%x: Tensor[(6, 37), float32]) { nn.softmax(%x) }",
     "def @main[n: Dim](%x: Tensor[(n, 20), float32]) { mean(%x, axis=[1]) }",

@@ -243,6 +243,24 @@ class Packer : public WeightPacker {
     return rows > 1;
   }
 
+  // Whether the rows of the data are multiplied with the rows of a weight as they lie, lanes along the sum: while all of the
+  // data stay in the cache, and the sum of a result's lanes costs less than packing the weight. On a Xeon with AVX-512, 8
+  // rows by a weight of 1024 x 784 took 0.44 of the time, 32 rows half of it and 128 rows 0.91; 64 rows by a weight of
+  // 256 x 256 took 1.15.
+  bool by_rows(const CallNode& c) {
+    auto data = static_shape(c.args[0]);
+    const DType dtype = tensor_of(c.args[0])->dtype;
+    if (!data || constants_.contains(c.args[1]) || !dtype.is_floating() || dtype.bits < 32 ||
+        tensor_of(c.args[1])->dtype != dtype || tensor_of(Expr(&c))->dtype != dtype) {
+      return false;
+    }
+    auto all = rows_.find(c.args[1].get());
+    const int64_t rows = all == rows_.end() ? rows_of_data(c) : all->second, sum = data->back();
+    const auto bytes = static_cast<int64_t>(dtype.bytes());
+    return sum >= kLongSum && rows <= sum / 8 && rows * sum * bytes <= target_.l2_bytes / 2;
+  }
+  static constexpr int64_t kLongSum = 256;
+
   Expr packed(const CallNode& c, const Expr& weight, const std::string& from,
               const std::string& to) override {
     Expr& known = shared(weight, from + "->" + to);
@@ -307,7 +325,7 @@ class Packer : public WeightPacker {
     if (!plain || !product.result.back().has(*column)) return nullptr;
     bool rows_are_columns = weight[0].has(*column);
     int64_t units = (*static_shape(c.args[1]))[rows_are_columns ? 0 : 1];
-    if (units == 1 || !pays(c) ||
+    if (units == 1 || !pays(c) || (rows_are_columns && by_rows(c)) ||
         (!rows_are_columns && !constants_.contains(c.args[1]) && !is_far_apart(c, units))) {
       return nullptr;
     }

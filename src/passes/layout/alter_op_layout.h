@@ -26,8 +26,8 @@
 // and likewise for convolutions over one and three axes.
 //
 // FoldConstant computes the layout_transform of a constant, so the packed weight is what the
-// artifact holds. Other weights are packed at every call where more than one row is multiplied
-// with them: the sum of products over rows of such a weight costs ten times the pass over it.
+// artifact holds. Other weights are packed at every call where several rows are multiplied with
+// them, but for few rows of long sums, which a schedule rule takes with lanes along the sum.
 // Legal for float32 of known sizes; merged groups only for constants. Columns beyond the last full
 // panel are zeros and are never stored.
 // Merged groups multiply what they do not read with zeros, so an infinity in one group's data makes

@@ -670,6 +670,20 @@ TEST(AlterOpLayout, what_several_rows_are_multiplied_with_is_packed_at_every_cal
             "transpose nn.batch_matmul");
 }
 
+// Long sums of few rows go along the rows of the weight, but not those of more rows than packing pays for.
+TEST(AlterOpLayout, few_rows_take_a_weight_of_the_run_as_it_is) {
+  auto product = [](const char* x, const char* p, const char* call) {
+    return altered("def @main(%x: Tensor[(" + std::string(x) + "), float32], %p: Tensor[(" + p +
+                   "), float32]) {\n  " + call + " }");
+  };
+  EXPECT_EQ(product("8, 256", "24, 256", "nn.dense(%x, %p)"), "nn.dense");
+  EXPECT_EQ(product("2, 4, 256", "24, 256", "nn.dense(%x, %p)"), "nn.dense");
+  EXPECT_EQ(product("33, 256", "24, 256", "nn.dense(%x, %p)"), "NC>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("8, 255", "24, 255", "nn.dense(%x, %p)"), "NC>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("17, 256", "256, 256", "nn.dense(nn.dense(%x, %p), %p)"),
+            "NC>NC32n nn.contrib_dense_pack nn.contrib_dense_pack");
+}
+
 TEST(AlterOpLayout, columns_of_open_sizes_are_neighbours) {
   auto product = [](const char* x, const char* y, const std::string& call) {
     return altered("def @main[n: Dim, m: Dim](%x: Tensor[(" + std::string(x) +

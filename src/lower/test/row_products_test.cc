@@ -1,0 +1,66 @@
+// Products of rows with rows: what their tiles compute, at every kind of edge, on each target.
+#include "lower/test/kernel_case.h"
+
+namespace relay::lower_test {
+namespace {
+
+using tir::Tensor;
+
+// relu(x [m, k] times w [n, k] + bias), or the product alone.
+Case dense(int64_t m, int64_t n, int64_t k, bool epilogue) {
+  Tensor x = placeholder("x", f32, {index(m), index(k)});
+  Tensor w = placeholder("w", f32, {index(n), index(k)});
+  Tensor bias = placeholder("bias", f32, {index(n)});
+  Tensor product = compute("product", {index(m), index(n)}, [&](const Indices& i) {
+    return sum({index(k)}, [&](const Indices& r) { return x(i[0], r[0]) * w(i[1], r[0]); });
+  });
+  Tensor y = compute("y", product->shape(), [&](const Indices& i) {
+    return max(product(i) + bias(i[1]), imm_float(f32, 0));
+  });
+  Case c;
+  c.inputs = {random_floats(static_cast<size_t>(m * k), 1),
+              random_floats(static_cast<size_t>(n * k), 2)};
+  std::vector<Tensor> inputs{x, w};
+  if (epilogue) {
+    inputs.push_back(bias);
+    c.inputs.push_back(random_floats(static_cast<size_t>(n), 3));
+  }
+  c.func = create_prim_func("dense", inputs, {epilogue ? y : product});
+  for (int64_t row = 0; row < m; ++row) {
+    for (int64_t col = 0; col < n; ++col) {
+      double total = 0;
+      for (int64_t r = 0; r < k; ++r) {
+        total += static_cast<double>(c.inputs[0][static_cast<size_t>(row * k + r)]) *
+                 c.inputs[1][static_cast<size_t>(col * k + r)];
+      }
+      if (epilogue) total = std::max(0.0, total + c.inputs[2][static_cast<size_t>(col)]);
+      c.expected.push_back(static_cast<float>(total));
+    }
+  }
+  return c;
+}
+
+TEST(RowProducts, tiles_and_their_edges) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{8, 24, 128},
+                         {8, 10, 131},
+                         {7, 17, 67},
+                         {2, 3, 64},
+                         {5, 2, 257},
+                         {33, 31, 80},
+                         {3, 50, 1001}}) {
+    SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
+    expect_right(dense(m, n, k, false), "rows by rows:");
+    expect_right(dense(m, n, k, true), "rows by rows:");
+  }
+}
+
+// One row is a reduction, and short sums are not worth the sum of their lanes.
+TEST(RowProducts, not_for_one_row_or_short_sums) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 24, 128}, {8, 1, 128}, {8, 24, 12}}) {
+    const std::string rule = rule_of(dense(m, n, k, true).func);
+    EXPECT_EQ(rule.find("rows by rows:"), std::string::npos) << rule;
+  }
+}
+
+}  // namespace
+}  // namespace relay::lower_test
