@@ -104,7 +104,8 @@ class QConfig:
                 raise wrong(f"qconfig() takes no {name}: {_MEANINGLESS[name]}")
             elif name not in _DEFAULTS:
                 raise wrong(f"qconfig() has no setting {name!r}; it has {', '.join(_DEFAULTS)}")
-        mode = settings.get("calibrate_mode", "min_max")
+        implied = "global_scale" if "global_scale" in settings else "min_max"
+        mode = settings.setdefault("calibrate_mode", implied)
         if settings.get("global_scale", 8.0) != 8.0 and mode != "global_scale":
             raise wrong(f"global_scale is for calibrate_mode='global_scale', not {mode!r}")
         skipped = settings.get("skip_conv_layers", ())

@@ -73,30 +73,40 @@ Tensor tensor_of_texts(const Py_buffer& view) {
 
 bool is_c_contiguous(const Py_buffer& view) { return PyBuffer_IsContiguous(&view, 'C') != 0; }
 
+// What an object shows of its memory; null where it shows none.
+std::shared_ptr<BufferOwner> shown_buffer(nb::handle object) {
+  auto owner = std::make_shared<BufferOwner>();
+  if (PyObject_GetBuffer(object.ptr(), &owner->view, PyBUF_RECORDS_RO) == 0) return owner;
+  PyErr_Clear();
+  return nullptr;
+}
+
+// The tensor of elements of a dtype, a copy where they are not contiguous and aligned.
+Tensor tensor_of_buffer(const std::shared_ptr<BufferOwner>& owner, DType dtype) {
+  const Py_buffer& view = owner->view;
+  std::vector<int64_t> shape(view.shape, view.shape + view.ndim);
+  bool aligned = reinterpret_cast<uintptr_t>(view.buf) % dtype.bytes() == 0;
+  if (view.buf != nullptr && aligned && is_c_contiguous(view)) {
+    return Tensor::from_external(view.buf, dtype, shape, owner, view.readonly != 0);
+  }
+  Tensor copy = Tensor::empty(dtype, shape);
+  if (copy.byte_size() != 0 && PyBuffer_ToContiguous(copy.data(), &view, view.len, 'C') != 0) {
+    throw nb::python_error();
+  }
+  return copy;
+}
+
 // nullopt: the object does not show its memory, or its elements have no counterpart in Relay.
 std::optional<Tensor> try_buffer(nb::handle object) {
-  auto owner = std::make_shared<BufferOwner>();
-  Py_buffer& view = owner->view;
-  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_RECORDS_RO) != 0) {
-    PyErr_Clear();
-    return std::nullopt;
-  }
+  auto owner = shown_buffer(object);
+  if (!owner) return std::nullopt;
+  const Py_buffer& view = owner->view;
   constexpr std::string_view kObjects = "O";
   if (view.format != nullptr && view.format == kObjects && is_c_contiguous(view)) {
     return tensor_of_texts(view);
   }
   auto dtype = buffer_dtype(view.format, view.itemsize);
-  if (!dtype) return std::nullopt;
-  std::vector<int64_t> shape(view.shape, view.shape + view.ndim);
-  bool aligned = reinterpret_cast<uintptr_t>(view.buf) % dtype->bytes() == 0;
-  if (view.buf != nullptr && aligned && is_c_contiguous(view)) {
-    return Tensor::from_external(view.buf, *dtype, shape, owner, view.readonly != 0);
-  }
-  Tensor copy = Tensor::empty(*dtype, shape);
-  if (copy.byte_size() != 0 && PyBuffer_ToContiguous(copy.data(), &view, view.len, 'C') != 0) {
-    throw nb::python_error();
-  }
-  return copy;
+  return dtype ? std::optional(tensor_of_buffer(owner, *dtype)) : std::nullopt;
 }
 
 // The name of an array's element type; empty when it has none.
@@ -464,11 +474,24 @@ int show_bytes(PyObject* self, Py_buffer* view, int flags) {
   return PyBuffer_FillInfo(view, self, data, size, 0, flags);
 }
 
+// A tensor may hold an array, whose memory is another such object's, and so on without an end, as where a loop passes a
+// result that is an argument to the next call: what is dropped within a drop waits for its end. Python's lock guards the list.
 void drop_bytes(PyObject* self) {
+  static auto* waiting = new std::vector<Tensor>;
+  static bool drops = false;
   PyTypeObject* type = Py_TYPE(self);
-  reinterpret_cast<TensorBytes*>(self)->tensor.~Tensor();
+  Tensor& tensor = reinterpret_cast<TensorBytes*>(self)->tensor;
+  waiting->push_back(std::move(tensor));
+  tensor.~Tensor();
   PyObject_Free(self);
   Py_DECREF(type);
+  if (drops) return;
+  drops = true;
+  while (!waiting->empty()) {
+    const Tensor last = std::move(waiting->back());
+    waiting->pop_back();
+  }
+  drops = false;
 }
 
 PyTypeObject* bytes_type() {
@@ -521,9 +544,12 @@ nb::object shape_of(const Tensor& tensor) {
 
 }  // namespace
 
-std::optional<Tensor> shown_array(nb::handle object) {
-  const bool is_array = object.type().is(NumpyTypes::get().array);
-  return is_array ? try_buffer(object) : std::nullopt;
+std::optional<Tensor> shown_array(nb::handle object, DType dtype, size_t rank) {
+  if (!object.type().is(NumpyTypes::get().array)) return std::nullopt;
+  auto owner = shown_buffer(object);
+  if (!owner || static_cast<size_t>(owner->view.ndim) != rank) return std::nullopt;
+  if (buffer_dtype(owner->view.format, owner->view.itemsize) != dtype) return std::nullopt;
+  return tensor_of_buffer(owner, dtype);
 }
 
 nb::object to_numpy(const Tensor& given) {

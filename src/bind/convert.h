@@ -84,9 +84,9 @@ Tensor to_tensor_of(nb::handle object, DType wanted);
 Tensor cast_tensor(nb::handle object, DType wanted);
 // A number of Python's that the element type has, without a way through NumPy; nullopt for others.
 std::optional<Tensor> plain_number(nb::handle object, DType wanted);
-// The memory of a NumPy array, a copy where it is not contiguous; nullopt for objects of other classes, and for
-// elements that have no counterpart in Relay.
-std::optional<Tensor> shown_array(nb::handle object);
+// The memory of a NumPy array of that dtype and rank, a copy where it is not contiguous; nullopt, with nothing copied, for
+// other arrays and other objects.
+std::optional<Tensor> shown_array(nb::handle object, DType dtype, size_t rank);
 // The object's own memory for an input that is donated, which a run writes over: UserError E1205 for
 // what would have to be copied or converted.
 Tensor to_donated(nb::handle object, const runtime::Slot& slot);

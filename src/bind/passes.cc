@@ -187,11 +187,8 @@ void bind_passes(nb::module_& m) {
       "eliminate_common_subexpr",
       [](const PyModule& mod, const nb::callable& keeps) {
         Module typed = whole(mod);
-        auto kept = [&](const Expr& e) {
-          return in_python(codes::pass_python, e->span, "fskip",
-                           [&] { return nb::cast<bool>(keeps(wrap(e))); });
-        };
-        return PyModule{eliminate_common_subexpr(typed, kept), mod.source_name, mod.source_hash};
+        return PyModule{eliminate_common_subexpr(typed, condition_of(keeps, "fskip")),
+                        mod.source_name, mod.source_hash};
       },
       nb::arg("mod"), nb::arg("keeps"));
   m.def("remove_pass", [](const std::string& name) { return remove_pass(name); });

@@ -1,6 +1,6 @@
 // A function of a program for numbers and NumPy arrays of known dtypes and ranks: the shortest way in and out.
 //
-// What a call takes is compared with what it was made for while it is read; for anything else it returns
+// The arguments of a call are compared with what it was made for while they are read; for anything else it returns
 // NotImplemented, and has no effect.
 #include <vector>
 
@@ -41,7 +41,7 @@ class PlainCall {
   nb::object run(const nb::tuple& args) const {
     nb::object other = nb::borrow(Py_NotImplemented);
     if (args.size() != classes_.size()) return other;
-    // The memory of arrays is let go of under Python's lock, which each would take otherwise.
+    // Destroyed under Python's lock, so that releasing a buffer does not take it each time.
     std::vector<runtime::Value> values;
     values.reserve(classes_.size());
     const int64_t before = runtime::thread_object_bytes();
@@ -57,16 +57,13 @@ class PlainCall {
       return module_.run_values(name_, values, beside(taken, limits));
     });
     Exchange exchange;
-    return from_run_value(result, result_type_, types_, exchange);
+    return exchange.result(result, result_type_, types_);
   }
 
  private:
   static std::optional<Tensor> read(nb::handle arg, const runtime::TensorSpec& wanted) {
     if (auto number = plain_number(arg, wanted.dtype)) return number;
-    std::optional<Tensor> tensor = shown_array(arg);
-    const bool fits =
-        tensor && tensor->dtype() == wanted.dtype && tensor->shape().size() == wanted.shape.size();
-    return fits ? tensor : std::nullopt;
+    return shown_array(arg, wanted.dtype, wanted.shape.size());
   }
 
   runtime::Module module_;

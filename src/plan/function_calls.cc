@@ -169,7 +169,8 @@ std::optional<FunctionPlanner::Bound> FunctionPlanner::write_last_read(
     const CallNode& c, const LoweredCall& lowered, const std::vector<ValueId>& inputs) {
   const KernelProvider& kernels = *program_.lowered().provider();
   // Arguments are inputs, one each, where none is a tuple.
-  if (inputs.size() != c.args.size()) return std::nullopt;
+  auto is_tuple = [](const Expr& a) { return isa<TupleTypeNode>(a->type); };
+  if (std::ranges::any_of(c.args, is_tuple)) return std::nullopt;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Node* read = c.args[i].get();
     auto reads = reads_.find(read);

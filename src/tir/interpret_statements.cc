@@ -130,7 +130,8 @@ Operand Translator::once(const PrimExpr& e) {
 }
 
 void Translator::divide(StmtFrame& f) {
-  if (!options_.find_races || f.outside || items_ == ItemLevel::Item) return;
+  if (!options_.find_races || f.divided || items_ == ItemLevel::Item) return;
+  f.divided = true;
   const Stmt s = relay::ref(*f.node);
   if (items_ == ItemLevel::Kernel && is_around_launches(s)) return;
   f.outside = items_;

@@ -196,6 +196,7 @@ class Translator {
     int32_t extent = 0;
     Operand value{};
     Operand var{};
+    bool divided = false;  // `divide` has looked at it
     std::optional<ItemLevel> outside{};
   };
 

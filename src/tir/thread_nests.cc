@@ -73,6 +73,21 @@ bool is_over_groups(const ForNode& f) {
 
 bool has_phases(const Stmt& s) { return has_level(s, /*items=*/true); }
 
+std::unordered_set<const Node*> holders_of_phases(const Stmt& s) {
+  std::unordered_set<const Node*> out;
+  post_order(
+      s,
+      [&](const Node& n) {
+        auto* f = as<ForNode>(&n);
+        const auto axis = f != nullptr ? axis_of_loop(*f) : std::nullopt;
+        bool holds = axis && axis->level == ThreadLevel::Item;
+        for_each_child(n, [&](const NodeRef& c) { holds |= out.contains(c.get()); });
+        if (holds) out.insert(&n);
+      },
+      family::tir_stmt);
+  return out;
+}
+
 bool is_around_launches(const Stmt& s) {
   switch (s->kind()) {
     case StmtKind::Seq:

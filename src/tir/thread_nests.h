@@ -40,6 +40,8 @@ std::optional<ThreadNest> thread_nest(const Stmt& s);
 bool is_over_groups(const ForNode& f);
 // Whether a loop over the items of a group stands in the statement.
 bool has_phases(const Stmt& s);
+// The statements below `s`, and `s` itself, that have phases.
+std::unordered_set<const Node*> holders_of_phases(const Stmt& s);
 // Whether the statement only has launches inside: a sequence, an allocation, or a binding or condition that reads no memory
 // around loops that make launches.
 bool is_around_launches(const Stmt& s);

@@ -370,7 +370,9 @@ def test_calls_of_the_same_form_take_what_any_call_takes():
         (square, 3),
         (np.arange(4.0, dtype="float32"), 3),
         (np.arange(4), 3),
-        (np.arange(4.0).astype(">f8").astype("f8"), 3),
+        (np.asfortranarray(square), 3),
+        (square[::-1, ::-1], 3),
+        (np.arange(4.0), True),
         (np.arange(4.0), 2.5),
         (np.arange(4.0), np.int64(3)),
         (np.arange(0.0), 3),
@@ -400,10 +402,25 @@ def test_results_are_arrays_of_their_own():
         assert more.flags.writeable and more.flags.c_contiguous and more.flags.aligned
         assert x[0, 0] == 0 and parts(x)[0][0, 0] == 1
         same(itself, x)
+        assert np.shares_memory(itself, x)
     with pytest.raises(TypeError, match="cannot create"):
         type(more.base)()
     kept = [parts(np.full((1, 2), float(i)))[0] for i in range(100)]
     assert [k[0, 1] for k in kept] == [i + 1.0 for i in range(100)]
+
+
+def test_an_argument_that_is_passed_on_by_many_calls():
+    """Each result holds the argument before it; the last one lets go of all, however many."""
+
+    @relay.function
+    def step(w, x):
+        return w, x + 1
+
+    w, x = np.ones(3), 0
+    for _ in range(200_000):
+        w, x = step(w, x)
+    assert x == 200_000 and w.tolist() == [1, 1, 1]
+    del w
 
 
 def test_a_repeated_call_obeys_its_limits():

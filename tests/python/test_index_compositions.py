@@ -158,7 +158,8 @@ def test_fixed_point():
 
 
 @pytest.mark.parametrize("right", [[1, 2, 31], [0, 1, 7], [0, 0, 0]])
-def test_fixed_point_of_two_roundings(right):
+@pytest.mark.parametrize("left", [[0, 0, 0], [2, 1, 1], [2, 0, 0]])
+def test_fixed_point_of_two_roundings(left, right):
     # As gemmlowp rounds: halves up, then halves away from zero; whole vectors and odd numbers of lanes.
     edges = np.array([-(2**31), -(2**31) + 1, -3, -2, -1, 0, 1, 2, 3, 2**31 - 1])
     for count in (64, 37):
@@ -166,18 +167,20 @@ def test_fixed_point_of_two_roundings(right):
         a[:10] = edges[:, None]
         a[10:20] = edges[:, None] << np.array([0, 4, 8])  # wraps
         multiplier = np.array([2**30, 1395864371, 2**31 - 1], "int32")
-        half_up = (a.astype("int64") * multiplier + 2**30) >> 31
+        # The products fit in 32 bits, and reach -(2^31) in channel 0.
+        data = (a >> np.minimum(left, 1)).astype("int32")
+        half_up = ((data.astype("int64") << np.array(left)) * multiplier + 2**30) >> 31
         half = (1 << np.array(right, "int64")) >> 1
         expected = np.sign(half_up) * ((np.abs(half_up) + half) >> np.array(right))
         # The last axis is that of the lanes, then the one before.
         for axis in (1, 0):
-            x = a if axis == 1 else np.ascontiguousarray(a.T)
+            x = data if axis == 1 else np.ascontiguousarray(data.T)
             found = run(
                 lambda x, m, s, axis=axis: relay.fixed_point_multiply_per_axis(
-                    x, m, s, relay.const(np.array(right, "int32")), False, any(right), [axis],
+                    x, m, s, relay.const(np.array(right, "int32")), any(left), any(right), [axis],
                     rounding="TWICE",
                 ),
-                x, multiplier, np.zeros(3, "int32"),
+                x, multiplier, np.array(left, "int32"),
             )  # fmt: skip
             np.testing.assert_array_equal(found if axis == 1 else found.T, expected)
         found = run(

@@ -308,6 +308,17 @@ def test_tf_idf(of_words, mode):
     np.testing.assert_allclose(run(proto, given)[0], runtime(proto, x=given)[0])
 
 
+LABELS = {"strings": (STRING, object), "int64s": (INT64, "int64"), "floats": (FLOAT, "float32")}
+
+
+def label_encoder(keys, key, values, value, **attrs):
+    """Returns a model that looks values up by keys; `keys` and `values` are their kinds."""
+    attrs |= {f"keys_{keys}": key, f"values_{values}": value}
+    node = helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", **attrs)
+    kinds = LABELS[keys][0], LABELS[values][0]
+    return model([node], [("x", kinds[0], [None])], [("y", kinds[1], None)], ml=4)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 1000])
 @pytest.mark.parametrize("keys", ["strings", "int64s", "floats"])
 @pytest.mark.parametrize("values", ["strings", "int64s", "floats"])
@@ -325,19 +336,67 @@ def test_label_encoder(keys, values, count):
                 "floats": {"default_float": 0.25}}[values]  # fmt: skip
     if keys == "floats":
         key[-1] = float("nan")
-    node = helper.make_node(
-        "LabelEncoder",
-        ["x"],
-        ["y"],
-        domain="ai.onnx.ml",
-        **{f"keys_{keys}": key, f"values_{values}": value},
-        **defaults,
-    )
-    kinds = {"strings": STRING, "int64s": INT64, "floats": FLOAT}
-    dtypes = {"strings": object, "int64s": "int64", "floats": "float32"}
-    proto = model([node], [("x", kinds[keys], [None])], [("y", kinds[values], None)], ml=4)
-    x = np.array(key[:50] + some(keys, 50), dtype=dtypes[keys])
+    proto = label_encoder(keys, key, values, value, **defaults)
+    x = np.array(key[:50] + some(keys, 50), dtype=LABELS[keys][1])
     np.testing.assert_array_equal(run(proto, x)[0], runtime(proto, x=x)[0])
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "x"),
+    [
+        ("strings", ["a", "", "a", ""], ["", "a", "b"]),
+        ("int64s", [5, 0, 5, 0], [0, 5, 1]),
+        ("floats", [0.5, float("nan"), 0.5, float("nan")], [float("nan"), 0.5, 0]),
+    ],
+)
+def test_label_encoder_takes_the_first_of_equal_keys(keys, key, x):
+    proto = label_encoder(keys, key, "int64s", [1, 2, 3, 4], default_int64=-7)
+    x = np.array(x, dtype=LABELS[keys][1])
+    assert run(proto, x)[0].tolist() == runtime(proto, x=x)[0].tolist() == [2, 1, -7]
+
+
+def keys_of_one_hash():
+    """Returns two strings of 16 letters with the same hash (runtime/core/string_functions.h)."""
+    multiplier, mask = 0x9E3779B97F4A7C15, (1 << 64) - 1
+
+    def behind(word):
+        """Returns the state of the hash behind the first eight letters."""
+        state = (16 * multiplier ^ int.from_bytes(word, "little")) * multiplier & mask
+        return state ^ state >> 32
+
+    # The second eight letters of the keys differ where the states do, in letters of ASCII alone.
+    one = b"00000000"
+    for number in range(1, 10**6):
+        other = b"%08d" % number
+        different = (behind(one) ^ behind(other)).to_bytes(8, "little")
+        if max(different) < 128:
+            break
+    rest = bytes(65 if d == 64 else 64 for d in different)
+    changed = bytes(r ^ d for r, d in zip(rest, different, strict=True))
+    return [(one + rest).decode(), (other + changed).decode()]
+
+
+@pytest.mark.parametrize("values", ["strings", "int64s"])
+def test_label_encoder_searches_keys_of_one_hash(values):
+    key = [*keys_of_one_hash(), "z", "", "a"]
+    value = [f"v{i}" for i in range(5)] if values == "strings" else [*range(5)]
+    for count, form in ((5, "searchsorted"), (1, "text.hash")):
+        proto = label_encoder("strings", key[:count], values, value[:count])
+        text = str(relay.frontend.from_onnx(proto.SerializeToString())[0])
+        assert [f for f in ("searchsorted", "text.hash") if f in text] == [form]
+        x = np.array([*key, "b", "zz"], object)
+        np.testing.assert_array_equal(run(proto, x)[0], runtime(proto, x=x)[0])
+
+
+@pytest.mark.parametrize("values", ["strings", "int64s"])
+def test_label_encoder_holds_a_long_word_once(values, tmp_path):
+    """Empty slots of the table repeat a key and its value: short ones, not the first key."""
+    key = ["a" * 10**4, *(f"k{i}" for i in range(999))]
+    value = [*range(1000)] if values == "int64s" else ["b" * 10**4, *(str(i) for i in range(999))]
+    proto = label_encoder("strings", key, values, value)
+    mod, params = relay.frontend.from_onnx(proto.SerializeToString())
+    relay.build(mod, params=params).export_library(tmp_path / "labels.so")
+    assert (tmp_path / "labels.so").stat().st_size < 10**6
 
 
 def test_words_in_the_middle_of_a_model():

@@ -243,9 +243,10 @@ class RelayFunction(PythonFunction):
         self._count = len(parameters)
         self._order = tuple(parameters)
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._is_typed = all(
-            p.kind in positional and name in self.kinds for name, p in parameters.items()
-        )
+        by_place = all(p.kind in positional for p in parameters.values())
+        # How many arguments a call without keywords has for the short ways; -1: no call takes them.
+        self._places = self._count if by_place else -1
+        self._is_typed = by_place and all(name in self.kinds for name in parameters)
 
     @cached_property
     def defaults(self) -> dict[str, Value]:
@@ -274,7 +275,7 @@ class RelayFunction(PythonFunction):
     # ---- Calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and len(args) == self._count:
+        if not kwargs and len(args) == self._places:
             try:
                 if (plain := self._plain) is not None:
                     call, make = plain
@@ -442,18 +443,19 @@ class RelayFunction(PythonFunction):
         A form for sizes that differ takes equal sizes too. Where it donates less than the form for
         equal sizes would, each call looks at the sizes.
         """
-        if self._is_typed:
-            self._only_run = made.run
-        elif len(given) == self._count and made.lowered.donates_all:
-            with self._lock:
-                if self._compiled.get(made.key) is not made:
-                    return
+        call = None
+        if len(given) == self._count and not self.static and not self.donate:
+            call = _core.PlainCall.of(made.executable._module, "main", values)
+        with self._lock:
+            if self._compiled.get(made.key) is not made:
+                return
+            if self._is_typed:
+                self._only_run = made.run
+            elif len(given) == self._count and made.lowered.donates_all:
                 # Strings of each length are a dtype of NumPy's.
                 if len(self._runs) >= 4 * MAX_FORMS:
                     self._runs.clear()
                 self._runs[self._short_key(values)] = made.run
-        if len(given) == self._count and not self.static and not self.donate:
-            call = _core.PlainCall.of(made.executable._module, "main", values)
             if call is not None:
                 self._plain = (call.run, maker(made.lowered.form.returned))
 

@@ -94,7 +94,8 @@ def active_context() -> PassContext | None:
 
 def set_outermost_context(context: PassContext | None) -> None:
     """Sets the context that holds in the thread outside all `with` blocks; None: the defaults."""
-    _stack()[:] = [one for one in _stack() if one is not getattr(_active, "outermost", None)]
+    if getattr(_active, "outermost", None) is not None:
+        del _stack()[0]
     _active.outermost = context
     if context is not None:
         _stack().insert(0, context)

@@ -71,7 +71,13 @@ constexpr const char* kArm64Libm[] = {"/lib/aarch64-linux-gnu/libm.so.6"};
 }  // namespace
 
 extern const LlvmArchitecture kLlvmAArch64;
-const LlvmArchitecture kLlvmAArch64{"aarch64",  initialize_arm64, arm64_features_of, nullptr, false,
-                                    kArm64Libm, arm64_byte_dot,   nullptr,           nullptr, "sp"};
+const LlvmArchitecture kLlvmAArch64{.name = "aarch64",
+                                    .initialize = initialize_arm64,
+                                    .features_of = arm64_features_of,
+                                    .scale = nullptr,
+                                    .gathers = false,
+                                    .libm = kArm64Libm,
+                                    .byte_dot = arm64_byte_dot,
+                                    .stack_pointer = "sp"};
 
 }  // namespace relay::codegen

@@ -1,5 +1,6 @@
 // What code generation with LLVM has of its own for one instruction set. One file for each, named like LLVM's target in
-// small letters (x86.cc); CMake finds it, puts it on the list, and links LLVM's part for it into the compiler or into the library of code generators.
+// small letters (x86.cc); CMake finds it, puts it on the list, and links LLVM's part for it into the compiler or into
+// the library of code generators.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -62,17 +63,20 @@ struct LlvmArchitecture {
   // Whether the instruction of `gathers` is also faster than one element after the other where there is no mask, as LLVM's
   // model of the processor says. Null: it is not.
   bool (*gathers_fast)(const Target& target) = nullptr;
-  // The low 32 bits of a * b / 2^31, halves up, in each lane of int32, where the architecture multiplies every second lane
-  // to 64 bits; null for an odd number of lanes. Null altogether: lanes are widened.
+  // The low 32 bits of a * b / 2^31, halves up, in each lane of int32, where the architecture multiplies every second
+  // lane to 64 bits; null for an odd number of lanes. Null altogether: lanes are widened.
   llvm::Value* (*fixed_point_product)(llvm::IRBuilder<>& b, llvm::Value* x,
                                       llvm::Value* y) = nullptr;
-  // acc + x * y in each lane of int32, of x and y that 16 bits hold, by an instruction that is faster than a product of 32
-  // bits; null when the target has none for such vectors. Null altogether: it has none at all.
+  // acc + x * y in each lane of int32, of x and y that 16 bits hold, by an instruction that is faster than a product of
+  // 32 bits; null when the target has none for such vectors. Null altogether: it has none at all.
   llvm::Value* (*add_short_product)(llvm::IRBuilder<>& b, const Target& target, llvm::Value* acc,
                                     llvm::Value* x, llvm::Value* y) = nullptr;
+  // Whether vectors of integers are divided by an instruction.
+  bool divides_integers = false;
   // The register of the stack pointer, for code that compares it with the limit of a stack. Null: no host code is generated.
   const char* stack_pointer = nullptr;
-  // Puts instructions of the architecture into a kernel that was just built, where LLVM selects slower ones. Null: nowhere.
+  // Puts instructions of the architecture into a kernel that was just built, where LLVM selects slower ones. Null:
+  // nowhere.
   void (*select)(llvm::Module& module, const Target& target) = nullptr;
 };
 

@@ -237,8 +237,8 @@ class KernelBuilder {
   Value* tame_zero(Value* b);
   Value* quotient(Value* a, Value* b, bool is_signed);
   Value* remainder(Value* a, Value* b, bool is_signed);
-  // Which lanes of neighbouring indices are below an end, where the indices fill several registers: how many are left is one
-  // number, and the lanes are counted in bytes. Null for other comparisons.
+  // Which lanes of neighbouring indices are below an end, where the indices fill several registers: how many are left
+  // is one number, and the lanes are counted in bytes. Null for other comparisons.
   Value* lanes_below(const BinaryNode& n);
   // Truncation went the other way than floor.
   Value* rounds_down(Value* a, Value* b);

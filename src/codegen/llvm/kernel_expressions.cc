@@ -233,17 +233,19 @@ Value* KernelBuilder::tame_divisor(Value* a, Value* b, bool is_signed) {
 
 namespace {
 
-// No processor divides vectors of integers: quotients of vectors of at most 32 bits are computed in floating point. The
-// distance of a quotient that is not whole from the next whole number is more than half of its last bit, so truncation is exact.
-bool divides_in_floats(const Value* b) {
-  return b->getType()->isVectorTy() && b->getType()->getScalarSizeInBits() <= 32 &&
-         !llvm::isa<llvm::Constant>(b);
+// x86 and NEON do not divide vectors of integers: quotients of vectors of at most 32 bits are computed in floating
+// point. The distance of a quotient that is not whole from the next whole number is more than half of its last bit, so
+// truncation is exact.
+bool divides_in_floats(const Target& target, const Value* b) {
+  const LlvmArchitecture* arch = find_llvm_architecture(target.arch);
+  return arch != nullptr && !arch->divides_integers && b->getType()->isVectorTy() &&
+         b->getType()->getScalarSizeInBits() <= 32 && !llvm::isa<llvm::Constant>(b);
 }
 
 }  // namespace
 
 Value* KernelBuilder::quotient(Value* a, Value* b, bool is_signed) {
-  if (!divides_in_floats(b)) {
+  if (!divides_in_floats(target_, b)) {
     Value* divisor = tame_divisor(a, b, is_signed);
     return is_signed ? b_.CreateSDiv(a, divisor) : b_.CreateUDiv(a, divisor);
   }
@@ -263,7 +265,7 @@ Value* KernelBuilder::quotient(Value* a, Value* b, bool is_signed) {
 }
 
 Value* KernelBuilder::remainder(Value* a, Value* b, bool is_signed) {
-  if (divides_in_floats(b)) {
+  if (divides_in_floats(target_, b)) {
     return b_.CreateSub(a, b_.CreateMul(quotient(a, b, is_signed), tame_zero(b)));
   }
   Value* divisor = tame_divisor(a, b, is_signed);

@@ -187,8 +187,8 @@ void KernelBuilder::ask_after(Value* work, int64_t jumps) {
     llvm::IRBuilder<> at(entry_, entry_->end());
     at.CreateStore(b_.getInt64(kBetweenPolls), work_left_);
   }
-  // Of one instruction, which optimisations do not split: each iteration of a loop has a subtraction and a jump that is
-  // not taken.
+  // `usub.with.overflow` keeps subtraction and test together through all optimisations: an iteration of a loop costs
+  // one subtraction and one jump that is not taken.
   Value* left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_with_overflow,
                                          b_.CreateLoad(b_.getInt64Ty(), work_left_), work);
   b_.CreateStore(b_.CreateExtractValue(left, 0), work_left_);

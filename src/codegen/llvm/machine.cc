@@ -59,9 +59,15 @@ const relay_code_generators* find_code_generators() {
   if (library == nullptr) refuse(dlerror());
   auto get = reinterpret_cast<relay_get_code_generators_function>(
       dlsym(library, RELAY_CODE_GENERATORS_SYMBOL));
-  if (get == nullptr) refuse(path + ", which is another library");
+  if (get == nullptr) {
+    dlclose(library);
+    refuse(path + ", which is another library");
+  }
   const relay_code_generators* found = get();
-  if (std::string(found->version) != RELAY_CODE_GENERATORS_VERSION) refuse(found->version);
+  if (const std::string version = found->version; version != RELAY_CODE_GENERATORS_VERSION) {
+    dlclose(library);
+    refuse(version);
+  }
   loaded = found;
   return loaded;
 }

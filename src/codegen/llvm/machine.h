@@ -20,7 +20,8 @@ class CodeMachine {
  public:
   virtual ~CodeMachine() = default;
   virtual llvm::DataLayout layout() const = 0;
-  // Runs the passes and writes the code. All modules are of one context. Looks at the budget of the compilation in between.
+  // Runs the passes and writes the code, and checks the budget of the compilation in between. All modules are of one
+  // context.
   virtual std::string emit(llvm::Module& module, CodePasses passes, CodeForm form) = 0;
 };
 

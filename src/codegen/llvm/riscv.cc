@@ -42,8 +42,8 @@ llvm::Value* shared_lane(llvm::IRBuilder<>& b, llvm::Value* v) {
   return b.CreateCast(cast->getOpcode(), lane, cast->getType()->getScalarType());
 }
 
-// A product whose factors fit in 16 bits, added to `sum`: by vwmacc, whose result has 32 bits. Null where the vectors fill no
-// registers, or a factor may be larger.
+// A product whose factors fit in 16 bits, added to `sum`: by vwmacc, whose result has 32 bits. Null where the vectors
+// fill no registers, or a factor may be larger.
 llvm::Value* widening_sum(llvm::BinaryOperator& product, llvm::Value* sum, const Target& target,
                           llvm::Instruction& before) {
   auto* words = llvm::cast<llvm::FixedVectorType>(product.getType());
@@ -124,8 +124,13 @@ constexpr const char* kRiscvLibm[] = {"/lib/riscv64-linux-gnu/libm.so.6"};
 }  // namespace
 
 extern const LlvmArchitecture kLlvmRISCV;
-const LlvmArchitecture kLlvmRISCV{
-    "riscv64", initialize_riscv, riscv_features_of,   nullptr, false, kRiscvLibm, nullptr, nullptr,
-    nullptr,   nullptr,          select_widening_sums};
+const LlvmArchitecture kLlvmRISCV{.name = "riscv64",
+                                  .initialize = initialize_riscv,
+                                  .features_of = riscv_features_of,
+                                  .scale = nullptr,
+                                  .gathers = false,
+                                  .libm = kRiscvLibm,
+                                  .divides_integers = true,
+                                  .select = select_widening_sums};
 
 }  // namespace relay::codegen

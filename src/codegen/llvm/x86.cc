@@ -181,7 +181,8 @@ Value* fixed_point_product(llvm::IRBuilder<>& b, Value* x, Value* y) {
                                b.CreateBitCast(b.CreateShl(high, number(1)), v), lanes);
 }
 
-// vpdpwssd of VNNI or vpmaddwd add the products of both halves of a lane. The upper half of y is 0; that of x is the sign.
+// vpdpwssd of VNNI or vpmaddwd add the products of both halves of a lane. The upper half of y is 0; that of x is the
+// sign.
 Value* register_short_product(llvm::IRBuilder<>& b, bool accumulates, unsigned lanes, Value* acc,
                               Value* x, Value* y) {
   Value* low = b.CreateAnd(y, llvm::ConstantInt::get(y->getType(), 0xFFFF));

@@ -490,7 +490,7 @@ class KernelPrinter {
       unsupported("memory of a group that is neither shared nor in registers");
     }
     auto elements = constant_elements(b);
-    if (!elements) unsupported("memory of a group whose size is not a constant");
+    if (!elements) unsupported("memory of a group whose size is large or not a constant");
     places_[&b] = {name, ""};
     if (is_shared) {
       shared_.push_back("__local " + type + " " + name + "[" + std::to_string(*elements) + "];");
@@ -536,11 +536,12 @@ class KernelPrinter {
     ++indent_;
   }
 
+  // Nothing for more than kMostElements, or a number that is not a constant.
   static std::optional<int64_t> constant_elements(const BufferNode& b) {
     int64_t out = 1;
     for (const PrimExpr& d : b.shape) {
       auto size = as_int(d);
-      if (!size || (*size > 0 && out > kMostElements)) return std::nullopt;
+      if (!size || (out > 0 && *size > kMostElements / out)) return std::nullopt;
       out *= *size;
     }
     return std::max<int64_t>(out, 1);

@@ -305,8 +305,10 @@ struct HashTable {
   std::vector<int64_t> keys;  // by slot; in an empty one a key of another slot
 };
 
-// The table of different strings; nullopt for many keys, and where no multiplier separates those of a bucket.
-std::optional<HashTable> hash_table(const Tensor& keys, const std::vector<int64_t>& different) {
+// The table of different strings, to look values up; nullopt for many keys, and where no multiplier separates those of
+// a bucket.
+std::optional<HashTable> hash_table(const Tensor& keys, const Tensor& values,
+                                    const std::vector<int64_t>& different) {
   constexpr size_t kMostKeys = size_t{1} << 20;
   constexpr int kTries = 1 << 14;
   if (different.size() > kMostKeys) return std::nullopt;
@@ -340,7 +342,12 @@ std::optional<HashTable> hash_table(const Tensor& keys, const std::vector<int64_
     if (!fits) return std::nullopt;
     out.multipliers[b] = multiplier | 1;
   }
-  std::ranges::replace(out.keys, -1, different.front());
+  // Each slot holds a copy of its key and value, so the shortest ones fill the empty slots.
+  auto bytes = [&](int64_t k) {
+    return runtime::string_at(keys, k).size() +
+           (values.dtype().is_string() ? runtime::string_at(values, k).size() : 0);
+  };
+  std::ranges::replace(out.keys, -1, *std::ranges::min_element(different, {}, bytes));
   return out;
 }
 
@@ -361,8 +368,8 @@ Expr slots_of(NodeContext& ctx, const Expr& x, const HashTable& table) {
   return remainder(ctx.call("right_shift", {product, bits}), table.keys.size());
 }
 
-// The value of each element's key: strings are hashed; other keys are sorted here and searched by halves when the program
-// runs.
+// The value of each element's key: strings are hashed; other keys are sorted here and searched by halves when the
+// program runs.
 Expr looked_up(NodeContext& ctx, const Expr& x, const Tensor& keys, const Tensor& values,
                const Tensor& otherwise) {
   const DType dtype = keys.dtype();
@@ -402,7 +409,7 @@ Expr looked_up(NodeContext& ctx, const Expr& x, const Tensor& keys, const Tensor
     for (int64_t k : order) {
       if (different.empty() || before(different.back(), k)) different.push_back(k);
     }
-    table = hash_table(keys, different);
+    table = hash_table(keys, values, different);
   }
   if (order.empty()) {
     y = ctx.broadcast_to(y, NodeContext::shape_of(x));

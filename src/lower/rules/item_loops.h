@@ -18,7 +18,8 @@ std::optional<BlockLoops> loops_of(const tir::Schedule& s, const tir::BlockRV& r
 // The product of the extents; -1 where one is symbolic.
 int64_t iterations(const tir::Schedule& s, const std::vector<tir::LoopRV>& loops);
 
-// The loops, a perfect nest from the outermost of their block on, bound to the axes of these tags; the innermost axis last.
+// The loops, a perfect nest from the outermost of their block on, bound to the axes of these tags; the innermost axis
+// last.
 tir::StepResult<std::vector<tir::LoopRV>> bind_loops(tir::Schedule& s,
                                                      const std::vector<tir::LoopRV>& loops,
                                                      const tir::ThreadTags& tags);

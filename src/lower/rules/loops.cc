@@ -47,8 +47,8 @@ bool computes_long(const Block& b) {
 }
 
 // Iterations at the start and the end of the loop, at most kMostBorder each, between which it reads neighbours: what is
-// beside them is mirrored there or repeats an edge. Nothing when all of it does, and when nothing helps. In a short row the
-// border is at most half of it, and its elements cost less than a gather unless much is computed.
+// beside them is mirrored there or repeats an edge. Nothing when all of it does, and when nothing helps. In a short row
+// the border is at most half of it, and its elements cost less than a gather unless much is computed.
 constexpr int64_t kMostBorder = 8;
 std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {
   const int64_t extent = s.extent(loop);

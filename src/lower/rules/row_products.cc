@@ -1,5 +1,5 @@
-// Products of rows with rows: each result sums along neighbours of both operands, as nn.dense with weights that only the run
-// knows.
+// Products of rows with rows: each result sums along neighbours of both operands, as nn.dense with weights that only
+// the run knows.
 #include <algorithm>
 
 #include "lower/rules/lanes.h"
@@ -37,7 +37,8 @@ struct RowProductsParameters : AttrsOf<RowProductsParameters> {
   }
 };
 
-// The rows of a tile with the fewest loads: a vector for each result, each of its rows and one of its columns are registers.
+// The rows of a tile with the fewest loads: a vector for each result, each of its rows and one of its columns are
+// registers.
 int64_t columns_of_tile(int64_t rows, int64_t registers) {
   return std::clamp<int64_t>((registers - 1 - rows) / rows, 1, kMostColumns);
 }
@@ -128,9 +129,9 @@ tir::StepResult<> finish(Schedule& s, const Tiles& tiles, size_t depth, size_t r
   return s.vectorize(vector[1]);
 }
 
-// Lanes along the sum: a tile of results keeps a vector of partial sums for each in registers, and takes all rows before the
-// next columns are read, so that these are read once and as they lie. Declined unless both operands are contiguous along the
-// sum and no lanes over columns read neighbours.
+// Lanes along the sum: a tile of results keeps a vector of partial sums for each in registers, and takes all rows
+// before the next columns are read, so that these are read once and as they lie. Declined unless both operands are
+// contiguous along the sum and no lanes over columns read neighbours.
 Outcome schedule_row_products(Schedule& s, RowProductsParameters& parameters, Decider& decide) {
   std::vector<BlockRV> sums;
   BlockRV out;

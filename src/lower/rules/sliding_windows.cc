@@ -50,7 +50,7 @@ tir::StepResult<bool> reduce_in_registers(Schedule& s, const BlockRV& out, const
   Accumulators& plan = plans[plans.next()];
   const int64_t lanes = decide.number(plan.lanes, kLanes, [&](const Target& target) {
     const auto columns = static_cast<uint64_t>(std::max<int64_t>(s.extent(last), 2));
-    // Windows with a stride are gathered lane by lane, those of lanes without a column, too.
+    // Windows with a stride are gathered lane by lane, including lanes without a column: short rows get short vectors.
     return std::min(lanes_of(s.block(sums), target), static_cast<int64_t>(std::bit_ceil(columns)));
   });
   const int64_t chunk =

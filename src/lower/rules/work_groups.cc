@@ -33,8 +33,8 @@ std::optional<LoopRV> loop_of_iter(const Schedule& s, const BlockRV& rv, const t
   return std::nullopt;
 }
 
-// The copy of an operand to shared memory inside `at`, by all items. What items of a row, or of a column, read side by side lies
-// side by side.
+// The copy of an operand to shared memory inside `at`, by all items. What items of a row, or of a column, read side by
+// side lies side by side.
 StepResult<> copy_to_shared(Schedule& s, const BlockRV& copy, const LoopRV& at, size_t last,
                             const GroupTile& tile) {
   const size_t rank = s.block(copy)->iters.size();

@@ -5,7 +5,8 @@
 
 namespace relay {
 
-// Items of a group, rows and columns of each item's tile, and the terms of the sum that a group has in shared memory at a time.
+// Items of a group, rows and columns of each item's tile, and the terms of the sum that a group has in shared memory at
+// a time.
 struct GroupTile {
   int64_t row_items = 1, column_items = 1;
   int64_t rows = 1, columns = 1;
@@ -19,14 +20,14 @@ struct GroupAxes {
 // Nothing for blocks whose operands groups do not read in tiles: one that sums along several axes, or has one operand.
 std::optional<GroupAxes> group_axes(const tir::Block& b);
 
-// Groups compute tiles of the contraction: they copy a part of both operands to shared memory, and each item adds its products to its
-// own tile in registers. `reader` reads the result element by element; items apply it to their tile.
+// Groups compute tiles of the contraction: they copy a part of both operands to shared memory, and each item adds its
+// products to its own tile in registers. `reader` reads the result element by element; items apply it to their tile.
 tir::StepResult<> contract_in_groups(tir::Schedule& s, const tir::BlockRV& rv,
                                      const tir::BlockRV& reader, const GroupAxes& axes,
                                      const GroupTile& tile);
 
-// A group reduces each element: its items reduce every `items`-th term, some of them reduce what these have, and the first one
-// the rest.
+// A group reduces each element: its items reduce every `items`-th term, some of them reduce what these have, and the
+// first one the rest.
 tir::StepResult<> reduce_in_groups(tir::Schedule& s, const tir::BlockRV& rv, int64_t items);
 
 }  // namespace relay

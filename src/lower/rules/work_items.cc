@@ -1,9 +1,9 @@
 // Kernels over the work items of a device: an item computes one element of each block, along up to three axes, and does its
-// reduction alone. Groups of items compute tiles of large contractions, and long reductions along the last axis of what they
-// read, through memory that they share. A reduction that one block reads element by element is done where it is read, in the item's own memory, and an
-// item computes a small tile of a contraction, so that it reads each operand once for several elements. Reductions to few
-// elements are cut into parts first, which items compute, where these steps are legal. Blocks without independent
-// iterations run in one item.
+// reduction alone. Groups of items compute tiles of large contractions, and long reductions along the last axis of what
+// they read, through memory that they share. A reduction that one block reads element by element is done where it is
+// read, in the item's own memory, and an item computes a small tile of a contraction, so that it reads each operand
+// once for several elements. Reductions to few elements are cut into parts first, which items compute, where these
+// steps are legal. Blocks without independent iterations run in one item.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -32,7 +32,8 @@ constexpr int64_t kManyItems = 2048, kLeastPart = 64, kMostParts = 256;
 // Tiles are at most so long along an axis, and leave a device so many items.
 constexpr int64_t kLongestTile = 4, kLeastItems = 512;
 
-// A group has as many items as all devices support in practice, and at most half of the shared memory that OpenCL guarantees.
+// A group has as many items as all devices support in practice, and at most half of the shared memory that OpenCL
+// guarantees.
 constexpr int64_t kRowItems = 16, kColumnItems = 16, kDepth = 16, kReducingItems = 128;
 // So many groups are at work at a time, at least; a reduction is shared by a group from so many terms on.
 constexpr int64_t kLeastGroups = 16, kLeastShared = 512;
@@ -244,8 +245,8 @@ class ItemsSchedule {
     return found;
   }
 
-  // Items of a group for each element of a reduction: where neighbouring terms lie side by side, and the driver has groups
-  // enough.
+  // Items of a group for each element of a reduction: where neighbouring terms lie side by side, and the driver has
+  // groups enough.
   int64_t sharing_items(const BlockRV& rv, const BlockLoops& loops, int64_t elements) const {
     const Block b = s_.block(rv);
     const int64_t length = iterations(s_, loops.reduction);

@@ -52,7 +52,7 @@ Expr shifted_left(const Expr& a, const Expr& by) { return apply("left_shift", {a
 Expr shifted_right(const Expr& a, const Expr& by) { return apply("right_shift", {a, by}); }
 Expr product(const Expr& a, const Expr& b) { return apply("fixed_point_product", {a, b}); }
 
-// Shifted, halves away from zero; `by` is int32 and 0 or more, `a` above the least number.
+// Shifted, halves away from zero; `by` is int32 and 0 or more, `a` above the least number where `by` is above 0.
 Expr shifted_away(const Expr& a, const Expr& by, bool always_shifts) {
   // One more place is shifted out behind the first: there are places for the sum of the half.
   Expr last = always_shifts ? scalar(1, a) : apply("minimum", {by, scalar(1, by)});
@@ -133,8 +133,13 @@ Expr fixed_point_multiply_per_axis(const CallNode& call) {
   Expr right = along_axes(call.args[3]);
   if (a.rounding == "TWICE") {
     Expr y = cast_to(scaled(wide, multiplier), kInt32);
-    y = apply("maximum", {y, scalar(-2147483647, y)});
-    return shifted_away(y, right, is_positive(call.args[3]));
+    // Shifted, the least number gives what its neighbour gives. Elements that are not shifted keep it.
+    const bool always_shifts = is_positive(call.args[3]);
+    Expr least = scalar(-2147483647, y);
+    if (!always_shifts) {
+      least = apply("minimum", {right, scalar(1, right)}) + scalar(-2147483648.0, y);
+    }
+    return shifted_away(apply("maximum", {y, least}), right, always_shifts);
   }
   Expr all = as_index(right) + number(31);
   Expr half = shifted_left(number(1), all - number(1));

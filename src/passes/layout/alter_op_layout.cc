@@ -235,18 +235,14 @@ class Packer : public WeightPacker {
   // every call, which is less than what their product with a second row would lose. Rows are the
   // axes [first_row, rank - 1) of the data.
   bool pays(const CallNode& c, size_t first_row = 0) {
-    if (constants_.contains(c.args[1])) return true;
-    auto data = static_shape(c.args[0]);
-    if (!data) return true;
-    int64_t rows = 1;
-    for (size_t d = first_row; d + 1 < data->size(); ++d) rows *= (*data)[d];
-    return rows > 1;
+    return constants_.contains(c.args[1]) || !static_shape(c.args[0]) ||
+           rows_of_data(c, first_row) > 1;
   }
 
-  // Whether the rows of the data are multiplied with the rows of a weight as they lie, lanes along the sum: while all of the
-  // data stay in the cache, and the sum of a result's lanes costs less than packing the weight. On a Xeon with AVX-512, 8
-  // rows by a weight of 1024 x 784 took 0.44 of the time, 32 rows half of it and 128 rows 0.91; 64 rows by a weight of
-  // 256 x 256 took 1.15.
+  // Whether the rows of the data are multiplied with the rows of a weight as they lie, lanes along the sum: while all
+  // of the data stay in the cache, and the sum of a result's lanes costs less than packing the weight. On a Xeon with
+  // AVX-512, 8 rows by a weight of 1024 x 784 took 0.44 of the time, 32 rows half of it and 128 rows 0.91; 64 rows by a
+  // weight of 256 x 256 took 1.15. The rows are one axis, since the rule row_products tiles only the last axis of rows.
   bool by_rows(const CallNode& c) {
     auto data = static_shape(c.args[0]);
     const DType dtype = tensor_of(c.args[0])->dtype;
@@ -254,8 +250,8 @@ class Packer : public WeightPacker {
         tensor_of(c.args[1])->dtype != dtype || tensor_of(Expr(&c))->dtype != dtype) {
       return false;
     }
-    auto all = rows_.find(c.args[1].get());
-    const int64_t rows = all == rows_.end() ? rows_of_data(c) : all->second, sum = data->back();
+    if (data->size() < 2 || rows_of_data(c) != (*data)[data->size() - 2]) return false;
+    const int64_t rows = rows_of_weight(c), sum = data->back();
     const auto bytes = static_cast<int64_t>(dtype.bytes());
     return sum >= kLongSum && rows <= sum / 8 && rows * sum * bytes <= target_.l2_bytes / 2;
   }
@@ -277,18 +273,22 @@ class Packer : public WeightPacker {
   static constexpr int64_t kFarApart = 128;
   static constexpr int64_t kRowsForPacking = 64;
   bool is_far_apart(const CallNode& c, int64_t units) const {
-    // All products by one matrix share its packed form: those of a recurrence have few rows each.
-    auto all = rows_.find(c.args[1].get());
-    int64_t rows = all == rows_.end() ? rows_of_data(c) : all->second;
-    return static_shape(c.args[0]) && units >= kFarApart && rows >= kRowsForPacking;
+    return static_shape(c.args[0]) && units >= kFarApart && rows_of_weight(c) >= kRowsForPacking;
   }
 
-  // Rows that are multiplied with the weight; 0 for open sizes.
-  static int64_t rows_of_data(const CallNode& c) {
+  // Rows that the call multiplies with its weight: the axes [first_row, rank - 1) of the data; 0 for open sizes.
+  static int64_t rows_of_data(const CallNode& c, size_t first_row = 0) {
     auto data = static_shape(c.args[0]);
     int64_t rows = data ? 1 : 0;
-    for (size_t d = 0; data && d + 1 < data->size(); ++d) rows *= (*data)[d];
+    for (size_t d = first_row; data && d + 1 < data->size(); ++d) rows *= (*data)[d];
     return rows;
+  }
+
+  // Rows that all products by the call's weight multiply with it, since they share its packed form: those of a
+  // recurrence have few rows each.
+  int64_t rows_of_weight(const CallNode& c) const {
+    auto all = rows_.find(c.args[1].get());
+    return all == rows_.end() ? rows_of_data(c) : all->second;
   }
 
   // The product of a transposed matrix, as of gradients by weights: the matrix is turned where its rows are far apart,

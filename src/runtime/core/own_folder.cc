@@ -23,6 +23,7 @@ std::string own_folder() {
 
 std::string find_in_targets(const std::string& name, int mode) {
   const std::string folder = own_folder();
+  if (folder.empty()) return {};
   for (const char* below : {"targets/", "../lib/relay/targets/", "../../targets/"}) {
     std::string path = folder + below + name;
     if (access(path.c_str(), mode) == 0) return path;

@@ -33,8 +33,7 @@ relay_native_result call_on_stack(char* top, StackFunction f, void* a, const voi
   register char* stack __asm__("x2") = top;
   register StackFunction code __asm__("x3") = f;
   register char** store __asm__("x4") = old_stack;
-  // The caller's stack pointer survives in a register that functions keep. Of v8 to v15 they keep the low halves only. x18
-  // is the platform's.
+  // The caller's stack pointer survives in a register that functions keep. Of v8 to v15 they keep the low halves only.
   __asm__ volatile(
       "mov x19, sp\n\t"
       "str x19, [x4]\n\t"
@@ -43,10 +42,10 @@ relay_native_result call_on_stack(char* top, StackFunction f, void* a, const voi
       "mov sp, x19\n\t"
       : "+r"(first), "+r"(second), "+r"(stack), "+r"(code), "+r"(store)
       :
-      : "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x19",
-        "x30", "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10",
-        "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
-        "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
+      : "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18",
+        "x19", "x30", "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9",
+        "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22",
+        "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
   relay_native_result out;
   out.value = first;
   out.failed = second;

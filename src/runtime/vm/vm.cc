@@ -235,10 +235,14 @@ int32_t Interpreter::place_of(const Function& caller, const Instruction& call) {
 
 void Interpreter::note_caller(const Function& caller, int32_t place) {
   if (num_failed_calls_++ >= kMaxCallers) return;
-  const std::string where = text(place);
-  // A name that begins with an underscore is a library's own; the place is the user's.
-  std::string call = caller.name.starts_with('_') ? "called" : "called by @" + caller.name;
-  failed_calls_.push_back(where.empty() ? call : call + " at " + where);
+  try {
+    const std::string where = text(place);
+    // A name that begins with an underscore is a library's own; the place is the user's.
+    std::string call = caller.name.starts_with('_') ? "called" : "called by @" + caller.name;
+    failed_calls_.push_back(where.empty() ? call : call + " at " + where);
+  } catch (const std::bad_alloc&) {
+    // The failure itself is told.
+  }
 }
 
 RuntimeError Interpreter::with_callers(const RuntimeError& error) {
@@ -249,11 +253,15 @@ RuntimeError Interpreter::with_callers(const RuntimeError& error) {
     const Function& caller = *reinterpret_cast<const Frame*>(c_.slots_.data() + at)->function;
     note_caller(caller, place_of(caller, *callee.call));
   }
-  Diagnostic d = error.diagnostics().front();
-  for (const std::string& call : failed_calls_) d.note({}, call);
-  if (num_failed_calls_ > kMaxCallers)
-    d.note({}, "and " + std::to_string(num_failed_calls_ - kMaxCallers) + " more calls");
-  return RuntimeError(std::move(d));
+  try {
+    Diagnostic d = error.diagnostics().front();
+    for (const std::string& call : failed_calls_) d.note({}, call);
+    if (num_failed_calls_ > kMaxCallers)
+      d.note({}, "and " + std::to_string(num_failed_calls_ - kMaxCallers) + " more calls");
+    return RuntimeError(std::move(d));
+  } catch (const std::bad_alloc&) {
+    return error;
+  }
 }
 
 void Interpreter::too_deep(size_t bytes) const {

@@ -5,8 +5,8 @@
 
 namespace relay::tir {
 
-// Puts barrier() in front of a phase (tir/thread_nests.h) that accesses memory of the group, or of the kernel, which a phase since the last barrier
-// has accessed, unless both only read. The end of a loop's body is followed by its start.
+// Puts barrier() in front of a phase (tir/thread_nests.h) that accesses memory of the group, or of the kernel, which a
+// phase since the last barrier has accessed, unless both only read. The end of a loop's body is followed by its start.
 //
 //   before:  for k in range(8):                              after:  for k in range(8):
 //              for c in thread_bound(16, threadIdx.x):                 barrier()
@@ -15,7 +15,8 @@ namespace relay::tir {
 //                acc[t, 0] = acc[t, 0] + tile[15 - t]                  barrier()
 //                                                                      for t in thread_bound(16, threadIdx.x): ...
 //
-// Barriers stand outside of loops over items and of conditions on memory, so all items of a group reach each of them. Registers need
+// All items evaluate the bounds, conditions and bindings around phases, and wait there as for a phase. Barriers stand
+// outside of loops over items and of conditions on memory, so all items of a group reach each of them. Registers need
 // none. Whole buffers are compared: phases that access different parts of one wait, too. Always legal.
 PrimFunc insert_barriers(const PrimFunc& f);
 

@@ -11,6 +11,7 @@
 #include "tir/text.h"
 #include "tir/thread_nests.h"
 #include "tir/verify.h"
+#include "tir/while.h"
 
 namespace relay::tir {
 namespace {
@@ -79,6 +80,116 @@ TEST(WorkGroups, barriers_stand_between_phases_that_share_memory) {
   EXPECT_NE(text_of(flatten_buffers(f)).find("acc[u, 1]"), std::string::npos);
   expect_equal(run(reversed_sums()), run(f), "with barriers");
   EXPECT_EQ(race_of(f), "");
+}
+
+// A phase in which each item stores to some buffers, and adds what another item has stored to others.
+Stmt exchange(const Buffer& acc, const std::vector<Buffer>& writes,
+              const std::vector<Buffer>& reads) {
+  Var t = var("t");
+  std::vector<Stmt> out;
+  for (const Buffer& b : writes) out.push_back(store(b, {t}, cast(f32, t)));
+  PrimExpr sum = load(acc, {t});
+  for (const Buffer& b : reads) sum = sum + load(b, {index(kItems - 1) - t});
+  out.push_back(store(acc, {t}, sum));
+  return over_items(t, seq(out));
+}
+
+// Two groups, `b`, whose items give what `body` leaves in their registers `acc`.
+PrimFunc sums(const Var& b, const Buffer& acc, const std::vector<Buffer>& shared, Stmt body) {
+  Var v = var("v"), w = var("w");
+  Buffer out = buffer("out", f32, {index(2), index(kItems)});
+  Stmt group = seq({over_items(v, store(acc, {v}, imm_float(f32, 0))), std::move(body),
+                    over_items(w, store(out, {b, w}, load(acc, {w})))});
+  for (const Buffer& s : shared) group = allocate(s, group);
+  return kernel({}, {out}, bound(b, 2, kGroupTags[0], allocate(acc, group)));
+}
+
+Buffer of_items(const std::string& name, Scope scope = Scope::Shared, DType dtype = f32) {
+  return buffer(name, dtype, {index(kItems)}, scope);
+}
+
+// With barriers it has no race, and it has one without them.
+void expect_barriers(const PrimFunc& f, size_t count) {
+  EXPECT_NE(race_of(f), "");
+  const PrimFunc with = insert_barriers(f);
+  EXPECT_EQ(race_of(with), "") << text_of(with);
+  const std::string text = text_of(with), word = "barrier()";
+  size_t found = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size()) ++found;
+  EXPECT_EQ(found, count) << text;
+}
+
+// The barriers of an iteration depend on the accesses at the end of the one before. The third walk of this body is the
+// first that starts from all of them.
+TEST(WorkGroups, barriers_of_a_loop_hold_for_every_iteration) {
+  Var b = var("b"), k = var("k");
+  const Buffer acc = of_items("acc", Scope::Register), b13 = of_items("b13"), b14 = of_items("b14"),
+               b24 = of_items("b24"), b25 = of_items("b25"), b35 = of_items("b35");
+  const Stmt step = seq({exchange(acc, {b13, b14}, {}), exchange(acc, {b24, b25}, {}),
+                         exchange(acc, {b35}, {b13}), exchange(acc, {}, {b14, b24}),
+                         exchange(acc, {}, {b25, b35})});
+  const std::vector<Buffer> shared{b13, b14, b24, b25, b35};
+  Stmt body = for_(k, index(0), index(kSteps), step);
+  expect_barriers(sums(b, acc, shared, body), 3);
+  // The time that the pass takes does not double with each loop around the phases.
+  for (int depth = 0; depth < 40; ++depth) body = for_(var("n"), index(0), index(1), body);
+  expect_barriers(sums(b, acc, shared, body), 3);
+}
+
+TEST(WorkGroups, barriers_of_both_branches) {
+  Var b = var("b");
+  const Buffer acc = of_items("acc", Scope::Register), x = of_items("x"), y = of_items("y");
+  expect_barriers(sums(b, acc, {x, y},
+                       seq({exchange(acc, {x}, {}),
+                            if_(eq(b, index(0)), exchange(acc, {y}, {x}), exchange(acc, {}, {x})),
+                            if_(eq(b, index(0)), exchange(acc, {}, {y}))})),
+                  3);
+}
+
+// Each item counts down; all of them look at the count of the last one.
+TEST(WorkGroups, conditions_around_phases_wait) {
+  Var b = var("b"), t = var("t"), u = var("u"), v = var("v");
+  const Buffer acc = of_items("acc", Scope::Register), left = of_items("left", Scope::Shared, i64);
+  expect_barriers(
+      sums(b, acc, {left},
+           seq({over_items(t, store(left, {t}, index(kSteps))),
+                while_(gt(load(left, {index(kItems - 1)}), index(0)),
+                       over_items(u, store(left, {u}, load(left, {u}) - index(1)))),
+                over_items(v, store(acc, {v}, cast(f32, load(left, {index(kItems - 1) - v}))))})),
+      3);
+}
+
+TEST(WorkGroups, bindings_around_phases_wait) {
+  Var b = var("b"), u = var("u"), last = var("last", f32);
+  const Buffer acc = of_items("acc", Scope::Register), x = of_items("x");
+  expect_barriers(
+      sums(b, acc, {x},
+           seq({exchange(acc, {x}, {}),
+                let_stmt(last, load(x, {index(kItems - 1)}), over_items(u, store(x, {u}, last))),
+                exchange(acc, {}, {x})})),
+      3);
+}
+
+// Registers that only phases along one axis of the group access are those of its first items along the other axis.
+TEST(WorkGroups, registers_of_phases_of_fewer_axes) {
+  Var b = var("b"), r = var("r"), t = var("t"), u = var("u"), v = var("v");
+  Buffer a = buffer("a", f32, {index(2), index(kItems)}),
+         out = buffer("out", f32, {index(2), index(kItems)}),
+         tile = buffer("tile", f32, {index(2), index(kItems)}, Scope::Shared),
+         acc = of_items("acc", Scope::Register);
+  Stmt copy = bound(r, 2, kItemTags[1], over_items(t, store(tile, {r, t}, load(a, {b, t}))));
+  Stmt group =
+      seq({over_items(v, store(acc, {v}, load(a, {b, v}))), copy,
+           over_items(u, store(out, {b, u},
+                               load(acc, {u}) + load(tile, {index(1), index(kItems - 1) - u})))});
+  const PrimFunc f =
+      kernel({a}, {out}, bound(b, 2, kGroupTags[0], allocate(acc, allocate(tile, group))));
+  const PrimFunc separated = insert_barriers(separate_items(f));
+  verify(separated);
+  EXPECT_NE(text_of(separated).find("acc[0, v, 0] = a[b, v]"), std::string::npos)
+      << text_of(separated);
+  EXPECT_EQ(race_of(separated), "");
+  expect_equal(run(f), run(separated), "with registers of items");
 }
 
 TEST(WorkGroups, must_find_a_missing_barrier) {

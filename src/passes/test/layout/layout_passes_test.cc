@@ -677,7 +677,11 @@ TEST(AlterOpLayout, few_rows_take_a_weight_of_the_run_as_it_is) {
                    "), float32]) {\n  " + call + " }");
   };
   EXPECT_EQ(product("8, 256", "24, 256", "nn.dense(%x, %p)"), "nn.dense");
-  EXPECT_EQ(product("2, 4, 256", "24, 256", "nn.dense(%x, %p)"), "nn.dense");
+  EXPECT_EQ(product("1, 8, 256", "24, 256", "nn.dense(%x, %p)"), "nn.dense");
+  // Rows of several axes, which no tile takes together.
+  for (const char* x : {"2, 4, 256", "8, 1, 256"}) {
+    EXPECT_EQ(product(x, "24, 256", "nn.dense(%x, %p)"), "NC>NC32n nn.contrib_dense_pack") << x;
+  }
   EXPECT_EQ(product("33, 256", "24, 256", "nn.dense(%x, %p)"), "NC>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("8, 255", "24, 255", "nn.dense(%x, %p)"), "NC>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("17, 256", "256, 256", "nn.dense(nn.dense(%x, %p), %p)"),
