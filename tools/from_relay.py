@@ -86,9 +86,10 @@ Differences from the last TVM that had Relay:
 - `PassContext(opt_level=4)` is level 3 with FastMath.
 - `Constant.data` is a NumPy array.
 - `SimplifyExpr` keeps `x + 0.0`, which is 0.0 where x is -0.0, and drops `x + -0.0`.
-- Operands of two dtypes are refused (E0204), as `BroadcastRel` refused them: `relay.cast` states the one that is meant.
-- `ConvertLayout` takes layouts of data without blocks, for convolutions and pools; the compiler chooses blocks.
-- Text whose types do not follow from it is refused (E0208): the types of expressions are known when it is read.
+- Operands of two dtypes are refused (E0204), as `BroadcastRel` refused them: `relay.cast` states which is
+  meant.
+- `ConvertLayout` takes layouts of data without blocks, of convolutions and pools; the compiler chooses blocks.
+- Text whose types do not follow from it is refused (E0208): each expression has a type when it is read.
 - `quantize.qconfig` has calibrate_mode "min_max" and per-channel scales of weights as defaults, and quantises
   all layers: `skip_conv_layers=[0]` and `skip_dense_layer=True` were the defaults.
 - `relay.frontend.from_pytorch` exports the TorchScript program by `torch.export`: branches on values of
