@@ -141,6 +141,7 @@ std::vector<LoopRV> loops_below(const Schedule& s, const BlockRV& rv, const Loop
 
 tir::StepResult<bool> split_output(Schedule& s, BlockRV& out, std::vector<BlockRV>& others) {
   others = s.get_blocks();
+  if (others.empty()) return false;
   for (const BlockRV& rv : others) {
     Block b = s.block(rv);
     bool is_last = rv == others.back();
