@@ -47,20 +47,6 @@ std::optional<KnownValue> filled(const KnownCall& c, double value) {
   return out;
 }
 
-std::optional<KnownValue> sizes(const KnownCall& c) {
-  KnownValue out = known_ints(c.operands[0].type->shape, c.type.dtype);
-  for (Dim& d : out.ints) d = converted(d, out.dtype);
-  return out;
-}
-
-std::optional<KnownValue> count(const KnownCall& c) {
-  Dim n = dim(1);
-  for (const Dim& d : c.operands[0].type->shape) {
-    n = combine(binary_elements::multiply, n, d, DType::Int(64), DType::Int(64));
-  }
-  return known_scalar(converted(n, c.type.dtype), c.type.dtype);
-}
-
 std::optional<KnownValue> counted(const KnownCall& c) {
   auto number = [&](const char* name, int64_t otherwise) -> std::optional<int64_t> {
     AttrValue v = attr_value(c.call.attrs, name);
@@ -102,14 +88,30 @@ bool cast_element(const KnownValue& from, size_t i, KnownValue& to) {
   return true;
 }
 
-std::optional<KnownValue> cast_all(const KnownCall& c) {
-  const KnownValue* x = c.operands[0].value;
-  if (x == nullptr) return std::nullopt;
+// The elements in the call's dtype; nullopt where one has no counterpart that is known.
+std::optional<KnownValue> cast_to(const KnownValue& x, const KnownCall& c) {
   KnownValue out{c.type.dtype, c.shape, {}, {}};
-  for (size_t i = 0; i < static_cast<size_t>(x->size()); ++i) {
-    if (!cast_element(*x, i, out)) return std::nullopt;
+  for (size_t i = 0; i < static_cast<size_t>(x.size()); ++i) {
+    if (!cast_element(x, i, out)) return std::nullopt;
   }
   return out;
+}
+
+std::optional<KnownValue> cast_all(const KnownCall& c) {
+  const KnownValue* x = c.operands[0].value;
+  return x == nullptr ? std::nullopt : cast_to(*x, c);
+}
+
+std::optional<KnownValue> sizes(const KnownCall& c) {
+  return cast_to(known_ints(c.operands[0].type->shape, DType::Int(64)), c);
+}
+
+std::optional<KnownValue> count(const KnownCall& c) {
+  Dim n = dim(1);
+  for (const Dim& d : c.operands[0].type->shape) {
+    n = combine(binary_elements::multiply, n, d, DType::Int(64), DType::Int(64));
+  }
+  return cast_to(known_scalar(n, DType::Int(64)), c);
 }
 
 std::optional<KnownValue> full_of(const KnownCall& c, const KnownOperand& fill) {

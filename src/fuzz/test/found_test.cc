@@ -10,6 +10,13 @@ namespace relay::fuzz {
 namespace {
 
 const char* const kFoundPrograms[] = {
+    // Sizes as floats, which a branch copies.
+    R"(
+def @main(%x: Tensor[(3, 2), float32]) {
+  if (True) { shape_of(%x, dtype="float32") } else { copy(shape_of(%x, dtype="float32")) }
+})",
+    R"(
+def @main(%x: Tensor[(3, 2), float32]) { copy(ndarray_size(%x, dtype="float16")) })",
     // A function of named sizes has no instance for what is not a value of it yet.
     R"(
 def @f[n: Dim](%x: Tensor[(n, 3), int32]) -> int32 { 1 }
