@@ -329,9 +329,16 @@ def test_depth_is_memory(tmp_path):
     path = write(tmp_path, DEEP)
     assert natives(path) == {"deep", "main"}
     assert "1000000" in " ".join(outcome(path, (1_000_000,))[1])
-    native = outcome(path, (10**12,))
+
+    # How many calls the memory holds is a matter of the frames.
+    def counted(*options):
+        code, values, errors = outcome(path, (10**12,), *options)
+        return code, values, re.sub(r"and \d+ more calls", "and more calls", errors)
+
+    native = counted()
     assert "E0604" in native[2] and "the calls nest too deep" in native[2]
-    assert native == outcome(path, (10**12,), "--no-native")
+    assert "and more calls" in native[2]
+    assert native == counted("--no-native")
     limited = outcome(path, (10**12,), "--memory-limit", "300M")
     assert "E0604" in limited[2] and "memory limit" in limited[2]
 
