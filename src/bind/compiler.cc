@@ -16,6 +16,7 @@
 #include "base/codes/driver.h"
 #include "base/codes/passes.h"
 #include "base/quantities.h"
+#include "base/suggest.h"
 #include "base/thread_locals.h"
 #include "bind/compiler.h"
 #include "bind/data_values.h"

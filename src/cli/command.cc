@@ -8,6 +8,7 @@
 #include "base/codes/driver.h"
 #include "base/quantities.h"
 #include "base/quoted_name.h"
+#include "base/suggest.h"
 #include "cli/standard_input.h"
 #include "cli/terminal.h"
 #include "ir/op.h"

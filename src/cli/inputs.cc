@@ -9,6 +9,7 @@
 #include "base/codes/driver.h"
 #include "base/codes/frontend.h"
 #include "base/quoted_name.h"
+#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/literal.h"
 #include "driver/size_options.h"

@@ -7,6 +7,7 @@
 #include "base/codes/frontend.h"
 #include "base/plain_name.h"
 #include "base/quoted_name.h"
+#include "base/suggest.h"
 #include "ir/bindings.h"
 #include "ir/op.h"
 #include "node/walk.h"

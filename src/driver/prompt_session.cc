@@ -10,6 +10,7 @@
 #include "base/codes/driver.h"
 #include "base/quantities.h"
 #include "base/quoted_name.h"
+#include "base/suggest.h"
 #include "codegen/targets.h"
 #include "driver/evaluate.h"
 #include "driver/options.h"

@@ -6,6 +6,7 @@
 
 #include "base/codes/driver.h"
 #include "base/quoted_name.h"
+#include "base/suggest.h"
 #include "ir/op.h"
 
 namespace relay {

@@ -6,6 +6,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/fork.h"
+#include "base/suggest.h"
 #include "frontend/front_ends.h"
 #include "ir/op.h"
 

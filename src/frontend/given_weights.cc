@@ -4,6 +4,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/diagnostic.h"
+#include "base/suggest.h"
 #include "frontend/common/model_value.h"
 #include "frontend/common/tensor_bytes.h"
 #include "ir/op.h"

@@ -5,6 +5,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/text.h"
+#include "base/suggest.h"
 #include "ir/op.h"
 #include "node/walk.h"
 

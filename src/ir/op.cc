@@ -11,6 +11,7 @@
 #include "base/codes/text.h"
 #include "base/codes/types.h"
 #include "base/fork.h"
+#include "base/suggest.h"
 
 namespace relay {
 

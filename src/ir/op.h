@@ -339,9 +339,6 @@ class OpRegistry {
   std::unique_ptr<State> state_;
 };
 
-// Up to three known names close to a misspelt one, as "did you mean a, b?"; empty when none is.
-std::string suggest(std::string_view name, const std::vector<std::string_view>& known);
-
 // What is assumed, in words: "n must be at least 2".
 std::string to_string(const DimAssumption& assumption);
 

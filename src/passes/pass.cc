@@ -4,6 +4,7 @@
 
 #include "base/budget.h"
 #include "base/codes/passes.h"
+#include "base/suggest.h"
 #include "ir/op.h"
 #include "passes/external/external_functions.h"
 #include "passes/pass_list.h"

@@ -6,6 +6,7 @@
 
 #include "base/codes/passes.h"
 #include "base/fork.h"
+#include "base/suggest.h"
 #include "ir/op.h"
 #include "passes/pipelines.h"
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/codes/frontend.h"
+#include "base/suggest.h"
 #include "frontend/common/program_builder.h"
 #include "frontend/common/tensor_bytes.h"
 #include "ir/op.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/codes/frontend.h"
+#include "base/suggest.h"
 #include "frontend/onnx/graph_importer.h"
 #include "ir/op.h"
 

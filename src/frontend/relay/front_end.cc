@@ -6,6 +6,7 @@
 #include "analysis/size_hints.h"
 #include "base/codes/driver.h"
 #include "base/codes/frontend.h"
+#include "base/suggest.h"
 #include "frontend/common/front_end.h"
 #include "frontend/read_source.h"
 #include "ir/op.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/codes/text.h"
+#include "base/suggest.h"
 #include "ir/op.h"
 #include "ir/text/prelude/prelude.h"
 #include "ir/text/reader.h"

@@ -3,6 +3,7 @@
 #include "base/budget.h"
 #include "base/codes/text.h"
 #include "base/codes/types.h"
+#include "base/suggest.h"
 #include "ir/op.h"
 #include "ir/text/metadata.h"
 
