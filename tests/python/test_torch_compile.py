@@ -382,6 +382,19 @@ def test_windows_past_the_end_of_open_sizes(train):
     assert len(relay.torch.report().graphs) <= 4
 
 
+def test_the_inverse_of_a_matrix():
+    def inverse(x):
+        return torch.linalg.matrix_power(x, -2)
+
+    fast = compiled(inverse, options=STRICT)
+    # Without exchanged rows, the first pivot would be zero.
+    x = torch.tensor([[0.0, 2.0, 1.0], [1.0, 1.0, 0.0], [3.0, 0.0, 1.0]], requires_grad=True)
+    close(fast(x), inverse(x))
+    close(*(torch.autograd.grad(f(x).square().sum(), x) for f in (fast, inverse)), 1e-4)
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        fast(torch.ones(3, 3, requires_grad=True))
+
+
 def test_a_size_that_is_a_number_in_the_program():
     fast = compiled(lambda x, n: x * n + torch.arange(n).sum(), dynamic=True)
     for n in (3, 5, 8):
