@@ -331,7 +331,7 @@ def _is_bookkeeping(node: fx.Node) -> bool:
 
 
 def _is_ordered_check(node: fx.Node) -> bool:
-    """Whether a node is a check of a matrix function's result, which PyTorch keeps in order with other effects."""
+    """Whether a node is the check of a matrix function that PyTorch keeps in order with other effects."""
     return (
         node.target is torch.ops.higher_order.with_effects
         and node.args[1] is torch.ops.aten._linalg_check_errors.default
