@@ -36,6 +36,20 @@ def test_as_onnx_runtime(op, attrs, window, ceil):
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.parametrize("kernel, pads, stride, dilation", [
+    (3, (0, 0), 2, 1), (2, (1, 1), 3, 1), (3, (1, 1), 4, 1), (3, (0, 2), 3, 2), (2, (0, 1), 2, 1),
+])  # fmt: skip
+@pytest.mark.parametrize("op, attrs", [
+    ("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1}),
+])  # fmt: skip
+def test_windows_past_the_end_of_an_open_size(op, attrs, kernel, pads, stride, dilation):
+    model = pool(op, (kernel, "n", pads, stride, dilation), ceil_mode=1, **attrs)
+    peer, run = onnxruntime.InferenceSession(model), relay.build(relay.frontend.from_onnx(model)[0])
+    for size in range(5, 13):
+        x = np.random.default_rng(0).normal(size=(1, 2, size)).astype("float32")
+        np.testing.assert_allclose(run(x), peer.run(None, {"x": x})[0], rtol=1e-5)
+
+
 def test_fewer_than_no_window_is_refused():
     with pytest.raises(relay.UserError, match="larger than the padded input"):
         relay.frontend.from_onnx(pool("MaxPool", (5, 2, (0, 0), 1, 1)))

@@ -365,6 +365,36 @@ def test_open_sizes_from_the_beginning():
     assert max(len(graph.symbols) for graph in relay.torch.report().graphs) == 2
 
 
+@pytest.mark.parametrize("train", [False, True])
+def test_windows_past_the_end_of_open_sizes(train):
+    def pools(x):
+        y, at = nn.functional.max_pool2d(x, 3, 2, ceil_mode=True, return_indices=True)
+        return y, at, nn.functional.avg_pool2d(x, (2, 3), (3, 2), 1, ceil_mode=True)
+
+    fast = compiled(pools, dynamic=True, options=STRICT)
+    for height, width in ((8, 11), (9, 14), (12, 13)):
+        x = torch.randn(2, 3, height, width, requires_grad=train)
+        want, got = pools(x), fast(x)
+        close(got, want)
+        if train:
+            losses = [y[0].square().sum() + y[2].square().sum() for y in (got, want)]
+            close(*(torch.autograd.grad(loss, x) for loss in losses))
+    assert len(relay.torch.report().graphs) <= 4
+
+
+def test_the_inverse_of_a_matrix():
+    def inverse(x):
+        return torch.linalg.matrix_power(x, -2)
+
+    fast = compiled(inverse, options=STRICT)
+    # Without exchanged rows, the first pivot would be zero.
+    x = torch.tensor([[0.0, 2.0, 1.0], [1.0, 1.0, 0.0], [3.0, 0.0, 1.0]], requires_grad=True)
+    close(fast(x), inverse(x))
+    close(*(torch.autograd.grad(f(x).square().sum(), x) for f in (fast, inverse)), 1e-4)
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        fast(torch.ones(3, 3, requires_grad=True))
+
+
 def test_a_size_that_is_a_number_in_the_program():
     fast = compiled(lambda x, n: x * n + torch.arange(n).sum(), dynamic=True)
     for n in (3, 5, 8):

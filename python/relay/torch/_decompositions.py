@@ -50,6 +50,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten._pdist_backward.default: _pdist_backward,
         aten.resize.default: _resize,
         aten.hash_tensor.default: _hash,
+        aten.linalg_inv_ex.default: _inverse,
         nn._linear_cross_entropy_batch_chunked.default: _linear_cross_entropy,
         nn._linear_cross_entropy_batch_chunked_no_reduction.default: _linear_cross_entropies,
     }
@@ -218,6 +219,33 @@ def _hash(x: torch.Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 
         bits = bits.new_zeros([*bits.shape[:-1], 1])
     shape = [1 if a in axes else x.shape[a] for a in range(x.dim())]
     return bits.reshape(shape if keepdim else [x.shape[a] for a in others]).view(torch.uint64)
+
+
+# Columns of the largest matrix whose elimination is written out: each takes a dozen operators.
+_MOST_COLUMNS = 16
+
+
+def _inverse(a: torch.Tensor, *, check_errors: bool = False) -> Any:
+    """Gauss-Jordan elimination with pivots by column, and the number of the first pivot that is zero.
+
+    NotImplemented for large matrices and complex ones.
+    """
+    n = a.shape[-1]
+    if not isinstance(n, int) or n > _MOST_COLUMNS or a.is_complex() or check_errors:
+        return NotImplemented
+    rows = torch.arange(n, device=a.device)
+    own = torch.eye(n, dtype=a.dtype, device=a.device).expand(a.shape)
+    m = torch.cat([a, own], -1)
+    info = torch.zeros(a.shape[:-2], dtype=torch.int32, device=a.device)
+    for k in range(n):
+        at = torch.where(rows < k, -1.0, m[..., k].abs()).argmax(-1, keepdim=True)
+        order = torch.where(rows == k, at, torch.where(rows == at, k, rows))
+        m = m.gather(-2, order.unsqueeze(-1).expand(m.shape))
+        pivot = m[..., k, k]
+        info = torch.where((info == 0) & (pivot == 0), k + 1, info)
+        row = m[..., k : k + 1, :] / pivot[..., None, None]
+        m = torch.where((rows == k).unsqueeze(-1), row, m - m[..., k : k + 1] * row)
+    return m[..., n:], info.to(torch.int32)
 
 
 def _class_losses(

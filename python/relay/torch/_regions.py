@@ -322,13 +322,28 @@ def draws(node: fx.Node) -> bool:
 def _is_bookkeeping(node: fx.Node) -> bool:
     """Parts of results, numbers, and checks, which Python computes."""
     value = _schema.value_of(node)
-    return node.target is operator.getitem or value is None or _schema.is_number(value)
+    return (
+        node.target is operator.getitem
+        or value is None
+        or _schema.is_number(value)
+        or _is_ordered_check(node)
+    )
+
+
+def _is_ordered_check(node: fx.Node) -> bool:
+    """Whether a node is the check of a matrix function that PyTorch keeps in order with other effects."""
+    return (
+        node.target is torch.ops.higher_order.with_effects
+        and node.args[1] is torch.ops.aten._linalg_check_errors.default
+    )
 
 
 def _runs_always(node: fx.Node) -> bool:
     """Whether Python runs a node that is not compiled even where its result is unused."""
     if node.op in ("placeholder", "output", "get_attr") or node.target is operator.getitem:
         return False
+    if _is_ordered_check(node):
+        return True
     return not _is_bookkeeping(node) or _schema.value_of(node) is None
 
 

@@ -8,6 +8,7 @@ a back end are FX graphs of the same operators: what is written here is what tor
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import operator
@@ -86,12 +87,26 @@ def expression_of(number: Any) -> Any:
     return expression(number) if isinstance(number, torch.SymInt) else number
 
 
+# Graphs with symbolic sizes have each expression in the sizes and strides of many tensors.
+_EXPRESSIONS = 1 << 14
+
+
+@functools.lru_cache(maxsize=_EXPRESSIONS, typed=True)
+def _text(expr: Any) -> str:
+    return str(expr)
+
+
+@functools.lru_cache(maxsize=_EXPRESSIONS, typed=True)
+def _symbols(expr: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((str(symbol), symbol) for symbol in expr.free_symbols)
+
+
 def known_number(value: Any) -> Any:
     """The number of a symbolic number that is constant; None for one that is not."""
     if not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return value
     expr = expression(value)
-    if not expr.is_number:
+    if _symbols(expr) or not expr.is_number:
         return None
     if isinstance(value, torch.SymBool):
         return bool(expr)
@@ -111,8 +126,8 @@ def symbols_of(values: Iterable[Any]) -> dict[str, tuple[Any, Any]]:
             numbers = (value,)
         for n in numbers:
             if isinstance(n, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-                for symbol in expression(n).free_symbols:
-                    found.setdefault(str(symbol), (symbol, n.node.shape_env))
+                for name, symbol in _symbols(expression(n)):
+                    found.setdefault(name, (symbol, n.node.shape_env))
     return found
 
 
@@ -182,7 +197,7 @@ class _Graph:
         if number is not None:
             return {"as_int": int(number)}
         self.symbols |= symbols_of([value])
-        return {"as_expr": {"expr_str": str(expression(value)), "hint": None}}
+        return {"as_expr": {"expr_str": _text(expression(value)), "hint": None}}
 
     def number(self, name: str, value: Any) -> dict[str, Any]:
         """The reference to a number that a node computes, with its expression."""
@@ -197,7 +212,7 @@ class _Graph:
             said = {known_as: _float(number) if kind == "float" else number}
         else:
             self.symbols |= symbols_of([value])
-            said = {"as_expr": {"expr_str": str(expression(value)), "hint": None}}
+            said = {"as_expr": {"expr_str": _text(expression(value)), "hint": None}}
         self.numbers[f"sym_{kind}_values"][name] = said
         return {f"as_sym_{kind}": {"as_name": name}}
 
@@ -230,7 +245,7 @@ class _Graph:
     def given_symbol(self, value: Any) -> str | None:
         """The name of the input that a number is."""
         symbolic = isinstance(value, (torch.SymInt, torch.SymFloat))
-        name = str(expression(value)) if symbolic else ""
+        name = _text(expression(value)) if symbolic else ""
         return name if name in self.given else None
 
     def is_written(self, node: fx.Node) -> bool:

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <optional>
 
+#include "analysis/calls.h"
+#include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/shape_args.h"
@@ -11,15 +13,27 @@
 namespace relay::frontend {
 namespace {
 
+// The attribute of pools whose last windows may reach past the padded input.
+constexpr const char* kPastEnd = "ceil_mode";
+
+bool has_open_size(const Expr& x, const Window& w) {
+  const std::vector<Dim>& shape = Builder::shape_of(x);
+  const auto first = shape.begin() + w.first_axis();
+  return std::any_of(first, first + static_cast<int64_t>(w.kernel.size()),
+                     [](const Dim& d) { return !as_const(d); });
+}
+
 // Where a last window may reach past the padded input, the same is said by padding more at the end, which leaves maximum
 // and exclusive average unchanged. Windows that would start in that padding do not exist. A window that is larger than
-// the padded input, by less than a stride, stands there once in either mode.
-void extend_window(const Builder& build, const Expr& x, bool ceil, Window& w) {
+// the padded input, by less than a stride, stands there once in either mode. How much is missing at the end of an open
+// size is unknown: the operator itself lets windows reach past it then (`kPastEnd`).
+void extend_window(const Expr& x, bool ceil, Window& w) {
+  if (ceil && has_open_size(x, w)) return;
   for (size_t i = 0; i < w.kernel.size(); ++i) {
     const int64_t axis = static_cast<int64_t>(i) + w.first_axis();
     auto known = as_const(Builder::shape_of(x)[static_cast<size_t>(axis)]);
-    if (!known && !ceil) continue;
-    int64_t size = build.const_dim(x, axis, "a size pooled with ceil_mode");
+    if (!known) continue;
+    int64_t size = *known;
     int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1, stride = w.strides[i];
     int64_t room = size + w.begin[i] + w.end[i] - reach;
     if (room < 0) {
@@ -93,7 +107,7 @@ Pooled pool(const Builder& build, PoolKind kind, const Expr& input, const PoolSp
   Window w = spec.window;
   bool count_padding = average && spec.count_padding;
   Window full = w;
-  extend_window(build, x, spec.ceil, full);
+  extend_window(x, spec.ceil, full);
   if (count_padding && full.end != w.end) {
     // The padding counts, what reaches past it does not: pad first, then average exclusively.
     x = build.call("nn.pad", {x, build.scalar_like(0, x)},
@@ -108,7 +122,7 @@ Pooled pool(const Builder& build, PoolKind kind, const Expr& input, const PoolSp
   if (auto empty = empty_result(x, w)) {
     return {build.full(0, *empty, Builder::dtype_of(x)), x, w};
   }
-  AttrList attrs;
+  AttrList attrs{{kPastEnd, spec.ceil && has_open_size(x, w)}};
   if (average) attrs.emplace_back("count_include_pad", count_padding);
   return {windows_pooled(build, average ? "nn.avg_pool" : "nn.max_pool", x, w, attrs), x, w};
 }
@@ -123,6 +137,8 @@ Expr places_of_maxima(const Builder& build, const Pooled& pooled, PlacesIn count
   auto size = [&](int64_t axis) { return build.select(sizes, 0, axis); };
   AttrList attrs = window_attrs(w);
   if (!w.channels_last) attrs.emplace_back("layout", w.layout());
+  auto* call = as<CallNode>(y);
+  attrs.emplace_back(kPastEnd, call != nullptr && bool_attr(*call, kPastEnd));
   Expr within = build.call("nn.max_pool_places", {x, y}, attrs);
   if (column_major) {
     // Counted through the columns: the place taken apart from the last axis on.
@@ -173,7 +189,9 @@ Expr unpool(const Builder& build, const Expr& x, const Expr& places, PlacesIn co
 
 Expr norm_pool(const Builder& build, const Expr& x, const PoolSpec& spec, double p) {
   Window w = spec.window;
-  extend_window(build, x, spec.ceil, w);
+  if (spec.ceil && has_open_size(x, w))
+    build.fail(codes::frontend_dynamic, "a size pooled by norms with ceil_mode must be known");
+  extend_window(x, spec.ceil, w);
   if (auto empty = empty_result(x, w)) return build.full(0, *empty, Builder::dtype_of(x));
   Expr powers = build.call("abs", {x});
   if (p != 1) powers = build.call("power", {powers, build.scalar_like(p, x)});

@@ -25,7 +25,7 @@ struct Pooled {
   Window window;
 };
 
-// E0505 for an open size that decides where the last window stands.
+// Where a size is open, a run decides with `ceil` where the last window stands.
 Pooled pool(const Builder& build, PoolKind kind, const Expr& x, const PoolSpec& spec);
 
 // What places of elements are counted through: the whole tensor, or the spatial axes of each channel alone.
@@ -40,7 +40,7 @@ Expr unpool(const Builder& build, const Expr& x, const Expr& places, PlacesIn co
 // The shape that a pooling with this window had as input, without what its strides left over; E0505 for open sizes.
 std::vector<Dim> unpooled_shape(const Builder& build, const Expr& x, const Window& window);
 
-// The p-th root of the sum of p-th powers of absolute values, of each window.
+// The p-th root of the sum of p-th powers of absolute values, of each window. E0505 for open sizes with `ceil`.
 Expr norm_pool(const Builder& build, const Expr& x, const PoolSpec& spec, double p);
 
 // One window over all spatial axes, which are kept with a size of 1.

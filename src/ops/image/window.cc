@@ -38,11 +38,13 @@ std::optional<Dim> window_size(RelationContext& ctx, const Dim& in, int64_t kern
              "an input of at least " + to_string(least), to_string(in));
     return std::nullopt;
   }
-  Dim room = in - fits;
-  if (!ceil_mode) return floor_div(room, dim(stride)) + dim(1);
-  // A window that would start behind the input and its leading border is dropped.
-  Dim last_start = floor_div(in + dim(pad_begin - 1), dim(stride));
-  return min(ceil_div(room, dim(stride)), last_start) + dim(1);
+  if (!ceil_mode) return floor_div(in - fits, dim(stride)) + dim(1);
+  Dim steps = floor_div(in - least, dim(stride));
+  // A window that would start behind the input and its leading border is dropped; windows that reach as far as a step
+  // and the border at the end never do.
+  if (stride + pad_end > *as_const(reach))
+    steps = min(steps, floor_div(in + dim(pad_begin - 1), dim(stride)));
+  return steps + dim(1);
 }
 
 }  // namespace relay::ops
