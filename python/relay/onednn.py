@@ -87,7 +87,7 @@ def _floats(*exprs: _core.Expr) -> bool | str:
     for e in exprs:
         t = e.checked_type
         if not isinstance(t, _core.TensorType):
-            return "a value is no tensor"
+            return "a value is not a tensor"
         if t.dtype != "float32":
             return f"a dtype is {t.dtype}"
         if not all(isinstance(d, int) for d in t.shape):
@@ -104,15 +104,15 @@ def _convolution(call: _core.Call) -> bool | str:
     if a.out_dtype not in ("", "float32"):
         return f"the result is {a.out_dtype}"
     if not isinstance(call.args[1], _core.Constant):
-        return "the weights are no constant"
+        return "the weights are not constant"
     return _floats(call, *call.args)
 
 
 def _dense(call: _core.Call) -> bool | str:
     if len(call.args[1].checked_type.shape) != 2:
-        return "the weights are no matrix"
+        return "the weights are not a matrix"
     if not isinstance(call.args[1], _core.Constant):
-        return "the weights are no constant"
+        return "the weights are not constant"
     return _floats(call, *call.args)
 
 

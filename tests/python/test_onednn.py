@@ -149,7 +149,7 @@ CONV = "nn.conv2d(%x, %w, channels=8, kernel_size=[3, 3])"
 @pytest.mark.parametrize(
     ("mod", "reason"),
     [
-        (parsed(CONV), "the weights are no constant"),
+        (parsed(CONV), "the weights are not constant"),
         (
             parsed("nn.max_pool2d(%x, pool_size=[2, 2], ceil_mode=True)"),
             "the number of windows is rounded up",
