@@ -79,9 +79,15 @@ class Relay(Engine):
 
         # Compiled anew each time; kernels from the last time would be no compilation.
         os.environ["RELAY_CACHE_SIZE"] = "0"
-        mod, params = relay.frontend.from_onnx(str(model))
+        mod, params = self.module_of(model)
         exe = relay.build(mod, params=params, num_threads=threads)
         exe.export_library(str(artifact))
+
+    def module_of(self, model):
+        """Returns the program and its weights, or None for weights that are part of it."""
+        import relay
+
+        return relay.frontend.from_onnx(str(model))
 
     def load(self, path, threads, inputs):
         import relay
@@ -91,6 +97,25 @@ class Relay(Engine):
 
     def run(self):
         return self.exe(*self.arguments)
+
+
+class RelayOneDnn(Relay):
+    """Relay with oneDNN for what it takes."""
+
+    name = "relay+onednn"
+    package = "onednn-cpu-gomp"
+
+    @classmethod
+    def version(cls):
+        try:
+            return importlib.metadata.version(cls.package)
+        except importlib.metadata.PackageNotFoundError:
+            return None
+
+    def module_of(self, model):
+        from relay import onednn
+
+        return onednn.partition(*super().module_of(model)), None
 
 
 class OnnxRuntime(Engine):
@@ -274,5 +299,5 @@ class Tvm(Engine):
 
 ENGINES: dict[str, type[Engine]] = {
     engine.name: engine
-    for engine in (Relay, OnnxRuntime, OpenVino, TorchEager, TorchInductor, Iree, Tvm)
+    for engine in (Relay, RelayOneDnn, OnnxRuntime, OpenVino, TorchEager, TorchInductor, Iree, Tvm)
 }

@@ -36,7 +36,7 @@ endif()
 if(TARGET relay_threads)
   install(TARGETS relay_threads LIBRARY DESTINATION "${relay_package_dir}/lib" COMPONENT python)
 endif()
-foreach(library IN ITEMS relay_text_shared relay_image_shared)
+foreach(library IN ITEMS relay_text_shared relay_image_shared relay_onednn_shared)
   if(TARGET ${library})
     # Where the runtimes of the package look for it, and that of a command without it.
     install(TARGETS ${library} LIBRARY DESTINATION "${relay_package_dir}/lib" COMPONENT python)

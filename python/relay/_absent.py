@@ -95,9 +95,10 @@ ABSENT: dict[str, dict[str, str]] = {
         "relay_viz": "a program shows itself: its text, and in notebooks its form in HTML",
         **dict.fromkeys(("cc", "tar", "ndk", "xcode", "emcc"), "export_library needs no compiler"),
         **dict.fromkeys(
-            ("cublas", "cudnn", "cblas", "mkl", "dnnl", "rocblas", "nvcc", "pipeline_executor"),
+            ("cublas", "cudnn", "cblas", "mkl", "rocblas", "nvcc", "pipeline_executor"),
             _NOT_INCLUDED,
         ),
+        "dnnl": "relay.onednn divides a program for oneDNN",
         "cuda_graph": _ONE_DEVICE,
     },
     "tvm.contrib.graph_executor.GraphModule": {

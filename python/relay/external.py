@@ -16,12 +16,15 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from relay import _core, transform
+from relay import analysis as relay_analysis
 from relay._errors import wrong
 from relay.dataflow_pattern import DFPattern
 from relay.runtime import register_host_kernel
@@ -31,9 +34,9 @@ from relay.runtime import register_host_kernel
 class Code:
     """The function that computes a region.
 
-    function: its C symbol, of the signature that `relay.runtime.register_host_kernel` describes. It gets the
-        buffers of the region's inputs, `data` if there is any, and the results; behind them the dimensions of
-        all of these in this order.
+    function: its C symbol, of the signature that `relay.runtime.register_host_kernel` describes. It gets
+        `data` if there is any, the buffers of the region's inputs, and the results; behind them the
+        dimensions of all of these in this order.
     library: a file beside the runtime that has it; without one the process registers it.
     data: becomes a constant of the program, of dtype uint8: a description of what to compute.
     """
@@ -54,7 +57,8 @@ def register(
     """Registers an external code generator for the process, or replaces the one of that name.
 
     supports: the operators that it computes: names with True or a function of the call; or one function of
-        calls. Default: none outside of its patterns.
+        calls. A function that answers with a text refuses the call for this reason (`explain`). Default: none
+        outside of its patterns.
     patterns: rows (name, pattern) or (name, pattern, check) for MergeComposite; names begin with
         "<name>.".
     declines: why a region is not worth a call, or None; Relay then compiles the region.
@@ -78,8 +82,8 @@ def register(
     _core.register_external_codegen(
         name,
         rows,
-        check,
-        declines,
+        None if check is None else lambda call: _takes(check(call)),
+        None if declines is None else lambda region: _noted(name, region, declines(region)),
         None if compile is None else lambda symbol, f: _code(name, symbol, f, compile(symbol, f)),
     )
     _registered[name] = {
@@ -101,7 +105,7 @@ def support(name: str, op: str, check: Callable[[_core.Call], object] | bool = T
     def supports(call: _core.Call) -> object:
         if call.op.name == op:
             return one(call)
-        return others is not None and others(call)
+        return False if others is None else others(call)
 
     register(name, **{**row, "supports": supports})
 
@@ -135,6 +139,91 @@ def partition(
         transform.PartitionGraph(mod_name, bind_constants),
     ]
     return transform.Sequential(passes)(mod)
+
+
+def explain(mod: _core.IRModule, *targets: str) -> str:
+    """Returns a table of what each code generator takes of a divided program, and why it leaves the rest.
+
+    mod: what `partition` gave for these targets. Code generators compile their regions again, which tells of
+        those that they refuse.
+    """
+    lines = []
+    for target in targets:
+        taken, left = _told(mod, target)
+        lines.append(f"external code generator {target}")
+        for what, rows in (("takes", taken), ("leaves to Relay", left)):
+            lines.append(f"  {what}:" + ("" if rows else " nothing"))
+            wide = max((len(op) for op, _ in rows), default=0)
+            lines += [
+                f"    {count:5}  {op:{wide}}  {why}".rstrip()
+                for (op, why), count in sorted(rows.items())
+            ]
+    return "\n".join(lines)
+
+
+def _told(mod: _core.IRModule, target: str) -> tuple[Counter, Counter]:
+    """Numbers of operators by name and by region, and by name and by reason."""
+    row = _registered.get(target, {})
+    compiles, supports = row.get("compile"), row.get("supports")
+    taken: Counter = Counter()
+    left: Counter = Counter()
+    for name, f in mod.functions.items():
+        if f.attrs is not None and "Compiler" in f.attrs:
+            if f.attrs["Compiler"] == target:
+                answer = None if compiles is None else compiles(name, f)
+                refused = isinstance(answer, str)
+                for op, _ in _operators(f):
+                    (left if refused else taken)[op, answer if refused else f"@{name}"] += 1
+            continue
+        for op, call in _operators(f):
+            if isinstance(call.op, _core.Function):
+                continue  # in a region that was declined
+            answer = False if supports is None else supports(call)
+            if not _takes(answer):
+                left[op, answer or "not supported"] += 1
+    _notes.list = notes = []
+    try:
+        # Only regions that are declined are left.
+        partition(mod, target, mod_name="explained")
+    finally:
+        del _notes.list
+    for name, region, reason in notes:
+        if name == target:
+            left.update((op, reason) for op, _ in _operators(region))
+    return taken, left
+
+
+def _operators(function: _core.Function) -> Iterator[tuple[str, _core.Call]]:
+    """Calls of operators and of composite functions, which count as one."""
+    calls: list[_core.Call] = []
+    inside: set[_core.Expr] = set()
+
+    def collect(e: _core.Expr) -> None:
+        if isinstance(e, _core.Call) and isinstance(e.op, _core.Function):
+            calls.append(e)
+            relay_analysis.post_order_visit(e.op, inside.add)
+        elif isinstance(e, _core.Call) and isinstance(e.op, _core.Op):
+            calls.append(e)
+
+    relay_analysis.post_order_visit(function.body, collect)
+    for call in calls:
+        if call not in inside:
+            composite = isinstance(call.op, _core.Function)
+            yield (call.op.attrs["Composite"] if composite else call.op.name), call
+
+
+def _takes(answer: object) -> bool:
+    return not isinstance(answer, str) and bool(answer)
+
+
+# While `explain` divides a program: (code generator, region, reason) of each region that is declined.
+_notes = threading.local()
+
+
+def _noted(name: str, region: _core.Function, reason: str | None) -> str | None:
+    if reason is not None and hasattr(_notes, "list"):
+        _notes.list.append((name, region, reason))
+    return reason
 
 
 def _supports(given: object) -> Callable[[_core.Call], object] | None:
@@ -248,4 +337,4 @@ def _kernel_of(function: _core.Function, compute: Callable) -> ctypes._CFuncPtr:
     return kernel
 
 
-__all__ = ["Code", "names", "partition", "pattern_table", "register", "support"]
+__all__ = ["Code", "explain", "names", "partition", "pattern_table", "register", "support"]

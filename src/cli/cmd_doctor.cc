@@ -112,8 +112,9 @@ Finding line_editing() {
 // Variables that begin as Relay's and that nothing reads.
 Finding environment() {
   static const std::set<std::string, std::less<>> kRead = {
-      "RELAY_CACHE_DIR", "RELAY_CACHE_SIZE", "RELAY_TIME_LIMIT", "RELAY_MEMORY_LIMIT",
-      "RELAY_HOST",      "RELAY_NATIVE",     "RELAY_OPENCL",     "RELAY_CODE_VERSION"};
+      "RELAY_CACHE_DIR",    "RELAY_CACHE_SIZE",   "RELAY_TIME_LIMIT",
+      "RELAY_MEMORY_LIMIT", "RELAY_HOST",         "RELAY_NATIVE",
+      "RELAY_OPENCL",       "RELAY_CODE_VERSION", "RELAY_ONEDNN"};
   std::string set, unknown;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     std::string_view text(*variable);

@@ -182,6 +182,9 @@ std::string make_metadata(const CompiledModule& compiled,
     item["name"] = k.name;
     item["origin"] = compiled.program.kernels[i].origin;
     if (k.primitive && is_loop_kernel(*k.primitive.get())) item["loop"] = true;
+    if (const runtime::Device& d = compiled.program.kernels[i].device; !d.is_host()) {
+      item["device"] = d.to_string();
+    }
     item["schedule"] = k.schedule;
     item["rule"] = k.rule;
     if (k.arithmetic != 1) item["arithmetic"] = k.arithmetic;

@@ -48,9 +48,11 @@ FunctionPlanner::Bound FunctionPlanner::join(const LetNode& l, const CallNode& c
   std::vector<std::vector<int64_t>> parts;
   for (const Expr& a : c.args) parts.push_back(shape_of(a->type));
   Position to{axis_of(whole, parts)};
+  const Device device = program_.placement().device_of(l.var);
   std::vector<ValueId> inside;
   for (size_t i = 0; i < c.args.size(); ++i) {
-    ValueId part = bound(c.args[i]).value;
+    // A constant is copied to the device of the joined value.
+    ValueId part = on_device(bound(c.args[i]), c.args[i]->type, device).value;
     auto in = joins_.inside.find(c.args[i].get());
     bool there = i < join.continued ||
                  (in != joins_.inside.end() && in->second.whole == l.var && in->second.at == to);

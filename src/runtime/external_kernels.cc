@@ -33,6 +33,19 @@ relay_kernel find(const KernelInfo& kernel) {
   return it == host.by_name.end() ? nullptr : it->second;
 }
 
+// A library may depend on others that are not part of Relay: relay_library_fault returns why it cannot run, or null.
+void check_library(const KernelInfo& kernel) {
+  if (kernel.linkage != KernelLinkage::library || !is_library_name(kernel.library)) return;
+  auto fault =
+      reinterpret_cast<const char* (*)()>(find_beside(kernel.library, "relay_library_fault"));
+  const char* reason = fault == nullptr ? nullptr : fault();
+  if (reason == nullptr) return;
+  throw UserError(Diagnostic(codes::kernel_missing, {},
+                             "the kernel " + escape_for_terminal(kernel.name, 200) + " needs " +
+                                 escape_for_terminal(kernel.library, 200) + ", which cannot run")
+                      .found(escape_for_terminal(reason, 400)));
+}
+
 }  // namespace
 
 void register_host_kernel(const std::string& name, relay_kernel function) {
@@ -55,6 +68,7 @@ std::vector<relay_kernel> with_external_kernels(const Program& program,
       out.push_back(generated[next++]);
       continue;
     }
+    check_library(kernel);
     out.push_back(find(kernel));
     if (out.back() != nullptr) continue;
     const bool library = kernel.linkage == KernelLinkage::library;

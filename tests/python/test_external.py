@@ -136,6 +136,44 @@ def test_composite_functions():
     assert 'Composite="np.dense_relu"' in divided.astext()
 
 
+def test_a_later_pattern_does_not_match_within_an_earlier_match():
+    x, w = vector("x", (2, 4)), vector("w", (3, 4))
+    dense = is_op("nn.dense")(wildcard(), wildcard())
+    mod = program([x, w], relay.nn.relu(relay.nn.dense(x, w)))
+    rows = [("np.dense_relu", is_op("nn.relu")(dense)), ("np.dense", dense)]
+    assert transform.MergeComposite(rows)(mod).astext().count("Composite=") == 1
+
+
+def test_explain_tells_why_an_operator_stays():
+    def small(region):
+        return "small" if len(outer_calls(region.body)) < 2 else None
+
+    relay.external.register(
+        "np",
+        supports={"exp": True, "nn.relu": lambda call: "not on a Sunday", "add": True},
+        declines=small,
+        compile=compile_by_numpy,
+    )
+    x = vector("x")
+    divided = relay.external.partition(
+        program([x], relay.exp(relay.tanh(relay.nn.relu(relay.exp(x + x))))), "np"
+    )
+    assert relay.external.explain(divided, "np").splitlines() == [
+        "external code generator np",
+        "  takes:",
+        "        1  add  @tvmgen_default_np_main_0",
+        "        1  exp  @tvmgen_default_np_main_0",
+        "  leaves to Relay:",
+        "        1  exp      small",
+        "        1  nn.relu  not on a Sunday",
+        "        1  tanh     not supported",
+    ]
+    relay.external.register(
+        "np", supports={"exp": True, "add": True}, compile=lambda *_: "not today"
+    )
+    assert "1  add      not today" in relay.external.explain(divided, "np")
+
+
 def test_open_sizes():
     mod = relay.parse(
         '#[version = "0.0.5"]\n'

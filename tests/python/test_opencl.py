@@ -51,6 +51,18 @@ def test_annotations_place_operators(opencl):
     np.testing.assert_allclose(np.asarray(exe(given)), np.exp(given) + given, rtol=1e-5)
 
 
+def test_a_constant_is_part_of_a_value_of_a_device(opencl):
+    """The concatenation is written in place, and the constant copied into it on the device."""
+    x = relay.var("x", shape=(4, 5), dtype="float32")
+    ones = relay.const(np.ones((4, 2), "float32"))
+    joined = relay.concatenate([relay.exp(x), ones], axis=1)
+    there = relay.annotation.on_device(relay.argsort(joined, axis=1, dtype="int32"), "opencl")
+    exe = relay.build(relay.IRModule.from_expr(relay.Function([x], there)), target="native; opencl")
+    given = np.linspace(-2, 1, 20, dtype="float32").reshape(5, 4).T.copy()
+    want = np.argsort(np.concatenate([np.exp(given), np.ones((4, 2))], 1), axis=1, kind="stable")
+    np.testing.assert_array_equal(np.asarray(exe(given)), want)
+
+
 def test_the_command_runs_and_prints_kernels(opencl, tmp_path):
     model = tmp_path / "m.relay"
     model.write_text(PROGRAM)
@@ -78,6 +90,30 @@ def test_explain_counts_what_is_on_each_device(tmp_path):
     assert device["kernels"] == device["kernel_calls"] >= 1
     assert device["from_host"] == {"copies": 2, "bytes": 2 * size, "of_open_size": 0}
     assert device["to_host"] == {"copies": 1, "bytes": size, "of_open_size": 0}
+
+
+def test_explain_gives_the_reason_of_a_schedule(tmp_path):
+    """The device, the rule, groups and their memory, or why there are none. No device is needed for it."""
+    model = tmp_path / "m.relay"
+    model.write_text(
+        '#[version = "0.0.5"]\n'
+        "def @main(%x: Tensor[(512, 256), float32], %w: Tensor[(512, 256), float32],"
+        " %v: Tensor[(16, 256), float32], %r: Tensor[(20, 900), float32]) {\n"
+        "  (nn.dense(%x, %w), nn.dense(%x, %v), max(%r, axis=[1]), max(%r, axis=[0]), sum(%x, axis=[1]))\n}\n"
+    )
+    kernels = relay_json("explain", model, "--target", "opencl")["kernels"]
+    assert {(k["device"], k["rule"]) for k in kernels} == {("opencl:0", "work_items")}
+    schedules = "\n".join(k["schedule"] for k in kernels)
+    for said in (
+        "in groups of 16x16 items with",
+        "16 terms in 8192 bytes of shared memory",
+        "not in groups: an extent of 16 leaves most of a tile of 64 empty",
+        "groups of 128 items, 576 bytes of shared memory",
+        "not in groups: 20 terms are fewer than 512",
+        "not in groups: 256 terms are fewer than 512",
+    ):
+        assert said in schedules, (said, schedules)
+    assert "  device    opencl:0" in relay_command("explain", model, "--target", "opencl").stdout
 
 
 def test_must_fail_without_a_library_E0620():

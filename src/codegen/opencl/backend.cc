@@ -2,6 +2,7 @@
 
 #include "base/codes/lowering.h"
 #include "base/parallel.h"
+#include "codegen/opencl/print_expressions.h"
 #include "codegen/opencl/print_kernel.h"
 #include "runtime/core/dlpack.h"
 #include "tir/lower_loops.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "runtime/device_source.h"
-#include "tir/intrinsics.h"
 #include "tir/stmt.h"
 
 namespace relay::codegen {
@@ -11,8 +10,5 @@ namespace relay::codegen {
 // schedule, so both are walked by recursion. Throws UserError E0401 for what OpenCL C has no words for: vectors, and memory of
 // an item whose size only the item knows.
 runtime::DeviceSource opencl_source(const tir::PrimFuncNode& f);
-
-// Whether OpenCL C has a form of the intrinsic. Strings and images are the host's.
-bool has_opencl_form(const tir::Intrinsic& intrinsic);
 
 }  // namespace relay::codegen

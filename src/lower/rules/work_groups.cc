@@ -174,6 +174,12 @@ StepResult<> contract_in_groups(Schedule& s, const BlockRV& rv, const BlockRV& r
   return {};
 }
 
+int64_t few_of(int64_t items) {
+  int64_t few = 1;
+  while (few * few < items) few *= 2;
+  return few;
+}
+
 StepResult<> reduce_in_groups(Schedule& s, const BlockRV& rv, int64_t items) {
   const BlockLoops loops = *loops_of(s, rv);
   RELAY_TRY(order_loops(s, rv, loops));
@@ -182,10 +188,8 @@ StepResult<> reduce_in_groups(Schedule& s, const BlockRV& rv, int64_t items) {
   const std::vector<LoopRV> terms = RELAY_TRY(s.split(all, {-1, items}));
   RELAY_TRY(s.mask_reduction(rv));
   const BlockRV first = RELAY_TRY(s.rfactor(rv, terms[1]));
-  // The square root of the items reduce as many values each.
-  int64_t few = 1;
-  while (few * few < items) few *= 2;
-  const std::vector<LoopRV> halves = RELAY_TRY(s.split(s.get_loops(rv).back(), {-1, few}));
+  const std::vector<LoopRV> halves =
+      RELAY_TRY(s.split(s.get_loops(rv).back(), {-1, few_of(items)}));
   const BlockRV second = RELAY_TRY(s.rfactor(rv, halves[1]));
   std::vector<LoopRV> groups = s.get_loops(rv);
   groups.pop_back();

@@ -26,8 +26,11 @@ tir::StepResult<> contract_in_groups(tir::Schedule& s, const tir::BlockRV& rv,
                                      const tir::BlockRV& reader, const GroupAxes& axes,
                                      const GroupTile& tile);
 
-// A group reduces each element: its items reduce every `items`-th term, some of them reduce what these have, and the
-// first one the rest.
+// The square root of the items of a group, rounded up to a power of two.
+int64_t few_of(int64_t items);
+
+// A group reduces each element: its items reduce every `items`-th term, few_of(items) of them reduce what these have, and
+// the first one the rest.
 tir::StepResult<> reduce_in_groups(tir::Schedule& s, const tir::BlockRV& rv, int64_t items);
 
 }  // namespace relay

@@ -37,6 +37,7 @@ constexpr int64_t kLongestTile = 4, kLeastItems = 512;
 constexpr int64_t kRowItems = 16, kColumnItems = 16, kDepth = 16, kReducingItems = 128;
 // So many groups are at work at a time, at least; a reduction is shared by a group from so many terms on.
 constexpr int64_t kLeastGroups = 16, kLeastShared = 512;
+constexpr const char* kChecks = "an item that fails a check would leave its group waiting";
 
 struct ItemPlan {
   int64_t parts = 1;    // of a reduction; 1: it is not cut
@@ -156,6 +157,8 @@ tir::StepResult<size_t> cut_reduction(Schedule& s, const BlockRV& rv, const Bloc
   return RELAY_TRY(bind_loops(s, outer, tir::kGlobalTags)).size();
 }
 
+int64_t bytes_of(tir::DType d) { return static_cast<int64_t>(d.element().bytes()); }
+
 class ItemsSchedule {
  public:
   ItemsSchedule(Schedule& s, WorkItemsParameters& parameters, Decider& decide)
@@ -177,21 +180,30 @@ class ItemsSchedule {
     auto loops = loops_of(s_, rv);
     const bool reduces = loops && !loops->reduction.empty();
     const int64_t elements = reduces ? iterations(s_, loops->parallel) : -1;
+    const GroupChoice sharing = reduces ? sharing_items(rv, *loops, elements) : GroupChoice{1};
+    const GroupChoice depth = reduces ? group_depth(rv, *loops) : GroupChoice{0};
     std::string why_not;
-    const int64_t items = decide_.number(plan.items, {1, kReducingItems}, [&](const Target&) {
-      return reduces ? sharing_items(rv, *loops, elements) : 1;
-    });
+    for (const std::string& why : {sharing.why_not, depth.why_not}) {
+      if (!why.empty()) why_not += " (not in groups: " + why + ")";
+    }
+    const int64_t items = decide_.number(plan.items, {1, kReducingItems},
+                                         [&](const Target&) { return sharing.number; });
     if (items > 1) {
       auto shared = tir::attempt(s_, [&](Schedule& at) { return reduce_in_groups(at, rv, items); });
-      if (shared.is_legal()) return "groups of " + std::to_string(items) + " items";
+      if (shared.is_legal()) {
+        // The parts of the items, and those of their square root (reduce_in_groups).
+        const int64_t bytes =
+            (items + few_of(items)) * bytes_of(s_.block(rv)->writes[0]->buffer->dtype);
+        return "groups of " + std::to_string(items) + " items, " + std::to_string(bytes) +
+               " bytes of shared memory";
+      }
       why_not = " (not in groups: " + shared.why().reason + ")";
       give_up(plan.items, 1, why_not);
     }
     const int64_t parts = decide_.number(plan.parts, {1, kMostParts}, [&](const Target&) {
       return reduces ? parts_of(elements, iterations(s_, loops->reduction)) : 1;
     });
-    decide_.number(plan.depth, {0, kDepth},
-                   [&](const Target&) { return reduces ? group_depth(rv, *loops) : 0; });
+    decide_.number(plan.depth, {0, kDepth}, [&](const Target&) { return depth.number; });
     if (plan.depth > 0) {
       if (auto text = in_groups(rv, plan, why_not)) return *text;
       give_up(plan.depth, 0, why_not);
@@ -203,11 +215,12 @@ class ItemsSchedule {
           tir::attempt(s_, [&](Schedule& at) { return cut_reduction(at, rv, *loops, parts); });
       if (cut.is_legal()) {
         const size_t axes = std::move(cut).take();
-        return std::to_string(parts) + " parts over " + counted(axes) + ", then " + bound(rv);
+        return std::to_string(parts) + " parts over " + counted(axes) + ", then " + bound(rv) +
+               why_not;
       }
-      why_not = " (not in parts: " + cut.why().reason + ")";
+      why_not += " (not in parts: " + cut.why().reason + ")";
     }
-    if (auto text = where_read(rv, plan, why_not)) return *text;
+    if (auto text = where_read(rv, plan, why_not)) return *text + why_not;
     return bound(rv) + why_not;
   }
 
@@ -245,30 +258,53 @@ class ItemsSchedule {
     return found;
   }
 
+  // A number of the group, or of its memory, and where it is that of no group: why.
+  struct GroupChoice {
+    int64_t number;
+    std::string why_not = {};
+  };
+
   // Items of a group for each element of a reduction: where neighbouring terms lie side by side, and the driver has
   // groups enough.
-  int64_t sharing_items(const BlockRV& rv, const BlockLoops& loops, int64_t elements) const {
+  GroupChoice sharing_items(const BlockRV& rv, const BlockLoops& loops, int64_t elements) const {
     const Block b = s_.block(rv);
+    if (b->contraction) return {1};  // group_depth decides
     const int64_t length = iterations(s_, loops.reduction);
-    const bool long_enough = length < 0 || length >= kLeastShared;
-    if (b->contraction || loops.parallel.empty() || !long_enough || may_fail()) return 1;
-    if (elements >= 0 && elements < kLeastGroups) return 1;
+    if (loops.parallel.empty()) return {1, "it has one result"};
+    if (length >= 0 && length < kLeastShared) {
+      return {1, std::to_string(length) + " terms are fewer than " + std::to_string(kLeastShared)};
+    }
+    if (may_fail()) return {1, kChecks};
+    if (elements >= 0 && elements < kLeastGroups) {
+      return {1,
+              std::to_string(elements) + " groups are fewer than " + std::to_string(kLeastGroups)};
+    }
     auto along_last = [&](const tir::Region& r) {
       return !r->mins.empty() && std::ranges::any_of(b->iters, [&](const tir::IterVar& iter) {
         return iter->kind == IterKind::Reduce && tir::uses(r->mins.back(), iter->var.get());
       });
     };
-    return std::ranges::any_of(b->reads, along_last) ? kReducingItems : 1;
+    if (!std::ranges::any_of(b->reads, along_last)) {
+      return {1, "neighbouring terms do not lie side by side"};
+    }
+    return {kReducingItems};
   }
 
   // Terms of the contraction that a group has in shared memory; 0 where it is too small for groups, or its sum too long
   // to be added in one go.
-  int64_t group_depth(const BlockRV& rv, const BlockLoops& loops) const {
+  GroupChoice group_depth(const BlockRV& rv, const BlockLoops& loops) const {
     const Block b = s_.block(rv);
+    if (!b->contraction) return {0};  // sharing_items decides
     const auto axes = group_axes(b);
     const int64_t terms = iterations(s_, loops.reduction);
-    if (!axes || terms < kDepth || terms > tir::kShortProductSum || may_fail()) return 0;
-    if (s_.block(rv)->writes[0]->buffer->dtype.bits > 32) return 0;
+    if (!axes) return {0, "it is no product of rows and columns with one summed axis"};
+    if (terms < 0) return {0, "its number of terms is symbolic"};
+    if (terms < kDepth || terms > tir::kShortProductSum) {
+      return {0, std::to_string(terms) + " terms are not between " + std::to_string(kDepth) +
+                     " and " + std::to_string(tir::kShortProductSum)};
+    }
+    if (may_fail()) return {0, kChecks};
+    if (b->writes[0]->buffer->dtype.bits > 32) return {0, "its sums have 64 bits"};
     int64_t groups = 1;
     for (size_t i = 0; i < loops.parallel.size(); ++i) {
       const int64_t tile = i == axes->row      ? kRowItems * kLongestTile
@@ -276,10 +312,16 @@ class ItemsSchedule {
                                                : 1;
       const int64_t extent = s_.extent(loops.parallel[i]);
       // Small matrices leave most of a tile empty.
-      if (extent >= 0 && 2 * extent < tile && tile > 1) return 0;
+      if (extent >= 0 && 2 * extent < tile && tile > 1) {
+        return {0, "an extent of " + std::to_string(extent) + " leaves most of a tile of " +
+                       std::to_string(tile) + " empty"};
+      }
       groups *= extent < 0 ? kLeastGroups : (extent + tile - 1) / tile;
     }
-    return groups >= kLeastGroups ? kDepth : 0;
+    if (groups < kLeastGroups) {
+      return {0, std::to_string(groups) + " groups are fewer than " + std::to_string(kLeastGroups)};
+    }
+    return {kDepth};
   }
 
   // By groups, with the block that reads it, or a copy of it; nothing where that is not legal.
@@ -289,6 +331,12 @@ class ItemsSchedule {
     std::optional<BlockRV> reader = reader_of(s_, rv);
     if (!axes || (reader && std::ranges::find(done_, *reader) != done_.end())) return std::nullopt;
     const GroupTile tile{kRowItems, kColumnItems, kLongestTile, kLongestTile, plan.depth};
+    // Of both operands.
+    int64_t bytes = 0;
+    for (const tir::BlockOperand& o : s_.block(rv)->contraction->operands) {
+      bytes += kRowItems * kLongestTile * plan.depth * bytes_of(o->buffer->dtype);
+    }
+    static_assert(kRowItems == kColumnItems, "tiles of rows and columns have one size");
     auto steps = tir::attempt(s_, [&](Schedule& at) -> tir::StepResult<BlockRV> {
       const BlockRV by = reader ? *reader : RELAY_TRY(at.cache_write(rv, tir::Scope::Register));
       RELAY_TRY(contract_in_groups(at, rv, by, *axes, tile));
@@ -302,7 +350,8 @@ class ItemsSchedule {
     return "in groups of " + std::to_string(tile.row_items) + "x" +
            std::to_string(tile.column_items) + " items with " + done_.back().name + ", tiles of " +
            std::to_string(tile.rows) + "x" + std::to_string(tile.columns) + ", " +
-           std::to_string(plan.depth) + " terms in shared memory";
+           std::to_string(plan.depth) + " terms in " + std::to_string(bytes) +
+           " bytes of shared memory";
   }
 
   // Done by the items of the block that reads it, or of a copy of a tile; nothing where neither is legal.

@@ -26,8 +26,8 @@ struct CompositePattern {
   std::function<bool(const Expr& root)> check = nullptr;  // refuses a match; null: none
 };
 
-// What computes a function: a relay_kernel (runtime/core/kernel_abi.h). It gets the buffers of the parameters, `data` if there
-// is any, and the results; behind them the dimensions of all of these in this order.
+// What computes a function: a relay_kernel (runtime/core/kernel_abi.h). It gets `data` if there is any, the buffers of the
+// parameters, and the results; behind them the dimensions of all of these in this order.
 struct ExternalCode {
   std::string library =
       {};  // a file beside the runtime; empty: a function that the process registers

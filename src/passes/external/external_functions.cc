@@ -103,7 +103,7 @@ Module compile_external_functions(const Module& mod, PassContext& ctx) {
     }
     std::vector<Var> inputs = f->params;
     const Constant d = code->data ? bytes(*code->data) : nullptr;
-    if (d) inputs.push_back(var("data", d->type));
+    if (d) inputs.insert(inputs.begin(), var("data", d->type));
     f = function(std::move(inputs), f->body, f->ret_type, f->type_params, std::move(attrs),
                  f->span);
     if (!d) continue;
@@ -122,8 +122,8 @@ Module compile_external_functions(const Module& mod, PassContext& ctx) {
             auto found = g == nullptr ? data.end() : data.find(g->name_hint);
             if (found == data.end()) return rebuilt;
             const auto& [callee, bytes] = found->second;
-            std::vector<Expr> args = c->args;
-            args.push_back(bytes);
+            std::vector<Expr> args = {bytes};
+            args.insert(args.end(), c->args.begin(), c->args.end());
             return call(callee, std::move(args), nullptr, c->span, c->type_args);
           },
           family::program));

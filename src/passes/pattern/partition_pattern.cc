@@ -12,6 +12,8 @@ namespace relay {
 namespace {
 
 constexpr uint32_t kProgram = family::program;
+// Functions of earlier matches, in which nothing is matched again.
+constexpr const char* kPartitioned = "PartitionedFromPattern";
 
 struct Group {
   std::unordered_set<const Node*> inner;  // what the function computes
@@ -25,8 +27,12 @@ class Partitioner {
   Partitioner(const DFPattern& pattern, const Expr& expr,
               const std::function<bool(const Expr&)>& check) {
     std::vector<Expr> order;
-    post_order(
+    post_order_if(
         expr,
+        [](const Node& n) {
+          auto* f = as<FunctionNode>(&n);
+          return f == nullptr || !f->has_attr(kPartitioned);
+        },
         [&](const Node& n) {
           std::unordered_set<const Node*> once;
           for_each_child(n, [&](const NodeRef& c) {
@@ -155,7 +161,7 @@ class Partitioner {
     }
     Expr body = Expr::unchecked(substitute(root, parameters, kProgram));
     Dict all = attrs;
-    all.try_emplace("PartitionedFromPattern", group.name);
+    all.try_emplace(kPartitioned, group.name);
     return function(std::move(params), body, root->type, {}, std::move(all), root->span);
   }
 

@@ -13,7 +13,7 @@
 namespace relay {
 
 // Matches are looked for from the results on and do not overlap; nothing outside one uses what it
-// computes but its result, otherwise it stays as it is. What wildcards and variables match are the
+// computes but its result, otherwise it stays as it is. Nothing is matched inside the functions of earlier matches. What wildcards and variables match are the
 // arguments; constants that is_constant matches come along. The functions have the attributes `attrs`.
 // Branches of an if and bodies of lets and functions that the pattern does not describe come along as they are, since they
 // are evaluated in their own place or read variables of the match; their free variables are arguments. `check` (may be

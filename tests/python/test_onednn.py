@@ -1,0 +1,209 @@
+"""oneDNN as an external code generator: what it computes, what it leaves, and what happens without it."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import models
+import numpy as np
+import pytest
+
+import relay
+from relay import onednn
+
+
+def is_installed():
+    named = os.environ.get("RELAY_ONEDNN")
+    for place in [named] if named else [Path(sys.prefix) / "lib" / "libdnnl.so.3", "libdnnl.so.3"]:
+        try:
+            ctypes.CDLL(str(place))
+        except OSError:
+            continue
+        return True
+    return False
+
+
+needs_onednn = pytest.mark.skipif(
+    not is_installed(), reason="oneDNN (onednn-cpu-gomp) is not installed"
+)
+
+
+@pytest.fixture(autouse=True)
+def all_regions():
+    """Takes regions of any size."""
+    onednn.register(min_work=0)
+    yield
+    onednn.register()
+
+
+def arrays(result):
+    return [np.asarray(r) for r in (result if isinstance(result, (tuple, list)) else [result])]
+
+
+def agrees(mod, inputs, takes, leaves=(), params=None):
+    """Compares the divided program with Relay's own code; returns it and the explanation."""
+    divided = onednn.partition(mod, params)
+    told = relay.external.explain(divided, "onednn")
+    taken, _, left = told.partition("leaves to Relay:")
+    for part, ops in ((taken, takes), (left, leaves)):
+        for op in ops:
+            assert f"  {op} " in part, told
+    want = arrays(relay.build(mod, params=params)(*inputs))
+    exe = relay.build(divided)
+    for _ in range(2):  # the first run makes the plan
+        for got, w in zip(arrays(exe(*inputs)), want, strict=True):
+            np.testing.assert_allclose(got, w, rtol=1e-4, atol=1e-5)
+    return divided, told
+
+
+@needs_onednn
+@pytest.mark.parametrize(
+    ("name", "takes"),
+    [
+        ("resnet18", ["onednn.conv2d_bias_sum_relu", "nn.max_pool2d", "onednn.dense_bias"]),
+        ("mobilenet_v2", ["onednn.conv2d_bias_clip", "onednn.conv2d_bias_sum", "add"]),
+        ("bert_base", ["onednn.dense_bias_gelu", "onednn.dense_bias_sum", "onednn.dense_bias"]),
+    ],
+)
+def test_models(name, takes):
+    model = models.build(name, small=True)
+    mod, params = relay.frontend.from_onnx(model)
+    agrees(mod, list(models.make_inputs(model, seed=0).values()), takes, params=params)
+
+
+def weights(*shape):
+    return relay.const(np.random.default_rng(len(shape)).standard_normal(shape, "float32"))
+
+
+def settings():
+    """Programs of one input, with the operators that oneDNN takes of them."""
+    x = relay.var("x", shape=(2, 8, 9, 7))
+    nn = relay.nn
+
+    def conv(value, channels=8, kernel=(3, 3), groups=1, **attrs):
+        given = weights(channels, value.checked_type.shape[1] // groups, *kernel)
+        return nn.conv2d(
+            value, given, groups=groups, kernel_size=kernel, channels=channels, **attrs
+        )
+
+    def typed(value):
+        return relay.transform.InferType()(
+            relay.IRModule.from_expr(relay.Function(relay.analysis.free_vars(value), value))
+        )["main"].body
+
+    x = typed(nn.relu(x)).args[0]
+    same = conv(x, padding=(1, 1))
+    biased = same + weights(8, 1, 1)
+    yield (
+        "strides and one-sided padding",
+        conv(x, strides=(2, 1), padding=(0, 1, 2, 0)),
+        ["nn.conv2d"],
+    )
+    yield "dilated groups", nn.relu(conv(x, groups=4, dilation=(2, 2))), ["onednn.conv2d_relu"]
+    yield "depthwise", nn.bias_add(conv(x, groups=8), weights(8)), ["onednn.conv2d_bias"]
+    yield "its own input is added", nn.relu(biased + x), ["onednn.conv2d_bias_sum_relu"]
+    one = conv(x, kernel=(1, 1)) + weights(8, 1, 1)
+    yield "an addend that is used again", relay.Tuple([one + biased, one]), ["onednn.conv2d_bias"]
+    yield "sigmoid", relay.sigmoid(biased), ["onednn.conv2d_bias_sigmoid"]
+    pool = {"pool_size": (3, 2), "strides": (2, 2), "padding": (1, 0, 1, 1)}
+    yield "max pool", nn.max_pool2d(same, **pool), ["nn.max_pool2d"]
+    for inside in (False, True):
+        yield (
+            f"mean {inside}",
+            nn.avg_pool2d(same, count_include_pad=inside, **pool),
+            ["nn.avg_pool2d"],
+        )
+    flat = relay.reshape(x, newshape=(2, 8, 63))
+    yield (
+        "dense of a batch",
+        relay.tanh(nn.dense(flat, weights(5, 63)) + weights(5)),
+        ["onednn.dense_bias_tanh"],
+    )
+    yield "products of a batch", nn.batch_matmul(flat, relay.exp(flat)), ["nn.batch_matmul"]
+    turned = relay.transpose(flat, axes=(0, 2, 1))
+    yield "plain products", nn.batch_matmul(flat, turned, transpose_b=False), ["nn.batch_matmul"]
+
+
+@needs_onednn
+def test_settings_of_operators():
+    x = np.random.default_rng(0).standard_normal((2, 8, 9, 7), "float32")
+    for name, body, takes in settings():
+        mod = relay.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body))
+        try:
+            agrees(mod, [x], takes)
+        except AssertionError as e:
+            raise AssertionError(f"{name}: {e}") from e
+
+
+def parsed(body, x="(2, 8, 9, 7), float32"):
+    params = f"%x: Tensor[{x}], %w: Tensor[(8, 8, 3, 3), float32]"
+    return relay.parse(f'#[version = "0.0.5"]\ndef @main[n: Dim]({params}) {{ {body} }}')
+
+
+CONV = "nn.conv2d(%x, %w, channels=8, kernel_size=[3, 3])"
+
+
+@pytest.mark.parametrize(
+    ("mod", "reason"),
+    [
+        (parsed(CONV), "the weights are not constant"),
+        (
+            parsed("nn.max_pool2d(%x, pool_size=[2, 2], ceil_mode=True)"),
+            "the number of windows is rounded up",
+        ),
+        (parsed("nn.relu(%x)", "(n, 4), float32"), "a size is known only in a run"),
+        (parsed("nn.relu(%x)", "(2, 4), float64"), "a dtype is float64"),
+        (parsed("nn.relu(%x)"), "in a region without a convolution or a product"),
+        (parsed("exp(%x)"), "not supported"),
+    ],
+)
+def test_what_stays_has_a_reason(mod, reason):
+    divided = onednn.partition(mod)
+    told = relay.external.explain(divided, "onednn")
+    assert "takes: nothing" in told and reason in told, told
+
+
+def test_small_regions_stay():
+    x = relay.var("x", shape=(1, 16))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.nn.dense(x, weights(8, 16))))
+    onednn.register()
+    told = relay.external.explain(onednn.partition(mod), "onednn")
+    assert "nn.dense  in a region of only 128 multiply-adds" in told
+
+
+def saved(folder):
+    x = relay.var("x", shape=(4, 16))
+    body = relay.nn.relu(relay.nn.dense(x, weights(8, 16)))
+    mod = relay.IRModule.from_expr(relay.Function([x], body))
+    path = folder / "model.so"
+    relay.build(onednn.partition(mod)).export_library(str(path))
+    return mod, path
+
+
+LOAD = "import sys, relay; relay.runtime.load_module(sys.argv[1])"
+
+
+@needs_onednn
+def test_a_saved_program_on_several_threads_and_without_the_library_E0619(tmp_path):
+    mod, path = saved(tmp_path)
+    own, exe = relay.build(mod), relay.runtime.load_module(str(path))
+    inputs = [np.random.default_rng(i).standard_normal((4, 16), "float32") for i in range(64)]
+    with ThreadPoolExecutor(4) as pool:
+        for x, got in zip(inputs, pool.map(exe, inputs), strict=True):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(own(x)), rtol=1e-5, atol=1e-6)
+    # A library that is not there, and one that is not oneDNN.
+    for library, said in (
+        ("/absent/libdnnl.so", "cannot be opened"),
+        ("libm.so.6", "has no function"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", LOAD, str(path)],
+            env={**os.environ, "RELAY_ONEDNN": library},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "E0619" in done.stderr and said in done.stderr, done.stderr
