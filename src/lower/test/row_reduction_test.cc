@@ -283,6 +283,14 @@ TEST(RowReduction, last_axes_are_one_row) {
                    "rows:");
 }
 
+TEST(RowReduction, a_column_is_a_row) {
+  for (Combiner c : kCombiners) {
+    expect_same_bits(reduction_of_axes(c, f32, {300, 1}, {true, false}), "rows:");
+    expect_same_bits(reduction_of_axes(c, f32, {3, 50, 1, 1}, {false, true, false, false}),
+                     "rows:");
+  }
+}
+
 TEST(RowReduction, the_first_and_the_last_axis) {
   for (Combiner c : kCombiners) {
     for (int64_t n : {3, 100}) {
