@@ -250,12 +250,7 @@ REASONS: dict[str, str] = {
 # Reasons for drawn settings with a ratio above 1.2, by patterns of their names: the first match.
 DRAWN_CAUSES: dict[str, str] = {
     "strings/StringSplit *": (
-        "most of the time converts strings from Python and back; the library is called for the "
-        "number of a string's parts, and again for each part."
-    ),
-    "strings/LabelEncoder *": (
-        "each word is looked up by halves among the sorted keys, a comparison of strings for each half, "
-        "where ONNX Runtime hashes it."
+        "the library is called for the number of a string's parts, and again for each part."
     ),
     "strings/Unique string *": (
         "of a few words the call itself counts: each result of a data-dependent size is allocated for itself."
@@ -267,10 +262,6 @@ DRAWN_CAUSES: dict[str, str] = {
     "8 bits/QLinearAdd *": (
         "each byte is widened to 32 bits, scaled in float32, rounded and narrowed: 0.2 ns for each, which "
         "is bound by the instructions."
-    ),
-    "elementwise/Tanh *": (
-        "28 cycles for each vector, for an exponential, a division and a polynomial near zero, to 4 "
-        "units in the last place; float16 is computed in float32."
     ),
     "moves/Compress *": (
         "rows are copied at 36 GB/s; three kernels before that, and a result of a size that the data "

@@ -231,10 +231,8 @@ tir::PrimFunc without_unit_axes(const tir::PrimFunc& f) {
   auto is_plain = [](const BlockNode* b) { return !b->contraction && !b->predicate; };
   if (!std::ranges::all_of(blocks, is_plain) || !hides_axes(blocks)) return f;
   for (const BlockNode* b : blocks) {
-    const bool all = std::ranges::all_of(b->iters, [](const IterVar& i) {
-      return i->kind != IterKind::DataParallel || is_unit(i);
-    });
-    bool keeps = all;
+    // What sums needs no other iteration.
+    bool keeps = std::ranges::all_of(b->iters, is_unit);
     for (const IterVar& i : b->iters) {
       if (i->kind != IterKind::DataParallel || !is_unit(i)) continue;
       if (!keeps) units.leave_out(i);

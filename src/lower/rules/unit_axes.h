@@ -16,8 +16,8 @@ namespace relay {
 // windows is a product of matrices over all pixels. The kernel itself where it has none.
 tir::PrimFunc without_unit_windows(const tir::PrimFunc& f);
 
-// The kernel without data-parallel iterations of size 1 and the dimensions that they index, of which each block and each
-// buffer keep one. Only where some block iterates last over an axis of size 1, or elements move from one axis to another;
+// The kernel without data-parallel iterations of size 1 and the dimensions that they index; a block and a buffer of nothing
+// else keep one. Only where some block iterates last over an axis of size 1, or elements move from one axis to another;
 // contractions state their axes themselves.
 tir::PrimFunc without_unit_axes(const tir::PrimFunc& f);
 
