@@ -103,11 +103,6 @@ class Math : MathBuilder {
     return b_.CreateFDiv(c(1.0), b_.CreateFAdd(c(1.0), exp(b_.CreateFNeg(x))));
   }
 
-  Value* tanh_by_exp(Value* x, bool fast) {
-    Value* e = exp(b_.CreateFMul(x, c(2.0)), fast);
-    return b_.CreateFSub(c(1.0), b_.CreateFDiv(c(2.0), b_.CreateFAdd(e, c(1.0))));
-  }
-
   // A quotient of polynomials, minimax over +-8 (as Eigen's); beyond +-8.4 the result is 1 to 2 units in the last place, and
   // the quotient, which may be one of infinities there, is dropped.
   Value* tanh(Value* x) {
@@ -376,7 +371,7 @@ Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view na
   Math math(b, target, type);
   if (name == "exp") return math.exp(args[0]);
   if (name == "log") return math.log(args[0]);
-  if (name == "tanh") return math.tanh(args[0]);
+  if (name == "tanh" || name == "fast_tanh") return math.tanh(args[0]);
   if (name == "sigmoid") return math.sigmoid(args[0]);
   if (name == "erf") return math.erf(args[0]);
   if (name == "sin") return math.sine(args[0], 0);
@@ -392,7 +387,6 @@ Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view na
   if (name == "atanh") return math.area_tangent(args[0]);
   if (name == "pow") return math.power(args[0], args[1]);
   if (name == "fast_exp") return math.exp(args[0], true);
-  if (name == "fast_tanh") return math.tanh_by_exp(args[0], true);
   if (name == "fast_erf") return math.fast_erf(args[0]);
   return nullptr;
 }
