@@ -107,10 +107,10 @@ class Math : MathBuilder {
   // the quotient, which may be one of infinities there, is dropped.
   Value* tanh(Value* x) {
     Value* z = b_.CreateFMul(x, x);
-    Value* over = polynomial(
-        z, {1.394553628e-8, 2.102733560e-5, 3.520756727e-3, 1.340216100e-1, 1.0});
-    Value* under = polynomial(
-        z, {8.015776984e-7, 3.326951409e-4, 2.597254514e-2, 4.673548340e-1, 1.0});
+    Value* over =
+        polynomial(z, {1.394553628e-8, 2.102733560e-5, 3.520756727e-3, 1.340216100e-1, 1.0});
+    Value* under =
+        polynomial(z, {8.015776984e-7, 3.326951409e-4, 2.597254514e-2, 4.673548340e-1, 1.0});
     Value* y = b_.CreateFDiv(b_.CreateFMul(over, x), under);
     Value* far = b_.CreateFCmpOGT(abs(x), c(8.4));
     return b_.CreateSelect(far, intrinsic(llvm::Intrinsic::copysign, {c(1.0), x}), y);

@@ -45,9 +45,8 @@ class UnitIterations {
         f_->body,
         [&](const NodeRef& before, NodeRef after) { return rewritten(before, std::move(after)); },
         family::tir);
-    return tir::modified(*f_.get(), [&](tir::PrimFuncNode& n) {
-      n.body = tir::Stmt::unchecked(std::move(body));
-    });
+    return tir::modified(
+        *f_.get(), [&](tir::PrimFuncNode& n) { n.body = tir::Stmt::unchecked(std::move(body)); });
   }
 
  private:
@@ -164,9 +163,9 @@ class UnitDimensions {
   NodeRef rewritten(const NodeRef& before, NodeRef after) const {
     if (auto b = buffers_.find(before.get()); b != buffers_.end()) return b->second;
     if (auto* l = as<tir::LoadNode>(before); l != nullptr && buffers_.contains(l->buffer.get())) {
-      return tir::modified(
-          static_cast<const tir::LoadNode&>(*after.get()),
-          [&](tir::LoadNode& n) { n.indices = without(dims_.at(l->buffer.get()), n.indices); });
+      return tir::modified(static_cast<const tir::LoadNode&>(*after.get()), [&](tir::LoadNode& n) {
+        n.indices = without(dims_.at(l->buffer.get()), n.indices);
+      });
     }
     if (auto* s = as<tir::StoreNode>(before); s != nullptr && buffers_.contains(s->buffer.get())) {
       return tir::modified(
