@@ -342,6 +342,8 @@ def order() -> Iterator[Case]:
     for axis in (0, 1):
         yield Case(f"argmax 1000x1000, axis {axis}",
                    one("ArgMax", In((1000, 1000)), axis=axis, results=(INT64,)))  # fmt: skip
+    yield Case("argmin 174757x3x1 int8, axis 0",
+               one("ArgMin", In((174757, 3, 1), INT8, -128, 128), axis=0, results=(INT64,)))  # fmt: skip
     yield Case("argmax 1M", one("ArgMax", In((million,)), axis=0, results=(INT64,)))
     yield Case("nonzero 1000x1000", one("NonZero", In((1000, 1000), INT32, 0, 2),
                                         results=(INT64,)))  # fmt: skip
@@ -395,6 +397,7 @@ def moves() -> Iterator[Case]:
         ((8, 128, 12, 64), (0, 2, 1, 3)),
         ((8, 12, 128, 64), (0, 1, 3, 2)),
         ((32, 4, 56, 7, 8), (0, 3, 2, 4, 1)),
+        ((37, 1, 14169, 1), (1, 2, 0, 3)),
     ):
         name = f"transpose {'x'.join(map(str, shape))} to {''.join(map(str, perm))}"
         yield Case(name, one("Transpose", In(shape), perm=list(perm)))
@@ -441,6 +444,8 @@ def moves() -> Iterator[Case]:
     yield Case("transpose 8x30x9x31 bool", one("Transpose", In((8, 30, 9, 31), flags, 0, 2),
                                                perm=[0, 2, 1, 3], results=(flags,)))  # fmt: skip
     yield Case("concat of 50", one("Concat", *[In((64, 20))] * 50, axis=1))
+    yield Case("concat of 100", one("Concat", *[In((50, 31))] * 100, axis=1))
+    yield Case("concat of 80, axis 0", one("Concat", *[In((5000,))] * 80, axis=0))
     yield Case("split into 40", one("Split", In((64, 1000)), ints(*[25] * 40), axis=1,
                                     results=(FLOAT,) * 40))  # fmt: skip
     yield Case("split 32x7x18x129 into 7", one("Split", In((32, 7, 18, 129)), ints(*[1] * 7), axis=1,
@@ -467,6 +472,7 @@ def elementwise() -> Iterator[Case]:
     yield Case("softmax 64x50k", one("Softmax", In((64, 50000))))
     yield Case("softmax 1000x1000, axis 0", one("Softmax", In((1000, 1000)), axis=0))
     yield Case("log softmax 50k", one("LogSoftmax", In((1, 50000))))
+    yield Case("log softmax 524288x1, axis 0", one("LogSoftmax", In((1 << 19, 1)), axis=0))
     yield Case("log softmax 52423x10", one("LogSoftmax", In((52423, 10))))
     yield Case("softmax 10000x10", one("Softmax", In((10000, 10))))
     base = In(million, FLOAT, 0.1, 3.0)

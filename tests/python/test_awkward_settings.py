@@ -234,6 +234,32 @@ def test_words_that_are_made_are_long_and_short():
         assert list(relay.build(module, params=params)(np.array([word], object))) == [word] * 3
 
 
+def test_axes_of_one_element():
+    x = normal(13, 1, 40, 1, 3)
+    for perm in ([1, 2, 0, 3, 4], [4, 1, 3, 2, 0], [2, 3, 4, 0, 1]):
+        agree(one("Transpose", In(x.shape), perm=perm), x)
+    column = normal(300, 1)
+    for op in ("Softmax", "LogSoftmax"):
+        agree(one(op, In(column.shape), axis=0), column)
+        agree(one(op, In(column.shape), axis=1), column)
+    for shape in ((300, 3, 1), (300, 1), (1, 300, 1), (1, 1)):
+        x = RNG.integers(-9, 9, shape).astype(np.int8)
+        for axis in range(len(shape)):
+            agree(one("ArgMin", In(shape, INT8), axis=axis, results=(INT64,)), x)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_many_parameters_are_joined_by_groups(axis):
+    parts = [normal(2, 3) for _ in range(70)]
+    agree(one("Concat", *[In((2, 3))] * 70, axis=axis), *parts)
+
+
+def test_depthwise_convolutions_of_single_pixels():
+    x = normal(2, 6, 41)
+    for more in ({}, {"pads": [1, 1]}, {"strides": [2]}):
+        agree(one("Conv", In(x.shape), Weights((6, 1, 1)), Weights((6,)), group=6, **more), x)
+
+
 SHAPES = [(300, 31), (7, 3), (5, 1), (1, 9), (13,), (2, 3, 5, 7), (64, 57), (1, 1)]
 
 

@@ -103,21 +103,17 @@ class Math : MathBuilder {
     return b_.CreateFDiv(c(1.0), b_.CreateFAdd(c(1.0), exp(b_.CreateFNeg(x))));
   }
 
-  Value* tanh_by_exp(Value* x, bool fast) {
-    Value* e = exp(b_.CreateFMul(x, c(2.0)), fast);
-    return b_.CreateFSub(c(1.0), b_.CreateFDiv(c(2.0), b_.CreateFAdd(e, c(1.0))));
-  }
-
-  // A polynomial near zero, where 1 - 2/(e^2x + 1) would cancel; that elsewhere.
+  // A quotient of polynomials, minimax over +-8 (as Eigen's); beyond +-8.4 the result is 1 to 2 units in the last place, and
+  // the quotient, which may be one of infinities there, is dropped.
   Value* tanh(Value* x) {
-    Value* magnitude = abs(x);
     Value* z = b_.CreateFMul(x, x);
-    Value* p = polynomial(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
-                              1.33314422036e-1, -3.33332819422e-1});
-    Value* small = fma(b_.CreateFMul(p, z), x, x);
-    Value* large = tanh_by_exp(magnitude, false);
-    large = intrinsic(llvm::Intrinsic::copysign, {large, x});
-    return b_.CreateSelect(b_.CreateFCmpOLT(magnitude, c(0.625)), small, large);
+    Value* over =
+        polynomial(z, {1.394553628e-8, 2.102733560e-5, 3.520756727e-3, 1.340216100e-1, 1.0});
+    Value* under =
+        polynomial(z, {8.015776984e-7, 3.326951409e-4, 2.597254514e-2, 4.673548340e-1, 1.0});
+    Value* y = b_.CreateFDiv(b_.CreateFMul(over, x), under);
+    Value* far = b_.CreateFCmpOGT(abs(x), c(8.4));
+    return b_.CreateSelect(far, intrinsic(llvm::Intrinsic::copysign, {c(1.0), x}), y);
   }
 
   // With h of half_exp: e^|x| / 2 = h and e^-|x| / 2 = 1 / (4 h).
@@ -375,7 +371,7 @@ Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view na
   Math math(b, target, type);
   if (name == "exp") return math.exp(args[0]);
   if (name == "log") return math.log(args[0]);
-  if (name == "tanh") return math.tanh(args[0]);
+  if (name == "tanh" || name == "fast_tanh") return math.tanh(args[0]);
   if (name == "sigmoid") return math.sigmoid(args[0]);
   if (name == "erf") return math.erf(args[0]);
   if (name == "sin") return math.sine(args[0], 0);
@@ -391,7 +387,6 @@ Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view na
   if (name == "atanh") return math.area_tangent(args[0]);
   if (name == "pow") return math.power(args[0], args[1]);
   if (name == "fast_exp") return math.exp(args[0], true);
-  if (name == "fast_tanh") return math.tanh_by_exp(args[0], true);
   if (name == "fast_erf") return math.fast_erf(args[0]);
   return nullptr;
 }

@@ -21,7 +21,7 @@ long double sigmoid(long double x) { return 1.0L / (1.0L + expl(-x)); }
 
 const Function kFunctions[] = {
     {"exp", expl, 1.25, -87.0f, 88.7f},  {"log", logl, 1.0, 1e-37f, 1e30f},
-    {"tanh", tanhl, 4.0, -20.0f, 20.0f}, {"sigmoid", sigmoid, 3.0, -80.0f, 80.0f},
+    {"tanh", tanhl, 4.5, -20.0f, 20.0f}, {"sigmoid", sigmoid, 3.0, -80.0f, 80.0f},
     {"erf", erfl, 2.0, -5.0f, 5.0f},     {"sin", sinl, 2.0, -1000.0f, 1000.0f},
     {"cos", cosl, 2.0, -10.0f, 10.0f},   {"tan", tanl, 4.0, -100.0f, 100.0f},
     {"sin", sinl, 2.0, -2e6f, 2e6f},     {"cos", cosl, 2.0, -1e30f, 1e30f},
@@ -316,6 +316,9 @@ TEST(Math, special_values) {
                           {"tanh", inf, 1},
                           {"tanh", -inf, -1},
                           {"tanh", 0, 0},
+                          {"tanh", -0.0f, -0.0f},
+                          {"tanh", 3e38f, 1},
+                          {"tanh", nan, nan},
                           {"sigmoid", inf, 1},
                           {"sigmoid", -inf, 0},
                           {"sigmoid", 0, 0.5f},

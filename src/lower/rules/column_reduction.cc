@@ -70,12 +70,7 @@ std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const L
   return {0, 0};
 }
 
-// The iterations of the block, or elements of the tensor; 0 where a size is open.
-int64_t count_of(const Block& b) {
-  int64_t out = 1;
-  for (const tir::IterVar& i : b->iters) out *= tir::as_int(i->extent).value_or(0);
-  return out;
-}
+// The elements of the tensor; 0 where a size is open.
 int64_t count_of(const tir::Buffer& buffer) {
   int64_t out = 1;
   for (const PrimExpr& extent : buffer->shape) out *= tir::as_int(extent).value_or(0);
@@ -85,7 +80,7 @@ int64_t count_of(const tir::Buffer& buffer) {
 // Whether no factor of the block's products is in two of them: a sum of products of elements, not a contraction, which has
 // tiles to keep factors in.
 bool uses_factors_once(const Block& b) {
-  const int64_t products = count_of(b);
+  const int64_t products = iterations_of(b);
   auto loads = [](const PrimExpr& e) {
     std::vector<const tir::LoadNode*> out;
     post_order(e, [&](const Node& n) {
@@ -105,22 +100,6 @@ bool uses_factors_once(const Block& b) {
     all = all && (left.empty() || right.empty() || (once(left) && once(right)));
   });
   return all;
-}
-
-// What a reduction alone reads, each element once, is computed in it, however long that takes.
-tir::StepResult<> inline_elements(Schedule& s) {
-  for (const BlockRV& rv : s.get_blocks()) {
-    Block b = s.block(rv);
-    std::vector<BlockRV> consumers = s.consumers(rv);
-    if (b->init || reduces(b) || b->writes.size() != 1 || consumers.size() != 1 ||
-        s.is_output(b->writes[0]->buffer)) {
-      continue;
-    }
-    Block sum = s.block(consumers[0]);
-    if (reduces(sum) && count_of(sum) > 0 && count_of(sum) == count_of(b))
-      RELAY_TRY(s.compute_inline(rv));
-  }
-  return {};
 }
 
 // The loop over the last axis in groups of `chunk`, outside the loops that the reductions do not

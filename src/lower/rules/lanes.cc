@@ -139,6 +139,27 @@ std::vector<LoopRV> loops_below(const Schedule& s, const BlockRV& rv, const Loop
   return loops;
 }
 
+int64_t iterations_of(const Block& b) {
+  int64_t out = 1;
+  for (const tir::IterVar& i : b->iters) out *= tir::as_int(i->extent).value_or(0);
+  return out;
+}
+
+tir::StepResult<> inline_elements(Schedule& s) {
+  for (const BlockRV& rv : s.get_blocks()) {
+    Block b = s.block(rv);
+    std::vector<BlockRV> consumers = s.consumers(rv);
+    if (b->init || reduces(b) || b->writes.size() != 1 || consumers.size() != 1 ||
+        s.is_output(b->writes[0]->buffer)) {
+      continue;
+    }
+    Block sum = s.block(consumers[0]);
+    if (reduces(sum) && iterations_of(sum) > 0 && iterations_of(sum) == iterations_of(b))
+      RELAY_TRY(s.compute_inline(rv));
+  }
+  return {};
+}
+
 tir::StepResult<bool> split_output(Schedule& s, BlockRV& out, std::vector<BlockRV>& others) {
   others = s.get_blocks();
   if (others.empty()) return false;

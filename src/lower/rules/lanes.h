@@ -47,6 +47,12 @@ bool sums_products(const tir::Block& b);
 std::vector<tir::LoopRV> loops_below(const tir::Schedule& s, const tir::BlockRV& block,
                                      const tir::LoopRV& at);
 
+// The iterations of the block; 0 where a size is open.
+int64_t iterations_of(const tir::Block& b);
+
+// What a reduction alone reads, each element once, is computed in it, however long that takes.
+tir::StepResult<> inline_elements(tir::Schedule& s);
+
 // The block that writes the kernel's only output, last, and the others in program order. An output
 // that is a reduction is written from a register copy. False when the kernel is not of that kind.
 tir::StepResult<bool> split_output(tir::Schedule& s, tir::BlockRV& out,

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "lower/rules/unit_axes.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
@@ -324,69 +324,18 @@ const BlockNode* moves_elements(const tir::PrimFunc& f) {
   return moves ? &b : nullptr;
 }
 
-// Windows of one element are no windows: a convolution with such is a product of matrices over all pixels. Blocks lose the
-// iterations over them, and these their loops.
-tir::PrimFunc without_unit_windows(const tir::PrimFunc& f) {
-  auto is_unit = [](const BlockNode& b, const IterVar& i) {
-    return role_of(b, i->var) == ContractionRole::Window && i->kind == IterKind::Reduce &&
-           tir::as_int(i->extent) == 1 && tir::as_int(i->min) == 0;
-  };
-  const tir::LoopTree tree(f->body);
-  std::unordered_set<const Node*> variables, loops;
-  for (const BlockNode* b : tree.blocks()) {
-    for (size_t i = 0; i < b->iters.size(); ++i) {
-      if (!is_unit(*b, b->iters[i])) continue;
-      variables.insert(b->iters[i]->var.get());
-      auto* v = as<tir::VarNode>(b->bindings[i]);
-      const ForNode* loop = v == nullptr ? nullptr : tree.find_loop(tir::Var(v));
-      if (loop == nullptr || tir::as_int(loop->extent) != 1 || tir::as_int(loop->min) != 0) {
-        continue;
-      }
-      variables.insert(v);
-      loops.insert(loop);
-    }
-  }
-  if (variables.empty()) return f;
-  NodeRef body = rewrite(
-      f->body,
-      [&](const NodeRef& before, NodeRef after) -> NodeRef {
-        if (variables.contains(before.get())) return tir::index(0);
-        if (loops.contains(before.get())) return static_cast<const ForNode&>(*after.get()).body;
-        if (auto* sum = before == after ? nullptr : as<tir::BinaryNode>(after)) {
-          return tir::binary(sum->op, sum->a, sum->b);
-        }
-        auto* b = as<BlockNode>(before);
-        auto unit = [&](const IterVar& i) { return is_unit(*b, i); };
-        if (b == nullptr || std::none_of(b->iters.begin(), b->iters.end(), unit)) return after;
-        auto& now = static_cast<const BlockNode&>(*after.get());
-        return tir::modified(now, [&](BlockNode& n) {
-          n.iters.clear();
-          n.bindings.clear();
-          for (size_t i = 0; i < b->iters.size(); ++i) {
-            if (is_unit(*b, b->iters[i])) continue;
-            n.iters.push_back(b->iters[i]);
-            n.bindings.push_back(now.bindings[i]);
-          }
-          if (b->contraction)
-            n.contraction = tir::state_contraction(b->contraction->dims, n.iters, n.body);
-        });
-      },
-      family::tir);
-  return tir::modified(
-      *f.get(), [&](tir::PrimFuncNode& n) { n.body = tir::Stmt::unchecked(std::move(body)); });
-}
-
 }  // namespace
 
 tir::PrimFunc merge_rows(const tir::PrimFunc& f) {
-  tir::PrimFunc plain = without_unit_windows(f), out = plain;
+  const tir::PrimFunc given = without_unit_axes(f), plain = without_unit_windows(given);
+  tir::PrimFunc out = plain;
   while (true) {
     tir::PrimFunc next = Merge(out).rows();
     if (next == out) break;
     out = next;
   }
   // Alone, windows that are left out change nothing.
-  if (out == plain) out = f;
+  if (out == plain) out = given;
   size_t at = 0;
   while (const BlockNode* b = moves_elements(out)) {
     if (at + 1 >= b->iters.size()) break;

@@ -11,7 +11,8 @@
 // are full, and the weights pass by once for all of them.
 // Legal when every block has both axes side by side and nothing tells them apart: each access of a buffer has both, in
 // this order, or none. The buffers are the same memory.
-// Windows of one element, as those of 1x1 convolutions, are left out first, so that their pixels are rows too.
+// Axes of size 1 and windows of one element, as those of 1x1 convolutions, are left out first (unit_axes.h), so that their
+// pixels are rows too.
 // Does nothing where the inner axis is known to be long enough for tiles, and for windows.
 // The last axes of constant sizes that a kernel reduces are one likewise, in all of its blocks: vectors of 8 elements lie across
 // the ends of rows of 4 or of 283. So are the last ones that it keeps where it reduces axes before them and they are short:

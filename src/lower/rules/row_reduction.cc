@@ -140,6 +140,8 @@ struct RowReductionParameters : AttrsOf<RowReductionParameters> {
 // any length end in masked lanes. Empty when no reduction walks neighbouring elements, each read
 // once.
 Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, Decider& decide) {
+  // The exponentials of a log-softmax are summed without a row of their own.
+  RELAY_TRY(inline_elements(s));
   std::vector<BlockRV> blocks = s.get_blocks(), reductions;
   std::vector<PrimExpr> rows;
   for (const BlockRV& rv : blocks) {

@@ -283,6 +283,41 @@ TEST(RowReduction, last_axes_are_one_row) {
                    "rows:");
 }
 
+// x - top - log(sum(exp(x - top))): no tensor holds the exponentials.
+TEST(RowReduction, what_is_only_summed_is_not_stored) {
+  Tensor x = placeholder("x", f32, {index(3), index(300)});
+  Tensor top = compute("top", {index(3)}, [&](const Indices& i) {
+    return reduce(Combiner::Max, {index(300)}, [&](const Indices& k) { return x(i[0], k[0]); });
+  });
+  Tensor e = compute("e", x->shape(),
+                     [&](const Indices& i) { return call("exp", f32, {x(i) - top(i[0])}); });
+  Tensor sum = compute("sum", {index(3)}, [&](const Indices& i) {
+    return tir::sum({index(300)}, [&](const Indices& k) { return e(i[0], k[0]); });
+  });
+  Tensor y = compute("y", x->shape(), [&](const Indices& i) {
+    return x(i) - top(i[0]) - call("log", f32, {sum(i[0])});
+  });
+  Case c{create_prim_func("log_softmax", {x}, {y}), {random_floats(900, 7)}, {}, {}};
+  for (int64_t r = 0; r < 3; ++r) {
+    const float* row = c.inputs[0].data() + r * 300;
+    double most = *std::max_element(row, row + 300), total = 0;
+    for (int64_t k = 0; k < 300; ++k) total += std::exp(row[k] - most);
+    for (int64_t k = 0; k < 300; ++k)
+      c.expected.push_back(static_cast<float>(row[k] - most - std::log(total)));
+  }
+  expect_rows(c);
+  const std::string text = to_string(scheduled(c.func, codegen_test::text_target()));
+  EXPECT_EQ(text.find("allocate e"), std::string::npos) << text;
+}
+
+TEST(RowReduction, a_column_is_a_row) {
+  for (Combiner c : kCombiners) {
+    expect_same_bits(reduction_of_axes(c, f32, {300, 1}, {true, false}), "rows:");
+    expect_same_bits(reduction_of_axes(c, f32, {3, 50, 1, 1}, {false, true, false, false}),
+                     "rows:");
+  }
+}
+
 TEST(RowReduction, the_first_and_the_last_axis) {
   for (Combiner c : kCombiners) {
     for (int64_t n : {3, 100}) {

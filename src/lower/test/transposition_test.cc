@@ -277,6 +277,16 @@ TEST(Transposition, a_block_of_wide_elements_is_turned_part_beside_part) {
       << text;
 }
 
+// Axes of size 1 behind the last one that is turned and between those that move together.
+TEST(Transposition, axes_of_one_element_hide_no_others) {
+  Tensor x = placeholder("x", f32, {index(21), index(1), index(37), index(1), index(2)});
+  Tensor y = compute("y", {index(1), index(37), index(2), index(21), index(1)},
+                     [&](const Indices& i) { return x(i[3], i[0], i[1], i[4], i[2]); });
+  PrimFunc f = create_prim_func("f", {x}, {y});
+  expect_turned(f);
+  EXPECT_EQ(scheduled(f, codegen_test::text_target())->params[0]->shape.size(), 2);
+}
+
 TEST(Transposition, leaves_what_is_short_or_straight) {
   const Target target = parse_target("x86-64-v3");
   auto rule = [&](const PrimFunc& f) { return schedule_of(f, target); };

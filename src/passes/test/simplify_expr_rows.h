@@ -34,6 +34,19 @@ inline std::string rows_of_parameter() {
   return "(" + out + ")";
 }
 
+// The joined columns of `parameters` vectors and, with `groups`, of groups of nine.
+inline std::string joined_parameters(int parameters, bool groups) {
+  std::string names, body;
+  for (int i = 0; i < parameters; ++i) {
+    const std::string name = "%x" + std::to_string(i);
+    names += (i == 0 ? "" : ", ") + name + ": Tensor[(2), float32]";
+    body += i == 0 ? "" : groups && i % 9 == 0 ? "), axis=-1), concatenate((" : ", ";
+    body += name;
+  }
+  body = "concatenate((" + body + "), axis=-1)";
+  return program(names, groups ? "concatenate((" + body + "), axis=-1)" : body);
+}
+
 inline const std::vector<Row>& rows() {
   static const std::vector<Row> table{
       {"add_zero", i("add(zeros(shape=[3], dtype=\"int32\"), add(0, %x))"), i("%x"),
@@ -182,6 +195,16 @@ inline const std::vector<Row>& rows() {
        program("%x: Tensor[(3, 1), float32], %y: Tensor[(1, 3), float32], "
                "%h: Tensor[(3, 1), float16], %c: Tensor[(1, 1), float16]",
                "(nn.matmul(%y, %x), nn.matmul(%x, %y), nn.matmul(%h, %c))")},
+      {"sum_of_one_product",
+       program("%x: Tensor[(2, 5, 7), float32], %w: Tensor[(5, 1, 1), float32]",
+               "nn.conv1d(%x, %w, groups=5)"),
+       program("%x: Tensor[(2, 5, 7), float32], %w: Tensor[(5, 1, 1), float32]",
+               "add(multiply(%x, reshape(%w, newshape=[1, 5, 1])), 0f)"),
+       // A border, a stride, two results of a channel.
+       program("%x: Tensor[(2, 5, 7), float32], %w: Tensor[(5, 1, 1), float32], "
+               "%v: Tensor[(10, 1, 1), float32]",
+               "(nn.conv1d(%x, %w, groups=5, padding=[0, 1]), "
+               "nn.conv1d(%x, %w, groups=5, strides=[2]), nn.conv1d(%x, %v, groups=5))")},
       {"reshape_reshape", f("squeeze(expand_dims(nn.batch_flatten(%x), axis=0), axis=[0])"),
        f("%x"),
        program("%x: Tensor[(?, 2, 3), float32]",
@@ -232,6 +255,8 @@ inline const std::vector<Row>& rows() {
        f("strided_slice(%x, begin=[-1], end=[-3], strides=[-1], axes=[0])")},
       {"pad_nothing", f("nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0]])"), f("%x"),
        f("nn.pad(%x, 0f, pad_width=[[0, 0], [1, -1]])")},
+      {"concatenate_groups", joined_parameters(65, false), joined_parameters(65, true),
+       joined_parameters(64, false)},
       {"concatenate_one", f("concatenate((%x,))"), f("%x"), f("concatenate((%x, %x))")},
       {"stack_one", f("stack((%x,), axis=1)"), f("expand_dims(%x, axis=1)"), f("stack((%x, %x))")},
       {"reverse_reverse", f("reverse(reverse(%x, axis=1), axis=1)"), f("%x"),

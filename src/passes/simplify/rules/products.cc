@@ -10,6 +10,21 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
+// The only dimension of more than one element along an axis. Windows of one element are moved by one from each position to the
+// next.
+std::optional<size_t> line_of(const Contraction& product, const Contraction::Axis& axis) {
+  if (axis.blocked() || (axis.window && (axis.window->stride != 1 || axis.window->padding != 0))) {
+    return std::nullopt;
+  }
+  std::optional<size_t> line;
+  for (size_t dim : axis.dims) {
+    if (as_const(product.dims[dim].extent) == 1) continue;
+    if (line) return std::nullopt;
+    line = dim;
+  }
+  return line;
+}
+
 // The shape of an operand with its axes where the result has them, which is a reshape of it;
 // nullopt where an axis is read in another way than by an index of the result, or the elements come
 // in another order.
@@ -19,11 +34,11 @@ std::optional<Ints> spread_like_result(const Contraction& product, size_t operan
   size_t next = 0;
   for (size_t a = 0; a < shape.size(); ++a) {
     if (shape[a] == 1) continue;
-    const Contraction::Axis& axis = product.operands[operand][a];
-    if (axis.dims.size() != 1 || axis.window || axis.blocked()) return std::nullopt;
-    std::vector<size_t> at = product.axes_of(product.result, axis.dims[0]);
-    if (at.size() != 1 || at[0] < next || product.result[at[0]].dims.size() != 1 ||
-        product.result[at[0]].blocked()) {
+    auto line = line_of(product, product.operands[operand][a]);
+    if (!line || as_const(product.dims[*line].extent) != shape[a]) return std::nullopt;
+    std::vector<size_t> at = product.axes_of(product.result, *line);
+    if (at.size() != 1 || at[0] < next || product.result[at[0]].window ||
+        line_of(product, product.result[at[0]]) != line) {
       return std::nullopt;
     }
     out[at[0]] = shape[a];
@@ -39,7 +54,7 @@ int64_t elements(const Ints& shape) {
 }
 
 // A sum of one product, of a tensor and of what is no larger than a line of it: the gradient of a
-// dot product. It fuses with what is around it. Larger ones, as of a column by a row, stay: sums of
+// dot product, or a convolution of single pixels, each channel by itself. It fuses with what is around it. Larger ones, as of a column by a row, stay: sums of
 // them become one product (CombineSummands).
 Expr scaled(const CallNode& root) {
   auto product = contraction_of(root);

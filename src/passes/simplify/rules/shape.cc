@@ -1,5 +1,6 @@
 // SimplifyExpr's rules for shapes, layouts and dtypes.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ir/layout.h"
@@ -266,6 +267,32 @@ void add_whole(std::vector<Rule>& rules) {
          }
          return tuple(std::move(slices), root.span);
        }});
+  // A kernel selects its tensor once for a line, or has a loop for each; both grow with their number. Equal groups of
+  // parameters are one kernel, and each writes its part of the whole. What is computed here is written there without one.
+  rules.push_back({"concatenate_groups", is_op("concatenate")(x),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     constexpr size_t kManyTensors = 64;
+                     auto* all = as<TupleNode>(m[x]);
+                     if (all == nullptr) return nullptr;
+                     const auto count = static_cast<size_t>(std::ranges::count_if(
+                         all->fields, [](const Expr& e) { return isa<VarNode>(e); }));
+                     if (count <= kManyTensors) return nullptr;
+                     auto joined = [&](std::vector<Expr> fields) {
+                       return make_call("concatenate", {tuple(std::move(fields), root.span)},
+                                        {{"axis", AttrValue(int_attr(root, "axis"))}}, root);
+                     };
+                     // As many groups as tensors in each.
+                     const auto size = static_cast<size_t>(
+                         std::ceil(std::sqrt(static_cast<double>(all->fields.size()))));
+                     std::vector<Expr> groups;
+                     for (size_t begin = 0; begin < all->fields.size(); begin += size) {
+                       const size_t end = std::min(begin + size, all->fields.size());
+                       auto first = all->fields.begin();
+                       groups.push_back(joined({first + static_cast<std::ptrdiff_t>(begin),
+                                                first + static_cast<std::ptrdiff_t>(end)}));
+                     }
+                     return joined(std::move(groups));
+                   }});
   using OneElement = Algebra::OneElement;
   auto keeps_one = [](const OpInfo& row) {
     return row.algebra.of_one_element != OneElement::Changes;
