@@ -8,6 +8,7 @@ extensions = ["myst_nb"]
 html_theme = "furo"
 html_title = "Relay"
 html_copy_source = False
+html_show_copyright = False
 # Quotation marks in the help of options are typed as they are.
 smartquotes = False
 myst_heading_anchors = 3

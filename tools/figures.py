@@ -1,7 +1,7 @@
-"""Draws docs/figures/*.svg from the tables of docs/measurements.md, the components of layers.toml and a profile.
+"""Draws docs/figures/*.svg from docs/measurements.md, the components of layers.toml and a profile.
 
 figures.py            writes them
-figures.py measure    first measures the profile anew, and what `relay bench --plot` draws: a minute on an idle machine
+figures.py measure    first measures the profile, and what `relay bench --plot` draws: a minute, idle
 """
 
 from __future__ import annotations
