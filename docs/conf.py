@@ -18,8 +18,14 @@ nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-# Links into the repository, and Relay's languages other than its text format, which no highlighter knows.
-suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure", "mystnb.unknown_mime_type"]
+# Links into the repository, Relay's languages other than its text format, which no highlighter knows, and
+# names in signatures that several modules have (relay.IRModule, relay.tvm.IRModule).
+suppress_warnings = [
+    "myst.xref_missing",
+    "misc.highlighting_failure",
+    "mystnb.unknown_mime_type",
+    "ref.python",
+]
 
 
 def setup(app):
