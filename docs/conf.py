@@ -8,6 +8,7 @@ extensions = ["myst_nb"]
 html_theme = "furo"
 html_title = "Relay"
 html_copy_source = False
+html_show_copyright = False
 # Quotation marks in the help of options are typed as they are.
 smartquotes = False
 myst_heading_anchors = 3
@@ -17,8 +18,14 @@ nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-# Links into the repository, and Relay's languages other than its text format, which no highlighter knows.
-suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure", "mystnb.unknown_mime_type"]
+# Links into the repository, Relay's languages other than its text format, which no highlighter knows, and
+# names in signatures that several modules have (relay.IRModule, relay.tvm.IRModule).
+suppress_warnings = [
+    "myst.xref_missing",
+    "misc.highlighting_failure",
+    "mystnb.unknown_mime_type",
+    "ref.python",
+]
 
 
 def setup(app):

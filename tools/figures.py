@@ -1,13 +1,17 @@
-"""Draws docs/figures/*.svg from the tables of docs/measurements.md and the components of layers.toml.
+"""Draws docs/figures/*.svg from docs/measurements.md, the components of layers.toml and a profile.
 
-figures.py    writes them
+figures.py            writes them
+figures.py measure    first measures the profile, and what `relay bench --plot` draws: a minute, idle
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -20,6 +24,7 @@ _spec.loader.exec_module(_figure)
 bar, svg, text = _figure.bar, _figure.svg, _figure.text
 
 FOLDER = ROOT / "docs" / "figures"
+PROFILE = FOLDER / "mobilenet_v2.json"
 
 
 # ---- Tables
@@ -122,6 +127,80 @@ def training() -> str:
     )
 
 
+# ---- A profile
+
+# What the figures show of `relay bench --profile --json`.
+SHOWN = ("name", "origin", "calls", "seconds", "share", "gflops", "bytes", "limit", "of_limit")
+
+
+def measure() -> None:
+    """MobileNet-v2 and U-Net of the benchmarks on one thread."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    import models
+
+    with tempfile.TemporaryDirectory() as folder:
+
+        def bench(name: str, *words: str) -> dict:
+            models.write(name, Path(folder) / f"{name}.onnx")
+            command = [Path(sys.executable).with_name("relay"), "bench", f"{name}.onnx"]
+            command += ["--threads", "1", "--profile", "--json", *words]
+            return json.loads(subprocess.check_output(command, cwd=folder))
+
+        bench("unet", "--plot", str(FOLDER / "unet.svg"), "--force")
+        report = bench("mobilenet_v2")
+    kernels = [{key: kernel[key] for key in SHOWN} for kernel in report["kernels"]]
+    kept = {"target": report["target"], "limits": report["limits"], "kernels": kernels}
+    PROFILE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+def profile() -> str:
+    """The slowest kernels of a run: their time, and the least that the machine's limits allow."""
+    kernels = json.loads(PROFILE.read_text(encoding="utf-8"))["kernels"]
+    kernels.sort(key=lambda kernel: -kernel["share"])
+    shown, rest = kernels[:14], kernels[14:]
+    times = [1e3 * k["calls"] * k["seconds"] for k in shown]
+    left, width, row, top = 225, 380, 19, 78
+    height = top + row * (len(shown) + 1) + 34
+    step = next(s for s in (0.05, 0.1, 0.2, 0.5, 1, 2, 5) if max(times) / s <= 7)
+    scale = width / (step * (int(max(times) / step) + 1))
+    parts = [
+        text(12, 24, "The slowest kernels of MobileNet-v2", "title"),
+        text(12, 43, "time in a run, ms, one thread", "small"),
+        bar(12, 54, 11, 11, "a"),
+        text(28, 64, "least time under the limit", "small"),
+        bar(200, 54, 11, 11, "b"),
+        text(216, 64, "beyond it, or no limit is known", "small"),
+        text(left + width + 20, 64, "of the limit", "small"),
+    ]
+    bottom = top + row * len(shown)
+    for i in range(round(width / scale / step) + 1):
+        x = left + i * step * scale
+        parts.append(f'<line x1="{x:g}" x2="{x:g}" y1="{top - 6}" y2="{bottom}" class="grid"/>')
+        parts.append(text(x, bottom + 17, f"{i * step:g}", "small", "middle"))
+    for i, (kernel, time) in enumerate(zip(shown, times, strict=True)):
+        y = top + row * i
+        node = re.findall(r"(\S+) \(", kernel["origin"])[0]
+        calls = f" ({kernel['calls']} calls)" if kernel["calls"] > 1 else ""
+        parts.append(text(left - 8, y + 12, node + calls, "small", "end"))
+        parts.append(bar(left, y + 2, time * scale, row - 6, "b"))
+        least = min(kernel["of_limit"], 1.0)
+        if kernel["limit"]:
+            parts.append(bar(left, y + 2, time * scale * least, row - 6, "a"))
+            label = f"{100 * kernel['of_limit']:.0f} %, {kernel['limit']}"
+            parts.append(text(left + width + 20, y + 12, label, "small"))
+    others = f"{len(rest)} other kernels: {100 * sum(k['share'] for k in rest):.0f} % of the time"
+    parts.append(text(12, height - 10, others, "small"))
+    return svg(left + width + 124, height, "The slowest kernels of MobileNet-v2", parts)
+
+
+def roofline() -> str:
+    """The kernels of the profile under the roofline of the machine."""
+    report = json.loads(PROFILE.read_text(encoding="utf-8"))
+    figure = _figure.roofline(report["kernels"], report["limits"], "MobileNet-v2, one thread")
+    assert figure is not None
+    return figure.svg()
+
+
 # ---- The pipeline
 
 # A room or part of one, what it does, and the command that shows its result.
@@ -193,14 +272,22 @@ def pipeline() -> str:
     return svg(width, y + high + 14, "From a model to a library", parts)
 
 
-FIGURES = {"peers.svg": peers, "training.svg": training, "pipeline.svg": pipeline}
+FIGURES = {
+    "peers.svg": peers,
+    "training.svg": training,
+    "profile.svg": profile,
+    "roofline.svg": roofline,
+    "pipeline.svg": pipeline,
+}
 
 
 def main(arguments: list[str]) -> int:
-    if arguments:
+    if arguments not in ([], ["measure"]):
         print(__doc__)
         return 2
     FOLDER.mkdir(exist_ok=True)
+    if arguments:
+        measure()
     for name, draw in FIGURES.items():
         (FOLDER / name).write_text(draw(), encoding="utf-8")
     return 0

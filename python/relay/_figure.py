@@ -65,6 +65,8 @@ def bar(x: float, y: float, width: float, height: float, kind: str) -> str:
 
 def seconds_text(seconds: float) -> str:
     """A time with its unit: "2.5 ms"."""
+    if seconds == 0:
+        return "0"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -235,12 +237,12 @@ def roofline(kernels: Sequence[dict], limits: dict, name: str) -> Figure | None:
     ends = min([*reach, peak / max(levels.values())]) / 2, max([*reach, peak / slowest]) * 2
     out = Figure(
         f"Roofline: {name}",
-        "a disc's area is the kernel's share of the time; point at one for its name",
+        "a disc's area is the kernel's share of the time; hover over one for its name",
     )
     across, up = out.axes(
         ends,
         (min([k["gflops"] for k in shown] + [ends[0] * slowest]) / 2, peak * 2),
-        ("operations for a byte", "GFLOP/s"),
+        ("operations per byte", "GFLOP/s"),
         log=True,
     )
     for level, rate in levels.items():
@@ -249,8 +251,10 @@ def roofline(kernels: Sequence[dict], limits: dict, name: str) -> Figure | None:
             [(across.at(ends[0]), up.at(ends[0] * rate)), (across.at(bend), up.at(bend * rate))],
             "limit",
         )
-        x, y = across.at(ends[0]), up.at(ends[0] * rate)
-        out.parts.append(text(round(x + 14, 1), round(y + 2, 1), level, "small"))
+        # The lines of caches end at the left of the slowest one's, which may be close.
+        side, anchor = (4, "start") if rate == slowest else (-4, "end")
+        x, y = across.at(bend) + side, up.at(bend * rate) - 6
+        out.parts.append(text(round(x, 1), round(y, 1), level, "small", anchor))
     out.polyline(
         [(across.at(peak / max(levels.values())), up.at(peak)), (across.at(ends[1]), up.at(peak))],
         "limit",

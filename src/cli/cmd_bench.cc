@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/codes/driver.h"
 #include "cli/commands.h"
@@ -55,24 +57,53 @@ double quantile(const std::vector<double>& sorted, double q) {
                          static_cast<size_t>(q * static_cast<double>(sorted.size())))];
 }
 
+// Whether the slowest tenth of the runs takes so much longer than the fastest that other programs must have run.
+bool is_noisy(const std::vector<double>& times) {
+  constexpr double kMost = 1.25;
+  return quantile(times, 0.9) > kMost * times.front();
+}
+
+// The figures that two reports, or two lines of reports, have in common; `of` names the sizes.
+void compare_figures(const nlohmann::json& first, const nlohmann::json& second,
+                     const std::string& of, Table& table) {
+  for (const char* key :
+       {"min_seconds", "median_seconds", "p90_seconds", "load_seconds", "peak_memory_bytes"}) {
+    if (!first.contains(key) || !second.contains(key)) continue;
+    if (!first[key].is_number() || !second[key].is_number()) continue;
+    const auto a = first[key].get<double>(), b = second[key].get<double>();
+    const bool time = std::string_view(key).ends_with("seconds");
+    table.row({of + key, time ? format_seconds(a) : format_bytes(a),
+               time ? format_seconds(b) : format_bytes(b), b > 0 ? format_number(a / b, 3) : ""});
+  }
+}
+
+// The lines of a report on several sizes.
+nlohmann::json lines_of(const nlohmann::json& report) {
+  const bool several = report.is_object() && report.contains("sizes") && report["sizes"].is_array();
+  return several ? report["sizes"] : nlohmann::json::array();
+}
+
 void compare(const BenchArgs& o) {
   std::vector<nlohmann::json> reports;
   for (const std::string& path : o.compare) {
     nlohmann::json j = nlohmann::json::parse(read_source(path)->text(), nullptr, false);
-    if (j.is_discarded() || !j.contains("min_seconds") || !j["min_seconds"].is_number()) {
+    const bool single = j.is_object() && j.contains("min_seconds") && j["min_seconds"].is_number();
+    if (!single && lines_of(j).empty()) {
       throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"),
                                  "the file is not a report of relay bench --json"));
     }
     reports.push_back(std::move(j));
   }
   Table table({"figure", o.compare[0], o.compare[1], "ratio"});
-  for (const char* key :
-       {"min_seconds", "median_seconds", "p90_seconds", "load_seconds", "peak_memory_bytes"}) {
-    if (!reports[0].contains(key) || !reports[1].contains(key)) continue;
-    double a = reports[0][key].get<double>(), b = reports[1][key].get<double>();
-    bool time = std::string_view(key).ends_with("seconds");
-    table.row({key, time ? format_seconds(a) : format_bytes(a),
-               time ? format_seconds(b) : format_bytes(b), b > 0 ? format_number(a / b, 3) : ""});
+  compare_figures(reports[0], reports[1], "", table);
+  for (const nlohmann::json& line : lines_of(reports[0])) {
+    if (!line.is_object() || !line.contains("dims") || !line["dims"].is_object()) continue;
+    std::string sizes;
+    for (const auto& [name, size] : line["dims"].items())
+      sizes += escape_for_terminal(name, 200) + "=" + size.dump() + " ";
+    for (const nlohmann::json& other : lines_of(reports[1]))
+      if (other.is_object() && other.contains("dims") && other["dims"] == line["dims"])
+        compare_figures(line, other, sizes, table);
   }
   std::printf("%s", table.text().c_str());
 }
@@ -86,14 +117,17 @@ struct KernelReport {
   std::string name, origin, rule, schedule;
   std::vector<std::string> declined;  // see CompiledKernel
   int64_t calls = 0;                  // in one run
-  double seconds = 0;                 // of one call
-  double share = 0;                   // of all kernels' time
-  double flops = 0, bytes = 0;        // of one call; not positive: unknown, or none
-  Bound bound;                        // no name: the memory that the kernel accesses is unknown
+  double seconds = 0;                 // of the fastest call
+  double mean_seconds = 0;
+  double share = 0;             // of all kernels' time
+  double flops = 0, bytes = 0;  // of one call; not positive: unknown, or none
+  Bound bound;                  // no name: the memory that the kernel accesses is unknown
 
   double gflops() const { return flops / seconds / 1e9; }
   double gbytes() const { return bytes / seconds / 1e9; }
   double of_bound() const { return bound.seconds / seconds; }
+  // How much longer the average call takes than the fastest.
+  double spread() const { return seconds > 0 ? mean_seconds / seconds - 1 : 0; }
 };
 
 // Bytes of constants that one call of each kernel gets.
@@ -147,6 +181,7 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
     }
     k.calls = r.calls / kProfiledRuns;
     k.seconds = static_cast<double>(r.min_ns) * 1e-9;
+    k.mean_seconds = static_cast<double>(r.total_ns) * 1e-9 / static_cast<double>(r.calls);
     k.share = k.seconds * static_cast<double>(k.calls);
     k.flops = r.work.flops;
     k.bytes = r.work.bytes;
@@ -176,6 +211,42 @@ std::string shortened(const std::string& name, size_t width) {
   return name.substr(0, width - kEnd - 1) + "\u2026" + name.substr(name.size() - kEnd);
 }
 
+// "nn_conv2d_add" of "fused_nn_conv2d_add_12".
+std::string operators_of(std::string name) {
+  if (name.starts_with("fused_")) name.erase(0, 6);
+  const size_t end = name.find_last_not_of("0123456789");
+  if (end != std::string::npos && end + 1 < name.size() && name[end] == '_') name.resize(end);
+  return name;
+}
+
+// What kernels of the same operators take together, where several have the same.
+void print_totals(const std::vector<KernelReport>& reports) {
+  struct Total {
+    std::string operators;
+    int64_t kernels = 0, calls = 0;
+    double share = 0;
+  };
+  std::vector<Total> totals;
+  for (const KernelReport& k : reports) {
+    const std::string operators = operators_of(k.name);
+    auto found = std::ranges::find(totals, operators, &Total::operators);
+    if (found == totals.end()) found = totals.insert(found, {operators});
+    ++found->kernels;
+    found->calls += k.calls;
+    found->share += k.share;
+  }
+  if (totals.size() == reports.size()) return;
+  std::ranges::stable_sort(totals, std::greater<>(), &Total::share);
+  constexpr size_t kMost = 8;
+  Table table({"operators", "kernels", "calls", "share %"});
+  for (size_t i = 0; i < std::min(totals.size(), kMost); ++i) {
+    const Total& t = totals[i];
+    table.row({shortened(t.operators, 44), std::to_string(t.kernels), std::to_string(t.calls),
+               format_number(100 * t.share, 1)});
+  }
+  std::printf("\n%s", table.text().c_str());
+}
+
 void print_profile(const std::vector<KernelReport>& reports, const MachineLimits& limits,
                    const std::string& counting, bool wide) {
   std::string bandwidths;
@@ -189,6 +260,7 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
     kernel,
     calls,
     time,
+    spread,
     share,
     flops,
     data,
@@ -198,13 +270,20 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
     nodes,
     schedule
   };
-  Table table({"kernel", "calls", "time", "share %", "GFLOP/s", "data", "GB/s", "limit",
+  Table table({"kernel", "calls", "time", "spread %", "share %", "GFLOP/s", "data", "GB/s", "limit",
                "% of limit", "nodes", "schedule"});
   // A pipe has no width: the two sentences then share the rest of a wide terminal's line.
   constexpr size_t kFullName = 36, kShortName = 24, kWideTerminal = 150, kPipe = 220;
   const size_t terminal = terminal_width() == 0 ? kPipe : terminal_width();
   const size_t name = wide ? std::string::npos : terminal < kWideTerminal ? kShortName : kFullName;
-  for (const KernelReport& k : reports) {
+  // Kernels that take next to nothing are one row.
+  constexpr double kNegligible = 0.005;
+  constexpr ptrdiff_t kLeastRest = 4;
+  const auto rest =
+      std::ranges::find_if(reports, [](const KernelReport& k) { return k.share < kNegligible; });
+  const bool all = wide || reports.end() - rest < kLeastRest;
+  const std::span<const KernelReport> shown(reports.begin(), all ? reports.end() : rest);
+  for (const KernelReport& k : shown) {
     bool known = !k.bound.name.empty();
     // A kernel with a negligible share has no colour.
     Tone tone = !known || k.share < 0.01 ? Tone::plain
@@ -213,20 +292,29 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
                                          : Tone::poor;
     table.row(
         {shortened(k.name, name), std::to_string(k.calls), format_seconds(k.seconds),
-         format_number(100 * k.share, 1), k.flops > 0 ? format_number(k.gflops(), 1) : "",
-         k.bytes > 0 ? format_bytes(k.bytes) : "", k.bytes > 0 ? format_number(k.gbytes(), 1) : "",
-         k.bound.name, known ? format_number(100 * k.of_bound(), 0) : "",
-         escape_for_terminal(k.origin), k.schedule},
+         format_number(100 * k.spread(), 0), format_number(100 * k.share, 1),
+         k.flops > 0 ? format_number(k.gflops(), 1) : "", k.bytes > 0 ? format_bytes(k.bytes) : "",
+         k.bytes > 0 ? format_number(k.gbytes(), 1) : "", k.bound.name,
+         known ? format_number(100 * k.of_bound(), 0) : "", escape_for_terminal(k.origin),
+         k.schedule},
         tone);
   }
-  const std::vector<std::string> dropped = table.fit(
-      wide ? 0 : terminal, {data, rate, schedule, calls, nodes, limit, flops}, {nodes, schedule});
+  if (!all) {
+    KernelReport sum;
+    for (auto k = rest; k != reports.end(); ++k) sum.calls += k->calls, sum.share += k->share;
+    table.row({counted(reports.end() - rest, "other kernel"), std::to_string(sum.calls), "", "",
+               format_number(100 * sum.share, 1), "", "", "", "", "", "", ""});
+  }
+  const std::vector<std::string> dropped =
+      table.fit(wide ? 0 : terminal, {data, rate, spread, schedule, calls, nodes, limit, flops},
+                {nodes, schedule});
   std::printf("%s", table.text().c_str());
   if (!dropped.empty()) {
     std::string names;
     for (const std::string& d : dropped) names += (names.empty() ? "" : ", ") + d;
     std::printf("\nleft out for the width of the terminal: %s; --wide shows all\n", names.c_str());
   }
+  print_totals(reports);
   for (const KernelReport& k : reports) {
     constexpr double kNotable = 0.05, kFar = 0.5;
     if (k.bound.name.empty() || k.share < kNotable || k.of_bound() >= kFar) continue;
@@ -364,6 +452,7 @@ nlohmann::ordered_json report_of(const BenchArgs& o, const Ready& ready, const A
   root["min_seconds"] = times.front();
   root["median_seconds"] = quantile(times, 0.5);
   root["p90_seconds"] = quantile(times, 0.9);
+  root["noisy"] = is_noisy(times);
   root["compile_seconds"] = ready.compile_seconds;
   root["load_seconds"] = ready.load_seconds;
   root["peak_memory_bytes"] = memory;
@@ -377,6 +466,7 @@ nlohmann::ordered_json report_of(const BenchArgs& o, const Ready& ready, const A
                                {"origin", k.origin},
                                {"calls", k.calls},
                                {"seconds", k.seconds},
+                               {"mean_seconds", k.mean_seconds},
                                {"share", k.share},
                                {"gflops", known(k.flops, k.gflops())},
                                {"bytes", known(k.bytes, k.bytes)},
@@ -500,6 +590,9 @@ int run_bench(const BenchArgs& options, const Given& given) {
               format_seconds(times.front()).c_str(), format_seconds(quantile(times, 0.5)).c_str(),
               format_seconds(quantile(times, 0.9)).c_str(), times.size(), threads,
               threads == 1 ? "" : "s");
+  if (is_noisy(times))
+    std::printf("note    one run in ten takes %s %% longer than the fastest: the machine is busy\n",
+                format_number(100 * (quantile(times, 0.9) / times.front() - 1), 0).c_str());
   std::printf("memory  peak %s\n", format_bytes(memory).c_str());
   std::printf("peak    %s GFLOP/s (float32 multiply-add, measured)\n",
               format_number(limits.gflops, 0).c_str());

@@ -14,6 +14,8 @@
 #include "eval/eval_plan.h"
 #include "eval/op_call.h"
 #include "ir/type_params.h"
+#include "runtime/core/data_text.h"
+#include "types/match.h"
 
 namespace relay {
 
@@ -290,18 +292,10 @@ void Evaluator::Machine::match(const EvalStep& step) {
 
 void Evaluator::Machine::no_clause(const EvalStep& step, const Object* value) {
   auto& m = static_cast<const MatchNode&>(*step.expr);
-  std::string found;
-  if (auto* t = as<TypeCallNode>(m.data->type);
-      t != nullptr && runtime::kind_of(value) == ObjectKind::adt) {
-    auto* header = as<GlobalTypeVarNode>(t->func);
-    TypeData data =
-        store_.module() && header ? store_.module()->find_type(header->name_hint) : nullptr;
-    auto tag = static_cast<size_t>(runtime::cell_of(value).tag);
-    if (data && tag < data->constructors.size()) found = data->constructors[tag]->name_hint;
-  }
-  Diagnostic d(codes::run_failed, m.span, "no clause of the match fits the value");
-  if (!found.empty()) d.found("a " + found);
-  throw RuntimeError(std::move(d).help("add a clause for it, or `_` for all others"));
+  throw RuntimeError(
+      Diagnostic(codes::run_failed, m.span, "no clause of the match fits the value")
+          .found(runtime::data_text(value, constructors_text(m.data->type, store_.module())))
+          .help("add a clause for it, or `_` for all others"));
 }
 
 // The attributes of an operator's call with the sizes that they name.

@@ -133,7 +133,8 @@ class Counter {
     for (LocalId id : read) {
       if (live.has(id) || std::ranges::find(dying, id) != dying.end()) continue;
       dying.push_back(id);
-      out.push_back(count(Op::release, id));
+      // Behind an end there is nothing: the one that reads a word, no_match, releases it as it fails.
+      if (!op_row(inst.op).ends) out.push_back(count(Op::release, id));
     }
     std::vector<LocalId> taken;
     for (size_t i = 0; i < inst.operands.size(); ++i) {

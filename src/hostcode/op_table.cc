@@ -40,7 +40,7 @@ constexpr std::array<OpRow, kOpCount> kRows{{
     {Op::ret, "ret", "", "v", false, true, "return {0}"},
     {Op::tail_call, "tail_call", "", "v*", false, true, "tail call @{n}({list})"},
     {Op::tail_invoke, "tail_invoke", "", "w*", false, true, "tail invoke {0}({rest})"},
-    {Op::no_match, "no_match", "", "", true, true, "no match"},
+    {Op::no_match, "no_match", "", "b*", true, true, "no match {list}"},
 }};
 // clang-format on
 

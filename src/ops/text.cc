@@ -104,8 +104,8 @@ TirTensor text_hash(const ComputeContext& ctx) {
 Type format_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr ||
-      !require(ctx, text_number(x->dtype).has_value(), codes::type_dtype, "needs numbers or bools",
-               "a dtype of numbers", x->dtype.to_string())) {
+      !require(ctx, runtime::text_number(x->dtype).has_value(), codes::type_dtype,
+               "needs numbers or bools", "a dtype of numbers", x->dtype.to_string())) {
     return nullptr;
   }
   return tensor_type(x->shape, DType::String());

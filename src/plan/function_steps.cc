@@ -165,7 +165,7 @@ void FunctionPlanner::plan_match(const MatchNode& m, Target target) {
   ValueId data = object(m.data);
   Step& step = w_.add(StepKind::match, {}, {data});
   step.where = program_.where(m.span);
-  step.text = program_.uncovered(m);
+  step.text = program_.constructors(m);
   if (target.value >= 0) step.results = {target.value};
   tasks_.push_back([this] { w_.add(StepKind::end); });
   Match keep(&m);

@@ -164,7 +164,8 @@ struct Step {
   // Of what is loaded, boxed, returned or allocated.
   runtime::DType dtype{};
   // Strings of the program: a message, and the place in the source that it is about. -1: none. For
-  // the call of a kernel `text` is the number of its site, for a match the values that no clause takes.
+  // the call of a kernel `text` is the number of its site, for a match the constructors of the
+  // value, where it may have no clause.
   int32_t text = -1;
   int32_t where = -1;
   std::vector<ValueId> results{};

@@ -44,11 +44,8 @@ int32_t ProgramPlanner::string(const std::string& text) {
 
 int32_t ProgramPlanner::where(const Span& span) { return span ? string(span.describe()) : -1; }
 
-int32_t ProgramPlanner::uncovered(const MatchNode& m) {
-  if (m.complete) return -1;
-  std::string out;
-  for (const std::string& value : uncovered_values(m, mod_))
-    out += (out.empty() ? "" : " or ") + value;
+int32_t ProgramPlanner::constructors(const MatchNode& m) {
+  const std::string out = m.complete ? "" : constructors_text(m.data->type, mod_);
   return out.empty() ? -1 : string(out);
 }
 

@@ -31,8 +31,8 @@ class ProgramPlanner {
   int32_t string(const std::string& text);
   // The place of the span as a string; -1 for none.
   int32_t where(const Span& span);
-  // The values that no clause takes as a string; -1 for none.
-  int32_t uncovered(const MatchNode& m);
+  // The constructors of the matched type as a string (runtime/core/data_text.h), where a value may have no clause; else -1.
+  int32_t constructors(const MatchNode& m);
   // A kernel of the program and the number of a call's site.
   struct KernelCall {
     int32_t kernel;

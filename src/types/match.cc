@@ -37,14 +37,6 @@ class MatchChecker {
     }
   }
 
-  std::vector<std::string> uncovered() {
-    std::optional<DecisionTree> tree = decision_tree(match_, mod_);
-    if (!tree) return {};
-    tree_ = std::move(*tree);
-    look();
-    return std::move(examples_);
-  }
-
  private:
   using Node = DecisionTree::Node;
   using Branch = DecisionTree::Branch;
@@ -209,8 +201,25 @@ std::vector<Diagnostic> check_matches(const Module& mod) {
   return out;
 }
 
-std::vector<std::string> uncovered_values(const MatchNode& m, const Module& mod) {
-  return MatchChecker(m, mod).uncovered();
+std::string constructors_text(const Type& type, const Module& mod) {
+  auto header = [](const Type& t) {
+    auto* call = as<TypeCallNode>(t);
+    return as<GlobalTypeVarNode>(call != nullptr ? call->func : t);
+  };
+  auto* own = header(type);
+  const TypeData data = mod && own != nullptr ? mod->find_type(own->name_hint) : nullptr;
+  std::string out;
+  for (size_t i = 0; data && i < data->constructors.size(); ++i) {
+    const ConstructorNode& c = *data->constructors[i];
+    out += (i > 0 ? ";" : "") + c.name_hint;
+    for (size_t field = 0; field < c.inputs.size(); ++field) {
+      auto* other = header(c.inputs[field]);
+      const bool same = other != nullptr && other->name_hint == own->name_hint;
+      out += std::string(field > 0 ? "," : "(") + (same ? "*" : "_");
+    }
+    if (!c.inputs.empty()) out += ")";
+  }
+  return out;
 }
 
 }  // namespace relay

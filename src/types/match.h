@@ -21,8 +21,8 @@ std::vector<Diagnostic> check_matches(const Module& mod);
 // to be covered by the constructors in sight.
 std::vector<Diagnostic> check_matches(const Expr& expr, const Module& mod);
 
-// Values that no clause takes, in the notation of patterns: `Cons(_, Nil)`. At most three; none where the match
-// covers all, or is too intricate to tell.
-std::vector<std::string> uncovered_values(const MatchNode& m, const Module& mod);
+// The constructors of a data type by tag, as failures of a run need them: "Nil;Cons(_,*)" (runtime/core/data_text.h).
+// Empty for other types, and for types that `mod`, which may be null, does not define.
+std::string constructors_text(const Type& type, const Module& mod);
 
 }  // namespace relay

@@ -178,7 +178,8 @@ class Emitter {
     open_.pop_back();
     if (open.match != nullptr) {
       if (open.has_next) end_part(open);
-      b_.match_fail(open.match->where, open.match->text);
+      b_.match_fail(open.match->where, open.match->text,
+                    open.match->text < 0 ? -1 : reg(open.match->operands[0]));
       reachable_ = false;
     }
     b_.bind(open.end);

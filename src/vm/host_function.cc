@@ -295,7 +295,9 @@ class Body {
     if (open.match != nullptr) {
       if (open.next >= 0) end_part(open);
       reach();
-      Inst& inst = w_.add(Op::no_match);
+      std::vector<LocalId> value;
+      if (open.match->text >= 0) value.push_back(local(open.match->operands[0]));
+      Inst& inst = w_.add(Op::no_match, -1, std::move(value));
       inst.where = open.match->where;
       inst.text = open.match->text;
       ended_ = true;

@@ -34,6 +34,7 @@ void for_each_register(const Function& f, const Instruction& in, const Visit& vi
   const OpcodeRow& row = runtime::opcode_row(in.op);
   auto field = [&](runtime::Role role, int32_t r, Role last) {
     if (role == runtime::Role::reg) visit(r, Role::read, 0u);
+    if (role == runtime::Role::some_reg && r > 0) visit(r - 1, Role::read, 0u);
     if (role == runtime::Role::last_reg) visit(r, last, 0u);
     if (role == runtime::Role::moved_reg) visit(r, Role::moved, 0u);
     if (role == runtime::Role::exchanged_reg) visit(r, Role::exchange, 0u);

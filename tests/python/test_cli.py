@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pexpect
 import pytest
 from command_line import PROGRAM, RELAY, relay, relay_json, small_model
 
@@ -237,6 +238,44 @@ def test_bench(files, tmp_path):
     assert any("conv" in str(e.get("name", "")) for e in events)
 
 
+def test_a_profile_sums_up_what_takes_little(tmp_path):
+    small = [f"%x{n}: Tensor[({n},), float32]" for n in range(2, 7)]
+    softmax = ", ".join(f"nn.softmax(%x{n})" for n in range(2, 7))
+    (tmp_path / "p.relay").write_text(
+        '#[version = "0.0.5"]\n'
+        f"def @main(%x: Tensor[(512, 512), float32], {', '.join(small)}) {{\n"
+        f"  (nn.dense(%x, %x), {softmax})\n}}\n"
+    )
+    bench = ("bench", tmp_path / "p.relay", "--repeat", 3, "--profile")
+    out = relay(*bench).stdout
+    assert re.search(r"^5 other kernels +5 .* 0\.0", out, re.MULTILINE), out
+    assert re.search(r"^nn_softmax +5 +5 +0\.0", out, re.MULTILINE), out
+    assert "other kernels" not in relay(*bench, "--wide").stdout
+    report = relay_json(*bench)
+    assert len(report["kernels"]) >= 6
+    assert all(k["mean_seconds"] >= k["seconds"] for k in report["kernels"])
+    assert report["noisy"] == (report["p90_seconds"] > 1.25 * report["min_seconds"])
+
+
+def test_reports_of_several_sizes_are_compared(tmp_path):
+    (tmp_path / "p.relay").write_text(
+        '#[version = "0.0.5"]\ndef @main[n: Dim](%x: Tensor[(n, 8), float32]) { nn.softmax(%x) }\n'
+    )
+    for name, sizes in (("a", "1,4"), ("b", "4,1"), ("c", "7,8")):
+        done = relay("bench", tmp_path / "p.relay", "--dim", f"n={sizes}", "--repeat", 3, "--json")
+        (tmp_path / f"{name}.json").write_text(done.stdout)
+    reports = [json.loads((tmp_path / f"{name}.json").read_text()) for name in "ab"]
+    out = relay("bench", "--compare", tmp_path / "a.json", tmp_path / "b.json").stdout
+    shown = re.findall(r"^n=(\d) min_seconds .* ([\d.]+)$", out, re.MULTILINE)
+    assert [size for size, _ in shown] == ["1", "4"], out
+    one, other = (
+        next(line["min_seconds"] for line in r["sizes"] if line["dims"]["n"] == 4) for r in reports
+    )
+    assert float(shown[1][1]) == pytest.approx(one / other, abs=2e-3)
+    other = relay("bench", "--compare", tmp_path / "a.json", tmp_path / "c.json").stdout
+    assert "n=" not in other and "load_seconds" in other
+
+
 @pytest.mark.parametrize("width", [80, 100, 132, 200])
 def test_a_profile_fits_the_terminal(files, tmp_path, width):
     """Columns that do not fit are left out and named; nothing is written beside the table."""
@@ -390,6 +429,29 @@ def test_completion(shell, tmp_path):
         assert "x86-64-v3" in completions("compile", "m.onnx", "--target", "x86")
         assert completions("show", "m.onnx", "--after", "FuseO") == ["FuseOps"]
         assert completions("opt", "--passes", "InferType,FoldC") == ["InferType,FoldConstant"]
+
+
+def test_a_terminal_completes_words(tmp_path):
+    """Bash, as the tabulator asks it."""
+    child = pexpect.spawn(
+        "bash",
+        ["--noprofile", "--norc", "-i"],
+        encoding="utf-8",
+        timeout=30,
+        cwd=tmp_path,
+        env={"PATH": f"{Path(RELAY).parent}:{os.environ['PATH']}", "TERM": "dumb", "PS1": "$ "},
+    )
+    child.sendline('eval "$(relay completion bash)"; echo re""ady')
+    child.expect_exact("ready")
+    for typed, completed in (("show m.onnx --after FuseO", "FuseOps "), ("expl", "explain ")):
+        child.send(f"relay {typed}\t")
+        child.expect_exact(completed)
+        child.sendcontrol("u")
+    child.send("relay show --format \t\t")
+    child.expect("html +json")
+    child.sendcontrol("u")
+    child.sendline("exit")
+    child.expect(pexpect.EOF)
 
 
 def test_man():

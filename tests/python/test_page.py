@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import fails, relay
-from onnx import TensorProto, helper, numpy_helper, save
+from onnx import TensorProto, helper, load, numpy_helper, save
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -105,6 +105,64 @@ def test_large_graphs_are_folded_by_scopes(tmp_path):
         if n["kind"] not in ("port", "group") and v["stage"] == 0
     ]
     assert len(ids) == len(set(ids)) == 82
+
+
+@pytest.mark.parametrize("name", ["Neg", "/mask/Neg"])
+def test_a_scope_is_not_cut_in_two_by_what_it_uses(name, tmp_path):
+    """A mask that is computed beside a block, and used in its middle."""
+    path = residual_network(tmp_path / "m.onnx", 40)
+    model = load(path)
+    graph = model.graph
+    graph.input.append(helper.make_tensor_value_info("m", TensorProto.FLOAT, [2, 8]))
+    add = next(i for i, n in enumerate(graph.node) if n.name == "/net/block.3/Add")
+    graph.node[add].input[1] = "masked"
+    graph.node.insert(
+        add, helper.make_node("Mul", ["c3", "mask"], ["masked"], name="/net/block.3/Mul")
+    )
+    graph.node.insert(0, helper.make_node("Neg", ["m"], ["mask"], name=name))
+    save(model, path)
+    _, data = page_of(path, tmp_path)
+    for stage in ("as read", "compiled"):
+        view = view_of(data, stage)
+        assert [n["label"] for n in view["nodes"] if n["kind"] == "group"] == ["net"], stage
+    # The calls of kernels in memory and in the graph are the same ones.
+    places = {n["id"]: n["place"] for v in data["views"] for n in v["nodes"] if "place" in n}
+    links = [(n["label"], n["other"]) for n in view_of(data, "memory")["nodes"] if n.get("other")]
+    assert links and all(label.split(" (")[0] in places[o[0]["id"]] for label, o in links)
+
+
+BRANCHES = """#[version = "0.0.5"]
+type Tree { Leaf(float32), Node(Tree, Tree) }
+def @sum(%t: Tree) -> float32 {
+  match (%t) {
+    Leaf(%x) => {
+      let %a = sin(%x);
+      cos(%a)
+    },
+    Node(%l, %r) => add(@sum(%l), @sum(%r)),
+  }
+}
+def @main(%c: bool, %x: float32) {
+  let %y = if (%c) {
+    let %a = sin(%x);
+    let %b = cos(%a);
+    %b
+  } else { exp(%x) };
+  tanh(%y)
+}
+"""
+
+
+def test_the_ends_of_branches_and_clauses_go_on_in_the_whole(tmp_path):
+    (tmp_path / "p.relay").write_text(BRANCHES)
+    _, data = page_of(tmp_path / "p.relay", tmp_path)
+    edges = set()
+    for view in data["views"]:
+        label = {n["id"]: n["label"] for n in view["nodes"]}
+        if view["stage"] == 0:
+            edges |= {(label[e["from"]], label[e["to"]]) for e in view["edges"]}
+    assert edges >= {("%c", "If"), ("cos", "If"), ("exp", "If"), ("If", "tanh")}
+    assert edges >= {("%t", "Match"), ("cos", "Match"), ("add", "Match")}
 
 
 def test_programs_with_functions(tmp_path):

@@ -24,6 +24,21 @@ def @main(%x: int32) -> int32 {
   add(%y, 1)
 }
 """
+# The pattern is matched in two steps.
+LIST = """#[version = "0.0.5"]
+type Numbers { End, Of(int32, Numbers, Tensor[(2,), float32], Colour) }
+type Colour { Red }
+def @only(%l: Numbers) -> int32 {
+  match? (%l) {
+    Of(%h, End, _, _) => %h,
+  }
+}
+def @main(%n: int32) -> int32 {
+  let %v = ones(shape=[2]);
+  let %y = @only(Of(1, Of(%n, End, %v, Red), %v, Red));
+  add(%y, 1)
+}
+"""
 SIZES = """#[version = "0.0.5"]
 def @main(%x: Tensor[(?,), float32], %y: Tensor[(?,), float32]) {
   let %e = add(%x, %y);
@@ -71,7 +86,19 @@ EXECUTORS = {"eval": EVALUATED, "native": COMPILED, "interpreted": [*COMPILED, "
 
 # The program, its inputs, the code, and what the message says in all executors.
 FAILURES = {
-    "match": (COLOURS, ["--input", "x=-1"], "E0607", [":4:3", "Blue", "add a clause for it"]),
+    "match": (
+        COLOURS,
+        ["--input", "x=-1"],
+        "E0607",
+        [":4:3", "found:    Blue\n", "add a clause for it"],
+    ),
+    "field": (
+        COLOURS.replace("Green(%n) => %n", "Blue => 2"),
+        ["--input", "x=7"],
+        "E0607",
+        ["found:    Green(7)\n"],
+    ),
+    "list": (LIST, ["--input", "n=5"], "E0607", [":5:3", "Of(5, End, Tensor[(2,), float32], _)"]),
     "sizes": (
         SIZES,
         ["--input", "x=[1,2]", "--input", "y=[1,2,3]"],

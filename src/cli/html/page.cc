@@ -83,6 +83,7 @@ struct Box {
   int64_t kernel = -1;
   std::set<std::string> places;
   std::vector<std::string> scopes;
+  size_t order = 0;  // in the program
 };
 
 // A function at a stage: as it was read, or compiled.
@@ -287,6 +288,10 @@ class Pages {
       for (size_t n = 0; n < stages_[s].boxes.size(); ++n)
         if (stages_[s].boxes[n].kernel >= 0) boxes[stages_[s].boxes[n].kernel].emplace_back(s, n);
     }
+    for (auto& [kernel, all] : boxes)
+      std::ranges::stable_sort(all, {}, [&](const auto& box) {
+        return std::pair(box.first, stages_[box.first].boxes[box.second].order);
+      });
     for (const ProgramFlow& flow : flows_)
       for (const FlowStep& s : flow.steps) ++calls[s.kernel];
     std::unordered_map<const FlowStep*, size_t> order;
@@ -351,8 +356,80 @@ class Pages {
     out.type = f->type ? print_type(f->type, kMostType) : "";
     ProgramGraph graph = program_graph(f);
     out.edges = std::move(graph.edges);
-    for (const ExprNode* e : graph.nodes) out.boxes.push_back(box_of(*e));
+    for (const ExprNode* e : graph.nodes) {
+      out.boxes.push_back(box_of(*e));
+      out.boxes.back().order = out.boxes.size();
+    }
+    keep_scopes_together(out);
     return out;
+  }
+
+  // The scope of each node as a number: the outermost one that not all share. A node without a scope has one of its own.
+  static std::vector<size_t> outer_scopes(const Stage& s) {
+    const std::vector<std::string>* common = nullptr;
+    size_t depth = 0;
+    for (const Box& b : s.boxes) {
+      if (b.scopes.empty()) continue;
+      depth =
+          common == nullptr
+              ? b.scopes.size() - 1
+              : std::min(depth, static_cast<size_t>(std::ranges::mismatch(*common, b.scopes).in1 -
+                                                    common->begin()));
+      if (common == nullptr) common = &b.scopes;
+    }
+    std::map<std::vector<std::string>, size_t> numbers;
+    std::vector<size_t> out;
+    size_t next = 0;
+    for (const Box& b : s.boxes) {
+      const size_t length = std::min(b.scopes.size(), depth + 1);
+      if (length == 0) {
+        out.push_back(next++);
+        continue;
+      }
+      const auto [it, fresh] = numbers.emplace(
+          std::vector(b.scopes.begin(), b.scopes.begin() + static_cast<ptrdiff_t>(length)), next);
+      next += fresh ? 1 : 0;
+      out.push_back(it->second);
+    }
+    return out;
+  }
+
+  // Puts the nodes of a scope behind each other. Where one needs what is computed outside, as a mask, that comes first: else
+  // it would cut the scope in two.
+  static void keep_scopes_together(Stage& s) {
+    const std::vector<size_t> scope = outer_scopes(s);
+    // What each node waits for, and each scope from outside.
+    std::vector<size_t> waits(s.boxes.size()), scope_waits(s.boxes.size());
+    std::vector<std::vector<size_t>> users(s.boxes.size());
+    for (auto [from, to] : s.edges) {
+      ++waits[to];
+      users[from].push_back(to);
+      if (scope[from] != scope[to]) ++scope_waits[scope[to]];
+    }
+    std::set<size_t> ready;
+    for (size_t n = 0; n < s.boxes.size(); ++n)
+      if (waits[n] == 0) ready.insert(n);
+    std::vector<size_t> place(s.boxes.size());
+    std::vector<Box> boxes;
+    size_t last = s.boxes.size();
+    while (!ready.empty()) {
+      auto next = std::ranges::find_if(ready, [&](size_t n) { return scope[n] == last; });
+      if (next == ready.end())
+        next = std::ranges::find_if(ready, [&](size_t n) { return scope_waits[scope[n]] == 0; });
+      if (next == ready.end()) next = ready.begin();
+      const size_t n = *next;
+      ready.erase(next);
+      last = scope[n];
+      place[n] = boxes.size();
+      boxes.push_back(std::move(s.boxes[n]));
+      for (size_t user : users[n]) {
+        if (scope[user] != scope[n]) --scope_waits[scope[user]];
+        if (--waits[user] == 0) ready.insert(user);
+      }
+    }
+    s.boxes = std::move(boxes);
+    for (auto& [from, to] : s.edges) from = place[from], to = place[to];
+    std::ranges::stable_sort(s.edges, {}, [](const auto& e) { return e.second; });
   }
 
   Box box_of(const ExprNode& e) {

@@ -33,6 +33,18 @@ ProgramGraph program_graph(const Function& f) {
         if (auto* l = as<LetNode>(&n)) values[l->var.get()] = l->value.get();
       },
       family::program);
+  // The expression that computes what `n` stands for.
+  auto computed_by = [&](const Node* n) {
+    while (true) {
+      if (auto found = values.find(n); found != values.end()) {
+        n = found->second;
+      } else if (auto* l = as<LetNode>(n)) {
+        n = l->body.get();
+      } else {
+        return n;
+      }
+    }
+  };
   ProgramGraph out;
   std::unordered_map<const Node*, size_t> numbers;
   post_order_outside_primitives(f->body, [&](const Node& n) {
@@ -41,15 +53,17 @@ ProgramGraph program_graph(const Function& f) {
     const size_t number = out.nodes.size();
     numbers[&n] = number;
     out.nodes.push_back(&e);
-    for_each_child(e, [&](const NodeRef& child) {
-      const Node* from = child.get();
-      for (auto it = values.find(from); it != values.end(); it = values.find(from))
-        from = it->second;
-      // The value of a `let` may itself be one.
-      for (auto* l = as<LetNode>(from); l != nullptr; l = as<LetNode>(from)) from = l->body.get();
-      auto found = numbers.find(from);
+    auto add_edge = [&](const NodeRef& operand) {
+      auto found = numbers.find(computed_by(operand.get()));
       if (found != numbers.end() && found->second < number)
         out.edges.emplace_back(found->second, number);
+    };
+    for_each_child(e, [&](const NodeRef& child) {
+      if (auto* clause = as<ClauseNode>(child)) {
+        add_edge(clause->rhs);
+      } else {
+        add_edge(child);
+      }
     });
   });
   return out;

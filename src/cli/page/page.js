@@ -25,12 +25,13 @@ function element(name, text, parent) {
 
 // A transform of the whole element: texts within are not laid out again.
 function place() { scene.style.transform = `translate(${zoom.x}px, ${zoom.y}px) scale(${zoom.k})`; }
-function fit() {
+// A view opens at a size that can be read, from its top; `all` shows it to its end.
+function fit(all) {
   const w = drawing.clientWidth, h = drawing.clientHeight;
-  // Cards are read from the top.
-  const whole = view.stage > 2 ? 1 : Math.max((h - 24) / Math.max(view.height, 1), 0.35);
-  const k = Math.min(1, (w - 24) / Math.max(view.width, 1), whole);
-  zoom = { k, x: (w - view.width * k) / 2, y: 12 };
+  const whole = Math.max((h - 24) / Math.max(view.height, 1), all ? 0 : view.stage > 2 ? 1 : 0.6);
+  const wide = Math.max((w - 24) / Math.max(view.width, 1), all ? 0 : 0.6);
+  const k = Math.min(1, wide, whole);
+  zoom = { k, x: view.stage > 2 ? Math.max((w - view.width * k) / 2, 12) : (w - view.width * k) / 2, y: 12 };
   place();
 }
 function zoom_at(factor, x, y) {
@@ -59,7 +60,7 @@ window.addEventListener("keydown", e => {
   const w = drawing.clientWidth / 2, h = drawing.clientHeight / 2;
   if (e.key === "+") zoom_at(1.25, w, h);
   else if (e.key === "-") zoom_at(0.8, w, h);
-  else if (e.key === "0") fit();
+  else if (e.key === "0") fit(true);
   else if (e.key === "/") { e.preventDefault(); filter.focus(); }
   else if (e.key === "Escape" && view.parent >= 0) show(view.parent);
 });
@@ -213,7 +214,7 @@ function roofline(p) {
   }
   svg.append(make("text", { x: w - 8, y: y(peak) + 14, "text-anchor": "end" }, `${peak.toFixed(0)} GFLOP/s`));
   svg.append(make("circle", { class: "dot", cx: x(at), cy: y(p.gflops), r: 5 }));
-  svg.append(make("text", { x: 8, y: h - 6 }, `${at.toPrecision(3)} operations for a byte, ${p.gflops.toFixed(1)} GFLOP/s`));
+  svg.append(make("text", { x: 8, y: h - 6 }, `${at.toPrecision(3)} operations per byte, ${p.gflops.toFixed(1)} GFLOP/s`));
   details.append(svg);
 }
 function block(title, text) {
@@ -299,5 +300,5 @@ for (const stage of data.stages) {
   b.dataset.stage = stage.stage;
   b.addEventListener("click", () => show(stage.view));
 }
-window.addEventListener("resize", fit);
+window.addEventListener("resize", () => fit());
 show(data.stages.filter(s => s.stage < 2).pop().view);

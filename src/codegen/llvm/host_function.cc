@@ -563,7 +563,9 @@ class FunctionBuilder : public HostBuilder {
       case Op::tail_invoke:
         return end_in(call_closure(inst, true));
       case Op::no_match:
-        b_.CreateBr(fatal(inst, RELAY_NATIVE_NO_MATCH, {i64(inst.where), i64(inst.text + 1)}));
+        b_.CreateBr(fatal(
+            inst, RELAY_NATIVE_NO_MATCH,
+            {i64(inst.where), i64(inst.text + 1), inst.operands.empty() ? i64(0) : get(inst, 0)}));
         return;
     }
   }

@@ -1,6 +1,7 @@
 // Reductions over the last axes and what surrounds them: softmax, layer normalisation, means.
 #include <algorithm>
 
+#include "base/quantities.h"
 #include "lower/rules/lanes.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -210,8 +211,8 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
       RELAY_TRY(few_copies(s, rv, RELAY_TRY(vectorize_elements(s, inner, lanes_of(b)))));
     }
   }
-  std::string text = "rows: " + std::to_string(reductions.size()) + " reductions, " +
-                     std::to_string(lanes_of(s.block(reductions[0]))) + " lanes";
+  std::string text = "rows: " + counted(static_cast<int64_t>(reductions.size()), "reduction") +
+                     ", " + std::to_string(lanes_of(s.block(reductions[0]))) + " lanes";
   if (row.var) {
     for (const PrimExpr& extent : rows) {
       work *= static_cast<double>(tir::as_int(extent).value_or(kUnknownExtent));

@@ -32,10 +32,10 @@ enum relay_native_failure {
   RELAY_NATIVE_DIVISION = 0,      /* of an integer by zero */
   RELAY_NATIVE_SIZE_DIVISION = 1, /* of a size by zero, rounded down */
   RELAY_NATIVE_CHECK = 2,         /* a: string with the message, b: string with the place, or -1 */
-  RELAY_NATIVE_NO_MATCH =
-      3,                  /* a: string with the place, or -1, b: 1 + that with the values, or 0 */
-  RELAY_NATIVE_INDEX = 4, /* a: index, b: size, c: string with the place, or -1 */
-  RELAY_NATIVE_NOT_DATA = 5,       /* a value of another kind than its type says */
+  RELAY_NATIVE_NO_MATCH = 3, /* a: string with the place, or -1, b: 1 + that with the constructors,
+                                or 0, c: the value, or 0 */
+  RELAY_NATIVE_INDEX = 4,    /* a: index, b: size, c: string with the place, or -1 */
+  RELAY_NATIVE_NOT_DATA = 5, /* a value of another kind than its type says */
   RELAY_NATIVE_NOT_A_FUNCTION = 6, /* the same for what is called */
   RELAY_NATIVE_CALLED =
       7, /* a callee has failed; a: the caller, b: string with the place of the call, or -1 */

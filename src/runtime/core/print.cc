@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "runtime/core/float16.h"
-#include "runtime/core/string_functions.h"
 
 namespace relay::runtime {
 namespace {
@@ -57,11 +56,10 @@ bool same(TextNumber kind, double a, double b) {
   }
 }
 
-void add_float(std::string& out, double value, TextNumber kind) {
-  if (std::isnan(value) || std::isinf(value)) {
-    out += std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
-    return;
-  }
+std::string float_text(double value, TextNumber kind) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  std::string out;
   // d.ddde+xx with the fewest digits; the decimal point depends on the locale.
   constexpr int kMostDigits = 17;
   char scientific[48];
@@ -90,6 +88,7 @@ void add_float(std::string& out, double value, TextNumber kind) {
     out.append(figures, 0, static_cast<size_t>(exponent) + 1).append(".");
     out.append(figures, static_cast<size_t>(exponent) + 1);
   }
+  return out;
 }
 
 void add_quoted(std::string& out, std::string_view text) {
@@ -119,20 +118,7 @@ int64_t print_text(const relay_kernel_context* ctx, const int64_t* args) {
 
 int64_t print_number(const relay_kernel_context* ctx, const int64_t* args) {
   return add(ctx, args[2], [&](std::string& out) {
-    const auto kind = static_cast<TextNumber>(args[1]);
-    switch (kind) {
-      case TextNumber::Bool:
-        out += args[0] != 0 ? "True" : "False";
-        break;
-      case TextNumber::Int:
-        out += std::to_string(args[0]);
-        break;
-      case TextNumber::UInt:
-        out += std::to_string(static_cast<uint64_t>(args[0]));
-        break;
-      default:
-        add_float(out, std::bit_cast<double>(args[0]), kind);
-    }
+    out += number_text(args[0], static_cast<TextNumber>(args[1]));
   });
 }
 
@@ -163,6 +149,30 @@ int64_t print_end(const relay_kernel_context* ctx, const int64_t* args) {
   }
   mine.text.clear();
   return so_far;
+}
+
+std::optional<TextNumber> text_number(DType t) {
+  if (t.is_bool()) return TextNumber::Bool;
+  if (t.is_int()) return TextNumber::Int;
+  if (t.is_uint()) return TextNumber::UInt;
+  if (t.is_bfloat16()) return TextNumber::BFloat16;
+  if (!t.is_floating()) return std::nullopt;
+  return t.bits == 16   ? TextNumber::Float16
+         : t.bits == 32 ? TextNumber::Float32
+                        : TextNumber::Float64;
+}
+
+std::string number_text(int64_t word, TextNumber kind) {
+  switch (kind) {
+    case TextNumber::Bool:
+      return word != 0 ? "True" : "False";
+    case TextNumber::Int:
+      return std::to_string(word);
+    case TextNumber::UInt:
+      return std::to_string(static_cast<uint64_t>(word));
+    default:
+      return float_text(std::bit_cast<double>(word), kind);
+  }
 }
 
 std::string index_failure(int64_t index, int64_t size, const std::string& place) {

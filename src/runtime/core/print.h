@@ -11,7 +11,9 @@
 #include <optional>
 #include <string>
 
+#include "runtime/core/dtype.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/core/string_functions.h"
 
 namespace relay::runtime {
 
@@ -35,6 +37,11 @@ int64_t print_end(const relay_kernel_context* ctx, const int64_t* args);
 int64_t index_in(const relay_kernel_context* ctx, const int64_t* args);
 // "index 7 is out of bounds for an axis of size 5 (model.py:12)"; the place may be empty.
 std::string index_failure(int64_t index, int64_t size, const std::string& place);
+
+// The kind of a dtype's numbers; nothing for what is none.
+std::optional<TextNumber> text_number(DType dtype);
+// A number as print_number writes it; the word is an integer, or the bits of a double.
+std::string number_text(int64_t word, TextNumber kind);
 
 // The text of the failure that ended this thread's kernel, which is then forgotten.
 std::optional<std::string> take_failure();

@@ -237,6 +237,32 @@ TEST_F(VmTest, must_fail_E0607_fatal_and_match) {
   put(std::move(g));
   fails("E0607");
   program.functions.clear();
+  const int32_t constructors = string("Nil;Cons(_,*);Other(_,_)");
+  auto found = [&](int length, int32_t tag) {
+    FunctionBuilder list("main");
+    int32_t at = list.reg();
+    const int32_t value = list.reg(), n = list.int_reg();
+    list.load_int(n, 7);
+    list.box(value, n, DType::Int(32));
+    list.alloc_adt(at, 0, Regs{});
+    for (int i = 0; i < length; ++i) {
+      const int32_t next = list.reg();
+      list.alloc_adt(next, tag, Regs{value, at});
+      at = next;
+    }
+    list.match_fail(place, constructors, at);
+    put(std::move(list));
+    std::string out = fails("E0607");
+    program.functions.clear();
+    const size_t begin = out.find("found:");
+    return begin == std::string::npos ? ""
+                                      : out.substr(begin + 10, out.find('\n', begin) - begin - 10);
+  };
+  EXPECT_EQ(found(0, 1), "Nil");
+  EXPECT_EQ(found(2, 1), "Cons(7, Cons(7, Nil))");
+  EXPECT_EQ(found(1, 2), "Other(7, _)");
+  EXPECT_EQ(found(1, 3), "");  // a damaged program
+  EXPECT_EQ(found(100, 1).substr(40), "Cons(7, Cons(7, Cons(7, ..." + std::string(8, ')'));
   FunctionBuilder h("main");
   int32_t x = h.param("x", kVector), n = h.int_reg();
   h.result("y", kVector);

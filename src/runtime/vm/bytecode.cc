@@ -377,8 +377,9 @@ void FunctionBuilder::fatal(int32_t message_string, int32_t place_string,
   if (!int_regs.empty()) in.dst = int_regs[0] + 1;
   if (int_regs.size() > 1) in.count = static_cast<uint32_t>(int_regs[1]) + 1;
 }
-void FunctionBuilder::match_fail(int32_t place_string, int32_t values_string) {
-  emit(Opcode::match_fail, 0, place_string).count = static_cast<uint32_t>(values_string + 1);
+void FunctionBuilder::match_fail(int32_t place_string, int32_t constructors_string, int32_t reg) {
+  Instruction& in = emit(Opcode::match_fail, 0, place_string, reg + 1);
+  in.count = static_cast<uint32_t>(constructors_string + 1);
 }
 
 Function FunctionBuilder::finish() && {

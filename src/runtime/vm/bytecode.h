@@ -409,8 +409,8 @@ class FunctionBuilder {
   // `int_regs`: up to two numbers that the message shows.
   void fatal(int32_t message_string, int32_t place_string = -1,
              std::span<const int32_t> int_regs = {});
-  // `values_string`: the values that no clause takes; -1: not known.
-  void match_fail(int32_t place_string = -1, int32_t values_string = -1);
+  // `constructors_string`: those of the value in `reg` (core/data_text.h); -1: neither is known.
+  void match_fail(int32_t place_string = -1, int32_t constructors_string = -1, int32_t reg = -1);
 
   // The finished function: every label must be bound.
   Function finish() &&;

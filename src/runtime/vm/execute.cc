@@ -401,7 +401,7 @@ Value Interpreter::execute() {
       case Opcode::fatal:
         fatal(in, w);
       case Opcode::match_fail:
-        no_match(in.a, in.count);
+        no_match(in.a, in.count, in.b > 0 ? r[in.b - 1].object : nullptr);
     }
     ++at;
   }

@@ -259,7 +259,7 @@ class Interpreter {
   // Ends the run; `place` is a string of the program, or -1.
   [[noreturn]] void stop(std::string message, int32_t place, std::string found = {}) const;
   [[noreturn]] void fatal(const Instruction& in, const Window& w) const;
-  [[noreturn]] void no_match(int32_t place, int64_t values) const;
+  [[noreturn]] void no_match(int32_t place, int64_t constructors, const Object* value) const;
   [[noreturn]] void too_deep(size_t bytes) const;
   Value execute();
 

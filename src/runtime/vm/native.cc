@@ -101,7 +101,7 @@ void Interpreter::fail_native(int64_t kind, int64_t a, int64_t b, int64_t c) {
     case RELAY_NATIVE_CHECK:
       stop(text(static_cast<int32_t>(a)), static_cast<int32_t>(b));
     case RELAY_NATIVE_NO_MATCH:
-      no_match(static_cast<int32_t>(a), b);
+      no_match(static_cast<int32_t>(a), b, object_of(c));
     case RELAY_NATIVE_INDEX:
       no_such_index(a, b, static_cast<int32_t>(c));
     case RELAY_NATIVE_NOT_A_FUNCTION:

@@ -102,8 +102,8 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
      "{op} {list}", "clears L, so that the values in it can be freed early"},
     {Opcode::fatal, "fatal", none, string, string, L::none, C::none, S::none, F::leave,
      "{op} {a} at {b}", "stops with the message a at the location b; dst and count are, if not 0, one more than the integer registers that the message shows"},
-    {Opcode::match_fail, "match_fail", none, string, none, L::none, C::none, S::none, F::leave,
-     "{op} at {a}", "stops at the location a: no pattern matches; count is, if not 0, one more than the string with the values that none takes"},
+    {Opcode::match_fail, "match_fail", none, string, some_reg, L::none, C::none, S::none, F::leave,
+     "{op} {b} at {a}", "stops at the location a: no pattern matches the value b, which may be absent; count is, if not 0, one more than the string with the constructors of its type"},
     {Opcode::write_lines, "write_lines", new_reg, last_reg, none, L::operands, C::none, S::none, F::next,
      "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if it has no other reference or it was given up"},
     {Opcode::alloc_place, "alloc_place", index, dtype, none, L::int_regs, C::none, S::device, F::next,
@@ -169,6 +169,8 @@ class OperandText {
       case exchanged_reg:
       case new_reg:
         return "r" + number;
+      case some_reg:
+        return value > 0 ? "r" + std::to_string(value - 1) : "-";
       case last_reg:
         return "r" + number + ((in_.sub & flag) != 0 ? "~" : "");
       case int_reg:

@@ -28,6 +28,7 @@ enum class Role : uint8_t {
   moved_reg,
   exchanged_reg,
   new_reg,
+  some_reg,  // one more than a register; 0: none
   // Integer registers.
   int_reg,
   new_int_reg,

@@ -126,6 +126,8 @@ class Verifier {
       case Role::exchanged_reg:
       case Role::new_reg:
         return reg(value);
+      case Role::some_reg:
+        return check(value >= 0 && value <= function_.num_registers, "register out of range");
       case Role::int_reg:
       case Role::new_int_reg:
         return int_reg(value);

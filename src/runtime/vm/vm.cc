@@ -6,6 +6,7 @@
 
 #include "base/budget.h"
 #include "base/codes/runtime.h"
+#include "runtime/core/data_text.h"
 #include "runtime/core/large_blocks.h"
 #include "runtime/core/print.h"
 #include "runtime/core/strings.h"
@@ -219,12 +220,11 @@ void Interpreter::fatal(const Instruction& in, const Window& w) const {
   stop(text(in.a), in.b, std::move(found));
 }
 
-void Interpreter::no_match(int32_t place, int64_t values) const {
-  std::string where = text(place), missing = text(static_cast<int32_t>(values - 1));
+void Interpreter::no_match(int32_t place, int64_t constructors, const Object* value) const {
+  std::string where = text(place);
   if (!where.empty()) where = ", at " + where;
-  if (!missing.empty()) missing = "no clause for " + missing;
   throw RuntimeError(Diagnostic(codes::run_failed, {}, kNoMatch + where)
-                         .found(std::move(missing))
+                         .found(data_text(value, text(static_cast<int32_t>(constructors - 1))))
                          .help("add a clause for it, or `_` for all others"));
 }
 
