@@ -227,7 +227,7 @@ class Worker:
         environment = {
             **os.environ, "RELAY_CACHE_DIR": f"{folder}/cache-{build}", "NUMBA_NUM_THREADS": "1",
         }  # fmt: skip
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115, closed by end()
         self.process = subprocess.Popen(
             [*python, __file__, what, build, folder, *rest],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
@@ -281,10 +281,12 @@ def rows_of(old: Sequence[str], *arguments: object) -> Iterator[dict]:
                         rows[worker] = worker.error()
                     elif "turn" not in said:
                         rows[worker] = said
-            row, *others = (rows[worker] for worker in workers)
+            row = rows[workers[0]]
             if row is None:
                 return
-            yield row | {"old": other for other in others if other}
+            if old and rows[workers[1]] is not None:
+                row["old"] = rows[workers[1]]
+            yield row
             if not workers[0].waits:
                 return
     finally:
