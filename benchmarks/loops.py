@@ -305,6 +305,12 @@ def ratio(row: dict, peer: str) -> float | None:
     return row["relay"] / row[peer] if "relay" in row and peer in row else None
 
 
+def old_error(row: dict) -> str | None:
+    """The last line of the error with which the old build's process ended."""
+    error = row.get("old", {}).get("error")
+    return error and error.splitlines()[-1]
+
+
 def gain(row: dict) -> float | None:
     """The old build's time divided by the new one's."""
     old = row.get("old", {}).get("relay")
@@ -415,6 +421,10 @@ def programs_report(rows: Sequence[dict]) -> str:
         ("slower than CPython", named(behind, "cpython")),
         ("left out", [f"{r['program']} {r['size']}" for r in rows if "left_out" in r]),
         ("failed", [r["program"] for r in rows if "error" in r]),
+        (
+            "failed in the old build",
+            [f"{r['program']} {old_error(r)}" for r in rows if old_error(r)],
+        ),
         ("WRONG", [f"{r['program']} {r['size']}" for r in rows if r.get("wrong")]),
     ]:
         if names:
@@ -463,6 +473,9 @@ def drawn_report(rows: Sequence[dict]) -> str:
         f"{len(timed)} that take more than {1e6 * LEAST_DRAWN_S:.0f} us in Numba, Relay takes "
         f"{shown(mean(ratio(r, 'numba') for r in timed))} of Numba's time (geometric mean), "
         f"{len(slow)} above {SLOW} ({len(slow) / max(len(timed), 1):.1%})"
+    ]
+    parts += [
+        f"case {r['case']} fails in the old build: {old_error(r)}" for r in rows if old_error(r)
     ]
     if (gained := mean(map(gain, timed))) is not None:
         parts.append(f"the old build's time divided by the new one's: {gained:.2f}")
