@@ -48,7 +48,7 @@ bench-cliffs: build  ## what is not static float32 of batch 1: open sizes, other
 	@.venv/bin/python benchmarks/cliffs.py $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--threads 1 --drawn "$(DRAWN)")
 
 bench-language: build  ## loops beside Numba, CPython and C; calls, lists, trees, compile time
-	@.venv/bin/python benchmarks/language.py $(PARTS) $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--drawn $(DRAWN))
+	@.venv/bin/python benchmarks/language.py $(PARTS) $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--drawn $(DRAWN)) $(if $(OLD),--old "$(OLD)")
 
 bench-training: build  ## steps of training beside PyTorch and JAX, where they are installed
 	@.venv/bin/python benchmarks/training.py $(if $(ONLY),--only "$(ONLY)") $(if $(DRAWN),--drawn $(DRAWN))

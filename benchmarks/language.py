@@ -4,6 +4,7 @@
     python benchmarks/language.py closure list         # some of it
     python benchmarks/language.py programs --only tables,sieve --sizes small,medium
     python benchmarks/language.py --drawn 7 100        # 100 loops that the seed 7 draws
+    python benchmarks/language.py programs --old /old/.venv/bin/python   # beside another build
     python benchmarks/language.py --json numbers.json
 
 `programs` are Python functions in Relay, Numba (where it is installed), CPython and C (loops.py). Every
@@ -236,10 +237,10 @@ def main() -> int:
             print(f"{what:50} {value:10.3g}", flush=True)
     if "programs" in parts:
         print(loops.HEADS)
-        numbers["programs"] = loops.measure_programs(options.only, options.sizes)
+        numbers["programs"] = loops.measure_programs(options)
         print(f"\n{loops.programs_report(numbers['programs'])}\n", flush=True)
     if options.drawn:
-        numbers["drawn"] = loops.measure_drawn(*options.drawn)
+        numbers["drawn"] = loops.measure_drawn(options)
         print(f"\n{loops.drawn_report(numbers['drawn'])}", flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps(numbers, indent=2) + "\n")

@@ -6,6 +6,9 @@
 Each program runs in a process of its own, on one thread. Its engines alternate, a time is the least
 processor time of a call, and calls that are short are repeated. Relay's results are compared with
 CPython's at the small size and with Numba's at the others.
+
+`--old PYTHON` names a Python that imports another build of Relay. That build runs the same programs in a
+second process. The processes alternate burst by burst: one computes, the other waits for its turn.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import ctypes
 import functools
 import json
 import os
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -107,9 +111,16 @@ def seconds_of(call: Callable[[], object], count: int) -> float:
     return (time.process_time_ns() - begin) / 1e9 / count
 
 
+def wait_for_turn() -> None:
+    """Tells the parent that a round of bursts begins, and waits until it may."""
+    print(json.dumps({"turn": True}), flush=True)
+    sys.stdin.readline()
+
+
 def least_times(calls: dict[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
     """The least processor time of each call, which alternate in bursts."""
     counts, times = {}, {}
+    wait_for_turn()
     for name, call in calls.items():
         count, took = 1, seconds_of(call, 1)
         while took * count < BURST_S and count < 10_000:
@@ -117,6 +128,7 @@ def least_times(calls: dict[str, Callable[[], object]], rounds: int = 5) -> dict
             took = seconds_of(call, count)
         counts[name], times[name] = count, took
     for _ in range(rounds if max(times.values()) < 0.5 else 1):
+        wait_for_turn()
         for name, call in calls.items():
             times[name] = min(times[name], seconds_of(call, counts[name]))
     return times
@@ -132,14 +144,14 @@ def compiled_as(function: Callable, arguments: tuple) -> dict:
     return {"state": state, "reasons": reasons}
 
 
-def run_program(name: str, sizes: Sequence[str], folder: str) -> Iterator[dict]:
-    """Yields what is measured: the first call, then a row for each size."""
+def run_program(name: str, sizes: Sequence[str], folder: str, alone: bool) -> Iterator[dict]:
+    """Yields what is measured: the first call, then a row for each size. `alone`: of Relay only."""
     (program,) = loop_programs.programs([name])
     relay = program.compiled(relay_function)
     small = program.arguments("small")
     first = seconds_of(functools.partial(relay, *small), 1)
     yield {"first_call_s": first, **compiled_as(relay, small)}
-    jit = numba_jit() if sizes else None
+    jit = numba_jit() if sizes and not alone else None
     numba = None if jit is None else program.compiled(jit)
     before: dict[str, float] = {}
     for size in sizes:
@@ -148,7 +160,7 @@ def run_program(name: str, sizes: Sequence[str], folder: str) -> Iterator[dict]:
         calls: dict[str, Callable] = {"relay": functools.partial(relay, *arguments)}
         if numba is not None:
             calls["numba"] = functools.partial(numba, *arguments)
-        if size == "small":
+        if size == "small" and not alone:
             calls["cpython"] = functools.partial(program.python, *arguments)
         peer = "cpython" if size == "small" else "numba"
         want = calls[peer]() if peer in calls else None
@@ -164,17 +176,18 @@ def run_program(name: str, sizes: Sequence[str], folder: str) -> Iterator[dict]:
         row["wrong"] = want is not None and not same(got, want)
         if size == "small" and "numba" in calls and not same(calls["numba"](), want):
             row["numba_differs"] = True
-        if (in_c := c_call(program, arguments, got, folder)) is not None:
+        in_c = None if alone else c_call(program, arguments, got, folder)
+        if in_c is not None:
             calls["c"] = in_c
             row["wrong"] |= not same(in_c(), got)
         before = least_times(calls)
         yield row | before
 
 
-def run_drawn(seed: int, numbers: Sequence[int], folder: str) -> Iterator[dict]:
-    """Yields a row for each drawn loop."""
+def run_drawn(seed: int, numbers: Sequence[int], folder: str, alone: bool) -> Iterator[dict]:
+    """Yields a row for each drawn loop. `alone`: without Numba."""
     cases = loop_cases.draw(seed, max(numbers) + 1, Path(folder), repeated=True)
-    jit = numba_jit()
+    jit = None if alone else numba_jit()
     for k in numbers:
         case = cases[k]
         row: dict = {"case": k, "text": case.text}
@@ -195,37 +208,90 @@ def run_drawn(seed: int, numbers: Sequence[int], folder: str) -> Iterator[dict]:
 
 
 def worker(arguments: Sequence[str]) -> None:
-    what, folder, name, *rest = arguments
+    what, build, folder, name, *rest = arguments
+    alone = build == "old"
     if what == "program":
-        rows = run_program(name, rest, folder)
+        rows = run_program(name, rest, folder, alone)
     else:
-        rows = run_drawn(int(name), [int(k) for k in rest], folder)
+        rows = run_drawn(int(name), [int(k) for k in rest], folder, alone)
     for row in rows:
         print(json.dumps(row), flush=True)
+        sys.stdin.readline()
 
 
-def rows_of(folder: str, *arguments: object) -> Iterator[dict]:
-    """Yields the rows of a process; one with an error if it ends before its work is done."""
-    environment = {
-        **os.environ, "RELAY_CACHE_DIR": f"{folder}/cache", "NUMBA_NUM_THREADS": "1",
-    }  # fmt: skip
-    command = [sys.executable, __file__, str(arguments[0]), folder, *map(str, arguments[1:])]
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-        )
+class Worker:
+    """A process that measures one build; it waits at each turn and after each row."""
+
+    def __init__(self, python: Sequence[str], build: str, arguments: Sequence[object]) -> None:
+        what, folder, *rest = map(str, arguments)
+        environment = {
+            **os.environ, "RELAY_CACHE_DIR": f"{folder}/cache-{build}", "NUMBA_NUM_THREADS": "1",
+        }  # fmt: skip
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115, closed by end()
+        self.process = subprocess.Popen(
+            [*python, __file__, what, build, folder, *rest],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
+            env=environment,
+        )  # fmt: skip
+        self.waits = False
+
+    def advance(self) -> dict | None:
+        """Runs to the next turn or row, which it returns; None at the end of the process."""
+        if self.waits:
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
+        limit = threading.Timer(PROCESS_LIMIT_S, self.process.kill)
+        limit.start()
+        line = self.process.stdout.readline()
+        limit.cancel()
+        said = json.loads(line) if line else None
+        self.waits = said is not None
+        return said
+
+    def error(self) -> dict | None:
+        """Waits for the end; returns a row with the error if the work is not done."""
+        if self.process.wait() == 0:
+            return None
+        self.errors.seek(0)
+        last = self.errors.read().strip().splitlines()[-12:]
+        return {"error": "\n".join(last) or f"the process ended with {self.process.returncode}"}
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.errors.close()
+
+
+def rows_of(old: Sequence[str], *arguments: object) -> Iterator[dict]:
+    """Yields the rows of a process; one with an error if it ends before its work is done.
+
+    `old` is the command of another build's Python, or empty; that build's rows are the fields "old".
+    """
+    workers = [Worker([sys.executable], "new", arguments)]
+    if old:
+        workers.append(Worker(old, "old", arguments))
+    try:
         while True:
-            limit = threading.Timer(PROCESS_LIMIT_S, process.kill)
-            limit.start()
-            line = process.stdout.readline()
-            limit.cancel()
-            if not line:
-                break
-            yield json.loads(line)
-        if process.wait() != 0:
-            errors.seek(0)
-            last = errors.read().strip().splitlines()[-12:]
-            yield {"error": "\n".join(last) or f"the process ended with {process.returncode}"}
+            # Each build advances by a turn at a time until it has its row.
+            rows: dict[Worker, dict | None] = {}
+            while len(rows) < len(workers):
+                for worker in [w for w in workers if w not in rows]:
+                    said = worker.advance()
+                    if said is None:
+                        rows[worker] = worker.error()
+                    elif "turn" not in said:
+                        rows[worker] = said
+            row = rows[workers[0]]
+            if row is None:
+                return
+            if old and rows[workers[1]] is not None:
+                row["old"] = rows[workers[1]]
+            yield row
+            if not workers[0].waits:
+                return
+    finally:
+        for worker in workers:
+            worker.end()
 
 
 # ---- Reports
@@ -239,6 +305,18 @@ def ratio(row: dict, peer: str) -> float | None:
     return row["relay"] / row[peer] if "relay" in row and peer in row else None
 
 
+def old_error(row: dict) -> str | None:
+    """The last line of the error with which the old build's process ended."""
+    error = row.get("old", {}).get("error")
+    return error and error.splitlines()[-1]
+
+
+def gain(row: dict) -> float | None:
+    """The old build's time divided by the new one's."""
+    old = row.get("old", {}).get("relay")
+    return old / row["relay"] if old and "relay" in row else None
+
+
 def shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
@@ -249,19 +327,24 @@ def mean(values: Iterable[float | None]) -> float | None:
     return statistics.geometric_mean(found) if found else None
 
 
-def measure_programs(only: Sequence[str], sizes: Sequence[str]) -> list[dict]:
+def measure_programs(options: argparse.Namespace) -> list[dict]:
     """Measures the programs, and prints each; a row is a program at a size."""
+    end = time.monotonic() + 60 * options.minutes
     found: list[dict] = []
     with tempfile.TemporaryDirectory(prefix="relay-bench-") as folder:
         c_library(folder)
-        for program in loop_programs.programs(only):
-            cold, *_ = rows_of(folder, "program", program.name)
+        for program in loop_programs.programs(options.only):
+            if time.monotonic() > end:
+                break
+            cold, *_ = rows_of(options.old, "program", folder, program.name)
             about = {"program": program.name, "kind": program.kind, "loops": program.loops}
-            first, *rows = rows_of(folder, "program", program.name, *sizes)
+            first, *rows = rows_of(options.old, "program", folder, program.name, *options.sizes)
             if "error" in first:
                 rows = [first]
             about |= {"cold_s": cold.get("first_call_s"), "cached_s": first.get("first_call_s")}
             about |= {k: first[k] for k in ("state", "reasons") if k in first}
+            olds = {"cold_s": cold.get("old", {}), "cached_s": first.get("old", {})}
+            about |= {f"old_{k}": v.get("first_call_s") for k, v in olds.items()}
             for row in rows:
                 found.append(about | row)
                 print(program_line(found[-1]), flush=True)
@@ -277,13 +360,15 @@ def program_line(row: dict) -> str:
     times = "".join(f"{milliseconds(row.get(e)):>10}" for e in ("relay", "numba", "cpython", "c"))
     widths = {"numba": 8, "cpython": 10, "c": 8}
     against = "".join(shown(ratio(row, e)).rjust(width) for e, width in widths.items())
+    against += shown(gain(row)).rjust(10)
     said = "  WRONG" if row["wrong"] else ""
     return head + times + against + said
 
 
 HEADS = (
     f"{'program':20} {'loops':12} {'size':7}{'Relay':>10}{'Numba':>10}{'CPython':>10}{'gcc -O2':>10}"
-    f"{'/Numba':>8}{'/CPython':>10}{'/gcc':>8}   (milliseconds; Relay's time divided by the others')"
+    f"{'/Numba':>8}{'/CPython':>10}{'/gcc':>8}{'old/new':>10}"
+    "   (milliseconds; Relay's time divided by the others'; the old build's by the new one's)"
 )
 
 
@@ -292,28 +377,36 @@ def programs_report(rows: Sequence[dict]) -> str:
     timed = [row for row in rows if "relay" in row]
     kinds = list(dict.fromkeys(program.kind for program in PROGRAMS))
     lines = []
-    for kind in [*kinds, "all"]:
-        mine = [row for row in timed if kind in (row["kind"], "all")]
+    groups = {kind: {kind} for kind in kinds}
+    groups |= {"all but recursion": {*kinds} - {"recursion"}, "all": {*kinds}}
+    for name, group in groups.items():
+        mine = [row for row in timed if row["kind"] in group]
         if not mine:
             continue
         by_size = [mean(ratio(r, "numba") for r in mine if r["size"] == s) for s in SIZES]
+        gains = [mean(gain(r) for r in mine if r["size"] == s) for s in SIZES]
         programs = {r["program"]: r for r in mine}.values()
         kernels = sum(r["state"] == "kernel" for r in programs)
         faster = mean(1 / v for r in mine if (v := ratio(r, "cpython")))
         in_c = mean(ratio(r, "c") for r in mine if r["size"] != "small")
-        lines.append([kind, str(len(programs)), str(kernels), *map(shown, by_size),
-                      shown(mean(ratio(r, "numba") for r in mine)), shown(faster), shown(in_c)])  # fmt: skip
+        lines.append([name, str(len(programs)), str(kernels), *map(shown, by_size),
+                      shown(mean(ratio(r, "numba") for r in mine)), shown(faster), shown(in_c),
+                      *map(shown, gains)])  # fmt: skip
     heads = ["class", "programs", "kernels", *SIZES, "all sizes", "CPython/Relay", "/gcc -O2"]
+    heads += [f"old/new {size}" for size in SIZES]
     parts = ["Relay's time divided by Numba's, geometric means", compare.table(heads, lines)]
     once = {row["program"]: row for row in rows}.values()
-    cached = sorted(row["cached_s"] for row in once if row.get("cached_s"))
-    cold = sorted(row["cold_s"] for row in once if row.get("cold_s"))
-    if cached and cold:
-        parts.append(
-            f"first call, ms: compiled {1e3 * statistics.median(cold):.0f} (median), "
-            f"{1e3 * cold[-1]:.0f} (worst); from the compile cache "
-            f"{1e3 * statistics.median(cached):.0f}, {1e3 * cached[-1]:.0f}"
+    for build, prefix in (("new", ""), ("old", "old_")):
+        cached, cold = (
+            sorted(row[prefix + of] for row in once if row.get(prefix + of))
+            for of in ("cached_s", "cold_s")
         )
+        if cached and cold:
+            parts.append(
+                f"first call, ms, {build} build: compiled {1e3 * statistics.median(cold):.0f} (median), "
+                f"{1e3 * cold[-1]:.0f} (worst); from the compile cache "
+                f"{1e3 * statistics.median(cached):.0f}, {1e3 * cached[-1]:.0f}"
+            )
     misses = [
         f"{row['program']} ({', '.join(row['reasons']) or 'no loop is a kernel'})"
         for row in once
@@ -328,6 +421,10 @@ def programs_report(rows: Sequence[dict]) -> str:
         ("slower than CPython", named(behind, "cpython")),
         ("left out", [f"{r['program']} {r['size']}" for r in rows if "left_out" in r]),
         ("failed", [r["program"] for r in rows if "error" in r]),
+        (
+            "failed in the old build",
+            [f"{r['program']} {old_error(r)}" for r in rows if old_error(r)],
+        ),
         ("WRONG", [f"{r['program']} {r['size']}" for r in rows if r.get("wrong")]),
     ]:
         if names:
@@ -339,15 +436,19 @@ def named(rows: Iterable[dict], peer: str) -> list[str]:
     return [f"{r['program']} {r['size']}: {ratio(r, peer):.2f}" for r in rows]
 
 
-def measure_drawn(seed: int, count: int) -> list[dict]:
+def measure_drawn(options: argparse.Namespace) -> list[dict]:
     """Measures loops that a seed draws."""
+    seed, count = options.drawn
+    end = time.monotonic() + 60 * options.minutes
     found: list[dict] = []
     with tempfile.TemporaryDirectory(prefix="relay-bench-") as folder:
-        while len(found) < count:
+        while len(found) < count and time.monotonic() < end:
             left = range(len(found), count)
-            for row in rows_of(folder, "drawn", seed, *left):
+            for row in rows_of(options.old, "drawn", folder, seed, *left):
                 found.append({"case": len(found)} | row)
                 print(drawn_line(found[-1]), flush=True)
+                if time.monotonic() > end:
+                    break
     return found
 
 
@@ -356,7 +457,8 @@ def drawn_line(row: dict) -> str:
     if "error" in row:
         return f"{head} FAILED {row['error']}"
     times = "".join(f"{milliseconds(row.get(e)):>10}" for e in ("relay", "numba"))
-    return f"{head}{times}{shown(ratio(row, 'numba')):>8}" + ("  WRONG" if row["wrong"] else "")
+    against = f"{shown(ratio(row, 'numba')):>8}{shown(gain(row)):>10}"
+    return head + times + against + ("  WRONG" if row["wrong"] else "")
 
 
 def drawn_report(rows: Sequence[dict]) -> str:
@@ -370,14 +472,21 @@ def drawn_report(rows: Sequence[dict]) -> str:
         f"{states.count('interpreted')} interpreted, {len(wrong)} wrong, {len(failed)} failed; of "
         f"{len(timed)} that take more than {1e6 * LEAST_DRAWN_S:.0f} us in Numba, Relay takes "
         f"{shown(mean(ratio(r, 'numba') for r in timed))} of Numba's time (geometric mean), "
-        f"{len(slow)} above {SLOW}"
+        f"{len(slow)} above {SLOW} ({len(slow) / max(len(timed), 1):.1%})"
     ]
+    parts += [
+        f"case {r['case']} fails in the old build: {old_error(r)}" for r in rows if old_error(r)
+    ]
+    if (gained := mean(map(gain, timed))) is not None:
+        parts.append(f"the old build's time divided by the new one's: {gained:.2f}")
     reasons: dict[str, list[int]] = {}
     for row in rows:
         for reason in row.get("reasons", []):
             reasons.setdefault(reason, []).append(row["case"])
     parts += [f"interpreted, {len(of)}: {reason} (case {of[0]})" for reason, of in reasons.items()]
-    parts += [f"case {r['case']}: {ratio(r, 'numba'):.2f} of Numba's time" for r in slow]
+    parts += [
+        f"case {r['case']}: {ratio(r, 'numba'):.2f} of Numba's time\n{r['text']}" for r in slow
+    ]
     parts += [f"case {r['case']} is WRONG:\n{r['text']}" for r in wrong]
     return "\n".join(parts)
 
@@ -412,6 +521,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--drawn", nargs=2, type=int, metavar=("SEED", "COUNT"),
                         help="measure that many drawn loops")  # fmt: skip
+    parser.add_argument(
+        "--old", type=shlex.split, default=[], metavar="PYTHON",
+        help="a Python with another build of Relay, measured beside this one; the command may have arguments",
+    )  # fmt: skip
+    parser.add_argument(
+        "--minutes", type=float, default=1000.0,
+        help="no program is begun later than that, counted for programs and drawn loops apart",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

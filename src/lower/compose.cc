@@ -44,7 +44,7 @@ tir::Tensor copy_of(const tir::Tensor& t) {
 
 // The parameters that only element-wise operators read on their way to the result, and whose
 // elements are therefore read only for the result's element at the same place.
-std::vector<size_t> read_in_place(const FunctionNode& f) {
+std::vector<InPlace> read_in_place(const FunctionNode& f) {
   auto* result = as<TensorTypeNode>(f.body->type);
   if (result == nullptr) return {};
   auto fits = [&](const Expr& e) {
@@ -68,11 +68,11 @@ std::vector<size_t> read_in_place(const FunctionNode& f) {
       (by_element && fits(ref(*e)) ? same_place : elsewhere).insert(e);
     });
   }
-  std::vector<size_t> out;
+  std::vector<InPlace> out;
   size_t place = 0;
   for (const Var& p : f.params) {
     if (p->type != nullptr && same_place.contains(p.get()) && !elsewhere.contains(p.get())) {
-      out.push_back(place);
+      out.push_back({.input = place});
     }
     place += flatten_tensor_types(p->type)->size();
   }
@@ -302,7 +302,9 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
   tir::PrimFunc func =
       without_reads_of_empty(tir::create_prim_func(name, inputs, outputs, dim_vars));
   out.func = tir::modified(*func, [&](tir::PrimFuncNode& n) {
-    n.in_place.assign(out.in_place.begin(), out.in_place.end());
+    for (const InPlace& pair : out.in_place) {
+      n.in_place.push_back(static_cast<int64_t>(pair.input));
+    }
     if (primitive.attrs.contains(attr::kBackward)) n.order = tir::LoopOrder::Backward;
   });
   return out;

@@ -20,9 +20,8 @@ struct ComposedKernel {
   double flops = 0;
   // Bytes read and written once each, 0 when a size is symbolic.
   double bytes = 0;
-  // The inputs, by their place among func->params, that may be the same memory as the only output:
-  // each element is read just before the output's at the same place is written.
-  std::vector<size_t> in_place;
+  // The inputs, by their place among func->params, that may be the same memory as an output.
+  std::vector<InPlace> in_place;
 };
 
 // One buffer for each tensor of each parameter (tuples flattened), then one for each tensor of the

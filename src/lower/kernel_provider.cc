@@ -85,13 +85,13 @@ void add_operands(const Type& type, std::vector<KernelOperand>& out) {
 // The function of a launch under its name. It promises that its buffers do not overlap but for those
 // which the plan may give one memory.
 tir::PrimFunc of_launch(const tir::PrimFunc& f, const KernelLaunch& launch,
-                        const std::vector<size_t>& in_place) {
+                        const std::vector<InPlace>& in_place) {
   auto* node = new tir::PrimFuncNode(*f.get());
   tir::PrimFunc out(node);
   node->name = launch.name;
   node->in_place.clear();
   for (size_t p = 0; p < launch.reads.size(); ++p) {
-    if (std::ranges::find(in_place, launch.reads[p]) == in_place.end()) continue;
+    if (std::ranges::find(in_place, InPlace{launch.reads[p]}) == in_place.end()) continue;
     node->in_place.push_back(static_cast<int64_t>(p));
   }
   return out;
@@ -115,8 +115,8 @@ void check_offered(const OfferedKernel& kernel, const KernelSignature& s, std::s
     for (size_t i : l.writes)
       RELAY_CHECK(i >= s.inputs.size() && i < buffers, who + "a launch writes an input");
   }
-  for (size_t i : s.in_place) {
-    RELAY_CHECK(i < s.inputs.size() && s.results.size() == 1, who + "no such input");
+  for (const InPlace& pair : s.in_place) {
+    RELAY_CHECK(pair.input < s.inputs.size() && s.results.size() == 1, who + "no such input");
   }
   if (auto* call = std::get_if<ExternalCall>(&kernel.body)) {
     RELAY_CHECK(runtime::is_library_name(call->library), who + "no file name of a library");
@@ -303,7 +303,7 @@ std::unique_ptr<KernelProvider::Kernel> KernelProvider::offered(const Function& 
     for (const Var& p : primitive->params) add_operands(p->type, s.inputs);
     add_operands(primitive->body->type, s.results);
     s.sizes = std::move(kernel->sizes);
-    s.in_place = std::move(kernel->in_place);
+    for (size_t i : kernel->in_place) s.in_place.push_back({.input = i});
     for (const TensorType& t : kernel->workspace) s.workspace.push_back({t, dense_bytes(*t.get())});
     s.launches = std::move(kernel->launches);
     if (s.launches.empty()) s.launches = {only_launch(s)};
@@ -346,13 +346,11 @@ const KernelSignature& KernelProvider::signature(int32_t kernel, const VariantSi
   return signature(sized(kernel, sizes));
 }
 
-Aliasing KernelProvider::aliasing(int32_t kernel, size_t input) const {
+Aliasing KernelProvider::aliasing(int32_t kernel, const InPlace& pair) const {
   const Kernel& k = at(kernel);
-  if (std::ranges::find(k.signature.in_place, input) != k.signature.in_place.end()) {
-    return Aliasing::same_index;
-  }
+  if (k.signature.may_overwrite(pair)) return Aliasing::same_index;
   if (k.offered) return Aliasing::none;
-  return written_over(k.composed, input) ? Aliasing::written_over : Aliasing::none;
+  return written_over(k.composed, {&pair, 1}) ? Aliasing::written_over : Aliasing::none;
 }
 
 bool KernelProvider::reduces(int32_t kernel) const {
@@ -412,11 +410,11 @@ void KernelProvider::add_variant(Kernel& k, int32_t kernel, const VariantRequest
   auto refuse = [&](const std::string& what, const std::string& help) {
     refuse_variant(k.primitive, k.signature, what, help);
   };
-  auto over =
-      request.in_place && !k.offered ? written_over(k.composed, *request.in_place) : std::nullopt;
-  if (request.in_place && !over) {
+  const bool is_over = !request.in_place.empty();
+  auto over = is_over && !k.offered ? written_over(k.composed, request.in_place) : std::nullopt;
+  if (is_over && !over) {
     refuse(
-        "whose result takes the memory of input " + std::to_string(*request.in_place),
+        "whose result takes the memory of input " + std::to_string(request.in_place[0].input),
         "it reads this input at other indices than it writes; give the result memory of its own");
   }
   if (k.offered) {

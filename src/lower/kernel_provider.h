@@ -53,16 +53,16 @@ struct VariantRequest {
   // For each input and result the shape of the tensor that it is part of, or none; empty when every
   // buffer is dense.
   std::vector<std::vector<int64_t>> within{};
-  // The input whose memory the result takes though its elements are read at other indices than they
-  // are written (Aliasing::written_over).
-  std::optional<size_t> in_place{};
+  // The inputs whose memory results take though their elements are read at other indices than they are
+  // written (Aliasing::written_over).
+  std::vector<InPlace> in_place{};
   // Empty: a variant for all sizes.
   VariantSizes sizes{};
 
   friend bool operator==(const VariantRequest&, const VariantRequest&) = default;
 };
 
-// Whether the only result of a kernel may share the memory of an input.
+// Whether a result of a kernel may share the memory of an input.
 enum class Aliasing {
   none,
   same_index,  // of every variant (KernelSignature::in_place)
@@ -88,7 +88,7 @@ class KernelProvider {
   const KernelSignature& signature(int32_t kernel) const;
   // That of the kernel's variants for these sizes.
   const KernelSignature& signature(int32_t kernel, const VariantSizes& sizes);
-  Aliasing aliasing(int32_t kernel, size_t input) const;
+  Aliasing aliasing(int32_t kernel, const InPlace& pair) const;
   // Whether the kernel reduces, and whether it is a matrix product all of whose rows are symbolic.
   bool reduces(int32_t kernel) const;
   bool has_symbolic_rows(int32_t kernel) const;

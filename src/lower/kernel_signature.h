@@ -2,13 +2,14 @@
 //
 //   const KernelSignature& s = provider.signature(kernel);
 //   s.inputs, s.results      its buffers
-//   s.in_place               the inputs that a result may overwrite
+//   s.in_place               the inputs that results may overwrite
 //   s.scalar                 the kernel as arithmetic on registers, where it is that
 //
 // A signature is plain data: it holds for a kernel that is composed of operators, for one that an
 // external library computes, and for one of several launches.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <optional>
@@ -63,6 +64,15 @@ struct ScalarForm {
   int32_t result = 0;
 };
 
+// An input whose memory a result may share, each by its place among the kernel's: an element of the input
+// is read just before the result's element at the same index is written, or not at all.
+struct InPlace {
+  size_t input = 0;
+  size_t result = 0;
+
+  friend bool operator==(const InPlace&, const InPlace&) = default;
+};
+
 // Memory that a kernel uses from its first launch to its last; its content is undefined before and
 // after. A dimension is a number or one of the signature's sizes; memory for each thread is an axis as
 // long as the target has threads.
@@ -97,9 +107,7 @@ struct KernelSignature {
   std::vector<KernelOperand> results;
   // Numbers that a call passes behind the buffers: sizes over the names of the function's parameters.
   std::vector<Dim> sizes;
-  // The inputs, by index, that may share the memory of the only result: each element is read just
-  // before the result's element at the same index is written.
-  std::vector<size_t> in_place;
+  std::vector<InPlace> in_place;
   std::vector<KernelWorkspace> workspace;
   // In this order, each behind the one before it; at least one.
   std::vector<KernelLaunch> launches;
@@ -111,6 +119,10 @@ struct KernelSignature {
   double flops = 0;
   double bytes = 0;
   runtime::Device device{};
+
+  bool may_overwrite(const InPlace& pair) const {
+    return std::ranges::find(in_place, pair) != in_place.end();
+  }
 };
 
 // The dtype of a rank-0 tensor that may be in an integer register; nothing for other types.

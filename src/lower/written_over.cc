@@ -59,20 +59,16 @@ bool copies_come_first(const Stmt& body, const BufferNode* data, const BufferNod
   return holds;
 }
 
-}  // namespace
-
-std::optional<ComposedKernel> written_over(const ComposedKernel& kernel, size_t input) {
-  const PrimFuncNode& f = *kernel.func.get();
-  auto inputs = static_cast<size_t>(f.num_inputs);
-  if (input >= inputs || f.params.size() != inputs + 1) return std::nullopt;
-  const BufferNode *data = f.params[input].get(), *out = f.params.back().get();
+// The body without the copies from `data` to `out`, where `data` is read for these alone.
+std::optional<Stmt> without_copies(const Stmt& from, const BufferNode* data,
+                                   const BufferNode* out) {
   if (data->dtype != out->dtype || !data->within.empty() || !out->within.empty() ||
-      !std::ranges::equal(data->shape, out->shape, same) || !copies_come_first(f.body, data, out)) {
+      !std::ranges::equal(data->shape, out->shape, same) || !copies_come_first(from, data, out)) {
     return std::nullopt;
   }
   bool found = false;
   Stmt body = Stmt::unchecked(rewrite(
-      f.body,
+      from,
       [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
         if (auto* s = as<StoreNode>(rebuilt)) {
           if (!copies_element(*s, data, out)) return rebuilt;
@@ -91,12 +87,32 @@ std::optional<ComposedKernel> written_over(const ComposedKernel& kernel, size_t 
       },
       family::tir_stmt | family::tir_expr);
   if (!found || read || is_empty(body)) return std::nullopt;
+  return body;
+}
+
+}  // namespace
+
+std::optional<ComposedKernel> written_over(const ComposedKernel& kernel,
+                                           std::span<const InPlace> pairs) {
+  const PrimFuncNode& f = *kernel.func.get();
+  auto inputs = static_cast<size_t>(f.num_inputs);
+  std::optional<Stmt> body = f.body;
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    const InPlace& pair = pairs[p];
+    if (pair.input >= inputs || pair.result >= f.params.size() - inputs) return std::nullopt;
+    for (const InPlace& other : pairs.first(p)) {
+      if (pair.input == other.input || pair.result == other.result) return std::nullopt;
+    }
+    body = without_copies(*body, f.params[pair.input].get(), f.params[inputs + pair.result].get());
+    if (!body) return std::nullopt;
+  }
   ComposedKernel made = kernel;
-  made.in_place = {input};
+  made.in_place.assign(pairs.begin(), pairs.end());
   made.func = tir::modified(f, [&](PrimFuncNode& n) {
     n.name = f.name + "_in_place";
-    n.body = body;
-    n.in_place = {static_cast<int64_t>(input)};
+    n.body = *body;
+    // Nothing reads the inputs through their own buffers, so that no buffers overlap for the code.
+    n.in_place = {};
   });
   return made;
 }

@@ -1,4 +1,4 @@
-// Kernels that write over one of their inputs.
+// Kernels that write over some of their inputs.
 //
 //   out = data              (a copy)             for i: out[index[i]] = update[i]
 //   for i: out[index[i]] = update[i]        ->
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "lower/compose.h"
 
@@ -18,9 +19,10 @@ namespace relay {
 bool copies_element(const tir::StoreNode& s, const tir::BufferNode* from,
                     const tir::BufferNode* to);
 
-// The kernel for an output in the memory of the input, by its place among func->params, as its
-// ComposedKernel::in_place then says: without the copies, under its name with "_in_place" behind it.
-// nullopt where the kernel reads the input for anything else, so that the order would matter.
-std::optional<ComposedKernel> written_over(const ComposedKernel& kernel, size_t input);
+// The kernel for outputs in the memory of inputs, as its ComposedKernel::in_place then says: without the
+// copies, under its name with "_in_place" behind it. Each output is in the memory of one input, and no
+// two of one. nullopt where the kernel reads such an input for anything else, so that the order would matter.
+std::optional<ComposedKernel> written_over(const ComposedKernel& kernel,
+                                           std::span<const InPlace> pairs);
 
 }  // namespace relay

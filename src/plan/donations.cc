@@ -167,10 +167,13 @@ std::string refusal(const LetNode& l, const Readers& readers, const Var& param,
   const LoweredCall& call = lowered.call(f);
   if (call.equal_sizes >= 0) return "sizes of the kernel that makes it may be broadcast";
   const KernelProvider& provider = *lowered.provider();
-  bool same_index = std::ranges::all_of(
-      read, [&](size_t i) { return provider.aliasing(call.kernel, i) == Aliasing::same_index; });
-  if (same_index ||
-      (read.size() == 1 && provider.aliasing(call.kernel, read[0]) == Aliasing::written_over)) {
+  const bool only_result = provider.signature(call.kernel).results.size() == 1;
+  auto is = [&](size_t i, Aliasing how) {
+    return only_result && provider.aliasing(call.kernel, {.input = i}) == how;
+  };
+  auto at_same_index = [&](size_t i) { return is(i, Aliasing::same_index); };
+  if (std::ranges::all_of(read, at_same_index) ||
+      (read.size() == 1 && is(read[0], Aliasing::written_over))) {
     return "";
   }
   return "the kernel that makes it reads the input at other places";

@@ -137,52 +137,71 @@ FunctionPlanner::Bound FunctionPlanner::write_over(const Donation& donation, con
   VariantRequest request{.within = within(inputs, std::span(&result, 1))};
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!w_.same_place(inputs[i], result)) continue;
-    Aliasing how = program_.lowered().provider()->aliasing(lowered.kernel, i);
-    if (how == Aliasing::written_over) request.in_place = i;
+    const InPlace pair{.input = i};
+    Aliasing how = program_.lowered().provider()->aliasing(lowered.kernel, pair);
+    if (how == Aliasing::written_over) request.in_place = {pair};
   }
   invoke(program_.kernel(lowered.kernel, lowered.site, request), inputs, {result}, c.span);
   return {result};
 }
 
-std::optional<FunctionPlanner::Bound> FunctionPlanner::write_owned(const LoweredCall& lowered,
-                                                                   std::vector<ValueId> inputs,
-                                                                   const Span& span) {
+std::optional<FunctionPlanner::Bound> FunctionPlanner::write_over_inputs(
+    const LetNode& l, const CallNode& c, const LoweredCall& lowered, std::vector<ValueId> inputs) {
   const KernelProvider& kernels = *program_.lowered().provider();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (w_.place_of(inputs[i]) != Place::object ||
-        kernels.aliasing(lowered.kernel, i) != Aliasing::written_over) {
-      continue;
-    }
-    // Sizes are read before the tensor changes hands, so that this is its last use.
-    for (const Dim& d : kernels.signature(lowered.kernel).sizes) dim_value(d, span);
-    const ValueId owned = w_.object(lowered.primitive->body->type);
-    w_.add(StepKind::update, {owned}, {inputs[i], w_.number(0)}).where = program_.where(span);
-    inputs[i] = owned;
-    VariantRequest request{.within = within(inputs, std::span(&owned, 1)), .in_place = i};
-    invoke(program_.kernel(lowered.kernel, lowered.site, request), inputs, {owned}, span);
-    return Bound{owned};
-  }
-  return std::nullopt;
-}
-
-std::optional<FunctionPlanner::Bound> FunctionPlanner::write_last_read(
-    const CallNode& c, const LoweredCall& lowered, const std::vector<ValueId>& inputs) {
-  const KernelProvider& kernels = *program_.lowered().provider();
+  const Node* v = l.var.get();
+  const Type& type = lowered.primitive->body->type;
+  auto* tuple = as<TupleTypeNode>(type);
+  const std::vector<Type> types = tuple == nullptr ? std::vector<Type>{type} : tuple->fields;
+  auto is_tuple = [](const Type& t) { return isa<TupleTypeNode>(t); };
+  if (std::ranges::any_of(types, is_tuple)) return std::nullopt;
+  const bool updated = updated_.contains(v), as_object = escapes_.contains(v) || updated;
   // Arguments are inputs, one each, where none is a tuple.
-  auto is_tuple = [](const Expr& a) { return isa<TupleTypeNode>(a->type); };
-  if (std::ranges::any_of(c.args, is_tuple)) return std::nullopt;
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  const bool plain = std::ranges::none_of(c.args, is_tuple, [](const Expr& a) { return a->type; });
+  auto is_last_read = [&](size_t i) {
     const Node* read = c.args[i].get();
     auto reads = reads_.find(read);
-    const bool is_last = owns_place_.contains(read) && reads != reads_.end() && reads->second == 1;
-    if (!is_last || kernels.aliasing(lowered.kernel, i) != Aliasing::written_over) continue;
-    const ValueId result = w_.alias(inputs[i], lowered.primitive->body->type);
-    w_.add(StepKind::alias, {result}, {inputs[i]});
-    const VariantRequest request{.within = within(inputs, std::span(&result, 1)), .in_place = i};
-    invoke(program_.kernel(lowered.kernel, lowered.site, request), inputs, {result}, c.span);
-    return Bound{result};
+    return owns_place_.contains(read) && reads != reads_.end() && reads->second == 1;
+  };
+  auto takes = [&](const InPlace& pair) {
+    const bool object = !writes_outputs_ && w_.place_of(inputs[pair.input]) == Place::object;
+    return (object || (plain && !as_object && is_last_read(pair.input))) &&
+           kernels.aliasing(lowered.kernel, pair) == Aliasing::written_over;
+  };
+  std::vector<InPlace> taken;
+  for (size_t r = 0; r < types.size(); ++r) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (std::ranges::find(taken, i, &InPlace::input) != taken.end() || !takes({i, r})) continue;
+      taken.push_back({i, r});
+      break;
+    }
   }
-  return std::nullopt;
+  if (taken.empty()) return std::nullopt;
+  // Sizes are read before a tensor changes hands, so that this is its last use.
+  for (const Dim& d : kernels.signature(lowered.kernel).sizes) dim_value(d, c.span);
+  Bound result;
+  std::vector<ValueId> outputs;
+  for (size_t r = 0; r < types.size(); ++r) {
+    auto from = std::ranges::find(taken, r, &InPlace::result);
+    if (from == taken.end()) {
+      outputs.push_back(fresh(types[r], as_object, c.span, Device::cpu()).value);
+    } else if (ValueId& read = inputs[from->input]; w_.place_of(read) == Place::object) {
+      outputs.push_back(w_.object(types[r]));
+      w_.add(StepKind::update, {outputs.back()}, {read, w_.number(0)}).where =
+          program_.where(c.span);
+      read = outputs.back();
+    } else {
+      outputs.push_back(w_.alias(read, types[r]));
+      w_.add(StepKind::alias, {outputs.back()}, {read});
+    }
+    result.fields.push_back({outputs.back()});
+  }
+  const VariantRequest request{.within = within(inputs, outputs), .in_place = taken};
+  invoke(program_.kernel(lowered.kernel, lowered.site, request), inputs, outputs, c.span);
+  if (tuple == nullptr) {
+    if (w_.place_of(outputs[0]) == Place::open) owns_place_.insert(v);
+    return Bound{outputs[0]};
+  }
+  return as_object ? Bound{object(result, type)} : result;
 }
 
 FunctionPlanner::Bound FunctionPlanner::view(const LetNode& l, const CallNode& c,
@@ -228,15 +247,9 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   if (auto parts = cut(l, c, *f.get())) return *parts;
   std::vector<ValueId> inputs, outputs;
   for (const Expr& a : c.args) tensors_of(a, inputs, device);
-  if (on_host && !writes_outputs_ && !all_equal && lowered.versions.empty() &&
+  if (on_host && !claimed_.contains(v) && !all_equal && lowered.versions.empty() &&
       !joins_.inside.contains(v)) {
-    if (auto owned = write_owned(lowered, inputs, c.span)) return *owned;
-    if (!escapes_.contains(v) && !updated_.contains(v)) {
-      if (auto over = write_last_read(c, lowered, inputs)) {
-        owns_place_.insert(v);
-        return *over;
-      }
-    }
+    if (auto over = write_over_inputs(l, c, lowered, inputs)) return *over;
   }
   bool as_object =
       escapes_.contains(v) || (updated_.contains(v) && !is_static_tensor(f->body->type));

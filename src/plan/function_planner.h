@@ -181,13 +181,12 @@ class FunctionPlanner {
   Bound call_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered);
   // The result of a kernel or update in the memory of a donated parameter.
   Bound write_over(const Donation& donation, const CallNode& c, const LoweredCall& lowered);
-  // The result of a kernel that begins with a copy of an input, in the memory of that input where it
-  // is an object without another reference; nullopt for other kernels. `inputs`: the call's.
-  std::optional<Bound> write_owned(const LoweredCall& lowered, std::vector<ValueId> inputs,
-                                   const Span& span);
-  // The same for an input in a place of this function that the call reads as the last: the result takes the place.
-  std::optional<Bound> write_last_read(const CallNode& c, const LoweredCall& lowered,
-                                       const std::vector<ValueId>& inputs);
+  // The results of a kernel that begins with copies of inputs, in the memory of those that are objects
+  // without another reference, or in places of this function that the call reads as the last: a result
+  // takes the place. nullopt where no result takes memory. A function that writes its results into outputs
+  // takes no objects: those are its caller's. `inputs`: the call's.
+  std::optional<Bound> write_over_inputs(const LetNode& l, const CallNode& c,
+                                         const LoweredCall& lowered, std::vector<ValueId> inputs);
   // `args` are those of the operator.
   void add_update(ValueId result, const std::vector<Expr>& args, const Span& span);
   // An update of a value that is an object; nullopt when it is not.

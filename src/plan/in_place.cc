@@ -7,14 +7,13 @@ namespace {
 
 // Whether the kernel reads the memory through an operand that may not be where the result is.
 bool reads_elsewhere(const PlanFunction& f, const ProgramKernel& kernel, const Step& step,
-                     int32_t memory) {
-  const std::vector<size_t>& in_place = kernel.signature.in_place;
+                     int32_t memory, size_t result) {
   for (size_t i = 0; i < step.operands.size(); ++i) {
     const PlanValue& v = f.value(step.operands[i]);
     if (v.place != Place::arena) continue;
     auto [root, offset] = f.memory_of(v.index);
     bool in_memory = root == memory;
-    if (in_memory && (offset != 0 || std::ranges::find(in_place, i) == in_place.end())) return true;
+    if (in_memory && (offset != 0 || !kernel.signature.may_overwrite({i, result}))) return true;
   }
   return false;
 }
@@ -26,19 +25,18 @@ void reuse_operands(PlanFunction& f, const std::vector<ProgramKernel>& kernels) 
     const Step& step = f.steps[s];
     if (step.kind != StepKind::kernel) continue;
     const ProgramKernel& kernel = kernels[static_cast<size_t>(step.number)];
-    if (kernel.signature.in_place.empty()) continue;
-    const PlanValue& written = f.value(step.results[0]);
-    if (written.place != Place::arena) continue;
-    PlanBuffer& result = f.buffer(written.index);
     auto now = static_cast<int32_t>(s);
-    for (size_t i : kernel.signature.in_place) {
-      const PlanValue& read = f.value(step.operands[i]);
-      if (read.place != Place::arena || result.whole >= 0) continue;
+    for (const InPlace& pair : kernel.signature.in_place) {
+      const PlanValue &written = f.value(step.results[pair.result]),
+                      &read = f.value(step.operands[pair.input]);
+      if (written.place != Place::arena || read.place != Place::arena) continue;
+      PlanBuffer& result = f.buffer(written.index);
+      if (result.whole >= 0) continue;
       // The memory of its own that the operand is in, by then perhaps another operand's.
       auto [root, offset] = f.memory_of(read.index);
       PlanBuffer& operand = f.buffer(root);
       if (offset != 0 || operand.bytes != result.bytes || operand.life.last != now ||
-          result.life.first != now || reads_elsewhere(f, kernel, step, root)) {
+          result.life.first != now || reads_elsewhere(f, kernel, step, root, pair.result)) {
         continue;
       }
       result.whole = root;

@@ -98,7 +98,7 @@ bool writes_in_place(const PlanFunction& f, const Step& s,
   bool reads = false;
   for (size_t i = 0; i < s.operands.size(); ++i) {
     if (!is_in(s.operands[i], from)) continue;
-    if (std::ranges::find(kernel.in_place, i) == kernel.in_place.end()) return false;
+    if (!kernel.may_overwrite({.input = i})) return false;
     reads = true;
   }
   return reads;

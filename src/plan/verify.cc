@@ -350,8 +350,7 @@ class Verifier {
     if (s.kind != StepKind::kernel) return false;
     const KernelSignature& k = program_.kernels[static_cast<size_t>(s.number)].signature;
     // The others are working memory.
-    return k.results.size() == 1 && result == 0 &&
-           std::ranges::find(k.in_place, operand) != k.in_place.end();
+    return result < k.results.size() && k.may_overwrite({operand, result});
   }
 
   // ---- Donated parameters ----
@@ -424,10 +423,9 @@ class Verifier {
     check(update || s.kind == StepKind::kernel, "something else than a kernel writes a parameter");
     check(update || program_.kernels[static_cast<size_t>(s.number)].signature.results.size() == 1,
           "a kernel with several results writes over a parameter");
-    std::vector<size_t> allowed{0};
-    if (!update) allowed = program_.kernels[static_cast<size_t>(s.number)].signature.in_place;
     for (size_t i = 0; i < s.operands.size(); ++i) {
-      check(!is_old(s.operands[i]) || std::ranges::find(allowed, i) != allowed.end(),
+      const bool allowed = update ? i == 0 : may_write_over(s, 0, i);
+      check(!is_old(s.operands[i]) || allowed,
             "a kernel writes over a parameter that it reads elsewhere");
     }
   }
@@ -660,18 +658,17 @@ class Verifier {
   void check_taker(int32_t taker, int32_t memory, const std::vector<int32_t>& root) {
     now_ = static_cast<size_t>(f_.buffer(taker).life.first);
     const Step& s = f_.steps[now_];
-    bool writes = s.kind == StepKind::kernel &&
-                  program_.kernels[static_cast<size_t>(s.number)].signature.results.size() == 1 &&
-                  f_.value(s.results[0]).place == Place::arena &&
-                  f_.value(s.results[0]).index == taker;
-    check(writes, "memory is taken by what is not a kernel's only result");
-    const std::vector<size_t>& allowed =
-        program_.kernels[static_cast<size_t>(s.number)].signature.in_place;
+    const auto written = std::ranges::find_if(s.results, [&](ValueId id) {
+      return f_.value(id).place == Place::arena && f_.value(id).index == taker;
+    });
+    check(s.kind == StepKind::kernel && written != s.results.end(),
+          "memory is taken by what is not a kernel's result");
+    const auto result = static_cast<size_t>(written - s.results.begin());
     for (size_t i = 0; i < s.operands.size(); ++i) {
       const PlanValue& v = f_.value(s.operands[i]);
       if (v.place != Place::arena || root[static_cast<size_t>(v.index)] != memory) continue;
-      bool fits = f_.buffer(v.index).position == f_.buffer(taker).position &&
-                  std::ranges::find(allowed, i) != allowed.end();
+      bool fits =
+          f_.buffer(v.index).position == f_.buffer(taker).position && may_write_over(s, result, i);
       check(fits, "the kernel still reads the memory that its result takes");
     }
     now_ = kNowhere;

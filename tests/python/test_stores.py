@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from command_line import relay as command
 
 import relay
 
@@ -229,6 +230,74 @@ def test_loops_one_after_the_other_write_one_table():
     loops = [k for k in json.loads(made.executable.metadata)["kernels"] if k.get("loop")]
     assert len(loops) == 3
     assert all("_in_place" in k["name"] for k in loops), loops
+
+
+def last_elements(x):
+    a, b = x * 2.0, np.zeros((len(x), 3), dtype=np.int64)
+    for i in range(1, len(x)):
+        a[i] = a[i - 1] + x[i] * b[i - 1, 0]
+        b[i, i % 3] = i
+    return a[-1], b[-1, 0]
+
+
+def tables_themselves(x):
+    a, b = x * 2.0, np.zeros((len(x), 3), dtype=np.int64)
+    for i in range(1, len(x)):
+        a[i] = a[i - 1] + x[i]
+        b[i] = i
+    return a, b
+
+
+def one_read_again(x):
+    a, b = x * 2.0, x * 3.0
+    old = a.copy()
+    for i in range(1, len(x)):
+        a[i] = a[i - 1] + b[i]
+        b[i] = a[i] * 0.5
+    return a[-1], b[-1], old[-1]
+
+
+def crossed(x):
+    a, b = x * 2.0, x * 3.0
+    for i in range(1, len(x)):
+        a[i] = b[i - 1] + 1.0
+        a, b = b, a
+    return a[-1], b[-1]
+
+
+def both_of_one(x):
+    a = x * 2.0
+    b = a.copy()
+    for i in range(1, len(x)):
+        a[i] = b[i - 1] + 1.0
+        b[i] = a[i - 1] * 0.5
+    return a[-1], b[-1]
+
+
+@pytest.mark.parametrize(
+    "python, tables",
+    [
+        (last_elements, 2),
+        (tables_themselves, 4),
+        (one_read_again, 3),
+        (crossed, 4),
+        (both_of_one, 3),
+    ],
+)
+def test_a_loop_of_several_tables_copies_those_that_are_read_again(python, tables, tmp_path):
+    """Kernels of open sizes; `tables`: how many have memory of their own.
+
+    Tables that change places, and those that the caller gets, are copied.
+    """
+    f = relay.function(python, num_threads=1)
+    for n in (6, 2, 1):
+        x = np.arange(1.0, n + 1)
+        for got, want in zip(f(x), python(x), strict=True):
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(x, np.arange(1.0, n + 1))
+    (tmp_path / "loop.relay").write_text(f.lower(np.ones(6)).astext())
+    plan = command("show", tmp_path / "loop.relay", "--plan").stdout
+    assert plan.count(" = place ") + plan.count(" = alloc ") == tables, plan
 
 
 # The sorted copy keeps the loop from being a kernel.

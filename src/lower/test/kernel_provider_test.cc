@@ -97,13 +97,32 @@ TEST(KernelProvider, results_may_take_the_memory_of_some_inputs) {
   KernelProvider provider;
   const int32_t add = provider.add(
       primitive("%a: Tensor[(4,), float32], %b: Tensor[(1,), float32]", "add(%a, %b)"));
-  EXPECT_EQ(provider.aliasing(add, 0), Aliasing::same_index);
-  EXPECT_EQ(provider.aliasing(add, 1), Aliasing::none);
+  EXPECT_EQ(provider.aliasing(add, {.input = 0}), Aliasing::same_index);
+  EXPECT_EQ(provider.aliasing(add, {.input = 1}), Aliasing::none);
   const int32_t scatter = provider.add(primitive(
       "%d: Tensor[(4, 3), float32], %i: Tensor[(1, 3), int64], %u: Tensor[(1, 3), float32]",
       "scatter_elements(%d, %i, %u, axis=0)"));
-  EXPECT_EQ(provider.aliasing(scatter, 0), Aliasing::written_over);
-  EXPECT_EQ(refusal(provider, scatter, {.in_place = 0}), "");
+  EXPECT_EQ(provider.aliasing(scatter, {.input = 0}), Aliasing::written_over);
+  EXPECT_EQ(refusal(provider, scatter, {.in_place = {{.input = 0}}}), "");
+}
+
+TEST(KernelProvider, each_result_may_take_the_memory_of_one_input) {
+  KernelProvider provider;
+  const int32_t both = provider.add(primitive(
+      "%d: Tensor[(4, 3), float32], %e: Tensor[(4, 3), float32], %i: Tensor[(1, 3), int64], "
+      "%u: Tensor[(1, 3), float32]",
+      "(scatter_elements(%e, %i, %u, axis=0), scatter_elements(%d, %i, %u, axis=0))"));
+  const InPlace first{.input = 1, .result = 0}, second{.input = 0, .result = 1};
+  EXPECT_EQ(provider.aliasing(both, first), Aliasing::written_over);
+  EXPECT_EQ(provider.aliasing(both, second), Aliasing::written_over);
+  EXPECT_EQ(provider.aliasing(both, {0, 0}), Aliasing::none);
+  EXPECT_EQ(provider.aliasing(both, {2, 0}), Aliasing::none);
+  const int32_t over = provider.variant(both, {.in_place = {first, second}});
+  EXPECT_EQ(provider.variant_signature(over).in_place, (std::vector<InPlace>{first, second}));
+  EXPECT_EQ(refusal(provider, both, {.in_place = {first}}), "");
+  // Not two results of one input, and not one result of two inputs.
+  EXPECT_NE(refusal(provider, both, {.in_place = {first, {.input = 1, .result = 1}}}), "");
+  EXPECT_NE(refusal(provider, both, {.in_place = {first, {.input = 0, .result = 0}}}), "");
 }
 
 TEST(KernelProvider, compiles_a_kernel_for_the_target_of_its_device) {
@@ -130,7 +149,7 @@ TEST(KernelProvider, compiles_a_kernel_for_the_target_of_its_device) {
 TEST(KernelProvider, must_fail_E0405_variants_that_a_kernel_cannot_give) {
   KernelProvider provider;
   const int32_t product = provider.add(primitive(kMatrices, "nn.dense(%x, %w)"));
-  const std::string in_place = refusal(provider, product, {.in_place = 0});
+  const std::string in_place = refusal(provider, product, {.in_place = {{.input = 0}}});
   EXPECT_NE(in_place.find("E0405"), std::string::npos) << in_place;
   EXPECT_NE(in_place.find("fused_nn_dense has no variant whose result takes"), std::string::npos);
 

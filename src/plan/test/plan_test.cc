@@ -413,7 +413,7 @@ TEST(StepTable, docs_have_its_rows) {
 // A function that the tests write: kernel 0 reads a buffer and may write it in place.
 struct Written {
   Written() : w("f"), x(w.param({"x", tensor_type(std::vector<int64_t>{16}, kFloat), ""})) {
-    kernels.emplace_back().signature.in_place = {0};
+    kernels.emplace_back().signature.in_place = {{.input = 0}};
   }
   ValueId buffer(int64_t bytes = 64) {
     return w.in_buffer(w.buffer(bytes), tensor_type(std::vector<int64_t>{bytes / 4}, kFloat));
@@ -536,10 +536,22 @@ TEST(InPlace, must_not_take_memory_that_is_read_otherwise) {
   EXPECT_FALSE(larger.planned().buffer(1).in_place);
 }
 
+TEST(InPlace, a_result_takes_the_memory_of_its_own_operand) {
+  Written p;
+  p.kernels[0].signature.in_place = {{.input = 0, .result = 1}};
+  ValueId a = p.buffer(), b = p.buffer(), c = p.buffer();
+  p.w.add(StepKind::kernel, {a, b}, {p.x}, 0);
+  p.w.add(StepKind::kernel, {p.buffer(), c}, {a}, 0);
+  PlanFunction f = p.planned();
+  EXPECT_EQ(f.buffer(2).whole, 0);
+  EXPECT_TRUE(f.buffer(2).in_place);
+  EXPECT_FALSE(f.buffer(3).in_place);
+}
+
 // A function of one size whose values are in places; kernel 0 may write in place of its input.
 struct InPlaces {
   InPlaces() : n(dim(type_var("n", Kind::Dim))), w("f"), size(w.scalar()) {
-    kernels.emplace_back().signature.in_place = {0};
+    kernels.emplace_back().signature.in_place = {{.input = 0}};
     kernels[0].signature.results.resize(1);
   }
   ValueId memory(int64_t columns = 1) {
@@ -577,7 +589,7 @@ TEST(Places, a_result_takes_the_place_of_an_operand_that_it_may_overwrite) {
   p.kernels[0].signature.in_place.clear();
   EXPECT_EQ(p.places({a, b, work}), (std::vector{0, 1, 2}));
   // nor where it has another result.
-  p.kernels[0].signature.in_place = {0};
+  p.kernels[0].signature.in_place = {{.input = 0}};
   p.kernels[0].signature.results.resize(2);
   EXPECT_EQ(p.places({a, b, work}), (std::vector{0, 1, 2}));
 }

@@ -271,7 +271,7 @@ TEST(VerifyPlan, must_fail_memory_that_is_taken_too_early) {
       ++f.value(id).life.last;
     }
   });
-  refused(matrices(), "main", "memory is taken by what is not a kernel's only result",
+  refused(matrices(), "main", "memory is taken by what is not a kernel's result",
           [](auto& f, auto&) {
             PlanBuffer& b = buffer(f, is_in_place);
             b.life = {b.life.first - 1, b.life.last};
@@ -298,7 +298,7 @@ TEST(VerifyPlan, must_fail_places_that_a_kernel_uses_twice) {
   });
   // The result of the second may overwrite its operand, working memory may not.
   refused(open, "main", "a kernel writes where it reads", [&](auto& f, auto& p) {
-    EXPECT_EQ(p.kernels[1].signature.in_place, std::vector<size_t>{0});
+    EXPECT_EQ(p.kernels[1].signature.in_place, std::vector<InPlace>{{}});
     add_workspace(f, p, 1, [](const Step& s) { return s.operands[0]; });
   });
   // A kernel that reads elsewhere than it writes.

@@ -10,6 +10,7 @@ from relay._function.syntax.source import Source
 
 FUNCTIONS = (ast.FunctionDef, ast.Lambda)
 _SCOPES = (*FUNCTIONS, ast.ListComp, ast.GeneratorExp)
+_NO_CODE = {"ctx", "op", "ops"}
 # Methods that change their object, and NumPy's functions that change their argument.
 CHANGING_METHODS = {
     "append", "clear", "extend", "fill", "insert", "partition", "pop", "popitem", "put", "remove",
@@ -97,29 +98,44 @@ def assigned(nodes: Sequence[ast.AST], in_place: bool = True, augmented: bool = 
     todo = list(reversed(nodes))
     while todo:
         node = todo.pop()
-        if isinstance(node, ast.FunctionDef):
+        kind = type(node)
+        if kind is ast.Name:
+            if type(node.ctx) is ast.Store:
+                found[node.id] = None
+            continue
+        if kind is ast.FunctionDef:
             found[node.name] = None
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found[node.id] = None
-        elif (
-            isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and not augmented
-        ):
+        elif kind is ast.AugAssign and isinstance(node.target, ast.Name) and not augmented:
             todo.append(node.value)
             continue
-        elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+        elif kind in (ast.Subscript, ast.Attribute) and type(node.ctx) is ast.Store:
             if in_place and (name := changed_name(node)) is not None:
                 found[name] = None
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        elif kind is ast.Call and isinstance(node.func, ast.Attribute):
             changed = [node.func.value] if node.func.attr in CHANGING_METHODS else []
             changed += node.args[:1] if node.func.attr in CHANGING_FUNCTIONS else []
             for target in changed if in_place else ():
                 if (name := changed_name(target)) is not None:
                     found[name] = None
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name is not None:
+        elif kind in (ast.MatchAs, ast.MatchStar) and node.name is not None:
             found[node.name] = None
-        if not isinstance(node, _SCOPES):
-            todo.extend(reversed(list(ast.iter_child_nodes(node))))
+        if kind not in _SCOPES:
+            todo.extend(reversed(_children(node)))
     return list(found)
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """The nodes below a node, in order, without contexts and operators."""
+    out: list[ast.AST] = []
+    for field in node._fields:
+        if field in _NO_CODE:
+            continue
+        below = getattr(node, field, None)
+        if isinstance(below, list):
+            out += [each for each in below if isinstance(each, ast.AST)]
+        elif isinstance(below, ast.AST):
+            out.append(below)
+    return out
 
 
 def changes_safely(node: ast.Call, target: ast.AST, function: ast.AST) -> bool:
@@ -171,8 +187,13 @@ def changed_name(target: ast.AST) -> str | None:
 def read(nodes: list[ast.AST]) -> set[str]:
     """Returns the names that code may read, those of nested functions included."""
     out = set()
-    for node in nodes:
-        out.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Name):
+            out.add(node.id)
+        else:
+            todo += _children(node)
     return out
 
 
