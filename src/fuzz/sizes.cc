@@ -57,6 +57,7 @@ const std::vector<More>& more_examples() {
        {{"Tensor[(1, 2, 16, 37), float32]"}, "pool_size=[5, 5], padding=[2, 2, 2, 2]"}},
       {"nn.softmax", {{"Tensor[(37, 5), float32]"}, "axis=-1"}},
       {"nn.dense", {{"Tensor[(17, 37), float32]", "Tensor[(33, 37), float32]"}, ""}},
+      {"nn.dense", {{"Tensor[(9, 40), float32]", "Tensor[(291, 40), float32]"}, ""}},
       {"nn.dense", {{"Tensor[(3, 261), float32]", "Tensor[(5, 261), float32]"}, ""}},
       {"nn.conv2d",
        {{"Tensor[(1, 7, 8, 9), float32]", "Tensor[(3, 3, 9, 33), float32]"},

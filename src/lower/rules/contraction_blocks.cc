@@ -94,7 +94,15 @@ Outcome schedule_widened(Schedule& s, TilePlans& tiles, Decider& decide) {
     BlockRV out = RELAY_TRY(end_of(s, consumers[0]));
     if (out.name.empty()) return Declined{};
     RELAY_TRY(s.set_scope(rv, tir::Scope::Local));
-    const Outcome tiled = tile_widened_loops(s, *sum, rv, in_word, out, tiles, decide);
+    const Outcome tiled = tile_made_loops(
+        s, *sum, rv, out, tiles, decide,
+        [&](const BlockRV& part, const tir::LoopRV&, const TilePlan& plan) -> Outcome {
+          const std::vector<tir::LoopRV> around = s.get_loops(part);
+          const std::vector<tir::LoopRV> words =
+              RELAY_TRY(s.split(around[around.size() - 2], {-1, in_word}));
+          RELAY_TRY(Tiling(s, *sum, plan.lanes).finish({}, {part, {words[1], around.back()}, {}}));
+          return Report{};
+        });
     if (!took(tiled)) return tiled;
     tiles.finish();
     return Report{text_of(tiled) + ", weights widened in memory"};

@@ -1,6 +1,7 @@
 // The loops of register tiles: what tiles of constant and of open sizes share, and each kind.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -80,11 +81,13 @@ Outcome tile_open_part(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out
 Outcome tile_block_loops(tir::Schedule& s, const Sum& sum, const Sum& terms,
                          const tir::BlockRV& out, TilePlans& plans, Decider& decide);
 
-// The same for a sum whose weights `widened` makes of words of `in_word` elements: for the columns of a tile at once, in
-// memory, before all rows pass by.
-Outcome tile_widened_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& widened,
-                           int64_t in_word, const tir::BlockRV& out, TilePlans& plans,
-                           Decider& decide);
+// The same for a sum whose weights `made` computes: for the columns of a tile at once, in memory, before all rows pass by.
+// `finish` schedules the loops of a part of `made` below the loop over its tiles.
+using FinishMade =
+    std::function<Outcome(const tir::BlockRV& made, const tir::LoopRV& tiles, const TilePlan&)>;
+Outcome tile_made_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& made,
+                        const tir::BlockRV& out, TilePlans& plans, Decider& decide,
+                        const FinishMade& finish);
 
 // In how many parts a long sum is cut, and which iteration of its block is. 1: it is not cut.
 struct SumCutPlan {

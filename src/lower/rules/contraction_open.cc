@@ -43,9 +43,9 @@ std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
 }
 
 // The sum, the block that stores it, the one that copies it between the two, the one that has its terms and the one that
-// writes the weights of its columns down, where there are such, with the axes' loops around the second.
+// makes the weights of its columns, where there are such, with the axes' loops around the second.
 struct Copies {
-  BlockRV sum, out, copy, terms, widened;
+  BlockRV sum, out, copy, terms, made;
   LoopRV row, column;
 };
 
@@ -112,8 +112,7 @@ class OpenTiles {
 
   // The loops over tiles of columns, one for each part; outside of all others (`outermost`) or of the last rows.
   tir::StepResult<std::vector<LoopRV>> build(const BlockRV& out, bool outermost,
-                                             const BlockRV& copy = {},
-                                             const BlockRV& widened = {}) {
+                                             const BlockRV& copy = {}, const BlockRV& made = {}) {
     std::vector<LoopRV> order = s_.get_loops(out);
     LoopRV column = order.back();
     order.pop_back();
@@ -121,9 +120,9 @@ class OpenTiles {
     // Of a part of a kernel, what is around need be no perfect nest.
     RELAY_TRY(s_.reorder(outermost ? order : std::vector<LoopRV>(order.end() - 2, order.end())));
     Copies all{sum_.block, out,          copy,  terms_ ? terms_->block : BlockRV{},
-               widened,    order.back(), column};
+               made,       order.back(), column};
     RELAY_TRY(sink(all, all.column));
-    if (!widened.name.empty()) RELAY_TRY(s_.compute_at(widened, all.column));
+    if (!made.name.empty()) RELAY_TRY(s_.compute_at(made, all.column));
     around_ = order.size() - 2;
     lines_.assign(order.begin() + 1, order.end() - 1);
     if (!outermost) lines_.clear();
@@ -142,8 +141,8 @@ class OpenTiles {
     return tiles;
   }
 
-  // The blocks that write weights down, one for each part of the columns.
-  const std::vector<BlockRV>& widened() const { return widened_; }
+  // The blocks that make weights, one for each part of the columns.
+  const std::vector<BlockRV>& made() const { return made_; }
 
   // "14x32 register tile, column loop outermost, open rows by 14, 8, 4, 2, 1".
   std::string text() const {
@@ -184,8 +183,8 @@ class OpenTiles {
   // The loop keeps what fills tiles of the size; the copies have the rest.
   tir::StepResult<Copies> cut(const Copies& c, const LoopRV& loop, int64_t size) {
     Partition p = RELAY_TRY(s_.partition_tiles(loop, size));
-    Copies rest{p.copy_of(c.sum), p.copy_of(c.out), {}, {}, c.widened, {}, {}};
-    if (!c.widened.name.empty() && loop == c.column) rest.widened = p.copy_of(c.widened);
+    Copies rest{p.copy_of(c.sum), p.copy_of(c.out), {}, {}, c.made, {}, {}};
+    if (!c.made.name.empty() && loop == c.column) rest.made = p.copy_of(c.made);
     if (!c.copy.name.empty()) rest.copy = p.copy_of(c.copy);
     if (terms_) rest.terms = p.copy_of(c.terms);
     rest.row = loop == c.row ? p.tail : p.copy_of(c.row);
@@ -197,7 +196,7 @@ class OpenTiles {
   tir::StepResult<LoopRV> columns(Copies c, int64_t size) {
     std::vector<LoopRV> tiles = RELAY_TRY(s_.split(c.column, {-1, size}));
     c.column = tiles[1];
-    if (!c.widened.name.empty()) RELAY_TRY(s_.compute_at(c.widened, tiles[0]));
+    if (!c.made.name.empty()) RELAY_TRY(s_.compute_at(c.made, tiles[0]));
     RELAY_TRY(lift(c, tiles[0]));
     std::vector<LoopRV> order = lines_;
     order.insert(order.end(), {c.row, c.column});
@@ -211,7 +210,7 @@ class OpenTiles {
       if (whole) break;
       c = rest;
     }
-    if (!c.widened.name.empty()) widened_.push_back(c.widened);
+    if (!c.made.name.empty()) made_.push_back(c.made);
     return tiles[0];
   }
 
@@ -251,7 +250,7 @@ class OpenTiles {
   bool masked_end_;            // columns that do not fill a vector are lanes of one
   size_t around_ = 0;          // loops around those of rows and columns
   std::vector<LoopRV> lines_;  // those of them that stand between columns and rows
-  std::vector<BlockRV> widened_;
+  std::vector<BlockRV> made_;
 };
 
 // Whether tiles of columns can stand outside of all rows: they are of one kind, and every line of rows has the same weights.
@@ -377,8 +376,8 @@ Outcome tile_block_loops(Schedule& s, const Sum& sum, const Sum& terms, const Bl
   return Report{text + RELAY_TRY(share_tiles(s, sum, loops, columns, outermost))};
 }
 
-Outcome tile_widened_loops(Schedule& s, const Sum& sum, const BlockRV& widened, int64_t in_word,
-                           const BlockRV& out, TilePlans& plans, Decider& decide) {
+Outcome tile_made_loops(Schedule& s, const Sum& sum, const BlockRV& made, const BlockRV& out,
+                        TilePlans& plans, Decider& decide, const FinishMade& finish) {
   std::vector<LoopRV> loops = s.get_loops(out);
   if (loops.size() != sum.spatial.size()) return Declined{};
   const size_t at = plans.next();
@@ -390,11 +389,10 @@ Outcome tile_widened_loops(Schedule& s, const Sum& sum, const BlockRV& widened, 
   if (!decide.chooses() && !is_plan_of(sum, plan)) return refuse_plan(decide);
   OpenTiles tiles(s, sum, plan);
   if (loops.size() > 2 && !columns_may_be_outermost(sum, plan)) return Declined{};
-  std::vector<LoopRV> columns = RELAY_TRY(tiles.build(out, loops.size() > 2, {}, widened));
-  for (const BlockRV& part : tiles.widened()) {
-    std::vector<LoopRV> around = s.get_loops(part);
-    std::vector<LoopRV> words = RELAY_TRY(s.split(around[around.size() - 2], {-1, in_word}));
-    RELAY_TRY(Tiling(s, sum, plan.lanes).finish({}, {part, {words[1], around.back()}, {}}));
+  std::vector<LoopRV> columns = RELAY_TRY(tiles.build(out, loops.size() > 2, {}, made));
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const Outcome finished = finish(tiles.made()[i], columns[i], plan);
+    if (!took(finished)) return finished;
   }
   std::string text = "sum: " + arithmetic_of(sum, decide) + ", " + tiles.text();
   if (!plan.threads) return Report{text};

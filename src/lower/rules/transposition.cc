@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "lower/rules/lanes.h"
 #include "node/walk.h"
@@ -52,10 +53,12 @@ class Transposition {
   Transposition(Schedule& s, BlockPlan& plan, Decider& decide)
       : s_(s), plan_(plan), decide_(decide) {}
 
-  tir::StepResult<Outcome> schedule(const BlockRV& rv) {
+  // All loops of the block, or those below `at`, which share no threads.
+  tir::StepResult<Outcome> schedule(const BlockRV& rv, const std::optional<LoopRV>& at = {}) {
     Block b = s_.block(rv);
-    std::vector<LoopRV> loops = s_.get_loops(rv);
-    if (!find(rv, b, loops)) return Declined{};
+    std::vector<LoopRV> loops = at ? loops_below(s_, rv, *at) : s_.get_loops(rv);
+    const std::vector<tir::IterVar> iters = moved_by(b, loops);
+    if ((!at && loops.size() != b->iters.size()) || !find(rv, b, loops, iters)) return Declined{};
     LoopRV column = loops.back();
     std::vector<LoopRV> order;
     double work = 1;
@@ -68,7 +71,8 @@ class Transposition {
     RELAY_TRY(s_.reorder(order));
     std::string note =
         "transposed in blocks of " + std::to_string(size_) + "x" + std::to_string(size_);
-    threads_ = decide_.value(plan_.threads, [&](const Target& t) { return pays_threads(t, work); });
+    threads_ =
+        decide_.value(plan_.threads, [&](const Target& t) { return !at && pays_threads(t, work); });
     if (threads_ && !around.empty()) {
       size_t last = 0;
       while (last + 1 < around.size() && s_.extent(around[last]) == 1) ++last;
@@ -84,24 +88,40 @@ class Transposition {
       }
     }
     if (threads_) note += ", threads over blocks";
-    RELAY_TRY(make_lines(rv));
+    if (!at) RELAY_TRY(make_lines(rv));
     RELAY_TRY(cut(rv, rows_, column, size_, size_));
     return Report{note};
   }
 
  private:
+  // The iteration that each loop moves, by one with each step, and no other loop of them does; fewer where one moves none.
+  static std::vector<tir::IterVar> moved_by(const Block& b, const std::vector<LoopRV>& loops) {
+    std::vector<tir::IterVar> out;
+    tir::Analyzer analyzer;
+    for (const LoopRV& l : loops) {
+      size_t moved = 0;
+      for (size_t i = 0; i < b->iters.size(); ++i) {
+        if (!tir::uses_var(b->bindings[i], l.var.get())) continue;
+        PrimExpr next = PrimExpr::unchecked(substitute(b->bindings[i], {{l.var.get(), l.var + 1}}));
+        if (b->iters[i]->kind != tir::IterKind::DataParallel || moved++ > 0 ||
+            analyzer.constant_difference(next, b->bindings[i]) != 1 ||
+            std::ranges::find(out, b->iters[i]) != out.end()) {
+          return {};
+        }
+        out.push_back(b->iters[i]);
+      }
+      if (moved == 0) return {};
+    }
+    return out;
+  }
+
   // The tensors that lie across, and the loop along which all of them are read. False when there is none, and when
   // anything else lies across.
-  bool find(const BlockRV& rv, const Block& b, const std::vector<LoopRV>& loops) {
-    if (loops.size() != b->iters.size() || loops.size() < 2 || b->init || b->writes.size() != 1 ||
+  bool find(const BlockRV& rv, const Block& b, const std::vector<LoopRV>& loops,
+            const std::vector<tir::IterVar>& iters) {
+    if (loops.size() != iters.size() || loops.size() < 2 || b->init || b->writes.size() != 1 ||
         !isa<tir::StoreNode>(b->body)) {
       return false;
-    }
-    for (size_t i = 0; i < loops.size(); ++i) {
-      if (b->iters[i]->kind != tir::IterKind::DataParallel ||
-          !(as<tir::VarNode>(b->bindings[i]) == loops[i].var.get())) {
-        return false;
-      }
     }
     std::vector<const tir::LoadNode*> loads;
     bool plain = true;
@@ -127,7 +147,7 @@ class Transposition {
         // A truth value in memory is a byte; in a register it is none.
         if (loads[k]->dtype.is_bool() && !moves_) return false;
         const bool turns = loads[k]->dtype.bits >= 8 && loads[k]->dtype.bits <= 64;
-        auto t = turned_by(*loads[k], b->iters[i]->var, b->iters[column]->var);
+        auto t = turned_by(*loads[k], iters[i]->var, iters[column]->var);
         quotients = turns && !t && !across[k] && moves_ && loads.size() == 1 && !few &&
                     starts_far(rv, loops[column]);
         const int64_t bytes = loads[k]->dtype.bytes();
@@ -329,6 +349,13 @@ tir::StepResult<Outcome> schedule_transposition(Schedule& s, const BlockRV& bloc
                                                 Decider& decide) {
   if (!decide.chooses() && plan.transposed == 0) return Declined{};
   return Transposition(s, plan, decide).schedule(block);
+}
+
+tir::StepResult<Outcome> schedule_transposition_below(Schedule& s, const BlockRV& block,
+                                                      const LoopRV& at, BlockPlan& plan,
+                                                      Decider& decide) {
+  if (!decide.chooses() && plan.transposed == 0) return Declined{};
+  return Transposition(s, plan, decide).schedule(block, at);
 }
 
 }  // namespace relay

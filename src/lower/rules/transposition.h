@@ -14,4 +14,9 @@ bool is_long_line(const tir::PrimExpr& extent);
 tir::StepResult<Outcome> schedule_transposition(tir::Schedule& s, const tir::BlockRV& block,
                                                 BlockPlan& plan, Decider& decide);
 
+// The same for what the loops below `at` compute, without threads.
+tir::StepResult<Outcome> schedule_transposition_below(tir::Schedule& s, const tir::BlockRV& block,
+                                                      const tir::LoopRV& at, BlockPlan& plan,
+                                                      Decider& decide);
+
 }  // namespace relay

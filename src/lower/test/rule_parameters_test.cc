@@ -44,7 +44,9 @@ constexpr const char* kPrograms[] = {
     "def @main(%x: Tensor[(3, 32), float32], %w: Tensor[(1, 8, 8), int32],"
     " %s: Tensor[(1, 2, 8), float32], %z: Tensor[(), float32]) {"
     " nn.contrib_dense_bits(%x, %w, %s, %z, bits=8, units=8, weight_layout=\"NC8n\") }",
-    // row_products
+    // panel_products, row_products
+    "def @main(%x: Tensor[(9, 40), float32], %w: Tensor[(291, 40), float32]) {"
+    " nn.relu(nn.dense(%x, %w)) }",
     "def @main(%x: Tensor[(5, 70), float32], %w: Tensor[(11, 70), float32]) {"
     " nn.relu(nn.dense(%x, %w)) }",
     // row_reduction, short_rows, column_reduction

@@ -14,6 +14,7 @@
 #include "passes/layout/packing.h"
 #include "passes/simplify/rewrite_calls.h"
 #include "target/dot_products.h"
+#include "target/rows_by_rows.h"
 
 namespace relay {
 namespace {
@@ -223,7 +224,7 @@ class Packer : public WeightPacker {
   }
 
   int64_t panel(const Expr& weight) const override {
-    return panel_width(target_, tensor_of(weight)->dtype.bits);
+    return panel_columns(target_, tensor_of(weight)->dtype.bits);
   }
   bool is_constant(const Expr& e) override { return constants_.contains(e); }
   bool multiplies_bytes() const override { return has_byte_dot(target_); }
@@ -239,23 +240,29 @@ class Packer : public WeightPacker {
            rows_of_data(c, first_row) > 1;
   }
 
-  // Whether the rows of the data are multiplied with the rows of a weight as they lie, lanes along the sum: while all
-  // of the data stay in the cache, and the sum of a result's lanes costs less than packing the weight. On a Xeon with
-  // AVX-512, 8 rows by a weight of 1024 x 784 took 0.44 of the time, 32 rows half of it and 128 rows 0.91; 64 rows by a
-  // weight of 256 x 256 took 1.15. The rows are one axis, since the rule row_products tiles only the last axis of rows.
+  // Whether the kernel multiplies the rows of the data with the rows of a weight that is not packed before. As it lies, where
+  // the rows are one axis, since the rule row_products tiles only the last axis of rows; by panels, where no other product
+  // has the weight.
   bool by_rows(const CallNode& c) {
-    auto data = static_shape(c.args[0]);
+    auto data = static_shape(c.args[0]), weight = static_shape(c.args[1]);
     const DType dtype = tensor_of(c.args[0])->dtype;
-    if (!data || constants_.contains(c.args[1]) || !dtype.is_floating() || dtype.bits < 32 ||
-        tensor_of(c.args[1])->dtype != dtype || tensor_of(Expr(&c))->dtype != dtype) {
+    if (!data || !weight || constants_.contains(c.args[1]) || !dtype.is_floating() ||
+        dtype.bits < 32 || tensor_of(c.args[1])->dtype != dtype ||
+        tensor_of(Expr(&c))->dtype != dtype || data->size() < 2) {
       return false;
     }
-    if (data->size() < 2 || rows_of_data(c) != (*data)[data->size() - 2]) return false;
-    const int64_t rows = rows_of_weight(c), sum = data->back();
-    const auto bytes = static_cast<int64_t>(dtype.bytes());
-    return sum >= kLongSum && rows <= sum / 8 && rows * sum * bytes <= target_.l2_bytes / 2;
+    const RowsByRows product{rows_of_weight(c), (*weight)[0], data->back(),
+                             static_cast<int64_t>(dtype.bytes())};
+    switch (matrix_order(target_, product)) {
+      case MatrixOrder::AsItLies:
+        return rows_of_data(c) == (*data)[data->size() - 2];
+      case MatrixOrder::ByPanel:
+        return rows_of_data(c) == rows_of_weight(c);
+      case MatrixOrder::Packed:
+        return false;
+    }
+    return false;
   }
-  static constexpr int64_t kLongSum = 256;
 
   Expr packed(const CallNode& c, const Expr& weight, const std::string& from,
               const std::string& to) override {

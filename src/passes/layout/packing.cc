@@ -5,6 +5,7 @@
 #include "analysis/calls.h"
 #include "passes/layout/matrix_products.h"
 #include "target/dot_products.h"
+#include "target/rows_by_rows.h"
 
 namespace relay {
 namespace {
@@ -56,16 +57,10 @@ void pack_groups(Packing& out, const Target& target, int64_t groups, int64_t col
 
 }  // namespace
 
-int64_t panel_width(const Target& target, int64_t bits) {
-  constexpr int64_t kSum = 32;
-  const int64_t columns = target.panel_columns == 0 ? 2 * target.lanes(kSum) : target.panel_columns;
-  return columns * kSum / std::max(bits, kSum);
-}
-
 Packing packing(const Target& target, const CallNode& c, const Contraction& contraction,
                 bool constant_weight) {
   Packing out;
-  out.panel = panel_width(target, tensor_of(c.args[1])->dtype.bits);
+  out.panel = panel_columns(target, tensor_of(c.args[1])->dtype.bits);
   out.word = word_of(target, c, contraction);
   auto group = contraction.only(ContractionRole::Group),
        column = contraction.only(ContractionRole::Column);

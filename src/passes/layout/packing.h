@@ -16,10 +16,6 @@ struct Packing {
       1;  // groups that share a panel, with zeros for what each does not read of the others
 };
 
-// Columns in a panel of weights with elements of `bits` bits: two vectors of sums, unless the target says another number.
-// Weights with fewer columns have narrower panels.
-int64_t panel_width(const Target& target, int64_t bits);
-
 // The packing of the weight, the second operand of the call. Groups whose columns fill panels are packed like one
 // contraction each. Narrower groups are merged until they fill one, which only constant weights can be; or each group is a
 // panel, with lanes to spare in its last vector; or there is no panel.

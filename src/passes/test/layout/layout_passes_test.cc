@@ -686,6 +686,13 @@ TEST(AlterOpLayout, few_rows_take_a_weight_of_the_run_as_it_is) {
   EXPECT_EQ(product("8, 255", "24, 255", "nn.dense(%x, %p)"), "NC>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("17, 256", "256, 256", "nn.dense(nn.dense(%x, %p), %p)"),
             "NC>NC32n nn.contrib_dense_pack nn.contrib_dense_pack");
+  // More rows, of any axes, by a matrix whose panels the kernel makes, but not by one that several products share.
+  for (const char* x : {"40, 64", "5, 8, 64", "1024, 64"}) {
+    EXPECT_EQ(product(x, "2048, 64", "nn.dense(%x, %p)"), "nn.dense") << x;
+  }
+  EXPECT_EQ(product("1025, 64", "2048, 64", "nn.dense(%x, %p)"), "NC>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("40, 2048", "2048, 2048", "nn.dense(nn.dense(%x, %p), %p)"),
+            "NC>NC32n nn.contrib_dense_pack nn.contrib_dense_pack");
 }
 
 TEST(AlterOpLayout, columns_of_open_sizes_are_neighbours) {

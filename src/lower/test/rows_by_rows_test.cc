@@ -1,4 +1,4 @@
-// Products of rows with rows: what their tiles compute, at every kind of edge, on each target.
+// Products of rows with rows, as they lie and by panels: what their tiles compute, at every kind of edge, on each target.
 #include "lower/test/kernel_case.h"
 
 namespace relay::lower_test {
@@ -59,6 +59,32 @@ TEST(RowProducts, not_for_one_row_or_short_sums) {
   for (auto [m, n, k] : {std::array<int64_t, 3>{1, 24, 128}, {8, 1, 128}, {8, 24, 12}}) {
     const std::string rule = rule_of(dense(m, n, k, true).func);
     EXPECT_EQ(rule.find("rows by rows:"), std::string::npos) << rule;
+  }
+}
+
+// The rest of a tile, of a block that is transposed, and of a vector; data of several axes of rows.
+TEST(PanelProducts, tiles_and_their_edges) {
+  const std::string by_tile = ", columns transposed a tile at a time";
+  for (auto [m, n, k] : {std::array<int64_t, 3>{40, 320, 64},
+                         {40, 300, 33},
+                         {9, 257, 47},
+                         {2, 512, 32},
+                         {67, 259, 130}}) {
+    SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
+    for (bool epilogue : {false, true}) {
+      const Case c = dense(m, n, k, epilogue);
+      EXPECT_TRUE(rule_of(c.func).ends_with(by_tile)) << rule_of(c.func);
+      expect_right(c, "sum:");
+    }
+  }
+}
+
+// Few columns leave threads without panels, many rows are worth a matrix that is transposed once, and few rows with long
+// sums read it as it lies.
+TEST(PanelProducts, not_for_few_columns_or_many_rows) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{40, 16, 64}, {1100, 320, 64}, {8, 320, 256}}) {
+    const std::string rule = rule_of(dense(m, n, k, true).func);
+    EXPECT_EQ(rule.find("a tile at a time"), std::string::npos) << rule;
   }
 }
 

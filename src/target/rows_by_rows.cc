@@ -1,0 +1,40 @@
+#include "target/rows_by_rows.h"
+
+#include <algorithm>
+
+namespace relay {
+namespace {
+
+// While all of the data stay in the cache, and the sum of a result's lanes costs less than packing the matrix. On a Xeon
+// with AVX-512, 8 rows by a matrix of 1024 x 784 took 0.44 of the time, 32 rows half of it and 128 rows 0.91; 64 rows by a
+// matrix of 256 x 256 took 1.15.
+bool stays_as_it_lies(const Target& target, const RowsByRows& p) {
+  constexpr int64_t kLongSum = 256, kSumOfRow = 8;
+  return p.sum >= kLongSum && p.rows <= p.sum / kSumOfRow &&
+         p.rows * p.sum * p.bytes <= target.l2_bytes / 2;
+}
+
+// While a panel stays in the cache and transposing it counts beside its product, and every thread has some to make.
+bool goes_by_panel(const Target& target, const RowsByRows& p) {
+  constexpr int64_t kManyRows = 1024, kShortSum = 32, kPanelsOfThread = 4;
+  const int64_t panel = panel_columns(target, 8 * p.bytes);
+  return p.rows > 1 && p.rows <= kManyRows && p.sum >= kShortSum &&
+         p.columns / panel >= kPanelsOfThread * target.num_cores &&
+         p.sum * panel * p.bytes <= target.l2_bytes / 2;
+}
+
+}  // namespace
+
+MatrixOrder matrix_order(const Target& target, const RowsByRows& product) {
+  return stays_as_it_lies(target, product) ? MatrixOrder::AsItLies
+         : goes_by_panel(target, product)  ? MatrixOrder::ByPanel
+                                           : MatrixOrder::Packed;
+}
+
+int64_t panel_columns(const Target& target, int64_t bits) {
+  constexpr int64_t kSum = 32;
+  const int64_t columns = target.panel_columns == 0 ? 2 * target.lanes(kSum) : target.panel_columns;
+  return columns * kSum / std::max(bits, kSum);
+}
+
+}  // namespace relay

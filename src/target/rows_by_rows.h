@@ -1,0 +1,30 @@
+// How rows are multiplied with the rows of a matrix that only the run knows: what passes leave as it is, rules take.
+#pragma once
+
+#include "target/target.h"
+
+namespace relay {
+
+// The product of so many rows, all that share the matrix, with its `columns` rows; each sum has `sum` products of
+// floating-point numbers of `bytes`.
+struct RowsByRows {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t sum = 0;
+  int64_t bytes = 4;
+};
+
+enum class MatrixOrder {
+  AsItLies,  // lanes run along the sum
+  ByPanel,   // the kernel transposes the columns of one panel, and all rows pass by it
+  Packed,    // it is transposed before, as a whole
+};
+
+// The order that takes the least time.
+MatrixOrder matrix_order(const Target& target, const RowsByRows& product);
+
+// The columns that are neighbours in a transposed matrix of elements of `bits`: two vectors of sums in 32 bits or wider,
+// or what the target says.
+int64_t panel_columns(const Target& target, int64_t bits);
+
+}  // namespace relay
