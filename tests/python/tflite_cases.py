@@ -44,7 +44,7 @@ class Case:
         return self.name.split("-")[0]
 
     def kinds(self) -> list[str]:
-        """The elements of the operator: "float32", "int8 quantised", "float32 by int8"; of a case "-types" several."""
+        """The elements of the operator, "int8 quantised" or "float32 by int8"; several for "-types"."""
         if self.name.endswith("hybrid"):
             return ["float32 by int8"]
         if self.name.endswith("int4"):
