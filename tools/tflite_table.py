@@ -24,8 +24,7 @@ def table() -> str:
     kinds: dict[str, list[str]] = {}
     for case in CASES:
         of = kinds.setdefault(case.operator, [])
-        if case.kind() not in of:
-            of.append(case.kind())
+        of += [kind for kind in dict.fromkeys(case.kinds()) if kind not in of]
     lines = ["", "| operator | compared with LiteRT for |", "|---|---|"]
     imported = sorted(name for _, name in relay.frontend.tflite.operators())
     lines += [f"| `{name}` | {', '.join(kinds.get(name, ['-']))} |" for name in imported]

@@ -9,7 +9,7 @@ The tests are skipped without it. Its own tests of the backend run with a `conft
     import relay.tvm
     relay.tvm.install()
 
-and `pytest tests -k tvm` in its repository, with lightgbm and xgboost 1.7 installed. With current releases of
+and `pytest tests -k tvm` in its repository, with lightgbm 4.7 and xgboost 1.7. With current releases of
 scikit-learn, test_simple_imputer_nan_to_0_tvm and test_standard_scaler_floats_tvm_true_false fail, as the
 same tests of its PyTorch backend do.
 """

@@ -553,6 +553,61 @@ def test_hash_tables():
     refused(table_model([7, 5], [70]), "E0203", "two vectors of one length")
 
 
+def drawn(op: str, *inputs: np.ndarray, shape, dtype="float32", **options) -> np.ndarray:
+    """What an operator draws, whose inputs are constants; a run draws the same again."""
+
+    def fill(g):
+        given = [g.tensor(f"x{i}", None, str(x.dtype), data=x) for i, x in enumerate(inputs)]
+        return given, [g.tensor("y", shape, dtype)]
+
+    mod, _ = relay.frontend.from_tflite(one_operator(op, fill, random=options))
+    exe = relay.build(mod, opt_level=0)
+    found = np.asarray(exe())
+    np.testing.assert_array_equal(np.asarray(exe()), found)
+    assert (found.shape, found.dtype) == (shape, dtype)
+    return found
+
+
+def test_random_numbers():
+    shape = (100, 200)
+    sizes = np.array(shape, np.int32)
+    uniform = drawn("RANDOM_UNIFORM", sizes, shape=shape, seed=1, seed2=2)
+    assert 0 <= uniform.min() < 0.001 and 0.999 < uniform.max() < 1
+    assert abs(uniform.mean() - 0.5) < 0.01 and abs(uniform.std() - 12**-0.5) < 0.01
+    other = drawn("RANDOM_UNIFORM", sizes, shape=shape, seed=2, seed2=1)
+    assert abs(np.corrcoef(uniform.ravel(), other.ravel())[0, 1]) < 0.05
+    normal = drawn("RANDOM_STANDARD_NORMAL", sizes, shape=shape)
+    assert abs(normal.mean()) < 0.03 and abs(normal.std() - 1) < 0.03
+    weights = np.log(np.array([[1, 2, 5], [4, 3, 1]], np.float32))
+    count = np.array(20_000, np.int32)
+    classes = drawn("MULTINOMIAL", weights, count, shape=(2, 20_000), dtype="int64", seed=3)
+    for line, expected in zip(classes, np.exp(weights), strict=True):
+        share = np.bincount(line, minlength=3) / line.size
+        np.testing.assert_allclose(share, expected / expected.sum(), atol=0.02)
+
+
+def test_sizes_of_random_numbers_that_a_run_gives():
+    def fill(g):
+        return [g.tensor("sizes", (2,), "int32")], [g.tensor("y", (-1, -1))]
+
+    mod, _ = relay.frontend.from_tflite(one_operator("RANDOM_UNIFORM", fill, random={}))
+    found = relay.build(mod, opt_level=0)(sizes=np.array([3, 50], np.int32))
+    assert np.asarray(found).shape == (3, 50)
+
+
+def test_complex_numbers_stay_inside_of_a_model():
+    def fill(g):
+        sizes = g.tensor("sizes", None, "int32", data=[1, 8])
+        return [g.tensor("x", (1, 8)), sizes], [g.tensor("z", (1, 5), "complex64")]
+
+    refused(one_operator("RFFT2D", fill, rfft_2d={}), "E0504", "output 'z'", "complex numbers")
+
+    def real(g):
+        return [g.tensor("x", (2, 3))], [g.tensor("y", (2, 3))]
+
+    refused(one_operator("REAL", real), "E0504", "not complex")
+
+
 def test_angles_of_all_quadrants():
     values = np.array([-np.inf, -2, -0.0, 0.0, 2, np.inf, np.nan], np.float32)
     y, x = (v.ravel() for v in np.meshgrid(values, values))

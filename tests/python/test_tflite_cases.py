@@ -101,3 +101,18 @@ def test_detections(dtype, options, background, most):
         # What LiteRT leaves behind the detections is not defined.
         np.testing.assert_allclose(f[:, : count * classes], e[:, : count * classes], rtol=1e-5)
         assert not f[:, count * classes :].any()
+
+
+@pytest.mark.parametrize(("size", "skips", "every"), [(1, 0, False), (2, 0, True), (2, 1, False),
+                                                      (3, 2, True)])  # fmt: skip
+def test_skip_grams(size, skips, every):
+    options = {"ngram_size": size, "max_skip_size": skips, "all_ngrams": every}
+    for text in ("", "one", "one two", "a quick  brown fox jumps over"):
+        m = Made(0)
+        words = text.encode()
+        ends = np.array([1, 12, 12 + len(words)], np.int32).tobytes()
+        x = m.g.tensor("x", (1,), "string", data=ends + words)
+        m.g.op("SKIP_GRAM", [x], [m.out((-1,), "string")], skip_gram=options)
+        data = m.model.bytes()
+        (expected,), (found,) = by_litert(data, {}), by_relay(data, {})
+        assert [str(f) for f in found] == [e.decode() for e in expected.ravel()]

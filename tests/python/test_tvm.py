@@ -417,6 +417,10 @@ def test_options_of_passes():
         convert({"nn.conv2d": ["default", "default"]})
     with pytest.raises(ValueError, match=r"weights of nn\.conv2d keep their layout"):
         convert({"nn.conv2d": ["NHWC", "HWIO"]})
+    with pytest.raises(ValueError, match="'NCHW' in some order: the compiler chooses blocks"):
+        convert({"nn.conv2d": ["NCHW8c", "default"]})
+    with pytest.raises(ValueError, match="'NCW' in some order: not 'NHWC'"):
+        convert({"nn.max_pool1d": ["NHWC"]})
     with pytest.raises(ValueError, match=r"nn\.conv2d has no layout"):
         convert({"nn.conv2d": []})
     pool = relay.Function([x], relay.nn.relu(relay.nn.max_pool2d(x, (2, 2), (2, 2))))

@@ -27,6 +27,7 @@ class Case:
     tolerance: float = 1e-5
     # LiteRT's kernels: those for reference, but for the operators that have only others.
     reference: bool = True
+    typed: int = 0
 
     def made(self) -> Made:
         made = Made(sum(self.name.encode()))
@@ -42,18 +43,18 @@ class Case:
     def operator(self) -> str:
         return self.name.split("-")[0]
 
-    def kind(self) -> str:
-        """The elements of the operator: "float32", "int8 quantised", "hybrid"."""
-        made = self.made()
+    def kinds(self) -> list[str]:
+        """The elements of the operator, "int8 quantised" or "float32 by int8"; several for "-types"."""
         if self.name.endswith("hybrid"):
-            return "float32 by int8"
-        tensors = made.g.tensors
-        first = tensors[made.g.operators[0]["inputs"][1 if self.operator == "SPLIT" else 0]]
-        if self.operator == "TRANSPOSE_CONV":
-            first = tensors[made.g.operators[0]["inputs"][2]]
+            return ["float32 by int8"]
         if self.name.endswith("int4"):
-            return "int4 quantised"
-        return first["type"] + (" quantised" if "quantization" in first else "")
+            return ["int4 quantised"]
+        made = self.made()
+        # The input whose elements count, where it is not the first one.
+        place = self.typed or {"SPLIT": 1, "TRANSPOSE_CONV": 2}.get(self.operator, 0)
+        operators = made.g.operators if self.name.endswith("-types") else made.g.operators[:1]
+        typed = [made.g.tensors[o["inputs"][place]] for o in operators]
+        return [t["type"] + (" quantised" if "quantization" in t else "") for t in typed]
 
 
 CASES: list[Case] = []
@@ -107,11 +108,11 @@ class Made:
         return self.g.tensor(f"m{len(self.g.tensors)}", tuple(shape), dtype, **q)
 
 
-def case(name: str, tolerance: float = 1e-5, reference: bool = True):
+def case(name: str, tolerance: float = 1e-5, reference: bool = True, typed: int = 0):
     """Registers a function that fills a model."""
 
     def add(fill: Callable[[Made], None]) -> Callable[[Made], None]:
-        CASES.append(Case(name, fill, tolerance, reference))
+        CASES.append(Case(name, fill, tolerance, reference, typed))
         return fill
 
     return add
@@ -128,6 +129,12 @@ def simple(
         inputs = [m.input(s, dtype, low, high) for s in shapes]
         m.g.op(op, inputs, [m.out(shapes[0], out or dtype)], **options)
 
+
+# Scales of quantised operands, and of results.
+QX, QY = {"scale": 0.047, "zero": 3}, {"scale": 0.061, "zero": -7}
+UX, UY = {"scale": 0.047, "zero": 131}, {"scale": 0.061, "zero": 121}
+WX, WY = {"scale": 0.00047, "zero": 0}, {"scale": 0.00061, "zero": 0}
+LEVELS = {I8: (QX, QY), U8: (UX, UY), I16: (WX, WY)}
 
 # ---- Elements
 
@@ -216,6 +223,15 @@ for _op in ("SUM", "MEAN", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN"):
     reduction(_op, [0, -1], False, tag="two")
 for _op in ("SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN"):
     reduction(_op, [2], False, I32)
+for _dtype, _level in ((I8, 0.06), (I16, 0.0004)):
+
+    @case(f"REDUCE_PROD-q{_dtype}", 0)
+    def _(m: Made, dtype=_dtype, level=_level) -> None:
+        x = m.input((4, 3, 5), dtype, scale=level, zero=3 if dtype == I8 else 0)
+        y = m.out((1,), dtype, scale=3 * level, zero=-2 if dtype == I8 else 0)
+        m.g.op("REDUCE_PROD", [x, m.const([1])], [y], reducer={"keep_dims": False})
+
+
 for _op in ("REDUCE_ANY", "REDUCE_ALL"):
     reduction(_op, [1], False, B)
 for _op, _member in (("ARG_MAX", "arg_max"), ("ARG_MIN", "arg_min")):
@@ -745,6 +761,151 @@ def _(m: Made) -> None:
            svdf={"rank": 2, "activation": "relu"})  # fmt: skip
 
 
+# ---- Complex numbers
+
+
+def parts_of(m: Made, z: int, shape) -> None:
+    for op in ("REAL", "IMAG", "COMPLEX_ABS"):
+        m.g.op(op, [z], [m.out(shape)])
+
+
+# Lines of the size of the transform, shorter ones and longer ones; a single line is not transformed across.
+for _tag, _shape, _sizes in (
+    ("float32", (2, 8, 16), [8, 16]), ("padded", (3, 10), [4, 16]), ("cut", (2, 5, 20), [2, 8]),
+    ("line", (3, 1, 64), [1, 64]),
+):  # fmt: skip
+
+    @case(f"RFFT2D-{_tag}")
+    def _(m: Made, shape=_shape, sizes=_sizes) -> None:
+        result = (*shape[:-2], sizes[0], sizes[1] // 2 + 1)
+        z = m.mid(result, "complex64")
+        m.g.op("RFFT2D", [m.input(shape), m.const(sizes)], [z], rfft_2d={})
+        parts_of(m, z, result)
+
+
+# A spectrogram: pieces of a signal through operators that move complex numbers.
+@case("COMPLEX_ABS-spectrogram")
+def _(m: Made) -> None:
+    shapes = [(2, 3, 1, 17), (2, 3, 17), (6, 17), (6, 1, 17)]
+    z = [m.mid(s, "complex64") for s in shapes]
+    m.g.op("RFFT2D", [m.input((2, 3, 1, 32)), m.const([1, 32])], [z[0]], rfft_2d={})
+    m.g.op("SQUEEZE", [z[0]], [z[1]], squeeze={"axes": [-2]})
+    m.g.op("RESHAPE", [z[1], m.const([6, -1])], [z[2]], reshape={})
+    m.g.op("EXPAND_DIMS", [z[2], m.const(-2)], [z[3]])
+    parts_of(m, z[3], shapes[3])
+
+
+@case("CAST-complex")
+def _(m: Made) -> None:
+    z, w = m.mid((2, 9), "complex64"), m.mid((2, 9), "complex64")
+    m.g.op("RFFT2D", [m.input((2, 16)), m.const([2, 16])], [z], rfft_2d={})
+    m.g.op("CAST", [z], [m.out((2, 9))], cast={"from": "complex64", "to": F})
+    m.g.op("CAST", [m.input((2, 9))], [w], cast={"from": F, "to": "complex64"})
+    parts_of(m, w, (2, 9))
+
+
+# ---- Tables
+
+
+for _combiner in ("sum", "mean", "sqrtn"):
+
+    @case(f"EMBEDDING_LOOKUP_SPARSE-{_combiner}")
+    def _(m: Made, combiner=_combiner) -> None:
+        places = m.const([1, 3, 0, 5])
+        coordinates = m.const([[0, 0, 0], [0, 2, 0], [0, 2, 1], [1, 1, 0]])
+        inputs = [places, coordinates, m.const([2, 3, 2]), m.input((4,), low=0.5),
+                  m.input((6, 4, 2))]  # fmt: skip
+        m.g.op("EMBEDDING_LOOKUP_SPARSE", inputs, [m.out((2, 3, 4, 2))],
+               embedding_sparse={"combiner": combiner})  # fmt: skip
+
+
+@case("HASHTABLE_LOOKUP-int32", 0)
+def _(m: Made) -> None:
+    query = m.input((5,), I32, values=[7, -3, 8, 7, 100])
+    inputs = [query, m.const([-3, 0, 7, 99]), m.input((4, 2, 3))]
+    m.g.op("HASHTABLE_LOOKUP", inputs, [m.out((5, 2, 3)), m.out((5,), U8)])
+
+
+# ---- Every type of elements that LiteRT has a kernel for
+
+ALL_TYPES = (F, I8, U8, I16, I32, I64, B)
+NO_BOOL, NO_SHORT = ALL_TYPES[:-1], (F, I8, U8, I32, I64, B)
+
+
+def of_types(op: str, dtypes, *shapes, before=(), after=(), out=(1,), outs=1, **options) -> None:
+    """A case with one operator for each type; integers of up to 16 bits plain and quantised.
+
+    shapes: those of the inputs of the type.
+    before, after: the inputs around them, constants or shapes with dtypes.
+    out: the shape of the `outs` results of the type, or a list of shapes and dtypes, None for the type.
+    """
+
+    @case(f"{op}-types", 0, typed=len(before))
+    def _(m: Made) -> None:
+        def others(given) -> list[int]:
+            return [m.input(*c) if isinstance(c, tuple) else m.const(c) for c in given]
+
+        for dtype in dtypes:
+            for q in ({}, LEVELS[dtype][0]) if dtype in LEVELS else ({},):
+                typed = [m.input(s, dtype, **q) for s in shapes]
+                wanted = out if isinstance(out, list) else [(out, None)] * outs
+                results = [m.out(s, d or dtype, **({} if d else q)) for s, d in wanted]
+                m.g.op(op, [*others(before), *typed, *others(after)], results, **options)
+
+
+of_types("BATCH_TO_SPACE_ND", ALL_TYPES, (4, 2, 3, 2), after=[[2, 2], [[0, 0], [1, 0]]])
+of_types("BROADCAST_TO", ALL_TYPES, (3, 1), after=[[2, 3, 4]])
+of_types("CONCATENATION", ALL_TYPES, (2, 3), (2, 1), concatenation={"axis": -1})
+of_types("DEPTH_TO_SPACE", NO_SHORT[:-1], (1, 2, 3, 8), depth_to_space={"block_size": 2})
+of_types("DYNAMIC_UPDATE_SLICE", ALL_TYPES, (4, 5), (2, 2), after=[[1, 2]])
+of_types("EMBEDDING_LOOKUP", ALL_TYPES, (6, 3), before=[[5, 0, 2]])
+of_types("EXPAND_DIMS", ALL_TYPES, (2, 3), after=[1])
+of_types("FILL", ALL_TYPES, (), before=[[2, 3]])
+of_types("GATHER", ALL_TYPES, (5, 3), after=[[4, 0, 2]], gather={"axis": 0})
+of_types("GATHER_ND", ALL_TYPES, (4, 5), after=[[[0, 1], [3, 4]]])
+of_types("MATRIX_DIAG", NO_BOOL, (2, 3), out=(2, 3, 3))
+of_types("MIRROR_PAD", ALL_TYPES, (3, 4), after=[[[1, 2], [2, 1]]],
+         mirror_pad={"mode": "reflect"})  # fmt: skip
+of_types("PACK", NO_BOOL, (2, 3), (2, 3), pack={"count": 2, "axis": 1})
+of_types("PAD", ALL_TYPES, (2, 3), after=[[[1, 0], [2, 1]]])
+of_types("RESIZE_NEAREST_NEIGHBOR", (F, I8, U8, I16, I32, B), (1, 3, 4, 2), after=[[6, 8]],
+         resize_nearest={})  # fmt: skip
+of_types("REVERSE_SEQUENCE", (F, U8, I16, I32, I64), (3, 4), after=[[2, 4, 1]],
+         reverse_sequence={"seq_dim": 1, "batch_dim": 0})  # fmt: skip
+of_types("REVERSE_V2", ALL_TYPES, (3, 4), after=[[1]])
+of_types("SCATTER_ND", NO_SHORT, (2, 3), before=[[[1], [3]]], after=[[5, 3]])
+of_types("SLICE", ALL_TYPES, (4, 5), after=[[1, 2], [2, -1]], out=(2, 3))
+of_types("SPACE_TO_BATCH_ND", ALL_TYPES, (1, 4, 5, 2), after=[[2, 2], [[0, 0], [1, 0]]])
+of_types("SPACE_TO_DEPTH", NO_SHORT[:-1], (1, 4, 6, 2), space_to_depth={"block_size": 2})
+of_types("SPLIT", NO_BOOL, (2, 6), before=[1], out=(2, 2), outs=3, split={"parts": 3})
+of_types("SPLIT_V", NO_BOOL, (2, 6), after=[[1, 2, -1], 1], outs=3, split_v={"parts": 3})
+of_types("SQUEEZE", ALL_TYPES, (1, 3, 1), squeeze={"axes": [0]})
+of_types("STRIDED_SLICE", ALL_TYPES, (4, 5, 6), after=[[0, 1, 0], [4, 5, 1], [2, 2, 1]],
+         strided_slice={"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": 4})  # fmt: skip
+of_types("TILE", ALL_TYPES, (2, 3), after=[[2, 2]])
+of_types("TOPK_V2", NO_BOOL, (2, 9), after=[3], out=[((2, 3), None), ((2, 3), I32)])
+of_types("UNPACK", (F, I8, U8, I16, I32, B), (2, 3), outs=3, unpack={"count": 3, "axis": 1})
+of_types("WHERE", NO_SHORT, (3, 4), out=[((-1, 2), I64)])
+for _op in ("MAXIMUM", "MINIMUM"):
+    of_types(_op, NO_BOOL, (2, 3), (2, 3))
+for _op in ("REDUCE_MAX", "REDUCE_MIN"):
+    of_types(_op, ALL_TYPES, (2, 3, 4), after=[[1]], reducer={"keep_dims": True})
+for _op in ("SELECT", "SELECT_V2"):
+    of_types(_op, ALL_TYPES, (2, 3), (2, 3), before=[((2, 3), B)])
+for _op, _member in (("ARG_MAX", "arg_max"), ("ARG_MIN", "arg_min")):
+    of_types(_op, (F, I8, U8, I32, B), (2, 3, 4), after=[1], out=[((2, 4), I32)],
+             **{_member: {"type": I32}})  # fmt: skip
+
+
+@case("CAST-types", 0)
+def _(m: Made) -> None:
+    for dtype in ALL_TYPES:
+        x = m.input((7,), dtype, 0, 100) if dtype != B else m.input((7,), B)
+        for to in ALL_TYPES:
+            if to != dtype:
+                m.g.op("CAST", [x], [m.out((7,), to)], cast={"from": dtype, "to": to})
+
+
 # ---- StableHLO and windows
 
 
@@ -763,6 +924,18 @@ for _dtype in (B, I32):
     simple("STABLEHLO_AND", [(2, 7), (2, 7)], _dtype, reference=False)
 simple("STABLEHLO_SHIFT_LEFT", [(7,), (7,)], I32, low=0, high=12, reference=False,
        hlo_shift_left={})  # fmt: skip
+
+for _algorithm, _dtype in (("threefry", "uint32"), ("threefry", I64), ("philox", I32),
+                           ("standard", "uint64")):  # fmt: skip
+
+    @case(f"STABLEHLO_RNG_BIT_GENERATOR-{_algorithm}-{_dtype}", 0)
+    def _(m: Made, algorithm=_algorithm, dtype=_dtype) -> None:
+        # The counter passes its end.
+        state = [0x0123456789ABCDEF, 2**64 - 2, 5][: 2 if algorithm == "threefry" else 3]
+        x = m.input((len(state),), "uint64", values=np.array(state, np.uint64))
+        outs = [m.out((len(state),), "uint64"), m.out((3, 7), dtype)]
+        m.g.op("STABLEHLO_RNG_BIT_GENERATOR", [x], outs, hlo_random={"algorithm": algorithm})
+
 
 for _tag, _low, _high, _interior in (
     ("float32", [1, 2], [0, 3], [0, 0]), ("between", [1, 0], [0, 2], [2, 1]),
@@ -917,11 +1090,6 @@ def _(m: Made) -> None:
 
 # ---- Integers that stand for real numbers
 
-QX, QY = {"scale": 0.047, "zero": 3}, {"scale": 0.061, "zero": -7}
-UX, UY = {"scale": 0.047, "zero": 131}, {"scale": 0.061, "zero": 121}
-WX, WY = {"scale": 0.00047, "zero": 0}, {"scale": 0.00061, "zero": 0}
-LEVELS = {I8: (QX, QY), U8: (UX, UY), I16: (WX, WY)}
-
 
 def quantized(
     op: str, shapes, dtypes=(I8,), out=None, levels=None, tag="", reference=True, **options
@@ -976,6 +1144,21 @@ def of_all_shorts(op: str, scale: float, **options) -> None:
 for _scale in (2**-12, 2**-11, 2**-13, 0.0003, 0.002):
     of_all_shorts("LOGISTIC", _scale)
     of_all_shorts("TANH", _scale)
+
+
+for _op, _scale, _to in (
+    ("EXP", 2**-14, 2**-12),
+    ("LOG", 2**-12, 2**-13),
+    ("GELU", 2**-12, 2**-12),
+):
+
+    @case(f"{_op}-curve-qint16", 0)
+    def _(m: Made, op=_op, scale=_scale, to=_to) -> None:
+        x = m.input((2**16,), I16, values=np.arange(-(2**15), 2**15), scale=scale)
+        options = {"gelu": {"approximate": True}} if op == "GELU" else {}
+        m.g.op(op, [x], [m.out((2**16,), I16, scale=to)], **options)
+
+
 for _scale in (2**-12, 0.0001, 0.003):
 
     @case(f"SOFTMAX-{_scale}-qint16", 0)
@@ -988,6 +1171,35 @@ quantized(
     "EXP", [(30, 50)], (I8,), levels=({"scale": 0.02, "zero": 0}, {"scale": 0.05, "zero": -128})
 )
 quantized("ELU", [(30, 50)], (I8,), reference=False)
+quantized("NEG", [(40, 50)], (I8, I16))
+quantized("LOG", [(30, 50)], (I8,))
+for _dtype, _to in ((I8, 0.11), (U8, 0.11), (I16, 0.013)):
+
+    @case(f"DIV-q{_dtype}", 0)
+    def _(m: Made, dtype=_dtype, to=_to) -> None:
+        x = m.input((40, 50), dtype, **LEVELS[dtype][0])
+        by = m.input((40, 50), dtype, **LEVELS[dtype][1])
+        first, zero = (level["zero"] for level in LEVELS[dtype])
+        divisors, dividends = m.feeds["x1"], m.feeds["x0"]
+        divisors[divisors == zero] = zero + 1
+        # LiteRT shifts the quotient of a small dividend by more bits than a number has.
+        least = 130 if dtype == I16 else 16
+        dividends[np.abs(dividends.astype(int) - first) < least] = first + least
+        y = m.out((40, 50), dtype, scale=to, zero=LEVELS[dtype][0]["zero"])
+        m.g.op("DIV", [x, by], [y], div={"activation": "none" if dtype != I16 else "relu6"})
+
+
+# Sums of int16 by shifts: the scale of the first operand, then that of the second, is less than the result's.
+for _op, _member in (("ADD", "add"), ("SUB", "sub")):
+    for _powers in ((-11, -9), (-9, -12)):
+
+        @case(f"{_op}-shifts{_powers[0]}-qint16", 0)
+        def _(m: Made, op=_op, member=_member, powers=_powers) -> None:
+            inputs = [m.input((40, 50), I16, scale=2.0**p) for p in powers]
+            y = m.out((40, 50), I16, scale=2.0**-9)
+            m.g.op(op, inputs, [y], **{member: {"pot_scale_int16": True}})
+
+    quantized(_op, [(40, 50), (40, 50)], (I16,), tag="standard-q", **{_member: {}})
 quantized("GELU", [(30, 50)], (I8,), gelu={"approximate": False})
 
 

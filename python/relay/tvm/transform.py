@@ -202,6 +202,10 @@ def _pass_function(cls: type[_core_transform.Pass]) -> Callable[..., Any]:
 # ---- Passes whose options had another form -------------------------------------------------------
 
 
+# The axes of operators on images, by the number of dimensions in their names.
+_IMAGE_AXES = {"1d": "NCW", "2d": "NCHW", "3d": "NCDHW"}
+
+
 def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
     """Returns the pass that computes in other layouts, {"nn.conv2d": ["NHWC", "default"]}.
 
@@ -226,6 +230,12 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
             )
         if data == "default":
             raise wrong(f"ConvertLayout(): the layout of {op}'s data is a layout, not 'default'")
+        axes = next(axes for n, axes in _IMAGE_AXES.items() if n in op)
+        if sorted(data) != sorted(axes):
+            blocks = "the compiler chooses blocks" if data.upper() != data else f"not {data!r}"
+            raise wrong(
+                f"ConvertLayout(): the layout of {op}'s data is {axes!r} in some order: {blocks}"
+            )
         options[op] = data
     return _form(_core_transform.ConvertLayout(**options))
 

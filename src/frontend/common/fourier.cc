@@ -27,31 +27,39 @@ int64_t complex_parts(const Builder& build, const Expr& x) {
   return *parts;
 }
 
+ComplexParts fourier_of_lines(const Builder& build, const ComplexParts& lines, int64_t n,
+                              const FourierSpec& spec) {
+  const int64_t last = Builder::rank_of(lines.re) - 1;
+  const int64_t given = build.const_dim(lines.re, last, "the length of the signal");
+  // No constant of the transform has more elements than this.
+  build.charge_bytes(4 * std::min(n, int64_t{1} << 40), Builder::dtype_of(lines.re));
+  auto fitted = [&](Expr e) {
+    e = build.slice(std::move(e), last, 0, std::min(given, n));
+    if (given >= n) return e;
+    ValueList widths(static_cast<size_t>(last), to_value({0, 0}));
+    widths.push_back(to_value({0, n - given}));
+    return build.call("nn.pad", {e, build.scalar_like(0, e)}, {{"pad_width", AttrValue(widths)}});
+  };
+  Expr re = fitted(lines.re), im = lines.im ? fitted(lines.im) : build.call("zeros_like", {re});
+  Expr out = build.call("dft", {re, im}, {{"inverse", spec.inverse}});
+  auto bins = [&](int64_t part) {
+    Expr e = build.item(out, part);
+    return spec.onesided ? build.slice(e, last, 0, n / 2 + 1) : e;
+  };
+  return {bins(0), bins(1)};
+}
+
 Expr fourier(const Builder& build, const Expr& signal, int64_t axis, int64_t n,
              const FourierSpec& spec) {
   const int64_t last = Builder::rank_of(signal) - 1, parts = complex_parts(build, signal);
-  const int64_t given = build.const_dim(signal, axis, "the length of the signal");
-  const int64_t used = std::min(given, n);
-  // No constant of the transform has more elements than this.
-  build.charge_bytes(4 * std::min(n, int64_t{1} << 40), Builder::dtype_of(signal));
-  Expr x = build.slice(signal, axis, 0, used);
-  return build.with_axis_last(std::move(x), axis, [&](const Expr& lines) {
+  build.const_dim(signal, axis, "the length of the signal");
+  return build.with_axis_last(signal, axis, [&](const Expr& lines) {
     // The parts are the last axis but one now.
-    auto part = [&](int64_t i) {
-      Expr e = build.select(lines, last - 1, i);
-      if (used == n) return e;
-      ValueList widths(static_cast<size_t>(last - 1), to_value({0, 0}));
-      widths.push_back(to_value({0, n - used}));
-      return build.call("nn.pad", {e, build.scalar_like(0, e)}, {{"pad_width", AttrValue(widths)}});
-    };
-    Expr re = part(0), im = parts == 2 ? part(1) : build.call("zeros_like", {re});
-    Expr out = build.call("dft", {re, im}, {{"inverse", spec.inverse}});
-    auto bins = [&](int64_t i) {
-      Expr e = build.item(out, i);
-      if (spec.onesided) e = build.slice(e, last - 1, 0, n / 2 + 1);
-      return build.expand_dims(e, last - 1);
-    };
-    return build.concat({bins(0), bins(1)}, last - 1);
+    ComplexParts x{build.select(lines, last - 1, 0), nullptr};
+    if (parts == 2) x.im = build.select(lines, last - 1, 1);
+    const ComplexParts y = fourier_of_lines(build, x, n, spec);
+    return build.concat({build.expand_dims(y.re, last - 1), build.expand_dims(y.im, last - 1)},
+                        last - 1);
   });
 }
 

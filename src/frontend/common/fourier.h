@@ -14,6 +14,14 @@ struct FourierSpec {
 // 1 or 2; E0203 for another last axis, or one that is open.
 int64_t complex_parts(const Builder& build, const Expr& x);
 
+// The parts of complex numbers; without imaginary parts they are real.
+struct ComplexParts {
+  Expr re, im;
+};
+// The transform of length n along the last axis, whose size is known; not one-sided and inverse.
+ComplexParts fourier_of_lines(const Builder& build, const ComplexParts& lines, int64_t n,
+                              const FourierSpec& spec);
+
 // The transform of length n along an axis of known size, which is not the last; not one-sided and inverse. Longer signals
 // are cut, shorter ones continued by zeros.
 Expr fourier(const Builder& build, const Expr& x, int64_t axis, int64_t n, const FourierSpec& spec);

@@ -38,15 +38,20 @@ Expr draw(const Builder& build, const Expr& key, const Distribution& d,
   return build.cast(build.item(both, 1), dtype);
 }
 
+Expr draw_at_run_time(const Builder& build, const Expr& key, const Distribution& d,
+                      const Expr& sizes, DType dtype) {
+  DType wide = drawn_dtype(dtype);
+  Expr numbers = build.call(
+      "dyn." + name_of(d), {key, build.scalar(d.first, wide), build.scalar(d.second, wide), sizes});
+  return build.cast(std::move(numbers), dtype);
+}
+
 Expr draw_like(const Builder& build, const Expr& key, const Distribution& d, const Expr& like,
                DType dtype) {
   const auto& type = Builder::type_of(like);
   if (auto shape = type.const_shape()) return draw(build, key, d, *shape, dtype);
-  DType wide = drawn_dtype(dtype);
-  Expr numbers = build.call(
-      "dyn." + name_of(d),
-      {key, build.scalar(d.first, wide), build.scalar(d.second, wide), sizes_of(build, like)});
-  return build.cast(build.with_sizes(numbers, type.shape), dtype);
+  Expr numbers = draw_at_run_time(build, key, d, sizes_of(build, like), dtype);
+  return build.with_sizes(std::move(numbers), type.shape);
 }
 
 Expr bernoulli(const Builder& build, const Expr& key, const Expr& p, DType dtype) {

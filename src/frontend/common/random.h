@@ -22,6 +22,9 @@ struct Distribution {
 };
 Expr draw(const Builder& build, const Expr& key, const Distribution& d,
           const std::vector<int64_t>& shape, DType dtype);
+// The same for sizes that are a vector of int64 of the run.
+Expr draw_at_run_time(const Builder& build, const Expr& key, const Distribution& d,
+                      const Expr& sizes, DType dtype);
 // As many as another tensor has elements; the same ones whether its sizes are known or open.
 Expr draw_like(const Builder& build, const Expr& key, const Distribution& d, const Expr& like,
                DType dtype);

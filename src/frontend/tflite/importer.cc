@@ -104,6 +104,12 @@ ImportedModel Importer::run(const std::string& signature) {
           named != output_names.end() ? named->second : interface_name(model_, graph, t));
       ValuePtr v = diagnostics().has_errors() ? frames_.back().values[static_cast<size_t>(t)]
                                               : value(t, place("outputs"));
+      if (v != nullptr && v->is_list) {
+        throw UserError(Diagnostic(codes::frontend_attribute, place("outputs"),
+                                   "output '" + shorten(name) + "' is not a tensor of numbers")
+                            .expected("real numbers, bools or strings")
+                            .found("complex numbers, or a resource"));
+      }
       outputs.emplace_back(name, std::move(v));
     }
   } catch (const BranchesDiffer& branches) {
@@ -303,8 +309,21 @@ Values Importer::convert(size_t graph, size_t index, Values inputs, const Span& 
   } else {
     const Row* row = row_of(kind);
     if (row == nullptr) throw Poisoned{};  // check_operators has reported it
-    NodeContext ctx(*this, graph, op, row, std::move(inputs), span);
-    outputs = row->convert(ctx);
+    auto converted = [&](Values operands) {
+      NodeContext ctx(*this, graph, op, row, std::move(operands), span);
+      return row->convert(ctx);
+    };
+    if (row->moves && !inputs.empty() && inputs[0] != nullptr && inputs[0]->is_list) {
+      Values parts;
+      for (const ValuePtr& part : inputs[0]->list) {
+        Values operands = inputs;
+        operands[0] = part;
+        parts.push_back(converted(std::move(operands)).at(0));
+      }
+      outputs = {frontend::list_of(std::move(parts))};
+    } else {
+      outputs = converted(std::move(inputs));
+    }
   }
   for (ValuePtr& v : outputs)
     if (v != nullptr && !v->is_list) v = with_known(std::move(v));

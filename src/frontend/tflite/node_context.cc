@@ -155,6 +155,13 @@ Expr NodeContext::in_of_rank(size_t i, int64_t least) const {
   return e;
 }
 
+std::pair<Expr, Expr> NodeContext::complex_in(size_t i) const {
+  const ValuePtr& z = value(i);
+  if (!z->is_list || z->list.size() != 2)
+    fail(codes::frontend_attribute, "the input is not complex", "a tensor of complex numbers");
+  return {expr_of(z->list[0]), expr_of(z->list[1])};
+}
+
 void NodeContext::unsupported_dtype(DType dtype) const {
   unsupported("the dtype " + dtype.to_string());
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frontend/common/operands.h"
@@ -61,6 +62,8 @@ class NodeContext : public Operands {
   Expr scalar_of(size_t i, DType dtype) const;
   // An input with so many axes at least; E0205 otherwise.
   Expr in_of_rank(size_t i, int64_t least) const;
+  // The real and the imaginary part of a complex input; E0504 for another.
+  std::pair<Expr, Expr> complex_in(size_t i) const;
   // E0504: a dtype that the operator is not imported for.
   [[noreturn]] void unsupported_dtype(DType dtype) const;
   // The vector of all entries of a value of one axis or none as dimensions.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/codes/frontend.h"
 #include "frontend/common/tensor_bytes.h"
@@ -204,17 +205,45 @@ double twice_scale(NodeContext& ctx) {
   return 2 * static_cast<double>(std::max(input_level(ctx, 0).scale, input_level(ctx, 1).scale));
 }
 
-void check_powers(NodeContext& ctx) {
-  // The older form of int16 rounds by shifts alone.
-  const auto& o = ctx.options<schema::AddSub>();
-  if (ctx.out_dtype() == DType::Int(16) && o.pot_scale_int16())
-    ctx.unsupported("a sum of int16 whose scales are powers of two");
+// The power of two that a scale is, but for rounding.
+std::optional<int> power_of(float scale) {
+  const float log = std::log(scale) * (1.0f / std::log(2.0f)), nearest = std::round(log);
+  if (!(std::abs(log - nearest) < 1e-3f)) return std::nullopt;
+  return static_cast<int>(nearest);
+}
+
+// x / 2^n, halves away from zero, in int32.
+Expr divided_by_power(NodeContext& ctx, const Expr& x, int n) {
+  if (n == 0) return x;
+  auto number = [&](double v) { return ctx.scalar(v, kInt); };
+  Expr is_negative = ctx.call("less", {x, number(0)}), size = ctx.call("abs", {x});
+  size = ctx.call("right_shift", {ctx.add(size, number(std::ldexp(1.0, n - 1))), number(n)});
+  return ctx.where(is_negative, ctx.call("negative", {size}), size);
+}
+
+// A sum of int16 whose scales are powers of two: one operand has the scale of the result and the other a smaller one. Null
+// for other sums.
+Expr sum_by_shifts(NodeContext& ctx) {
+  if (ctx.out_dtype() != DType::Int(16) || !ctx.options<schema::AddSub>().pot_scale_int16())
+    return nullptr;
+  const auto a = power_of(input_level(ctx, 0).scale), b = power_of(input_level(ctx, 1).scale),
+             y = power_of(output_level(ctx).scale);
+  if (!a || !b || !y) return nullptr;
+  const int shift_a = *y - *a, shift_b = *y - *b;
+  if (shift_a < 0 || shift_b < 0 || (shift_a != 0 && shift_b != 0) || shift_a + shift_b > 30) {
+    ctx.unsupported(
+        "a sum of int16 by powers of two of which none is the result's, or one is greater");
+  }
+  Expr sum = ctx.call(ctx.relay_op(), {divided_by_power(ctx, ctx.cast(ctx.in(0), kInt), shift_a),
+                                       divided_by_power(ctx, ctx.cast(ctx.in(1), kInt), shift_b)});
+  const Range r = range_of(ctx, fused_of(ctx), ctx.out_quantization(), ctx.out_dtype());
+  return stored(ctx, sum, 0, r, ctx.out_dtype());
 }
 
 }  // namespace
 
 Expr quantized_sum(NodeContext& ctx) {
-  check_powers(ctx);
+  if (Expr y = sum_by_shifts(ctx)) return y;
   const int left = ctx.out_dtype() == DType::Int(16) ? 15 : 20;
   const double twice = twice_scale(ctx), scale = static_cast<double>(output_level(ctx).scale);
   Expr sum = ctx.call(ctx.relay_op(),

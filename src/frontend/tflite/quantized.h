@@ -62,6 +62,7 @@ Expr joined_part(NodeContext& ctx, size_t input);
 // ---- Elements
 Expr quantized_sum(NodeContext& ctx);  // ADD and SUB
 Expr quantized_product(NodeContext& ctx);
+Expr quantized_quotient(NodeContext& ctx);
 Expr quantized_squared_difference(NodeContext& ctx);
 Expr quantized_comparison(NodeContext& ctx);
 Expr quantized_unary(NodeContext& ctx);
@@ -98,6 +99,8 @@ Expr quantized_pool(NodeContext& ctx, PoolKind kind, const Window& window,
                     schema::FusedActivation activation);
 Expr quantized_mean_or_sum(NodeContext& ctx, const std::vector<int64_t>& axes, bool keep_dims,
                            bool mean);
+// The product along axes, scaled at each step.
+Expr quantized_reduce_product(NodeContext& ctx, const std::vector<int64_t>& axes, bool keep_dims);
 Expr quantized_resize_bilinear(NodeContext& ctx, bool align_corners, bool half_pixel);
 
 // ---- Recurrent layers

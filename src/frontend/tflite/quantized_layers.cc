@@ -416,6 +416,48 @@ Expr resized_by_floats(NodeContext& ctx, const std::vector<int64_t>& size, bool 
 
 }  // namespace
 
+Expr quantized_reduce_product(NodeContext& ctx, const std::vector<int64_t>& axes, bool keep_dims) {
+  constexpr int64_t kMostFactors = 256;
+  Expr x = ctx.in(0);
+  const Level from = level_of(ctx, ctx.in_quantization(0)),
+              to = level_of(ctx, ctx.out_quantization());
+  const std::vector<Dim> sizes = Builder::shape_of(x);
+  std::vector<int64_t> order;
+  std::vector<Dim> kept, shape;
+  int64_t count = 1;
+  for (int64_t a = 0; a < static_cast<int64_t>(sizes.size()); ++a) {
+    const Dim& size = sizes[static_cast<size_t>(a)];
+    if (std::ranges::binary_search(axes, a)) {
+      count *= ctx.const_dim(x, a, "a size of the product");
+      if (keep_dims) shape.push_back(dim(1));
+      if (count < 1 || count > kMostFactors)
+        ctx.unsupported("a product of no, or of more than " + std::to_string(kMostFactors) +
+                        " quantised elements");
+      continue;
+    }
+    order.push_back(a);
+    kept.push_back(size);
+    shape.push_back(size);
+  }
+  order.insert(order.end(), axes.begin(), axes.end());
+  kept.push_back(dim(count));
+  Expr lines = ctx.reshape(ctx.transpose(centred(ctx, x, from.zero), order), kept);
+  const double scale = static_cast<double>(from.scale) /
+                       std::pow(static_cast<double>(to.scale), 1.0 / static_cast<double>(count));
+  const std::vector<Multiplier> factor{multiplier_of(scale)};
+  const auto last = static_cast<int64_t>(kept.size()) - 1;
+  Expr y = ctx.select(lines, last, 0);
+  auto rescaled = [&](const Expr& wide) { return scaled_lines(ctx, wide, factor); };
+  for (int64_t i = 1; i < count; ++i) {
+    Expr next = ctx.cast(ctx.select(lines, last, i), kWide);
+    y = rescaled(ctx.mul(ctx.cast(y, kWide), next));
+  }
+  y = ctx.reshape(rescaled(ctx.cast(y, kWide)), shape);
+  const Range range =
+      range_of(ctx, schema::FusedActivation::none, ctx.out_quantization(), ctx.out_dtype());
+  return stored(ctx, y, to.zero, range, ctx.out_dtype());
+}
+
 Expr quantized_resize_bilinear(NodeContext& ctx, bool align_corners, bool half_pixel) {
   Expr x = ctx.in(0);
   if (Builder::rank_of(x) != 4)

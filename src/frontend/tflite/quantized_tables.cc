@@ -89,12 +89,41 @@ Expr sigmoid_or_tanh(NodeContext& ctx, bool tanh) {
   });
 }
 
+// A function of real numbers at 513 places, of which each is moved towards what makes the middle between it and the next one
+// right, and lines between them; in float32.
+Expr by_lines(NodeContext& ctx, const std::function<float(float)>& f) {
+  constexpr int kSteps = 512;
+  const Level from = level_of(ctx, ctx.in_quantization(0)),
+              to = level_of(ctx, ctx.out_quantization());
+  if (from.zero != 0 || to.zero != 0) ctx.unsupported("a function of int16 with a zero point");
+  const float low = from.scale * INT16_MIN, step = (from.scale * INT16_MAX - low) / kSteps;
+  const float inverse = 65536.0f / (to.scale * INT16_MAX - to.scale * INT16_MIN);
+  auto place = [](float v) {
+    return static_cast<int16_t>(std::isnan(v) ? 0.0f : std::clamp(v, -32768.0f, 32767.0f));
+  };
+  std::array<int16_t, kSteps + 1> at{};
+  for (int i = 0; i < kSteps; ++i) {
+    const float x = low + static_cast<float>(i) * step;
+    const float own = std::round(f(x) * inverse);
+    const float next = f(low + static_cast<float>(i + 1) * step) * inverse;
+    const float off = std::round((next + own) / 2) - std::round(f(x + step / 2) * inverse);
+    at[static_cast<size_t>(i)] = place(own - std::round(off / 2));
+  }
+  at[kSteps] = place(std::round(f(from.scale * INT16_MAX) * inverse));
+  return looked_up_short(ctx, [&](int16_t x) {
+    const auto i = static_cast<size_t>(256 + (x >> 7));
+    const auto slope = static_cast<int16_t>(at[i + 1] - at[i]);
+    return static_cast<int16_t>(at[i] + ((slope * (x & 127) + 64) >> 7));
+  });
+}
+
 void check_byte(NodeContext& ctx) {
   if (ctx.in_dtype(0).bits != 8) ctx.unsupported_dtype(ctx.in_dtype(0));
 }
 
-// A function of real numbers, rounded once, halves away from zero.
+// A function of real numbers: of 8 bits rounded once, halves away from zero, of 16 by lines.
 Expr by_floats(NodeContext& ctx, const std::function<float(float)>& f) {
+  if (ctx.in_dtype(0) == DType::Int(16)) return by_lines(ctx, f);
   check_byte(ctx);
   const Level from = level_of(ctx, ctx.in_quantization(0)),
               to = level_of(ctx, ctx.out_quantization());
@@ -134,6 +163,14 @@ Expr quantized_unary(NodeContext& ctx) {
   if (op == "TANH") return by_floats(ctx, [](float x) { return std::tanh(x); });
   if (op == "ABS") return abs_of(ctx);
   if (op == "EXP") return by_floats(ctx, [](float x) { return std::exp(x); });
+  if (op == "LOG") {
+    // What has no logarithm is the least level.
+    const Level to = level_of(ctx, ctx.out_quantization());
+    const double bits = ctx.out_dtype().bits - 1;
+    const float least = to.scale * static_cast<float>(-std::ldexp(1.0, static_cast<int>(bits)) -
+                                                      static_cast<double>(to.zero));
+    return by_floats(ctx, [least](float x) { return x > 0 ? std::log(x) : least; });
+  }
   if (op == "ELU") return by_floats(ctx, [](float x) { return x < 0 ? std::expm1(x) : x; });
   if (op == "GELU") {
     const bool approximate = ctx.options<schema::Gelu>().approximate();
@@ -292,6 +329,51 @@ Expr softmax_of_shorts(NodeContext& ctx, double beta) {
 }
 
 }  // namespace
+
+// By the inverse of the divisor, which is scaled to a number from 1 to 2. Quotients that are less than a level by far are 0;
+// LiteRT shifts them by more bits than they have.
+Expr quantized_quotient(NodeContext& ctx) {
+  const Fixed fixed{ctx};
+  const Level from = level_of(ctx, ctx.in_quantization(0)),
+              by = level_of(ctx, ctx.in_quantization(1)),
+              to = level_of(ctx, ctx.out_quantization());
+  const double factor = static_cast<double>(from.scale / (by.scale * to.scale));
+  const Multiplier m = multiplier_of(factor);
+  auto log2_of = [&](const Expr& x) {
+    return ctx.cast(ctx.call("floor", {ctx.call("log2", {ctx.cast(x, kDouble)})}), kInt);
+  };
+  Expr divisor = centred(ctx, ctx.in(1), by.zero), x = centred(ctx, ctx.in(0), from.zero);
+  x = ctx.mul(x, ctx.where(ctx.call("less", {divisor, fixed.number(0)}), fixed.number(-1),
+                           fixed.number(1)));
+  divisor = ctx.maximum(ctx.call("abs", {divisor}), fixed.number(1));
+  Expr log = log2_of(divisor);
+  Expr rest = ctx.sub(
+      ctx.call("left_shift", {fixed.wide(divisor), fixed.wide(ctx.sub(fixed.number(31), log))}),
+      fixed.number(int64_t{1} << 31, kWide));
+  Expr inverse = fixed.one_over_one_plus(ctx.cast(rest, kInt));
+  // The bits in front of the dividend that its sign fills.
+  Expr is_negative = ctx.call("less", {x, fixed.number(0)}), magnitude = ctx.call("abs", {x});
+  Expr twice = ctx.sub(ctx.mul(magnitude, fixed.number(2)), fixed.number(1));
+  Expr bits =
+      ctx.add(log2_of(ctx.maximum(ctx.where(is_negative, twice, magnitude), fixed.number(1))),
+              ctx.where(is_negative, fixed.number(0), fixed.number(1)));
+  bits = ctx.where(ctx.call("equal", {x, fixed.number(0)}), fixed.number(0), bits);
+  Expr room = ctx.sub(fixed.number(31), bits);
+  Expr up = ctx.cast(ctx.call("left_shift", {fixed.wide(x), fixed.wide(room)}), kInt);
+  Expr y = fixed.high_mul(fixed.high_mul(up, inverse), fixed.number(m.value));
+  Expr down = ctx.clip(ctx.add(ctx.add(log, room), fixed.number(-m.shift)), 0, 40);
+  Expr half = ctx.call(
+      "right_shift",
+      {ctx.call("left_shift", {fixed.number(1, kWide), fixed.wide(down)}), fixed.number(1, kWide)});
+  Expr size =
+      ctx.call("right_shift", {ctx.add(fixed.wide(ctx.call("abs", {y})), half), fixed.wide(down)});
+  Expr signed_size =
+      ctx.where(ctx.call("less", {y, fixed.number(0)}), ctx.call("negative", {size}), size);
+  const Quantization q = ctx.out_quantization();
+  return stored(ctx, ctx.cast(signed_size, kInt), to.zero,
+                range_of(ctx, ctx.options<schema::Activated>().activation(), q, ctx.out_dtype()),
+                ctx.out_dtype());
+}
 
 Expr quantized_softmax(NodeContext& ctx, double beta) {
   if (ctx.in_dtype(0) == DType::Int(16)) return softmax_of_shorts(ctx, beta);

@@ -24,6 +24,8 @@ struct Row {
   std::string_view relay = {};
   // The same of the second union, for operators that came later.
   schema::Options2 options_2 = schema::Options2::NONE;
+  // It only moves the elements of its first input: of complex numbers the real and the imaginary parts alike.
+  bool moves = false;
 };
 
 // The families of rows; each is a file rows_*.cc with a table.
@@ -37,18 +39,22 @@ enum class Family {
   Detection,
   Gather,
   Join,
+  Lookup,
   MediaPipe,
   Pool,
   Product,
   Quantize,
+  Random,
   Recurrent,
   Reduce,
   Resize,
   Select,
   Shape,
+  Signal,
   Slice,
   Space,
   StableHlo,
+  Text,
   Unary,
   kCount,
 };

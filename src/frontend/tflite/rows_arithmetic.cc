@@ -24,7 +24,7 @@ Values multiply(NodeContext& ctx) {
 }
 
 Values divide(NodeContext& ctx) {
-  if (ctx.is_quantized()) ctx.unsupported("a quotient of quantised tensors");
+  if (ctx.is_quantized()) return one(quantized_quotient(ctx));
   const bool integers = ctx.in_dtype(0).is_integer();
   return one(ctx.activated(ctx.call(integers ? "trunc_divide" : "divide", {ctx.in(0), ctx.in(1)}),
                            activation_of(ctx)));

@@ -38,24 +38,16 @@ Values gather(NodeContext& ctx) {
 
 Values gather_nd_of(NodeContext& ctx) { return one(gather_nd(ctx, ctx.in(0), ctx.value(1), 0)); }
 
-// Rows of a table; (places, table).
-Values embedding_lookup(NodeContext& ctx) {
-  Expr y = take_along(ctx, ctx.in_of_rank(1, 1), ctx.value(0), 0);
-  if (!ctx.is_quantized(1) || !ctx.out_dtype().is_floating()) return one(y);
-  const Quantization q = ctx.in_quantization(1);
-  if (q.per_axis()) ctx.unsupported("a table with a scale for each row");
-  y = ctx.sub(ctx.cast(y, DType::Float(32)),
-              ctx.scalar(static_cast<double>(q.zero[0]), DType::Float(32)));
-  return one(ctx.mul(y, ctx.scalar(q.scale[0], DType::Float(32))));
-}
-
 // (places, updates, shape): updates at places of a tensor of zeros, summed.
 Values scatter_nd_of(NodeContext& ctx) {
   Expr updates = ctx.in(1);
   const std::vector<Dim> shape = shape_elements(ctx, 2, "the shape");
   check_sizes(ctx, shape);
+  // Bools are added as "or".
+  const DType dtype = Builder::dtype_of(updates);
+  if (dtype.is_bool()) updates = ctx.cast(updates, DType::Int(32));
   Expr zeros = ctx.full(0, shape, Builder::dtype_of(updates));
-  return one(scatter_nd(ctx, zeros, ctx.value(0), updates, Scatter::Add));
+  return one(ctx.cast(scatter_nd(ctx, zeros, ctx.value(0), updates, Scatter::Add), dtype));
 }
 
 // (places, shape, values, default): places are a number, a vector, or coordinates.
@@ -168,7 +160,6 @@ std::span<const Row> rows<Family::Gather>() {
   using O = schema::Options;
   static constexpr Row kRows[] = {
       {"DYNAMIC_UPDATE_SLICE", dynamic_update_slice, O::dynamic_update_slice},
-      {"EMBEDDING_LOOKUP", embedding_lookup},
       {"GATHER", gather, O::gather},
       {"GATHER_ND", gather_nd_of, O::gather_nd},
       {"SCATTER_ND", scatter_nd_of, O::scatter_nd},

@@ -26,7 +26,8 @@ Values reduce(NodeContext& ctx) {
   const bool keep = ctx.options<schema::Reducer>().keep_dims();
   const bool sums = kKind == Reduction::Sum || kKind == Reduction::Mean || kKind == Reduction::Prod;
   if (sums && ctx.is_quantized()) {
-    if (kKind == Reduction::Prod) ctx.unsupported("a product of quantised elements");
+    if (kKind == Reduction::Prod)
+      return one(quantized_reduce_product(ctx, reduced_axes(ctx), keep));
     return one(quantized_mean_or_sum(ctx, reduced_axes(ctx), keep, kKind == Reduction::Mean));
   }
   return known_or_open(

@@ -107,14 +107,15 @@ Values tile(NodeContext& ctx) {
 template <>
 std::span<const Row> rows<Family::Shape>() {
   using O = schema::Options;
+  constexpr auto kNoOptions2 = schema::Options2::NONE;
   static constexpr Row kRows[] = {
       {"BROADCAST_ARGS", broadcast_args},
       {"BROADCAST_TO", broadcast_to, O::broadcast_to},
-      {"EXPAND_DIMS", expand_dims, O::expand_dims},
+      {"EXPAND_DIMS", expand_dims, O::expand_dims, {}, kNoOptions2, /*moves=*/true},
       {"RANK", rank, O::rank},
-      {"RESHAPE", reshape, O::reshape},
+      {"RESHAPE", reshape, O::reshape, {}, kNoOptions2, /*moves=*/true},
       {"SHAPE", shape, O::shape},
-      {"SQUEEZE", squeeze, O::squeeze},
+      {"SQUEEZE", squeeze, O::squeeze, {}, kNoOptions2, /*moves=*/true},
       {"TILE", tile, O::tile},
       {"TRANSPOSE", transpose, O::transpose},
   };

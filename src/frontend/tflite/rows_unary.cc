@@ -11,9 +11,19 @@ Values plain(NodeContext& ctx) {
   return one(ctx.call(ctx.relay_op(), {ctx.in(0)}));
 }
 
+// Of quantised elements, too, the integers themselves: their zero point is 0.
+Values negative(NodeContext& ctx) { return one(ctx.call("negative", {ctx.in(0)})); }
+
 Values square(NodeContext& ctx) { return one(ctx.mul(ctx.in(0), ctx.in(0))); }
 
+// Of complex numbers the real part, and real numbers as complex ones.
 Values cast(NodeContext& ctx) {
+  if (ctx.output_tensor().type() == schema::ElementType::complex64) {
+    if (ctx.value(0)->is_list) return {ctx.value(0)};
+    Expr re = ctx.cast(ctx.in(0), DType::Float(32));
+    return {frontend::list_of(Values{value_of(re), value_of(ctx.call("zeros_like", {re}))})};
+  }
+  if (ctx.value(0)->is_list) return one(ctx.cast(ctx.complex_in(0).first, ctx.out_dtype()));
   const DType from = ctx.in_dtype(0), to = ctx.out_dtype();
   if (from.is_string() || to.is_string()) ctx.unsupported_dtype(DType::String());
   return one(ctx.cast(ctx.in(0), to));
@@ -43,7 +53,7 @@ std::span<const Row> rows<Family::Unary>() {
       {"FLOOR", plain, O::NONE, "floor"},
       {"LOG", plain, O::NONE, "log"},
       {"LOGICAL_NOT", plain, O::logical_not, "logical_not"},
-      {"NEG", plain, O::neg, "negative"},
+      {"NEG", negative, O::neg},
       {"ROUND", plain, O::NONE, "round"},
       {"RSQRT", plain, O::NONE, "rsqrt"},
       {"SIGN", plain, O::sign, "sign"},
