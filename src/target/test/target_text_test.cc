@@ -42,7 +42,7 @@ class Arm : public Known {
  public:
   bool has_code_for(const Architecture& arch) const override { return arch.name == "aarch64"; }
   std::optional<std::string> features_of(const Architecture&, std::string_view cpu) const override {
-    if (cpu != "neoverse-v1") return std::nullopt;
+    if (cpu != "a64fx") return std::nullopt;
     return "+neon,+sve";
   }
   bool knows_feature(const Architecture&, std::string_view feature) const override {
@@ -151,10 +151,10 @@ TEST(TargetText, lengths_of_vectors_are_features) {
   EXPECT_EQ(code_features(t), "+fp-armv8,+neon,+sve");
   EXPECT_EQ(t.required_features(), (std::vector<std::string>{"neon", "fp-armv8", "sve", "sve256"}));
   EXPECT_EQ(read_arm("aarch64-linux +sve256,+sve512").vector_bits, 512);
-  EXPECT_EQ(read_arm("aarch64-linux -mcpu=neoverse-v1").vector_bits, 256);
+  EXPECT_EQ(read_arm("aarch64-linux -mcpu=a64fx").vector_bits, 512);
   for (const char* text : {"aarch64-linux +sve", "aarch64-linux +sve256 -mattr=-sve256",
                            "aarch64-linux +sve256 -mattr=-sve", "armv8.6-a",
-                           "aarch64-linux -mcpu=neoverse-v1 -mattr=-sve256"}) {
+                           "aarch64-linux -mcpu=a64fx -mattr=-sve512"}) {
     EXPECT_EQ(read_arm(text).vector_bits, 128) << text;
   }
   try {
