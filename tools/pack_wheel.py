@@ -12,6 +12,9 @@ from pathlib import Path
 
 import deflate
 
+# Of a wheel that is made for PyPI.
+MOST_BYTES = 25_000_000
+
 
 class Compressor:
     """What zipfile compresses a file with: all at once, by libdeflate, in its shortest form."""
@@ -73,3 +76,5 @@ if __name__ == "__main__":
     folder.mkdir(exist_ok=True)
     pack(wheel, folder / wheel.name)
     report(folder / wheel.name)
+    if (size := (folder / wheel.name).stat().st_size) > MOST_BYTES:
+        sys.exit(f"pack_wheel: {wheel.name} has {size:,} bytes, more than {MOST_BYTES:,}")

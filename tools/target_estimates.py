@@ -5,8 +5,8 @@
 
 A program is compiled for a core, and llvm-mca (LLVM 19) simulates the loop with the most multiply-accumulate
 instructions: cycles without cache misses. The peak is one such instruction in each vector unit and cycle.
-LLVM models the Cortex-A76 as a Cortex-A57, which has one such unit. The unit of the SiFive X280 takes
-two cycles for a register of 512 bits.
+LLVM models the Cortex-A76 as a Cortex-A57, which has one such unit. The unit of the SiFive
+X280 takes two cycles for a register of 512 bits.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 import relay
@@ -27,7 +28,7 @@ DOCUMENT = ROOT / "docs/targets.md"
 BEGIN, END = "<!-- estimates -->", "<!-- end of estimates -->"
 MCA = "/usr/lib/llvm-19/bin/llvm-mca"
 MULTIPLY = re.compile(
-    r"\s(fmla|fmadd|sdot|udot|usdot|s?mlal2?|umlal2?|mla|vf?n?w?m(acc|add|sac|sub)\w*\.v[vfx])\s"
+    r"\s(fmla|fmadd|sdot|udot|usdot|bfdot|s?mlal2?|umlal2?|mla|vf?n?w?m(acc|add|sac|sub)\w*\.v[vfx])\s"
 )
 LOAD = re.compile(r"\s(ld\w*|vl\w+\.v|fl[hwd]|l[bhw]u?)\s")
 STACK = re.compile(r"\[sp|\(sp\)")
@@ -44,6 +45,7 @@ class Core:
 CORES = [
     Core("aarch64", "cortex-a76", 1),
     Core("aarch64", "neoverse-v2", 4),
+    Core("aarch64", "a64fx", 2),
     Core("riscv64", "sifive-x280", 0.5),
     Core("riscv64", "sifive-p670", 2),
 ]
@@ -57,7 +59,7 @@ def programs() -> dict[str, relay.IRModule]:
         x = relay.var("x", shape=shape, dtype=dtype)
         return relay.IRModule.from_expr(relay.Function([x], build(x)))
 
-    def weights(*shape: int, dtype: str = "float32") -> relay.Expr:
+    def weights(*shape: int, dtype: object = "float32") -> relay.Expr:
         return relay.const((rng.standard_normal(shape) * 20).astype(dtype))
 
     def conv(x: relay.Expr, w: relay.Expr, groups: int) -> relay.Expr:
@@ -76,6 +78,13 @@ def programs() -> dict[str, relay.IRModule]:
         ),
         "depthwise convolution, 3 x 3, 64 channels, 28 x 28": module(
             (1, 64, 28, 28), "float32", lambda x: conv(x, weights(64, 1, 3, 3), 64)
+        ),
+        "GEMM, 256 x 256 x 256, bfloat16": module(
+            (256, 256),
+            "bfloat16",
+            lambda x: relay.nn.dense(
+                x, weights(256, 256, dtype=ml_dtypes.bfloat16), out_dtype="float32"
+            ),
         ),
         "GEMM, 256 x 256 x 256, uint8 by int8": module(
             (256, 256),

@@ -239,6 +239,16 @@ Report read_report(const std::string& path) {
                         .help("install a newer QEMU, leave QEMU_CPU unset, or compile for a "
                               "lesser --target"));
   }
+  // It may also end where it translates an instruction.
+  const bool asserts = WIFSIGNALED(exit.status) && exit.errors.starts_with(emulator + ": ") &&
+                       exit.errors.find("Assertion") != std::string::npos;
+  if (asserts) {
+    throw UserError(
+        Diagnostic(codes::machine_old_emulator, {},
+                   emulator + " fails at an instruction of the program")
+            .found(escape_for_terminal(exit.errors.substr(0, exit.errors.find('\n')), 300))
+            .help("install a newer QEMU, or compile for a lesser --target"));
+  }
   // Its messages have the form of this command's.
   if (!exit.errors.empty() && WIFEXITED(exit.status)) throw EmulatedError(exit.errors);
   throw UserError(Diagnostic(codes::machine_not_emulated, {}, emulator + " ended without a result")

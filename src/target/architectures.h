@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "target/target.h"
@@ -26,6 +27,14 @@ struct Architecture {
   struct Processor {
     std::string_view name;  // the code generator's, "znver4"
     Machine machine;
+    std::string_view length = {};  // of its vectors, the name of a VectorLength; empty: the least
+  };
+  // The least length of vector registers, where instructions are the same for every length: a feature of targets by a name
+  // that the code generator does not know.
+  struct VectorLength {
+    std::string_view name;      // "sve256"
+    std::string_view features;  // that have these registers, "+sve"
+    int64_t bits;
   };
 
   std::string_view name;          // as runtime::host_arch() and triples have it, "x86_64"
@@ -43,11 +52,16 @@ struct Architecture {
   std::span<const std::string_view> flushing_features;
   // Fills what follows from the feature text.
   void (*derive)(Target& target);
+  // The shortest first.
+  std::span<const VectorLength> lengths = {};
   // The processor to emulate where the emulator's own one lacks features that it knows, as QEMU_CPU names it.
   std::string_view emulated_cpu = {};
 
   // Null when there is none of that name.
   const Level* find_level(std::string_view level) const;
+  const VectorLength* find_length(std::string_view name) const;
+  // The features of the processor's row beyond those that the code generator knows, "+sve256"; empty where there are none.
+  std::string length_of(std::string_view cpu) const;
   // The caches and cores of a processor with these features.
   Machine machine_of(std::string_view cpu, const Target& target) const;
 };
@@ -56,6 +70,9 @@ std::span<const Architecture> architectures();
 
 // Null when there is none of that name.
 const Architecture* find_architecture(std::string_view name);
+
+// The feature text of a target without lengths of vectors, which the code generator does not know.
+std::string code_features(const Target& target);
 
 // A machine that tests compile for in place of the one they run on.
 struct TestHost {

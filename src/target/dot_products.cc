@@ -6,16 +6,28 @@
 
 namespace relay {
 
+namespace {
+
+// SVE has products of signed bytes in every processor.
+bool has_sve_dot(const Target& target) {
+  return target.has_feature("sve") && target.vector_bits > 128;
+}
+
+}  // namespace
+
 bool has_byte_dot(const Target& target) {
   bool wide = target.has_feature("avx512vnni") && target.has_feature("avx512vl");
   return wide || (target.has_feature("avxvnni") && target.vector_bits <= 256) ||
-         target.has_feature("dotprod") || target.has_feature("i8mm");
+         target.has_feature("dotprod") || target.has_feature("i8mm") || has_sve_dot(target);
 }
+
+bool has_bfloat16_dot(const Target& target) { return target.has_feature("bf16"); }
 
 ByteProductRegisters byte_product_registers(const Target& target) {
   // Products of signed bytes only: 128 less of the unsigned ones, and what that is in the sums, which a vector of weights
   // shares; 128 and 64 are constants.
-  if (target.has_feature("dotprod") && !target.has_feature("i8mm")) return {1, 2};
+  const bool is_signed = target.has_feature("dotprod") || has_sve_dot(target);
+  if (is_signed && !target.has_feature("i8mm")) return {1, 2};
   return {};
 }
 

@@ -145,12 +145,15 @@ class Reader {
   [[noreturn]] void unknown_feature(const std::string& word) const {
     const bool has_sign = !word.empty() && (word[0] == '+' || word[0] == '-');
     const std::string name = has_sign ? word.substr(1) : word;
-    std::string help =
-        suggest(name, {arch_->checked_features.begin(), arch_->checked_features.end()});
+    std::vector<std::string_view> known(arch_->checked_features.begin(),
+                                        arch_->checked_features.end());
+    for (const Architecture::VectorLength& l : arch_->lengths) known.push_back(l.name);
+    std::string help = suggest(name, known);
     for (const Architecture& a : architectures()) {
-      if (&a == arch_ && processors_.knows_feature(a, name)) {
+      if (&a == arch_ && knows_feature(name)) {
         help = "write +" + name + " or -" + name;
-      } else if (&a != arch_ && std::ranges::count(a.checked_features, name) > 0) {
+      } else if (&a != arch_ && (std::ranges::count(a.checked_features, name) > 0 ||
+                                 a.find_length(name) != nullptr)) {
         // By its row: the code generator of another architecture may not be installed.
         help = name + " is a feature of " + std::string(a.name);
       }
@@ -159,6 +162,10 @@ class Reader {
         "there is no feature '" + word + "'",
         "+ or - and a feature of " + std::string(arch_->name) + " by the code generator's name",
         help);
+  }
+
+  bool knows_feature(std::string_view name) const {
+    return arch_->find_length(name) != nullptr || processors_.knows_feature(*arch_, name);
   }
 
   void set_level(Target& t, const Architecture& a, const Architecture::Level& level) {
@@ -196,7 +203,8 @@ class Reader {
   std::string features_of(const std::string& cpu) const {
     auto features = processors_.features_of(*arch_, cpu);
     if (!features) unknown_processor(cpu, std::string(arch_->name));
-    return *features;
+    const std::string length = arch_->length_of(cpu);
+    return length.empty() ? *features : *features + "," + length;
   }
 
   void set_processor(Target& t) {
@@ -232,11 +240,11 @@ class Reader {
     std::istringstream in(features_);
     for (std::string f; std::getline(in, f, ',');) {
       bool has_sign = !f.empty() && (f[0] == '+' || f[0] == '-');
-      if (!has_sign || !processors_.knows_feature(*arch_, std::string_view(f).substr(1))) {
-        unknown_feature(f);
-      }
+      if (!has_sign || !knows_feature(std::string_view(f).substr(1))) unknown_feature(f);
+      auto* length = f[0] == '+' ? arch_->find_length(std::string_view(f).substr(1)) : nullptr;
+      if (length != nullptr) f = std::string(length->features) + "," + f;
+      t.features += (t.features.empty() ? "" : ",") + f;
     }
-    t.features += (t.features.empty() ? "" : ",") + features_;
     arch_->derive(t);
   }
 

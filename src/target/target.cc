@@ -32,6 +32,9 @@ std::vector<std::string> Target::required_features() const {
   for (std::string_view f : row->checked_features) {
     if (has_feature(f)) out.emplace_back(f);
   }
+  for (const Architecture::VectorLength& l : row->lengths) {
+    if (has_feature(l.name)) out.emplace_back(l.name);
+  }
   return out;
 }
 

@@ -12,7 +12,7 @@
 // Schedule steps keep the statement: a step that changes loads (inlining, caching, a new layout) has its operands stated
 // again, a step that replaces iterations replaces dimensions. Steps after which the block is no sum of products of these
 // operands drop it: the initialisation that decompose_reduction separates, the sum of partial sums of rfactor, and the
-// words of byte_dot, whose bytes no iteration counts.
+// words of word_dot, whose elements no iteration counts.
 #pragma once
 
 #include <optional>

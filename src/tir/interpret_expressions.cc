@@ -133,7 +133,8 @@ void Translator::step_call(const CallNode& n) {
   }
   const Intrinsic& f = *find_intrinsic(n.name);
   if (f.rule == IntrinsicRule::Effect) return finish(n, {constant(int64_t{0})});
-  if (f.rule == IntrinsicRule::Word || f.rule == IntrinsicRule::Dot) {
+  if (f.rule == IntrinsicRule::Word || f.rule == IntrinsicRule::Dot ||
+      f.rule == IntrinsicRule::FloatDot) {
     PrimExpr& plain = plain_terms_[&n];
     if (!plain) plain = in_plain_terms(n);
     if (!ready(plain)) return;

@@ -36,6 +36,8 @@ constexpr Intrinsic kIntrinsics[] = {
     {"barrier", 0, IntrinsicRule::Effect,
      "the items of a group wait for each other, and see what all of them have written", nullptr,
      nullptr},
+    {"bfloat16_dot", 2, IntrinsicRule::FloatDot,
+     "sum of the products of a's two bfloat16 by b's, rounded once or more", nullptr, nullptr},
     {"bitcast", 1, IntrinsicRule::Bits, "the same bits as another dtype", nullptr, nullptr},
     {"byte_dot", 2, IntrinsicRule::Dot,
      "sum of the products of a's four bytes, unsigned, by b's, signed", nullptr, nullptr},
@@ -153,9 +155,11 @@ bool fits(IntrinsicRule rule, DType arg, DType result) {
     case IntrinsicRule::Effect:
       return true;
     case IntrinsicRule::Word:
-      return arg.is_integer() && arg.bits == 8 && result == DType::Int(32);
+      return ((arg.is_integer() && arg.bits == 8) || arg.is_bfloat16()) && result == DType::Int(32);
     case IntrinsicRule::Dot:
       return arg == DType::Int(32) && result == arg;
+    case IntrinsicRule::FloatDot:
+      return arg == DType::Int(32) && result == DType::Float(32);
     case IntrinsicRule::String: {
       auto word = [](DType t) { return t == DType::Int(64) || t == DType::Float(64); };
       return word(arg) && word(result);
@@ -195,26 +199,37 @@ PrimExpr in_plain_terms(const CallNode& n) {
                 binary(BinaryOp::Shr, product + all(int64_t{1} << (kPlaces - 1)), all(kPlaces)));
   }
   auto number = [&](int64_t v) { return broadcast(imm(DType::Int(32), v), word.lanes); };
+  if (n.name == "bfloat16_dot") {
+    auto upper = [&](const PrimExpr& w) {
+      return call("bitcast", word, {binary(BinaryOp::BitAnd, w, number(-65536))});
+    };
+    auto lower = [&](const PrimExpr& w) {
+      return call("bitcast", word, {binary(BinaryOp::Shl, w, number(2 * kBits))});
+    };
+    return lower(n.args[0]) * lower(n.args[1]) + upper(n.args[0]) * upper(n.args[1]);
+  }
   PrimExpr out;
-  for (int64_t byte = 0; byte < kBytes; ++byte) {
-    PrimExpr part;
-    if (n.name == "load_word") {
-      auto* l = as<LoadNode>(n.args[0]);
-      RELAY_CHECK(l != nullptr && !l->indices.empty(), "load_word takes a load");
+  if (n.name == "load_word") {
+    auto* l = as<LoadNode>(n.args[0]);
+    RELAY_CHECK(l != nullptr && !l->indices.empty(), "load_word takes a load");
+    const DType element = l->dtype, bits = DType::UInt(element.bits).with_lanes(word.lanes);
+    for (int64_t i = 0; i < kBytes * kBits / element.bits; ++i) {
       std::vector<PrimExpr> at = l->indices;
-      at.back() = at.back() + broadcast(index(byte), at.back()->dtype.lanes);
-      PrimExpr v = cast(word, cast(DType::UInt(8).with_lanes(word.lanes),
-                                   load(l->buffer, std::move(at), l->predicate)));
-      part = binary(BinaryOp::Shl, v, number(kBits * byte));
-    } else {
-      PrimExpr a = binary(BinaryOp::BitAnd, binary(BinaryOp::Shr, n.args[0], number(kBits * byte)),
-                          number((1 << kBits) - 1));
-      PrimExpr b = binary(BinaryOp::Shr,
-                          binary(BinaryOp::Shl, n.args[1], number(kBits * (kBytes - 1 - byte))),
-                          number(kBits * (kBytes - 1)));
-      part = a * b;
+      at.back() = at.back() + broadcast(index(i), at.back()->dtype.lanes);
+      PrimExpr v = load(l->buffer, std::move(at), l->predicate);
+      v = element.is_bfloat16() ? call("bitcast", bits, {v}) : cast(bits, v);
+      PrimExpr part = binary(BinaryOp::Shl, cast(word, v), number(element.bits * i));
+      out = !out ? part : binary(BinaryOp::BitOr, out, part);
     }
-    out = !out ? part : n.name == "load_word" ? binary(BinaryOp::BitOr, out, part) : out + part;
+    return out;
+  }
+  for (int64_t byte = 0; byte < kBytes; ++byte) {
+    PrimExpr a = binary(BinaryOp::BitAnd, binary(BinaryOp::Shr, n.args[0], number(kBits * byte)),
+                        number((1 << kBits) - 1));
+    PrimExpr b =
+        binary(BinaryOp::Shr, binary(BinaryOp::Shl, n.args[1], number(kBits * (kBytes - 1 - byte))),
+               number(kBits * (kBytes - 1)));
+    out = !out ? a * b : out + a * b;
   }
   return out;
 }

@@ -23,10 +23,11 @@ enum class IntrinsicRule {
   Any,      // anything; gives its dtype
   Lanes,    // a vector; gives one element of its dtype
   Effect,   // a Load that is not carried out; the result means nothing
-  Word,     // a Load of a byte; gives int32
+  Word,     // a Load of a byte or of bfloat16; gives int32
   Dot,      // int32; gives int32
   String,  // words of strings or images, numbers as int64 or float64; gives such a word. Calls what
            // it names in runtime/core/string_functions.h
+  FloatDot,  // int32; gives float32
 };
 
 struct Intrinsic {
@@ -48,7 +49,7 @@ int64_t power_of_integers(int64_t a, int64_t b, bool is_signed);
 // The row of that name, or null.
 const Intrinsic* find_intrinsic(std::string_view name);
 
-// What a call of rule Word or Dot computes, in other expressions: what the interpreter does.
+// What a call of rule Word, Dot or FloatDot computes, in other expressions: what the interpreter does.
 PrimExpr in_plain_terms(const CallNode& call);
 
 // What is wrong with a call (unknown name, arguments that do not fit), or nothing.

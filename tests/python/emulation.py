@@ -43,7 +43,7 @@ def lacks(target: str) -> str:
 
 
 def emulator_ends_at_conversions() -> bool:
-    """QEMU before 8.0 fails an assertion of its own at vector conversions of floats to integers."""
+    """QEMU before 8.0 fails an assertion of its own at some vector conversions of floats to integers."""
     text = subprocess.run(["qemu-riscv64", "--version"], capture_output=True, text=True).stdout
     return int(re.search(r"version (\d+)", text)[1]) < 8
 

@@ -24,8 +24,10 @@ import relay as R
 TARGET = "aarch64-linux"
 pytestmark = pytest.mark.skipif(bool(emulation.lacks(TARGET)), reason=emulation.lacks(TARGET))
 
-# Versions of the architecture whose kernels for bytes differ: no dot product, sdot, usdot.
+# Versions of the architecture whose kernels for bytes differ: no dot product, sdot, usdot; and with vectors
+# of SVE, shorter than those of the emulated processor and as long.
 TARGETS = [TARGET, f"{TARGET} +dotprod", f"{TARGET} +dotprod,+i8mm,+bf16,+fullfp16"]
+SVE_TARGETS = [f"{TARGET} +sve256", f"{TARGET} +sve512,+i8mm,+bf16"]
 SEED = 20261127
 
 
@@ -260,7 +262,7 @@ def as_tuple(value):
     return value if isinstance(value, tuple) else (value,)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", TARGETS + SVE_TARGETS)
 def test_bytes_are_multiplied_exactly(target):
     """A dense layer and a convolution of int8 with extreme values, at widths that fill no register."""
     rng = np.random.default_rng(SEED)
@@ -286,6 +288,33 @@ def test_bytes_are_multiplied_exactly(target):
     np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
 
 
+@pytest.mark.parametrize("target", [TARGETS[-1], SVE_TARGETS[-1]])
+def test_bfloat16_is_multiplied_in_pairs(target, tmp_path):
+    """Whole numbers, whose sums are exact in every order; nothing is widened to float32 first."""
+    rng = np.random.default_rng(SEED)
+
+    def numbers(*shape):
+        return rng.integers(-31, 32, shape).astype(ml_dtypes.bfloat16)
+
+    for units, depth in ((16, 8), (40, 62)):
+        x, w = numbers(9, depth), numbers(units, depth)
+        a = R.var("x", shape=x.shape, dtype="bfloat16")
+        product = R.nn.dense(a, R.const(w), out_dtype="float32")
+        mod = R.IRModule.from_expr(R.Function([a], product))
+        got = emulation.Emulated(mod, target)(x)
+        np.testing.assert_array_equal(got, x.astype("float32") @ w.astype("float32").T)
+        (tmp_path / "m.relay").write_text(mod.astext())
+        text = relay("show", "m.relay", "--asm", "--target", target, cwd=tmp_path).stdout
+        assert re.search(r"\sbfdot\s", text) and not re.search(r"\sfml[as]\s", text)
+    x, w = numbers(1, 8, 9, 9), numbers(24, 8, 3, 3)
+    a = R.var("x", shape=x.shape, dtype="bfloat16")
+    conv = R.nn.conv2d(
+        a, R.const(w), padding=(1, 1), strides=(2, 2), kernel_size=(3, 3), out_dtype="float32"
+    )
+    got, want = on_both(R.IRModule.from_expr(R.Function([a], conv)), [x], target)
+    np.testing.assert_array_equal(got, np.asarray(want))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_mathematics(dtype):
     """Every function with a vector form, and those of the C library, over all magnitudes."""
@@ -298,7 +327,7 @@ def test_mathematics(dtype):
     values = rng.standard_normal(515) * 10.0 ** rng.integers(-4, 2, 515)
     values[:5] = (0, -0.0, np.inf, -np.inf, np.nan)
     values = values.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
-    for target in (TARGETS[0], TARGETS[-1]):
+    for target in (TARGETS[0], TARGETS[-1], SVE_TARGETS[-1]):
         got, want = on_both(mod, [values], target)
         for name, a, b in zip(names, as_tuple(got), as_tuple(want), strict=True):
             eps = float(ml_dtypes.finfo(values.dtype).eps)

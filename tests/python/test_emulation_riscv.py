@@ -128,6 +128,16 @@ def test_instructions_that_the_emulator_lacks_are_E1503(tmp_path, monkeypatch):
     fails("E1503", *words, f"{ARCH} -mcpu=sifive-x280", cwd=tmp_path, mentions=("zba",))
 
 
+@pytest.mark.skipif(not emulator_ends_at_conversions(), reason="this QEMU translates all of V")
+def test_an_emulator_that_fails_is_E1503(tmp_path, monkeypatch):
+    monkeypatch.setenv("QEMU_CPU", MACHINES["rv64gcv"])
+    x = R.var("x", shape=(64,), dtype="float64")
+    mod = R.IRModule.from_expr(R.Function([x], R.cast(x, "int32")))
+    (tmp_path / "m.relay").write_text(mod.astext())
+    words = ("run", "-q", "m.relay", "--emulate", "--target", "rv64gcv")
+    fails("E1503", *words, cwd=tmp_path, mentions=("Assertion", "newer QEMU"))
+
+
 def test_another_architecture_is_refused_and_says_how_to_run_it(tmp_path):
     (tmp_path / "m.relay").write_text(PROGRAM)
     relay("compile", "-q", "m.relay", "--target", ARCH, "-o", "m.so", cwd=tmp_path)

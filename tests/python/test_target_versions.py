@@ -187,6 +187,28 @@ def test_the_emulators_processor_decides(tmp_path, monkeypatch):
     fails("E0623", "run", "m.so", "--emulate", "--target", "sve", cwd=tmp_path, mentions=names)
 
 
+def test_a_file_runs_at_every_length_of_vectors(tmp_path, monkeypatch):
+    """With vectors as long as the processor's, or the next shorter ones."""
+    if why := emulation.lacks(ARM):
+        pytest.skip(why)
+    (tmp_path / "m.relay").write_text(network().astext())
+    names = [ARM, f"{ARM}+sve256", f"{ARM}+sve256+sve512"]
+    relay("compile", "-q", "m.relay", "-o", "m.so", "--target", names[-1], cwd=tmp_path)
+    x = np.random.default_rng(2).standard_normal(SHAPE).astype("float32")
+    want = np.asarray(R.create_executor("debug", network()).evaluate()(x))
+    np.save(tmp_path / "x.npy", x)
+    words = ("run", "m.so", "--emulate", "--input", "x=x.npy", "--output", "out", "--force")
+    for bits in (128, 256, 1024):
+        monkeypatch.setenv("QEMU_CPU", f"max,sve-default-vector-length={bits // 8}")
+        runnable = 1 + (bits >= 256) + (bits >= 512)
+        for more in ((), *(("--target", name) for name in names[:runnable])):
+            relay(*words, *more, cwd=tmp_path)
+            (file,) = (tmp_path / "out").iterdir()
+            np.testing.assert_allclose(np.load(file), want, rtol=2e-5, atol=1e-6)
+        for name, length in list(zip(names, ("", "sve256", "sve512"), strict=True))[runnable:]:
+            fails("E1503", *words, "--target", name, cwd=tmp_path, mentions=(length,))
+
+
 def test_c_programs_name_a_version(here):
     library = ctypes.CDLL(str(emulation.PACKAGE / "lib/librelay_runtime.so"))
     library.relay_last_error.restype = ctypes.c_char_p

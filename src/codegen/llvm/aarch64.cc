@@ -3,6 +3,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/AArch64TargetParser.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace relay::codegen {
 namespace {
 
 using llvm::Value;
+
+// Of a NEON register, and of the least register of SVE.
+constexpr unsigned kUnitBits = 128;
 
 void initialize_arm64() {
   LLVMInitializeAArch64TargetInfo();
@@ -35,34 +39,76 @@ std::optional<std::string> arm64_features_of(std::string_view cpu) {
   return features;
 }
 
-// The four products of bytes in each of four lanes. usdot multiplies unsigned by signed bytes. sdot multiplies signed ones:
+// What an instruction that multiplies the `elements` of words of 32 bits computes of a register: one of 128 bits by NEON's
+// where the target has the feature, a longer one by SVE's, of whose register it is the first lanes.
+Value* register_dot(llvm::IRBuilder<>& b, bool has_neon, llvm::Intrinsic::ID neon,
+                    llvm::Intrinsic::ID sve, llvm::Type* element, Value* sum, Value* x, Value* y) {
+  auto* sums = llvm::cast<llvm::FixedVectorType>(sum->getType());
+  const unsigned elements = kUnitBits / element->getScalarSizeInBits();
+  if (has_neon && sums->getPrimitiveSizeInBits() == kUnitBits) {
+    auto* type = llvm::FixedVectorType::get(element, elements);
+    return b.CreateIntrinsic(neon, {sums, type},
+                             {sum, b.CreateBitCast(x, type), b.CreateBitCast(y, type)});
+  }
+  // Fixed vectors of shorter elements would go through memory.
+  auto grow = [&](Value* v) {
+    auto* type = llvm::ScalableVectorType::get(v->getType()->getScalarType(), 4);
+    return b.CreateInsertVector(type, llvm::PoisonValue::get(type), v, b.getInt64(0));
+  };
+  auto* type = llvm::ScalableVectorType::get(element, elements);
+  Value* grown = grow(sum);
+  llvm::SmallVector<llvm::Type*, 1> types;
+  if (llvm::Intrinsic::isOverloaded(sve)) types.push_back(grown->getType());
+  Value* out = b.CreateIntrinsic(
+      sve, types, {grown, b.CreateBitCast(grow(x), type), b.CreateBitCast(grow(y), type)});
+  return b.CreateExtractVector(sums, out, b.getInt64(0));
+}
+
+// Lanes of 32 bits in the registers of the target.
+std::span<const unsigned> register_widths(const Target& target) {
+  static constexpr unsigned kWidths[] = {4, 8, 16};
+  return std::span(kWidths, target.vector_bits >= 512 ? 3 : target.vector_bits >= 256 ? 2 : 1);
+}
+
+// The four products of bytes in each lane. usdot multiplies unsigned by signed bytes. sdot multiplies signed ones:
 // with x = 128 + s, x * y = s * y + 128 * y, and 128 * y is 64 * y twice. That sum depends on y only, so that rows which
 // share y share it.
 Value* arm64_register_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x,
                                Value* y) {
-  auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), 4);
-  auto* bytes = llvm::FixedVectorType::get(b.getInt8Ty(), 16);
-  x = b.CreateBitCast(x, bytes);
-  y = b.CreateBitCast(y, bytes);
   if (target.has_feature("i8mm")) {
-    return b.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_usdot, {words, bytes}, {acc, x, y});
+    return register_dot(b, true, llvm::Intrinsic::aarch64_neon_usdot,
+                        llvm::Intrinsic::aarch64_sve_usdot, b.getInt8Ty(), acc, x, y);
   }
   auto dot = [&](Value* sum, Value* left, Value* right) {
-    return b.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_sdot, {words, bytes},
-                             {sum, left, right});
+    return register_dot(b, target.has_feature("dotprod"), llvm::Intrinsic::aarch64_neon_sdot,
+                        llvm::Intrinsic::aarch64_sve_sdot, b.getInt8Ty(), sum, left, right);
   };
-  Value* half = b.CreateVectorSplat(16, b.getInt8(64));
+  llvm::Type* words = acc->getType();
+  Value* half = llvm::ConstantInt::get(words, 0x40404040);
   Value* offset = b.CreateShl(dot(llvm::Constant::getNullValue(words), half, y), 1);
-  Value* shifted = b.CreateXor(x, b.CreateVectorSplat(16, b.getInt8(128)));
+  Value* shifted = b.CreateXor(x, llvm::ConstantInt::get(words, 0x80808080));
   return b.CreateAdd(dot(acc, shifted, y), offset);
 }
 
 Value* arm64_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
   if (!llvm::isa<llvm::FixedVectorType>(acc->getType()) || !has_byte_dot(target)) return nullptr;
-  constexpr unsigned kWidths[] = {4};
-  return by_registers(b, kWidths, acc, x, y, [&](unsigned, Value* sum, Value* left, Value* right) {
-    return arm64_register_byte_dot(b, target, sum, left, right);
-  });
+  return by_registers(b, register_widths(target), acc, x, y,
+                      [&](unsigned, Value* sum, Value* left, Value* right) {
+                        return arm64_register_byte_dot(b, target, sum, left, right);
+                      });
+}
+
+// bfdot.
+Value* arm64_bfloat16_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x,
+                          Value* y) {
+  if (!llvm::isa<llvm::FixedVectorType>(acc->getType()) || !has_bfloat16_dot(target)) {
+    return nullptr;
+  }
+  return by_registers(
+      b, register_widths(target), acc, x, y, [&](unsigned, Value* sum, Value* left, Value* right) {
+        return register_dot(b, true, llvm::Intrinsic::aarch64_neon_bfdot,
+                            llvm::Intrinsic::aarch64_sve_bfdot, b.getBFloatTy(), sum, left, right);
+      });
 }
 
 // Of a machine of this architecture. Elsewhere the file is not there, and nothing is named: the runtime finds the functions.
@@ -78,6 +124,8 @@ const LlvmArchitecture kLlvmAArch64{.name = "aarch64",
                                     .gathers = false,
                                     .libm = kArm64Libm,
                                     .byte_dot = arm64_byte_dot,
+                                    .bfloat16_dot = arm64_bfloat16_dot,
+                                    .unit_bits = kUnitBits,
                                     .stack_pointer = "sp"};
 
 }  // namespace relay::codegen

@@ -58,6 +58,10 @@ struct LlvmArchitecture {
   // for it; null when the target has none for such vectors. Null altogether: it has none at all.
   llvm::Value* (*byte_dot)(llvm::IRBuilder<>& b, const Target& target, llvm::Value* acc,
                            llvm::Value* a, llvm::Value* bytes) = nullptr;
+  // acc plus the products of the two bfloat16 of x by those of y in each lane of float32, by the instruction for it; null
+  // when the target has none for such vectors. Words are int32. Null altogether: it has none at all.
+  llvm::Value* (*bfloat16_dot)(llvm::IRBuilder<>& b, const Target& target, llvm::Value* acc,
+                               llvm::Value* x, llvm::Value* y) = nullptr;
   // Null: it has none.
   const LlvmMatrixUnit* matrix = nullptr;
   // Whether the instruction of `gathers` is also faster than one element after the other where there is no mask, as LLVM's
@@ -73,6 +77,9 @@ struct LlvmArchitecture {
                                     llvm::Value* x, llvm::Value* y) = nullptr;
   // Whether vectors of integers are divided by an instruction.
   bool divides_integers = false;
+  // The unit of vector registers of any length, whose least number LLVM learns from an attribute of a function: bits. 0: the
+  // features say it.
+  unsigned unit_bits = 0;
   // The register of the stack pointer, for code that compares it with the limit of a stack. Null: no host code is generated.
   const char* stack_pointer = nullptr;
   // Puts instructions of the architecture into a kernel that was just built, where LLVM selects slower ones. Null:

@@ -55,7 +55,12 @@ Target host_target() {
     t.triple = llvm::sys::getDefaultTargetTriple();
     t.cpu = llvm::sys::getHostCPUName().str();
     t.features = host_features();
-    if (const Architecture* row = find_architecture(t.arch)) row->derive(t);
+    if (const Architecture* row = find_architecture(t.arch)) {
+      for (const Architecture::VectorLength& l : row->lengths) {
+        if (runtime::host_has_feature(l.name)) t.features += ",+" + std::string(l.name);
+      }
+      row->derive(t);
+    }
     t.l1_bytes = cache_bytes(1, true, t.l1_bytes);
     t.l2_bytes = cache_bytes(2, true, t.l2_bytes);
     t.l3_bytes = cache_bytes(3, true, t.l3_bytes);

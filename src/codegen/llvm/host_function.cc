@@ -7,6 +7,7 @@
 #include "runtime/core/immediate.h"
 #include "runtime/core/native_layout.h"
 #include "runtime/core/scalar_ops.h"
+#include "target/architectures.h"
 
 namespace relay::codegen {
 namespace {
@@ -584,7 +585,7 @@ llvm::Function* declare(HostModule& m, llvm::FunctionType* type, const std::stri
   f->setCallingConv(convention);
   f->addFnAttr(llvm::Attribute::NoUnwind);
   f->addFnAttr("target-cpu", m.target.cpu);
-  f->addFnAttr("target-features", m.target.features);
+  f->addFnAttr("target-features", code_features(m.target));
   // A frame that is larger than a page touches each of its pages, so none is beyond the guard of the stack.
   f->addFnAttr("probe-stack", "inline-asm");
   // What is folded has the values that the mode of the run gives.

@@ -5,6 +5,7 @@
 #include "base/codes/lowering.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
+#include "target/architectures.h"
 #include "tir/scalar.h"
 
 namespace relay::codegen {
@@ -93,9 +94,15 @@ llvm::Function* KernelBuilder::make_function(const std::string& name,
       type, internal ? llvm::Function::InternalLinkage : llvm::Function::ExternalLinkage, name,
       module_);
   f->addFnAttr("target-cpu", target_.cpu);
-  f->addFnAttr("target-features", target_.features);
+  f->addFnAttr("target-features", code_features(target_));
   f->addFnAttr("prefer-vector-width", std::to_string(target_.vector_bits));
   f->addFnAttr("min-legal-vector-width", std::to_string(target_.vector_bits));
+  if (const LlvmArchitecture* arch = find_llvm_architecture(target_.arch);
+      arch != nullptr && arch->unit_bits != 0 && target_.vector_bits > arch->unit_bits) {
+    constexpr unsigned kMostUnits = 16;
+    const auto units = static_cast<unsigned>(target_.vector_bits / arch->unit_bits);
+    f->addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(context_, units, kMostUnits));
+  }
   f->addFnAttr(llvm::Attribute::NoUnwind);
   f->addFnAttr("no-trapping-math", "true");
   // What of them is computed while code is generated is what a run would compute.

@@ -19,9 +19,9 @@ Value* KernelBuilder::call(const tir::CallNode& n) {
   if (name == "prefetch") return prefetch(n);
   if (tir::find_intrinsic(name)->rule == tir::IntrinsicRule::String) return string_call(n);
   if (name == "load_word") return load_word(n);
-  if (name == "byte_dot") {
-    const PrimExpr& zero = kept(tir::broadcast(tir::imm(DType::Int(32), 0), d.lanes));
-    Value* dot = add_byte_dot(zero, n);
+  if (name == "byte_dot" || name == "bfloat16_dot") {
+    const PrimExpr& zero = kept(tir::broadcast(tir::imm(d.element(), 0), d.lanes));
+    Value* dot = add_word_dot(zero, n);
     return dot != nullptr ? dot : expr(kept(tir::in_plain_terms(n)));
   }
   if (name == "fixed_point_product") {
@@ -258,6 +258,7 @@ Value* KernelBuilder::prefetch(const tir::CallNode& n) {
 Value* KernelBuilder::load_word(const tir::CallNode& n) {
   auto* l = as<LoadNode>(n.args[0]);
   RELAY_CHECK(l != nullptr, "load_word takes a load");
+  constexpr int64_t kWordBits = 32;
   const PrimExpr& at = flat_index(l->indices, l->buffer);
   // Words of their own are put together from bytes, which a mask can leave out.
   if (l->predicate || side_mask_ != nullptr) return expr(kept(tir::in_plain_terms(n)));
@@ -267,7 +268,8 @@ Value* KernelBuilder::load_word(const tir::CallNode& n) {
   if (n.dtype.lanes == 1) return read(b_.getInt32Ty(), at);
   // Words side by side.
   auto* r = as<RampNode>(at);
-  if (r != nullptr && as_int(r->stride) == 4) return read(value_type(n.dtype), r->base);
+  if (r != nullptr && as_int(r->stride) == kWordBits / l->dtype.bits)
+    return read(value_type(n.dtype), r->base);
   return expr(kept(tir::in_plain_terms(n)));
 }
 
@@ -294,13 +296,17 @@ Value* KernelBuilder::add_short_product(const PrimExpr& acc, const PrimExpr& n) 
   return arch->add_short_product(b_, target_, sum, x, y);
 }
 
-Value* KernelBuilder::add_byte_dot(const PrimExpr& acc, const tir::CallNode& n) {
+Value* KernelBuilder::add_word_dot(const PrimExpr& acc, const tir::CallNode& n) {
   const LlvmArchitecture* arch = find_llvm_architecture(target_.arch);
-  if (arch == nullptr || arch->byte_dot == nullptr) return nullptr;
+  auto dot = arch == nullptr            ? nullptr
+             : n.name == "byte_dot"     ? arch->byte_dot
+             : n.name == "bfloat16_dot" ? arch->bfloat16_dot
+                                        : nullptr;
+  if (dot == nullptr) return nullptr;
   Value* operands[] = {expr(acc), expr(n.args[0]), expr(n.args[1])};
-  if (n.dtype.lanes != 1) return arch->byte_dot(b_, target_, operands[0], operands[1], operands[2]);
+  if (n.dtype.lanes != 1) return dot(b_, target_, operands[0], operands[1], operands[2]);
   for (Value*& v : operands) v = b_.CreateVectorSplat(1, v);
-  Value* sum = arch->byte_dot(b_, target_, operands[0], operands[1], operands[2]);
+  Value* sum = dot(b_, target_, operands[0], operands[1], operands[2]);
   return sum == nullptr ? nullptr : b_.CreateExtractElement(sum, uint64_t{0});
 }
 

@@ -281,8 +281,8 @@ class KernelBuilder {
   // acc + n, where n is a product of int32 that were widened from 16 bits or fewer; null when n is anything else or the
   // target has no instruction for it.
   Value* add_short_product(const PrimExpr& acc, const PrimExpr& n);
-  // acc + n, where n is a call of byte_dot; null when the target has no instruction for it.
-  Value* add_byte_dot(const PrimExpr& acc, const tir::CallNode& n);
+  // acc + n, where n is a call of byte_dot or bfloat16_dot; null when n is none, or the target has no instruction for it.
+  Value* add_word_dot(const PrimExpr& acc, const tir::CallNode& n);
 
   // ---- The matrix unit
 

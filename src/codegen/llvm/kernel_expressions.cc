@@ -75,9 +75,8 @@ Value* KernelBuilder::compute(const PrimExprNode& e) {
 
 Value* KernelBuilder::binary(const BinaryNode& n) {
   DType d = n.a->dtype;
-  if (auto* dot = n.op == BinaryOp::Add ? as<tir::CallNode>(n.b) : nullptr;
-      dot != nullptr && dot->name == "byte_dot") {
-    if (Value* v = add_byte_dot(n.a, *dot)) return v;
+  if (auto* dot = n.op == BinaryOp::Add ? as<tir::CallNode>(n.b) : nullptr; dot != nullptr) {
+    if (Value* v = add_word_dot(n.a, *dot)) return v;
   }
   if (n.op == BinaryOp::Add) {
     if (Value* v = add_short_product(n.a, n.b)) return v;

@@ -15,6 +15,7 @@
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/generators_abi.h"
 #include "runtime/core/own_folder.h"
+#include "target/architectures.h"
 
 namespace relay::codegen {
 namespace {
@@ -156,7 +157,8 @@ class LibraryMachine : public CodeMachine {
 
 std::unique_ptr<CodeMachine> make_machine(const Target& target, CodeKind kind) {
   initialize_llvm();
-  const MachineSettings settings{target.triple, target.cpu, target.features, kind, target.has_fma};
+  const MachineSettings settings{target.triple, target.cpu, code_features(target), kind,
+                                 target.has_fma};
   if (!has_llvm_target(target.triple)) {
     return std::make_unique<LibraryMachine>(code_generators(target.triple), settings);
   }

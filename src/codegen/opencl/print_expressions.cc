@@ -39,9 +39,9 @@ const std::map<std::string, std::string, std::less<>>& functions() {
 
 // And those that the printer writes itself.
 constexpr std::string_view kOwnForms[] = {
-    "barrier",    "bitcast", "byte_dot", "fixed_point_product", "index_in", "isfinite",
-    "isinf",      "isnan",   "likely",   "load_word",           "popcount", "prefetch",
-    "print_mark", "rsqrt",   "sigmoid"};
+    "barrier",  "bfloat16_dot", "bitcast", "byte_dot", "fixed_point_product", "index_in",
+    "isfinite", "isinf",        "isnan",   "likely",   "load_word",           "popcount",
+    "prefetch", "print_mark",   "rsqrt",   "sigmoid"};
 
 }  // namespace
 
@@ -345,7 +345,8 @@ std::string ExpressionPrinter::call(const CallNode& n) {
   if (d.lanes != 1) unsupported("vectors");
   const std::string& name = n.name;
   if (name == "likely") return value(n.args[0]);
-  if (name == "load_word" || name == "byte_dot" || name == "fixed_point_product") {
+  if (name == "load_word" || name == "byte_dot" || name == "bfloat16_dot" ||
+      name == "fixed_point_product") {
     kept_.push_back(tir::in_plain_terms(n));
     return value(kept_.back());
   }

@@ -21,6 +21,7 @@ namespace {
 
 struct ContractionParameters : AttrsOf<ContractionParameters> {
   MatrixPlan matrix;
+  bool pairs = false;
   bool borders_inlined = false;
   SumCutPlan sum;
   int64_t block_columns = 0;
@@ -31,6 +32,8 @@ struct ContractionParameters : AttrsOf<ContractionParameters> {
   static AttrsList describe() {
     return {"relay.schedule.Contraction",
             {attribute("matrix", &Self::matrix, "The matrix unit that takes the sum."),
+             attribute("pairs", &Self::pairs,
+                       "Whether one instruction multiplies two bfloat16 of a lane."),
              attribute("borders_inlined", &Self::borders_inlined,
                        "Whether tiles read the operand itself and not a copy with a border."),
              attribute("sum", &Self::sum, "The parts that a long sum is taken in."),
@@ -194,6 +197,9 @@ Outcome schedule_contraction(Schedule& s, ContractionParameters& parameters, Dec
   if (sum->matrix) return tiled(s);
   if (sum->bytes && !decide.pays([](const Target& target) { return has_byte_dot(target); }))
     return Declined{"the target multiplies no four bytes at once"};
+  sum->halves = sum->halves && decide.value(parameters.pairs, [](const Target& target) {
+    return has_bfloat16_dot(target);
+  });
   // Elsewhere the copy with a border costs little beside the sum, and code for every border much.
   if (sum->depthwise && sum->reduction <= 9 &&
       decide.value(parameters.borders_inlined, [](const Target&) { return true; })) {

@@ -150,8 +150,10 @@ tir::StepResult<> Tiling::finish_matrix(const TilePart& p) {
 
 tir::StepResult<> Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
   if (p.by_matrix_unit) return finish_matrix(p);
-  // Weights hold the last of the sums in fours.
-  if (sum_.bytes && !p.sums.empty()) RELAY_TRY(s_.byte_dot(p.block, p.sums.back().second));
+  // Weights hold the last of the sums in words.
+  if (sum_.word_elements() > 1 && !p.sums.empty()) {
+    RELAY_TRY(s_.word_dot(p.block, p.sums.back().second));
+  }
   for (const auto& [var, loop] : p.sums) {
     bool border = std::any_of(axes.begin(), axes.end(), [&](const TileAxis& x) {
       bool inside = x.begin >= x.low && x.begin < x.high;

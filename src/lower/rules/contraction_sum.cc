@@ -176,7 +176,12 @@ std::optional<Sum> describe_sum(const Schedule& s, const BlockRV& rv) {
       return std::nullopt;
     }
     out.panel = access.panel == 0 ? out.panel : access.panel;
-    if (access.words) out.bytes = loads[o]->buffer->dtype.bits == 8;
+    if (access.words) {
+      out.bytes = loads[o]->buffer->dtype.bits == 8;
+      out.halves = out.dtype.is_float(32) && std::ranges::all_of(loads, [](const auto* l) {
+                     return l->buffer->dtype.is_bfloat16();
+                   });
+    }
     if (access.moves) {
       out.weight_bytes = loads[o]->buffer->dtype.bytes();
     } else {
@@ -207,6 +212,7 @@ std::string arithmetic_of(const Sum& sum, const Decider& decide) {
   std::string dtype = sum.dtype.to_string();
   if (sum.matrix) return dtype + " by a matrix unit";
   if (sum.bytes) return dtype + " by dot products of four bytes";
+  if (sum.halves) return dtype + " by dot products of two bfloat16";
   const bool fused =
       sum.dtype.is_floating() && decide.pays([](const Target& target) { return target.has_fma; });
   return dtype + (fused ? " by fused multiply-add" : " by multiply and add");

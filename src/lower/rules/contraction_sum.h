@@ -31,6 +31,7 @@ struct Sum {
   double reduction = 1;          // products in one sum; a guess where it is open
   tir::DType dtype;              // in which the sum is taken
   bool bytes = false;            // products of bytes, four of which stand together in the weights
+  bool halves = false;           // products of bfloat16, two of which stand together in the weights
   std::optional<MatrixStep> matrix = {};  // what does it, where that is a matrix unit
   int64_t weight_bytes = 4;               // of an element of the operand with the columns
   double widening =
@@ -46,6 +47,8 @@ struct Sum {
   bool streamed = false;  // packed weights that few rows may be multiplied with: they come from far
   int64_t row_stride = 0;  // bytes between neighbouring rows of the other operand
 
+  // Elements of the sum that one instruction of vectors multiplies in each lane.
+  int64_t word_elements() const { return bytes ? 4 : halves ? 2 : 1; }
   int64_t columns() const { return extents.back(); }
   int64_t rows() const { return extents[extents.size() - 2]; }
   bool is_open() const;

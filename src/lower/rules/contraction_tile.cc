@@ -73,8 +73,8 @@ Tile choose_tile(const Sum& sum, const Target& target) {
     if (least == 0 || all < least * 0.999) {
       least = all;
       best = t;
-      // Two multiply-adds a cycle; one of four bytes where they are.
-      best.cycles = all / (sum.bytes ? 8 : 2);
+      // Two multiply-adds a cycle, of a word each.
+      best.cycles = all / static_cast<double>(2 * sum.word_elements());
     }
   };
   for (int64_t vectors = 1; vectors <= 8; ++vectors) {

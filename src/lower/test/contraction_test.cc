@@ -500,11 +500,12 @@ PrimFunc matrix_product(const MatrixCase& c) {
                           c.open ? std::vector<tir::Var>{m} : std::vector<tir::Var>{});
 }
 
-void expect_by_matrix_unit(const MatrixCase& c) {
-  const Target target = with_matrix_unit();
+// That the kernel, scheduled for a target, is summed by `means`, and right in the interpreter and as code for `machine`.
+void expect_summed(const MatrixCase& c, const Target& target, const char* means,
+                   const Target& machine) {
   PrimFunc f = matrix_product(c);
   PrimFunc by_rule = schedule_kernel(f, target, 3);
-  ASSERT_NE(tir::report_of(*by_rule).sentence.find("by a matrix unit"), std::string::npos)
+  ASSERT_NE(tir::report_of(*by_rule).sentence.find(means), std::string::npos)
       << tir::report_of(*by_rule).sentence;
   PrimFunc lowered = lower_loops(by_rule);
   SCOPED_TRACE(to_string(lowered));
@@ -524,8 +525,8 @@ void expect_by_matrix_unit(const MatrixCase& c) {
   // The nests are loops, which every machine runs.
   ASSERT_EQ(interpret(lowered, {args[0], args[1], got}, dims), 0);
   EXPECT_TRUE(bit_equal(got, expected));
-  if (!runs_here(target, {lowered})) return;
-  LoadedKernels jit = load_kernels({lowered}, target);
+  if (!runs_here(machine, {lowered})) return;
+  LoadedKernels jit = load_kernels({lowered}, machine);
   for (auto side : {GuardedMemory::Side::Left, GuardedMemory::Side::Right}) {
     std::vector<std::unique_ptr<GuardedMemory>> memory;
     std::vector<void*> buffers;
@@ -540,6 +541,11 @@ void expect_by_matrix_unit(const MatrixCase& c) {
   }
 }
 
+void expect_by_matrix_unit(const MatrixCase& c) {
+  const Target target = with_matrix_unit();
+  expect_summed(c, target, "by a matrix unit", target);
+}
+
 const DType bf16 = DType::BFloat16(), s8 = DType::Int(8), u8 = DType::UInt(8), i32 = DType::Int(32);
 
 TEST(contraction, matrix_units_take_rows_and_columns_of_any_number) {
@@ -547,6 +553,16 @@ TEST(contraction, matrix_units_take_rows_and_columns_of_any_number) {
     for (int64_t n : {16, 24, 40, 104}) {
       expect_by_matrix_unit({bf16, bf16, f32, m, n, 32, m % 2 == 0});
       expect_by_matrix_unit({s8, s8, i32, m, n, 64, m % 2 == 1});
+    }
+  }
+}
+
+// Without the instruction, code computes what it stands for.
+TEST(contraction, bfloat16_by_dot_products) {
+  for (int64_t m : {1, 9, 40}) {
+    for (const char* text : {"armv8.6-a", "armv8.6-a +sve256"}) {
+      expect_summed({bf16, bf16, f32, m, 40, 6, m == 9, m == 40}, parse_target(text),
+                    "by dot products of two bfloat16", least_target());
     }
   }
 }

@@ -6,10 +6,14 @@
 
 namespace relay {
 
-bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors factors,
-                    const Target& target, int64_t times) {
-  auto unit = matrix_unit(target, factors);
-  if (!unit || c.args.size() != 2 || product.transposed()) return false;
+namespace {
+
+// A sum of rows by columns, and sizes but those of rows outside of windows are constants.
+struct RowsByColumns {
+  int64_t columns, sum;  // `sum`: its last part
+};
+std::optional<RowsByColumns> rows_by_columns(const CallNode& c, const Contraction& product) {
+  if (c.args.size() != 2 || product.transposed()) return std::nullopt;
   // Rows may be open, unless windows go over them.
   auto in_window = [&](size_t dim) {
     return std::ranges::any_of(product.operands[0], [&](const Contraction::Axis& axis) {
@@ -25,10 +29,27 @@ bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors
   if (!constant || !column || !product.only(ContractionRole::Reduced) ||
       product.count(ContractionRole::Group) + product.count(ContractionRole::Batch) > 0 ||
       product.dims.back().role != ContractionRole::Reduced) {
-    return false;
+    return std::nullopt;
   }
-  return *as_const(product.dims[*column].extent) >= unit->words / 2 &&
-         matrix_words(*unit, *as_const(product.dims.back().extent) * times) != 0;
+  return RowsByColumns{*as_const(product.dims[*column].extent),
+                       *as_const(product.dims.back().extent)};
+}
+
+}  // namespace
+
+bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors factors,
+                    const Target& target, int64_t times) {
+  auto unit = matrix_unit(target, factors);
+  if (!unit) return false;
+  auto sizes = rows_by_columns(c, product);
+  return sizes && sizes->columns >= unit->words / 2 && matrix_words(*unit, sizes->sum * times) != 0;
+}
+
+bool by_bfloat16_dot(const CallNode& c, const Contraction& product, const Target& target) {
+  constexpr int64_t kSum = 32, kWord = 2;
+  if (!has_bfloat16_dot(target)) return false;
+  auto sizes = rows_by_columns(c, product);
+  return sizes && sizes->columns >= target.lanes(kSum) && sizes->sum % kWord == 0;
 }
 
 int64_t rows_of(const Contraction& product) {

@@ -12,6 +12,9 @@ namespace relay {
 bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors factors,
                     const Target& target, int64_t times = 1);
 
+// The same for instructions of vectors that multiply two bfloat16 in each lane.
+bool by_bfloat16_dot(const CallNode& c, const Contraction& product, const Target& target);
+
 // Rows of the first operand, which share the weights; open ones count as one.
 int64_t rows_of(const Contraction& product);
 

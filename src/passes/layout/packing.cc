@@ -24,7 +24,10 @@ int64_t word_of(const Target& target, const CallNode& c, const Contraction& cont
   auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]), *result = tensor_of(Expr(&c));
   constexpr int64_t kBytes = 4, kHalves = 2;
   if (data->dtype.is_bfloat16() && weight->dtype.is_bfloat16() && result->dtype.is_float(32)) {
-    return by_matrix_unit(c, contraction, MatrixFactors::BFloat16, target) ? kHalves : 1;
+    return by_matrix_unit(c, contraction, MatrixFactors::BFloat16, target) ||
+                   by_bfloat16_dot(c, contraction, target)
+               ? kHalves
+               : 1;
   }
   if (!is_byte(data->dtype) || !is_byte(weight->dtype) || result->dtype != DType::Int(32)) return 1;
   const bool dots = data->dtype.is_uint() && weight->dtype.is_int() && has_byte_dot(target) &&

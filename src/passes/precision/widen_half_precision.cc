@@ -1,6 +1,7 @@
 #include "passes/precision/widen_half_precision.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
@@ -51,7 +52,8 @@ class Widening {
     }
     if (!changes.empty() && packs(c, *product)) {
       if (is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]) &&
-          by_matrix_unit(c, *product, MatrixFactors::BFloat16, target_)) {
+          (by_matrix_unit(c, *product, MatrixFactors::BFloat16, target_) ||
+           (by_bfloat16_dot(c, *product, target_) && !is_better_filtered(*product, kAllResults)))) {
         return type->dtype.is_float(32) ? nullptr
                                         : rounded(with_attrs(c, c.args, std::move(changes)), c);
       }
@@ -116,7 +118,7 @@ class Widening {
     }
     if (!constants_.contains(c.args[1]) || rows_of(product) < kLeastRows ||
         !by_matrix_unit(c, product, MatrixFactors::BFloat16, target_, kParts) ||
-        is_better_filtered(product)) {
+        is_better_filtered(product, kFewResults)) {
       return nullptr;
     }
     const size_t sum = product.dims.size() - 1;
@@ -138,10 +140,13 @@ class Widening {
     return with_attrs(c, std::move(args), changes);
   }
 
-  // Whether fewer products in float32 are faster than three sums: where a place has few results, cutting its data in halves
-  // is a large part. 3x3 convolutions of float16 with 64, 128 and 256 channels took 1.44, 0.74 and 0.63 of their time in float32.
-  bool is_better_filtered(const Contraction& product) const {
-    constexpr int64_t kMostResults = 96;
+  // Whether fewer products in float32 are faster than these, where a place has so many results or fewer.
+  // Faster than three sums by a matrix unit where a place has few results, since cutting its data in halves is a large
+  // part. 3x3 convolutions of float16 with 64, 128 and 256 channels took 1.44, 0.74 and 0.63 of their time in float32.
+  // Instructions of vectors halve the products, and filtering leaves less than half.
+  static constexpr int64_t kFewResults = 96;
+  static constexpr int64_t kAllResults = std::numeric_limits<int64_t>::max();
+  bool is_better_filtered(const Contraction& product, int64_t most_results) const {
     ConvolutionSizes sizes;
     int64_t places = 1;
     for (const Contraction::Axis& axis : product.operands[0]) {
@@ -154,7 +159,7 @@ class Widening {
     sizes.batch = rows_of(product) / std::max<int64_t>(places, 1);
     sizes.inputs = *as_const(product.dims.back().extent);
     sizes.outputs = *as_const(product.dims[*product.only(ContractionRole::Column)].extent);
-    return !sizes.taps.empty() && sizes.outputs <= kMostResults && has_fewer_products(sizes, ctx_);
+    return !sizes.taps.empty() && sizes.outputs <= most_results && has_fewer_products(sizes, ctx_);
   }
 
   const PassContext& ctx_;

@@ -3,10 +3,12 @@
 
 #include <elf.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "runtime/cpu.h"
 #include "runtime/machine/machine.h"
@@ -141,7 +143,18 @@ uint64_t float_control() {
 }
 void set_float_control(uint64_t bits) { __asm__ volatile("msr fpcr, %0" : : "r"(bits)); }
 
+// Bits in a vector register of SVE as this thread uses it, which new threads take over; 0: there is none.
+uint64_t sve_bits() {
+  constexpr int kGetLength = 51;  // PR_SVE_GET_VL
+  constexpr int kLengthBits = 0xFFFF;
+  const int length = prctl(kGetLength);
+  return length < 0 ? 0 : uint64_t{8} * static_cast<unsigned>(length & kLengthBits);
+}
+
 bool processor_has_feature(std::string_view name) {
+  for (uint64_t bits : {256U, 512U}) {
+    if (name == "sve" + std::to_string(bits)) return sve_bits() >= bits;
+  }
   static const Bits offered{getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
   const auto* known = std::ranges::find(kFeatures, name, &Feature::name);
   return known != std::end(kFeatures) && (known->bits.first & ~offered.first) == 0 &&

@@ -37,6 +37,19 @@ class Known : public Processors {
   }
 };
 
+// Code for processors whose vectors have several lengths.
+class Arm : public Known {
+ public:
+  bool has_code_for(const Architecture& arch) const override { return arch.name == "aarch64"; }
+  std::optional<std::string> features_of(const Architecture&, std::string_view cpu) const override {
+    if (cpu != "a64fx") return std::nullopt;
+    return "+neon,+sve";
+  }
+  bool knows_feature(const Architecture&, std::string_view feature) const override {
+    return feature == "sve" || feature == "bf16";
+  }
+};
+
 // A kind whose targets have units.
 class Units : public TargetReader {
  public:
@@ -125,6 +138,34 @@ TEST(TargetText, an_architecture_is_its_least_processor_or_one_by_name) {
   EXPECT_TRUE(says("x86_64-linux -mcpu=small", "small"));
   EXPECT_TRUE(says("x86_64-linux -mtriple=aarch64-linux-gnu", "aarch64-linux-gnu"));
   EXPECT_TRUE(says("aarch64-linux", "x86_64-linux"));
+}
+
+TEST(TargetText, lengths_of_vectors_are_features) {
+  static const Arm arm;
+  auto read_arm = [](const std::string& text) {
+    return ProcessorReader(arm).read(TargetWords(text));
+  };
+  const Target t = read_arm("aarch64-linux +sve256");
+  EXPECT_EQ(t.vector_bits, 256);
+  EXPECT_EQ(t.features, "+fp-armv8,+neon,+sve,+sve256");
+  EXPECT_EQ(code_features(t), "+fp-armv8,+neon,+sve");
+  EXPECT_EQ(t.required_features(), (std::vector<std::string>{"neon", "fp-armv8", "sve", "sve256"}));
+  EXPECT_EQ(read_arm("aarch64-linux +sve256,+sve512").vector_bits, 512);
+  EXPECT_EQ(read_arm("aarch64-linux -mcpu=a64fx").vector_bits, 512);
+  for (const char* text : {"aarch64-linux +sve", "aarch64-linux +sve256 -mattr=-sve256",
+                           "aarch64-linux +sve256 -mattr=-sve", "armv8.6-a",
+                           "aarch64-linux -mcpu=a64fx -mattr=-sve512"}) {
+    EXPECT_EQ(read_arm(text).vector_bits, 128) << text;
+  }
+  try {
+    read_arm("aarch64-linux +sve511");
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("did you mean"), std::string::npos) << e.what();
+  }
+  EXPECT_TRUE(says("x86-64-v3 +sve256", "sve256 is a feature of aarch64"));
+  // Products of bfloat16 take subnormal numbers for zero whatever the mode is.
+  EXPECT_FALSE(read_arm("armv8.6-a -denormals=keep").has_feature("bf16"));
 }
 
 TEST(TargetText, words_say_caches_and_cores) {

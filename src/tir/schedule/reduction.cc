@@ -274,15 +274,11 @@ StepResult<> Schedule::mask_reduction(const BlockRV& rv) {
   return {};
 }
 
-StepResult<> Schedule::byte_dot(const BlockRV& rv, const LoopRV& loop_rv) {
-  ScheduleEdit edit(*this, "byte_dot");
+StepResult<> Schedule::word_dot(const BlockRV& rv, const LoopRV& loop_rv) {
+  ScheduleEdit edit(*this, "word_dot");
   const BlockNode* b = RELAY_TRY(edit.block(rv));
   const ForNode* f = RELAY_TRY(edit.loop(loop_rv));
-  constexpr int64_t kBytes = 4;
-  auto extent = as_int(f->extent);
-  if (!extent || *extent % kBytes != 0 || as_int(f->min) != 0) {
-    return edit.fail("loop " + f->var->name + " does not run over a multiple of four");
-  }
+  constexpr int64_t kWordBits = 32;
   if (b->init || b->predicate)
     return edit.fail("block " + b->name + " has an initialisation or a guard");
   ScheduleEdit::Update update = RELAY_TRY(edit.update_of(*b));
@@ -291,51 +287,65 @@ StepResult<> Schedule::byte_dot(const BlockRV& rv, const LoopRV& loop_rv) {
     return edit.fail("block " + b->name + " has no iteration that is loop " + f->var->name);
   }
   const Var& k = b->iters[static_cast<size_t>(at - b->bindings.begin())]->var;
-  auto byte_of = [&](const PrimExpr& e) -> const LoadNode* {
+  auto factor_of = [&](const PrimExpr& e) -> const LoadNode* {
     auto* wide = as<CastNode>(e);
     auto* load = wide == nullptr ? nullptr : as<LoadNode>(wide->value);
-    bool is_byte = load != nullptr && load->dtype.is_integer() && load->dtype.bits == 8;
-    return is_byte && e->dtype == DType::Int(32) && !load->predicate ? load : nullptr;
+    if (load == nullptr || load->predicate) return nullptr;
+    const bool is_byte = load->dtype.is_integer() && load->dtype.bits == 8;
+    return (is_byte && e->dtype == DType::Int(32)) ||
+                   (load->dtype.is_bfloat16() && e->dtype == DType::Float(32))
+               ? load
+               : nullptr;
   };
   auto* product = as<BinaryNode>(update.value);
   const LoadNode *x = nullptr, *y = nullptr;
   if (update.op == BinaryOp::Add && product != nullptr && product->op == BinaryOp::Mul) {
-    x = byte_of(product->a);
-    y = byte_of(product->b);
+    x = factor_of(product->a);
+    y = factor_of(product->b);
   }
   if (x != nullptr && y != nullptr && x->dtype.is_int()) std::swap(x, y);
-  if (x == nullptr || y == nullptr || !x->dtype.is_uint() || !y->dtype.is_int()) {
-    return edit.fail("block " + b->name + " adds no products of an unsigned byte and a signed one");
+  const bool halves =
+      x != nullptr && y != nullptr && x->dtype.is_bfloat16() && y->dtype.is_bfloat16();
+  if (x == nullptr || y == nullptr || !(halves || (x->dtype.is_uint() && y->dtype.is_int()))) {
+    return edit.fail("block " + b->name +
+                     " adds no products of an unsigned byte and a signed one, or of bfloat16");
+  }
+  const int64_t elements = kWordBits / x->dtype.bits;
+  auto extent = as_int(f->extent);
+  if (!extent || *extent % elements != 0 || as_int(f->min) != 0) {
+    return edit.fail("loop " + f->var->name + " does not run over a multiple of " +
+                     std::to_string(elements));
   }
   Analyzer analyzer;
   Var word = var("word");
   for (const LoadNode* l : {x, y}) {
     PrimExpr offset = element_offset(*l->buffer.get(), l->indices);
-    auto place = [&](int64_t byte) {
-      return replace_vars(offset, {{k.get(), PrimExpr(word) * kBytes + byte}});
+    auto place = [&](int64_t element) {
+      return replace_vars(offset, {{k.get(), PrimExpr(word) * elements + element}});
     };
-    for (int64_t byte = 1; byte < kBytes; ++byte) {
-      PrimExpr here = analyzer.simplify(place(byte)), first = analyzer.simplify(place(0));
-      if (analyzer.constant_difference(here, first) != byte) {
-        return edit.fail("block " + b->name + " does not read neighbouring bytes of " +
+    for (int64_t element = 1; element < elements; ++element) {
+      PrimExpr here = analyzer.simplify(place(element)), first = analyzer.simplify(place(0));
+      if (analyzer.constant_difference(here, first) != element) {
+        return edit.fail("block " + b->name + " does not read neighbouring elements of " +
                          l->buffer->name);
       }
     }
   }
   auto word_of = [](const LoadNode* l) { return call("load_word", DType::Int(32), {PrimExpr(l)}); };
-  PrimExpr dot = call("byte_dot", DType::Int(32), {word_of(x), word_of(y)});
+  PrimExpr dot =
+      call(halves ? "bfloat16_dot" : "byte_dot", update.value->dtype, {word_of(x), word_of(y)});
   Stmt block = modified(*b, [&](BlockNode& n) {
-    n.bindings[static_cast<size_t>(at - b->bindings.begin())] = f->var * kBytes;
+    n.bindings[static_cast<size_t>(at - b->bindings.begin())] = f->var * elements;
     n.body = store(update.store->buffer, update.store->indices, update.old + dot);
     n.contraction = nullptr;
   });
   Stmt body = replace_stmts(f->body, {{b, block}});
   Stmt loop = modified(*f, [&](ForNode& n) {
-    n.extent = index(*extent / kBytes);
+    n.extent = index(*extent / elements);
     n.body = body;
   });
   set_body(replace_stmts(func_->body, {{f, loop}}));
-  record("byte_dot", {b->name, f->var->name});
+  record("word_dot", {b->name, f->var->name});
   return {};
 }
 

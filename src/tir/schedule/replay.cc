@@ -79,8 +79,8 @@ class Replayer {
       s_.split(loop(0), numbers(1)).value();
     } else if (n == "partition") {
       s_.partition(loop(0), number(1)).value();
-    } else if (n == "byte_dot") {
-      s_.byte_dot(block(0), loop(1)).value();
+    } else if (n == "word_dot") {
+      s_.word_dot(block(0), loop(1)).value();
     } else if (n == "partition_tiles") {
       s_.partition_tiles(loop(0), number(1)).value();
     } else if (n == "fuse") {

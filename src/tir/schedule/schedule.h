@@ -167,10 +167,10 @@ class Schedule {
   // reduction's own loops, and on data-parallel iterations that reach over their end: the buffer,
   // which is not a parameter, then grows by what they reach.
   StepResult<> mask_reduction(const BlockRV& block);
-  // Four iterations of the loop become one that adds a dot product of four bytes (the intrinsic byte_dot): a sum of products
-  // of an unsigned byte and a signed one in int32, where neighbouring iterations read neighbouring bytes of both. The
-  // block's initialisation is a block of its own already.
-  StepResult<> byte_dot(const BlockRV& block, const LoopRV& loop);
+  // Iterations of the loop, as many as a word of 32 bits has elements, become one that adds a dot product: byte_dot for a sum
+  // of products of an unsigned byte and a signed one in int32, bfloat16_dot for one of bfloat16 in float32, where neighbouring
+  // iterations read neighbouring elements of both. The block's initialisation is a block of its own already.
+  StepResult<> word_dot(const BlockRV& block, const LoopRV& loop);
   // Reduces along all loops but `loop` into a new buffer with one more (last) dimension over that
   // loop, then over that dimension in a new block. Changes the order of the reduction.
   // Returns the block that fills the new buffer; the given block becomes the final reduction.

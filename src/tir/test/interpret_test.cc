@@ -200,6 +200,10 @@ TEST(Interpret, intrinsics_in_both_precisions) {
                          in.integer(i32, static_cast<int32_t>(0x80057FFFu))}))
                 .get_as_int(0),
             1 * -1 + 3 * 127 + 2 * 5 + 255 * -128);
+  EXPECT_EQ(
+      in.run(call("bfloat16_dot", f32, {in.integer(i32, 0x3F804000), in.integer(i32, 0x40403F00)}))
+          .get_as_double(0),
+      1 * 3 + 2 * 0.5);
   auto product = [&](int64_t a, int64_t b) {
     return in.run(call("fixed_point_product", i32, {in.integer(i32, a), in.integer(i32, b)}))
         .get_as_int(0);

@@ -89,6 +89,23 @@ TEST(WidenHalfPrecision, a_matrix_unit_sums_bfloat16_as_it_is) {
   }
 }
 
+TEST(WidenHalfPrecision, dot_products_sum_bfloat16_as_it_is) {
+  PassContext ctx;
+  ctx.target.features = "+bf16";
+  auto head = [](const std::string& k) {
+    return "def @main(%x: Tensor[(3, " + k + "), bfloat16], %w: Tensor[(32, " + k +
+           "), bfloat16]) { ";
+  };
+  const std::string sum = "out_dtype=\"float32\"), dtype=\"bfloat16\") }",
+                    wide =
+                        "cast(nn.dense(cast(%x, dtype=\"float32\"), cast(%w, dtype=\"float32\"), ";
+  expect_becomes(kWidenHalfPrecision, head("6") + "nn.dense(%x, %w) }",
+                 head("6") + "cast(nn.dense(%x, %w, " + sum, ctx);
+  // A sum of an odd number of products is no whole number of words.
+  expect_becomes(kWidenHalfPrecision, head("5") + "nn.dense(%x, %w) }", head("5") + wide + sum,
+                 ctx);
+}
+
 TEST(WidenHalfPrecision, a_matrix_unit_sums_float16_as_two_of_bfloat16) {
   const std::string head =
       "def @main(%x: Tensor[(16, 64), float16]) {\n"
