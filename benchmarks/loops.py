@@ -210,6 +210,7 @@ def run_drawn(seed: int, numbers: Sequence[int], folder: str, alone: bool) -> It
 def worker(arguments: Sequence[str]) -> None:
     what, build, folder, name, *rest = arguments
     alone = build == "old"
+    wait_for_turn()
     if what == "program":
         rows = run_program(name, rest, folder, alone)
     else:
