@@ -26,6 +26,7 @@ void reuse_operands(PlanFunction& f, const std::vector<ProgramKernel>& kernels) 
     if (step.kind != StepKind::kernel) continue;
     const ProgramKernel& kernel = kernels[static_cast<size_t>(step.number)];
     auto now = static_cast<int32_t>(s);
+    std::vector<int32_t> taken;  // memory that another result of the step is in
     for (const InPlace& pair : kernel.signature.in_place) {
       const PlanValue &written = f.value(step.results[pair.result]),
                       &read = f.value(step.operands[pair.input]);
@@ -36,9 +37,11 @@ void reuse_operands(PlanFunction& f, const std::vector<ProgramKernel>& kernels) 
       auto [root, offset] = f.memory_of(read.index);
       PlanBuffer& operand = f.buffer(root);
       if (offset != 0 || operand.bytes != result.bytes || operand.life.last != now ||
-          result.life.first != now || reads_elsewhere(f, kernel, step, root, pair.result)) {
+          result.life.first != now || std::ranges::find(taken, root) != taken.end() ||
+          reads_elsewhere(f, kernel, step, root, pair.result)) {
         continue;
       }
+      taken.push_back(root);
       result.whole = root;
       result.in_place = true;
       operand.life.include(result.life);

@@ -638,7 +638,11 @@ class Verifier {
     }
     for (auto& [memory, list] : takers) {
       std::ranges::sort(list, {}, [&](int32_t b) { return f_.buffer(b).life.first; });
-      for (int32_t taker : list) check_taker(taker, memory, root);
+      for (size_t i = 0; i < list.size(); ++i) {
+        check(i == 0 || f_.buffer(list[i]).life.first != f_.buffer(list[i - 1]).life.first,
+              "two results of a step take the same memory");
+        check_taker(list[i], memory, root);
+      }
     }
     for (const PlanValue& v : f_.values) {
       if (v.place != Place::arena || v.life.empty()) continue;

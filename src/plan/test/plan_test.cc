@@ -548,6 +548,18 @@ TEST(InPlace, a_result_takes_the_memory_of_its_own_operand) {
   EXPECT_FALSE(f.buffer(3).in_place);
 }
 
+// Either may write over the operand; even where nobody reads the other one, it has memory of its own.
+TEST(InPlace, two_results_do_not_take_one_operand) {
+  Written p;
+  p.kernels[0].signature.in_place = {{.input = 0, .result = 0}, {.input = 0, .result = 1}};
+  ValueId a = p.buffer();
+  p.w.add(StepKind::kernel, {a, p.buffer()}, {p.x}, 0);
+  p.w.add(StepKind::kernel, {p.buffer(), p.buffer()}, {a}, 0);
+  PlanFunction f = p.planned();
+  EXPECT_TRUE(f.buffer(2).in_place);
+  EXPECT_FALSE(f.buffer(3).in_place);
+}
+
 // A function of one size whose values are in places; kernel 0 may write in place of its input.
 struct InPlaces {
   InPlaces() : n(dim(type_var("n", Kind::Dim))), w("f"), size(w.scalar()) {
