@@ -47,7 +47,7 @@ tir::Buffer matrix_of(const Block& b) {
   return out;
 }
 
-// The product of the block's iterations; nullopt where it is none of rows with the rows of a matrix, of constant sizes.
+// The product of the block's iterations; nullopt where it is none of rows with the rows of a matrix of constant sizes.
 std::optional<RowsByRows> product_of(const Schedule& s, const BlockRV& sum, size_t spatial) {
   Block b = s.block(sum);
   const std::vector<LoopRV> loops = s.get_loops(sum);
@@ -59,8 +59,10 @@ std::optional<RowsByRows> product_of(const Schedule& s, const BlockRV& sum, size
                  static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes())};
   for (size_t i = 0; i < loops.size(); ++i) {
     const IterKind kind = i < spatial ? IterKind::DataParallel : IterKind::Reduce;
-    if (b->iters[i]->kind != kind || s.extent(loops[i]) < 1) return std::nullopt;
-    if (i + 1 < spatial) out.rows *= s.extent(loops[i]);
+    const int64_t extent = s.extent(loops[i]);
+    const bool row = i + 1 < spatial;
+    if (b->iters[i]->kind != kind || extent == 0 || (extent == kOpen && !row)) return std::nullopt;
+    if (row) out.rows *= extent == kOpen ? 0 : extent;
   }
   return out;
 }
