@@ -4,6 +4,8 @@
 //   for columns of a tile:
 //     panel = their rows of the weight, transposed
 //     for rows of a tile: { registers = 0; for k: registers += data * panel; store }
+#include <algorithm>
+
 #include "lower/rules/contraction_loops.h"
 #include "lower/rules/lanes.h"
 #include "lower/rules/transposition.h"
@@ -32,19 +34,23 @@ struct PanelProductsParameters : AttrsOf<PanelProductsParameters> {
   }
 };
 
-// The operand that moves with the columns, (columns, sum) in memory; null where none is of that form.
+// The operand that moves with the columns, (columns, sum) in memory; null where none is of that form, or where the sum reads
+// it in another way, too: the copy of a tile's columns would be one of all rows.
 tir::Buffer matrix_of(const Block& b) {
   const Node* column = b->iters[b->iters.size() - 2]->var.get();
   const Node* sum = b->iters.back()->var.get();
   tir::Buffer out;
+  std::vector<const Node*> others;
   post_order(b->body, [&](const Node& n) {
     auto* l = as<tir::LoadNode>(&n);
-    if (l != nullptr && l->indices.size() == 2 && l->indices[0].get() == column &&
-        l->indices[1].get() == sum) {
+    if (l == nullptr) return;
+    if (l->indices.size() == 2 && l->indices[0].get() == column && l->indices[1].get() == sum) {
       out = l->buffer;
+    } else {
+      others.push_back(l->buffer.get());
     }
   });
-  return out;
+  return out && std::ranges::find(others, out.get()) == others.end() ? out : tir::Buffer();
 }
 
 // The product of the block's iterations; nullopt where it is none of rows with the rows of a matrix of constant sizes.

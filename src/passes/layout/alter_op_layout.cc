@@ -250,7 +250,7 @@ class Packer : public WeightPacker {
 
   // Whether the kernel multiplies the rows of the data with the rows of a weight that is not packed before. As it lies, where
   // the rows are one axis, since the rule row_products tiles only the last axis of rows; by panels, where no other product
-  // has the weight.
+  // has the weight, and it is not the data, too.
   bool by_rows(const CallNode& c) {
     auto* data = tensor_of(c.args[0]);
     auto weight = static_shape(c.args[1]);
