@@ -10,7 +10,7 @@ namespace {
 // matrix of 256 x 256 took 1.15.
 bool stays_as_it_lies(const Target& target, const RowsByRows& p) {
   constexpr int64_t kLongSum = 256, kSumOfRow = 8;
-  return p.sum >= kLongSum && p.rows <= p.sum / kSumOfRow &&
+  return p.rows > 0 && p.sum >= kLongSum && p.rows <= p.sum / kSumOfRow &&
          p.rows * p.sum * p.bytes <= target.l2_bytes / 2;
 }
 
@@ -18,7 +18,7 @@ bool stays_as_it_lies(const Target& target, const RowsByRows& p) {
 bool goes_by_panel(const Target& target, const RowsByRows& p) {
   constexpr int64_t kManyRows = 1024, kShortSum = 32, kPanelsOfThread = 4;
   const int64_t panel = panel_columns(target, 8 * p.bytes);
-  return p.rows > 1 && p.rows <= kManyRows && p.sum >= kShortSum &&
+  return p.rows != 1 && p.rows <= kManyRows && p.sum >= kShortSum &&
          p.columns / panel >= kPanelsOfThread * target.num_cores &&
          p.sum * panel * p.bytes <= target.l2_bytes / 2;
 }

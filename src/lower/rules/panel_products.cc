@@ -4,6 +4,8 @@
 //   for columns of a tile:
 //     panel = their rows of the weight, transposed
 //     for rows of a tile: { registers = 0; for k: registers += data * panel; store }
+#include <algorithm>
+
 #include "lower/rules/contraction_loops.h"
 #include "lower/rules/lanes.h"
 #include "lower/rules/transposition.h"
@@ -32,22 +34,26 @@ struct PanelProductsParameters : AttrsOf<PanelProductsParameters> {
   }
 };
 
-// The operand that moves with the columns, (columns, sum) in memory; null where none is of that form.
+// The operand that moves with the columns, (columns, sum) in memory; null where none is of that form, or where the sum reads
+// it in another way, too: the copy of a tile's columns would be one of all rows.
 tir::Buffer matrix_of(const Block& b) {
   const Node* column = b->iters[b->iters.size() - 2]->var.get();
   const Node* sum = b->iters.back()->var.get();
   tir::Buffer out;
+  std::vector<const Node*> others;
   post_order(b->body, [&](const Node& n) {
     auto* l = as<tir::LoadNode>(&n);
-    if (l != nullptr && l->indices.size() == 2 && l->indices[0].get() == column &&
-        l->indices[1].get() == sum) {
+    if (l == nullptr) return;
+    if (l->indices.size() == 2 && l->indices[0].get() == column && l->indices[1].get() == sum) {
       out = l->buffer;
+    } else {
+      others.push_back(l->buffer.get());
     }
   });
-  return out;
+  return out && std::ranges::find(others, out.get()) == others.end() ? out : tir::Buffer();
 }
 
-// The product of the block's iterations; nullopt where it is none of rows with the rows of a matrix, of constant sizes.
+// The product of the block's iterations; nullopt where it is none of rows with the rows of a matrix of constant sizes.
 std::optional<RowsByRows> product_of(const Schedule& s, const BlockRV& sum, size_t spatial) {
   Block b = s.block(sum);
   const std::vector<LoopRV> loops = s.get_loops(sum);
@@ -59,8 +65,10 @@ std::optional<RowsByRows> product_of(const Schedule& s, const BlockRV& sum, size
                  static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes())};
   for (size_t i = 0; i < loops.size(); ++i) {
     const IterKind kind = i < spatial ? IterKind::DataParallel : IterKind::Reduce;
-    if (b->iters[i]->kind != kind || s.extent(loops[i]) < 1) return std::nullopt;
-    if (i + 1 < spatial) out.rows *= s.extent(loops[i]);
+    const int64_t extent = s.extent(loops[i]);
+    const bool row = i + 1 < spatial;
+    if (b->iters[i]->kind != kind || extent == 0 || (extent == kOpen && !row)) return std::nullopt;
+    if (row) out.rows *= extent == kOpen ? 0 : extent;
   }
   return out;
 }

@@ -47,6 +47,8 @@ constexpr const char* kPrograms[] = {
     // panel_products, row_products
     "def @main(%x: Tensor[(9, 40), float32], %w: Tensor[(291, 40), float32]) {"
     " nn.relu(nn.dense(%x, %w)) }",
+    "def @main[n: Dim](%x: Tensor[(n, 40), float32], %w: Tensor[(291, 40), float32]) {"
+    " nn.dense(%x, %w) }",
     "def @main(%x: Tensor[(5, 70), float32], %w: Tensor[(11, 70), float32]) {"
     " nn.relu(nn.dense(%x, %w)) }",
     // row_reduction, short_rows, column_reduction

@@ -8,6 +8,7 @@
 #include "analysis/primitives.h"
 #include "base/ancestors.h"
 #include "base/disjoint_sets.h"
+#include "ir/contraction.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/structural.h"
@@ -194,9 +195,9 @@ class Fuser {
       fuse = phase == 0 && keeps_shape(i, group(n.ipdom).last);
       if (!fuse && phase == 0) group(i).reason = "no element-wise epilogue of the same shape";
     } else if (mine <= FusionClass::Broadcast) {
-      fuse = phase == 0
-                 ? all_at_most(FusionClass::Broadcast)
-                 : all_at_most(FusionClass::Injective) || reduces_into(i) || normalised_by(i);
+      fuse = phase == 0 ? all_at_most(FusionClass::Broadcast)
+                        : all_at_most(FusionClass::Injective) || reduces_into(i) ||
+                              normalised_by(i) || widens_for_few_rows(i);
     } else if (mine == FusionClass::Injective) {
       fuse =
           phase == 1 && (all_at_most(FusionClass::Injective) || reduces_into(i) || is_image_for(i));
@@ -306,6 +307,38 @@ class Fuser {
     auto channels = as_const(to->shape.back());
     return from != nullptr && channels && *channels <= kMostChannels &&
            from->shape.size() == to->shape.size() && dim_equal(count(*from), count(*to));
+  }
+
+  // What alone makes wider elements of a matrix whose rows the few rows of a product are multiplied with as they lie: each
+  // is widened as often as it is read, a few times, and the wide matrix is neither written nor read.
+  bool widens_for_few_rows(int i) {
+    constexpr int64_t kFewRows = 32;
+    const GraphNode& n = nodes_[i];
+    const GraphNode& user = nodes_[n.ipdom];
+    if (user.fusion != FusionClass::OutEWiseFusable || n.users.size() != 1 || group(i).size != 1 ||
+        n.call->args.size() != 1 || user.call->args.size() != 2 ||
+        user.call->args[1].get() != n.call) {
+      return false;
+    }
+    auto* narrow = as<TensorTypeNode>(n.call->args[0]->type);
+    auto* wide = as<TensorTypeNode>(n.call->type);
+    auto* result = as<TensorTypeNode>(user.call->type);
+    if (narrow == nullptr || wide == nullptr || result == nullptr || wide->shape.size() != 2 ||
+        narrow->dtype.bits >= wide->dtype.bits ||
+        !same_shape(n.call->args[0]->type, n.call->type)) {
+      return false;
+    }
+    const std::optional<Contraction> product = contraction_of(*user.call);
+    auto column = product ? product->only(ContractionRole::Column) : std::nullopt;
+    if (!column || !product->operands[1][0].has(*column) || product->operands[1][0].blocked()) {
+      return false;
+    }
+    int64_t rows = 1;
+    for (size_t d = 0; d + 1 < result->shape.size(); ++d) {
+      auto extent = as_const(result->shape[d]);
+      if (!extent || *extent > kFewRows || (rows *= *extent) > kFewRows) return false;
+    }
+    return true;
   }
 
   // Element-wise producers of what computes each element of its first operand from a few others,

@@ -19,6 +19,12 @@
 namespace relay {
 namespace {
 
+// Calls that multiply rows with one weight, and their rows together; open ones count for none.
+struct Products {
+  int64_t rows = 0;
+  int64_t calls = 0;
+};
+
 class Packer : public WeightPacker {
  public:
   Packer(const Function& f, const Target& target) : target_(target), constants_(f) {
@@ -27,7 +33,9 @@ class Packer : public WeightPacker {
         [&](const Node& n) {
           auto* c = as<CallNode>(&n);
           if (c != nullptr && c->args.size() == 2 && has_attr(*c, "units")) {
-            rows_[c->args[1].get()] += rows_of_data(*c);
+            Products& of_weight = products_[c->args[1].get()];
+            of_weight.rows += rows_of_data(*c);
+            ++of_weight.calls;
           }
         },
         family::program);
@@ -242,22 +250,23 @@ class Packer : public WeightPacker {
 
   // Whether the kernel multiplies the rows of the data with the rows of a weight that is not packed before. As it lies, where
   // the rows are one axis, since the rule row_products tiles only the last axis of rows; by panels, where no other product
-  // has the weight.
+  // has the weight, and it is not the data, too.
   bool by_rows(const CallNode& c) {
-    auto data = static_shape(c.args[0]), weight = static_shape(c.args[1]);
-    const DType dtype = tensor_of(c.args[0])->dtype;
-    if (!data || !weight || constants_.contains(c.args[1]) || !dtype.is_floating() ||
-        dtype.bits < 32 || tensor_of(c.args[1])->dtype != dtype ||
-        tensor_of(Expr(&c))->dtype != dtype || data->size() < 2) {
+    auto* data = tensor_of(c.args[0]);
+    auto weight = static_shape(c.args[1]);
+    if (!weight || constants_.contains(c.args[1]) || !data->dtype.is_floating() ||
+        data->dtype.bits < 32 || tensor_of(c.args[1])->dtype != data->dtype ||
+        tensor_of(Expr(&c))->dtype != data->dtype || data->shape.size() < 2) {
       return false;
     }
-    const RowsByRows product{rows_of_weight(c), (*weight)[0], data->back(),
-                             static_cast<int64_t>(dtype.bytes())};
+    const Products products = products_of(c);
+    const RowsByRows product{products.rows, (*weight)[0], (*weight)[1],
+                             static_cast<int64_t>(data->dtype.bytes())};
     switch (matrix_order(target_, product)) {
       case MatrixOrder::AsItLies:
-        return rows_of_data(c) == (*data)[data->size() - 2];
+        return as_const(data->shape[data->shape.size() - 2]) == rows_of_data(c);
       case MatrixOrder::ByPanel:
-        return rows_of_data(c) == rows_of_weight(c);
+        return products.calls == 1;
       case MatrixOrder::Packed:
         return false;
     }
@@ -280,7 +289,7 @@ class Packer : public WeightPacker {
   static constexpr int64_t kFarApart = 128;
   static constexpr int64_t kRowsForPacking = 64;
   bool is_far_apart(const CallNode& c, int64_t units) const {
-    return static_shape(c.args[0]) && units >= kFarApart && rows_of_weight(c) >= kRowsForPacking;
+    return static_shape(c.args[0]) && units >= kFarApart && products_of(c).rows >= kRowsForPacking;
   }
 
   // Rows that the call multiplies with its weight: the axes [first_row, rank - 1) of the data; 0 for open sizes.
@@ -291,11 +300,10 @@ class Packer : public WeightPacker {
     return rows;
   }
 
-  // Rows that all products by the call's weight multiply with it, since they share its packed form: those of a
-  // recurrence have few rows each.
-  int64_t rows_of_weight(const CallNode& c) const {
-    auto all = rows_.find(c.args[1].get());
-    return all == rows_.end() ? rows_of_data(c) : all->second;
+  // All products by the call's weight, which share its packed form: those of a recurrence have few rows each.
+  Products products_of(const CallNode& c) const {
+    auto all = products_.find(c.args[1].get());
+    return all == products_.end() ? Products{rows_of_data(c), 1} : all->second;
   }
 
   // The product of a transposed matrix, as of gradients by weights: the matrix is turned where its rows are far apart,
@@ -569,7 +577,7 @@ class Packer : public WeightPacker {
   const Target& target_;
   Packing packing_;  // of the call that is being packed
   ConstantExpressions constants_;
-  std::unordered_map<const Node*, int64_t> rows_;               // of all products by a weight
+  std::unordered_map<const Node*, Products> products_;          // by their weight
   std::map<std::pair<const Node*, std::string>, Expr> shared_;  // by weight and name
 };
 

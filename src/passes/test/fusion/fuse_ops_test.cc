@@ -133,6 +133,21 @@ TEST(FuseOps, an_image_is_read_as_it_lies) {
             "transpose | nn.softmax");
 }
 
+TEST(FuseOps, few_rows_widen_a_matrix_as_they_read_it) {
+  auto product = [](const std::string& rows, const std::string& body) {
+    return kernels(
+        on("%x: Tensor[(" + rows + ", 64), float32], %w: Tensor[(64, 64), bfloat16]", body));
+  };
+  const std::string dense = "nn.dense(%x, cast(%w, dtype=\"float32\"))";
+  EXPECT_EQ(product("1", dense), "cast nn.dense");
+  EXPECT_EQ(product("4, 8", dense), "cast nn.dense");
+  EXPECT_EQ(product("33", dense), "cast | nn.dense");
+  // Two products share what is widened once; the columns of a packed matrix are read by tiles.
+  EXPECT_EQ(product("4", "%0 = cast(%w, dtype=\"float32\"); nn.dense(nn.dense(%x, %0), %0)"),
+            "cast | nn.dense | nn.dense");
+  EXPECT_EQ(product("4", "nn.matmul(%x, cast(%w, dtype=\"float32\"))"), "cast | nn.matmul");
+}
+
 TEST(FuseOps, a_reduction_takes_what_comes_before_it) {
   EXPECT_EQ(kernels(on(kXW, "sum(exp(%x), axis=[1])")), "exp sum");
   EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (sum(%0, axis=[1]), %0)")), "exp | sum");

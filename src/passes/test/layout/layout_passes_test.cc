@@ -687,9 +687,13 @@ TEST(AlterOpLayout, few_rows_take_a_weight_of_the_run_as_it_is) {
   EXPECT_EQ(product("17, 256", "256, 256", "nn.dense(nn.dense(%x, %p), %p)"),
             "NC>NC32n nn.contrib_dense_pack nn.contrib_dense_pack");
   // More rows, of any axes, by a matrix whose panels the kernel makes, but not by one that several products share.
+  EXPECT_EQ(altered("def @main[n: Dim](%x: Tensor[(n, 8, 64), float32], %p: Tensor[(2048, 64), "
+                    "float32]) {\n  nn.dense(%x, %p) }"),
+            "nn.dense");
   for (const char* x : {"40, 64", "5, 8, 64", "1024, 64"}) {
     EXPECT_EQ(product(x, "2048, 64", "nn.dense(%x, %p)"), "nn.dense") << x;
   }
+  EXPECT_EQ(product("512, 64", "9, 9", "nn.dense(%x, %x)"), "NC>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("1025, 64", "2048, 64", "nn.dense(%x, %p)"), "NC>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("40, 2048", "2048, 2048", "nn.dense(nn.dense(%x, %p), %p)"),
             "NC>NC32n nn.contrib_dense_pack nn.contrib_dense_pack");
