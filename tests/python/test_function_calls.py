@@ -101,6 +101,18 @@ def test_sizes_that_are_equal_by_chance():
     assert outer_sum.cache_info().currsize <= 4
 
 
+@relay.function
+def quotients_of_sizes(x, y):
+    n, m = len(x), len(y)
+    return 7 % n + 100 * (7 // n), m % n, m // n, -7 % n, -7 // n, n // -2, n % -2, m // 2
+
+
+def test_sizes_divide_as_integers_of_python_do():
+    for n, m in ((3, 8), (1, 5), (5, 2)):
+        x, y = np.zeros(n), np.zeros(m)
+        assert tuple(map(int, quotients_of_sizes(x, y))) == quotients_of_sizes.python(x, y)
+
+
 def test_fixed_sizes():
     f = relay.function(scaled)
     g = relay.function(fixed_sizes=True)(scaled)

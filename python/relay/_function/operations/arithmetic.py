@@ -295,7 +295,10 @@ def _of_sizes(name: str, operands: tuple) -> Value | None:
         for v in operands
         if isinstance(v, Size) or (isinstance(v, Static) and type(v.obj) is int)
     ]
-    if len(known) != len(operands) or (name in ("floor_divide", "remainder") and known[1] == 0):
+    if len(known) != len(operands):
+        return None
+    # Python's quotients by zero are errors, and by what may be zero they are numbers of the run.
+    if name in ("floor_divide", "remainder") and not (isinstance(known[1], int) and known[1] > 0):
         return None
     python = next(op for numpy_name, op in BINARY.values() if numpy_name == name)
     return size_or_number(python(*known))
