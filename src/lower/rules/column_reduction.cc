@@ -156,7 +156,19 @@ struct ColumnReductionParameters : AttrsOf<ColumnReductionParameters> {
 // last axis does not walk neighbouring elements.
 Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parameters,
                                   Decider& decide) {
-  RELAY_TRY(inline_elements(s));
+  // The loop over the columns; none where the reduction has no such loop.
+  auto columns_loop = [](const Schedule& at, const BlockRV& rv) -> std::optional<LoopRV> {
+    Block b = at.block(rv);
+    std::vector<LoopRV> loops = at.get_loops(rv);
+    for (size_t i = std::min(loops.size(), b->iters.size()); i-- > 0;) {
+      if (b->iters[i]->kind == IterKind::DataParallel && at.extent(loops[i]) != 1) return loops[i];
+    }
+    return std::nullopt;
+  };
+  inline_elements(s, [&](const Schedule& at, const BlockRV& rv) {
+    std::optional<LoopRV> last = columns_loop(at, rv);
+    return last && is_contiguous(at, rv, *last);
+  });
   std::vector<PrimExpr> wanted;
   std::vector<BlockRV> reductions, others;
   for (const BlockRV& rv : s.get_blocks()) {
@@ -166,14 +178,12 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
     if (loops.size() != b->iters.size() || (sums_products(b) && !uses_factors_once(b)))
       return Declined{};
     std::vector<PrimExpr> mine;
-    LoopRV last;
     for (size_t i = 0; i < loops.size(); ++i) {
       if (b->iters[i]->kind == IterKind::Opaque) return Declined{};
       if (b->iters[i]->kind != IterKind::DataParallel || s.extent(loops[i]) == 1) continue;
       mine.push_back(b->iters[i]->extent);
-      last = loops[i];
     }
-    if (mine.empty() || !is_contiguous(s, rv, last)) return Declined{};
+    if (mine.empty() || !is_contiguous(s, rv, *columns_loop(s, rv))) return Declined{};
     bool same = mine.size() == wanted.size();
     for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], wanted[i]);
     if (!reductions.empty() && !same) return Declined{};

@@ -145,19 +145,23 @@ int64_t iterations_of(const Block& b) {
   return out;
 }
 
-tir::StepResult<> inline_elements(Schedule& s) {
-  for (const BlockRV& rv : s.get_blocks()) {
-    Block b = s.block(rv);
-    std::vector<BlockRV> consumers = s.consumers(rv);
+void inline_elements(Schedule& s, const SumTest& takes) {
+  const std::vector<BlockRV> blocks = s.get_blocks();
+  // The last come first: then what the others go into is in the sum already.
+  for (size_t i = blocks.size(); i-- > 0;) {
+    Block b = s.block(blocks[i]);
+    std::vector<BlockRV> consumers = s.consumers(blocks[i]);
     if (b->init || reduces(b) || b->writes.size() != 1 || consumers.size() != 1 ||
         s.is_output(b->writes[0]->buffer)) {
       continue;
     }
     Block sum = s.block(consumers[0]);
-    if (reduces(sum) && iterations_of(sum) > 0 && iterations_of(sum) == iterations_of(b))
-      RELAY_TRY(s.compute_inline(rv));
+    if (!reduces(sum) || iterations_of(sum) == 0 || iterations_of(sum) != iterations_of(b))
+      continue;
+    Schedule attempt = s;
+    // Where it is not legal (an opaque block reads it), it stays a loop of its own.
+    if (attempt.compute_inline(blocks[i]) && takes(attempt, consumers[0])) s = attempt;
   }
-  return {};
 }
 
 tir::StepResult<bool> split_output(Schedule& s, BlockRV& out, std::vector<BlockRV>& others) {

@@ -1,6 +1,7 @@
 // How rules put vector lanes on loops.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -50,8 +51,13 @@ std::vector<tir::LoopRV> loops_below(const tir::Schedule& s, const tir::BlockRV&
 // The iterations of the block; 0 where a size is open.
 int64_t iterations_of(const tir::Block& b);
 
-// What a reduction alone reads, each element once, is computed in it, however long that takes.
-tir::StepResult<> inline_elements(tir::Schedule& s);
+// Whether a rule takes a reduction as it is in the schedule.
+using SumTest = std::function<bool(const tir::Schedule&, const tir::BlockRV&)>;
+
+// Inlines each producer whose elements one reduction alone reads, each once, however long they take to compute. A producer
+// stays stored where the rule would not take the reduction that reads the producer's operands itself: |a[i,k] - b[j,k]|
+// reads no element once, and a mask of k < n[i] reads nothing along k.
+void inline_elements(tir::Schedule& s, const SumTest& takes);
 
 // The block that writes the kernel's only output, last, and the others in program order. An output
 // that is a reduction is written from a register copy. False when the kernel is not of that kind.

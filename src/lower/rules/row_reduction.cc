@@ -141,8 +141,19 @@ struct RowReductionParameters : AttrsOf<RowReductionParameters> {
 // any length end in masked lanes. Empty when no reduction walks neighbouring elements, each read
 // once.
 Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, Decider& decide) {
+  const int64_t bytes = decide.number(parameters.vector_bytes, {8, 256},
+                                      [](const Target& target) { return target.vector_bits / 8; });
+  auto lanes_of = [&](const Block& b) {
+    return std::max<int64_t>(2, bytes / b->writes[0]->buffer->dtype.bytes());
+  };
+  auto walks_elements = [](const Schedule& at, const BlockRV& rv) {
+    return reads_each_element_once(at.block(rv)) && is_contiguous(at, rv, at.get_loops(rv).back());
+  };
   // The exponentials of a log-softmax are summed without a row of their own.
-  RELAY_TRY(inline_elements(s));
+  inline_elements(s, [&](const Schedule& at, const BlockRV& rv) {
+    Block b = at.block(rv);
+    return walks_elements(at, rv) && !is_over_windows(b, lanes_of(b) + 1);
+  });
   std::vector<BlockRV> blocks = s.get_blocks(), reductions;
   std::vector<PrimExpr> rows;
   for (const BlockRV& rv : blocks) {
@@ -154,8 +165,7 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
       if (i->kind == IterKind::DataParallel && !is_one(i->extent)) mine.push_back(i->extent);
     }
     if (is_over_windows(b, 0)) return Declined{};
-    if (!reads_each_element_once(b) || !is_contiguous(s, rv, s.get_loops(rv).back()))
-      return Declined{};
+    if (!walks_elements(s, rv)) return Declined{};
     bool same = mine.size() == rows.size();
     for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], rows[i]);
     if (!reductions.empty() && !same) return Declined{};
@@ -165,11 +175,6 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
   if (reductions.empty()) return Declined{};
   // Of several (the statistics of a small group) the elements are read again.
   Block first = s.block(reductions[0]);
-  const int64_t bytes = decide.number(parameters.vector_bytes, {8, 256},
-                                      [](const Target& target) { return target.vector_bits / 8; });
-  auto lanes_of = [&](const Block& b) {
-    return std::max<int64_t>(2, bytes / b->writes[0]->buffer->dtype.bytes());
-  };
   if (decide.chooses() && reductions.size() == 1 && is_over_windows(first, lanes_of(first) + 1))
     return Declined{};
   BlockRV out;

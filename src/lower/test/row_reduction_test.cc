@@ -310,6 +310,86 @@ TEST(RowReduction, what_is_only_summed_is_not_stored) {
   EXPECT_EQ(text.find("allocate e"), std::string::npos) << text;
 }
 
+// The sum over the last axis of a tensor of [3, 5, 200] that takes too long to compute for other uses.
+Case sum_of(const std::vector<Tensor>& inputs, const Tensor& e,
+            const std::function<float(const Case&, int64_t i, int64_t j, int64_t k)>& element) {
+  Tensor y = compute("y", {index(3), index(5)}, [&](const Indices& i) {
+    return tir::sum({index(200)}, [&](const Indices& k) { return e(i[0], i[1], k[0]); });
+  });
+  Case c{create_prim_func("sum_of", inputs, {y}), {}, {}};
+  for (const Tensor& x : inputs) {
+    size_t size = 1;
+    for (const PrimExpr& d : x->shape()) size *= static_cast<size_t>(*as_int(d));
+    c.inputs.push_back(random_floats(size, static_cast<int>(c.inputs.size()) + 1));
+  }
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t j = 0; j < 5; ++j) {
+      double total = 0;
+      for (int64_t k = 0; k < 200; ++k) total += element(c, i, j, k);
+      c.expected.push_back(static_cast<float>(total));
+    }
+  }
+  return c;
+}
+
+// A sum that would read no element once, or not along its rows, reads them from memory.
+TEST(RowReduction, elements_that_the_sum_cannot_compute_are_stored) {
+  const std::vector<PrimExpr> shape{index(3), index(5), index(200)};
+  auto expect_stored = [](const Case& c) {
+    expect_rows(c);
+    const std::string text = to_string(scheduled(c.func, codegen_test::text_target()));
+    EXPECT_NE(text.find("allocate e"), std::string::npos) << text;
+  };
+  {
+    SCOPED_TRACE("distances");
+    Tensor a = placeholder("a", f32, {index(3), index(200)});
+    Tensor b = placeholder("b", f32, {index(5), index(200)});
+    Tensor e = compute("e", shape, [&](const Indices& i) {
+      PrimExpr d = a(i[0], i[2]) - b(i[1], i[2]);
+      return select(lt(d, imm_float(f32, 0)), imm_float(f32, 0) - d, d);
+    });
+    expect_stored(sum_of({a, b}, e, [](const Case& c, int64_t i, int64_t j, int64_t k) {
+      return std::fabs(c.inputs[0][i * 200 + k] - c.inputs[1][j * 200 + k]);
+    }));
+  }
+  {
+    SCOPED_TRACE("masked count");
+    Tensor n = placeholder("n", f32, {index(3), index(5)});
+    Tensor e = compute("e", shape, [&](const Indices& i) {
+      PrimExpr inside = lt(cast(f32, i[2]), n(i[0], i[1]) * imm_float(f32, 100));
+      return select(inside, imm_float(f32, 1), imm_float(f32, 0));
+    });
+    expect_stored(sum_of({n}, e, [](const Case& c, int64_t i, int64_t j, int64_t k) {
+      return static_cast<float>(k) < c.inputs[0][i * 5 + j] * 100 ? 1.0f : 0.0f;
+    }));
+  }
+  {
+    SCOPED_TRACE("transposed");
+    Tensor x = placeholder("x", f32, {index(200), index(3), index(5)});
+    Tensor e = compute("e", shape,
+                       [&](const Indices& i) { return call("exp", f32, {x(i[2], i[0], i[1])}); });
+    expect_stored(sum_of({x}, e, [](const Case& c, int64_t i, int64_t j, int64_t k) {
+      return std::exp(c.inputs[0][k * 15 + i * 5 + j]);
+    }));
+  }
+}
+
+// log(1 + exp(x)), each step in a tensor of its own.
+TEST(RowReduction, no_step_of_a_chain_that_is_only_summed_is_stored) {
+  Tensor x = placeholder("x", f32, {index(3), index(5), index(200)});
+  Tensor first =
+      compute("e1", x->shape(), [&](const Indices& i) { return call("exp", f32, {x(i)}); });
+  Tensor second = compute("e2", x->shape(), [&](const Indices& i) {
+    return call("log", f32, {first(i) + imm_float(f32, 1)});
+  });
+  Case c = sum_of({x}, second, [](const Case& at, int64_t i, int64_t j, int64_t k) {
+    return std::log(1 + std::exp(at.inputs[0][(i * 5 + j) * 200 + k]));
+  });
+  expect_rows(c);
+  const std::string text = to_string(scheduled(c.func, codegen_test::text_target()));
+  EXPECT_EQ(text.find("allocate e"), std::string::npos) << text;
+}
+
 TEST(RowReduction, a_column_is_a_row) {
   for (Combiner c : kCombiners) {
     expect_same_bits(reduction_of_axes(c, f32, {300, 1}, {true, false}), "rows:");
