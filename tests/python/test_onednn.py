@@ -199,6 +199,8 @@ def test_ranks_that_onednn_has_not_stay(shape):
 # ---- The library, called as the runtime calls it.
 
 SCRATCH = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+STRINGS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))
+PRINT_TEXT, PRINT_END, NUM_STRINGS = 15, 18, 21  # core/string_functions.h
 CHECK_FAILED, OUT_OF_MEMORY = 4, 3
 
 
@@ -212,7 +214,7 @@ class Context(ctypes.Structure):
         ("scratch", SCRATCH),
         ("runtime", ctypes.c_void_p),
         ("error", ctypes.POINTER(ctypes.c_int32)),
-        ("strings", ctypes.c_void_p),
+        ("strings", ctypes.POINTER(STRINGS)),
         ("keep", ctypes.c_void_p),
     ]
 
@@ -228,7 +230,7 @@ class Region:
         self.function = ctypes.CDLL(str(folder / "librelay_onednn.so")).relay_onednn_region
 
     def __call__(self, description):
-        """Returns the error and the result; fails where the library writes outside the result."""
+        """Returns the error, its text and the result; fails where the library writes outside the result."""
         # Sizes that are no dimensions follow: the library does not know how many there are.
         sizes = [len(description), *(d for a in self.inputs for d in a.shape), *self.result.shape]
         given = np.array([*sizes, *[-7] * self.GUARD], "int64")
@@ -242,15 +244,28 @@ class Region:
             memory.append(np.empty(count + 64, "uint8"))
             return -(-memory[-1].ctypes.data // 64) * 64
 
+        error, said = ctypes.c_int32(0), []
+
+        def text(_, words):
+            size = ctypes.c_uint32.from_address(words[0]).value
+            said.append(ctypes.string_at(words[0] + 4, size).decode())
+            return words[2] + 1
+
+        def end(_, words):
+            error.value = CHECK_FAILED
+            return words[1] + 1
+
+        strings = (STRINGS * NUM_STRINGS)()
+        strings[PRINT_TEXT], strings[PRINT_END] = STRINGS(text), STRINGS(end)
         places = [data.ctypes.data, *(a.ctypes.data for a in self.inputs)]
         places.append(out.ctypes.data + 4 * self.GUARD)
-        error = ctypes.c_int32(0)
-        context = Context(2, 1, None, SCRATCH(scratch), None, ctypes.pointer(error), None, None)
+        context = Context(2, 1, None, SCRATCH(scratch), None, ctypes.pointer(error), strings, None)
         buffers = (ctypes.c_void_p * (len(places) + self.GUARD))(*places)
         self.function(buffers, ctypes.c_void_p(given.ctypes.data), ctypes.byref(context))
         data[:] = 0xFF  # nothing may read the description after the call
         assert (out[: self.GUARD] == -7).all() and (out[-self.GUARD :] == -7).all()
-        return error.value, out[self.GUARD : -self.GUARD].reshape(self.result.shape)
+        assert (error.value == CHECK_FAILED) == bool(said)
+        return error.value, "".join(said), out[self.GUARD : -self.GUARD].reshape(self.result.shape)
 
 
 def described(monkeypatch, body, inputs):
@@ -285,16 +300,17 @@ def regions():
 
 @needs_onednn
 @pytest.mark.parametrize("region", [pytest.param(r[1:], id=r[0]) for r in regions()])
-def test_damaged_descriptions_are_errors(monkeypatch, capfd, region):
+def test_damaged_descriptions_are_errors(monkeypatch, region):
     body, shape = region
     x = np.random.default_rng(0).standard_normal(shape, "float32")
     description, head, run = described(monkeypatch, body, [x])
     for _ in range(2):
-        error, got = run(description)
+        error, _, got = run(description)
         assert error == 0
         np.testing.assert_allclose(got, run.result, rtol=1e-4, atol=1e-5)
     # A plan that is found again is for calls of its own sizes.
-    assert Region([x], run.result[..., :-1].copy())(description)[0] == CHECK_FAILED
+    _, said, _ = Region([x], run.result[..., :-1].copy())(description)
+    assert said == "oneDNN: the sizes of a region's operands are not those of its description"
     assert run(description[:-8])[0] == CHECK_FAILED
     for size in range(0, head, 8):
         assert run(description[:size])[0] == CHECK_FAILED, size
@@ -309,7 +325,21 @@ def test_damaged_descriptions_are_errors(monkeypatch, capfd, region):
             damaged[place] = value
             seen[run(damaged.tobytes())[0]] += 1
     assert seen[CHECK_FAILED] > 300, seen
-    assert "is damaged" in capfd.readouterr().err
+
+
+@needs_onednn
+def test_the_error_says_what_onednn_refuses_E0605(monkeypatch):
+    x = relay.var("x", shape=(4, 16))
+    body = relay.nn.relu(relay.nn.dense(x, weights(8, 16)))
+    monkeypatch.setattr(onednn, "_FORMAT", 9)
+    mod = relay.IRModule.from_expr(relay.Function([x], body))
+    exe = relay.build(onednn.partition(mod))
+    said = (
+        r"E0605.*: oneDNN: the region was compiled for another librelay_onednn.so, .*"
+        "in the external kernel .*: relay_onednn_region of librelay_onednn.so"
+    )
+    with pytest.raises(relay.RunError, match=said):
+        exe(np.zeros((4, 16), "float32"))
 
 
 def saved(folder):

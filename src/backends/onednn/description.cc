@@ -143,32 +143,34 @@ void check_op(const OpRow& op, const std::vector<ValueRow>& values) {
   const bool two = head || op.kind == Kind::binary;
   need(op.operands.size() == size_t{1} + two + op.has_bias + op.adds(),
        "a primitive lacks operands");
-  need(head || (!op.has_bias && !op.adds()), "a primitive has no sum");
+  need(head || (!op.has_bias && !op.adds()), "a primitive cannot add");
   for (size_t i = 1; i < op.post_ops.size(); ++i)
     need(!op.post_ops[i].sum, "a sum is not the first");
   need(!op.adds() || dims(op.operands.size() - 1) == result, "an addend is of another shape");
   switch (op.kind) {
     case Kind::convolution:
-      need(result.size() > 2 && dims(0).size() == result.size(), "an image has no such rank");
-      need(!op.has_bias || dims(2).size() == 1, "a bias is no vector");
+      need(result.size() > 2 && dims(0).size() == result.size(),
+           "the rank of an image is out of range");
+      need(!op.has_bias || dims(2).size() == 1, "a bias is not a vector");
       return check_window(op, 4, result.size() - 2);
     case Kind::matmul:
       need(!op.has_bias || dims(2) == std::vector<int64_t>{result.back()},
            "a bias is of another shape");
       return check_matmul(op, dims(0), dims(1), result);
     case Kind::pooling:
-      need(result.size() > 2 && dims(0).size() == result.size(), "an image has no such rank");
+      need(result.size() > 2 && dims(0).size() == result.size(),
+           "the rank of an image is out of range");
       need(op.algorithm == kMaxPooling || op.algorithm == kMeanOfAll ||
                op.algorithm == kMeanOfInside,
            "an algorithm is unknown");
-      need(op.post_ops.empty(), "a primitive has no activation");
+      need(op.post_ops.empty(), "a primitive cannot apply an activation");
       return check_window(op, 5, result.size() - 2);
     case Kind::eltwise:
       need(op.post_ops.size() == 1, "an activation is missing");
       return need(dims(0) == result, "an activation is of another shape");
     case Kind::binary:
       need(op.algorithm == kAdd, "an algorithm is unknown");
-      need(op.post_ops.empty(), "a primitive has no activation");
+      need(op.post_ops.empty(), "a primitive cannot apply an activation");
       return need(dims(0) == result && dims(1) == result, "a sum is of another shape");
   }
 }
@@ -199,7 +201,7 @@ Description read(const void* data, int64_t bytes) {
   for (size_t n = words.count(); n > 0; --n) {
     const OpRow& op = out.ops.emplace_back(read_op(words));
     need(std::ranges::all_of(op.operands, is_known), "an operand is not computed");
-    need(op.result < known.size() && !known[op.result], "a result is no new value");
+    need(op.result < known.size() && !known[op.result], "a value is computed twice");
     check_op(op, out.values);
     known[op.result] = true;
   }

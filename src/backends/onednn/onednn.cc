@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <list>
@@ -28,6 +28,8 @@
 
 #include "backends/onednn/description.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/core/print.h"
+#include "runtime/core/string_functions.h"
 
 namespace relay::onednn {
 namespace {
@@ -800,6 +802,22 @@ class Threads {
   int before_;
 };
 
+// Ends the run with an error that says `reason`.
+void fail(const relay_kernel_context* ctx, const std::string& reason) try {
+  const std::string text = "oneDNN: " + reason;
+  // A string as kernels have it: its size, then its bytes.
+  const auto size = static_cast<uint32_t>(text.size());
+  std::vector<char> string(sizeof(size) + text.size());
+  std::memcpy(string.data(), &size, sizeof(size));
+  std::memcpy(string.data() + sizeof(size), text.data(), text.size());
+  const std::array<int64_t, 3> words = {std::bit_cast<int64_t>(string.data()), 0, 0};
+  const int64_t so_far = ctx->strings[runtime::string_function("print_text")](ctx, words.data());
+  const std::array end = {static_cast<int64_t>(runtime::PrintEnd::Failure), so_far};
+  ctx->strings[runtime::string_function("print_end")](ctx, end.data());
+} catch (const std::bad_alloc&) {
+  *ctx->error = RELAY_KERNEL_OUT_OF_MEMORY;
+}
+
 }  // namespace
 }  // namespace relay::onednn
 
@@ -827,8 +845,10 @@ extern "C" __attribute__((visibility("default"))) void relay_onednn_region(
     *ctx->error = RELAY_KERNEL_OUT_OF_MEMORY;
   } catch (const std::exception& e) {
     auto* failure = dynamic_cast<const Failure*>(&e);
-    const bool memory = failure != nullptr && failure->status == kOutOfMemory;
-    *ctx->error = memory ? RELAY_KERNEL_OUT_OF_MEMORY : RELAY_KERNEL_CHECK_FAILED;
-    std::fprintf(stderr, "oneDNN: %s\n", e.what());
+    if (failure != nullptr && failure->status == kOutOfMemory) {
+      *ctx->error = RELAY_KERNEL_OUT_OF_MEMORY;
+    } else {
+      fail(ctx, e.what());
+    }
   }
 }
