@@ -83,6 +83,10 @@ _ELTWISE: dict[str, Callable[[_core.Attrs], tuple[int, float, float]]] = {
 }
 
 
+# The largest rank of a tensor of oneDNN.
+_MAX_RANK = 12
+
+
 def _floats(*exprs: _core.Expr) -> bool | str:
     for e in exprs:
         t = e.checked_type
@@ -94,6 +98,8 @@ def _floats(*exprs: _core.Expr) -> bool | str:
             return "a size is known only in a run"
         if 0 in t.shape:
             return "a tensor is empty"
+        if not 0 < len(t.shape) <= _MAX_RANK:
+            return f"the rank of a tensor is {len(t.shape)}"
     return True
 
 

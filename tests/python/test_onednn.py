@@ -125,6 +125,16 @@ def settings():
     yield "products of a batch", nn.batch_matmul(flat, relay.exp(flat)), ["nn.batch_matmul"]
     turned = relay.transpose(flat, axes=(0, 2, 1))
     yield "plain products", nn.batch_matmul(flat, turned, transpose_b=False), ["nn.batch_matmul"]
+    # Constants that a primitive reads in the layout that they have.
+    yield "a constant on the left", nn.batch_matmul(weights(2, 5, 63), flat), ["nn.batch_matmul"]
+    dense = nn.bias_add(nn.dense(flat, weights(5, 63)), weights(5), axis=-1)
+    yield "a constant addend", dense + weights(2, 8, 5), ["onednn.dense_bias_sum"]
+    yield (
+        "a constant addend of a convolution",
+        biased + weights(2, 8, 9, 7),
+        ["onednn.conv2d_bias_sum"],
+    )
+    yield "a constant before a sum", weights(2, 8, 9, 7) + same, ["nn.conv2d", "add"]
 
 
 @needs_onednn
@@ -172,6 +182,164 @@ def test_small_regions_stay():
     onednn.register()
     told = relay.external.explain(onednn.partition(mod), "onednn")
     assert "nn.dense  in a region of only 128 multiply-adds" in told
+
+
+@pytest.mark.parametrize("shape", [(), (1,) * 11 + (2, 16)])
+def test_ranks_that_onednn_has_not_stay(shape):
+    y = relay.var("y", shape=shape)
+    x = relay.var("x", shape=(2, 16))
+    left = relay.reshape(relay.nn.dense(x, weights(16, 16)), newshape=(*[1] * 11, 2, 16))
+    body = relay.Tuple([relay.nn.relu(left), relay.nn.relu(y)])
+    told = relay.external.explain(
+        onednn.partition(relay.IRModule.from_expr(relay.Function([x, y], body))), "onednn"
+    )
+    assert f"the rank of a tensor is {len(shape)}" in told, told
+
+
+# ---- The library, called as the runtime calls it.
+
+SCRATCH = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+STRINGS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))
+PRINT_TEXT, PRINT_END, NUM_STRINGS = 15, 18, 21  # core/string_functions.h
+CHECK_FAILED, OUT_OF_MEMORY = 4, 3
+
+
+class Context(ctypes.Structure):
+    """relay_kernel_context of runtime/core/kernel_abi.h."""
+
+    _fields_ = [
+        ("abi_version", ctypes.c_int32),
+        ("num_threads", ctypes.c_int32),
+        ("parallel_for", ctypes.c_void_p),
+        ("scratch", SCRATCH),
+        ("runtime", ctypes.c_void_p),
+        ("error", ctypes.POINTER(ctypes.c_int32)),
+        ("strings", ctypes.POINTER(STRINGS)),
+        ("keep", ctypes.c_void_p),
+    ]
+
+
+class Region:
+    """Runs descriptions of one region on its inputs."""
+
+    GUARD = 64
+
+    def __init__(self, inputs, result):
+        self.inputs, self.result = inputs, result
+        folder = Path(relay.__file__).parent / "lib"
+        self.function = ctypes.CDLL(str(folder / "librelay_onednn.so")).relay_onednn_region
+
+    def __call__(self, description):
+        """Returns the error, its text and the result; fails where the library writes outside the result."""
+        # Sizes that are no dimensions follow: the library does not know how many there are.
+        sizes = [len(description), *(d for a in self.inputs for d in a.shape), *self.result.shape]
+        given = np.array([*sizes, *[-7] * self.GUARD], "int64")
+        data = np.frombuffer(description, "uint8").copy()
+        out = np.full(self.GUARD * 2 + self.result.size, -7, "float32")
+        memory = []
+
+        def scratch(_, count):
+            if count > 1 << 24:
+                return None
+            memory.append(np.empty(count + 64, "uint8"))
+            return -(-memory[-1].ctypes.data // 64) * 64
+
+        error, said = ctypes.c_int32(0), []
+
+        def text(_, words):
+            size = ctypes.c_uint32.from_address(words[0]).value
+            said.append(ctypes.string_at(words[0] + 4, size).decode())
+            return words[2] + 1
+
+        def end(_, words):
+            error.value = CHECK_FAILED
+            return words[1] + 1
+
+        strings = (STRINGS * NUM_STRINGS)()
+        strings[PRINT_TEXT], strings[PRINT_END] = STRINGS(text), STRINGS(end)
+        places = [data.ctypes.data, *(a.ctypes.data for a in self.inputs)]
+        places.append(out.ctypes.data + 4 * self.GUARD)
+        context = Context(2, 1, None, SCRATCH(scratch), None, ctypes.pointer(error), strings, None)
+        buffers = (ctypes.c_void_p * (len(places) + self.GUARD))(*places)
+        self.function(buffers, ctypes.c_void_p(given.ctypes.data), ctypes.byref(context))
+        data[:] = 0xFF  # nothing may read the description after the call
+        assert (out[: self.GUARD] == -7).all() and (out[-self.GUARD :] == -7).all()
+        assert (error.value == CHECK_FAILED) == bool(said)
+        return error.value, "".join(said), out[self.GUARD : -self.GUARD].reshape(self.result.shape)
+
+
+def described(monkeypatch, body, inputs):
+    """The description of a program that is one region, the bytes before its constants, and what runs it."""
+    made = []
+    write = onednn._Region.data_bytes
+
+    def keep(region):
+        out = write(region)
+        constants = sum(-(-a.nbytes // 64) * 64 for a in region.data if a is not None)
+        made.append((out, len(out) - constants))
+        return out
+
+    monkeypatch.setattr(onednn._Region, "data_bytes", keep)
+    mod = relay.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body))
+    relay.build(onednn.partition(mod))
+    ((description, head),) = made
+    return description, head, Region(inputs, np.asarray(relay.build(mod)(*inputs)))
+
+
+def regions():
+    x = relay.var("x", shape=(1, 8, 6, 5))
+    conv = relay.nn.conv2d(x, weights(8, 8, 3, 3), kernel_size=(3, 3), channels=8, padding=(1, 1))
+    pooled = relay.nn.max_pool2d(
+        relay.nn.relu(conv + weights(8, 1, 1) + x), pool_size=(2, 2), strides=(1, 1)
+    )
+    yield "convolution", weights(1, 8, 5, 4) + pooled, (1, 8, 6, 5)
+    y = relay.var("y", shape=(2, 3, 16))
+    dense = relay.nn.bias_add(relay.nn.dense(y, weights(5, 16)), weights(5), axis=-1)
+    yield "product", relay.nn.batch_matmul(weights(2, 4, 5), dense + weights(2, 3, 5)), (2, 3, 16)
+
+
+@needs_onednn
+@pytest.mark.parametrize("region", [pytest.param(r[1:], id=r[0]) for r in regions()])
+def test_damaged_descriptions_are_errors(monkeypatch, region):
+    body, shape = region
+    x = np.random.default_rng(0).standard_normal(shape, "float32")
+    description, head, run = described(monkeypatch, body, [x])
+    for _ in range(2):
+        error, _, got = run(description)
+        assert error == 0
+        np.testing.assert_allclose(got, run.result, rtol=1e-4, atol=1e-5)
+    # A plan that is found again is for calls of its own sizes.
+    _, said, _ = Region([x], run.result[..., :-1].copy())(description)
+    assert said == "oneDNN: the sizes of a region's operands are not those of its description"
+    assert run(description[:-8])[0] == CHECK_FAILED
+    for size in range(0, head, 8):
+        assert run(description[:size])[0] == CHECK_FAILED, size
+
+    words = np.frombuffer(description, "int64")
+    seen = {0: 0, CHECK_FAILED: 0, OUT_OF_MEMORY: 0}
+    for place in range(head // 8):
+        given = words[place]
+        for n, value in enumerate((-1, 0, 1, 2, 5, given + 1, given - 1, 1 << 31, 1 << 61)):
+            damaged = words.copy()
+            damaged[2] = place * 100 + n  # the id: each has a plan of its own
+            damaged[place] = value
+            seen[run(damaged.tobytes())[0]] += 1
+    assert seen[CHECK_FAILED] > 300, seen
+
+
+@needs_onednn
+def test_the_error_says_what_onednn_refuses_E0605(monkeypatch):
+    x = relay.var("x", shape=(4, 16))
+    body = relay.nn.relu(relay.nn.dense(x, weights(8, 16)))
+    monkeypatch.setattr(onednn, "_FORMAT", 9)
+    mod = relay.IRModule.from_expr(relay.Function([x], body))
+    exe = relay.build(onednn.partition(mod))
+    said = (
+        r"E0605.*: oneDNN: the region was compiled for another librelay_onednn.so, .*"
+        "in the external kernel .*: relay_onednn_region of librelay_onednn.so"
+    )
+    with pytest.raises(relay.RunError, match=said):
+        exe(np.zeros((4, 16), "float32"))
 
 
 def saved(folder):

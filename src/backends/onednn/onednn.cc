@@ -12,7 +12,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <list>
@@ -27,8 +26,12 @@
 #include <utility>
 #include <vector>
 
+#include "backends/onednn/description.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/core/print.h"
+#include "runtime/core/string_functions.h"
 
+namespace relay::onednn {
 namespace {
 
 // ---- oneDNN's C interface, version 3: what is used of it, by its own numbers.
@@ -49,7 +52,6 @@ struct Version {
   int major, minor, patch;
 };
 
-constexpr int kMaxRank = 12;
 using Dims = std::array<int64_t, kMaxRank>;
 
 enum Status { kSuccess = 0, kOutOfMemory = 1 };
@@ -121,7 +123,10 @@ std::vector<std::string> candidates() {
   std::vector<std::string> out;
   if (dladdr(reinterpret_cast<const void*>(&candidates), &here) != 0 && here.dli_fname != nullptr) {
     const std::string own = here.dli_fname;
-    out.push_back(own.substr(0, own.rfind('/') + 1) + "../../../../libdnnl.so.3");
+    // A relative name would be looked up from the working directory.
+    if (own.starts_with('/')) {
+      out.push_back(own.substr(0, own.rfind('/') + 1) + "../../../../libdnnl.so.3");
+    }
   }
   out.emplace_back("libdnnl.so.3");
   return out;
@@ -238,6 +243,7 @@ OwnedLayout layout_of(std::span<const int64_t> dims, std::span<const int64_t> st
   return OwnedLayout(out);
 }
 OwnedLayout row_major(std::span<const int64_t> dims) {
+  if (dims.size() > kMaxRank) throw std::runtime_error("a tensor has more than 12 dimensions");
   Dims strides = {};
   int64_t next = 1;
   for (size_t i = dims.size(); i-- > 0; next *= std::max<int64_t>(dims[i], 1)) strides[i] = next;
@@ -256,99 +262,6 @@ OwnedLayout copy_of(const Layout* layout) {
   return OwnedLayout(out);
 }
 
-// ---- The description of a region (python/relay/onednn.py writes it).
-
-// Words of 64 bits, read in order.
-class Words {
- public:
-  Words(const int64_t* words, size_t count) : words_(words, count) {}
-  int64_t next() {
-    if (at_ == words_.size()) throw std::runtime_error("the description of a region is too short");
-    return words_[at_++];
-  }
-  size_t index() { return static_cast<size_t>(next()); }
-  float number() { return static_cast<float>(std::bit_cast<double>(next())); }
-  std::vector<int64_t> list() {
-    std::vector<int64_t> out(index());
-    for (int64_t& v : out) v = next();
-    return out;
-  }
-
- private:
-  std::span<const int64_t> words_;
-  size_t at_ = 0;
-};
-
-enum class Role : int64_t { input, constant, computed };
-enum class Kind : int64_t { convolution, matmul, pooling, eltwise, binary };
-
-struct ValueRow {
-  Role role;
-  std::vector<int64_t> dims;
-  int64_t offset;  // of a constant, in bytes from the start of the description
-};
-struct PostOp {
-  bool sum;  // adds the value that is the last operand
-  int algorithm;
-  float alpha, beta;
-};
-struct OpRow {
-  Kind kind;
-  std::vector<int64_t>
-      operands;  // source, weights, bias where there is one, addend where there is one
-  size_t result;
-  int algorithm;
-  bool has_bias;
-  // convolution: strides, dilations, padding before, behind. matmul: whether the weights are transposed. pooling: as
-  // convolution, and the window. eltwise: none.
-  std::vector<std::vector<int64_t>> settings;
-  std::vector<PostOp> post_ops;
-};
-struct Description {
-  std::vector<ValueRow> values;
-  std::vector<int64_t> outputs;
-  std::vector<OpRow> ops;
-};
-
-// "RELAYDNN" and the version of the description; behind it, the id.
-constexpr int64_t kMagic = 0x4e4e4459414c4552;
-constexpr int64_t kFormat = 1;
-using Id = std::array<int64_t, 2>;
-
-Description read(const int64_t* data, int64_t bytes, Id* id) {
-  Words words(data, static_cast<size_t>(bytes) / 8);
-  if (words.next() != kMagic || words.next() != kFormat) {
-    throw std::runtime_error("the region was compiled for another librelay_onednn.so");
-  }
-  for (int64_t& w : *id) w = words.next();
-  Description out;
-  out.values.resize(words.index());
-  for (ValueRow& v : out.values) {
-    v.role = static_cast<Role>(words.next());
-    v.dims = words.list();
-    v.offset = words.next();
-  }
-  out.outputs = words.list();
-  out.ops.resize(words.index());
-  for (OpRow& op : out.ops) {
-    op.kind = static_cast<Kind>(words.next());
-    op.operands = words.list();
-    op.result = words.index();
-    op.algorithm = static_cast<int>(words.next());
-    op.has_bias = words.next() != 0;
-    op.settings.resize(words.index());
-    for (auto& s : op.settings) s = words.list();
-    op.post_ops.resize(words.index());
-    for (PostOp& p : op.post_ops) {
-      p.sum = words.next() != 0;
-      p.algorithm = static_cast<int>(words.next());
-      p.alpha = words.number();
-      p.beta = words.number();
-    }
-  }
-  return out;
-}
-
 // ---- Plans.
 
 constexpr size_t kAlignment = 64;
@@ -358,6 +271,9 @@ struct AlignedDelete {
   }
 };
 using AlignedBytes = std::unique_ptr<std::byte, AlignedDelete>;
+AlignedBytes aligned_bytes(size_t count) {
+  return AlignedBytes(static_cast<std::byte*>(::operator new(count, std::align_val_t(kAlignment))));
+}
 
 // Where a tensor lies: with this layout, in a buffer of the call, in working memory, or in memory of the plan.
 struct Slot {
@@ -384,7 +300,12 @@ struct Instance {
 
 class Plan {
  public:
-  Plan(const Description& region, const std::byte* data) : region_(region), data_(data) {
+  // Of a description that fits `sizes`, those of a call.
+  Plan(const Description& region, const void* data, const int64_t* sizes)
+      : region_(region),
+        data_(static_cast<const std::byte*>(data)),
+        sizes_(region.sizes(sizes[0])) {
+    check_sizes(sizes);
     values_.resize(region.values.size(), -1);
     last_use_.resize(region.values.size(), 0);
     for (size_t i = 0; i < region.ops.size(); ++i) {
@@ -411,6 +332,13 @@ class Plan {
   }
 
   size_t working_bytes() const { return working_bytes_; }
+
+  // Whether a call has the buffers that the plan reads and writes. Nothing is read behind the first size that differs.
+  void check_sizes(const int64_t* sizes) const {
+    if (!std::equal(sizes_.begin(), sizes_.end(), sizes)) {
+      throw std::runtime_error("the sizes of a region's operands are not those of its description");
+    }
+  }
 
   void run(void* const* buffers, std::byte* working) {
     std::unique_ptr<Instance> instance = take();
@@ -471,9 +399,9 @@ class Plan {
     Stream* stream = nullptr;
     check(api().stream_create(&stream, engine(), kInOrder), "dnnl_stream_create");
     out->stream.reset(stream);
-    for (const Slot& slot : slots_) {
-      const bool constant = slot.place == Slot::kConstant;
-      out->memories.push_back(memory_of(slot, constant ? slot.bytes.get() : nullptr));
+    for (size_t s = 0; s < slots_.size(); ++s) {
+      // Of a view, the bytes are those of its owner.
+      out->memories.push_back(memory_of(slots_[s], slots_[root(s)].bytes.get()));
     }
     return out;
   }
@@ -501,20 +429,37 @@ class Plan {
                         engine(), nullptr),
           "dnnl_reorder_primitive_desc_create");
     const OwnedDesc owned(desc);
-    steps_.push_back({primitive_of(desc), {{kSource, from}, {kResult, to}}});
+    push_step(desc, {{kSource, from}, {kResult, to}});
+  }
+
+  void push_step(const PrimitiveDesc* desc, std::vector<std::pair<int, size_t>> arguments) {
+    for (auto [number, slot] : arguments) keep(slots_[root(slot)]);
+    steps_.push_back({primitive_of(desc), std::move(arguments)});
+  }
+  // A constant that a step reads as it is becomes memory of the plan: the description is another buffer in another run.
+  void keep(Slot& slot) {
+    if (slot.place != Slot::kDescription) return;
+    const size_t bytes = api().layout_size(slot.layout.get());
+    slot.bytes = aligned_bytes(bytes);
+    std::memcpy(slot.bytes.get(), data_ + slot.index, bytes);
+    slot.place = Slot::kConstant;
+  }
+  // Where the bytes of a constant are while the plan is made; null for other slots.
+  const std::byte* constant(size_t slot) const {
+    const Slot& owner = slots_[root(slot)];
+    return owner.place == Slot::kDescription ? data_ + owner.index : owner.bytes.get();
   }
 
   // A constant in another layout, computed once.
   size_t packed(size_t from, const Layout* wanted) {
     Slot to{.place = Slot::kConstant, .layout = copy_of(wanted)};
-    to.bytes.reset(static_cast<std::byte*>(
-        ::operator new(api().layout_size(wanted), std::align_val_t(kAlignment))));
+    to.bytes = aligned_bytes(api().layout_size(wanted));
     PrimitiveDesc* desc = nullptr;
     check(api().reorder(&desc, slots_[from].layout.get(), engine(), wanted, engine(), nullptr),
           "dnnl_reorder_primitive_desc_create");
     const OwnedDesc owned(desc);
     const OwnedPrimitive primitive = primitive_of(desc);
-    const OwnedMemory source = memory_of(slots_[from], data_ + slots_[from].index);
+    const OwnedMemory source = memory_of(slots_[from], constant(from));
     const OwnedMemory result = memory_of(to, to.bytes.get());
     Stream* stream = nullptr;
     check(api().stream_create(&stream, engine(), kInOrder), "dnnl_stream_create");
@@ -528,8 +473,8 @@ class Plan {
 
   // The slot of `from`, which has the logical layout `as`, in the layout `wanted`.
   size_t in_layout(size_t from, const Layout* wanted) {
-    if (slots_[from].place == Slot::kDescription) return packed(from, wanted);
     if (api().layout_equal(slots_[from].layout.get(), wanted) != 0) return from;
+    if (constant(from) != nullptr) return packed(from, wanted);
     const size_t to = add({.place = Slot::kWorking, .layout = copy_of(wanted)});
     add_reorder(from, to);
     return to;
@@ -543,8 +488,7 @@ class Plan {
   // The row-major bytes of a value under other dimensions, or other strides.
   size_t viewed(size_t value, OwnedLayout layout) {
     const OwnedLayout plain = row_major(region_.values[value].dims);
-    size_t slot = slot_of(value);
-    if (slots_[slot].place != Slot::kDescription) slot = value_in(value, plain.get());
+    const size_t slot = value_in(value, plain.get());
     return add({.place = slots_[slot].place,
                 .layout = std::move(layout),
                 .index = slots_[slot].index,
@@ -596,7 +540,7 @@ class Plan {
                              add({.place = Slot::kWorking, .layout = copy_of(scratch)}));
     }
     arguments.emplace_back(kResult, result);
-    steps_.push_back({primitive_of(desc.get()), std::move(arguments)});
+    push_step(desc.get(), std::move(arguments));
     values_[op.result] = static_cast<int64_t>(result);
   }
 
@@ -617,11 +561,6 @@ class Plan {
       case Kind::binary:
         return add_binary(op);
     }
-    throw std::runtime_error("the description of a region names an unknown primitive");
-  }
-
-  static bool adds(const OpRow& op) {
-    return std::ranges::any_of(op.post_ops, [](const PostOp& p) { return p.sum; });
   }
 
   void add_convolution(const OpRow& op) {
@@ -645,7 +584,7 @@ class Plan {
       arguments.emplace_back(kBias, value_in(static_cast<size_t>(op.operands[2]), b.get()));
     }
     add_step(op, desc, std::move(arguments),
-             result_slot(op, api().query_layout(made, kQueryResult, 0), adds(op), from));
+             result_slot(op, api().query_layout(made, kQueryResult, 0), op.adds(), from));
   }
 
   // Matrices of one number of rows, or batches of matrices. Source and result are row-major.
@@ -692,7 +631,7 @@ class Plan {
     }
     // The result under its own dimensions, of which the primitive sees a view.
     const OwnedLayout plain = row_major(full);
-    const size_t result = result_slot(op, plain.get(), adds(op), from);
+    const size_t result = result_slot(op, plain.get(), op.adds(), from);
     const size_t view = add({.place = Slot::kWorking,
                              .layout = row_major(r_dims),
                              .same_as = static_cast<int64_t>(result)});
@@ -791,6 +730,7 @@ class Plan {
   // Both live while the plan is made, and no longer.
   const Description& region_;
   const std::byte* data_;
+  std::vector<int64_t> sizes_;  // of each call
   size_t num_inputs_ = 0;
   size_t now_ = 0;               // the operator that is added
   std::vector<int64_t> values_;  // by value: its slot
@@ -805,32 +745,45 @@ class Plan {
 // The plans of the last regions that ran. Primitives are made for a number of threads.
 class Plans {
  public:
-  std::shared_ptr<Plan> of(const void* data, int64_t bytes, int threads) {
-    auto* words = static_cast<const int64_t*>(data);
-    const std::pair<Id, int> key{{words[2], words[3]}, threads};
-    std::lock_guard lock(mutex_);
-    if (auto found = plans_.find(key); found != plans_.end()) {
-      order_.splice(order_.begin(), order_, found->second.second);
-      return found->second.first;
+  // The plan of a description for a call with these sizes.
+  std::shared_ptr<Plan> of(const void* data, const int64_t* sizes, int threads) {
+    const std::shared_ptr<Entry> entry = entry_of({id_of(data, sizes[0]), threads});
+    // Runs of other regions go on while a plan is made.
+    std::lock_guard lock(entry->mutex);
+    if (entry->plan == nullptr) {
+      entry->plan = std::make_shared<Plan>(read(data, sizes[0]), data, sizes);
     }
-    Id id;
-    const Description region = read(words, bytes, &id);
-    auto plan = std::make_shared<Plan>(region, static_cast<const std::byte*>(data));
-    order_.push_front(key);
-    plans_.emplace(key, std::pair(plan, order_.begin()));
-    if (plans_.size() > kMaxPlans) {
-      plans_.erase(order_.back());
-      order_.pop_back();
-    }
-    return plan;
+    entry->plan->check_sizes(sizes);
+    return entry->plan;
   }
 
  private:
   static constexpr size_t kMaxPlans = 512;
   using Key = std::pair<Id, int>;
+  struct Entry {
+    std::mutex mutex;
+    std::shared_ptr<Plan> plan;  // null until it is made
+  };
+
+  std::shared_ptr<Entry> entry_of(const Key& key) {
+    std::lock_guard lock(mutex_);
+    if (auto found = entries_.find(key); found != entries_.end()) {
+      order_.splice(order_.begin(), order_, found->second.second);
+      return found->second.first;
+    }
+    auto entry = std::make_shared<Entry>();
+    order_.push_front(key);
+    entries_.emplace(key, std::pair(entry, order_.begin()));
+    if (entries_.size() > kMaxPlans) {
+      entries_.erase(order_.back());
+      order_.pop_back();
+    }
+    return entry;
+  }
+
   std::mutex mutex_;
   std::list<Key> order_;  // the last used first
-  std::map<Key, std::pair<std::shared_ptr<Plan>, std::list<Key>::iterator>> plans_;
+  std::map<Key, std::pair<std::shared_ptr<Entry>, std::list<Key>::iterator>> entries_;
 };
 
 Plans& plans() {
@@ -849,19 +802,38 @@ class Threads {
   int before_;
 };
 
+// Ends the run with an error that says `reason`.
+void fail(const relay_kernel_context* ctx, const std::string& reason) try {
+  const std::string text = "oneDNN: " + reason;
+  // A string as kernels have it: its size, then its bytes.
+  const auto size = static_cast<uint32_t>(text.size());
+  std::vector<char> string(sizeof(size) + text.size());
+  std::memcpy(string.data(), &size, sizeof(size));
+  std::memcpy(string.data() + sizeof(size), text.data(), text.size());
+  const std::array<int64_t, 3> words = {std::bit_cast<int64_t>(string.data()), 0, 0};
+  const int64_t so_far = ctx->strings[runtime::string_function("print_text")](ctx, words.data());
+  const std::array end = {static_cast<int64_t>(runtime::PrintEnd::Failure), so_far};
+  ctx->strings[runtime::string_function("print_end")](ctx, end.data());
+} catch (const std::bad_alloc&) {
+  *ctx->error = RELAY_KERNEL_OUT_OF_MEMORY;
+}
+
 }  // namespace
+}  // namespace relay::onednn
 
 // Why no program that needs this library can run; null: it can. The runtime asks when it loads one.
 extern "C" __attribute__((visibility("default"))) const char* relay_library_fault() {
-  return onednn().fault.empty() ? nullptr : onednn().fault.c_str();
+  const std::string& fault = relay::onednn::onednn().fault;
+  return fault.empty() ? nullptr : fault.c_str();
 }
 
 // Computes a region: a relay_kernel whose first buffer is the description.
 extern "C" __attribute__((visibility("default"))) void relay_onednn_region(
     void* const* buffers, const int64_t* sizes, const relay_kernel_context* ctx) {
+  using namespace relay::onednn;
   try {
     const Threads threads(ctx->num_threads);
-    const std::shared_ptr<Plan> plan = plans().of(buffers[0], sizes[0], ctx->num_threads);
+    const std::shared_ptr<Plan> plan = plans().of(buffers[0], sizes, ctx->num_threads);
     auto* working = static_cast<std::byte*>(
         ctx->scratch(ctx, static_cast<int64_t>(std::max<size_t>(plan->working_bytes(), 1))));
     if (working == nullptr) {
@@ -873,8 +845,10 @@ extern "C" __attribute__((visibility("default"))) void relay_onednn_region(
     *ctx->error = RELAY_KERNEL_OUT_OF_MEMORY;
   } catch (const std::exception& e) {
     auto* failure = dynamic_cast<const Failure*>(&e);
-    const bool memory = failure != nullptr && failure->status == kOutOfMemory;
-    *ctx->error = memory ? RELAY_KERNEL_OUT_OF_MEMORY : RELAY_KERNEL_CHECK_FAILED;
-    std::fprintf(stderr, "oneDNN: %s\n", e.what());
+    if (failure != nullptr && failure->status == kOutOfMemory) {
+      *ctx->error = RELAY_KERNEL_OUT_OF_MEMORY;
+    } else {
+      fail(ctx, e.what());
+    }
   }
 }

@@ -19,16 +19,17 @@ constexpr int64_t kSmallWork = 4096;
 
 void Interpreter::kernel_failed(const KernelInfo& kernel, int32_t code) {
   std::optional<std::string> said = take_failure();
-  if (said && code == RELAY_KERNEL_CHECK_FAILED) {
+  const bool external = kernel.linkage != KernelLinkage::generated;
+  if (said && code == RELAY_KERNEL_CHECK_FAILED && !external) {
     Diagnostic d(codes::run_assertion, {}, *said);
     if (!kernel.origin.empty()) d.note({}, "in " + kernel.origin);
     throw RuntimeError(std::move(d));
   }
   // An error without a source location comes from a model, whose node the kernel names.
-  if (said && said->ends_with(')')) fail_run(kernel_error_code(code), *said);
+  if (said && !external && said->ends_with(')')) fail_run(kernel_error_code(code), *said);
   // The kernel's name is the compiler's; its origin is the program's. One from elsewhere is known to who made it by its function.
   std::string where = kernel.origin.empty() ? std::string() : ", in " + kernel.origin;
-  if (kernel.linkage != KernelLinkage::generated) {
+  if (external) {
     where += ", in the external kernel " + escape_for_terminal(kernel.name, 200) + ": " +
              escape_for_terminal(kernel.symbol, 200) +
              (kernel.library.empty() ? "" : " of " + escape_for_terminal(kernel.library, 200));

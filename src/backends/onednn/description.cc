@@ -1,0 +1,224 @@
+#include "backends/onednn/description.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace relay::onednn {
+namespace {
+
+// "RELAYDNN" and the version of the description; behind it, the id.
+constexpr int64_t kMagic = 0x4e4e4459414c4552;
+constexpr int64_t kFormat = 1;
+constexpr int64_t kHeaderWords = 4;
+// Elements of a tensor, and settings of a window: far above what memory holds, far below an overflow.
+constexpr int64_t kMaxElements = int64_t{1} << 40, kMaxSetting = int64_t{1} << 20;
+// dnnl_alg_kind_t.
+constexpr int kMaxPooling = 0x1ff, kMeanOfAll = 0x2ff, kMeanOfInside = 0x3ff, kAdd = 0x1fff0;
+
+void need(bool holds, const char* fault) {
+  if (!holds)
+    throw std::runtime_error(std::string("the description of a region is damaged: ") + fault);
+}
+
+// Words of 64 bits, read in order.
+class Words {
+ public:
+  Words(const int64_t* words, size_t count) : words_(words, count) {}
+  int64_t next() {
+    need(at_ < words_.size(), "it is too short");
+    return words_[at_++];
+  }
+  bool flag() {
+    const int64_t word = next();
+    need(word == 0 || word == 1, "a flag is neither 0 nor 1");
+    return word == 1;
+  }
+  // A number of things that follow, each of at least one word.
+  size_t count() {
+    const int64_t n = next();
+    need(n >= 0 && static_cast<size_t>(n) <= words_.size() - at_, "a list is too long");
+    return static_cast<size_t>(n);
+  }
+  int algorithm() {
+    const int64_t word = next();
+    need(word >= 0 && word <= INT32_MAX, "an algorithm is out of range");
+    return static_cast<int>(word);
+  }
+  float number() { return static_cast<float>(std::bit_cast<double>(next())); }
+  std::vector<int64_t> list() {
+    std::vector<int64_t> out(count());
+    for (int64_t& v : out) v = next();
+    return out;
+  }
+
+ private:
+  std::span<const int64_t> words_;
+  size_t at_ = 0;
+};
+
+int64_t elements(std::span<const int64_t> dims) {
+  int64_t out = 1;
+  for (int64_t d : dims) {
+    need(d > 0 && d <= kMaxElements / out, "a dimension is out of range");
+    out *= d;
+  }
+  return out;
+}
+
+ValueRow read_value(Words& words, int64_t bytes) {
+  ValueRow out;
+  const int64_t role = words.next();
+  need(role >= 0 && role <= static_cast<int64_t>(Role::computed), "a value has no role");
+  out.role = static_cast<Role>(role);
+  out.dims = words.list();
+  need(!out.dims.empty() && out.dims.size() <= kMaxRank, "a rank is out of range");
+  const int64_t size = elements(out.dims) * static_cast<int64_t>(sizeof(float));
+  out.offset = words.next();
+  need(out.role != Role::constant ||
+           (size <= bytes && out.offset >= 0 && out.offset <= bytes - size &&
+            out.offset % static_cast<int64_t>(sizeof(float)) == 0),
+       "a constant is outside of it");
+  return out;
+}
+
+OpRow read_op(Words& words) {
+  OpRow out;
+  const int64_t kind = words.next();
+  need(kind >= 0 && kind <= static_cast<int64_t>(Kind::binary), "a primitive is unknown");
+  out.kind = static_cast<Kind>(kind);
+  out.operands = words.list();
+  out.result = static_cast<size_t>(words.next());
+  out.algorithm = words.algorithm();
+  out.has_bias = words.flag();
+  for (size_t n = words.count(); n > 0; --n) out.settings.push_back(words.list());
+  for (size_t n = words.count(); n > 0; --n) {
+    PostOp& p = out.post_ops.emplace_back();
+    p.sum = words.flag();
+    p.algorithm = words.algorithm();
+    p.alpha = words.number();
+    p.beta = words.number();
+  }
+  return out;
+}
+
+// The lists of settings of a window over `rank` dimensions.
+void check_window(const OpRow& op, size_t count, size_t rank) {
+  need(op.settings.size() == count, "a window lacks settings");
+  for (size_t i = 0; i < count; ++i) {
+    const bool positive = i == 0 || i == 4;  // strides and the window; the others may be 0
+    need(op.settings[i].size() == rank, "a setting is of another rank");
+    for (int64_t v : op.settings[i]) {
+      need(v >= (positive ? 1 : 0) && v <= kMaxSetting, "a setting is out of range");
+    }
+  }
+}
+
+void check_matmul(const OpRow& op, std::vector<int64_t> source, std::vector<int64_t> weights,
+                  std::vector<int64_t> result) {
+  need(op.settings.size() == 1 && op.settings[0].size() == 1, "a product lacks its setting");
+  need(weights.size() >= 2 && source.size() >= weights.size() && result.size() == source.size() &&
+           (weights.size() == 2 || source.size() == weights.size()),
+       "the ranks of a product differ");
+  if (op.settings[0][0] != 0) std::swap(weights.end()[-1], weights.end()[-2]);
+  need(source.back() == weights.end()[-2] && result.back() == weights.back(),
+       "the matrices of a product do not fit together");
+  source.pop_back();
+  result.pop_back();
+  need(source == result, "a product has another number of rows");
+  weights.resize(weights.size() - 2);
+  source.pop_back();
+  need(weights.empty() || weights == source, "the batches of a product differ");
+}
+
+// Whether the values of a primitive fit together as far as oneDNN does not check it.
+void check_op(const OpRow& op, const std::vector<ValueRow>& values) {
+  auto dims = [&](size_t operand) -> const std::vector<int64_t>& {
+    return values[static_cast<size_t>(op.operands[operand])].dims;
+  };
+  const std::vector<int64_t>& result = values[op.result].dims;
+  const bool head = op.kind == Kind::convolution || op.kind == Kind::matmul;
+  const bool two = head || op.kind == Kind::binary;
+  need(op.operands.size() == size_t{1} + two + op.has_bias + op.adds(),
+       "a primitive lacks operands");
+  need(head || (!op.has_bias && !op.adds()), "a primitive cannot add");
+  for (size_t i = 1; i < op.post_ops.size(); ++i)
+    need(!op.post_ops[i].sum, "a sum is not the first");
+  need(!op.adds() || dims(op.operands.size() - 1) == result, "an addend is of another shape");
+  switch (op.kind) {
+    case Kind::convolution:
+      need(result.size() > 2 && dims(0).size() == result.size(),
+           "the rank of an image is out of range");
+      need(!op.has_bias || dims(2).size() == 1, "a bias is not a vector");
+      return check_window(op, 4, result.size() - 2);
+    case Kind::matmul:
+      need(!op.has_bias || dims(2) == std::vector<int64_t>{result.back()},
+           "a bias is of another shape");
+      return check_matmul(op, dims(0), dims(1), result);
+    case Kind::pooling:
+      need(result.size() > 2 && dims(0).size() == result.size(),
+           "the rank of an image is out of range");
+      need(op.algorithm == kMaxPooling || op.algorithm == kMeanOfAll ||
+               op.algorithm == kMeanOfInside,
+           "an algorithm is unknown");
+      need(op.post_ops.empty(), "a primitive cannot apply an activation");
+      return check_window(op, 5, result.size() - 2);
+    case Kind::eltwise:
+      need(op.post_ops.size() == 1, "an activation is missing");
+      return need(dims(0) == result, "an activation is of another shape");
+    case Kind::binary:
+      need(op.algorithm == kAdd, "an algorithm is unknown");
+      need(op.post_ops.empty(), "a primitive cannot apply an activation");
+      return need(dims(0) == result && dims(1) == result, "a sum is of another shape");
+  }
+}
+
+}  // namespace
+
+Id id_of(const void* data, int64_t bytes) {
+  need(bytes >= kHeaderWords * 8, "it is too short");
+  auto* words = static_cast<const int64_t*>(data);
+  if (words[0] != kMagic || words[1] != kFormat) {
+    throw std::runtime_error("the region was compiled for another librelay_onednn.so");
+  }
+  return {words[2], words[3]};
+}
+
+Description read(const void* data, int64_t bytes) {
+  id_of(data, bytes);
+  Words words(static_cast<const int64_t*>(data) + kHeaderWords,
+              static_cast<size_t>(bytes / 8 - kHeaderWords));
+  Description out;
+  for (size_t n = words.count(); n > 0; --n) out.values.push_back(read_value(words, bytes));
+  std::vector<bool> known;
+  for (const ValueRow& v : out.values) known.push_back(v.role != Role::computed);
+  auto is_known = [&](int64_t v) {
+    return v >= 0 && static_cast<size_t>(v) < known.size() && known[static_cast<size_t>(v)];
+  };
+  out.outputs = words.list();
+  for (size_t n = words.count(); n > 0; --n) {
+    const OpRow& op = out.ops.emplace_back(read_op(words));
+    need(std::ranges::all_of(op.operands, is_known), "an operand is not computed");
+    need(op.result < known.size() && !known[op.result], "a value is computed twice");
+    check_op(op, out.values);
+    known[op.result] = true;
+  }
+  need(std::ranges::all_of(out.outputs, is_known), "an output is not computed");
+  return out;
+}
+
+std::vector<int64_t> Description::sizes(int64_t bytes) const {
+  std::vector<int64_t> out = {bytes};
+  for (const ValueRow& v : values) {
+    if (v.role == Role::input) out.insert(out.end(), v.dims.begin(), v.dims.end());
+  }
+  for (int64_t v : outputs) {
+    const std::vector<int64_t>& dims = values[static_cast<size_t>(v)].dims;
+    out.insert(out.end(), dims.begin(), dims.end());
+  }
+  return out;
+}
+
+}  // namespace relay::onednn
