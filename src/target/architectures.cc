@@ -224,6 +224,17 @@ std::string Architecture::length_of(std::string_view cpu) const {
   return "+" + std::string(known->length);
 }
 
+std::vector<std::string> Architecture::lengths_on(
+    std::string_view cpu, const std::function<bool(std::string_view)>& offers) const {
+  const bool known = std::ranges::find(processors, cpu, &Processor::name) != processors.end();
+  std::vector<std::string> out;
+  for (const VectorLength& l : lengths) {
+    std::string feature = "+" + std::string(l.name);
+    if (offers(l.name) && (!known || feature == length_of(cpu))) out.push_back(std::move(feature));
+  }
+  return out;
+}
+
 Machine Architecture::machine_of(std::string_view cpu, const Target& target) const {
   auto known = std::ranges::find(processors, cpu, &Processor::name);
   if (known != processors.end()) return known->machine;

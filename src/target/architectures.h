@@ -2,9 +2,11 @@
 // concerned. docs/adding_a_target.md says what else an architecture has.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "target/target.h"
 
@@ -62,6 +64,9 @@ struct Architecture {
   const VectorLength* find_length(std::string_view name) const;
   // The features of the processor's row beyond those that the code generator knows, "+sve256"; empty where there are none.
   std::string length_of(std::string_view cpu) const;
+  // Those that code for the processor of a machine has that offers so many: what its row says, or all without a row.
+  std::vector<std::string> lengths_on(std::string_view cpu,
+                                      const std::function<bool(std::string_view)>& offers) const;
   // The caches and cores of a processor with these features.
   Machine machine_of(std::string_view cpu, const Target& target) const;
 };

@@ -56,8 +56,8 @@ Target host_target() {
     t.cpu = llvm::sys::getHostCPUName().str();
     t.features = host_features();
     if (const Architecture* row = find_architecture(t.arch)) {
-      for (const Architecture::VectorLength& l : row->lengths) {
-        if (runtime::host_has_feature(l.name)) t.features += ",+" + std::string(l.name);
+      for (const std::string& length : row->lengths_on(t.cpu, runtime::host_has_feature)) {
+        t.features += "," + length;
       }
       row->derive(t);
     }

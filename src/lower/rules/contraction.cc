@@ -197,7 +197,7 @@ Outcome schedule_contraction(Schedule& s, ContractionParameters& parameters, Dec
   if (sum->matrix) return tiled(s);
   if (sum->bytes && !decide.pays([](const Target& target) { return has_byte_dot(target); }))
     return Declined{"the target multiplies no four bytes at once"};
-  sum->halves = sum->halves && decide.value(parameters.pairs, [](const Target& target) {
+  sum->halves = sum->pairs && decide.value(parameters.pairs, [](const Target& target) {
     return has_bfloat16_dot(target);
   });
   // Elsewhere the copy with a border costs little beside the sum, and code for every border much.

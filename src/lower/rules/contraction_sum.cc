@@ -178,9 +178,9 @@ std::optional<Sum> describe_sum(const Schedule& s, const BlockRV& rv) {
     out.panel = access.panel == 0 ? out.panel : access.panel;
     if (access.words) {
       out.bytes = loads[o]->buffer->dtype.bits == 8;
-      out.halves = out.dtype.is_float(32) && std::ranges::all_of(loads, [](const auto* l) {
-                     return l->buffer->dtype.is_bfloat16();
-                   });
+      out.pairs = out.dtype.is_float(32) && std::ranges::all_of(loads, [](const auto* l) {
+                    return l->buffer->dtype.is_bfloat16();
+                  });
     }
     if (access.moves) {
       out.weight_bytes = loads[o]->buffer->dtype.bytes();

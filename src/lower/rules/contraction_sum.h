@@ -31,7 +31,8 @@ struct Sum {
   double reduction = 1;          // products in one sum; a guess where it is open
   tir::DType dtype;              // in which the sum is taken
   bool bytes = false;            // products of bytes, four of which stand together in the weights
-  bool halves = false;           // products of bfloat16, two of which stand together in the weights
+  bool pairs = false;            // products of bfloat16, two of which stand together in the weights
+  bool halves = false;           // which the target multiplies at once
   std::optional<MatrixStep> matrix = {};  // what does it, where that is a matrix unit
   int64_t weight_bytes = 4;               // of an element of the operand with the columns
   double widening =

@@ -567,6 +567,34 @@ TEST(contraction, bfloat16_by_dot_products) {
   }
 }
 
+// A sum over blocks of such sums, on a target without the instruction: it would be shifts there.
+TEST(contraction, bfloat16_in_blocks_without_dot_products) {
+  constexpr int64_t kRows = 8, kColumns = 32, kBlocks = 4, kBlock = 16, kWord = 2;
+  Tensor x = placeholder("x", bf16, {index(kRows), index(kBlocks), index(kBlock)});
+  Tensor w = placeholder(
+      "w", bf16, {index(1), index(kBlocks), index(kBlock / kWord), index(kColumns), index(kWord)});
+  Tensor scale = placeholder("scale", f32, {index(kBlocks), index(kColumns)});
+  using enum ContractionRole;
+  Tensor terms = tir::contract(
+      "terms", {index(kBlocks), index(kRows), index(kColumns)}, {index(kBlock)},
+      {Batch, Row, Column, Reduced}, [&](const Indices& i, const Indices& r) {
+        PrimExpr weight = w(floor_div(i[2], index(kColumns)), i[0], floor_div(r[0], index(kWord)),
+                            floor_mod(i[2], index(kColumns)), floor_mod(r[0], index(kWord)));
+        return cast(f32, x(i[1], i[0], r[0])) * cast(f32, weight);
+      });
+  Tensor y = tir::contract("y", {index(kRows), index(kColumns)}, {index(kBlocks)},
+                           {Row, Column, Reduced}, [&](const Indices& i, const Indices& b) {
+                             return scale(b[0], i[1]) * terms(b[0], i[0], i[1]);
+                           });
+  PrimFunc f = create_prim_func("blocks", {x, w, scale}, {y});
+  PrimFunc by_rule = schedule_kernel(f, with_matrix_unit(), 3);
+  EXPECT_NE(tir::report_of(*by_rule).sentence.find("weights widened in registers"),
+            std::string::npos)
+      << tir::report_of(*by_rule).sentence;
+  const std::string text = to_string(lower_loops(by_rule));
+  EXPECT_EQ(text.find("bfloat16_dot"), std::string::npos) << text;
+}
+
 // What a text has so often.
 int64_t count(const std::string& text, const std::string& word) {
   int64_t n = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <unordered_map>
 
 #include "analysis/calls.h"
@@ -24,6 +25,9 @@ struct Products {
   int64_t rows = 0;
   int64_t calls = 0;
 };
+
+// Rows by panels of a matrix.
+constexpr const char* kPackedProduct = "nn.contrib_dense_pack";
 
 class Packer : public WeightPacker {
  public:
@@ -347,7 +351,7 @@ class Packer : public WeightPacker {
     std::string layout = panels("NC", 'n', 'c');
     auto [rows, matrix] =
         rows_are_columns ? in_order_of_data(c) : std::pair<Expr, Expr>{c.args[0], c.args[1]};
-    return make_call("nn.contrib_dense_pack",
+    return make_call(kPackedProduct,
                      {rows, packed(c, matrix, rows_are_columns ? "NC" : "CN", layout)},
                      {{"units", AttrValue(units)},
                       {"out_dtype", attr_value(c.attrs, "out_dtype")},
@@ -590,6 +594,12 @@ Module run_alter_op_layout(const Module& mod, PassContext& ctx) {
 }
 
 }  // namespace
+
+std::function<bool(const CallNode&)> packs_matrices(const Function& f, const Target& target) {
+  return [packer = std::make_shared<Packer>(f, target)](const CallNode& c) {
+    return is_call_to(packer->pack(c), kPackedProduct);
+  };
+}
 
 const Pass kAlterOpLayout{"AlterOpLayout",
                           3,

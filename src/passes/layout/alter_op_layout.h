@@ -36,10 +36,15 @@
 // both forms are kept then.
 #pragma once
 
+#include <functional>
+
 #include "passes/pass.h"
 
 namespace relay {
 
 extern const Pass kAlterOpLayout;
+
+// Whether the pass will pack the matrix that a call of the function multiplies rows with. The target must outlive it.
+std::function<bool(const CallNode&)> packs_matrices(const Function& f, const Target& target);
 
 }  // namespace relay

@@ -1,11 +1,13 @@
 #include "passes/precision/widen_half_precision.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
 #include "ir/op.h"
+#include "passes/layout/alter_op_layout.h"
 #include "passes/layout/fewer_products.h"
 #include "passes/layout/matrix_products.h"
 #include "passes/simplify/rewrite_calls.h"
@@ -31,7 +33,10 @@ Expr rounded(const Expr& sum, const CallNode& c) {
 class Widening {
  public:
   Widening(const PassContext& ctx, const Function& f)
-      : ctx_(ctx), target_(ctx.target), constants_(f) {}
+      : ctx_(ctx),
+        target_(ctx.target),
+        constants_(f),
+        packs_matrix_(packs_matrices(f, ctx.target)) {}
 
   // The call with its sum in float32, as what it was; null when it is no contraction of 16-bit floats, or is in float32
   // already.
@@ -50,12 +55,13 @@ class Widening {
     if (as<OpNode>(c.op)->row->attrs->find("out_dtype") != nullptr) {
       changes.emplace_back("out_dtype", AttrValue(std::string("float32")));
     }
-    if (!changes.empty() && packs(c, *product)) {
+    if (!changes.empty() && c.args.size() == 2) {
       if (is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]) &&
           (by_matrix_unit(c, *product, MatrixFactors::BFloat16, target_) ||
            (by_bfloat16_dot(c, *product, target_) && !is_better_filtered(*product, kAllResults)))) {
-        return type->dtype.is_float(32) ? nullptr
-                                        : rounded(with_attrs(c, c.args, std::move(changes)), c);
+        Expr sum = with_attrs(c, c.args, changes);
+        if (packs(*as<CallNode>(sum), *product))
+          return type->dtype.is_float(32) ? nullptr : rounded(sum, c);
       }
       if (Expr split = in_halves(c, *product, changes)) return rounded(split, c);
       if (waits_for_weights(c, *product))
@@ -74,12 +80,10 @@ class Widening {
  private:
   static bool is_bfloat16(const Expr& e) { return tensor_of(e)->dtype.is_bfloat16(); }
 
-  // Whether the weights will be packed for the kernel.
+  // Whether the weights will be packed for the kernel: those of windows once these have their layout, where packing pays.
   bool packs(const CallNode& c, const Contraction& product) {
-    const bool open = std::ranges::any_of(product.dims, [](const Contraction::Dimension& d) {
-      return d.role == ContractionRole::Row && !as_const(d.extent);
-    });
-    return c.args.size() == 2 && (constants_.contains(c.args[1]) || open || rows_of(product) > 1);
+    if (product.count(ContractionRole::Window) == 0) return packs_matrix_(c);
+    return constants_.contains(c.args[1]) || rows_of(product) > 1;
   }
 
   // Whether a few rows take as long as their constant weights come from L3 or memory, where the target widens float16 by an
@@ -165,6 +169,7 @@ class Widening {
   const PassContext& ctx_;
   const Target& target_;
   ConstantExpressions constants_;
+  std::function<bool(const CallNode&)> packs_matrix_;
 };
 
 Module run_widen_half_precision(const Module& mod, PassContext& ctx) {

@@ -168,6 +168,22 @@ TEST(TargetText, lengths_of_vectors_are_features) {
   EXPECT_FALSE(read_arm("armv8.6-a -denormals=keep").has_feature("bf16"));
 }
 
+// A processor whose row says that long vectors are slower keeps short ones.
+TEST(TargetText, a_machine_has_the_lengths_that_its_processor_is_faster_with) {
+  using Lengths = std::vector<std::string>;
+  auto on = [](const char* cpu, int64_t bits) {
+    const Architecture& arm = *find_architecture("aarch64");
+    return arm.lengths_on(
+        cpu, [&](std::string_view length) { return arm.find_length(length)->bits <= bits; });
+  };
+  EXPECT_EQ(on("neoverse-v1", 256), Lengths{});
+  EXPECT_EQ(on("a64fx", 512), Lengths{"+sve512"});
+  EXPECT_EQ(on("a64fx", 256), Lengths{});
+  EXPECT_EQ(on("unheard-of", 512), (Lengths{"+sve256", "+sve512"}));
+  EXPECT_EQ(on("unheard-of", 256), Lengths{"+sve256"});
+  EXPECT_EQ(on("unheard-of", 128), Lengths{});
+}
+
 TEST(TargetText, words_say_caches_and_cores) {
   EXPECT_EQ(machine("x86-64-v4 -l1=48K -l2=2M -l3=1G -num-threads=3"), "48K 2048K 1024M, 3 cores");
   EXPECT_EQ(machine("native -l2=1048576"), "48K 1024K 100M, 6 cores");

@@ -1,5 +1,6 @@
 #include "passes/precision/widen_half_precision.h"
 
+#include "passes/test/evaluate.h"
 #include "passes/test/pass_test.h"
 
 namespace relay::pass_test {
@@ -104,6 +105,40 @@ TEST(WidenHalfPrecision, dot_products_sum_bfloat16_as_it_is) {
   // A sum of an odd number of products is no whole number of words.
   expect_becomes(kWidenHalfPrecision, head("5") + "nn.dense(%x, %w) }", head("5") + wide + sum,
                  ctx);
+}
+
+// What AlterOpLayout does not pack has no pairs for such instructions.
+TEST(WidenHalfPrecision, bfloat16_stays_where_its_matrix_will_be_packed) {
+  PassContext dots = folding_context(), unit = folding_context();
+  dots.target.features = "+bf16";
+  unit.target = with_matrix_unit().target;
+  auto stays = [&](const std::string& x, const std::string& w, const std::string& product) -> bool {
+    const std::string text = "def @main[n: Dim](%x: Tensor[(" + x + "), bfloat16], %w: Tensor[(" +
+                             w + "), bfloat16]) { " + product + " }";
+    std::vector<bool> out;
+    for (const PassContext& ctx : {dots, unit}) {
+      const Module widened = apply(kWidenHalfPrecision, parse(text), ctx);
+      out.push_back(print_module(widened).find("cast(%x") == std::string::npos);
+      const std::string packed = print_module(apply(kAlterOpLayout, widened, ctx));
+      EXPECT_TRUE(!out.back() || packed.find("nn.contrib_dense_pack") != std::string::npos)
+          << packed;
+    }
+    EXPECT_EQ(out[0], out[1]);
+    return out[0];
+  };
+  const std::string turned = "nn.matmul(%x, %w, transpose_a=True)";
+  EXPECT_TRUE(stays("3, 64", "64, 64", "nn.dense(%x, %w)"));
+  EXPECT_TRUE(stays("n, 64", "64, 64", "nn.dense(%x, %w)"));
+  EXPECT_FALSE(stays("1, 64", "64, 64", "nn.dense(%x, %w)"));
+  EXPECT_FALSE(stays("64, 64", "64, 64", "nn.matmul(%x, %w)"));
+  EXPECT_FALSE(stays("63, 64", "64, 128", "nn.matmul(%x, %w)"));
+  EXPECT_FALSE(stays("n, 64", "64, 128", "nn.matmul(%x, %w)"));
+  EXPECT_TRUE(stays("64, 64", "64, 128", "nn.matmul(%x, %w)"));
+  EXPECT_FALSE(stays("64, 64", "64, 64", turned));
+  EXPECT_FALSE(stays("64, 128", "64, 64", turned));
+  EXPECT_TRUE(stays("64, 64", "64, 128", turned));
+  // A constant is packed once and for all.
+  EXPECT_TRUE(stays("64, 64", "1", "nn.matmul(%x, ones(shape=[64, 64], dtype=\"bfloat16\"))"));
 }
 
 TEST(WidenHalfPrecision, a_matrix_unit_sums_float16_as_two_of_bfloat16) {
