@@ -47,7 +47,8 @@ class Case:
     def compared(self) -> dict[str, list[str]]:
         """Elements by operator, "int8 quantised" or "float32 by int8"; several for "-types".
 
-        Those of the operator that the case is named for, and of all operators on complex numbers, which are chained.
+        Those of the operator that the case is named for, and of all operators on complex numbers,
+        which are chained.
         """
         made = self.made()
         kinds: dict[str, list[str]] = {self.operator: []}
