@@ -17,14 +17,15 @@ BEGIN, END = "<!-- table: tools/tflite_table.py -->\n", "<!-- end of table -->\n
 def table() -> str:
     """The rows of the page."""
     sys.path.insert(0, str(ROOT / "tests/python"))
-    from tflite_cases import CASES
+    from tflite_cases import CASES, COMPARED_ELSEWHERE
 
     import relay
 
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[str, list[str]] = {name: list(of) for name, of in COMPARED_ELSEWHERE.items()}
     for case in CASES:
-        of = kinds.setdefault(case.operator, [])
-        of += [kind for kind in dict.fromkeys(case.kinds()) if kind not in of]
+        for name, found in case.compared().items():
+            of = kinds.setdefault(name, [])
+            of += [kind for kind in dict.fromkeys(found) if kind not in of]
     lines = ["", "| operator | compared with LiteRT for |", "|---|---|"]
     imported = sorted(name for _, name in relay.frontend.tflite.operators())
     lines += [f"| `{name}` | {', '.join(kinds.get(name, ['-']))} |" for name in imported]

@@ -553,6 +553,32 @@ def test_hash_tables():
     refused(table_model([7, 5], [70]), "E0203", "two vectors of one length")
 
 
+def test_a_table_with_more_keys_than_lines():
+    def fill(g):
+        keys = [g.tensor("query", (2,), "int32"), g.tensor("keys", (8,), "int32")]
+        lines = g.tensor("lines", (3, 2))
+        return [*keys, lines], [g.tensor("y", (2, 2)), g.tensor("hits", (2,), "uint8")]
+
+    refused(one_operator("HASHTABLE_LOOKUP", fill), "E0203", "differ in number")
+
+
+def test_a_handle_of_a_resource_is_no_complex_number():
+    for op, options in (
+        ("RESHAPE", {"reshape": {"new_shape": [1]}}),
+        ("CAST", {"cast": {"from": "float32", "to": "complex64"}}),
+        ("CAST", {"cast": {"from": "complex64", "to": "float32"}}),
+        ("REAL", {}),
+    ):
+        dtype = options["cast"]["to"] if "cast" in options else "float32"
+        model = TfliteModel()
+        g = model.graph()
+        handle, z = g.tensor("handle", (), "resource"), g.tensor("z", (1,), dtype)
+        g.op("VAR_HANDLE", [], [handle], var_handle={})
+        g.op(op, [handle], [z], **options)
+        g.outputs = [z]
+        refused(model.bytes(), "E0504", "a list is given" if op != "REAL" else "not complex", op)
+
+
 def drawn(op: str, *inputs: np.ndarray, shape, dtype="float32", **options) -> np.ndarray:
     """What an operator draws, whose inputs are constants; a run draws the same again."""
 

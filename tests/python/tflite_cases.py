@@ -27,6 +27,7 @@ class Case:
     tolerance: float = 1e-5
     # LiteRT's kernels: those for reference, but for the operators that have only others.
     reference: bool = True
+    # The input whose elements count, where it is not the first one.
     typed: int = 0
 
     def made(self) -> Made:
@@ -43,19 +44,39 @@ class Case:
     def operator(self) -> str:
         return self.name.split("-")[0]
 
-    def kinds(self) -> list[str]:
-        """The elements of the operator, "int8 quantised" or "float32 by int8"; several for "-types"."""
-        if self.name.endswith("hybrid"):
-            return ["float32 by int8"]
-        if self.name.endswith("int4"):
-            return ["int4 quantised"]
-        made = self.made()
-        # The input whose elements count, where it is not the first one.
-        place = self.typed or {"SPLIT": 1, "TRANSPOSE_CONV": 2}.get(self.operator, 0)
-        operators = made.g.operators if self.name.endswith("-types") else made.g.operators[:1]
-        typed = [made.g.tensors[o["inputs"][place]] for o in operators]
-        return [t["type"] + (" quantised" if "quantization" in t else "") for t in typed]
+    def compared(self) -> dict[str, list[str]]:
+        """Elements by operator, "int8 quantised" or "float32 by int8"; several for "-types".
 
+        Those of the operator that the case is named for, and of all operators on complex numbers,
+        which are chained.
+        """
+        made = self.made()
+        kinds: dict[str, list[str]] = {self.operator: []}
+        for o in made.g.operators:
+            name = made.model.codes[o["opcode_index"]][0]
+            first = o["inputs"][0] if o["inputs"] else -1
+            if first >= 0 and made.g.tensors[first]["type"] == "complex64":
+                kinds.setdefault(name, []).append("complex64")
+            elif name == self.operator and (not kinds[name] or self.name.endswith("-types")):
+                kinds[name].append(self.kind(made.g.tensors, o["inputs"]))
+        return kinds
+
+    def kind(self, tensors: list[dict], inputs: list[int]) -> str:
+        """The elements of an operator with these inputs."""
+        if self.name.endswith("hybrid"):
+            return "float32 by int8"
+        if self.name.endswith("int4"):
+            return "int4 quantised"
+        place = self.typed or {"SPLIT": 1, "TRANSPOSE_CONV": 2}.get(self.operator, 0)
+        t = tensors[inputs[place]]
+        return t["type"] + (" quantised" if "quantization" in t else "")
+
+
+# Operators that tests of their own in test_tflite_cases.py compare.
+COMPARED_ELSEWHERE = {
+    "SKIP_GRAM": ["string"],
+    "TFLite_Detection_PostProcess": ["float32", "uint8 quantised"],
+}
 
 CASES: list[Case] = []
 
@@ -783,6 +804,19 @@ for _tag, _shape, _sizes in (
         parts_of(m, z, result)
 
 
+# Parts that are infinite, of finite inputs.
+@case("COMPLEX_ABS-infinite", 0)
+def _(m: Made) -> None:
+    z = m.mid((1, 3), "complex64")
+    m.g.op("RFFT2D", [m.input((1, 4), values=[3e38, 3e38, -3e38, -3e38]), m.const([1, 4])], [z],
+           rfft_2d={})  # fmt: skip
+    # The sums of the other elements overflow in some orders.
+    for op in ("REAL", "IMAG", "COMPLEX_ABS"):
+        part = m.mid((1, 3))
+        m.g.op(op, [z], [part])
+        m.g.op("SLICE", [part, m.const([0, 1]), m.const([1, 1])], [m.out((1, 1))], slice={})
+
+
 # A spectrogram: pieces of a signal through operators that move complex numbers.
 @case("COMPLEX_ABS-spectrogram")
 def _(m: Made) -> None:
@@ -809,7 +843,7 @@ def _(m: Made) -> None:
 
 for _combiner in ("sum", "mean", "sqrtn"):
 
-    @case(f"EMBEDDING_LOOKUP_SPARSE-{_combiner}")
+    @case(f"EMBEDDING_LOOKUP_SPARSE-{_combiner}", typed=4)
     def _(m: Made, combiner=_combiner) -> None:
         places = m.const([1, 3, 0, 5])
         coordinates = m.const([[0, 0, 0], [0, 2, 0], [0, 2, 1], [1, 1, 0]])
@@ -819,7 +853,7 @@ for _combiner in ("sum", "mean", "sqrtn"):
                embedding_sparse={"combiner": combiner})  # fmt: skip
 
 
-@case("HASHTABLE_LOOKUP-int32", 0)
+@case("HASHTABLE_LOOKUP-float32", 0, typed=2)
 def _(m: Made) -> None:
     query = m.input((5,), I32, values=[7, -3, 8, 7, 100])
     inputs = [query, m.const([-3, 0, 7, 99]), m.input((4, 2, 3))]

@@ -313,7 +313,7 @@ Values Importer::convert(size_t graph, size_t index, Values inputs, const Span& 
       NodeContext ctx(*this, graph, op, row, std::move(operands), span);
       return row->convert(ctx);
     };
-    if (row->moves && !inputs.empty() && inputs[0] != nullptr && inputs[0]->is_list) {
+    if (row->moves && !inputs.empty() && inputs[0] != nullptr && is_complex(inputs[0])) {
       Values parts;
       for (const ValuePtr& part : inputs[0]->list) {
         Values operands = inputs;

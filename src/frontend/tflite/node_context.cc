@@ -157,7 +157,7 @@ Expr NodeContext::in_of_rank(size_t i, int64_t least) const {
 
 std::pair<Expr, Expr> NodeContext::complex_in(size_t i) const {
   const ValuePtr& z = value(i);
-  if (!z->is_list || z->list.size() != 2)
+  if (!is_complex(z))
     fail(codes::frontend_attribute, "the input is not complex", "a tensor of complex numbers");
   return {expr_of(z->list[0]), expr_of(z->list[1])};
 }
@@ -169,6 +169,8 @@ void NodeContext::unsupported_dtype(DType dtype) const {
 std::vector<int64_t> NodeContext::axes_of(size_t i, int64_t rank) const {
   return axes(const_ints(i, "the list of axes"), rank);
 }
+
+bool is_complex(const ValuePtr& value) { return value->is_list && value->list.size() == 2; }
 
 Values values_of(const std::vector<Expr>& parts) {
   Values out;

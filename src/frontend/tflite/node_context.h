@@ -78,6 +78,9 @@ class NodeContext : public Operands {
   const Row* row_;
 };
 
+// Whether it is a list of a real and an imaginary part; the handle of a resource is a list without entries.
+bool is_complex(const ValuePtr& value);
+
 inline Values one(Expr e) { return {value_of(std::move(e))}; }
 Values values_of(const std::vector<Expr>& parts);
 

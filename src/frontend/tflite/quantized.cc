@@ -205,7 +205,7 @@ double twice_scale(NodeContext& ctx) {
   return 2 * static_cast<double>(std::max(input_level(ctx, 0).scale, input_level(ctx, 1).scale));
 }
 
-// The power of two that a scale is, but for rounding.
+// The exponent n where `scale` is 2^n up to rounding; nullopt for another scale.
 std::optional<int> power_of(float scale) {
   const float log = std::log(scale) * (1.0f / std::log(2.0f)), nearest = std::round(log);
   if (!(std::abs(log - nearest) < 1e-3f)) return std::nullopt;
@@ -231,8 +231,10 @@ Expr sum_by_shifts(NodeContext& ctx) {
   if (!a || !b || !y) return nullptr;
   const int shift_a = *y - *a, shift_b = *y - *b;
   if (shift_a < 0 || shift_b < 0 || (shift_a != 0 && shift_b != 0) || shift_a + shift_b > 30) {
-    ctx.unsupported(
-        "a sum of int16 by powers of two of which none is the result's, or one is greater");
+    ctx.unsupported(std::string(ctx.name()) +
+                    " of int16 with power-of-two scales: one operand must have the scale of the "
+                    "result, and the "
+                    "other a smaller one");
   }
   Expr sum = ctx.call(ctx.relay_op(), {divided_by_power(ctx, ctx.cast(ctx.in(0), kInt), shift_a),
                                        divided_by_power(ctx, ctx.cast(ctx.in(1), kInt), shift_b)});

@@ -43,8 +43,8 @@ Expr looked_up_short(NodeContext& ctx, const std::function<int16_t(int16_t)>& f)
                   {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
 }
 
-// The sigmoid of a place, of which a unit has 24, in units of 2^-16: moved by half of what a line between two places is
-// off in their middle, by the second derivative.
+// The sigmoid at `place` / 24, in units of 2^-16. The sample is shifted by half of the error at the midpoint of its interval,
+// which the second derivative gives.
 int64_t sigmoid_at(int64_t place) {
   if (place >= 255) return 65535;
   const double y = 1 / (1 + std::exp(-static_cast<double>(place) / 24));
@@ -89,8 +89,8 @@ Expr sigmoid_or_tanh(NodeContext& ctx, bool tanh) {
   });
 }
 
-// A function of real numbers at 513 places, of which each is moved towards what makes the middle between it and the next one
-// right, and lines between them; in float32.
+// Interpolates linearly between 513 samples; each sample is shifted by half of the error at the midpoint of its interval, as
+// LiteRT does. In float32.
 Expr by_lines(NodeContext& ctx, const std::function<float(float)>& f) {
   constexpr int kSteps = 512;
   const Level from = level_of(ctx, ctx.in_quantization(0)),
@@ -164,7 +164,7 @@ Expr quantized_unary(NodeContext& ctx) {
   if (op == "ABS") return abs_of(ctx);
   if (op == "EXP") return by_floats(ctx, [](float x) { return std::exp(x); });
   if (op == "LOG") {
-    // What has no logarithm is the least level.
+    // LiteRT gives the least level for inputs of 0 or less, which have no logarithm.
     const Level to = level_of(ctx, ctx.out_quantization());
     const double bits = ctx.out_dtype().bits - 1;
     const float least = to.scale * static_cast<float>(-std::ldexp(1.0, static_cast<int>(bits)) -
@@ -245,6 +245,12 @@ struct Fixed {
   Expr times_power(const Expr& a, int n) const {
     return narrow(build.call("left_shift", {wide(a), number(n, kWide)}));
   }
+  // floor(log2(x)) of an x of 1 or more: the exponent of the same number in float64, which holds every int32.
+  Expr floor_log2(const Expr& x) const {
+    Expr bits = build.call("reinterpret", {build.cast(x, kDouble)}, {{"dtype", to_value(kWide)}});
+    Expr exponent = build.call("right_shift", {bits, number(52, kWide)});
+    return build.cast(build.sub(exponent, number(1023, kWide)), kInt);
+  }
   // 1 / (1 + a) by three steps of Newton's method from 48/17 - 32/17 * (1 + a) / 2, which has two bits before the point.
   Expr one_over_one_plus(const Expr& a) const {
     Expr sum = build.add(wide(a), number(int64_t{1} << 31, kWide));
@@ -267,8 +273,7 @@ struct Fixed {
 
 namespace {
 
-// A function at 513 places from `low` to `high` in units of 2^-15, of which each is moved towards what makes the middle
-// between it and the next one right.
+// The same samples of a function from `low` to `high`, in units of 2^-15 and computed in float64.
 std::vector<int64_t> curve(double low, double high, const std::function<double(double)>& f) {
   constexpr int kSteps = 512;
   const double step = (high - low) / kSteps, unit = 65536.0 / 2.0;
@@ -317,7 +322,7 @@ Expr softmax_of_shorts(NodeContext& ctx, double beta) {
                        ctx.clip(at, INT16_MIN, INT16_MAX));
   Expr sum = ctx.reduce("sum", exps, {last}, true);
   // The sum as a number from 1 to 2 with 16 bits behind the point.
-  Expr log = ctx.cast(ctx.call("floor", {ctx.call("log2", {ctx.cast(sum, kDouble)})}), kInt);
+  Expr log = fixed.floor_log2(sum);
   Expr up = ctx.call("left_shift", {fixed.wide(sum), fixed.wide(ctx.sub(fixed.number(30), log))});
   Expr part =
       ctx.call("right_shift", {ctx.add(up, fixed.number(1 << 13, kWide)), fixed.number(14, kWide)});
@@ -339,14 +344,11 @@ Expr quantized_quotient(NodeContext& ctx) {
               to = level_of(ctx, ctx.out_quantization());
   const double factor = static_cast<double>(from.scale / (by.scale * to.scale));
   const Multiplier m = multiplier_of(factor);
-  auto log2_of = [&](const Expr& x) {
-    return ctx.cast(ctx.call("floor", {ctx.call("log2", {ctx.cast(x, kDouble)})}), kInt);
-  };
   Expr divisor = centred(ctx, ctx.in(1), by.zero), x = centred(ctx, ctx.in(0), from.zero);
   x = ctx.mul(x, ctx.where(ctx.call("less", {divisor, fixed.number(0)}), fixed.number(-1),
                            fixed.number(1)));
   divisor = ctx.maximum(ctx.call("abs", {divisor}), fixed.number(1));
-  Expr log = log2_of(divisor);
+  Expr log = fixed.floor_log2(divisor);
   Expr rest = ctx.sub(
       ctx.call("left_shift", {fixed.wide(divisor), fixed.wide(ctx.sub(fixed.number(31), log))}),
       fixed.number(int64_t{1} << 31, kWide));
@@ -354,9 +356,9 @@ Expr quantized_quotient(NodeContext& ctx) {
   // The bits in front of the dividend that its sign fills.
   Expr is_negative = ctx.call("less", {x, fixed.number(0)}), magnitude = ctx.call("abs", {x});
   Expr twice = ctx.sub(ctx.mul(magnitude, fixed.number(2)), fixed.number(1));
-  Expr bits =
-      ctx.add(log2_of(ctx.maximum(ctx.where(is_negative, twice, magnitude), fixed.number(1))),
-              ctx.where(is_negative, fixed.number(0), fixed.number(1)));
+  Expr bits = ctx.add(
+      fixed.floor_log2(ctx.maximum(ctx.where(is_negative, twice, magnitude), fixed.number(1))),
+      ctx.where(is_negative, fixed.number(0), fixed.number(1)));
   bits = ctx.where(ctx.call("equal", {x, fixed.number(0)}), fixed.number(0), bits);
   Expr room = ctx.sub(fixed.number(31), bits);
   Expr up = ctx.cast(ctx.call("left_shift", {fixed.wide(x), fixed.wide(room)}), kInt);
@@ -404,8 +406,7 @@ Expr quantized_softmax(NodeContext& ctx, double beta) {
   Expr exps = ctx.call("take", {ctx.constant(std::move(table)), place},
                        {{"axis", int64_t{0}}, {"mode", std::string("fast")}});
   Expr sum = ctx.reduce("sum", fixed.divide_by_power(exps, fixed.number(kSumBits)), {last}, true);
-  Expr log = ctx.call("floor", {ctx.call("log2", {ctx.cast(sum, DType::Float(64))})});
-  Expr headroom = ctx.sub(fixed.number(31), ctx.cast(log, kInt));
+  Expr headroom = ctx.sub(fixed.number(31), fixed.floor_log2(sum));
   Expr rest = ctx.sub(ctx.call("left_shift", {fixed.wide(sum), fixed.wide(headroom)}),
                       fixed.number(int64_t{1} << 31, kWide));
   Expr inverse = fixed.one_over_one_plus(ctx.cast(rest, kInt));

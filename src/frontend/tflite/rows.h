@@ -24,7 +24,8 @@ struct Row {
   std::string_view relay = {};
   // The same of the second union, for operators that came later.
   schema::Options2 options_2 = schema::Options2::NONE;
-  // It only moves the elements of its first input: of complex numbers the real and the imaginary parts alike.
+  // The operator only moves the elements of its first input; the importer applies it to the real and to the imaginary part of
+  // complex numbers.
   bool moves = false;
 };
 

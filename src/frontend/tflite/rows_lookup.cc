@@ -16,7 +16,7 @@ Expr vector_in(NodeContext& ctx, size_t i) {
   return e;
 }
 
-// With axes of size 1 behind it, up to the rank.
+// Appends axes of size 1 to `e` until it has `rank` axes.
 Expr of_rank(NodeContext& ctx, const Expr& e, int64_t rank) {
   const int64_t own = Builder::rank_of(e);
   return ctx.expand_dims(e, own, rank - own);
@@ -82,6 +82,10 @@ Values embedding_lookup_sparse(NodeContext& ctx) {
 // (keys to look up, the keys of a table, its lines): the lines, 0 for keys that are not there, and whether they are.
 Values hashtable_lookup(NodeContext& ctx) {
   Expr query = vector_in(ctx, 0), keys = vector_in(ctx, 1), table = ctx.in_of_rank(2, 1);
+  if (!dim_equal(Builder::shape_of(keys)[0], Builder::shape_of(table)[0])) {
+    ctx.fail(codes::type_shape, "the keys and the lines of a table differ in number",
+             to_string(keys->type), to_string(table->type));
+  }
   Expr equal = ctx.call("equal", {ctx.expand_dims(query, 1), keys});
   Expr there = ctx.reduce("any", equal, {1}, false);
   Expr place = ctx.call("argmax", {ctx.cast(equal, DType::Int(32))}, {{"axis", to_value({1})}});

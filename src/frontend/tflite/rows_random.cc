@@ -1,5 +1,5 @@
-// Random numbers of Relay's generator, where the format does not say which; every run draws the same ones. And the bits of
-// generators that it names (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+// Random numbers. Where the format names no generator, Relay's draws them, the same ones in every run; otherwise the bits are
+// those of the generator that the format names (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 #include <array>
 #include <bit>
 
@@ -108,7 +108,7 @@ std::vector<Expr> philox(const NodeContext& ctx, const Words& w, const Expr& key
   return {c[0], c[1], c[2], c[3]};
 }
 
-// (the state: key and counter): the state behind, and integers of all bits.
+// (the state: a key and a counter): the next state, and integers whose bits are all random.
 Values bit_generator(NodeContext& ctx) {
   using A = schema::RandomAlgorithm;
   const A algorithm = ctx.options<schema::HloRandom>().algorithm();

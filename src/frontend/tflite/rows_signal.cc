@@ -1,4 +1,6 @@
 // Fourier transforms and the parts of complex numbers, which are lists of a real and an imaginary tensor.
+#include <cmath>
+
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/common/fourier.h"
@@ -29,14 +31,17 @@ Values rfft_2d(NodeContext& ctx) {
 Values real(NodeContext& ctx) { return one(ctx.complex_in(0).first); }
 Values imaginary(NodeContext& ctx) { return one(ctx.complex_in(0).second); }
 
-// The larger part times sqrt(1 + ratio^2): no square overflows.
+// The larger part times sqrt(1 + ratio^2): no square overflows. Like hypot, it is infinite where a part is infinite.
 Values complex_abs(NodeContext& ctx) {
   const auto [re, im] = ctx.complex_in(0);
   Expr a = ctx.call("abs", {re}), b = ctx.call("abs", {im});
   Expr large = ctx.maximum(a, b), none = ctx.call("equal", {large, ctx.scalar_like(0, large)});
   Expr ratio = ctx.div(ctx.minimum(a, b), ctx.where(none, ctx.scalar_like(1, large), large));
   Expr square = ctx.add(ctx.mul(ratio, ratio), ctx.scalar_like(1, ratio));
-  return one(ctx.mul(large, ctx.call("sqrt", {square})));
+  Expr infinity = ctx.scalar_like(HUGE_VAL, large);
+  Expr infinite =
+      ctx.call("logical_or", {ctx.call("equal", {a, infinity}), ctx.call("equal", {b, infinity})});
+  return one(ctx.where(infinite, infinity, ctx.mul(large, ctx.call("sqrt", {square}))));
 }
 
 }  // namespace

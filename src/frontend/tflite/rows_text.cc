@@ -10,8 +10,8 @@ namespace {
 // The most n-grams that begin at one word.
 constexpr size_t kMostGrams = 4096;
 
-// Where the words of the n-grams that begin at a word are, from it on, in the order of LiteRT: a gram comes behind those that
-// it begins.
+// Returns, for each n-gram that begins at a word, the distances of its words from that word. LiteRT's order: an n-gram follows
+// the longer ones that begin with it.
 std::vector<std::vector<int64_t>> grams_at_a_word(NodeContext& ctx, int64_t size, int64_t skips,
                                                   bool all) {
   std::vector<std::vector<int64_t>> out;
@@ -37,8 +37,8 @@ Expr strings(NodeContext& ctx, const std::vector<std::string_view>& words) {
   return ctx.constant(runtime::make_strings(runtime::Shape(&n, 1), words));
 }
 
-// (one string): n-grams of its words, with up to so many words left out between two of them. A string of fewer words than
-// an n-gram has gives none.
+// (one string): the n-grams of its words. An n-gram may skip up to `max_skip_size` words between two of its words. A string
+// with fewer words than `ngram_size` gives no n-grams.
 Values skip_gram(NodeContext& ctx) {
   const auto& o = ctx.options<schema::SkipGram>();
   constexpr int64_t kMostWords = 64;

@@ -11,7 +11,7 @@ Values plain(NodeContext& ctx) {
   return one(ctx.call(ctx.relay_op(), {ctx.in(0)}));
 }
 
-// Of quantised elements, too, the integers themselves: their zero point is 0.
+// LiteRT negates the stored integers and ignores the zero point.
 Values negative(NodeContext& ctx) { return one(ctx.call("negative", {ctx.in(0)})); }
 
 Values square(NodeContext& ctx) { return one(ctx.mul(ctx.in(0), ctx.in(0))); }
@@ -19,11 +19,11 @@ Values square(NodeContext& ctx) { return one(ctx.mul(ctx.in(0), ctx.in(0))); }
 // Of complex numbers the real part, and real numbers as complex ones.
 Values cast(NodeContext& ctx) {
   if (ctx.output_tensor().type() == schema::ElementType::complex64) {
-    if (ctx.value(0)->is_list) return {ctx.value(0)};
+    if (is_complex(ctx.value(0))) return {ctx.value(0)};
     Expr re = ctx.cast(ctx.in(0), DType::Float(32));
     return {frontend::list_of(Values{value_of(re), value_of(ctx.call("zeros_like", {re}))})};
   }
-  if (ctx.value(0)->is_list) return one(ctx.cast(ctx.complex_in(0).first, ctx.out_dtype()));
+  if (is_complex(ctx.value(0))) return one(ctx.cast(ctx.complex_in(0).first, ctx.out_dtype()));
   const DType from = ctx.in_dtype(0), to = ctx.out_dtype();
   if (from.is_string() || to.is_string()) ctx.unsupported_dtype(DType::String());
   return one(ctx.cast(ctx.in(0), to));

@@ -7,6 +7,7 @@
 
 #include "analysis/primitives.h"
 #include "base/codes/extensions.h"
+#include "base/codes/passes.h"
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "node/structural.h"
@@ -47,7 +48,15 @@ Desired desired_layouts(const PassContext& ctx) {
   for (const Op& op : operators) {
     auto* text = ctx.asked<std::string>(kConvertLayout, op->name);
     if (text == nullptr) continue;
-    if (auto layout = Layout::parse(*text)) out.layouts[op->name] = *layout;
+    const std::optional<Layout> layout = Layout::parse(*text);
+    std::string axes = op->row->window->channels_last();
+    if (!layout || !std::ranges::is_permutation(layout->primal_axes(), axes)) {
+      throw UserError(Diagnostic(codes::pass_option, {},
+                                 "the layout of " + op->name + " in ConvertLayout has other axes")
+                          .expected(axes + ", or its axes in another order")
+                          .found(*text));
+    }
+    out.layouts[op->name] = *layout;
   }
   if (!out.layouts.empty() || !ctx.target.has_blocked_kernels) return out;
   out.target = &ctx.target;

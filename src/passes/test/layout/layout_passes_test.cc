@@ -292,6 +292,19 @@ TEST(ConvertLayout, desired_layouts_are_named_in_the_config) {
                    ctx);
 }
 
+TEST(ConvertLayout, layouts_with_other_axes_are_refused) {
+  for (const std::string text : {"XYZ", "NCHWX", "NHC", "N16c", ""}) {
+    PassContext ctx;
+    ctx.config["relay.ConvertLayout.nn.conv2d"] = AttrValue(text);
+    try {
+      converted(conv(kConv), ctx);
+      ADD_FAILURE() << "accepted " << text;
+    } catch (const UserError& e) {
+      EXPECT_EQ(std::string(e.diagnostics().front().code), "E0313") << text;
+    }
+  }
+}
+
 // Columns are as good lanes as channels, so that only a neighbour in another layout is a reason to change it; not where lines
 // are short, where a sum runs over channels, and where the config asks for it.
 TEST(ConvertLayout, convolutions_of_each_channel_stay_where_their_lines_are_long) {
