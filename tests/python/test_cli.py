@@ -227,8 +227,10 @@ def test_run_reads_and_writes_arrays(files, tmp_path, program):
 
 
 def test_bench(files, tmp_path):
-    report = relay_json("bench", files / "model.so", "--repeat", 5)
-    assert report
+    for runs in (9, 10):  # nine runs have no slowest tenth
+        report = relay_json("bench", files / "model.so", "--repeat", runs)
+        slow = report["p90_seconds"] > 1.25 * report["min_seconds"]
+        assert report["noisy"] == (runs == 10 and slow)
     out = relay(
         "bench", files / "model.so", "--repeat", 5, "--profile", "--trace", tmp_path / "t.json"
     ).stdout
@@ -254,7 +256,6 @@ def test_a_profile_sums_up_what_takes_little(tmp_path):
     report = relay_json(*bench)
     assert len(report["kernels"]) >= 6
     assert all(k["mean_seconds"] >= k["seconds"] for k in report["kernels"])
-    assert report["noisy"] == (report["p90_seconds"] > 1.25 * report["min_seconds"])
 
 
 def test_reports_of_several_sizes_are_compared(tmp_path):
