@@ -245,13 +245,13 @@ def test_a_profile_sums_up_what_takes_little(tmp_path):
     softmax = ", ".join(f"nn.softmax(%x{n})" for n in range(2, 7))
     (tmp_path / "p.relay").write_text(
         '#[version = "0.0.5"]\n'
-        f"def @main(%x: Tensor[(512, 512), float32], {', '.join(small)}) {{\n"
+        f"def @main(%x: Tensor[(1024, 1024), float32], {', '.join(small)}) {{\n"
         f"  (nn.dense(%x, %x), {softmax})\n}}\n"
     )
-    bench = ("bench", tmp_path / "p.relay", "--repeat", 3, "--profile")
+    bench = ("bench", tmp_path / "p.relay", "--repeat", 3, "--threads", 1, "--profile")
     out = relay(*bench).stdout
-    assert re.search(r"^5 other kernels +5 .* 0\.0", out, re.MULTILINE), out
-    assert re.search(r"^nn_softmax +5 +5 +0\.0", out, re.MULTILINE), out
+    assert re.search(r"^5 other kernels +5 .* 0\.\d", out, re.MULTILINE), out
+    assert re.search(r"^nn_softmax +5 +5 +0\.\d", out, re.MULTILINE), out
     assert "other kernels" not in relay(*bench, "--wide").stdout
     report = relay_json(*bench)
     assert len(report["kernels"]) >= 6
