@@ -433,7 +433,7 @@ def test_completion(shell, tmp_path):
 
 
 def test_a_terminal_completes_words(tmp_path):
-    """Bash, as the tabulator asks it."""
+    """Completion in Bash by the Tab key."""
     child = pexpect.spawn(
         "bash",
         ["--noprofile", "--norc", "-i"],
