@@ -57,10 +57,12 @@ double quantile(const std::vector<double>& sorted, double q) {
                          static_cast<size_t>(q * static_cast<double>(sorted.size())))];
 }
 
-// Whether the slowest tenth of the runs takes so much longer than the fastest that other programs must have run.
+// Whether the slowest tenth of at least 10 runs takes so much longer than the fastest run that other programs may have
+// disturbed them.
 bool is_noisy(const std::vector<double>& times) {
+  constexpr size_t kLeastRuns = 10;
   constexpr double kMost = 1.25;
-  return quantile(times, 0.9) > kMost * times.front();
+  return times.size() >= kLeastRuns && quantile(times, 0.9) > kMost * times.front();
 }
 
 // The figures that two reports, or two lines of reports, have in common; `of` names the sizes.
@@ -591,8 +593,9 @@ int run_bench(const BenchArgs& options, const Given& given) {
               format_seconds(quantile(times, 0.9)).c_str(), times.size(), threads,
               threads == 1 ? "" : "s");
   if (is_noisy(times))
-    std::printf("note    one run in ten takes %s %% longer than the fastest: the machine is busy\n",
-                format_number(100 * (quantile(times, 0.9) / times.front() - 1), 0).c_str());
+    std::printf(
+        "note    one run in ten takes %s %% longer than the fastest: the machine may be busy\n",
+        format_number(100 * (quantile(times, 0.9) / times.front() - 1), 0).c_str());
   std::printf("memory  peak %s\n", format_bytes(memory).c_str());
   std::printf("peak    %s GFLOP/s (float32 multiply-add, measured)\n",
               format_number(limits.gflops, 0).c_str());

@@ -138,7 +138,7 @@ std::string Breakpoints::add(const std::vector<std::string>& words) {
     }
   } else {
     throw wrong_usage("the program has no operator, node or line " + quoted_name(b.name),
-                      "the tabulator completes names");
+                      "Tab completes names");
   }
   b.number = next_++;
   list_.push_back(b);

@@ -227,8 +227,10 @@ def test_run_reads_and_writes_arrays(files, tmp_path, program):
 
 
 def test_bench(files, tmp_path):
-    report = relay_json("bench", files / "model.so", "--repeat", 5)
-    assert report
+    for runs in (9, 10):  # nine runs have no slowest tenth
+        report = relay_json("bench", files / "model.so", "--repeat", runs)
+        slow = report["p90_seconds"] > 1.25 * report["min_seconds"]
+        assert report["noisy"] == (runs == 10 and slow)
     out = relay(
         "bench", files / "model.so", "--repeat", 5, "--profile", "--trace", tmp_path / "t.json"
     ).stdout
@@ -243,18 +245,17 @@ def test_a_profile_sums_up_what_takes_little(tmp_path):
     softmax = ", ".join(f"nn.softmax(%x{n})" for n in range(2, 7))
     (tmp_path / "p.relay").write_text(
         '#[version = "0.0.5"]\n'
-        f"def @main(%x: Tensor[(512, 512), float32], {', '.join(small)}) {{\n"
+        f"def @main(%x: Tensor[(1024, 1024), float32], {', '.join(small)}) {{\n"
         f"  (nn.dense(%x, %x), {softmax})\n}}\n"
     )
-    bench = ("bench", tmp_path / "p.relay", "--repeat", 3, "--profile")
+    bench = ("bench", tmp_path / "p.relay", "--repeat", 3, "--threads", 1, "--profile")
     out = relay(*bench).stdout
-    assert re.search(r"^5 other kernels +5 .* 0\.0", out, re.MULTILINE), out
-    assert re.search(r"^nn_softmax +5 +5 +0\.0", out, re.MULTILINE), out
+    assert re.search(r"^5 other kernels +5 .* 0\.\d", out, re.MULTILINE), out
+    assert re.search(r"^nn_softmax +5 +5 +0\.\d", out, re.MULTILINE), out
     assert "other kernels" not in relay(*bench, "--wide").stdout
     report = relay_json(*bench)
     assert len(report["kernels"]) >= 6
     assert all(k["mean_seconds"] >= k["seconds"] for k in report["kernels"])
-    assert report["noisy"] == (report["p90_seconds"] > 1.25 * report["min_seconds"])
 
 
 def test_reports_of_several_sizes_are_compared(tmp_path):
@@ -432,7 +433,7 @@ def test_completion(shell, tmp_path):
 
 
 def test_a_terminal_completes_words(tmp_path):
-    """Bash, as the tabulator asks it."""
+    """Completion in Bash by the Tab key."""
     child = pexpect.spawn(
         "bash",
         ["--noprofile", "--norc", "-i"],

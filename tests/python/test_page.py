@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import shutil
 import subprocess
 from html import unescape
@@ -129,6 +130,23 @@ def test_a_scope_is_not_cut_in_two_by_what_it_uses(name, tmp_path):
     places = {n["id"]: n["place"] for v in data["views"] for n in v["nodes"] if "place" in n}
     links = [(n["label"], n["other"]) for n in view_of(data, "memory")["nodes"] if n.get("other")]
     assert links and all(label.split(" (")[0] in places[o[0]["id"]] for label, o in links)
+
+
+def test_a_page_takes_time_in_proportion_to_the_width_of_its_program(tmp_path):
+    """Sixteen times as many independent nodes without scopes take about sixteen times as long."""
+
+    def seconds(width: int) -> float:
+        program = tmp_path / f"{width}.relay"
+        calls = ", ".join(["nn.relu(negative(%x))"] * width)
+        program.write_text(
+            f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) {{ ({calls}) }}\n'
+        )
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        words = ("--format", "html", "--after", "SimplifyInference")
+        relay("show", program, *words, "-o", tmp_path / f"{width}.html")
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+    assert seconds(32000) < 28 * seconds(2000)
 
 
 BRANCHES = """#[version = "0.0.5"]

@@ -394,11 +394,11 @@ class Pages {
     return out;
   }
 
-  // Puts the nodes of a scope behind each other. Where one needs what is computed outside, as a mask, that comes first: else
-  // it would cut the scope in two.
+  // Reorders the nodes so that those of a scope are consecutive. Nodes outside that a scope needs, such as a mask, come
+  // before the whole scope, which they would split otherwise.
   static void keep_scopes_together(Stage& s) {
     const std::vector<size_t> scope = outer_scopes(s);
-    // What each node waits for, and each scope from outside.
+    // The unplaced operands of each node, and the unplaced nodes outside that each scope needs, counted by edges.
     std::vector<size_t> waits(s.boxes.size()), scope_waits(s.boxes.size());
     std::vector<std::vector<size_t>> users(s.boxes.size());
     for (auto [from, to] : s.edges) {
@@ -406,25 +406,33 @@ class Pages {
       users[from].push_back(to);
       if (scope[from] != scope[to]) ++scope_waits[scope[to]];
     }
-    std::set<size_t> ready;
+    // The nodes whose operands are placed: all, those of each scope, and those of scopes that need nothing outside.
+    std::set<size_t> ready, unblocked;
+    std::vector<std::set<size_t>> ready_in(s.boxes.size());
+    const auto add = [&](size_t n) {
+      ready.insert(n);
+      ready_in[scope[n]].insert(n);
+      if (scope_waits[scope[n]] == 0) unblocked.insert(n);
+    };
     for (size_t n = 0; n < s.boxes.size(); ++n)
-      if (waits[n] == 0) ready.insert(n);
+      if (waits[n] == 0) add(n);
     std::vector<size_t> place(s.boxes.size());
     std::vector<Box> boxes;
-    size_t last = s.boxes.size();
+    size_t last = 0;
     while (!ready.empty()) {
-      auto next = std::ranges::find_if(ready, [&](size_t n) { return scope[n] == last; });
-      if (next == ready.end())
-        next = std::ranges::find_if(ready, [&](size_t n) { return scope_waits[scope[n]] == 0; });
-      if (next == ready.end()) next = ready.begin();
-      const size_t n = *next;
-      ready.erase(next);
+      const bool stays = !boxes.empty() && !ready_in[last].empty();
+      const size_t n = *(stays ? ready_in[last] : unblocked.empty() ? ready : unblocked).begin();
       last = scope[n];
+      ready.erase(n);
+      ready_in[last].erase(n);
+      unblocked.erase(n);
       place[n] = boxes.size();
       boxes.push_back(std::move(s.boxes[n]));
       for (size_t user : users[n]) {
-        if (scope[user] != scope[n]) --scope_waits[scope[user]];
-        if (--waits[user] == 0) ready.insert(user);
+        const size_t other = scope[user];
+        if (other != last && --scope_waits[other] == 0)
+          unblocked.insert(ready_in[other].begin(), ready_in[other].end());
+        if (--waits[user] == 0) add(user);
       }
     }
     s.boxes = std::move(boxes);
