@@ -327,7 +327,8 @@ class _Region:
     def __init__(self, function: _core.Function) -> None:
         self.values: list[list[int]] = []  # words, without the offset of a constant
         self.data: list[np.ndarray | None] = []
-        self.number: dict[_core.Expr, int] = {}
+        # By expression and dimensions: one constant may be read under several shapes.
+        self.number: dict[tuple[_core.Expr, tuple[int, ...]], int] = {}
         self.ops: list[list[int]] = []
         self.work = 0
         self.heads = 0
@@ -337,24 +338,24 @@ class _Region:
             self._primitive(call)
         body = function.body
         results = list(body.fields) if isinstance(body, _core.Tuple) else [body]
-        self.outputs = [self.number[r] for r in results]
+        self.outputs = [self.number[self._key(r)] for r in results]
 
     def _add(self, role: int, e: _core.Expr, dims: Sequence[int] | None = None) -> int:
-        shape = list(e.checked_type.shape if dims is None else dims) or [1]
-        self.values.append([role, len(shape), *shape])
+        key = self._key(e, dims)
+        self.values.append([role, len(key[1]), *key[1]])
         self.data.append(np.ascontiguousarray(e.data, "float32") if role == _CONSTANT else None)
-        self.number[e] = len(self.values) - 1
-        return self.number[e]
+        self.number[key] = len(self.values) - 1
+        return self.number[key]
 
     def _operand(self, e: _core.Expr, dims: Sequence[int] | None = None) -> int:
-        if dims is not None:
-            # The same constant may be read under several shapes.
-            known = self.number.get(e)
-            number = self._add(_CONSTANT, e, dims)
-            if known is not None:
-                self.number[e] = known
-            return number
-        return self.number[e] if e in self.number else self._add(_CONSTANT, e)
+        number = self.number.get(self._key(e, dims))
+        return self._add(_CONSTANT, e, dims) if number is None else number
+
+    @staticmethod
+    def _key(
+        e: _core.Expr, dims: Sequence[int] | None = None
+    ) -> tuple[_core.Expr, tuple[int, ...]]:
+        return e, tuple(e.checked_type.shape if dims is None else dims) or (1,)
 
     def _primitive(self, call: _core.Call) -> None:
         result, others, activations, adds = call, {}, [], False

@@ -135,6 +135,9 @@ def settings():
         ["onednn.conv2d_bias_sum"],
     )
     yield "a constant before a sum", weights(2, 8, 9, 7) + same, ["nn.conv2d", "add"]
+    row, bias = relay.reshape(x, newshape=(1, 1008)), weights(1, 8)
+    summed = nn.relu(nn.dense(row, weights(8, 1008)) + bias) + bias
+    yield "a bias that is added again as a matrix", summed, ["onednn.dense_bias_relu", "add"]
 
 
 @needs_onednn
