@@ -26,14 +26,14 @@ from relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
 NAME = "onednn"
 
-# Multiply-adds from which on a region pays for its call and its reorders: about 10 us of one core.
+# Minimum multiply-adds for which a region pays for its call and reorders: about 10 us of one core.
 _MIN_WORK = 200_000
 
 
 def register(min_work: int = _MIN_WORK) -> None:
     """Registers the code generator; importing this module does so with the default.
 
-    min_work: multiply-adds from which on a region is taken.
+    min_work: minimum multiply-adds for which a region is taken.
     """
 
     def declines(function: _core.Function) -> str | None:
@@ -180,28 +180,30 @@ def _scalar(e: _core.Expr) -> float | None:
 
 def _is_gelu(root: _core.Call) -> bool:
     """Whether the constants are those of x * (erf(x / sqrt 2) + 1) * 0.5."""
-    half, (product,) = _parted(root)
-    bell = next(
-        a
-        for a in product.args
-        if isinstance(a, _core.Call) and a.op.name == "add" and _scalar_of(a)
+    divisor, one, half = (_scalar(c) for c in _gelu_parts(root)[1])
+    return divisor is not None and abs(divisor - math.sqrt(2)) < 1e-6 and one == 1 and half == 0.5
+
+
+def _gelu_parts(root: _core.Call) -> tuple[_core.Expr, list[_core.Expr]]:
+    """Returns the x of a match of `_gelu` and its constants in the order of evaluation."""
+    product, half = _split(root, lambda e: _calls_op(e, "multiply"))
+    bell, x = _split(
+        product, lambda e: _calls_op(e, "add") and any(_calls_op(a, "erf") for a in e.args)
     )
-    erf = _parted(bell)[1][0]
-    return (
-        half == 0.5
-        and _scalar_of(bell) == 1
-        and abs((_scalar(erf.args[0].args[1]) or 0) - math.sqrt(2)) < 1e-6
-    )
+    erf, one = _split(bell, lambda e: _calls_op(e, "erf"))
+    return x, [erf.args[0].args[1], one, half]
 
 
-def _parted(call: _core.Call) -> tuple[float | None, list[_core.Expr]]:
-    """The constant of a call of two operands, and the others."""
-    numbers = [s for a in call.args if (s := _scalar(a)) is not None]
-    return (numbers or [None])[0], [a for a in call.args if _scalar(a) is None]
+def _split(
+    call: _core.Call, condition: Callable[[_core.Expr], bool]
+) -> tuple[_core.Expr, _core.Expr]:
+    """Returns the operand that fulfils the condition, and the other operand."""
+    first = 0 if condition(call.args[0]) else 1
+    return call.args[first], call.args[1 - first]
 
 
-def _scalar_of(call: _core.Call) -> float | None:
-    return _parted(call)[0]
+def _calls_op(e: _core.Expr, *names: str) -> bool:
+    return isinstance(e, _core.Call) and getattr(e.op, "name", "") in names
 
 
 def _tail(name: str) -> list[str]:
@@ -209,43 +211,35 @@ def _tail(name: str) -> list[str]:
     return name.partition(".")[2].split("_")[1:]
 
 
-def _unwrap(
-    e: _core.Call, tail: Sequence[str]
-) -> tuple[_core.Call, dict[str, _core.Expr], list[_core.Call], _core.Call | None]:
-    """Returns the parts of a match of a pattern: the convolution or product, the other operands by what they
-    are, the activations in order, and the call that adds the bias."""
-    others: dict[str, _core.Expr] = {}
-    activations: list[_core.Call] = []
-    bias = None
-    for part in reversed(tail):
-        if part in ("bias", "sum"):
-            inner = 0 if _leads_to_head(e.args[0], part, tail) else 1
-            others[part] = e.args[1 - inner]
-            bias = e if part == "bias" else bias
-            e = e.args[inner]
-        else:
-            activations.insert(0, e)
-            if part == "gelu":
-                e = next(a for a in e.args if _scalar(a) is None)
-                e = next(a for a in e.args if not (a.op.name == "add" and _scalar_of(a) == 1))
+class _Match:
+    """The parts of a match of a pattern."""
+
+    def __init__(self, root: _core.Call, tail: Sequence[str]) -> None:
+        self.others: dict[str, _core.Expr] = {}  # the bias and the addend
+        self.activations: list[_core.Call] = []  # in the order of evaluation
+        self.bias: _core.Call | None = None  # adds the bias
+        self.chain: list[_core.Expr] = [root]  # from the root to the head
+        for part in reversed(tail):
+            e = self.chain[-1]
+            if part in ("bias", "sum"):
+                inner, self.others[part] = _split(e, lambda a, p=part: _leads_to_head(a, p, tail))
+                self.bias = e if part == "bias" else self.bias
             else:
-                e = e.args[0]
-    return e, others, activations, bias
+                self.activations.insert(0, e)
+                inner = _gelu_parts(e)[0] if part == "gelu" else e.args[0]
+            self.chain.append(inner)
+        self.head = self.chain[-1]  # the convolution or product
 
 
 def _leads_to_head(e: _core.Expr, part: str, tail: Sequence[str]) -> bool:
     """Whether an operand of a sum is the chain of the pattern, and not what is added to it."""
     if part == "sum" and "bias" in tail:
-        return (
-            isinstance(e, _core.Call)
-            and getattr(e.op, "name", "") in _BIASES
-            and any(_is_head(a) for a in e.args)
-        )
+        return _calls_op(e, *_BIASES) and any(_is_head(a) for a in e.args)
     return _is_head(e)
 
 
 def _is_head(e: _core.Expr) -> bool:
-    return isinstance(e, _core.Call) and getattr(e.op, "name", "") in ("nn.conv2d", "nn.dense")
+    return _calls_op(e, "nn.conv2d", "nn.dense")
 
 
 def _adds_to_channels(bias: _core.Call, given: Sequence[int], channel: int) -> bool:
@@ -262,24 +256,26 @@ def _fits(tail: list[str]) -> Callable[[_core.Call], bool]:
     def check(root: _core.Call) -> bool:
         if tail[-1] == "gelu" and not _is_gelu(root):
             return False
-        head, others, activations, bias = _unwrap(root, tail)
+        match = _Match(root, tail)
+        head, others = match.head, match.others
         if not _is_head(head) or _SUPPORTS[head.op.name](head) is not True:
             return False
+        # A constant may broadcast the result of the head.
         shape = tuple(head.checked_type.shape)
-        # Either operand of a sum may be the one that the pattern takes as its chain.
-        if (
-            "sum" in others
-            and _leads_to_head(others["sum"], "sum", tail)
-            and not _fits(["bias"])(others["sum"])
-        ):
+        if tuple(root.checked_type.shape) != shape:
             return False
-        if bias is not None:
-            channel = len(shape) - (3 if head.op.name == "nn.conv2d" else 1)
-            if not _adds_to_channels(bias, others["bias"].checked_type.shape, channel):
+        if "sum" in others:
+            addend = others["sum"]
+            if tuple(addend.checked_type.shape) != shape or addend in match.chain:
                 return False
-        if "sum" in others and tuple(others["sum"].checked_type.shape) != shape:
-            return False
-        return _floats(*others.values(), *activations) is True
+            # Either operand of a sum may be the one that the pattern takes as its chain.
+            if _leads_to_head(addend, "sum", tail) and not _fits(["bias"])(addend):
+                return False
+        if match.bias is not None:
+            channel = len(shape) - (3 if head.op.name == "nn.conv2d" else 1)
+            if not _adds_to_channels(match.bias, others["bias"].checked_type.shape, channel):
+                return False
+        return _floats(*others.values(), *match.activations) is True
 
     return check
 
@@ -327,7 +323,8 @@ class _Region:
     def __init__(self, function: _core.Function) -> None:
         self.values: list[list[int]] = []  # words, without the offset of a constant
         self.data: list[np.ndarray | None] = []
-        self.number: dict[_core.Expr, int] = {}
+        # By expression and dimensions: one constant may be read under several shapes.
+        self.number: dict[tuple[_core.Expr, tuple[int, ...]], int] = {}
         self.ops: list[list[int]] = []
         self.work = 0
         self.heads = 0
@@ -337,31 +334,32 @@ class _Region:
             self._primitive(call)
         body = function.body
         results = list(body.fields) if isinstance(body, _core.Tuple) else [body]
-        self.outputs = [self.number[r] for r in results]
+        self.outputs = [self.number[self._key(r)] for r in results]
 
     def _add(self, role: int, e: _core.Expr, dims: Sequence[int] | None = None) -> int:
-        shape = list(e.checked_type.shape if dims is None else dims) or [1]
-        self.values.append([role, len(shape), *shape])
+        key = self._key(e, dims)
+        self.values.append([role, len(key[1]), *key[1]])
         self.data.append(np.ascontiguousarray(e.data, "float32") if role == _CONSTANT else None)
-        self.number[e] = len(self.values) - 1
-        return self.number[e]
+        self.number[key] = len(self.values) - 1
+        return self.number[key]
 
     def _operand(self, e: _core.Expr, dims: Sequence[int] | None = None) -> int:
-        if dims is not None:
-            # The same constant may be read under several shapes.
-            known = self.number.get(e)
-            number = self._add(_CONSTANT, e, dims)
-            if known is not None:
-                self.number[e] = known
-            return number
-        return self.number[e] if e in self.number else self._add(_CONSTANT, e)
+        number = self.number.get(self._key(e, dims))
+        return self._add(_CONSTANT, e, dims) if number is None else number
+
+    @staticmethod
+    def _key(
+        e: _core.Expr, dims: Sequence[int] | None = None
+    ) -> tuple[_core.Expr, tuple[int, ...]]:
+        return e, tuple(e.checked_type.shape if dims is None else dims) or (1,)
 
     def _primitive(self, call: _core.Call) -> None:
         result, others, activations, adds = call, {}, [], False
         if isinstance(call.op, _core.Function):
             outer = dict(zip(call.op.params, call.args, strict=True))
-            head, others, activations, _ = _unwrap(call.op.body, _tail(call.op.attrs["Composite"]))
-            others = {part: outer.get(e, e) for part, e in others.items()}
+            match = _Match(call.op.body, _tail(call.op.attrs["Composite"]))
+            head, activations = match.head, match.activations
+            others = {part: outer.get(e, e) for part, e in match.others.items()}
             args = [outer.get(a, a) for a in head.args]
             adds = "sum" in others
         else:

@@ -147,7 +147,7 @@ def section(agreed: dict[str, dict[str, str]]) -> str:
         "| operators | " + " | ".join(columns) + " |",
         "|---" * (len(columns) + 1) + "|",
     ]
-    reasons: dict[str, set[str]] = {}
+    reasons: dict[str, dict[str, list[str]]] = {}  # by reason and operator: dtypes
     for family, names in families().items():
         runs, every = Counter(), Counter()
         for name in names:
@@ -155,12 +155,16 @@ def section(agreed: dict[str, dict[str, str]]) -> str:
                 every[dtype] += 1
                 runs[dtype] += not why
                 if why:
-                    reasons.setdefault(why, set()).add(name)
+                    reasons.setdefault(why, {}).setdefault(name, []).append(dtype)
         cells = [f"{runs[c]} of {every[c]}" if every[c] else "" for c in columns]
         lines.append(f"| {family} | " + " | ".join(cells) + " |")
     lines += ["", "| refused | error |", "|---|---|"]
     for why, refused in sorted(reasons.items(), key=lambda item: -len(item[1])):
-        lines.append(f"| {', '.join(f'`{n}`' for n in sorted(refused))} | {why} |")
+        cells = [
+            f"`{name}`" + ("" if len(dtypes) == len(agreed[name]) else f" ({', '.join(dtypes)})")
+            for name, dtypes in sorted(refused.items())
+        ]
+        lines.append(f"| {', '.join(cells)} | {why} |")
     return "\n".join([*lines, "", END])
 
 

@@ -135,6 +135,44 @@ def settings():
         ["onednn.conv2d_bias_sum"],
     )
     yield "a constant before a sum", weights(2, 8, 9, 7) + same, ["nn.conv2d", "add"]
+    yield (
+        "constants before a bias and an addend",
+        nn.relu(weights(2, 8, 9, 7) + (weights(8, 1, 1) + same)),
+        ["onednn.conv2d_bias_sum_relu"],
+    )
+    # Addends that the pattern would compute itself.
+    yield "a product is doubled", nn.relu(dense + dense), ["onednn.dense_bias", "add", "nn.relu"]
+    yield "a convolution before and after its bias", nn.relu(biased + same), ["nn.conv2d"]
+    yield (
+        "a bias that broadcasts a product",
+        nn.relu(nn.dense(flat, weights(1, 63)) + weights(8)),
+        ["nn.dense"],
+    )
+    row, bias = relay.reshape(x, newshape=(1, 1008)), weights(1, 8)
+    summed = nn.relu(nn.dense(row, weights(8, 1008)) + bias) + bias
+    yield "a bias that is added again as a matrix", summed, ["onednn.dense_bias_relu", "add"]
+
+    def gelu(value, divisor=2**0.5, one=1.0, half=0.5):
+        divisor, one, half = (
+            c if isinstance(c, relay.Constant) else relay.const(c, "float32")
+            for c in (divisor, one, half)
+        )
+        return half * ((one + relay.erf(value / divisor)) * value)
+
+    yield "GELU of a convolution", gelu(biased), ["onednn.conv2d_bias_gelu"]
+    ones = relay.const(np.ones(1, "float32"))
+    yield (
+        "GELU after a bias of 1",
+        gelu(nn.dense(flat, weights(1, 63)) + ones),
+        ["onednn.dense_bias_gelu"],
+    )
+    for constant in ("divisor", "one", "half"):
+        for other in (weights(5), relay.const(0.75)):
+            yield (
+                f"GELU with another {constant}",
+                gelu(dense, **{constant: other}),
+                ["onednn.dense_bias"],
+            )
 
 
 @needs_onednn
