@@ -548,7 +548,7 @@ TEST(InPlace, a_result_takes_the_memory_of_its_own_operand) {
   EXPECT_FALSE(f.buffer(3).in_place);
 }
 
-// Either may write over the operand; even where nobody reads the other one, it has memory of its own.
+// Either may write over the operand; the other one has memory of its own, even where it is unused.
 TEST(InPlace, two_results_do_not_take_one_operand) {
   Written p;
   p.kernels[0].signature.in_place = {{.input = 0, .result = 0}, {.input = 0, .result = 1}};
