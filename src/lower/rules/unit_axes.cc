@@ -227,7 +227,10 @@ tir::PrimFunc without_unit_windows(const tir::PrimFunc& f) {
 tir::PrimFunc without_unit_axes(const tir::PrimFunc& f) {
   UnitIterations units(f);
   const std::vector<const BlockNode*>& blocks = units.tree().blocks();
-  auto is_plain = [](const BlockNode* b) { return !b->contraction && !b->predicate; };
+  // Rules find the parts of a computation that has one of its own by their iterations.
+  auto is_plain = [](const BlockNode* b) {
+    return !b->contraction && !b->predicate && b->role.empty();
+  };
   if (!std::ranges::all_of(blocks, is_plain) || !hides_axes(blocks)) return f;
   for (const BlockNode* b : blocks) {
     // What sums needs no other iteration.

@@ -18,7 +18,7 @@ tir::PrimFunc without_unit_windows(const tir::PrimFunc& f);
 
 // The kernel without data-parallel iterations of size 1 and the dimensions that they index; a block and a buffer of nothing
 // else keep one. Only where some block iterates last over an axis of size 1, or elements move from one axis to another;
-// contractions state their axes themselves.
+// contractions state their axes themselves, and parts of an attention or of minimal filtering keep theirs.
 tir::PrimFunc without_unit_axes(const tir::PrimFunc& f);
 
 }  // namespace relay
