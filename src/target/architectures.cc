@@ -134,7 +134,8 @@ void derive_arm64(Target& t) {
   t.num_vector_registers = t.vector_bits > kNeonBits ? 28 : 32;
   t.has_fma = true;
   t.converts_float16 = true;
-  t.rounds_bfloat16 = t.has_feature("bf16");
+  // LLVM 19 cannot select the rounding of vectors of SVE.
+  t.rounds_bfloat16 = t.has_feature("bf16") && t.vector_bits == kNeonBits;
 }
 
 // Without vectors (V), which the second level adds.

@@ -42,10 +42,16 @@ Value* KernelBuilder::call(const tir::CallNode& n) {
   for (const PrimExpr& a : n.args) args.push_back(expr(a));
   if (name == "isnan") return b_.CreateFCmpUNO(args[0], args[0]);
   if (name == "isinf" || name == "isfinite") {
-    Value* magnitude = unary(llvm::Intrinsic::fabs, args[0]);
-    Value* infinity = llvm::ConstantFP::getInfinity(args[0]->getType());
-    return name == "isinf" ? b_.CreateFCmpOEQ(magnitude, infinity)
-                           : b_.CreateFCmpONE(magnitude, infinity);
+    // By its bits: LLVM makes a test of classes of a comparison with infinity, lane by lane in long vectors.
+    llvm::Type* type = args[0]->getType();
+    const unsigned width = type->getScalarSizeInBits();
+    llvm::Type* integers = lanes_of(b_.getIntNTy(width), type);
+    Value* magnitude =
+        b_.CreateAnd(b_.CreateBitCast(args[0], integers),
+                     llvm::ConstantInt::get(integers, llvm::APInt::getSignedMaxValue(width)));
+    Value* infinity = b_.CreateBitCast(llvm::ConstantFP::getInfinity(type), integers);
+    return name == "isinf" ? b_.CreateICmpEQ(magnitude, infinity)
+                           : b_.CreateICmpULT(magnitude, infinity);
   }
   if (name.starts_with("reduce_")) return reduce_lanes(name, n.args[0]->dtype, args[0]);
   if (name == "popcount") return unary(llvm::Intrinsic::ctpop, args[0]);

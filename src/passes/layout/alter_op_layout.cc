@@ -270,7 +270,7 @@ class Packer : public WeightPacker {
       case MatrixOrder::AsItLies:
         return as_const(data->shape[data->shape.size() - 2]) == rows_of_data(c);
       case MatrixOrder::ByPanel:
-        return products.calls == 1;
+        return products.calls == 1 && !(c.args[0] == c.args[1]);
       case MatrixOrder::Packed:
         return false;
     }
