@@ -57,7 +57,8 @@ const char* escape_of(Tone tone) {
 
 size_t terminal_width() {
   winsize size{};
-  if (!stdout_is_terminal() || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  // NO_COLOR takes the colours away, not the width.
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
   return size.ws_col;
 }
 
