@@ -87,6 +87,36 @@ llvm::ModulePassManager program_pipeline() {
   return all;
 }
 
+// Loops of constant length around registers disappear, so that each register has a name.
+llvm::ModulePassManager device_pipeline() {
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  llvm::LoopPassManager rotate;
+  rotate.addPass(llvm::LoopRotatePass());
+  rotate.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(rotate), true));
+  llvm::LoopPassManager count;
+  count.addPass(llvm::IndVarSimplifyPass());
+  count.addPass(llvm::LoopFullUnrollPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(count)));
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::GVNPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  passes.addPass(llvm::LoopUnrollPass());
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  return all;
+}
+
 llvm::FunctionPassManager host_pipeline() {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
@@ -164,6 +194,9 @@ std::string pass_names(CodePasses passes, bool has_fma) {
     case CodePasses::host:
       print(host_pipeline());
       break;
+    case CodePasses::device:
+      print(device_pipeline());
+      break;
   }
   return out;
 }
@@ -220,6 +253,9 @@ std::string LlvmMachine::emit(llvm::Module& module, CodePasses passes, CodeForm 
       break;
     case CodePasses::host:
       run_host_passes(module, *machine_, poll);
+      break;
+    case CodePasses::device:
+      run_module_passes(module, *machine_, device_pipeline());
       break;
   }
   poll();
