@@ -79,8 +79,7 @@ class CudaBackend : public DeviceBackend {
     Sources sources(kernels.size());
     const auto code = code_texts(
         kernels, target,
-        writer(target,
-               form == CodeText::Intermediate ? CodeForm::intermediate : CodeForm::assembly,
+        writer(target, form == CodeText::Intermediate ? CodeForm::intermediate : CodeForm::assembly,
                sources));
     std::string out;
     for (size_t i = 0; i < kernels.size(); ++i) {

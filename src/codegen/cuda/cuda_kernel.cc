@@ -83,8 +83,8 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
       llvm::SmallVector<llvm::Metadata*, 7> facts{llvm::ValueAsMetadata::get(f)};
       for (size_t i = 0; i < part.group.size(); ++i) {
         facts.push_back(llvm::MDString::get(context_, kItems[i]));
-        facts.push_back(llvm::ConstantAsMetadata::get(
-            b_.getInt32(static_cast<uint32_t>(part.group[i]))));
+        facts.push_back(
+            llvm::ConstantAsMetadata::get(b_.getInt32(static_cast<uint32_t>(part.group[i]))));
       }
       module_.getOrInsertNamedMetadata("nvvm.annotations")
           ->addOperand(llvm::MDNode::get(context_, facts));
@@ -139,8 +139,8 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     const ForNode* f = part.axes[i];
     const AxisRegisters& axis = kAxes[i];
     Value* group_items = wide(read(axis.items));
-    Value* item =
-        b_.CreateNUWAdd(b_.CreateNUWMul(wide(read(axis.group)), group_items), wide(read(axis.item)));
+    Value* item = b_.CreateNUWAdd(b_.CreateNUWMul(wide(read(axis.group)), group_items),
+                                  wide(read(axis.item)));
     if (f == nullptr) {
       end_unless(b_.CreateIsNull(item));
       item_[i] = item;
@@ -221,9 +221,9 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
 
   Value* own_memory(const BufferNode& b, int64_t elements) {
     constexpr uint64_t kAlignment = 16;
-    return stack_slot(llvm::ArrayType::get(memory_type(b.dtype.element()),
-                                           static_cast<uint64_t>(elements)),
-                      kAlignment);
+    return stack_slot(
+        llvm::ArrayType::get(memory_type(b.dtype.element()), static_cast<uint64_t>(elements)),
+        kAlignment);
   }
 
   const PrimExpr& flat_index(const std::vector<PrimExpr>& indices, const Buffer& buf) override {
@@ -287,8 +287,8 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
 
   void shared_memory(const BufferNode& b, int64_t elements) override {
     constexpr uint64_t kAlignment = 16;
-    auto* type = llvm::ArrayType::get(memory_type(b.dtype.element()),
-                                      static_cast<uint64_t>(elements));
+    auto* type =
+        llvm::ArrayType::get(memory_type(b.dtype.element()), static_cast<uint64_t>(elements));
     auto* memory = new llvm::GlobalVariable(
         module_, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
         llvm::UndefValue::get(type), device_.launch().name + "_shared", nullptr,
@@ -334,7 +334,8 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
 
 }  // namespace
 
-runtime::DeviceSource build_cuda_kernel(llvm::Module& module, const PrimFunc& f, const Target& target) {
+runtime::DeviceSource build_cuda_kernel(llvm::Module& module, const PrimFunc& f,
+                                        const Target& target) {
   return CudaKernel(module, *f.get(), target).build();
 }
 

@@ -11,6 +11,7 @@ namespace relay::codegen {
 
 // Adds a function for each launch to the module, and returns the launches, without code. A launch without
 // groups is right for any number of items. Throws UserError E0401 for what a device cannot do.
-runtime::DeviceSource build_cuda_kernel(llvm::Module& module, const tir::PrimFunc& f, const Target& target);
+runtime::DeviceSource build_cuda_kernel(llvm::Module& module, const tir::PrimFunc& f,
+                                        const Target& target);
 
 }  // namespace relay::codegen

@@ -70,7 +70,9 @@ class DeviceMath : MathBuilder {
     Value* more = b_.CreateSelect(steep, ay, ax);
     Value* q = b_.CreateFDiv(less, more);
     q = b_.CreateSelect(b_.CreateFCmpOEQ(more, c(0.0)), c(0.0), q);
-    q = b_.CreateSelect(b_.CreateFCmpOEQ(less, c(HUGE_VAL)), c(1.0), q);
+    Value* both =
+        b_.CreateAnd(b_.CreateFCmpOEQ(less, c(HUGE_VAL)), b_.CreateFCmpOEQ(more, c(HUGE_VAL)));
+    q = b_.CreateSelect(both, c(1.0), q);
     Value* a = small_arc_tangent(q);
     Value* rest = b_.CreateFSub(a, c(kHalfPiRest));
     a = b_.CreateSelect(steep, b_.CreateFSub(c(kHalfPi), rest), a);
@@ -95,10 +97,10 @@ class DeviceMath : MathBuilder {
   // The odd series to the power 19 up to one, where the difference would cancel.
   Value* hyperbolic_sine(Value* x) {
     Value* z = b_.CreateFMul(x, x);
-    Value* p = polynomial(
-        z, {8.22063524662432972e-18, 2.81145725434552076e-15, 7.64716373181981648e-13,
-            1.60590438368216146e-10, 2.50521083854417188e-08, 2.75573192239858907e-06,
-            1.98412698412698413e-04, 8.33333333333333333e-03, 1.66666666666666667e-01});
+    Value* p =
+        polynomial(z, {8.22063524662432972e-18, 2.81145725434552076e-15, 7.64716373181981648e-13,
+                       1.60590438368216146e-10, 2.50521083854417188e-08, 2.75573192239858907e-06,
+                       1.98412698412698413e-04, 8.33333333333333333e-03, 1.66666666666666667e-01});
     Value* small = fma(b_.CreateFMul(p, z), x, x);
     const Exponential e = exponential(abs(x));
     Value* large = b_.CreateSelect(e.is_large, e.half, b_.CreateFSub(e.half, e.inverse));
@@ -137,45 +139,44 @@ class DeviceMath : MathBuilder {
   Value* erf(Value* x) {
     Value* a = abs(x);
     Value* z = b_.CreateFMul(x, x);
-    Value* p =
-        polynomial(z, {-2.37630166566501626084e-05, -5.77027029648944159157e-03,
-                       -2.84817495755985104766e-02, -3.25042107247001499370e-01,
-                       1.28379167095512558561e-01});
-    Value* q = polynomial(z, {-3.96022827877536812320e-06, 1.32494738004321644526e-04,
-                              5.08130628187576562776e-03, 6.50222499887672944485e-02,
-                              3.97917223959155352819e-01, 1.0});
+    Value* p = polynomial(
+        z, {-2.37630166566501626084e-05, -5.77027029648944159157e-03, -2.84817495755985104766e-02,
+            -3.25042107247001499370e-01, 1.28379167095512558561e-01});
+    Value* q = polynomial(
+        z, {-3.96022827877536812320e-06, 1.32494738004321644526e-04, 5.08130628187576562776e-03,
+            6.50222499887672944485e-02, 3.97917223959155352819e-01, 1.0});
     Value* small = fma(b_.CreateFDiv(p, q), x, x);
 
     Value* s = b_.CreateFSub(a, c(1.0));
-    p = polynomial(s, {-2.16637559486879084300e-03, 3.54783043256182359371e-02,
-                       -1.10894694282396677476e-01, 3.18346619901161753674e-01,
-                       -3.72207876035701323847e-01, 4.14856118683748331666e-01,
-                       -2.36211856075265944077e-03});
+    p = polynomial(
+        s, {-2.16637559486879084300e-03, 3.54783043256182359371e-02, -1.10894694282396677476e-01,
+            3.18346619901161753674e-01, -3.72207876035701323847e-01, 4.14856118683748331666e-01,
+            -2.36211856075265944077e-03});
     q = polynomial(s, {1.19844998467991074170e-02, 1.36370839120290507362e-02,
                        1.26171219808761642112e-01, 7.18286544141962662868e-02,
                        5.40397917702171048937e-01, 1.06420880400844228286e-01, 1.0});
     Value* middle = b_.CreateFAdd(c(8.45062911510467529297e-01), b_.CreateFDiv(p, q));
 
     s = b_.CreateFDiv(c(1.0), z);
-    Value* far_p = polynomial(s, {-4.83519191608651397019e+02, -1.02509513161107724954e+03,
-                                  -6.37566443368389627722e+02, -1.60636384855821916062e+02,
-                                  -1.77579549177547519889e+01, -7.99283237680523006574e-01,
-                                  -9.86494292470009928597e-03});
-    Value* far_q = polynomial(s, {-2.24409524465858183362e+01, 4.74528541206955367215e+02,
-                                  2.55305040643316442583e+03, 3.19985821950859553908e+03,
-                                  1.53672958608443695994e+03, 3.25792512996573918826e+02,
-                                  3.03380607434824582924e+01, 1.0});
-    p = polynomial(s, {-9.81432934416914548592e+00, -8.12874355063065934246e+01,
-                       -1.84605092906711035994e+02, -1.62396669462573470355e+02,
-                       -6.23753324503260060396e+01, -1.05586262253232909814e+01,
-                       -6.93858572707181764372e-01, -9.86494403484714822705e-03});
-    q = polynomial(s, {-6.04244152148580987438e-02, 6.57024977031928170135e+00,
-                       1.08635005541779435134e+02, 4.29008140027567833386e+02,
-                       6.45387271733267880336e+02, 4.34565877475229228821e+02,
-                       1.37657754143519042600e+02, 1.96512716674392571292e+01, 1.0});
+    Value* far_p = polynomial(
+        s, {-4.83519191608651397019e+02, -1.02509513161107724954e+03, -6.37566443368389627722e+02,
+            -1.60636384855821916062e+02, -1.77579549177547519889e+01, -7.99283237680523006574e-01,
+            -9.86494292470009928597e-03});
+    Value* far_q = polynomial(
+        s, {-2.24409524465858183362e+01, 4.74528541206955367215e+02, 2.55305040643316442583e+03,
+            3.19985821950859553908e+03, 1.53672958608443695994e+03, 3.25792512996573918826e+02,
+            3.03380607434824582924e+01, 1.0});
+    p = polynomial(
+        s, {-9.81432934416914548592e+00, -8.12874355063065934246e+01, -1.84605092906711035994e+02,
+            -1.62396669462573470355e+02, -6.23753324503260060396e+01, -1.05586262253232909814e+01,
+            -6.93858572707181764372e-01, -9.86494403484714822705e-03});
+    q = polynomial(
+        s, {-6.04244152148580987438e-02, 6.57024977031928170135e+00, 1.08635005541779435134e+02,
+            4.29008140027567833386e+02, 6.45387271733267880336e+02, 4.34565877475229228821e+02,
+            1.37657754143519042600e+02, 1.96512716674392571292e+01, 1.0});
     Value* beyond = b_.CreateFCmpOGE(a, c(1 / 0.35));
-    Value* ratio = b_.CreateFDiv(b_.CreateSelect(beyond, far_p, p),
-                                 b_.CreateSelect(beyond, far_q, q));
+    Value* ratio =
+        b_.CreateFDiv(b_.CreateSelect(beyond, far_p, p), b_.CreateSelect(beyond, far_q, q));
     // The square of the first half of the bits is exact.
     Value* front = b_.CreateBitCast(
         b_.CreateAnd(b_.CreateBitCast(a, b_.getInt64Ty()), i(0xffffffff00000000)), type_);
@@ -200,8 +201,8 @@ class DeviceMath : MathBuilder {
     Value* s_rest = exact(b_.CreateFNeg(s), under, over);
     s_rest = b_.CreateFDiv(exact(b_.CreateFNeg(s), under_rest, s_rest), under);
     Value* z = b_.CreateFMul(s, s);
-    Value* series = polynomial(z, {2.0 / 19, 2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9,
-                                   2.0 / 7, 2.0 / 5, 2.0 / 3});
+    Value* series = polynomial(
+        z, {2.0 / 19, 2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3});
     Value* low = fma(b_.CreateFMul(series, z), s, b_.CreateFMul(s_rest, c(2.0)));
     low = fma(parts.exponent, c(kLn2Rest), low);
     const Pair large = sum(b_.CreateFMul(parts.exponent, c(kLn2)), b_.CreateFMul(s, c(2.0)));
@@ -223,9 +224,7 @@ class DeviceMath : MathBuilder {
   Value* i(uint64_t v) const { return b_.getInt64(v); }
   Value* abs(Value* x) { return intrinsic(llvm::Intrinsic::fabs, {x}); }
   Value* root(Value* x) { return intrinsic(llvm::Intrinsic::sqrt, {x}); }
-  Value* with_sign(Value* x, Value* of) {
-    return intrinsic(llvm::Intrinsic::copysign, {x, of});
-  }
+  Value* with_sign(Value* x, Value* of) { return intrinsic(llvm::Intrinsic::copysign, {x, of}); }
   // x * y + z, rounded once.
   Value* exact(Value* x, Value* y, Value* z) { return intrinsic(llvm::Intrinsic::fma, {x, y, z}); }
   Value* exp(Value* x) { return emit_double_math(b_, "exp", {x}); }
@@ -349,8 +348,8 @@ class DeviceMath : MathBuilder {
     llvm::Type* word = b_.getInt64Ty();
     auto* type = llvm::ArrayType::get(word, std::size(kTwoOverPi));
     llvm::Module& module = *f_->getParent();
-    auto* table = llvm::cast<llvm::GlobalVariable>(
-        module.getOrInsertGlobal("relay_two_over_pi", type, [&] {
+    auto* table =
+        llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal("relay_two_over_pi", type, [&] {
           return new llvm::GlobalVariable(
               module, type, true, llvm::GlobalValue::InternalLinkage,
               llvm::ConstantDataArray::get(b_.getContext(), llvm::ArrayRef(kTwoOverPi)),
@@ -359,8 +358,8 @@ class DeviceMath : MathBuilder {
     constexpr uint64_t kMantissaBits = 52, kLastExponent = 2046;
     Value* bits = b_.CreateBitCast(abs(x), word);
     Value* exponent = b_.CreateLShr(bits, i(kMantissaBits));
-    exponent = b_.CreateSelect(b_.CreateICmpUGT(exponent, i(kLastExponent)), i(kLastExponent),
-                               exponent);
+    exponent =
+        b_.CreateSelect(b_.CreateICmpUGT(exponent, i(kLastExponent)), i(kLastExponent), exponent);
     constexpr uint64_t kImplied = uint64_t{1} << kMantissaBits;
     Value* mantissa = b_.CreateOr(b_.CreateAnd(bits, i(kImplied - 1)), i(kImplied));
     // The exponent of the last bit is 1075 less.
@@ -401,16 +400,16 @@ class DeviceMath : MathBuilder {
 
   Value* sine_of_rest(Value* x) {
     Value* z = b_.CreateFMul(x, x);
-    Value* p = polynomial(z, {1.58969099521155010221e-10, -2.50507602534068634195e-08,
-                              2.75573137070700676789e-06, -1.98412698298579493134e-04,
-                              8.33333333332248946124e-03, -1.66666666666666324348e-01});
+    Value* p = polynomial(
+        z, {1.58969099521155010221e-10, -2.50507602534068634195e-08, 2.75573137070700676789e-06,
+            -1.98412698298579493134e-04, 8.33333333332248946124e-03, -1.66666666666666324348e-01});
     return fma(b_.CreateFMul(p, z), x, x);
   }
   Value* cosine_of_rest(Value* x) {
     Value* z = b_.CreateFMul(x, x);
-    Value* p = polynomial(z, {-1.13596475577881948265e-11, 2.08757232129817482790e-09,
-                              -2.75573143513906633035e-07, 2.48015872894767294178e-05,
-                              -1.38888888888741095749e-03, 4.16666666666666019037e-02});
+    Value* p = polynomial(
+        z, {-1.13596475577881948265e-11, 2.08757232129817482790e-09, -2.75573143513906633035e-07,
+            2.48015872894767294178e-05, -1.38888888888741095749e-03, 4.16666666666666019037e-02});
     Value* half = b_.CreateFMul(z, c(0.5));
     Value* front = b_.CreateFSub(c(1.0), half);
     Value* lost = b_.CreateFSub(b_.CreateFSub(c(1.0), front), half);
@@ -445,7 +444,7 @@ Value* double_math(llvm::IRBuilder<>& b, llvm::Function* f, std::string_view nam
   return nullptr;
 }
 
-// |a| less the largest multiple of |b| by a power of two that is not above it, as long as that is not below |b|.
+// Takes the largest product of |y| by a power of two that is not above it off |x|, as long as what is left is not below |y|.
 Value* remainder(llvm::IRBuilder<>& b, llvm::Function* f, Value* x, Value* y) {
   llvm::Type* type = x->getType();
   const unsigned width = type->getScalarSizeInBits(), mantissa = width == 64 ? 52 : 23;
@@ -453,8 +452,10 @@ Value* remainder(llvm::IRBuilder<>& b, llvm::Function* f, Value* x, Value* y) {
   auto absolute = [&](Value* v) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
   auto constant = [&](double v) { return llvm::ConstantFP::get(type, v); };
   Value *a = absolute(x), *divisor = absolute(y);
-  Value* valid = b.CreateAnd(b.CreateFCmpOLT(a, constant(HUGE_VAL)),
-                             b.CreateFCmpOGE(divisor, constant(width == 64 ? 0x1p-1022 : 0x1p-126)));
+  Value* valid =
+      b.CreateAnd(b.CreateFCmpOLT(a, constant(HUGE_VAL)),
+                  b.CreateFCmpOGE(divisor, constant(width == 64 ? 0x1p-1022 : 0x1p-126)));
+  Value* first = b.CreateSelect(valid, a, constant(NAN));
   auto& context = f->getContext();
   auto* before = b.GetInsertBlock();
   auto* head = BasicBlock::Create(context, "head", f);
@@ -463,7 +464,7 @@ Value* remainder(llvm::IRBuilder<>& b, llvm::Function* f, Value* x, Value* y) {
   b.CreateBr(head);
   b.SetInsertPoint(head);
   auto* rest = b.CreatePHI(type, 2);
-  rest->addIncoming(b.CreateSelect(valid, a, constant(NAN)), before);
+  rest->addIncoming(first, before);
   b.CreateCondBr(b.CreateFCmpOGE(rest, divisor), body, next);
   b.SetInsertPoint(body);
   const auto low = llvm::APInt::getLowBitsSet(width, mantissa);

@@ -67,8 +67,8 @@ void DeviceKernel::unsupported(const std::string& what) const {
 
 void DeviceKernel::begin_launch(const LaunchPart& part) {
   DeviceLaunch out;
-  out.name = f_.name +
-             (source_.launches.empty() ? "" : "_part" + std::to_string(source_.launches.size()));
+  out.name =
+      f_.name + (source_.launches.empty() ? "" : "_part" + std::to_string(source_.launches.size()));
   out.group = part.group;
   source_.launches.push_back(std::move(out));
   find_buffers(part);

@@ -122,8 +122,7 @@ class Generator {
 // Generators of a target, one for each thread that asks at the same time.
 class Generators {
  public:
-  Generators(const Target& target, const KernelWriter& writer)
-      : target_(target), writer_(writer) {}
+  Generators(const Target& target, const KernelWriter& writer) : target_(target), writer_(writer) {}
 
   std::unique_ptr<Generator> take() {
     {
@@ -193,8 +192,8 @@ std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kerne
                        each);
 }
 
-std::vector<std::string> code_texts(const std::vector<tir::PrimFunc>& kernels,
-                                    const Target& target, const KernelWriter& writer) {
+std::vector<std::string> code_texts(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                                    const KernelWriter& writer) {
   ForkSection section;
   std::vector<std::string> out;
   LlvmObject<Generator> generator(target, writer, true);

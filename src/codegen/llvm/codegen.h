@@ -42,8 +42,8 @@ ObjectCode embedding_object(const tir::PrimFunc& kernel, const std::string& byte
                             const Target& target);
 
 // The same for people, with names; on this thread, from no cache.
-std::vector<std::string> code_texts(const std::vector<tir::PrimFunc>& kernels,
-                                    const Target& target, const KernelWriter& writer);
+std::vector<std::string> code_texts(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                                    const KernelWriter& writer);
 
 std::string code_text(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                       CodeForm form);

@@ -50,8 +50,7 @@ class MathBuilder {
     one = b_.CreateOr(one, b_.CreateFCmpOEQ(y, c(0.0)));
     r = b_.CreateSelect(one, c(1.0), r);
     llvm::Type* bits = like(b_.getIntNTy(type_->getScalarSizeInBits()));
-    Value* sign =
-        b_.CreateICmpSLT(b_.CreateBitCast(x, bits), llvm::Constant::getNullValue(bits));
+    Value* sign = b_.CreateICmpSLT(b_.CreateBitCast(x, bits), llvm::Constant::getNullValue(bits));
     r = b_.CreateSelect(b_.CreateAnd(odd, sign), b_.CreateFNeg(r), r);
     const double infinity = std::numeric_limits<double>::infinity();
     Value* finite_negative =

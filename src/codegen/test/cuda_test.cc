@@ -1,0 +1,339 @@
+// Kernels as PTX: what a launch is, and the mathematics of devices, which this processor computes here.
+#include <gtest/gtest.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <cmath>
+#include <random>
+
+#include "base/diagnostic.h"
+#include "codegen/cuda/backend.h"
+#include "codegen/cuda/device_math.h"
+#include "codegen/llvm/codegen.h"
+#include "codegen/llvm/kernel_builder.h"
+#include "codegen/llvm/machine.h"
+#include "codegen/targets.h"
+#include "codegen/test/kernel_harness.h"
+#include "runtime/device_source.h"
+#include "target/own_kinds.h"
+#include "tir/lower_loops.h"
+#include "tir/thread_tags.h"
+
+namespace relay::codegen_test::cuda {
+namespace {
+
+const DType f32 = DType::Float(32), f64 = DType::Float(64);
+
+class CudaKind : public testing::Environment {
+ public:
+  void SetUp() override {
+    TargetKind kind = codegen::cuda_kind();
+    kind.rules = [] { return std::span<const ScheduleRule* const>(); };
+    if (find_target_kind(kind.name) == nullptr) register_own_target_kind(std::move(kind));
+  }
+};
+[[maybe_unused]] testing::Environment* const known =
+    testing::AddGlobalTestEnvironment(new CudaKind);
+
+class Cuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      backend_of(parse_target("cuda")).check_installed(parse_target("cuda"));
+    } catch (const UserError& e) {
+      GTEST_SKIP() << e.what();
+    }
+  }
+};
+
+runtime::DeviceSource source_of(const PrimFunc& f, const std::string& words = "cuda") {
+  const Target target = parse_target(words);
+  const PrimFunc lowered = tir::lower_loops(f, kind_of(target).lowering());
+  const std::string bytes = backend_of(target).compile({lowered}, target, 1, nullptr)[0];
+  return runtime::read_device_source(
+      reinterpret_cast<relay_kernel>(const_cast<char*>(bytes.data())));
+}
+
+bool has(const runtime::DeviceSource& s, std::string_view text) {
+  return s.code.find(text) != std::string::npos;
+}
+
+Stmt bound(const Var& v, PrimExpr extent, std::string_view tag, Stmt body) {
+  return modified(*as<ForNode>(for_(v, index(0), std::move(extent), std::move(body))),
+                  [&](ForNode& n) {
+                    n.loop_kind = ForKind::ThreadBound;
+                    n.thread_tag = tag;
+                  });
+}
+
+// out[i] = body(a[i]), an item for each of `n` elements.
+PrimFunc by_items(const std::string& name, DType d, const PrimExpr& n,
+                  const std::function<PrimExpr(PrimExpr)>& body, std::vector<Var> dims = {}) {
+  Buffer a = buffer("a", d, {n}), out = buffer("out", d, {n});
+  Var i = var("i");
+  return kernel(name, {a}, {out}, bound(i, n, kGlobalTags[0], store(out, {i}, body(load(a, {i})))),
+                std::move(dims));
+}
+
+TEST_F(Cuda, a_launch_takes_addresses_sizes_and_the_failure_word_and_any_number_of_items) {
+  const Var n = var("n");
+  const runtime::DeviceSource s =
+      source_of(by_items("twice", f32, n, [](const PrimExpr& x) { return x + x; }, {n}));
+  ASSERT_EQ(s.launches.size(), 1u);
+  EXPECT_EQ(s.launches[0].name, "twice");
+  EXPECT_EQ(s.launches[0].buffers, (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(s.launches[0].items[0].text(), "d0");
+  EXPECT_EQ(s.launches[0].group[0], 0);
+  EXPECT_FALSE(s.launches[0].may_fail);
+  EXPECT_TRUE(has(s, ".target sm_75"));
+  EXPECT_TRUE(has(s,
+                  ".visible .entry twice(\n"
+                  "\t.param .u64 twice_param_0,\n\t.param .u64 twice_param_1,\n"
+                  "\t.param .u64 twice_param_2,\n\t.param .u64 twice_param_3,\n"
+                  "\t.param .u32 twice_param_4\n)"))
+      << s.code;
+  // Items stand at a distance of their number; those along other axes have nothing to do.
+  for (const char* word : {"%nctaid.x", "%ctaid.x", "%ntid.x", "%tid.x", "%ctaid.y", "%tid.z",
+                           "ld.global.nc.f32", "st.global.f32"}) {
+    EXPECT_TRUE(has(s, word)) << word << "\n" << s.code;
+  }
+}
+
+TEST_F(Cuda, a_group_has_shared_memory_barriers_and_registers) {
+  Var b = var("b"), k = var("k"), t = var("t"), u = var("u"), v = var("v"), w = var("w");
+  Buffer a = buffer("a", f32, {index(2), index(3), index(4)}),
+         out = buffer("out", f32, {index(2), index(4)}),
+         tile = buffer("tile", f32, {index(4)}, Scope::Shared),
+         acc = buffer("acc", f32, {index(8)}, Scope::Register);
+  auto items = [&](const Var& item, Stmt body) {
+    return bound(item, index(4), kItemTags[0], std::move(body));
+  };
+  Stmt step =
+      seq({items(t, store(tile, {t}, load(a, {b, k, t}))),
+           items(u, store(acc, {u * 2 + 1}, load(acc, {u * 2 + 1}) + load(tile, {index(3) - u})))});
+  Stmt group =
+      seq({items(v, store(acc, {v * 2 + 1}, imm_float(f32, 0))), for_(k, index(0), index(3), step),
+           items(w, store(out, {b, w}, load(acc, {w * 2 + 1})))});
+  const runtime::DeviceSource s = source_of(kernel(
+      "sums", {a}, {out}, bound(b, index(2), kGroupTags[0], allocate(acc, allocate(tile, group)))));
+  EXPECT_EQ(s.launches[0].group, (std::array<int64_t, 3>{4, 1, 1}));
+  EXPECT_EQ(s.launches[0].items[0].evaluate({}), 8);
+  for (const char* word : {".reqntid 4, 1, 1", ".shared .align 16 .b8 sums_shared[16]", "bar.sync",
+                           "%ctaid.x", "ld.shared.f32"}) {
+    EXPECT_TRUE(has(s, word)) << word << "\n" << s.code;
+  }
+  EXPECT_FALSE(has(s, ".local")) << s.code;
+}
+
+// Items of a group read four neighbours of shared memory each.
+TEST_F(Cuda, aligned_neighbours_in_shared_memory_are_read_as_one) {
+  Var b = var("b"), t = var("t"), u = var("u");
+  Buffer a = buffer("a", f32, {index(128)}), out = buffer("out", f32, {index(32)}),
+         tile = buffer("tile", f32, {index(128)}, Scope::Shared);
+  PrimExpr sum = load(tile, {u * 4});
+  for (int64_t i = 1; i < 4; ++i) sum = sum + load(tile, {u * 4 + i});
+  Stmt group = seq({bound(t, index(128), kItemTags[0], store(tile, {t}, load(a, {t}))),
+                    bound(u, index(32), kItemTags[0], store(out, {u}, sum))});
+  const runtime::DeviceSource s = source_of(
+      kernel("quads", {a}, {out}, bound(b, index(1), kGroupTags[0], allocate(tile, group))));
+  EXPECT_TRUE(has(s, "ld.shared.v4.f32")) << s.code;
+}
+
+TEST_F(Cuda, a_failing_check_is_stored_once) {
+  Buffer a = buffer("a", DType::Int(64), {index(8)}), out = buffer("out", f32, {index(8)});
+  Var i = var("i");
+  auto checked = [&](std::string_view tag) {
+    return bound(i, index(8), tag,
+                 seq({check(lt(load(a, {i}), index(8)), RELAY_KERNEL_CHECK_FAILED, "too large"),
+                      store(out, {i}, imm_float(f32, 1))}));
+  };
+  const runtime::DeviceSource s = source_of(kernel("checked", {a}, {out}, checked(kGlobalTags[0])));
+  EXPECT_TRUE(s.launches[0].may_fail);
+  EXPECT_TRUE(has(s, "atom.global.cas.b32") || has(s, "cas.b32")) << s.code;
+  // The others of a group would wait for the item for ever.
+  try {
+    Var b = var("b");
+    source_of(
+        kernel("grouped", {a}, {out}, bound(b, index(1), kGroupTags[0], checked(kItemTags[0]))));
+    FAIL() << "a check in a group has code";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("E0401"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("which PTX cannot say"), std::string::npos) << e.what();
+  }
+}
+
+TEST_F(Cuda, large_memory_of_an_item_is_a_slice_of_working_memory) {
+  Buffer a = buffer("a", f32, {index(4096)}), out = buffer("out", f32, {index(1000)}),
+         own = buffer("own", f32, {index(4096)});
+  Var i = var("i"), j = var("j"), k = var("k");
+  Stmt fill = for_(j, index(0), index(4096), store(own, {j}, load(a, {j})));
+  Stmt body =
+      seq({fill, for_(k, index(0), index(4096), store(out, {i}, load(own, {index(4095) - k})))});
+  const runtime::DeviceSource s = source_of(
+      kernel("sliced", {a}, {out}, bound(i, index(1000), kGlobalTags[0], allocate(own, body))));
+  ASSERT_EQ(s.workspace.size(), 1u);
+  EXPECT_EQ(s.workspace[0].evaluate({}), int64_t{64} * 4096 * 4);
+  EXPECT_EQ(s.launches[0].buffers, (std::vector<size_t>{0, 1, 2}));
+  EXPECT_TRUE(has(s, "min.s64")) << s.code;
+}
+
+TEST_F(Cuda, no_function_is_external) {
+  for (DType d : {f32, f64, DType::Float(16), DType::BFloat16()}) {
+    for (const tir::Intrinsic& one : tir::intrinsics()) {
+      if (one.rule != tir::IntrinsicRule::Float && one.name != "pow") continue;
+      const std::string name(one.name);
+      const PrimFunc f = by_items("of_" + name, d, index(64), [&](const PrimExpr& x) {
+        std::vector<PrimExpr> args(static_cast<size_t>(one.arity), x);
+        return tir::call(name, d, args);
+      });
+      const runtime::DeviceSource s = source_of(f);
+      EXPECT_FALSE(has(s, ".extern")) << name << " of " << d.to_string() << "\n" << s.code;
+    }
+  }
+}
+
+TEST_F(Cuda, a_target_names_its_architecture) {
+  const PrimFunc f = by_items("twice", f32, index(64), [](const PrimExpr& x) { return x + x; });
+  for (const char* arch : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"}) {
+    const std::string words = std::string("cuda -arch=") + arch;
+    EXPECT_EQ(parse_target(words).name, words);
+    EXPECT_TRUE(has(source_of(f, words), std::string(".target ") + arch + "\n"));
+  }
+  try {
+    parse_target("cuda -arch=sm_9");
+    FAIL() << "there is no such architecture";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("E0403"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("sm_75, sm_80, sm_86, sm_89, sm_90, sm_90a"),
+              std::string::npos);
+  }
+  const Target target = parse_target("cuda");
+  EXPECT_THROW(backend_of(target).load({f}, target, nullptr), UserError);
+}
+
+// ---- Mathematics
+
+// The functions, compiled for this machine.
+class Functions {
+ public:
+  Functions(const std::vector<std::string>& names, size_t count) {
+    const Target target = native_target();
+    llvm::LLVMContext context;
+    auto machine = codegen::make_machine(target);
+    llvm::Module module("math", context);
+    module.setTargetTriple(target.triple);
+    module.setDataLayout(machine->layout());
+    llvm::IRBuilder<> b(context);
+    std::vector<PrimFunc> named;
+    for (const std::string& name : names) {
+      named.push_back(kernel(name, {}, {}, seq({})));
+      auto* type =
+          llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
+      auto* f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                       codegen::kernel_symbol(*named.back().get()), module);
+      b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+      std::vector<llvm::Value*> args;
+      for (size_t i = 0; i < count; ++i) {
+        args.push_back(
+            b.CreateLoad(b.getDoubleTy(), b.CreateConstGEP1_64(b.getDoubleTy(), f->getArg(0), i)));
+      }
+      llvm::Function* callee =
+          codegen::device_function(module, target, name, b.getDoubleTy(), count);
+      EXPECT_NE(callee, nullptr) << name;
+      callee->addFnAttr("target-features", target.features);
+      b.CreateStore(b.CreateCall(callee, args), f->getArg(1));
+      b.CreateRetVoid();
+    }
+    const std::string object =
+        machine->emit(module, codegen::CodePasses::none, codegen::CodeForm::object);
+    loaded_.emplace(codegen::load_objects({object}, named, target));
+  }
+  double of(size_t function, std::vector<double> args) const {
+    double out = 0;
+    loaded_->functions()[function](reinterpret_cast<void* const*>(args.data()),
+                                   reinterpret_cast<const int64_t*>(&out), nullptr);
+    return out;
+  }
+
+ private:
+  std::optional<LoadedKernels> loaded_;
+};
+
+struct Known {
+  std::string name;
+  long double (*value)(long double x, long double y);
+  std::vector<std::pair<double, double>> ranges;  // of arguments, whose logarithms are even
+  double units;
+};
+
+double units_off(double got, long double want) {
+  if (std::isnan(want) || std::isinf(static_cast<double>(want))) {
+    const bool same = std::isnan(want) ? std::isnan(got) : got == static_cast<double>(want);
+    return same ? 0 : HUGE_VAL;
+  }
+  const double near = static_cast<double>(want);
+  const double unit =
+      std::max(std::nextafter(std::abs(near), HUGE_VAL) - std::abs(near), 0x1p-1074);
+  return static_cast<double>(std::abs(static_cast<long double>(got) - want) / unit);
+}
+
+#define OF_X(f) [](long double x, long double) -> long double { return f(x); }
+#define OF_BOTH(f) [](long double x, long double y) -> long double { return f(x, y); }
+
+TEST(CudaMath, error_is_within_the_stated_bounds) {
+  const std::vector<Known> all[] = {{{"sin", OF_X(std::sin), {{1e-8, 1e5}, {1e5, 1e300}}, 3},
+                                     {"cos", OF_X(std::cos), {{1e-8, 1e5}, {1e5, 1e300}}, 3},
+                                     {"tan", OF_X(std::tan), {{1e-8, 1e5}, {1e5, 1e300}}, 4},
+                                     {"asin", OF_X(std::asin), {{1e-8, 1}}, 2},
+                                     {"acos", OF_X(std::acos), {{1e-8, 1}}, 2},
+                                     {"atan", OF_X(std::atan), {{1e-8, 1e8}}, 2},
+                                     {"sinh", OF_X(std::sinh), {{1e-8, 711}}, 4},
+                                     {"cosh", OF_X(std::cosh), {{1e-8, 711}}, 4},
+                                     {"asinh", OF_X(std::asinh), {{1e-8, 1e300}}, 4},
+                                     {"acosh", OF_X(std::acosh), {{1, 3}, {3, 1e300}}, 4},
+                                     {"atanh", OF_X(std::atanh), {{1e-8, 1}}, 4},
+                                     {"log2", OF_X(std::log2), {{1e-300, 1e300}, {0.5, 2}}, 2},
+                                     {"log10", OF_X(std::log10), {{1e-300, 1e300}, {0.5, 2}}, 2},
+                                     {"erf", OF_X(std::erf), {{1e-8, 7}}, 2}},
+                                    {{"atan2", OF_BOTH(std::atan2), {{1e-8, 1e8}}, 2},
+                                     {"pow", OF_BOTH(std::pow), {{1e-2, 1e2}}, 8},
+                                     {"fmod", OF_BOTH(std::fmod), {{1e-3, 1e12}}, 0}}};
+  constexpr double kSpecial[] = {0.0,      -0.0,      1.0, -1.0,   0.5, 2.0,
+                                 HUGE_VAL, -HUGE_VAL, NAN, 1e-310, 3.0, -2.5};
+  std::mt19937_64 random(7);
+  for (size_t count : {1u, 2u}) {
+    std::vector<std::string> names;
+    for (const Known& k : all[count - 1]) names.push_back(k.name);
+    const Functions functions(names, count);
+    for (size_t f = 0; f < names.size(); ++f) {
+      const Known& k = all[count - 1][f];
+      double worst = 0, where = 0, where_y = 0;
+      auto test = [&](double x, double y) {
+        std::vector<double> args{x, y};
+        const double off = units_off(functions.of(f, args), k.value(x, y));
+        if (off > worst) worst = off, where = x, where_y = y;
+      };
+      for (auto [low, high] : k.ranges) {
+        std::uniform_real_distribution<double> size(std::log(low), std::log(high));
+        auto drawn = [&] {
+          const double x = std::exp(size(random));
+          return random() % 2 == 0 || low >= 1 || k.name.starts_with("log") ? x : -x;
+        };
+        for (int i = 0; i < 20000; ++i) {
+          const double x = k.name == "pow" ? std::abs(drawn()) : drawn();
+          test(x, drawn());
+        }
+      }
+      for (double x : kSpecial) {
+        for (double y : kSpecial) {
+          // Denormal divisors are zeros.
+          if (k.name == "fmod" && std::abs(y) == 1e-310) continue;
+          test(x, y);
+        }
+      }
+      EXPECT_LE(worst, k.units) << k.name << " of " << where << ", " << where_y;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace relay::codegen_test::cuda
