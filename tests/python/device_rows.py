@@ -169,7 +169,7 @@ def section(agreed: dict[str, dict[str, str]]) -> str:
 
 
 def with_section(begin: str, section: str, end: str) -> str:
-    """The text of docs/devices.md with another section between the lines `begin` and `end`, which it has, too."""
+    """The text of docs/devices.md with another section from the line `begin` to the line `end`."""
     text = PAGE.read_text()
     assert begin in text and end in text, f"{PAGE} lacks {begin}"
     before, _, rest = text.partition(begin)

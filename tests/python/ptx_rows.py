@@ -2,11 +2,11 @@
 
     .venv/bin/python tests/python/ptx_rows.py [--arch ARCH] [--own] [OPERATOR or MODEL ...]
 
-compiles and writes ptx_rows.json and the section of docs/devices.md; --own: in the examples' dtypes only. ptxas is
-PyPI's nvidia-cuda-nvcc (the extra `cuda-test`), or that in PATH; no GPU is needed.
+compiles and writes ptx_rows.json and the section of docs/devices.md; --own: in the examples' dtypes only.
+ptxas is PyPI's nvidia-cuda-nvcc (the extra `cuda-test`), or that in PATH; no GPU is needed.
 
-ptx_rows.json has by operator and dtype, and by model, the kernels as numbers: launches, most registers of an item, and launches
-that spill; or the reason why the call is refused.
+ptx_rows.json has by operator and dtype, and by model, numbers of the kernels: launches, most registers of an
+item, and launches that spill; or the reason why the call is refused.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ import onnx
 from command_line import relay as relay_command
 
 sys.path.insert(0, str(device_rows.ROOT / "benchmarks"))
-import models  # noqa: E402
-
+import models
 
 AGREED = Path(__file__).with_name("ptx_rows.json")
 BEGIN, END = (
@@ -57,7 +56,7 @@ def sources(artifact: bytes) -> Iterator[str]:
 
 
 def assembled(ptx: str, arch: str = ARCH) -> dict[str, int]:
-    """What ptxas says of the launches of a kernel. Raises AssertionError, with its message, where it refuses."""
+    """What ptxas says of the launches of a kernel. Raises AssertionError with its message for a refusal."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ptx")
         path.write_text(ptx)

@@ -1,4 +1,4 @@
-"""ptxas accepts the kernels of every operator's examples and of the small models, as ptx_rows.json and the page say."""
+"""ptxas accepts the kernels of every operator's examples and of the small models, as ptx_rows.json says."""
 
 import ptx_rows
 import pytest

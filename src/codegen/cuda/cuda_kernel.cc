@@ -94,7 +94,10 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     unsigned next = 0;
     for (const LaunchBuffer& b : device_.launch_buffers()) {
       llvm::Argument* a = f->getArg(next++);
-      if (!shared_.contains(b.buffer)) a->addAttr(llvm::Attribute::NoAlias);
+      // LLVM moves accesses of memory that only the function knows across a barrier, behind which other items of a group
+      // have changed it.
+      const bool is_exchanged = part.has_groups() && b.is_stored;
+      if (!shared_.contains(b.buffer) && !is_exchanged) a->addAttr(llvm::Attribute::NoAlias);
       if (!b.is_stored) a->addAttr(llvm::Attribute::ReadOnly);
       set_memory(*b.buffer, a);
     }

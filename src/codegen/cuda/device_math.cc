@@ -69,10 +69,9 @@ class DeviceMath : MathBuilder {
     Value* less = b_.CreateSelect(steep, ax, ay);
     Value* more = b_.CreateSelect(steep, ay, ax);
     Value* q = b_.CreateFDiv(less, more);
-    q = b_.CreateSelect(b_.CreateFCmpOEQ(more, c(0.0)), c(0.0), q);
-    Value* both =
-        b_.CreateAnd(b_.CreateFCmpOEQ(less, c(HUGE_VAL)), b_.CreateFCmpOEQ(more, c(HUGE_VAL)));
-    q = b_.CreateSelect(both, c(1.0), q);
+    // Of zeros and of infinities, too.
+    Value* whole = b_.CreateSelect(b_.CreateFCmpOEQ(more, c(0.0)), c(0.0), c(1.0));
+    q = b_.CreateSelect(b_.CreateFCmpOEQ(less, more), whole, q);
     Value* a = small_arc_tangent(q);
     Value* rest = b_.CreateFSub(a, c(kHalfPiRest));
     a = b_.CreateSelect(steep, b_.CreateFSub(c(kHalfPi), rest), a);
