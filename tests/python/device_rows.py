@@ -93,10 +93,10 @@ def programs(
             yield dtype, mod, inputs
 
 
-def on_device(mod: relay.IRModule) -> relay.IRModule:
+def on_device(mod: relay.IRModule, device: str = "opencl:0") -> relay.IRModule:
     """The program with its call, and so its results, on the device."""
     main = mod["main"]
-    there = lambda e: relay.annotation.on_device(e, "opencl:0")  # noqa: E731
+    there = lambda e: relay.annotation.on_device(e, device)  # noqa: E731
     if isinstance(main.body.checked_type, relay.TupleType):
         count = len(main.body.checked_type.fields)
         body = relay.Tuple([there(relay.TupleGetItem(main.body, i)) for i in range(count)])
