@@ -1,7 +1,7 @@
 # The two commands of a newcomer are `make demo` and `make test`; everything they need is set up on the way.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build targets wheel docs demo test room pytest asan bench bench-cliffs bench-language bench-training bench-torch test-long lint tidy format vsix clean
+.PHONY: help setup build targets wheel docs demo test room pytest asan bench bench-cliffs bench-language bench-training bench-torch bench-gpu test-long lint tidy format vsix clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -55,6 +55,9 @@ bench-training: build  ## steps of training beside PyTorch and JAX, where they a
 
 bench-torch: build  ## models through torch.compile: Relay beside inductor and eager mode; ONLY="mlp,lstm"; ARGS="--dtype bfloat16"
 	@.venv/bin/python benchmarks/torch_models.py $(if $(ONLY),--only "$(ONLY)") $(ARGS)
+
+bench-gpu: build  ## on a CUDA device: results of operators, GEMM and the models beside PyTorch; ARGS="--check --only softmax"
+	@.venv/bin/python benchmarks/gpu.py $(ARGS)
 
 test-long: setup  ## the slow tests: today's part of them, or PART="..."; PART=all; PART=--list
 	@tools/test_long.sh $(PART)

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import torch
 import torch.nn.functional as F
+import torch_lstm
 from onnx import helper, numpy_helper
 
 
@@ -20,12 +21,6 @@ def _even_pads(pads: list[int]) -> list[int]:
     if pads[:half] != pads[half:]:
         raise NotImplementedError(f"pads {pads}: left and right differ")
     return pads[:half]
-
-
-def _lstm(x: torch.Tensor, weights: list[torch.Tensor], hidden: int) -> tuple[torch.Tensor, ...]:
-    zeros = x.new_zeros(1, x.shape[1], hidden)
-    y, h, c = torch.lstm(x, (zeros, zeros), weights, True, 1, 0.0, False, False, False)
-    return y.unsqueeze(1), h, c
 
 
 def _reorder_gates(w: np.ndarray) -> np.ndarray:
@@ -169,7 +164,7 @@ class _Translation:
         w, r, b = (self.constants[name][0] for name in node.input[1:])
         arrays = [*map(_reorder_gates, (w, r)), *map(_reorder_gates, np.split(b, 2))]
         weights = [self.parameter(f"{node.name}_{i}", a) for i, a in enumerate(arrays)]
-        return self.call(_lstm, self.value(node.input[0]), weights, attrs["hidden_size"])
+        return self.call(torch_lstm.lstm, self.value(node.input[0]), weights, attrs["hidden_size"])
 
     def arithmetic(self, function, node: onnx.NodeProto) -> torch.fx.Node:
         """Constant scalars become Python numbers: inductor's patterns look for those."""

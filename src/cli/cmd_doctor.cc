@@ -15,6 +15,7 @@
 #include "driver/machine_limits.h"
 #include "ir/text/text.h"
 #include "runtime/core/strings.h"
+#include "runtime/device_driver.h"
 #include "runtime/temporary_file.h"
 #include "types/infer.h"
 
@@ -109,12 +110,33 @@ Finding line_editing() {
           "install the package libedit2 (libedit on Fedora)"};
 }
 
+// A program for the host needs none: to have no device is no limit.
+Finding devices() {
+  Finding out{"devices", State::good, "", ""};
+  for (const runtime::DeviceDriver& driver : runtime::device_drivers()) {
+    if (!driver.describe) continue;
+    std::string text;
+    runtime::Device device{driver.type, 0};
+    try {
+      for (const std::string& name : driver.describe()) {
+        text += (text.empty() ? "" : ", ") + device.to_string() + ": " + name;
+        ++device.id;
+      }
+      if (text.empty()) text = "no device of " + device.to_string();
+    } catch (const Error& e) {
+      text = e.diagnostics().front().message;
+    }
+    out.found += (out.found.empty() ? "" : "; ") + text;
+  }
+  return out;
+}
+
 // Variables that begin as Relay's and that nothing reads.
 Finding environment() {
   static const std::set<std::string, std::less<>> kRead = {
-      "RELAY_CACHE_DIR",    "RELAY_CACHE_SIZE",   "RELAY_TIME_LIMIT",
-      "RELAY_MEMORY_LIMIT", "RELAY_HOST",         "RELAY_NATIVE",
-      "RELAY_OPENCL",       "RELAY_CODE_VERSION", "RELAY_ONEDNN"};
+      "RELAY_CACHE_DIR",   "RELAY_CACHE_SIZE",   "RELAY_TIME_LIMIT", "RELAY_MEMORY_LIMIT",
+      "RELAY_HOST",        "RELAY_NATIVE",       "RELAY_OPENCL",     "RELAY_CUDA",
+      "RELAY_CUDA_GRAPHS", "RELAY_CODE_VERSION", "RELAY_ONEDNN"};
   std::string set, unknown;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     std::string_view text(*variable);
@@ -178,6 +200,7 @@ int run_doctor(bool json) {
               runtime::make_strings({}, std::span(&word, 1)),
               "keep librelay_text.so beside the program: reinstall the package"),
       cache(),
+      devices(),
       line_editing(),
       environment(),
   };
@@ -194,7 +217,7 @@ Command doctor_command() {
   auto json = std::make_shared<bool>(false);
   return {"doctor",
           "Examine this installation: processor, memory, a program on its whole way, cache, "
-          "libraries, environment; and say what to do about what is wrong",
+          "devices, libraries, environment; and say what to do about what is wrong",
           {flag("--json", *json, "Print the findings as JSON")},
           [json](const Given&) { return run_doctor(*json); }};
 }

@@ -6,6 +6,7 @@
 
 #include "base/codes/runtime.h"
 #include "base/fork.h"
+#include "runtime/cuda/queue.h"
 #include "runtime/opencl/queue.h"
 
 namespace relay::runtime {
@@ -29,10 +30,19 @@ class Drivers {
     auto it = drivers_.find(type);
     return it == drivers_.end() ? std::nullopt : std::optional(it->second);
   }
+  std::vector<DeviceDriver> all() {
+    std::lock_guard lock(mutex_);
+    std::vector<DeviceDriver> out;
+    for (const auto& [type, driver] : drivers_) out.push_back(driver);
+    return out;
+  }
 
  private:
   // Relay's own, which open their libraries when a program first uses the device.
-  Drivers() { add(opencl::opencl_driver()); }
+  Drivers() {
+    add(cuda::cuda_driver());
+    add(opencl::opencl_driver());
+  }
 
   ForkSafeMutex mutex_;
   std::map<uint16_t, DeviceDriver> drivers_;
@@ -45,6 +55,8 @@ void register_device_driver(DeviceDriver driver) { Drivers::instance().add(std::
 bool has_device_driver(Device device) {
   return device == Device::cpu() || Drivers::instance().find(device.type).has_value();
 }
+
+std::vector<DeviceDriver> device_drivers() { return Drivers::instance().all(); }
 
 std::shared_ptr<DeviceQueue> open_device(Device device) {
   auto driver = Drivers::instance().find(device.type);

@@ -15,6 +15,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "runtime/core/device.h"
 #include "runtime/core/kernel_abi.h"
@@ -57,6 +59,9 @@ struct DeviceDriver {
   uint16_t type = 0;  // a DLDeviceType
   // A queue of the device with this number. RuntimeError E0620 when there is none.
   std::function<std::shared_ptr<DeviceQueue>(uint16_t id)> open;
+  // A line for each device of this machine, by number; none for a driver that does not tell. RuntimeError E0620 where its
+  // library is missing.
+  std::function<std::vector<std::string>()> describe = {};
 };
 
 // Makes a kind of device known for the rest of the process. For one type the last registration holds.
@@ -67,6 +72,9 @@ bool has_device_driver(Device device);
 
 // Throws RuntimeError E0620 when there is no driver, or no such device.
 std::shared_ptr<DeviceQueue> open_device(Device device);
+
+// The drivers that are known, by type.
+std::vector<DeviceDriver> device_drivers();
 
 // Memory of the device that is freed with the last reference; at least one byte.
 std::shared_ptr<void> device_memory(const std::shared_ptr<DeviceQueue>& queue, size_t bytes);

@@ -10,7 +10,16 @@ from pathlib import Path
 from command_line import relay
 
 ROOT = Path(__file__).resolve().parents[2]
-FOUND = ["processor", "memory", "programs", "strings", "cache", "line editing", "environment"]
+FOUND = [
+    "processor",
+    "memory",
+    "programs",
+    "strings",
+    "cache",
+    "devices",
+    "line editing",
+    "environment",
+]
 
 
 def doctor(check: bool = True, **variables: str) -> dict[str, dict]:

@@ -1,12 +1,8 @@
 #include "runtime/opencl/device.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,35 +12,13 @@
 namespace relay::runtime::opencl {
 namespace {
 
-// Lines of a driver's log that a message has.
-constexpr size_t kLogLines = 12;
-
-std::string head(const std::string& log) {
-  size_t end = 0;
-  for (size_t line = 0; line < kLogLines && end != log.npos; ++line) {
-    end = log.find('\n', end);
-    if (end != log.npos) ++end;
-  }
-  return escape_for_terminal(log.substr(0, end), 2000);
-}
-
-// The path of a new file with the code and the log; empty where none can be written.
-std::string keep(const std::string& code, const std::string& log) {
-  const char* folder = std::getenv("TMPDIR");
-  std::string path = std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") +
-                     "/relay-opencl-XXXXXX.cl";
-  constexpr int kSuffix = 3;
-  const int file = mkstemps(path.data(), kSuffix);
-  if (file < 0) return "";
-  const std::string text = code + "\n/* The driver says:\n" + log + "\n*/\n";
-  bool written = true;
-  for (size_t at = 0; at < text.size() && written;) {
-    const ssize_t n = write(file, text.data() + at, text.size() - at);
-    written = n > 0;
-    at += written ? static_cast<size_t>(n) : 0;
-  }
-  close(file);
-  return written ? path : "";
+std::string name_of(DeviceId id) {
+  size_t size = 0;
+  check(api().clGetDeviceInfo(id, kDeviceName, 0, nullptr, &size), "its name is not told");
+  std::string out(size, '\0');
+  check(api().clGetDeviceInfo(id, kDeviceName, size, out.data(), nullptr), "its name is not told");
+  while (!out.empty() && out.back() == '\0') out.pop_back();
+  return out;
 }
 
 int rank_of(DeviceId id) {
@@ -77,14 +51,8 @@ std::vector<DeviceId> all_devices() {
 
 }  // namespace
 
-struct OpenDevice::Programs {
-  ForkSafeMutex mutex;
-  std::unordered_map<std::string, std::shared_ptr<BuiltProgram>> built;
-};
-
-OpenDevice::OpenDevice(DeviceId id, Context context)
-    : id_(id), context_(context), programs_(std::make_shared<Programs>()) {
-  name_ = info(kDeviceName);
+OpenDevice::OpenDevice(DeviceId id, Context context) : id_(id), context_(context) {
+  name_ = name_of(id);
   Flags single = 0;
   check(api().clGetDeviceInfo(id, kDeviceSingleFpConfig, sizeof(single), &single, nullptr),
         "its arithmetic is not told");
@@ -92,15 +60,6 @@ OpenDevice::OpenDevice(DeviceId id, Context context)
   if ((single & kFpCorrectlyRoundedDivideSqrt) != 0) {
     options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
   }
-}
-
-std::string OpenDevice::info(UInt what) const {
-  size_t size = 0;
-  check(api().clGetDeviceInfo(id_, what, 0, nullptr, &size), "its properties are not told");
-  std::string out(size, '\0');
-  check(api().clGetDeviceInfo(id_, what, size, out.data(), nullptr), "its properties are not told");
-  while (!out.empty() && out.back() == '\0') out.pop_back();
-  return out;
 }
 
 std::string OpenDevice::build_log(Program program) const {
@@ -118,26 +77,25 @@ std::string OpenDevice::build_log(Program program) const {
 }
 
 std::shared_ptr<BuiltProgram> OpenDevice::build(const std::string& code) {
-  std::lock_guard lock(programs_->mutex);
-  std::shared_ptr<BuiltProgram>& built = programs_->built[code];
-  if (built) return built;
-  const char* text = code.c_str();
-  const size_t size = code.size();
-  Int error = kSuccess;
-  auto made = std::make_shared<BuiltProgram>(
-      api().clCreateProgramWithSource(context_, 1, &text, &size, &error));
-  check(error, "a program cannot be made");
-  const Int result = api().clBuildProgram(made->get(), 1, &id_, options_.c_str(), nullptr, nullptr);
-  if (result == kSuccess) return built = std::move(made);
-  if (result == kOutOfHostMemory) check(result, "a program cannot be built");
-  const std::string log = build_log(made->get());
-  const std::string path = keep(code, log);
-  throw RuntimeError(
-      Diagnostic(codes::run_device_code, {}, "the driver of " + name_ + " refuses a kernel")
-          .found(log.empty() ? "OpenCL error " + std::to_string(result) : head(log))
-          .help(path.empty()
-                    ? "set TMPDIR to a folder that can be written, to keep the kernel's source"
-                    : "the kernel's source is in " + path));
+  return programs_.get(code, [&] {
+    const char* text = code.c_str();
+    const size_t size = code.size();
+    Int error = kSuccess;
+    auto made = std::make_shared<BuiltProgram>(
+        api().clCreateProgramWithSource(context_, 1, &text, &size, &error));
+    check(error, "a program cannot be made");
+    const Int result =
+        api().clBuildProgram(made->get(), 1, &id_, options_.c_str(), nullptr, nullptr);
+    if (result == kSuccess) return made;
+    if (result == kOutOfHostMemory) check(result, "a program cannot be built");
+    refuse_kernel({.device = name_,
+                   .code = code,
+                   .log = build_log(made->get()),
+                   .result = "OpenCL error " + std::to_string(result),
+                   .kind = "opencl",
+                   .suffix = ".cl",
+                   .help = ""});
+  });
 }
 
 OpenDevice& open_opencl_device(uint16_t number) {
@@ -162,6 +120,12 @@ OpenDevice& open_opencl_device(uint16_t number) {
   check(error, "it cannot be opened");
   device = std::make_unique<OpenDevice>(all[number], context);
   return *device;
+}
+
+std::vector<std::string> describe_opencl_devices() {
+  std::vector<std::string> out;
+  for (DeviceId id : all_devices()) out.push_back(name_of(id));
+  return out;
 }
 
 }  // namespace relay::runtime::opencl

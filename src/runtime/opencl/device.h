@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "runtime/device_source.h"
+#include "runtime/device_kernels.h"
 #include "runtime/opencl/api.h"
 
 namespace relay::runtime::opencl {
@@ -37,19 +38,20 @@ class OpenDevice {
   std::shared_ptr<BuiltProgram> build(const std::string& code);
 
  private:
-  std::string info(UInt what) const;
   std::string build_log(Program program) const;
 
-  struct Programs;
   DeviceId id_;
   Context context_;
   std::string name_;
   std::string options_;
-  std::shared_ptr<Programs> programs_;
+  BuiltPrograms<BuiltProgram> programs_;
 };
 
 // The device with this number: GPUs first, processors last, each in the order of the platforms. Throws RuntimeError E0620
 // where there is none.
 OpenDevice& open_opencl_device(uint16_t number);
+
+// The names of all, in this order. Throws RuntimeError E0620 where there is no library.
+std::vector<std::string> describe_opencl_devices();
 
 }  // namespace relay::runtime::opencl

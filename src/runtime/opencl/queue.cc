@@ -8,13 +8,12 @@
 #include <map>
 #include <mutex>
 #include <new>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/codes/runtime.h"
 #include "base/fork.h"
-#include "runtime/device_source.h"
+#include "runtime/device_kernels.h"
 #include "runtime/opencl/device.h"
 #include "runtime/vm/bytecode.h"
 
@@ -22,8 +21,6 @@ namespace relay::runtime::opencl {
 namespace {
 
 constexpr size_t kPage = 4096;
-// A kernel that has failed may read one element behind a buffer that is empty, before it ends.
-constexpr size_t kSlack = 64;
 // Events that are kept: who waits for an older one waits for the next that is.
 constexpr size_t kMostEvents = 256;
 
@@ -72,13 +69,11 @@ class AddressSpace {
   std::map<char*, Block> blocks_;
 };
 
-// The launches of a kernel, ready to be started.
-struct ReadyKernel {
-  DeviceSource source;
-  std::shared_ptr<BuiltProgram> program;
-  std::vector<Kernel> functions;
-  Int number = 0;
+struct ReleaseKernel {
+  void operator()(Kernel kernel) const { api().clReleaseKernel(kernel); }
 };
+using OwnKernel = std::unique_ptr<KernelStruct, ReleaseKernel>;
+using OpenclKernel = ReadyKernel<BuiltProgram, OwnKernel>;
 
 class OpenclQueue : public DeviceQueue {
  public:
@@ -102,8 +97,9 @@ class OpenclQueue : public DeviceQueue {
   OpenclQueue& operator=(const OpenclQueue&) = delete;
 
   void* allocate(size_t bytes) override {
-    Memory memory = new_memory(bytes + kSlack, "memory of " + std::to_string(bytes) + " bytes");
-    void* address = AddressSpace::instance().insert(memory, bytes + kSlack);
+    Memory memory =
+        new_memory(bytes + kDeviceSlack, "memory of " + std::to_string(bytes) + " bytes");
+    void* address = AddressSpace::instance().insert(memory, bytes + kDeviceSlack);
     if (address != nullptr) return address;
     api().clReleaseMemObject(memory);
     throw RuntimeError(
@@ -141,7 +137,7 @@ class OpenclQueue : public DeviceQueue {
 
   uint64_t launch(const KernelInfo& info, relay_kernel entry, std::span<void* const> buffers,
                   std::span<const int64_t> dims) override {
-    ReadyKernel& kernel = ready(info, entry);
+    OpenclKernel& kernel = ready(info, entry);
     std::vector<std::pair<Memory, int64_t>> places;
     for (const void* b : buffers) {
       const auto [memory, offset] = AddressSpace::instance().find(b);
@@ -166,11 +162,9 @@ class OpenclQueue : public DeviceQueue {
     check(api().clEnqueueReadBuffer(queue_, failure_, kTrue, 0, sizeof(failure), failure, 0,
                                     nullptr, nullptr),
           "its failures cannot be read");
-    if (failure[0] == 0) return std::nullopt;
-    check(clear_failure(), "its failures cannot be cleared");
-    const auto number = static_cast<size_t>(failure[1]);
-    RELAY_CHECK(number < infos_.size(), "a kernel of the device has an unknown number");
-    return DeviceFailure{infos_[number], failure[0]};
+    const auto failed = kernels_.failure(failure);
+    if (failed) check(clear_failure(), "its failures cannot be cleared");
+    return failed;
   }
   uint64_t last() const override { return given_; }
 
@@ -200,58 +194,34 @@ class OpenclQueue : public DeviceQueue {
     events_.pop_front();
   }
 
-  ReadyKernel& ready(const KernelInfo& info, relay_kernel entry) {
-    auto [it, fresh] = kernels_.try_emplace(entry);
-    if (!fresh) return *it->second;
-    auto made = std::make_unique<ReadyKernel>();
-    try {
-      made->source = read_device_source(entry);
-      made->program = device_.build(made->source.code);
-      for (const DeviceLaunch& l : made->source.launches) {
-        Int error = kSuccess;
-        made->functions.push_back(
-            api().clCreateKernel(made->program->get(), l.name.c_str(), &error));
-        check(error, ("it has no kernel " + l.name).c_str());
-      }
-    } catch (...) {
-      kernels_.erase(it);
-      throw;
-    }
-    made->number = static_cast<Int>(infos_.size());
-    infos_.push_back(&info);
-    it->second = std::move(made);
-    return *it->second;
+  OpenclKernel& ready(const KernelInfo& info, relay_kernel entry) {
+    return kernels_.get(
+        info, entry, [&](const std::string& code) { return device_.build(code); },
+        [&](BuiltProgram& program, const DeviceLaunch& launch) {
+          Int error = kSuccess;
+          OwnKernel function(api().clCreateKernel(program.get(), launch.name.c_str(), &error));
+          check(error, ("it has no kernel " + launch.name).c_str());
+          return function;
+        });
   }
 
   // Working memory of the kernel, behind its buffers. The queue works in order, so all its kernels share one block.
   void append_workspace(const DeviceSource& source, std::span<const int64_t> dims,
                         std::vector<std::pair<Memory, int64_t>>& places) {
-    constexpr int64_t kAlignment = 64;
-    const size_t first = places.size();
-    int64_t bytes = 0;
-    for (const SizeFormula& f : source.workspace) {
-      const int64_t size = std::max<int64_t>(f.evaluate(dims), 0);
-      places.emplace_back(nullptr, bytes);
-      if (size > kMostBytes || bytes > kMostBytes) {
-        throw RuntimeError(Diagnostic(codes::run_out_of_memory, {},
-                                      "a kernel needs working memory of " + std::to_string(size) +
-                                          " bytes on an OpenCL device"));
-      }
-      bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
-    }
-    if (first == places.size()) return;
-    if (static_cast<size_t>(bytes) + kSlack > workspace_bytes_ || workspace_ == nullptr) {
-      const size_t wanted = static_cast<size_t>(bytes) + kSlack;
-      Memory larger =
-          new_memory(wanted, "working memory of " + std::to_string(bytes) + " bytes for a kernel");
+    if (source.workspace.empty()) return;
+    const WorkspaceLayout layout = layout_workspace(source, dims, "an OpenCL device");
+    if (layout.bytes + kDeviceSlack > workspace_bytes_ || workspace_ == nullptr) {
+      const size_t wanted = layout.bytes + kDeviceSlack;
+      Memory larger = new_memory(
+          wanted, "working memory of " + std::to_string(layout.bytes) + " bytes for a kernel");
       if (workspace_ != nullptr) api().clReleaseMemObject(workspace_);
       workspace_ = larger;
       workspace_bytes_ = wanted;
     }
-    for (size_t i = first; i < places.size(); ++i) places[i].first = workspace_;
+    for (int64_t offset : layout.offsets) places.emplace_back(workspace_, offset);
   }
 
-  void start(ReadyKernel& kernel, size_t which,
+  void start(OpenclKernel& kernel, size_t which,
              const std::vector<std::pair<Memory, int64_t>>& places, std::span<const int64_t> dims) {
     const DeviceLaunch& launch = kernel.source.launches[which];
     size_t items[3], group[3];
@@ -263,7 +233,7 @@ class OpenclQueue : public DeviceQueue {
       group[i] = static_cast<size_t>(std::max<int64_t>(launch.group[i], 1));
       grouped |= launch.group[i] > 0;
     }
-    const Kernel function = kernel.functions[which];
+    const Kernel function = kernel.functions[which].get();
     UInt at = 0;
     Int error = kSuccess;
     auto pass = [&](const void* value, size_t bytes) {
@@ -287,15 +257,11 @@ class OpenclQueue : public DeviceQueue {
 
   void release_all() noexcept {
     while (!events_.empty()) drop_event();
-    for (auto& [entry, kernel] : kernels_) {
-      for (Kernel f : kernel->functions) api().clReleaseKernel(f);
-    }
+    kernels_.clear();
     if (workspace_ != nullptr) api().clReleaseMemObject(workspace_);
     if (failure_ != nullptr) api().clReleaseMemObject(failure_);
     api().clReleaseCommandQueue(queue_);
   }
-
-  static constexpr int64_t kMostBytes = int64_t{1} << 46;
 
   OpenDevice& device_;
   Queue queue_ = nullptr;
@@ -303,15 +269,15 @@ class OpenclQueue : public DeviceQueue {
   size_t workspace_bytes_ = 0;
   uint64_t given_ = 0;
   std::deque<std::pair<uint64_t, Event>> events_;
-  std::unordered_map<relay_kernel, std::unique_ptr<ReadyKernel>> kernels_;
-  std::vector<const KernelInfo*> infos_;
+  ReadyKernels<OpenclKernel> kernels_;
   bool may_have_failed_ = false;
 };
 
 }  // namespace
 
 DeviceDriver opencl_driver() {
-  return {kDLOpenCL, [](uint16_t id) { return std::make_shared<OpenclQueue>(id); }};
+  return {kDLOpenCL, [](uint16_t id) { return std::make_shared<OpenclQueue>(id); },
+          describe_opencl_devices};
 }
 
 }  // namespace relay::runtime::opencl

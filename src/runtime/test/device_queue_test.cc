@@ -4,12 +4,11 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <sstream>
 
-#include "base/diagnostic.h"
 #include "runtime/device_driver.h"
 #include "runtime/device_source.h"
+#include "runtime/test/device_kernel_bytes.h"
 #include "runtime/test/mock_opencl.h"
 #include "runtime/vm/bytecode.h"
 
@@ -30,34 +29,9 @@ class DeviceQueues : public ::testing::Test {
     mock_->launches = mock_->builds = 0;
   }
 
-  // The bytes of a kernel of one launch with this name.
-  std::string kernel(const std::string& name, const std::string& workspace = "") {
-    DeviceSource source;
-    if (!workspace.empty()) source.workspace.emplace_back(workspace);
-    DeviceLaunch launch;
-    launch.name = name;
-    launch.buffers = {0};
-    if (!workspace.empty()) launch.buffers.push_back(1);
-    launch.items[0] = SizeFormula("d0 2 *");
-    launch.may_fail = name == "fails";
-    source.launches.push_back(launch);
-    source.code = "kernel void " + name + "(...)\n";
-    return to_bytes(source);
+  static std::string kernel(const std::string& name, const std::string& workspace = "") {
+    return kernel_bytes(name, "kernel void " + name + "(...)\n", workspace);
   }
-  static relay_kernel entry(const std::string& bytes) {
-    return reinterpret_cast<relay_kernel>(const_cast<char*>(bytes.data()));
-  }
-  static std::string error_of(const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "nothing";
-  }
-
-  static std::span<void* const> one(void* const& buffer) { return {&buffer, 1}; }
-  static std::span<const int64_t> one(const int64_t& size) { return {&size, 1}; }
 
   mock_opencl* mock_ = nullptr;
   KernelInfo info_{};
@@ -77,7 +51,7 @@ TEST_F(DeviceQueues, formulas) {
 }
 
 TEST_F(DeviceQueues, sources_are_read_as_they_were_written) {
-  const DeviceSource source = read_device_source(entry(kernel("exp", "d0 4 *")));
+  const DeviceSource source = read_device_source(entry_of(kernel("exp", "d0 4 *")));
   ASSERT_EQ(source.launches.size(), 1u);
   EXPECT_EQ(source.launches[0].name, "exp");
   EXPECT_EQ(source.launches[0].buffers, (std::vector<size_t>{0, 1}));
@@ -85,8 +59,9 @@ TEST_F(DeviceQueues, sources_are_read_as_they_were_written) {
   EXPECT_EQ(source.launches[0].items[2].text(), "1");
   EXPECT_EQ(source.workspace[0].text(), "d0 4 *");
   EXPECT_EQ(source.code, "kernel void exp(...)\n");
-  EXPECT_NE(error_of([] { read_device_source(entry("no kernel, but some text")); }).find("E0608"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([] { read_device_source(entry_of("no kernel, but some text")); }).find("E0608"),
+      std::string::npos);
 }
 
 TEST_F(DeviceQueues, kernels_get_their_arguments_and_nothing_is_left) {
@@ -98,7 +73,7 @@ TEST_F(DeviceQueues, kernels_get_their_arguments_and_nothing_is_left) {
     queue->copy_to_device(memory + 64, &in, sizeof(in));
     void* buffer = memory + 64;
     const int64_t size = 5;
-    for (int i = 0; i < 3; ++i) queue->launch(info_, entry(bytes), one(buffer), one(size));
+    for (int i = 0; i < 3; ++i) queue->launch(info_, entry_of(bytes), one(buffer), one(size));
     int32_t out = 0;
     queue->copy_within(memory, memory + 64, sizeof(out));
     EXPECT_FALSE(queue->wait(queue->copy_to_host(&out, memory, sizeof(out))).has_value());
@@ -112,7 +87,7 @@ TEST_F(DeviceQueues, kernels_get_their_arguments_and_nothing_is_left) {
     EXPECT_EQ(mock_->arguments, 7u);
     EXPECT_EQ(mock_->first_offset, 64);
     const int64_t none = 0;
-    queue->launch(info_, entry(bytes), one(buffer), one(none));
+    queue->launch(info_, entry_of(bytes), one(buffer), one(none));
     EXPECT_EQ(mock_->launches, 3) << "no item, no launch";
     queue->release(memory);
   }
@@ -128,7 +103,7 @@ TEST_F(DeviceQueues, a_kernel_that_fails_is_told_once) {
   auto queue = open_device({kDLOpenCL, 0});
   void* memory = queue->allocate(64);
   const int64_t size = 5;
-  auto failure = queue->wait(queue->launch(info_, entry(bytes), one(memory), one(size)));
+  auto failure = queue->wait(queue->launch(info_, entry_of(bytes), one(memory), one(size)));
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->kernel, &info_);
   EXPECT_EQ(failure->code, RELAY_KERNEL_INDEX_OUT_OF_BOUNDS);
@@ -146,11 +121,11 @@ TEST_F(DeviceQueues, out_of_memory_says_how_much_of_what_E0604) {
   void* memory = queue->allocate(64);
   const int64_t size = 5;
   const std::string working =
-      error_of([&] { queue->launch(info_, entry(bytes), one(memory), one(size)); });
+      error_of([&] { queue->launch(info_, entry_of(bytes), one(memory), one(size)); });
   EXPECT_NE(working.find("E0604"), std::string::npos) << working;
   EXPECT_NE(working.find("working memory of 5000000 bytes"), std::string::npos) << working;
   mock_->memory = size_t{1} << 30;
-  queue->launch(info_, entry(bytes), one(memory), one(size));
+  queue->launch(info_, entry_of(bytes), one(memory), one(size));
   EXPECT_EQ(mock_->launches, 1);
   queue->release(memory);
 }
@@ -162,19 +137,18 @@ TEST_F(DeviceQueues, the_source_of_a_refused_kernel_is_kept_E0621) {
   const int64_t size = 5;
   mock_->refuses_programs = 1;
   const std::string text =
-      error_of([&] { queue->launch(info_, entry(bytes), one(memory), one(size)); });
+      error_of([&] { queue->launch(info_, entry_of(bytes), one(memory), one(size)); });
   EXPECT_NE(text.find("E0621"), std::string::npos) << text;
   EXPECT_NE(text.find("the mock refuses"), std::string::npos) << text;
-  const size_t begin = text.find("is in /");
-  ASSERT_NE(begin, std::string::npos) << text;
-  const std::string path = text.substr(begin + 6, text.find(".cl", begin) + 3 - begin - 6);
+  const std::string path = path_in(text, ".cl");
+  ASSERT_NE(path, "") << text;
   std::ifstream file(path);
   std::ostringstream kept;
   kept << file.rdbuf();
   EXPECT_NE(kept.str().find("kernel void refused"), std::string::npos) << path;
   std::remove(path.c_str());
   mock_->refuses_programs = 0;
-  queue->launch(info_, entry(bytes), one(memory), one(size));
+  queue->launch(info_, entry_of(bytes), one(memory), one(size));
   EXPECT_EQ(mock_->launches, 1);
   queue->release(memory);
 }
