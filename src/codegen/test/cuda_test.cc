@@ -7,6 +7,7 @@
 
 #include "base/diagnostic.h"
 #include "codegen/cuda/backend.h"
+#include "codegen/cuda/cuda_kernel.h"
 #include "codegen/cuda/device_math.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/kernel_builder.h"
@@ -174,6 +175,194 @@ TEST_F(Cuda, large_memory_of_an_item_is_a_slice_of_working_memory) {
   EXPECT_EQ(s.workspace[0].evaluate({}), int64_t{64} * 4096 * 4);
   EXPECT_EQ(s.launches[0].buffers, (std::vector<size_t>{0, 1, 2}));
   EXPECT_TRUE(has(s, "min.s64")) << s.code;
+}
+
+// ---- Launches without groups, on this processor: items run one after the other, with registers that the test sets.
+
+class Launches {
+ public:
+  explicit Launches(const PrimFunc& f) {
+    const Target device = parse_target("cuda"), host = native_target();
+    const PrimFunc lowered = tir::lower_loops(f, kind_of(device).lowering());
+    llvm::LLVMContext context;
+    auto machine = codegen::make_machine(host);
+    llvm::Module module("launches", context);
+    module.setTargetTriple(host.triple);
+    module.setDataLayout(machine->layout());
+    source_ = codegen::build_cuda_kernel(module, lowered, device);
+    llvm::IRBuilder<> b(context);
+    auto* type = llvm::ArrayType::get(b.getInt32Ty(), kRegisters.size());
+    auto* registers = new llvm::GlobalVariable(module, type, false,
+                                               llvm::GlobalValue::InternalLinkage,
+                                               llvm::Constant::getNullValue(type), "registers");
+    for (size_t i = 0; i < kRegisters.size(); ++i) {
+      llvm::Function* read = module.getFunction("llvm.nvvm.read.ptx.sreg." + kRegisters[i]);
+      if (read == nullptr) continue;
+      while (!read->use_empty()) {
+        auto* call = llvm::cast<llvm::CallInst>(*read->user_begin());
+        b.SetInsertPoint(call);
+        call->replaceAllUsesWith(
+            b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt32Ty(), registers, i)));
+        call->eraseFromParent();
+      }
+    }
+    std::vector<PrimFunc> named;
+    for (const runtime::DeviceLaunch& launch : source_.launches) {
+      llvm::Function* entry = module.getFunction(launch.name);
+      entry->setCallingConv(llvm::CallingConv::C);
+      for (llvm::StringRef a : {"target-cpu", "target-features"}) entry->removeFnAttr(a);
+      named.push_back(kernel(launch.name, {}, {}, seq({})));
+      auto* wrapper = llvm::Function::Create(
+          llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false),
+          llvm::GlobalValue::ExternalLinkage, codegen::kernel_symbol(*named.back().get()), module);
+      b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", wrapper));
+      llvm::Value* words = wrapper->getArg(2);
+      b.CreateMemCpy(registers, {}, words, {}, kRegisters.size() * sizeof(int32_t));
+      std::vector<llvm::Value*> args;
+      auto argument = [&](llvm::Value* from, size_t at) {
+        llvm::Type* word = entry->getArg(static_cast<unsigned>(args.size()))->getType();
+        args.push_back(b.CreateLoad(word, b.CreateConstGEP1_64(b.getInt64Ty(), from, at)));
+      };
+      for (size_t number : launch.buffers) argument(wrapper->getArg(0), number);
+      for (size_t i = 0; i < lowered->dims.size(); ++i) argument(wrapper->getArg(1), i);
+      llvm::Value* failed = b.CreateConstGEP1_64(b.getInt32Ty(), words, kRegisters.size());
+      args.push_back(b.CreateAddrSpaceCast(
+          failed, entry->getArg(static_cast<unsigned>(args.size()))->getType()));
+      args.push_back(b.getInt32(kNumber));
+      b.CreateCall(entry, args);
+      b.CreateRetVoid();
+    }
+    const std::string object =
+        machine->emit(module, codegen::CodePasses::none, codegen::CodeForm::object);
+    loaded_.emplace(codegen::load_objects({object}, named, host));
+  }
+
+  // Grids of so many groups and items along each axis; returns the failure word.
+  std::array<int32_t, 2> run(std::vector<void*> buffers, const std::vector<int64_t>& dims,
+                             std::array<int32_t, 3> groups, std::array<int32_t, 3> items) {
+    std::vector<std::vector<char>> workspace;
+    for (const runtime::SizeFormula& bytes : source_.workspace) {
+      workspace.emplace_back(static_cast<size_t>(bytes.evaluate(dims)));
+      buffers.push_back(workspace.back().data());
+    }
+    std::array<int32_t, 2> failed{};
+    for (relay_kernel launch : loaded_->functions()) {
+      const int32_t each = items[0] * items[1] * items[2];
+      for (int32_t n = groups[0] * groups[1] * groups[2] * each; n-- > 0;) {
+        const int32_t g = n / each, t = n % each;
+        std::array<int32_t, 14> words{t % items[0],
+                                      t / items[0] % items[1],
+                                      t / items[0] / items[1],
+                                      items[0],
+                                      items[1],
+                                      items[2],
+                                      g % groups[0],
+                                      g / groups[0] % groups[1],
+                                      g / groups[0] / groups[1],
+                                      groups[0],
+                                      groups[1],
+                                      groups[2],
+                                      failed[0],
+                                      failed[1]};
+        launch(buffers.data(), dims.data(),
+               reinterpret_cast<const relay_kernel_context*>(words.data()));
+        failed = {words[12], words[13]};
+      }
+    }
+    return failed;
+  }
+
+  static constexpr int32_t kNumber = 5;
+
+ private:
+  const std::vector<std::string> kRegisters{"tid.x",   "tid.y",   "tid.z",   "ntid.x",
+                                            "ntid.y",  "ntid.z",  "ctaid.x", "ctaid.y",
+                                            "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z"};
+  runtime::DeviceSource source_;
+  std::optional<LoadedKernels> loaded_;
+};
+
+TEST_F(Cuda, any_grid_computes_each_element_once) {
+  const Var n = var("n"), i = var("i"), j = var("j");
+  // An element counts how often it is computed.
+  Buffer out = buffer("out", f32, {n, index(7)});
+  Stmt body = store(out, {i, j}, load(out, {i, j}) + cast(f32, i * 7 + j + 1));
+  Launches launches(kernel("counts", {}, {out},
+                           bound(i, n, kGlobalTags[1], bound(j, index(7), kGlobalTags[0], body)),
+                           {n}));
+  for (int64_t rows : {0, 1, 5, 64}) {
+    for (std::array<int32_t, 3> items : {std::array{1, 1, 1}, {4, 2, 1}, {32, 8, 2}}) {
+      for (std::array<int32_t, 3> groups : {std::array{1, 1, 1}, {1, 3, 2}}) {
+        std::vector<float> got(static_cast<size_t>(rows * 7) + 1);
+        launches.run({got.data()}, {rows}, groups, items);
+        for (size_t k = 0; k + 1 < got.size(); ++k) {
+          ASSERT_EQ(got[k], static_cast<float>(k + 1)) << rows << " rows, element " << k;
+        }
+        EXPECT_EQ(got.back(), 0);
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, nests_are_launches_that_share_working_memory) {
+  Buffer a = buffer("a", f32, {index(30)}), out = buffer("out", f32, {index(30)}),
+         between = buffer("between", f32, {index(30)});
+  Var i = var("i"), j = var("j"), k = var("k");
+  Stmt square = bound(i, index(30), kGlobalTags[0], store(between, {i}, load(a, {i}) * load(a, {i})));
+  // One item.
+  Stmt sum = for_(k, index(1), index(29),
+                  store(between, {k}, load(between, {k}) + load(between, {k - 1})));
+  Stmt copy = bound(j, index(30), kGlobalTags[0], store(out, {j}, load(between, {index(29) - j})));
+  Launches launches(kernel("scan", {a}, {out}, allocate(between, seq({square, sum, copy}))));
+  std::vector<float> in(30), got(30);
+  for (size_t at = 0; at < in.size(); ++at) in[at] = static_cast<float>(at + 1);
+  launches.run({in.data(), got.data()}, {}, {2, 1, 1}, {8, 2, 1});
+  float want = 0;
+  for (size_t at = 0; at < in.size(); ++at) {
+    want += in[at] * in[at];
+    EXPECT_EQ(got[29 - at], want) << at;
+  }
+}
+
+TEST_F(Cuda, items_have_slices_of_their_own) {
+  Buffer a = buffer("a", f32, {index(2000)}), out = buffer("out", f32, {index(100), index(3)}),
+         own = buffer("own", f32, {index(2000)});
+  Var i = var("i"), j = var("j"), k = var("k"), z = var("z");
+  Stmt fill = for_(j, index(0), index(2000),
+                   store(own, {j}, load(a, {j}) + cast(f32, i * 3 + z)));
+  Stmt last = for_(k, index(0), index(2000), store(out, {i, z}, load(own, {k})));
+  Launches launches(kernel(
+      "sliced", {a}, {out},
+      bound(z, index(3), kGlobalTags[1],
+            bound(i, index(100), kGlobalTags[0], allocate(own, seq({fill, last}))))));
+  std::vector<float> in(2000);
+  in.back() = 1000;
+  for (std::array<int32_t, 3> items : {std::array{1, 1, 1}, {256, 1, 1}, {8, 8, 1}}) {
+    std::vector<float> got(300);
+    launches.run({in.data(), got.data()}, {}, {2, 2, 1}, items);
+    for (size_t at = 0; at < got.size(); ++at) ASSERT_EQ(got[at], 1000 + static_cast<float>(at));
+  }
+}
+
+TEST_F(Cuda, the_first_failure_is_kept) {
+  Buffer a = buffer("a", DType::Int(64), {index(8)}), out = buffer("out", DType::Int(64), {index(8)});
+  Var i = var("i");
+  const PrimExpr place =
+      tir::call("index_in", tir::kIndex, {load(a, {i}), index(8), index(0)});
+  Launches launches(kernel("places", {a}, {out},
+                           bound(i, index(8), kGlobalTags[0], store(out, {i}, place))));
+  std::vector<int64_t> in{0, 7, -1, -8, 3, 4, 5, 6}, got(8, 99);
+  EXPECT_EQ(launches.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1})[0], 0);
+  EXPECT_EQ(got, (std::vector<int64_t>{0, 7, 7, 0, 3, 4, 5, 6}));
+  for (int64_t bad : {int64_t{8}, int64_t{-9}, std::numeric_limits<int64_t>::max()}) {
+    in[3] = bad;
+    got.assign(8, 99);
+    const auto failed = launches.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1});
+    EXPECT_EQ(failed, (std::array<int32_t, 2>{RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, Launches::kNumber}));
+    // Items that come later have nothing to do.
+    EXPECT_EQ(got[3], 99);
+    EXPECT_EQ(got[0], 99);
+  }
 }
 
 TEST_F(Cuda, no_function_is_external) {
