@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include <barrier>
 #include <cmath>
 #include <random>
+#include <thread>
 
 #include "base/diagnostic.h"
 #include "codegen/cuda/backend.h"
@@ -99,7 +101,8 @@ TEST_F(Cuda, a_launch_takes_addresses_sizes_and_the_failure_word_and_any_number_
   }
 }
 
-TEST_F(Cuda, a_group_has_shared_memory_barriers_and_registers) {
+// Two groups of four items, which copy a tile in each of three steps and add the tile backwards to registers of theirs.
+PrimFunc reversed_sums() {
   Var b = var("b"), k = var("k"), t = var("t"), u = var("u"), v = var("v"), w = var("w");
   Buffer a = buffer("a", f32, {index(2), index(3), index(4)}),
          out = buffer("out", f32, {index(2), index(4)}),
@@ -114,8 +117,12 @@ TEST_F(Cuda, a_group_has_shared_memory_barriers_and_registers) {
   Stmt group =
       seq({items(v, store(acc, {v * 2 + 1}, imm_float(f32, 0))), for_(k, index(0), index(3), step),
            items(w, store(out, {b, w}, load(acc, {w * 2 + 1})))});
-  const runtime::DeviceSource s = source_of(kernel(
-      "sums", {a}, {out}, bound(b, index(2), kGroupTags[0], allocate(acc, allocate(tile, group)))));
+  return kernel("sums", {a}, {out},
+                bound(b, index(2), kGroupTags[0], allocate(acc, allocate(tile, group))));
+}
+
+TEST_F(Cuda, a_group_has_shared_memory_barriers_and_registers) {
+  const runtime::DeviceSource s = source_of(reversed_sums());
   EXPECT_EQ(s.launches[0].group, (std::array<int64_t, 3>{4, 1, 1}));
   EXPECT_EQ(s.launches[0].items[0].evaluate({}), 8);
   for (const char* word : {".reqntid 4, 1, 1", ".shared .align 16 .b8 sums_shared[16]", "bar.sync",
@@ -177,7 +184,14 @@ TEST_F(Cuda, large_memory_of_an_item_is_a_slice_of_working_memory) {
   EXPECT_TRUE(has(s, "min.s64")) << s.code;
 }
 
-// ---- Launches without groups, on this processor: items run one after the other, with registers that the test sets.
+// ---- Launches on this processor: the items of a group are threads, and groups run one after the other.
+
+// The registers of the item that runs, and the barrier of its group.
+thread_local std::array<int32_t, 12> item_registers{};
+std::barrier<>* group_barrier = nullptr;
+
+int32_t read_register(int32_t number) { return item_registers[static_cast<size_t>(number)]; }
+void wait_for_group() { group_barrier->arrive_and_wait(); }
 
 class Launches {
  public:
@@ -191,21 +205,26 @@ class Launches {
     module.setDataLayout(machine->layout());
     source_ = codegen::build_cuda_kernel(module, lowered, device);
     llvm::IRBuilder<> b(context);
-    auto* type = llvm::ArrayType::get(b.getInt32Ty(), kRegisters.size());
-    auto* registers = new llvm::GlobalVariable(module, type, false,
-                                               llvm::GlobalValue::InternalLinkage,
-                                               llvm::Constant::getNullValue(type), "registers");
-    for (size_t i = 0; i < kRegisters.size(); ++i) {
-      llvm::Function* read = module.getFunction("llvm.nvvm.read.ptx.sreg." + kRegisters[i]);
-      if (read == nullptr) continue;
-      while (!read->use_empty()) {
-        auto* call = llvm::cast<llvm::CallInst>(*read->user_begin());
+    auto replace_calls = [&](const std::string& name, auto* by, std::vector<llvm::Value*> args) {
+      llvm::Function* f = module.getFunction(name);
+      if (f == nullptr) return;
+      std::vector<llvm::Type*> types;
+      for (llvm::Value* v : args) types.push_back(v->getType());
+      auto* type = llvm::FunctionType::get(f->getReturnType(), types, false);
+      llvm::Value* address = llvm::ConstantExpr::getIntToPtr(
+          b.getInt64(reinterpret_cast<uintptr_t>(by)), b.getPtrTy());
+      while (!f->use_empty()) {
+        auto* call = llvm::cast<llvm::CallInst>(*f->user_begin());
         b.SetInsertPoint(call);
-        call->replaceAllUsesWith(
-            b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt32Ty(), registers, i)));
+        call->replaceAllUsesWith(b.CreateCall(type, address, args));
         call->eraseFromParent();
       }
+    };
+    for (size_t i = 0; i < kRegisters.size(); ++i) {
+      replace_calls("llvm.nvvm.read.ptx.sreg." + kRegisters[i], &read_register,
+                    {b.getInt32(static_cast<uint32_t>(i))});
     }
+    replace_calls("llvm.nvvm.barrier0", &wait_for_group, {});
     std::vector<PrimFunc> named;
     for (const runtime::DeviceLaunch& launch : source_.launches) {
       llvm::Function* entry = module.getFunction(launch.name);
@@ -216,8 +235,6 @@ class Launches {
           llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false),
           llvm::GlobalValue::ExternalLinkage, codegen::kernel_symbol(*named.back().get()), module);
       b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", wrapper));
-      llvm::Value* words = wrapper->getArg(2);
-      b.CreateMemCpy(registers, {}, words, {}, kRegisters.size() * sizeof(int32_t));
       std::vector<llvm::Value*> args;
       auto argument = [&](llvm::Value* from, size_t at) {
         llvm::Type* word = entry->getArg(static_cast<unsigned>(args.size()))->getType();
@@ -225,9 +242,8 @@ class Launches {
       };
       for (size_t number : launch.buffers) argument(wrapper->getArg(0), number);
       for (size_t i = 0; i < lowered->dims.size(); ++i) argument(wrapper->getArg(1), i);
-      llvm::Value* failed = b.CreateConstGEP1_64(b.getInt32Ty(), words, kRegisters.size());
       args.push_back(b.CreateAddrSpaceCast(
-          failed, entry->getArg(static_cast<unsigned>(args.size()))->getType()));
+          wrapper->getArg(2), entry->getArg(static_cast<unsigned>(args.size()))->getType()));
       args.push_back(b.getInt32(kNumber));
       b.CreateCall(entry, args);
       b.CreateRetVoid();
@@ -246,27 +262,39 @@ class Launches {
       buffers.push_back(workspace.back().data());
     }
     std::array<int32_t, 2> failed{};
-    for (relay_kernel launch : loaded_->functions()) {
+    for (size_t l = 0; l < source_.launches.size(); ++l) {
+      const runtime::DeviceLaunch& launch = source_.launches[l];
+      const bool has_groups = launch.group[0] > 0;
+      for (size_t i = 0; has_groups && i < 3; ++i) {
+        items[i] = static_cast<int32_t>(launch.group[i]);
+        groups[i] = static_cast<int32_t>(launch.items[i].evaluate(dims)) / items[i];
+      }
       const int32_t each = items[0] * items[1] * items[2];
-      for (int32_t n = groups[0] * groups[1] * groups[2] * each; n-- > 0;) {
-        const int32_t g = n / each, t = n % each;
-        std::array<int32_t, 14> words{t % items[0],
-                                      t / items[0] % items[1],
-                                      t / items[0] / items[1],
-                                      items[0],
-                                      items[1],
-                                      items[2],
-                                      g % groups[0],
-                                      g / groups[0] % groups[1],
-                                      g / groups[0] / groups[1],
-                                      groups[0],
-                                      groups[1],
-                                      groups[2],
-                                      failed[0],
-                                      failed[1]};
-        launch(buffers.data(), dims.data(),
-               reinterpret_cast<const relay_kernel_context*>(words.data()));
-        failed = {words[12], words[13]};
+      for (int32_t g = 0; g < groups[0] * groups[1] * groups[2]; ++g) {
+        auto item = [&](int32_t t) {
+          item_registers = {t % items[0],
+                            t / items[0] % items[1],
+                            t / items[0] / items[1],
+                            items[0],
+                            items[1],
+                            items[2],
+                            g % groups[0],
+                            g / groups[0] % groups[1],
+                            g / groups[0] / groups[1],
+                            groups[0],
+                            groups[1],
+                            groups[2]};
+          loaded_->functions()[l](buffers.data(), dims.data(),
+                                  reinterpret_cast<const relay_kernel_context*>(failed.data()));
+        };
+        if (!has_groups) {
+          for (int32_t t = each; t-- > 0;) item(t);
+          continue;
+        }
+        std::barrier<> barrier(each);
+        group_barrier = &barrier;
+        std::vector<std::jthread> threads;
+        for (int32_t t = 0; t < each; ++t) threads.emplace_back(item, t);
       }
     }
     return failed;
@@ -321,6 +349,20 @@ TEST_F(Cuda, nests_are_launches_that_share_working_memory) {
   for (size_t at = 0; at < in.size(); ++at) {
     want += in[at] * in[at];
     EXPECT_EQ(got[29 - at], want) << at;
+  }
+}
+
+TEST_F(Cuda, items_of_a_group_see_what_others_have_written) {
+  Launches launches(reversed_sums());
+  std::vector<float> in(24), got(8);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i * i);
+  launches.run({in.data(), got.data()}, {}, {}, {});
+  for (size_t b = 0; b < 2; ++b) {
+    for (size_t u = 0; u < 4; ++u) {
+      float want = 0;
+      for (size_t k = 0; k < 3; ++k) want += in[(b * 3 + k) * 4 + 3 - u];
+      EXPECT_EQ(got[b * 4 + u], want) << b << ", " << u;
+    }
   }
 }
 
