@@ -45,8 +45,7 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     begin_group(part.group);
     function_ = declare(part);
     begin_function(function_);
-    // A group goes on: all of its items reach its barriers, and it has no index that a failure makes wrong.
-    if (!part.has_groups()) {
+    if (device_.ends_after_failure()) {
       Value* word = b_.CreateLoad(b_.getInt32Ty(), failed_, /*isVolatile=*/true);
       end_unless(b_.CreateIsNull(word));
     }

@@ -253,15 +253,15 @@ class Launches {
     loaded_.emplace(codegen::load_objects({object}, named, host));
   }
 
-  // Grids of so many groups and items along each axis; returns the failure word.
+  // Grids of so many groups and items along each axis, from a failure word on, which it returns as it is in the end.
   std::array<int32_t, 2> run(std::vector<void*> buffers, const std::vector<int64_t>& dims,
-                             std::array<int32_t, 3> groups, std::array<int32_t, 3> items) {
+                             std::array<int32_t, 3> groups, std::array<int32_t, 3> items,
+                             std::array<int32_t, 2> failed = {}) {
     std::vector<std::vector<char>> workspace;
     for (const runtime::SizeFormula& bytes : source_.workspace) {
       workspace.emplace_back(static_cast<size_t>(bytes.evaluate(dims)));
       buffers.push_back(workspace.back().data());
     }
-    std::array<int32_t, 2> failed{};
     for (size_t l = 0; l < source_.launches.size(); ++l) {
       const runtime::DeviceLaunch& launch = source_.launches[l];
       const bool has_groups = launch.group[0] > 0;
@@ -405,6 +405,21 @@ TEST_F(Cuda, the_first_failure_is_kept) {
     EXPECT_EQ(got[3], 99);
     EXPECT_EQ(got[0], 99);
   }
+}
+
+TEST_F(Cuda, what_reads_indices_ends_after_a_failure) {
+  Buffer a = buffer("a", DType::Int(64), {index(8)}), out = buffer("out", DType::Int(64), {index(8)});
+  Var i = var("i");
+  auto launch = [&](Stmt body) {
+    return Launches(kernel("later", {a}, {out}, bound(i, index(8), kGlobalTags[0], body)));
+  };
+  std::vector<int64_t> in{7, 6, 5, 4, 3, 2, 1, 0}, got(8, 99);
+  Launches gathers = launch(store(out, {i}, load(a, {load(a, {i})})));
+  gathers.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1}, {1, 3});
+  EXPECT_EQ(got, std::vector<int64_t>(8, 99));
+  Launches copies = launch(store(out, {i}, load(a, {i})));
+  copies.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1}, {1, 3});
+  EXPECT_EQ(got, in);
 }
 
 TEST_F(Cuda, no_function_is_external) {
