@@ -195,9 +195,11 @@ void wait_for_group() { group_barrier->arrive_and_wait(); }
 
 class Launches {
  public:
-  explicit Launches(const PrimFunc& f) {
+  explicit Launches(const PrimFunc& f)
+      : Launches(tir::lower_loops(f, kind_of(parse_target("cuda")).lowering()), Lowered{}) {}
+  struct Lowered {};
+  Launches(const PrimFunc& lowered, Lowered) {
     const Target device = parse_target("cuda"), host = native_target();
-    const PrimFunc lowered = tir::lower_loops(f, kind_of(device).lowering());
     llvm::LLVMContext context;
     auto machine = codegen::make_machine(host);
     llvm::Module module("launches", context);
@@ -364,6 +366,28 @@ TEST_F(Cuda, items_of_a_group_see_what_others_have_written) {
       EXPECT_EQ(got[b * 4 + u], want) << b << ", " << u;
     }
   }
+}
+
+// A vector of four from shared memory to registers and on.
+TEST_F(Cuda, items_of_a_group_take_vectors) {
+  Var b = var("b"), t = var("t"), u = var("u"), v = var("v");
+  Buffer a = buffer("a", f32, {index(16)}), out = buffer("out", f32, {index(16)}),
+         tile = buffer("tile", f32, {index(16)}, Scope::Shared),
+         acc = buffer("acc", f32, {index(4), index(4)}, Scope::Register);
+  auto four = [](const PrimExpr& first) { return ramp(first, index(1), 4); };
+  Stmt group = seq(
+      {bound(t, index(16), kItemTags[0], store(tile, {t}, load(a, {index(15) - t}))),
+       tir::evaluate(tir::call("barrier", DType::Int(32), {})),
+       bound(u, index(4), kItemTags[0], store(acc, {u, four(index(0))}, load(tile, {four(u * 4)}))),
+       bound(v, index(4), kItemTags[0],
+             store(out, {four(v * 4)}, load(acc, {v, four(index(0))})))});
+  Launches launches(kernel("fours", {a}, {out},
+                           bound(b, index(1), kGroupTags[0], allocate(acc, allocate(tile, group)))),
+                    Launches::Lowered{});
+  std::vector<float> in(16), got(16);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  launches.run({in.data(), got.data()}, {}, {}, {});
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_EQ(got[i], in[15 - i]) << i;
 }
 
 TEST_F(Cuda, items_have_slices_of_their_own) {
