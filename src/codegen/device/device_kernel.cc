@@ -52,7 +52,8 @@ struct MemoryUses {
     });
   }
   void read_by(const std::vector<PrimExpr>& places) {
-    is_indirect |= std::ranges::any_of(places, [](const PrimExpr& e) { return tir::reads_memory(e); });
+    is_indirect |=
+        std::ranges::any_of(places, [](const PrimExpr& e) { return tir::reads_memory(e); });
   }
 };
 

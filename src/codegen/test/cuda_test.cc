@@ -305,8 +305,8 @@ class Launches {
   static constexpr int32_t kNumber = 5;
 
  private:
-  const std::vector<std::string> kRegisters{"tid.x",   "tid.y",   "tid.z",   "ntid.x",
-                                            "ntid.y",  "ntid.z",  "ctaid.x", "ctaid.y",
+  const std::vector<std::string> kRegisters{"tid.x",   "tid.y",    "tid.z",    "ntid.x",
+                                            "ntid.y",  "ntid.z",   "ctaid.x",  "ctaid.y",
                                             "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z"};
   runtime::DeviceSource source_;
   std::optional<LoadedKernels> loaded_;
@@ -338,7 +338,8 @@ TEST_F(Cuda, nests_are_launches_that_share_working_memory) {
   Buffer a = buffer("a", f32, {index(30)}), out = buffer("out", f32, {index(30)}),
          between = buffer("between", f32, {index(30)});
   Var i = var("i"), j = var("j"), k = var("k");
-  Stmt square = bound(i, index(30), kGlobalTags[0], store(between, {i}, load(a, {i}) * load(a, {i})));
+  Stmt square =
+      bound(i, index(30), kGlobalTags[0], store(between, {i}, load(a, {i}) * load(a, {i})));
   // One item.
   Stmt sum = for_(k, index(1), index(29),
                   store(between, {k}, load(between, {k}) + load(between, {k - 1})));
@@ -394,13 +395,12 @@ TEST_F(Cuda, items_have_slices_of_their_own) {
   Buffer a = buffer("a", f32, {index(2000)}), out = buffer("out", f32, {index(100), index(3)}),
          own = buffer("own", f32, {index(2000)});
   Var i = var("i"), j = var("j"), k = var("k"), z = var("z");
-  Stmt fill = for_(j, index(0), index(2000),
-                   store(own, {j}, load(a, {j}) + cast(f32, i * 3 + z)));
+  Stmt fill = for_(j, index(0), index(2000), store(own, {j}, load(a, {j}) + cast(f32, i * 3 + z)));
   Stmt last = for_(k, index(0), index(2000), store(out, {i, z}, load(own, {k})));
-  Launches launches(kernel(
-      "sliced", {a}, {out},
-      bound(z, index(3), kGlobalTags[1],
-            bound(i, index(100), kGlobalTags[0], allocate(own, seq({fill, last}))))));
+  Launches launches(
+      kernel("sliced", {a}, {out},
+             bound(z, index(3), kGlobalTags[1],
+                   bound(i, index(100), kGlobalTags[0], allocate(own, seq({fill, last}))))));
   std::vector<float> in(2000);
   in.back() = 1000;
   for (std::array<int32_t, 3> items : {std::array{1, 1, 1}, {256, 1, 1}, {8, 8, 1}}) {
@@ -411,12 +411,12 @@ TEST_F(Cuda, items_have_slices_of_their_own) {
 }
 
 TEST_F(Cuda, the_first_failure_is_kept) {
-  Buffer a = buffer("a", DType::Int(64), {index(8)}), out = buffer("out", DType::Int(64), {index(8)});
+  Buffer a = buffer("a", DType::Int(64), {index(8)}),
+         out = buffer("out", DType::Int(64), {index(8)});
   Var i = var("i");
-  const PrimExpr place =
-      tir::call("index_in", tir::kIndex, {load(a, {i}), index(8), index(0)});
-  Launches launches(kernel("places", {a}, {out},
-                           bound(i, index(8), kGlobalTags[0], store(out, {i}, place))));
+  const PrimExpr place = tir::call("index_in", tir::kIndex, {load(a, {i}), index(8), index(0)});
+  Launches launches(
+      kernel("places", {a}, {out}, bound(i, index(8), kGlobalTags[0], store(out, {i}, place))));
   std::vector<int64_t> in{0, 7, -1, -8, 3, 4, 5, 6}, got(8, 99);
   EXPECT_EQ(launches.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1})[0], 0);
   EXPECT_EQ(got, (std::vector<int64_t>{0, 7, 7, 0, 3, 4, 5, 6}));
@@ -424,7 +424,8 @@ TEST_F(Cuda, the_first_failure_is_kept) {
     in[3] = bad;
     got.assign(8, 99);
     const auto failed = launches.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1});
-    EXPECT_EQ(failed, (std::array<int32_t, 2>{RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, Launches::kNumber}));
+    EXPECT_EQ(failed,
+              (std::array<int32_t, 2>{RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, Launches::kNumber}));
     // Items that come later have nothing to do.
     EXPECT_EQ(got[3], 99);
     EXPECT_EQ(got[0], 99);
@@ -432,7 +433,8 @@ TEST_F(Cuda, the_first_failure_is_kept) {
 }
 
 TEST_F(Cuda, what_reads_indices_ends_after_a_failure) {
-  Buffer a = buffer("a", DType::Int(64), {index(8)}), out = buffer("out", DType::Int(64), {index(8)});
+  Buffer a = buffer("a", DType::Int(64), {index(8)}),
+         out = buffer("out", DType::Int(64), {index(8)});
   Var i = var("i");
   auto launch = [&](Stmt body) {
     return Launches(kernel("later", {a}, {out}, bound(i, index(8), kGlobalTags[0], body)));
