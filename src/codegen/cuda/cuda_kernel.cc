@@ -45,8 +45,7 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     begin_group(part.group);
     function_ = declare(part);
     begin_function(function_);
-    // A group goes on: all of its items reach its barriers, and it has no index that a failure makes wrong.
-    if (!part.has_groups()) {
+    if (device_.ends_after_failure()) {
       Value* word = b_.CreateLoad(b_.getInt32Ty(), failed_, /*isVolatile=*/true);
       end_unless(b_.CreateIsNull(word));
     }
@@ -234,8 +233,18 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     if (!own) return KernelBuilder::flat_index(indices, buf);
     PrimExpr at = tir::index(0);
     for (size_t d = 0; d < own->size(); ++d) {
-      const PrimExpr& extent = buf->shape[buf->shape.size() - own->size() + d];
-      at = at * *as_int(extent) + tir::cast(kIndex, (*own)[d]);
+      const PrimExpr& i = (*own)[d];
+      at = at * *as_int(buf->shape[buf->shape.size() - own->size() + d]);
+      if (i->dtype.lanes == 1) {
+        at = at + tir::cast(kIndex, i);
+        continue;
+      }
+      auto* lanes = as<RampNode>(i);
+      if (lanes == nullptr || d + 1 != own->size()) {
+        device_.unsupported("a vector of registers that are not neighbours");
+      }
+      at = tir::ramp(at + tir::cast(kIndex, lanes->base), tir::cast(kIndex, lanes->stride),
+                     i->dtype.lanes);
     }
     return kept(at);
   }

@@ -7,6 +7,7 @@
 #include "base/codes/lowering.h"
 #include "node/walk.h"
 #include "tir/thread_nests.h"
+#include "tir/while.h"
 
 namespace relay::codegen {
 
@@ -32,15 +33,27 @@ struct MemoryUses {
   std::vector<const BufferNode*> allocated;
   std::unordered_set<const BufferNode*> used, stored;
   bool may_fail = false;
+  // A place or a number of iterations depends on what lies in memory.
+  bool is_indirect = false;
 
   void add(const NodeRef& root) {
     post_order(root, [&](const Node& n) {
+      if (auto* l = as<tir::LoadNode>(&n)) read_by(l->indices);
+      if (auto* s = as<tir::StoreNode>(&n)) read_by(s->indices);
+      if (auto* f = as<tir::ForNode>(&n)) read_by({f->min, f->extent});
+      if (auto* l = as<tir::LetStmtNode>(&n)) read_by({l->value});
+      if (auto* l = as<tir::LetNode>(&n)) read_by({l->value});
+      is_indirect |= isa<tir::WhileNode>(&n);
       if (n.kind() == tir::OtherKind::Buffer) used.insert(static_cast<const BufferNode*>(&n));
       if (auto* a = as<tir::AllocateNode>(&n)) allocated.push_back(a->buffer.get());
       if (auto* s = as<tir::StoreNode>(&n)) stored.insert(s->buffer.get());
       auto* c = as<tir::CallNode>(&n);
       may_fail |= n.kind() == tir::StmtKind::Check || (c != nullptr && c->name == "index_in");
     });
+  }
+  void read_by(const std::vector<PrimExpr>& places) {
+    is_indirect |=
+        std::ranges::any_of(places, [](const PrimExpr& e) { return tir::reads_memory(e); });
   }
 };
 
@@ -97,6 +110,7 @@ void DeviceKernel::find_buffers(const LaunchPart& part) {
   }
   // An item that ends leaves the others of its group waiting at a barrier.
   if (part.has_groups() && uses.may_fail) unsupported("a check in a group of work items");
+  ends_after_failure_ = !part.has_groups() && (uses.may_fail || uses.is_indirect);
   source_.launches.back().may_fail = uses.may_fail;
   count_items(part);
   buffers_.clear();

@@ -44,6 +44,9 @@ class DeviceKernel {
   // Of the launch that was begun last.
   const runtime::DeviceLaunch& launch() const { return source_.launches.back(); }
   const std::vector<LaunchBuffer>& launch_buffers() const { return buffers_; }
+  // Whether the launch has nothing to do behind a failure of an earlier one, which may have left wrong indices. All items of a
+  // group reach its barriers, so a group goes on.
+  bool ends_after_failure() const { return ends_after_failure_; }
   // Whether an axis may have fewer items than iterations.
   bool loops(size_t axis) const { return loops_[axis]; }
   // The items of each axis that have working memory of their own, at most; nothing where none needs any.
@@ -75,6 +78,7 @@ class DeviceKernel {
   std::vector<LaunchBuffer> buffers_;
   std::unordered_set<const tir::BufferNode*> slices_;
   std::array<bool, 3> loops_{};
+  bool ends_after_failure_ = false;
 };
 
 }  // namespace relay::codegen

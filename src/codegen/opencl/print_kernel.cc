@@ -40,8 +40,7 @@ class KernelPrinter : private GroupPrinter {
     }
     code_.str("");
     indent_ = 1;
-    // A group goes on: all of its items reach its barriers, and it has no index that a failure makes wrong.
-    if (!part.has_groups()) line("if (relay_failed[0] != 0) return;");
+    if (device_.ends_after_failure()) line("if (relay_failed[0] != 0) return;");
     for (const StmtNode* s : part.around) open(*s);
     size_t loops = 0;
     for (size_t i = part.axes.size(); i-- > 0;) {

@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include <barrier>
 #include <cmath>
 #include <random>
+#include <thread>
 
 #include "base/diagnostic.h"
 #include "codegen/cuda/backend.h"
+#include "codegen/cuda/cuda_kernel.h"
 #include "codegen/cuda/device_math.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/kernel_builder.h"
@@ -98,7 +101,8 @@ TEST_F(Cuda, a_launch_takes_addresses_sizes_and_the_failure_word_and_any_number_
   }
 }
 
-TEST_F(Cuda, a_group_has_shared_memory_barriers_and_registers) {
+// Two groups of four items, which copy a tile in each of three steps and add the tile backwards to registers of theirs.
+PrimFunc reversed_sums() {
   Var b = var("b"), k = var("k"), t = var("t"), u = var("u"), v = var("v"), w = var("w");
   Buffer a = buffer("a", f32, {index(2), index(3), index(4)}),
          out = buffer("out", f32, {index(2), index(4)}),
@@ -113,8 +117,12 @@ TEST_F(Cuda, a_group_has_shared_memory_barriers_and_registers) {
   Stmt group =
       seq({items(v, store(acc, {v * 2 + 1}, imm_float(f32, 0))), for_(k, index(0), index(3), step),
            items(w, store(out, {b, w}, load(acc, {w * 2 + 1})))});
-  const runtime::DeviceSource s = source_of(kernel(
-      "sums", {a}, {out}, bound(b, index(2), kGroupTags[0], allocate(acc, allocate(tile, group)))));
+  return kernel("sums", {a}, {out},
+                bound(b, index(2), kGroupTags[0], allocate(acc, allocate(tile, group))));
+}
+
+TEST_F(Cuda, a_group_has_shared_memory_barriers_and_registers) {
+  const runtime::DeviceSource s = source_of(reversed_sums());
   EXPECT_EQ(s.launches[0].group, (std::array<int64_t, 3>{4, 1, 1}));
   EXPECT_EQ(s.launches[0].items[0].evaluate({}), 8);
   for (const char* word : {".reqntid 4, 1, 1", ".shared .align 16 .b8 sums_shared[16]", "bar.sync",
@@ -174,6 +182,270 @@ TEST_F(Cuda, large_memory_of_an_item_is_a_slice_of_working_memory) {
   EXPECT_EQ(s.workspace[0].evaluate({}), int64_t{64} * 4096 * 4);
   EXPECT_EQ(s.launches[0].buffers, (std::vector<size_t>{0, 1, 2}));
   EXPECT_TRUE(has(s, "min.s64")) << s.code;
+}
+
+// ---- Launches on this processor: the items of a group are threads, and groups run one after the other.
+
+// The registers of the item that runs, and the barrier of its group.
+thread_local std::array<int32_t, 12> item_registers{};
+std::barrier<>* group_barrier = nullptr;
+
+int32_t read_register(int32_t number) { return item_registers[static_cast<size_t>(number)]; }
+void wait_for_group() { group_barrier->arrive_and_wait(); }
+
+class Launches {
+ public:
+  explicit Launches(const PrimFunc& f)
+      : Launches(tir::lower_loops(f, kind_of(parse_target("cuda")).lowering()), Lowered{}) {}
+  struct Lowered {};
+  Launches(const PrimFunc& lowered, Lowered) {
+    const Target device = parse_target("cuda"), host = native_target();
+    llvm::LLVMContext context;
+    auto machine = codegen::make_machine(host);
+    llvm::Module module("launches", context);
+    module.setTargetTriple(host.triple);
+    module.setDataLayout(machine->layout());
+    source_ = codegen::build_cuda_kernel(module, lowered, device);
+    llvm::IRBuilder<> b(context);
+    auto replace_calls = [&](const std::string& name, auto* by, std::vector<llvm::Value*> args) {
+      llvm::Function* f = module.getFunction(name);
+      if (f == nullptr) return;
+      std::vector<llvm::Type*> types;
+      for (llvm::Value* v : args) types.push_back(v->getType());
+      auto* type = llvm::FunctionType::get(f->getReturnType(), types, false);
+      llvm::Value* address = llvm::ConstantExpr::getIntToPtr(
+          b.getInt64(reinterpret_cast<uintptr_t>(by)), b.getPtrTy());
+      while (!f->use_empty()) {
+        auto* call = llvm::cast<llvm::CallInst>(*f->user_begin());
+        b.SetInsertPoint(call);
+        call->replaceAllUsesWith(b.CreateCall(type, address, args));
+        call->eraseFromParent();
+      }
+    };
+    for (size_t i = 0; i < kRegisters.size(); ++i) {
+      replace_calls("llvm.nvvm.read.ptx.sreg." + kRegisters[i], &read_register,
+                    {b.getInt32(static_cast<uint32_t>(i))});
+    }
+    replace_calls("llvm.nvvm.barrier0", &wait_for_group, {});
+    std::vector<PrimFunc> named;
+    for (const runtime::DeviceLaunch& launch : source_.launches) {
+      llvm::Function* entry = module.getFunction(launch.name);
+      entry->setCallingConv(llvm::CallingConv::C);
+      for (llvm::StringRef a : {"target-cpu", "target-features"}) entry->removeFnAttr(a);
+      named.push_back(kernel(launch.name, {}, {}, seq({})));
+      auto* wrapper = llvm::Function::Create(
+          llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false),
+          llvm::GlobalValue::ExternalLinkage, codegen::kernel_symbol(*named.back().get()), module);
+      b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", wrapper));
+      std::vector<llvm::Value*> args;
+      auto argument = [&](llvm::Value* from, size_t at) {
+        llvm::Type* word = entry->getArg(static_cast<unsigned>(args.size()))->getType();
+        args.push_back(b.CreateLoad(word, b.CreateConstGEP1_64(b.getInt64Ty(), from, at)));
+      };
+      for (size_t number : launch.buffers) argument(wrapper->getArg(0), number);
+      for (size_t i = 0; i < lowered->dims.size(); ++i) argument(wrapper->getArg(1), i);
+      args.push_back(b.CreateAddrSpaceCast(
+          wrapper->getArg(2), entry->getArg(static_cast<unsigned>(args.size()))->getType()));
+      args.push_back(b.getInt32(kNumber));
+      b.CreateCall(entry, args);
+      b.CreateRetVoid();
+    }
+    const std::string object =
+        machine->emit(module, codegen::CodePasses::none, codegen::CodeForm::object);
+    loaded_.emplace(codegen::load_objects({object}, named, host));
+  }
+
+  // Grids of so many groups and items along each axis, from a failure word on, which it returns as it is in the end.
+  std::array<int32_t, 2> run(std::vector<void*> buffers, const std::vector<int64_t>& dims,
+                             std::array<int32_t, 3> groups, std::array<int32_t, 3> items,
+                             std::array<int32_t, 2> failed = {}) {
+    std::vector<std::vector<char>> workspace;
+    for (const runtime::SizeFormula& bytes : source_.workspace) {
+      workspace.emplace_back(static_cast<size_t>(bytes.evaluate(dims)));
+      buffers.push_back(workspace.back().data());
+    }
+    for (size_t l = 0; l < source_.launches.size(); ++l) {
+      const runtime::DeviceLaunch& launch = source_.launches[l];
+      const bool has_groups = launch.group[0] > 0;
+      for (size_t i = 0; has_groups && i < 3; ++i) {
+        items[i] = static_cast<int32_t>(launch.group[i]);
+        groups[i] = static_cast<int32_t>(launch.items[i].evaluate(dims)) / items[i];
+      }
+      const int32_t each = items[0] * items[1] * items[2];
+      for (int32_t g = 0; g < groups[0] * groups[1] * groups[2]; ++g) {
+        auto item = [&](int32_t t) {
+          item_registers = {t % items[0],
+                            t / items[0] % items[1],
+                            t / items[0] / items[1],
+                            items[0],
+                            items[1],
+                            items[2],
+                            g % groups[0],
+                            g / groups[0] % groups[1],
+                            g / groups[0] / groups[1],
+                            groups[0],
+                            groups[1],
+                            groups[2]};
+          loaded_->functions()[l](buffers.data(), dims.data(),
+                                  reinterpret_cast<const relay_kernel_context*>(failed.data()));
+        };
+        if (!has_groups) {
+          for (int32_t t = each; t-- > 0;) item(t);
+          continue;
+        }
+        std::barrier<> barrier(each);
+        group_barrier = &barrier;
+        std::vector<std::jthread> threads;
+        for (int32_t t = 0; t < each; ++t) threads.emplace_back(item, t);
+      }
+    }
+    return failed;
+  }
+
+  static constexpr int32_t kNumber = 5;
+
+ private:
+  const std::vector<std::string> kRegisters{"tid.x",   "tid.y",    "tid.z",    "ntid.x",
+                                            "ntid.y",  "ntid.z",   "ctaid.x",  "ctaid.y",
+                                            "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z"};
+  runtime::DeviceSource source_;
+  std::optional<LoadedKernels> loaded_;
+};
+
+TEST_F(Cuda, any_grid_computes_each_element_once) {
+  const Var n = var("n"), i = var("i"), j = var("j");
+  // An element counts how often it is computed.
+  Buffer out = buffer("out", f32, {n, index(7)});
+  Stmt body = store(out, {i, j}, load(out, {i, j}) + cast(f32, i * 7 + j + 1));
+  Launches launches(kernel("counts", {}, {out},
+                           bound(i, n, kGlobalTags[1], bound(j, index(7), kGlobalTags[0], body)),
+                           {n}));
+  for (int64_t rows : {0, 1, 5, 64}) {
+    for (std::array<int32_t, 3> items : {std::array{1, 1, 1}, {4, 2, 1}, {32, 8, 2}}) {
+      for (std::array<int32_t, 3> groups : {std::array{1, 1, 1}, {1, 3, 2}}) {
+        std::vector<float> got(static_cast<size_t>(rows * 7) + 1);
+        launches.run({got.data()}, {rows}, groups, items);
+        for (size_t k = 0; k + 1 < got.size(); ++k) {
+          ASSERT_EQ(got[k], static_cast<float>(k + 1)) << rows << " rows, element " << k;
+        }
+        EXPECT_EQ(got.back(), 0);
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, nests_are_launches_that_share_working_memory) {
+  Buffer a = buffer("a", f32, {index(30)}), out = buffer("out", f32, {index(30)}),
+         between = buffer("between", f32, {index(30)});
+  Var i = var("i"), j = var("j"), k = var("k");
+  Stmt square =
+      bound(i, index(30), kGlobalTags[0], store(between, {i}, load(a, {i}) * load(a, {i})));
+  // One item.
+  Stmt sum = for_(k, index(1), index(29),
+                  store(between, {k}, load(between, {k}) + load(between, {k - 1})));
+  Stmt copy = bound(j, index(30), kGlobalTags[0], store(out, {j}, load(between, {index(29) - j})));
+  Launches launches(kernel("scan", {a}, {out}, allocate(between, seq({square, sum, copy}))));
+  std::vector<float> in(30), got(30);
+  for (size_t at = 0; at < in.size(); ++at) in[at] = static_cast<float>(at + 1);
+  launches.run({in.data(), got.data()}, {}, {2, 1, 1}, {8, 2, 1});
+  float want = 0;
+  for (size_t at = 0; at < in.size(); ++at) {
+    want += in[at] * in[at];
+    EXPECT_EQ(got[29 - at], want) << at;
+  }
+}
+
+TEST_F(Cuda, items_of_a_group_see_what_others_have_written) {
+  Launches launches(reversed_sums());
+  std::vector<float> in(24), got(8);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i * i);
+  launches.run({in.data(), got.data()}, {}, {}, {});
+  for (size_t b = 0; b < 2; ++b) {
+    for (size_t u = 0; u < 4; ++u) {
+      float want = 0;
+      for (size_t k = 0; k < 3; ++k) want += in[(b * 3 + k) * 4 + 3 - u];
+      EXPECT_EQ(got[b * 4 + u], want) << b << ", " << u;
+    }
+  }
+}
+
+// A vector of four from shared memory to registers and on.
+TEST_F(Cuda, items_of_a_group_take_vectors) {
+  Var b = var("b"), t = var("t"), u = var("u"), v = var("v");
+  Buffer a = buffer("a", f32, {index(16)}), out = buffer("out", f32, {index(16)}),
+         tile = buffer("tile", f32, {index(16)}, Scope::Shared),
+         acc = buffer("acc", f32, {index(4), index(4)}, Scope::Register);
+  auto four = [](const PrimExpr& first) { return ramp(first, index(1), 4); };
+  Stmt group = seq(
+      {bound(t, index(16), kItemTags[0], store(tile, {t}, load(a, {index(15) - t}))),
+       tir::evaluate(tir::call("barrier", DType::Int(32), {})),
+       bound(u, index(4), kItemTags[0], store(acc, {u, four(index(0))}, load(tile, {four(u * 4)}))),
+       bound(v, index(4), kItemTags[0],
+             store(out, {four(v * 4)}, load(acc, {v, four(index(0))})))});
+  Launches launches(kernel("fours", {a}, {out},
+                           bound(b, index(1), kGroupTags[0], allocate(acc, allocate(tile, group)))),
+                    Launches::Lowered{});
+  std::vector<float> in(16), got(16);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  launches.run({in.data(), got.data()}, {}, {}, {});
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_EQ(got[i], in[15 - i]) << i;
+}
+
+TEST_F(Cuda, items_have_slices_of_their_own) {
+  Buffer a = buffer("a", f32, {index(2000)}), out = buffer("out", f32, {index(100), index(3)}),
+         own = buffer("own", f32, {index(2000)});
+  Var i = var("i"), j = var("j"), k = var("k"), z = var("z");
+  Stmt fill = for_(j, index(0), index(2000), store(own, {j}, load(a, {j}) + cast(f32, i * 3 + z)));
+  Stmt last = for_(k, index(0), index(2000), store(out, {i, z}, load(own, {k})));
+  Launches launches(
+      kernel("sliced", {a}, {out},
+             bound(z, index(3), kGlobalTags[1],
+                   bound(i, index(100), kGlobalTags[0], allocate(own, seq({fill, last}))))));
+  std::vector<float> in(2000);
+  in.back() = 1000;
+  for (std::array<int32_t, 3> items : {std::array{1, 1, 1}, {256, 1, 1}, {8, 8, 1}}) {
+    std::vector<float> got(300);
+    launches.run({in.data(), got.data()}, {}, {2, 2, 1}, items);
+    for (size_t at = 0; at < got.size(); ++at) ASSERT_EQ(got[at], 1000 + static_cast<float>(at));
+  }
+}
+
+TEST_F(Cuda, the_first_failure_is_kept) {
+  Buffer a = buffer("a", DType::Int(64), {index(8)}),
+         out = buffer("out", DType::Int(64), {index(8)});
+  Var i = var("i");
+  const PrimExpr place = tir::call("index_in", tir::kIndex, {load(a, {i}), index(8), index(0)});
+  Launches launches(
+      kernel("places", {a}, {out}, bound(i, index(8), kGlobalTags[0], store(out, {i}, place))));
+  std::vector<int64_t> in{0, 7, -1, -8, 3, 4, 5, 6}, got(8, 99);
+  EXPECT_EQ(launches.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1})[0], 0);
+  EXPECT_EQ(got, (std::vector<int64_t>{0, 7, 7, 0, 3, 4, 5, 6}));
+  for (int64_t bad : {int64_t{8}, int64_t{-9}, std::numeric_limits<int64_t>::max()}) {
+    in[3] = bad;
+    got.assign(8, 99);
+    const auto failed = launches.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1});
+    EXPECT_EQ(failed,
+              (std::array<int32_t, 2>{RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, Launches::kNumber}));
+    // Items that come later have nothing to do.
+    EXPECT_EQ(got[3], 99);
+    EXPECT_EQ(got[0], 99);
+  }
+}
+
+TEST_F(Cuda, what_reads_indices_ends_after_a_failure) {
+  Buffer a = buffer("a", DType::Int(64), {index(8)}),
+         out = buffer("out", DType::Int(64), {index(8)});
+  Var i = var("i");
+  auto launch = [&](Stmt body) {
+    return Launches(kernel("later", {a}, {out}, bound(i, index(8), kGlobalTags[0], body)));
+  };
+  std::vector<int64_t> in{7, 6, 5, 4, 3, 2, 1, 0}, got(8, 99);
+  Launches gathers = launch(store(out, {i}, load(a, {load(a, {i})})));
+  gathers.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1}, {1, 3});
+  EXPECT_EQ(got, std::vector<int64_t>(8, 99));
+  Launches copies = launch(store(out, {i}, load(a, {i})));
+  copies.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1}, {1, 3});
+  EXPECT_EQ(got, in);
 }
 
 TEST_F(Cuda, no_function_is_external) {
