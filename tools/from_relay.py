@@ -90,7 +90,8 @@ Differences from the last TVM that had Relay:
 - `SimplifyExpr` keeps `x + 0.0`, which is 0.0 where x is -0.0, and drops `x + -0.0`.
 - Operands of two dtypes are refused (E0204), as `BroadcastRel` refused them: `relay.cast` states which is
   meant.
-- `ConvertLayout` takes layouts without blocks, of convolutions and pools; the compiler chooses blocks.
+- `ConvertLayout` takes layouts without blocks; the compiler chooses blocks. "default" keeps the layout of
+  weights.
 - Text whose types do not follow from it is refused (E0208): each expression has a type when it is read.
 - `quantize.qconfig` has calibrate_mode "min_max" and per-channel scales of weights as defaults, and quantises
   all layers: `skip_conv_layers=[0]` and `skip_dense_layer=True` were the defaults.
