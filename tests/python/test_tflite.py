@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import RELAY
+from tflite_models import MODELS
 from tflite_writer import TfliteModel, operators, schema
 
 import relay
@@ -113,6 +114,15 @@ def test_command_line_recognises_the_content(tmp_path):
     assert out.returncode == 0 and "add" in out.stdout, out.stderr
     out = run_relay("run", path, "--input", "x=1x3")
     assert out.returncode == 0, out.stderr
+
+
+def test_a_model_of_floats_is_quantised_by_the_command(tmp_path):
+    build, arguments = MODELS["auto_encoder-float32"]
+    path, program = tmp_path / "model.tflite", tmp_path / "model.relay"
+    path.write_bytes(build(*arguments)[0])
+    out = run_relay("quantize", path, "--calibrate", "2", "-o", program)
+    assert out.returncode == 0, out.stderr
+    assert program.read_text().count("qnn.quantize(") == 6
 
 
 def test_custom_operators():
