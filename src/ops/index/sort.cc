@@ -138,7 +138,8 @@ struct TopKAttrs : AttrsOf<TopKAttrs> {
              attribute("axis", &Self::axis, "Axis to sort."),
              attribute("ret_type", &Self::ret_type, "both, values or indices."),
              attribute("is_ascend", &Self::is_ascend, "The least come first."),
-             attribute("dtype", &Self::dtype, "dtype of indices; unset: int32. Floats round large ones.")}};
+             attribute("dtype", &Self::dtype,
+                       "dtype of indices; unset: int32. Floats round large ones.")}};
   }
 };
 
@@ -271,7 +272,8 @@ struct ArgsortAttrs : AttrsOf<ArgsortAttrs> {
     return {"relay.attrs.ArgsortAttrs",
             {attribute("axis", &Self::axis, "Axis to sort."),
              attribute("is_ascend", &Self::is_ascend, "The least comes first."),
-             attribute("dtype", &Self::dtype, "dtype of indices; unset: int32. Floats round large ones.")}};
+             attribute("dtype", &Self::dtype,
+                       "dtype of indices; unset: int32. Floats round large ones.")}};
   }
 };
 
