@@ -6,7 +6,6 @@ usage: tflite_table.py [--check]
 from __future__ import annotations
 
 import sys
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,7 +16,7 @@ BEGIN, END = "<!-- table: tools/tflite_table.py -->\n", "<!-- end of table -->\n
 def table() -> str:
     """The rows of the page."""
     sys.path.insert(0, str(ROOT / "tests/python"))
-    from tflite_cases import CASES, COMPARED_ELSEWHERE
+    from tflite_cases import CASES, COMPARED_ELSEWHERE, NOT_BY_LITERT
 
     import relay
 
@@ -28,11 +27,8 @@ def table() -> str:
             of += [kind for kind in dict.fromkeys(found) if kind not in of]
     lines = ["", "| operator | compared with LiteRT for |", "|---|---|"]
     imported = sorted(name for _, name in relay.frontend.tflite.operators())
-    lines += [f"| `{name}` | {', '.join(kinds.get(name, ['-']))} |" for name in imported]
-    refused = tomllib.loads((ROOT / "tests/python/tflite_refused.toml").read_text())
-    lines += ["", "Operators that LiteRT has a kernel for and Relay refuses (E0501):", ""]
-    lines += ["| operator | reason |", "|---|---|"]
-    lines += [f"| `{name}` | {reason} |" for name, reason in sorted(refused.items())]
+    rows = {name: NOT_BY_LITERT.get(name) or ", ".join(kinds[name]) for name in imported}
+    lines += [f"| `{name}` | {found} |" for name, found in rows.items()]
     return "\n".join(lines) + "\n\n"
 
 

@@ -244,12 +244,16 @@ class _Unknown(AttributeError):
         return f"module '{module}' has no attribute '{name}'{hint}"
 
 
+class Unsupported(AttributeError):
+    """A name of the first Relay that is absent, with the reason."""
+
+
 def absent(module: str, name: str) -> AttributeError:
     """Returns the error for an absent name of a module; for a name of the first Relay with the reason."""
     full = f"{module}.{name}".removeprefix("relay.").removeprefix("op.")
     reason = OPERATORS.get(full) or _OTHERS.get(full)
     if reason is not None:
-        return AttributeError(f"Relay's {full} is not supported: {reason}")
+        return Unsupported(f"Relay's {full} is not supported: {reason}")
     return _Unknown(module, name, full)
 
 

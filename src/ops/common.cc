@@ -197,6 +197,12 @@ std::shared_ptr<const ComputeRule> unary_rule(PrimExpr (*f)(const PrimExpr& x)) 
 
 std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<const Layout> offered,
                                             const Layout&) {
+  return follow_layout_beside(call, offered, 0);
+}
+
+std::optional<LayoutDecision> follow_layout_beside(const CallNode& call,
+                                                   std::span<const Layout> offered,
+                                                   int64_t free_rank) {
   Layout chosen;
   for (const Layout& l : offered) {
     if (l.defined() && !chosen.defined()) chosen = l;
@@ -209,7 +215,7 @@ std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<cons
     for (const Expr& part : parts) {
       auto* t = as<TensorTypeNode>(part->type);
       if (t == nullptr) return std::nullopt;
-      if (t->rank() == 0) {
+      if (t->rank() <= free_rank) {
         out.inputs.emplace_back();
       } else if (chosen.primal_axes().size() == static_cast<size_t>(t->rank())) {
         out.inputs.push_back(chosen);

@@ -92,6 +92,11 @@ bool is_one(const PrimExpr& e);
 std::optional<LayoutDecision> follow_layout(const relay::CallNode& call,
                                             std::span<const Layout> offered, const Layout& desired);
 
+// The same, where arguments of up to `free_rank` axes stay.
+std::optional<LayoutDecision> follow_layout_beside(const relay::CallNode& call,
+                                                   std::span<const Layout> offered,
+                                                   int64_t free_rank);
+
 // Where an axis of a tensor whose axes are in their first order (NCW, NCHW, NCDHW by the rank) is in the layout;
 // nullopt for other ranks.
 std::optional<int64_t> axis_in(const Layout& layout, int64_t axis, int64_t rank);

@@ -48,7 +48,7 @@ class Case:
         """Elements by operator, "int8 quantised" or "float32 by int8"; several for "-types".
 
         Those of the operator that the case is named for, and of all operators on complex numbers,
-        which are chained.
+        which are chained, or of all in the graph for "-chain".
         """
         made = self.made()
         kinds: dict[str, list[str]] = {self.operator: []}
@@ -57,6 +57,10 @@ class Case:
             first = o["inputs"][0] if o["inputs"] else -1
             if first >= 0 and made.g.tensors[first]["type"] == "complex64":
                 kinds.setdefault(name, []).append("complex64")
+            elif self.name.endswith("-chain"):
+                types = [made.g.tensors[t]["type"] for t in (*o["inputs"], *o["outputs"])]
+                values = [t for t in types if t != "resource"] or ["resource"]
+                kinds.setdefault(name, []).append(values[0])
             elif name == self.operator and (not kinds[name] or self.name.endswith("-types")):
                 kinds[name].append(self.kind(made.g.tensors, o["inputs"]))
         return kinds
@@ -74,9 +78,24 @@ class Case:
 
 # Operators that tests of their own in test_tflite_cases.py compare.
 COMPARED_ELSEWHERE = {
+    "HASHTABLE_IMPORT": ["string"],
     "SKIP_GRAM": ["string"],
     "TFLite_Detection_PostProcess": ["float32", "uint8 quantised"],
 }
+
+# Operators that LiteRT cannot be asked about, with what tests compare them with.
+NOT_BY_LITERT = {
+    "CALL": "LiteRT has no kernel; compared with NumPy",
+    **dict.fromkeys(
+        ("Convolution2DTransposeBias", "Landmarks2TransformMatrix", "MaxPoolingWithArgmax2D",
+         "MaxUnpooling2D", "TransformLandmarks", "TransformTensor", "TransformTensorBilinear"),
+        "LiteRT has no kernel; compared with NumPy",
+    ),
+    **dict.fromkeys(
+        ("MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM"),
+        "LiteRT draws other numbers; the distribution is tested",
+    ),
+}  # fmt: skip
 
 CASES: list[Case] = []
 
@@ -860,6 +879,33 @@ def _(m: Made) -> None:
     m.g.op("HASHTABLE_LOOKUP", inputs, [m.out((5, 2, 3)), m.out((5,), U8)])
 
 
+for _kind, _shape in (("sparse", (3, 7)), ("dense", (2, 32))):
+
+    @case(f"LSH_PROJECTION-{_kind}-types", 0, typed=1)
+    def _(m: Made, kind=_kind, shape=_shape) -> None:
+        # Lines of each length that has a formula of its own, up to those of several blocks.
+        lines = [((3, 1), I8), ((4, 3), B), ((2, 1), F), ((5, 5), U8), ((3, 3), I32), ((2, 2), I64),
+                 ((3, 2, 7), I16), ((2, 29), I8), ((2, 15), F), ((1, 61), U8), ((3, 31), I32),
+                 ((2, 62), I16), ((4, 9, 9), F)]  # fmt: skip
+        for i, (line, dtype) in enumerate(lines):
+            inputs = [m.const(m.draw(shape), F), m.input(line, dtype)]
+            if i % 2:
+                inputs.append(m.input(line[:1], low=-1, high=1))
+            size = shape[0] if kind == "sparse" else shape[0] * shape[1]
+            m.g.op("LSH_PROJECTION", inputs, [m.out((size,), I32)], lsh_projection={"kind": kind})
+
+
+@case("LSH_PROJECTION-cancelled", 0, typed=1)
+def _(m: Made) -> None:
+    # Equal lines whose weights cancel out leave what the others say, or nothing.
+    same, other = m.draw((3,)), m.draw((3,))
+    for lines, weights in (([same, same], [0.3, -0.3]), ([same, other, same], [0.7, 0.1, -0.7]),
+                           ([same, same, same], [0.1, 0.2, -0.3])):  # fmt: skip
+        inputs = [m.const(m.draw((4, 32)), F), m.const(np.array(lines), F),
+                  m.input((len(lines),), values=weights)]  # fmt: skip
+        m.g.op("LSH_PROJECTION", inputs, [m.out((128,), I32)], lsh_projection={"kind": "dense"})
+
+
 # ---- Every type of elements that LiteRT has a kernel for
 
 ALL_TYPES = (F, I8, U8, I16, I32, I64, B)
@@ -1068,6 +1114,90 @@ for _number in (0, 1, 2, -1):
         branches = [unary_graph(m, op) for op in ("NEG", "ABS", "EXP")]
         inputs = [m.input((), I32, values=number), m.input((2, 3))]
         m.g.op("STABLEHLO_CASE", inputs, [m.out((2, 3))], hlo_case={"branches": branches})
+
+
+for _op in ("STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM"):
+    for _dtype in (F, I32):
+        simple(_op, [(2, 7), (2, 7)], _dtype, reference=False, low=-9, high=9)
+
+
+@case("BITCAST-types", 0)
+def _(m: Made) -> None:
+    for dtype, to, shape, out in ((F, I32, (2, 3), (2, 3)), (I32, F, (2, 3), (2, 3)),
+                                  (I32, U8, (2, 3), (2, 3, 4)), (I16, I64, (3, 4), (3,))):  # fmt: skip
+        m.g.op("BITCAST", [m.input(shape, dtype, low=0, high=9)], [m.out(out, to)], bitcast={})
+
+
+@case("BROADCAST_ARGS-types", 0)
+def _(m: Made) -> None:
+    for dtype in (I32, I64):
+        inputs = [m.const([4, 1, 3], dtype), m.const([2, 1], dtype)]
+        m.g.op("BROADCAST_ARGS", inputs, [m.out((3,), dtype)])
+
+
+@case("RANK-float32", 0)
+def _(m: Made) -> None:
+    m.g.op("RANK", [m.input((2, 3, 1))], [m.out((), I32)], rank={})
+
+
+@case("DILATE-types", 0)
+def _(m: Made) -> None:
+    for dtype, q in ((F, {}), (I32, {}), (I64, {}), (I8, {}), (U8, {}), (I16, {})):
+        filler = m.const(np.array(-7 if dtype != U8 else 7), dtype, **q)
+        inputs = [m.input((3, 2, 4), dtype, **q), m.const([2, 1, 3]), filler]
+        m.g.op("DILATE", inputs, [m.out((5, 2, 10), dtype, **q)])
+
+
+for _padding, _stride in (("same", 2), ("valid", 1)):
+
+    @case(f"CONV_3D_TRANSPOSE-{_padding}", typed=2)
+    def _(m: Made, padding=_padding, stride=_stride) -> None:
+        w = m.const(m.draw((2, 3, 2, 4, 3)), F)  # depth, height, width, to, from
+        size = [1, 6, 8, 10, 4] if padding == "same" else [1, 4, 6, 6, 4]
+        inputs = [m.const(size), w, m.input((1, 3, 4, 5, 3)), m.const(m.draw((4,)), F)]
+        strides = {f"stride_{a}": stride for a in "dwh"}
+        m.g.op("CONV_3D_TRANSPOSE", inputs, [m.out(size)], conv_3d={"padding": padding, **strides})
+
+
+@case("VAR_HANDLE-chain", 0)
+def _(m: Made) -> None:
+    init = m.model.graph()
+    name = {"container": "", "shared_name": "v"}
+    first = init.tensor("first", None, F, data=m.draw((2, 3)))
+    handles = [m.mid((), "resource") if g is m.g else g.tensor("handle", (), "resource")
+               for g in (m.g, init)]  # fmt: skip
+    init.op("VAR_HANDLE", [], [handles[1]], var_handle=name)
+    init.op("ASSIGN_VARIABLE", [handles[1], first], [], assign_variable={})
+    m.g.op("CALL_ONCE", [], [], call_once={"init_subgraph": 1})
+    m.g.op("VAR_HANDLE", [], [handles[0]], var_handle=name)
+    read, total = m.mid((2, 3)), m.mid((2, 3))
+    m.g.op("READ_VARIABLE", [handles[0]], [read], read_variable={})
+    m.g.op("ADD", [read, m.input((2, 3))], [total], add={})
+    m.g.op("ASSIGN_VARIABLE", [handles[0], total], [], assign_variable={})
+    m.g.op("READ_VARIABLE", [handles[0]], [m.out((2, 3))], read_variable={})
+
+
+def texts(g: Graph, name: str, words: list[str]) -> int:
+    """A constant of strings: their number, where each begins and the last one ends, their bytes."""
+    ends = np.cumsum([4 * (len(words) + 2), *(len(w.encode()) for w in words)])
+    head = np.array([len(words), *ends], np.int32).tobytes()
+    return g.tensor(name, (len(words),), "string", data=head + "".join(words).encode())
+
+
+@case("HASHTABLE-chain", 0, reference=False)
+def _(m: Made) -> None:
+    init = m.model.graph()
+    options = {"table_id": 3, "key_type": "string", "value_type": I64}
+    handles = [m.mid((), "resource"), init.tensor("table", (), "resource")]
+    init.op("HASHTABLE", [], [handles[1]], hashtable=options)
+    values = init.tensor("values", None, I64, data=np.array([10, 20, 30], np.int64))
+    keys = texts(init, "keys", ["one", "two", "three"])
+    init.op("HASHTABLE_IMPORT", [handles[1], keys, values], [], hashtable_import={})
+    m.g.op("CALL_ONCE", [], [], call_once={"init_subgraph": 1})
+    m.g.op("HASHTABLE", [], [handles[0]], hashtable=options)
+    query = [handles[0], texts(m.g, "query", ["two", "four", "one"]), m.const([-1], I64)]
+    m.g.op("HASHTABLE_FIND", query, [m.out((3,), I64)], hashtable_find={})
+    m.g.op("HASHTABLE_SIZE", [handles[0]], [m.out((1,), I64)], hashtable_size={})
 
 
 # Few enough that all are chosen, and more than there are boxes to choose.

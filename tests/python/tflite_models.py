@@ -198,6 +198,50 @@ def efficientnet_lite(
     return classifier(form, size, width, EFFICIENTNET_LITE[:blocks], 6)
 
 
+def mobilenet_v3(form: str, size=48, width=0.25) -> tuple[bytes, dict[str, np.ndarray]]:
+    """Inverted residuals with hard swishes, and channels that are weighed by a small network."""
+    n = Network(11, form)
+
+    def swish(x: int) -> int:
+        y = n.value(n.shape)
+        n.g.op("HARD_SWISH", [x], [y])
+        return y
+
+    def weighed(x: int) -> int:
+        shape = n.shape
+        y = n.value((1, 1, 1, shape[3]))
+        n.g.op("MEAN", [x, n.const([1, 2])], [y], reducer={"keep_dims": True})
+        n.shape = (1, 1, 1, shape[3])
+        y = n.conv(n.conv(y, max(8, shape[3] // 4), activation="relu"), shape[3], activation="none")
+        # The hard sigmoid, as converters write it: relu6(y + 3) / 6.
+        kind = n.form if n.integers else F
+        q = n.level(6 / 255, -128)
+        high, share = n.value(n.shape, **q), n.value(n.shape, **n.level(1 / 255, -128))
+        three, sixth = (
+            n.const(np.array([1]), kind, scale=v, zero=0) if q else n.const(np.array([v]), F)
+            for v in (3.0, 1 / 6)
+        )
+        n.g.op("ADD", [y, three], [high], add={"activation": "relu6"})
+        n.g.op("MUL", [high, sixth], [share], mul={})
+        n.shape = shape
+        z = n.value(shape)
+        n.g.op("MUL", [x, share], [z], mul={})
+        return z
+
+    x = swish(n.conv(n.begin((1, size, size, 3)), 16, 3, 2, "none"))
+    for expansion, channels, stride, kernel, weighs in (
+        (1, 16, 2, 3, True), (4, 24, 2, 3, False), (4, 24, 1, 3, False), (6, 40, 2, 5, True),
+        (6, 40, 1, 5, True), (6, 96, 2, 5, True),
+    ):  # fmt: skip
+        before, shape = x, n.shape
+        x = swish(n.conv(x, shape[3] * expansion, activation="none"))
+        x = swish(n.depthwise(x, stride, kernel, "none"))
+        x = n.conv(weighed(x) if weighs else x, max(8, int(channels * width)), activation="none")
+        if n.shape == shape:
+            x = n.add(before, x)
+    return n.done(n.softmax(n.dense(n.pooled(swish(n.conv(x, 64, activation="none"))), 10)))
+
+
 def detector(form: str, size=64, width=0.25) -> tuple[bytes, dict[str, np.ndarray]]:
     """Boxes and scores of three maps over a MobileNet-v2, by separable convolutions."""
     n = Network(7, form)
@@ -263,6 +307,50 @@ def sequence_labels(form: str) -> tuple[bytes, dict[str, np.ndarray]]:
     return n.done(n.softmax(n.dense(y, 5)))
 
 
+def gated_units(form: str) -> tuple[bytes, dict[str, np.ndarray]]:
+    """A GRU over a sequence, as a loop whose body is a step."""
+    n = Network(12, form)
+    units, steps = 12, 7
+    x = n.input((steps, 2, 4), F)
+    first, zeros = n.const(np.array(0), I32), n.const(np.zeros((2, units)), F)
+    shapes = (((), I32), ((2, units), F), ((steps, 2, 4), F))
+    n.g.outputs = results = [n.mid(*s) for s in shapes]
+    n.g.op(
+        "WHILE", [first, zeros, x], results, while_graphs={"cond_subgraph": 1, "body_subgraph": 2}
+    )
+    outer, n.g = n.g, n.model.graph()
+    n.g.inputs = [n.mid(*s) for s in shapes]
+    n.g.outputs = [n.mid((), "bool")]
+    n.g.op("LESS", [n.g.inputs[0], n.const(np.array(steps), I32)], n.g.outputs)
+    n.g = n.model.graph()
+    t, h, xs = n.g.inputs = [n.mid(*s) for s in shapes]
+
+    def op(kind: str, inputs, shape=(2, units), dtype=F, **options) -> int:
+        out = n.mid(shape, dtype)
+        n.g.op(kind, inputs, [out], **options)
+        return out
+
+    line = op("GATHER", [xs, t], (2, 4), gather={"axis": 0})
+    n.shape = (2, 4)
+    of_x = n.dense(line, 3 * units)
+    n.shape = (2, units)
+    of_h = n.dense(h, 3 * units)
+
+    def part(y: int, i: int) -> int:
+        return op("SLICE", [y, n.const([0, i * units]), n.const([2, units])])
+
+    update, reset = (
+        op("LOGISTIC", [op("ADD", [part(of_x, i), part(of_h, i)], add={})]) for i in (0, 1)
+    )
+    kept = op("MUL", [reset, part(of_h, 2)], mul={})
+    new = op("TANH", [op("ADD", [part(of_x, 2), kept], add={})])
+    change = op("MUL", [update, op("SUB", [h, new], sub={})], mul={})
+    after = op("ADD", [t, n.const(np.array(1), I32)], (), I32, add={})
+    n.g.outputs = [after, op("ADD", [new, change], add={}), xs]
+    n.g = outer
+    return n.done(results[1])
+
+
 def keyword_spotting(form: str) -> tuple[bytes, dict[str, np.ndarray]]:
     """A convolution over time and frequency, separable ones, and words."""
     n = Network(3, form)
@@ -325,6 +413,7 @@ MODELS = {
     for build, forms in (
         (mobilenet_v1, (F, I8, I16, "float16", "hybrid")),
         (mobilenet_v2, (F, I8)),
+        (mobilenet_v3, (F, I8)),
         (efficientnet_lite, (F, I8, "float16")),
         (keyword_spotting, (F, I8, I16, "hybrid")),
         (ssd_head, (F, I8)),
@@ -332,6 +421,7 @@ MODELS = {
         (landmarks, (F, I8)),
         (auto_encoder, (F, I8, I16, "hybrid")),
         (sequence_labels, (F, "hybrid")),
+        (gated_units, (F, "hybrid")),
     )
     for form in forms
 } | {"transformer_block-float32": (transformer_block, ())}

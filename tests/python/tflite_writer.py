@@ -241,7 +241,8 @@ class TfliteModel:
     """A file with its subgraphs, buffers and signatures."""
 
     def __init__(self) -> None:
-        self.buffers: list[bytes | None] = [None]
+        # Bytes, or the place of a buffer behind the tables and its size.
+        self.buffers: list[bytes | tuple[int, int] | None] = [None]
         self.codes: list[tuple[str, int]] = []
         self.graphs: list[Graph] = []
         self.fields: dict[str, Any] = {}
@@ -289,7 +290,12 @@ class TfliteModel:
                 for i, g in enumerate(self.graphs)
             ],
             "buffers": [
-                {} if d is None else {"data": np.frombuffer(d, np.uint8)} for d in self.buffers
+                {}
+                if d is None
+                else {"offset": d[0], "size": d[1]}
+                if isinstance(d, tuple)
+                else {"data": np.frombuffer(d, np.uint8)}
+                for d in self.buffers
             ],
             "metadata": metadata or None,
         }

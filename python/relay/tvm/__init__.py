@@ -9,12 +9,14 @@ unmodified. `docs/from_relay.md` lists the names; one that is absent raises Attr
 
 from __future__ import annotations
 
+import importlib.abc
 import importlib.machinery
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
-from relay._absent import absent
+from relay._absent import Unsupported, absent
 from relay.tvm import (
     contrib as contrib,
 )
@@ -139,6 +141,28 @@ def install() -> None:
 
 
 sys.modules.update({f"{__name__}.{name}": module for name, module in _PLACES.items()})
+
+
+class _Reasons(importlib.abc.MetaPathFinder):
+    """Finds no module. The import of an absent one is an error with its reason, as an attribute is."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> None:
+        parent, _, name = fullname.rpartition(".")
+        installed = isinstance(sys.modules.get("tvm"), _Package)
+        if not f"{parent}.".startswith((f"{__name__}.", "tvm.") if installed else f"{__name__}."):
+            return
+        try:
+            getattr(sys.modules.get(parent), name)
+        except Unsupported as error:
+            # With the module's name in it, `from tvm import name` would hide the error.
+            raise ModuleNotFoundError(str(error)) from None
+        except AttributeError:
+            return
+
+
+sys.meta_path.append(_Reasons())
 
 
 def __getattr__(name: str) -> Any:

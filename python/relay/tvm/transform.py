@@ -206,11 +206,23 @@ def _pass_function(cls: type[_core_transform.Pass]) -> Callable[..., Any]:
 _IMAGE_AXES = {"1d": "NCW", "2d": "NCHW", "3d": "NCDHW"}
 
 
+# The axes of weights for those of the data.
+_OF_WEIGHTS = str.maketrans("NC", "OI")
+
+
+def _check_layout(whose: str, layout: str, axes: str) -> None:
+    if sorted(layout) == sorted(axes):
+        return
+    blocks = "the compiler chooses blocks" if layout.upper() != layout else f"not {layout!r}"
+    raise wrong(f"ConvertLayout(): the layout of {whose} is {axes!r} in some order: {blocks}")
+
+
 def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
     """Returns the pass that computes in other layouts, {"nn.conv2d": ["NHWC", "default"]}.
 
-    The keys are convolutions and pools. The first layout is that of the data. Weights keep theirs,
-    "default", and what is between such operators follows them.
+    The keys are operators that are told the layout of their data: convolutions, also quantised ones,
+    pools and resizes. The first layout is that of the data, the second that of the weights; with
+    "default" they keep theirs. What is between such operators follows them.
     """
     if not isinstance(desired_layouts, Mapping):
         raise wrong(f"ConvertLayout() takes layouts by operator, not {desired_layouts!r}")
@@ -219,10 +231,6 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
         if not layouts:
             raise wrong(f'ConvertLayout(): {op} has no layout: ["NHWC", "default"] is one')
         data, *others = [layouts] if isinstance(layouts, str) else layouts
-        if any(layout != "default" for layout in others):
-            raise wrong(
-                f'ConvertLayout(): weights of {op} keep their layout: "default", not {others[0]!r}'
-            )
         if op not in _core_transform.ConvertLayout.options:
             raise wrong(
                 f"ConvertLayout(): the layout of {op} follows that of the operators beside it; it is "
@@ -231,12 +239,13 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
         if data == "default":
             raise wrong(f"ConvertLayout(): the layout of {op}'s data is a layout, not 'default'")
         axes = next(axes for n, axes in _IMAGE_AXES.items() if n in op)
-        if sorted(data) != sorted(axes):
-            blocks = "the compiler chooses blocks" if data.upper() != data else f"not {data!r}"
-            raise wrong(
-                f"ConvertLayout(): the layout of {op}'s data is {axes!r} in some order: {blocks}"
-            )
+        _check_layout(f"{op}'s data", data, axes)
         options[op] = data
+        if others and others[0] != "default":
+            if "conv" not in op or len(others) > 1:
+                raise wrong(f"ConvertLayout(): {op} has no other layout than that of its data")
+            _check_layout(f"{op}'s weights", others[0], axes.translate(_OF_WEIGHTS))
+            options[op] = f"{data},{others[0]}"
     return _form(_core_transform.ConvertLayout(**options))
 
 

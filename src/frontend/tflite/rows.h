@@ -39,6 +39,7 @@ enum class Family {
   Create,
   Detection,
   Gather,
+  Hash,
   Join,
   Lookup,
   MediaPipe,

@@ -1,5 +1,6 @@
 // Functions of one element.
 #include "base/codes/frontend.h"
+#include "frontend/tflite/bits.h"
 #include "frontend/tflite/node_context.h"
 #include "frontend/tflite/quantized.h"
 
@@ -31,11 +32,10 @@ Values cast(NodeContext& ctx) {
 
 // The bits as elements of another type; the sizes differ in the last axis.
 Values bitcast(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  const DType from = ctx.in_dtype(0), to = ctx.out_dtype();
-  if (from.bytes() != to.bytes() || from.is_string() || from.is_bool() || to.is_bool())
-    ctx.unsupported("a change of the size of elements");
-  return one(ctx.call("reinterpret", {x}, {{"dtype", to_value(to)}}));
+  const DType to = ctx.out_dtype();
+  for (DType dtype : {ctx.in_dtype(0), to})
+    if (dtype.is_string() || dtype.is_bool() || dtype.bits % 8 != 0) ctx.unsupported_dtype(dtype);
+  return one(with_bits_of(ctx, ctx.in(0), to));
 }
 
 }  // namespace

@@ -416,7 +416,7 @@ std::shared_ptr<const ComputeRule> conv_transpose_rule() {
   });
 }
 
-// Data in the desired layout (or as offered); the weight stays as it is.
+// Data in the desired layout (or as offered), and the weight in the layout in which it is offered.
 template <class A>
 std::optional<LayoutDecision> conv_layout(const CallNode& call, std::span<const Layout> offered,
                                           const Layout& desired) {
@@ -430,7 +430,9 @@ std::optional<LayoutDecision> conv_layout(const CallNode& call, std::span<const 
   std::sort(x.begin(), x.end());
   std::sort(y.begin(), y.end());
   if (x != y || !a.out_layout.empty()) return std::nullopt;
-  out.inputs = {want, Layout()};
+  const Layout kernel =
+      offered.size() > 1 && offered[1].defined() ? offered[1] : Layout::of(a.kernel_layout);
+  out.inputs = {want, kernel};
   out.outputs = {want};
   out.attrs = make<A>([&](A& n) {
     n.strides = a.strides;
@@ -439,7 +441,7 @@ std::optional<LayoutDecision> conv_layout(const CallNode& call, std::span<const 
     n.groups = a.groups;
     n.channels = a.channels;
     n.kernel_size = a.kernel_size;
-    n.kernel_layout = a.kernel_layout;
+    n.kernel_layout = kernel.to_string();
     n.out_dtype = a.out_dtype;
     n.data_layout = want.to_string();
     if constexpr (requires { n.output_padding; }) n.output_padding = a.output_padding;

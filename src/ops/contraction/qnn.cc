@@ -188,6 +188,15 @@ Expr quantized(const Expr& real, const Expr& scale, const Expr& zero, int64_t ax
   return saturated(q, to);
 }
 
+LayoutRule layout_rule_of(const OpInfo& row) {
+  return
+      [&row](const relay::CallNode& call, std::span<const Layout> offered, const Layout& desired) {
+        std::optional<LayoutDecision> out = row.layout(call, offered, desired);
+        if (out) out->inputs.resize(call.args.size());
+        return out;
+      };
+}
+
 OpInfo quantized_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
                      TypeRelation relation, DefinitionRule definition, CostRule cost,
                      std::vector<OpExample> examples) {
@@ -557,6 +566,34 @@ Expr hard_swish(const CallNode&, const Expr& x) {
   return x * gate / scalar(6, x);
 }
 
+// ---- Layouts
+
+// Tensors take the layout that is offered, beside vectors of scales and zero points, whose axis moves with it.
+std::optional<LayoutDecision> follow_quantized(const relay::CallNode& call,
+                                               std::span<const Layout> offered, const Layout&) {
+  std::optional<LayoutDecision> out = follow_layout_beside(call, offered, 1);
+  if (!out || !call.attrs) return out;
+  const Layout& layout = out->outputs[0];
+  std::vector<std::pair<std::string, AttrValue>> values = attr_values(call.attrs);
+  for (auto& [name, value] : values) {
+    if (name != "axis" && name != "lhs_axis" && name != "rhs_axis") continue;
+    auto axis = axis_in(layout, *value.get_if<int64_t>(), layout.rank());
+    if (!axis) return std::nullopt;
+    value = AttrValue(*axis);
+  }
+  const OpInfo& row = *as<OpNode>(call.op)->row;
+  out->attrs = make_attrs(*row.attrs, values, row.name, call.span);
+  return out;
+}
+
+// Not where the broadcast gives one of the two further axes.
+std::optional<LayoutDecision> follow_two(const relay::CallNode& call,
+                                         std::span<const Layout> offered, const Layout& desired) {
+  const int64_t rank = as<TensorTypeNode>(call.type)->rank();
+  if (rank_of(call.args[0]) != rank || rank_of(call.args[1]) != rank) return std::nullopt;
+  return follow_quantized(call, offered, desired);
+}
+
 // ---- Rows
 
 std::vector<ArgInfo> arguments(std::vector<ArgInfo> data, std::vector<std::string> quantized) {
@@ -568,11 +605,14 @@ std::vector<ArgInfo> arguments(std::vector<ArgInfo> data, std::vector<std::strin
 }
 
 OpInfo row(const char* name, const char* doc, std::vector<ArgInfo> args, AttrsInfo attrs,
-           TypeRelation relation, DefinitionRule definition, std::vector<OpExample> examples) {
+           TypeRelation relation, DefinitionRule definition, std::vector<OpExample> examples,
+           LayoutRule layout = follow_quantized) {
   // Whoever draws other numbers draws scales, too.
   for (OpExample& e : examples) e.low = 0.5;
-  return quantized_row(name, doc, std::move(args), std::move(attrs), std::move(relation),
-                       std::move(definition), elementwise_cost, std::move(examples));
+  OpInfo out = quantized_row(name, doc, std::move(args), std::move(attrs), std::move(relation),
+                             std::move(definition), elementwise_cost, std::move(examples));
+  out.layout = std::move(layout);
+  return out;
 }
 
 constexpr const char* kNumber = "Tensor[(), float32]";
@@ -606,7 +646,7 @@ OpInfo binary_row(const char* name, const char* doc, DefinitionRule definition) 
   return row(name, doc,
              arguments({{"lhs", "Quantised."}, {"rhs", "Quantised."}}, {"lhs_", "rhs_", "output_"}),
              &QnnBroadcastAttrs::static_info(), binary_relation, std::move(definition),
-             {bytes, channels});
+             {bytes, channels}, follow_two);
 }
 
 }  // namespace
@@ -694,7 +734,8 @@ std::span<const OpInfo> rows_of<Family::Qnn>() {
       row("qnn.avg_pool2d", "The mean of each window, rounded once.",
           arguments({{"data", "Quantised."}}, {"input_", "output_"}),
           operator_row("nn.avg_pool2d")->attrs, avg_pool_relation,
-          by_real<1>(by_operator("nn.avg_pool2d")), {pooled}),
+          by_real<1>(by_operator("nn.avg_pool2d")), {pooled},
+          layout_rule_of(*operator_row("nn.avg_pool2d"))),
       row("qnn.leaky_relu", "nn.leaky_relu, rounded once.",
           arguments({{"x", "Quantised."}}, {"input_", "output_"}),
           &QnnLeakyReluAttrs::static_info(), real_relation<1>, by_real<1>(leaky), {leaked}),

@@ -40,6 +40,9 @@ std::pair<double, double> range_of(DType dtype);
 Expr integer_convolution(const OpInfo& row, const Attrs& attrs, const Span& span, const Expr& x,
                          const Expr& w, const Expr& x_zero, const Expr& w_zero);
 
+// The layout rule of an operator that takes the first arguments of a quantised one; scales and zero points have no layout.
+LayoutRule layout_rule_of(const OpInfo& row);
+
 // A row of the dialect: an operator written in others, whose examples have formulas over NumPy.
 OpInfo quantized_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
                      TypeRelation relation, DefinitionRule definition, CostRule cost,

@@ -253,15 +253,19 @@ Expr batch_matmul(const CallNode& c) {
 
 OpInfo row(const char* name, const char* doc, const char* of, AttrsInfo attrs,
            TypeRelation relation, DefinitionRule definition, std::vector<OpExample> examples) {
-  return quantized_row(name, doc,
-                       {{"data", "int8 or uint8."},
-                        {"weight", "int8 or uint8, laid out as for " + std::string(of) + "."},
-                        {"input_zero_point", "int32, a number."},
-                        {"kernel_zero_point", "int32, a number or one for each output channel."},
-                        {"input_scale", "float32, a number."},
-                        {"kernel_scale", "float32, a number or one for each output channel."}},
-                       std::move(attrs), std::move(relation), std::move(definition),
-                       operator_row(of)->cost.get(), std::move(examples));
+  const OpInfo& plain = *operator_row(of);
+  OpInfo out =
+      quantized_row(name, doc,
+                    {{"data", "int8 or uint8."},
+                     {"weight", "int8 or uint8, laid out as for " + std::string(of) + "."},
+                     {"input_zero_point", "int32, a number."},
+                     {"kernel_zero_point", "int32, a number or one for each output channel."},
+                     {"input_scale", "float32, a number."},
+                     {"kernel_scale", "float32, a number or one for each output channel."}},
+                    std::move(attrs), std::move(relation), std::move(definition), plain.cost.get(),
+                    std::move(examples));
+  if (plain.layout != nullptr) out.layout = layout_rule_of(plain);
+  return out;
 }
 
 // Arguments of a sum; scales and zero points are drawn, like the data, from `low` to `high`.

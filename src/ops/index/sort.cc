@@ -115,11 +115,15 @@ std::function<PrimExpr(const Indices&)> order_along(const TirTensor& x, size_t a
 }
 
 DType index_dtype(DType wanted) { return is_set(wanted) ? wanted : DType::Int(32); }
+// Of indices that elements are read by, where those of the result are floats, too.
+DType order_dtype(DType wanted) {
+  return is_set(wanted) && wanted.is_floating() ? kIndex : index_dtype(wanted);
+}
 
 bool valid_index_dtype(RelationContext& ctx, DType dtype) {
-  return require(ctx, !is_set(dtype) || (dtype.is_integer() && dtype.bits >= 32),
-                 codes::op_bad_attribute, "dtype cannot hold an index", "int32 or int64",
-                 dtype.to_string());
+  const bool fits = (dtype.is_integer() || dtype.is_floating()) && dtype.bits >= 32;
+  return require(ctx, !is_set(dtype) || fits, codes::op_bad_attribute, "dtype cannot hold an index",
+                 "int32, int64, float32 or float64", dtype.to_string());
 }
 
 struct TopKAttrs : AttrsOf<TopKAttrs> {
@@ -134,7 +138,8 @@ struct TopKAttrs : AttrsOf<TopKAttrs> {
              attribute("axis", &Self::axis, "Axis to sort."),
              attribute("ret_type", &Self::ret_type, "both, values or indices."),
              attribute("is_ascend", &Self::is_ascend, "The least come first."),
-             attribute("dtype", &Self::dtype, "dtype of indices; unset: int32.")}};
+             attribute("dtype", &Self::dtype,
+                       "dtype of indices; unset: int32. Floats round large ones.")}};
   }
 };
 
@@ -167,9 +172,9 @@ std::vector<TirTensor> topk_rule(const ComputeContext& ctx) {
   auto& a = ctx.attrs<TopKAttrs>();
   TirTensor x = ctx.inputs[0];
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-  DType dtype = index_dtype(a.dtype);
+  const DType dtype = index_dtype(a.dtype);
   PrimExpr count = ctx.outputs[0].shape[axis];
-  auto order = order_along(x, axis, count, a.is_ascend, dtype, false);
+  auto order = order_along(x, axis, count, a.is_ascend, order_dtype(a.dtype), false);
   std::vector<TirTensor> out;
   if (a.ret_type != "indices")
     out.push_back(tir::compute("T_values", ctx.outputs[0].shape, [&](const Indices& i) {
@@ -179,7 +184,7 @@ std::vector<TirTensor> topk_rule(const ComputeContext& ctx) {
     }));
   if (a.ret_type != "values")
     out.push_back(tir::compute("T_indices", ctx.outputs.back().shape,
-                               [&](const Indices& i) { return order(i); }));
+                               [&](const Indices& i) { return tir::cast(dtype, order(i)); }));
   return out;
 }
 
@@ -267,7 +272,8 @@ struct ArgsortAttrs : AttrsOf<ArgsortAttrs> {
     return {"relay.attrs.ArgsortAttrs",
             {attribute("axis", &Self::axis, "Axis to sort."),
              attribute("is_ascend", &Self::is_ascend, "The least comes first."),
-             attribute("dtype", &Self::dtype, "dtype of indices; unset: int32.")}};
+             attribute("dtype", &Self::dtype,
+                       "dtype of indices; unset: int32. Floats round large ones.")}};
   }
 };
 
@@ -304,7 +310,7 @@ TirTensor sort(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0];
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
   auto order =
-      order_along(x, axis, x->shape()[axis], a.is_ascend, index_dtype(a.dtype), sorts_strings(ctx));
+      order_along(x, axis, x->shape()[axis], a.is_ascend, order_dtype(a.dtype), sorts_strings(ctx));
   return tir::compute("T_sort", x->shape(), [&](const Indices& i) {
     Indices at = i;
     at[axis] = tir::cast(kIndex, order(i));
@@ -326,7 +332,8 @@ TirTensor searchsorted_compute(const ComputeContext& ctx) {
 
 // The elements go back to where they came from.
 Expr put_back(const Expr& g, const Expr& indices, const Expr& x, int64_t axis) {
-  return apply("scatter_elements", {zeros_like(x), indices, g},
+  Expr places = type_of(indices).dtype.is_floating() ? cast_to(indices, kIndex) : indices;
+  return apply("scatter_elements", {zeros_like(x), places, g},
                {{"axis", axis}, {"reduction", "add"}});
 }
 

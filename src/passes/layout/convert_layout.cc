@@ -16,19 +16,42 @@
 namespace relay {
 namespace {
 
+struct Wanted {
+  Layout data;
+  Layout weights;  // undefined: as they are
+};
+
 struct Desired {
-  std::map<std::string, Layout, std::less<>> layouts;
+  std::map<std::string, Wanted, std::less<>> layouts;
   // Set where the target decides: then a layout is changed only where that is faster.
   const Target* target = nullptr;
 };
 
-// The operators that a region of another layout may begin with: those with windows, also from outside.
+// The layout that an attribute of an operator says unless told otherwise; nullopt where it has no such attribute.
+std::optional<Layout> default_layout(const OpInfo& row, std::string_view name) {
+  if (row.layout == nullptr || row.attrs == nullptr || row.attrs->find(name) == nullptr)
+    return std::nullopt;
+  auto* text = attr_value(default_attrs(row), name).get_if<std::string>();
+  return text == nullptr ? std::nullopt : Layout::parse(*text);
+}
+
+// The axes of an operator's data, channels last; empty for an operator that no region of another layout begins with.
+std::string data_axes(const OpInfo& row) {
+  for (const char* name : {"data_layout", "layout"}) {
+    const std::optional<Layout> layout = default_layout(row, name);
+    if (!layout) continue;
+    std::string axes = layout->primal_axes();
+    std::ranges::stable_partition(axes, [](char c) { return c != 'C'; });
+    return axes;
+  }
+  return {};
+}
+
+// The operators that a region of another layout may begin with: those that are told the layout of their data, also from
+// outside.
 std::vector<Op> region_operators() {
   std::vector<Op> out = OpRegistry::global().all();
-  std::erase_if(out, [](const Op& op) {
-    const OpInfo& row = *op->row;
-    return !row.window || row.layout == nullptr;
-  });
+  std::erase_if(out, [](const Op& op) { return data_axes(*op->row).empty(); });
   return out;
 }
 
@@ -36,10 +59,24 @@ std::vector<Op> region_operators() {
 std::vector<PassOption> layout_options() {
   std::vector<PassOption> out;
   for (const Op& op : region_operators()) {
-    out.push_back({op->name, PassOption::Type::text, AttrValue(),
-                   "The layout in which it computes; without, as is fast."});
+    const bool weights = default_layout(*op->row, "kernel_layout").has_value();
+    const std::string doc =
+        weights ? "The layout of its data, or those of data and weights: \"NHWC,HWIO\"."
+                : "The layout in which it computes.";
+    out.push_back({op->name, PassOption::Type::text, AttrValue(), doc});
   }
   return out;
+}
+
+Layout layout_of(const Op& op, const std::string& what, std::string_view text,
+                 const std::string& axes) {
+  std::optional<Layout> layout = Layout::parse(text);
+  if (layout && std::ranges::is_permutation(layout->primal_axes(), axes)) return *layout;
+  throw UserError(
+      Diagnostic(codes::pass_option, {},
+                 "the layout of " + what + op->name + " in ConvertLayout has other axes")
+          .expected(axes + ", or its axes in another order")
+          .found(std::string(text)));
 }
 
 Desired desired_layouts(const PassContext& ctx) {
@@ -48,15 +85,13 @@ Desired desired_layouts(const PassContext& ctx) {
   for (const Op& op : operators) {
     auto* text = ctx.asked<std::string>(kConvertLayout, op->name);
     if (text == nullptr) continue;
-    const std::optional<Layout> layout = Layout::parse(*text);
-    std::string axes = op->row->window->channels_last();
-    if (!layout || !std::ranges::is_permutation(layout->primal_axes(), axes)) {
-      throw UserError(Diagnostic(codes::pass_option, {},
-                                 "the layout of " + op->name + " in ConvertLayout has other axes")
-                          .expected(axes + ", or its axes in another order")
-                          .found(*text));
-    }
-    out.layouts[op->name] = *layout;
+    const auto kernel = default_layout(*op->row, "kernel_layout");
+    const size_t comma = kernel ? text->find(',') : std::string::npos;
+    Wanted& wanted = out.layouts[op->name];
+    wanted.data = layout_of(op, "", text->substr(0, comma), data_axes(*op->row));
+    if (comma == std::string::npos) continue;
+    wanted.weights =
+        layout_of(op, "the weights of ", text->substr(comma + 1), kernel->primal_axes());
   }
   if (!out.layouts.empty() || !ctx.target.has_blocked_kernels) return out;
   out.target = &ctx.target;
@@ -65,7 +100,7 @@ Desired desired_layouts(const PassContext& ctx) {
   for (const Op& op : operators) {
     // Pools are computed in the layout of the convolutions beside them.
     if (op->row->contraction == nullptr) continue;
-    out.layouts[op->name] = Layout::of(op->row->window->channels_last());
+    out.layouts[op->name].data = Layout::of(data_axes(*op->row));
   }
   return out;
 }
@@ -229,7 +264,9 @@ class Converter : public RewriterOutsidePrimitives {
     // And what they would be.
     FirstOrder order(is_told ? Layout() : common);
     for (Layout& l : offered) l = order.in_first(l);
-    auto then = row.layout(*call_node, offered, wanted ? desired->second : Layout());
+    const Wanted want_here = wanted ? desired->second : Wanted();
+    if (want_here.weights.defined() && offered.size() > 1) offered[1] = want_here.weights;
+    auto then = row.layout(*call_node, offered, want_here.data);
     if (!then || then->outputs.empty() || !then->outputs[0].defined()) return nullptr;
     for (Layout& l : then->inputs) l = order.in_own(l);
     for (Layout& l : then->outputs) l = order.in_own(l);

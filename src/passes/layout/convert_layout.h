@@ -11,8 +11,9 @@
 // conversions stand only at the border of a region. Legal always: layout_transform is a copy.
 // Loses when a region is one cheap operator; the rules only start regions at the desired operators.
 //
-// Desired layouts: `relay.ConvertLayout.<operator>` in the context's config, for convolutions and pools; without any, the
-// target decides (channels last for convolutions on CPUs).
+// Desired layouts: `relay.ConvertLayout.<operator>` in the context's config, "NHWC", for operators that are told the layout of
+// their data (convolutions, also quantised ones, pools, resizes); "NHWC,HWIO" for that of their weights, too. Without any,
+// the target decides (channels last for convolutions on CPUs).
 #pragma once
 
 #include "passes/pass.h"

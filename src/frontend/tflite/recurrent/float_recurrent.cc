@@ -1,4 +1,4 @@
-#include "frontend/tflite/float_recurrent.h"
+#include "frontend/tflite/recurrent/float_recurrent.h"
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"

@@ -1,8 +1,8 @@
 // Recurrent layers. Their states are variables, which are zero at the start of a run.
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
-#include "frontend/tflite/float_recurrent.h"
 #include "frontend/tflite/quantized.h"
+#include "frontend/tflite/recurrent/float_recurrent.h"
 
 namespace relay::frontend::tflite {
 namespace {

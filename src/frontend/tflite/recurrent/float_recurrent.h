@@ -1,7 +1,7 @@
 // Recurrent layers of floats, whose weights are floats, or integers of 8 bits (dynamic range).
 #pragma once
 
-#include "frontend/tflite/lstm.h"
+#include "frontend/tflite/recurrent/lstm.h"
 
 namespace relay::frontend::tflite {
 

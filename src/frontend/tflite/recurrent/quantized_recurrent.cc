@@ -8,8 +8,8 @@
 #include "base/codes/frontend.h"
 #include "frontend/common/step_loop.h"
 #include "frontend/common/tensor_bytes.h"
-#include "frontend/tflite/lstm.h"
 #include "frontend/tflite/quantized.h"
+#include "frontend/tflite/recurrent/lstm.h"
 
 namespace relay::frontend::tflite {
 namespace {
