@@ -318,7 +318,7 @@ const BlockNode* maps_ragged_rows(const tir::PrimFunc& f) {
   if (tree.blocks().empty() || !std::ranges::all_of(tree.blocks(), maps)) return nullptr;
   const BlockNode& b = *tree.blocks()[0];
   return b.iters.size() > 2 && *tir::as_int(b.iters.back()->extent) % kMostLanes != 0 ? &b
-                                                                                     : nullptr;
+                                                                                      : nullptr;
 }
 
 // The only block of a kernel that reads some tensor across the order in which it writes; null for others.

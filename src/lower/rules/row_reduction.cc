@@ -73,9 +73,9 @@ bool is_over_windows(const Block& b, int64_t few, int64_t lanes) {
         for (const PrimExpr& e : l->indices) {
           auto along = step(e, axis), inside = step(e, window);
           if (!along || !inside || *along == 0 || *inside == 0) continue;
-          const bool overlap = std::abs(*along) < std::abs(*inside) * *size &&
-                               !is_few_long_windows(tir::as_int(axis->extent).value_or(lanes), *size,
-                                                    lanes);
+          const bool overlap =
+              std::abs(*along) < std::abs(*inside) * *size &&
+              !is_few_long_windows(tir::as_int(axis->extent).value_or(lanes), *size, lanes);
           found |= (window.get() == line && *size < few) || overlap;
         }
       }

@@ -150,7 +150,7 @@ class Transposition {
         auto t = turned_by(*loads[k], iters[i]->var, iters[column]->var);
         // Both in one dimension, at a fixed distance, or where quotients say.
         offsets = turns && !t && moves_ && loads.size() == 1 && !few &&
-                    (across[k] || starts_far(rv, loops[column]));
+                  (across[k] || starts_far(rv, loops[column]));
         const int64_t bytes = loads[k]->dtype.bytes();
         int64_t chosen = plan_.transposed;
         // Wide elements fill a vector part beside part; narrow ones would need more registers than there are.

@@ -523,9 +523,8 @@ class Packer : public WeightPacker {
     auto* before = as<CallNode>(c.args[0]);
     auto after = transformed_.find(&c);
     const bool from_planes = inputs == 1 || transforms(before, planes, pixels);
-    const bool to_planes =
-        channels == 1 || (after != transformed_.end() && !used_.contains(&c) &&
-                          transforms(after->second, pixels, planes));
+    const bool to_planes = channels == 1 || (after != transformed_.end() && !used_.contains(&c) &&
+                                             transforms(after->second, pixels, planes));
     if (!from_planes || !to_planes) return nullptr;
     auto reshaped = [&](const Expr& x, const std::vector<int64_t>& to) {
       return make_call("reshape", {x}, {{"newshape", to_value(to)}}, c);
@@ -635,7 +634,7 @@ class Packer : public WeightPacker {
   const Target& target_;
   Packing packing_;  // of the call that is being packed
   ConstantExpressions constants_;
-  std::unordered_map<const Node*, Products> products_;          // by their weight
+  std::unordered_map<const Node*, Products> products_;  // by their weight
   // By an argument, a call that changes its layout, and one that does anything else with it.
   std::unordered_map<const Node*, const CallNode*> transformed_, used_;
   std::map<std::pair<const Node*, std::string>, Expr> shared_;  // by weight and name
