@@ -233,6 +233,9 @@ def conv() -> Iterator[Case]:
                                           kernel_shape=[3, 3], pads=[1] * 4), 0.95)  # fmt: skip
     yield Case("weights at run time 1x1", one("Conv", image(1, 256, 28, 28),
                                               In((128, 256, 1, 1))), 0.95)  # fmt: skip
+    for inputs, outputs in ((64, 1), (1, 64)):
+        yield Case(f"1d, one tap, {inputs} to {outputs}", one("Conv", image(1, inputs, 4000),
+                                                              In((outputs, inputs, 1))))  # fmt: skip
     for size, c, k, stride in ((56, 96, 7, 1), (56, 72, 5, 2), (28, 120, 5, 1), (112, 32, 3, 1)):
         yield Case(f"depthwise {k}x{k} /{stride}", Conv(size, c, c, k, stride, groups=c).model,
                    0.95)  # fmt: skip
@@ -272,6 +275,11 @@ def pool() -> Iterator[Case]:
                                    strides=[2, 2, 2], pads=[1] * 6))  # fmt: skip
     yield Case("mean 5x3 /2 of 128x8", one("AveragePool", image(1, 43, 128, 8), kernel_shape=[5, 3],
                                            strides=[2, 2], pads=[1, 0, 1, 0]))  # fmt: skip
+    yield Case("mean 4x9 /2x1 of 32x255", one("AveragePool", image(1, 16, 32, 255),
+                                              kernel_shape=[4, 9], strides=[2, 1],
+                                              pads=[2, 0, 2, 0]))  # fmt: skip
+    yield Case("max 1d, 3 windows of 8326", one("MaxPool", image(2, 16, 8192), kernel_shape=[8326],
+                                                strides=[2], pads=[69, 69]))  # fmt: skip
     # Windows beyond the image cost what lies inside.
     yield Case("mean 1280x1280 of 7x7", one("AveragePool", image(1, 1280, 7, 7),
                                             kernel_shape=[1280, 1280], ceil_mode=1,
@@ -495,6 +503,8 @@ def elementwise() -> Iterator[Case]:
                                                         opset=20 if op == "IsNaN" else 17))  # fmt: skip
     yield Case("max pool 56x56 float16", one("MaxPool", image(1, 16, 56, 56, dtype=HALF),
                                              kernel_shape=[3, 3], results=(HALF,)))  # fmt: skip
+    yield Case("isinf 3x21845x8", one("IsInf", In((3, 21845, 8)), results=(TensorProto.BOOL,),
+                                      opset=20))  # fmt: skip
     yield Case("clip of rows of 3", one("Clip", In((30000, 3)), np.float32(-0.5), np.float32(0.5)))
 
     def behind_fill(g: models.Graph, x: str) -> str:

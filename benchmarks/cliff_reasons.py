@@ -289,10 +289,6 @@ DRAWN_CAUSES: dict[str, str] = {
     "detection/NonMaxSuppression *": (
         "a first run over the boxes finds how many are kept, and a second which of them."
     ),
-    "elementwise/IsInf f32 *": (
-        "the analyzer does not see that the joined index of three axes runs along memory, where rows fill "
-        "no whole vectors of 64 bytes: lanes are read one by one."
-    ),
     "elementwise/Pow f64 *": (
         "each element is a call of libm's pow, as in ONNX Runtime, and lanes are taken out of vectors "
         "for it and put together again."

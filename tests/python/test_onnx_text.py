@@ -72,7 +72,16 @@ def test_string_normalizer(words, action, sensitive):
 def test_string_split(delimiter, maxsplit):
     attrs = {k: v for k, v in (("delimiter", delimiter), ("maxsplit", maxsplit)) if v is not None}
     node = helper.make_node("StringSplit", ["x"], ["y", "n"], **attrs)
-    lines = ["a,b,,c", "  a b\t\u2003c ", "", ",", "a--b---c", "üaüü", " ", "one"]
+    lines = [
+        "a,b,,c",
+        "  a b\t\u2003c ",
+        "",
+        ",",
+        "a--b---c",
+        "üaüü",
+        " ",
+        "beyond sixteen bytes,then one",
+    ]
     x = np.array(lines, dtype=object).reshape(2, 4)
     proto = model([node], [("x", STRING, [2, "n"])], [("y", STRING, None), ("n", INT64, None)])
     parts = [line.split(delimiter or None, -1 if maxsplit is None else maxsplit) for line in lines]

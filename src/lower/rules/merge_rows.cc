@@ -26,6 +26,8 @@ namespace {
 constexpr int64_t kRowsOfATile = 14;
 // So many columns fill the registers that a reduction of rows has for its results.
 constexpr int64_t kColumnsOfRegisters = 64;
+// A vector of 64 bytes has at most so many elements.
+constexpr int64_t kMostLanes = 64;
 constexpr int kApart = -1;  // the place of the axes in a buffer that has none of them
 
 // The two axes in one block: the first is iters[at], with its loop; the second is the next.
@@ -78,7 +80,7 @@ class Merge {
     return f_;
   }
 
-  // The iterations `at` and `at + 1` of a kernel that only moves elements, and some of them from one axis to another.
+  // The iterations `at` and `at + 1` of the first block of a kernel that only moves or maps elements.
   tir::PrimFunc moved(size_t at) {
     const BlockNode& b = *tree_.blocks()[0];
     outer_ = b.iters[at]->extent;
@@ -303,6 +305,22 @@ class Merge {
   std::unordered_map<const Node*, Buffer> buffers_;
 };
 
+// The first block of a kernel that only maps elements over three or more axes, the last of which fills no whole vectors of
+// any element type; null for others. Two axes stay, which threads share.
+const BlockNode* maps_ragged_rows(const tir::PrimFunc& f) {
+  tir::LoopTree tree(f->body);
+  auto maps = [](const BlockNode* b) {
+    return !b->init && !b->contraction && !b->predicate && b->role.empty() &&
+           std::ranges::all_of(b->iters, [](const IterVar& i) {
+             return i->kind == IterKind::DataParallel && tir::as_int(i->extent);
+           });
+  };
+  if (tree.blocks().empty() || !std::ranges::all_of(tree.blocks(), maps)) return nullptr;
+  const BlockNode& b = *tree.blocks()[0];
+  return b.iters.size() > 2 && *tir::as_int(b.iters.back()->extent) % kMostLanes != 0 ? &b
+                                                                                      : nullptr;
+}
+
 // The only block of a kernel that reads some tensor across the order in which it writes; null for others.
 const BlockNode* moves_elements(const tir::PrimFunc& f) {
   tir::LoopTree tree(f->body);
@@ -341,6 +359,11 @@ tir::PrimFunc merge_rows(const tir::PrimFunc& f) {
     if (at + 1 >= b->iters.size()) break;
     tir::PrimFunc next = Merge(out).moved(at);
     if (next == out) ++at;
+    out = next;
+  }
+  while (const BlockNode* b = maps_ragged_rows(out)) {
+    tir::PrimFunc next = Merge(out).moved(b->iters.size() - 2);
+    if (next == out) break;
     out = next;
   }
   for (auto merged : {&Merge::reduced_rows, &Merge::kept_columns}) {

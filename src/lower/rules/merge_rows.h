@@ -19,6 +19,8 @@
 // the maxima over the first axis of (1019, 256, 2) are 512 columns.
 // Elements that change places are merged likewise along any axes that stay neighbours, as height and width between NCHW and
 // NHWC: what is left over by blocks of elements is once in an image then, not once in a line.
+// The last axes of a kernel that maps elements, down to two, are one where rows fill no whole vectors: the index of three axes
+// that a schedule joins is a quotient of a quotient, along which no step can be proven.
 #pragma once
 
 #include "tir/stmt.h"

@@ -42,8 +42,16 @@ bool reads_each_element_once(const Block& b) {
   return found;
 }
 
-// Whether windows along an axis overlap, or their lines have fewer than `few` elements: lanes along the axis read them all.
-bool is_over_windows(const Block& b, int64_t few) {
+// Whether lanes along a window take half as many vectors as lanes along the axis of the windows, because the former are long
+// and the latter few.
+bool is_few_long_windows(int64_t windows, int64_t size, int64_t lanes) {
+  auto vectors = [&](int64_t n) { return (n + lanes - 1) / lanes; };
+  return size >= 2 * lanes && 2 * windows * vectors(size) <= size * vectors(windows);
+}
+
+// Whether windows along an axis overlap and are not few long ones, or their lines have fewer than `few` elements: lanes along
+// the axis read them all.
+bool is_over_windows(const Block& b, int64_t few, int64_t lanes) {
   const tir::IterVarNode* line = nullptr;
   for (const tir::IterVar& i : b->iters) {
     if (i->kind == IterKind::Reduce && !is_one(i->extent)) line = i.get();
@@ -65,8 +73,10 @@ bool is_over_windows(const Block& b, int64_t few) {
         for (const PrimExpr& e : l->indices) {
           auto along = step(e, axis), inside = step(e, window);
           if (!along || !inside || *along == 0 || *inside == 0) continue;
-          found |=
-              (window.get() == line && *size < few) || std::abs(*along) < std::abs(*inside) * *size;
+          const bool overlap =
+              std::abs(*along) < std::abs(*inside) * *size &&
+              !is_few_long_windows(tir::as_int(axis->extent).value_or(lanes), *size, lanes);
+          found |= (window.get() == line && *size < few) || overlap;
         }
       }
     }
@@ -152,7 +162,7 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
   // The exponentials of a log-softmax are summed without a row of their own.
   inline_elements(s, [&](const Schedule& at, const BlockRV& rv) {
     Block b = at.block(rv);
-    return walks_elements(at, rv) && !is_over_windows(b, lanes_of(b) + 1);
+    return walks_elements(at, rv) && !is_over_windows(b, lanes_of(b) + 1, lanes_of(b));
   });
   std::vector<BlockRV> blocks = s.get_blocks(), reductions;
   std::vector<PrimExpr> rows;
@@ -164,7 +174,7 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
       if (i->kind == IterKind::Opaque) return Declined{};
       if (i->kind == IterKind::DataParallel && !is_one(i->extent)) mine.push_back(i->extent);
     }
-    if (is_over_windows(b, 0)) return Declined{};
+    if (is_over_windows(b, 0, lanes_of(b))) return Declined{};
     if (!walks_elements(s, rv)) return Declined{};
     bool same = mine.size() == rows.size();
     for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], rows[i]);
@@ -175,7 +185,8 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
   if (reductions.empty()) return Declined{};
   // Of several (the statistics of a small group) the elements are read again.
   Block first = s.block(reductions[0]);
-  if (decide.chooses() && reductions.size() == 1 && is_over_windows(first, lanes_of(first) + 1))
+  if (decide.chooses() && reductions.size() == 1 &&
+      is_over_windows(first, lanes_of(first) + 1, lanes_of(first)))
     return Declined{};
   BlockRV out;
   if (!RELAY_TRY(split_output(s, out, blocks))) return Declined{};

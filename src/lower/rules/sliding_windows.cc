@@ -67,18 +67,20 @@ tir::StepResult<bool> reduce_in_registers(Schedule& s, const BlockRV& out, const
 
 size_t axis_of(const Block& b) { return static_cast<size_t>(b->role.number); }
 
-// Lines along the axis `next` that lie in the nearest cache together; a number that divides the
-// axis where there is a good one.
+// Lines along the axis `next` that lie in the nearest cache together; of the numbers of the same size, one that leaves the
+// least of the last group empty, whose lines cost as much as others.
 int64_t lines_at_once(const Schedule& s, const std::vector<LoopRV>& axes, size_t next) {
   constexpr int64_t kMost = 16, kBytes = 16384;
   int64_t line = 4, extent = s.extent(axes[next]);
   for (size_t i = next + 1; i < axes.size(); ++i) line *= s.extent(axes[i]);
   int64_t most = std::clamp<int64_t>(kBytes / std::max<int64_t>(line, 1), 1, kMost);
   if (extent <= most) return extent;
+  auto empty = [&](int64_t n) { return (extent + n - 1) / n * n - extent; };
+  int64_t best = most;
   for (int64_t n = most; n > most / 2; --n) {
-    if (extent % n == 0) return n;
+    if (empty(n) < empty(best)) best = n;
   }
-  return most;
+  return best;
 }
 
 // For each place along the axis that is reduced first, what is reduced along it is a line in a

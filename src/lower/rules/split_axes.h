@@ -11,7 +11,7 @@ namespace relay {
 // becomes
 //   for j0 in 16, j1 in 4, l in 3136: y[j0 * 4 + j1, l] = x[l, j1 * 16 + j0]
 // so that neighbours along j0 are neighbours in memory. Only where one of the two reads neighbours and the last axis does not:
-// such elements can be transposed in blocks.
+// such elements can be transposed in blocks. An axis whose quotient is divided again, as in space_to_depth, is split again.
 //
 // So does a kernel of element-wise functions with an axis of parts, as that of a tensor that is tiled:
 //   for i in 300, j in 770: y[i, j] = x[i % 100, j % 70]

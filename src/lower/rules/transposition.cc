@@ -140,7 +140,7 @@ class Transposition {
     for (size_t i = few ? column - 1 : 0; i < column; ++i) {
       if (is_short(s_.extent(loops[i]))) continue;
       auto along = read_steps(s_, rv, loops[i]);
-      bool fits = true, quotients = false;
+      bool fits = true, offsets = false;
       std::vector<Turned> turned;
       for (size_t k = 0; k < loads.size() && fits; ++k) {
         if (across[k] == 0 || across[k] == 1) continue;
@@ -148,8 +148,9 @@ class Transposition {
         if (loads[k]->dtype.is_bool() && !moves_) return false;
         const bool turns = loads[k]->dtype.bits >= 8 && loads[k]->dtype.bits <= 64;
         auto t = turned_by(*loads[k], iters[i]->var, iters[column]->var);
-        quotients = turns && !t && !across[k] && moves_ && loads.size() == 1 && !few &&
-                    starts_far(rv, loops[column]);
+        // Both in one dimension, at a fixed distance, or where quotients say.
+        offsets = turns && !t && moves_ && loads.size() == 1 && !few &&
+                  (across[k] || starts_far(rv, loops[column]));
         const int64_t bytes = loads[k]->dtype.bytes();
         int64_t chosen = plan_.transposed;
         // Wide elements fill a vector part beside part; narrow ones would need more registers than there are.
@@ -159,13 +160,13 @@ class Transposition {
         // The copy that is turned is what every load of the tensor reads.
         auto uses = std::ranges::count_if(
             loads, [&](const tir::LoadNode* l) { return l->buffer == loads[k]->buffer; });
-        fits = turns && (t || quotients) && along[k] == 1 && uses == 1 &&
+        fits = turns && (t || offsets) && along[k] == 1 && uses == 1 &&
                (turned.empty() || size == size_);
         size_ = size;
         bytes_ = bytes;
         if (fits && t) turned.push_back(*t);
       }
-      if (fits && (quotients || !turned.empty())) {
+      if (fits && (offsets || !turned.empty())) {
         rows_ = loops[i];
         turned_ = turned;
         if (!std::has_single_bit(static_cast<uint64_t>(size_))) {

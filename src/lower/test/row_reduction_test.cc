@@ -207,6 +207,34 @@ TEST(RowReduction, rows_larger_than_the_stack_live_in_scratch_memory) {
   expect_rows(softmax(2, 20000));
 }
 
+// The greatest of each of `windows` overlapping windows of a bordered row.
+Case greatest_of_windows(int64_t rows, int64_t windows, int64_t size) {
+  constexpr int64_t kBorder = 3;
+  const int64_t n = 2 * (windows - 1) + size - kBorder;
+  Tensor x = placeholder("x", f32, {index(rows), index(n)});
+  Tensor y = compute("y", {index(rows), index(windows)}, [&](const Indices& i) {
+    return reduce(Combiner::Max, {index(size)}, [&](const Indices& k) {
+      PrimExpr at = i[1] * 2 + k[0] - kBorder;
+      return select(ge(at, index(0)), x(i[0], at), imm_float(f32, -5));
+    });
+  });
+  Case c{create_prim_func("windows", {x}, {y}), {random_floats(rows * n, 7)}, {}};
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t w = 0; w < windows; ++w) {
+      float best = -5;
+      for (int64_t k = std::max<int64_t>(kBorder - 2 * w, 0); k < size; ++k)
+        best = std::max(best, c.inputs[0][static_cast<size_t>(r * n + 2 * w + k - kBorder)]);
+      c.expected.push_back(best);
+    }
+  }
+  return c;
+}
+
+TEST(RowReduction, few_long_windows_are_rows_though_they_overlap) {
+  expect_right(greatest_of_windows(3, 3, 101), "rows: 1 reduction");
+  EXPECT_FALSE(rule_of(greatest_of_windows(3, 16, 101).func).starts_with("rows:"));
+}
+
 TEST(RowReduction, normalisation_with_what_is_added_before) {
   for (int64_t n : kLengths) {
     SCOPED_TRACE(n);

@@ -1,5 +1,5 @@
 // What holds for the choice between the rules.
-#include "lower/test/kernel_case.h"
+#include "lower/test/same_bits.h"
 
 namespace relay::lower_test {
 namespace {
@@ -112,6 +112,20 @@ TEST(Rules, the_end_of_a_row_is_a_vector_with_a_mask) {
 TEST(Rules, rows_that_follow_each_other_are_one) {
   expect_right(doubled(5, 12), "loops: y 16 lanes");
   expect_right(doubled(5, 7), "loops: y 16 lanes");
+}
+
+// Whether elements above 0, a byte for each: lanes of 64 bytes lie across the ends of rows of 5 and of planes of 35.
+TEST(Rules, bytes_of_short_rows_of_several_axes_are_lanes) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3, 7, 5}, {2, 3, 7, 8}}) {
+    std::vector<PrimExpr> extents;
+    for (int64_t n : shape) extents.push_back(index(n));
+    Tensor x = placeholder("x", f32, extents);
+    const PrimFunc f = create_prim_func("above", {x}, {compute("y", extents, [&](const Indices& i) {
+                                          return cast(DType::UInt(8), lt(imm_float(f32, 50), x(i)));
+                                        })});
+    expect_same_bits(f, "loops: y");
+    EXPECT_EQ(scheduled(f, codegen_test::text_target())->params[0]->shape.size(), 2U);
+  }
 }
 
 // Two tensors of `rows` x `columns` x `last`, one behind the other.

@@ -133,6 +133,19 @@ TEST(Transposition, shuffled_channels_in_blocks) {
             "loops: y 16 lanes");
 }
 
+// y[(4 a + b) 3 + c, h, w] of x[c, 4 h + a, 4 w + b]: a quotient of the axis is divided again.
+TEST(Transposition, places_in_blocks_of_pixels_become_channels_in_blocks) {
+  for (int64_t width : {33, 6}) {
+    Tensor x = placeholder("x", f32, {index(3), index(20), index(4 * width)});
+    Tensor y = compute("y", {index(48), index(5), index(width)}, [&](const Indices& i) {
+      PrimExpr place = floor_div(i[0], index(3));
+      return x(floor_mod(i[0], index(3)), i[1] * 4 + floor_div(place, index(4)),
+               i[2] * 4 + floor_mod(place, index(4)));
+    });
+    expect_turned(create_prim_func("blocks", {x}, {y}));
+  }
+}
+
 // y[c, h, w] of what a transposed convolution with the stride makes at each pixel, without the first row and column.
 TEST(Transposition, places_between_pixels_in_blocks) {
   auto spread = [](DType d, int64_t channels, int64_t stride, int64_t pixels) {

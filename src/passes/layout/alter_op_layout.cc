@@ -41,6 +41,11 @@ class Packer : public WeightPacker {
             of_weight.rows += rows_of_data(*c);
             ++of_weight.calls;
           }
+          if (c == nullptr) return;
+          const bool transforms = is_call_to(Expr(c), "layout_transform");
+          for (const Expr& arg : c->args) {
+            (transforms ? transformed_[arg.get()] : used_[arg.get()]) = c;
+          }
         },
         family::program);
   }
@@ -451,6 +456,9 @@ class Packer : public WeightPacker {
     std::string to;
     int64_t taps = 1;
     for (char s : space) taps *= extent(s);
+    if (taps == 1 && groups == 1) {
+      if (Expr product = product_of_planes(c, layout, space, extent('O'))) return product;
+    }
     if (groups == 1 && is_to_few_channels(c, extent('O'), taps)) return in_planes(c, space);
     if (groups == 1 && extent('O') == 1) {
       to = "O" + space + "I";  // one column: lanes go along the sum
@@ -486,6 +494,51 @@ class Packer : public WeightPacker {
     Expr sums = with_attrs(c, {turned(c.args[0], pixels, planes), c.args[1]},
                            {{"data_layout", AttrValue(planes)}});
     return turned(sums, planes, pixels);
+  }
+
+  // A convolution of one tap with few channels on one side, between images whose channels lie one after the other (NCHW): the
+  // weights' matrix times the planes, whose pixels are its columns as they lie. Null for other convolutions.
+  Expr product_of_planes(const CallNode& c, const std::string& kernel, const std::string& space,
+                         int64_t channels) {
+    const std::string pixels = "N" + space + "C", planes = "NC" + space;
+    auto shape = static_shape(c.args[0]), result = static_shape(Expr(&c));
+    const DType dtype = tensor_of(Expr(&c))->dtype;
+    if (!shape || !result || !dtype.is_floating() || dtype.bits < 32 ||
+        !text_attr(c, "out_layout").empty() || dtype != tensor_of(c.args[0])->dtype) {
+      return nullptr;
+    }
+    const std::vector<int64_t> steps = *ints_attr(c, "strides");
+    if (std::ranges::any_of(steps, [](int64_t step) { return step != 1; })) return nullptr;
+    int64_t positions = 1;
+    for (size_t d = 1; d + 1 < shape->size(); ++d) {
+      if ((*shape)[d] != (*result)[d]) return nullptr;  // a border
+      positions *= (*shape)[d];
+    }
+    const int64_t inputs = shape->back(), lanes = target_.lanes(dtype.bits);
+    if (2 * std::min(inputs, channels) > lanes || positions < 2 * lanes) return nullptr;
+    auto transforms = [&](const CallNode* call, const std::string& from, const std::string& to) {
+      return call != nullptr && is_call_to(Expr(call), "layout_transform") &&
+             text_attr(*call, "src_layout") == from && text_attr(*call, "dst_layout") == to;
+    };
+    auto* before = as<CallNode>(c.args[0]);
+    auto after = transformed_.find(&c);
+    const bool from_planes = inputs == 1 || transforms(before, planes, pixels);
+    const bool to_planes = channels == 1 || (after != transformed_.end() && !used_.contains(&c) &&
+                                             transforms(after->second, pixels, planes));
+    if (!from_planes || !to_planes) return nullptr;
+    auto reshaped = [&](const Expr& x, const std::vector<int64_t>& to) {
+      return make_call("reshape", {x}, {{"newshape", to_value(to)}}, c);
+    };
+    Expr data = reshaped(transforms(before, planes, pixels) ? before->args[0] : c.args[0],
+                         {shape->front(), inputs, positions});
+    const std::string rows = "OI" + space;
+    const Expr weight = kernel == rows ? c.args[1] : packed(c, c.args[1], kernel, rows);
+    Expr product = make_call("nn.batch_matmul", {reshaped(weight, {1, channels, inputs}), data},
+                             {{"transpose_b", AttrValue(false)}}, c);
+    std::vector<int64_t> image{shape->front(), channels};
+    image.insert(image.end(), shape->begin() + 1, shape->end() - 1);
+    return make_call("layout_transform", {reshaped(product, image)},
+                     {{"src_layout", AttrValue(planes)}, {"dst_layout", AttrValue(pixels)}}, c);
   }
 
   // Whether lanes are better the columns of an image than channels of the result, most of which would be empty: the images
@@ -581,7 +634,9 @@ class Packer : public WeightPacker {
   const Target& target_;
   Packing packing_;  // of the call that is being packed
   ConstantExpressions constants_;
-  std::unordered_map<const Node*, Products> products_;          // by their weight
+  std::unordered_map<const Node*, Products> products_;  // by their weight
+  // By an argument, a call that changes its layout, and one that does anything else with it.
+  std::unordered_map<const Node*, const CallNode*> transformed_, used_;
   std::map<std::pair<const Node*, std::string>, Expr> shared_;  // by weight and name
 };
 

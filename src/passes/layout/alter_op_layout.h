@@ -10,6 +10,8 @@
 //   nn.conv2d(%x, %w), few channels of results,   layout_transform(nn.conv2d(layout_transform(%x,
 //       data_layout="NHWC"                            NHWC -> NCHW), %w, data_layout="NCHW"),
 //                                                     NCHW -> NHWC): lanes over columns
+//   the same with one tap, to or from few         layout_transform(reshape(nn.batch_matmul(%w, %x as
+//       channels, between such transforms             planes)), NCHW -> NHWC)
 //   nn.conv2d(.., groups=g)                       the same; groups of fewer outputs than a panel
 //                                                     are merged, with zeros between them
 //   depthwise nn.conv2d(%x, %w)                   kernel_layout="HWIO"

@@ -113,11 +113,33 @@ class Vectorizer {
     }
   }
 
+  // The condition as a conjunction of one part that differs between lanes and one that does not, which is null where there is
+  // none; a null first where several parts differ.
+  std::pair<PrimExpr, PrimExpr> apart(const PrimExpr& condition) const {
+    PrimExpr differs, alike;
+    std::vector<PrimExpr> parts{condition};
+    while (!parts.empty()) {
+      const PrimExpr part = parts.back();
+      parts.pop_back();
+      auto* both = as<BinaryNode>(part);
+      if (both != nullptr && both->op == BinaryOp::And) {
+        parts.insert(parts.end(), {both->b, both->a});
+      } else if (uses(part, var_.get())) {
+        if (differs) return {nullptr, nullptr};
+        differs = part;
+      } else {
+        alike = alike ? logical_and(alike, part) : part;
+      }
+    }
+    return {differs, alike};
+  }
+
   // Stores under a condition that holds in the first lanes and not in the others: none when it
   // fails in the first, else those of its lanes.
   Stmt masked(const IfNode& i) {
     auto* s = as<StoreNode>(i.then_body);
-    auto* c = as<BinaryNode>(i.cond);
+    auto [differs, alike] = apart(i.cond);
+    auto* c = differs ? as<BinaryNode>(differs) : nullptr;
     if (i.else_body || s == nullptr || s->predicate || c == nullptr) return nullptr;
     PrimExpr grows = expr(c->a);
     auto* r = as<RampNode>(grows);
@@ -137,7 +159,9 @@ class Vectorizer {
           return load(l->buffer, l->indices, l->predicate ? logical_and(l->predicate, mask) : mask);
         },
         family::tir_expr));
-    return if_(binary(c->op, r->base, c->b), store(wide->buffer, wide->indices, value, mask));
+    const PrimExpr first = binary(c->op, r->base, c->b);
+    return if_(alike ? logical_and(alike, first) : first,
+               store(wide->buffer, wide->indices, value, mask));
   }
 
   PrimExpr widen(const PrimExpr& e) { return e->dtype.lanes > 1 ? e : broadcast(e, lanes_); }

@@ -11,8 +11,8 @@ namespace relay::tir {
 //   before:  for i in vectorized(8):        after:  out[j * 8:1:x8] = a[j * 8:1:x8] * x8(b[j])
 //              out[j * 8 + i] = a[j * 8 + i] * b[j]
 //
-// A store under a condition such as `j * 8 + i < n` stores in the lanes for which it holds; in a
-// reduction loop, `x = x + v` adds the sum of the lanes of v.
+// A store under a condition such as `j * 8 + i < n`, alone or beside others that all lanes share, stores in the lanes for which
+// it holds; in a reduction loop, `x = x + v` adds the sum of the lanes of v.
 //
 // Legal for data-parallel loops and reductions, which the schedule step has checked. A loop of more
 // than 64 iterations or of an extent that is not constant, one whose body has another condition or

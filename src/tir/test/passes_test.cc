@@ -518,6 +518,25 @@ TEST(TirVectorizeLoops, a_condition_on_the_lane_stays_a_loop) {
 )");
 }
 
+// The part of a condition that all lanes share is a branch, and the other one a mask; two that differ between lanes are neither.
+TEST(TirVectorizeLoops, a_condition_on_rows_and_lanes_is_a_branch_and_a_mask) {
+  Loops l;
+  auto under = [&](const PrimExpr& also) {
+    Stmt body = for_(l.j, index(0), index(8),
+                     for_(l.i, index(0), index(8),
+                          if_(logical_and(also, lt(l.j * 8 + l.i, index(60))),
+                              store(l.out, {l.j * 8 + l.i}, load(l.a, {l.i}))),
+                          ForKind::Vectorized));
+    return body_of(vectorize_loops(func({l.a, l.out}, 1, body)));
+  };
+  EXPECT_EQ(under(lt(l.j, index(5))), R"(
+  for j in range(8):
+    if j < 5 and j * 8 < 60:
+      out[j * 8:1:x8 if j * 8:1:x8 < x8(60)] = a[0:1:x8 if j * 8:1:x8 < x8(60)]
+)");
+  EXPECT_NE(under(lt(l.i, index(5))).find("for i in range(8)"), std::string::npos);
+}
+
 TEST(TirUnrollLoops, copies_and_groups_of_copies) {
   Loops l;
   Stmt grouped = make<ForNode>([&](ForNode& n) {

@@ -736,6 +736,28 @@ TEST(AlterOpLayout, few_results_are_computed_in_planes) {
   EXPECT_EQ(of_results(1, 16, 1), "ones OIHW>OHWI nn.conv2d:NHWC/OHWI");
 }
 
+TEST(AlterOpLayout, planes_of_few_channels_are_the_columns_of_a_product) {
+  auto of_channels = [](int64_t inputs, int64_t results, const char* more, bool planes) {
+    const std::string back = "layout_transform(", to = ", src_layout=\"NWC\", dst_layout=\"NCW\")";
+    return altered("def @main(%x: Tensor[(2, " + std::to_string(inputs) + ", 40), float32]) {\n  " +
+                   (planes ? back : "nn.relu(") +
+                   "nn.conv1d(layout_transform(%x, src_layout=\"NCW\", dst_layout=\"NWC\"), "
+                   "ones(shape=[" +
+                   std::to_string(results) + ", " + std::to_string(inputs) +
+                   ", 1], dtype=\"float32\"), data_layout=\"NWC\"" + more + ")" +
+                   (planes ? to : ")") + " }");
+  };
+  const std::string product = "reshape nn.batch_matmul";
+  EXPECT_NE(of_channels(24, 2, "", true).find(product), std::string::npos);
+  EXPECT_NE(of_channels(24, 1, "", false).find(product), std::string::npos);
+  EXPECT_NE(of_channels(1, 24, "", true).find(product), std::string::npos);
+  // Many channels on both sides; results that stay pixels; steps; a border.
+  EXPECT_EQ(of_channels(24, 24, "", true).find(product), std::string::npos);
+  EXPECT_EQ(of_channels(24, 2, "", false).find(product), std::string::npos);
+  EXPECT_EQ(of_channels(24, 2, ", strides=[2]", true).find(product), std::string::npos);
+  EXPECT_EQ(of_channels(24, 2, ", padding=[1, 1]", true).find(product), std::string::npos);
+}
+
 TEST(AlterOpLayout, what_several_rows_are_multiplied_with_is_packed_at_every_call) {
   EXPECT_EQ(altered("def @main(%x: Tensor[(2, 6), float32], %p: Tensor[(8, 6), float32]) {\n"
                     "  nn.dense(%x, %p) }"),
