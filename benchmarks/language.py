@@ -1,5 +1,5 @@
 """What the language costs: calls, lists, trees, kernel calls, compile time, recurrent operators of
-open length, the size of artifacts, and loops of numbers.
+symbolic length, the size of artifacts, and loops of numbers.
 
     python benchmarks/language.py                      # everything
     python benchmarks/language.py closure list         # some of it
@@ -230,7 +230,7 @@ def recurrent() -> dict[str, float]:
                     times[length] = json.loads(report)["min_seconds"]
                 name = f"{kind} 300/512 x 50, batch {batch}"
                 out[f"{name}, ms"] = 1e3 * times[RECURRENT_LENGTH]
-                out[f"{name}, open length / fixed (goal 1.3)"] = (
+                out[f"{name}, symbolic length / fixed (goal 1.3)"] = (
                     times["n"] / times[RECURRENT_LENGTH]
                 )
     return out
