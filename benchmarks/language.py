@@ -1,4 +1,5 @@
-"""What the language costs: calls, lists, trees, kernel calls, compile time, and loops of numbers.
+"""What the language costs: calls, lists, trees, kernel calls, compile time, recurrent operators of
+symbolic length, the size of artifacts, and loops of numbers.
 
     python benchmarks/language.py                      # everything
     python benchmarks/language.py closure list         # some of it
@@ -20,6 +21,7 @@ import argparse
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -185,6 +187,80 @@ def kernels() -> dict[str, float]:
     }
 
 
+RECURRENT_LENGTH, RECURRENT_INPUT, RECURRENT_HIDDEN = 50, 300, 512
+
+
+def recurrent_model(kind: str, batch: int, length: int | str) -> bytes:
+    """An ONNX model of one recurrent operator; a length that is a name is open."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    gates = {"LSTM": 4, "GRU": 3}[kind]
+    rng = np.random.default_rng(0)
+    rows, wide = gates * RECURRENT_HIDDEN, RECURRENT_INPUT
+    weights = {
+        "w": rng.uniform(-0.1, 0.1, (1, rows, wide)),
+        "r": rng.uniform(-0.1, 0.1, (1, rows, RECURRENT_HIDDEN)),
+        "b": rng.uniform(-0.1, 0.1, (1, 2 * rows)),
+    }
+    node = helper.make_node(kind, ["x", *weights], ["y"], hidden_size=RECURRENT_HIDDEN)
+    graph = helper.make_graph(
+        [node], kind,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [length, batch, wide])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [length, 1, batch, RECURRENT_HIDDEN])],
+        [numpy_helper.from_array(v.astype(np.float32), k) for k, v in weights.items()],
+    )  # fmt: skip
+    opset = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+
+
+def recurrent() -> dict[str, float]:
+    """LSTM and GRU whose length is open beside the same of a fixed length."""
+    out = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("LSTM", "GRU"):
+            for batch in (1, 16):
+                times = {}
+                for length in (RECURRENT_LENGTH, "n"):
+                    file = Path(folder) / f"{kind}-{batch}-{length}.onnx"
+                    file.write_bytes(recurrent_model(kind, batch, length))
+                    size = f"x={RECURRENT_LENGTH}x{batch}x{RECURRENT_INPUT}"
+                    given = ["--input", size] if length == "n" else []
+                    report = relay("bench", "--json", "--threads", 1, *given, file)
+                    times[length] = json.loads(report)["min_seconds"]
+                name = f"{kind} 300/512 x 50, batch {batch}"
+                out[f"{name}, ms"] = 1e3 * times[RECURRENT_LENGTH]
+                out[f"{name}, symbolic length / fixed (goal 1.3)"] = (
+                    times["n"] / times[RECURRENT_LENGTH]
+                )
+    return out
+
+
+def artifact_size() -> dict[str, float]:
+    """What programs take as files."""
+    texts = {
+        "closure calls": LOOP.format(step="%f(%acc + %i)", count=10_000),
+        "lists, foldl": LIST.format(count=10_000, work=f"@foldl({ADD}, 0, %xs)"),
+        "Tree-LSTM": TREE_LSTM,
+    }
+    out = {}
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "program.so"
+        for name, text in texts.items():
+            file = Path(folder) / "program.relay"
+            file.write_text('#[version = "0.0.5"]\n' + text)
+            relay("compile", "--force", "-o", target, file)
+            out[f"artifact, {name}, KB"] = target.stat().st_size / 1e3
+        sizes = []
+        for program in loops.PROGRAMS:
+            function = program.compiled(loops.relay_function)
+            function.lower(*program.arguments("small")).compile().export_library(target)
+            sizes.append(target.stat().st_size / 1e3)
+    out["artifact of a program of loops, median KB"] = statistics.median(sizes)
+    out["artifact of a program of loops, largest KB"] = max(sizes)
+    return out
+
+
 def compile_time() -> dict[str, float]:
     out = {}
     for count in (1_000, 10_000, 100_000):
@@ -210,7 +286,7 @@ def compile_time() -> dict[str, float]:
 
 PARTS = {
     "closure": closure, "list": lists, "tree-lstm": tree_lstm, "kernels": kernels,
-    "compile": compile_time,
+    "compile": compile_time, "recurrent": recurrent, "size": artifact_size,
 }  # fmt: skip
 
 

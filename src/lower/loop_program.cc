@@ -55,10 +55,17 @@ std::unique_ptr<LoopBlock> LoopProgram::parse(Expr e, bool tail) {
         f.body, [&](const Node& n) { found |= &n == name; }, family::program);
     return found;
   };
+  // Functions whose calls something follows.
+  std::unordered_set<const Node*> called_here;
+  for (Expr at = e; isa<LetNode>(at); at = as<LetNode>(at)->body) {
+    auto& l = *as<LetNode>(at);
+    if (auto* c = as<CallNode>(l.value); c != nullptr && !(l.body == l.var))
+      called_here.insert(c->op.get());
+  }
   for (; isa<LetNode>(e); e = as<LetNode>(e)->body) {
     auto& l = *as<LetNode>(e);
     if (auto* f = as<FunctionNode>(l.value)) {
-      if (tail && !repeats(*f, l.var.get())) {
+      if (tail && !called_here.contains(l.var.get()) && !repeats(*f, l.var.get())) {
         open_.insert(l.var.get());
         out->joins.push_back({.var = l.var, .function = f, .body = parse(f->body, true)});
       } else {

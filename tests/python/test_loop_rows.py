@@ -140,10 +140,28 @@ def sums_of_blocks(a):
     return b
 
 
+def blocks_of_the_sizes_of_the_call(a):
+    b, s = a.copy(), 0.5
+    for k in range(len(b)):
+        b[0:] = np.minimum(b[0:] * s * 0.5 - k, 50.0)
+        b[0:, 0:] -= np.outer(b[0:, k], b[k, 0:]) * 0.01
+        b[-1:] = np.maximum(b[-1:], -s)
+        b[1:, k // 2 :] = min(b[k, 0], 2.0)
+        b[:-1, :-1] = 0.5 * b[1:, :-1] + 0.25 * b[:-1, 1:]
+        s = 0.25 + b[0, k] * 0.125
+    return b
+
+
 @pytest.mark.parametrize("fixed", [True, False])
 @pytest.mark.parametrize(
     "python",
-    [elimination_by_blocks, blocks_beside_each_other, blocks_that_overlap, sums_of_blocks],
+    [
+        elimination_by_blocks,
+        blocks_beside_each_other,
+        blocks_that_overlap,
+        sums_of_blocks,
+        blocks_of_the_sizes_of_the_call,
+    ],
 )
 def test_blocks_of_matrices(python, fixed):
     compiled = relay.function(python, fixed_sizes=fixed)

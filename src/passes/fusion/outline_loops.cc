@@ -107,6 +107,13 @@ bool is_line(const Type& type) {
   return long_axes <= 1 && others <= kShortAxis;
 }
 
+// Whether a size of a tensor is a number of the call.
+bool has_named_size(const Type& type) {
+  auto* t = as<TensorTypeNode>(type);
+  return t != nullptr &&
+         std::ranges::any_of(t->shape, [](const Dim& d) { return !as_const(d) && !is_any(d); });
+}
+
 bool is_open(const Type& type) {
   auto tensors = flatten_tensor_types(type);
   return tensors && std::ranges::any_of(*tensors, [](const TensorType& t) {
@@ -312,12 +319,16 @@ class LoopNest {
   }
 
   // Whether a call computes a row, or a number of rows, of which an iteration has one: elements of a row are computed as fast
-  // inside of the loop's kernel as by a kernel of their own. One number along a row is a row, too. Of blocks whose sizes an
-  // iteration computes, a kernel of its own would have to be given copies.
+  // inside of the loop's kernel as by a kernel of their own. One number along a row is a row, too. Of blocks, a kernel of its
+  // own would have to be given copies.
   bool is_of_rows(const CallNode& c) const {
     if (class_of(*as<OpNode>(c.op)->row) == FusionClass::CommReduce && is_of_scalars(c.type) &&
         std::ranges::all_of(c.args,
                             [&](const Expr& a) { return is_open(a->type) && is_of_part(a); }))
+      return true;
+    if (class_of(*as<OpNode>(c.op)->row) <= FusionClass::Broadcast && has_named_size(c.type) &&
+        (takes_scalars(c) ||
+         std::ranges::any_of(c.args, [&](const Expr& a) { return is_of_part(a); })))
       return true;
     if (!is_line(c.type) || !std::ranges::all_of(c.args, is_line, &ExprNode::type)) return false;
     return std::ranges::all_of(c.args, [](const Expr& a) { return elements_of(a->type) == 1; }) ||
@@ -523,10 +534,9 @@ class LoopNest {
 // What uses the function that a Let binds.
 struct Uses {
   const LetNode* let = nullptr;
-  bool inside = false;             // it calls itself
-  int outside = 0;                 // expressions behind its definition
-  bool in_functions = false;       // some of these stand in functions that are defined behind it
-  const ExprNode* user = nullptr;  // one of these
+  bool inside = false;                 // it calls itself
+  bool in_functions = false;           // some users stand in functions that are defined behind it
+  std::vector<const ExprNode*> users;  // expressions behind its definition
 };
 
 // Of the functions that a function's Lets bind.
@@ -555,8 +565,7 @@ std::unordered_map<const Node*, Uses> uses_of_functions(const ScopeTree& scopes)
       if (scopes.common(*scope, body->second) == body->second) {
         uses.inside = true;
       } else {
-        ++uses.outside;
-        uses.user = e;
+        if (uses.users.empty() || uses.users.back() != e) uses.users.push_back(e);
         const int* defined = scopes.scope_of.find(uses.let);
         auto function = [&](int of) { return scopes.scopes[static_cast<size_t>(of)].function; };
         uses.in_functions |= defined != nullptr && function(*scope) != function(*defined);
@@ -566,19 +575,43 @@ std::unordered_map<const Node*, Uses> uses_of_functions(const ScopeTree& scopes)
   return out;
 }
 
+// The expressions in the tail position of one: the branches of an If, and what follows a definition.
+std::vector<Expr> tails_of(const ExprNode& e) {
+  if (auto* i = as<IfNode>(&e)) return {i->true_branch, i->false_branch};
+  auto* l = as<LetNode>(&e);
+  if (l == nullptr) return {};
+  if (l->body == l->var) return {l->value};
+  auto* f = as<FunctionNode>(l->value);
+  // What a function gives whose calls are in tail position is given there, too.
+  return f == nullptr || f->is_primitive() ? std::vector{l->body} : std::vector{l->body, f->body};
+}
+
 // let %f = fn ...; ... %f(x) ...   becomes   ... (let %f = fn ...; %f(x)) ...
 //
-// where %f is a loop, and this the only call that is not its own.
+// where %f is a loop, and this the only call that is not its own; and
+//
+// let %f = fn ...; g(if (c) { %f(x) } else { .. %f(y) .. })   becomes
+// g(let %f = fn ...; if (c) { %f(x) } else { .. %f(y) .. })
+//
+// where %f does not call itself.
 class DefineWhereCalled : public Rewriter {
  public:
   DefineWhereCalled() : Rewriter(family::program) {}
 
   Function run_on(const Function& f) {
-    for (const auto& [var, uses] : uses_of_functions(analyze_scopes(*f.get()))) {
-      auto* c = uses.outside == 1 ? as<CallNode>(uses.user) : nullptr;
-      if (!uses.inside || c == nullptr || c->op.get() != var || uses.let->body.get() == c) continue;
-      definitions_.insert(uses.let);
-      calls_.emplace(c, uses.let);
+    const ScopeTree scopes = analyze_scopes(*f.get());
+    const std::unordered_map<const Node*, Uses> functions = uses_of_functions(scopes);
+    for (const ExprNode* e : scopes.order) {
+      auto* l = as<LetNode>(e);
+      auto found = l == nullptr ? functions.end() : functions.find(l->var.get());
+      if (found == functions.end() || found->second.let != l) continue;
+      const auto& [var, uses] = *found;
+      const ExprNode* place = uses.inside ? call_of_loop(var, uses) : place_of_join(f, var, uses);
+      // A definition that is a place does not move itself.
+      if (place == nullptr || (isa<LetNode>(place) && !calls_.empty())) continue;
+      if (!calls_.emplace(place, l).second) continue;
+      definitions_.insert(l);
+      if (isa<LetNode>(place)) break;
     }
     return calls_.empty() ? f : apply(f);
   }
@@ -594,8 +627,60 @@ class DefineWhereCalled : public Rewriter {
   }
 
  private:
+  static const ExprNode* call_of_loop(const Node* var, const Uses& uses) {
+    auto* c = uses.users.size() == 1 ? as<CallNode>(uses.users[0]) : nullptr;
+    return c == nullptr || c->op.get() != var || uses.let->body.get() == c ? nullptr : c;
+  }
+
+  // Whether all users of a function are calls in the tail positions of an expression.
+  static bool has_all(const ExprNode& place, const Node* var, const Uses& uses) {
+    std::unordered_set<const Node*> seen{&place};
+    std::vector<const ExprNode*> work{&place};
+    size_t calls = 0;
+    while (!work.empty()) {
+      const ExprNode& e = *work.back();
+      work.pop_back();
+      auto* c = as<CallNode>(&e);
+      calls += c != nullptr && c->op.get() == var;
+      for (const Expr& t : tails_of(e)) {
+        if (seen.insert(t.get()).second) work.push_back(t.get());
+      }
+    }
+    return calls == uses.users.size();
+  }
+
+  // The innermost expression in whose tail positions all calls of a function are, where what follows the definition is none.
+  const ExprNode* place_of_join(const Function& f, const Node* var, const Uses& uses) {
+    if (uses.users.empty() || has_all(*uses.let->body.get(), var, uses)) return nullptr;
+    if (around_.empty()) {
+      post_order(
+          f->body,
+          [&](const Node& n) {
+            auto* e = as<ExprNode>(&n);
+            if (e == nullptr) return;
+            for (const Expr& t : tails_of(*e)) around_[t.get()].push_back(e);
+          },
+          family::program);
+    }
+    std::vector<const ExprNode*> work{uses.users[0]};
+    std::unordered_set<const Node*> seen;
+    for (size_t k = 0; k < work.size(); ++k) {
+      auto* l = as<LetNode>(work[k]);
+      if ((l == nullptr || isa<FunctionNode>(l->value)) && has_all(*work[k], var, uses))
+        return work[k];
+      auto around = around_.find(work[k]);
+      if (around == around_.end()) continue;
+      for (const ExprNode* e : around->second) {
+        if (seen.insert(e).second) work.push_back(e);
+      }
+    }
+    return nullptr;
+  }
+
   std::unordered_set<const Node*> definitions_;
   std::unordered_map<const Node*, const LetNode*> calls_;
+  // In whose tail position an expression is.
+  std::unordered_map<const Node*, std::vector<const ExprNode*>> around_;
 };
 
 // The call with vectors of known sizes and bounds as stacks of numbers.
@@ -754,7 +839,7 @@ void for_each_loop(const Function& f, const Visit& visit) {
     }
     auto& loop = *as<FunctionNode>(l->value);
     const int body = scopes.opened(loop, loop.body.get());
-    LoopNest nest(*l, uses->second.outside == 1, [&](const Node& e) {
+    LoopNest nest(*l, uses->second.users.size() == 1, [&](const Node& e) {
       const int* scope = scopes.scope_of.find(&e);
       return scope != nullptr && scopes.common(*scope, body) != body;
     });
@@ -895,7 +980,12 @@ Function outlined_function(const GlobalVar& name, const Function& given) {
   if (given->is_primitive()) return given;
   const Function f = with_kernels_in_form(given);
   auto outline = [](const Function& g) {
-    return PlaceKernels().run_on(DefineWhereCalled().run_on(g));
+    Function f = g;
+    // A place takes a definition at a time.
+    for (Function next = DefineWhereCalled().run_on(f); next != f;
+         next = DefineWhereCalled().run_on(f))
+      f = next;
+    return PlaceKernels().run_on(f);
   };
   const Function local = with_local_loop(name, f);
   if (local == nullptr) return outline(f);

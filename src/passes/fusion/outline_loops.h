@@ -12,7 +12,8 @@
 // A function that calls itself in tail position only, and is called once, is a loop: of its parameters
 // a kernel makes registers and memory that is written in place (lower/compose_loop.h). Loops inside, and
 // loops that continue or leave one around them, are part of the same kernel. So are joins, functions that several
-// ends call and that do not call themselves; one that is defined around the loops whose ends call it begins the kernel:
+// ends call and that do not call themselves; they are defined around the choice between these ends. One that is defined
+// around the loops whose ends call it begins the kernel:
 //
 // before                                             after
 //   let %rest = fn (%s: float64) { add(%s, 1f64) };    (fn (%p0: .., Primitive=1) {
@@ -23,10 +24,11 @@
 //
 // Legal: the state and what the loop captures are tensors of numbers whose sizes are numbers or have
 // names; the body is pure operators, `if`, tuples and loops. Pays where each iteration computes single
-// elements, rows that it takes from tensors, or, element by element or in sums to a number, blocks whose
-// sizes it computes. An iteration that computes whole tensors runs the kernels that are scheduled for
-// them, and stays a loop of the virtual machine; an end of the loops, which is reached once, may compute
-// them element by element. Assertions are part of a kernel.
+// elements, rows that it takes from tensors, element by element parts of tensors whose sizes have
+// names, or, element by element or in sums to a number, blocks whose sizes it computes. An iteration
+// that computes whole tensors runs the kernels that are scheduled for them, and stays a loop of the
+// virtual machine; an end of the loops, which is reached once, may compute them element by element.
+// Assertions are part of a kernel.
 // Why a loop stays one is the attribute `interpreted` of its function.
 // The kernel's function is in A-normal form; size expressions that do not change are its parameters.
 #pragma once

@@ -10,6 +10,8 @@ namespace relay::partial {
 namespace {
 
 constexpr uint64_t kUnknown = ~uint64_t{0};
+// A loop that counts down may end at a number below zero: by one, or by less than its step.
+constexpr int64_t kBelowZero = 4;
 // How much one binding must save in an unrolling that does not come to its end.
 constexpr int64_t kGainPerBinding = 16;
 // From how many steps on a loop that leaves a call or a function at each of them is not written out.
@@ -106,8 +108,8 @@ Unroller::Measure Unroller::measure(const StaticValue& callee,
   out.push_back(callee.kind == StaticValue::closure ? callee.time : kUnknown);
   for (const StaticValue* v : components(args)) {
     auto* integer = known_integer(*v);
-    if (integer != nullptr && integer->data.get_as_int(0) >= 0) {
-      out.push_back(static_cast<uint64_t>(integer->data.get_as_int(0)));
+    if (integer != nullptr && integer->data.get_as_int(0) >= -kBelowZero) {
+      out.push_back(static_cast<uint64_t>(integer->data.get_as_int(0) + kBelowZero));
     } else {
       out.push_back(v->kind == StaticValue::data || v->kind == StaticValue::closure ? v->time
                                                                                     : kUnknown);

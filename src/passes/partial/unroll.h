@@ -3,7 +3,7 @@
 // Into every call of a known function that is not recursive. A recursive one is inlined while it
 // is known to end: each activation must be nearer to the end than all activations of the function
 // that it is nested in, by a part of data that they took apart or by an integer on the way down to
-// zero (a well-founded order, so that this ends). While no branch is in between that only a run
+// zero or a little below (a well-founded order, so that this ends). While no branch is in between that only a run
 // can choose, an activation on other known data than the last one's is inlined too, up to
 // `max_unroll` of them: a loop that counts upwards.
 //

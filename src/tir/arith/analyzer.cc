@@ -155,6 +155,11 @@ void Analyzer::bind(const Var& var, Bounds range) {
   if (!fresh || impl_->known_bounds.contains(var.get())) impl_->forget();
 }
 
+void Analyzer::bind(const Buffer& buffer, int64_t at, Bounds range) {
+  impl_->elements[{buffer.get(), at}] = range;
+  impl_->forget();
+}
+
 void Analyzer::bind(const Var& var, const PrimExpr& min, const PrimExpr& extent) {
   if (!(var->dtype == kIndex)) return;
   if (auto first = as_int(min), count = as_int(extent); first && count) {

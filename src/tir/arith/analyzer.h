@@ -31,6 +31,8 @@ class Analyzer {
   // min <= var < min + extent, for constant and symbolic ends, from here on.
   void bind(const Var& var, const PrimExpr& min, const PrimExpr& extent);
   void bind(const Var& var, Bounds range);
+  // Of an element of a buffer, which it has at all times.
+  void bind(const Buffer& buffer, int64_t at, Bounds range);
   // The symbolic dimensions of a function are sizes: at least 0.
   void bind_dims(const PrimFunc& f);
 

@@ -23,6 +23,10 @@ Bounds Analyzer::Impl::atom_bounds(const PrimExprNode* n) {
   if (auto* v = as<VarNode>(n)) {
     auto r = ranges.find(v);
     if (r != ranges.end()) out = r->second;
+  } else if (auto* l = as<LoadNode>(n)) {
+    auto at = elements.empty() || l->indices.size() != 1 ? std::nullopt : as_int(l->indices[0]);
+    auto r = at ? elements.find({l->buffer.get(), *at}) : elements.end();
+    if (r != elements.end()) out = r->second;
   } else if (auto* i = as<IntImmNode>(n)) {
     out = Bounds::exactly(i->value);
   } else if (auto* c = as<CastNode>(n)) {

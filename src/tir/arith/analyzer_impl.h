@@ -6,6 +6,7 @@
 //   analyzer_vectors.cc  ramps and broadcasts
 #pragma once
 
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -46,6 +47,7 @@ struct Analyzer::Impl {
   };
 
   std::unordered_map<const Node*, Bounds> ranges;
+  std::map<std::pair<const Node*, int64_t>, Bounds> elements;  // of buffers
   std::vector<Fact> facts;
   std::unordered_map<const Node*, Simplified> simplified;
   std::unordered_multimap<uint64_t, PrimExpr> interned;

@@ -6,6 +6,7 @@
 #include "tir/access.h"
 #include "tir/arith/analyzer.h"
 #include "tir/passes/conditions.h"
+#include "tir/passes/register_bounds.h"
 #include "tir/passes/statements.h"
 #include "tir/thread_nests.h"
 #include "tir/while.h"
@@ -111,6 +112,7 @@ Stmt simplify(const Stmt& s, Analyzer& analyzer) { return Simplification(analyze
 PrimFunc simplify(const PrimFunc& f) {
   Analyzer analyzer;
   analyzer.bind_dims(f);
+  bind_registers(analyzer, f);
   return with_body(f, simplify(f->body, analyzer));
 }
 

@@ -101,6 +101,34 @@ TEST(TirWhile, one_that_never_runs_is_no_statement) {
   EXPECT_EQ(text.find("while"), std::string::npos) << text;
 }
 
+// Remainders change places, and what is known of one bounds the other; a value that grows bounds nothing.
+TEST(TirWhile, registers_are_bounded_by_all_values_that_they_hold) {
+  StepCase s;
+  const Var was = var("was", i64);
+  auto with = [&](const PrimExpr& next) {
+    const Stmt step = let_stmt(
+        was, s.n,
+        seq({store(s.state, {at(0)}, floor_mod(s.count, at(97))), store(s.state, {at(1)}, next),
+             if_(lt(s.n, at(97)), store(s.out, {at(0)}, floor_mod(s.n, at(97))))}));
+    return func({s.in}, s.out,
+                allocate(s.state, seq({store(s.state, {at(0)}, at(3)),
+                                       store(s.state, {at(1)}, load(s.in, {at(0)})),
+                                       while_(ne(s.n, at(5)), step)})));
+  };
+  const std::string bounded = text_of(simplify(with(floor_mod(was + 1, at(97)))));
+  EXPECT_EQ(bounded.find("if "), std::string::npos) << bounded;
+  EXPECT_NE(bounded.find("out[0] = state[0]"), std::string::npos) << bounded;
+  // A register that grows: its own remainder is computed.
+  const PrimFunc grows =
+      func({s.in}, s.out,
+           allocate(s.state, seq({store(s.state, {at(0)}, at(0)),
+                                  while_(lt(s.n, load(s.in, {at(0)})),
+                                         seq({store(s.state, {at(0)}, s.n + 1),
+                                              store(s.out, {at(0)}, floor_mod(s.n, at(97)))}))})));
+  EXPECT_NE(text_of(simplify(grows)).find("%% 97"), std::string::npos);
+  EXPECT_EQ(run_while(lower_loops(grows), 200), 6);
+}
+
 TEST(TirWhile, the_condition_is_not_known_to_hold_in_the_body) {
   // The body makes it false, and asks it.
   StepCase s;

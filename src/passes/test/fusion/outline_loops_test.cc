@@ -187,10 +187,33 @@ def @main(%x: Tensor[(9, 70), float64]) -> (Tensor[(9, 70), float64], float64) {
 }
 )";
 
+// What follows the definition of a join is more than the choice whose branches call it.
+const std::string kFollowed = R"(
+def @main(%x: Tensor[(9,), float64], %n: int64) -> float64 {
+  let %loop: fn (int64, float64) -> float64 = fn (%i: int64, %s: float64) -> float64 {
+    if (less(%i, %n)) {
+      let %rest: fn (float64) -> (int64, float64) = fn (%t: float64) -> (int64, float64) {
+        (add(%i, 1i64), add(%t, take(%x, 0i64, axis=0)))
+      };
+      let %late: fn () -> (int64, float64) = fn () -> (int64, float64) {
+        if (greater(%s, 3f64)) { %rest(1f64) } else { (add(%i, 2i64), %s) }
+      };
+      %0 = take(%x, %i, axis=0);
+      %1 = if (greater(%0, 0f64)) {
+        if (greater(%0, 1f64)) { %late() } else { %rest(%s) }
+      } else { %late() };
+      %loop(%1.0, add(%1.1, 0.5f64))
+    } else { %s }
+  };
+  %loop(0i64, 0f64)
+}
+)";
+
 const std::vector<Row>& loops() {
-  static const std::vector<Row> rows{{"shared", kShared}, {"tuple", kTuple},   {"ends", kEnds},
-                                     {"choice", kChoice}, {"sum", kSum},       {"table", kTable},
-                                     {"search", kSearch}, {"powers", kPowers}, {"global", kGlobal}};
+  static const std::vector<Row> rows{
+      {"shared", kShared}, {"tuple", kTuple},      {"ends", kEnds},     {"choice", kChoice},
+      {"sum", kSum},       {"table", kTable},      {"search", kSearch}, {"powers", kPowers},
+      {"global", kGlobal}, {"followed", kFollowed}};
   return rows;
 }
 
@@ -256,7 +279,8 @@ TEST(OutlineLoops, says_why_a_loop_is_no_kernel) {
       {"%loop(add(%i, 1i64), tanh(%y))", "tanh computes"},
       {"%loop(add(%i, 1i64), broadcast_to(sum(%y), shape=[64, 64]))", "broadcast_to computes"},
       {"let %z = %loop(add(%i, 1i64), %y); transpose(%z)", "where something follows"},
-      {"let %f = fn (%a: int64) -> int64 { %a }; %loop(%f(%i), %y)", "not called where"},
+      {"let %f = fn (%a: int64) -> int64 { %a }; %loop(add(%f(%i), %f(1i64)), %y)",
+       "not called where"},
   };
   for (const auto& [step, reason] : rows) {
     SCOPED_TRACE(step);

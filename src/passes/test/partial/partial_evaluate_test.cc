@@ -133,6 +133,18 @@ TEST(PartialEvaluate, a_loop_over_a_counter) {
       "def @main(%x: float32) { let %a = exp(%x); let %b = exp(%a); let %c = exp(%b); %c }");
 }
 
+TEST(PartialEvaluate, a_loop_that_counts_down_beyond_zero_in_branches) {
+  Module out = residual(
+      "def @main(%x: float32, %c: bool) -> float32 {\n"
+      "  let %loop: fn (int64, float32) -> float32 = fn (%i: int64, %y: float32) -> float32 {\n"
+      "    if (greater(%i, -1i64)) {\n"
+      "      if (%c) { %loop(subtract(%i, 2i64), exp(%y)) } else { %loop(subtract(%i, 2i64), %y) "
+      "}\n"
+      "    } else { %y } };\n"
+      "  %loop(2i64, %x) }");
+  EXPECT_EQ(print_module(out).find("loop"), std::string::npos) << print_module(out);
+}
+
 TEST(PartialEvaluate, a_function_of_named_sizes) {
   becomes(std::string(kList) +
               "def @scale[n: Dim](%x: Tensor[(n,), float32], %by: List[float32])\n"
