@@ -197,8 +197,9 @@ REASONS: dict[str, str] = {
         "of L3; only images of constant sizes are computed in their own layout."
     ),
     "open/conv 56x56": (
-        "Winograd needs a constant height and width, so the kernel is the direct convolution at "
-        "90 % of the multiply-add peak, and the two layout conversions take a tenth of the time."
+        "measured before Winograd took a symbolic height and width: the kernel is the direct "
+        "convolution at 90 % of the multiply-add peak, and the two layout conversions take a "
+        "tenth of the time."
     ),
     "open/conv 61x37": "as open/conv 56x56.",
     "open/conv transpose 28": (

@@ -478,6 +478,21 @@ def test_decomposed_programs_are_imported_too(tmp_path):
         np.testing.assert_allclose(got, results(model, args)[0], rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize("kept", ["in memory", "in a file"])
+def test_a_program_keeps_the_sizes_that_it_was_exported_with(kept, tmp_path):
+    sizes = ({0: torch.export.Dim.DYNAMIC, 2: torch.export.Dim.DYNAMIC},)
+    model = nn.Conv2d(3, 4, 3)
+    program = torch.export.export(model, (torch.randn(5, 3, 9, 8),), dynamic_shapes=sizes)
+    if kept == "in a file":
+        torch.export.save(program, tmp_path / "model.pt2")
+        mod, _ = rl.frontend.from_exported_program(tmp_path / "model.pt2")
+    else:
+        mod, _ = rl.frontend.from_exported_program(program.run_decompositions())
+    typical = dict(mod["main"].attrs["typical_sizes"])
+    names = [v.name_hint for v in mod["main"].type_params]
+    assert typical == dict(zip(names, (5, 9), strict=True))
+
+
 def test_a_size_outside_of_its_exported_range_is_an_error():
     model = nn.Linear(3, 2)
     batch = torch.export.Dim("batch", min=4, max=64)

@@ -25,6 +25,7 @@ class Case:
     pads: tuple[int, int, int, int] = (1, 1, 1, 1)
     residual: bool = False
     open: bool = False  # only a run knows the batch
+    open_image: bool = False  # only a run knows the height and width
     given: bool = False  # only a run knows the weight
 
     def out_shape(self) -> list[int]:
@@ -54,10 +55,16 @@ class Case:
         if not self.given:
             constants.append(numpy_helper.from_array(self.weight(), "w"))
         batch = ["batch"] if self.open else [self.batch]
-        inputs = [value(name, batch + shape[1:]) for name, shape in self.shapes().items()]
+        known = 2 if self.open_image else 4
+        names = {"x": ["h", "w"], "r": ["h_out", "w_out"]}
+        inputs = [
+            value(name, batch + shape[1:known] + (names[name] if self.open_image else []))
+            for name, shape in self.shapes().items()
+        ]
         if self.given:
             inputs.append(value("w", self.weight().shape))
-        return model(nodes, inputs, [value("y", batch + self.out_shape()[1:])], constants)
+        result = self.out_shape()[1:known] + (["h_out", "w_out"] if self.open_image else [])
+        return model(nodes, inputs, [value("y", batch + result)], constants)
 
     def arguments(self) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(2)
@@ -80,6 +87,9 @@ CASES = [
     Case(112, 9, 64, 192, pads=(2, 2, 2, 2)),
     Case(28, 28, batch=3, residual=True, open=True),
     Case(16, 16, 256, 256, batch=2, open=True),
+    Case(62, 57, open_image=True),
+    Case(3, 1, 64, 128, batch=3, open_image=True),
+    Case(30, 27, 128, 64, batch=2, pads=(0, 2, 1, 0), given=True, open=True, open_image=True),
 ]
 
 
@@ -105,7 +115,9 @@ SMALL = "x86-64-v4 -l2=1M -l3=16M"
     ("case", "target", "phrase"),
     [
         (Case(56, 56), LARGE, "196 tiles, groups of 7, threads over groups"),
-        (Case(56, 56), SMALL, "196 tiles, all at once, threads in each phase"),
+        (Case(56, 56), SMALL, "196 tiles, groups of 7, threads over groups"),
+        (Case(28, 28, 128, 128), SMALL, "49 tiles, all at once, threads in each phase"),
+        (Case(56, 56, open_image=True), SMALL, "open tiles, all at once, threads in each phase"),
         (Case(16, 16, 256, 256), LARGE, "16 tiles, all at once"),
         (Case(16, 16, 512, 512, open=True), LARGE, "16 tiles, "),
         (Case(28, 28, given=True), SMALL, "schedule = winograd: weights, "),

@@ -197,7 +197,9 @@ class _Graph:
         if number is not None:
             return {"as_int": int(number)}
         self.symbols |= symbols_of([value])
-        return {"as_expr": {"expr_str": _text(expression(value)), "hint": None}}
+        seen = value.node.hint if value.node.has_hint() else None
+        hint = None if seen is None else {"as_int": int(seen)}
+        return {"as_expr": {"expr_str": _text(expression(value)), "hint": hint}}
 
     def number(self, name: str, value: Any) -> dict[str, Any]:
         """The reference to a number that a node computes, with its expression."""

@@ -5,6 +5,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/size_hints.h"
+#include "analysis/typical_sizes.h"
 #include "base/codes/frontend.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/operator_error.h"
@@ -702,6 +703,9 @@ TorchProgram Importer::run() {
   std::vector<std::pair<std::string, ValuePtr>> results;
   collect_outputs(out, results);
   throw_if_errors();
+  std::unordered_map<std::string, int64_t> seen;
+  for (const auto& [expression, size] : torch_.seen) seen[symbol_of(expression)] = size;
+  std::vector<std::pair<std::string, int64_t>> typical;
   for (const auto& [symbol, size] : dims_) {
     const auto* named = as<DimVarNode>(size);
     if (named == nullptr) continue;
@@ -711,6 +715,7 @@ TorchProgram Importer::run() {
       s.least = range->second.least;
       s.greatest = range->second.greatest;
     }
+    if (auto it = seen.find(symbol); it != seen.end()) typical.emplace_back(s.name, it->second);
   }
   if (!results.empty()) {
     Values first{results[0].second};
@@ -721,6 +726,8 @@ TorchProgram Importer::run() {
   out.inputs = inputs_;
   out.model = finish(results);
   out.model.module = with_ranges(out.model.module, out.sizes);
+  const Function main = with_typical_sizes(out.model.module->find("main"), typical);
+  out.model.module = with_function(out.model.module, global_var("main", main->type), main);
   return out;
 }
 

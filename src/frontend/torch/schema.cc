@@ -106,18 +106,23 @@ class Reader {
     return {found.first, {*found.second, f.path + "." + found.first}};
   }
 
-  SizeText size(const Field& f) const {
+  SizeText size(const Field& f) {
     auto [name, value] = alternative(f);
     if (name == "as_int") return integer(value);
-    if (name == "as_expr") return text(at(value, "expr_str"));
-    wrong(f.path, "a size");
+    if (name != "as_expr") wrong(f.path, "a size");
+    std::string expression = text(at(value, "expr_str"));
+    if (find(value, "hint") != nullptr) {
+      auto [kind, seen] = alternative(at(value, "hint"));
+      if (kind == "as_int") seen_[expression] = integer(seen);
+    }
+    return expression;
   }
-  std::vector<SizeText> sizes(const Field& f) const {
+  std::vector<SizeText> sizes(const Field& f) {
     std::vector<SizeText> out;
     each(f, [&](const Field& s) { out.push_back(size(s)); });
     return out;
   }
-  TensorMeta meta(const Field& f) const {
+  TensorMeta meta(const Field& f) {
     TensorMeta out;
     out.dtype = integer(at(f, "dtype"));
     out.sizes = sizes(at(f, "sizes"));
@@ -300,6 +305,7 @@ class Reader {
       if (find(r, "min_val") != nullptr) range.least = integer(at(r, "min_val"));
       if (find(r, "max_val") != nullptr) range.greatest = integer(at(r, "max_val"));
     });
+    out.seen = std::move(seen_);
     if (find(top, "torch_version") != nullptr) out.torch_version = text(at(top, "torch_version"));
     return out;
   }
@@ -307,6 +313,7 @@ class Reader {
  private:
   Span span_;
   int depth_ = 0;
+  std::map<std::string, int64_t> seen_;  // the example's sizes by their expressions
 };
 
 }  // namespace
@@ -317,7 +324,7 @@ Program read_program(std::string_view json, const std::shared_ptr<const SourceFi
 }
 
 std::map<std::string, Payload> read_payloads(std::string_view json, const Span& span) {
-  const Reader reader(span);
+  Reader reader(span);
   const Json parsed = reader.parse(json);
   std::map<std::string, Payload> out;
   reader.each_named({parsed, "weights"}, "config",

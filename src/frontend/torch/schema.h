@@ -112,6 +112,7 @@ struct Program {
     std::optional<int64_t> least, greatest;
   };
   std::map<std::string, Range> ranges;  // of symbols
+  std::map<std::string, int64_t> seen;  // sizes of the example by their expressions
   std::string torch_version;
 };
 

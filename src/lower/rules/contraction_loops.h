@@ -24,6 +24,13 @@ struct TilePart {
 TilePart tile_part(tir::Schedule& s, const Sum& sum, const tir::BlockRV& block, size_t depth,
                    size_t axes);
 
+// The sizes of the tiles along an axis, largest first; each covers what the larger ones leave over. A constant extent needs
+// `tile` and the remainder. An open extent needs, below `tile`:
+//   step > 1: the powers of `step`, down to 1
+//   step 1, few rows: every smaller size, as a small tile waits for its sums and takes nearly as long as a large one
+//   step 1, many rows: every size up to one more than half of `tile`, so that two tiles cover any rest
+std::vector<int64_t> tile_sizes_of(int64_t extent, int64_t tile, int64_t step);
+
 // The parts that compute a tile, when `block`, a copy of the sum's block, stands inside `depth` loops and below them
 // computes the iterations of one tile: zeros, then the sum with its reduction outside. `axes` are the last so many spatial
 // iterations. Empty when nothing is summed.

@@ -13,19 +13,9 @@ using tir::LoopRV;
 using tir::Partition;
 using tir::Schedule;
 
-namespace {
-
-// Tiles of so many rows are written out for every smaller number too.
-constexpr int64_t kFewRows = 6;
-// An open axis is taken to be so long where it is asked whether threads pay.
-constexpr int64_t kManyRows = 64;
-// Vectors of so many bits may have a mask at every instruction.
-constexpr int64_t kMaskedBits = 512;
-
-// The sizes of tiles along an axis, each for what those before it leave over: `tile`, and of an open axis powers of `step`
-// below it, which leave nothing, or fewer than `lanes` which are lanes of one vector. A step of 1: of a tile of many rows one more than half of them and every size below, so that two of
-// them take any rest, of another every size. A tile of few rows waits for its sums: it takes nearly as long as one of half the rows.
-std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
+std::vector<int64_t> tile_sizes_of(int64_t extent, int64_t tile, int64_t step) {
+  // Tiles of so many rows are written out for every smaller number too.
+  constexpr int64_t kFewRows = 6;
   std::vector<int64_t> out{tile};
   if (extent != kOpen) {
     if (extent % tile != 0) out.push_back(extent % tile);
@@ -42,6 +32,13 @@ std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
   return out;
 }
 
+namespace {
+
+// An open axis is taken to be so long where it is asked whether threads pay.
+constexpr int64_t kManyRows = 64;
+// Vectors of so many bits may have a mask at every instruction.
+constexpr int64_t kMaskedBits = 512;
+
 // The sum, the block that stores it, the one that copies it between the two, the one that has its terms and the one that
 // makes the weights of its columns, where there are such, with the axes' loops around the second.
 struct Copies {
@@ -55,8 +52,8 @@ TilePlan choose_open_plan(const Sum& sum, int64_t row_step, int64_t column_step,
   TilePlan plan;
   const Tile tile =
       sum.matrix ? *choose_matrix_tile(sum) : choose_tile(terms ? *terms : sum, target);
-  plan.rows = parts_of(sum.rows(), tile.height, row_step);
-  plan.columns = parts_of(sum.columns(), tile.columns, column_step);
+  plan.rows = tile_sizes_of(sum.rows(), tile.height, row_step);
+  plan.columns = tile_sizes_of(sum.columns(), tile.columns, column_step);
   plan.lanes = lanes_of(sum, target);
   // Under a mask a multiply-add of some lanes takes as long as one of all.
   if (sum.columns() == kOpen && !sum.matrix && tile.columns >= plan.lanes &&

@@ -106,5 +106,36 @@ TEST(winograd_convolution, transforms_a_weight_that_a_run_tells_once_for_all_tha
       winograd_context());
 }
 
+// A convolution of images of open size by a weight of so many channels on both sides that a run tells.
+std::string of_open_size(int64_t channels, const std::string& sizes) {
+  const std::string c = std::to_string(channels);
+  return "def @main[n: Dim, h: Dim, w: Dim](%x: Tensor[(n, h, w, " + c +
+         "), float32], %w: Tensor[(" + c + ", " + c + ", 3, 3), float32]" + sizes +
+         ") {\n  nn.conv2d(%x, %w, padding=[1, 1], data_layout=\"NHWC\")\n}";
+}
+
+TEST(winograd_convolution, asks_the_typical_sizes_where_those_of_images_are_open) {
+  auto sizes = [](int64_t n, int64_t side) {
+    const std::string s = std::to_string(side);
+    return ", typical_sizes=[[\"n\", " + std::to_string(n) + "], [\"h\", " + s + "], [\"w\", " + s +
+           "]]";
+  };
+  for (const std::string& text :
+       {of_open_size(64, sizes(1, 24)), of_open_size(64, sizes(4, 12)), of_open_size(64, ""),
+        of_open_size(64, ", size_hints=[[\"h\", 1, 99, [40, 4]], [\"w\", 1, 99, [40]]]")}) {
+    const std::string after =
+        print_module(apply(kWinogradConvolution, parse(text), winograd_context()));
+    EXPECT_NE(after.find("winograd_without_weight_transform("), after.npos) << text;
+  }
+  for (const std::string& text :
+       {of_open_size(64, sizes(1, 12)), of_open_size(256, ""),
+        of_open_size(64, ", size_hints=[[\"h\", 1, 99, [4, 40]], [\"w\", 1, 99, [4]]]")}) {
+    expect_unchanged(kWinogradConvolution, text, winograd_context());
+  }
+  // A malformed attribute says nothing.
+  const std::string odd = of_open_size(256, ", typical_sizes=[[\"h\", -4], [\"w\", 99]]");
+  expect_unchanged(kWinogradConvolution, odd, winograd_context());
+}
+
 }  // namespace
 }  // namespace relay::pass_test

@@ -10,7 +10,9 @@
 // times as many: so it pays with many channels on both sides and enough tiles.
 // Weights that only a run tells - those of a model that is trained, and of its gradients - are transformed at each run, which
 // asks for more tiles; AlterOpLayout packs them first. A weight is transformed once for all convolutions that use it.
-// Legal for float32 weights, stride 1, no dilation, one group; the batch may be open. Constants that are not finite stay, and
+// Legal for float32 weights, stride 1, no dilation, one group; the batch, the height and the width may be open: whether it pays
+// is then asked of the sizes that the program was traced with, or else of those that images of so many channels
+// often have. Constants that are not finite stay, and
 // weights that only a run tells are taken to be finite, as inputs are.
 // Results differ by the rounding of the transforms, about 1e-5 of their size.
 #pragma once

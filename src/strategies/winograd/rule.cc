@@ -1,11 +1,13 @@
 // Convolutions by minimal filtering (the operator nn.contrib_conv2d_winograd_*): tiles of results
 // in groups, so that the transformed data of a group stays in L2 while all
 // transformed weights pass by; or, where the weights are many and the tiles few, all tiles at
-// once, phase after phase.
+// once, phase after phase, as the tiles of images of open size are.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
+#include "lower/rules/contraction_loops.h"
 #include "lower/rules/lanes.h"
 #include "strategies/winograd/tiles.h"
 #include "tir/schedule/loop_tree.h"
@@ -49,11 +51,15 @@ std::optional<Parts> find_parts(const Schedule& s) {
                out};
 }
 
+// The iterations of the product.
+enum Iteration { kBatch = 2, kLine, kColumn, kChannel, kSum };
+
 // The sizes of the product: for each of the 36 points, `tiles` rows by `outputs` columns, summed
-// over `inputs`. An open batch counts as one image.
+// over `inputs`. An open batch counts as one image, and open lines or columns as one.
 struct Sizes {
   int64_t batch, rows, columns, inputs, outputs;
-  bool open;  // the batch
+  bool open;        // the batch
+  bool open_image;  // the lines or columns of tiles
   int64_t tiles() const { return batch * rows * columns; }
   int64_t weight_bytes() const { return kPoints * kPoints * inputs * outputs * 4; }
   // Of the transformed data and the products.
@@ -64,14 +70,19 @@ struct Sizes {
 
 std::optional<Sizes> sizes_of(const Block& product) {
   std::vector<int64_t> extents;
+  auto is_open = [&](size_t i) { return !tir::as_int(product->iters[i]->extent); };
   for (const tir::IterVar& i : product->iters) {
-    auto extent = tir::as_int(i->extent);
-    bool is_batch = extents.size() == 2;
-    if (!extent && !is_batch) return std::nullopt;
-    extents.push_back(extent.value_or(1));
+    const bool of_tiles = extents.size() >= kBatch && extents.size() <= kColumn;
+    if (!tir::as_int(i->extent) && !of_tiles) return std::nullopt;
+    extents.push_back(tir::as_int(i->extent).value_or(1));
   }
-  const bool open = !tir::as_int(product->iters[2]->extent);
-  return Sizes{extents[2], extents[3], extents[4], extents[6], extents[5], open};
+  return Sizes{.batch = extents[kBatch],
+               .rows = extents[kLine],
+               .columns = extents[kColumn],
+               .inputs = extents[kSum],
+               .outputs = extents[kChannel],
+               .open = is_open(kBatch),
+               .open_image = is_open(kLine) || is_open(kColumn)};
 }
 
 // Tiles that are transformed, multiplied and transformed back together: `rows` lines of
@@ -80,9 +91,6 @@ struct Group {
   int64_t rows;
   int64_t columns;
 };
-
-// The iterations of the product.
-enum Iteration { kBatch = 2, kLine, kColumn, kChannel };
 
 // Register tiles of the product: `height` images, lines of tiles, or parts of one line.
 struct Tile {
@@ -106,16 +114,22 @@ Tile choose_tile(int64_t images, int64_t lines, int64_t columns, const Target& t
   return {divided, height, height * unit};
 }
 
+// Whether the transformed weights stay in L2 beside the data and products of the tiles of a register.
+bool group_fits(const Sizes& sizes, const Target& target) {
+  constexpr int64_t kTiles = 14;
+  return sizes.weight_bytes() + sizes.bytes_of(kTiles) <= target.l2_bytes;
+}
+
 // Whether all tiles are transformed before the first product. Weights that L2 does not hold come from L3 again for each
 // group, which is more than what all tiles write there and read back: on a Xeon with 2 MB of L2, 28x28x128 took 489 us in
-// groups of 7 and 245 all at once, 14x14x256 777 and 334; eight images 2.7 ms and 1.9, 4.0 and 2.2.
+// groups of 7 and 245 all at once, 14x14x256 777 and 334; eight images 2.7 ms and 1.9, 4.0 and 2.2. Weights that L2 holds go
+// the other way: 56x56x64 took 1.3 ms in groups and 1.95 all at once on a Xeon with 1 MB of L2.
 bool all_at_once(const Sizes& sizes, const Target& target) {
   // Working memory, beside what else a program keeps for an image and for all.
   constexpr int64_t kMostForImage = int64_t{16} << 20, kMostBytes = int64_t{64} << 20;
-  if (sizes.weight_bytes() > target.l3_bytes / 2) return true;
+  if (sizes.open_image || sizes.weight_bytes() > target.l3_bytes / 2) return true;
   const int64_t working = sizes.bytes_of(sizes.tiles());
-  return !sizes.open && sizes.weight_bytes() > target.l2_bytes / 2 &&
-         working <= sizes.batch * kMostForImage &&
+  return !sizes.open && !group_fits(sizes, target) && working <= sizes.batch * kMostForImage &&
          working <= std::min(kMostBytes, target.l3_bytes / 2);
 }
 
@@ -198,8 +212,8 @@ class Winograd {
     std::optional<Group> group;
     if (sides.size() == 2) group = Group{sides[0], sides[1]};
     const bool whole =
-        !group || (group->rows > 0 && group->columns > 0 && sizes_.rows % group->rows == 0 &&
-                   sizes_.columns % group->columns == 0);
+        !group || (!sizes_.open_image && group->rows > 0 && group->columns > 0 &&
+                   sizes_.rows % group->rows == 0 && sizes_.columns % group->columns == 0);
     if (!whole || (!group && !sides.empty())) {
       return Declined{"groups do not divide the lines and columns of tiles"};
     }
@@ -208,11 +222,12 @@ class Winograd {
     std::vector<LoopRV> outside = RELAY_TRY(results(group, stored));
     size_t outer = group ? outside.size() : 0;
     RELAY_TRY(data(outer));
-    const Outcome tile = product(outer, stored);
+    const Outcome tile = sizes_.open_image ? open_product(stored) : product(outer, stored);
     if (!took(tile)) return tile;
     // Last: an index of an open batch that is a quotient is not seen to be below the batch.
-    RELAY_TRY(share(outside));
-    std::string text = "winograd: " + std::to_string(sizes_.tiles()) + " tiles, ";
+    RELAY_TRY(share_tiles(outside));
+    std::string text = "winograd: ";
+    text += sizes_.open_image ? "open tiles, " : std::to_string(sizes_.tiles()) + " tiles, ";
     if (group) {
       text += "groups of " + std::to_string(group->rows * group->columns);
       if (threads_) text += ", threads over groups";
@@ -229,6 +244,12 @@ class Winograd {
     if (!threads_) return {};
     RELAY_TRY(s_.parallel(loops.size() > 1 ? RELAY_TRY(s_.fuse(loops)) : loops[0]));
     return {};
+  }
+
+  // The same for loops over images, lines and columns, of which threads share the
+  // lines alone where images have open sizes, as a quotient by an open size is not seen to be in its range.
+  tir::StepResult<> share_tiles(const std::vector<LoopRV>& loops) {
+    return share(sizes_.open_image ? std::vector{loops[1]} : loops);
   }
 
   // The output's loops, and everything under the loop over groups. The loops around the tiles of a
@@ -289,8 +310,8 @@ class Winograd {
     RELAY_TRY(unroll_all(s_, points));
     RELAY_TRY(s_.vectorize(channel[1]));
     if (outer == 0) {
-      RELAY_TRY(share({border[0], border[1]}));
-      RELAY_TRY(share(tiles));
+      RELAY_TRY(share_tiles({border[0], border[1]}));
+      RELAY_TRY(share_tiles(tiles));
     }
     return {};
   }
@@ -339,13 +360,7 @@ class Winograd {
     order.push_back(channels[1]);
     RELAY_TRY(s_.reorder(order));
     RELAY_TRY(s_.compute_at(parts_.product, rows[0]));
-    std::vector<LoopRV> tile = loops_inside(s_, parts_.product, inside);
-    LoopRV sum = tile.back();
-    tile.insert(tile.begin(), sum);
-    tile.pop_back();
-    RELAY_TRY(s_.reorder(tile));
-    BlockRV zeros = RELAY_TRY(s_.decompose_reduction(parts_.product, sum));
-    std::vector<BlockRV> blocks{zeros, parts_.product, stored};
+    const std::vector<BlockRV> blocks = RELAY_TRY(with_zeros(parts_.product, stored, inside));
     int64_t rest = extent % height;
     if (rest != 0) {
       tir::Partition cut = RELAY_TRY(s_.partition(rows[0], extent / height));
@@ -360,6 +375,70 @@ class Winograd {
     if (outer == 0) RELAY_TRY(share({points[0], points[1], channels[0]}));
     return Report{std::to_string(rows_of_tile) + "x" + std::to_string(kVectors * lanes_) +
                   " register tiles"};
+  }
+
+  // The same for lines or columns of open size, all tiles at once: a part of one line, or of several where a line has one tile.
+  //
+  //   for point: for channels: for image: for line: for columns of a tile: { registers = 0; for k: registers += a * b; store }
+  Outcome open_product(const BlockRV& stored) {
+    const std::vector<LoopRV> points = loops_inside(s_, stored, 0);
+    const Iteration divided = loop_of(stored, kColumn, 0).var ? kColumn : kLine;
+    const std::vector<int64_t> wanted =
+        decide_.value(parameters_.tile, [&](const Target& target) -> std::vector<int64_t> {
+          const auto many = std::numeric_limits<int32_t>::max();
+          return {divided, choose_tile(1, 1, many, target).height};
+        });
+    constexpr int64_t kMostHeight = 128;
+    if (wanted.size() != 2 || wanted[0] != divided || wanted[1] < 1 || wanted[1] > kMostHeight) {
+      return Declined{"tiles of an open size divide its lines or columns"};
+    }
+    const std::vector<LoopRV> channels =
+        RELAY_TRY(s_.split(loop_of(stored, kChannel, 0), {-1, kVectors * lanes_}));
+    std::vector<LoopRV> order{points[0], points[1], channels[0]};
+    for (Iteration axis : {kBatch, kLine, kColumn}) {
+      if (const LoopRV l = loop_of(stored, axis, 0); l.var) order.push_back(l);
+    }
+    LoopRV row = order.back();
+    const size_t inside = order.size();
+    order.push_back(channels[1]);
+    RELAY_TRY(s_.reorder(order));
+    BlockRV out = stored, sum = parts_.product;
+    RELAY_TRY(s_.compute_at(sum, row));
+    for (int64_t height : tile_sizes_of(kOpen, wanted[1], 1)) {
+      const int64_t extent = s_.extent(row);
+      if (extent >= 0 && extent < height) continue;
+      BlockRV rest_out, rest_sum;
+      LoopRV rest_row;
+      const bool whole = s_.has_whole_tiles(row, height);
+      if (!whole) {
+        const tir::Partition cut = RELAY_TRY(s_.partition_tiles(row, height));
+        rest_out = cut.copy_of(out);
+        rest_sum = cut.copy_of(sum);
+        rest_row = cut.tail;
+      }
+      if (height > 1) row = RELAY_TRY(s_.split(row, {-1, height}))[0];
+      RELAY_TRY(s_.compute_at(sum, row));
+      for (const BlockRV& rv : RELAY_TRY(with_zeros(sum, out, inside))) {
+        RELAY_TRY(in_registers(rv, inside));
+      }
+      if (whole) break;
+      out = rest_out;
+      sum = rest_sum;
+      row = rest_row;
+    }
+    RELAY_TRY(share({points[0], points[1], channels[0]}));
+    return Report{std::to_string(wanted[1]) + "x" + std::to_string(kVectors * lanes_) +
+                  " register tiles"};
+  }
+
+  // The product and its copy inside `inside` loops: zeros, the sum with its loop outside, and the copy. The blocks, in order.
+  tir::StepResult<std::vector<BlockRV>> with_zeros(const BlockRV& sum, const BlockRV& stored,
+                                                   size_t inside) {
+    std::vector<LoopRV> tile = loops_inside(s_, sum, inside);
+    std::rotate(tile.begin(), tile.end() - 1, tile.end());
+    RELAY_TRY(s_.reorder(tile));
+    const BlockRV zeros = RELAY_TRY(s_.decompose_reduction(sum, tile[0]));
+    return std::vector<BlockRV>{zeros, sum, stored};
   }
 
   // The loop inside `outer` others that counts an iteration of a block; null for one value.
