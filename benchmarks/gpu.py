@@ -8,7 +8,8 @@ The first step writes, for each operator's examples (tests/python/device_rows.py
 version, an artifact with inputs and right results; and for GEMM and the ten models at batch 1 and 32, in
 float32, tf32 and bfloat16, an artifact, the PyTorch twin and the ONNX file. The weights of the large models
 repeat 509 numbers, so that the files are small when they are packed: kernels take as long for them as for
-others. `--parts` and `--only` choose some.
+others. `--parts` and `--only` choose some. "tf32" allows the peers to multiply in tf32, and Relay where
+`--tf32` gives the target a word for it.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class Preparation:
 
     def target(self, dtype: str = "float32") -> str:
         device = self.args.target
-        if dtype == "tf32":
-            device += self.args.tf32
+        if dtype == "tf32" and self.args.tf32:
+            device += f" {self.args.tf32}"
         return f"{HOST}; {device}"
 
     def compile(self, name: str, mod: relay.IRModule, params: Any, target: str) -> str:
@@ -162,7 +163,9 @@ class Preparation:
     ) -> None:
         if dtype == "bfloat16":
             mod = relay.transform.ToMixedPrecision("bfloat16")(relay.transform.InferType()(mod))
-        artifact = self.compile(f"{name}-{dtype}", mod, params, self.target(dtype))
+        artifact = f"{name}-float32.so.xz"
+        if dtype != "tf32" or self.args.tf32:
+            artifact = self.compile(f"{name}-{dtype}", mod, params, self.target(dtype))
         files = {"artifact": artifact, "twin": f"{name}.twin.xz", "onnx": f"{name}.onnx.xz"}
         self.cases.append(case | files | {"dtype": dtype})
 
@@ -251,7 +254,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--prepare", type=Path, metavar="DIR", help="the first step alone, into this folder"
     )
     parser.add_argument("--target", default="cuda -arch=sm_90", help="that of the device")
-    parser.add_argument("--tf32", default=" +tf32", help="what it gets for products of tf32")
+    parser.add_argument(
+        "--tf32", default="", help="a word of the target for products of tf32; float32 without"
+    )
     parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="of GEMM and the models")
     parser.add_argument(

@@ -60,7 +60,7 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 
 def check_case(library: Library, folder: Path, case: dict[str, Any]) -> str:
-    """Says what is wrong with the results of a program; empty: nothing."""
+    """Returns what is wrong with the results of a program; empty: nothing."""
     with unpacked(folder / case["artifact"]) as path:
         program = Program(library, path)
         try:
