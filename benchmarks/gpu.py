@@ -21,8 +21,9 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -211,7 +212,8 @@ def tasks_of(args: argparse.Namespace) -> list[tuple[Any, ...]]:
         tasks += [("small", name) for name in models.MODELS]
     if "rows" in parts:
         tasks += [("row", name) for names in device_rows.families().values() for name in names]
-    return [t for t in tasks if args.only in "-".join(map(str, t))]
+    only = args.only.split(",")
+    return [t for t in tasks if any(o in "-".join(map(str, t)) for o in only)]
 
 
 def runtime_library() -> Path:
@@ -223,6 +225,21 @@ def runtime_library() -> Path:
     return found[-1]
 
 
+def attempt_all(
+    folder: Path, args: argparse.Namespace, tasks: list[tuple[Any, ...]], jobs: int, note: Callable
+) -> list[tuple[Any, ...]]:
+    """Returns the tasks that are not done when a process dies; none where all of them are."""
+    undone = []
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(run_task, folder, args, task) for task in tasks]
+        for task, future in zip(tasks, futures, strict=True):
+            try:
+                note(task, future)
+            except BrokenProcessPool:
+                undone.append(task)
+    return undone
+
+
 def prepare(folder: Path, args: argparse.Namespace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     cases: list[dict[str, Any]] = []
@@ -230,18 +247,27 @@ def prepare(folder: Path, args: argparse.Namespace) -> None:
     for file in CARRIED:
         shutil.copy(HERE / file, folder / file)
     shutil.copy(runtime_library(), folder / "librelay_runtime.so")
-    tasks = tasks_of(args)
-    with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(run_task, folder, args, task) for task in tasks]
-        for task, future in zip(tasks, futures, strict=True):
-            try:
-                done = future.result()
-                cases += done.cases
-                refused |= done.refused
-            except Exception:
-                refused["-".join(map(str, task))] = traceback.format_exc()[-600:]
-            (folder / "cases.json").write_text(json.dumps(cases) + "\n")
-            (folder / "refused.json").write_text(json.dumps(refused, indent=1) + "\n")
+
+    def note(task: tuple[Any, ...], future: Future[Preparation]) -> None:
+        try:
+            done = future.result()
+            cases.extend(done.cases)
+            refused.update(done.refused)
+        except BrokenProcessPool:
+            raise
+        except Exception:
+            refused["-".join(map(str, task))] = traceback.format_exc()[-600:]
+        (folder / "cases.json").write_text(json.dumps(cases) + "\n")
+        (folder / "refused.json").write_text(json.dumps(refused, indent=1) + "\n")
+
+    remaining = tasks_of(args)
+    while remaining:
+        remaining = attempt_all(folder, args, remaining, args.jobs, note)
+        # A process has died. One of these had it: each is tried alone.
+        for task in remaining[: args.jobs]:
+            if attempt_all(folder, args, [task], 1, note):
+                refused["-".join(map(str, task))] = "the compiler ends its process"
+        remaining = remaining[args.jobs :]
     size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
     print(f"{folder}: {len(cases)} programs, {len(refused)} refused (refused.json), {size:.1f} MB")
 
@@ -262,7 +288,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--own", action="store_true", help="operators in float32, not in the other floats"
     )
-    parser.add_argument("--only", default="", help="what has this text in its name")
+    parser.add_argument("--only", default="", help="what has one of these texts in its name")
     parser.add_argument("--jobs", type=int, default=2, help="processes that compile")
     args, rest = parser.parse_known_args(argv)
     if args.prepare:
