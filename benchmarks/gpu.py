@@ -8,7 +8,8 @@ The first step writes, for each operator's examples (tests/python/device_rows.py
 version, an artifact with inputs and right results; and for GEMM and the ten models at batch 1 and 32, in
 float32, tf32 and bfloat16, an artifact, the PyTorch twin and the ONNX file. The weights of the large models
 repeat 509 numbers, so that the files are small when they are packed: kernels take as long for them as for
-others. `--parts` and `--only` choose some.
+others. `--parts` and `--only` choose some. "tf32" allows the peers to multiply in tf32, and Relay where
+`--tf32` gives the target a word for it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -69,8 +71,8 @@ class Preparation:
 
     def target(self, dtype: str = "float32") -> str:
         device = self.args.target
-        if dtype == "tf32":
-            device += self.args.tf32
+        if dtype == "tf32" and self.args.tf32:
+            device += f" {self.args.tf32}"
         return f"{HOST}; {device}"
 
     def compile(self, name: str, mod: relay.IRModule, params: Any, target: str) -> str:
@@ -162,7 +164,9 @@ class Preparation:
     ) -> None:
         if dtype == "bfloat16":
             mod = relay.transform.ToMixedPrecision("bfloat16")(relay.transform.InferType()(mod))
-        artifact = self.compile(f"{name}-{dtype}", mod, params, self.target(dtype))
+        artifact = f"{name}-float32.so.xz"
+        if dtype != "tf32" or self.args.tf32:
+            artifact = self.compile(f"{name}-{dtype}", mod, params, self.target(dtype))
         files = {"artifact": artifact, "twin": f"{name}.twin.xz", "onnx": f"{name}.onnx.xz"}
         self.cases.append(case | files | {"dtype": dtype})
 
@@ -208,7 +212,8 @@ def tasks_of(args: argparse.Namespace) -> list[tuple[Any, ...]]:
         tasks += [("small", name) for name in models.MODELS]
     if "rows" in parts:
         tasks += [("row", name) for names in device_rows.families().values() for name in names]
-    return [t for t in tasks if args.only in "-".join(map(str, t))]
+    only = args.only.split(",")
+    return [t for t in tasks if any(o in "-".join(map(str, t)) for o in only)]
 
 
 def runtime_library() -> Path:
@@ -220,6 +225,21 @@ def runtime_library() -> Path:
     return found[-1]
 
 
+def attempt_all(
+    folder: Path, args: argparse.Namespace, tasks: list[tuple[Any, ...]], jobs: int, note: Callable
+) -> list[tuple[Any, ...]]:
+    """Returns the tasks that are not done when a process dies; none where all of them are."""
+    undone = []
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(run_task, folder, args, task) for task in tasks]
+        for task, future in zip(tasks, futures, strict=True):
+            try:
+                note(task, future)
+            except BrokenProcessPool:
+                undone.append(task)
+    return undone
+
+
 def prepare(folder: Path, args: argparse.Namespace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     cases: list[dict[str, Any]] = []
@@ -227,18 +247,27 @@ def prepare(folder: Path, args: argparse.Namespace) -> None:
     for file in CARRIED:
         shutil.copy(HERE / file, folder / file)
     shutil.copy(runtime_library(), folder / "librelay_runtime.so")
-    tasks = tasks_of(args)
-    with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(run_task, folder, args, task) for task in tasks]
-        for task, future in zip(tasks, futures, strict=True):
-            try:
-                done = future.result()
-                cases += done.cases
-                refused |= done.refused
-            except Exception:
-                refused["-".join(map(str, task))] = traceback.format_exc()[-600:]
-            (folder / "cases.json").write_text(json.dumps(cases) + "\n")
-            (folder / "refused.json").write_text(json.dumps(refused, indent=1) + "\n")
+
+    def note(task: tuple[Any, ...], future: Future[Preparation]) -> None:
+        try:
+            done = future.result()
+            cases.extend(done.cases)
+            refused.update(done.refused)
+        except BrokenProcessPool:
+            raise
+        except Exception:
+            refused["-".join(map(str, task))] = traceback.format_exc()[-600:]
+        (folder / "cases.json").write_text(json.dumps(cases) + "\n")
+        (folder / "refused.json").write_text(json.dumps(refused, indent=1) + "\n")
+
+    remaining = tasks_of(args)
+    while remaining:
+        remaining = attempt_all(folder, args, remaining, args.jobs, note)
+        # A process has died. One of these had it: each is tried alone.
+        for task in remaining[: args.jobs]:
+            if attempt_all(folder, args, [task], 1, note):
+                refused["-".join(map(str, task))] = "the compiler ends its process"
+        remaining = remaining[args.jobs :]
     size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
     print(f"{folder}: {len(cases)} programs, {len(refused)} refused (refused.json), {size:.1f} MB")
 
@@ -251,13 +280,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--prepare", type=Path, metavar="DIR", help="the first step alone, into this folder"
     )
     parser.add_argument("--target", default="cuda -arch=sm_90", help="that of the device")
-    parser.add_argument("--tf32", default=" +tf32", help="what it gets for products of tf32")
+    parser.add_argument(
+        "--tf32", default="", help="a word of the target for products of tf32; float32 without"
+    )
     parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="of GEMM and the models")
     parser.add_argument(
         "--own", action="store_true", help="operators in float32, not in the other floats"
     )
-    parser.add_argument("--only", default="", help="what has this text in its name")
+    parser.add_argument("--only", default="", help="what has one of these texts in its name")
     parser.add_argument("--jobs", type=int, default=2, help="processes that compile")
     args, rest = parser.parse_known_args(argv)
     if args.prepare:

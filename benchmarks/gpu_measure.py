@@ -2,7 +2,7 @@
 
     python gpu_measure.py DIR --check              # operators and small models: are the results right?
     python gpu_measure.py DIR --measure            # GEMM and the models beside PyTorch and ONNX Runtime
-    python gpu_measure.py DIR --measure --only resnet50 --engines relay,eager,inductor
+    python gpu_measure.py DIR --measure --only resnet50 --engines eager,inductor,relay
 
 DIR has all that it needs beside NumPy: artifacts, inputs, results, and Relay's runtime. Peers and the time
 that kernels take on the device need PyTorch. A report of each part goes to DIR, or to the folder of --out,
@@ -60,7 +60,7 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 
 def check_case(library: Library, folder: Path, case: dict[str, Any]) -> str:
-    """Says what is wrong with the results of a program; empty: nothing."""
+    """Returns what is wrong with the results of a program; empty: nothing."""
     with unpacked(folder / case["artifact"]) as path:
         program = Program(library, path)
         try:
@@ -312,6 +312,7 @@ class Measurement:
         feeds = {i.name: a for i, a in zip(session.get_inputs(), self.inputs, strict=True)}
         self.row["onnxruntime_ms"] = median_ms(lambda: session.run(None, feeds), self.seconds)
 
+    # Relay comes last: a context that it loses is lost for others, too.
     def run(self, engines: Sequence[str]) -> dict[str, Any]:
         for step in ("reference", *engines):
             try:
@@ -392,7 +393,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="cases with this text in the name")
     parser.add_argument(
         "--engines",
-        default="relay,eager,onnxruntime",
+        default="eager,onnxruntime,relay",
         help="and inductor",
     )
     parser.add_argument(

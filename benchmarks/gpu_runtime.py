@@ -158,7 +158,7 @@ class Program:
 
 
 def disagreement(got: np.ndarray, want: np.ndarray, dtype: str, tolerance: float) -> str:
-    """Says how results differ: integers at all, floats by more than the tolerance times the largest."""
+    """Returns how results differ: integers at all, floats by more than the tolerance times the largest."""
     if got.shape != want.shape:
         return f"shape {got.shape} instead of {want.shape}"
     if "float" not in dtype:

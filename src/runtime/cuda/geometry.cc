@@ -12,6 +12,8 @@ constexpr std::array<int64_t, 3> kMostBlocks{(int64_t{1} << 31) - 1, 65535, 6553
 constexpr std::array<int64_t, 3> kMostThreads{1024, 1024, 64};
 // Blocks of a launch without groups for each that the device holds at once: as many even out blocks of unequal length.
 constexpr int64_t kRounds = 16;
+// Few items are spread over the multiprocessors: threads of a block are halved down to these, for as many blocks.
+constexpr int64_t kFewestThreads = 32, kBlocksOfEach = 2;
 
 [[noreturn]] void refuse_groups(const DeviceLaunch& launch, const std::string& device,
                                 const std::string& found, const std::string& expected) {
@@ -49,6 +51,10 @@ Geometry with_groups(const DeviceLaunch& launch, const std::array<int64_t, 3>& i
 Geometry without_groups(const std::array<int64_t, 3>& items, const FunctionLimits& limits) {
   Geometry out;
   int64_t threads = std::bit_floor(std::min(kThreads, limits.threads));
+  const double total =
+      static_cast<double>(items[0]) * static_cast<double>(items[1]) * static_cast<double>(items[2]);
+  const auto enough = static_cast<double>(kBlocksOfEach * limits.multiprocessors);
+  while (threads > kFewestThreads && total < enough * static_cast<double>(threads)) threads /= 2;
   int64_t blocks = int64_t{limits.resident_blocks} * kRounds;
   for (size_t i = 0; i < 3; ++i) {
     const auto needed =

@@ -11,11 +11,13 @@ namespace relay::runtime::cuda {
 
 // What a device runs of a function at most.
 struct FunctionLimits {
+  uint32_t multiprocessors = 1;
   uint32_t threads = 1;          // of a block
   uint32_t resident_blocks = 1;  // of kThreads threads, on all multiprocessors at once
 };
 
-// Threads of a block of a launch without groups, where the function takes as many.
+// Threads of a block of a launch without groups, where the function takes as many and the items suffice for all
+// multiprocessors.
 inline constexpr uint32_t kThreads = 256;
 
 // Nothing where no item runs. A launch with groups has a block for each group; without, each thread takes every n-th item

@@ -278,6 +278,7 @@ class CudaQueue : public DeviceQueue {
     int32_t threads = 0, blocks = 0;
     device_.check(api().cuFuncGetAttribute(&threads, kFunctionMaxThreads, out.function),
                   "the threads of kernel " + name + " are not told");
+    out.limits.multiprocessors = static_cast<uint32_t>(device_.multiprocessors());
     out.limits.threads = static_cast<uint32_t>(std::max(threads, 1));
     const auto block = static_cast<int32_t>(std::min(out.limits.threads, kThreads));
     device_.check(

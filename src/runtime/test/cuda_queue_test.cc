@@ -255,7 +255,7 @@ TEST_F(CudaQueues, groups_are_blocks_and_have_a_limit_E0621) {
   DeviceLaunch launch;
   launch.name = "f";
   launch.items = {SizeFormula("d0"), SizeFormula("d1"), SizeFormula(3)};
-  const cuda::FunctionLimits limits{256, 8};
+  cuda::FunctionLimits limits{.multiprocessors = 4, .threads = 256, .resident_blocks = 8};
   auto fit = [&](int64_t x, int64_t y) {
     const std::array<int64_t, 2> dims{x, y};
     return *cuda::geometry_of(launch, dims, limits, "a device");
@@ -266,6 +266,9 @@ TEST_F(CudaQueues, groups_are_blocks_and_have_a_limit_E0621) {
   EXPECT_EQ(fit(7, 1000).block, (Three{8, 32, 1}));
   EXPECT_EQ(fit(7, 1000).grid, (Three{1, 32, 3}));
   EXPECT_EQ(fit(int64_t{1} << 40, 5).grid, (Three{128, 1, 1})) << "each thread takes several";
+  limits.multiprocessors = 20;
+  EXPECT_EQ(fit(1000, 1).block, (Three{64, 1, 1})) << "few items keep many multiprocessors busy";
+  EXPECT_EQ(fit(1000, 1).grid, (Three{16, 1, 3}));
   launch.group = {32, 32, 1};
   const std::string large = error_of([&] { fit(64, 64); });
   EXPECT_NE(large.find("E0621"), std::string::npos) << large;
