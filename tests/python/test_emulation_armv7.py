@@ -3,7 +3,6 @@
 import itertools
 import os
 import re
-import struct
 import subprocess
 
 import emulation
@@ -138,7 +137,7 @@ def test_what_is_refused(tmp_path, monkeypatch):
     relay("check", "m.so", cwd=tmp_path)
     fails("E0610", "run", "m.so", cwd=tmp_path, mentions=("armv7", "--emulate"))
     fails("E0403", "run", "m.relay", "--target", f"{TARGET} -mcpu=cortex-a71", cwd=tmp_path,
-          mentions=("did you mean cortex-a7",))  # fmt: skip
+          mentions=("did you mean", "cortex-a7,"))  # fmt: skip
     fails("E0403", "run", "m.relay", "--target", f"{TARGET} -mcpu=cortex-a53", cwd=tmp_path,
           mentions=("aarch64-linux -mcpu=cortex-a53",))  # fmt: skip
     monkeypatch.setenv("QEMU_CPU", "cortex-a8")
@@ -159,27 +158,20 @@ def run_alone(file):
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
-def test_damaged_code_is_refused(tmp_path):
-    """Changed records of the ELF file end in an error, or change nothing that is read."""
+def test_files_that_are_damaged_or_too_large_are_refused(tmp_path):
+    """src/runtime/test/artifact_test.cc changes every word of the code."""
     (tmp_path / "m.relay").write_text(PROGRAM)
     relay("compile", "-q", "m.relay", "--target", TARGET, "-o", "m.so", cwd=tmp_path)
     good = (tmp_path / "m.so").read_bytes()
     assert good[4] == 1  # ELFCLASS32
     assert run_alone(tmp_path / "m.so").returncode == 0
-    large = tmp_path / "large.so"
-    with large.open("wb") as file:
+    (tmp_path / "bad.so").write_bytes(good[:4] + b"\2" + good[5:])
+    done = run_alone(tmp_path / "bad.so")
+    assert done.returncode == 1 and "error[E0608]" in done.stderr, done.stderr
+    with (tmp_path / "large.so").open("wb") as file:
         file.truncate(2**31 + 4096)
-    done = run_alone(large)
+    done = run_alone(tmp_path / "large.so")
     assert done.returncode == 1 and "error[E0611]" in done.stderr, done.stderr
-    (table,) = struct.unpack_from("<I", good, 28)
-    count = struct.unpack_from("<H", good, 44)[0]
-    places = [4, 5, 16, 18, 28, 42, 44, *(table + 32 * n + f for n in range(count) for f in (0, 4, 8))]
-    for place in places:
-        bad = bytearray(good)
-        bad[place] ^= 0x7F
-        (tmp_path / "bad.so").write_bytes(bad)
-        done = run_alone(tmp_path / "bad.so")
-        assert done.returncode == 1 and "error[E06" in done.stderr, (place, done.stderr)
 
 
 @pytest.mark.drawn(4)

@@ -27,9 +27,10 @@ std::optional<std::string> arm32_features_of(std::string_view cpu) {
   std::vector<llvm::StringRef> list;
   llvm::ARM::getFPUFeatures(llvm::ARM::getDefaultFPU(cpu, kind), list);
   llvm::ARM::getHWDivFeatures(llvm::ARM::getDefaultExtensions(cpu, kind), list);
-  std::string features;
+  // As the level of architectures.cc.
+  std::string features = "+use-misched";
   for (llvm::StringRef f : list) {
-    if (f.starts_with("+")) features += (features.empty() ? "" : ",") + f.str();
+    if (f.starts_with("+")) features += "," + f.str();
   }
   if ((features + ",").find("+neon,") == std::string::npos) return std::nullopt;
   return features;
