@@ -14,11 +14,14 @@
 
 // Of the run-time ABI of the architecture: divisions, conversions of integers of 64 bits, moves of memory. They keep to
 // conventions of their own, and are only named here.
-#define RELAY_HELPERS(F)                                                                       \
-  F(idiv)                                                                                      \
-  F(uidiv) F(idivmod) F(uidivmod) F(ldivmod) F(uldivmod) F(lmul) F(l2f) F(ul2f) F(l2d) F(ul2d) \
-      F(f2lz) F(f2ulz) F(d2lz) F(d2ulz) F(memcpy) F(memcpy4) F(memcpy8) F(memmove) F(memmove4) \
-          F(memmove8) F(memset) F(memset4) F(memset8) F(memclr) F(memclr4) F(memclr8)
+// clang-format off
+#define RELAY_HELPERS(F) \
+  F(idiv) F(uidiv) F(idivmod) F(uidivmod) F(ldivmod) F(uldivmod) \
+  F(lmul) F(l2f) F(ul2f) F(l2d) F(ul2d) F(f2lz) \
+  F(f2ulz) F(d2lz) F(d2ulz) F(memcpy) F(memcpy4) F(memcpy8) \
+  F(memmove) F(memmove4) F(memmove8) F(memset) F(memset4) F(memset8) \
+  F(memclr) F(memclr4) F(memclr8)
+// clang-format on
 #define RELAY_DECLARE(name) void __aeabi_##name();
 extern "C" {
 RELAY_HELPERS(RELAY_DECLARE)
