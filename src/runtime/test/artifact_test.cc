@@ -784,12 +784,16 @@ TEST(ElfFile, images_of_machines_with_32_bits_are_read_and_not_mapped) {
   ASSERT_TRUE(place);
   EXPECT_EQ(place->offset, image.size() - 4);
   EXPECT_FALSE(file.find("value", 8));
-  if (sizeof(void*) == 8) EXPECT_THROW(ElfImage{file}, UserError);
+  if (sizeof(void*) == 8) {
+    EXPECT_THROW(ElfImage{file}, UserError);
+  }
   // With the machine's number, too: the records have another form.
   std::string renamed = image;
   const uint16_t machine = host_code_form().machine;
   std::memcpy(renamed.data() + offsetof(Elf32_Ehdr, e_machine), &machine, sizeof(machine));
-  if (sizeof(void*) == 8) EXPECT_THROW(ElfImage{ElfFile(renamed)}, UserError);
+  if (sizeof(void*) == 8) {
+    EXPECT_THROW(ElfImage{ElfFile(renamed)}, UserError);
+  }
   int refused = 0;
   for (size_t at = 0; at + 4 <= image.size(); at += 4) {
     for (uint32_t value : {0u, 0xffffffffu, 0x7fffffffu, 0x10000u}) {
