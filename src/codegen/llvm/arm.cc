@@ -23,7 +23,8 @@ void initialize_arm32() {
 // Of processors of Armv7-A with vectors. Later ones run the code of these, and are processors of another architecture.
 std::optional<std::string> arm32_features_of(std::string_view cpu) {
   const llvm::ARM::ArchKind kind = llvm::ARM::ArchKind::ARMV7A;
-  if (cpu != "generic" && llvm::ARM::parseCPUArch(cpu) != kind) return std::nullopt;
+  if (cpu == "generic") return "+neon,+vfp4,+use-misched";
+  if (llvm::ARM::parseCPUArch(cpu) != kind) return std::nullopt;
   std::vector<llvm::StringRef> list;
   llvm::ARM::getFPUFeatures(llvm::ARM::getDefaultFPU(cpu, kind), list);
   llvm::ARM::getHWDivFeatures(llvm::ARM::getDefaultExtensions(cpu, kind), list);
