@@ -17,7 +17,7 @@ packages=(
   python3-dev python3-venv
 )
 if [[ "${1:-}" == --targets ]]; then
-  packages+=(g++-aarch64-linux-gnu g++-riscv64-linux-gnu qemu-user)
+  packages+=(g++-aarch64-linux-gnu g++-riscv64-linux-gnu g++-arm-linux-gnueabihf qemu-user)
 fi
 
 missing=()

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-known=(aarch64-linux riscv64-linux)
+known=(aarch64-linux riscv64-linux armv7-linux)
 chosen=("$@")
 if (( $# == 0 )); then chosen=("${known[@]}"); fi
 for target in "${chosen[@]}"; do

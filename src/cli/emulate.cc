@@ -151,6 +151,11 @@ std::string text_of(const std::string& path) {
   return out.str();
 }
 
+std::string emulator_of(const std::string& arch) {
+  const Architecture* row = find_architecture(arch);
+  return "qemu-" + (row == nullptr || row->emulator.empty() ? arch : std::string(row->emulator));
+}
+
 // The environment of an emulator: with a processor of all features that it knows, where the user names none.
 std::vector<std::string> environment_for(const std::string& arch) {
   std::vector<std::string> out;
@@ -289,7 +294,7 @@ EmulatedRun run_emulated(const std::string& path, const CompileFlags& flags,
   out.function = signature_in(subject, function);
   if (is_compiled || function != "main") check_shapes(out.function, inputs.shapes);
   out.target = subject.target;
-  out.emulator = "qemu-" + subject.arch;
+  out.emulator = emulator_of(subject.arch);
   out.arguments = make_arguments(out.function, inputs, seed);
   std::vector<std::string> words{out.emulator,
                                  program_for(subject.arch),

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <mutex>
 
 #include "base/codes/runtime.h"
@@ -82,6 +83,14 @@ class ArtifactReader {
     written_ = fd_ < 0 ? Written{static_cast<int64_t>(bytes_.size()), 0, 0} : Written::now(fd_);
     if (written_.size < 0) cannot_read();
     file_size_ = static_cast<uint64_t>(written_.size);
+    // Of what follows, sizes and offsets are those of memory.
+    if (file_size_ > uint64_t{std::numeric_limits<ptrdiff_t>::max()}) {
+      throw UserError(
+          Diagnostic(codes::artifact_io, {}, name_ + " is larger than this machine's address space")
+              .expected("at most " + std::to_string(std::numeric_limits<ptrdiff_t>::max()) +
+                        " bytes")
+              .found(std::to_string(file_size_) + " bytes"));
+    }
     if (file_size_ < sizeof(Footer)) not_an_artifact();
     read_footer(file_size_ - sizeof(Footer));
     const uint64_t count = footer_.footer_bytes / sizeof(Footer);
@@ -183,7 +192,8 @@ class ArtifactReader {
     if (s.size == 0) return nullptr;
     auto pages = std::make_shared<Pages>(s.size);
     read(pages->data(), s.size, s.offset);
-    if (checksum({pages->data(), s.size}) != s.checksum) wrong_checksum(kConstants);
+    if (checksum({pages->data(), static_cast<size_t>(s.size)}) != s.checksum)
+      wrong_checksum(kConstants);
     mprotect(pages->data(), pages->size(), PROT_READ);
     return std::shared_ptr<void>(pages, pages->data());
   }

@@ -149,7 +149,7 @@ class ConstantPool {
     uint64_t at = 0;
     for (size_t i : order_) {
       const Entry& e = entries_[i];
-      clipped(at, {zeros, e.offset - at});
+      clipped(at, {zeros, static_cast<size_t>(e.offset - at)});
       clipped(e.offset, e.bytes);
       at = e.offset + e.bytes.size();
     }

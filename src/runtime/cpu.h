@@ -21,7 +21,8 @@ std::string_view host_arch();
 struct CodeForm {
   uint16_t machine;  // of the ELF header
   // The relocations that position-independent code without thread-local data has: the load address plus an offset, and
-  // the word of a symbol.
+  // the word of a symbol. Where relocations have no offsets of their own, the offset is what lies at the place; for the word
+  // of a symbol, the first kind has one, the others have none.
   uint32_t relative;
   std::array<uint32_t, 3> words;
 };

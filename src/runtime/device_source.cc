@@ -140,7 +140,7 @@ DeviceSource read_device_source(relay_kernel entry) {
   }
   uint64_t size = 0;
   std::memcpy(&size, bytes + kMagic.size(), sizeof(size));
-  return parse_device_source({bytes + kMagic.size() + sizeof(size), size});
+  return parse_device_source({bytes + kMagic.size() + sizeof(size), static_cast<size_t>(size)});
 }
 
 DeviceSource parse_device_source(std::string_view text) {

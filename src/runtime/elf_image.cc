@@ -10,6 +10,7 @@
 
 #include "base/codes/runtime.h"
 #include "runtime/cpu.h"
+#include "runtime/elf_records.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/system_symbols.h"
 
@@ -62,22 +63,21 @@ ElfFile::ElfFile(std::string_view bytes) : bytes_(bytes) {
 }
 
 void ElfFile::read_segments() {
-  Elf64_Ehdr header;
-  if (bytes_.size() < sizeof(header)) damaged("it is too short");
-  std::memcpy(&header, bytes_.data(), sizeof(header));
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN ||
-      header.e_phentsize != sizeof(Elf64_Phdr)) {
+  if (bytes_.size() < sizeof(Elf64_Ehdr)) damaged("it is too short");
+  is_wide_ = bytes_[EI_CLASS] == ELFCLASS64;
+  const auto header = records_at<Elf32_Ehdr, Elf64_Ehdr>(0, 1)[0];
+  const size_t entry = is_wide_ ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+  if (std::memcmp(bytes_.data(), ELFMAG, SELFMAG) != 0 ||
+      (!is_wide_ && bytes_[EI_CLASS] != ELFCLASS32) || bytes_[EI_DATA] != ELFDATA2LSB ||
+      header.e_type != ET_DYN || header.e_phentsize != entry) {
     damaged("it is not a shared object");
   }
   machine_ = header.e_machine;
-  if (header.e_phoff > bytes_.size() ||
-      header.e_phnum > (bytes_.size() - header.e_phoff) / sizeof(Elf64_Phdr)) {
+  if (header.e_phoff > bytes_.size() || header.e_phnum > (bytes_.size() - header.e_phoff) / entry) {
     damaged("its table of segments is out of place");
   }
-  for (size_t n = 0; n < header.e_phnum; ++n) {
-    Elf64_Phdr segment;
-    std::memcpy(&segment, bytes_.data() + header.e_phoff + n * sizeof(segment), sizeof(segment));
+  for (const Elf64_Phdr& segment :
+       records_at<Elf32_Phdr, Elf64_Phdr>(header.e_phoff, header.e_phnum)) {
     if (segment.p_vaddr > kMaxSpan || segment.p_memsz > kMaxSpan) damaged("it is too large");
     if (segment.p_type == PT_TLS) damaged("it has thread-local data");
     if (segment.p_type == PT_DYNAMIC) dynamic_ = segment;
@@ -100,8 +100,9 @@ void ElfFile::read_segments() {
 
 void ElfFile::read_dynamic() {
   uint64_t symbols = 0, hash = 0, strings = 0, string_bytes = 0;
-  uint64_t rela = 0, rela_bytes = 0, plt = 0, plt_bytes = 0;
-  for (const Elf64_Dyn& entry : table<Elf64_Dyn>(dynamic_.p_vaddr, dynamic_.p_filesz)) {
+  uint64_t relocations = 0, relocation_bytes = 0, plt = 0, plt_bytes = 0;
+  for (const Elf64_Dyn& entry :
+       records<Elf32_Dyn, Elf64_Dyn>(dynamic_.p_vaddr, dynamic_.p_filesz)) {
     const uint64_t value = entry.d_un.d_val;
     if (entry.d_tag == DT_NULL) break;
     switch (entry.d_tag) {
@@ -118,10 +119,13 @@ void ElfFile::read_dynamic() {
         string_bytes = value;
         break;
       case DT_RELA:
-        rela = value;
+      case DT_REL:
+        if ((entry.d_tag == DT_RELA) != is_wide_) damaged("its relocations have another form");
+        relocations = value;
         break;
       case DT_RELASZ:
-        rela_bytes = value;
+      case DT_RELSZ:
+        relocation_bytes = value;
         break;
       case DT_JMPREL:
         plt = value;
@@ -133,7 +137,6 @@ void ElfFile::read_dynamic() {
       case DT_INIT_ARRAY:
       case DT_FINI:
       case DT_FINI_ARRAY:
-      case DT_REL:
       case DT_TEXTREL:
         damaged("it is not code of kernels");
       default:
@@ -143,11 +146,12 @@ void ElfFile::read_dynamic() {
   if (hash == 0 || symbols == 0 || strings == 0) damaged("it has no table of names");
   // The second word of the hash table is the number of symbols.
   const uint64_t count = table<uint32_t>(hash, 2 * sizeof(uint32_t))[1];
-  symbols_ = table<Elf64_Sym>(symbols, count * sizeof(Elf64_Sym));
+  symbols_ = records<Elf32_Sym, Elf64_Sym>(
+      symbols, count * (is_wide_ ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)));
   strings_ = bytes_.substr(offset(strings, string_bytes), string_bytes);
   if (strings_.empty() || strings_.back() != '\0') damaged("its names have no end");
-  relocations_ = table<Elf64_Rela>(rela, rela_bytes);
-  std::vector<Elf64_Rela> more = table<Elf64_Rela>(plt, plt_bytes);
+  relocations_ = records<Elf32_Rel, Elf64_Rela>(relocations, relocation_bytes);
+  std::vector<Elf64_Rela> more = records<Elf32_Rel, Elf64_Rela>(plt, plt_bytes);
   relocations_.insert(relocations_.end(), more.begin(), more.end());
 }
 
@@ -159,6 +163,28 @@ uint64_t ElfFile::offset(uint64_t address, uint64_t size) const {
     }
   }
   damaged("a table is out of place");
+}
+
+template <typename Narrow, typename Wide>
+std::vector<Wide> ElfFile::records_at(uint64_t offset, size_t count) const {
+  std::vector<Wide> out(count);
+  for (size_t n = 0; n < count; ++n) {
+    if (is_wide_) {
+      std::memcpy(&out[n], bytes_.data() + offset + n * sizeof(Wide), sizeof(Wide));
+    } else {
+      Narrow record;
+      std::memcpy(&record, bytes_.data() + offset + n * sizeof(Narrow), sizeof(Narrow));
+      out[n] = wide(record);
+    }
+  }
+  return out;
+}
+
+template <typename Narrow, typename Wide>
+std::vector<Wide> ElfFile::records(uint64_t address, uint64_t bytes) const {
+  if (bytes == 0) return {};
+  return records_at<Narrow, Wide>(offset(address, bytes),
+                                  bytes / (is_wide_ ? sizeof(Wide) : sizeof(Narrow)));
 }
 
 template <typename T>
@@ -186,7 +212,9 @@ std::optional<ElfFile::Place> ElfFile::find(std::string_view symbol, uint64_t si
 }
 
 ElfImage::ElfImage(const ElfFile& file) : span_(file.span_) {
-  if (file.machine_ != host_code_form().machine) damaged("it is for another architecture");
+  if (file.machine_ != host_code_form().machine || file.is_wide_ != (sizeof(void*) == 8)) {
+    damaged("it is for another architecture");
+  }
   void* memory = mmap(nullptr, span_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) refused("no memory of " + std::to_string(span_) + " bytes");
   base_ = static_cast<char*>(memory);
@@ -212,15 +240,18 @@ void ElfImage::relocate(const ElfFile& file) {
   const CodeForm& code = host_code_form();
   for (const Elf64_Rela& r : file.relocations_) {
     const uint32_t type = ELF64_R_TYPE(r.r_info), index = ELF64_R_SYM(r.r_info);
-    if (r.r_offset > span_ - sizeof(uint64_t)) damaged("a relocation is out of place");
-    auto word = reinterpret_cast<uint64_t>(base_) + static_cast<uint64_t>(r.r_addend);
+    if (r.r_offset > span_ - sizeof(uintptr_t)) damaged("a relocation is out of place");
+    auto offset = static_cast<uintptr_t>(r.r_addend);
+    if (!file.is_wide_ && (type == code.relative || type == code.words[0]))
+      std::memcpy(&offset, base_ + r.r_offset, sizeof(offset));
+    uintptr_t word = reinterpret_cast<uintptr_t>(base_) + offset;
     if (type != code.relative) {
       if (std::ranges::find(code.words, type) == std::end(code.words))
         damaged("an unknown relocation");
       if (index >= file.symbols_.size()) damaged("a relocation is out of place");
       const Elf64_Sym& symbol = file.symbols_[index];
       if (symbol.st_shndx != SHN_UNDEF) {
-        word += symbol.st_value;
+        word += static_cast<uintptr_t>(symbol.st_value);
       } else {
         const std::string name(file.name(symbol));
         void* found = system_symbol(name);
@@ -228,9 +259,7 @@ void ElfImage::relocate(const ElfFile& file) {
           damaged("it needs '" + escape_for_terminal(name, 100) +
                   "', which the C and mathematics libraries do not have");
         }
-        word = found == nullptr
-                   ? 0
-                   : reinterpret_cast<uint64_t>(found) + static_cast<uint64_t>(r.r_addend);
+        word = found == nullptr ? 0 : reinterpret_cast<uintptr_t>(found) + offset;
       }
     }
     std::memcpy(base_ + r.r_offset, &word, sizeof(word));

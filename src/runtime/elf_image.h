@@ -41,8 +41,14 @@ class ElfFile {
  private:
   friend class ElfImage;
 
+  // Files of machines with addresses of 32 bits have other records, which are read as those of 64 bits (elf_records.h).
   void read_segments();
   void read_dynamic();
+  // The records of the table, each of which `Narrow` is in a file of 32 bits.
+  template <typename Narrow, typename Wide>
+  std::vector<Wide> records(uint64_t address, uint64_t bytes) const;
+  template <typename Narrow, typename Wide>
+  std::vector<Wide> records_at(uint64_t offset, size_t count) const;
   // Where a piece of the image's memory stands among the bytes.
   uint64_t offset(uint64_t address, uint64_t size) const;
   template <typename T>
@@ -52,6 +58,7 @@ class ElfFile {
   std::string_view bytes_;
   std::vector<Elf64_Phdr> segments_;  // to load, in the order of their addresses
   uint16_t machine_ = 0;
+  bool is_wide_ = true;  // addresses have 64 bits, and relocations their offsets
   Elf64_Phdr dynamic_{};
   Elf64_Phdr constant_after_relocation_{};
   uint64_t span_ = 0;  // bytes of memory, whole pages

@@ -107,8 +107,8 @@ void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id)
     descriptor = static_cast<const relay_artifact_descriptor_t*>(loaded.image->at(place->address));
   }
   check_descriptor(descriptor, loaded.program.num_generated_kernels(), id);
-  loaded.kernels =
-      with_external_kernels(loaded.program, {descriptor->kernels, descriptor->num_kernels});
+  loaded.kernels = with_external_kernels(
+      loaded.program, {descriptor->kernels, static_cast<size_t>(descriptor->num_kernels)});
   load_natives(loaded, file);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,8 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kMaxBytes = size_t{1} << 46;
+constexpr auto kMaxBytes = static_cast<size_t>(
+    std::min<uint64_t>(uint64_t{1} << 46, std::numeric_limits<ptrdiff_t>::max()));
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -96,7 +98,7 @@ size_t ArenaStack::in_use() const {
 void* Scratch::allocate(int64_t bytes) noexcept {
   if (bytes < 0 || static_cast<uint64_t>(bytes) > kMaxBytes) return nullptr;
   size_t size = round_up(std::max<size_t>(static_cast<size_t>(bytes), 1), kAlignment);
-  size_t begin = used_.fetch_add(size, std::memory_order_relaxed);
+  uint64_t begin = used_.fetch_add(size, std::memory_order_relaxed);
   if (begin + size > limit_) return nullptr;
   if (begin + size <= block_.size()) return block_.data() + begin;
   try {
@@ -110,12 +112,12 @@ void* Scratch::allocate(int64_t bytes) noexcept {
 }
 
 void Scratch::reset_slow() {
-  size_t wanted = used_.exchange(0, std::memory_order_relaxed);
+  uint64_t wanted = used_.exchange(0, std::memory_order_relaxed);
   if (extra_.empty()) return;
   // One block that holds all of it, for the next time.
   extra_.clear();
   try {
-    block_ = Pages(wanted);
+    block_ = Pages(static_cast<size_t>(std::min<uint64_t>(wanted, kMaxBytes + 1)));
   } catch (const RuntimeError&) {
     // The next kernel that needs it asks again.
   }

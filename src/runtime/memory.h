@@ -90,7 +90,7 @@ class Scratch {
   void* allocate(int64_t bytes) noexcept;
   // How many bytes a kernel gets at most; negative: any number.
   void limit(int64_t bytes) {
-    limit_ = bytes < 0 ? std::numeric_limits<size_t>::max() : static_cast<size_t>(bytes);
+    limit_ = bytes < 0 ? std::numeric_limits<uint64_t>::max() : static_cast<uint64_t>(bytes);
   }
   // Frees what was allocated since the last reset. Not during a kernel.
   void reset() {
@@ -103,8 +103,8 @@ class Scratch {
   void reset_slow();
 
   Pages block_;
-  std::atomic<size_t> used_{0};
-  size_t limit_ = std::numeric_limits<size_t>::max();
+  std::atomic<uint64_t> used_{0};
+  uint64_t limit_ = std::numeric_limits<uint64_t>::max();
   std::mutex mutex_;
   std::vector<Pages> extra_;
   int poison_ = -1;

@@ -1,5 +1,7 @@
 #include "runtime/system_symbols.h"
 
+#include "runtime/machine/machine.h"
+
 #ifdef RELAY_RUNTIME_ONLY
 #include <math.h>
 #include <string.h>
@@ -86,7 +88,7 @@ void* system_symbol(const std::string& name) {
       {"memset", reinterpret_cast<void*>(memset)},
   };
   const auto it = functions.find(name);
-  return it == functions.end() ? nullptr : it->second;
+  return it == functions.end() ? machine::helper_function(name) : it->second;
 }
 
 #else

@@ -169,6 +169,36 @@ void derive_riscv(Target& t) {
   t.converts_float16 = vectors && (t.has_feature("zvfh") || t.has_feature("zvfhmin"));
 }
 
+// With LLVM's scheduler that counts registers (use-misched): without it, a GEMM of float32 moves ten times as many vectors
+// to and from the stack.
+constexpr std::array<Level, 1> kArm32Levels{{
+    {"armv7-a", "+neon,+vfp4,+use-misched", {32 * K, 512 * K, 1 * M, 4}},
+}};
+
+// Processors of Armv7-A by LLVM's names; caches and cores as in the systems BeagleBone Black, i.MX 6, Raspberry Pi 2,
+// Exynos 5422 and Tegra K1, and Rockchip RK3288. Without an L3 cache it is a part of memory that L2 reaches: twice its size.
+constexpr Processor kArm32Processors[] = {
+    {"cortex-a5", {32 * K, 512 * K, 1 * M, 4}},   {"cortex-a7", {32 * K, 512 * K, 1 * M, 4}},
+    {"cortex-a8", {32 * K, 256 * K, 512 * K, 1}}, {"cortex-a9", {32 * K, 1 * M, 2 * M, 4}},
+    {"cortex-a15", {32 * K, 2 * M, 4 * M, 4}},    {"cortex-a17", {32 * K, 1 * M, 2 * M, 4}},
+};
+
+constexpr std::string_view kArm32Checked[] = {"vfp2", "vfp3",      "vfp4",  "neon",
+                                              "fp16", "hwdiv-arm", "hwdiv", "d32"};
+
+// All arithmetic of vectors of floats.
+constexpr std::string_view kArm32Flushing[] = {"neon"};
+
+// Without vectors, lanes are registers of their own, of which there are 32. Instructions that convert vectors of float16 are
+// not selected by LLVM 19.
+void derive_arm32(Target& t) {
+  t.vector_bits = 128;
+  t.num_vector_registers = t.has_feature("neon") ? 16 : 8;
+  t.has_fma = t.has_feature("vfp4");
+  t.pointer_bits = 32;
+  t.index_bits = 32;
+}
+
 constexpr Architecture kArchitectures[] = {
     {"x86_64", "x86_64-unknown-linux-gnu", "x86-64", kX86Levels, kX86Processors, "x86-64-v2",
      kX86Checked, kX86Flushing, derive_x86},
@@ -185,6 +215,18 @@ constexpr Architecture kArchitectures[] = {
      derive_riscv,
      {},
      "rv64,v=true,vext_spec=v1.0,vlen=512"},
+    {"armv7",
+     "armv7-unknown-linux-gnueabihf",
+     "generic",
+     kArm32Levels,
+     kArm32Processors,
+     "armv7-a",
+     kArm32Checked,
+     kArm32Flushing,
+     derive_arm32,
+     {},
+     {},
+     "arm"},
 };
 
 constexpr TestHost kTestHosts[] = {

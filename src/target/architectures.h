@@ -58,6 +58,8 @@ struct Architecture {
   std::span<const VectorLength> lengths = {};
   // The processor to emulate where the emulator's own one lacks features that it knows, as QEMU_CPU names it.
   std::string_view emulated_cpu = {};
+  // The word of the emulator's name, "qemu-arm", where it is not that of the architecture.
+  std::string_view emulator = {};
 
   // Null when there is none of that name.
   const Level* find_level(std::string_view level) const;

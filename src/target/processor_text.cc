@@ -179,7 +179,7 @@ class Reader {
   }
 
   // "x86_64-linux-gnu", "x86_64-unknown-linux-gnu", "x86_64": an architecture, any vendor, and Linux with the GNU C
-  // library.
+  // library, as the architecture's row has it.
   void set_triple(Target& t) {
     const std::string triple = value_of("-mtriple");
     if (triple.empty()) return;
@@ -191,7 +191,7 @@ class Reader {
       for (const char* vendor : {"unknown-", "pc-"}) {
         if (system.starts_with(vendor)) system = system.substr(std::string(vendor).size());
       }
-      known = system == "linux-gnu" || system == "linux";
+      known = system == "linux" || a->triple.ends_with("-" + system);
     }
     if (!known) unknown("there is no code generator for '" + triple + "'", triples());
     if (a == arch_) return;

@@ -47,7 +47,7 @@ struct Target {
   int64_t l3_bytes = 8 << 20;    // shared
   int num_cores = 1;             // threads that kernels are split over
 
-  // The kind's (target/target_kind.h).
+  // The kind's (target/target_kind.h), or the architecture's where these are fewer.
   TargetLimits limits;
   int index_bits = 64;    // of an integer that counts elements
   int pointer_bits = 64;  // of an address

@@ -132,8 +132,8 @@ Target read_target(std::string_view text, std::span<const KindReader> kinds) {
   Target t = kind.reader->read(words);
   t.kind = kind.kind->name;
   t.limits = kind.kind->limits;
-  t.index_bits = kind.kind->index_bits;
-  t.pointer_bits = kind.kind->pointer_bits;
+  t.index_bits = std::min(t.index_bits, kind.kind->index_bits);
+  t.pointer_bits = std::min(t.pointer_bits, kind.kind->pointer_bits);
   return t;
 }
 

@@ -21,8 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 def arch_of(target: str) -> str:
     """The architecture of a target whose first word is the architecture, or a level of it."""
     first = target.split()[0].partition("-")[0]
-    levels = {"rv64gc": "riscv64", "rv64gcv": "riscv64"}
-    return "aarch64" if first.startswith("armv") else levels.get(first, first)
+    levels = {"rv64gc": "riscv64", "rv64gcv": "riscv64", "armv7": "armv7"}
+    return levels.get(first, "aarch64" if first.startswith("armv") else first)
+
+
+def emulator_of(arch: str) -> str:
+    return {"armv7": "qemu-arm"}.get(arch, f"qemu-{arch}")
 
 
 def relay_run(target: str) -> Path | None:
@@ -36,7 +40,7 @@ def relay_run(target: str) -> Path | None:
 
 def lacks(target: str) -> str:
     """Why programs for the target cannot be run here, "" when they can."""
-    emulator = "qemu-" + arch_of(target)
+    emulator = emulator_of(arch_of(target))
     if shutil.which(emulator) is None:
         return f"{emulator} is not installed (qemu-user)"
     return "" if relay_run(target) else f"`make targets` has not built relay-run for {target}"
@@ -87,7 +91,7 @@ class Emulated:
             np.save(folder / f"{i}.npy", array)
             words += ["--input", f"{slot.name}={folder / f'{i}.npy'}"]
         done = subprocess.run(
-            [f"qemu-{self.arch}", relay_run(f"{self.arch}-linux"), folder / "model.so", *words,
+            [emulator_of(self.arch), relay_run(f"{self.arch}-linux"), folder / "model.so", *words,
              "--output", folder / "out", "--report", folder / "report", "--repeat", "0",
              "--threads", "2"],
             capture_output=True, text=True, timeout=300,

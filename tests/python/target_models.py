@@ -33,6 +33,7 @@ TARGETS = {
     "armv8.6-a": "",
     "rv64gc": "rv64",
     "rv64gcv": "rv64,v=true,vext_spec=v1.0,vlen=128",
+    "armv7-linux": "cortex-a7",
 }
 # Models that are quantised: convolutions, depthwise ones, and products of matrices.
 QUANTIZED = ("resnet18", "mobilenet_v2", "vgg16", "dqn", "bert_base")

@@ -5,7 +5,7 @@ import packaged_models
 import pytest
 import target_models
 
-ARCHITECTURES = ("aarch64-linux", "riscv64-linux")
+ARCHITECTURES = ("aarch64-linux", "riscv64-linux", "armv7-linux")
 REASONS = [r for r in map(emulation.lacks, ARCHITECTURES) if r]
 pytestmark = pytest.mark.skipif(bool(REASONS), reason="; ".join(REASONS))
 

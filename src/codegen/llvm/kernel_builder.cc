@@ -173,13 +173,20 @@ void KernelBuilder::build_entry(llvm::Function* body) {
   auto* done = BasicBlock::Create(context_, "done", f);
   b_.CreateCondBr(b_.CreateIsNull(code), done, failed);
   b_.SetInsertPoint(failed);
-  Value* word = b_.CreateLoad(
-      b_.getPtrTy(),
-      b_.CreateConstGEP1_64(b_.getInt8Ty(), f->getArg(2), offsetof(relay_kernel_context, error)));
+  Value* word = context_pointer(b_, f->getArg(2), offsetof(relay_kernel_context, error));
   b_.CreateStore(code, word);
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
   b_.CreateRetVoid();
+}
+
+// From the first pointer on the context has pointers only, which on the target may have another width.
+Value* KernelBuilder::context_pointer(llvm::IRBuilder<>& at, Value* context, size_t offset) {
+  constexpr size_t kFirst = offsetof(relay_kernel_context, parallel_for);
+  static_assert(kFirst == 8 && sizeof(relay_kernel_context) == kFirst + 6 * sizeof(void*));
+  const size_t place =
+      kFirst + (offset - kFirst) / sizeof(void*) * static_cast<size_t>(target_.pointer_bits / 8);
+  return at.CreateLoad(at.getPtrTy(), at.CreateConstGEP1_64(at.getInt8Ty(), context, place));
 }
 
 std::string kernel_symbol(const PrimFuncNode& func) { return "relay_kernel_" + func.name; }

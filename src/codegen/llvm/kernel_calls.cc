@@ -231,9 +231,7 @@ Value* KernelBuilder::string_call(const tir::CallNode& n) {
   std::vector<Value*> args;
   for (const PrimExpr& a : n.args) args.push_back(expr(a));
   Value* room = stack_slot(llvm::ArrayType::get(word, args.size()), sizeof(int64_t));
-  Value* table = b_.CreateLoad(
-      b_.getPtrTy(),
-      b_.CreateConstGEP1_64(b_.getInt8Ty(), ctx_, offsetof(relay_kernel_context, strings)));
+  Value* table = context_pointer(b_, ctx_, offsetof(relay_kernel_context, strings));
   auto place = static_cast<uint64_t>(runtime::string_function(n.name));
   Value* function =
       b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), table, place));

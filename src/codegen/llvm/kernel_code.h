@@ -67,6 +67,8 @@ class KernelBuilder {
   // Goes on only when `ok`.
   void require(Value* ok, Value* code);
   void build_entry(llvm::Function* body);
+  // A pointer of the kernel's context, by its offset in relay_kernel_context as this program has it.
+  Value* context_pointer(llvm::IRBuilder<>& at, Value* context, size_t offset);
 
   // ---- Types
 

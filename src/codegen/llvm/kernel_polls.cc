@@ -162,9 +162,7 @@ Value* KernelBuilder::work_now(const StmtNode* s, int64_t* inner) {
 void KernelBuilder::ask_to_go_on(int64_t jumps) {
   auto* type = llvm::FunctionType::get(
       b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
-  Value* callback = b_.CreateLoad(
-      b_.getPtrTy(),
-      b_.CreateConstGEP1_64(b_.getInt8Ty(), ctx_, offsetof(relay_kernel_context, parallel_for)));
+  Value* callback = context_pointer(b_, ctx_, offsetof(relay_kernel_context, parallel_for));
   Value* none = llvm::ConstantPointerNull::get(b_.getPtrTy());
   Value* count = none;
   if (jumps > 0)

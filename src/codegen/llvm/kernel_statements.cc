@@ -165,9 +165,7 @@ void KernelBuilder::parallel_loop(const ForNode& l) {
   Value* extent = b_.CreateSExt(expr(l.extent), b_.getInt64Ty());
   auto* callback_type = llvm::FunctionType::get(
       b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
-  Value* callback = b_.CreateLoad(
-      b_.getPtrTy(),
-      b_.CreateConstGEP1_64(b_.getInt8Ty(), ctx_, offsetof(relay_kernel_context, parallel_for)));
+  Value* callback = context_pointer(b_, ctx_, offsetof(relay_kernel_context, parallel_for));
   Value* code = b_.CreateCall(callback_type, callback, {ctx_, outer, env, extent});
   require(b_.CreateICmpEQ(code, b_.getInt32(0)), code);
 
@@ -230,9 +228,7 @@ Value* KernelBuilder::stack_slot(llvm::Type* type, uint64_t align) {
 
 Value* KernelBuilder::scratch(llvm::IRBuilder<>& at, Value* bytes) {
   auto* type = llvm::FunctionType::get(at.getPtrTy(), {at.getPtrTy(), at.getInt64Ty()}, false);
-  Value* callback = at.CreateLoad(
-      at.getPtrTy(),
-      at.CreateConstGEP1_64(at.getInt8Ty(), ctx_, offsetof(relay_kernel_context, scratch)));
+  Value* callback = context_pointer(at, ctx_, offsetof(relay_kernel_context, scratch));
   auto* call = at.CreateCall(type, callback, {ctx_, bytes});
   call->addRetAttr(llvm::Attribute::NoAlias);
   return call;

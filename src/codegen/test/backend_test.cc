@@ -148,6 +148,21 @@ TEST(Backend, targets_know_processors_by_llvms_names) {
   EXPECT_THROW(parse_target("armv8.4-a -mcpu=cortex-a76"), UserError);
 }
 
+TEST(Backend, addresses_of_armv7_have_32_bits) {
+  Target t = parse_target("armv7-linux");
+  EXPECT_EQ(t.pointer_bits, 32);
+  EXPECT_EQ(t.index_bits, 32);
+  EXPECT_TRUE(t.has_fma);
+  EXPECT_EQ(parse_target("llvm -mtriple=armv7-linux-gnueabihf").triple, t.triple);
+  EXPECT_THROW(parse_target("llvm -mtriple=armv7-linux-gnu"), UserError);
+  EXPECT_FALSE(parse_target("armv7-linux -mcpu=cortex-a8").has_fma);
+  // Without vectors, and of another architecture.
+  EXPECT_THROW(parse_target("armv7-linux -mcpu=cortex-m4"), UserError);
+  EXPECT_THROW(parse_target("armv7-linux -mcpu=cortex-a53"), UserError);
+  EXPECT_FALSE(parse_target("armv7-linux -denormals=keep").has_feature("neon"));
+  EXPECT_EQ(parse_target("aarch64-linux").pointer_bits, 64);
+}
+
 TEST(Backend, a_program_has_a_host_and_devices) {
   ProgramTarget alone = parse_program_target("x86-64-v3 -num-threads=2");
   EXPECT_EQ(alone.host.num_cores, 2);

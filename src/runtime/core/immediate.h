@@ -19,6 +19,8 @@
 //   .0000   the rest is a tensor
 //
 // No value is lost: every word gives back the bits that it was made of.
+//
+// A word of 32 bits holds bools, integers of at most 28 bits and no float64.
 #pragma once
 
 #include <bit>
@@ -67,6 +69,7 @@ namespace detail {
 // But for the common float64, the payload is above four bits: the dtype's place among
 // kImmediateDtypes, from 1 on, and the lowest bit, which is 0.
 inline constexpr int kImmediateShift = 4;
+inline constexpr int kWordBits = 8 * sizeof(uintptr_t);
 inline constexpr uint64_t kImmediateMask = 15;
 inline constexpr uint64_t kOtherDouble = 5 << 1;
 // The exponent's first two bits are 01 or 10: less this, the first is 0.
@@ -84,9 +87,11 @@ constexpr bool is_common_double(uint64_t bits) {
 constexpr bool fits_immediate(int64_t bits, DType t) {
   const auto word = static_cast<uint64_t>(bits);
   if (t == DType::Float(64)) {
-    return detail::is_common_double(word) || (word & detail::kImmediateMask) == 0;
+    return detail::kWordBits == 64 &&
+           (detail::is_common_double(word) || (word & detail::kImmediateMask) == 0);
   }
-  return static_cast<int64_t>(word << detail::kImmediateShift) >> detail::kImmediateShift == bits;
+  constexpr int kAround = 64 - detail::kWordBits + detail::kImmediateShift;
+  return static_cast<int64_t>(word << kAround) >> kAround == bits;
 }
 
 // For a dtype of immediates, and bits that fit.
@@ -99,10 +104,10 @@ inline Object* make_immediate(int64_t bits, DType t) {
     uint64_t code = t.code == DType::kFloat ? 4 : t.bits == 64 ? 3 : t.bits == 32 ? 2 : 1;
     word = word << detail::kImmediateShift | code << 1;
   }
-  return reinterpret_cast<Object*>(word);
+  return reinterpret_cast<Object*>(static_cast<uintptr_t>(word));
 }
 inline int64_t immediate_bits(const Object* object) {
-  const auto word = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(object));
+  const auto word = static_cast<uint64_t>(static_cast<int64_t>(reinterpret_cast<intptr_t>(object)));
   if ((word & 1) != 0) {
     return static_cast<int64_t>(std::rotr(word ^ 1, 2) + detail::kLeastExponent);
   }
@@ -125,7 +130,7 @@ constexpr bool has_empty_form(ObjectKind kind, int32_t tag) {
 // For a kind and tag that have the form.
 inline Object* make_empty_cell(ObjectKind kind, int32_t tag) {
   uint64_t word = kind == ObjectKind::tuple ? 14 : static_cast<uint64_t>(tag) << 4 | 12;
-  return reinterpret_cast<Object*>(word);
+  return reinterpret_cast<Object*>(static_cast<uintptr_t>(word));
 }
 inline int32_t empty_cell_tag(const Object* word) {
   return static_cast<int32_t>(reinterpret_cast<uintptr_t>(word) >> 4);

@@ -1,4 +1,5 @@
-// Where native functions find the parts of objects, in bytes from their start.
+// Where native functions find the parts of objects, in bytes from their start. There are native functions on machines with
+// words of 64 bits alone.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ static_assert(offsetof(Object, refs) == NativeLayout::kRefs && sizeof(Object::re
 static_assert(offsetof(Object, kind) == NativeLayout::kKind && sizeof(Object::kind) == 1);
 static_assert(offsetof(Cell, tag) == NativeLayout::kTag && sizeof(Cell::tag) == 4);
 static_assert(offsetof(Cell, count) == NativeLayout::kCount && sizeof(Cell::count) == 4);
-static_assert(offsetof(Cell, fields) == NativeLayout::kFields && sizeof(void*) == 8);
+static_assert(offsetof(Cell, fields) == NativeLayout::kFields);
 #pragma GCC diagnostic pop
 
 }  // namespace relay::runtime

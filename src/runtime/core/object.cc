@@ -105,7 +105,7 @@ bool keep_block(void* memory, size_t size_class, size_t classes) {
 // A dead cell waits in a list that is threaded through its count and tag, which is not read any
 // more: the two hold the halves of the pointer to the next.
 void set_next(Cell* cell, Cell* next) {
-  auto bits = reinterpret_cast<uintptr_t>(next);
+  const uint64_t bits = reinterpret_cast<uintptr_t>(next);
   cell->refs.store(static_cast<uint32_t>(bits), std::memory_order_relaxed);
   cell->tag = static_cast<int32_t>(static_cast<uint32_t>(bits >> 32));
 }
@@ -155,7 +155,11 @@ void* allocate_object(size_t bytes, bool cache_line) noexcept {
       if (memory != nullptr) return memory;
     }
     auto allocate = [&] {
-      return cache_line ? std::aligned_alloc(kTensorStep, bytes) : std::malloc(bytes);
+      if (cache_line) return std::aligned_alloc(kTensorStep, bytes);
+      // On machines of 32 bits the system's blocks are less aligned.
+      if constexpr (alignof(std::max_align_t) < kCellStep)
+        return std::aligned_alloc(kCellStep, bytes);
+      return std::malloc(bytes);
     };
     memory = allocate();
     if (memory == nullptr && drop_large_blocks()) memory = allocate();

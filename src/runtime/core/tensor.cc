@@ -22,10 +22,13 @@ namespace relay::runtime {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr int64_t kMaxBytes = int64_t{1} << 62;
+// Of a tensor, which addresses count.
+constexpr int64_t kMaxBytes =
+    std::min<int64_t>(int64_t{1} << 62, std::numeric_limits<ptrdiff_t>::max());
 constexpr size_t kMaxRank = 1024;
 // No allocation beyond this is tried: it would be granted by overcommitment at best.
-constexpr size_t kMaxAllocation = size_t{1} << 39;
+constexpr auto kMaxAllocation =
+    static_cast<size_t>(std::min<int64_t>(int64_t{1} << 39, std::numeric_limits<ptrdiff_t>::max()));
 
 // True when a float is inside the range where the conversion to int64 is defined.
 int64_t saturate_to_int64(double value) {
@@ -141,7 +144,8 @@ int64_t checked_num_elements(DType dtype, Shape shape) {
     if (bytes > kMaxBytes / dim) {
       throw UserError(Diagnostic(codes::tensor_size, {},
                                  "the size of " + type_string(dtype, shape) + " overflows")
-                          .expected("at most 2^62 bytes"));
+                          .expected(kMaxBytes == int64_t{1} << 62 ? "at most 2^62 bytes"
+                                                                  : "less than 2^31 bytes"));
     }
     bytes *= dim;
   }
@@ -361,14 +365,30 @@ bool bit_equal(const Tensor& a, const Tensor& b) {
   return true;
 }
 
+namespace {
+
+// The low half of a * b + c, as 128 bits, exclusive-or the high half.
+uint64_t folded_product(uint64_t a, uint64_t b, uint64_t c) {
+#if defined(__SIZEOF_INT128__)
+  const unsigned __int128 product = static_cast<unsigned __int128>(a) * b + c;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+#else
+  constexpr uint64_t kLow = 0xFFFFFFFFu;
+  const uint64_t low = (a & kLow) * (b & kLow), cross = (a >> 32) * (b & kLow) + (low >> 32);
+  const uint64_t other = (a & kLow) * (b >> 32) + (cross & kLow);
+  const uint64_t sum = (other << 32 | (low & kLow)) + c;
+  return sum ^ ((a >> 32) * (b >> 32) + (cross >> 32) + (other >> 32) + (sum < c ? 1 : 0));
+#endif
+}
+
+}  // namespace
+
 uint64_t bit_hash(const Tensor& tensor) {
   if (!tensor) return 0;
   // A multiply-and-fold hash over 8-byte words; equality is always checked on top of it.
   uint64_t hash = 0x9E3779B97F4A7C15u ^ tensor.dtype().key();
   auto mix = [&hash](uint64_t word) {
-    unsigned __int128 product =
-        static_cast<unsigned __int128>(hash ^ word) * 0xD6E8FEB86659FD93u + 0xA0761D6478BD642Fu;
-    hash = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+    hash = folded_product(hash ^ word, 0xD6E8FEB86659FD93u, 0xA0761D6478BD642Fu);
   };
   for (int64_t dim : tensor.shape()) mix(static_cast<uint64_t>(dim));
   const std::string packed = tensor.dtype().is_string() ? pack_strings(tensor) : std::string();

@@ -19,4 +19,8 @@ extern const uint64_t kFlushBits;
 // Its bits for exceptions that were raised.
 extern const uint64_t kExceptionBits;
 
+// A function that compilers call for operations that the instruction set lacks, for code of kernels; null where there is none
+// of that name.
+void* helper_function(std::string_view name);
+
 }  // namespace relay::runtime::machine

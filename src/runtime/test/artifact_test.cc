@@ -739,6 +739,76 @@ TEST_F(ArtifactTest, must_fail_E0608_any_word_of_the_image_changed) {
   EXPECT_GT(refused, 100);
 }
 
+// The image of a machine with addresses of 32 bits: one segment with a table of names, the object `value`, which is the word
+// at its end, and a relocation of it.
+std::string narrow_image() {
+  constexpr uint32_t kBytes = 512, kDynamic = 128, kSymbols = 256, kHash = 320, kNames = 352;
+  constexpr uint32_t kRelocations = 384, kValue = kBytes - 4;
+  std::string out(kBytes, '\0');
+  auto put = [&](uint32_t at, const auto& record) {
+    std::memcpy(out.data() + at, &record, sizeof(record));
+  };
+  Elf32_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS32;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_type = ET_DYN;
+  header.e_machine = EM_ARM;
+  header.e_phoff = sizeof(header);
+  header.e_phentsize = sizeof(Elf32_Phdr);
+  header.e_phnum = 2;
+  put(0, header);
+  put(sizeof(header), Elf32_Phdr{PT_LOAD, 0, 0, 0, kBytes, kBytes, PF_R | PF_W, 4096});
+  constexpr uint32_t kTags = 7;
+  put(sizeof(header) + sizeof(Elf32_Phdr),
+      Elf32_Phdr{PT_DYNAMIC, kDynamic, kDynamic, kDynamic, kTags * sizeof(Elf32_Dyn),
+                 kTags * sizeof(Elf32_Dyn), PF_R, 4});
+  const uint32_t tags[kTags][2] = {
+      {DT_SYMTAB, kSymbols}, {DT_HASH, kHash},       {DT_STRTAB, kNames},
+      {DT_STRSZ, 8},         {DT_REL, kRelocations}, {DT_RELSZ, sizeof(Elf32_Rel)},
+      {DT_NULL, 0}};
+  put(kDynamic, tags);
+  put(kSymbols + sizeof(Elf32_Sym),
+      Elf32_Sym{1, kValue, 4, ELF32_ST_INFO(STB_GLOBAL, STT_OBJECT), 0, 1});
+  put(kHash, std::array<uint32_t, 2>{1, 2});
+  std::memcpy(out.data() + kNames, "\0value\0", 8);
+  put(kRelocations, Elf32_Rel{kValue, ELF32_R_INFO(0, R_ARM_RELATIVE)});
+  put(kValue, uint32_t{42});
+  return out;
+}
+
+TEST(ElfFile, images_of_machines_with_32_bits_are_read_and_not_mapped) {
+  const std::string image = narrow_image();
+  const ElfFile file(image);
+  auto place = file.find("value", 4);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->offset, image.size() - 4);
+  EXPECT_FALSE(file.find("value", 8));
+  if (sizeof(void*) == 8) {
+    EXPECT_THROW(ElfImage{file}, UserError);
+  }
+  // With the machine's number, too: the records have another form.
+  std::string renamed = image;
+  const uint16_t machine = host_code_form().machine;
+  std::memcpy(renamed.data() + offsetof(Elf32_Ehdr, e_machine), &machine, sizeof(machine));
+  if (sizeof(void*) == 8) {
+    EXPECT_THROW(ElfImage{ElfFile(renamed)}, UserError);
+  }
+  int refused = 0;
+  for (size_t at = 0; at + 4 <= image.size(); at += 4) {
+    for (uint32_t value : {0u, 0xffffffffu, 0x7fffffffu, 0x10000u}) {
+      std::string changed = image;
+      std::memcpy(changed.data() + at, &value, sizeof(value));
+      try {
+        ElfFile(changed).find("value", 4);
+      } catch (const UserError&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 40);
+}
+
 TEST_F(ArtifactTest, must_fail_E0613_bytecode_is_verified_before_loading) {
   program.functions[0].operands[1].index = 1 << 20;
   elf.clear();

@@ -246,7 +246,8 @@ TEST_F(VmTest, doubles_pass_through_all_values) {
   f.ref_read(out.back(), whole);
   f.alloc_closure(whole, id, Regs{boxed()});
   f.invoke_closure(out.back(), whole, Regs{});
-  f.call(out.back(), id, Regs{boxed()});
+  const int32_t last = boxed();
+  f.call(out.back(), id, Regs{last});
   f.alloc_tuple(whole, out);
   f.ret(whole);
   put(std::move(f));

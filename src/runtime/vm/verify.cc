@@ -1,5 +1,6 @@
 #include "runtime/vm/verify.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/codes/runtime.h"
@@ -9,7 +10,8 @@ namespace relay::runtime {
 
 namespace {
 
-constexpr int64_t kMaxArena = int64_t{1} << 46;
+constexpr int64_t kMaxArena =
+    std::min<int64_t>(int64_t{1} << 46, std::numeric_limits<ptrdiff_t>::max());
 constexpr int32_t kMaxRegisters = 1 << 24;
 
 class Verifier {

@@ -80,7 +80,7 @@ class ExecutionContext {
     Object* object;
     int64_t integer;
   };
-  struct Frame {
+  struct alignas(Slot) Frame {
     const Function* function;
     size_t caller;            // slot of the caller's frame; for the outermost its own
     const Instruction* call;  // of the caller, null for the outermost
