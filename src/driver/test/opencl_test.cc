@@ -72,8 +72,7 @@ void expect_no_races(const tir::PrimFunc& composed, const tir::PrimFunc& f,
   const std::vector<int64_t> dims(f->dims.size(), kSize);
   tir::KernelInterpreter run(f, dims, {.find_races = true});
   if (const int64_t error = run.run(buffers); error != RELAY_KERNEL_OK) {
-    EXPECT_TRUE(has_check(f)) << "error " << error << " of " << schedule << "\n"
-                              << tir::text_of(f);
+    EXPECT_TRUE(has_check(f)) << "error " << error << " of " << schedule << "\n" << tir::text_of(f);
     return;
   }
   EXPECT_EQ(run.race(), "") << schedule << "\n" << tir::text_of(f);
@@ -254,19 +253,17 @@ std::vector<GroupCase> group_cases() {
                "nn.batch_matmul(%x, %w)"),
        tiles, 1e-4},
       // Images with channels first, a border, strides, and what follows in the same groups; channels last; rows of an open
-      // number; a sum in parts.
+      // number.
       {main_of("%x: Tensor[(2, 5, 30, 31), float32], %w: Tensor[(130, 5, 3, 3), float32]",
                "nn.relu(add(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 2]), 1f))"),
        tiles, 1e-4},
-      {main_of("%x: Tensor[(2, 20, 21, 6), float32], %w: Tensor[(3, 3, 6, 70), float32]",
-               "nn.conv2d(%x, %w, padding=[1, 1, 1, 1], data_layout=\"NHWC\", kernel_layout=\"HWIO\")"),
+      {main_of(
+           "%x: Tensor[(2, 20, 21, 6), float32], %w: Tensor[(3, 3, 6, 70), float32]",
+           "nn.conv2d(%x, %w, padding=[1, 1, 1, 1], data_layout=\"NHWC\", kernel_layout=\"HWIO\")"),
        tiles, 1e-4},
       {"def @main[n: Dim](%x: Tensor[(n, 36), float32], %w: Tensor[(70, 36), float32]) { " +
            there("nn.relu(nn.dense(%x, %w))") + " }",
        tiles, 1e-4},
-      {main_of("%x: Tensor[(64, 700), float32], %w: Tensor[(128, 700), float32]",
-               "nn.relu(nn.dense(%x, %w))"),
-       " parts, then in the items of ", 1e-4},
       // Rows that a group reduces.
       {main_of("%x: Tensor[(40, 1030), float32]", "nn.softmax(%x)"), rows},
       {main_of("%x: Tensor[(17, 600, 2), float32]", "max(%x, axis=[1, 2])"), rows},
@@ -306,6 +303,15 @@ TEST(Opencl, tiles_of_a_device_with_many_registers) {
   expect_tiles(main_of("%x: Tensor[(2, 4, 16, 17), float32], %w: Tensor[(70, 4, 3, 3), float32]",
                        "nn.conv2d(%x, %w, padding=[1, 1, 1, 1])"),
                "tiles of 4x4");
+  expect_tiles(main_of("%x: Tensor[(64, 700), float32], %w: Tensor[(128, 700), float32]",
+                       "nn.relu(nn.dense(%x, %w))"),
+               " parts, then in the items of ");
+  // Rows whose reductions are one launch, with what stands between them.
+  expect_tiles(main_of("%x: Tensor[(33, 150), float32]", "nn.softmax(%x)"), "groups of 32 items");
+  expect_tiles(main_of("%x: Tensor[(4, 5, 520), float32], %g: Tensor[(520,), float32], "
+                       "%b: Tensor[(520,), float32]",
+                       "nn.layer_norm(%x, %g, %b)"),
+               "groups of 128 items");
   gpu.limits.items.units = 4;
   expect_tiles(main_of("%x: Tensor[(10, 120, 16), float16], %w: Tensor[(10, 16, 250), float16]",
                        "nn.relu(nn.batch_matmul(%x, %w))"),

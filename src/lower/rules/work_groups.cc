@@ -59,7 +59,8 @@ StepResult<> copy_to_shared(Schedule& s, const BlockRV& copy, const LoopRV& at, 
     RELAY_TRY(s.reorder(loops));
   }
   const LoopRV all = RELAY_TRY(s.fuse(loops));
-  const std::vector<LoopRV> parts = RELAY_TRY(s.split(all, {-1, tile.row_items, tile.column_items}));
+  const std::vector<LoopRV> parts =
+      RELAY_TRY(s.split(all, {-1, tile.row_items, tile.column_items}));
   RELAY_TRY(s.reorder({parts[1], parts[2], parts[0]}));
   RELAY_TRY(s.bind(parts[1], kItemsY));
   RELAY_TRY(s.bind(parts[2], kItemsX));
@@ -102,6 +103,7 @@ std::optional<ProductExtents> product_extents(const Block& b) {
                                                     : out.columns;
     has_rows |= &count == &out.rows;
     has_columns |= &count == &out.columns;
+    out.sums_one_axis &= iter->kind != IterKind::Reduce || out.terms == 1;
     symbolic |= !extent && &count == &out.terms;
     count *= extent.value_or(&count == &out.batch ? 1 : kAssumedExtent);
   }
@@ -147,7 +149,8 @@ TileChoice choose_tile(const ProductExtents& product, const WorkItemLimits& limi
       }
       const std::pair<int64_t, int64_t> sides[] = {{product.rows, tile.group_rows()},
                                                    {product.columns, tile.group_columns()}};
-      auto empty = std::ranges::find_if(sides, [](const auto& e) { return 2 * e.first < e.second; });
+      auto empty =
+          std::ranges::find_if(sides, [](const auto& e) { return 2 * e.first < e.second; });
       if (empty != std::end(sides)) {
         why = "an extent of " + std::to_string(empty->first) + " leaves most of a tile of " +
               std::to_string(empty->second) + " empty";
@@ -157,7 +160,12 @@ TileChoice choose_tile(const ProductExtents& product, const WorkItemLimits& limi
                              ceil_of(product.columns, tile.group_columns());
       // Sums of so many terms are added in one go.
       const int64_t fewest = ceil_of(product.terms, tir::kShortProductSum);
+      if (fewest > 1) {
+        why = std::to_string(product.terms) + " terms are more than " +
+              std::to_string(tir::kShortProductSum);
+      }
       for (int64_t parts = fewest; parts <= kMostSumParts; parts *= 2) {
+        if (parts > 1 && !runs_side_by_side(limits)) break;
         const int64_t part = ceil_of(product.terms, parts);
         if (parts > fewest && (part < kLeastPartTerms || groups * parts > 4 * limits.units)) break;
         if (groups * parts < kLeastGroups) {
@@ -169,8 +177,7 @@ TileChoice choose_tile(const ProductExtents& product, const WorkItemLimits& limi
         const auto term = static_cast<double>(rows * columns + rows + columns + 2);
         double time = waves * term * static_cast<double>(part + kDepth);
         if (parts > 1) {
-          const auto results =
-              static_cast<double>(product.batch * product.rows * product.columns);
+          const auto results = static_cast<double>(product.batch * product.rows * product.columns);
           time += 2 * static_cast<double>(kLeastPartTerms) * term / 8 +
                   8 * results * static_cast<double>(parts + 1) /
                       static_cast<double>(limits.units * tile.row_items * tile.column_items);
@@ -199,10 +206,10 @@ StepResult<BlockRV> contract_in_groups(Schedule& s, const BlockRV& rv,
   order.insert(order.end(), blocks.rows.begin(), blocks.rows.end());
   order.insert(order.end(), blocks.columns.begin(), blocks.columns.end());
   if (order.size() > 1) RELAY_TRY(s.reorder(order));
-  const std::vector<LoopRV> rows = RELAY_TRY(
-      split_tile(s, RELAY_TRY(s.fuse(blocks.rows)), tile.row_items, tile.rows));
-  const std::vector<LoopRV> columns = RELAY_TRY(
-      split_tile(s, RELAY_TRY(s.fuse(blocks.columns)), tile.column_items, tile.columns));
+  const std::vector<LoopRV> rows =
+      RELAY_TRY(split_tile(s, RELAY_TRY(s.fuse(blocks.rows)), tile.row_items, tile.rows));
+  const std::vector<LoopRV> columns =
+      RELAY_TRY(split_tile(s, RELAY_TRY(s.fuse(blocks.columns)), tile.column_items, tile.columns));
   std::vector<LoopRV> groups = blocks.batch;
   groups.insert(groups.end(), {rows[0], columns[0]});
   // Nothing stands between the loops that are bound and the items.
@@ -222,7 +229,8 @@ StepResult<BlockRV> contract_in_groups(Schedule& s, const BlockRV& rv,
     return tir::Illegal{"a tile has other loops than rows, columns and terms"};
   }
   const std::vector<LoopRV> r = RELAY_TRY(split_tile(s, inside[0], tile.row_items, tile.rows)),
-                            c = RELAY_TRY(split_tile(s, inside[1], tile.column_items, tile.columns)),
+                            c = RELAY_TRY(
+                                split_tile(s, inside[1], tile.column_items, tile.columns)),
                             k = RELAY_TRY(s.split(inside[2], {-1, tile.depth}));
   RELAY_TRY(s.reorder({r[0], c[0], k[0], r[2], c[2], k[1], r[1], r[3], c[1], c[3]}));
   for (const LoopRV& l : {r[1], r[3], c[1], c[3]}) RELAY_TRY(s.unroll(l));
@@ -312,7 +320,8 @@ StepResult<> rows_in_groups(Schedule& s, int64_t items) {
     const size_t reductions = parts.empty() ? 0 : 1;
     const std::vector<LoopRV> inside = loops_below(s, rv, at);
     if (inside.size() > 1 + reductions || (!parts.empty() && inside.size() != 1)) {
-      return tir::Illegal{"block " + rv.name + " computes more than a row for each row of the result"};
+      return tir::Illegal{"block " + rv.name +
+                          " computes more than a row for each row of the result"};
     }
     if (parts.empty() && !inside.empty()) RELAY_TRY(deal_out(s, inside[0], items));
     RELAY_TRY(reduce_parts_at(s, parts, at));

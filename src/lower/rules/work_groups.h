@@ -21,10 +21,17 @@ struct GroupTile {
   int64_t group_columns() const { return column_items * columns; }
 };
 
+// Whether the items of a group surely run side by side. A kind that states no more than what any device has may be one of
+// processors, which run items one after the other: barriers and copies pay there only for whole matrices.
+inline bool runs_side_by_side(const WorkItemLimits& limits) {
+  return limits.item_registers > WorkItemLimits{}.item_registers;
+}
+
 // A contraction as a product of matrices (Schedule::as_product). Symbolic extents are -1.
 struct ProductExtents {
   int64_t batch = 1, rows = 1, columns = 1, terms = 1;
   int64_t row_bytes = 4, column_bytes = 4;  // of an element of each operand
+  bool sums_one_axis = true;                // otherwise windows, or several axes
 };
 // Nothing for a block that is no product of rows and columns.
 std::optional<ProductExtents> product_extents(const tir::Block& b);

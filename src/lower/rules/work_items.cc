@@ -170,7 +170,10 @@ int64_t bytes_of(tir::DType d) { return static_cast<int64_t>(d.element().bytes()
 class ItemsSchedule {
  public:
   ItemsSchedule(Schedule& s, WorkItemsParameters& parameters, Decider& decide)
-      : s_(s), row_items_(parameters.row_items), plans_(parameters.blocks, decide), decide_(decide) {}
+      : s_(s),
+        row_items_(parameters.row_items),
+        plans_(parameters.blocks, decide),
+        decide_(decide) {}
 
   std::string schedule() {
     decide_.number(row_items_, {1, kReducingItems},
@@ -249,7 +252,7 @@ class ItemsSchedule {
   }
 
   void item_tile(const BlockRV& rv, const std::optional<BlockLoops>& loops, int64_t elements,
-                   ItemPlan& plan) {
+                 ItemPlan& plan) {
     const bool tiles = loops && elements >= kLeastItems && s_.block(rv)->contraction &&
                        !loops->parallel.empty() && !loops->reduction.empty();
     decide_.number(plan.columns, {1, kLongestTile}, [&](const Target&) {
@@ -268,13 +271,12 @@ class ItemsSchedule {
   int64_t items_of_rows(const WorkItemLimits& limits) const {
     const std::vector<BlockRV> blocks = s_.get_blocks();
     const auto result = loops_of(s_, blocks.back());
-    if (blocks.size() < 2 || !result || !result->reduction.empty() || result->parallel.size() < 2 ||
-        may_fail()) {
+    if (!runs_side_by_side(limits) || blocks.size() < 2 || !result || !result->reduction.empty() ||
+        result->parallel.size() < 2 || may_fail()) {
       return 1;
     }
     const int64_t length = s_.extent(result->parallel.back());
-    const int64_t rows =
-        iterations(s_, {result->parallel.begin(), result->parallel.end() - 1});
+    const int64_t rows = iterations(s_, {result->parallel.begin(), result->parallel.end() - 1});
     if (length < kLeastRow || (rows >= 0 && rows < kLeastGroups)) return 1;
     bool reduces = false;
     int64_t bytes = 0;
@@ -362,9 +364,17 @@ class ItemsSchedule {
     }
     if (may_fail()) return {{}, kChecks};
     if (b->writes[0]->buffer->dtype.bits > 32) return {{}, "its sums have 64 bits"};
+    // Items whose tiles divide the result read windows where they lie.
+    const bool items_have_tiles = loops.parallel.size() > 1 &&
+                                  tile_of(s_.extent(loops.parallel.back())) > 1 &&
+                                  tile_of(s_.extent(loops.parallel[loops.parallel.size() - 2])) > 1;
     TileChoice out;
     decide_.pays([&](const Target& t) {
-      out = choose_tile(*product, t.limits.items);
+      if (!product->sums_one_axis && items_have_tiles && !runs_side_by_side(t.limits.items)) {
+        out.why_not = "items compute tiles of their own, and the device may be a processor";
+      } else {
+        out = choose_tile(*product, t.limits.items);
+      }
       return true;
     });
     return out;
@@ -378,13 +388,15 @@ class ItemsSchedule {
     GroupTile tile;
     tile.depth = plan.depth;
     const GroupTile chosen = choice.tile.value_or(tile);
-    tile.rows = decide_.number(plan.rows, {1, kLargestTile}, [&](const Target&) { return chosen.rows; });
-    tile.columns =
-        decide_.number(plan.columns, {1, kLargestTile}, [&](const Target&) { return chosen.columns; });
+    tile.rows =
+        decide_.number(plan.rows, {1, kLargestTile}, [&](const Target&) { return chosen.rows; });
+    tile.columns = decide_.number(plan.columns, {1, kLargestTile},
+                                  [&](const Target&) { return chosen.columns; });
     tile.parts =
         decide_.number(plan.parts, {1, kMostParts}, [&](const Target&) { return chosen.parts; });
     std::optional<BlockRV> reader = reader_of(s_, rv);
-    if (tile.parts > 1 || (reader && std::ranges::find(done_, *reader) != done_.end())) reader.reset();
+    if (tile.parts > 1 || (reader && std::ranges::find(done_, *reader) != done_.end()))
+      reader.reset();
     std::string with;
     auto steps = tir::attempt(s_, [&](Schedule& at) -> tir::StepResult<> {
       RELAY_TRY(contract_in_groups(at, rv, reader, tile));

@@ -1,5 +1,7 @@
 #include "tir/passes/pad_shared_rows.h"
 
+#include <algorithm>
+
 #include "node/walk.h"
 #include "tir/passes/statements.h"
 
@@ -21,14 +23,18 @@ PrimFunc pad_shared_rows(const PrimFunc& f) {
       f->body,
       [&](const Node& n) {
         auto* a = as<AllocateNode>(&n);
-        if (a == nullptr || a->buffer->scope != Scope::Shared || a->buffer->shape.size() < 2) return;
+        if (a == nullptr || a->buffer->scope != Scope::Shared || a->buffer->shape.size() < 2)
+          return;
         const auto row = as_int(a->buffer->shape.back());
         const auto bytes = static_cast<int64_t>(a->buffer->dtype.element().bytes());
-        if (!row || *row == 0) return;
+        const auto& shape = a->buffer->shape;
+        const bool single = std::ranges::all_of(shape.begin(), shape.end() - 1,
+                                                [](const PrimExpr& e) { return as_int(e) == 1; });
+        if (!row || *row == 0 || single) return;
         const int64_t longer = padded_row_bytes(*row, bytes) / bytes;
         if (longer == *row) return;
-        padded[a->buffer.get()] = modified(
-            *a->buffer, [&](BufferNode& b) { b.shape.back() = index(longer); });
+        padded[a->buffer.get()] =
+            modified(*a->buffer, [&](BufferNode& b) { b.shape.back() = index(longer); });
       },
       family::tir_stmt);
   if (padded.empty()) return f;

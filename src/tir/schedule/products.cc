@@ -59,8 +59,8 @@ bool uses_iter(const std::vector<PrimExpr>& indices, const IterVar& iter) {
 // The iterations by the first index in which they stand; those that are in none keep their order behind them.
 void sort_by_indices(std::vector<IterVar>& iters, const std::vector<PrimExpr>& indices) {
   auto place = [&](const IterVar& iter) {
-    return std::ranges::find_if(
-               indices, [&](const PrimExpr& e) { return uses_var(e, iter->var.get()); }) -
+    return std::ranges::find_if(indices,
+                                [&](const PrimExpr& e) { return uses_var(e, iter->var.get()); }) -
            indices.begin();
   };
   std::ranges::stable_sort(iters, {}, place);
@@ -124,8 +124,9 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
   const Buffer to = RELAY_TRY(edit.written_buffer(*b));
   auto* init = as<StoreNode>(b->init);
   const bool from_zero =
-      init != nullptr && ((isa<FloatImmNode>(init->value) && as<FloatImmNode>(init->value)->value == 0) ||
-                          as_int(init->value) == 0);
+      init != nullptr &&
+      ((isa<FloatImmNode>(init->value) && as<FloatImmNode>(init->value)->value == 0) ||
+       as_int(init->value) == 0);
   if (update.op != BinaryOp::Add || !from_zero) {
     return edit.fail("block " + b->name + " is no sum from 0");
   }
@@ -188,14 +189,14 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
   bool first_in_rows = true;
   for (size_t d = places.size(); d-- > 0;) {
     if (as_int(places[d]) || units.contains(places[d].get())) continue;
-    first_in_rows = std::ranges::none_of(first.own.iters, [&](const IterVar& iter) {
-      return PrimExpr(iter->var) == places[d];
-    });
+    first_in_rows = std::ranges::none_of(
+        first.own.iters, [&](const IterVar& iter) { return PrimExpr(iter->var) == places[d]; });
     break;
   }
 
   const int64_t all_terms = *as_int(terms.count());
-  const int64_t part = *as_int(padded(index((all_terms + shape.parts - 1) / shape.parts), shape.terms));
+  const int64_t part =
+      *as_int(padded(index((all_terms + shape.parts - 1) / shape.parts), shape.terms));
   const bool pads_terms = part * shape.parts != all_terms;
   if (pads_terms && !is_plain_product(update.value, first.load, second.load)) {
     return edit.fail("terms cannot be added to block " + b->name +
@@ -246,7 +247,8 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
     for (const PrimExpr& e : o.load->indices) from.push_back(replace_vars(e, values));
     PrimExpr value = load(o.load->buffer, from);
     if (inside) value = select(inside, value, cast(o.load->dtype, imm(DType::Int(32), 0)));
-    const Buffer out = own_buffer(o.load->buffer->name + "_matrix", o.load->buffer->dtype, nest.iters);
+    const Buffer out =
+        own_buffer(o.load->buffer->name + "_matrix", o.load->buffer->dtype, nest.iters);
     nest.body = store(out, at, value);
     nests.push_back(loops_around(nest, block_of(nest)));
     copies[o.load] = out;
@@ -287,7 +289,8 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
   product.body = store(sums, at, load(sums, at) + PrimExpr::unchecked(value));
   std::vector<BlockDimension> dims;
   for (const IterVar& iter : product.iters) {
-    const bool of_first = iter->var == (first_in_rows ? m : j), of_second = iter->var == (first_in_rows ? j : m);
+    const bool of_first = iter->var == (first_in_rows ? m : j),
+               of_second = iter->var == (first_in_rows ? j : m);
     dims.push_back(block_dimension(iter->var, iter->extent,
                                    iter->kind == IterKind::Reduce ? ContractionRole::Reduced
                                    : of_first                     ? ContractionRole::Row
@@ -296,8 +299,8 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
   }
   out.product = {product.name};
   nests.push_back(loops_around(product, modified(*block_of(product), [&](BlockNode& n) {
-                    n.contraction = state_contraction(dims, n.iters, n.body);
-                  })));
+                                 n.contraction = state_contraction(dims, n.iters, n.body);
+                               })));
 
   // The result, or what is to be added to it.
   std::vector<Buffer> buffers{copies.at(first.load), copies.at(second.load), sums};
@@ -314,7 +317,8 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
     axes(result, row.own, values, out.rows);
     axes(result, column.own, values, out.columns);
     std::vector<PrimExpr> from, into;
-    for (const IterVar& iter : batch.iters) from.push_back(PrimExpr::unchecked(values.at(iter->var.get())));
+    for (const IterVar& iter : batch.iters)
+      from.push_back(PrimExpr::unchecked(values.at(iter->var.get())));
     from.push_back(row.own.number(values));
     from.push_back(column.own.number(values));
     for (const PrimExpr& e : places) into.push_back(replace_vars(e, values));
@@ -343,7 +347,8 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
     }
     const Var p = add(total, "p", index(shape.parts), IterKind::Reduce);
     std::vector<PrimExpr> from, into;
-    for (const IterVar& iter : batch.iters) from.push_back(PrimExpr::unchecked(values.at(iter->var.get())));
+    for (const IterVar& iter : batch.iters)
+      from.push_back(PrimExpr::unchecked(values.at(iter->var.get())));
     from.insert(from.end(), {p, row.own.number(values), column.own.number(values)});
     for (const PrimExpr& e : places) into.push_back(replace_vars(e, values));
     total.init = store(to, into, init->value);

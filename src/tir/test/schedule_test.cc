@@ -492,15 +492,17 @@ TEST(Schedule, a_matrix_product_whose_operands_fit_is_not_padded) {
 TEST(Schedule, must_refuse_products_that_are_none) {
   Schedule s(row_sum(5, 6));
   expect_refused([&] { s.as_product(s.get_block("S"), {}).value(); }, "does not read two operands");
-  Tensor a = placeholder("A", f32, {index(5), index(6)}), b = placeholder("B", f32, {index(4), index(6)});
+  Tensor a = placeholder("A", f32, {index(5), index(6)}),
+         b = placeholder("B", f32, {index(4), index(6)});
   Tensor c = compute("C", {index(5), index(4)}, [&](const Indices& i) {
-    return sum({index(6)}, [&](const Indices& k) {
-      return max(a(i[0], k[0]), b(i[1], k[0]));
-    });
+    return sum({index(6)}, [&](const Indices& k) { return max(a(i[0], k[0]), b(i[1], k[0])); });
   });
   Schedule other(create_prim_func("f", {a, b}, {c}));
-  expect_refused([&] { other.as_product(other.get_block("C"), {1, 1, 4, 1}).value(); },
-                 "terms cannot be added");
+  expect_refused(
+      [&] {
+        other.as_product(other.get_block("C"), {1, 1, 4, 1}).value();
+      },
+      "terms cannot be added");
   other.as_product(other.get_block("C"), {1, 1, 3, 1}).value();
 }
 

@@ -195,7 +195,8 @@ TEST(WorkGroups, registers_of_phases_of_fewer_axes) {
 
 // Each item has two runs of 3 elements; between them are those of the other items.
 TEST(WorkGroups, registers_of_items_that_alternate) {
-  Var b = var("b"), t = var("t"), u = var("u"), h = var("h"), v = var("v"), i = var("i"), j = var("j");
+  Var b = var("b"), t = var("t"), u = var("u"), h = var("h"), v = var("v"), i = var("i"),
+      j = var("j");
   Buffer a = buffer("a", f32, {index(2), index(6 * kItems)}),
          out = buffer("out", f32, {index(2), index(6 * kItems)}),
          acc = buffer("acc", f32, {index(6 * kItems)}, Scope::Register);
@@ -205,16 +206,18 @@ TEST(WorkGroups, registers_of_items_that_alternate) {
   auto runs = [](const Var& half, const Var& of_run, Stmt body) {
     return for_(half, index(0), index(2), for_(of_run, index(0), index(3), std::move(body)));
   };
-  const Stmt group =
-      seq({over_items(t, runs(h, v, store(acc, {element(h, t, v)}, load(a, {b, element(h, t, v)})))),
-           over_items(u, runs(i, j, store(out, {b, element(i, u, j)},
-                                          load(acc, {element(i, u, j)}) + imm_float(f32, 1))))});
+  const Stmt group = seq(
+      {over_items(t, runs(h, v, store(acc, {element(h, t, v)}, load(a, {b, element(h, t, v)})))),
+       over_items(u, runs(i, j,
+                          store(out, {b, element(i, u, j)},
+                                load(acc, {element(i, u, j)}) + imm_float(f32, 1))))});
   const PrimFunc f = kernel({a}, {out}, bound(b, 2, kGroupTags[0], allocate(acc, group)));
   const PrimFunc separated = separate_items(f);
   verify(separated);
   EXPECT_NE(text_of(separated).find("acc: float32[4, 6] in register"), std::string::npos)
       << text_of(separated);
-  EXPECT_NE(text_of(separated).find("acc[t, h * 3 + v] ="), std::string::npos) << text_of(separated);
+  EXPECT_NE(text_of(separated).find("acc[t, v + h * 3] ="), std::string::npos)
+      << text_of(separated);
   expect_equal(run(f), run(separated), "with registers of items");
   EXPECT_EQ(race_of(separated), "");
 }
@@ -229,12 +232,14 @@ TEST(WorkGroups, rows_of_whole_banks_are_padded) {
   const PrimFunc f = kernel(
       {}, {out},
       bound(b, 2, kGroupTags[0],
-            allocate(tile, seq({over_items(t, store(tile, {index(1), t}, cast(f32, t)), 32),
-                                over_items(u, store(out, {b, u}, load(tile, {index(1), index(31) - u})),
-                                           32)}))));
+            allocate(tile,
+                     seq({over_items(t, store(tile, {index(1), t}, cast(f32, t)), 32),
+                          over_items(u, store(out, {b, u}, load(tile, {index(1), index(31) - u})),
+                                     32)}))));
   const PrimFunc padded = pad_shared_rows(f);
   verify(padded);
-  EXPECT_NE(text_of(padded).find("tile: float32[2, 36] in shared"), std::string::npos) << text_of(padded);
+  EXPECT_NE(text_of(padded).find("tile: float32[2, 36] in shared"), std::string::npos)
+      << text_of(padded);
   expect_equal(run(f), run(padded), "with padded rows");
   EXPECT_EQ(pad_shared_rows(padded), padded);
 }
