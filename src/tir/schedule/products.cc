@@ -87,7 +87,8 @@ bool is_plain_product(const PrimExpr& value, const LoadNode* a, const LoadNode* 
 struct Nest {
   std::string name;
   std::vector<IterVar> iters;
-  std::vector<Var> loops;  // of each iteration
+  std::vector<PrimExpr> bindings;               // of each iteration
+  std::vector<std::pair<Var, PrimExpr>> loops;  // with their extents
   Stmt init, body;
 };
 
@@ -95,7 +96,7 @@ Block block_of(const Nest& nest) {
   return make<BlockNode>([&](BlockNode& n) {
     n.name = nest.name;
     n.iters = nest.iters;
-    for (const Var& v : nest.loops) n.bindings.push_back(v);
+    n.bindings = nest.bindings;
     n.init = nest.init;
     n.body = nest.body;
   });
@@ -103,8 +104,8 @@ Block block_of(const Nest& nest) {
 
 Stmt loops_around(const Nest& nest, const Block& block) {
   Stmt out = with_access_regions(block);
-  for (size_t i = nest.iters.size(); i-- > 0;) {
-    out = for_(nest.loops[i], index(0), nest.iters[i]->extent, out);
+  for (size_t i = nest.loops.size(); i-- > 0;) {
+    out = for_(nest.loops[i].first, index(0), nest.loops[i].second, out);
   }
   return out;
 }
@@ -208,7 +209,8 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
   auto add = [&](Nest& nest, const std::string& name, const PrimExpr& extent,
                  IterKind kind = IterKind::DataParallel) -> Var {
     nest.iters.push_back(iter_var(var("v" + name), extent, kind));
-    nest.loops.push_back(fresh_var(name, kIndex));
+    nest.loops.emplace_back(fresh_var(name, kIndex), extent);
+    nest.bindings.push_back(nest.loops.back().first);
     return nest.iters.back()->var;
   };
   auto add_batch = [&](Nest& nest, VarMap& values) {
@@ -229,7 +231,7 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
   std::unordered_map<const Node*, Buffer> copies;
   std::vector<Stmt> nests;
   auto copy = [&](const Operand& o, int64_t multiple) {
-    Nest nest{fresh_name(o.load->buffer->name + "_read"), {}, {}, nullptr, nullptr};
+    Nest nest{fresh_name(o.load->buffer->name + "_read"), {}, {}, {}, nullptr, nullptr};
     VarMap values = units;
     std::vector<PrimExpr> at = add_batch(nest, values);
     const PrimExpr count = o.own.count(), extent = padded(count, multiple);
@@ -262,7 +264,7 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
   out.column_terms_adjoin = column.terms_adjoin;
 
   // The product.
-  Nest product{fresh_name(b->name + "_product"), {}, {}, nullptr, nullptr};
+  Nest product{fresh_name(b->name + "_product"), {}, {}, {}, nullptr, nullptr};
   VarMap unused;
   const std::vector<PrimExpr> in_front = add_batch(product, unused);
   std::vector<PrimExpr> at = in_front;
@@ -307,20 +309,37 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
   auto axes = [&](Nest& nest, const MergedIters& of, VarMap& values, std::vector<LoopRV>& loops) {
     for (const IterVar& iter : of.iters) {
       values[iter->var.get()] = add(nest, iter->var->name, iter->extent);
-      loops.push_back({nest.loops.back()});
+      loops.push_back({nest.loops.back().first});
     }
   };
-  Nest result{fresh_name(b->name + "_result"), {}, {}, nullptr, nullptr};
+  // Rows, or columns: one loop. The block iterates over their number, too, so that it reads P by no quotients.
+  auto merged_axis = [&](Nest& nest, const MergedIters& of, VarMap& values,
+                         std::vector<LoopRV>& loops) {
+    if (of.iters.size() == 1) {
+      axes(nest, of, values, loops);
+      return of.number(values);
+    }
+    const PrimExpr number = add(nest, "m", of.count());
+    loops.push_back({nest.loops.back().first});
+    VarMap bindings;
+    of.values(nest.loops.back().first, bindings);
+    for (const IterVar& iter : of.iters) {
+      nest.iters.push_back(iter_var(var("v" + iter->var->name), iter->extent));
+      nest.bindings.push_back(PrimExpr::unchecked(bindings.at(iter->var.get())));
+      values[iter->var.get()] = nest.iters.back()->var;
+    }
+    return number;
+  };
+  Nest result{fresh_name(b->name + "_result"), {}, {}, {}, nullptr, nullptr};
   VarMap values = units;
   if (shape.parts == 1) {
     axes(result, batch, values, out.batch);
-    axes(result, row.own, values, out.rows);
-    axes(result, column.own, values, out.columns);
+    const PrimExpr of_row = merged_axis(result, row.own, values, out.rows),
+                   of_column = merged_axis(result, column.own, values, out.columns);
     std::vector<PrimExpr> from, into;
     for (const IterVar& iter : batch.iters)
       from.push_back(PrimExpr::unchecked(values.at(iter->var.get())));
-    from.push_back(row.own.number(values));
-    from.push_back(column.own.number(values));
+    from.insert(from.end(), {of_row, of_column});
     for (const PrimExpr& e : places) into.push_back(replace_vars(e, values));
     result.body = store(to, into, load(sums, from));
     nests.push_back(loops_around(result, block_of(result)));
@@ -333,14 +352,17 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
                               : is_column ? column.own.count()
                                           : iter->extent;
       mine.push_back(add(result, iter->var->name.substr(1), extent));
-      (is_row ? out.rows : is_column ? out.columns : out.batch).push_back({result.loops.back()});
+      (is_row      ? out.rows
+       : is_column ? out.columns
+                   : out.batch)
+          .push_back({result.loops.back().first});
     }
     const Buffer partial = own_buffer(b->name + "_parts", to->dtype, result.iters);
     result.body = store(partial, mine, load(sums, mine));
     nests.push_back(loops_around(result, block_of(result)));
     buffers.push_back(partial);
     // The block itself adds the parts.
-    Nest total{b->name, {}, {}, nullptr, nullptr};
+    Nest total{b->name, {}, {}, {}, nullptr, nullptr};
     for (const IterVar& iter : b->iters) {
       if (iter->kind == IterKind::Reduce) continue;
       values[iter->var.get()] = add(total, iter->var->name, iter->extent);
