@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "codegen/cuda/backend.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/opencl/backend.h"
 #include "lower/rules/rules.h"
@@ -15,9 +16,10 @@ void register_kinds() {
     TargetKind cpu = codegen::cpu_kind();
     cpu.rules = processor_rules;
     register_own_target_kind(std::move(cpu));
-    TargetKind opencl = codegen::opencl_kind();
-    opencl.rules = work_item_rules;
-    register_own_target_kind(std::move(opencl));
+    for (TargetKind device : {codegen::opencl_kind(), codegen::cuda_kind()}) {
+      device.rules = work_item_rules;
+      register_own_target_kind(std::move(device));
+    }
   });
 }
 

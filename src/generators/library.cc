@@ -15,6 +15,10 @@
 #include "codegen/llvm/generators_abi.h"
 #include "codegen/llvm/llvm_machine.h"
 
+// LLVM prints PTX and has no parser of it.
+extern "C" void LLVMInitializeNVPTXAsmParser();
+extern "C" void LLVMInitializeNVPTXAsmParser() {}
+
 namespace relay::codegen {
 namespace {
 

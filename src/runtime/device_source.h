@@ -8,6 +8,10 @@
 // A launch is a function of the code. Its arguments are, for each of its buffers, the memory and the first byte in it, then
 // the sizes of the call as int64, the failure word (two int32: a code of runtime/core/kernel_abi.h, 0 while nothing has
 // failed, and the number of the kernel that failed), and the number of this kernel.
+//
+// Of CUDA the code is PTX, a launch is an entry of it, and the argument of a buffer is one, the address of its first byte. A
+// launch without groups is right for any number of threads along each axis, also for more than it has items; one with
+// groups has blocks of exactly `group` threads, and as many as its items say.
 #pragma once
 
 #include <array>

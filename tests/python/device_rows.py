@@ -93,10 +93,10 @@ def programs(
             yield dtype, mod, inputs
 
 
-def on_device(mod: relay.IRModule) -> relay.IRModule:
+def on_device(mod: relay.IRModule, device: str = "opencl:0") -> relay.IRModule:
     """The program with its call, and so its results, on the device."""
     main = mod["main"]
-    there = lambda e: relay.annotation.on_device(e, "opencl:0")  # noqa: E731
+    there = lambda e: relay.annotation.on_device(e, device)  # noqa: E731
     if isinstance(main.body.checked_type, relay.TupleType):
         count = len(main.body.checked_type.fields)
         body = relay.Tuple([there(relay.TupleGetItem(main.body, i)) for i in range(count)])
@@ -111,13 +111,13 @@ def outcome(mod: relay.IRModule, inputs: Sequence[np.ndarray], dtype: str) -> st
         exe = relay.build(on_device(mod), target="native; opencl", num_threads=1)
         got = oracles.as_arrays(exe(*inputs))
     except relay.UserError as e:
-        return _reason(str(e))
+        return reason(str(e))
     want = oracles.as_arrays(relay.create_executor("debug", mod).evaluate()(*inputs))
     oracles.assert_agree(got, want, str(mod), TOLERANCES.get(dtype, oracles.SCALED_TOLERANCE))
     return ""
 
 
-def _reason(message: str) -> str:
+def reason(message: str) -> str:
     """The code, and the note that says why a value is on the host, or else what the message says first."""
     first = re.sub(r"kernel '?[\w.]+'?", "a kernel", message.splitlines()[0]).removeprefix("error")
     note = re.search(r"note: +this is on cpu: (.*)", message)
@@ -168,11 +168,17 @@ def section(agreed: dict[str, dict[str, str]]) -> str:
     return "\n".join([*lines, "", END])
 
 
+def with_section(begin: str, section: str, end: str) -> str:
+    """The text of docs/devices.md with another section from the line `begin` to the line `end`."""
+    text = PAGE.read_text()
+    assert begin in text and end in text, f"{PAGE} lacks {begin}"
+    before, _, rest = text.partition(begin)
+    return before + section + rest.partition(end)[2]
+
+
 def page(agreed: dict[str, dict[str, str]]) -> str:
     """The text of docs/devices.md with the section of operators."""
-    text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
-    return before + section(agreed) + rest.partition(END)[2]
+    return with_section(BEGIN, section(agreed), END)
 
 
 def read() -> dict[str, dict[str, str]]:

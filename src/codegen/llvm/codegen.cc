@@ -35,14 +35,17 @@ bool has_program_loops(const tir::PrimFunc& f) {
   return found;
 }
 
-// Fills an empty module with one kernel, before any pass.
-void build_module(llvm::Module& module, const llvm::DataLayout& layout, const tir::PrimFunc& f,
-                  const Target& target) {
-  module.setTargetTriple(target.triple);
-  module.setDataLayout(layout);
-  build_kernel(module, f, target);
-  const LlvmArchitecture* arch = find_llvm_architecture(target.arch);
-  if (arch != nullptr && arch->select != nullptr) arch->select(module, target);
+// Of processors.
+KernelWriter processor_writer(const Target& target, CodeForm form) {
+  auto build = [&target](llvm::Module& module, const tir::PrimFunc& f, size_t) {
+    build_kernel(module, f, target);
+    const LlvmArchitecture* arch = find_llvm_architecture(target.arch);
+    if (arch != nullptr && arch->select != nullptr) arch->select(module, target);
+  };
+  auto passes = [](const tir::PrimFunc& f) {
+    return has_program_loops(f) ? CodePasses::loops : CodePasses::kernel;
+  };
+  return {build, passes, form};
 }
 
 void check_module(const llvm::Module& module, const tir::PrimFunc& f) {
@@ -53,16 +56,13 @@ void check_module(const llvm::Module& module, const tir::PrimFunc& f) {
   }
 }
 
-CodePasses passes_of(const tir::PrimFunc& f) {
-  return has_program_loops(f) ? CodePasses::loops : CodePasses::kernel;
-}
-
 // All but the kernel that decides about its object code.
 std::string settings_of(const Target& target) {
   return "relay " RELAY_VERSION " llvm " LLVM_VERSION_STRING "\n" + target.triple + "\n" +
          target.cpu + "\n" + target.features + "\npic small default fast\n" +
          pass_names(CodePasses::kernel, target.has_fma) +
-         pass_names(CodePasses::loops, target.has_fma);
+         pass_names(CodePasses::loops, target.has_fma) +
+         pass_names(CodePasses::device, target.has_fma);
 }
 
 }  // namespace
@@ -84,23 +84,25 @@ namespace {
 // Generates code for a target, kernel by kernel.
 class Generator {
  public:
-  Generator(const Target& target, CodeForm form)
-      : target_(target), form_(form), machine_(make_machine(target)) {
-    // Names of blocks stand in assembly.
-    context_.setDiscardValueNames(form == CodeForm::object);
+  // Names of blocks stand in text for people.
+  Generator(const Target& target, const KernelWriter& writer, bool names)
+      : target_(target), writer_(writer), machine_(make_machine(target)) {
+    context_.setDiscardValueNames(!names);
   }
 
   // The module of the kernel, which the generator keeps until `clear`.
-  llvm::Module& build(const tir::PrimFunc& f) {
+  llvm::Module& build(const tir::PrimFunc& f, size_t number) {
     ++built_;
     module_ = std::make_unique<llvm::Module>("relay", context_);
-    build_module(*module_, machine_->layout(), f, target_);
+    module_->setTargetTriple(target_.triple);
+    module_->setDataLayout(machine_->layout());
+    writer_.build(*module_, f, number);
     return *module_;
   }
   // The code of what `build` built.
   std::string generate(const tir::PrimFunc& f) {
     check_module(*module_, f);
-    return machine_->emit(*module_, passes_of(f), form_);
+    return machine_->emit(*module_, writer_.passes(f), writer_.form);
   }
   void clear() { module_.reset(); }
   // The context keeps every constant and type of what was built in it.
@@ -110,7 +112,7 @@ class Generator {
   static constexpr int kMostModules = 256;
 
   const Target& target_;
-  CodeForm form_;
+  const KernelWriter& writer_;
   llvm::LLVMContext context_;
   std::unique_ptr<CodeMachine> machine_;
   std::unique_ptr<llvm::Module> module_;
@@ -120,7 +122,7 @@ class Generator {
 // Generators of a target, one for each thread that asks at the same time.
 class Generators {
  public:
-  explicit Generators(const Target& target) : target_(target) {}
+  Generators(const Target& target, const KernelWriter& writer) : target_(target), writer_(writer) {}
 
   std::unique_ptr<Generator> take() {
     {
@@ -131,7 +133,7 @@ class Generators {
         return generator;
       }
     }
-    return std::make_unique<Generator>(target_, CodeForm::object);
+    return std::make_unique<Generator>(target_, writer_, false);
   }
   void give_back(std::unique_ptr<Generator> generator) {
     if (generator->is_worn()) return;
@@ -141,24 +143,26 @@ class Generators {
 
  private:
   const Target& target_;
+  const KernelWriter& writer_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Generator>> idle_;
 };
 
 }  // namespace
 
-std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
-                                         const Target& target, int threads, KernelCache* cache,
-                                         const std::function<void()>& each) {
-  Generators generators(target);
+std::vector<std::string> generate_code(const std::vector<tir::PrimFunc>& kernels,
+                                       const Target& target, const KernelWriter& writer,
+                                       int threads, KernelCache* cache,
+                                       const std::function<void()>& each) {
+  Generators generators(target, writer);
   const std::string settings = settings_of(target);
-  std::vector<ObjectCode> out(kernels.size());
+  std::vector<std::string> out(kernels.size());
   auto generate = [&](size_t i) {
     // LLVM has locks and tables of its own.
     ForkSection section;
     auto generator = generators.take();
     try {
-      llvm::Module& module = generator->build(kernels[i]);
+      llvm::Module& module = generator->build(kernels[i], i);
       std::string key = cache == nullptr ? "" : key_of(module, settings);
       auto known = cache == nullptr ? std::nullopt : cache->find(key);
       out[i] = known ? std::move(*known) : generator->generate(kernels[i]);
@@ -181,15 +185,31 @@ std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kerne
   return out;
 }
 
+std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
+                                         const Target& target, int threads, KernelCache* cache,
+                                         const std::function<void()>& each) {
+  return generate_code(kernels, target, processor_writer(target, CodeForm::object), threads, cache,
+                       each);
+}
+
+std::vector<std::string> code_texts(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                                    const KernelWriter& writer) {
+  ForkSection section;
+  std::vector<std::string> out;
+  LlvmObject<Generator> generator(target, writer, true);
+  for (const tir::PrimFunc& f : kernels) {
+    generator->build(f, out.size());
+    out.push_back(generator->generate(f));
+    generator->clear();
+  }
+  return out;
+}
+
 std::string code_text(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                       CodeForm form) {
-  ForkSection section;
   std::string out;
-  LlvmObject<Generator> generator(target, form);
-  for (const tir::PrimFunc& f : kernels) {
-    generator->build(f);
-    out += generator->generate(f);
-    generator->clear();
+  for (const std::string& text : code_texts(kernels, target, processor_writer(target, form))) {
+    out += text;
   }
   return out;
 }

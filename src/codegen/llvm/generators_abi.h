@@ -55,4 +55,4 @@ typedef const relay_code_generators* (*relay_get_code_generators_function)();
 
 #define RELAY_CODE_GENERATORS_SYMBOL "relay_get_code_generators"
 #define RELAY_CODE_GENERATORS_VERSION \
-  "relay " RELAY_VERSION ", LLVM " LLVM_VERSION_STRING ", interface 1"
+  "relay " RELAY_VERSION ", LLVM " LLVM_VERSION_STRING ", interface 2"

@@ -125,7 +125,6 @@ void KernelBuilder::begin_function(llvm::Function* f) {
   exit_ = BasicBlock::Create(context_, "exit");
   b_.SetInsertPoint(exit_);
   code_ = b_.CreatePHI(b_.getInt32Ty(), 2);
-  b_.CreateRet(code_);
   b_.SetInsertPoint(start);
   start_ = start;
 }
@@ -133,14 +132,14 @@ void KernelBuilder::begin_function(llvm::Function* f) {
 void KernelBuilder::finish_function() {
   fail_with(b_.getInt32(0));
   exit_->insertInto(function_);
-  if (uses_matrix_unit_) {
-    // Between its phi node and its end.
-    b_.SetInsertPoint(exit_->getTerminator());
-    find_llvm_architecture(target_.arch)->matrix->release(b_);
-  }
+  b_.SetInsertPoint(exit_);
+  if (uses_matrix_unit_) find_llvm_architecture(target_.arch)->matrix->release(b_);
+  return_code();
   b_.SetInsertPoint(entry_);
   b_.CreateBr(start_);
 }
+
+void KernelBuilder::return_code() { b_.CreateRet(code_); }
 
 void KernelBuilder::fail_with(Value* code) {
   code_->addIncoming(code, b_.GetInsertBlock());

@@ -205,13 +205,15 @@ Value* KernelBuilder::simple_power(const tir::CallNode& n) {
   return nullptr;
 }
 
+llvm::FunctionCallee KernelBuilder::library_function(const std::string& name, llvm::Type* number,
+                                                     size_t count) {
+  auto* type = llvm::FunctionType::get(number, std::vector<llvm::Type*>(count, number), false);
+  return module_.getOrInsertFunction(name + (number->isFloatTy() ? "f" : ""), type);
+}
+
 Value* KernelBuilder::per_lane(const std::string& name, const std::vector<Value*>& args) {
   llvm::Type* type = args[0]->getType();
-  llvm::Type* scalar = type->getScalarType();
-  std::string symbol = name + (scalar->isFloatTy() ? "f" : "");
-  auto* f_type =
-      llvm::FunctionType::get(scalar, std::vector<llvm::Type*>(args.size(), scalar), false);
-  llvm::FunctionCallee callee = module_.getOrInsertFunction(symbol, f_type);
+  llvm::FunctionCallee callee = library_function(name, type->getScalarType(), args.size());
   auto* v = llvm::dyn_cast<llvm::FixedVectorType>(type);
   if (v == nullptr) return b_.CreateCall(callee, args);
   Value* out = llvm::PoisonValue::get(type);

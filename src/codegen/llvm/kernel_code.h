@@ -1,4 +1,5 @@
-// The class behind build_kernel, for the files that make it up:
+// The class behind build_kernel, for the files that make it up, and for kernels of devices (codegen/cuda), which derive from
+// it and have memory, loops and an entry of their own:
 //   kernel_builder.cc      functions: the kernel, its entry, errors
 //   kernel_values.cc       types in registers and in memory, loads and stores
 //   kernel_statements.cc   control, loops, threads, memory of a kernel's own
@@ -44,10 +45,13 @@ class KernelBuilder {
     flags.setAllowContract(true);
     b_.setFastMathFlags(flags);
   }
+  virtual ~KernelBuilder() = default;
+  KernelBuilder(const KernelBuilder&) = delete;
+  KernelBuilder& operator=(const KernelBuilder&) = delete;
   // Adds the kernel to the module. Called once.
   void build();
 
- private:
+ protected:
   // ---- Functions
 
   // The inputs that may be the output's memory, and that output.
@@ -56,6 +60,8 @@ class KernelBuilder {
                                 bool internal);
   void begin_function(llvm::Function* f);
   void finish_function();
+  // Ends the function, whose code is `code_`, where the builder stands.
+  virtual void return_code();
   // Leaves the function with a code; the current block ends.
   void fail_with(Value* code);
   // Goes on only when `ok`.
@@ -89,7 +95,7 @@ class KernelBuilder {
   llvm::Align align_of(const Buffer& buf) { return llvm::Align(alignment_.at(buf.get())); }
   Value* address(const Buffer& buf, Value* index);
   static const RampNode* unit_ramp(const PrimExpr& index);
-  const PrimExpr& flat_index(const std::vector<PrimExpr>& indices, const Buffer& buf);
+  virtual const PrimExpr& flat_index(const std::vector<PrimExpr>& indices, const Buffer& buf);
   Value* lane_mask(const PrimExpr& predicate, int lanes);
   // The lanes in which a load reads: its predicate's, within those of the enclosing Select's side.
   // Null: all.
@@ -146,11 +152,30 @@ class KernelBuilder {
   }
   // The other statements of a sequence come after one that nests, so sequences are loops.
   void statement(const StmtNode* s);
-  void loop(const ForNode& l);
+  virtual void loop(const ForNode& l);
   // A loop marked so goes from its end to its beginning.
   void counted_loop(const ForNode& l, Value* begin, Value* end);
+  // From its beginning to its end, or the other way.
   template <class F>
-  void counted_loop(const Var& var, Value* begin, Value* end, F&& body) {
+  void ordered_loop(const ForNode& l, Value* begin, Value* end, F&& body) {
+    if (l.hints.order != tir::LoopOrder::Backward) {
+      counted_loop(l.var, begin, end, body);
+      return;
+    }
+    // The sum of both ends may need more bits than they do.
+    auto wide = [&](Value* v) { return b_.CreateSExt(v, b_.getInt64Ty()); };
+    Value* last = b_.CreateNSWSub(b_.CreateNSWAdd(wide(begin), wide(end)), b_.getInt64(1));
+    Var count = tir::var(l.var->name + "_back", l.var->dtype);
+    counted_loop(count, begin, end, [&] {
+      vars_[l.var.get()] =
+          b_.CreateTrunc(b_.CreateNSWSub(last, wide(vars_.at(count.get()))), begin->getType());
+      body();
+      vars_.erase(l.var.get());
+    });
+  }
+  // In steps of `by`, or of 1 where it is null.
+  template <class F>
+  void counted_loop(const Var& var, Value* begin, Value* end, F&& body, Value* by = nullptr) {
     auto* before = b_.GetInsertBlock();
     auto* header = BasicBlock::Create(context_, var->name, function_);
     auto* next = BasicBlock::Create(context_, "next", function_);
@@ -161,7 +186,8 @@ class KernelBuilder {
     vars_[var.get()] = i;
     body();
     vars_.erase(var.get());
-    Value* step = b_.CreateNSWAdd(i, llvm::ConstantInt::get(i->getType(), 1));
+    if (by == nullptr) by = llvm::ConstantInt::get(i->getType(), 1);
+    Value* step = b_.CreateNSWAdd(i, by);
     i->addIncoming(step, b_.GetInsertBlock());
     b_.CreateCondBr(b_.CreateICmpSLT(step, end), header, next);
     b_.SetInsertPoint(next);
@@ -175,7 +201,7 @@ class KernelBuilder {
   // Memory in the function's entry block, so that it exists once and can become registers.
   Value* stack_slot(llvm::Type* type, uint64_t align = 8);
   Value* scratch(llvm::IRBuilder<>& at, Value* bytes);
-  void allocate(const AllocateNode& a);
+  virtual void allocate(const AllocateNode& a);
   // Whether every result has a dimension of 0 in this run; null where only compile time decides.
   Value* results_are_empty();
   // Whether the kernel's dimensions alone say its size.
@@ -267,14 +293,17 @@ class KernelBuilder {
   // All lanes combined into one value, halves first.
   Value* reduce_lanes(const std::string& name, DType d, Value* v);
   // A call through the context for each lane (runtime/core/string_functions.h).
-  Value* string_call(const tir::CallNode& n);
+  virtual Value* string_call(const tir::CallNode& n);
   // Squares while any lane's exponent has bits left.
   Value* integer_power(DType d, Value* x, Value* n);
   // x to a small constant power.
   Value* simple_power(const tir::CallNode& n);
-  // A call of libm for each lane.
+  // A call of a library's function for each lane.
   Value* per_lane(const std::string& name, const std::vector<Value*>& args);
-  Value* prefetch(const tir::CallNode& n);
+  // The function of libm for these numbers.
+  virtual llvm::FunctionCallee library_function(const std::string& name, llvm::Type* number,
+                                                size_t count);
+  virtual Value* prefetch(const tir::CallNode& n);
   Value* load_word(const tir::CallNode& n);
   // An expression that the kernel does not hold, alive as long as code is made.
   const PrimExpr& kept(PrimExpr e) { return kept_.emplace_back(std::move(e)); }

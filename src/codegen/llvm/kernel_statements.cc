@@ -131,20 +131,7 @@ void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
                 inner > 0 ? iterations_between_polls(inner) : jumps_between_polls(poll->second));
     statement(l.body.get());
   };
-  if (!backward) {
-    counted_loop(l.var, begin, end, body);
-    return;
-  }
-  // The sum of both ends may need more bits than they do.
-  auto wide = [&](Value* v) { return b_.CreateSExt(v, b_.getInt64Ty()); };
-  Value* last = b_.CreateNSWSub(b_.CreateNSWAdd(wide(begin), wide(end)), b_.getInt64(1));
-  Var count = tir::var(l.var->name + "_back", l.var->dtype);
-  counted_loop(count, begin, end, [&] {
-    vars_[l.var.get()] =
-        b_.CreateTrunc(b_.CreateNSWSub(last, wide(vars_.at(count.get()))), begin->getType());
-    body();
-    vars_.erase(l.var.get());
-  });
+  ordered_loop(l, begin, end, body);
 }
 
 void KernelBuilder::parallel_loop(const ForNode& l) {

@@ -11,6 +11,7 @@
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/GVN.h>
 #include <llvm/Transforms/Scalar/IndVarSimplify.h>
+#include <llvm/Transforms/Scalar/InferAlignment.h>
 #include <llvm/Transforms/Scalar/JumpThreading.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopDeletion.h>
@@ -20,6 +21,7 @@
 #include <llvm/Transforms/Scalar/LoopUnrollPass.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 #include <llvm/Transforms/Vectorize/LoopVectorize.h>
 
 #include <utility>
@@ -82,6 +84,39 @@ llvm::ModulePassManager program_pipeline() {
   passes.addPass(llvm::EarlyCSEPass());
   clean_up();
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  return all;
+}
+
+// Loops of constant length around registers disappear, so that each register has a name.
+llvm::ModulePassManager device_pipeline() {
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  llvm::LoopPassManager rotate;
+  rotate.addPass(llvm::LoopRotatePass());
+  rotate.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(rotate), true));
+  llvm::LoopPassManager count;
+  count.addPass(llvm::IndVarSimplifyPass());
+  count.addPass(llvm::LoopFullUnrollPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(count)));
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::GVNPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  passes.addPass(llvm::LoopUnrollPass());
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  // Here indices still show that neighbours are aligned.
+  passes.addPass(llvm::InferAlignmentPass());
+  passes.addPass(llvm::LoadStoreVectorizerPass());
   llvm::ModulePassManager all;
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   return all;
@@ -164,6 +199,9 @@ std::string pass_names(CodePasses passes, bool has_fma) {
     case CodePasses::host:
       print(host_pipeline());
       break;
+    case CodePasses::device:
+      print(device_pipeline());
+      break;
   }
   return out;
 }
@@ -220,6 +258,9 @@ std::string LlvmMachine::emit(llvm::Module& module, CodePasses passes, CodeForm 
       break;
     case CodePasses::host:
       run_host_passes(module, *machine_, poll);
+      break;
+    case CodePasses::device:
+      run_module_passes(module, *machine_, device_pipeline());
       break;
   }
   poll();

@@ -26,8 +26,9 @@ namespace relay::codegen {
 // as the program says, and is generated in less time.
 enum class CodeKind { kernels, host };
 
-// The passes before code generation. `loops`: kernels with loops of the program, which no schedule has placed.
-enum class CodePasses { none, kernel, loops, host };
+// The passes before code generation. `loops`: kernels with loops of the program, which no schedule has placed. `device`:
+// kernels of a device, whose items have registers but no stack near by.
+enum class CodePasses { none, kernel, loops, host, device };
 
 enum class CodeForm { object, assembly, intermediate };
 

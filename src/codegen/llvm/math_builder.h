@@ -5,6 +5,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <initializer_list>
+#include <limits>
 
 namespace relay::codegen {
 
@@ -36,6 +37,26 @@ class MathBuilder {
     Value* sum = nullptr;
     for (double k : coefficients) sum = sum == nullptr ? number(k) : fma(sum, x, number(k));
     return sum;
+  }
+  // x to the power y, whose magnitude is `r` where neither is special: what the C standard says of signs and of special values.
+  Value* signed_power(Value* x, Value* y, Value* r) {
+    Value* magnitude = intrinsic(llvm::Intrinsic::fabs, {x});
+    Value* whole = b_.CreateFCmpOEQ(y, intrinsic(llvm::Intrinsic::rint, {y}));
+    Value* half = b_.CreateFMul(y, c(0.5));
+    Value* odd =
+        b_.CreateAnd(whole, b_.CreateFCmpONE(half, intrinsic(llvm::Intrinsic::rint, {half})));
+    Value* one = b_.CreateAnd(b_.CreateFCmpOEQ(magnitude, c(1.0)), b_.CreateFCmpORD(y, y));
+    one = b_.CreateOr(one, b_.CreateFCmpOEQ(x, c(1.0)));
+    one = b_.CreateOr(one, b_.CreateFCmpOEQ(y, c(0.0)));
+    r = b_.CreateSelect(one, c(1.0), r);
+    llvm::Type* bits = like(b_.getIntNTy(type_->getScalarSizeInBits()));
+    Value* sign = b_.CreateICmpSLT(b_.CreateBitCast(x, bits), llvm::Constant::getNullValue(bits));
+    r = b_.CreateSelect(b_.CreateAnd(odd, sign), b_.CreateFNeg(r), r);
+    const double infinity = std::numeric_limits<double>::infinity();
+    Value* finite_negative =
+        b_.CreateAnd(b_.CreateFCmpOLT(x, c(0.0)), b_.CreateFCmpOGT(x, c(-infinity)));
+    Value* finite = b_.CreateAnd(finite_negative, b_.CreateNot(whole));
+    return b_.CreateSelect(finite, c(std::numeric_limits<double>::quiet_NaN()), r);
   }
 
   llvm::IRBuilder<>& b_;

@@ -298,21 +298,7 @@ class Math : MathBuilder {
     Value* n = b_.CreateAdd(b_.CreateBitCast(rounded, i64()), wide_int(1023));
     Value* scale = b_.CreateBitCast(b_.CreateShl(n, wide_int(52)), f64());
     Value* r = b_.CreateFPTrunc(b_.CreateFMul(e, scale), type_);
-
-    Value* whole = b_.CreateFCmpOEQ(y, intrinsic(llvm::Intrinsic::rint, {y}));
-    Value* half = b_.CreateFMul(y, c(0.5));
-    Value* odd =
-        b_.CreateAnd(whole, b_.CreateFCmpONE(half, intrinsic(llvm::Intrinsic::rint, {half})));
-    Value* one = b_.CreateAnd(b_.CreateFCmpOEQ(a, c(1.0)), b_.CreateFCmpORD(y, y));
-    one = b_.CreateOr(one, b_.CreateFCmpOEQ(x, c(1.0)));
-    one = b_.CreateOr(one, b_.CreateFCmpOEQ(y, c(0.0)));
-    r = b_.CreateSelect(one, c(1.0), r);
-    Value* sign = b_.CreateICmpSLT(b_.CreateBitCast(x, int_type()), i(0));
-    r = b_.CreateSelect(b_.CreateAnd(odd, sign), b_.CreateFNeg(r), r);
-    Value* finite_negative =
-        b_.CreateAnd(b_.CreateFCmpOLT(x, c(0.0)), b_.CreateFCmpOGT(x, c(-HUGE_VAL)));
-    Value* finite = b_.CreateAnd(finite_negative, b_.CreateNot(whole));
-    return b_.CreateSelect(finite, c(NAN), r);
+    return signed_power(x, y, r);
   }
 
   // On [-pi/4, pi/4], by the polynomials of the Cephes library.

@@ -1,21 +1,11 @@
 #include "codegen/opencl/backend.h"
 
-#include "base/codes/lowering.h"
 #include "base/parallel.h"
+#include "codegen/device/device_backend.h"
+#include "codegen/device/lowering.h"
 #include "codegen/opencl/print_expressions.h"
 #include "codegen/opencl/print_kernel.h"
 #include "runtime/core/dlpack.h"
-#include "tir/lower_loops.h"
-#include "tir/passes/block_sums.h"
-#include "tir/passes/compact_buffers.h"
-#include "tir/passes/flatten_buffers.h"
-#include "tir/passes/hoist_checks.h"
-#include "tir/passes/insert_barriers.h"
-#include "tir/passes/lower_blocks.h"
-#include "tir/passes/pad_shared_rows.h"
-#include "tir/passes/separate_items.h"
-#include "tir/passes/simplify.h"
-#include "tir/passes/unroll_loops.h"
 
 namespace relay::codegen {
 namespace {
@@ -33,7 +23,7 @@ class OpenclReader : public TargetReader {
   }
 };
 
-class OpenclBackend : public Backend {
+class OpenclBackend : public DeviceBackend {
  public:
   std::string_view name() const override { return "opencl"; }
   bool supports(const Target& target) const override {
@@ -43,7 +33,6 @@ class OpenclBackend : public Backend {
   bool has_intrinsic(const tir::Intrinsic& intrinsic) const override {
     return has_opencl_form(intrinsic);
   }
-  bool makes_objects() const override { return false; }
   std::vector<ObjectCode> compile(const std::vector<tir::PrimFunc>& kernels, const Target&,
                                   int threads, KernelCache*,
                                   const std::function<void()>& each) const override {
@@ -53,14 +42,6 @@ class OpenclBackend : public Backend {
       if (each) each();
     });
     return out;
-  }
-  std::string link(const std::vector<ObjectCode>&, const std::vector<tir::PrimFunc>&,
-                   const Target& target) const override {
-    needs_host(target);
-  }
-  LoadedKernels load(const std::vector<tir::PrimFunc>&, const Target& target,
-                     KernelCache*) const override {
-    needs_host(target);
   }
   std::string text(CodeText, const std::vector<tir::PrimFunc>& kernels,
                    const Target&) const override {
@@ -72,12 +53,6 @@ class OpenclBackend : public Backend {
   }
 
  private:
-  [[noreturn]] static void needs_host(const Target& target) {
-    throw UserError(Diagnostic(codes::codegen_failed, {},
-                               "kernels of '" + target.name + "' cannot run without a host")
-                        .help("compile a program for a host and the device: \"native; opencl\""));
-  }
-
   OpenclReader reader_;
 };
 
@@ -86,31 +61,13 @@ const Backend& opencl_backend() {
   return backend;
 }
 
-// As processors have it, without what is for vectors and caches: the loops that are bound stay whole.
-constexpr tir::LoweringPass kLowering[] = {
-    {"LowerBlocks", tir::lower_blocks},
-    {"CompactBuffers", tir::compact_buffers},
-    {"Simplify", tir::simplify},             // no loop of one iteration around a launch
-    {"SeparateItems", tir::separate_items},  // no register of a group is another item's
-    {"PadSharedRows", tir::pad_shared_rows},
-    {"FlattenBuffers", tir::flatten_buffers},
-    {"Simplify", tir::simplify},
-    {"HoistChecks", tir::hoist_checks},
-    {"UnrollLoops", tir::unroll_loops},
-    {"Simplify", tir::simplify},
-    {"BlockSums", tir::block_sums},
-    {"InsertBarriers", tir::insert_barriers},
-};
-
-std::span<const tir::LoweringPass> opencl_lowering() { return kLowering; }
-
 }  // namespace
 
 TargetKind opencl_kind() {
   TargetKind kind;
   kind.name = "opencl";
   kind.backend = opencl_backend;
-  kind.lowering = opencl_lowering;
+  kind.lowering = device_lowering;
   kind.device = kDLOpenCL;
   return kind;
 }

@@ -1,16 +1,8 @@
 #include "codegen/opencl/kernel_text.h"
 
-#include "base/codes/lowering.h"
-
 namespace relay::codegen {
 
 using tir::DType;
-
-void KernelText::unsupported(const std::string& what) const {
-  throw UserError(Diagnostic(codes::lower_unsupported, {},
-                             "kernel " + f_.name + " has " + what + ", which OpenCL C cannot say")
-                      .help("place its operators on the host"));
-}
 
 std::string KernelText::type_of(DType d) {
   if (d.lanes != 1) unsupported("vectors");

@@ -6,16 +6,17 @@
 #include <string>
 #include <unordered_map>
 
+#include "codegen/device/device_kernel.h"
 #include "tir/stmt.h"
 
 namespace relay::codegen {
 
 class KernelText {
  protected:
-  explicit KernelText(const tir::PrimFuncNode& f) : f_(f) {}
+  explicit KernelText(const tir::PrimFuncNode& f) : f_(f), device_(f, "OpenCL C") {}
 
   // Throws UserError E0401.
-  [[noreturn]] void unsupported(const std::string& what) const;
+  [[noreturn]] void unsupported(const std::string& what) const { device_.unsupported(what); }
   // Of a value in an expression.
   std::string type_of(tir::DType d);
   // Of an element in memory.
@@ -40,6 +41,7 @@ class KernelText {
   std::string dim_name(const tir::VarNode& v) const;
 
   const tir::PrimFuncNode& f_;
+  DeviceKernel device_;
   std::unordered_map<const tir::VarNode*, std::string> vars_;
   std::ostringstream code_;
   int indent_ = 0;

@@ -351,7 +351,6 @@ std::string ExpressionPrinter::call(const CallNode& n) {
     return value(kept_.back());
   }
   if (name == "index_in") {
-    may_fail_ = true;
     const std::string at = value(n.args[0]), size = value(n.args[1]);
     return helper("relay_index_in") + "(" + at + ", " + size + ", relay_failed, relay_number)";
   }

@@ -29,9 +29,6 @@ class ExpressionPrinter : protected KernelText {
   virtual std::string element(const tir::BufferNode& b,
                               const std::vector<tir::PrimExpr>& indices) = 0;
 
-  // An expression that is printed may end the kernel: an index that is checked.
-  bool may_fail_ = false;
-
  private:
   static bool is_name(const std::string& text);
   std::string named(const tir::PrimExpr& e);

@@ -1,17 +1,11 @@
 #include "codegen/opencl/print_statements.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/budget.h"
 #include "tir/while.h"
 
 namespace relay::codegen {
 
-using runtime::SizeFormula;
 using tir::as_int;
-using tir::BinaryNode;
-using tir::BinaryOp;
 using tir::BufferNode;
 using tir::CallNode;
 using tir::DType;
@@ -19,49 +13,6 @@ using tir::ForNode;
 using tir::PrimExpr;
 using tir::Stmt;
 using tir::StmtNode;
-
-namespace {
-
-// Buffers of an item that are at most as large are the item's own memory; larger ones are working memory of the kernel.
-constexpr int64_t kItemBytes = 4096;
-constexpr int64_t kMostElements = int64_t{1} << 24;
-
-}  // namespace
-
-std::optional<std::string> StatementPrinter::formula(const PrimExpr& e) const {
-  if (auto v = as_int(e)) return std::to_string(*v);
-  if (auto* c = as<tir::CastNode>(e)) {
-    const bool keeps = c->dtype.is_integer() && c->dtype.bits >= 32 && c->value->dtype.is_integer();
-    return keeps ? formula(c->value) : std::nullopt;
-  }
-  if (e->kind() == tir::ExprKind::Var) {
-    for (size_t i = 0; i < f_.dims.size(); ++i) {
-      if (f_.dims[i].get() == e.get()) return "d" + std::to_string(i);
-    }
-    return std::nullopt;
-  }
-  auto* n = as<BinaryNode>(e);
-  if (n == nullptr || !n->dtype.is_integer()) return std::nullopt;
-  static const std::map<BinaryOp, std::string> words{
-      {BinaryOp::Add, "+"},      {BinaryOp::Sub, "-"},      {BinaryOp::Mul, "*"},
-      {BinaryOp::FloorDiv, "/"}, {BinaryOp::FloorMod, "%"}, {BinaryOp::Min, "min"},
-      {BinaryOp::Max, "max"}};
-  auto word = words.find(n->op);
-  if (word == words.end()) return std::nullopt;
-  auto a = formula(n->a), b = formula(n->b);
-  if (!a || !b) return std::nullopt;
-  return *a + " " + *b + " " + word->second;
-}
-
-SizeFormula StatementPrinter::bytes_of(const BufferNode& b) const {
-  std::string out = std::to_string(b.dtype.element().bytes());
-  for (const PrimExpr& d : b.shape) {
-    auto size = formula(d);
-    if (!size) unsupported("memory of a size that is no formula of the call's sizes");
-    out += " " + *size + " *";
-  }
-  return SizeFormula(out);
-}
 
 void StatementPrinter::statement(const StmtNode& s) {
   check_budget();
@@ -113,7 +64,6 @@ void StatementPrinter::statement(const StmtNode& s) {
     case tir::StmtKind::Check: {
       auto& c = static_cast<const tir::CheckNode&>(s);
       count_uses({c.cond});
-      may_fail_ = true;
       line("if (!" + value(c.cond) + ") {");
       line("  " + helper("relay_fail") + "(relay_failed, relay_number, " + std::to_string(c.error) +
            ");");
@@ -170,49 +120,29 @@ void StatementPrinter::open_loop(const ForNode& f) {
   ++indent_;
 }
 
-std::optional<int64_t> StatementPrinter::constant_elements(const BufferNode& b) {
-  int64_t out = 1;
-  for (const PrimExpr& d : b.shape) {
-    auto size = as_int(d);
-    if (!size || (out > 0 && *size > kMostElements / out)) return std::nullopt;
-    out *= *size;
-  }
-  return std::max<int64_t>(out, 1);
-}
-
-bool StatementPrinter::is_small(const BufferNode& b) {
-  auto elements = constant_elements(b);
-  return elements && *elements * static_cast<int64_t>(b.dtype.element().bytes()) <= kItemBytes;
-}
-
 void StatementPrinter::allocate(const BufferNode& b) {
-  const std::string name = fresh(identifier(b.name));
-  if (is_small(b)) {
-    line(stored_type(b.dtype.element()) + " " + name + "[" + std::to_string(*constant_elements(b)) +
-         "];");
+  if (DeviceKernel::is_small(b)) {
+    const std::string name = fresh(identifier(b.name));
+    line(stored_type(b.dtype.element()) + " " + name + "[" +
+         std::to_string(*DeviceKernel::constant_elements(b)) + "];");
     places_[&b] = {name, ""};
     return;
   }
   // A part of working memory for each item.
   std::string elements = "1L";
   for (const PrimExpr& d : b.shape) elements = elements + " * " + value(d);
-  auto [slice, fresh_slice] = slices_.try_emplace(&b, f_.params.size() + source_.workspace.size());
-  if (fresh_slice) {
-    source_.workspace.emplace_back(bytes_of(b).text() + " " + all_items_ + " *");
-  }
   const std::string first = fresh("slice");
   line("const long " + first +
        " = ((get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + "
        "get_global_id(0)) * (" +
        elements + ");");
-  places_[&b] = {name, first};
+  places_.at(&b).first = first;
 }
 
-const StatementPrinter::Place& StatementPrinter::place(const BufferNode& b) {
+const StatementPrinter::Place& StatementPrinter::place(const BufferNode& b) const {
   auto known = places_.find(&b);
-  if (known != places_.end()) return known->second;
-  RELAY_CHECK(numbers_.contains(&b), "a buffer that the kernel does not have");
-  return places_[&b] = {identifier(b.name) + "_" + std::to_string(numbers_.at(&b)), ""};
+  RELAY_CHECK(known != places_.end(), "a buffer that the kernel does not have");
+  return known->second;
 }
 
 void StatementPrinter::store(const tir::StoreNode& s) {

@@ -1,4 +1,4 @@
-#include "codegen/opencl/launches.h"
+#include "codegen/device/launches.h"
 
 #include <utility>
 

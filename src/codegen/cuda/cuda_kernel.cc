@@ -1,0 +1,354 @@
+#include "codegen/cuda/cuda_kernel.h"
+
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <utility>
+
+#include "codegen/cuda/device_math.h"
+#include "codegen/device/group_writer.h"
+#include "codegen/llvm/kernel_code.h"
+#include "runtime/core/kernel_abi.h"
+
+namespace relay::codegen {
+namespace {
+
+// PTX's state spaces, by LLVM's numbers.
+constexpr unsigned kGlobal = 1, kShared = 3;
+
+// What an axis of a launch counts by.
+struct AxisRegisters {
+  llvm::Intrinsic::ID item, items, group, groups;
+};
+constexpr AxisRegisters kAxes[] = {
+    {llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x,
+     llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x},
+    {llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y, llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_y,
+     llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y, llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_y},
+    {llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z, llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_z,
+     llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z, llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_z},
+};
+
+class CudaKernel : private KernelBuilder, private GroupWriter {
+ public:
+  CudaKernel(llvm::Module& module, const PrimFuncNode& f, const Target& target)
+      : KernelBuilder(module, f, target), GroupWriter(device_), device_(f, "PTX") {}
+
+  runtime::DeviceSource build() {
+    find_shared();
+    for (const LaunchPart& part : device_.parts()) launch(part);
+    return device_.take("");
+  }
+
+ private:
+  void launch(const LaunchPart& part) {
+    device_.begin_launch(part);
+    begin_group(part.group);
+    function_ = declare(part);
+    begin_function(function_);
+    if (device_.ends_after_failure()) {
+      Value* word = b_.CreateLoad(b_.getInt32Ty(), failed_, /*isVolatile=*/true);
+      end_unless(b_.CreateIsNull(word));
+    }
+    for (const StmtNode* s : part.around) {
+      forget(0);
+      if (auto* l = as<LetStmtNode>(s)) {
+        vars_[l->var.get()] = expr(l->value);
+      } else {
+        end_unless(expr(static_cast<const tir::IfNode*>(s)->cond));
+      }
+    }
+    width_.fill(nullptr);
+    if (part.has_groups()) {
+      groups(part);
+    } else {
+      items(part, part.axes.size());
+    }
+    finish_function();
+  }
+
+  llvm::Function* declare(const LaunchPart& part) {
+    llvm::Type* global = b_.getPtrTy(kGlobal);
+    std::vector<llvm::Type*> types(device_.launch_buffers().size(), global);
+    types.insert(types.end(), f_.dims.size(), b_.getInt64Ty());
+    types.push_back(global);
+    types.push_back(b_.getInt32Ty());
+    llvm::Function* f = make_function(device_.launch().name, types, /*internal=*/false);
+    f->setCallingConv(llvm::CallingConv::PTX_Kernel);
+    if (!target_.keeps_denormals) {
+      f->addFnAttr("denormal-fp-math-f32", "preserve-sign,preserve-sign");
+    }
+    if (part.has_groups()) {
+      constexpr const char* kItems[] = {"reqntidx", "reqntidy", "reqntidz"};
+      llvm::SmallVector<llvm::Metadata*, 7> facts{llvm::ValueAsMetadata::get(f)};
+      for (size_t i = 0; i < part.group.size(); ++i) {
+        facts.push_back(llvm::MDString::get(context_, kItems[i]));
+        facts.push_back(
+            llvm::ConstantAsMetadata::get(b_.getInt32(static_cast<uint32_t>(part.group[i]))));
+      }
+      module_.getOrInsertNamedMetadata("nvvm.annotations")
+          ->addOperand(llvm::MDNode::get(context_, facts));
+    }
+    buffers_.clear();
+    vars_.clear();
+    unsigned next = 0;
+    for (const LaunchBuffer& b : device_.launch_buffers()) {
+      llvm::Argument* a = f->getArg(next++);
+      // LLVM moves accesses of memory that only the function knows across a barrier, behind which other items of a group
+      // have changed it.
+      const bool is_exchanged = part.has_groups() && b.is_stored;
+      if (!shared_.contains(b.buffer) && !is_exchanged) a->addAttr(llvm::Attribute::NoAlias);
+      if (!b.is_stored) a->addAttr(llvm::Attribute::ReadOnly);
+      set_memory(*b.buffer, a);
+    }
+    for (const Var& d : f_.dims) vars_[d.get()] = f->getArg(next++);
+    failed_ = f->getArg(next++);
+    number_ = f->getArg(next);
+    return f;
+  }
+
+  void set_memory(const BufferNode& b, Value* memory) {
+    buffers_[&b] = memory;
+    alignment_[&b] = b.dtype.element().bytes();
+  }
+
+  Value* read(llvm::Intrinsic::ID id) { return b_.CreateIntrinsic(id, {}, {}); }
+  Value* wide(Value* v) { return b_.CreateZExt(v, b_.getInt64Ty()); }
+  Value* as_index(const ForNode& f, Value* v) {
+    return b_.CreateSExtOrTrunc(v, value_type(f.var->dtype));
+  }
+  // Leaves the function where the condition does not hold.
+  void end_unless(Value* condition) { require(condition, b_.getInt32(0)); }
+
+  // A group for each index of the axes.
+  void groups(const LaunchPart& part) {
+    for (size_t i = 0; i < part.axes.size(); ++i) {
+      const ForNode* f = part.axes[i];
+      if (f == nullptr) continue;
+      Value* group = b_.CreateZExtOrTrunc(read(kAxes[i].group), value_type(f->var->dtype));
+      vars_[f->var.get()] = b_.CreateAdd(expr(f->min), group);
+    }
+    for (const Stmt& s : part.body) group_statement(s);
+  }
+
+  // The first `axes` axes, whose items take every index at a distance of their number.
+  void items(const LaunchPart& part, size_t axes) {
+    forget(0);
+    if (axes == 0) {
+      for (const Stmt& s : part.body) statement(s.get());
+      return;
+    }
+    const size_t i = axes - 1;
+    const ForNode* f = part.axes[i];
+    const AxisRegisters& axis = kAxes[i];
+    Value* group_items = wide(read(axis.items));
+    Value* item = b_.CreateNUWAdd(b_.CreateNUWMul(wide(read(axis.group)), group_items),
+                                  wide(read(axis.item)));
+    if (f == nullptr) {
+      end_unless(b_.CreateIsNull(item));
+      item_[i] = item;
+      return items(part, i);
+    }
+    Value* count = b_.CreateNUWMul(wide(read(axis.groups)), group_items);
+    Value* extent = b_.CreateSExt(expr(f->extent), b_.getInt64Ty());
+    if (auto most = device_.most_items()) {
+      // Each item has a slice of working memory.
+      count = extreme(true, kIndex, count, b_.getInt64(static_cast<uint64_t>(*most)));
+      count = extreme(true, kIndex, count, extent);
+      end_unless(b_.CreateICmpSLT(item, count));
+    }
+    item_[i] = item;
+    width_[i] = count;
+    Value* min = b_.CreateSExt(expr(f->min), b_.getInt64Ty());
+    const Var index = tir::var(f->var->name + "_item", kIndex);
+    counted_loop(
+        index, b_.CreateNSWAdd(min, item), b_.CreateNSWAdd(min, extent),
+        [&] {
+          vars_[f->var.get()] = as_index(*f, vars_.at(index.get()));
+          items(part, i);
+          vars_.erase(f->var.get());
+        },
+        count);
+  }
+
+  // ---- What differs from processors
+
+  // The first item that fails says so.
+  void return_code() override {
+    if (device_.launch().may_fail) {
+      auto* failed = BasicBlock::Create(context_, "failed", function_);
+      auto* first = BasicBlock::Create(context_, "first", function_);
+      auto* done = BasicBlock::Create(context_, "done", function_);
+      b_.CreateCondBr(b_.CreateIsNull(code_), done, failed);
+      b_.SetInsertPoint(failed);
+      constexpr auto kOrder = llvm::AtomicOrdering::Monotonic;
+      Value* swapped = b_.CreateAtomicCmpXchg(failed_, b_.getInt32(0), code_, llvm::MaybeAlign(4),
+                                              kOrder, kOrder);
+      b_.CreateCondBr(b_.CreateExtractValue(swapped, 1), first, done);
+      b_.SetInsertPoint(first);
+      b_.CreateStore(number_, b_.CreateConstGEP1_64(b_.getInt32Ty(), failed_, 1));
+      b_.CreateBr(done);
+      b_.SetInsertPoint(done);
+    }
+    b_.CreateRetVoid();
+  }
+
+  // Loops that are bound in other places are loops of one item.
+  void loop(const ForNode& l) override {
+    if (l.hints.nest != tir::LoopNest::None) device_.unsupported("a nest for a matrix unit");
+    Value* begin = expr(l.min);
+    Value* end = b_.CreateNSWAdd(begin, expr(l.extent));
+    ordered_loop(l, begin, end, [&] { statement(l.body.get()); });
+  }
+
+  void allocate(const AllocateNode& a) override {
+    const BufferNode& b = *a.buffer.get();
+    if (DeviceKernel::is_small(b)) {
+      set_memory(b, own_memory(b, *DeviceKernel::constant_elements(b)));
+      return statement(a.body.get());
+    }
+    // A part of working memory for each item.
+    Value* number = b_.getInt64(0);
+    for (size_t i = width_.size(); i-- > 0;) {
+      if (width_[i] == nullptr) continue;
+      number = b_.CreateAdd(b_.CreateMul(number, width_[i]), item_[i]);
+    }
+    for (const PrimExpr& d : b.shape) {
+      number = b_.CreateMul(number, b_.CreateSExt(expr(d), b_.getInt64Ty()));
+    }
+    Value* all = buffers_.at(&b);
+    buffers_[&b] = b_.CreateInBoundsGEP(memory_type(b.dtype.element()), all, number);
+    statement(a.body.get());
+    buffers_[&b] = all;
+  }
+
+  Value* own_memory(const BufferNode& b, int64_t elements) {
+    constexpr uint64_t kAlignment = 16;
+    return stack_slot(
+        llvm::ArrayType::get(memory_type(b.dtype.element()), static_cast<uint64_t>(elements)),
+        kAlignment);
+  }
+
+  const PrimExpr& flat_index(const std::vector<PrimExpr>& indices, const Buffer& buf) override {
+    const auto own = own_index(*buf.get(), indices);
+    if (!own) return KernelBuilder::flat_index(indices, buf);
+    PrimExpr at = tir::index(0);
+    for (size_t d = 0; d < own->size(); ++d) {
+      const PrimExpr& i = (*own)[d];
+      at = at * *as_int(buf->shape[buf->shape.size() - own->size() + d]);
+      if (i->dtype.lanes == 1) {
+        at = at + tir::cast(kIndex, i);
+        continue;
+      }
+      auto* lanes = as<RampNode>(i);
+      if (lanes == nullptr || d + 1 != own->size()) {
+        device_.unsupported("a vector of registers that are not neighbours");
+      }
+      at = tir::ramp(at + tir::cast(kIndex, lanes->base), tir::cast(kIndex, lanes->stride),
+                     i->dtype.lanes);
+    }
+    return kept(at);
+  }
+
+  Value* prefetch(const tir::CallNode& n) override {
+    return llvm::Constant::getNullValue(value_type(n.dtype));
+  }
+
+  Value* string_call(const tir::CallNode& n) override {
+    if (n.name != "index_in" || n.dtype.lanes != 1) device_.unsupported("the intrinsic " + n.name);
+    Value *index = expr(n.args[0]), *size = expr(n.args[1]);
+    Value* from_end = b_.CreateICmpSLT(index, b_.getInt64(0));
+    Value* place = b_.CreateSelect(from_end, b_.CreateAdd(index, size), index);
+    require(b_.CreateICmpULT(place, size), b_.getInt32(RELAY_KERNEL_INDEX_OUT_OF_BOUNDS));
+    return place;
+  }
+
+  llvm::FunctionCallee library_function(const std::string& name, llvm::Type* number,
+                                        size_t count) override {
+    llvm::Function* f = device_function(module_, target_, name, number, count);
+    if (f == nullptr) device_.unsupported("the function " + name);
+    return f;
+  }
+
+  // ---- Groups
+
+  void barrier() override { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+
+  void phase(const std::array<const ForNode*, 3>& axes, const std::array<int64_t, 3>& items,
+             const StmtNode& body) override {
+    Value* only = nullptr;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i] == nullptr && items[i] == 0) continue;
+      Value* item = read(kAxes[i].item);
+      if (axes[i] != nullptr) {
+        vars_[axes[i]->var.get()] = b_.CreateZExtOrTrunc(item, value_type(axes[i]->var->dtype));
+      }
+      if (items[i] == 0) continue;
+      Value* below = b_.CreateICmpULT(item, b_.getInt32(static_cast<uint32_t>(items[i])));
+      only = only == nullptr ? below : b_.CreateAnd(only, below);
+    }
+    if (only == nullptr) {
+      statement(&body);
+    } else {
+      when(only, [&] { statement(&body); });
+    }
+    forget(0);
+    for (const ForNode* f : axes) {
+      if (f != nullptr) vars_.erase(f->var.get());
+    }
+  }
+
+  void shared_memory(const BufferNode& b, int64_t elements) override {
+    constexpr uint64_t kAlignment = 16;
+    auto* type =
+        llvm::ArrayType::get(memory_type(b.dtype.element()), static_cast<uint64_t>(elements));
+    auto* memory = new llvm::GlobalVariable(
+        module_, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
+        llvm::UndefValue::get(type), device_.launch().name + "_shared", nullptr,
+        llvm::GlobalValue::NotThreadLocal, kShared);
+    memory->setAlignment(llvm::Align(kAlignment));
+    set_memory(b, memory);
+  }
+
+  void item_registers(const BufferNode& b, int64_t elements) override {
+    set_memory(b, own_memory(b, elements));
+  }
+
+  void repeat(const ForNode& f, const std::function<void()>& body) override {
+    forget(0);
+    Value* begin = expr(f.min);
+    Value* end = b_.CreateNSWAdd(begin, expr(f.extent));
+    ordered_loop(f, begin, end, [&] {
+      forget(0);
+      body();
+    });
+    forget(0);
+  }
+
+  void bind_for(const LetStmtNode& l, const std::function<void()>& body) override {
+    forget(0);
+    vars_[l.var.get()] = expr(l.value);
+    body();
+    forget(0);
+    vars_.erase(l.var.get());
+  }
+
+  void only_if(const PrimExpr& cond, const std::function<void()>& body) override {
+    forget(0);
+    when(expr(cond), body);
+  }
+
+  DeviceKernel device_;
+  // Of the function that is built.
+  Value *failed_ = nullptr, *number_ = nullptr;
+  // The number of this item and of all items along each axis that has several.
+  std::array<Value*, 3> item_{}, width_{};
+};
+
+}  // namespace
+
+runtime::DeviceSource build_cuda_kernel(llvm::Module& module, const PrimFunc& f,
+                                        const Target& target) {
+  return CudaKernel(module, *f.get(), target).build();
+}
+
+}  // namespace relay::codegen

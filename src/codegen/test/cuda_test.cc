@@ -1,0 +1,609 @@
+// Kernels as PTX: what a launch is, and the mathematics of devices, which this processor computes here.
+#include <gtest/gtest.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <barrier>
+#include <cmath>
+#include <random>
+#include <thread>
+
+#include "base/diagnostic.h"
+#include "codegen/cuda/backend.h"
+#include "codegen/cuda/cuda_kernel.h"
+#include "codegen/cuda/device_math.h"
+#include "codegen/llvm/codegen.h"
+#include "codegen/llvm/kernel_builder.h"
+#include "codegen/llvm/machine.h"
+#include "codegen/targets.h"
+#include "codegen/test/kernel_harness.h"
+#include "runtime/device_source.h"
+#include "target/own_kinds.h"
+#include "tir/lower_loops.h"
+#include "tir/thread_tags.h"
+
+namespace relay::codegen_test::cuda {
+namespace {
+
+const DType f32 = DType::Float(32), f64 = DType::Float(64);
+
+class CudaKind : public testing::Environment {
+ public:
+  void SetUp() override {
+    TargetKind kind = codegen::cuda_kind();
+    kind.rules = [] { return std::span<const ScheduleRule* const>(); };
+    if (find_target_kind(kind.name) == nullptr) register_own_target_kind(std::move(kind));
+  }
+};
+[[maybe_unused]] testing::Environment* const known =
+    testing::AddGlobalTestEnvironment(new CudaKind);
+
+class Cuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      backend_of(parse_target("cuda")).check_installed(parse_target("cuda"));
+    } catch (const UserError& e) {
+      GTEST_SKIP() << e.what();
+    }
+  }
+};
+
+runtime::DeviceSource source_of(const PrimFunc& f, const std::string& words = "cuda") {
+  const Target target = parse_target(words);
+  const PrimFunc lowered = tir::lower_loops(f, kind_of(target).lowering());
+  const std::string bytes = backend_of(target).compile({lowered}, target, 1, nullptr)[0];
+  return runtime::read_device_source(
+      reinterpret_cast<relay_kernel>(const_cast<char*>(bytes.data())));
+}
+
+bool has(const runtime::DeviceSource& s, std::string_view text) {
+  return s.code.find(text) != std::string::npos;
+}
+
+Stmt bound(const Var& v, PrimExpr extent, std::string_view tag, Stmt body) {
+  return modified(*as<ForNode>(for_(v, index(0), std::move(extent), std::move(body))),
+                  [&](ForNode& n) {
+                    n.loop_kind = ForKind::ThreadBound;
+                    n.thread_tag = tag;
+                  });
+}
+
+// out[i] = body(a[i]), an item for each of `n` elements.
+PrimFunc by_items(const std::string& name, DType d, const PrimExpr& n,
+                  const std::function<PrimExpr(PrimExpr)>& body, std::vector<Var> dims = {}) {
+  Buffer a = buffer("a", d, {n}), out = buffer("out", d, {n});
+  Var i = var("i");
+  return kernel(name, {a}, {out}, bound(i, n, kGlobalTags[0], store(out, {i}, body(load(a, {i})))),
+                std::move(dims));
+}
+
+TEST_F(Cuda, a_launch_takes_addresses_sizes_and_the_failure_word_and_any_number_of_items) {
+  const Var n = var("n");
+  const runtime::DeviceSource s =
+      source_of(by_items("twice", f32, n, [](const PrimExpr& x) { return x + x; }, {n}));
+  ASSERT_EQ(s.launches.size(), 1u);
+  EXPECT_EQ(s.launches[0].name, "twice");
+  EXPECT_EQ(s.launches[0].buffers, (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(s.launches[0].items[0].text(), "d0");
+  EXPECT_EQ(s.launches[0].group[0], 0);
+  EXPECT_FALSE(s.launches[0].may_fail);
+  EXPECT_TRUE(has(s, ".target sm_75"));
+  EXPECT_TRUE(has(s,
+                  ".visible .entry twice(\n"
+                  "\t.param .u64 twice_param_0,\n\t.param .u64 twice_param_1,\n"
+                  "\t.param .u64 twice_param_2,\n\t.param .u64 twice_param_3,\n"
+                  "\t.param .u32 twice_param_4\n)"))
+      << s.code;
+  // Items stand at a distance of their number; those along other axes have nothing to do.
+  for (const char* word : {"%nctaid.x", "%ctaid.x", "%ntid.x", "%tid.x", "%ctaid.y", "%tid.z",
+                           "ld.global.nc.f32", "st.global.f32"}) {
+    EXPECT_TRUE(has(s, word)) << word << "\n" << s.code;
+  }
+}
+
+// Two groups of four items, which copy a tile in each of three steps and add the tile backwards to registers of theirs.
+PrimFunc reversed_sums() {
+  Var b = var("b"), k = var("k"), t = var("t"), u = var("u"), v = var("v"), w = var("w");
+  Buffer a = buffer("a", f32, {index(2), index(3), index(4)}),
+         out = buffer("out", f32, {index(2), index(4)}),
+         tile = buffer("tile", f32, {index(4)}, Scope::Shared),
+         acc = buffer("acc", f32, {index(8)}, Scope::Register);
+  auto items = [&](const Var& item, Stmt body) {
+    return bound(item, index(4), kItemTags[0], std::move(body));
+  };
+  Stmt step =
+      seq({items(t, store(tile, {t}, load(a, {b, k, t}))),
+           items(u, store(acc, {u * 2 + 1}, load(acc, {u * 2 + 1}) + load(tile, {index(3) - u})))});
+  Stmt group =
+      seq({items(v, store(acc, {v * 2 + 1}, imm_float(f32, 0))), for_(k, index(0), index(3), step),
+           items(w, store(out, {b, w}, load(acc, {w * 2 + 1})))});
+  return kernel("sums", {a}, {out},
+                bound(b, index(2), kGroupTags[0], allocate(acc, allocate(tile, group))));
+}
+
+TEST_F(Cuda, a_group_has_shared_memory_barriers_and_registers) {
+  const runtime::DeviceSource s = source_of(reversed_sums());
+  EXPECT_EQ(s.launches[0].group, (std::array<int64_t, 3>{4, 1, 1}));
+  EXPECT_EQ(s.launches[0].items[0].evaluate({}), 8);
+  for (const char* word : {".reqntid 4, 1, 1", ".shared .align 16 .b8 sums_shared[16]", "bar.sync",
+                           "%ctaid.x", "ld.shared.f32"}) {
+    EXPECT_TRUE(has(s, word)) << word << "\n" << s.code;
+  }
+  EXPECT_FALSE(has(s, ".local")) << s.code;
+}
+
+// Items of a group read four neighbours of shared memory each.
+TEST_F(Cuda, aligned_neighbours_in_shared_memory_are_read_as_one) {
+  Var b = var("b"), t = var("t"), u = var("u");
+  Buffer a = buffer("a", f32, {index(128)}), out = buffer("out", f32, {index(32)}),
+         tile = buffer("tile", f32, {index(128)}, Scope::Shared);
+  PrimExpr sum = load(tile, {u * 4});
+  for (int64_t i = 1; i < 4; ++i) sum = sum + load(tile, {u * 4 + i});
+  Stmt group = seq({bound(t, index(128), kItemTags[0], store(tile, {t}, load(a, {t}))),
+                    bound(u, index(32), kItemTags[0], store(out, {u}, sum))});
+  const runtime::DeviceSource s = source_of(
+      kernel("quads", {a}, {out}, bound(b, index(1), kGroupTags[0], allocate(tile, group))));
+  EXPECT_TRUE(has(s, "ld.shared.v4.f32")) << s.code;
+}
+
+TEST_F(Cuda, a_failing_check_is_stored_once) {
+  Buffer a = buffer("a", DType::Int(64), {index(8)}), out = buffer("out", f32, {index(8)});
+  Var i = var("i");
+  auto checked = [&](std::string_view tag) {
+    return bound(i, index(8), tag,
+                 seq({check(lt(load(a, {i}), index(8)), RELAY_KERNEL_CHECK_FAILED, "too large"),
+                      store(out, {i}, imm_float(f32, 1))}));
+  };
+  const runtime::DeviceSource s = source_of(kernel("checked", {a}, {out}, checked(kGlobalTags[0])));
+  EXPECT_TRUE(s.launches[0].may_fail);
+  EXPECT_TRUE(has(s, "atom.global.cas.b32") || has(s, "cas.b32")) << s.code;
+  // The others of a group would wait for the item for ever.
+  try {
+    Var b = var("b");
+    source_of(
+        kernel("grouped", {a}, {out}, bound(b, index(1), kGroupTags[0], checked(kItemTags[0]))));
+    FAIL() << "a check in a group has code";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("E0401"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("which PTX cannot say"), std::string::npos) << e.what();
+  }
+}
+
+TEST_F(Cuda, large_memory_of_an_item_is_a_slice_of_working_memory) {
+  Buffer a = buffer("a", f32, {index(4096)}), out = buffer("out", f32, {index(1000)}),
+         own = buffer("own", f32, {index(4096)});
+  Var i = var("i"), j = var("j"), k = var("k");
+  Stmt fill = for_(j, index(0), index(4096), store(own, {j}, load(a, {j})));
+  Stmt body =
+      seq({fill, for_(k, index(0), index(4096), store(out, {i}, load(own, {index(4095) - k})))});
+  const runtime::DeviceSource s = source_of(
+      kernel("sliced", {a}, {out}, bound(i, index(1000), kGlobalTags[0], allocate(own, body))));
+  ASSERT_EQ(s.workspace.size(), 1u);
+  EXPECT_EQ(s.workspace[0].evaluate({}), int64_t{64} * 4096 * 4);
+  EXPECT_EQ(s.launches[0].buffers, (std::vector<size_t>{0, 1, 2}));
+  EXPECT_TRUE(has(s, "min.s64")) << s.code;
+}
+
+// ---- Launches on this processor: the items of a group are threads, and groups run one after the other.
+
+// The registers of the item that runs, and the barrier of its group.
+thread_local std::array<int32_t, 12> item_registers{};
+std::barrier<>* group_barrier = nullptr;
+
+int32_t read_register(int32_t number) { return item_registers[static_cast<size_t>(number)]; }
+void wait_for_group() { group_barrier->arrive_and_wait(); }
+
+class Launches {
+ public:
+  explicit Launches(const PrimFunc& f)
+      : Launches(tir::lower_loops(f, kind_of(parse_target("cuda")).lowering()), Lowered{}) {}
+  struct Lowered {};
+  Launches(const PrimFunc& lowered, Lowered) {
+    const Target device = parse_target("cuda"), host = native_target();
+    llvm::LLVMContext context;
+    auto machine = codegen::make_machine(host);
+    llvm::Module module("launches", context);
+    module.setTargetTriple(host.triple);
+    module.setDataLayout(machine->layout());
+    source_ = codegen::build_cuda_kernel(module, lowered, device);
+    llvm::IRBuilder<> b(context);
+    auto replace_calls = [&](const std::string& name, auto* by, std::vector<llvm::Value*> args) {
+      llvm::Function* f = module.getFunction(name);
+      if (f == nullptr) return;
+      std::vector<llvm::Type*> types;
+      for (llvm::Value* v : args) types.push_back(v->getType());
+      auto* type = llvm::FunctionType::get(f->getReturnType(), types, false);
+      llvm::Value* address = llvm::ConstantExpr::getIntToPtr(
+          b.getInt64(reinterpret_cast<uintptr_t>(by)), b.getPtrTy());
+      while (!f->use_empty()) {
+        auto* call = llvm::cast<llvm::CallInst>(*f->user_begin());
+        b.SetInsertPoint(call);
+        call->replaceAllUsesWith(b.CreateCall(type, address, args));
+        call->eraseFromParent();
+      }
+    };
+    for (size_t i = 0; i < kRegisters.size(); ++i) {
+      replace_calls("llvm.nvvm.read.ptx.sreg." + kRegisters[i], &read_register,
+                    {b.getInt32(static_cast<uint32_t>(i))});
+    }
+    replace_calls("llvm.nvvm.barrier0", &wait_for_group, {});
+    std::vector<PrimFunc> named;
+    for (const runtime::DeviceLaunch& launch : source_.launches) {
+      llvm::Function* entry = module.getFunction(launch.name);
+      entry->setCallingConv(llvm::CallingConv::C);
+      for (llvm::StringRef a : {"target-cpu", "target-features"}) entry->removeFnAttr(a);
+      named.push_back(kernel(launch.name, {}, {}, seq({})));
+      auto* wrapper = llvm::Function::Create(
+          llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false),
+          llvm::GlobalValue::ExternalLinkage, codegen::kernel_symbol(*named.back().get()), module);
+      b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", wrapper));
+      std::vector<llvm::Value*> args;
+      auto argument = [&](llvm::Value* from, size_t at) {
+        llvm::Type* word = entry->getArg(static_cast<unsigned>(args.size()))->getType();
+        args.push_back(b.CreateLoad(word, b.CreateConstGEP1_64(b.getInt64Ty(), from, at)));
+      };
+      for (size_t number : launch.buffers) argument(wrapper->getArg(0), number);
+      for (size_t i = 0; i < lowered->dims.size(); ++i) argument(wrapper->getArg(1), i);
+      args.push_back(b.CreateAddrSpaceCast(
+          wrapper->getArg(2), entry->getArg(static_cast<unsigned>(args.size()))->getType()));
+      args.push_back(b.getInt32(kNumber));
+      b.CreateCall(entry, args);
+      b.CreateRetVoid();
+    }
+    const std::string object =
+        machine->emit(module, codegen::CodePasses::none, codegen::CodeForm::object);
+    loaded_.emplace(codegen::load_objects({object}, named, host));
+  }
+
+  // Grids of so many groups and items along each axis, from a failure word on, which it returns as it is in the end.
+  std::array<int32_t, 2> run(std::vector<void*> buffers, const std::vector<int64_t>& dims,
+                             std::array<int32_t, 3> groups, std::array<int32_t, 3> items,
+                             std::array<int32_t, 2> failed = {}) {
+    std::vector<std::vector<char>> workspace;
+    for (const runtime::SizeFormula& bytes : source_.workspace) {
+      workspace.emplace_back(static_cast<size_t>(bytes.evaluate(dims)));
+      buffers.push_back(workspace.back().data());
+    }
+    for (size_t l = 0; l < source_.launches.size(); ++l) {
+      const runtime::DeviceLaunch& launch = source_.launches[l];
+      const bool has_groups = launch.group[0] > 0;
+      for (size_t i = 0; has_groups && i < 3; ++i) {
+        items[i] = static_cast<int32_t>(launch.group[i]);
+        groups[i] = static_cast<int32_t>(launch.items[i].evaluate(dims)) / items[i];
+      }
+      const int32_t each = items[0] * items[1] * items[2];
+      for (int32_t g = 0; g < groups[0] * groups[1] * groups[2]; ++g) {
+        auto item = [&](int32_t t) {
+          item_registers = {t % items[0],
+                            t / items[0] % items[1],
+                            t / items[0] / items[1],
+                            items[0],
+                            items[1],
+                            items[2],
+                            g % groups[0],
+                            g / groups[0] % groups[1],
+                            g / groups[0] / groups[1],
+                            groups[0],
+                            groups[1],
+                            groups[2]};
+          loaded_->functions()[l](buffers.data(), dims.data(),
+                                  reinterpret_cast<const relay_kernel_context*>(failed.data()));
+        };
+        if (!has_groups) {
+          for (int32_t t = each; t-- > 0;) item(t);
+          continue;
+        }
+        std::barrier<> barrier(each);
+        group_barrier = &barrier;
+        std::vector<std::jthread> threads;
+        for (int32_t t = 0; t < each; ++t) threads.emplace_back(item, t);
+      }
+    }
+    return failed;
+  }
+
+  static constexpr int32_t kNumber = 5;
+
+ private:
+  const std::vector<std::string> kRegisters{"tid.x",   "tid.y",   "tid.z",   "ntid.x",
+                                            "ntid.y",  "ntid.z",  "ctaid.x", "ctaid.y",
+                                            "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z"};
+  runtime::DeviceSource source_;
+  std::optional<LoadedKernels> loaded_;
+};
+
+TEST_F(Cuda, any_grid_computes_each_element_once) {
+  const Var n = var("n"), i = var("i"), j = var("j");
+  // An element counts how often it is computed.
+  Buffer out = buffer("out", f32, {n, index(7)});
+  Stmt body = store(out, {i, j}, load(out, {i, j}) + cast(f32, i * 7 + j + 1));
+  Launches launches(kernel("counts", {}, {out},
+                           bound(i, n, kGlobalTags[1], bound(j, index(7), kGlobalTags[0], body)),
+                           {n}));
+  for (int64_t rows : {0, 1, 5, 64}) {
+    for (std::array<int32_t, 3> items : {std::array{1, 1, 1}, {4, 2, 1}, {32, 8, 2}}) {
+      for (std::array<int32_t, 3> groups : {std::array{1, 1, 1}, {1, 3, 2}}) {
+        std::vector<float> got(static_cast<size_t>(rows * 7) + 1);
+        launches.run({got.data()}, {rows}, groups, items);
+        for (size_t k = 0; k + 1 < got.size(); ++k) {
+          ASSERT_EQ(got[k], static_cast<float>(k + 1)) << rows << " rows, element " << k;
+        }
+        EXPECT_EQ(got.back(), 0);
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, nests_are_launches_that_share_working_memory) {
+  Buffer a = buffer("a", f32, {index(30)}), out = buffer("out", f32, {index(30)}),
+         between = buffer("between", f32, {index(30)});
+  Var i = var("i"), j = var("j"), k = var("k");
+  Stmt square = bound(i, index(30), kGlobalTags[0], store(between, {i}, load(a, {i}) * load(a, {i})));
+  // One item.
+  Stmt sum = for_(k, index(1), index(29),
+                  store(between, {k}, load(between, {k}) + load(between, {k - 1})));
+  Stmt copy = bound(j, index(30), kGlobalTags[0], store(out, {j}, load(between, {index(29) - j})));
+  Launches launches(kernel("scan", {a}, {out}, allocate(between, seq({square, sum, copy}))));
+  std::vector<float> in(30), got(30);
+  for (size_t at = 0; at < in.size(); ++at) in[at] = static_cast<float>(at + 1);
+  launches.run({in.data(), got.data()}, {}, {2, 1, 1}, {8, 2, 1});
+  float want = 0;
+  for (size_t at = 0; at < in.size(); ++at) {
+    want += in[at] * in[at];
+    EXPECT_EQ(got[29 - at], want) << at;
+  }
+}
+
+TEST_F(Cuda, items_of_a_group_see_what_others_have_written) {
+  Launches launches(reversed_sums());
+  std::vector<float> in(24), got(8);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i * i);
+  launches.run({in.data(), got.data()}, {}, {}, {});
+  for (size_t b = 0; b < 2; ++b) {
+    for (size_t u = 0; u < 4; ++u) {
+      float want = 0;
+      for (size_t k = 0; k < 3; ++k) want += in[(b * 3 + k) * 4 + 3 - u];
+      EXPECT_EQ(got[b * 4 + u], want) << b << ", " << u;
+    }
+  }
+}
+
+// A vector of four from shared memory to registers and on.
+TEST_F(Cuda, items_of_a_group_take_vectors) {
+  Var b = var("b"), t = var("t"), u = var("u"), v = var("v");
+  Buffer a = buffer("a", f32, {index(16)}), out = buffer("out", f32, {index(16)}),
+         tile = buffer("tile", f32, {index(16)}, Scope::Shared),
+         acc = buffer("acc", f32, {index(4), index(4)}, Scope::Register);
+  auto four = [](const PrimExpr& first) { return ramp(first, index(1), 4); };
+  Stmt group = seq(
+      {bound(t, index(16), kItemTags[0], store(tile, {t}, load(a, {index(15) - t}))),
+       tir::evaluate(tir::call("barrier", DType::Int(32), {})),
+       bound(u, index(4), kItemTags[0], store(acc, {u, four(index(0))}, load(tile, {four(u * 4)}))),
+       bound(v, index(4), kItemTags[0],
+             store(out, {four(v * 4)}, load(acc, {v, four(index(0))})))});
+  Launches launches(kernel("fours", {a}, {out},
+                           bound(b, index(1), kGroupTags[0], allocate(acc, allocate(tile, group)))),
+                    Launches::Lowered{});
+  std::vector<float> in(16), got(16);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  launches.run({in.data(), got.data()}, {}, {}, {});
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_EQ(got[i], in[15 - i]) << i;
+}
+
+TEST_F(Cuda, items_have_slices_of_their_own) {
+  Buffer a = buffer("a", f32, {index(2000)}), out = buffer("out", f32, {index(100), index(3)}),
+         own = buffer("own", f32, {index(2000)});
+  Var i = var("i"), j = var("j"), k = var("k"), z = var("z");
+  Stmt fill = for_(j, index(0), index(2000),
+                   store(own, {j}, load(a, {j}) + cast(f32, i * 3 + z)));
+  Stmt last = for_(k, index(0), index(2000), store(out, {i, z}, load(own, {k})));
+  Launches launches(kernel(
+      "sliced", {a}, {out},
+      bound(z, index(3), kGlobalTags[1],
+            bound(i, index(100), kGlobalTags[0], allocate(own, seq({fill, last}))))));
+  std::vector<float> in(2000);
+  in.back() = 1000;
+  for (std::array<int32_t, 3> items : {std::array{1, 1, 1}, {256, 1, 1}, {8, 8, 1}}) {
+    std::vector<float> got(300);
+    launches.run({in.data(), got.data()}, {}, {2, 2, 1}, items);
+    for (size_t at = 0; at < got.size(); ++at) ASSERT_EQ(got[at], 1000 + static_cast<float>(at));
+  }
+}
+
+TEST_F(Cuda, the_first_failure_is_kept) {
+  Buffer a = buffer("a", DType::Int(64), {index(8)}), out = buffer("out", DType::Int(64), {index(8)});
+  Var i = var("i");
+  const PrimExpr place =
+      tir::call("index_in", tir::kIndex, {load(a, {i}), index(8), index(0)});
+  Launches launches(kernel("places", {a}, {out},
+                           bound(i, index(8), kGlobalTags[0], store(out, {i}, place))));
+  std::vector<int64_t> in{0, 7, -1, -8, 3, 4, 5, 6}, got(8, 99);
+  EXPECT_EQ(launches.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1})[0], 0);
+  EXPECT_EQ(got, (std::vector<int64_t>{0, 7, 7, 0, 3, 4, 5, 6}));
+  for (int64_t bad : {int64_t{8}, int64_t{-9}, std::numeric_limits<int64_t>::max()}) {
+    in[3] = bad;
+    got.assign(8, 99);
+    const auto failed = launches.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1});
+    EXPECT_EQ(failed, (std::array<int32_t, 2>{RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, Launches::kNumber}));
+    // Items that come later have nothing to do.
+    EXPECT_EQ(got[3], 99);
+    EXPECT_EQ(got[0], 99);
+  }
+}
+
+TEST_F(Cuda, what_reads_indices_ends_after_a_failure) {
+  Buffer a = buffer("a", DType::Int(64), {index(8)}), out = buffer("out", DType::Int(64), {index(8)});
+  Var i = var("i");
+  auto launch = [&](Stmt body) {
+    return Launches(kernel("later", {a}, {out}, bound(i, index(8), kGlobalTags[0], body)));
+  };
+  std::vector<int64_t> in{7, 6, 5, 4, 3, 2, 1, 0}, got(8, 99);
+  Launches gathers = launch(store(out, {i}, load(a, {load(a, {i})})));
+  gathers.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1}, {1, 3});
+  EXPECT_EQ(got, std::vector<int64_t>(8, 99));
+  Launches copies = launch(store(out, {i}, load(a, {i})));
+  copies.run({in.data(), got.data()}, {}, {1, 1, 1}, {8, 1, 1}, {1, 3});
+  EXPECT_EQ(got, in);
+}
+
+TEST_F(Cuda, no_function_is_external) {
+  for (DType d : {f32, f64, DType::Float(16), DType::BFloat16()}) {
+    for (const tir::Intrinsic& one : tir::intrinsics()) {
+      if (one.rule != tir::IntrinsicRule::Float && one.name != "pow") continue;
+      const std::string name(one.name);
+      const PrimFunc f = by_items("of_" + name, d, index(64), [&](const PrimExpr& x) {
+        std::vector<PrimExpr> args(static_cast<size_t>(one.arity), x);
+        return tir::call(name, d, args);
+      });
+      const runtime::DeviceSource s = source_of(f);
+      EXPECT_FALSE(has(s, ".extern")) << name << " of " << d.to_string() << "\n" << s.code;
+    }
+  }
+}
+
+TEST_F(Cuda, a_target_names_its_architecture) {
+  const PrimFunc f = by_items("twice", f32, index(64), [](const PrimExpr& x) { return x + x; });
+  for (const char* arch : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"}) {
+    const std::string words = std::string("cuda -arch=") + arch;
+    EXPECT_EQ(parse_target(words).name, words);
+    EXPECT_TRUE(has(source_of(f, words), std::string(".target ") + arch + "\n"));
+  }
+  try {
+    parse_target("cuda -arch=sm_9");
+    FAIL() << "there is no such architecture";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("E0403"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("sm_75, sm_80, sm_86, sm_89, sm_90, sm_90a"),
+              std::string::npos);
+  }
+  const Target target = parse_target("cuda");
+  EXPECT_THROW(backend_of(target).load({f}, target, nullptr), UserError);
+}
+
+// ---- Mathematics
+
+// The functions, compiled for this machine.
+class Functions {
+ public:
+  Functions(const std::vector<std::string>& names, size_t count) {
+    const Target target = native_target();
+    llvm::LLVMContext context;
+    auto machine = codegen::make_machine(target);
+    llvm::Module module("math", context);
+    module.setTargetTriple(target.triple);
+    module.setDataLayout(machine->layout());
+    llvm::IRBuilder<> b(context);
+    std::vector<PrimFunc> named;
+    for (const std::string& name : names) {
+      named.push_back(kernel(name, {}, {}, seq({})));
+      auto* type =
+          llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
+      auto* f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                       codegen::kernel_symbol(*named.back().get()), module);
+      b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+      std::vector<llvm::Value*> args;
+      for (size_t i = 0; i < count; ++i) {
+        args.push_back(
+            b.CreateLoad(b.getDoubleTy(), b.CreateConstGEP1_64(b.getDoubleTy(), f->getArg(0), i)));
+      }
+      llvm::Function* callee =
+          codegen::device_function(module, target, name, b.getDoubleTy(), count);
+      EXPECT_NE(callee, nullptr) << name;
+      callee->addFnAttr("target-features", target.features);
+      b.CreateStore(b.CreateCall(callee, args), f->getArg(1));
+      b.CreateRetVoid();
+    }
+    const std::string object =
+        machine->emit(module, codegen::CodePasses::none, codegen::CodeForm::object);
+    loaded_.emplace(codegen::load_objects({object}, named, target));
+  }
+  double of(size_t function, std::vector<double> args) const {
+    double out = 0;
+    loaded_->functions()[function](reinterpret_cast<void* const*>(args.data()),
+                                   reinterpret_cast<const int64_t*>(&out), nullptr);
+    return out;
+  }
+
+ private:
+  std::optional<LoadedKernels> loaded_;
+};
+
+struct Known {
+  std::string name;
+  long double (*value)(long double x, long double y);
+  std::vector<std::pair<double, double>> ranges;  // of arguments, whose logarithms are even
+  double units;
+};
+
+double units_off(double got, long double want) {
+  if (std::isnan(want) || std::isinf(static_cast<double>(want))) {
+    const bool same = std::isnan(want) ? std::isnan(got) : got == static_cast<double>(want);
+    return same ? 0 : HUGE_VAL;
+  }
+  const double near = static_cast<double>(want);
+  const double unit =
+      std::max(std::nextafter(std::abs(near), HUGE_VAL) - std::abs(near), 0x1p-1074);
+  return static_cast<double>(std::abs(static_cast<long double>(got) - want) / unit);
+}
+
+#define OF_X(f) [](long double x, long double) -> long double { return f(x); }
+#define OF_BOTH(f) [](long double x, long double y) -> long double { return f(x, y); }
+
+TEST(CudaMath, error_is_within_the_stated_bounds) {
+  const std::vector<Known> all[] = {{{"sin", OF_X(std::sin), {{1e-8, 1e5}, {1e5, 1e300}}, 3},
+                                     {"cos", OF_X(std::cos), {{1e-8, 1e5}, {1e5, 1e300}}, 3},
+                                     {"tan", OF_X(std::tan), {{1e-8, 1e5}, {1e5, 1e300}}, 4},
+                                     {"asin", OF_X(std::asin), {{1e-8, 1}}, 2},
+                                     {"acos", OF_X(std::acos), {{1e-8, 1}}, 3},
+                                     {"atan", OF_X(std::atan), {{1e-8, 1e8}}, 2},
+                                     {"sinh", OF_X(std::sinh), {{1e-8, 711}}, 4},
+                                     {"cosh", OF_X(std::cosh), {{1e-8, 711}}, 4},
+                                     {"asinh", OF_X(std::asinh), {{1e-8, 1e300}}, 4},
+                                     {"acosh", OF_X(std::acosh), {{1, 3}, {3, 1e300}}, 4},
+                                     {"atanh", OF_X(std::atanh), {{1e-8, 1}}, 4},
+                                     {"log2", OF_X(std::log2), {{1e-300, 1e300}, {0.5, 2}}, 2},
+                                     {"log10", OF_X(std::log10), {{1e-300, 1e300}, {0.5, 2}}, 2},
+                                     {"erf", OF_X(std::erf), {{1e-8, 7}}, 2}},
+                                    {{"atan2", OF_BOTH(std::atan2), {{1e-8, 1e8}}, 2},
+                                     {"pow", OF_BOTH(std::pow), {{1e-2, 1e2}}, 8},
+                                     {"fmod", OF_BOTH(std::fmod), {{1e-3, 1e12}}, 0}}};
+  constexpr double kSpecial[] = {0.0,      -0.0,      1.0, -1.0,   0.5, 2.0,
+                                 HUGE_VAL, -HUGE_VAL, NAN, 1e-310, 3.0, -2.5};
+  std::mt19937_64 random(7);
+  for (size_t count : {1u, 2u}) {
+    std::vector<std::string> names;
+    for (const Known& k : all[count - 1]) names.push_back(k.name);
+    const Functions functions(names, count);
+    for (size_t f = 0; f < names.size(); ++f) {
+      const Known& k = all[count - 1][f];
+      double worst = 0, where = 0, where_y = 0;
+      auto test = [&](double x, double y) {
+        std::vector<double> args{x, y};
+        const double off = units_off(functions.of(f, args), k.value(x, y));
+        if (off > worst) worst = off, where = x, where_y = y;
+      };
+      for (auto [low, high] : k.ranges) {
+        std::uniform_real_distribution<double> size(std::log(low), std::log(high));
+        auto drawn = [&] {
+          const double x = std::exp(size(random));
+          return random() % 2 == 0 || low >= 1 || k.name.starts_with("log") ? x : -x;
+        };
+        for (int i = 0; i < 20000; ++i) {
+          const double x = k.name == "pow" ? std::abs(drawn()) : drawn();
+          test(x, drawn());
+        }
+      }
+      for (double x : kSpecial) {
+        for (double y : kSpecial) {
+          // Denormal divisors are zeros.
+          if (k.name == "fmod" && std::abs(y) == 1e-310) continue;
+          test(x, y);
+        }
+      }
+      EXPECT_LE(worst, k.units) << k.name << " of " << where << ", " << where_y;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace relay::codegen_test::cuda
