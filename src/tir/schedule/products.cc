@@ -240,11 +240,14 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
     o.own.values(at[at.size() - 2], values);
     terms.values(at.back(), values);
     PrimExpr inside;
-    if (!(extent == count)) {
-      auto known = as_int(count);
-      if (!known || *known != as_int(extent)) inside = lt(at[at.size() - 2], count);
-    }
-    if (pads_terms) inside = conjoin(inside, lt(at.back(), index(all_terms)));
+    // The first of merged iterations alone may leave its range.
+    auto in_range = [&](const MergedIters& of) {
+      const IterVar& iter = of.iters[0];
+      inside = conjoin(inside, lt(PrimExpr::unchecked(values.at(iter->var.get())), iter->extent));
+    };
+    const auto known = as_int(count);
+    if (!(extent == count) && (!known || known != as_int(extent))) in_range(o.own);
+    if (pads_terms) in_range(terms);
     std::vector<PrimExpr> from;
     for (const PrimExpr& e : o.load->indices) from.push_back(replace_vars(e, values));
     PrimExpr value = load(o.load->buffer, from);
