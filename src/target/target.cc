@@ -4,6 +4,18 @@
 
 namespace relay {
 
+WorkItemLimits nvidia_items(int capability) {
+  WorkItemLimits out;
+  out.units = capability >= 90   ? 132  // H100, H200
+              : capability >= 89 ? 128  // RTX 4090
+              : capability >= 86 ? 84   // RTX A6000
+              : capability >= 80 ? 108  // A100
+                                 : 40;  // T4
+  out.item_registers = 128;
+  out.shared_bytes = 32 << 10;
+  return out;
+}
+
 bool Target::has_feature(std::string_view feature) const {
   // The last word about a feature counts: "+avx,-avx" is without.
   bool has = false;

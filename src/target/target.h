@@ -11,11 +11,24 @@
 
 namespace relay {
 
+// What schedules assume of a device whose work items form groups (tir/thread_nests.h). The defaults suit any OpenCL device.
+struct WorkItemLimits {
+  int64_t units = 16;               // multiprocessors, each of which runs groups of its own
+  int64_t item_registers = 32;      // of 32 bits, of an item in a group of the most items
+  int64_t shared_bytes = 16 << 10;  // of a group
+  int64_t group_items = 256;        // at most
+};
+// Of NVIDIA GPUs of a compute capability, 75 to 90: two groups of 256 items share the 65,536 registers of a multiprocessor. The
+// multiprocessors are those of the common GPU of the capability, or of the next smaller one that is known.
+WorkItemLimits nvidia_items(int capability);
+
 // What a kind of target restricts its kernels to.
 struct TargetLimits {
   // Of a kernel's own buffers on the stack of its thread; further ones come from the runtime's scratch memory. Threads of
   // the pool may have stacks as small as 256 KB.
   int64_t stack_bytes = 32 << 10;
+  // Of kinds with schedule rules for work items.
+  WorkItemLimits items;
 };
 
 struct Target {

@@ -131,7 +131,8 @@ Target read_target(std::string_view text, std::span<const KindReader> kinds) {
   check_keys(words, kind, kinds);
   Target t = kind.reader->read(words);
   t.kind = kind.kind->name;
-  t.limits = kind.kind->limits;
+  // What work items have follows from the words that the reader has read.
+  t.limits.stack_bytes = kind.kind->limits.stack_bytes;
   t.index_bits = std::min(t.index_bits, kind.kind->index_bits);
   t.pointer_bits = std::min(t.pointer_bits, kind.kind->pointer_bits);
   return t;

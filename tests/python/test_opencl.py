@@ -105,8 +105,8 @@ def test_explain_gives_the_reason_of_a_schedule(tmp_path):
     assert {(k["device"], k["rule"]) for k in kernels} == {("opencl:0", "work_items")}
     schedules = "\n".join(k["schedule"] for k in kernels)
     for said in (
-        "in groups of 16x16 items with",
-        "16 terms in 8192 bytes of shared memory",
+        "in groups of 16x16 items, tiles of 4x4",
+        "16 terms in 8704 bytes of shared memory",
         "not in groups: an extent of 16 leaves most of a tile of 64 empty",
         "groups of 128 items, 576 bytes of shared memory",
         "not in groups: 20 terms are fewer than 512",

@@ -44,6 +44,8 @@ class CudaReader : public TargetReader {
     t.has_fma = true;
     t.converts_float16 = true;
     t.has_blocked_kernels = false;
+    // "sm_90a" is compute capability 90.
+    t.limits.items = nvidia_items(std::stoi(arch.substr(3)));
     return t;
   }
 };

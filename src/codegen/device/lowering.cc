@@ -6,6 +6,7 @@
 #include "tir/passes/hoist_checks.h"
 #include "tir/passes/insert_barriers.h"
 #include "tir/passes/lower_blocks.h"
+#include "tir/passes/pad_shared_rows.h"
 #include "tir/passes/separate_items.h"
 #include "tir/passes/simplify.h"
 #include "tir/passes/unroll_loops.h"
@@ -19,6 +20,7 @@ constexpr tir::LoweringPass kLowering[] = {
     {"CompactBuffers", tir::compact_buffers},
     {"Simplify", tir::simplify},             // no loop of one iteration around a launch
     {"SeparateItems", tir::separate_items},  // no register of a group is another item's
+    {"PadSharedRows", tir::pad_shared_rows},
     {"FlattenBuffers", tir::flatten_buffers},
     {"Simplify", tir::simplify},
     {"HoistChecks", tir::hoist_checks},

@@ -7,10 +7,13 @@
 
 #include "driver/test/networks.h"
 #include "driver/test/opencl_machine.h"
+#include "lower/rules/rules.h"
 #include "node/walk.h"
 #include "runtime/module.h"
 #include "tir/arith/analyzer.h"
 #include "tir/interpret.h"
+#include "tir/lower_loops.h"
+#include "tir/schedule_report.h"
 #include "tir/text.h"
 
 namespace relay {
@@ -44,48 +47,60 @@ bool has_check(const tir::PrimFunc& f) {
   return found;
 }
 
-// Interprets the kernels of the device with invented numbers: no two work items access an element in no order, and the results
-// are those of the blocks before any schedule.
-void expect_no_races(const CompiledModule& compiled) {
+// Interprets the kernel with invented numbers: no two work items access an element in no order, and the results are those
+// of the blocks before any schedule.
+void expect_no_races(const tir::PrimFunc& composed, const tir::PrimFunc& f,
+                     const std::string& schedule) {
   constexpr int64_t kSize = 70;  // of an open dimension
+  tir::Analyzer sizes;
+  for (const tir::Var& d : f->dims) sizes.bind(d, tir::index(kSize), tir::index(1));
+  auto shape_of = [&](const tir::Buffer& b) {
+    std::vector<int64_t> shape;
+    for (const tir::PrimExpr& e : b->memory_shape()) shape.push_back(sizes.bounds(e).max);
+    return shape;
+  };
+  std::vector<Tensor> buffers, plain;
+  for (size_t i = 0; i < f->params.size(); ++i) {
+    buffers.push_back(Tensor::empty(f->params[i]->dtype, shape_of(f->params[i])));
+    driver_test::fill(buffers.back(), 0, 1, i + 1);
+    // The schedule may have merged axes.
+    plain.push_back(Tensor::zeros(f->params[i]->dtype, shape_of(composed->params[i])));
+    if (static_cast<int64_t>(i) < f->num_inputs) {
+      std::memcpy(plain.back().data(), buffers.back().data(), plain.back().byte_size());
+    }
+  }
+  const std::vector<int64_t> dims(f->dims.size(), kSize);
+  tir::KernelInterpreter run(f, dims, {.find_races = true});
+  if (const int64_t error = run.run(buffers); error != RELAY_KERNEL_OK) {
+    EXPECT_TRUE(has_check(f)) << "error " << error << " of " << schedule << "\n" << tir::text_of(f);
+    return;
+  }
+  EXPECT_EQ(run.race(), "") << schedule << "\n" << tir::text_of(f);
+  tir::interpret(composed, plain, dims);
+  for (size_t i = static_cast<size_t>(f->num_inputs); i < plain.size(); ++i) {
+    const double tolerance = plain[i].dtype().bits == 16 ? 2e-2 : 1e-4;
+    for (int64_t at = 0; at < plain[i].num_elements(); ++at) {
+      const double want = plain[i].get_as_double(at), got = buffers[i].get_as_double(at);
+      if (std::isnan(want) ? std::isnan(got) : want == got) continue;
+      ASSERT_NEAR(got, want, tolerance * (1 + std::abs(want))) << f->name << " at " << at << "\n"
+                                                               << tir::text_of(f);
+    }
+  }
+}
+
+// The kernels of the device.
+std::vector<CompiledKernel> device_kernels(const CompiledModule& compiled) {
+  std::vector<CompiledKernel> out;
   for (const CompiledKernel& k : compiled.kernels) {
-    if (!k.is_generated() || compiled.program.kernels[k.kernel].device != kOpencl) continue;
-    const tir::PrimFunc& f = k.lowered;
-    tir::Analyzer sizes;
-    for (const tir::Var& d : f->dims) sizes.bind(d, tir::index(kSize), tir::index(1));
-    auto shape_of = [&](const tir::Buffer& b) {
-      std::vector<int64_t> shape;
-      for (const tir::PrimExpr& e : b->memory_shape()) shape.push_back(sizes.bounds(e).max);
-      return shape;
-    };
-    std::vector<Tensor> buffers, plain;
-    for (size_t i = 0; i < f->params.size(); ++i) {
-      buffers.push_back(Tensor::empty(f->params[i]->dtype, shape_of(f->params[i])));
-      driver_test::fill(buffers.back(), 0, 1, i + 1);
-      // The schedule may have merged axes.
-      plain.push_back(Tensor::zeros(f->params[i]->dtype, shape_of(k.composed->params[i])));
-      if (static_cast<int64_t>(i) < f->num_inputs) {
-        std::memcpy(plain.back().data(), buffers.back().data(), plain.back().byte_size());
-      }
-    }
-    const std::vector<int64_t> dims(f->dims.size(), kSize);
-    tir::KernelInterpreter run(f, dims, {.find_races = true});
-    if (const int64_t error = run.run(buffers); error != RELAY_KERNEL_OK) {
-      EXPECT_TRUE(has_check(f)) << "error " << error << " of " << k.schedule << "\n"
-                                << tir::text_of(f);
-      continue;
-    }
-    EXPECT_EQ(run.race(), "") << k.schedule << "\n" << tir::text_of(f);
-    tir::interpret(k.composed, plain, dims);
-    for (size_t i = static_cast<size_t>(f->num_inputs); i < plain.size(); ++i) {
-      const double tolerance = plain[i].dtype().bits == 16 ? 2e-2 : 1e-4;
-      for (int64_t at = 0; at < plain[i].num_elements(); ++at) {
-        const double want = plain[i].get_as_double(at), got = buffers[i].get_as_double(at);
-        if (std::isnan(want) ? std::isnan(got) : want == got) continue;
-        ASSERT_NEAR(got, want, tolerance * (1 + std::abs(want))) << k.name << " at " << at << "\n"
-                                                                 << tir::text_of(f);
-      }
-    }
+    const bool there = compiled.program.kernels[k.kernel].device == kOpencl;
+    if (k.is_generated() && there) out.push_back(k);
+  }
+  return out;
+}
+
+void expect_no_races(const CompiledModule& compiled) {
+  for (const CompiledKernel& k : device_kernels(compiled)) {
+    expect_no_races(k.composed, k.lowered, k.schedule);
   }
 }
 
@@ -237,6 +252,13 @@ std::vector<GroupCase> group_cases() {
       {main_of("%x: Tensor[(16, 130, 21), float32], %w: Tensor[(16, 21, 70), float32]",
                "nn.batch_matmul(%x, %w)"),
        tiles, 1e-4},
+      // Images with channels first, a border, strides, and what follows in the same groups; rows of an open number.
+      {main_of("%x: Tensor[(2, 5, 30, 31), float32], %w: Tensor[(130, 5, 3, 3), float32]",
+               "nn.relu(add(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 2]), 1f))"),
+       tiles, 1e-4},
+      {"def @main[n: Dim](%x: Tensor[(n, 36), float32], %w: Tensor[(70, 36), float32]) { " +
+           there("nn.relu(nn.dense(%x, %w))") + " }",
+       tiles, 1e-4},
       // Rows that a group reduces.
       {main_of("%x: Tensor[(40, 1030), float32]", "nn.softmax(%x)"), rows},
       {main_of("%x: Tensor[(17, 600, 2), float32]", "max(%x, axis=[1, 2])"), rows},
@@ -254,6 +276,41 @@ TEST(Opencl, groups_of_work_items_have_no_races) {
     EXPECT_NE(schedules.find(c.schedule), std::string::npos) << schedules << c.text;
     expect_no_races(compiled);
   }
+}
+
+// A device with more registers gets larger tiles, whose items have several runs of elements along each axis.
+TEST(Opencl, tiles_of_a_device_with_many_registers) {
+  initialize();
+  CompileOptions options;
+  options.target = "native; opencl";
+  Target gpu;
+  gpu.name = gpu.kind = "opencl";
+  gpu.limits.items = nvidia_items(90);
+  auto expect_tiles = [&](const std::string& text, const std::string& said) {
+    for (const CompiledKernel& k : device_kernels(compile(driver_test::parse(text), options))) {
+      const tir::PrimFunc scheduled = schedule_kernel(k.composed, gpu, 3);
+      const std::string sentence = tir::report_of(*scheduled.get()).sentence;
+      EXPECT_NE(sentence.find(said), std::string::npos) << sentence;
+      expect_no_races(k.composed, tir::lower_loops(scheduled, kind_of(gpu).lowering()), sentence);
+    }
+  };
+  // Each multiprocessor has a group of small tiles.
+  expect_tiles(main_of("%x: Tensor[(2, 4, 16, 17), float32], %w: Tensor[(70, 4, 3, 3), float32]",
+                       "nn.conv2d(%x, %w, padding=[1, 1, 1, 1])"),
+               "tiles of 4x4");
+  expect_tiles(main_of("%x: Tensor[(64, 700), float32], %w: Tensor[(128, 700), float32]",
+                       "nn.relu(nn.dense(%x, %w))"),
+               " parts, then in the items of ");
+  // Rows whose reductions are one launch, with what stands between them.
+  expect_tiles(main_of("%x: Tensor[(33, 150), float32]", "nn.softmax(%x)"), "groups of 32 items");
+  expect_tiles(main_of("%x: Tensor[(4, 5, 520), float32], %g: Tensor[(520,), float32], "
+                       "%b: Tensor[(520,), float32]",
+                       "nn.layer_norm(%x, %g, %b)"),
+               "groups of 128 items");
+  gpu.limits.items.units = 4;
+  expect_tiles(main_of("%x: Tensor[(10, 120, 16), float16], %w: Tensor[(10, 16, 250), float16]",
+                       "nn.relu(nn.batch_matmul(%x, %w))"),
+               "tiles of 8x8");
 }
 
 TEST(Opencl, groups_of_work_items) {

@@ -1,30 +1,59 @@
-// Steps that let groups of work items share what they read: tiles of a contraction, and sums of a long reduction.
+// Steps that let groups of work items share what they read: tiles of a product of matrices, and sums of a long reduction.
 #pragma once
 
+#include "target/target.h"
 #include "tir/schedule/schedule.h"
 
 namespace relay {
 
-// Items of a group, rows and columns of each item's tile, and the terms of the sum that a group has in shared memory at
-// a time.
+// So many groups are at work at a time, at least.
+inline constexpr int64_t kLeastGroups = 16;
+
+// Items of a group, rows and columns of each item's tile, the terms of the sum that a group has in shared memory at a time,
+// and the parts of the sum, each with groups of its own.
 struct GroupTile {
-  int64_t row_items = 1, column_items = 1;
+  int64_t row_items = 16, column_items = 16;
   int64_t rows = 1, columns = 1;
   int64_t depth = 1;
+  int64_t parts = 1;
+
+  int64_t group_rows() const { return row_items * rows; }
+  int64_t group_columns() const { return column_items * columns; }
 };
 
-// The loops of a contraction by what groups do with them.
-struct GroupAxes {
-  size_t row = 0, column = 0;  // of the data-parallel iterations
+// Whether the items of a group surely run side by side. A kind that states no more than what any device has may be one of
+// processors, which run items one after the other: barriers and copies pay there only for whole matrices.
+inline bool runs_side_by_side(const WorkItemLimits& limits) {
+  return limits.item_registers > WorkItemLimits{}.item_registers;
+}
+
+// A contraction as a product of matrices (Schedule::as_product). Symbolic extents are -1.
+struct ProductExtents {
+  int64_t batch = 1, rows = 1, columns = 1, terms = 1;
+  int64_t row_bytes = 4, column_bytes = 4;  // of an element of each operand
+  bool sums_one_axis = true;                // otherwise windows, or several axes
 };
-// Nothing for blocks whose operands groups do not read in tiles: one that sums along several axes, or has one operand.
-std::optional<GroupAxes> group_axes(const tir::Block& b);
+// Nothing for a block that is no product of rows and columns.
+std::optional<ProductExtents> product_extents(const tir::Block& b);
+
+// The tile for which the device takes the least time by a model: multiply-adds of the waves of groups that run one after the
+// other. Nothing where tiles would be mostly empty, or groups too few.
+struct TileChoice {
+  std::optional<GroupTile> tile;
+  std::string why_not;
+};
+TileChoice choose_tile(const ProductExtents& product, const WorkItemLimits& limits);
+
+// Bytes of shared memory that the tile takes.
+int64_t shared_bytes_of(const ProductExtents& product, const GroupTile& tile);
 
 // Groups compute tiles of the contraction: they copy a part of both operands to shared memory, and each item adds its
-// products to its own tile in registers. `reader` reads the result element by element; items apply it to their tile.
-tir::StepResult<> contract_in_groups(tir::Schedule& s, const tir::BlockRV& rv,
-                                     const tir::BlockRV& reader, const GroupAxes& axes,
-                                     const GroupTile& tile);
+// products to its own tile in registers. `reader`, if there is one, reads the result element by element; items apply it
+// to their tile. With parts, the block adds what groups have computed, and is left to be scheduled. Returns the block that
+// stores the tiles.
+tir::StepResult<tir::BlockRV> contract_in_groups(tir::Schedule& s, const tir::BlockRV& rv,
+                                                 const std::optional<tir::BlockRV>& reader,
+                                                 const GroupTile& tile);
 
 // The square root of the items of a group, rounded up to a power of two.
 int64_t few_of(int64_t items);
@@ -32,5 +61,10 @@ int64_t few_of(int64_t items);
 // A group reduces each element: its items reduce every `items`-th term, few_of(items) of them reduce what these have, and
 // the first one the rest.
 tir::StepResult<> reduce_in_groups(tir::Schedule& s, const tir::BlockRV& rv, int64_t items);
+
+// A group computes each row of the kernel's result: all blocks are computed where the last one needs them, with their results
+// in shared memory. Reductions are the group's, as reduce_in_groups has them, and its items compute every `items`-th
+// element of a row.
+tir::StepResult<> rows_in_groups(tir::Schedule& s, int64_t items);
 
 }  // namespace relay

@@ -1,6 +1,6 @@
 // Kernels over the work items of a device: an item computes one element of each block, along up to three axes, and does its
-// reduction alone. Groups of items compute tiles of large contractions, and long reductions along the last axis of what
-// they read, through memory that they share. A reduction that one block reads element by element is done where it is
+// reduction alone. Groups of items compute tiles of large contractions, long reductions along the last axis of what they read,
+// and whole rows where reductions and what needs them run along rows, through memory that they share. A reduction that one block reads element by element is done where it is
 // read, in the item's own memory, and an item computes a small tile of a contraction, so that it reads each operand
 // once for several elements. Reductions to few elements are cut into parts first, which items compute, where these
 // steps are legal. Blocks without independent iterations run in one item.
@@ -32,11 +32,15 @@ constexpr int64_t kManyItems = 2048, kLeastPart = 64, kMostParts = 256;
 // Tiles are at most so long along an axis, and leave a device so many items.
 constexpr int64_t kLongestTile = 4, kLeastItems = 512;
 
-// A group has as many items as all devices support in practice, and at most half of the shared memory that OpenCL
-// guarantees.
-constexpr int64_t kRowItems = 16, kColumnItems = 16, kDepth = 16, kReducingItems = 128;
-// So many groups are at work at a time, at least; a reduction is shared by a group from so many terms on.
-constexpr int64_t kLeastGroups = 16, kLeastShared = 512;
+// Items of a group that reduces an element: as many as all devices support in practice.
+constexpr int64_t kReducingItems = 128;
+// Rows that a group computes have at least so many elements; an item has at most so many of them before the group gets more items.
+constexpr int64_t kLeastRow = 64, kLeastRowItems = 32, kRowElements = 8;
+// A reduction is shared by a group from so many terms on.
+constexpr int64_t kLeastShared = 512;
+// The least number of terms of a contraction for groups, and the most that a group has in shared memory at a time; the
+// largest tile of an item.
+constexpr int64_t kLeastTerms = 16, kMostDepth = 64, kLargestTile = 16;
 constexpr const char* kChecks = "an item that fails a check would leave its group waiting";
 
 struct ItemPlan {
@@ -56,11 +60,15 @@ struct ItemPlan {
 };
 
 struct WorkItemsParameters : AttrsOf<WorkItemsParameters> {
+  int64_t row_items = 1;
   std::vector<ItemPlan> blocks;
 
   static AttrsList describe() {
     return {"relay.schedule.WorkItems",
-            {attribute("blocks", &Self::blocks, "The items of each block.")}};
+            {attribute("row_items", &Self::row_items,
+                       "The items of the group that computes a row of the result; 1: blocks are "
+                       "scheduled by themselves."),
+             attribute("blocks", &Self::blocks, "The items of each block.")}};
   }
 };
 
@@ -162,11 +170,29 @@ int64_t bytes_of(tir::DType d) { return static_cast<int64_t>(d.element().bytes()
 class ItemsSchedule {
  public:
   ItemsSchedule(Schedule& s, WorkItemsParameters& parameters, Decider& decide)
-      : s_(s), plans_(parameters.blocks, decide), decide_(decide) {}
+      : s_(s),
+        row_items_(parameters.row_items),
+        plans_(parameters.blocks, decide),
+        decide_(decide) {}
 
   std::string schedule() {
-    for (const BlockRV& rv : s_.get_blocks()) {
-      if (std::ranges::find(done_, rv) != done_.end()) continue;
+    decide_.number(row_items_, {1, kReducingItems},
+                   [&](const Target& t) { return items_of_rows(t.limits.items); });
+    if (row_items_ > 1) {
+      auto rows = tir::attempt(s_, [&](Schedule& at) { return rows_in_groups(at, row_items_); });
+      if (rows.is_legal()) {
+        plans_.finish();
+        return "items: rows of the result in groups of " + std::to_string(row_items_) +
+               " items, which compute all blocks";
+      }
+      give_up(row_items_, 1, " not scheduled by rows: " + rows.why().reason);
+    }
+    std::vector<BlockRV> blocks = s_.get_blocks();
+    // What only moves elements disappears into the groups that read it.
+    std::ranges::stable_partition(
+        blocks, [&](const BlockRV& rv) { return s_.block(rv)->contraction != nullptr; });
+    for (const BlockRV& rv : blocks) {
+      if (std::ranges::find(done_, rv) != done_.end() || !s_.has_block(rv.name)) continue;
       const std::string text = block(rv);
       text_ += (text_.empty() ? "items: " : "; ") + rv.name + " " + text;
     }
@@ -181,9 +207,9 @@ class ItemsSchedule {
     const bool reduces = loops && !loops->reduction.empty();
     const int64_t elements = reduces ? iterations(s_, loops->parallel) : -1;
     const GroupChoice sharing = reduces ? sharing_items(rv, *loops, elements) : GroupChoice{1};
-    const GroupChoice depth = reduces ? group_depth(rv, *loops) : GroupChoice{0};
+    const TileChoice tile = reduces ? group_tile(rv, *loops) : TileChoice{};
     std::string why_not;
-    for (const std::string& why : {sharing.why_not, depth.why_not}) {
+    for (const std::string& why : {sharing.why_not, tile.why_not}) {
       if (!why.empty()) why_not += " (not in groups: " + why + ")";
     }
     const int64_t items = decide_.number(plan.items, {1, kReducingItems},
@@ -200,15 +226,16 @@ class ItemsSchedule {
       why_not = " (not in groups: " + shared.why().reason + ")";
       give_up(plan.items, 1, why_not);
     }
+    decide_.number(plan.depth, {0, kMostDepth},
+                   [&](const Target&) { return tile.tile ? tile.tile->depth : 0; });
+    if (plan.depth > 0) {
+      if (auto text = in_groups(rv, plan, tile, why_not)) return *text;
+      give_up(plan.depth, 0, why_not);
+    }
     const int64_t parts = decide_.number(plan.parts, {1, kMostParts}, [&](const Target&) {
       return reduces ? parts_of(elements, iterations(s_, loops->reduction)) : 1;
     });
-    decide_.number(plan.depth, {0, kDepth}, [&](const Target&) { return depth.number; });
-    if (plan.depth > 0) {
-      if (auto text = in_groups(rv, plan, why_not)) return *text;
-      give_up(plan.depth, 0, why_not);
-    }
-    choose_tile(rv, loops, elements, plan);
+    item_tile(rv, loops, elements, plan);
     if (!reduces) return bound(rv);
     if (parts > 1) {
       auto cut =
@@ -224,8 +251,8 @@ class ItemsSchedule {
     return bound(rv) + why_not;
   }
 
-  void choose_tile(const BlockRV& rv, const std::optional<BlockLoops>& loops, int64_t elements,
-                   ItemPlan& plan) {
+  void item_tile(const BlockRV& rv, const std::optional<BlockLoops>& loops, int64_t elements,
+                 ItemPlan& plan) {
     const bool tiles = loops && elements >= kLeastItems && s_.block(rv)->contraction &&
                        !loops->parallel.empty() && !loops->reduction.empty();
     decide_.number(plan.columns, {1, kLongestTile}, [&](const Target&) {
@@ -237,6 +264,40 @@ class ItemsSchedule {
       const int64_t most = tile_of(s_.extent(loops->parallel[loops->parallel.size() - 2]));
       return elements / plan.columns / most >= kLeastItems ? most : 1;
     });
+  }
+
+  // Items of the group that computes a row: where several blocks run along rows, one of which reduces, and all fit into shared
+  // memory.
+  int64_t items_of_rows(const WorkItemLimits& limits) const {
+    const std::vector<BlockRV> blocks = s_.get_blocks();
+    const auto result = loops_of(s_, blocks.back());
+    if (!runs_side_by_side(limits) || blocks.size() < 2 || !result || !result->reduction.empty() ||
+        result->parallel.size() < 2 || may_fail()) {
+      return 1;
+    }
+    const int64_t length = s_.extent(result->parallel.back());
+    const int64_t rows = iterations(s_, {result->parallel.begin(), result->parallel.end() - 1});
+    if (length < kLeastRow || (rows >= 0 && rows < kLeastGroups)) return 1;
+    bool reduces = false;
+    int64_t bytes = 0;
+    for (const BlockRV& rv : blocks) {
+      const auto loops = loops_of(s_, rv);
+      const Block b = s_.block(rv);
+      if (!loops || b->writes.size() != 1 || b->contraction) return 1;
+      const int64_t element = bytes_of(b->writes[0]->buffer->dtype);
+      if (!loops->reduction.empty()) {
+        // Of each row the last axis is reduced.
+        if (iterations(s_, loops->reduction) != length) return 1;
+        reduces = true;
+        bytes += (kReducingItems + few_of(kReducingItems) + 1) * element;
+      } else if (!(rv == blocks.back())) {
+        bytes += length * element;
+      }
+    }
+    if (!reduces || bytes > limits.shared_bytes) return 1;
+    int64_t items = kLeastRowItems;
+    while (items < kReducingItems && items * kRowElements < length) items *= 2;
+    return items;
   }
 
   // What was chosen is not legal for the block; parameters that say it are of another kernel.
@@ -290,68 +351,82 @@ class ItemsSchedule {
     return {kReducingItems};
   }
 
-  // Terms of the contraction that a group has in shared memory; 0 where it is too small for groups, or its sum too long
-  // to be added in one go.
-  GroupChoice group_depth(const BlockRV& rv, const BlockLoops& loops) const {
+  // The tiles of a contraction that groups compute; nothing where it is too small for groups.
+  TileChoice group_tile(const BlockRV& rv, const BlockLoops& loops) const {
     const Block b = s_.block(rv);
-    if (!b->contraction) return {0};  // sharing_items decides
-    const auto axes = group_axes(b);
+    if (!b->contraction) return {};  // sharing_items decides
+    const auto product = product_extents(b);
     const int64_t terms = iterations(s_, loops.reduction);
-    if (!axes) return {0, "it is no product of rows and columns with one summed axis"};
-    if (terms < 0) return {0, "its number of terms is symbolic"};
-    if (terms < kDepth || terms > tir::kShortProductSum) {
-      return {0, std::to_string(terms) + " terms are not between " + std::to_string(kDepth) +
-                     " and " + std::to_string(tir::kShortProductSum)};
+    if (!product) return {{}, "it is no product of rows and columns"};
+    if (terms < 0) return {{}, "its number of terms is symbolic"};
+    if (terms < kLeastTerms) {
+      return {{}, std::to_string(terms) + " terms are fewer than " + std::to_string(kLeastTerms)};
     }
-    if (may_fail()) return {0, kChecks};
-    if (b->writes[0]->buffer->dtype.bits > 32) return {0, "its sums have 64 bits"};
-    int64_t groups = 1;
-    for (size_t i = 0; i < loops.parallel.size(); ++i) {
-      const int64_t tile = i == axes->row      ? kRowItems * kLongestTile
-                           : i == axes->column ? kColumnItems * kLongestTile
-                                               : 1;
-      const int64_t extent = s_.extent(loops.parallel[i]);
-      // Small matrices leave most of a tile empty.
-      if (extent >= 0 && 2 * extent < tile && tile > 1) {
-        return {0, "an extent of " + std::to_string(extent) + " leaves most of a tile of " +
-                       std::to_string(tile) + " empty"};
+    if (may_fail()) return {{}, kChecks};
+    if (b->writes[0]->buffer->dtype.bits > 32) return {{}, "its sums have 64 bits"};
+    // Items whose tiles divide the result read windows where they lie.
+    const bool items_have_tiles = loops.parallel.size() > 1 &&
+                                  tile_of(s_.extent(loops.parallel.back())) > 1 &&
+                                  tile_of(s_.extent(loops.parallel[loops.parallel.size() - 2])) > 1;
+    TileChoice out;
+    decide_.pays([&](const Target& t) {
+      if (!product->sums_one_axis && items_have_tiles && !runs_side_by_side(t.limits.items)) {
+        out.why_not = "items compute tiles of their own, and the device may be a processor";
+      } else {
+        out = choose_tile(*product, t.limits.items);
       }
-      groups *= extent < 0 ? kLeastGroups : (extent + tile - 1) / tile;
-    }
-    if (groups < kLeastGroups) {
-      return {0, std::to_string(groups) + " groups are fewer than " + std::to_string(kLeastGroups)};
-    }
-    return {kDepth};
+      return true;
+    });
+    return out;
   }
 
-  // By groups, with the block that reads it, or a copy of it; nothing where that is not legal.
-  std::optional<std::string> in_groups(const BlockRV& rv, const ItemPlan& plan,
+  // By groups, with the block that reads it; nothing where that is not legal.
+  std::optional<std::string> in_groups(const BlockRV& rv, ItemPlan& plan, const TileChoice& choice,
                                        std::string& why_not) {
-    const auto axes = group_axes(s_.block(rv));
+    const auto product = product_extents(s_.block(rv));
+    if (!product) return std::nullopt;
+    GroupTile tile;
+    tile.depth = plan.depth;
+    const GroupTile chosen = choice.tile.value_or(tile);
+    tile.rows =
+        decide_.number(plan.rows, {1, kLargestTile}, [&](const Target&) { return chosen.rows; });
+    tile.columns = decide_.number(plan.columns, {1, kLargestTile},
+                                  [&](const Target&) { return chosen.columns; });
+    tile.parts =
+        decide_.number(plan.parts, {1, kMostParts}, [&](const Target&) { return chosen.parts; });
     std::optional<BlockRV> reader = reader_of(s_, rv);
-    if (!axes || (reader && std::ranges::find(done_, *reader) != done_.end())) return std::nullopt;
-    const GroupTile tile{kRowItems, kColumnItems, kLongestTile, kLongestTile, plan.depth};
-    // Of both operands.
-    int64_t bytes = 0;
-    for (const tir::BlockOperand& o : s_.block(rv)->contraction->operands) {
-      bytes += kRowItems * kLongestTile * plan.depth * bytes_of(o->buffer->dtype);
-    }
-    static_assert(kRowItems == kColumnItems, "tiles of rows and columns have one size");
-    auto steps = tir::attempt(s_, [&](Schedule& at) -> tir::StepResult<BlockRV> {
-      const BlockRV by = reader ? *reader : RELAY_TRY(at.cache_write(rv, tir::Scope::Register));
-      RELAY_TRY(contract_in_groups(at, rv, by, *axes, tile));
-      return by;
+    if (tile.parts > 1 || (reader && std::ranges::find(done_, *reader) != done_.end()))
+      reader.reset();
+    std::string with;
+    auto steps = tir::attempt(s_, [&](Schedule& at) -> tir::StepResult<> {
+      RELAY_TRY(contract_in_groups(at, rv, reader, tile));
+      return {};
     });
+    if (steps.is_legal()) {
+      with = reader ? " with " + reader->name : "";
+    } else if (reader) {
+      // The reader has other producers, too.
+      steps = tir::attempt(s_, [&](Schedule& at) -> tir::StepResult<> {
+        RELAY_TRY(contract_in_groups(at, rv, std::nullopt, tile));
+        return {};
+      });
+      if (steps.is_legal()) reader.reset();
+    }
     if (!steps.is_legal()) {
       why_not += " (not in groups: " + steps.why().reason + ")";
       return std::nullopt;
     }
-    done_.push_back(std::move(steps).take());
-    return "in groups of " + std::to_string(tile.row_items) + "x" +
-           std::to_string(tile.column_items) + " items with " + done_.back().name + ", tiles of " +
-           std::to_string(tile.rows) + "x" + std::to_string(tile.columns) + ", " +
-           std::to_string(plan.depth) + " terms in " + std::to_string(bytes) +
-           " bytes of shared memory";
+    if (reader) done_.push_back(*reader);
+    std::string text = "in groups of " + std::to_string(tile.row_items) + "x" +
+                       std::to_string(tile.column_items) + " items" + with + ", tiles of " +
+                       std::to_string(tile.rows) + "x" + std::to_string(tile.columns) + ", " +
+                       std::to_string(tile.depth) + " terms in " +
+                       std::to_string(shared_bytes_of(*product, tile)) + " bytes of shared memory";
+    if (tile.parts == 1) return text;
+    text += ", " + std::to_string(tile.parts) + " parts, then ";
+    std::string ignored;
+    if (auto where = where_read(rv, ItemPlan{}, ignored)) return text + *where;
+    return text + bound(rv);
   }
 
   // Done by the items of the block that reads it, or of a copy of a tile; nothing where neither is legal.
@@ -389,6 +464,7 @@ class ItemsSchedule {
   }
 
   Schedule& s_;
+  int64_t& row_items_;
   PlanList<ItemPlan> plans_;
   Decider& decide_;
   std::vector<BlockRV> done_;  // scheduled with an earlier block

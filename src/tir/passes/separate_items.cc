@@ -31,7 +31,15 @@ class Separation {
  private:
   struct Dim {
     ItemFactors factors{};
-    int64_t run = 0;  // elements of an item
+    int64_t reach = 0;   // from the first element of an item to behind its last
+    int64_t period = 0;  // 0: an item's elements are one run; else a run of `run` in each period
+    int64_t run = 0;
+
+    int64_t elements() const { return period == 0 ? reach : (reach + period - 1) / period * run; }
+    PrimExpr place(const PrimExpr& rest) const {
+      if (period == 0) return rest;
+      return floor_div(rest, index(period)) * run + floor_mod(rest, index(period));
+    }
   };
 
   [[noreturn]] void refuse() const {
@@ -53,8 +61,7 @@ class Separation {
         family::tir);
   }
 
-  void learn(const ThreadNest& phase) {
-    Analyzer analyzer;
+  void bind_loops(Analyzer& analyzer, const ThreadNest& phase) const {
     analyzer.bind_dims(f_);
     post_order(
         phase.body,
@@ -62,6 +69,11 @@ class Separation {
           if (auto* l = as<ForNode>(&n)) analyzer.bind(l->var, l->min, l->extent);
         },
         family::tir_stmt);
+  }
+
+  void learn(const ThreadNest& phase) {
+    Analyzer analyzer;
+    bind_loops(analyzer, phase);
     for_each_access(phase.body, [&](const std::vector<PrimExpr>& indices) {
       const bool first = dims_.empty();
       if (first) dims_.resize(indices.size());
@@ -69,9 +81,16 @@ class Separation {
         const ItemFactors factors = factors_of(analyzer, phase, indices[d]);
         if (!first && factors != dims_[d].factors) refuse();
         dims_[d].factors = factors;
-        const Bounds rest = analyzer.bounds(rest_of(analyzer, phase, indices[d]));
+        const PrimExpr e = rest_of(analyzer, phase, indices[d]);
+        const Bounds rest = analyzer.bounds(e);
         if (!rest.has_min() || !rest.has_max() || rest.min < 0) refuse();
-        dims_[d].run = std::max(dims_[d].run, rest.max + 1);
+        Dim& dim = dims_[d];
+        dim.reach = std::max(dim.reach, rest.max + 1);
+        dim.period = period_of(dim.factors);
+        if (dim.period == 0) continue;
+        const Bounds run = analyzer.bounds(analyzer.simplify(floor_mod(e, index(dim.period))));
+        if (!run.has_max()) refuse();
+        dim.run = std::max(dim.run, run.max + 1);
       }
       for (size_t i = 0; i < group_.size(); ++i) {
         if (phase.axes[i] != nullptr && group_[i] > 1 && !has_axis(i)) refuse();
@@ -91,6 +110,16 @@ class Separation {
     }
     return out;
   }
+  // After how many elements the runs of the items along one axis repeat; 0 for an index that depends on several.
+  int64_t period_of(const ItemFactors& factors) const {
+    int64_t out = 0;
+    for (size_t i = 0; i < factors.size(); ++i) {
+      if (factors[i] == 0) continue;
+      if (out != 0) return 0;
+      out = factors[i] * group_[i];
+    }
+    return out;
+  }
   // The index of the first item.
   PrimExpr rest_of(Analyzer& analyzer, const ThreadNest& phase, const PrimExpr& e) const {
     NodeMap zero;
@@ -107,7 +136,7 @@ class Separation {
       if (dim.factors[i] > 0) steps.emplace_back(dim.factors[i], group_[i]);
     }
     std::ranges::sort(steps);
-    int64_t reach = dim.run;
+    int64_t reach = dim.period == 0 ? dim.reach : dim.run;
     for (const auto& [factor, items] : steps) {
       if (factor < reach) return false;
       reach = factor * items;
@@ -126,7 +155,7 @@ class Separation {
       for (size_t i = group_.size(); i-- > 0;) {
         if (group_[i] > 1) n.shape.push_back(index(group_[i]));
       }
-      for (const Dim& d : dims_) n.shape.push_back(index(d.run));
+      for (const Dim& d : dims_) n.shape.push_back(index(d.elements()));
     });
     return result_;
   }
@@ -137,7 +166,7 @@ class Separation {
       return map_inner(s, [&](const Stmt& inner) { return change(inner, to); });
     }
     Analyzer analyzer;
-    analyzer.bind_dims(f_);
+    bind_loops(analyzer, *nest);
     auto moved = [&](const std::vector<PrimExpr>& indices) {
       std::vector<PrimExpr> out;
       for (size_t i = group_.size(); i-- > 0;) {
@@ -145,7 +174,9 @@ class Separation {
         // A phase of one item along the axis is the first item's.
         out.push_back(nest->axes[i] == nullptr ? index(0) : PrimExpr(nest->axes[i]->var));
       }
-      for (const PrimExpr& e : indices) out.push_back(rest_of(analyzer, *nest, e));
+      for (size_t d = 0; d < indices.size(); ++d) {
+        out.push_back(analyzer.simplify(dims_[d].place(rest_of(analyzer, *nest, indices[d]))));
+      }
       return out;
     };
     return Stmt::unchecked(rewrite(

@@ -65,8 +65,9 @@ Stmt copy_nest(const std::string& name, const std::vector<Var>& loops, const Buf
   return out;
 }
 
-// The statement of the outermost sequence (below allocations) that holds `stmt`.
-const Node* top_level(const LoopTree& tree, const Node* stmt) {
+}  // namespace
+
+const Node* ScheduleEdit::top_level(const LoopTree& tree, const Node* stmt) {
   const Node* at = stmt;
   for (const StmtNode* p = tree.parent(at); p != nullptr; p = tree.parent(at)) {
     if (isa<SeqNode>(p)) {
@@ -88,8 +89,6 @@ const Node* top_level(const LoopTree& tree, const Node* stmt) {
   return at;
 }
 
-}  // namespace
-
 StepResult<BlockRV> Schedule::cache_read(const BlockRV& rv, const std::string& name, Scope scope) {
   ScheduleEdit edit(*this, "cache_read");
   const BlockNode* b = RELAY_TRY(edit.block(rv));
@@ -109,7 +108,7 @@ StepResult<BlockRV> Schedule::cache_read(const BlockRV& rv, const std::string& n
   std::vector<Var> loops;
   for (size_t d = 0; d < from->shape.size(); ++d) loops.push_back(fresh_var("c", kIndex));
   Stmt nest = copy_nest(out.name, loops, from, to);
-  const Node* place = top_level(edit.tree, b);
+  const Node* place = ScheduleEdit::top_level(edit.tree, b);
   for (const BlockNode* w : edit.writers(from)) {
     if (edit.tree.contains(place, w)) {
       return edit.fail(name + " is written by block " + w->name + " in the same loops");
@@ -138,7 +137,7 @@ StepResult<BlockRV> Schedule::cache_write(const BlockRV& rv, Scope scope) {
   BlockRV out{fresh_name(to->name + "_write")};
   std::vector<Var> loops;
   for (size_t d = 0; d < to->shape.size(); ++d) loops.push_back(fresh_var("c", kIndex));
-  const Node* place = top_level(edit.tree, b);
+  const Node* place = ScheduleEdit::top_level(edit.tree, b);
   for (const BlockNode* c : edit.consumers(*b)) {
     if (edit.tree.contains(place, c)) {
       return edit.fail("consumer " + c->name + " stands in the same loops as block " + b->name);

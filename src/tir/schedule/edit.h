@@ -56,6 +56,8 @@ class ScheduleEdit {
   static Stmt loops_over_box(Schedule& s, const BlockNode& b, const std::vector<PrimExpr>& mins,
                              const std::vector<PrimExpr>& extents,
                              const std::vector<const ForNode*>& around);
+  // The statement of the outermost sequence (below allocations) that holds `stmt`.
+  static const Node* top_level(const LoopTree& tree, const Node* stmt);
   static std::string fresh_name(Schedule& s, const std::string& base) { return s.fresh_name(base); }
 
   const Schedule& schedule;

@@ -134,6 +134,8 @@ class Replayer {
       s_.decompose_reduction(block(0), loop(1)).value();
     } else if (n == "mask_reduction") {
       s_.mask_reduction(block(0)).value();
+    } else if (n == "as_product") {
+      s_.as_product(block(0), {number(1), number(2), number(3), number(4)}).value();
     } else if (n == "rfactor") {
       s_.rfactor(block(0), loop(1)).value();
     } else {

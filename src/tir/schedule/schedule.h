@@ -61,6 +61,23 @@ struct Partition {
   LoopRV copy_of(const LoopRV& loop) const;
 };
 
+// What `as_product` makes its iterations a multiple of, and the parts of the sum.
+struct ProductShape {
+  int64_t rows = 1, columns = 1, terms = 1;
+  int64_t parts = 1;
+};
+
+// The blocks that `as_product` made of one.
+struct ProductBlocks {
+  BlockRV row_operand, column_operand;  // copies
+  BlockRV product;
+  BlockRV result;
+  // The loops of `result`: outside, along the rows, along the columns.
+  std::vector<LoopRV> batch, rows, columns;
+  // Whether neighbouring terms of the operand lie side by side in memory, rather than neighbouring rows or columns.
+  bool row_terms_adjoin = false, column_terms_adjoin = false;
+};
+
 class Schedule {
  public:
   explicit Schedule(PrimFunc func);
@@ -175,6 +192,21 @@ class Schedule {
   // loop, then over that dimension in a new block. Changes the order of the reduction.
   // Returns the block that fills the new buffer; the given block becomes the final reduction.
   StepResult<BlockRV> rfactor(const BlockRV& block, const LoopRV& loop);
+
+  // A sum of products of two operands becomes a product of matrices: copies of both operands with one axis of rows or
+  // columns and one of terms, their product, and a block that gives the result its axes. Convolutions become products of
+  // the image's windows and the weights.
+  //
+  //   before:  C[n, o, y, x] += I[n, c, y + r, x + s] * W[o, c, r, s]
+  //   after:   rows[m, k]    = W[m, k // 9, k % 9 // 3, k % 3]
+  //            columns[j, k] = I[j // (Y * X), k // 9, j // X % Y + k % 9 // 3, j % X + k % 3]
+  //            P[m, j]      += columns[j, k] * rows[m, k]
+  //            C[n, o, y, x] = P[o, (n * Y + y) * X + x]
+  //
+  // Iterations that only one operand reads are rows or columns: columns where the result's neighbours lie along them.
+  // Those that both read stay in front. The axes of the copies and of P are padded to multiples of the shape, with terms
+  // that are 0. With parts, C adds P of each part of the sum, which a block `result` stores before.
+  StepResult<ProductBlocks> as_product(const BlockRV& block, const ProductShape& shape);
 
  private:
   friend class ScheduleEdit;

@@ -445,6 +445,67 @@ TEST(Schedule, a_guarded_reduction_is_not_vectorised_before_it_is_masked) {
   expect_refused([&] { s.vectorize(parts[1]).value(); }, "is guarded");
 }
 
+// An image with channels first and a border, windows of 2x3, two images.
+PrimFunc convolution() {
+  Tensor x = placeholder("X", f32, {index(2), index(3), index(5), index(6)}),
+         w = placeholder("W", f32, {index(4), index(3), index(2), index(3)});
+  Tensor y = compute("Y", {index(2), index(4), index(4), index(2)}, [&](const Indices& i) {
+    return sum({index(2), index(3), index(3)}, [&](const Indices& r) {
+      return x(i[0], r[2], i[2] + r[0], i[3] * 2 + r[1]) * w(i[1], r[2], r[0], r[1]);
+    });
+  });
+  Tensor z = compute("Z", {index(2), index(4), index(4), index(2)}, [&](const Indices& i) {
+    return max(y(i[0], i[1], i[2], i[3]), imm_float(f32, 0));
+  });
+  return create_prim_func("convolution", {x, w}, {z});
+}
+
+// The weights' rows in their order in memory, and the windows of both images as columns.
+TEST(Schedule, a_convolution_becomes_a_product_of_matrices) {
+  const PrimFunc before = convolution();
+  for (int64_t parts : {1, 3}) {
+    Schedule s(before);
+    const ProductBlocks made = s.as_product(s.get_block("Y"), {8, 16, 4, parts}).value();
+    expect_same(before, s);
+    const std::string text = to_string(s.func());
+    // 4 rows, 16 columns and 18 terms.
+    for (const std::string& said :
+         {"W_matrix: float32[8, " + std::to_string(parts == 1 ? 20 : 24) + "]",
+          "X_matrix: float32[16, " + std::to_string(parts == 1 ? 20 : 24) + "]",
+          "Y_sums: float32[" + std::string(parts == 1 ? "" : "3, ") + "8, 16]"}) {
+      EXPECT_NE(text.find(said), std::string::npos) << said << text;
+    }
+    EXPECT_TRUE(made.row_terms_adjoin && !made.column_terms_adjoin);
+    EXPECT_EQ(s.block(made.product)->contraction->operands.size(), 2u);
+  }
+}
+
+TEST(Schedule, a_matrix_product_whose_operands_fit_is_not_padded) {
+  const PrimFunc before = matmul(8, 12, 4);
+  Schedule s(before);
+  const ProductBlocks made = s.as_product(s.get_block("C"), {4, 4, 2, 1}).value();
+  expect_same(before, s);
+  EXPECT_EQ(to_string(s.func()).find("select"), std::string::npos);
+  EXPECT_TRUE(made.row_terms_adjoin && !made.column_terms_adjoin);
+}
+
+TEST(Schedule, must_refuse_products_that_are_none) {
+  Schedule s(row_sum(5, 6));
+  expect_refused([&] { s.as_product(s.get_block("S"), {}).value(); }, "does not read two operands");
+  Tensor a = placeholder("A", f32, {index(5), index(6)}),
+         b = placeholder("B", f32, {index(4), index(6)});
+  Tensor c = compute("C", {index(5), index(4)}, [&](const Indices& i) {
+    return sum({index(6)}, [&](const Indices& k) { return max(a(i[0], k[0]), b(i[1], k[0])); });
+  });
+  Schedule other(create_prim_func("f", {a, b}, {c}));
+  expect_refused(
+      [&] {
+        other.as_product(other.get_block("C"), {1, 1, 4, 1}).value();
+      },
+      "terms cannot be added");
+  other.as_product(other.get_block("C"), {1, 1, 3, 1}).value();
+}
+
 TEST(Schedule, golden_text_of_a_tiled_row_sum) {
   Schedule s(row_sum(4, 8));
   auto [i, k] = s.get_loops<2>(s.get_block("S"));

@@ -5,6 +5,7 @@
 
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/insert_barriers.h"
+#include "tir/passes/pad_shared_rows.h"
 #include "tir/passes/separate_items.h"
 #include "tir/schedule/schedule.h"
 #include "tir/test/invented_inputs.h"
@@ -190,6 +191,57 @@ TEST(WorkGroups, registers_of_phases_of_fewer_axes) {
       << text_of(separated);
   EXPECT_EQ(race_of(separated), "");
   expect_equal(run(f), run(separated), "with registers of items");
+}
+
+// Each item has two runs of 3 elements; between them are those of the other items.
+TEST(WorkGroups, registers_of_items_that_alternate) {
+  Var b = var("b"), t = var("t"), u = var("u"), h = var("h"), v = var("v"), i = var("i"),
+      j = var("j");
+  Buffer a = buffer("a", f32, {index(2), index(6 * kItems)}),
+         out = buffer("out", f32, {index(2), index(6 * kItems)}),
+         acc = buffer("acc", f32, {index(6 * kItems)}, Scope::Register);
+  auto element = [](const Var& half, const Var& item, const Var& of_run) {
+    return (half * kItems + item) * 3 + of_run;
+  };
+  auto runs = [](const Var& half, const Var& of_run, Stmt body) {
+    return for_(half, index(0), index(2), for_(of_run, index(0), index(3), std::move(body)));
+  };
+  const Stmt group = seq(
+      {over_items(t, runs(h, v, store(acc, {element(h, t, v)}, load(a, {b, element(h, t, v)})))),
+       over_items(u, runs(i, j,
+                          store(out, {b, element(i, u, j)},
+                                load(acc, {element(i, u, j)}) + imm_float(f32, 1))))});
+  const PrimFunc f = kernel({a}, {out}, bound(b, 2, kGroupTags[0], allocate(acc, group)));
+  const PrimFunc separated = separate_items(f);
+  verify(separated);
+  EXPECT_NE(text_of(separated).find("acc: float32[4, 6] in register"), std::string::npos)
+      << text_of(separated);
+  EXPECT_NE(text_of(separated).find("acc[t, v + h * 3] ="), std::string::npos)
+      << text_of(separated);
+  expect_equal(run(f), run(separated), "with registers of items");
+  EXPECT_EQ(race_of(separated), "");
+}
+
+TEST(WorkGroups, rows_of_whole_banks_are_padded) {
+  EXPECT_EQ(padded_row_bytes(128, 4), 528);
+  EXPECT_EQ(padded_row_bytes(64, 2), 144);
+  EXPECT_EQ(padded_row_bytes(40, 4), 160);
+  Var b = var("b"), t = var("t"), u = var("u");
+  Buffer out = buffer("out", f32, {index(2), index(32)}),
+         tile = buffer("tile", f32, {index(2), index(32)}, Scope::Shared);
+  const PrimFunc f = kernel(
+      {}, {out},
+      bound(b, 2, kGroupTags[0],
+            allocate(tile,
+                     seq({over_items(t, store(tile, {index(1), t}, cast(f32, t)), 32),
+                          over_items(u, store(out, {b, u}, load(tile, {index(1), index(31) - u})),
+                                     32)}))));
+  const PrimFunc padded = pad_shared_rows(f);
+  verify(padded);
+  EXPECT_NE(text_of(padded).find("tile: float32[2, 36] in shared"), std::string::npos)
+      << text_of(padded);
+  expect_equal(run(f), run(padded), "with padded rows");
+  EXPECT_EQ(pad_shared_rows(padded), padded);
 }
 
 TEST(WorkGroups, must_find_a_missing_barrier) {
