@@ -42,7 +42,7 @@ def cases(folder: Path, part: str) -> list[dict[str, Any]]:
 
 
 def library(folder: Path) -> Library:
-    return Library(folder / "librelay_runtime.so")
+    return Library(folder.resolve() / "librelay_runtime.so")
 
 
 @contextmanager
