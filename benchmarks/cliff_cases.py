@@ -314,6 +314,7 @@ def order() -> Iterator[Case]:
     yield Case("top 1 of 1M", top((million,), 1))
     yield Case("top 5 of 1000", top((1000,), 5))
     yield Case("top 10 of 64x50000", top((64, 50000), 10))
+    yield Case("top 2 of 511x512", top((511, 512), 2))
     yield Case("top 1000 of 1M", top((million,), 1000))
     yield Case("top 100 of 1000x300, first axis", top((1000, 300), 100, axis=0))
     yield Case("top 300 of 20000, least", top((20000,), 300, largest=0))

@@ -456,15 +456,16 @@ class Packer : public WeightPacker {
     std::string to;
     int64_t taps = 1;
     for (char s : space) taps *= extent(s);
-    if (taps == 1 && groups == 1) {
-      if (Expr product = product_of_planes(c, layout, space, extent('O'))) return product;
+    const bool depthwise = extent('I') == 1 && extent('O') == groups;
+    if (taps == 1 && (groups == 1 || !depthwise)) {
+      if (Expr product = product_of_planes(c, layout, space, extent('O'), groups)) return product;
     }
     if (groups == 1 && is_to_few_channels(c, extent('O'), taps)) return in_planes(c, space);
     if (groups == 1 && extent('O') == 1) {
       to = "O" + space + "I";  // one column: lanes go along the sum
     } else if (groups == 1) {
       to = panels("O" + space + "I", 'o', 'i');
-    } else if (extent('I') == 1 && extent('O') == groups) {
+    } else if (depthwise) {
       to = space + "IO";
     } else {
       return grouped(c, kernel, space, groups);
@@ -496,10 +497,10 @@ class Packer : public WeightPacker {
     return turned(sums, planes, pixels);
   }
 
-  // A convolution of one tap with few channels on one side, between images whose channels lie one after the other (NCHW): the
-  // weights' matrix times the planes, whose pixels are its columns as they lie. Null for other convolutions.
+  // A convolution of one tap with few channels of a group on one side, between images whose channels lie one after the other (NCHW):
+  // for each group, the weights' matrix times the planes, whose pixels are its columns as they lie. Null for other convolutions.
   Expr product_of_planes(const CallNode& c, const std::string& kernel, const std::string& space,
-                         int64_t channels) {
+                         int64_t channels, int64_t groups) {
     const std::string pixels = "N" + space + "C", planes = "NC" + space;
     auto shape = static_shape(c.args[0]), result = static_shape(Expr(&c));
     const DType dtype = tensor_of(Expr(&c))->dtype;
@@ -514,8 +515,8 @@ class Packer : public WeightPacker {
       if ((*shape)[d] != (*result)[d]) return nullptr;  // a border
       positions *= (*shape)[d];
     }
-    const int64_t inputs = shape->back(), lanes = target_.lanes(dtype.bits);
-    if (2 * std::min(inputs, channels) > lanes || positions < 2 * lanes) return nullptr;
+    const int64_t inputs = shape->back(), lanes = target_.lanes(dtype.bits), items = shape->front();
+    if (2 * std::min(inputs, channels) > lanes * groups || positions < 2 * lanes) return nullptr;
     auto transforms = [&](const CallNode* call, const std::string& from, const std::string& to) {
       return call != nullptr && is_call_to(Expr(call), "layout_transform") &&
              text_attr(*call, "src_layout") == from && text_attr(*call, "dst_layout") == to;
@@ -530,12 +531,16 @@ class Packer : public WeightPacker {
       return make_call("reshape", {x}, {{"newshape", to_value(to)}}, c);
     };
     Expr data = reshaped(transforms(before, planes, pixels) ? before->args[0] : c.args[0],
-                         {shape->front(), inputs, positions});
+                         {items * groups, inputs / groups, positions});
     const std::string rows = "OI" + space;
-    const Expr weight = kernel == rows ? c.args[1] : packed(c, c.args[1], kernel, rows);
-    Expr product = make_call("nn.batch_matmul", {reshaped(weight, {1, channels, inputs}), data},
-                             {{"transpose_b", AttrValue(false)}}, c);
-    std::vector<int64_t> image{shape->front(), channels};
+    Expr weight = kernel == rows ? c.args[1] : packed(c, c.args[1], kernel, rows);
+    weight = reshaped(weight, {groups, channels / groups, inputs / groups});
+    if (groups > 1 && items > 1) {
+      weight = make_call("tile", {weight}, {{"reps", to_value(std::vector<int64_t>{items, 1, 1})}}, c);
+    }
+    Expr product =
+        make_call("nn.batch_matmul", {weight, data}, {{"transpose_b", AttrValue(false)}}, c);
+    std::vector<int64_t> image{items, channels};
     image.insert(image.end(), shape->begin() + 1, shape->end() - 1);
     return make_call("layout_transform", {reshaped(product, image)},
                      {{"src_layout", AttrValue(planes)}, {"dst_layout", AttrValue(pixels)}}, c);
