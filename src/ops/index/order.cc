@@ -429,8 +429,7 @@ class FirstOfLanes {
         lanes_(key.bits == 32 ? 16 : 8),
         k_(k),
         words_(buffer("firsts", word_, {index(k * lanes_)}, Scope::Local)) {
-    if (key.bits != 32)
-      places_ = buffer("first_places", word_, {index(k * lanes_)}, Scope::Local);
+    if (key.bits != 32) places_ = buffer("first_places", word_, {index(k * lanes_)}, Scope::Local);
   }
 
   int64_t lanes() const { return lanes_; }
@@ -476,23 +475,22 @@ class FirstOfLanes {
       }));
       steps.push_back(kept.put(rank, word.get(), tir::cast(kIndex, place.get())));
     } else {
-      steps.push_back(
-          kept.put(rank, tir::cast(key_, shift_right(word.get(), 32)),
-                   tir::cast(kIndex, bit_and(word.get(), imm(word_, 0xFFFFFFFF)))));
+      steps.push_back(kept.put(rank, tir::cast(key_, shift_right(word.get(), 32)),
+                               tir::cast(kIndex, bit_and(word.get(), imm(word_, 0xFFFFFFFF)))));
     }
     steps.push_back(each_lane([&](const PrimExpr& lane) {
-      PrimExpr is_taken = places_ ? eq(at(places_, 0, lane), place.get())
-                                  : eq(at(words_, 0, lane), word.get());
-      return named("taken", select(is_taken, imm(word_, 1), imm(word_, 0)),
-                   [&](const PrimExpr& taken) {
-                     std::vector<Stmt> out;
-                     for (int64_t level = 0; level < k_; ++level) {
-                       Entry next = level + 1 < k_ ? get(level + 1, lane) : absent();
-                       out.push_back(set(level, lane,
-                                         choose(ne(taken, imm(word_, 0)), next, get(level, lane))));
-                     }
-                     return seq(std::move(out));
-                   });
+      PrimExpr is_taken =
+          places_ ? eq(at(places_, 0, lane), place.get()) : eq(at(words_, 0, lane), word.get());
+      return named(
+          "taken", select(is_taken, imm(word_, 1), imm(word_, 0)), [&](const PrimExpr& taken) {
+            std::vector<Stmt> out;
+            for (int64_t level = 0; level < k_; ++level) {
+              Entry next = level + 1 < k_ ? get(level + 1, lane) : absent();
+              out.push_back(
+                  set(level, lane, choose(ne(taken, imm(word_, 0)), next, get(level, lane))));
+            }
+            return seq(std::move(out));
+          });
     }));
     return word.in(place.in(seq(std::move(steps))));
   }
@@ -533,8 +531,8 @@ class FirstOfLanes {
         return named("old_place", at(places_, level, lane), [&](const PrimExpr& old_place) {
           return named("place", entry.place, [&](const PrimExpr& place) {
             Entry mine{word, place}, theirs{old, old_place};
-            PrimExpr first = logical_or(
-                lt(word, old), logical_and(eq(word, old), lt(place, old_place)));
+            PrimExpr first =
+                logical_or(lt(word, old), logical_and(eq(word, old), lt(place, old_place)));
             return seq({set(level, lane, choose(first, mine, theirs)),
                         sink(choose(first, theirs, mine), level + 1, lane)});
           });

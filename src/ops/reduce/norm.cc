@@ -140,11 +140,13 @@ std::shared_ptr<const ComputeRule> softmax_rule(bool log, const char* exp = "exp
 Expr softmax_of_few_columns(const CallNode& c, WeightPacker& packer) {
   auto shape = static_shape(c.args[0]);
   if (!shape || !packer.packs(c.args[0]) || tensor_of(c.args[0])->dtype.bits < 32) return nullptr;
-  const auto rank = static_cast<int64_t>(shape->size()), axis = from_front(int_attr(c, "axis"), rank);
+  const auto rank = static_cast<int64_t>(shape->size()),
+             axis = from_front(int_attr(c, "axis"), rank);
   int64_t columns = 1;
   for (int64_t d = axis + 1; d < rank; ++d) columns *= (*shape)[static_cast<size_t>(d)];
   const int64_t panel = packer.panel(c.args[0]);
-  if (columns < 2 || 4 * columns > panel || (*shape)[static_cast<size_t>(axis)] < panel) return nullptr;
+  if (columns < 2 || 4 * columns > panel || (*shape)[static_cast<size_t>(axis)] < panel)
+    return nullptr;
   // The axis goes last, and back to its place.
   std::vector<int64_t> there(static_cast<size_t>(rank)), back;
   std::iota(there.begin(), there.end(), 0);

@@ -50,7 +50,8 @@ class Packer : public WeightPacker {
           for (const Expr& arg : c->args) {
             if (transforms) {
               transformed_[arg.get()] = c;
-            } else if (auto [user, first] = used_.try_emplace(arg.get(), c); !first && user->second != c) {
+            } else if (auto [user, first] = used_.try_emplace(arg.get(), c);
+                       !first && user->second != c) {
               user->second = nullptr;
             }
           }
@@ -516,7 +517,8 @@ class Packer : public WeightPacker {
     for (;;) {
       auto after = transformed_.find(value);
       auto user = used_.find(value);
-      if (user == used_.end()) return after != transformed_.end() && transforms(after->second, from, to);
+      if (user == used_.end())
+        return after != transformed_.end() && transforms(after->second, from, to);
       auto* op = user->second == nullptr ? nullptr : as<OpNode>(user->second->op);
       if (after != transformed_.end() || op == nullptr ||
           (op->row->fusion != FusionClass::ElemWise && op->row->fusion != FusionClass::Broadcast)) {
@@ -558,7 +560,8 @@ class Packer : public WeightPacker {
     Expr weight = kernel == rows ? c.args[1] : packed(c, c.args[1], kernel, rows);
     weight = reshaped(weight, {groups, channels / groups, inputs / groups});
     if (groups > 1 && items > 1) {
-      weight = make_call("tile", {weight}, {{"reps", to_value(std::vector<int64_t>{items, 1, 1})}}, c);
+      weight =
+          make_call("tile", {weight}, {{"reps", to_value(std::vector<int64_t>{items, 1, 1})}}, c);
     }
     Expr product =
         make_call("nn.batch_matmul", {weight, data}, {{"transpose_b", AttrValue(false)}}, c);

@@ -77,8 +77,7 @@ class Vectorizer {
   bool varies(const NodeRef& root) const {
     bool found = false;
     post_order(
-        root,
-        [&](const Node& n) { found |= &n == var_.get() || wide_names_.contains(&n); },
+        root, [&](const Node& n) { found |= &n == var_.get() || wide_names_.contains(&n); },
         family::tir_expr | family::tir_stmt);
     return found;
   }

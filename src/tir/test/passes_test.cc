@@ -500,7 +500,12 @@ TEST(TirVectorizeLoops, names_of_lanes_name_vectors) {
   Loops l;
   Var v = var("v", f32), w = var("w", f32);
   auto named = [&](const Stmt& body) {
-    return body_of(vectorize_loops(func({l.a, l.out}, 1, for_(l.j, index(0), index(8), for_(l.i, index(0), index(8), let_stmt(w, load(l.a, {l.j}), let_stmt(v, load(l.a, {l.i}) * w, body)), ForKind::Vectorized)))));
+    return body_of(vectorize_loops(
+        func({l.a, l.out}, 1,
+             for_(l.j, index(0), index(8),
+                  for_(l.i, index(0), index(8),
+                       let_stmt(w, load(l.a, {l.j}), let_stmt(v, load(l.a, {l.i}) * w, body)),
+                       ForKind::Vectorized)))));
   };
   EXPECT_EQ(named(seq({store(l.out, {l.i}, max(v, w)), store(l.out, {l.j * 8 + l.i}, v)})), R"(
   for j in range(8):
