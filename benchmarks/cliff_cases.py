@@ -236,6 +236,8 @@ def conv() -> Iterator[Case]:
     for inputs, outputs in ((64, 1), (1, 64)):
         yield Case(f"1d, one tap, {inputs} to {outputs}", one("Conv", image(1, inputs, 4000),
                                                               In((outputs, inputs, 1))))  # fmt: skip
+    yield Case("1d, one tap, 4 groups of 4", one("Conv", image(1, 16, 4096), Weights((16, 4, 1)),
+                                                 np.zeros(16, np.float32), group=4))  # fmt: skip
     for size, c, k, stride in ((56, 96, 7, 1), (56, 72, 5, 2), (28, 120, 5, 1), (112, 32, 3, 1)):
         yield Case(f"depthwise {k}x{k} /{stride}", Conv(size, c, c, k, stride, groups=c).model,
                    0.95)  # fmt: skip
@@ -314,6 +316,7 @@ def order() -> Iterator[Case]:
     yield Case("top 1 of 1M", top((million,), 1))
     yield Case("top 5 of 1000", top((1000,), 5))
     yield Case("top 10 of 64x50000", top((64, 50000), 10))
+    yield Case("top 2 of 511x512", top((511, 512), 2))
     yield Case("top 1000 of 1M", top((million,), 1000))
     yield Case("top 100 of 1000x300, first axis", top((1000, 300), 100, axis=0))
     yield Case("top 300 of 20000, least", top((20000,), 300, largest=0))
@@ -479,6 +482,7 @@ def elementwise() -> Iterator[Case]:
     yield Case("softmax 50k", one("Softmax", In((1, 50000))))
     yield Case("softmax 64x50k", one("Softmax", In((64, 50000))))
     yield Case("softmax 1000x1000, axis 0", one("Softmax", In((1000, 1000)), axis=0))
+    yield Case("softmax 20001x2, axis 0", one("Softmax", In((20001, 2)), axis=0))
     yield Case("log softmax 50k", one("LogSoftmax", In((1, 50000))))
     yield Case("log softmax 524288x1, axis 0", one("LogSoftmax", In((1 << 19, 1)), axis=0))
     yield Case("log softmax 52423x10", one("LogSoftmax", In((52423, 10))))

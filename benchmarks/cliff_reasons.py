@@ -266,7 +266,7 @@ DRAWN_CAUSES: dict[str, str] = {
         "is bound by the instructions."
     ),
     "reductions/ArgM* *x2 axis 0 *": _FEW_COLUMNS,
-    "normalisations/*oftmax f* *x2 axis 0 *": _FEW_COLUMNS,
+    "normalisations/*oftmax f16 *x2 axis 0 *": _FEW_COLUMNS,
     "moves/Compress *": (
         "rows are copied at 36 GB/s; three kernels before that, and a result of a size that the data "
         "decide, take an eighth of the time."

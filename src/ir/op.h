@@ -284,7 +284,7 @@ struct OpInfo {
   std::shared_ptr<const KnownRule> known = nullptr;
   // The call on integers, where it is not the operator applied to them, which follows from `moves`.
   QuantizedRule quantized = nullptr;
-  // How its weights are packed (AlterOpLayout), where that does not follow from `contraction`.
+  // How its weights are packed, or its axes turned, where that does not follow from `contraction` (AlterOpLayout).
   PackingRule packing = nullptr;
   std::optional<StaticForm> static_form = {};
   std::optional<Window> window = {};

@@ -93,7 +93,7 @@ class WeightPacker {
   virtual Expr& shared(const Expr& weight, const std::string& name) = 0;
 };
 
-// The call with its weights packed, or null. For operators whose weights do not follow from `contraction`.
+// The call with its weights packed, or the axes of its data turned, or null. For what does not follow from `contraction`.
 using PackingRule = std::function<Expr(const CallNode& call, WeightPacker& packer)>;
 
 // ---- Sizes as attributes -----------------------------------------------------------------------

@@ -69,8 +69,8 @@ def test_sort_at_sizes_where_the_way_changes(n, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 @pytest.mark.parametrize(
     ("n", "k"),
-    [(64, 1), (65, 16), (87, 10), (9, 8), (13, 2), (1000, 1), (1000, 5), (1000, 32), (1000, 33), (1000, 250),
-     (5000, 100)],
+    [(64, 1), (65, 16), (87, 10), (9, 8), (13, 2), (31, 7), (32, 8), (77, 7), (1000, 1), (1000, 5),
+     (1000, 32), (1000, 33), (1000, 250), (5000, 100), (5000, 5)],
 )  # fmt: skip
 def test_topk_at_sizes_where_the_way_changes(n, k, dtype):
     for ascending in (True, False):

@@ -412,4 +412,159 @@ Stmt select_first(const Buffer& data, const LineIndex& at, const PrimExpr& n, in
   return count.in(full.in(last.in(some.in(seq({start, scan})))));
 }
 
+namespace {
+
+// Beyond as many, the entries of the lanes no longer fit into registers.
+constexpr int64_t kMostInLanes = 8;
+// Measured on AVX-512: on longer lines most vectors hold nothing that comes before the k-th element, and passing over them is cheaper.
+constexpr int64_t kLongestInLanes = 4096;
+
+// The first `k` entries of each lane in order, in local buffers of k x lanes words. An entry is one word where keys have 32 bits, the
+// key and below it the place, else a key and a place. No two entries are alike, and absent ones come last.
+class FirstOfLanes {
+ public:
+  FirstOfLanes(DType key, int64_t k)
+      : key_(key),
+        word_(DType::UInt(64)),
+        lanes_(key.bits == 32 ? 16 : 8),
+        k_(k),
+        words_(buffer("firsts", word_, {index(k * lanes_)}, Scope::Local)) {
+    if (key.bits != 32) places_ = buffer("first_places", word_, {index(k * lanes_)}, Scope::Local);
+  }
+
+  int64_t lanes() const { return lanes_; }
+
+  Stmt in(Stmt body) const {
+    if (places_) body = allocate(places_, std::move(body));
+    return allocate(words_, std::move(body));
+  }
+
+  Stmt clear() const {
+    return each_lane([&](const PrimExpr& lane) {
+      std::vector<Stmt> out;
+      for (int64_t level = 0; level < k_; ++level) out.push_back(set(level, lane, absent()));
+      return seq(std::move(out));
+    });
+  }
+
+  // Offers each lane the element whose place is begin + lane; those before `from` are passed over.
+  Stmt offer(const PrimExpr& begin, const PrimExpr& from,
+             const std::function<PrimExpr(const PrimExpr& place)>& key_at) const {
+    return each_lane([&](const PrimExpr& lane) {
+      PrimExpr place = begin + lane, number = tir::cast(word_, place);
+      PrimExpr key = tir::cast(word_, key_at(place));
+      Entry entry = places_ ? Entry{key, number}
+                            : Entry{bit_or(binary(BinaryOp::Shl, key, imm(word_, 32)), number), {}};
+      if (from) entry = choose(ge(place, from), entry, absent());
+      return sink(std::move(entry), 0, lane);
+    });
+  }
+
+  // Takes the first entry of all lanes as entry `rank` of `kept`.
+  Stmt take(const PrimExpr& rank, const Entries& kept) const {
+    Cell word("word", word_), place("place", word_);
+    auto least = [&](const Cell& cell, const std::function<PrimExpr(const PrimExpr&)>& value) {
+      return seq({cell.set(imm(word_, -1)), each_lane([&](const PrimExpr& lane) {
+                    return cell.set(min(cell.get(), value(lane)));
+                  })});
+    };
+    std::vector<Stmt> steps{least(word, [&](const PrimExpr& lane) { return at(words_, 0, lane); })};
+    if (places_) {
+      steps.push_back(least(place, [&](const PrimExpr& lane) {
+        return select(eq(at(words_, 0, lane), word.get()), at(places_, 0, lane), imm(word_, -1));
+      }));
+      steps.push_back(kept.put(rank, word.get(), tir::cast(kIndex, place.get())));
+    } else {
+      steps.push_back(kept.put(rank, tir::cast(key_, shift_right(word.get(), 32)),
+                               tir::cast(kIndex, bit_and(word.get(), imm(word_, 0xFFFFFFFF)))));
+    }
+    steps.push_back(each_lane([&](const PrimExpr& lane) {
+      PrimExpr is_taken =
+          places_ ? eq(at(places_, 0, lane), place.get()) : eq(at(words_, 0, lane), word.get());
+      return named(
+          "taken", select(is_taken, imm(word_, 1), imm(word_, 0)), [&](const PrimExpr& taken) {
+            std::vector<Stmt> out;
+            for (int64_t level = 0; level < k_; ++level) {
+              Entry next = level + 1 < k_ ? get(level + 1, lane) : absent();
+              out.push_back(
+                  set(level, lane, choose(ne(taken, imm(word_, 0)), next, get(level, lane))));
+            }
+            return seq(std::move(out));
+          });
+    }));
+    return word.in(place.in(seq(std::move(steps))));
+  }
+
+ private:
+  struct Entry {
+    PrimExpr word, place;
+  };
+
+  Stmt each_lane(const std::function<Stmt(const PrimExpr& lane)>& body) const {
+    return each("lane", index(lanes_), body, ForKind::Vectorized);
+  }
+  PrimExpr at(const Buffer& buffer, int64_t level, const PrimExpr& lane) const {
+    return load(buffer, {lane + level * lanes_});
+  }
+  Entry get(int64_t level, const PrimExpr& lane) const {
+    return {at(words_, level, lane), places_ ? at(places_, level, lane) : PrimExpr()};
+  }
+  Stmt set(int64_t level, const PrimExpr& lane, const Entry& entry) const {
+    Stmt word = store(words_, {lane + level * lanes_}, entry.word);
+    return places_ ? seq({word, store(places_, {lane + level * lanes_}, entry.place)}) : word;
+  }
+  Entry absent() const { return {imm(word_, -1), places_ ? imm(word_, -1) : PrimExpr()}; }
+  Entry choose(const PrimExpr& condition, const Entry& a, const Entry& b) const {
+    return {select(condition, a.word, b.word),
+            places_ ? select(condition, a.place, b.place) : PrimExpr()};
+  }
+
+  // Puts the entry at its level; the last one of the lane falls out.
+  Stmt sink(const Entry& entry, int64_t level, const PrimExpr& lane) const {
+    if (level == k_) return seq({});
+    return named("word", entry.word, [&](const PrimExpr& word) {
+      return named("old", at(words_, level, lane), [&](const PrimExpr& old) {
+        if (!places_) {
+          return seq({set(level, lane, {min(word, old), {}}),
+                      sink({max(word, old), {}}, level + 1, lane)});
+        }
+        return named("old_place", at(places_, level, lane), [&](const PrimExpr& old_place) {
+          return named("place", entry.place, [&](const PrimExpr& place) {
+            Entry mine{word, place}, theirs{old, old_place};
+            PrimExpr first =
+                logical_or(lt(word, old), logical_and(eq(word, old), lt(place, old_place)));
+            return seq({set(level, lane, choose(first, mine, theirs)),
+                        sink(choose(first, theirs, mine), level + 1, lane)});
+          });
+        });
+      });
+    });
+  }
+
+  DType key_, word_;
+  int64_t lanes_, k_;
+  Buffer words_, places_;
+};
+
+}  // namespace
+
+bool selects_in_lanes(std::optional<int64_t> n, std::optional<int64_t> k) {
+  return n && k && *k <= kMostInLanes && *n >= 2 * kSelectBlock && *n <= kLongestInLanes;
+}
+
+Stmt select_in_lanes(const Buffer& data, const LineIndex& at, int64_t n, int64_t k, bool ascending,
+                     const Entries& kept) {
+  FirstOfLanes firsts(kept.key_dtype(), k);
+  auto key_at = [&](const PrimExpr& i) { return order_key(load(data, at(i)), ascending); };
+  const int64_t lanes = firsts.lanes(), whole = n / lanes * lanes;
+  std::vector<Stmt> steps{firsts.clear(), each("vector", index(n / lanes), [&](const PrimExpr& v) {
+                            return firsts.offer(v * lanes, nullptr, key_at);
+                          })};
+  // The rest is the end of a vector that ends with the line.
+  if (whole != n) steps.push_back(firsts.offer(index(n - lanes), index(whole), key_at));
+  steps.push_back(
+      each("rank", index(k), [&](const PrimExpr& rank) { return firsts.take(rank, kept); }));
+  return firsts.in(seq(std::move(steps)));
+}
+
 }  // namespace relay::ops

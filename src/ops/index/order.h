@@ -92,4 +92,10 @@ int64_t select_room(int64_t k);
 tir::Stmt select_first(const tir::Buffer& data, const LineIndex& at, const PrimExpr& n, int64_t k,
                        bool ascending, const Entries& kept, const Entries& other);
 
+// The same for few of a line of known length: each lane keeps the first `k` of its elements, and the first of all lanes are taken one
+// by one. No branch depends on an element. `kept` has room for `k` entries.
+bool selects_in_lanes(std::optional<int64_t> n, std::optional<int64_t> k);
+tir::Stmt select_in_lanes(const tir::Buffer& data, const LineIndex& at, int64_t n, int64_t k,
+                          bool ascending, const Entries& kept);
+
 }  // namespace relay::ops

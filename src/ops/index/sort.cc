@@ -31,19 +31,26 @@ TirTensor sorted_order(const TirTensor& x, size_t axis, const PrimExpr& count, b
   PrimExpr n = shape[axis];
   shape[axis] = count;
   auto size = as_int(n), k = as_int(count);
+  const bool in_lanes = selects_in_lanes(size, k);
   // A selection sorts its room about once for each time that the line grows by half.
-  bool selects = k && !(size && *size <= 4 * *k);
+  bool selects = !in_lanes && k && !(size && *size <= 4 * *k);
   auto elements = as_int(count_elements(x->shape()));
-  int64_t parts = !selects && size && elements == size && *size >= kLongLine ? kParts : 1;
-  const char* name = selects ? "T_first_selected" : parts > 1 ? "T_argsort_in_parts" : "T_argsort";
+  const bool sorts = !selects && !in_lanes;
+  int64_t parts = sorts && size && elements == size && *size >= kLongLine ? kParts : 1;
+  const char* name = in_lanes    ? "T_first_in_lanes"
+                     : selects   ? "T_first_selected"
+                     : parts > 1 ? "T_argsort_in_parts"
+                                 : "T_argsort";
   return tir::imperative(
       name, dtype, shape, {x}, [=](const std::vector<Buffer>& in, const Buffer& order) {
         DType key = order_key_dtype(in[0]->dtype);
-        PrimExpr room = selects ? index(select_room(*k)) : n;
+        PrimExpr room = in_lanes ? index(*k) : selects ? index(select_room(*k)) : n;
         return each_line(in[0]->shape, axis, 64, [&](const LineIndex& at) {
           Entries entries("entries", key, room, n), other("other", key, room, n);
           std::vector<Stmt> steps;
-          if (selects) {
+          if (in_lanes) {
+            steps.push_back(select_in_lanes(in[0], at, *size, *k, ascending, entries));
+          } else if (selects) {
             steps.push_back(select_first(in[0], at, n, *k, ascending, entries, other));
           } else {
             steps.push_back(each_in_lanes("i", n, [&](const PrimExpr& i) {

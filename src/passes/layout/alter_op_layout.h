@@ -10,8 +10,8 @@
 //   nn.conv2d(%x, %w), few channels of results,   layout_transform(nn.conv2d(layout_transform(%x,
 //       data_layout="NHWC"                            NHWC -> NCHW), %w, data_layout="NCHW"),
 //                                                     NCHW -> NHWC): lanes over columns
-//   the same with one tap, to or from few         layout_transform(reshape(nn.batch_matmul(%w, %x as
-//       channels, between such transforms             planes)), NCHW -> NHWC)
+//   the same with one tap, up to 64 channels      layout_transform(reshape(nn.batch_matmul(%w, %x as
+//       (of a group), between such transforms         planes)), NCHW -> NHWC)
 //   nn.conv2d(.., groups=g)                       the same; groups of fewer outputs than a panel
 //                                                     are merged, with zeros between them
 //   depthwise nn.conv2d(%x, %w)                   kernel_layout="HWIO"
@@ -25,6 +25,7 @@
 //                                                     qnn.contrib_dense_bits of x in int8
 //   nn.dense(reshape(layout_transform(%x, NHWC    nn.contrib_dense_pack(reshape(%x), the weight
 //       -> NCHW), [N, CHW]), const)                   with its columns in the other order)
+//   nn.softmax(%x, axis=0), few columns           transpose(nn.softmax(transpose(%x), axis=-1))
 // and likewise for convolutions over one and three axes.
 //
 // FoldConstant computes the layout_transform of a constant, so the packed weight is what the

@@ -23,7 +23,7 @@ class Vectorizer {
       case StmtKind::Store: {
         auto* n = as<StoreNode>(s);
         // An inner loop's vectors have lanes of their own.
-        if (has_vectors(s)) return uses(s, var_.get()) ? nullptr : s;
+        if (has_vectors(s)) return varies(s) ? nullptr : s;
         std::vector<PrimExpr> at;
         for (const PrimExpr& i : n->indices) at.push_back(expr(i));
         if (PrimExpr combined = combine_lanes(*n, at)) return store(n->buffer, at, combined);
@@ -47,27 +47,51 @@ class Vectorizer {
       }
       case StmtKind::For: {
         auto* f = as<ForNode>(s);
-        if (uses(f->min, var_.get()) || uses(f->extent, var_.get())) return nullptr;
+        if (varies(f->min) || varies(f->extent)) return nullptr;
         Stmt body = run(f->body);
         return body ? with_body(*f, body) : nullptr;
       }
       case StmtKind::If: {
         auto* i = as<IfNode>(s);
-        if (uses(i->cond, var_.get())) return masked(*i);
+        if (varies(i->cond)) return masked(*i);
         Stmt a = run(i->then_body), b = i->else_body ? run(i->else_body) : nullptr;
         if (!a || (i->else_body && !b)) return nullptr;
         return if_(i->cond, a, b);
       }
+      case StmtKind::LetStmt: {
+        auto* l = as<LetStmtNode>(s);
+        const bool other_lanes = has_vectors(l->value);
+        if (other_lanes && varies(l->value)) return nullptr;
+        PrimExpr value = other_lanes ? l->value : expr(l->value);
+        Var name = value->dtype == l->value->dtype ? l->var : wide_name(l->var, value->dtype);
+        Stmt body = run(l->body);
+        return body ? let_stmt(name, value, body) : nullptr;
+      }
       default:
-        return uses(s, var_.get()) ? nullptr : s;
+        return varies(s) ? nullptr : s;
     }
   }
 
  private:
-  static bool has_vectors(const Stmt& s) {
+  // Whether lanes differ in it.
+  bool varies(const NodeRef& root) const {
     bool found = false;
     post_order(
-        s,
+        root, [&](const Node& n) { found |= &n == var_.get() || wide_names_.contains(&n); },
+        family::tir_expr | family::tir_stmt);
+    return found;
+  }
+
+  Var wide_name(const Var& name, DType dtype) {
+    Var wide = var(name->name, dtype);
+    wide_names_[name.get()] = wide;
+    return wide;
+  }
+
+  static bool has_vectors(const NodeRef& root) {
+    bool found = false;
+    post_order(
+        root,
         [&](const Node& n) {
           found |= n.info().family == family::tir_expr &&
                    static_cast<const PrimExprNode&>(n).dtype.lanes > 1;
@@ -94,7 +118,7 @@ class Vectorizer {
     auto* old = update != nullptr ? as<LoadNode>(update->a) : nullptr;
     bool halves = (lanes_ & (lanes_ - 1)) == 0;
     if (!halves || n.predicate || old == nullptr || !(old->buffer == n.buffer) || old->predicate ||
-        uses(update->a, var_.get()) || !uses(update->b, var_.get())) {
+        varies(update->a) || !varies(update->b)) {
       return nullptr;
     }
     for (size_t d = 0; d < at.size(); ++d) {
@@ -124,7 +148,7 @@ class Vectorizer {
       auto* both = as<BinaryNode>(part);
       if (both != nullptr && both->op == BinaryOp::And) {
         parts.insert(parts.end(), {both->b, both->a});
-      } else if (uses(part, var_.get())) {
+      } else if (varies(part)) {
         if (differs) return {nullptr, nullptr};
         differs = part;
       } else {
@@ -144,7 +168,7 @@ class Vectorizer {
     PrimExpr grows = expr(c->a);
     auto* r = as<RampNode>(grows);
     bool first_lanes = (c->op == BinaryOp::Lt || c->op == BinaryOp::Le) && r != nullptr &&
-                       as_int(r->stride) > 0 && !uses(c->b, var_.get());
+                       as_int(r->stride) > 0 && !varies(c->b);
     if (!first_lanes || combine_lanes(*s, s->indices)) return nullptr;
     Stmt all = run(i.then_body);
     auto* wide = as<StoreNode>(all);
@@ -192,8 +216,7 @@ class Vectorizer {
   PrimExpr widened_let(const LetNode& l) {
     PrimExpr value = expr(l.value);
     if (value->dtype.lanes == 1) return let(l.var, value, expr(l.body));
-    Var wide = var(l.var->name, value->dtype);
-    wide_names_[l.var.get()] = wide;
+    Var wide = wide_name(l.var, value->dtype);
     return let(wide, value, expr(l.body));
   }
 

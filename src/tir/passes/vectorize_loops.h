@@ -12,7 +12,7 @@ namespace relay::tir {
 //              out[j * 8 + i] = a[j * 8 + i] * b[j]
 //
 // A store under a condition such as `j * 8 + i < n`, alone or beside others that all lanes share, stores in the lanes for which
-// it holds; in a reduction loop, `x = x + v` adds the sum of the lanes of v.
+// it holds; in a reduction loop, `x = x + v` adds the sum of the lanes of v. A name for what differs between lanes names a vector.
 //
 // Legal for data-parallel loops and reductions, which the schedule step has checked. A loop of more
 // than 64 iterations or of an extent that is not constant, one whose body has another condition or

@@ -495,6 +495,28 @@ TEST(TirVectorizeLoops, the_variable_becomes_lanes) {
 )");
 }
 
+// A name for what differs between lanes names a vector, and what is stored under it varies; any other name stays as it is.
+TEST(TirVectorizeLoops, names_of_lanes_name_vectors) {
+  Loops l;
+  Var v = var("v", f32), w = var("w", f32);
+  auto named = [&](const Stmt& body) {
+    return body_of(vectorize_loops(
+        func({l.a, l.out}, 1,
+             for_(l.j, index(0), index(8),
+                  for_(l.i, index(0), index(8),
+                       let_stmt(w, load(l.a, {l.j}), let_stmt(v, load(l.a, {l.i}) * w, body)),
+                       ForKind::Vectorized)))));
+  };
+  EXPECT_EQ(named(seq({store(l.out, {l.i}, max(v, w)), store(l.out, {l.j * 8 + l.i}, v)})), R"(
+  for j in range(8):
+    let w = a[j]
+    let v = a[0:1:x8] * x8(w)
+    out[0:1:x8] = max(v, x8(w))
+    out[j * 8:1:x8] = v
+)");
+  EXPECT_NE(named(store(l.out, {l.j}, v)).find("for i in range(8)"), std::string::npos);
+}
+
 TEST(TirVectorizeLoops, lanes_that_meet_stay_a_loop) {
   Loops l;
   Stmt body = for_(l.i, index(0), index(8), store(l.out, {index(0)}, load(l.a, {l.i})),

@@ -736,23 +736,44 @@ TEST(AlterOpLayout, few_results_are_computed_in_planes) {
   EXPECT_EQ(of_results(1, 16, 1), "ones OIHW>OHWI nn.conv2d:NHWC/OHWI");
 }
 
+TEST(AlterOpLayout, softmax_before_few_columns_is_taken_along_rows) {
+  auto of = [](const char* shape, const char* axis) {
+    return altered("def @main(%x: Tensor[(" + std::string(shape) +
+                   "), float32]) { nn.softmax(%x, axis=" + axis + ") }");
+  };
+  const std::string turned = "transpose nn.softmax transpose";
+  EXPECT_EQ(of("99, 2", "0"), turned);
+  EXPECT_EQ(of("4, 99, 2, 3", "1"), turned);
+  EXPECT_EQ(of("99, 20", "0"), "nn.softmax");
+  EXPECT_EQ(of("99, 1", "0"), "nn.softmax");
+  EXPECT_EQ(of("9, 2", "0"), "nn.softmax");
+  EXPECT_EQ(of("2, 99", "1"), "nn.softmax");
+}
+
 TEST(AlterOpLayout, planes_of_few_channels_are_the_columns_of_a_product) {
-  auto of_channels = [](int64_t inputs, int64_t results, const char* more, bool planes) {
+  auto of_channels = [](int64_t inputs, int64_t results, const char* more, bool planes,
+                        int64_t groups = 1, const std::string& by_element = "") {
     const std::string back = "layout_transform(", to = ", src_layout=\"NWC\", dst_layout=\"NCW\")";
-    return altered("def @main(%x: Tensor[(2, " + std::to_string(inputs) + ", 40), float32]) {\n  " +
-                   (planes ? back : "nn.relu(") +
-                   "nn.conv1d(layout_transform(%x, src_layout=\"NCW\", dst_layout=\"NWC\"), "
-                   "ones(shape=[" +
-                   std::to_string(results) + ", " + std::to_string(inputs) +
-                   ", 1], dtype=\"float32\"), data_layout=\"NWC\"" + more + ")" +
-                   (planes ? to : ")") + " }");
+    return altered(
+        "def @main(%x: Tensor[(2, " + std::to_string(inputs) + ", 40), float32]) {\n  " +
+        (planes ? back : "nn.relu(") + by_element + (by_element.empty() ? "" : "(") +
+        "nn.conv1d(layout_transform(%x, src_layout=\"NCW\", dst_layout=\"NWC\"), "
+        "ones(shape=[" +
+        std::to_string(results) + ", " + std::to_string(inputs / groups) +
+        ", 1], dtype=\"float32\"), data_layout=\"NWC\", groups=" + std::to_string(groups) + more +
+        (by_element.empty() ? ")" : "))") + (planes ? to : ")") + " }");
   };
   const std::string product = "reshape nn.batch_matmul";
   EXPECT_NE(of_channels(24, 2, "", true).find(product), std::string::npos);
   EXPECT_NE(of_channels(24, 1, "", false).find(product), std::string::npos);
   EXPECT_NE(of_channels(1, 24, "", true).find(product), std::string::npos);
+  EXPECT_NE(of_channels(24, 24, "", true, 1, "tanh").find(product), std::string::npos);
+  EXPECT_EQ(of_channels(24, 24, "", true, 1, "nn.softmax").find(product), std::string::npos);
+  // Many channels, few of each group; the groups of each item are a product of their own.
+  EXPECT_NE(of_channels(48, 48, "", true, 12).find("tile"), std::string::npos);
+  EXPECT_EQ(of_channels(48, 48, "", true, 48).find(product), std::string::npos);
   // Many channels on both sides; results that stay pixels; steps; a border.
-  EXPECT_EQ(of_channels(24, 24, "", true).find(product), std::string::npos);
+  EXPECT_EQ(of_channels(160, 160, "", true).find(product), std::string::npos);
   EXPECT_EQ(of_channels(24, 2, "", false).find(product), std::string::npos);
   EXPECT_EQ(of_channels(24, 2, ", strides=[2]", true).find(product), std::string::npos);
   EXPECT_EQ(of_channels(24, 2, ", padding=[1, 1]", true).find(product), std::string::npos);
