@@ -89,12 +89,13 @@ Differences from the last TVM that had Relay:
 - `Constant.data` is a NumPy array.
 - `SimplifyExpr` keeps `x + 0.0`, which is 0.0 where x is -0.0, and drops `x + -0.0`.
 - Operands of two dtypes are refused (E0204), as `BroadcastRel` refused them: `relay.cast` states which is
-  meant.
+  meant. Products of uint8 and int8 are taken, and `nn.pad` and `full_like` cast their value.
 - `ConvertLayout` takes layouts without blocks; the compiler chooses blocks. "default" keeps the layout of
   weights.
 - Text whose types do not follow from it is refused (E0208): each expression has a type when it is read.
-- `quantize.qconfig` has calibrate_mode "min_max" and per-channel scales of weights as defaults, and quantises
-  all layers: `skip_conv_layers=[0]` and `skip_dense_layer=True` were the defaults.
+- `quantize.qconfig` takes the first Relay's defaults with their meaning (`weight_scale="power2"`,
+  `dtype_input="int8"`, `rounding="UPWARD"`, ...). Its own are calibrate_mode "min_max", scales for each
+  channel of weights, uint8, and all layers, where `skip_conv_layers=[0]` and `skip_dense_layer=True` held.
 - `relay.frontend.from_pytorch` exports the TorchScript program by `torch.export`: branches on values of
   tensors are an error of PyTorch. Weights keep their names.
 

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from relay import _core
@@ -38,6 +38,9 @@ _DEFAULTS: dict[str, Any] = {
     "calibrate_mode": "min_max",
     "percentile": 99.99,
     "per_channel": True,
+    "weight_scale": "max",
+    "dtype_input": "uint8",
+    "rounding": "TONEAREST_EVEN",
     "bias_correction": True,
     "keep_float": (),
     "global_scale": 8.0,
@@ -49,27 +52,29 @@ _DEFAULTS: dict[str, Any] = {
     "score": None,
 }
 
+# The values of settings that are names.
+_CHOICES: dict[str, Collection[str]] = {
+    "calibrate_mode": _METHODS,
+    "weight_scale": ("max", "power2"),
+    "dtype_input": ("uint8", "int8"),
+    "rounding": ("TONEAREST_EVEN", "UPWARD", "TONEAREST"),
+}
+
 # Settings of the first Relay that are no choice here: what holds, and the reason.
 _FIXED: dict[str, tuple[Any, str]] = {
     "nbit_input": (8, "data have 8 bits"),
     "nbit_weight": (8, "weights have 8 bits"),
     "nbit_activation": (32, "sums have 32 bits"),
-    "dtype_input": ("uint8", "data are uint8"),
     "dtype_weight": ("int8", "weights are int8"),
     "dtype_activation": ("int32", "sums are int32"),
-    "weight_scale": ("max", "weights are scaled by their largest magnitude"),
     "do_simulation": (
         False,
         "the quantised program computes in integers; optimise it at level 1 for its floats",
     ),
-    "round_for_shift": (False, "sums are rescaled in floats"),
+    "round_for_shift": (True, "a rescaled sum is rounded, as `rounding` says"),
     "debug_enabled_ops": (None, "the report names every layer"),
     "calibrate_chunk_by": (-1, "ranges are collected as runs go"),
     "partition_conversions": ("disabled", "conversions are fused with the layers beside them"),
-}
-# Those without an equivalent.
-_MEANINGLESS = {
-    "rounding": "halves are rounded to the even neighbour",
 }
 
 _local = threading.local()
@@ -83,13 +88,18 @@ class QConfig:
     percentile: the percentage of the numbers within the range, for "percentile".
     global_scale: data are from -global_scale to global_scale, for "global_scale", which it implies.
     per_channel: weights have a scale for each output channel.
+    weight_scale: "max", the largest magnitude is 127; "power2", the power of 2 above it is 128, so that
+        scales are powers of 2.
+    dtype_input: data are "uint8" of the range, or "int8" around 0, where the larger magnitude is 128.
+    rounding: halves of data and of rescaled sums go to the even neighbour ("TONEAREST_EVEN"), up
+        ("UPWARD") or away from zero ("TONEAREST").
     bias_correction: the mean error of each output channel is subtracted.
     keep_float: names of layers that stay in floats.
     skip_conv_layers: so do these convolutions, counted from 0. skip_dense_layer: so do all other layers.
     max_error, min_agreement, max_loss: aims. While one is missed, the layers with the largest error are
         computed in floats again: the largest relative error of the results; the least fraction of rows
         of the first result whose argmax is unchanged; the largest loss of `score(executable) -> float`.
-    The first Relay's fields nbit_*, dtype_*, weight_scale, do_simulation, round_for_shift,
+    The first Relay's fields nbit_*, dtype_weight, dtype_activation, do_simulation, round_for_shift,
     debug_enabled_ops, calibrate_chunk_by and partition_conversions have one value, which may be given.
     """
 
@@ -100,8 +110,6 @@ class QConfig:
                 given = settings[name]
                 if (tuple(given) if isinstance(given, list) else given) != holds:
                     raise wrong(f"qconfig(): {name} is {holds!r}, not {given!r}: {reason}")
-            elif name in _MEANINGLESS:
-                raise wrong(f"qconfig() takes no {name}: {_MEANINGLESS[name]}")
             elif name not in _DEFAULTS:
                 raise wrong(f"qconfig() has no setting {name!r}; it has {', '.join(_DEFAULTS)}")
         implied = "global_scale" if "global_scale" in settings else "min_max"
@@ -112,8 +120,10 @@ class QConfig:
         skipped = () if skipped is None else skipped
         if not isinstance(skipped, (list, tuple)) or any(type(i) is not int for i in skipped):
             raise wrong(f"skip_conv_layers is a list of numbers of convolutions, not {skipped!r}")
-        if mode not in _METHODS:
-            raise wrong(f"calibrate_mode is one of {', '.join(_METHODS)}, not {mode!r}")
+        for name, values in _CHOICES.items():
+            given = settings.get(name, _DEFAULTS[name])
+            if not isinstance(given, str) or given not in values:
+                raise wrong(f"{name} is one of {', '.join(values)}, not {given!r}")
         for name in ("per_channel", "bias_correction", "skip_dense_layer"):
             if not isinstance(settings.get(name, True), bool):
                 raise wrong(f"{name} is True or False, not {settings[name]!r}")

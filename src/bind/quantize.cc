@@ -32,7 +32,13 @@ quantize::Options make_quantize_options(nb::dict given) {
     } else if (name == "percentile") {
       out.percentile = number(value, name);
     } else if (name == "per_channel") {
-      out.per_channel = value.ptr() == Py_True;
+      out.form.per_channel = value.ptr() == Py_True;
+    } else if (name == "dtype_input") {
+      out.form.data = DType::parse(to_text(value, "a dtype")).value();
+    } else if (name == "weight_scale") {
+      out.form.power2_weights = to_text(value, "a scale") == "power2";
+    } else if (name == "rounding") {
+      out.form.rounding = to_text(value, "a rounding");
     } else if (name == "bias_correction") {
       out.bias_correction = value.ptr() == Py_True;
     } else if (name == "keep_float") {

@@ -150,7 +150,7 @@ int run_quantize(const QuantizeArgs& o, const Given& given) {
   options.calibration = *quantize::calibration_of(o.method);  // the option has these choices
   if (given.has("--percentile")) options.calibration = quantize::Calibration::percentile;
   options.percentile = o.percentile;
-  options.per_channel = !o.per_tensor;
+  options.form.per_channel = !o.per_tensor;
   options.bias_correction = !o.no_bias_correction;
   options.keep_float = o.keep_float;
   if (given.has("--max-error")) options.max_error = o.max_error;

@@ -22,17 +22,31 @@ bool is_float_tensor(const Expr& e) {
   return t != nullptr && t->dtype == DType::Float(32);
 }
 
-Expr rounded(const Expr& e, const Range& range) {
-  Scale s = scale_of(range);
+Expr rounded(const Expr& e, const Range& range, const IntegerForm& form) {
+  Scale s = scale_of(range, form.data);
   Expr scale = constant(s.scale, DType::Float(32), e->span);
   Expr zero = constant(s.zero_point, DType::Int(32), e->span);
-  Expr q =
-      make_call("qnn.quantize", {e, scale, zero}, {{"out_dtype", std::string("uint8")}}, e->span);
+  Expr q = make_call("qnn.quantize", {e, scale, zero},
+                     {{"out_dtype", form.data.to_string()}, {"rounding", form.rounding}}, e->span);
   return make_call("qnn.dequantize", {q, scale, zero}, {}, e->span);
 }
 
-// Weights in int8 around 0 with the largest magnitude at 127, of all elements or of each entry of an axis.
-Expr rounded_weights(const Constant& weights, std::optional<int64_t> axis) {
+constexpr float kLargestWeight = 127;
+
+// The scale of weights of a largest magnitude: it is 127, or the next power of 2 is 128.
+float weight_scale(float largest, bool power2) {
+  float scale = largest / kLargestWeight;
+  if (power2) {
+    int exponent = 0;
+    const float part = std::frexp(largest, &exponent);
+    constexpr int kBits = 7;
+    scale = std::ldexp(1.0F, (part == 0.5F ? exponent - 1 : exponent) - kBits);
+  }
+  return scale > 0 ? scale : 1;
+}
+
+// Weights in int8 around 0, with a scale for all elements or for each entry of an axis.
+Expr rounded_weights(const Constant& weights, std::optional<int64_t> axis, bool power2) {
   const Tensor& w = weights->data;
   size_t count = axis ? static_cast<size_t>(w.dim(static_cast<size_t>(*axis))) : 1;
   int64_t inner = 1;  // elements for each index of the axis
@@ -47,15 +61,11 @@ Expr rounded_weights(const Constant& weights, std::optional<int64_t> axis) {
     largest[entry(i)] = std::max(largest[entry(i)], std::abs(x[i]));
   Tensor scales = axis ? Tensor::empty(DType::Float(32), {static_cast<int64_t>(count)})
                        : Tensor::empty(DType::Float(32), {});
-  constexpr float kLargest = 127;
-  for (size_t c = 0; c < count; ++c) {
-    float scale = largest[c] / kLargest;
-    scales.data<float>()[c] = scale > 0 ? scale : 1;
-  }
+  for (size_t c = 0; c < count; ++c) scales.data<float>()[c] = weight_scale(largest[c], power2);
   Tensor q = Tensor::empty(DType::Int(8), w.shape());
   for (int64_t i = 0; i < w.num_elements(); ++i) {
     float n = std::nearbyint(x[i] / scales.data<float>()[entry(i)]);
-    q.data<int8_t>()[i] = static_cast<int8_t>(std::clamp(n, -kLargest, kLargest));
+    q.data<int8_t>()[i] = static_cast<int8_t>(std::clamp(n, -kLargestWeight, kLargestWeight));
   }
   const Span& at = weights->span;
   return make_call(
@@ -68,7 +78,7 @@ Expr rounded_weights(const Constant& weights, std::optional<int64_t> axis) {
 constexpr Range kAnyRange{0, 1};
 
 // Whether the operator only moves elements of its first argument, so that it can move bytes instead.
-bool moves_bytes(const CallNode& c) {
+bool moves_bytes(const CallNode& c, const IntegerForm& form) {
   auto* op = as<OpNode>(c.op);
   const bool moves =
       op != nullptr && (op->row->reshape_only || (op->row->moves && op->row->moves->holds_for(c)));
@@ -76,7 +86,7 @@ bool moves_bytes(const CallNode& c) {
       as<ConstantNode>(c.args[0]) != nullptr)
     return false;
   std::vector<Expr> args = c.args;
-  args[0] = rounded(c.args[0], kAnyRange);
+  args[0] = rounded(c.args[0], kAnyRange, form);
   Expr moved = in_integers(*as<CallNode>(call(c.op, std::move(args), c.attrs, c.span)));
   return moved && is_call_to(moved, "qnn.dequantize");
 }
@@ -123,8 +133,9 @@ Module with_places(const Module& module) {
 
 class Finder {
  public:
-  Finder(const Module& module, bool per_channel) : per_channel_(per_channel) {
+  Finder(const Module& module, const IntegerForm& form) {
     out_.module = with_places(module);
+    out_.form = form;
   }
 
   Layers find() {
@@ -177,12 +188,13 @@ class Finder {
     if (as<ConstantNode>(factors[0]) != nullptr) return "both operands are constants";
     layer.channels = channels_of_factors(c);
     for (bool by_channel : {true, false}) {
-      if (by_channel && (!per_channel_ || !layer.channels)) continue;
+      if (by_channel && (!out_.form.per_channel || !layer.channels)) continue;
       layer.by_channel = by_channel;
       layer.weights =
           rounded_weights(cast<ConstantNode>(factors[1]),
-                          by_channel ? std::optional(layer.channels->weight_axis) : std::nullopt);
-      Expr trial = quantized_layer(layer, factors[0], kAnyRange);
+                          by_channel ? std::optional(layer.channels->weight_axis) : std::nullopt,
+                          out_.form.power2_weights);
+      Expr trial = quantized_layer(layer, factors[0], kAnyRange, out_.form);
       if (in_integers(*as<CallNode>(trial))) return "";
     }
     layer.weights = nullptr;
@@ -190,7 +202,7 @@ class Finder {
   }
 
   size_t source(Expr e) {
-    for (auto* c = as<CallNode>(e); c != nullptr && moves_bytes(*c); c = as<CallNode>(e))
+    for (auto* c = as<CallNode>(e); c != nullptr && moves_bytes(*c, out_.form); c = as<CallNode>(e))
       e = c->args[0];
     auto [it, fresh] = source_of_.emplace(e.get(), out_.sources.size());
     if (fresh) out_.sources.push_back(e);
@@ -198,7 +210,6 @@ class Finder {
   }
 
   Layers out_;
-  bool per_channel_;
   std::map<std::string, size_t> named_;
   std::unordered_map<const Node*, size_t> source_of_;
 };
@@ -228,13 +239,14 @@ Module Layers::with_results(std::vector<Expr> results) const {
   return with_function(module, global_var("main", made->type), made);
 }
 
-Layers find_layers(const Module& prepared, bool per_channel) {
-  return Finder(prepared, per_channel).find();
+Layers find_layers(const Module& prepared, const IntegerForm& form) {
+  return Finder(prepared, form).find();
 }
 
-Expr quantized_layer(const Layer& layer, const Expr& data, const Range& range) {
+Expr quantized_layer(const Layer& layer, const Expr& data, const Range& range,
+                     const IntegerForm& form) {
   const CallNode& c = *layer.call;
-  return with_factors(c, {rounded(data, range), layer.weights});
+  return with_factors(c, {rounded(data, range, form), layer.weights});
 }
 
 Module with_quantized(const Layers& layers, const std::vector<bool>& chosen,
@@ -261,7 +273,7 @@ Module with_quantized(const Layers& layers, const std::vector<bool>& chosen,
     }
     if (auto it = source_of.find(original.get()); it != source_of.end()) {
       Expr e = Expr::unchecked(rebuilt);
-      Expr integers = rounded(e, parameters.ranges[it->second]);
+      Expr integers = rounded(e, parameters.ranges[it->second], layers.form);
       plain[integers.get()] = e;
       rebuilt = integers;
     }

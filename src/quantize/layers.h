@@ -34,6 +34,7 @@ struct Layer {
 // A program as quantisation sees it. Batch normalisations are part of weights, explicit paddings of convolutions.
 struct Layers {
   Module module;
+  IntegerForm form;
   std::vector<Layer> layers;  // in the order of evaluation
   // Tensors that are quantised: the data of layers, before what only moves their elements.
   std::vector<Expr> sources;
@@ -43,7 +44,7 @@ struct Layers {
 };
 
 // `mod` is typed; `prepared` is the result of the passes that quantisation needs.
-Layers find_layers(const Module& prepared, bool per_channel);
+Layers find_layers(const Module& prepared, const IntegerForm& form);
 
 // What calibration found.
 struct Parameters {
@@ -54,7 +55,8 @@ struct Parameters {
 };
 
 // The layer's sum with its data and weights rounded to integers, in floats.
-Expr quantized_layer(const Layer& layer, const Expr& data, const Range& range);
+Expr quantized_layer(const Layer& layer, const Expr& data, const Range& range,
+                     const IntegerForm& form);
 
 // The program with the layers `chosen` quantised; the others stay in floats.
 Module with_quantized(const Layers& layers, const std::vector<bool>& chosen,

@@ -50,7 +50,7 @@ class Quantizer {
   Quantizer(const Module& mod, const Samples& samples, const Options& options)
       : samples_(samples), options_(options) {
     check_options();
-    layers_ = find_layers(prepare(mod, options.compile), options.per_channel);
+    layers_ = find_layers(prepare(mod, options.compile), options.form);
     choose_layers();
   }
 
@@ -246,10 +246,11 @@ class Quantizer {
     for (const Layer& layer : layers_.layers) {
       if (!layer.quantizable()) continue;
       const Call& c = layer.call;
-      Expr error = make_call(
-          "subtract",
-          {quantized_layer(layer, factors_of(*c)[0], parameters_.ranges[layer.source]), c}, {},
-          c->span);
+      Expr error = make_call("subtract",
+                             {quantized_layer(layer, factors_of(*c)[0],
+                                              parameters_.ranges[layer.source], layers_.form),
+                              c},
+                             {}, c->span);
       auto mean = [&](const Expr& e) { return make_call("mean", {e}, {}, c->span); };
       auto square = [&](const Expr& e) { return make_call("multiply", {e, e}, {}, c->span); };
       results.push_back(layer.channels
@@ -391,7 +392,7 @@ class Quantizer {
       r.weight_bytes = r.quantized_weight_bytes = layer.weight_bytes();
       if (layer.quantizable()) {
         r.range = parameters_.ranges[layer.source];
-        r.scale = scale_of(r.range);
+        r.scale = scale_of(r.range, options_.form.data);
         r.error = errors_[i];
         r.obstacle = r.quantized ? "" : "loses more than the aims allow";
       } else {

@@ -25,7 +25,7 @@ using Samples = std::vector<std::vector<Tensor>>;
 struct Options {
   Calibration calibration = Calibration::min_max;
   double percentile = 99.99;  // of the numbers that stay in the range, for Calibration::percentile
-  bool per_channel = true;    // a scale for each output channel of weights
+  IntegerForm form;
   bool bias_correction = true;          // takes the mean of the error of each output channel away
   double global_scale = 8;              // data are from -8 to 8, for Calibration::global_scale
   std::vector<std::string> keep_float;  // names of layers that stay in floats

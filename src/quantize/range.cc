@@ -66,7 +66,11 @@ std::optional<Calibration> calibration_of(std::string_view name) {
   return std::nullopt;
 }
 
-Scale scale_of(const Range& range) {
+Scale scale_of(const Range& range, DType data) {
+  if (data.is_int()) {
+    auto scale = static_cast<float>(std::max(-range.low, range.high) / (kLevels / 2));
+    return {scale > 0 ? scale : 1, 0};
+  }
   double width = range.high - range.low;
   auto scale = static_cast<float>(width / (kLevels - 1));
   if (!(scale > 0)) return {};

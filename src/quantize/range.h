@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,12 +23,22 @@ struct Range {
   double low = 0, high = 0;
 };
 
-// What 256 integers from 0 stand for.
+// The integers that stand for data and weights.
+struct IntegerForm {
+  DType data = DType::UInt(8);  // of the range; or int8, around 0
+  // Where halves of data go: "TONEAREST_EVEN", "UPWARD" or "TONEAREST".
+  std::string rounding = "TONEAREST_EVEN";
+  bool per_channel = true;  // weights have a scale for each output channel
+  // The largest weight of a scale counts as the next power of 2, so that scales are powers of 2.
+  bool power2_weights = false;
+};
+
 struct Scale {
   float scale = 1;
   int32_t zero_point = 0;
 };
-Scale scale_of(const Range& range);
+// uint8: the range in 255 steps. int8: the larger magnitude in 128 steps, as the first Relay has it.
+Scale scale_of(const Range& range, DType data);
 
 // The numbers of a tensor over many runs: first how far they reach, then, where the choice needs it, how
 // often each part of the reach occurs.

@@ -246,7 +246,7 @@ def _(a, x, update, *starts):
 def _(a, x, lengths):
     out = np.moveaxis(x.copy(), (a.batch_axis, a.seq_axis), (0, 1))
     for line, n in zip(out, lengths, strict=True):
-        line[:n] = line[:n][::-1].copy()
+        line[: int(n)] = line[: int(n)][::-1].copy()
     return np.moveaxis(out, (0, 1), (a.batch_axis, a.seq_axis))
 
 
@@ -254,7 +254,7 @@ def _(a, x, lengths):
 def _(a, x, lengths):
     out = np.moveaxis(x.copy(), 1 - a.axis, 0)
     for line, n in zip(out, lengths, strict=True):
-        line[n:] = a.mask_value
+        line[np.arange(len(line)) >= n] = a.mask_value
     return np.moveaxis(out, 0, 1 - a.axis)
 
 

@@ -30,9 +30,21 @@ def saturated(q, dtype) -> np.ndarray:
     return np.clip(q, info.min, info.max).astype(dtype)
 
 
+def upward(x):
+    return np.floor(x + 0.5)
+
+
+ROUNDINGS = {
+    "UPWARD": upward,
+    "TONEAREST": lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5),
+    "TONEAREST_EVEN": np.round,
+}
+
+
 @oracle("qnn.quantize")
 def _(a, x, scale, zero):
-    return integers(x, scale, zero, a.out_dtype, a.axis)
+    rounded = ROUNDINGS[a.rounding](x / spread(scale, a.axis, x.ndim))
+    return saturated(rounded + spread(zero, a.axis, x.ndim), a.out_dtype)
 
 
 @oracle("qnn.dequantize")
@@ -43,10 +55,7 @@ def _(a, q, scale, zero):
 @oracle("qnn.requantize")
 def _(a, q, in_scale, in_zero, out_scale, out_zero):
     x = real(q, in_scale, in_zero, a.axis) / spread(out_scale, a.axis, q.ndim)
-    nearest = {
-        "TONEAREST": lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5),
-        "TONEAREST_EVEN": np.round,
-    }.get(a.rounding, upward)
+    nearest = ROUNDINGS["UPWARD" if a.rounding == "None" else a.rounding]
     return saturated(nearest(x) + spread(out_zero, a.axis, q.ndim), a.out_dtype)
 
 
@@ -61,10 +70,6 @@ def _(a, x, code, scale, zero):
 @oracle("qnn.simulated_dequantize")
 def _(a, x, code, scale, zero):
     return x if code == 0 else (x - spread(zero, a.axis, x.ndim)) * spread(scale, a.axis, x.ndim)
-
-
-def upward(x):
-    return np.floor(x + 0.5)
 
 
 for _name, _f in {"add": np.add, "subtract": np.subtract}.items():

@@ -35,6 +35,7 @@ ADDED = {
     "fixed_point_multiply": ["rounding"],
     "max": ["identity_if_empty"],
     "min": ["identity_if_empty"],
+    "qnn.op.quantize": ["rounding"],
     "vision.roi_align": ["aligned"],
 }
 

@@ -184,26 +184,83 @@ def test_reports(digits, tmp_path):
 
 def test_fields_of_the_first_relay():
     fields = {
-        "nbit_input": 8, "nbit_weight": 8, "nbit_activation": 32, "dtype_input": "uint8",
-        "dtype_weight": "int8", "dtype_activation": "int32", "weight_scale": "max",
-        "do_simulation": False,
-        "round_for_shift": False, "debug_enabled_ops": None, "calibrate_chunk_by": -1,
-        "partition_conversions": "disabled",
+        "nbit_input": 8, "nbit_weight": 8, "nbit_activation": 32, "dtype_weight": "int8",
+        "dtype_activation": "int32", "do_simulation": False, "round_for_shift": True,
+        "debug_enabled_ops": None, "calibrate_chunk_by": -1, "partition_conversions": "disabled",
     }  # fmt: skip
     with relay.quantize.qconfig(calibrate_mode="percentile", **fields) as config:
         assert config.nbit_input == 8
         assert "nbit" not in repr(config) and config.calibrate_mode == "percentile"
     for name, other in {
-        "nbit_input": 4, "dtype_input": "int8", "do_simulation": True,
+        "nbit_input": 4, "do_simulation": True, "round_for_shift": False, "dtype_input": "int16",
+        "weight_scale": "mean", "rounding": "DOWNWARD", "dtype_weight": "uint8",
     }.items():  # fmt: skip
         with pytest.raises(ValueError, match=f"{name} is .*, not"):
             relay.quantize.qconfig(**{name: other})
-    with pytest.raises(ValueError, match="takes no rounding"):
-        relay.quantize.qconfig(rounding="UPWARD")
     with pytest.raises(ValueError, match="global_scale is for"):
         relay.quantize.qconfig(calibrate_mode="entropy", global_scale=4.0)
     with pytest.raises(ValueError, match="skip_conv_layers is a list"):
         relay.quantize.qconfig(skip_conv_layers=0)
+
+
+def test_defaults_of_the_first_relay():
+    """Scales are powers of 2, so that a rescaled sum is a shift to the right, with halves up."""
+    rng = np.random.default_rng(11)
+    first, second = (rng.normal(size=s).astype("float32") / 4 for s in ((16, 32), (8, 16)))
+    x = relay.var("x", shape=(4, 32))
+    hidden = relay.nn.relu(relay.nn.dense(x, relay.const(first)))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.nn.dense(hidden, relay.const(second))))
+    # Multiples of half a step: halves are common.
+    dataset = [{"x": (rng.integers(-80, 80, (4, 32)) / 32).astype("float32")} for _ in range(3)]
+    defaults = {
+        "nbit_input": 8, "nbit_weight": 8, "nbit_activation": 32, "dtype_input": "int8",
+        "dtype_weight": "int8", "dtype_activation": "int32", "calibrate_mode": "global_scale",
+        "global_scale": 8.0, "weight_scale": "power2", "skip_conv_layers": [0],
+        "do_simulation": False, "round_for_shift": True, "debug_enabled_ops": None,
+        "rounding": "UPWARD", "calibrate_chunk_by": -1, "partition_conversions": "disabled",
+    }  # fmt: skip
+    with pytest.raises(relay.RelayError, match="no convolution 0"):
+        relay.quantize(mod, None, dataset, **defaults)
+    with relay.quantize.qconfig(**{**defaults, "skip_conv_layers": None}) as config:
+        assert (config.weight_scale, config.rounding) == ("power2", "UPWARD")
+    with relay.quantize.qconfig(**{**defaults, "skip_conv_layers": None}):
+        with pytest.raises(relay.RelayError, match="no layer of the program can be quantised"):
+            relay.quantize(mod, None, dataset, skip_dense_layer=True)
+        quantized, report = relay.quantize.quantize_with_report(
+            mod, None, dataset, bias_correction=False, per_channel=False
+        )
+    assert [layer["scale"] for layer in report.layers] == [1 / 16] * 2
+    assert [layer["zero_point"] for layer in report.layers] == [0] * 2
+
+    def integers(weight):
+        bits = int(np.ceil(np.log2(np.abs(weight).max()))) - 7
+        return np.clip(np.round(weight * 2.0**-bits), -127, 127).astype("int64"), bits
+
+    (w1, b1), (w2, b2) = integers(first), integers(second)
+    exe = relay.build(quantized)
+    evaluate = relay.create_executor("debug", quantized).evaluate()
+    ties = 0
+    for sample in dataset:
+        q = np.floor(sample["x"] * 16 + 0.5).astype("int64")
+        sums = np.maximum(q @ w1.T, 0)
+        ties += np.count_nonzero(sums % 2**-b1 == 2 ** (-b1 - 1))
+        shifted = np.clip((sums + (1 << (-b1 - 1))) >> -b1, -128, 127)
+        want = (shifted @ w2.T) * 2.0 ** (b2 - 4)
+        np.testing.assert_array_equal(exe(**sample), want)
+        np.testing.assert_array_equal(evaluate(**sample), want)
+    assert ties > 0
+
+
+@pytest.mark.parametrize("rounding", ["UPWARD", "TONEAREST", "TONEAREST_EVEN"])
+def test_roundings_agree_with_the_evaluator(rounding, digits):
+    mod, values, dataset, _ = digits
+    settings = {"dtype_input": "int8", "rounding": rounding, "weight_scale": "power2"}
+    quantized, report = relay.quantize.quantize_with_report(mod, values, dataset[:2], **settings)
+    text = quantized.astext(show_meta_data=False)
+    assert text.count(f'rounding="{rounding}"') == (rounding != "TONEAREST_EVEN") * 4
+    assert report.totals["output_error"] < 0.1
+    exe, debug = relay.build(quantized), relay.create_executor("debug", quantized).evaluate()
+    np.testing.assert_allclose(exe(**dataset[0]), debug(**dataset[0]), rtol=1e-4, atol=1e-4)
 
 
 def test_one_range_for_all_and_layers_that_are_skipped():
@@ -250,7 +307,7 @@ def test_bad_input(digits):
         assert error.value.code == code
     with pytest.raises(TypeError, match="a sample is"):
         relay.quantize(mod, values, [image])
-    for wrong in ({"weight_scale": "power2"}, {"nbit": 4}, {"keep_float": "w1"}, {"score": 1}):
+    for wrong in ({"weight_scale": "power4"}, {"nbit": 4}, {"keep_float": "w1"}, {"score": 1}):
         with pytest.raises(TypeError):
             relay.quantize(mod, values, dataset, **wrong)
     with pytest.raises(ValueError, match="calibrate_mode"):

@@ -23,4 +23,4 @@ def test_model(name):
             assert len(np.unique(e)) > 4  # the scales leave something to compare
             np.testing.assert_array_equal(f, e)
         else:
-            np.testing.assert_allclose(f, e, rtol=0, atol=2e-5 * np.abs(e).max())
+            np.testing.assert_allclose(f, e, rtol=0, atol=1e-5 * np.abs(e).max())

@@ -473,6 +473,36 @@ def test_indices_of_an_order_in_other_dtypes(dtype):
         assert adjoint.numpy().sum() == 6
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_indices_and_lengths_that_are_floats(dtype):
+    x, n = relay.var("x", shape=(3, 5)), relay.var("n", shape=(3,), dtype=dtype)
+    one, zero = relay.const(1.0), relay.const(0.0)
+    fields = [
+        relay.one_hot(n, one, zero, 5, -1, "float32"),
+        relay.sequence_mask(x, n, mask_value=-1.0, axis=1),
+        relay.reverse_sequence(x, n, seq_axis=1, batch_axis=0),
+    ]
+    mod = tvm.IRModule.from_expr(relay.Function([x, n], relay.Tuple(fields)))
+    loss = relay.sum(fields[1] * fields[2])
+    gradient = relay.transform.gradient(relay.Function([x, n], loss), mode="first_order")
+    data = np.random.default_rng(3).random((3, 5)).astype("float32")
+    ends = np.array([3, 2.5, 0], dtype)
+    masked = np.where(np.arange(5) < ends[:, None], data, -1)
+    turned = data.copy()
+    turned[0, :3], turned[1, :2] = data[0, 2::-1], data[1, 1::-1]
+    want = [np.arange(5) == ends[:, None], masked, turned]
+    back = masked.copy()  # the adjoint of a reversal is one
+    back[0, :3], back[1, :2] = masked[0, 2::-1], masked[1, 1::-1]
+    adjoint = np.where(np.arange(5) < ends[:, None], turned, 0) + back
+    for kind in ("debug", "vm"):
+        got = relay.create_executor(kind, mod).evaluate()(data, ends)
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g.numpy(), w)
+        found = relay.create_executor(kind, tvm.IRModule.from_expr(gradient)).evaluate()(data, ends)
+        np.testing.assert_allclose(found[1][0].numpy(), adjoint, rtol=1e-6)
+        np.testing.assert_array_equal(found[1][1].numpy(), np.zeros(3))
+
+
 def test_calls_that_stay_apart():
     x = relay.var("x", shape=(2,))
     both = relay.add(relay.exp(x) + relay.tanh(x), relay.exp(x) * relay.tanh(x))

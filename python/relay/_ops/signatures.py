@@ -216,7 +216,10 @@ SIGNATURES = {
     "qnn.leaky_relu": "x, alpha, input_scale, input_zero_point, output_scale, output_zero_point",
     "qnn.log": _QNN,
     "qnn.mul": _QNN_BINARY,
-    "qnn.quantize": "data, output_scale, output_zero_point, axis=-1, out_dtype='int8'",
+    "qnn.quantize": (
+        "data, output_scale, output_zero_point, axis=-1, out_dtype='int8', "
+        "rounding='TONEAREST_EVEN'"
+    ),
     "qnn.requantize": (
         "data, input_scale, input_zero_point, output_scale, output_zero_point, axis=-1, "
         "rounding='None', compute_dtype='None', out_dtype='int8'"

@@ -21,13 +21,20 @@ using relay::Type;
 
 const DType kFloat = DType::Float(32);
 
+// Where halves go.
+constexpr const char *kUpward = "UPWARD", *kAwayFromZero = "TONEAREST", *kToEven = "TONEAREST_EVEN";
+
 struct QuantizeAttrs : AttrsOf<QuantizeAttrs> {
   int64_t axis = -1;
   DType out_dtype = DType::Int(8);
+  std::string rounding = kToEven;
   static AttrsList describe() {
     return {"relay.attrs.QuantizeAttrs",
             {attribute("axis", &Self::axis, "The axis of a vector of scales or zero points."),
-             attribute("out_dtype", &Self::out_dtype, "int8, uint8, int16, uint16 or int32.")}};
+             attribute("out_dtype", &Self::out_dtype, "int8, uint8, int16, uint16 or int32."),
+             attribute("rounding", &Self::rounding,
+                       "TONEAREST_EVEN: halves go to the even neighbour; UPWARD: up; TONEAREST: "
+                       "away from zero.")}};
   }
 };
 
@@ -86,11 +93,35 @@ struct QnnLeakyReluAttrs : AttrsOf<QnnLeakyReluAttrs> {
   }
 };
 
+constexpr const char* kRoundings = "UPWARD, TONEAREST or TONEAREST_EVEN";
+
+bool is_rounding(const std::string& name) {
+  return name == kUpward || name == kAwayFromZero || name == kToEven;
+}
+
 bool is_quantized(DType d) { return d.is_integer() && (d.bits == 8 || d.bits == 16); }
 
 bool check_dtype(RelationContext& ctx, bool holds, const char* what, const char* expected,
                  DType found) {
   return require(ctx, holds, codes::type_dtype, what, expected, found.to_string());
+}
+
+// The nearest integer, halves as `rounding` says; "None" is UPWARD.
+Expr rounded(const Expr& x, const std::string& rounding) {
+  Expr half = scalar(0.5, x);
+  if (rounding == kToEven) return apply("round", {x});
+  if (rounding != kAwayFromZero) return apply("floor", {x + half});
+  return apply("sign", {x}) * apply("floor", {apply("abs", {x}) + half});
+}
+
+// clip(round(real / scale) + zero).
+Expr integers_of(const Expr& real, const Expr& scale, const Expr& zero, int64_t axis, DType to,
+                 const std::string& rounding) {
+  int64_t rank = rank_of(real);
+  DType dtype = type_of(real).dtype;
+  Expr q = rounded(real / along_data(cast_to(scale, dtype), axis, rank), rounding);
+  if (!is_zero(zero)) q = q + cast_to(along_data(zero, axis, rank), dtype);
+  return saturated(q, to);
 }
 
 }  // namespace
@@ -181,11 +212,7 @@ Expr saturated(const Expr& rounded, DType to) {
 }
 
 Expr quantized(const Expr& real, const Expr& scale, const Expr& zero, int64_t axis, DType to) {
-  int64_t rank = rank_of(real);
-  DType dtype = type_of(real).dtype;
-  Expr q = apply("round", {real / along_data(cast_to(scale, dtype), axis, rank)});
-  if (!is_zero(zero)) q = q + cast_to(along_data(zero, axis, rank), dtype);
-  return saturated(q, to);
+  return integers_of(real, scale, zero, axis, to, kToEven);
 }
 
 LayoutRule layout_rule_of(const OpInfo& row) {
@@ -234,6 +261,8 @@ Type quantize_relation(RelationContext& ctx) {
       !check_dtype(ctx, is_quantized(a.out_dtype) || a.out_dtype == kInt,
                    "out_dtype is not supported", "int8, uint8, int16, uint16 or int32",
                    a.out_dtype) ||
+      !require(ctx, is_rounding(a.rounding), codes::op_bad_attribute, "rounding is not known",
+               kRoundings, a.rounding) ||
       !check_quantization(ctx, 1, 2, x->shape, a.axis))
     return nullptr;
   return tensor_type(x->shape, a.out_dtype);
@@ -263,18 +292,15 @@ Type requantize_relation(RelationContext& ctx) {
       !check_dtype(ctx, is_quantized(a.out_dtype) || a.out_dtype == kInt,
                    "out_dtype is not supported", "int8, uint8, int16, uint16 or int32",
                    a.out_dtype) ||
-      !require(ctx,
-               a.rounding == "None" || a.rounding == "UPWARD" || a.rounding == "TONEAREST" ||
-                   a.rounding == "TONEAREST_EVEN",
-               codes::op_bad_attribute, "rounding is not known",
-               "UPWARD, TONEAREST or TONEAREST_EVEN", a.rounding) ||
+      !require(ctx, a.rounding == "None" || is_rounding(a.rounding), codes::op_bad_attribute,
+               "rounding is not known", kRoundings, a.rounding) ||
       !require(ctx,
                a.compute_dtype == "None" || a.compute_dtype == "int64" ||
                    a.compute_dtype == "float32" || a.compute_dtype == "float64",
                codes::op_bad_attribute, "compute_dtype is not known", "int64, float32 or float64",
                a.compute_dtype) ||
-      !require(ctx, a.compute_dtype != "int64" || a.rounding != "TONEAREST_EVEN",
-               codes::op_bad_attribute, "this rounding is not done in integers",
+      !require(ctx, a.compute_dtype != "int64" || a.rounding != kToEven, codes::op_bad_attribute,
+               "this rounding is not done in integers",
                "UPWARD or TONEAREST with compute_dtype int64", a.rounding) ||
       !check_quantization(ctx, 1, 2, x->shape, a.axis) ||
       !check_quantization(ctx, 3, 4, x->shape, a.axis))
@@ -366,23 +392,13 @@ Type softmax_relation(RelationContext& ctx) {
 Expr quantize(const CallNode& c) {
   auto& a = *static_cast<const QuantizeAttrs*>(c.attrs.get());
   check_constants(c, c.args[1], c.args[2], a.out_dtype);
-  return quantized(c.args[0], c.args[1], c.args[2], a.axis, a.out_dtype);
+  return integers_of(c.args[0], c.args[1], c.args[2], a.axis, a.out_dtype, a.rounding);
 }
 
 Expr dequantize(const CallNode& c) {
   auto& a = *static_cast<const DequantizeAttrs*>(c.attrs.get());
   check_constants(c, c.args[1], c.args[2], type_of(c.args[0]).dtype);
   return cast_to(dequantized(c.args[0], c.args[1], c.args[2], a.axis), a.out_dtype);
-}
-
-constexpr const char* kUpward = "UPWARD";
-
-// The nearest integer; what becomes of halves is the rounding.
-Expr rounded(const Expr& x, const std::string& rounding) {
-  Expr half = scalar(0.5, x);
-  if (rounding == "TONEAREST_EVEN") return apply("round", {x});
-  if (rounding != "TONEAREST") return apply("floor", {x + half});
-  return apply("sign", {x}) * apply("floor", {apply("abs", {x}) + half});
 }
 
 // x * in_scale / out_scale as (x * multiplier + 2^(shift - 1)) >> shift, of constant scales.
@@ -423,7 +439,7 @@ Expr fixed_point_product(const CallNode& c, const Expr& x, int64_t axis,
   Expr product = cast_to(x, DType::Int(64)) * along_data(constant(multiplier, c.span), axis, rank);
   Expr one = scalar(1, product);
   Expr half = apply("left_shift", {one, by - one});
-  if (rounding == "TONEAREST") {
+  if (rounding == kAwayFromZero) {
     half = half - cast_to(apply("less", {product, scalar(0, product)}), DType::Int(64));
   }
   return apply("right_shift", {product + half, by});
@@ -664,6 +680,13 @@ std::span<const OpInfo> rows_of<Family::Qnn>() {
   OpExample dequantize_channels{
       {"Tensor[(2, 2), uint8]", "Tensor[(2,), float32]", "Tensor[(2,), int32]"}, "axis=1"};
   dequantize_channels.inputs = {{0, 1, 128, 255}, {0.5, 0.125}, {128, 0}};
+  Examples quantize_examples{quantize_all, quantize_channels};
+  for (const char* rounding : {kUpward, kAwayFromZero}) {
+    OpExample halves{{"Tensor[(6,), float32]", kNumber, kZeroPoint},
+                     "rounding=\"" + std::string(rounding) + "\""};
+    halves.inputs = {{-1.25, -0.25, 0.25, 0.75, 0.5, 1000}, {0.5}, {3}};
+    quantize_examples.push_back(halves);
+  }
   Examples requantize;
   for (const char* attrs :
        {"", "rounding=\"TONEAREST\", compute_dtype=\"float64\"",
@@ -695,7 +718,7 @@ std::span<const OpInfo> rows_of<Family::Qnn>() {
   static const OpInfo rows[] = {
       row("qnn.quantize", "Real numbers as integers: clip(round(data / scale) + zero_point).",
           arguments({{"data", "Floats."}}, {"output_"}), &QuantizeAttrs::static_info(),
-          quantize_relation, quantize, {quantize_all, quantize_channels}),
+          quantize_relation, quantize, quantize_examples),
       row("qnn.dequantize", "The real numbers: scale * (data - zero_point).",
           arguments({{"data", "Quantised."}}, {"input_"}), &DequantizeAttrs::static_info(),
           dequantize_relation, dequantize, {dequantize_all, dequantize_channels}),

@@ -267,7 +267,7 @@ Type one_hot_relation(RelationContext& ctx) {
   const TensorTypeNode *i = ctx.tensor(0), *on = ctx.tensor(1), *off = ctx.tensor(2);
   if (i == nullptr || on == nullptr || off == nullptr) return nullptr;
   auto& a = ctx.attrs<OneHotAttrs>();
-  if (!integer(ctx, *i, "indices")) return nullptr;
+  if (!i->dtype.is_floating() && !integer(ctx, *i, "indices")) return nullptr;
   auto axis = normal_axis(ctx, a.axis, i->rank() + 1);
   if (!axis ||
       !require(ctx, a.depth >= 0, codes::op_bad_attribute, "depth is negative", "0 or more",
@@ -287,8 +287,10 @@ TirTensor one_hot_compute(const ComputeContext& ctx) {
   return tir::compute("T_one_hot", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices at = i;
     at.erase(at.begin() + static_cast<std::ptrdiff_t>(axis));
-    return select(eq(tir::cast(kIndex, x(at)), i[axis]), tir::cast(out, on(Indices{})),
-                  tir::cast(out, off(Indices{})));
+    // A fraction equals none of the indices.
+    const DType dtype = x->dtype.is_floating() ? DType::Float(64) : kIndex;
+    return select(eq(tir::cast(dtype, x(at)), tir::cast(dtype, i[axis])),
+                  tir::cast(out, on(Indices{})), tir::cast(out, off(Indices{})));
   });
 }
 
@@ -662,7 +664,9 @@ std::span<const OpInfo> rows_of<Family::Index>() {
       {
           .name = "one_hot",
           .doc = "on_value where the new axis equals the index, else off_value.",
-          .args = {{"indices", "Integers."}, {"on_value", "A scalar."}, {"off_value", "A scalar."}},
+          .args = {{"indices", "Whole numbers, maybe as floats."},
+                   {"on_value", "A scalar."},
+                   {"off_value", "A scalar."}},
           .attrs = &OneHotAttrs::static_info(),
           .support_level = 3,
           .fusion = FusionClass::Injective,
@@ -675,7 +679,10 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .cost = Absent::NoArithmetic,
           .gradient = one_hot_gradient,
           .batching = batch_one_hot,
-          .examples = {{{"Tensor[(2, 3), int64]", "float32", "float32"}, "depth=4", 0, 4}},
+          .examples = {{{"Tensor[(2, 3), int64]", "float32", "float32"}, "depth=4", 0, 4},
+                       {.args = {"Tensor[(5,), float32]", "float32", "float32"},
+                        .attrs = "depth=3, axis=0",
+                        .inputs = {{0, 2, -1, 1.5, 3}, {5}, {1}}}},
           .expected = Absent::ByNumPy,
       },
       {

@@ -13,14 +13,16 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
-// Whether `lengths` is a vector with an entry for each index of the batch axis.
+// Whether `lengths` is a vector of numbers with an entry for each index of the batch axis.
 bool lengths_fit(RelationContext& ctx, const TensorTypeNode& lengths, const Dim& batch) {
-  return require(
-      ctx, lengths.rank() == 1 && lengths.dtype.is_integer() && ctx.equal(lengths.shape[0], batch),
-      codes::type_shape,
-      "argument '" + std::string(ctx.op().args[1].name) +
-          "' must be a vector of integers with an entry for each sequence",
-      "Tensor[(" + to_string(batch) + ",), int32]", to_string(Type(&lengths)));
+  return require(ctx,
+                 lengths.rank() == 1 &&
+                     (lengths.dtype.is_integer() || lengths.dtype.is_floating()) &&
+                     ctx.equal(lengths.shape[0], batch),
+                 codes::type_shape,
+                 "argument '" + std::string(ctx.op().args[1].name) +
+                     "' must be a vector of numbers with an entry for each sequence",
+                 "Tensor[(" + to_string(batch) + ",), int32]", to_string(Type(&lengths)));
 }
 
 struct ReverseSequenceAttrs : AttrsOf<ReverseSequenceAttrs> {
@@ -89,17 +91,20 @@ TirTensor sequence_mask_compute(const ComputeContext& ctx) {
   size_t time = static_cast<size_t>(a.axis);
   PrimExpr mask = tir::cast(x->dtype, imm_float(DType::Float(64), a.mask_value));
   return tir::compute("T_sequence_mask", x->shape(), [&](const Indices& i) {
-    return select(lt(i[time], tir::cast(kIndex, lengths(Indices{i[1 - time]}))), x(i), mask);
+    // A fraction is compared as it is: of a length of 2.5, times 0 to 2 are before the end.
+    const DType dtype = lengths->dtype.is_floating() ? DType::Float(64) : kIndex;
+    PrimExpr end = tir::cast(dtype, lengths(Indices{i[1 - time]}));
+    return select(lt(tir::cast(dtype, i[time]), end), x(i), mask);
   });
 }
 
 // Reversing again puts the elements back.
 Adjoints reverse_sequence_gradient(const GradientContext& ctx) {
-  return {call(ctx.call.op, {ctx.adjoint(), ctx.arg(1)}, ctx.call.attrs)};
+  return {call(ctx.call.op, {ctx.adjoint(), ctx.arg(1)}, ctx.call.attrs), nullptr};
 }
 
 Adjoints sequence_mask_gradient(const GradientContext& ctx) {
-  return {with_attrs(ctx.call, {ctx.adjoint(), ctx.arg(1)}, {{"mask_value", 0.0}})};
+  return {with_attrs(ctx.call, {ctx.adjoint(), ctx.arg(1)}, {{"mask_value", 0.0}}), nullptr};
 }
 
 // ---- Batching
@@ -129,7 +134,8 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
       {
           .name = "reverse_sequence",
           .doc = "Reverses the first seq_lengths[b] elements of each sequence b.",
-          .args = {{"data", "The sequences."}, {"seq_lengths", "How many elements to reverse."}},
+          .args = {{"data", "The sequences."},
+                   {"seq_lengths", "How many elements to reverse. Floats lose their fraction."}},
           .attrs = &ReverseSequenceAttrs::static_info(),
           .support_level = 3,
           .fusion = FusionClass::Injective,
@@ -147,7 +153,8 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
                        {{"Tensor[(4, 2, 3), float32]", "Tensor[(2,), int64]"},
                         "seq_axis=0, batch_axis=-2",
                         0,
-                        4}},
+                        4},
+                       {{"Tensor[(3, 5), float32]", "Tensor[(3,), float32]"}, "", 0, 5}},
           .expected = Absent::ByNumPy,
       },
       {
@@ -170,7 +177,8 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
           .batching = batch_sequence_mask,
           .examples =
               {{{"Tensor[(5, 3, 2), float32]", "Tensor[(3,), int32]"}, "mask_value=-1.0f", 0, 5},
-               {{"Tensor[(3, 5), float32]", "Tensor[(3,), int64]"}, "axis=1", 0, 5}},
+               {{"Tensor[(3, 5), float32]", "Tensor[(3,), int64]"}, "axis=1", 0, 5},
+               {{"Tensor[(3, 5), float32]", "Tensor[(3,), float32]"}, "axis=1", 0, 5}},
           .expected = Absent::ByNumPy,
       },
   };

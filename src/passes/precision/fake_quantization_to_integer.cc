@@ -170,7 +170,9 @@ Expr quantize(const CallNode& c) {
   }
   auto* read = as<CallNode>(c.args[0]);
   auto* op = read == nullptr ? nullptr : as<OpNode>(read->op);
-  if (op == nullptr || !has_one_scale(wanted)) return nullptr;
+  // The dialect rounds halves to the even neighbour.
+  if (op == nullptr || !has_one_scale(wanted) || text_attr(c, "rounding") != "TONEAREST_EVEN")
+    return nullptr;
   Tensors tensors(*read);
   QuantizedCall q = tensors.quantized();
   q.wanted = &wanted;

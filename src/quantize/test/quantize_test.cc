@@ -76,13 +76,17 @@ std::string code_of(const std::function<void()>& f) {
 }
 
 TEST(ScaleTest, zero_is_exact_and_the_ends_are_met) {
-  Scale s = scale_of({-1, 3});
+  Scale s = scale_of({-1, 3}, DType::UInt(8));
   EXPECT_NEAR(s.scale, 4.0 / 255, 1e-9);
   EXPECT_EQ(s.zero_point, 64);
-  EXPECT_EQ(scale_of({0, 2}).zero_point, 0);
-  EXPECT_EQ(scale_of({-2, 0}).zero_point, 255);
+  EXPECT_EQ(scale_of({0, 2}, DType::UInt(8)).zero_point, 0);
+  EXPECT_EQ(scale_of({-2, 0}, DType::UInt(8)).zero_point, 255);
+  // int8 is around 0: a power of 2 gives one.
+  EXPECT_EQ(scale_of({-8, 2}, DType::Int(8)).scale, 0.0625F);
+  EXPECT_EQ(scale_of({-1, 8}, DType::Int(8)).zero_point, 0);
+  EXPECT_EQ(scale_of({0, 0}, DType::Int(8)).scale, 1);
   // A tensor of zeros.
-  EXPECT_EQ(scale_of({0, 0}).scale, 1);
+  EXPECT_EQ(scale_of({0, 0}, DType::UInt(8)).scale, 1);
 }
 
 // A normal distribution with one number far out.
@@ -153,7 +157,7 @@ def @main(%x: Tensor[(1, 2, 4, 4), float32]) {
 #[metadata]
 {"relay.Constant": [{"dtype": "float32", "shape": [2, 8], "data": "AACAPwAAgD8AAIA/AACAPwAAgD8AAIA/AACAPwAAgD8AAABAAAAAQAAAAEAAAABAAAAAQAAAAEAAAABAAAAAQA=="}]}
 )"),
-                              true);
+                              {});
   ASSERT_EQ(layers.layers.size(), 1u);
   EXPECT_EQ(layers.layers[0].obstacle, "");
   ASSERT_EQ(layers.sources.size(), 1u);
@@ -183,7 +187,7 @@ def @main(%x: Tensor[(2, 4), float32], %y: Tensor[(2, 4), float32], %c: bool) {
   %1 = if (%c) { nn.dense(%x, ones(shape=[3, 4], dtype="float32")) } else { zeros(shape=[2, 3], dtype="float32") };
   (%0, %1, nn.dense(cast(%x, dtype="float64"), cast(%y, dtype="float64")))
 })"),
-                              true);
+                              {});
   std::vector<std::string> found;
   for (const Layer& l : layers.layers) found.push_back(l.obstacle);
   ASSERT_EQ(found.size(), 3u);
@@ -255,7 +259,7 @@ TEST(QuantizeTest, layers_go_back_to_floats_until_an_aim_is_reached) {
 
 TEST(QuantizeTest, layers_may_be_kept) {
   Options options;
-  Layers layers = find_layers(network(), true);
+  Layers layers = find_layers(network(), {});
   options.keep_float = {layers.layers[0].name};
   Report report = quantize_model(network(), samples(), options).report;
   EXPECT_FALSE(report.layers[0].quantized);
