@@ -189,7 +189,7 @@ def describe(program: object) -> str:
     return "; ".join(lines) + (f"; and {more} more" if more else "")
 
 
-def _target_text(target: str | Mapping[str, str]) -> str:
+def target_text(target: str | Mapping[str, str]) -> str:
     """The text of a target: "native; opencl" for {"cpu": "native", "gpu": "opencl"}."""
     if not isinstance(target, Mapping):
         return target
@@ -205,7 +205,7 @@ def _settings(
     settings = PassContext.current().settings()
     settings["num_threads"] = num_threads
     if target is not None:
-        settings["target"] = _target_text(target)
+        settings["target"] = target_text(target)
     if opt_level is not None:
         settings["opt_level"] = opt_level
     return settings

@@ -29,6 +29,7 @@
 #include "bind/unlocked.h"
 #include "bind/wrong_argument.h"
 #include "codegen/kernel_cache.h"
+#include "codegen/targets.h"
 #include "driver/bind_params.h"
 #include "driver/check_model.h"
 #include "driver/compile.h"
@@ -633,7 +634,13 @@ void bind_compiler(nb::module_& m) {
     return PyModule{out, mod.source_name, mod.source_hash};
   });
   m.def(
-      "check_settings", [](nb::handle settings) { make_options(settings); }, nb::arg("settings"));
+      "check_settings",
+      [](nb::handle settings) {
+        const Settings options = make_options(settings);
+        if (options.target == Settings().target) return;
+        for (const TargetVersion& v : target_versions(options.target)) parse_program_target(v.text);
+      },
+      nb::arg("settings"));
   m.def(
       "load_module",
       [](nb::handle file, nb::handle num_threads, nb::handle version) {

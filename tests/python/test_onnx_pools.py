@@ -40,7 +40,7 @@ def test_as_onnx_runtime(op, attrs, window, ceil):
     (3, (0, 0), 2, 1), (2, (1, 1), 3, 1), (3, (1, 1), 4, 1), (3, (0, 2), 3, 2), (2, (0, 1), 2, 1),
 ])  # fmt: skip
 @pytest.mark.parametrize("op, attrs", [
-    ("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1}),
+    ("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1}), ("LpPool", {}),
 ])  # fmt: skip
 def test_windows_past_the_end_of_an_open_size(op, attrs, kernel, pads, stride, dilation):
     model = pool(op, (kernel, "n", pads, stride, dilation), ceil_mode=1, **attrs)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relay import _core
+from relay._build import target_text
 from relay._errors import wrong
 
 # Those of relay.build that mean the same here.
@@ -43,7 +44,10 @@ KNOWN = ("fallback", "freeze", "memory", *_OF_BUILD)
 
 
 def read(options: Mapping[str, Any] | None, mode: str | None = None) -> Options:
-    """Returns the options of a call of torch.compile; ArgumentError (E0913) for what it does not have."""
+    """Returns the options of a call of torch.compile; ArgumentError (E0913) for what it does not have.
+
+    UserError (E0403) for a target that is not known.
+    """
     if mode not in (None, "default"):
         raise wrong(
             f'the back end "relay" has no mode {mode!r}: its one mode is "default", and '
@@ -67,5 +71,8 @@ def read(options: Mapping[str, Any] | None, mode: str | None = None) -> Options:
             raise wrong(f"the option 'memory' is a number from 0 to 1, not {memory!r}")
         if not 0 <= memory <= 1:
             raise wrong(f"the option 'memory' is a number from 0 to 1, not {memory!r}")
-    _core.check_settings({k: v for k, v in build.items() if v is not None})
+    given = {k: v for k, v in build.items() if v is not None}
+    if "target" in given:
+        given["target"] = target_text(given["target"])
+    _core.check_settings(given)
     return Options(build=build, **own)

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "analysis/calls.h"
-#include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/common/open_args.h"
 #include "frontend/common/shape_args.h"
@@ -189,8 +188,12 @@ Expr unpool(const Builder& build, const Expr& x, const Expr& places, PlacesIn co
 
 Expr norm_pool(const Builder& build, const Expr& x, const PoolSpec& spec, double p) {
   Window w = spec.window;
-  if (spec.ceil && has_open_size(x, w))
-    build.fail(codes::frontend_dynamic, "a size pooled by norms with ceil_mode must be known");
+  if (spec.ceil && has_open_size(x, w)) {
+    // Zeros past the end add nothing: as many as the last window needs at most, and too few for a window of their own.
+    for (size_t i = 0; i < w.kernel.size(); ++i) {
+      w.end[i] = std::min(w.end[i] + w.strides[i] - 1, (w.kernel[i] - 1) * w.dilations[i]);
+    }
+  }
   extend_window(x, spec.ceil, w);
   if (auto empty = empty_result(x, w)) return build.full(0, *empty, Builder::dtype_of(x));
   Expr powers = build.call("abs", {x});

@@ -8,9 +8,9 @@
 
 #include "lower/rules/contraction_loops.h"
 #include "lower/rules/lanes.h"
+#include "lower/rules/row_loops.h"
 #include "lower/rules/transposition.h"
 #include "node/walk.h"
-#include "target/rows_by_rows.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -53,32 +53,12 @@ tir::Buffer matrix_of(const Block& b) {
   return out && std::ranges::find(others, out.get()) == others.end() ? out : tir::Buffer();
 }
 
-// The product of the block's iterations; nullopt where it is none of rows with the rows of a matrix of constant sizes.
-std::optional<RowsByRows> product_of(const Schedule& s, const BlockRV& sum, size_t spatial) {
-  Block b = s.block(sum);
-  const std::vector<LoopRV> loops = s.get_loops(sum);
-  if (!reduces(b) || loops.size() != b->iters.size() || loops.size() != spatial + 1 ||
-      spatial < 2 || b->writes.size() != 1 || !sums_products(b)) {
-    return std::nullopt;
-  }
-  RowsByRows out{1, s.extent(loops[spatial - 1]), s.extent(loops[spatial]),
-                 static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes())};
-  for (size_t i = 0; i < loops.size(); ++i) {
-    const IterKind kind = i < spatial ? IterKind::DataParallel : IterKind::Reduce;
-    const int64_t extent = s.extent(loops[i]);
-    const bool row = i + 1 < spatial;
-    if (b->iters[i]->kind != kind || extent == 0 || (extent == kOpen && !row)) return std::nullopt;
-    if (row) out.rows *= extent == kOpen ? 0 : extent;
-  }
-  return out;
-}
-
 Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters, Decider& decide) {
   std::vector<BlockRV> sums;
   BlockRV out;
   if (!RELAY_TRY(split_output(s, out, sums)) || sums.size() != 1) return Declined{};
   const BlockRV rv = sums[0];
-  const auto product = product_of(s, rv, s.get_loops(out).size());
+  const auto product = rows_by_rows(s, rv, s.get_loops(out).size());
   const tir::Buffer matrix = product ? matrix_of(s.block(rv)) : tir::Buffer();
   const DType dtype = s.block(rv)->writes[0]->buffer->dtype;
   if (!matrix || !dtype.is_floating() || dtype.bits < 32 || matrix->dtype != dtype) {
@@ -113,6 +93,25 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
 }
 
 }  // namespace
+
+std::optional<RowsByRows> rows_by_rows(const Schedule& s, const BlockRV& sum, size_t spatial) {
+  Block b = s.block(sum);
+  const std::vector<LoopRV> loops = s.get_loops(sum);
+  if (!reduces(b) || loops.size() != b->iters.size() || loops.size() != spatial + 1 ||
+      spatial < 2 || b->writes.size() != 1 || !sums_products(b)) {
+    return std::nullopt;
+  }
+  RowsByRows out{1, s.extent(loops[spatial - 1]), s.extent(loops[spatial]),
+                 static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes())};
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const IterKind kind = i < spatial ? IterKind::DataParallel : IterKind::Reduce;
+    const int64_t extent = s.extent(loops[i]);
+    const bool row = i + 1 < spatial;
+    if (b->iters[i]->kind != kind || extent == 0 || (extent == kOpen && !row)) return std::nullopt;
+    if (row) out.rows *= extent == kOpen ? 0 : extent;
+  }
+  return out;
+}
 
 const ScheduleRule kPanelProductsRule =
     schedule_rule<PanelProductsParameters, schedule_panel_products>(

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "lower/rules/lanes.h"
+#include "lower/rules/row_loops.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
 
 using tir::Block;
 using tir::BlockRV;
-using tir::IterKind;
 using tir::LoopRV;
 using tir::Schedule;
 
@@ -138,20 +138,16 @@ Outcome schedule_row_products(Schedule& s, RowProductsParameters& parameters, De
   if (!RELAY_TRY(split_output(s, out, sums)) || sums.size() != 1) return Declined{};
   const BlockRV sum = sums[0];
   Block b = s.block(sum);
-  std::vector<LoopRV> loops = s.get_loops(sum), tiled = s.get_loops(out);
-  const size_t spatial = loops.empty() ? 0 : loops.size() - 1;
-  if (!reduces(b) || loops.size() != b->iters.size() || spatial < 2 || tiled.size() != spatial ||
-      !b->writes[0]->buffer->dtype.is_floating() || b->writes[0]->buffer->dtype.bits < 32 ||
-      !sums_products(b)) {
-    return Declined{};
+  const std::vector<LoopRV> loops = s.get_loops(sum), tiled = s.get_loops(out);
+  const size_t spatial = tiled.size();
+  const auto product = rows_by_rows(s, sum, spatial);
+  const DType dtype = b->writes[0]->buffer->dtype;
+  if (!product || product->rows == 0 || !dtype.is_floating() || dtype.bits < 32) return Declined{};
+  for (size_t i = 0; i < spatial; ++i) {
+    if (s.extent(tiled[i]) != s.extent(loops[i])) return Declined{};
   }
-  double work = 1;
-  for (size_t i = 0; i < loops.size(); ++i) {
-    const IterKind kind = i < spatial ? IterKind::DataParallel : IterKind::Reduce;
-    if (b->iters[i]->kind != kind || s.extent(loops[i]) < 1) return Declined{};
-    if (i < spatial && s.extent(tiled[i]) != s.extent(loops[i])) return Declined{};
-    work *= static_cast<double>(s.extent(loops[i]));
-  }
+  const double work = static_cast<double>(product->rows) * static_cast<double>(product->columns) *
+                      static_cast<double>(product->sum);
   const int64_t rows = s.extent(loops[spatial - 2]), columns = s.extent(loops[spatial - 1]);
   const int64_t length = s.extent(loops.back());
   if (rows == 1 || columns == 1 || !is_contiguous(s, sum, loops.back()) ||

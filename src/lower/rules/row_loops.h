@@ -1,0 +1,16 @@
+// Products of rows with rows as loops: what rules for them ask of a block.
+#pragma once
+
+#include <optional>
+
+#include "lower/rules/common.h"
+#include "target/rows_by_rows.h"
+
+namespace relay {
+
+// The product that the block sums in `spatial` loops, over rows and then columns, and one loop of the sum; nullopt where the
+// block is no sum of products in such loops, or a size other than one of rows is open or 0.
+std::optional<RowsByRows> rows_by_rows(const tir::Schedule& s, const tir::BlockRV& sum,
+                                       size_t spatial);
+
+}  // namespace relay
