@@ -87,7 +87,8 @@ class LoopStatements {
   static bool reads(const Value& v, const Node* buffer);
   void bind(const Node* var, Value v);
   PrimExpr read(const Value& v, const Indices& at) const;
-  // buffer = v, element by element.
+  // buffer = v, element by element: the nest of loops, and that on threads where it is long.
+  Stmt filling(const Buffer& buffer, const Value& v) const;
   void fill(const Buffer& buffer, const Value& v);
   // In memory of its own. E0401 where nothing tells how much it takes: see has_room.
   Value materialised(const Value& v);
