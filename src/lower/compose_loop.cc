@@ -696,6 +696,7 @@ class Composer : private LoopStatements {
     const PrimExpr min = by_one ? begin : tir::index(0);
     // One that is negative is none, and says more of what is inside than a maximum.
     const PrimExpr extent = step == 1 && !by ? distance : count;
+    ++loops_around_;
     const Stmt body = captured([&] {
       const auto facts = analyzer_.inside(i, min, extent);
       counter(by_one ? PrimExpr(i) : place(i), by_one ? i - begin : PrimExpr(i));
@@ -704,6 +705,7 @@ class Composer : private LoopStatements {
       block(*last.then_block, index);
       excluded_.pop_back();
     });
+    --loops_around_;
     Stmt loop = make<tir::ForNode>([&](tir::ForNode& f) {
       f.var = i;
       f.min = min;
@@ -780,7 +782,9 @@ class Composer : private LoopStatements {
     if (counts) {
       counted(item, *counts, index);
     } else {
+      ++loops_around_;
       Stmt body = captured([&] { block(*item.body, index); });
+      --loops_around_;
       emit(tir::while_(tir::ne(loop.running, tir::index(0)), body));
     }
     loops_.pop_back();
@@ -957,8 +961,7 @@ class Composer : private LoopStatements {
     };
     std::vector<Fill> fills;
     for (size_t k = 0; k < to.size(); ++k) {
-      if (!to[k].scalar && from[k].buffer != to[k].buffer)
-        fills.push_back({to[k].buffer, from[k]});
+      if (!to[k].scalar && from[k].buffer != to[k].buffer) fills.push_back({to[k].buffer, from[k]});
     }
     // What reads a place is put aside before any place is written, but for elements that are written one after the other.
     for (Fill& f : fills) {
@@ -981,9 +984,9 @@ class Composer : private LoopStatements {
 
   // place = v, which reads it, without memory for all elements; null: there is no such way.
   Stmt filling_itself(const Buffer& place, const Value& v) {
-    if (Stmt own = with_own_elements(filling(place, v), place, analyzer_)) return on_threads(own);
+    if (Stmt own = with_own_elements(filling(place, v), place, analyzer_)) return shared(own);
     const Stmt apart = filling(place, with_lines_apart(place, v));
-    if (Stmt own = with_own_elements(apart, place, analyzer_)) return on_threads(own);
+    if (Stmt own = with_own_elements(apart, place, analyzer_)) return shared(own);
     return over_itself(apart, place, place->dtype);
   }
 

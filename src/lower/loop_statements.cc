@@ -143,7 +143,11 @@ Stmt LoopStatements::filling(const Buffer& buffer, const Value& v) const {
 }
 
 void LoopStatements::fill(const Buffer& buffer, const Value& v) {
-  emit(on_threads(filling(buffer, v)));
+  emit(shared(filling(buffer, v)));
+}
+
+Stmt LoopStatements::shared(const Stmt& nest) const {
+  return loops_around_ > 0 ? on_threads(nest) : nest;
 }
 
 bool LoopStatements::has_room(const Value& v) { return sizes_.room(v.shape).has_value(); }

@@ -76,9 +76,7 @@ struct Part {
     if (nest.store != nullptr && !find_axes()) nest.store = nullptr;
   }
 
-  PrimExpr plain(const PrimExpr& e) const {
-    return analyzer.simplify(tir::replace(e, nest.lets));
-  }
+  PrimExpr plain(const PrimExpr& e) const { return analyzer.simplify(tir::replace(e, nest.lets)); }
 
   // Whether no iteration writes what an index of each axis says.
   bool is_apart(const std::vector<PrimExpr>& indices) const {
@@ -214,9 +212,10 @@ Stmt with_late_rows(const Stmt& write, const tir::Buffer& buffer, tir::Analyzer&
   if (*behind > 0) step = tir::if_(tir::ge(rows.var - rows.min, late), step);
   const tir::Var last = tir::var(rows.var->name);
   const PrimExpr begin = rows.min + tir::max(rows.extent - late, tir::index(0));
-  return tir::replace(write, {{&rows, tir::seq({tir::with_body(rows, tir::seq({computed, step})),
-                                                tir::for_(last, begin, tir::min(rows.extent, late),
-                                                          copied_at(last))})}});
+  return tir::replace(
+      write,
+      {{&rows, tir::seq({tir::with_body(rows, tir::seq({computed, step})),
+                         tir::for_(last, begin, tir::min(rows.extent, late), copied_at(last))})}});
 }
 
 Stmt on_threads(const Stmt& nest) {
@@ -243,9 +242,8 @@ Stmt on_threads(const Stmt& nest) {
         fixed.emplace(load, lets.back().first);
       },
       family::tir_stmt | family::tir_expr);
-  Stmt shared = tir::modified(*as<tir::ForNode>(tir::replace(nest, fixed)), [](tir::ForNode& f) {
-    f.loop_kind = tir::ForKind::Parallel;
-  });
+  Stmt shared = tir::modified(*as<tir::ForNode>(tir::replace(nest, fixed)),
+                              [](tir::ForNode& f) { f.loop_kind = tir::ForKind::Parallel; });
   for (const auto& [var, value] : lets) shared = tir::let_stmt(var, value, shared);
   return count ? shared : tir::if_(tir::ge(elements, tir::index(kLeastOfThreads)), shared, nest);
 }

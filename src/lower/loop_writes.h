@@ -33,8 +33,8 @@ using MakeBuffer = std::function<tir::Buffer(const std::vector<tir::PrimExpr>& s
 
 // The write with a few rows in memory of their own. Null where an iteration may read rows that are written long before, where
 // the nest has no rows, or there is no such memory.
-tir::Stmt with_late_rows(const tir::Stmt& write, const tir::Buffer& buffer,
-                         tir::Analyzer& analyzer, const MakeBuffer& make_buffer);
+tir::Stmt with_late_rows(const tir::Stmt& write, const tir::Buffer& buffer, tir::Analyzer& analyzer,
+                         const MakeBuffer& make_buffer);
 
 // A nest whose iterations depend on none of each other: of two loops or more, on threads where it has many elements. Other
 // statements stay what they are.

@@ -1,4 +1,4 @@
-"""Blocks that a loop computes from the array that it writes to: in place, row by row, or in memory of their own."""
+"""Blocks that a loop computes from the array that it writes to: in place, by rows, or in other memory."""
 
 import numpy as np
 import pytest

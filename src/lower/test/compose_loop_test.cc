@@ -18,8 +18,8 @@ using runtime::Tensor;
 // The kernel of the primitive function that @main calls.
 tir::PrimFunc kernel(const std::string& function, const std::string& args,
                      const std::string& type = "Tensor[(100,), float64]") {
-  Module mod = test::parse("def @main(%x: " + type + ", %y: " + type +
-                           ", %n: int64) { (fn " + function + ")(" + args + ") }");
+  Module mod = test::parse("def @main(%x: " + type + ", %y: " + type + ", %n: int64) { (fn " +
+                           function + ")(" + args + ") }");
   Function found;
   post_order_outside_primitives(mod->find("main")->body, [&](const Node& n) {
     auto* c = as<CallNode>(&n);
@@ -145,7 +145,8 @@ tir::PrimFunc with_rows_behind(int64_t behind) {
   return table("      let %h = strided_slice(%a, begin=[0, 0], end=[" + rows +
                ", 10], strides=[1, 1]);\n      let %g = strided_slice(%a, begin=[" + b +
                ", 0], end=[10, 10], strides=[1, 1]);\n      let %m = add(%h, %g);\n"
-               "      let %at = (" + b + "i64, 0i64);\n      let %z = update_slice(%a, %m, %at);\n");
+               "      let %at = (" +
+               b + "i64, 0i64);\n      let %z = update_slice(%a, %m, %at);\n");
 }
 
 TEST(ComposeLoop, rows_are_written_when_no_iteration_reads_them_any_more) {
