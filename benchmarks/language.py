@@ -1,5 +1,5 @@
 """What the language costs: calls, lists, trees, kernel calls, compile time, recurrent operators of
-symbolic length, the size of artifacts, and loops of numbers.
+symbolic length, the size of artifacts, the end of endless loops, and loops of numbers.
 
     python benchmarks/language.py                      # everything
     python benchmarks/language.py closure list         # some of it
@@ -18,6 +18,7 @@ recurse on it fails. The exit code is 1 if a result of a loop is wrong.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -261,6 +262,83 @@ def artifact_size() -> dict[str, float]:
     return out
 
 
+def endless_numbers(x):
+    s = 0.0
+    while s > -1.0:
+        s = s * 0.5 + x[0, 0]
+    return s
+
+
+def endless_blocks(x):
+    v = x.copy()
+    while v[0, 0] > -1.0:
+        v[1:, 1:] = 0.5 * v[:-1, 1:] + 0.5 * v[1:, :-1]
+    return v
+
+
+# Calls, of which there are 2e18.
+ENDLESS_CALLS = """
+def @calls(%n: int64) -> int64 {
+  if (less(%n, 2i64)) { %n } else {
+    add(@calls(subtract(%n, 1i64)), @calls(subtract(%n, 2i64)))
+  }
+}
+def @main(%n: int64) -> int64 { @calls(%n) }
+"""
+
+
+def stops() -> dict[str, float]:
+    """How long after its time limit, or after Ctrl-C, an endless loop ends at most."""
+    import signal
+    import threading
+    import time
+
+    import numpy as np
+
+    import relay as compiler
+
+    wait, times = 0.05, 20
+    calls = '#[version = "0.0.5"]' + ENDLESS_CALLS
+    x = np.ones((1000, 1000))
+    cases = {
+        "numbers": (compiler.function(endless_numbers), x),
+        "blocks": (compiler.function(endless_blocks), x),
+        "calls": (compiler.build(compiler.parse(calls)), np.int64(90)),
+    }
+    out = {}
+
+    def add(what: str, late: list[float]) -> None:
+        out[f"{what}, median ms"] = 1e3 * statistics.median(late)
+        out[f"{what}, largest ms (goal 50)"] = 1e3 * max(late)
+
+    for name, (endless, argument) in cases.items():
+        # Compiles it, which the limit is for as well.
+        with compiler.limits(time=5), contextlib.suppress(compiler.RunError):
+            endless(argument)
+        late, sent = [], [0.0]
+
+        def interrupt(sent: list[float] = sent) -> None:
+            sent[0] = time.perf_counter()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        for _ in range(times):
+            begin = time.perf_counter()
+            with compiler.limits(time=wait), contextlib.suppress(compiler.RunError):
+                endless(argument)
+            late.append(time.perf_counter() - begin - wait)
+        add(f"endless {name}, late at a time limit", late)
+        late.clear()
+        for _ in range(times):
+            timer = threading.Timer(wait, interrupt)
+            timer.start()
+            with contextlib.suppress(KeyboardInterrupt):
+                endless(argument)
+            late.append(time.perf_counter() - sent[0])
+            timer.join()
+        add(f"endless {name}, late at Ctrl-C", late)
+    return out
+
+
 def compile_time() -> dict[str, float]:
     out = {}
     for count in (1_000, 10_000, 100_000):
@@ -287,6 +365,7 @@ def compile_time() -> dict[str, float]:
 PARTS = {
     "closure": closure, "list": lists, "tree-lstm": tree_lstm, "kernels": kernels,
     "compile": compile_time, "recurrent": recurrent, "size": artifact_size,
+    "stops": stops,
 }  # fmt: skip
 
 

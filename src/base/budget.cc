@@ -28,8 +28,9 @@ using Clock = std::chrono::steady_clock;
 // The countdown is chosen to take about this long; then the clock and the memory are checked, which
 // costs a few microseconds.
 constexpr Clock::rep kLook = Clock::duration(std::chrono::milliseconds(10)).count();
-// The cancellation callback may wait for a lock.
-constexpr Clock::rep kAsk = Clock::duration(std::chrono::milliseconds(100)).count();
+// The cancellation callback may wait for a lock: for milliseconds, where other threads of Python hold theirs. Work ends within
+// 50 ms of Ctrl-C.
+constexpr Clock::rep kAsk = Clock::duration(std::chrono::milliseconds(30)).count();
 constexpr int32_t kMaxCountdown = 1 << 20;
 
 struct Watch {

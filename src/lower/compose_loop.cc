@@ -346,11 +346,16 @@ class Composer : private LoopStatements {
       if (!args[i].scalar && reads(args[i], data.buffer.get())) readers.push_back(i);
     }
     if (may_take(data, item.position)) {
-      const Stmt direct = over(c, data, args);
+      Stmt in_order = over(c, data, args);
+      if (!readers.empty()) {
+        in_order = with_own_elements(in_order, data.buffer, analyzer_);
+        if (!in_order) {
+          for (size_t i : readers) args[i] = with_lines_apart(data.buffer, args[i]);
+          in_order = over_itself(over(c, data, args), data.buffer, data.dtype);
+        }
+      }
       const bool has_rooms =
           std::ranges::all_of(readers, [&](size_t i) { return has_room(args[i]); });
-      const Stmt in_order =
-          readers.empty() ? direct : with_own_elements(direct, data.buffer, analyzer_);
       if (in_order || has_rooms) {
         if (in_order) {
           emit(in_order);
@@ -365,6 +370,65 @@ class Composer : private LoopStatements {
     const Value copy = materialised(data);
     emit(over(c, copy, args));
     return copy;
+  }
+
+  // The write of elements that are computed from the tensor itself, without memory for all of them; null: there is none.
+  Stmt over_itself(const Stmt& write, const Buffer& buffer, DType dtype) {
+    if (Stmt own = with_own_elements(write, buffer, analyzer_)) return own;
+    return with_late_rows(write, buffer, analyzer_, [&](const std::vector<PrimExpr>& shape) {
+      const auto room = sizes_.room(shape);
+      return room ? fresh(dtype, *room) : nullptr;
+    });
+  }
+
+  // The value with the lines that its elements read of a tensor in memory of their own:
+  //
+  //   v[i, j] - v[i, k] * v[m, j]   becomes   v[i, j] - t[i] * u[j]   for   t[i] = v[i, k], u[j] = v[m, j]
+  Value with_lines_apart(const Buffer& buffer, Value v) {
+    if (!v.element) return v;
+    std::vector<const tir::LoadNode*> loads;
+    bool plain = true;
+    post_order(
+        v.element,
+        [&](const Node& n) {
+          // What it chooses from may be no element.
+          if (isa<tir::SelectNode>(&n)) plain = plain && !tir::uses(ref(n), buffer.get());
+          auto* load = as<tir::LoadNode>(&n);
+          if (load == nullptr || load->buffer != buffer) return;
+          loads.push_back(load);
+          plain = plain && !load->predicate &&
+                  std::ranges::none_of(load->indices, [&](const PrimExpr& index) {
+                    return tir::uses(index, buffer.get());
+                  });
+        },
+        family::tir_expr);
+    if (!plain) return v;
+    NodeMap apart;
+    for (const tir::LoadNode* load : loads) {
+      Value line{.element = ref(*load), .dtype = buffer->dtype};
+      PrimExpr is_read = tir::lt(tir::index(0), tir::index(1));
+      Indices at;
+      for (size_t d = 0; d < v.axes.size(); ++d) {
+        if (tir::uses(ref(*load), v.axes[d].get())) {
+          line.axes.push_back(v.axes[d]);
+          line.shape.push_back(v.shape[d]);
+          at.push_back(v.axes[d]);
+        } else if (tir::as_int(v.shape[d]).value_or(0) <= 0) {
+          is_read = tir::logical_and(is_read, tir::gt(v.shape[d], tir::index(0)));
+        }
+      }
+      if (at.size() == v.axes.size() || !has_room(line)) continue;
+      if (at.empty()) {
+        line.axes.push_back(tir::var("one"));
+        line.shape.push_back(tir::index(1));
+        at.push_back(tir::index(0));
+      }
+      const Buffer memory = fresh(line.dtype, *sizes_.room(line.shape));
+      emit(tir::if_(is_read, filling(memory, line)));
+      apart.emplace(load, tir::load(memory, at));
+    }
+    if (!apart.empty()) v.element = tir::replace(v.element, apart);
+    return v;
   }
 
   // ---- Blocks
@@ -426,10 +490,12 @@ class Composer : private LoopStatements {
     join.params = place_for(tuple_type(types), roots,
                             [&](const LoopProgram::Root& r) { return own_memory(r, j.position); });
     joins_.emplace(j.var.get(), std::move(join));
+    opened_.push_back(&j);
   }
 
   void close(const LoopJoin& j) {
     const Join& join = joins_.at(j.var.get());
+    opened_.pop_back();
     for (size_t k = 0; k < j.function->params.size(); ++k)
       bind(j.function->params[k].get(), join.params.fields[k]);
     const Stmt body = ending(j.function->body, join.loop, *j.body);
@@ -460,8 +526,35 @@ class Composer : private LoopStatements {
   // The statements of a block in the tail position of a loop, which is an expression.
   Stmt ending(const Expr& e, int loop, const LoopBlock& b) {
     const int around = std::exchange(depth_, std::min(depth_, depth_behind(e, loop)));
+    // Control does not reach the joins that none of its ends calls.
+    const size_t before = excluded_.size();
+    const std::unordered_set<const Node*> called = joins_called(e);
+    for (const LoopJoin* j : opened_) {
+      if (!called.contains(j->var.get())) excluded_.emplace_back(j->position, j->end + 1);
+    }
     Stmt out = captured([&] { block(b, loop); });
+    excluded_.resize(before);
     depth_ = around;
+    return out;
+  }
+
+  // The joins that an expression calls, and those that their bodies call.
+  std::unordered_set<const Node*> joins_called(const Expr& e) const {
+    std::unordered_set<const Node*> out;
+    auto add = [&](const Expr& from) {
+      post_order(
+          from,
+          [&](const Node& n) {
+            auto* c = as<CallNode>(&n);
+            if (c != nullptr && joins_.contains(c->op.get())) out.insert(c->op.get());
+          },
+          family::program);
+    };
+    add(e);
+    // The body of a join calls earlier ones only.
+    for (size_t k = opened_.size(); k-- > 0;) {
+      if (out.contains(opened_[k]->var.get())) add(opened_[k]->function->body);
+    }
     return out;
   }
 
@@ -603,6 +696,7 @@ class Composer : private LoopStatements {
     const PrimExpr min = by_one ? begin : tir::index(0);
     // One that is negative is none, and says more of what is inside than a maximum.
     const PrimExpr extent = step == 1 && !by ? distance : count;
+    ++loops_around_;
     const Stmt body = captured([&] {
       const auto facts = analyzer_.inside(i, min, extent);
       counter(by_one ? PrimExpr(i) : place(i), by_one ? i - begin : PrimExpr(i));
@@ -611,6 +705,7 @@ class Composer : private LoopStatements {
       block(*last.then_block, index);
       excluded_.pop_back();
     });
+    --loops_around_;
     Stmt loop = make<tir::ForNode>([&](tir::ForNode& f) {
       f.var = i;
       f.min = min;
@@ -687,7 +782,9 @@ class Composer : private LoopStatements {
     if (counts) {
       counted(item, *counts, index);
     } else {
+      ++loops_around_;
       Stmt body = captured([&] { block(*item.body, index); });
+      --loops_around_;
       emit(tir::while_(tir::ne(loop.running, tir::index(0)), body));
     }
     loops_.pop_back();
@@ -857,18 +954,40 @@ class Composer : private LoopStatements {
     std::vector<Value> from, to;
     for (const Value& v : values) flatten(v, from);
     for (const Value& p : places) flatten(p, to);
-    std::vector<std::pair<Buffer, Value>> fills;
+    struct Fill {
+      Buffer place;
+      Value value;
+      Stmt over_itself = nullptr;
+    };
+    std::vector<Fill> fills;
     for (size_t k = 0; k < to.size(); ++k) {
-      if (!to[k].scalar && from[k].buffer != to[k].buffer)
-        fills.emplace_back(to[k].buffer, from[k]);
+      if (!to[k].scalar && from[k].buffer != to[k].buffer) fills.push_back({to[k].buffer, from[k]});
     }
-    // What reads a place is put aside before any place is written.
-    for (auto& [buffer, v] : fills) {
-      if (std::ranges::any_of(fills, [&v = v](const auto& f) { return reads(v, f.first.get()); }))
-        v = materialised(v);
+    // What reads a place is put aside before any place is written, but for elements that are written one after the other.
+    for (Fill& f : fills) {
+      const bool reads_others = std::ranges::any_of(fills, [&](const Fill& other) {
+        return other.place != f.place && reads(f.value, other.place.get());
+      });
+      if (!reads_others && !reads(f.value, f.place.get())) continue;
+      if (!reads_others) f.over_itself = filling_itself(f.place, f.value);
+      if (!f.over_itself) f.value = materialised(f.value);
     }
-    for (const auto& [buffer, v] : fills) fill(buffer, v);
+    for (const Fill& f : fills) {
+      if (f.over_itself) {
+        emit(f.over_itself);
+      } else {
+        fill(f.place, f.value);
+      }
+    }
     move(from, to);
+  }
+
+  // place = v, which reads it, without memory for all elements; null: there is no such way.
+  Stmt filling_itself(const Buffer& place, const Value& v) {
+    if (Stmt own = with_own_elements(filling(place, v), place, analyzer_)) return shared(own);
+    const Stmt apart = filling(place, with_lines_apart(place, v));
+    if (Stmt own = with_own_elements(apart, place, analyzer_)) return shared(own);
+    return over_itself(apart, place, place->dtype);
   }
 
   // The numbers of an assignment.
@@ -894,6 +1013,8 @@ class Composer : private LoopStatements {
   std::vector<Loop> loops_;
 
   std::unordered_map<const Node*, Join> joins_;
+  // Those of the blocks that are being composed whose bodies are composed later.
+  std::vector<const LoopJoin*> opened_;
 
   // The places of stores in iterations that copy what they write to.
   std::vector<std::string> copies_;

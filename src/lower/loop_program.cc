@@ -200,6 +200,7 @@ void LoopProgram::number(LoopJoin& join, Leaves* leaves) {
   }
   join.position = ++next_;
   number(*join.body, leaves);
+  join.end = next_;
 }
 
 void LoopProgram::number_body(LoopItem& item, Leaves& leaves) {

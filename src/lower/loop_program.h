@@ -37,8 +37,9 @@ struct LoopJoin {
   Var var;
   const FunctionNode* function = nullptr;
   std::unique_ptr<LoopBlock> body{};
-  // The position before its body.
+  // The position before its body, and the last one inside.
   int position = 0;
+  int end = 0;
 };
 
 struct LoopBlock {

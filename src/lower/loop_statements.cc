@@ -2,6 +2,7 @@
 
 #include "base/codes/lowering.h"
 #include "lower/loop_program.h"
+#include "lower/loop_writes.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -43,6 +44,7 @@ PrimExpr LoopStatements::keep(const PrimExpr& e) {
 tir::Var LoopStatements::named(const PrimExpr& e) {
   tir::Var v = tir::var("v" + std::to_string(lets_made_++), e->dtype);
   lets_.push_back({out_.size(), v, e});
+  if (e->dtype == tir::kIndex) analyzer_.bind(v, analyzer_.bounds(e));
   ++lets_open_;
   return v;
 }
@@ -129,7 +131,7 @@ PrimExpr LoopStatements::read(const Value& v, const Indices& at) const {
   return tir::replace(v.element, map);
 }
 
-void LoopStatements::fill(const Buffer& buffer, const Value& v) {
+Stmt LoopStatements::filling(const Buffer& buffer, const Value& v) const {
   Indices at;
   const std::vector<PrimExpr>& shape = v.sizes.empty() ? buffer->shape : v.shape;
   for (size_t d = 0; d < shape.size(); ++d) at.push_back(tir::var("i" + std::to_string(d)));
@@ -137,7 +139,15 @@ void LoopStatements::fill(const Buffer& buffer, const Value& v) {
   for (size_t d = at.size(); d-- > 0;) {
     body = tir::for_(tir::Var::unchecked(at[d]), tir::index(0), shape[d], body);
   }
-  emit(body);
+  return body;
+}
+
+void LoopStatements::fill(const Buffer& buffer, const Value& v) {
+  emit(shared(filling(buffer, v)));
+}
+
+Stmt LoopStatements::shared(const Stmt& nest) const {
+  return loops_around_ > 0 ? on_threads(nest) : nest;
 }
 
 bool LoopStatements::has_room(const Value& v) { return sizes_.room(v.shape).has_value(); }

@@ -87,7 +87,11 @@ class LoopStatements {
   static bool reads(const Value& v, const Node* buffer);
   void bind(const Node* var, Value v);
   PrimExpr read(const Value& v, const Indices& at) const;
-  // buffer = v, element by element.
+  // buffer = v, element by element: the nest of loops, and that on threads where it is long.
+  Stmt filling(const Buffer& buffer, const Value& v) const;
+  // A nest on threads, inside of a loop only: on other devices a nest at the top of a kernel is a kernel of its own, which
+  // knows no registers.
+  Stmt shared(const Stmt& nest) const;
   void fill(const Buffer& buffer, const Value& v);
   // In memory of its own. E0401 where nothing tells how much it takes: see has_room.
   Value materialised(const Value& v);
@@ -123,6 +127,8 @@ class LoopStatements {
   std::map<std::string, File> files_;
   std::vector<Buffer> locals_;
   int depth_ = 0;
+  // The loops around what is being composed.
+  int loops_around_ = 0;
   // The branch or the body of a loop that is being composed, and those in which variables are bound.
   int region_ = 0, regions_made_ = 0;
   std::unordered_map<const Node*, int> regions_;

@@ -44,6 +44,52 @@ constexpr const char* kPrograms[] = {
     "float32]) { tanh(concatenate((%x, %y, %z), axis=1)) }",
 };
 
+// Loops that store to rows, parts of rows and blocks of a table; its sizes stand for @ROWS and @COLUMNS.
+constexpr const char* kLoops[] = {
+    // Elements at indices that an iteration computes.
+    R"(def @main@DIMS(%x: Tensor[(@ROWS, @COLUMNS), float64], %n: int64) {
+  let %loop: fn (int64, Tensor[(@ROWS, @COLUMNS), float64]) -> Tensor[(@ROWS, @COLUMNS), float64] =
+    fn (%i: int64, %y: Tensor[(@ROWS, @COLUMNS), float64]) -> Tensor[(@ROWS, @COLUMNS), float64] {
+    if (less(%i, %n)) {
+      let %r = take(%y, floor_mod(%i, 5i64), axis=0);
+      let %z = update_slice(%y, expand_dims(multiply(%r, 0.5f64)), (subtract(%n, %i), 0i64));
+      %loop(add(%i, 1i64), %z)
+    } else { %y } };
+  %loop(0i64, %x)
+})",
+    // A block of its neighbours.
+    R"(def @main@DIMS(%x: Tensor[(@ROWS, @COLUMNS), float64], %n: int64) {
+  let %loop: fn (int64, Tensor[(@ROWS, @COLUMNS), float64]) -> Tensor[(@ROWS, @COLUMNS), float64] =
+    fn (%i: int64, %y: Tensor[(@ROWS, @COLUMNS), float64]) -> Tensor[(@ROWS, @COLUMNS), float64] {
+    if (less(%i, %n)) {
+      let %a = strided_slice(%y, begin=[0, 0], end=[-2, -1], strides=[1, 1]);
+      let %b = strided_slice(%y, begin=[2, 1], end=[1000, 1000], strides=[1, 1]);
+      let %z = update_slice(%y, multiply(add(%a, %b), 0.5f64), (1i64, 1i64));
+      %loop(add(%i, 1i64), %z)
+    } else { %y } };
+  %loop(0i64, %x)
+})",
+    // All of it, of one of its rows.
+    R"(def @main@DIMS(%x: Tensor[(@ROWS, @COLUMNS), float64], %n: int64) {
+  let %loop: fn (int64, Tensor[(@ROWS, @COLUMNS), float64]) -> Tensor[(@ROWS, @COLUMNS), float64] =
+    fn (%i: int64, %y: Tensor[(@ROWS, @COLUMNS), float64]) -> Tensor[(@ROWS, @COLUMNS), float64] {
+    if (less(%i, %n)) {
+      %loop(add(%i, 1i64), subtract(%y, take(%y, floor_mod(%i, 3i64), axis=0)))
+    } else { %y } };
+  %loop(0i64, %x)
+})"};
+
+std::string loop_of(std::string text, bool open) {
+  auto put = [&](const std::string& name, const std::string& with) {
+    for (size_t at; (at = text.find(name)) != std::string::npos;)
+      text.replace(at, name.size(), with);
+  };
+  put("@DIMS", open ? "[n: Dim]" : "");
+  put("@ROWS", open ? "n" : "11");
+  put("@COLUMNS", open ? "n" : "37");
+  return text;
+}
+
 struct Way {
   const char* target;
   int level;
@@ -53,6 +99,7 @@ void PrintTo(const Way& way, std::ostream* out) { *out << way.target << ", level
 class Guarded : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
+    initialize();
     auto runnable = driver_test::runnable_target_names();
     if (std::find(runnable.begin(), runnable.end(), GetParam().target) == runnable.end()) {
       GTEST_SKIP() << "this machine does not run code for " << GetParam().target;
@@ -64,6 +111,20 @@ TEST_P(Guarded, programs) {
   GuardedKernels kernels(GetParam().target, GetParam().level);
   for (const char* text : kPrograms) kernels.add(driver_test::parse(text), text);
   EXPECT_GE(kernels.size(), std::size(kPrograms));
+  kernels.check();
+}
+
+TEST_P(Guarded, loops) {
+  GuardedKernels kernels(GetParam().target, GetParam().level);
+  for (const char* text : kLoops) {
+    for (bool open : {false, true}) {
+      // Without passes the operators of a loop are kernels, of several sizes.
+      if (open && GetParam().level == 0) continue;
+      const std::string program = loop_of(text, open);
+      kernels.add(driver_test::parse(program), program, 3, 7, {}, open ? 13 : 0);
+    }
+  }
+  EXPECT_GE(kernels.size(), GetParam().level == 0 ? 0u : 2 * std::size(kLoops));
   kernels.check();
 }
 
@@ -98,7 +159,6 @@ TEST(GuardAccesses, a_border_of_many_rows_needs_it) {
 }
 
 TEST_P(Guarded, the_examples_of_every_operator) {
-  initialize();
   GuardedKernels kernels(GetParam().target, GetParam().level);
   for (const Op& op : OpRegistry::global().all()) {
     const OpInfo& row = *op->row;

@@ -21,6 +21,7 @@
 #include "codegen/targets.h"
 #include "codegen/test/kernel_harness.h"
 #include "driver/test/networks.h"
+#include "tir/passes/statements.h"
 
 namespace relay::driver_test {
 
@@ -35,23 +36,35 @@ class GuardedKernels {
   }
 
   // Adds the kernels of all functions of a module. Inputs are filled with numbers from low to high; a kernel that has
-  // as many inputs as are given gets those.
+  // as many inputs as are given gets those. Kernels of symbolic sizes are added with `size` for each of these, if it is one.
   void add(const Module& mod, const std::string& what, double low = -2, double high = 2,
-           const std::vector<std::vector<double>>& given = {}) {
+           const std::vector<std::vector<double>>& given = {}, int64_t size = 0) {
     Bytecode bytecode = make_bytecode(optimize(mod, options_), options_);
     for (CompiledKernel& k : lower_kernels(bytecode)) {
       // Sizes that only a run decides have their tests beside the runtime.
-      if (!k.lowered->dims.empty()) continue;
+      if (!k.lowered->dims.empty() && size == 0) continue;
+      tir::NodeMap sized;
+      for (const tir::Var& d : k.lowered->dims) sized.emplace(d.get(), tir::index(size));
+      std::vector<tir::Buffer> params;
+      for (const tir::Buffer& b : k.lowered->params) {
+        params.push_back(tir::modified(*b.get(), [&](tir::BufferNode& n) {
+          for (tir::PrimExpr& d : n.shape) d = tir::replace(d, sized);
+        }));
+      }
+      for (size_t i = 0; i < params.size(); ++i)
+        sized.emplace(k.lowered->params[i].get(), params[i]);
       std::string name = "kernel" + std::to_string(functions_.size());
       functions_.push_back(make<tir::PrimFuncNode>([&](tir::PrimFuncNode& n) {
         n.name = name;
-        n.params = k.lowered->params;
+        n.params = params;
         n.num_inputs = k.lowered->num_inputs;
-        n.body = k.lowered->body;
+        n.body = tir::replace(k.lowered->body, sized);
         n.in_place = k.lowered->in_place;
         n.features = k.lowered->features;
       }));
-      cases_.push_back({what + ": " + k.name, low, high, given});
+      // Such a kernel's results are in the memory of inputs, which it reads as its results.
+      const bool reads_results = k.lowered->name.find("_in_place") != std::string::npos;
+      cases_.push_back({what + ": " + k.name, low, high, given, reads_results});
     }
   }
 
@@ -82,6 +95,7 @@ class GuardedKernels {
     std::string what;
     double low, high;
     std::vector<std::vector<double>> given;
+    bool reads_results;
   };
   static constexpr size_t kNowSize = 200;
   static char* now() {
@@ -134,6 +148,8 @@ class GuardedKernels {
         } else {
           fill(t, c.low, c.high, buffers.size() + 1);
         }
+      } else if (const Case& c = cases_[index]; c.reads_results) {
+        fill(Tensor::from_external(m.data(), b->dtype, shape, nullptr), c.low, c.high, 1);
       }
       buffers.push_back(m.data());
       sizes.push_back(bytes);

@@ -16,9 +16,10 @@ namespace {
 using runtime::Tensor;
 
 // The kernel of the primitive function that @main calls.
-tir::PrimFunc kernel(const std::string& function, const std::string& args) {
-  Module mod = test::parse("def @main(%x: Tensor[(100,), float64], %y: Tensor[(100,), float64], " +
-                           std::string("%n: int64) { (fn ") + function + ")(" + args + ") }");
+tir::PrimFunc kernel(const std::string& function, const std::string& args,
+                     const std::string& type = "Tensor[(100,), float64]") {
+  Module mod = test::parse("def @main(%x: " + type + ", %y: " + type + ", %n: int64) { (fn " +
+                           function + ")(" + args + ") }");
   Function found;
   post_order_outside_primitives(mod->find("main")->body, [&](const Node& n) {
     auto* c = as<CallNode>(&n);
@@ -117,6 +118,68 @@ TEST(ComposeLoop, elements_that_other_iterations_read_are_computed_before) {
     EXPECT_EQ(count(tir::text_of(f), "in range(50)"), 2u) << tir::text_of(f);
     EXPECT_EQ(first_after(f, 1), 2.0 * static_cast<double>(1 + begin));
   }
+}
+
+// A table and what each of `n` iterations makes of it.
+tir::PrimFunc table(const std::string& lets, int64_t size = 10) {
+  const std::string n = std::to_string(size), type = "Tensor[(" + n + ", " + n + "), float64]";
+  return kernel("(%p0: " + type + ", %p2: int64, Primitive=1) {\n  let %loop: fn (int64, " + type +
+                    ") -> " + type + " =\n    fn (%i: int64, %a: " + type + ") -> " + type +
+                    " {\n    let %c = less(%i, %p2);\n    let %r = if (%c) {\n" + lets +
+                    "      let %j = add(%i, 1i64);\n      let %t = %loop(%j, %z);\n      %t\n"
+                    "    } else { %a };\n    %r\n  };\n  let %out = %loop(0i64, %p0);\n  %out\n}",
+                "%x, %n", type);
+}
+
+double last_after(const tir::PrimFunc& f, int64_t n) {
+  Tensor in = Tensor::empty(runtime::DType::Float(64), {10, 10});
+  for (int64_t i = 0; i < 100; ++i) in.set_from_double(i, static_cast<double>(i));
+  Tensor out = Tensor::empty(runtime::DType::Float(64), {10, 10});
+  EXPECT_EQ(tir::interpret(tir::lower_loops(f), {in, number(n), out}, {}), 0);
+  return out.get_as_double(99);
+}
+
+// From row `from` on, the sum of the rows from `from - behind` on and the row itself.
+tir::PrimFunc with_rows_behind(int64_t behind) {
+  const std::string b = std::to_string(behind), rows = std::to_string(10 - behind);
+  return table("      let %h = strided_slice(%a, begin=[0, 0], end=[" + rows +
+               ", 10], strides=[1, 1]);\n      let %g = strided_slice(%a, begin=[" + b +
+               ", 0], end=[10, 10], strides=[1, 1]);\n      let %m = add(%h, %g);\n"
+               "      let %at = (" +
+               b + "i64, 0i64);\n      let %z = update_slice(%a, %m, %at);\n");
+}
+
+TEST(ComposeLoop, rows_are_written_when_no_iteration_reads_them_any_more) {
+  for (int64_t behind : {1, 3}) {
+    const tir::PrimFunc f = with_rows_behind(behind);
+    const std::string text = tir::text_of(f);
+    EXPECT_NE(text.find("float64[" + std::to_string(behind + 1) + ", 10]"), text.npos) << text;
+    EXPECT_EQ(last_after(f, 1), 99 + 99 - 10.0 * static_cast<double>(behind));
+    const double two = static_cast<double>(20 * behind);
+    EXPECT_EQ(last_after(f, 2), 99 + 2 * (99 - two / 2) + 99 - two);
+  }
+}
+
+TEST(ComposeLoop, a_block_that_reads_rows_far_behind_is_computed_before) {
+  const tir::PrimFunc f = with_rows_behind(4);
+  EXPECT_NE(tir::text_of(f).find("float64[6, 10]"), std::string::npos) << tir::text_of(f);
+  EXPECT_EQ(last_after(f, 1), 99 + 59);
+}
+
+TEST(ComposeLoop, lines_of_a_table_are_kept_while_it_is_written) {
+  const tir::PrimFunc f = table(
+      "      let %k = floor_mod(%i, 10i64);\n      let %row = take(%a, %k, axis=0);\n"
+      "      let %z = add(%a, %row);\n");
+  const std::string text = tir::text_of(f);
+  EXPECT_EQ(text.find("float64[10, 10]", text.find("allocate")), std::string::npos) << text;
+  EXPECT_EQ(last_after(f, 1), 99 + 9);
+  EXPECT_EQ(last_after(f, 2), 99 + 9 + 19 + 9);
+}
+
+TEST(ComposeLoop, long_tables_are_written_on_threads) {
+  const std::string step = "      let %z = multiply(%a, 0.5f64);\n";
+  EXPECT_NE(tir::text_of(table(step, 256)).find("parallel"), std::string::npos);
+  EXPECT_EQ(tir::text_of(table(step, 255)).find("parallel"), std::string::npos);
 }
 
 TEST(ComposeLoop, a_tensor_that_both_states_become_is_copied) {

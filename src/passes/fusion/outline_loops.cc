@@ -292,6 +292,10 @@ class LoopNest {
     if (changing_.contains(&c) || is_of_scalars(c) || is_size(ref(c))) return false;
     // Numbers side by side, such as the ends of a part, are known as numbers.
     if (!c.args.empty() && takes_scalars(c) && elements_of(c.type) <= kMostAxes) return false;
+    // A number along a row is stored as a number: its elements need not be read.
+    if (!c.args.empty() && takes_scalars(c) && is_of_rows(c) &&
+        class_of(*as<OpNode>(c.op)->row) <= FusionClass::Broadcast)
+      return false;
     bool pure = true;
     post_order(
         ref(c),
