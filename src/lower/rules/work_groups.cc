@@ -103,12 +103,17 @@ std::optional<ProductExtents> product_extents(const Block& b) {
                                                     : out.columns;
     has_rows |= &count == &out.rows;
     has_columns |= &count == &out.columns;
-    out.sums_one_axis &= iter->kind != IterKind::Reduce || out.terms == 1;
     symbolic |= !extent && &count == &out.terms;
     count *= extent.value_or(&count == &out.batch ? 1 : kAssumedExtent);
   }
   if (!has_rows || !has_columns) return std::nullopt;
   if (symbolic) out.terms = -1;
+  for (const auto& operand : c.operands) {
+    out.sums_along_both &= std::ranges::any_of(b->iters, [&](const tir::IterVar& iter) {
+      return iter->kind == IterKind::Reduce && tir::as_int(iter->extent) != 1 &&
+             tir::uses_iteration(c, operand->axes.back(), iter->var);
+    });
+  }
   auto bytes = [&](size_t i) {
     return static_cast<int64_t>(c.operands[i]->buffer->dtype.element().bytes());
   };

@@ -22,7 +22,7 @@ struct GroupTile {
 };
 
 // Whether the items of a group surely run side by side. A kind that states no more than what any device has may be one of
-// processors, which run items one after the other: barriers and copies pay there only for whole matrices.
+// processors, which run items one after the other: barriers and copies pay there only where items would read far apart.
 inline bool runs_side_by_side(const WorkItemLimits& limits) {
   return limits.item_registers > WorkItemLimits{}.item_registers;
 }
@@ -31,7 +31,7 @@ inline bool runs_side_by_side(const WorkItemLimits& limits) {
 struct ProductExtents {
   int64_t batch = 1, rows = 1, columns = 1, terms = 1;
   int64_t row_bytes = 4, column_bytes = 4;  // of an element of each operand
-  bool sums_one_axis = true;                // otherwise windows, or several axes
+  bool sums_along_both = true;  // terms lie side by side in both operands: neighbouring results read far apart
 };
 // Nothing for a block that is no product of rows and columns.
 std::optional<ProductExtents> product_extents(const tir::Block& b);

@@ -1,9 +1,9 @@
 // Kernels over the work items of a device: an item computes one element of each block, along up to three axes, and does its
 // reduction alone. Groups of items compute tiles of large contractions, long reductions along the last axis of what they read,
-// and whole rows where reductions and what needs them run along rows, through memory that they share. A reduction that one block reads element by element is done where it is
-// read, in the item's own memory, and an item computes a small tile of a contraction, so that it reads each operand
-// once for several elements. Reductions to few elements are cut into parts first, which items compute, where these
-// steps are legal. Blocks without independent iterations run in one item.
+// and whole rows where reductions and what needs them run along rows, through memory that they share. A reduction that one
+// block reads element by element is done where it is read, in the item's own memory, and an item computes a small tile of a
+// contraction, so that it reads each operand once for several elements. Reductions to few elements are cut into parts first,
+// which items compute, where these steps are legal. Blocks without independent iterations run in one item.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -329,7 +329,7 @@ class ItemsSchedule {
   // groups enough.
   GroupChoice sharing_items(const BlockRV& rv, const BlockLoops& loops, int64_t elements) const {
     const Block b = s_.block(rv);
-    if (b->contraction) return {1};  // group_depth decides
+    if (b->contraction) return {1};  // group_tile decides
     const int64_t length = iterations(s_, loops.reduction);
     if (loops.parallel.empty()) return {1, "it has one result"};
     if (length >= 0 && length < kLeastShared) {
@@ -364,13 +364,13 @@ class ItemsSchedule {
     }
     if (may_fail()) return {{}, kChecks};
     if (b->writes[0]->buffer->dtype.bits > 32) return {{}, "its sums have 64 bits"};
-    // Items whose tiles divide the result read windows where they lie.
+    // Neighbouring items with tiles that divide the result read neighbouring elements where they lie.
     const bool items_have_tiles = loops.parallel.size() > 1 &&
                                   tile_of(s_.extent(loops.parallel.back())) > 1 &&
                                   tile_of(s_.extent(loops.parallel[loops.parallel.size() - 2])) > 1;
     TileChoice out;
     decide_.pays([&](const Target& t) {
-      if (!product->sums_one_axis && items_have_tiles && !runs_side_by_side(t.limits.items)) {
+      if (!product->sums_along_both && items_have_tiles && !runs_side_by_side(t.limits.items)) {
         out.why_not = "items compute tiles of their own, and the device may be a processor";
       } else {
         out = choose_tile(*product, t.limits.items);
