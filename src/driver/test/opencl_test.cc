@@ -306,6 +306,10 @@ TEST(Opencl, tiles_of_a_device_with_many_registers) {
   expect_tiles(main_of("%x: Tensor[(64, 700), float32], %w: Tensor[(128, 700), float32]",
                        "nn.relu(nn.dense(%x, %w))"),
                " parts, then in the items of ");
+  // A single row: a group sums for each element.
+  expect_tiles(main_of("%x: Tensor[(1, 520), float32], %w: Tensor[(40, 520), float32]",
+                       "nn.relu(nn.dense(%x, %w))"),
+               "T_dense groups of 128 items");
   // Rows whose reductions are one launch, with what stands between them.
   expect_tiles(main_of("%x: Tensor[(33, 150), float32]", "nn.softmax(%x)"), "groups of 32 items");
   expect_tiles(main_of("%x: Tensor[(4, 5, 520), float32], %g: Tensor[(520,), float32], "

@@ -84,6 +84,24 @@ void inline_moves(Schedule& s, const BlockRV& copy) {
 
 }  // namespace
 
+bool sums_side_by_side(const Block& b) {
+  if (!b->contraction) return false;
+  const tir::BlockContractionNode& c = *b->contraction;
+  return std::ranges::all_of(c.operands, [&](const auto& operand) {
+    size_t last = operand->axes.size();
+    while (last > 0 && tir::as_int(operand->buffer->shape[last - 1]) == 1) --last;
+    bool sums = false, moves = false;
+    for (const tir::IterVar& iter : b->iters) {
+      if (last == 0 || tir::as_int(iter->extent) == 1 ||
+          !tir::uses_iteration(c, operand->axes[last - 1], iter->var)) {
+        continue;
+      }
+      (iter->kind == IterKind::Reduce ? sums : moves) = true;
+    }
+    return sums && !moves;
+  });
+}
+
 std::optional<ProductExtents> product_extents(const Block& b) {
   if (!b->contraction || b->contraction->operands.size() != 2 || b->writes.size() != 1) {
     return std::nullopt;
@@ -108,12 +126,6 @@ std::optional<ProductExtents> product_extents(const Block& b) {
   }
   if (!has_rows || !has_columns) return std::nullopt;
   if (symbolic) out.terms = -1;
-  for (const auto& operand : c.operands) {
-    out.sums_along_both &= std::ranges::any_of(b->iters, [&](const tir::IterVar& iter) {
-      return iter->kind == IterKind::Reduce && tir::as_int(iter->extent) != 1 &&
-             tir::uses_iteration(c, operand->axes.back(), iter->var);
-    });
-  }
   auto bytes = [&](size_t i) {
     return static_cast<int64_t>(c.operands[i]->buffer->dtype.element().bytes());
   };

@@ -38,9 +38,9 @@ constexpr int64_t kReducingItems = 128;
 constexpr int64_t kLeastRow = 64, kLeastRowItems = 32, kRowElements = 8;
 // A reduction is shared by a group from so many terms on.
 constexpr int64_t kLeastShared = 512;
-// The least number of terms of a contraction for groups, and the most that a group has in shared memory at a time; the
-// largest tile of an item.
-constexpr int64_t kLeastTerms = 16, kMostDepth = 64, kLargestTile = 16;
+// A group computes an element of contractions of fewer rows. The least number of terms of a contraction for tiles, and the
+// most that a group has in shared memory at a time; the largest tile of an item.
+constexpr int64_t kFewRows = 8, kLeastTerms = 16, kMostDepth = 64, kLargestTile = 16;
 constexpr const char* kChecks = "an item that fails a check would leave its group waiting";
 
 struct ItemPlan {
@@ -329,8 +329,9 @@ class ItemsSchedule {
   // groups enough.
   GroupChoice sharing_items(const BlockRV& rv, const BlockLoops& loops, int64_t elements) const {
     const Block b = s_.block(rv);
-    if (b->contraction) return {1};  // group_tile decides
     const int64_t length = iterations(s_, loops.reduction);
+    // Where these are no group's, group_tile decides.
+    if (b->contraction) return {items_of_few_rows(b, length, elements)};
     if (loops.parallel.empty()) return {1, "it has one result"};
     if (length >= 0 && length < kLeastShared) {
       return {1, std::to_string(length) + " terms are fewer than " + std::to_string(kLeastShared)};
@@ -349,6 +350,23 @@ class ItemsSchedule {
       return {1, "neighbouring terms do not lie side by side"};
     }
     return {kReducingItems};
+  }
+
+  // Items of a group for each element of a contraction of few rows, whose tiles would be empty.
+  int64_t items_of_few_rows(const Block& b, int64_t length, int64_t elements) const {
+    int64_t items = 1;
+    decide_.pays([&](const Target& t) {
+      const auto product = product_extents(b);
+      const bool few = !product || std::min(product->rows, product->columns) < kFewRows;
+      if (!runs_side_by_side(t.limits.items) || !few || !sums_side_by_side(b) || may_fail() ||
+          length < kLeastRow || (elements >= 0 && elements < kLeastGroups)) {
+        return true;
+      }
+      items = kLeastRowItems;
+      while (items < kReducingItems && items * kRowElements < length) items *= 2;
+      return true;
+    });
+    return items;
   }
 
   // The tiles of a contraction that groups compute; nothing where it is too small for groups.
@@ -370,7 +388,7 @@ class ItemsSchedule {
                                   tile_of(s_.extent(loops.parallel[loops.parallel.size() - 2])) > 1;
     TileChoice out;
     decide_.pays([&](const Target& t) {
-      if (!product->sums_along_both && items_have_tiles && !runs_side_by_side(t.limits.items)) {
+      if (!sums_side_by_side(b) && items_have_tiles && !runs_side_by_side(t.limits.items)) {
         out.why_not = "items compute tiles of their own, and the device may be a processor";
       } else {
         out = choose_tile(*product, t.limits.items);
