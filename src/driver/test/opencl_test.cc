@@ -306,6 +306,10 @@ TEST(Opencl, tiles_of_a_device_with_many_registers) {
   expect_tiles(main_of("%x: Tensor[(64, 700), float32], %w: Tensor[(128, 700), float32]",
                        "nn.relu(nn.dense(%x, %w))"),
                " parts, then in the items of ");
+  // A quarter of a tile.
+  expect_tiles(main_of("%x: Tensor[(16, 700), float32], %w: Tensor[(130, 700), float32]",
+                       "nn.relu(nn.dense(%x, %w))"),
+               " parts, then in the items of ");
   // A single row: a group sums for each element.
   expect_tiles(main_of("%x: Tensor[(1, 520), float32], %w: Tensor[(40, 520), float32]",
                        "nn.relu(nn.dense(%x, %w))"),
