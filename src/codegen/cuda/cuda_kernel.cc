@@ -8,12 +8,16 @@
 #include "codegen/device/group_writer.h"
 #include "codegen/llvm/kernel_code.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/cuda/geometry.h"
 
 namespace relay::codegen {
 namespace {
 
 // PTX's state spaces, by LLVM's numbers.
 constexpr unsigned kGlobal = 1, kShared = 3;
+
+// PTX before version 8.1 has 4,352 bytes for the parameters of a launch.
+constexpr size_t kMostParameters = 4352 / 8;
 
 // What an axis of a launch counts by.
 struct AxisRegisters {
@@ -59,7 +63,7 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     }
     width_.fill(nullptr);
     if (part.has_groups()) {
-      groups(part);
+      groups(part, part.axes.size());
     } else {
       items(part, part.axes.size());
     }
@@ -72,6 +76,10 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     types.insert(types.end(), f_.dims.size(), b_.getInt64Ty());
     types.push_back(global);
     types.push_back(b_.getInt32Ty());
+    if (types.size() > kMostParameters) {
+      device_.unsupported("a launch of " + std::to_string(types.size()) +
+                          " parameters, more than " + std::to_string(kMostParameters));
+    }
     llvm::Function* f = make_function(device_.launch().name, types, /*internal=*/false);
     f->setCallingConv(llvm::CallingConv::PTX_Kernel);
     if (!target_.keeps_denormals) {
@@ -119,15 +127,33 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
   // Leaves the function where the condition does not hold.
   void end_unless(Value* condition) { require(condition, b_.getInt32(0)); }
 
-  // A group for each index of the axes.
-  void groups(const LaunchPart& part) {
-    for (size_t i = 0; i < part.axes.size(); ++i) {
-      const ForNode* f = part.axes[i];
-      if (f == nullptr) continue;
-      Value* group = b_.CreateZExtOrTrunc(read(kAxes[i].group), value_type(f->var->dtype));
-      vars_[f->var.get()] = b_.CreateAdd(expr(f->min), group);
+  // The first `axes` axes: a group for each index. Along y and z, a grid may have fewer groups than that, which take every
+  // index at a distance of their number.
+  void groups(const LaunchPart& part, size_t axes) {
+    if (axes == 0) {
+      for (const Stmt& s : part.body) group_statement(s);
+      return;
     }
-    for (const Stmt& s : part.body) group_statement(s);
+    const size_t i = axes - 1;
+    const ForNode* f = part.axes[i];
+    if (f == nullptr) return groups(part, i);
+    Value* min = expr(f->min);
+    Value* first = b_.CreateAdd(min, b_.CreateZExtOrTrunc(read(kAxes[i].group), min->getType()));
+    const auto extent = as_int(f->extent);
+    if (i == 0 || (extent && *extent <= runtime::cuda::kMostBlocks[i])) {
+      vars_[f->var.get()] = first;
+      return groups(part, i);
+    }
+    counted_loop(
+        f->var, first, b_.CreateNSWAdd(min, expr(f->extent)),
+        [&] {
+          forget(0);
+          groups(part, i);
+          // The next one writes memory that items still read.
+          barrier();
+          forget(0);
+        },
+        b_.CreateZExtOrTrunc(read(kAxes[i].groups), min->getType()));
   }
 
   // The first `axes` axes, whose items take every index at a distance of their number.

@@ -116,7 +116,8 @@ class DeviceMath : MathBuilder {
     Value* t = b_.CreateFSub(x, c(1.0));
     Value* square = b_.CreateFMul(t, b_.CreateFAdd(t, c(2.0)));
     Value* y = log_of_one_and(b_.CreateFAdd(t, root(square)));
-    return b_.CreateSelect(is_far(x), log_of_twice(x), y);
+    y = b_.CreateSelect(is_far(x), log_of_twice(x), y);
+    return b_.CreateSelect(b_.CreateFCmpOLT(x, c(1.0)), c(NAN), y);
   }
   Value* area_tangent(Value* x) {
     Value* a = abs(x);

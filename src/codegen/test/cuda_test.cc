@@ -258,7 +258,7 @@ class Launches {
   // Grids of so many groups and items along each axis, from a failure word on, which it returns as it is in the end.
   std::array<int32_t, 2> run(std::vector<void*> buffers, const std::vector<int64_t>& dims,
                              std::array<int32_t, 3> groups, std::array<int32_t, 3> items,
-                             std::array<int32_t, 2> failed = {}) {
+                             std::array<int32_t, 2> failed = {}, int32_t most_groups = 1 << 16) {
     std::vector<std::vector<char>> workspace;
     for (const runtime::SizeFormula& bytes : source_.workspace) {
       workspace.emplace_back(static_cast<size_t>(bytes.evaluate(dims)));
@@ -270,6 +270,7 @@ class Launches {
       for (size_t i = 0; has_groups && i < 3; ++i) {
         items[i] = static_cast<int32_t>(launch.group[i]);
         groups[i] = static_cast<int32_t>(launch.items[i].evaluate(dims)) / items[i];
+        if (i > 0) groups[i] = std::min(groups[i], most_groups);
       }
       const int32_t each = items[0] * items[1] * items[2];
       for (int32_t g = 0; g < groups[0] * groups[1] * groups[2]; ++g) {
@@ -366,6 +367,42 @@ TEST_F(Cuda, items_of_a_group_see_what_others_have_written) {
       for (size_t k = 0; k < 3; ++k) want += in[(b * 3 + k) * 4 + 3 - u];
       EXPECT_EQ(got[b * 4 + u], want) << b << ", " << u;
     }
+  }
+}
+
+// A grid has fewer groups along y and z than there are indices.
+TEST_F(Cuda, groups_take_every_index_of_an_open_axis) {
+  const Var n = var("n"), b = var("b"), t = var("t"), u = var("u");
+  Buffer a = buffer("a", f32, {n, index(4)}), out = buffer("out", f32, {n, index(4)}),
+         shared = buffer("shared", f32, {index(4)}, Scope::Shared);
+  Stmt group = allocate(
+      shared,
+      seq({bound(t, index(4), kItemTags[0], store(shared, {t}, load(a, {b, t}))),
+           bound(u, index(4), kItemTags[0], store(out, {b, u}, load(shared, {index(3) - u})))}));
+  Launches launches(kernel("reversed", {a}, {out}, bound(b, n, kGroupTags[1], group), {n}));
+  std::vector<float> in(4 * 9), got(4 * 9);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  launches.run({in.data(), got.data()}, {9}, {}, {}, {}, 2);
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_EQ(got[i], in[i / 4 * 4 + 3 - i % 4]) << i;
+}
+
+TEST_F(Cuda, must_fail_more_parameters_than_a_launch_has_E0401) {
+  const Var i = var("i");
+  std::vector<Buffer> inputs;
+  Buffer out = buffer("out", f32, {index(8)});
+  PrimExpr sum = imm_float(f32, 0);
+  for (int k = 0; k < 545; ++k) {
+    inputs.push_back(buffer("a" + std::to_string(k), f32, {index(8)}));
+    sum = sum + load(inputs.back(), {i});
+  }
+  try {
+    source_of(
+        kernel("wide", inputs, {out}, bound(i, index(8), kGlobalTags[0], store(out, {i}, sum))));
+    FAIL() << "a launch of 548 parameters has code";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("E0401"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("548 parameters, more than 544"), std::string::npos)
+        << e.what();
   }
 }
 
@@ -602,6 +639,7 @@ TEST(CudaMath, error_is_within_the_stated_bounds) {
           test(x, y);
         }
       }
+      if (k.name == "acosh") test(-1e200, 0);
       EXPECT_LE(worst, k.units) << k.name << " of " << where << ", " << where_y;
     }
   }

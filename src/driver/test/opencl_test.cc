@@ -246,15 +246,20 @@ std::vector<GroupCase> group_cases() {
       {main_of("%x: Tensor[(250, 21), float16], %w: Tensor[(261, 21), float16]",
                "nn.dense(%x, %w)"),
        tiles, 2e-2},
-      {main_of("%x: Tensor[(16, 40, 20), float32], %w: Tensor[(16, 20, 50), float32]",
+      {main_of("%x: Tensor[(16, 41, 20), float32], %w: Tensor[(16, 20, 51), float32]",
                "nn.batch_matmul(%x, %w)"),
        tiles, 1e-4},
-      {main_of("%x: Tensor[(16, 130, 21), float32], %w: Tensor[(16, 21, 70), float32]",
+      {main_of("%x: Tensor[(16, 131, 21), float32], %w: Tensor[(16, 21, 71), float32]",
                "nn.batch_matmul(%x, %w)"),
        tiles, 1e-4},
-      // Images with channels first, a border, strides, and what follows in the same groups; rows of an open number.
+      // Images with channels first, a border, strides, and what follows in the same groups; channels last; rows of an open
+      // number.
       {main_of("%x: Tensor[(2, 5, 30, 31), float32], %w: Tensor[(130, 5, 3, 3), float32]",
                "nn.relu(add(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 2]), 1f))"),
+       tiles, 1e-4},
+      {main_of(
+           "%x: Tensor[(2, 20, 21, 6), float32], %w: Tensor[(3, 3, 6, 70), float32]",
+           "nn.conv2d(%x, %w, padding=[1, 1, 1, 1], data_layout=\"NHWC\", kernel_layout=\"HWIO\")"),
        tiles, 1e-4},
       {"def @main[n: Dim](%x: Tensor[(n, 36), float32], %w: Tensor[(70, 36), float32]) { " +
            there("nn.relu(nn.dense(%x, %w))") + " }",
@@ -301,6 +306,14 @@ TEST(Opencl, tiles_of_a_device_with_many_registers) {
   expect_tiles(main_of("%x: Tensor[(64, 700), float32], %w: Tensor[(128, 700), float32]",
                        "nn.relu(nn.dense(%x, %w))"),
                " parts, then in the items of ");
+  // A quarter of a tile.
+  expect_tiles(main_of("%x: Tensor[(16, 700), float32], %w: Tensor[(130, 700), float32]",
+                       "nn.relu(nn.dense(%x, %w))"),
+               " parts, then in the items of ");
+  // A single row: a group sums for each element.
+  expect_tiles(main_of("%x: Tensor[(1, 520), float32], %w: Tensor[(40, 520), float32]",
+                       "nn.relu(nn.dense(%x, %w))"),
+               "T_dense groups of 128 items");
   // Rows whose reductions are one launch, with what stands between them.
   expect_tiles(main_of("%x: Tensor[(33, 150), float32]", "nn.softmax(%x)"), "groups of 32 items");
   expect_tiles(main_of("%x: Tensor[(4, 5, 520), float32], %g: Tensor[(520,), float32], "

@@ -28,6 +28,8 @@ constexpr int64_t kDepth = 16, kLeastPartTerms = 64;
 constexpr int64_t kMostSumParts = 64;
 // Neighbouring elements that an item has: what one vector load reads.
 constexpr int64_t kRun = 4;
+// Results for each multiprocessor, in tiles of 16 for an item: below that, it has work for two warps.
+constexpr int64_t kFewItems = 1024;
 // Rows or columns where their number is symbolic.
 constexpr int64_t kAssumedExtent = 1024;
 
@@ -84,6 +86,24 @@ void inline_moves(Schedule& s, const BlockRV& copy) {
 
 }  // namespace
 
+bool sums_side_by_side(const Block& b) {
+  if (!b->contraction) return false;
+  const tir::BlockContractionNode& c = *b->contraction;
+  return std::ranges::all_of(c.operands, [&](const auto& operand) {
+    size_t last = operand->axes.size();
+    while (last > 0 && tir::as_int(operand->buffer->shape[last - 1]) == 1) --last;
+    bool sums = false, moves = false;
+    for (const tir::IterVar& iter : b->iters) {
+      if (last == 0 || tir::as_int(iter->extent) == 1 ||
+          !tir::uses_iteration(c, operand->axes[last - 1], iter->var)) {
+        continue;
+      }
+      (iter->kind == IterKind::Reduce ? sums : moves) = true;
+    }
+    return sums && !moves;
+  });
+}
+
 std::optional<ProductExtents> product_extents(const Block& b) {
   if (!b->contraction || b->contraction->operands.size() != 2 || b->writes.size() != 1) {
     return std::nullopt;
@@ -103,7 +123,6 @@ std::optional<ProductExtents> product_extents(const Block& b) {
                                                     : out.columns;
     has_rows |= &count == &out.rows;
     has_columns |= &count == &out.columns;
-    out.sums_one_axis &= iter->kind != IterKind::Reduce || out.terms == 1;
     symbolic |= !extent && &count == &out.terms;
     count *= extent.value_or(&count == &out.batch ? 1 : kAssumedExtent);
   }
@@ -139,6 +158,10 @@ TileChoice choose_tile(const ProductExtents& product, const WorkItemLimits& limi
   TileChoice out;
   double least = std::numeric_limits<double>::max();
   std::string why = "a group of the device has too few items or registers";
+  // Tiles of items would be too few for the device; parts of the sum are not.
+  const bool is_small = runs_side_by_side(limits) &&
+                        product.batch * product.rows * product.columns < kFewItems * limits.units;
+  const int64_t emptiest = is_small ? 4 : 2;
   for (int64_t rows = 8; rows >= 4; rows /= 2) {
     for (int64_t columns = 8; columns >= 4; columns /= 2) {
       GroupTile tile{.rows = rows, .columns = columns, .depth = kDepth};
@@ -150,7 +173,7 @@ TileChoice choose_tile(const ProductExtents& product, const WorkItemLimits& limi
       const std::pair<int64_t, int64_t> sides[] = {{product.rows, tile.group_rows()},
                                                    {product.columns, tile.group_columns()}};
       auto empty =
-          std::ranges::find_if(sides, [](const auto& e) { return 2 * e.first < e.second; });
+          std::ranges::find_if(sides, [&](const auto& e) { return emptiest * e.first < e.second; });
       if (empty != std::end(sides)) {
         why = "an extent of " + std::to_string(empty->first) + " leaves most of a tile of " +
               std::to_string(empty->second) + " empty";

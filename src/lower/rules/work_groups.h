@@ -22,19 +22,23 @@ struct GroupTile {
 };
 
 // Whether the items of a group surely run side by side. A kind that states no more than what any device has may be one of
-// processors, which run items one after the other: barriers and copies pay there only for whole matrices.
+// processors, which run items one after the other: barriers and copies pay there only where items would read far apart.
 inline bool runs_side_by_side(const WorkItemLimits& limits) {
   return limits.item_registers > WorkItemLimits{}.item_registers;
 }
 
-// A contraction as a product of matrices (Schedule::as_product). Symbolic extents are -1.
+// A contraction as a product of matrices (Schedule::as_product). A symbolic number of terms is -1; of other symbolic extents
+// the rows and columns count as many, and the batch as one.
 struct ProductExtents {
   int64_t batch = 1, rows = 1, columns = 1, terms = 1;
   int64_t row_bytes = 4, column_bytes = 4;  // of an element of each operand
-  bool sums_one_axis = true;                // otherwise windows, or several axes
 };
 // Nothing for a block that is no product of rows and columns.
 std::optional<ProductExtents> product_extents(const tir::Block& b);
+
+// Whether the terms of a contraction lie side by side in all operands, and those of the next element elsewhere: items that
+// compute an element each read far apart.
+bool sums_side_by_side(const tir::Block& b);
 
 // The tile for which the device takes the least time by a model: multiply-adds of the waves of groups that run one after the
 // other. Nothing where tiles would be mostly empty, or groups too few.

@@ -1,9 +1,9 @@
 // Kernels over the work items of a device: an item computes one element of each block, along up to three axes, and does its
 // reduction alone. Groups of items compute tiles of large contractions, long reductions along the last axis of what they read,
-// and whole rows where reductions and what needs them run along rows, through memory that they share. A reduction that one block reads element by element is done where it is
-// read, in the item's own memory, and an item computes a small tile of a contraction, so that it reads each operand
-// once for several elements. Reductions to few elements are cut into parts first, which items compute, where these
-// steps are legal. Blocks without independent iterations run in one item.
+// and whole rows where reductions and what needs them run along rows, through memory that they share. A reduction that one
+// block reads element by element is done where it is read, in the item's own memory, and an item computes a small tile of a
+// contraction, so that it reads each operand once for several elements. Reductions to few elements are cut into parts first,
+// which items compute, where these steps are legal. Blocks without independent iterations run in one item.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -38,9 +38,9 @@ constexpr int64_t kReducingItems = 128;
 constexpr int64_t kLeastRow = 64, kLeastRowItems = 32, kRowElements = 8;
 // A reduction is shared by a group from so many terms on.
 constexpr int64_t kLeastShared = 512;
-// The least number of terms of a contraction for groups, and the most that a group has in shared memory at a time; the
-// largest tile of an item.
-constexpr int64_t kLeastTerms = 16, kMostDepth = 64, kLargestTile = 16;
+// A group computes an element of contractions of fewer rows. The least number of terms of a contraction for tiles, and the
+// most that a group has in shared memory at a time; the largest tile of an item.
+constexpr int64_t kFewRows = 8, kLeastTerms = 16, kMostDepth = 64, kLargestTile = 16;
 constexpr const char* kChecks = "an item that fails a check would leave its group waiting";
 
 struct ItemPlan {
@@ -329,8 +329,9 @@ class ItemsSchedule {
   // groups enough.
   GroupChoice sharing_items(const BlockRV& rv, const BlockLoops& loops, int64_t elements) const {
     const Block b = s_.block(rv);
-    if (b->contraction) return {1};  // group_depth decides
     const int64_t length = iterations(s_, loops.reduction);
+    // Where these are no group's, group_tile decides.
+    if (b->contraction) return {items_of_few_rows(b, length, elements)};
     if (loops.parallel.empty()) return {1, "it has one result"};
     if (length >= 0 && length < kLeastShared) {
       return {1, std::to_string(length) + " terms are fewer than " + std::to_string(kLeastShared)};
@@ -351,6 +352,23 @@ class ItemsSchedule {
     return {kReducingItems};
   }
 
+  // Items of a group for each element of a contraction of few rows, whose tiles would be empty.
+  int64_t items_of_few_rows(const Block& b, int64_t length, int64_t elements) const {
+    int64_t items = 1;
+    decide_.pays([&](const Target& t) {
+      const auto product = product_extents(b);
+      const bool few = !product || std::min(product->rows, product->columns) < kFewRows;
+      if (!runs_side_by_side(t.limits.items) || !few || !sums_side_by_side(b) || may_fail() ||
+          length < kLeastRow || (elements >= 0 && elements < kLeastGroups)) {
+        return true;
+      }
+      items = kLeastRowItems;
+      while (items < kReducingItems && items * kRowElements < length) items *= 2;
+      return true;
+    });
+    return items;
+  }
+
   // The tiles of a contraction that groups compute; nothing where it is too small for groups.
   TileChoice group_tile(const BlockRV& rv, const BlockLoops& loops) const {
     const Block b = s_.block(rv);
@@ -364,13 +382,13 @@ class ItemsSchedule {
     }
     if (may_fail()) return {{}, kChecks};
     if (b->writes[0]->buffer->dtype.bits > 32) return {{}, "its sums have 64 bits"};
-    // Items whose tiles divide the result read windows where they lie.
+    // Neighbouring items with tiles that divide the result read neighbouring elements where they lie.
     const bool items_have_tiles = loops.parallel.size() > 1 &&
                                   tile_of(s_.extent(loops.parallel.back())) > 1 &&
                                   tile_of(s_.extent(loops.parallel[loops.parallel.size() - 2])) > 1;
     TileChoice out;
     decide_.pays([&](const Target& t) {
-      if (!product->sums_one_axis && items_have_tiles && !runs_side_by_side(t.limits.items)) {
+      if (!sums_side_by_side(b) && items_have_tiles && !runs_side_by_side(t.limits.items)) {
         out.why_not = "items compute tiles of their own, and the device may be a processor";
       } else {
         out = choose_tile(*product, t.limits.items);

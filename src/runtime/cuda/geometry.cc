@@ -8,7 +8,6 @@
 namespace relay::runtime::cuda {
 namespace {
 
-constexpr std::array<int64_t, 3> kMostBlocks{(int64_t{1} << 31) - 1, 65535, 65535};
 constexpr std::array<int64_t, 3> kMostThreads{1024, 1024, 64};
 // Blocks of a launch without groups for each that the device holds at once: as many even out blocks of unequal length.
 constexpr int64_t kRounds = 16;
@@ -32,7 +31,8 @@ Geometry with_groups(const DeviceLaunch& launch, const std::array<int64_t, 3>& i
     const int64_t group = std::max<int64_t>(launch.group[i], 1);
     threads *= group;
     RELAY_CHECK(items[i] % group == 0, "work items that are not whole groups");
-    const int64_t blocks = items[i] / group;
+    // Along y and z, groups of a smaller grid take several indices.
+    const int64_t all = items[i] / group, blocks = i == 0 ? all : std::min(all, kMostBlocks[i]);
     if (group > kMostThreads[i] || threads > int64_t{limits.threads}) {
       refuse_groups(launch, device, "groups of " + std::to_string(threads) + " work items",
                     std::to_string(limits.threads) + " at most");

@@ -1,6 +1,7 @@
 // How many blocks of how many threads a launch has.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,7 +21,11 @@ struct FunctionLimits {
 // multiprocessors.
 inline constexpr uint32_t kThreads = 256;
 
-// Nothing where no item runs. A launch with groups has a block for each group; without, each thread takes every n-th item
+// Blocks along the axes of a grid, at most.
+inline constexpr std::array<int64_t, 3> kMostBlocks{(int64_t{1} << 31) - 1, 65535, 65535};
+
+// Nothing where no item runs. A launch with groups has a block for each group, and at most kMostBlocks along y and z, of which
+// each takes every n-th group; without, each thread takes every n-th item
 // along each axis, and there are a few times as many blocks as the device holds at most. Throws RuntimeError E0621 for
 // groups that the device does not run.
 std::optional<Geometry> geometry_of(const DeviceLaunch& launch, std::span<const int64_t> dims,

@@ -274,8 +274,9 @@ TEST_F(CudaQueues, groups_are_blocks_and_have_a_limit_E0621) {
   EXPECT_NE(large.find("E0621"), std::string::npos) << large;
   EXPECT_NE(large.find("groups of 1024 work items"), std::string::npos) << large;
   launch.group = {1, 1, 1};
-  const std::string many = error_of([&] { fit(1, 70000); });
-  EXPECT_NE(many.find("70000 groups along axis 1"), std::string::npos) << many;
+  EXPECT_EQ(fit(1, 70000).grid, (Three{1, 65535, 3})) << "each group takes several";
+  const std::string many = error_of([&] { fit(int64_t{1} << 31, 1); });
+  EXPECT_NE(many.find("2147483648 groups along axis 0"), std::string::npos) << many;
 }
 
 TEST_F(CudaQueues, there_is_no_second_device_E0620) {

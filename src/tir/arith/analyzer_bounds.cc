@@ -118,7 +118,8 @@ int64_t Analyzer::Impl::sharper_max(const Linear& l, size_t first, int depth) {
   return max;
 }
 
-// x - x %% c is x // c * c, in either sign, which the bounds of x and of the remainder alone do not tell.
+// x - x %% c is x // c * c, in either sign, which the bounds of x and of the remainder alone do not tell. Where the sum takes
+// a remainder of that quotient, too, as of a number with several digits, its bounds are those of the next quotient.
 Bounds Analyzer::Impl::rounded_bounds(const Linear& l) {
   for (const auto& [atom, k] : l.terms) {
     auto* mod = as_binary(atom, BinaryOp::FloorMod);
@@ -127,7 +128,16 @@ Bounds Analyzer::Impl::rounded_bounds(const Linear& l) {
     auto without = add_scaled(l, linear(mod->a), k, order);
     auto rest = without ? add_scaled(*without, Linear{{{atom, 1}}, 0}, -k, order) : std::nullopt;
     if (!rest || rest->terms.size() >= l.terms.size()) continue;
-    return plain_bounds(*rest) + tir::floor_div(bounds(mod->a), *c) * *c * -k;
+    const Bounds out = plain_bounds(*rest) + tir::floor_div(bounds(mod->a), *c) * *c * -k;
+    int64_t of_next;
+    if (__builtin_mul_overflow(*c, k, &of_next) || of_next == Bounds::kNoMin ||
+        std::ranges::none_of(rest->terms, [&](const auto& term) {
+          return term.second == of_next && as_binary(term.first, BinaryOp::FloorMod) != nullptr;
+        })) {
+      return out;
+    }
+    auto next = add_scaled(*rest, linear(floor_div_of(mod->a, *c)), -of_next, order);
+    return next ? intersect(out, intersect(plain_bounds(*next), rounded_bounds(*next))) : out;
   }
   return {};
 }

@@ -5,8 +5,8 @@
 
 namespace relay::tir {
 
-// A register buffer that several phases of a group access (tir/thread_nests.h) gets an axis for each axis along which the group has
-// several items, in front, and then holds what one item accesses along its own axes.
+// A register buffer that several phases of a group access (tir/thread_nests.h) gets an axis for each axis along which the group
+// has several items, in front, and then holds what one item accesses along its own axes.
 //
 //   before:  allocate acc: float32[64] in register
 //            for t in thread_bound(16, threadIdx.x):
@@ -17,8 +17,8 @@ namespace relay::tir {
 //              for c in range(4):
 //                acc[t, c] = 0f
 //
-// Along each axis, an item's elements are one run, and all accesses depend on the items in the same way. UserError E0401 where they do not: an
-// item would need registers of another.
+// Along each axis, an item's elements are one run, or runs that lie equally far apart, and all accesses depend on the items in
+// the same way. UserError E0401 where they do not: an item would need registers of another.
 PrimFunc separate_items(const PrimFunc& f);
 
 }  // namespace relay::tir

@@ -178,6 +178,9 @@ StepResult<ProductBlocks> Schedule::as_product(const BlockRV& rv, const ProductS
   }
   // The weights' order of terms.
   sort_by_indices(terms.iters, second.load->indices);
+  if (std::ranges::any_of(batch.iters, [](const IterVar& i) { return as_int(i->min) != 0; })) {
+    return edit.fail("an iteration of block " + b->name + " does not start at 0");
+  }
   if (!first.own.is_regular() || !second.own.is_regular() || !terms.is_regular() ||
       !as_int(terms.iters[0]->extent)) {
     return edit.fail("the extents of block " + b->name + " are symbolic");

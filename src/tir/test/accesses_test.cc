@@ -201,5 +201,22 @@ TEST(VerifyAccesses, conditions_on_remainders_bound_what_they_are_remainders_of)
   EXPECT_EQ(analyzer.bounds(floor_mod(at, index(4)) - at).min, -4);
 }
 
+// The same of images, one behind the other, whose rows and columns are merged with their number.
+TEST(VerifyAccesses, conditions_on_the_digits_of_a_number_bound_it) {
+  Analyzer analyzer;
+  Var at = var("at"), row = var("row"), column = var("column");
+  analyzer.bind(at, index(0), index(2 * 4 * 5));
+  analyzer.bind(row, index(0), index(3));
+  analyzer.bind(column, index(0), index(3));
+  const PrimExpr y = floor_mod(floor_div(at, index(5)), index(4)) + row,
+                 x = floor_mod(at, index(5)) + column, place = at + row * 5 + column - 6;
+  EXPECT_EQ(analyzer.bounds(place).min, -6);
+  auto rows = analyzer.assume(logical_and(ge(y, index(1)), lt(y, index(5))));
+  EXPECT_LT(analyzer.bounds(place).min, 0);
+  auto columns = analyzer.assume(logical_and(ge(x, index(1)), lt(x, index(6))));
+  EXPECT_EQ(analyzer.bounds(place).min, 0);
+  EXPECT_EQ(analyzer.bounds(place).max, 2 * 4 * 5 - 1);
+}
+
 }  // namespace
 }  // namespace relay::tir
