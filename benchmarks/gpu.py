@@ -46,7 +46,6 @@ PARTS = ("rows", "small", "gemm", "models")
 DTYPES = ("float32", "tf32", "bfloat16")
 PERIOD = 509
 CHECKED_MODEL_TOLERANCE = 1e-3
-AS_WRITTEN = argparse.RawDescriptionHelpFormatter
 CARRIED = ("gpu_measure.py", "gpu_runtime.py", "torch_lstm.py")
 
 
@@ -142,11 +141,7 @@ class Preparation:
         import torch
         import torch_twin
 
-        built = repeating(models.build(model))
-        if batch != 1:
-            if len(built.graph.input[0].type.tensor_type.shape.dim) != 4:
-                raise ValueError("not a model of images: its graph is of batch 1")
-            built = models.batched(built, batch)
+        built = repeating(models.build(model, batch=batch))
         name = f"{model}-{batch}"
         case = {"part": "measure", "name": model, "batch": batch, "flops": models.count_flops(built),
                 "inputs": list(input_specs(built))}  # fmt: skip
@@ -248,6 +243,10 @@ def prepare(folder: Path, args: argparse.Namespace) -> None:
         shutil.copy(HERE / file, folder / file)
     shutil.copy(runtime_library(), folder / "librelay_runtime.so")
 
+    def store() -> None:
+        (folder / "cases.json").write_text(json.dumps(cases) + "\n")
+        (folder / "refused.json").write_text(json.dumps(refused, indent=1) + "\n")
+
     def note(task: tuple[Any, ...], future: Future[Preparation]) -> None:
         try:
             done = future.result()
@@ -257,9 +256,9 @@ def prepare(folder: Path, args: argparse.Namespace) -> None:
             raise
         except Exception:
             refused["-".join(map(str, task))] = traceback.format_exc()[-600:]
-        (folder / "cases.json").write_text(json.dumps(cases) + "\n")
-        (folder / "refused.json").write_text(json.dumps(refused, indent=1) + "\n")
+        store()
 
+    store()
     remaining = tasks_of(args)
     while remaining:
         remaining = attempt_all(folder, args, remaining, args.jobs, note)
@@ -267,6 +266,7 @@ def prepare(folder: Path, args: argparse.Namespace) -> None:
         for task in remaining[: args.jobs]:
             if attempt_all(folder, args, [task], 1, note):
                 refused["-".join(map(str, task))] = "the compiler ends its process"
+                store()
         remaining = remaining[args.jobs :]
     size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
     print(f"{folder}: {len(cases)} programs, {len(refused)} refused (refused.json), {size:.1f} MB")

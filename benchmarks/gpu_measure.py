@@ -3,6 +3,7 @@
     python gpu_measure.py DIR --check              # operators and small models: are the results right?
     python gpu_measure.py DIR --measure            # GEMM and the models beside PyTorch and ONNX Runtime
     python gpu_measure.py DIR --measure --only resnet50 --engines eager,inductor,relay
+    python gpu_measure.py DIR --measure --engines relay,relay_launches    # what do CUDA graphs give?
 
 DIR has all that it needs beside NumPy: artifacts, inputs, results, and Relay's runtime. Peers and the time
 that kernels take on the device need PyTorch. A report of each part goes to DIR, or to the folder of --out,
@@ -25,12 +26,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from gpu_runtime import Library, Program, RunError, disagreement, narrowed, storage, widened
 
-AS_WRITTEN = argparse.RawDescriptionHelpFormatter
 # A program that takes longer than this is stuck.
 PATIENCE_S = 90
 # Errors relative to the largest element, of a deep model against float32.
@@ -111,10 +111,13 @@ class Worker(threading.Thread):
             self.run_process()
 
     def run_process(self) -> None:
+        # A file takes all errors: a pipe that is not read would stop the process.
+        with tempfile.TemporaryFile("w+", errors="replace") as errors:
+            self.run_process_with(errors)
+
+    def run_process_with(self, errors: TextIO) -> None:
         command = [sys.executable, __file__, str(self.folder), "--work", json.dumps(self.names)]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         current = self.names[0]
         timer = threading.Timer(PATIENCE_S, process.kill)
         timer.start()
@@ -129,10 +132,10 @@ class Worker(threading.Thread):
                 self.results[said["name"]] = said["why"]
                 self.names.remove(said["name"])
         timer.cancel()
-        errors = process.stderr.read()
         status = process.wait()
+        errors.seek(0)
         if current in self.names and (status != 0 or current not in self.results):
-            last = (errors.strip().splitlines() or [""])[-1]
+            last = (errors.read().strip().splitlines() or [""])[-1]
             self.results[current] = f"the process ends with {status}: {last[:300]}"
             self.names.remove(current)
 
@@ -214,19 +217,37 @@ class Measurement:
             return rng.uniform(-1, 1, spec["shape"]).astype(spec["dtype"])
         return rng.integers(0, spec["high"], spec["shape"]).astype(spec["dtype"])
 
-    def relay(self) -> None:
+    @contextmanager
+    def program(self) -> Iterator[Program]:
         with unpacked(self.folder / self.case["artifact"]) as path:
             program = Program(library(self.folder), path, threads=os.cpu_count() or 1)
             try:
-                self.relay_runs(program)
+                yield program
             finally:
                 program.close()
 
-    def relay_runs(self, program: Program) -> None:
-        given = [
+    def relay(self) -> None:
+        with self.program() as program:
+            self.relay_runs(program)
+
+    def relay_launches(self) -> None:
+        """Each kernel is launched by itself, without CUDA graphs."""
+        os.environ["RELAY_CUDA_GRAPHS"] = "0"
+        try:
+            with self.program() as program:
+                program.run(self.given(program))
+                self.row["relay_launches_ms"] = median_ms(program.start, self.seconds)
+        finally:
+            del os.environ["RELAY_CUDA_GRAPHS"]
+
+    def given(self, program: Program) -> list[np.ndarray]:
+        return [
             narrowed(a, t.dtype) if a.dtype.kind == "f" else a.astype(storage(t.dtype))
             for a, t in zip(self.inputs, program.inputs, strict=True)
         ]
+
+    def relay_runs(self, program: Program) -> None:
+        given = self.given(program)
         begin = time.perf_counter()
         got = program.run(given)
         self.row["relay_first_ms"] = (time.perf_counter() - begin) * 1e3
@@ -322,8 +343,17 @@ class Measurement:
         return self.row
 
 
-COLUMNS = ("relay_ms", "eager_ms", "inductor_ms", "onnxruntime_ms", "relay_device_ms",
+COLUMNS = ("relay_ms", "relay_launches_ms", "eager_ms", "inductor_ms", "onnxruntime_ms", "relay_device_ms",
            "eager_resident_ms", "eager_device_ms", "inductor_resident_ms", "inductor_device_ms")  # fmt: skip
+
+
+def row_of(output: str) -> dict[str, Any] | None:
+    """What the process of a case has measured: its last line."""
+    try:
+        row = json.loads((output.strip().splitlines() or [""])[-1])
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def line_of(row: dict[str, Any]) -> str:
@@ -360,9 +390,8 @@ def measure(folder: Path, out: Path, args: argparse.Namespace) -> int:
                    "--device", args.device]  # fmt: skip
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=args.patience)
-            lines = done.stdout.strip().splitlines()
-            row = json.loads(lines[-1]) if lines else None
-            why = done.stderr[-300:]
+            row = row_of(done.stdout)
+            why = f"the process ends with {done.returncode}: {done.stderr[-300:]}"
         except subprocess.TimeoutExpired:
             row, why = None, f"it takes longer than {args.patience:.0f} s"
         if row is None:
@@ -394,7 +423,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--engines",
         default="eager,onnxruntime,relay",
-        help="and inductor",
+        help="and inductor, relay_launches",
     )
     parser.add_argument(
         "--device", default="cuda", help="that of PyTorch and ONNX Runtime: cuda or cpu"

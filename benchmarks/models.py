@@ -390,10 +390,10 @@ def vgg16(small: bool) -> onnx.ModelProto:
     return g.model()
 
 
-def bert_base(small: bool) -> onnx.ModelProto:
+def bert_base(small: bool, batch: int = 1) -> onnx.ModelProto:
     """BERT-base (Devlin et al., 2019): 12 layers, 768 wide, 12 heads, sequence 128."""
     layers, seq, hidden, heads, vocab = (2, 16, 96, 12, 128) if small else (12, 128, 768, 12, 30522)
-    return bert("bert_base", layers, 1, seq, hidden, heads, vocab)
+    return bert("bert_base", layers, batch, seq, hidden, heads, vocab)
 
 
 def bert(
@@ -457,31 +457,35 @@ def bert(
     return g.model()
 
 
-def vit_b16(small: bool) -> onnx.ModelProto:
+def vit_b16(small: bool, batch: int = 1) -> onnx.ModelProto:
     """ViT-B/16 (Dosovitskiy et al., 2021): 12 layers, 768 wide, 16x16 patches, pre-norm."""
     image, hidden, layers, classes = (32, 96, 2, 16) if small else (224, 768, 12, 1000)
     heads, patch = 12, 16
     head, patches = hidden // heads, (image // patch) ** 2
     seq = patches + 1
     g = Graph("vit_b16")
-    x = g.input("data", (1, 3, image, image), low=-2.0, high=2.0)
+    x = g.input("data", (batch, 3, image, image), low=-2.0, high=2.0)
     with g.scope("embed"):
         x = g.conv(x, 3, hidden, patch, stride=patch, gain=1.0, bias=True)
-        x = g.op("Transpose", g.op("Reshape", x, g.ints(1, hidden, patches)), perm=[0, 2, 1])
-        x = g.op("Concat", g.uniform("class", (1, 1, hidden), -1.0, 1.0), x, axis=1)
+        x = g.op("Transpose", g.op("Reshape", x, g.ints(batch, hidden, patches)), perm=[0, 2, 1])
+        token = g.uniform("class", (1, 1, hidden), -1.0, 1.0)
+        if batch > 1:
+            token = g.op("Expand", token, g.ints(batch, 1, hidden))
+        x = g.op("Concat", token, x, axis=1)
         x = g.op("Add", x, g.uniform("position", (1, seq, hidden), -0.3, 0.3))
     for layer in range(layers):
         with g.scope(f"layer{layer}"):
             with g.scope("attention"):
                 y = g.linear(g.layer_norm(x, hidden, 1e-6), hidden, 3 * hidden)
-                y = g.op("Reshape", y, g.ints(1, seq, 3, heads, head))
+                y = g.op("Reshape", y, g.ints(batch, seq, 3, heads, head))
                 y = g.op("Transpose", y, perm=[2, 0, 3, 1, 4])
                 parts = g.op("Split", y, g.ints(1, 1, 1), axis=0, outputs=3)
                 query, key, value = (g.op("Squeeze", p, g.ints(0)) for p in parts)
                 query = g.op("Mul", query, g.scalar(1.0 / math.sqrt(head)))
                 scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 1, 3, 2]))
                 y = g.op("MatMul", g.op("Softmax", scores, axis=-1), value)
-                y = g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(1, seq, hidden))
+                y = g.op("Transpose", y, perm=[0, 2, 1, 3])
+                y = g.op("Reshape", y, g.ints(batch, seq, hidden))
                 x = g.op("Add", x, g.linear(y, hidden, hidden, 0.5))
             with g.scope("mlp"):
                 y = g.gelu(g.linear(g.layer_norm(x, hidden, 1e-6), hidden, 4 * hidden))
@@ -490,24 +494,24 @@ def vit_b16(small: bool) -> onnx.ModelProto:
         x = g.layer_norm(x, hidden, 1e-6)
         first = g.op("Gather", x, g.constant("first", np.array(0, np.int64)), axis=1)
         logits = g.dense(first, hidden, classes)
-    g.output(logits, "logits", (1, classes))
+    g.output(logits, "logits", (batch, classes))
     return g.model()
 
 
-def lstm(small: bool) -> onnx.ModelProto:
-    """One LSTM layer (ONNX's operator): 50 steps, input 300, hidden 512, batch 1."""
+def lstm(small: bool, batch: int = 1) -> onnx.ModelProto:
+    """One LSTM layer (ONNX's operator): 50 steps, input 300, hidden 512."""
     steps, n_in, hidden = (5, 37, 64) if small else (50, 300, 512)
     g = Graph("lstm")
-    x = g.input("sequence", (steps, 1, n_in), low=-1.7, high=1.7)
+    x = g.input("sequence", (steps, batch, n_in), low=-1.7, high=1.7)
     with g.scope("lstm"):
         w = g.weight((1, 4 * hidden, n_in), n_in, 1.0, "w")
         r = g.weight((1, 4 * hidden, hidden), hidden, 1.0, "r")
         b = g.uniform("b", (1, 8 * hidden), -0.1, 0.1)
         y, last, cell = g.op("LSTM", x, w, r, b, outputs=3, hidden_size=hidden)
         states = g.op("Squeeze", y, g.ints(1))
-    g.output(states, "states", (steps, 1, hidden))
-    g.output(last, "last_hidden", (1, 1, hidden))
-    g.output(cell, "last_cell", (1, 1, hidden))
+    g.output(states, "states", (steps, batch, hidden))
+    g.output(last, "last_hidden", (1, batch, hidden))
+    g.output(cell, "last_cell", (1, batch, hidden))
     return g.model()
 
 
@@ -579,7 +583,7 @@ def unet(small: bool) -> onnx.ModelProto:
     return g.model()
 
 
-MODELS: dict[str, Callable[[bool], onnx.ModelProto]] = {
+MODELS: dict[str, Callable[..., onnx.ModelProto]] = {
     "resnet18": lambda small: resnet("resnet18", (2, 2, 2, 2), False, small),
     "resnet50": lambda small: resnet("resnet50", (3, 4, 6, 3), True, small),
     "mobilenet_v2": mobilenet_v2,
@@ -593,11 +597,18 @@ MODELS: dict[str, Callable[[bool], onnx.ModelProto]] = {
 }
 
 
-def build(name: str, small: bool = False) -> onnx.ModelProto:
+# Their graphs name the batch; of the others the input alone does.
+TAKE_BATCH = ("bert_base", "vit_b16", "lstm")
+
+
+def build(name: str, small: bool = False, batch: int = 1) -> onnx.ModelProto:
     """Returns the model `name` (a key of MODELS); raises KeyError with the list of names."""
     if name not in MODELS:
         raise KeyError(f"no benchmark model {name!r}; there are: {', '.join(MODELS)}")
-    return MODELS[name](small)
+    if name in TAKE_BATCH:
+        return MODELS[name](small, batch)
+    model = MODELS[name](small)
+    return model if batch == 1 else batched(model, batch)
 
 
 def write(name: str, path: Path, small: bool = False) -> None:

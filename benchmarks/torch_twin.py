@@ -141,7 +141,12 @@ class _Translation:
     def on_Cast(self, node, attrs):
         if attrs["to"] != onnx.TensorProto.FLOAT:
             raise NotImplementedError(f"Cast to another type than float32 ({node.name})")
-        return self.call(torch.Tensor.to, self.value(node.input[0]), torch.float32)
+        # To the type of the weights, which may be others than the file's.
+        weight = self.parameter("float", np.zeros((), np.float32))
+        return self.graph.call_method("type_as", (self.value(node.input[0]), weight))
+
+    def on_Expand(self, node, attrs):
+        return self.call(torch.broadcast_to, self.value(node.input[0]), self.ints(node.input[1]))
 
     def on_Gather(self, node, attrs):
         axis = attrs["axis"]

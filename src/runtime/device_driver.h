@@ -5,7 +5,7 @@
 //   queue->launch(...);                              // returns at once
 //   queue->wait(queue->copy_to_host(to, from, 64));  // both are done
 //
-// A queue does what it is given in order. An execution context has one for each device that its program uses, and is
+// A queue does what it is given in order, and may begin late (`submit`). An execution context has one for each device that its program uses, and is
 // its only user. Memory of one queue may be read by others of the same device once the work that writes it is done.
 #pragma once
 
@@ -49,6 +49,9 @@ class DeviceQueue {
   virtual uint64_t launch(const KernelInfo& kernel, relay_kernel entry,
                           std::span<void* const> buffers, std::span<const int64_t> dims) = 0;
 
+  // The device works on what it was given: a queue may put launches and copies within the device off until this call, a copy
+  // from or to the host, or a wait.
+  virtual void submit() {}
   // Returns when the work of the event, and all before it, is done; the first kernel that has failed since the last call.
   virtual std::optional<DeviceFailure> wait(uint64_t event) = 0;
   // The event of the last work; 0 before any.

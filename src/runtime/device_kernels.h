@@ -33,9 +33,9 @@ class BuiltPrograms {
   template <class Build>
   std::shared_ptr<Program> get(const std::string& code, Build&& build) {
     std::lock_guard lock(mutex_);
-    std::shared_ptr<Program>& built = built_[code];
-    if (!built) built = build();
-    return built;
+    auto known = built_.find(code);
+    if (known == built_.end()) known = built_.emplace(code, build()).first;
+    return known->second;
   }
 
  private:
@@ -62,7 +62,8 @@ class ReadyKernels {
     if (auto known = kernels_.find(entry); known != kernels_.end()) return *known->second;
     auto made = std::make_unique<Ready>();
     made->source = read_device_source(entry);
-    made->program = build(made->source.code);
+    // The program has its own form of the code.
+    made->program = build(std::exchange(made->source.code, {}));
     for (const DeviceLaunch& l : made->source.launches) {
       made->functions.push_back(find(*made->program, l));
     }

@@ -36,7 +36,8 @@ class DevicePool {
   void* allocate(const void* queue, size_t bytes);
   // `settled`: no work that was given to the queue uses it.
   void release(void* memory, bool settled);
-  // Blocks that the queue has released are free for everyone. What is idle beyond what was in use at once goes back.
+  // Blocks that the queue has released are free for everyone. What is idle beyond the most that was in use at once, and beyond
+  // 64 MiB, goes back.
   void settle(const void* queue);
 
   struct Usage {

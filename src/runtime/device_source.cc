@@ -109,6 +109,17 @@ int64_t SizeFormula::evaluate(std::span<const int64_t> sizes) const {
   return stack[0];
 }
 
+std::optional<LaunchSize> size_of(const DeviceLaunch& launch, std::span<const int64_t> sizes) {
+  LaunchSize out;
+  for (size_t i = 0; i < 3; ++i) {
+    out.items[i] = launch.items[i].evaluate(sizes);
+    if (out.items[i] <= 0) return std::nullopt;
+    out.group[i] = std::max<int64_t>(launch.group[i], 1);
+    out.has_groups |= launch.group[i] > 0;
+  }
+  return out;
+}
+
 std::string to_text(const DeviceSource& source) {
   std::string out;
   for (const SizeFormula& bytes : source.workspace) {

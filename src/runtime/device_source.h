@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,15 @@ struct DeviceLaunch {
   // Whether it may write the failure word.
   bool may_fail = false;
 };
+
+// The work items of a launch in a call, along x, y and z.
+struct LaunchSize {
+  std::array<int64_t, 3> items{};
+  std::array<int64_t, 3> group{};  // items of one; 1 along an axis where the driver may choose
+  bool has_groups = false;         // whether the launch says the group along any axis
+};
+// Nothing where no item runs.
+std::optional<LaunchSize> size_of(const DeviceLaunch& launch, std::span<const int64_t> sizes);
 
 struct DeviceSource {
   std::vector<SizeFormula> workspace;  // bytes of each

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
 
 #include "base/codes/lowering.h"
 #include "base/suggest.h"
@@ -85,6 +86,11 @@ void check_options(const TargetWords& words, const KindReader& kind,
   }
 }
 
+auto values_of(const WorkItemLimits& items) {
+  const auto& [units, registers, shared, group] = items;
+  return std::tie(units, registers, shared, group);
+}
+
 }  // namespace
 
 std::string joined(const std::vector<std::string>& words) {
@@ -131,8 +137,9 @@ Target read_target(std::string_view text, std::span<const KindReader> kinds) {
   check_keys(words, kind, kinds);
   Target t = kind.reader->read(words);
   t.kind = kind.kind->name;
-  // What work items have follows from the words that the reader has read.
   t.limits.stack_bytes = kind.kind->limits.stack_bytes;
+  // The words that the reader has read may say what work items have; the kind says it for all others.
+  if (values_of(t.limits.items) == values_of({})) t.limits.items = kind.kind->limits.items;
   t.index_bits = std::min(t.index_bits, kind.kind->index_bits);
   t.pointer_bits = std::min(t.pointer_bits, kind.kind->pointer_bits);
   return t;

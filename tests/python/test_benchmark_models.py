@@ -4,6 +4,7 @@ A model that saturates or dies out would make every comparison of outputs pass.
 """
 
 import hashlib
+import io
 
 import models
 import numpy as np
@@ -49,6 +50,29 @@ def test_outputs_are_finite_varied_and_depend_on_the_input(name):
         assert np.isfinite(a).all()
         assert 0.02 < a.std() < 10.0
         assert np.abs(a - b).max() > 0.01
+
+
+@pytest.mark.parametrize("name", models.MODELS)
+def test_a_batch_is_computed_as_its_samples(name):
+    """With a twin, which is stored and read, as another machine does."""
+    torch = pytest.importorskip("torch")
+    import torch_twin
+
+    model, alone = (models.build(name, small=True, batch=batch) for batch in (3, 1))
+    inputs = models.make_inputs(model)
+    axis = 1 if name == "lstm" else 0
+    file = io.BytesIO()
+    torch.save(torch_twin.build(model), file)
+    twin = torch.load(io.BytesIO(file.getvalue()), weights_only=False)
+    with torch.no_grad():
+        all_three = twin(*map(torch.from_numpy, inputs.values()))
+    onnx.checker.check_model(model, full_check=True)
+    session = onnxruntime.InferenceSession(
+        alone.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    feeds = {key: np.take(value, [1], axis) for key, value in inputs.items()}
+    for got, want in zip(all_three, session.run(None, feeds), strict=True):
+        np.testing.assert_allclose(np.take(got.numpy(), [1], axis), want, atol=2e-4)
 
 
 def test_inputs_follow_the_declared_ranges():

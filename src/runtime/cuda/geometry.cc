@@ -23,16 +23,17 @@ constexpr int64_t kFewestThreads = 32, kBlocksOfEach = 2;
           .help("compile for this device: -arch in the target names its architecture"));
 }
 
-Geometry with_groups(const DeviceLaunch& launch, const std::array<int64_t, 3>& items,
+Geometry with_groups(const DeviceLaunch& launch, const LaunchSize& size,
                      const FunctionLimits& limits, const std::string& device) {
   Geometry out;
   int64_t threads = 1;
   for (size_t i = 0; i < 3; ++i) {
-    const int64_t group = std::max<int64_t>(launch.group[i], 1);
+    const int64_t group = size.group[i];
     threads *= group;
-    RELAY_CHECK(items[i] % group == 0, "work items that are not whole groups");
+    RELAY_CHECK(size.items[i] % group == 0, "work items that are not whole groups");
     // Along y and z, groups of a smaller grid take several indices.
-    const int64_t all = items[i] / group, blocks = i == 0 ? all : std::min(all, kMostBlocks[i]);
+    const int64_t all = size.items[i] / group,
+                  blocks = i == 0 ? all : std::min(all, kMostBlocks[i]);
     if (group > kMostThreads[i] || threads > int64_t{limits.threads}) {
       refuse_groups(launch, device, "groups of " + std::to_string(threads) + " work items",
                     std::to_string(limits.threads) + " at most");
@@ -74,14 +75,10 @@ Geometry without_groups(const std::array<int64_t, 3>& items, const FunctionLimit
 
 std::optional<Geometry> geometry_of(const DeviceLaunch& launch, std::span<const int64_t> dims,
                                     const FunctionLimits& limits, const std::string& device) {
-  std::array<int64_t, 3> items{};
-  bool grouped = false;
-  for (size_t i = 0; i < 3; ++i) {
-    items[i] = launch.items[i].evaluate(dims);
-    if (items[i] <= 0) return std::nullopt;
-    grouped |= launch.group[i] > 0;
-  }
-  return grouped ? with_groups(launch, items, limits, device) : without_groups(items, limits);
+  const std::optional<LaunchSize> size = size_of(launch, dims);
+  if (!size) return std::nullopt;
+  return size->has_groups ? with_groups(launch, *size, limits, device)
+                          : without_groups(size->items, limits);
 }
 
 }  // namespace relay::runtime::cuda

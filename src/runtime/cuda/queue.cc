@@ -132,6 +132,11 @@ class CudaQueue : public DeviceQueue {
     return ++given_;
   }
 
+  void submit() override {
+    if (list_.empty()) return;
+    const Current current(device_);
+    flush();
+  }
   std::optional<DeviceFailure> wait(uint64_t event) override {
     device_.require_usable();
     if (!is_busy_.load()) return std::nullopt;
@@ -290,13 +295,17 @@ class CudaQueue : public DeviceQueue {
   }
 
   void fit(CudaKernel& kernel, std::span<const int64_t> dims) {
-    kernel.geometries.clear();
+    // The kernel keeps what it has until all of the new is there: each of these may throw.
+    std::vector<std::optional<Geometry>> geometries;
     for (size_t i = 0; i < kernel.functions.size(); ++i) {
-      kernel.geometries.push_back(
+      geometries.push_back(
           geometry_of(kernel.source.launches[i], dims, kernel.functions[i].limits, device_.name()));
     }
-    kernel.workspace = layout_workspace(kernel.source, dims, "a CUDA device");
-    kernel.dims.assign(dims.begin(), dims.end());
+    WorkspaceLayout workspace = layout_workspace(kernel.source, dims, "a CUDA device");
+    std::vector<int64_t> sizes(dims.begin(), dims.end());
+    kernel.geometries = std::move(geometries);
+    kernel.workspace = std::move(workspace);
+    kernel.dims = std::move(sizes);
   }
 
   // The queue works in order, so all its kernels share one block.

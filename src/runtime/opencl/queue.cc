@@ -150,6 +150,7 @@ class OpenclQueue : public DeviceQueue {
     return ++given_;
   }
 
+  void submit() override { check(api().clFlush(queue_), "its work cannot be started"); }
   std::optional<DeviceFailure> wait(uint64_t event) override {
     auto known = std::ranges::find_if(events_, [&](const auto& e) { return e.first >= event; });
     const Int result =
@@ -224,15 +225,11 @@ class OpenclQueue : public DeviceQueue {
   void start(OpenclKernel& kernel, size_t which,
              const std::vector<std::pair<Memory, int64_t>>& places, std::span<const int64_t> dims) {
     const DeviceLaunch& launch = kernel.source.launches[which];
+    const std::optional<LaunchSize> size = size_of(launch, dims);
+    if (!size) return;
     size_t items[3], group[3];
-    bool grouped = false;
-    for (size_t i = 0; i < 3; ++i) {
-      const int64_t count = launch.items[i].evaluate(dims);
-      if (count <= 0) return;
-      items[i] = static_cast<size_t>(count);
-      group[i] = static_cast<size_t>(std::max<int64_t>(launch.group[i], 1));
-      grouped |= launch.group[i] > 0;
-    }
+    std::ranges::copy(size->items, items);
+    std::ranges::copy(size->group, group);
     const Kernel function = kernel.functions[which].get();
     UInt at = 0;
     Int error = kSuccess;
@@ -250,7 +247,7 @@ class OpenclQueue : public DeviceQueue {
     pass(&kernel.number, sizeof(kernel.number));
     check(error, ("kernel " + launch.name + " does not take its arguments").c_str());
     check(api().clEnqueueNDRangeKernel(queue_, function, 3, nullptr, items,
-                                       grouped ? group : nullptr, 0, nullptr, nullptr),
+                                       size->has_groups ? group : nullptr, 0, nullptr, nullptr),
           ("kernel " + launch.name + " cannot be started").c_str());
     may_have_failed_ |= launch.may_fail;
   }

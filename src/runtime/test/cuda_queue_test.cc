@@ -279,6 +279,34 @@ TEST_F(CudaQueues, groups_are_blocks_and_have_a_limit_E0621) {
   EXPECT_NE(many.find("2147483648 groups along axis 0"), std::string::npos) << many;
 }
 
+// What a launch of other sizes throws leaves the kernel as it was: sizes that it had before, and others, are right.
+TEST_F(CudaQueues, sizes_that_are_refused_change_nothing) {
+  const std::string grouped = kernel("grouped", "", {2, 1, 1}),
+                    works = kernel("works", std::to_string(int64_t{1} << 44) + " d0 *");
+  auto queue = open_device(kCuda);
+  void* memory = queue->allocate(64);
+  auto launch = [&](const std::string& bytes, int64_t size) {
+    return error_of([&] { queue->launch(info_, entry_of(bytes), one(memory), one(size)); });
+  };
+  EXPECT_EQ(launch(grouped, 5), "nothing");
+  queue->wait(queue->last());
+  mock_->launches = 0;
+  for (int again = 0; again < 2; ++again) {
+    const std::string refused = launch(grouped, int64_t{1} << 31);
+    EXPECT_NE(refused.find("E0621"), std::string::npos) << refused;
+    const std::string no_memory = launch(works, 16);
+    EXPECT_NE(no_memory.find("E0604"), std::string::npos) << no_memory;
+  }
+  EXPECT_EQ(launch(grouped, 5), "nothing");
+  queue->wait(queue->last());
+  EXPECT_EQ(mock_->launches, 1);
+  EXPECT_EQ(mock_->grid[0], 5u);
+  EXPECT_EQ(launch(works, 0), "nothing");
+  queue->wait(queue->last());
+  EXPECT_EQ(mock_->launches, 1) << "no item, no launch";
+  queue->release(memory);
+}
+
 TEST_F(CudaQueues, there_is_no_second_device_E0620) {
   const std::string text = error_of([] { open_device({kDLCUDA, 1}); });
   EXPECT_NE(text.find("E0620"), std::string::npos) << text;

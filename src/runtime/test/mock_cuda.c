@@ -245,6 +245,7 @@ static int32_t give(Stream* s, Work work) {
   if (s->first == NULL) s->first = w;
   s->last = w;
   ++s->given;
+  ++state.given;
   return 0;
 }
 static int32_t work_until(Stream* s, long at) {

@@ -21,6 +21,7 @@ typedef struct mock_cuda {
   int blocks, pinned, streams, events, graphs;
   size_t bytes;
   int launches, graph_launches, loads, contexts_on_stack;
+  int given; /* work that streams were given, done or not */
   /* Of the last launch. */
   uint32_t grid[3], block[3];
   char kernel[64];

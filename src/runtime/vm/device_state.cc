@@ -12,14 +12,15 @@ Tensor make_tensor(const DeviceState& state, DType dtype, Shape shape) {
   return Tensor::from_external(data, dtype, shape, std::move(memory), false, state.device);
 }
 
-Tensor DeviceConstants::get(const Program& program, size_t index, const DeviceState& state) {
+Tensor DeviceConstants::get(const Program& program, size_t index, const DeviceState& state,
+                            const std::function<void(uint64_t)>& wait) {
   std::lock_guard lock(mutex_);
   Tensor& there = constants_[index];
   if (!there) {
     const Tensor& data = program.constants[index];
     Tensor copy = make_tensor(state, data.dtype(), data.shape());
     // Others may read it as soon as it is known.
-    state.queue->wait(state.queue->copy_to_device(copy.data(), data.data(), data.byte_size()));
+    wait(state.queue->copy_to_device(copy.data(), data.data(), data.byte_size()));
     there = std::move(copy);
   }
   return there;

@@ -1,6 +1,8 @@
 // What a run has on a device: a queue, an arena, and the program's constants there.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,7 +31,10 @@ Tensor make_tensor(const DeviceState& state, DType dtype, Shape shape);
 // The constants of a program on devices, for all that run it. Each is copied when it is first asked for.
 class DeviceConstants {
  public:
-  Tensor get(const Program& program, size_t index, const DeviceState& state);
+  // `wait` returns when the event of the state's queue is done, and throws when the queue reports a failure: the failure may
+  // be of a kernel that was launched before the copy. A copy that `wait` throws for is made again at the next call.
+  Tensor get(const Program& program, size_t index, const DeviceState& state,
+             const std::function<void(uint64_t event)>& wait);
 
  private:
   ForkSafeMutex mutex_;

@@ -43,7 +43,12 @@ Object* Interpreter::new_device_tensor(DType dtype, Shape shape, Device device) 
 Object* Interpreter::load_constant(size_t index) {
   const Device device = program_.constant_device(index);
   if (device == Device::cpu()) return Tensor(program_.constants[index]).take();
-  return c_.device_constants_->get(program_, index, device_state(device)).take();
+  return constant_on(device, index).take();
+}
+
+Tensor Interpreter::constant_on(Device device, size_t index) {
+  return c_.device_constants_->get(program_, index, device_state(device),
+                                   [this, device](uint64_t event) { wait(device, event); });
 }
 
 Interpreter::Place Interpreter::resolve_on(const Operand& o, const Window& w, int device) {
@@ -56,8 +61,7 @@ Interpreter::Place Interpreter::resolve_on(const Operand& o, const Window& w, in
       return {frame->arena + o.index, static_cast<size_t>(o.bytes)};
     }
     case Operand::kConstant: {
-      const Tensor there =
-          c_.device_constants_->get(program_, static_cast<size_t>(o.index), device_state(where));
+      const Tensor there = constant_on(where, static_cast<size_t>(o.index));
       return {there.data(), there.byte_size()};
     }
     case Operand::kRegister: {
@@ -125,6 +129,10 @@ void Interpreter::wait(Device device, uint64_t event) {
     kernel_failed(*failed->kernel, failed->code);
   }
   if (budgeted_) check_budget_after_work();
+}
+
+void Interpreter::submit_devices() {
+  for (const auto& state : c_.devices_) state->queue->submit();
 }
 
 void Interpreter::finish_devices() {

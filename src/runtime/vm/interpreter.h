@@ -202,12 +202,15 @@ class Interpreter {
   void pop_device_arenas(const Function& function, Slot* at);
   Object* new_device_tensor(DType dtype, Shape shape, Device device);
   Object* load_constant(size_t index);
+  Tensor constant_on(Device device, size_t index);
   // The operand as the device with this position sees it; 0: the host.
   Place resolve_on(const Operand& o, const Window& w, int device);
   void launch(const Instruction& in, const Window& w);
   void copy_within(const Instruction& in, const Window& w);
   uint64_t transfer(const Instruction& in, const Window& w);
   void wait(Device device, uint64_t event);
+  // Devices work on what they were given while the host computes.
+  void submit_devices();
   // The same without an error.
   void drain_devices() noexcept;
 

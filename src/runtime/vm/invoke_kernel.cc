@@ -15,6 +15,10 @@ namespace {
 // Bytes and operations of about a microsecond.
 constexpr int64_t kSmallWork = 4096;
 
+bool is_small(const KernelInfo& kernel) {
+  return kernel.bytes > 0 && kernel.bytes + kernel.flops < kSmallWork;
+}
+
 }  // namespace
 
 void Interpreter::kernel_failed(const KernelInfo& kernel, int32_t code) {
@@ -84,6 +88,8 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   for (size_t n = 0; n < kernel.num_dims; ++n) {
     c_.dims_[n] = w.i[operands[buffers + n].index].integer;
   }
+  if (!c_.devices_.empty() && !is_small(kernel)) [[unlikely]]
+    submit_devices();
   if (options_.poison) poison_outputs(kernel, operands, w);
   if (limited()) [[unlikely]]
     limit_kernel();
@@ -109,8 +115,7 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   }
   if (budgeted_) {
     // To read the clock takes as long as a kernel on scalars.
-    const bool small = kernel.bytes > 0 && kernel.bytes + kernel.flops < kSmallWork;
-    small ? check_budget() : check_budget_after_work();
+    is_small(kernel) ? check_budget() : check_budget_after_work();
   }
 }
 

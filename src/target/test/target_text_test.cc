@@ -64,6 +64,7 @@ class Units : public TargetReader {
     t.name = words.name();
     const std::string units = words.value_of("-units");
     if (!units.empty()) t.num_cores = std::stoi(units);
+    if (words.name() == "npu-small") t.limits.items.units = 2;
     if (t.num_cores > 8) words.refuse("-units=" + units, "-units=1 to 8");
     return t;
   }
@@ -78,6 +79,7 @@ Target read(const std::string& text) {
   npu.name = "npu";
   npu.index_bits = npu.pointer_bits = 32;
   npu.limits.stack_bytes = 1 << 10;
+  npu.limits.items.shared_bytes = 100 << 10;
   return read_target(text, std::vector<KindReader>{{&cpu, &processors}, {&npu, &units}});
 }
 
@@ -101,6 +103,14 @@ TEST(TargetText, this_machine) {
   EXPECT_EQ(read("native").describe(), "native: here, 256-bit vectors, 6 cores");
   EXPECT_EQ(read("llvm").cpu, "here");
   EXPECT_EQ(read(" native   -num-threads=1 ").num_cores, 1);
+}
+
+TEST(TargetText, work_items_are_the_kinds_unless_the_words_say_them) {
+  EXPECT_EQ(read("npu").limits.items.shared_bytes, 100 << 10);
+  EXPECT_EQ(read("npu").limits.stack_bytes, 1 << 10);
+  EXPECT_EQ(read("npu-small").limits.items.units, 2);
+  EXPECT_EQ(read("npu-small").limits.items.shared_bytes, WorkItemLimits().shared_bytes);
+  EXPECT_EQ(read("native").limits.items.shared_bytes, WorkItemLimits().shared_bytes);
 }
 
 TEST(TargetText, levels_say_vectors_and_registers) {
