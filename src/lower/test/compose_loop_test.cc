@@ -8,7 +8,6 @@
 #include "runtime/core/tensor.h"
 #include "tir/interpret.h"
 #include "tir/lower_loops.h"
-#include "tir/passes/simplify.h"
 #include "tir/text.h"
 
 namespace relay {
@@ -157,42 +156,6 @@ TEST(ComposeLoop, state_that_grows_by_the_same_number_is_no_register) {
   EXPECT_EQ(run(9, -3), std::pair(int64_t{5 - 3 * 3}, int64_t{8}));
   EXPECT_EQ(run(0, 0), std::pair(int64_t{5}, int64_t{1}));
   EXPECT_EQ(run(-4, 7), std::pair(int64_t{5}, int64_t{1}));
-}
-
-TEST(ComposeLoop, products_of_registers_wrap) {
-  const tir::PrimFunc f = kernel(
-      "(%p0: Tensor[(100,), float64], %p1: int64, %p2: int64, Primitive=1) {\n"
-      "  let %loop: fn (int64, int64, int64) -> (int64, int64) =\n"
-      "    fn (%i: int64, %h: int64, %c: int64) -> (int64, int64) {\n"
-      "    let %more = less(%i, %p1);\n"
-      "    let %r = if (%more) {\n"
-      "      let %j = add(%i, 1i64);\n"
-      "      let %m = floor_mod(%h, 1000003i64);\n"
-      "      let %g = multiply(%m, 92233720368547i64);\n"
-      "      let %below = less(%g, 0i64);\n"
-      "      let %d = if (%below) { let %more1 = add(%c, 1i64); %more1 } else { %c };\n"
-      "      let %t = %loop(%j, %g, %d);\n"
-      "      %t\n"
-      "    } else { let %e = (%h, %c); %e };\n"
-      "    %r\n"
-      "  };\n"
-      "  let %out = %loop(0i64, %p2, 0i64);\n"
-      "  %out\n"
-      "}",
-      "%x, %n, %n");
-  int64_t h = 12345, below = 0;
-  for (int i = 0; i < 100; ++i) {
-    const int64_t rest = (h % 1000003 + 1000003) % 1000003;
-    h = static_cast<int64_t>(static_cast<uint64_t>(rest) * 92233720368547u);
-    below += h < 0;
-  }
-  Tensor last = number(0), count_below = number(0);
-  EXPECT_EQ(tir::interpret(tir::simplify(tir::lower_loops(f)),
-                           {filled(0), number(100), number(12345), last, count_below}, {}),
-            0);
-  EXPECT_GT(below, 9);
-  EXPECT_EQ(last.get_as_int(0), h);
-  EXPECT_EQ(count_below.get_as_int(0), below);
 }
 
 }  // namespace
