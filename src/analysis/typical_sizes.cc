@@ -1,10 +1,17 @@
 #include "analysis/typical_sizes.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "analysis/size_hints.h"
 
 namespace relay {
+namespace {
+
+// Products of two sizes of tensors stay within 64 bits.
+constexpr int64_t kLargestTypicalSize = int64_t{1} << 31;
+
+}  // namespace
 
 TypeParams typical_sizes(const FunctionNode& f) {
   std::unordered_map<std::string, int64_t> sizes;
@@ -18,13 +25,14 @@ TypeParams typical_sizes(const FunctionNode& f) {
     if (row == nullptr || row->size() != 2) return {};
     auto* name = (*row)[0].get_if<std::string>();
     auto* size = (*row)[1].get_if<int64_t>();
-    if (name == nullptr || size == nullptr || *size < 0) return {};
+    if (name == nullptr || size == nullptr) return {};
     sizes[*name] = *size;
   }
   TypeParams out;
   for (const TypeVar& v : f.type_params) {
     auto size = sizes.find(v->name_hint);
-    if (size != sizes.end()) out.emplace(v.get(), dim(size->second));
+    if (size == sizes.end()) continue;
+    out.emplace(v.get(), dim(std::clamp<int64_t>(size->second, 0, kLargestTypicalSize)));
   }
   return out;
 }

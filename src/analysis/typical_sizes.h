@@ -21,7 +21,8 @@ inline constexpr const char* kTypicalSizes = "typical_sizes";
 }
 
 // The value of each of the function's dimensions that has a typical one; of the others, the first likely one of the
-// function's size hints. A malformed attribute, which only a program's text can hold, gives none.
+// function's size hints. Values are clamped to [0, 2^31], since a model may hold any. A malformed attribute, which only a
+// program's text can hold, gives none.
 TypeParams typical_sizes(const FunctionNode& f);
 Function with_typical_sizes(const Function& f,
                             const std::vector<std::pair<std::string, int64_t>>& sizes);

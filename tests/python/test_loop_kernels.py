@@ -125,6 +125,39 @@ def test_programs_compute_what_python_does(python, args):
     assert kernels >= 1 and interpreted == []
 
 
+# Products that leave int64 and wrap: as a value of its own and below a remainder.
+WRAPPING = """#[version = "0.0.5"]
+def @main(%n: int64) -> (int64, int64) {
+  let %loop: fn (int64, int64, int64) -> (int64, int64) =
+    fn (%i: int64, %h: int64, %r: int64) -> (int64, int64) {
+    if (less(%i, %n)) {
+      %0 = multiply(floor_mod(%h, 1000003i64), 92233720368547i64);
+      %2 = add(%r, mod(multiply(floor_mod(%0, 1000003i64), 92233720368547i64), 97i64));
+      %loop(add(%i, 1i64), %0, %2)
+    } else { (%h, %r) }
+  };
+  %loop(0i64, 12345i64, 0i64)
+}
+"""
+
+
+def wrapping(n):
+    def times(a):
+        return (a * 92233720368547 + 2**63) % 2**64 - 2**63
+
+    h, r = 12345, 0
+    for _ in range(n):
+        h = times(h % 1000003)
+        r += int(np.fmod(times(h % 1000003), 97))
+    return h, r
+
+
+def test_products_wrap():
+    mod = relay.parse(WRAPPING)
+    for run in (relay.build(mod), relay.create_executor("debug", mod).evaluate()):
+        assert tuple(int(v) for v in run(np.int64(200))) == wrapping(200)
+
+
 def check(case):
     f = relay.function(case.python, fixed_sizes=case.number % 2 == 0)
     got, want = f(*case.args), case.python(*case.args)

@@ -421,6 +421,10 @@ def test_options_of_passes():
         convert({"nn.conv2d": ["NHWC", "NHWC"]})
     with pytest.raises(ValueError, match=r"nn\.max_pool2d has no other layout"):
         convert({"nn.max_pool2d": ["NHWC", "HWIO"]})
+    with pytest.raises(
+        ValueError, match=r"nn\.conv2d has layouts of its data and its weights, not 3"
+    ):
+        convert({"nn.conv2d": ["NHWC", "default", "HWIO"]})
     image = relay.Function([x], relay.nn.relu(relay.image.resize2d(x, (16, 16))))
     out = convert({"image.resize2d": ["NHWC"]})(tvm.IRModule.from_expr(image)).astext()
     assert out.count(', layout="NHWC"') == 1 and out.count("layout_transform") == 2

@@ -240,9 +240,13 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
             raise wrong(f"ConvertLayout(): the layout of {op}'s data is a layout, not 'default'")
         axes = next(axes for n, axes in _IMAGE_AXES.items() if n in op)
         _check_layout(f"{op}'s data", data, axes)
+        if len(others) > 1:
+            raise wrong(
+                f"ConvertLayout(): {op} has layouts of its data and its weights, not {len(others) + 1}"
+            )
         options[op] = data
         if others and others[0] != "default":
-            if "conv" not in op or len(others) > 1:
+            if "conv" not in op:
                 raise wrong(f"ConvertLayout(): {op} has no other layout than that of its data")
             _check_layout(f"{op}'s weights", others[0], axes.translate(_OF_WEIGHTS))
             options[op] = f"{data},{others[0]}"

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "analysis/calls.h"
 #include "analysis/loop_kernels.h"
 #include "analysis/primitives.h"
+#include "base/ancestors.h"
 #include "ir/op.h"
 #include "ir/open_sizes.h"
 #include "ir/scope.h"
@@ -590,6 +592,62 @@ std::vector<Expr> tails_of(const ExprNode& e) {
   return f == nullptr || f->is_primitive() ? std::vector{l->body} : std::vector{l->body, f->body};
 }
 
+// The expressions of a function as a forest: above each stands the one in whose tail position it is. What has other uses, too,
+// is a root; what is in the tail position of several stands below the innermost that is above all of them.
+class TailTree {
+ public:
+  explicit TailTree(const Function& f) {
+    std::vector<const Node*> order;
+    post_order(f->body, [&](const Node& n) { order.push_back(&n); }, family::program);
+    std::unordered_map<const Node*, int> above;
+    for (const Node* n : std::views::reverse(order)) {
+      auto* e = as<ExprNode>(n);
+      if (e != nullptr && is_leaf(*e)) continue;
+      const int mine = e == nullptr ? -1 : add(*e, above);
+      const std::vector<Expr> tails = e == nullptr ? std::vector<Expr>{} : tails_of(*e);
+      // The definition of a function tells where its result goes.
+      const bool is_function = isa<FunctionNode>(n);
+      for_each_child(*n, [&](const NodeRef& child) {
+        const bool is_tail = std::ranges::find(tails, child.get(), &Expr::get) != tails.end();
+        if (!is_function && !is_tail) above[child.get()] = -1;
+      });
+      for (const Expr& t : tails) {
+        auto [use, fresh] = above.emplace(t.get(), mine);
+        if (!fresh && use->second >= 0) use->second = common(use->second, mine);
+      }
+    }
+  }
+
+  // The number of an expression; -1 for variables and the like, and for what is not in the function.
+  int find(const ExprNode& e) const {
+    auto at = numbers_.find(&e);
+    return at == numbers_.end() ? -1 : at->second;
+  }
+  const ExprNode& at(int i) const { return *expressions_[static_cast<size_t>(i)]; }
+  int parent(int i) const { return steps_[static_cast<size_t>(i)].parent; }
+  // The innermost that is above both, or one of them; -1 when there is none.
+  int common(int a, int b) const {
+    return common_ancestor(a, b, [&](int i) { return steps_[static_cast<size_t>(i)]; });
+  }
+  bool is_above(int a, int b) const { return a >= 0 && b >= 0 && common(a, b) == a; }
+
+ private:
+  int add(const ExprNode& e, const std::unordered_map<const Node*, int>& above) {
+    const int mine = static_cast<int>(steps_.size());
+    auto use = above.find(&e);
+    auto step = [&](int i) { return steps_[static_cast<size_t>(i)]; };
+    steps_.push_back(use == above.end() || use->second < 0 ? TreeStep{-1, 0, mine}
+                                                           : step_below(use->second, step));
+    expressions_.push_back(&e);
+    numbers_.emplace(&e, mine);
+    return mine;
+  }
+
+  std::vector<TreeStep> steps_;
+  std::vector<const ExprNode*> expressions_;
+  std::unordered_map<const Node*, int> numbers_;
+};
+
 // let %f = fn ...; ... %f(x) ...   becomes   ... (let %f = fn ...; %f(x)) ...
 //
 // where %f is a loop, and this the only call that is not its own; and
@@ -605,17 +663,18 @@ class DefineWhereCalled : public Rewriter {
   Function run_on(const Function& f) {
     const ScopeTree scopes = analyze_scopes(*f.get());
     const std::unordered_map<const Node*, Uses> functions = uses_of_functions(scopes);
+    if (functions.empty()) return f;
+    const TailTree tails(f);
     for (const ExprNode* e : scopes.order) {
       auto* l = as<LetNode>(e);
       auto found = l == nullptr ? functions.end() : functions.find(l->var.get());
       if (found == functions.end() || found->second.let != l) continue;
       const auto& [var, uses] = *found;
-      const ExprNode* place = uses.inside ? call_of_loop(var, uses) : place_of_join(f, var, uses);
+      const ExprNode* place = uses.inside ? call_of_loop(var, uses) : place_of_join(tails, var, uses);
       // A definition that is a place does not move itself.
-      if (place == nullptr || (isa<LetNode>(place) && !calls_.empty())) continue;
-      if (!calls_.emplace(place, l).second) continue;
+      if (place == nullptr || calls_.contains(l) || definitions_.contains(place)) continue;
+      calls_[place].push_back(l);
       definitions_.insert(l);
-      if (isa<LetNode>(place)) break;
     }
     return calls_.empty() ? f : apply(f);
   }
@@ -625,9 +684,11 @@ class DefineWhereCalled : public Rewriter {
     if (definitions_.contains(original.get())) return as<LetNode>(rebuilt)->body;
     auto called = calls_.find(original.get());
     if (called == calls_.end()) return rebuilt;
-    const LetNode& l = *called->second;
-    NodeRef value = lookup(l.value.get());
-    return let(l.var, value ? cast<ExprNode>(value) : l.value, cast<ExprNode>(rebuilt), l.span);
+    for (const LetNode* l : called->second) {
+      NodeRef value = lookup(l->value.get());
+      rebuilt = let(l->var, value ? cast<ExprNode>(value) : l->value, cast<ExprNode>(rebuilt), l->span);
+    }
+    return rebuilt;
   }
 
  private:
@@ -636,55 +697,27 @@ class DefineWhereCalled : public Rewriter {
     return c == nullptr || c->op.get() != var || uses.let->body.get() == c ? nullptr : c;
   }
 
-  // Whether all users of a function are calls in the tail positions of an expression.
-  static bool has_all(const ExprNode& place, const Node* var, const Uses& uses) {
-    std::unordered_set<const Node*> seen{&place};
-    std::vector<const ExprNode*> work{&place};
-    size_t calls = 0;
-    while (!work.empty()) {
-      const ExprNode& e = *work.back();
-      work.pop_back();
-      auto* c = as<CallNode>(&e);
-      calls += c != nullptr && c->op.get() == var;
-      for (const Expr& t : tails_of(e)) {
-        if (seen.insert(t.get()).second) work.push_back(t.get());
-      }
-    }
-    return calls == uses.users.size();
-  }
-
   // The innermost expression in whose tail positions all calls of a function are, where what follows the definition is none.
-  const ExprNode* place_of_join(const Function& f, const Node* var, const Uses& uses) {
-    if (uses.users.empty() || has_all(*uses.let->body.get(), var, uses)) return nullptr;
-    if (around_.empty()) {
-      post_order(
-          f->body,
-          [&](const Node& n) {
-            auto* e = as<ExprNode>(&n);
-            if (e == nullptr) return;
-            for (const Expr& t : tails_of(*e)) around_[t.get()].push_back(e);
-          },
-          family::program);
+  static const ExprNode* place_of_join(const TailTree& tails, const Node* var, const Uses& uses) {
+    int at = -1;
+    for (const ExprNode* user : uses.users) {
+      auto* c = as<CallNode>(user);
+      if (c == nullptr || c->op.get() != var) return nullptr;
+      at = user == uses.users[0] ? tails.find(*c) : tails.common(at, tails.find(*c));
+      if (at < 0) return nullptr;
     }
-    std::vector<const ExprNode*> work{uses.users[0]};
-    std::unordered_set<const Node*> seen;
-    for (size_t k = 0; k < work.size(); ++k) {
-      auto* l = as<LetNode>(work[k]);
-      if ((l == nullptr || isa<FunctionNode>(l->value)) && has_all(*work[k], var, uses))
-        return work[k];
-      auto around = around_.find(work[k]);
-      if (around == around_.end()) continue;
-      for (const ExprNode* e : around->second) {
-        if (seen.insert(e).second) work.push_back(e);
-      }
-    }
-    return nullptr;
+    if (at < 0 || tails.is_above(tails.find(*uses.let->body.get()), at)) return nullptr;
+    auto moves = [&](const ExprNode& e) {
+      auto* l = as<LetNode>(&e);
+      return l == nullptr || isa<FunctionNode>(l->value);
+    };
+    while (at >= 0 && !moves(tails.at(at))) at = tails.parent(at);
+    return at < 0 || tails.is_above(at, tails.find(*uses.let)) ? nullptr : &tails.at(at);
   }
 
   std::unordered_set<const Node*> definitions_;
-  std::unordered_map<const Node*, const LetNode*> calls_;
-  // In whose tail position an expression is.
-  std::unordered_map<const Node*, std::vector<const ExprNode*>> around_;
+  // What is defined in front of an expression. None of these functions calls another.
+  std::unordered_map<const Node*, std::vector<const LetNode*>> calls_;
 };
 
 // The call with vectors of known sizes and bounds as stacks of numbers.
@@ -985,7 +1018,7 @@ Function outlined_function(const GlobalVar& name, const Function& given) {
   const Function f = with_kernels_in_form(given);
   auto outline = [](const Function& g) {
     Function f = g;
-    // A place takes a definition at a time.
+    // A definition may move to where another has moved.
     for (Function next = DefineWhereCalled().run_on(f); next != f;
          next = DefineWhereCalled().run_on(f))
       f = next;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
@@ -45,21 +46,25 @@ class Packer : public WeightPacker {
             of_weight.rows += rows_of_data(*c);
             ++of_weight.calls;
           }
-          if (c == nullptr) return;
-          const bool transforms = is_call_to(Expr(c), "layout_transform");
-          for (const Expr& arg : c->args) {
-            if (transforms) {
-              transformed_[arg.get()] = c;
-            } else if (auto [user, first] = used_.try_emplace(arg.get(), c);
-                       !first && user->second != c) {
-              user->second = nullptr;
-            }
+          if (c != nullptr && is_call_to(Expr(c), "layout_transform")) {
+            transformed_[c->args[0].get()] = c;
+            return;
           }
+          for_each_child(n, [&](const NodeRef& child) {
+            auto [user, first] = used_.try_emplace(child.get(), c);
+            if (!first && user->second != c) user->second = nullptr;
+          });
         },
         family::program);
   }
 
-  // The call with its weight packed, or null.
+  // The call with its weight packed, or null. `original` is the call of the given function that `c` was.
+  Expr pack(const CallNode& original, const CallNode& c) {
+    original_ = &original;
+    return pack(c);
+  }
+
+ private:
   Expr pack(const CallNode& c) {
     auto* op = as<OpNode>(c.op);
     if (op != nullptr && op->row->packing) return op->row->packing(c, *this);
@@ -83,7 +88,6 @@ class Packer : public WeightPacker {
                                                           : dense(c, *contraction);
   }
 
- private:
   bool packs(const Expr& weight) const override {
     auto* type = tensor_of(weight);
     return type != nullptr && type->const_shape() && !type->dtype.is_bool() &&
@@ -550,7 +554,7 @@ class Packer : public WeightPacker {
     if (std::min(inputs, channels) > kMostPlanes * groups || positions < 2 * lanes) return nullptr;
     auto* before = as<CallNode>(c.args[0]);
     const bool from_planes = inputs == 1 || transforms(before, planes, pixels);
-    if (!from_planes || (channels != 1 && !becomes(c, pixels, planes))) return nullptr;
+    if (!from_planes || (channels != 1 && !becomes(*original_, pixels, planes))) return nullptr;
     auto reshaped = [&](const Expr& x, const std::vector<int64_t>& to) {
       return make_call("reshape", {x}, {{"newshape", to_value(to)}}, c);
     };
@@ -665,8 +669,10 @@ class Packer : public WeightPacker {
   Packing packing_;  // of the call that is being packed
   ConstantExpressions constants_;
   std::unordered_map<const Node*, Products> products_;  // by their weight
-  // By an argument, a call that changes its layout, and the call that does anything else with it; null for several.
+  // Of expressions of the given function: a call that changes its layout, and the call that does anything else with it;
+  // null for several, and for what is no call.
   std::unordered_map<const Node*, const CallNode*> transformed_, used_;
+  const CallNode* original_ = nullptr;
   std::map<std::pair<const Node*, std::string>, Expr> shared_;  // by weight and name
 };
 
@@ -674,7 +680,9 @@ Module run_alter_op_layout(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     Packer packer(f, ctx.target);
-    return rewrite_calls(f, [&](const CallNode& c) { return packer.pack(c); });
+    return rewrite_calls(f, [&](const CallNode& original, const CallNode& c) {
+      return packer.pack(original, c);
+    });
   });
 }
 
@@ -682,7 +690,7 @@ Module run_alter_op_layout(const Module& mod, PassContext& ctx) {
 
 std::function<bool(const CallNode&)> packs_matrices(const Function& f, const Target& target) {
   return [packer = std::make_shared<Packer>(f, target)](const CallNode& c) {
-    return is_call_to(packer->pack(c), kPackedProduct);
+    return is_call_to(packer->pack(c, c), kPackedProduct);
   };
 }
 

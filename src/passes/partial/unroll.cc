@@ -109,7 +109,7 @@ Unroller::Measure Unroller::measure(const StaticValue& callee,
   for (const StaticValue* v : components(args)) {
     auto* integer = known_integer(*v);
     if (integer != nullptr && integer->data.get_as_int(0) >= -kBelowZero) {
-      out.push_back(static_cast<uint64_t>(integer->data.get_as_int(0) + kBelowZero));
+      out.push_back(static_cast<uint64_t>(integer->data.get_as_int(0)) + kBelowZero);
     } else {
       out.push_back(v->kind == StaticValue::data || v->kind == StaticValue::closure ? v->time
                                                                                     : kUnknown);

@@ -10,5 +10,9 @@ namespace relay {
 // The function with each call replaced by what `replace` makes of it, whose operands are replaced already; null leaves it as
 // it is. The identical handle when nothing changed.
 Function rewrite_calls(const Function& f, const std::function<Expr(const CallNode&)>& replace);
+// The same for a pass that knows the calls of the given function: `original` is what `c` was before its operands changed.
+Function rewrite_calls(
+    const Function& f,
+    const std::function<Expr(const CallNode& original, const CallNode& c)>& replace);
 
 }  // namespace relay

@@ -132,9 +132,39 @@ TEST(winograd_convolution, asks_the_typical_sizes_where_those_of_images_are_open
         of_open_size(64, ", size_hints=[[\"h\", 1, 99, [4, 40]], [\"w\", 1, 99, [4]]]")}) {
     expect_unchanged(kWinogradConvolution, text, winograd_context());
   }
-  // A malformed attribute says nothing.
-  const std::string odd = of_open_size(256, ", typical_sizes=[[\"h\", -4], [\"w\", 99]]");
-  expect_unchanged(kWinogradConvolution, odd, winograd_context());
+}
+
+// Typical sizes change no result, whatever a model holds: they stand for the nearest of [0, 2^31].
+TEST(winograd_convolution, clamps_typical_sizes) {
+  auto text_of = [](const std::string& n, const std::string& h, const std::string& w) {
+    return of_open_size(256, ", typical_sizes=[[\"n\", " + n + "], [\"h\", " + h + "], [\"w\", " + w +
+                                 "]]");
+  };
+  const std::string most = "9223372036854775807";
+  for (const std::string& text : {text_of(most, most, most), text_of("-1", most, "24"),
+                                  text_of("1", "4611686018427387904", "4")}) {
+    const std::string after =
+        print_module(apply(kWinogradConvolution, parse(text), winograd_context()));
+    const bool pays = text.find("-1") == text.npos;
+    EXPECT_EQ(after.find("winograd_without_weight_transform(") != after.npos, pays) << text;
+  }
+  expect_unchanged(kWinogradConvolution, text_of("1", "-4", "99"), winograd_context());
+  // A negative size does not discard the others.
+  const std::string other =
+      of_open_size(256, ", typical_sizes=[[\"n\", 1], [\"h\", 99], [\"w\", 99], [\"m\", -4]]");
+  const std::string after =
+      print_module(apply(kWinogradConvolution, parse(other), winograd_context()));
+  EXPECT_NE(after.find("winograd_without_weight_transform("), after.npos);
+}
+
+TEST(winograd_convolution, leaves_a_convolution_without_output_channels) {
+  for (const char* height : {"7", "h"}) {
+    expect_unchanged(kWinogradConvolution,
+                     std::string("def @main[h: Dim](%x: Tensor[(1, ") + height +
+                         ", 9, 4), float32], %w: Tensor[(3, 3, 4, 0), float32]) {\n"
+                         "  nn.conv2d(%x, %w, data_layout=\"NHWC\", kernel_layout=\"HWIO\")\n}",
+                     winograd_context());
+  }
 }
 
 }  // namespace

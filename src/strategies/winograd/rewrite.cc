@@ -28,9 +28,10 @@ constexpr int64_t kLeastTilesOfRun = 32;
 // Sides of images by channels in the networks that classify images, 56 by 64 to 7 by 512: for sizes that nothing is known of.
 constexpr int64_t kSideTimesChannels = 56 * 64;
 
-int64_t tiles_of(int64_t batch, int64_t height, int64_t width) {
-  auto tiles = [](int64_t size) { return (size + kTile - 1) / kTile; };
-  return batch * tiles(height) * tiles(width);
+// Whether images have so many tiles. Each factor stops at `least`: the product of sizes may exceed 64 bits.
+bool has_tiles(int64_t batch, int64_t height, int64_t width, int64_t least) {
+  auto tiles = [&](int64_t size) { return std::min(size / kTile + (size % kTile != 0), least); };
+  return std::min(batch, least) * tiles(height) * tiles(width) >= least;
 }
 
 bool all_ones(const CallNode& c, std::string_view name) {
@@ -42,7 +43,7 @@ bool takes_sizes(const ConvolutionSizes& s, const Target& target) {
   const int64_t lanes = target.lanes(32);
   return s.taps == std::vector{kKernel, kKernel} &&
          std::min(s.inputs, s.outputs) >= kLeastChannels && s.inputs % lanes == 0 &&
-         s.outputs % (2 * lanes) == 0 && tiles_of(s.batch, s.result[0], s.result[1]) >= kLeastTiles;
+         s.outputs % (2 * lanes) == 0 && has_tiles(s.batch, s.result[0], s.result[1], kLeastTiles);
 }
 
 // The weight of a convolution, transformed.
@@ -75,7 +76,7 @@ Expr minimal_filtering(const CallNode& c, const Target& target, ConstantExpressi
   }
   auto axis = [&](char name) { return (*weight)[static_cast<size_t>(layout.index_of(name))]; };
   int64_t outputs = axis('O'), inputs = axis('I');
-  if (std::any_of(y->shape.begin(), y->shape.end(), is_any)) return nullptr;
+  if (outputs == 0 || std::any_of(y->shape.begin(), y->shape.end(), is_any)) return nullptr;
   const Type result = with_type_params(Expr(&c)->type, typical);
   auto side = [&](size_t i) {
     const int64_t assumed = std::max<int64_t>(1, kSideTimesChannels / outputs);
@@ -87,7 +88,7 @@ Expr minimal_filtering(const CallNode& c, const Target& target, ConstantExpressi
   const bool known = constants.contains(c.args[1]);
   if (!takes_sizes({batch, {height, width}, {axis('H'), axis('W')}, inputs, outputs}, target) ||
       (known && !constants.contains_finite(c.args[1])) ||
-      (!known && tiles_of(batch, height, width) < kLeastTilesOfRun)) {
+      (!known && !has_tiles(batch, height, width, kLeastTilesOfRun))) {
     return nullptr;
   }
   Expr& kernel = transformed[c.args[1].get()];

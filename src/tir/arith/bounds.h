@@ -7,7 +7,7 @@
 
 namespace relay::tir {
 
-// min <= value <= max; an end that is not known is kNone. Arithmetic saturates to "not known".
+// min <= value <= max; an end that is not known is kNoMin or kNoMax. What may wrap has no known end.
 struct Bounds {
   static constexpr int64_t kNoMin = std::numeric_limits<int64_t>::min();
   static constexpr int64_t kNoMax = std::numeric_limits<int64_t>::max();

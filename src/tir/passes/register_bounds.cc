@@ -5,7 +5,6 @@
 #include <unordered_set>
 
 #include "node/walk.h"
-#include "tir/passes/statements.h"
 
 namespace relay::tir {
 namespace {
@@ -63,12 +62,18 @@ class RegisterBounds {
     analyzer.bind_dims(f_);
     bind_registers_of(analyzer);
     lets_.clear();
-    define(analyzer, f_->body);
+    post_order_if(
+        f_->body,
+        [&](const Node& n) {
+          define(analyzer, n);
+          return true;
+        },
+        [](const Node&) {}, family::tir_stmt);
     bool changed = false;
     for (const auto& [r, values] : values_) {
       std::optional<Bounds> all;
       for (const PrimExpr& v : values) {
-        const Bounds b = analyzer.bounds(v);
+        const Bounds b = closed(analyzer, v);
         all = all ? hull(*all, b) : b;
       }
       Bounds& known = bounds_[r];
@@ -79,20 +84,37 @@ class RegisterBounds {
     return changed;
   }
 
-  // The bounds of variables, in the order of their definitions.
-  void define(Analyzer& analyzer, const Stmt& s) {
-    auto* l = as<LetStmtNode>(s);
-    auto* loop = as<ForNode>(s);
+  // The bounds of a value where both ends are known, and of each sum and product in it both or none; else none. A sum or product
+  // wraps where its end is open: `max(h, 0) * 31` may be negative.
+  static Bounds closed(Analyzer& analyzer, const PrimExpr& value) {
+    const Bounds all = analyzer.bounds(value);
+    bool wraps = all.has_min() != all.has_max();
+    post_order(
+        value,
+        [&](const Node& n) {
+          auto* b = as<BinaryNode>(&n);
+          if (wraps || b == nullptr || !(b->dtype == kIndex)) return;
+          if (b->op != BinaryOp::Add && b->op != BinaryOp::Sub && b->op != BinaryOp::Mul) return;
+          const Bounds inner = analyzer.bounds(ref(*b));
+          wraps = inner.has_min() != inner.has_max();
+        },
+        family::tir_expr);
+    return wraps ? Bounds() : all;
+  }
+
+  // Binds a definition, which is visited before the uses of its variable.
+  void define(Analyzer& analyzer, const Node& s) {
+    auto* l = as<LetStmtNode>(&s);
+    auto* loop = as<ForNode>(&s);
     if (l != nullptr && l->var->dtype == kIndex && !several_.contains(l->var.get())) {
-      const Bounds b = analyzer.bounds(l->value);
+      const Bounds b = closed(analyzer, l->value);
       lets_.emplace_back(l->var, b);
       analyzer.bind(l->var, b);
     }
     if (loop != nullptr && loop->var->dtype == kIndex && !several_.contains(loop->var.get())) {
-      const Bounds last = analyzer.bounds(loop->min + loop->extent - 1);
-      analyzer.bind(loop->var, Bounds{analyzer.bounds(loop->min).min, last.max});
+      const Bounds last = closed(analyzer, loop->min + loop->extent - 1);
+      analyzer.bind(loop->var, Bounds{closed(analyzer, loop->min).min, last.max});
     }
-    for_each_inner(*s.get(), [&](const Stmt& inner) { define(analyzer, inner); });
   }
 
   const PrimFunc& f_;

@@ -7,7 +7,7 @@
 //
 // What a register holds is one of the values that are stored to it anywhere in the function, in any order. The bounds of
 // these follow from those of other registers, which are sharpened a few times from no bounds at all, so that they hold
-// after each time.
+// after each time. Integers wrap: bounds with one end only are not kept.
 #pragma once
 
 #include "tir/arith/analyzer.h"

@@ -137,10 +137,9 @@ class Vectorizer {
     }
   }
 
-  // The condition as a conjunction of one part that differs between lanes and one that does not, which is null where there is
-  // none; a null first where several parts differ.
-  std::pair<PrimExpr, PrimExpr> apart(const PrimExpr& condition) const {
-    PrimExpr differs, alike;
+  // The only part of a conjunction that differs between lanes; null where several differ, or none.
+  PrimExpr differing_part(const PrimExpr& condition) const {
+    PrimExpr differs;
     std::vector<PrimExpr> parts{condition};
     while (!parts.empty()) {
       const PrimExpr part = parts.back();
@@ -149,20 +148,18 @@ class Vectorizer {
       if (both != nullptr && both->op == BinaryOp::And) {
         parts.insert(parts.end(), {both->b, both->a});
       } else if (varies(part)) {
-        if (differs) return {nullptr, nullptr};
+        if (differs) return nullptr;
         differs = part;
-      } else {
-        alike = alike ? logical_and(alike, part) : part;
       }
     }
-    return {differs, alike};
+    return differs;
   }
 
   // Stores under a condition that holds in the first lanes and not in the others: none when it
   // fails in the first, else those of its lanes.
   Stmt masked(const IfNode& i) {
     auto* s = as<StoreNode>(i.then_body);
-    auto [differs, alike] = apart(i.cond);
+    const PrimExpr differs = differing_part(i.cond);
     auto* c = differs ? as<BinaryNode>(differs) : nullptr;
     if (i.else_body || s == nullptr || s->predicate || c == nullptr) return nullptr;
     PrimExpr grows = expr(c->a);
@@ -183,8 +180,8 @@ class Vectorizer {
           return load(l->buffer, l->indices, l->predicate ? logical_and(l->predicate, mask) : mask);
         },
         family::tir_expr));
-    const PrimExpr first = binary(c->op, r->base, c->b);
-    return if_(alike ? logical_and(alike, first) : first,
+    // The other parts stay in place: one behind may be defined only where this one holds.
+    return if_(replace(i.cond, {{c, binary(c->op, r->base, c->b)}}),
                store(wide->buffer, wide->indices, value, mask));
   }
 

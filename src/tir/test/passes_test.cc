@@ -559,6 +559,23 @@ TEST(TirVectorizeLoops, a_condition_on_rows_and_lanes_is_a_branch_and_a_mask) {
   EXPECT_NE(under(lt(l.i, index(5))).find("for i in range(8)"), std::string::npos);
 }
 
+// A part behind the one on lanes may read what is there only where that one holds.
+TEST(TirVectorizeLoops, parts_of_a_condition_keep_their_order) {
+  Loops l;
+  const PrimExpr at = l.j * 8 + l.i;
+  const PrimExpr inside = lt(at, index(60)), holds = lt(load(l.a, {l.j}), imm_float(f32, 0));
+  Stmt body = for_(l.j, index(0), index(8),
+                   for_(l.i, index(0), index(8),
+                        if_(logical_and(logical_and(lt(l.j, index(7)), inside), holds),
+                            store(l.out, {at}, load(l.a, {l.i}))),
+                        ForKind::Vectorized));
+  EXPECT_EQ(body_of(vectorize_loops(func({l.a, l.out}, 1, body))), R"(
+  for j in range(8):
+    if j < 7 and j * 8 < 60 and a[j] < 0f:
+      out[j * 8:1:x8 if j * 8:1:x8 < x8(60)] = a[0:1:x8 if j * 8:1:x8 < x8(60)]
+)");
+}
+
 TEST(TirUnrollLoops, copies_and_groups_of_copies) {
   Loops l;
   Stmt grouped = make<ForNode>([&](ForNode& n) {

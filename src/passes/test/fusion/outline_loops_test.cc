@@ -1,5 +1,8 @@
 #include "passes/fusion/outline_loops.h"
 
+#include <ctime>
+#include <limits>
+
 #include "node/walk.h"
 #include "passes/test/evaluate.h"
 #include "passes/test/pass_test.h"
@@ -379,6 +382,30 @@ TEST(OutlineLoops, takes_a_thousand_loops_in_a_row) {
   }
   text += "  %" + std::to_string(kLoops) + "\n}";
   EXPECT_EQ(loop_kernels(apply(kOutlineLoops, parse(text))), kLoops);
+}
+
+// Each function moves to the choice whose branches call it, all at once.
+TEST(OutlineLoops, moves_many_functions_in_linear_time) {
+  auto user_time = [](int pairs) {
+    std::string text = "def @main(%x: float32) -> float32 {\n  let %t0 = tanh(%x);\n";
+    for (int i = 0; i < pairs; ++i) {
+      const std::string last = "%t" + std::to_string(i), f = "%f" + std::to_string(i);
+      text += "  let " + f + " = fn (%a: float32) -> float32 { tanh(%a) };\n  let %t" +
+              std::to_string(i + 1) + " = if (less(" + last + ", 0f)) { " + f + "(" + last +
+              ") } else { " + f + "(negative(" + last + ")) };\n";
+    }
+    const Module mod = parse(text + "  %t" + std::to_string(pairs) + "\n}");
+    double least = std::numeric_limits<double>::infinity();
+    for (int run = 0; run < 2; ++run) {
+      const std::clock_t start = std::clock();
+      const Module out = apply(kOutlineLoops, mod);
+      least = std::min(least, static_cast<double>(std::clock() - start));
+      EXPECT_FALSE(out == mod);
+    }
+    return least;
+  };
+  // Ten times as many; a hundred where it is quadratic.
+  EXPECT_LT(user_time(4000), 30 * user_time(400));
 }
 
 // A kernel of one result has no tuple around it.

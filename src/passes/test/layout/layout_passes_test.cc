@@ -779,6 +779,32 @@ TEST(AlterOpLayout, planes_of_few_channels_are_the_columns_of_a_product) {
   EXPECT_EQ(of_channels(24, 2, ", padding=[1, 1]", true).find(product), std::string::npos);
 }
 
+TEST(AlterOpLayout, planes_are_columns_in_each_region_between_changes_of_the_layout) {
+  auto products = [](const std::string& result) {
+    const std::string ones = "ones(shape=[2, 24, 1], dtype=\"float32\"), data_layout=\"NWC\")";
+    const std::string after = altered(
+        "def @main(%x: Tensor[(2, 24, 40), float32]) {\n"
+        "  %0 = layout_transform(%x, src_layout=\"NCW\", dst_layout=\"NWC\");\n"
+        "  %1 = nn.conv1d(%0, " +
+        ones +
+        ";\n  %2 = layout_transform(%1, src_layout=\"NWC\", dst_layout=\"NCW\");\n"
+        "  %3 = concatenate((%2, %x), axis=1);\n"
+        "  %4 = layout_transform(%3, src_layout=\"NCW\", dst_layout=\"NWC\");\n"
+        "  %5 = nn.conv1d(%4, ones(shape=[2, 26, 1], dtype=\"float32\"), data_layout=\"NWC\");\n"
+        "  %6 = layout_transform(%5, src_layout=\"NWC\", dst_layout=\"NCW\");\n  " +
+        result + "\n}");
+    size_t count = 0;
+    const std::string product = "nn.batch_matmul";
+    for (size_t at = after.find(product); at != after.npos; at = after.find(product, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(products("%6"), 2u);
+  // Pixels that a tuple takes, or the function's result, stay pixels.
+  EXPECT_EQ(products("(%6, %5)"), 1u);
+  EXPECT_EQ(products("(%6, %1)"), 1u);
+  EXPECT_EQ(products("let %y = %6;\n  %5"), 1u);
+}
+
 TEST(AlterOpLayout, what_several_rows_are_multiplied_with_is_packed_at_every_call) {
   EXPECT_EQ(altered("def @main(%x: Tensor[(2, 6), float32], %p: Tensor[(8, 6), float32]) {\n"
                     "  nn.dense(%x, %p) }"),
