@@ -270,13 +270,13 @@ std::string LlvmMachine::emit(llvm::Module& module, CodePasses passes, CodeForm 
     module.print(stream, nullptr);
     return text;
   }
-  const bool object = form == CodeForm::object;
-  std::optional<Emitter>& emitter = object ? objects_ : assembly_;
-  if (!emitter) {
-    emitter.emplace(*machine_, object ? llvm::CodeGenFileType::ObjectFile
-                                      : llvm::CodeGenFileType::AssemblyFile);
+  // NVPTX's printer keeps the shared memory of the functions that it has printed, by their addresses, which those of the
+  // next module may have: text is written by passes of its own.
+  if (form != CodeForm::object) {
+    return Emitter(*machine_, llvm::CodeGenFileType::AssemblyFile).emit(module);
   }
-  return emitter->emit(module);
+  if (!objects_) objects_.emplace(*machine_, llvm::CodeGenFileType::ObjectFile);
+  return objects_->emit(module);
 }
 
 }  // namespace relay::codegen

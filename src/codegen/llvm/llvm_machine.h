@@ -76,7 +76,6 @@ class LlvmMachine {
   bool has_fma_;
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::optional<Emitter> objects_;
-  std::optional<Emitter> assembly_;
 };
 
 }  // namespace relay::codegen

@@ -132,6 +132,20 @@ TEST_F(Cuda, a_group_has_shared_memory_barriers_and_registers) {
   EXPECT_FALSE(has(s, ".local")) << s.code;
 }
 
+// LLVM's printer of PTX keeps shared memory by the functions that have it, whose addresses the next kernel's may have.
+TEST_F(Cuda, kernels_one_after_the_other_have_no_memory_of_others) {
+  const Target target = parse_target("cuda");
+  constexpr size_t kCount = 200;
+  std::vector<PrimFunc> kernels;
+  for (size_t i = 0; i < kCount; ++i) {
+    const PrimFunc f = i % 2 == 0 ? reversed_sums()
+                                  : by_items("twice", f32, index(8), [](auto x) { return x + x; });
+    kernels.push_back(tir::lower_loops(f, kind_of(target).lowering()));
+  }
+  const std::vector<ObjectCode> all = backend_of(target).compile(kernels, target, 1, nullptr);
+  for (size_t i = 2; i < kCount; ++i) EXPECT_EQ(all[i], all[i - 2]) << i;
+}
+
 // Items of a group read four neighbours of shared memory each.
 TEST_F(Cuda, aligned_neighbours_in_shared_memory_are_read_as_one) {
   Var b = var("b"), t = var("t"), u = var("u");

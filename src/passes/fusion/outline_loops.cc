@@ -598,7 +598,8 @@ class TailTree {
  public:
   explicit TailTree(const Function& f) {
     std::vector<const Node*> order;
-    post_order(f->body, [&](const Node& n) { order.push_back(&n); }, family::program);
+    post_order(
+        f->body, [&](const Node& n) { order.push_back(&n); }, family::program);
     std::unordered_map<const Node*, int> above;
     for (const Node* n : std::views::reverse(order)) {
       auto* e = as<ExprNode>(n);
@@ -670,7 +671,8 @@ class DefineWhereCalled : public Rewriter {
       auto found = l == nullptr ? functions.end() : functions.find(l->var.get());
       if (found == functions.end() || found->second.let != l) continue;
       const auto& [var, uses] = *found;
-      const ExprNode* place = uses.inside ? call_of_loop(var, uses) : place_of_join(tails, var, uses);
+      const ExprNode* place =
+          uses.inside ? call_of_loop(var, uses) : place_of_join(tails, var, uses);
       // A definition that is a place does not move itself.
       if (place == nullptr || calls_.contains(l) || definitions_.contains(place)) continue;
       calls_[place].push_back(l);
@@ -686,7 +688,8 @@ class DefineWhereCalled : public Rewriter {
     if (called == calls_.end()) return rebuilt;
     for (const LetNode* l : called->second) {
       NodeRef value = lookup(l->value.get());
-      rebuilt = let(l->var, value ? cast<ExprNode>(value) : l->value, cast<ExprNode>(rebuilt), l->span);
+      rebuilt =
+          let(l->var, value ? cast<ExprNode>(value) : l->value, cast<ExprNode>(rebuilt), l->span);
     }
     return rebuilt;
   }

@@ -670,7 +670,7 @@ class Packer : public WeightPacker {
   ConstantExpressions constants_;
   std::unordered_map<const Node*, Products> products_;  // by their weight
   // Of expressions of the given function: a call that changes its layout, and the call that does anything else with it;
-  // null for several, and for what is no call.
+  // null for several, and for what is not a call.
   std::unordered_map<const Node*, const CallNode*> transformed_, used_;
   const CallNode* original_ = nullptr;
   std::map<std::pair<const Node*, std::string>, Expr> shared_;  // by weight and name
@@ -680,9 +680,8 @@ Module run_alter_op_layout(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     Packer packer(f, ctx.target);
-    return rewrite_calls(f, [&](const CallNode& original, const CallNode& c) {
-      return packer.pack(original, c);
-    });
+    return rewrite_calls(
+        f, [&](const CallNode& original, const CallNode& c) { return packer.pack(original, c); });
   });
 }
 

@@ -137,8 +137,8 @@ TEST(winograd_convolution, asks_the_typical_sizes_where_those_of_images_are_open
 // Typical sizes change no result, whatever a model holds: they stand for the nearest of [0, 2^31].
 TEST(winograd_convolution, clamps_typical_sizes) {
   auto text_of = [](const std::string& n, const std::string& h, const std::string& w) {
-    return of_open_size(256, ", typical_sizes=[[\"n\", " + n + "], [\"h\", " + h + "], [\"w\", " + w +
-                                 "]]");
+    return of_open_size(
+        256, ", typical_sizes=[[\"n\", " + n + "], [\"h\", " + h + "], [\"w\", " + w + "]]");
   };
   const std::string most = "9223372036854775807";
   for (const std::string& text : {text_of(most, most, most), text_of("-1", most, "24"),

@@ -795,7 +795,8 @@ TEST(AlterOpLayout, planes_are_columns_in_each_region_between_changes_of_the_lay
         result + "\n}");
     size_t count = 0;
     const std::string product = "nn.batch_matmul";
-    for (size_t at = after.find(product); at != after.npos; at = after.find(product, at + 1)) ++count;
+    for (size_t at = after.find(product); at != after.npos; at = after.find(product, at + 1))
+      ++count;
     return count;
   };
   EXPECT_EQ(products("%6"), 2u);

@@ -136,7 +136,8 @@ TEST(PartialEvaluate, a_loop_over_a_counter) {
 TEST(PartialEvaluate, a_loop_that_counts_down_from_the_greatest_number) {
   becomes(
       "def @loop(%i: int64, %x: float32) -> float32 {\n"
-      "  if (greater(%i, 9223372036854775804i64)) { @loop(subtract(%i, 1i64), exp(%x)) } else { %x } "
+      "  if (greater(%i, 9223372036854775804i64)) { @loop(subtract(%i, 1i64), exp(%x)) } else { %x "
+      "} "
       "}\n"
       "def @main(%x: float32) { @loop(9223372036854775807i64, %x) }",
       "def @main(%x: float32) { let %a = exp(%x); let %b = exp(%a); let %c = exp(%b); %c }");
