@@ -255,7 +255,8 @@ DRAWN_CAUSES: dict[str, str] = {
         "the library is called for the number of a string's parts, and again for each part."
     ),
     "strings/Unique string *": (
-        "of a few words the call itself counts: each result of a data-dependent size is allocated for itself."
+        "words are sorted by comparisons, each of which calls the library; of a few words the call itself "
+        "counts, as each result of a data-dependent size is allocated for itself."
     ),
     "8 bits/DynamicQuantizeLinear *": (
         "the least element, the greatest one and rounding are kernels of their own, so that the tensor "
