@@ -180,12 +180,12 @@ void KernelBuilder::build_entry(llvm::Function* body) {
   b_.CreateRetVoid();
 }
 
-// From the first pointer on the context has pointers only, which on the target may have another width.
+// From the first pointer on the context has pointers only, which on the machine may have another width.
 Value* KernelBuilder::context_pointer(llvm::IRBuilder<>& at, Value* context, size_t offset) {
   constexpr size_t kFirst = offsetof(relay_kernel_context, parallel_for);
   static_assert(kFirst == 8 && sizeof(relay_kernel_context) == kFirst + 6 * sizeof(void*));
   const size_t place =
-      kFirst + (offset - kFirst) / sizeof(void*) * static_cast<size_t>(target_.pointer_bits / 8);
+      kFirst + (offset - kFirst) / sizeof(void*) * module_.getDataLayout().getPointerSize();
   return at.CreateLoad(at.getPtrTy(), at.CreateConstGEP1_64(at.getInt8Ty(), context, place));
 }
 
