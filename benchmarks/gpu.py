@@ -212,8 +212,10 @@ def tasks_of(args: argparse.Namespace) -> list[tuple[Any, ...]]:
 
 
 def runtime_library() -> Path:
-    """The runtime beside the build of the module that is imported, or of this tree."""
-    found = sorted(HERE.parent.glob("build/*/src/runtime/librelay_runtime.so"),
+    """The runtime of this machine that was built last."""
+    others = {p.stem for p in HERE.parent.glob("cmake/targets/*.cmake")}
+    every = HERE.parent.glob("build/*/src/runtime/librelay_runtime.so")
+    found = sorted((p for p in every if p.parents[2].name not in others),
                    key=lambda p: p.stat().st_mtime)  # fmt: skip
     if not found:
         sys.exit("build the target relay_runtime_shared first")

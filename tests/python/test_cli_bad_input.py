@@ -216,7 +216,7 @@ def test_overflowing_dimension(here):
     [
         (("--target", "z80"), "E0403"),
         (("--target", "llvm -mtriple=mips64-linux-gnu"), "E0403"),
-        (("--target", "llvm -keys=cuda"), "E0403"),
+        (("--target", "llvm -keys=rocm"), "E0403"),
         (("--target", "llvm -mattr=+neon"), "E0403"),
         (("--disable-pass", "FuseOpps"), "E0301"),
         (("--input", "data"), "E0702"),
