@@ -212,14 +212,11 @@ def tasks_of(args: argparse.Namespace) -> list[tuple[Any, ...]]:
 
 
 def runtime_library() -> Path:
-    """The runtime of this machine that was built last."""
-    others = {p.stem for p in HERE.parent.glob("cmake/targets/*.cmake")}
-    every = HERE.parent.glob("build/*/src/runtime/librelay_runtime.so")
-    found = sorted((p for p in every if p.parents[2].name not in others),
-                   key=lambda p: p.stat().st_mtime)  # fmt: skip
-    if not found:
-        sys.exit("build the target relay_runtime_shared first")
-    return found[-1]
+    """The runtime of the package whose compiler makes the artifacts."""
+    path = Path(relay.__file__).parent / "lib" / "librelay_runtime.so"
+    if not path.exists():
+        sys.exit(f"the package has no {path.name}")
+    return path
 
 
 def attempt_all(
