@@ -16,7 +16,7 @@ def from_the_beginning():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("check,name", architectures.cases())
+@pytest.mark.parametrize("check,name", list(architectures.cases()))
 def test_architecture(check, name):
     for package in ("torchvision", "timm", "transformers"):
         pytest.importorskip(package, reason=f"{package} is an extra: see torch_architectures.py")
