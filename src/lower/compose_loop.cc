@@ -49,7 +49,7 @@ class Composer : private LoopStatements {
     program_ = reader_.read(f_.body);
     std::vector<Value> results;
     flatten(block(*program_, -1), results);
-    NodeMap final = sizes_.values();
+    NodeMap final;
     for (const Value& v : results) {
       Buffer out = tir::buffer("out" + std::to_string(params.size() - inputs), v.dtype, v.shape);
       params.push_back(out);
@@ -69,7 +69,8 @@ class Composer : private LoopStatements {
       final.emplace(file.buffer.get(), exact);
       locals_.push_back(exact);
     }
-    Stmt body = tir::replace(placed, final);
+    // What sizes stand for may be in registers.
+    Stmt body = tir::replace(tir::replace(placed, sizes_.values()), final);
     for (const Buffer& b : locals_) {
       if (!final.contains(b.get())) body = tir::allocate(b, body);
     }
@@ -317,9 +318,12 @@ class Composer : private LoopStatements {
     if (!v.buffer || v.owner < depth_) return false;
     std::vector<const Node*> late;
     for (const Node* reader : readers_[v.buffer.get()]) {
-      if (!reader_.is_used_after(reader, position, excluded_)) continue;
       const Value& other = values_.at(reader);
-      if (!reads(other, v.buffer.get())) continue;
+      auto reads_it = [&](int64_t field) {
+        const bool whole = field == LoopProgram::kWhole;
+        return reads(whole ? other : other.fields[static_cast<size_t>(field)], v.buffer.get());
+      };
+      if (!reader_.is_used_after(reader, position, excluded_, reads_it)) continue;
       // Behind a branch or a loop, memory that is filled inside it holds nothing.
       if (!other.element || regions_.at(reader) != region_ || !has_room(other)) return false;
       late.push_back(reader);

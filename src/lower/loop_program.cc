@@ -37,13 +37,16 @@ Expr LoopProgram::definition(const Expr& e) const {
 }
 
 bool LoopProgram::is_used_after(const Node* v, int position,
-                                const std::vector<std::pair<int, int>>& excluded) const {
+                                const std::vector<std::pair<int, int>>& excluded,
+                                const std::function<bool(int64_t field)>& matters) const {
   auto it = uses_.find(v);
   if (it == uses_.end()) return false;
-  auto at = std::ranges::upper_bound(it->second, position);
-  return std::any_of(at, it->second.end(), [&](int use) {
-    return std::ranges::none_of(
-        excluded, [&](const auto& range) { return range.first <= use && use < range.second; });
+  auto at = std::ranges::upper_bound(it->second, position, {}, &Use::position);
+  return std::any_of(at, it->second.end(), [&](const Use& use) {
+    auto holds = [&](const auto& range) {
+      return range.first <= use.position && use.position < range.second;
+    };
+    return std::ranges::none_of(excluded, holds) && matters(use.field);
   });
 }
 
@@ -173,8 +176,8 @@ void LoopProgram::delay_writes(LoopBlock& block) {
   items = std::move(out);
 }
 
-void LoopProgram::use(const Expr& e) {
-  if (isa<VarNode>(e)) uses_[e.get()].push_back(next_);
+void LoopProgram::use(const Expr& e, int64_t field) {
+  if (isa<VarNode>(e)) uses_[e.get()].push_back({next_, field});
 }
 
 std::vector<LoopProgram::Root> LoopProgram::roots_of(const Expr& e) {
@@ -220,8 +223,9 @@ void LoopProgram::number_items(LoopBlock& block, Leaves* leaves) {
     const bool tail = i + 1 == block.items.size() && block.ends_in_tail() && leaves != nullptr;
     item.position = ++next_;
     definitions_.emplace(item.var.get(), item.value);
+    auto* part = as<TupleGetItemNode>(item.value);
     for_each_child(*item.value.get(), [&](const NodeRef& child) {
-      if (auto* v = as<VarNode>(child)) use(ref(*v));
+      if (auto* v = as<VarNode>(child)) use(ref(*v), part == nullptr ? kWhole : part->index);
     });
     std::vector<Root>& mine = roots_[item.var.get()];
     if (item.then_block) {

@@ -1,6 +1,7 @@
 // A loop of the program as blocks of what it computes, in the order in which its kernel does (lower/compose_loop.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -61,9 +62,11 @@ class LoopProgram {
   const std::vector<Root>& roots(const Node* v);
   // What a variable of the program is bound to; else the expression.
   Expr definition(const Expr& e) const;
-  // Whether a variable is read behind a position, but for the ranges in which control is not.
-  bool is_used_after(const Node* v, int position,
-                     const std::vector<std::pair<int, int>>& excluded) const;
+  // Whether a variable is read behind a position, but for the ranges in which control is not, and for fields of a tuple
+  // that do not `matter` (kWhole: all of it).
+  static constexpr int64_t kWhole = -1;
+  bool is_used_after(const Node* v, int position, const std::vector<std::pair<int, int>>& excluded,
+                     const std::function<bool(int64_t field)>& matters) const;
 
  private:
   // A kernel is nested as deep as the pass that made it allows. `tail`: the block is in the tail position of a loop.
@@ -90,7 +93,11 @@ class LoopProgram {
       any = true;
     }
   };
-  void use(const Expr& e);
+  struct Use {
+    int position;
+    int64_t field;
+  };
+  void use(const Expr& e, int64_t field = kWhole);
   std::vector<Root> roots_of(const Expr& e);
   // `leaves`: those of the loop in whose tail position the block is; null: it is in none.
   void number(LoopBlock& block, Leaves* leaves);
@@ -106,7 +113,7 @@ class LoopProgram {
   std::unordered_map<const Node*, Leaves> joined_;
   std::unordered_set<const Node*> open_;
   std::unordered_map<const Node*, Expr> definitions_;
-  std::unordered_map<const Node*, std::vector<int>> uses_;
+  std::unordered_map<const Node*, std::vector<Use>> uses_;
   std::unordered_map<const Node*, std::vector<Root>> roots_;
   int next_ = 0;
 };

@@ -120,8 +120,9 @@ Dim LoopSizes::named(const PrimExpr& computed, const PrimExpr& most) {
   for (const auto& [size, variable] : dims_.dims()) {
     if (variable == computed) return size;
   }
-  auto same = std::ranges::find_if(
-      known_, [&](const Known& k) { return structural_equal(k.computed, computed); });
+  auto same = std::ranges::find_if(known_, [&](const Known& k) {
+    return k.kept == computed || structural_equal(k.computed, computed);
+  });
   if (same != known_.end()) return same->name;
   TypeVar v = type_var("s" + std::to_string(own_.size()), Kind::Dim);
   own_.push_back(v.get());
@@ -136,7 +137,7 @@ void LoopSizes::define(const Dim& d, const PrimExpr& computed, const PrimExpr& m
   values_.emplace(variable.get(), value);
   bind_dims();
   analyzer_.bind(variable, value, tir::index(1));
-  known_.push_back({computed, variable, d, most});
+  known_.push_back({computed, value, variable, d, most});
 }
 
 Call LoopSizes::with_result_named(const Call& c, const std::vector<tir::Tensor>& inputs) {

@@ -59,6 +59,7 @@ class LoopSizes {
  private:
   struct Known {
     tir::PrimExpr computed;
+    tir::PrimExpr kept;  // what stands for it
     tir::PrimExpr variable;
     Dim name;
     tir::PrimExpr most;  // null: not known

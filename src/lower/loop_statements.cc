@@ -3,6 +3,7 @@
 #include "base/codes/lowering.h"
 #include "lower/loop_program.h"
 #include "lower/loop_writes.h"
+#include "node/structural.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -11,6 +12,7 @@ namespace {
 // Variables that are open at once; each is a statement around the ones behind it.
 constexpr int kMostLets = 150;
 constexpr int kMostNodesOfIndex = 9;
+constexpr int kMostNodesOfNumber = 32;
 
 }  // namespace
 
@@ -42,11 +44,36 @@ PrimExpr LoopStatements::keep(const PrimExpr& e) {
 }
 
 tir::Var LoopStatements::named(const PrimExpr& e) {
+  const bool has_one = is_of_variables(e);
+  const uint64_t hash = has_one ? structural_hash(e) : 0;
+  if (auto it = number_of_.find(hash); has_one && it != number_of_.end()) {
+    if (structural_equal(it->second.value, e)) return it->second.var;
+  }
   tir::Var v = tir::var("v" + std::to_string(lets_made_++), e->dtype);
   lets_.push_back({out_.size(), v, e});
+  if (has_one && number_of_.try_emplace(hash, lets_.back()).second) numbers_.push_back(hash);
   if (e->dtype == tir::kIndex) analyzer_.bind(v, analyzer_.bounds(e));
   ++lets_open_;
   return v;
+}
+
+void LoopStatements::forget_numbers(size_t from) {
+  for (; numbers_.size() > from; numbers_.pop_back()) number_of_.erase(numbers_.back());
+}
+
+bool LoopStatements::is_of_variables(const PrimExpr& e) {
+  int nodes = 0;
+  bool only = e->dtype.is_int();
+  post_order(
+      e,
+      [&](const Node& n) {
+        only = only &&
+               (isa<tir::VarNode>(&n) || isa<tir::IntImmNode>(&n) || isa<tir::BinaryNode>(&n) ||
+                isa<tir::CastNode>(&n) || isa<tir::SelectNode>(&n));
+        ++nodes;
+      },
+      family::tir_expr);
+  return only && nodes <= kMostNodesOfNumber;
 }
 
 bool LoopStatements::is_index(const PrimExpr& e) {

@@ -52,10 +52,13 @@ class LoopStatements {
   void set(const PrimExpr& slot, const PrimExpr& value);
   // The number in a register of its own, unless it is a constant.
   PrimExpr keep(const PrimExpr& e);
-  // A number as a variable of what follows.
+  // A number as a variable of what follows; one that is made of variables alone has one variable.
   tir::Var named(const PrimExpr& e);
   // Whether it is computed from variables by a few additions and constant factors, which what is known of the variables bounds.
   static bool is_index(const PrimExpr& e);
+  // Whether it is the same wherever its variables hold, and small.
+  static bool is_of_variables(const PrimExpr& e);
+  void forget_numbers(size_t from);
   Buffer fresh(DType dtype, const std::vector<PrimExpr>& shape);
   Value in_memory(const Buffer& b, int owner);
   void emit(Stmt s);
@@ -72,9 +75,10 @@ class LoopStatements {
     std::vector<Named> outer_lets = std::exchange(lets_, {});
     const int open = lets_open_;
     const int around = std::exchange(region_, ++regions_made_);
-    const size_t known = sizes_.mark();
+    const size_t known = sizes_.mark(), numbers = numbers_.size();
     f();
     sizes_.forget(known);
+    forget_numbers(numbers);
     region_ = around;
     lets_open_ = open;
     Stmt body = joined(std::exchange(out_, std::move(outer)), lets_);
@@ -135,6 +139,9 @@ class LoopStatements {
   std::vector<Stmt> out_;
   std::vector<Named> lets_;
   int lets_made_ = 0, lets_open_ = 0;
+  // Variables of what is being composed that stand for numbers made of variables alone, and their hashes.
+  std::vector<uint64_t> numbers_;
+  std::unordered_map<uint64_t, Named> number_of_;
 };
 
 }  // namespace relay

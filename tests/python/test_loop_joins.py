@@ -154,7 +154,22 @@ def counted_down(x, y, n):
     return s, k, y
 
 
-PROGRAMS = [settled, nested, valued, exchanged, counted_down]
+def results_of_a_branch(x, y, n):
+    """A number that one branch gives is read behind a store to the array that it gives, too."""
+    y = y.copy()
+    s, k = 0.0, 1
+    for i in range(n):
+        for _ in range(2):
+            if i % 2 == 1:
+                y[k % 3] *= 0.5
+            else:
+                s = (1.0 if n == (i ^ k) else 2.0) + float(k) * x[0]
+                k = (i + 12) % 1009
+            y[k % 2] -= 0.25
+    return s, k, y
+
+
+PROGRAMS = [settled, nested, valued, exchanged, counted_down, results_of_a_branch]
 
 
 @pytest.mark.parametrize("python", PROGRAMS, ids=[f.__name__ for f in PROGRAMS])
