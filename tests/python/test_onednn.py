@@ -202,7 +202,8 @@ def quantised():
         scale = real(channels, low=0.001, high=0.01) if per_channel else relay.const(0.01)
         sums = qnn.conv2d(
             x, bytes_of(channels, given // groups, 3, 3), relay.const(zero), relay.const(0),
-            relay.const(0.02), scale, kernel_size=(3, 3), channels=channels, padding=(1, 1), groups=groups, **attrs,
+            relay.const(0.02), scale, kernel_size=(3, 3), channels=channels,
+            padding=(1, 1), groups=groups, **attrs,
         )  # fmt: skip
         factor = relay.const(np.asarray(scale.data) * np.float32(0.02))
         return qnn.dequantize(sums, factor, relay.const(0), axis=1)
@@ -255,7 +256,7 @@ def test_quantised_programs():
 
 @needs_onednn
 def test_int8_resnet50():
-    """All of its convolutions are in one region, and the result is as far from the float one as Relay's own."""
+    """All convolutions are in one region; the result is no farther from the float one than Relay's own."""
     model = models.build("resnet50", small=True)
     samples = [models.make_inputs(model, seed=i) for i in range(2)]
     mod, params = relay.frontend.from_onnx(model)

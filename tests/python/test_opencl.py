@@ -109,7 +109,12 @@ COPIES = {
         1,
         1,
     ),
-    "parts of a concatenation": (["x", "y"], "nn.softmax(concatenate((exp(%x), %y), axis=0))", 2, 2),
+    "parts of a concatenation": (
+        ["x", "y"],
+        "nn.softmax(concatenate((exp(%x), %y), axis=0))",
+        2,
+        2,
+    ),
     "weights that are constant": (
         ["x"],
         'nn.dense(%x, reshape(arange(stop=8192f, dtype="float32"), newshape=[64, 128]))',
