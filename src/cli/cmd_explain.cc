@@ -333,6 +333,7 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
     std::printf("  layout    %s\n", text_in(l).c_str());
   }
   if (k.contains("device")) std::printf("  device    %s\n", text_in(k["device"]).c_str());
+  if (k.contains("stays")) std::printf("  device    cpu: %s\n", text_in(k["stays"]).c_str());
   std::string rule = k.value("rule", "");
   std::printf("  schedule  %s%s\n", text_in(k["schedule"]).c_str(),
               rule.empty() ? "" : (" (rule " + rule + ")").c_str());

@@ -25,12 +25,15 @@
 #include "ir/op.h"
 #include "lower/external_functions.h"
 #include "lower/index_width.h"
+#include "lower/interface/compute_rule.h"
 #include "lower/kernel_body.h"
 #include "lower/kernel_sources.h"
+#include "lower/rules/work_groups.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
 #include "passes/fusion/outline_loops.h"
 #include "passes/pipelines.h"
+#include "passes/placement/choose_devices.h"
 #include "plan/verify.h"
 #include "runtime/core/device.h"
 #include "runtime/cpu.h"
@@ -153,10 +156,21 @@ std::string without_folder(std::string origin, const std::string& source) {
   return origin;
 }
 
-// Provenance and kernels, for `relay show` and profiles; the same for the same input.
+// Why ChooseDevices has left a lowered kernel on the host. Sizes that only a run tells have names in it.
+std::string why_it_stays(const DeviceChoice& choice, const FunctionNode& primitive) {
+  auto* c = as<CallNode>(primitive.body);
+  auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+  if (op != nullptr && data_decides_shape(*op->row))
+    return "the size of its result is data-dependent";
+  return stays_because(choice, primitive);
+}
+
+// Provenance and kernels, for `relay show` and profiles; the same for the same input. `choice`: where ChooseDevices has placed
+// the kernels.
 std::string make_metadata(const CompiledModule& compiled,
                           const std::vector<plan::ProgramKernel>& lowered,
-                          const CompileOptions& options) {
+                          const CompileOptions& options,
+                          const std::optional<DeviceChoice>& choice) {
   nlohmann::ordered_json root;
   root["compiler"] = std::string("relay ") + RELAY_VERSION;
   root["target"] = compiled.target;
@@ -184,6 +198,9 @@ std::string make_metadata(const CompiledModule& compiled,
     if (k.primitive && is_loop_kernel(*k.primitive.get())) item["loop"] = true;
     if (const runtime::Device& d = compiled.program.kernels[i].device; !d.is_host()) {
       item["device"] = d.to_string();
+    } else if (choice && k.primitive) {
+      if (std::string why = why_it_stays(*choice, *k.primitive.get()); !why.empty())
+        item["stays"] = std::move(why);
     }
     item["schedule"] = k.schedule;
     item["rule"] = k.rule;
@@ -407,6 +424,10 @@ PassContext pass_context(const CompileOptions& options, const ProgramTarget& tar
     ctx.device_choice = choice_of(device, device_target);
     // Values have one layout, wherever they are.
     ctx.target.has_blocked_kernels &= device_target.has_blocked_kernels;
+    // Items of a processor's vectors are neighbours along the columns (lower/rules/item_lanes.h).
+    if (!runs_side_by_side(device_target.limits.items)) {
+      ctx.config.try_emplace("relay.AlterOpLayout.columns_last", AttrValue(true));
+    }
   }
   ctx.evaluate = make_constant_evaluator(options.cache, denormals_of(target));
   return ctx;
@@ -516,7 +537,11 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.info.denormals = denormals_of(target);
   out.info.version = options.target;
   out.info.compiler_version = std::string("relay ") + RELAY_VERSION;
-  out.metadata = make_metadata(out, bytecode.kernels, options);
+  std::optional<DeviceChoice> choice;
+  if (const auto devices = devices_of(targets); !devices.empty() && !uses_devices(mod)) {
+    choice = choice_of(devices.front().first, devices.front().second);
+  }
+  out.metadata = make_metadata(out, bytecode.kernels, options, choice);
   phases.end();
   return out;
 }

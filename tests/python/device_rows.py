@@ -3,6 +3,8 @@
     .venv/bin/python tests/python/device_rows.py [--own] [OPERATOR ...]
 
 measures and writes device_rows.json and the section of docs/devices.md; --own: in the examples' dtypes only.
+RELAY_DEVICE_ROWS in the environment names the driver whose device is the first: pocl (the default), or Intel
+(PyPI: intel-opencl-rt), which has a file of its own.
 
 device_rows.json has by operator and dtype the outcome: "" where the device gives what the evaluator gives,
 or the reason why the call is refused there. A dtype is that of the example's first tensor; examples with
@@ -12,6 +14,7 @@ float32 are also tried with other floats, where the operator has them.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -25,7 +28,9 @@ import oracles
 import relay
 
 ROOT = Path(__file__).parents[2]
-AGREED = Path(__file__).with_name("device_rows.json")
+DRIVERS = {"pocl": "device_rows.json", "Intel": "device_rows_intel.json"}
+FILES = {driver: Path(__file__).with_name(name) for driver, name in DRIVERS.items()}
+AGREED = FILES[os.environ.get("RELAY_DEVICE_ROWS", "pocl")]
 PAGE = ROOT / "docs" / "devices.md"
 BEGIN, END = (
     "<!-- operators: written by tests/python/device_rows.py -->",
@@ -137,31 +142,35 @@ def outcomes(name: str, own: bool = False) -> dict[str, str]:
     return {dtype: outcome(mod, inputs, dtype) for dtype, mod, inputs in programs(name, own)}
 
 
-def section(agreed: dict[str, dict[str, str]]) -> str:
-    """The part of docs/devices.md that says which operators run on the device."""
-    tried = {dtype for row in agreed.values() for dtype in row}
+def section() -> str:
+    """The part of docs/devices.md that says which operators run on which device."""
+    by_driver = {driver: read(path) for driver, path in FILES.items()}
+    tried = {dtype for rows in by_driver.values() for row in rows.values() for dtype in row}
     columns = [d for d in FLOATS if d in tried] + sorted(tried - set(FLOATS))
     lines = [
         BEGIN,
         "",
-        "| operators | " + " | ".join(columns) + " |",
-        "|---" * (len(columns) + 1) + "|",
+        "| operators | driver | " + " | ".join(columns) + " |",
+        "|---" * (len(columns) + 2) + "|",
     ]
-    reasons: dict[str, dict[str, list[str]]] = {}  # by reason and operator: dtypes
+    reasons: dict[str, dict[str, set[str]]] = {}  # by reason and operator: dtypes
     for family, names in families().items():
-        runs, every = Counter(), Counter()
-        for name in names:
-            for dtype, why in agreed.get(name, {}).items():
-                every[dtype] += 1
-                runs[dtype] += not why
-                if why:
-                    reasons.setdefault(why, {}).setdefault(name, []).append(dtype)
-        cells = [f"{runs[c]} of {every[c]}" if every[c] else "" for c in columns]
-        lines.append(f"| {family} | " + " | ".join(cells) + " |")
+        for driver, agreed in by_driver.items():
+            runs, every = Counter(), Counter()
+            for name in names:
+                for dtype, why in agreed.get(name, {}).items():
+                    every[dtype] += 1
+                    runs[dtype] += not why
+                    if why:
+                        reasons.setdefault(why, {}).setdefault(name, set()).add(dtype)
+            cells = [f"{runs[c]} of {every[c]}" if every[c] else "" for c in columns]
+            if every:
+                lines.append(f"| {family} | {driver} | " + " | ".join(cells) + " |")
+    tried_of = lambda op: {d for rows in by_driver.values() for d in rows.get(op, {})}  # noqa: E731
     lines += ["", "| refused | error |", "|---|---|"]
     for why, refused in sorted(reasons.items(), key=lambda item: -len(item[1])):
         cells = [
-            f"`{name}`" + ("" if len(dtypes) == len(agreed[name]) else f" ({', '.join(dtypes)})")
+            f"`{name}`" + ("" if dtypes == tried_of(name) else f" ({', '.join(sorted(dtypes))})")
             for name, dtypes in sorted(refused.items())
         ]
         lines.append(f"| {', '.join(cells)} | {why} |")
@@ -176,13 +185,13 @@ def with_section(begin: str, section: str, end: str) -> str:
     return before + section + rest.partition(end)[2]
 
 
-def page(agreed: dict[str, dict[str, str]]) -> str:
+def page() -> str:
     """The text of docs/devices.md with the section of operators."""
-    return with_section(BEGIN, section(agreed), END)
+    return with_section(BEGIN, section(), END)
 
 
-def read() -> dict[str, dict[str, str]]:
-    return json.loads(AGREED.read_text()) if AGREED.exists() else {}
+def read(path: Path = AGREED) -> dict[str, dict[str, str]]:
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def main(names: Sequence[str]) -> int:
@@ -200,7 +209,7 @@ def main(names: Sequence[str]) -> int:
             if why:
                 print(f"{name}, {dtype}: {why}", flush=True)
         AGREED.write_text(json.dumps(dict(sorted(agreed.items())), indent=1) + "\n")
-    PAGE.write_text(page(agreed))
+    PAGE.write_text(page())
     print(f"wrong: {', '.join(failed) or 'none'}")
     return 1 if failed else 0
 

@@ -15,9 +15,10 @@ def opencl():
 
 
 def test_every_operator_is_on_the_page():
-    assert device_rows.PAGE.read_text() == device_rows.page(AGREED), "run device_rows.py"
+    assert device_rows.PAGE.read_text() == device_rows.page(), "run device_rows.py"
+    agreed = device_rows.read(device_rows.FILES["pocl"])
     names = {name for family in device_rows.families().values() for name in family}
-    assert set(AGREED) == names, "run device_rows.py for the new operators"
+    assert set(agreed) == names, "run device_rows.py for the new operators"
 
 
 @pytest.mark.drawn(10)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -11,10 +12,11 @@ namespace {
 
 // "RELAYDNN" and the version of the description; behind it, the id.
 constexpr int64_t kMagic = 0x4e4e4459414c4552;
-constexpr int64_t kFormat = 1;
-constexpr int64_t kHeaderWords = 4;
+constexpr int64_t kFormat = 2;
+constexpr int64_t kHeaderWords = 4, kWordBytes = 8;
 // Elements of a tensor, and settings of a window: far above what memory holds, far below an overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 40, kMaxSetting = int64_t{1} << 20;
+constexpr double kMaxScale = 1e30;
 // dnnl_alg_kind_t.
 constexpr int kMaxPooling = 0x1ff, kMeanOfAll = 0x2ff, kMeanOfInside = 0x3ff, kAdd = 0x1fff0;
 
@@ -47,7 +49,17 @@ class Words {
     need(word >= 0 && word <= INT32_MAX, "an algorithm is out of range");
     return static_cast<int>(word);
   }
-  float number() { return static_cast<float>(std::bit_cast<double>(next())); }
+  double wide_number() { return std::bit_cast<double>(next()); }
+  float number() { return static_cast<float>(wide_number()); }
+  Quantization quantization() {
+    Quantization out;
+    out.scale = wide_number();
+    need(out.scale > 0 && out.scale < kMaxScale, "a scale is out of range");
+    const int64_t zero = next();
+    need(zero >= -128 && zero <= 255, "a zero point is out of range");
+    out.zero = static_cast<int32_t>(zero);
+    return out;
+  }
   std::vector<int64_t> list() {
     std::vector<int64_t> out(count());
     for (int64_t& v : out) v = next();
@@ -62,24 +74,65 @@ class Words {
 int64_t elements(std::span<const int64_t> dims) {
   int64_t out = 1;
   for (int64_t d : dims) {
-    need(d > 0 && d <= kMaxElements / out, "a dimension is out of range");
+    need(d >= 0 && d <= kMaxElements / std::max<int64_t>(out, 1), "a dimension is out of range");
     out *= d;
   }
   return out;
 }
 
-ValueRow read_value(Words& words, int64_t bytes) {
+// The sizes of a call, in the order of the inputs, and what they say of symbolic ones.
+class CallSizes {
+ public:
+  explicit CallSizes(const int64_t* sizes) : next_(sizes + 1) {}
+  // The dimensions of an input. Nothing is read behind a size that is none.
+  void bind(std::vector<int64_t>& dims) {
+    for (int64_t& d : dims) {
+      const int64_t given = *next_++;
+      need(given >= 0, "a size of the call is out of range");
+      if (d < 0) d = symbols_.try_emplace(d, given).first->second;
+      if (d != given) {
+        throw std::runtime_error(
+            "the sizes of a region's operands are not those of its description");
+      }
+    }
+  }
+  // Those of a computed value.
+  void resolve(std::vector<int64_t>& dims) const {
+    for (int64_t& d : dims) {
+      if (d >= 0) continue;
+      auto found = symbols_.find(d);
+      need(found != symbols_.end(), "no input has a size of its");
+      d = found->second;
+    }
+  }
+
+ private:
+  const int64_t* next_;
+  std::map<int64_t, int64_t> symbols_;
+};
+
+int64_t bytes_of(ElementType type) {
+  return type == ElementType::float32 || type == ElementType::int32 ? 4 : 1;
+}
+
+ValueRow read_value(Words& words, int64_t bytes, CallSizes& call) {
   ValueRow out;
   const int64_t role = words.next();
   need(role >= 0 && role <= static_cast<int64_t>(Role::computed), "a value has no role");
   out.role = static_cast<Role>(role);
+  const int64_t type = words.next();
+  need(type >= static_cast<int64_t>(ElementType::float32) &&
+           type <= static_cast<int64_t>(ElementType::uint8),
+       "a dtype is unknown");
+  out.type = static_cast<ElementType>(type);
   out.dims = words.list();
   need(!out.dims.empty() && out.dims.size() <= kMaxRank, "a rank is out of range");
-  const int64_t size = elements(out.dims) * static_cast<int64_t>(sizeof(float));
+  if (out.role == Role::input) call.bind(out.dims);
+  if (out.role == Role::computed) call.resolve(out.dims);
+  const int64_t size = elements(out.dims) * bytes_of(out.type);
   out.offset = words.next();
-  need(out.role != Role::constant ||
-           (size <= bytes && out.offset >= 0 && out.offset <= bytes - size &&
-            out.offset % static_cast<int64_t>(sizeof(float)) == 0),
+  need(out.role != Role::constant || (size <= bytes && out.offset >= 0 &&
+                                      out.offset <= bytes - size && out.offset % kWordBytes == 0),
        "a constant is outside of it");
   return out;
 }
@@ -87,12 +140,14 @@ ValueRow read_value(Words& words, int64_t bytes) {
 OpRow read_op(Words& words) {
   OpRow out;
   const int64_t kind = words.next();
-  need(kind >= 0 && kind <= static_cast<int64_t>(Kind::binary), "a primitive is unknown");
+  need(kind >= 0 && kind <= static_cast<int64_t>(Kind::conversion), "a primitive is unknown");
   out.kind = static_cast<Kind>(kind);
   out.operands = words.list();
   out.result = static_cast<size_t>(words.next());
   out.algorithm = words.algorithm();
   out.has_bias = words.flag();
+  out.has_scales = words.flag();
+  for (Quantization* q : {&out.source, &out.quantized, &out.addend}) *q = words.quantization();
   for (size_t n = words.count(); n > 0; --n) out.settings.push_back(words.list());
   for (size_t n = words.count(); n > 0; --n) {
     PostOp& p = out.post_ops.emplace_back();
@@ -133,6 +188,39 @@ void check_matmul(const OpRow& op, std::vector<int64_t> source, std::vector<int6
   need(weights.empty() || weights == source, "the batches of a product differ");
 }
 
+// Whether the dtypes of a primitive's values are those that it is called with.
+void check_types(const OpRow& op, const std::vector<ValueRow>& values) {
+  auto type = [&](size_t operand) {
+    return values[static_cast<size_t>(op.operands[operand])].type;
+  };
+  auto is_byte = [](ElementType t) { return t == ElementType::int8 || t == ElementType::uint8; };
+  const ElementType source = type(0), result = values[op.result].type;
+  const bool head = op.kind == Kind::convolution || op.kind == Kind::matmul;
+  const bool floats = source == ElementType::float32 && result == ElementType::float32;
+  for (size_t i = 2; i < op.operands.size(); ++i) {
+    const bool addend = op.adds() && i + 1 == op.operands.size();
+    need(type(i) == (addend ? result : ElementType::float32), "a dtype is that of no operand");
+  }
+  const bool plain = op.source.scale == 1 && op.source.zero == 0 && op.quantized.scale == 1 &&
+                     op.quantized.zero == 0;
+  if (head && is_byte(source)) {
+    return need(type(1) == ElementType::int8 && result != ElementType::int32,
+                "the dtypes of a product differ");
+  }
+  if (op.kind == Kind::conversion) {
+    return need(is_byte(source) != is_byte(result) && (is_byte(source) || is_byte(result)) &&
+                    source != ElementType::int32 && result != ElementType::int32,
+                "a conversion has other dtypes");
+  }
+  need(plain && !op.has_scales, "floats are not quantised");
+  if (op.kind == Kind::pooling && op.algorithm == kMaxPooling && is_byte(source)) {
+    return need(source == result, "the dtypes of a window differ");
+  }
+  need(floats && (!head || type(1) == ElementType::float32) &&
+           (op.kind != Kind::binary || type(1) == ElementType::float32),
+       "the dtypes of a primitive differ");
+}
+
 // Whether the values of a primitive fit together as far as oneDNN does not check it.
 void check_op(const OpRow& op, const std::vector<ValueRow>& values) {
   auto dims = [&](size_t operand) -> const std::vector<int64_t>& {
@@ -141,9 +229,17 @@ void check_op(const OpRow& op, const std::vector<ValueRow>& values) {
   const std::vector<int64_t>& result = values[op.result].dims;
   const bool head = op.kind == Kind::convolution || op.kind == Kind::matmul;
   const bool two = head || op.kind == Kind::binary;
-  need(op.operands.size() == size_t{1} + two + op.has_bias + op.adds(),
+  need(op.operands.size() == size_t{1} + two + op.has_bias + op.has_scales + op.adds(),
        "a primitive lacks operands");
-  need(head || (!op.has_bias && !op.adds()), "a primitive cannot add");
+  need(head || (!op.has_bias && !op.has_scales && !op.adds()), "a primitive cannot add");
+  check_types(op, values);
+  if (op.has_scales) {
+    const std::vector<int64_t>& scales = dims(op.has_bias ? 3 : 2);
+    const size_t channel = op.kind == Kind::matmul ? result.size() - 1 : 1;
+    need(channel < result.size() && scales.size() == 1 &&
+             (scales[0] == 1 || scales[0] == result[channel]),
+         "the scales do not fit the channels");
+  }
   for (size_t i = 1; i < op.post_ops.size(); ++i)
     need(!op.post_ops[i].sum, "a sum is not the first");
   need(!op.adds() || dims(op.operands.size() - 1) == result, "an addend is of another shape");
@@ -172,6 +268,9 @@ void check_op(const OpRow& op, const std::vector<ValueRow>& values) {
       need(op.algorithm == kAdd, "an algorithm is unknown");
       need(op.post_ops.empty(), "a primitive cannot apply an activation");
       return need(dims(0) == result && dims(1) == result, "a sum is of another shape");
+    case Kind::conversion:
+      need(op.post_ops.empty(), "a primitive cannot apply an activation");
+      return need(dims(0) == result, "a conversion is of another shape");
   }
 }
 
@@ -186,12 +285,14 @@ Id id_of(const void* data, int64_t bytes) {
   return {words[2], words[3]};
 }
 
-Description read(const void* data, int64_t bytes) {
+Description read(const void* data, const int64_t* sizes) {
+  const int64_t bytes = sizes[0];
   id_of(data, bytes);
   Words words(static_cast<const int64_t*>(data) + kHeaderWords,
               static_cast<size_t>(bytes / 8 - kHeaderWords));
   Description out;
-  for (size_t n = words.count(); n > 0; --n) out.values.push_back(read_value(words, bytes));
+  CallSizes call(sizes);
+  for (size_t n = words.count(); n > 0; --n) out.values.push_back(read_value(words, bytes, call));
   std::vector<bool> known;
   for (const ValueRow& v : out.values) known.push_back(v.role != Role::computed);
   auto is_known = [&](int64_t v) {
@@ -207,6 +308,13 @@ Description read(const void* data, int64_t bytes) {
   }
   need(std::ranges::all_of(out.outputs, is_known), "an output is not computed");
   return out;
+}
+
+bool Description::is_empty() const {
+  auto empty = [&](int64_t v) { return elements(values[static_cast<size_t>(v)].dims) == 0; };
+  if (std::ranges::all_of(outputs, empty)) return true;
+  for (const ValueRow& v : values) need(elements(v.dims) > 0, "an operand is empty");
+  return false;
 }
 
 std::vector<int64_t> Description::sizes(int64_t bytes) const {

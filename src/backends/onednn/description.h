@@ -13,10 +13,13 @@ namespace relay::onednn {
 inline constexpr size_t kMaxRank = 12;
 
 enum class Role : int64_t { input, constant, computed };
-enum class Kind : int64_t { convolution, matmul, pooling, eltwise, binary };
+enum class Kind : int64_t { convolution, matmul, pooling, eltwise, binary, conversion };
+// dnnl_data_type_t.
+enum class ElementType : int64_t { float32 = 3, int32 = 4, int8 = 5, uint8 = 6 };
 
 struct ValueRow {
   Role role;
+  ElementType type;
   std::vector<int64_t> dims;
   int64_t offset;  // of a constant, in bytes from the start of the description
 };
@@ -25,15 +28,22 @@ struct PostOp {
   int algorithm;
   float alpha, beta;
 };
+// The real number that an element stands for is scale * (element - zero).
+struct Quantization {
+  double scale = 1;
+  int32_t zero = 0;
+};
 struct OpRow {
   Kind kind;
-  std::vector<int64_t>
-      operands;  // source, weights, bias where there is one, addend where there is one
+  // Source, weights; where there are some, bias, scales of the weights, addend.
+  std::vector<int64_t> operands;
   size_t result;
   int algorithm;
   bool has_bias;
+  bool has_scales;  // one for each channel, or for all; with the scale of the source as a factor
+  Quantization source, quantized, addend;  // of the source, the result and the addend
   // convolution: strides, dilations, padding before, behind. matmul: whether the weights are transposed. pooling: as
-  // convolution, and the window. eltwise, binary: none.
+  // convolution, and the window. Others: none.
   std::vector<std::vector<int64_t>> settings;
   std::vector<PostOp> post_ops;
 
@@ -47,14 +57,17 @@ struct Description {
 
   // The size of the description, then the dimensions of the inputs and of the results: what a call of the region gets.
   std::vector<int64_t> sizes(int64_t bytes) const;
+  // Whether all results are empty; std::runtime_error where they are not, and an operand is.
+  bool is_empty() const;
 };
 
 // The id of a description, a hash of all its bytes; std::runtime_error where it is none.
 Id id_of(const void* data, int64_t bytes);
 
-// Returns a description whose operands are computed before they are read, whose primitives read and write no more than their
-// values have, and whose constants lie within `bytes`; std::runtime_error for any other. What oneDNN checks of a
-// convolution, of pooling and of an activation is left to it.
-Description read(const void* data, int64_t bytes);
+// Returns a description for a call with these sizes, whose operands are computed before they are read, whose primitives read
+// and write no more than their values have, and whose constants lie within its bytes; std::runtime_error for any other. What
+// oneDNN checks of a convolution, of pooling and of an activation is left to it. A dimension -1 - k in the words is the k-th
+// symbolic size, which the inputs of the call determine.
+Description read(const void* data, const int64_t* sizes);
 
 }  // namespace relay::onednn

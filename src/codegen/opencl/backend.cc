@@ -10,15 +10,29 @@
 namespace relay::codegen {
 namespace {
 
+// Of an item in a group of the most items, on any GPU.
+constexpr int64_t kGpuRegisters = 48;
+
 class OpenclReader : public TargetReader {
  public:
   std::vector<std::string> names() const override { return {"opencl"}; }
-  std::span<const TargetOption> options() const override { return {}; }
+  std::span<const TargetOption> options() const override {
+    static constexpr TargetOption kOptions[] = {
+        {"-device", "KIND",
+         "any (the default), whose work items may be lanes of a processor's vectors, or gpu, where "
+         "those of a group run side by side."}};
+    return kOptions;
+  }
   Target read(const TargetWords& words) const override {
+    const std::string device = words.value_of("-device");
+    if (!device.empty() && device != "any" && device != "gpu") {
+      words.refuse("-device=" + device + " is no kind of device", "any, or gpu");
+    }
     Target t;
-    t.name = words.name();
+    t.name = words.text();
     t.vector_bits = 32;
     t.has_blocked_kernels = false;
+    if (device == "gpu") t.limits.items.item_registers = kGpuRegisters;
     return t;
   }
 };

@@ -102,6 +102,13 @@ float relay_min_f(float a, float b) { return a < b || a != a ? a : b; }
     {"relay_max_f", R"(
 float relay_max_f(float a, float b) { return a > b || a != a ? a : b; }
 )"},
+    {"relay_add_product", R"(
+#ifdef FP_FAST_FMAF
+#define relay_add_product(sum, a, b) fma(a, b, sum)
+#else
+#define relay_add_product(sum, a, b) ((sum) + (a) * (b))
+#endif
+)"},
     {"relay_floormod_f", R"(
 float relay_floormod_f(float a, float b) {
   const float r = fmod(a, b);

@@ -177,6 +177,11 @@ std::string ExpressionPrinter::binary(const BinaryNode& n) {
   };
   switch (n.op) {
     case BinaryOp::Add:
+      if (auto* product = as<BinaryNode>(n.b);
+          d == DType::Float(32) && product != nullptr && product->op == BinaryOp::Mul) {
+        const std::string sum = value(n.a), a = value(product->a), b = value(product->b);
+        return helper("relay_add_product") + "(" + sum + ", " + a + ", " + b + ")";
+      }
       return plain("+");
     case BinaryOp::Sub:
       return plain("-");

@@ -119,7 +119,8 @@ std::vector<double> run_on(const Module& mod, const std::string& target, std::ve
 
 // The same on the host and where the program says, at these levels.
 void expect_as_on_host(const std::string& text, double tolerance = 1e-5,
-                       const std::vector<int>& levels = {3}, double low = -2, double high = 2) {
+                       const std::vector<int>& levels = {3}, double low = -2, double high = 2,
+                       const char* target = "native; opencl") {
   const Module mod = driver_test::parse(text);
   const std::vector<Tensor> args = driver_test::arguments(mod);
   for (size_t i = 0; i < args.size(); ++i) driver_test::fill(args[i], low, high, i + 1);
@@ -130,7 +131,7 @@ void expect_as_on_host(const std::string& text, double tolerance = 1e-5,
   }
   const std::vector<double> want = run_on(driver_test::parse(host_text), "native", args);
   for (int level : levels) {
-    const std::vector<double> got = run_on(mod, "native; opencl", args, level);
+    const std::vector<double> got = run_on(mod, target, args, level);
     ASSERT_EQ(got.size(), want.size()) << text;
     for (size_t i = 0; i < got.size(); ++i) {
       if (std::isnan(want[i]) && std::isnan(got[i])) continue;
@@ -272,7 +273,7 @@ std::vector<GroupCase> group_cases() {
 
 TEST(Opencl, groups_of_work_items_have_no_races) {
   CompileOptions options;
-  options.target = "native; opencl";
+  options.target = "native; opencl -device=gpu";
   options.verify = true;
   for (const GroupCase& c : group_cases()) {
     const CompiledModule compiled = compile(driver_test::parse(c.text), options);
@@ -283,11 +284,62 @@ TEST(Opencl, groups_of_work_items_have_no_races) {
   }
 }
 
+std::string weights(const std::string& shape, int count) {
+  return "multiply(reshape(arange(stop=" + std::to_string(count) +
+         "f, dtype=\"float32\"), newshape=" + shape + "), 0.001f)";
+}
+
+// Contractions whose neighbouring items are lanes of a processor's vectors.
+std::vector<std::string> lane_cases() {
+  return {
+      // Panels of constant weights: images with channels first and last, strides and a border; rows; a single row.
+      main_of("%x: Tensor[(2, 5, 12, 14), float32]",
+              "nn.relu(nn.conv2d(%x, " + weights("[32, 5, 3, 3]", 1440) +
+                  ", padding=[1, 1, 1, 1], strides=[2, 1]))"),
+      main_of("%x: Tensor[(1, 9, 7, 4), float32]",
+              "nn.conv2d(%x, " + weights("[3, 3, 4, 16]", 576) +
+                  ", data_layout=\"NHWC\", kernel_layout=\"HWIO\")"),
+      main_of("%x: Tensor[(40, 21), float32]",
+              "nn.relu(nn.dense(%x, " + weights("[48, 21]", 1008) + "))"),
+      main_of("%x: Tensor[(1, 70), float32]", "nn.dense(%x, " + weights("[32, 70]", 2240) + ")"),
+      // Columns that are no whole panels; weights of the run; matrices of a batch; lanes along a row of an image.
+      main_of("%x: Tensor[(1, 3, 8, 8), float32]",
+              "nn.conv2d(%x, " + weights("[20, 3, 3, 3]", 540) + ")"),
+      main_of("%x: Tensor[(30, 17), float32], %w: Tensor[(19, 17), float32]", "nn.dense(%x, %w)"),
+      main_of("%x: Tensor[(3, 12, 10), float32], %w: Tensor[(3, 10, 11), float32]",
+              "nn.batch_matmul(%x, %w)"),
+      main_of("%x: Tensor[(1, 6, 9, 24), float32], %w: Tensor[(6, 1, 3, 3), float32]",
+              "nn.conv2d(%x, %w, groups=6, padding=[1, 1, 1, 1])"),
+  };
+}
+
+TEST(Opencl, items_that_are_lanes) {
+  CompileOptions options;
+  options.target = "native; opencl";
+  options.verify = true;
+  for (const std::string& text : lane_cases()) {
+    const CompiledModule compiled = compile(driver_test::parse(text), options);
+    std::string schedules;
+    for (const CompiledKernel& k : compiled.kernels) schedules += k.schedule + "\n";
+    EXPECT_NE(schedules.find("items are lanes of vectors"), std::string::npos) << schedules << text;
+    expect_no_races(compiled);
+  }
+  // Sixteen neighbouring items read neighbouring weights; there are two panels.
+  const CompiledModule panels = compile(driver_test::parse(lane_cases()[0]), options);
+  EXPECT_NE(assembly_text(panels, options).find(" | 16 | 2 | "), std::string::npos)
+      << assembly_text(panels, options);
+}
+
+TEST(Opencl, items_that_are_lanes_compute_what_the_host_does) {
+  NEEDS_OPENCL();
+  for (const std::string& text : lane_cases()) expect_as_on_host(text, 1e-4);
+}
+
 // A device with more registers gets larger tiles, whose items have several runs of elements along each axis.
 TEST(Opencl, tiles_of_a_device_with_many_registers) {
   initialize();
   CompileOptions options;
-  options.target = "native; opencl";
+  options.target = "native; opencl -device=gpu";
   Target gpu;
   gpu.name = gpu.kind = "opencl";
   gpu.limits.items = nvidia_items(90);
@@ -330,7 +382,10 @@ TEST(Opencl, groups_of_work_items) {
   NEEDS_OPENCL();
   for (const GroupCase& c : group_cases()) {
     // Arguments are made for fixed sizes.
-    if (c.text.find(": Dim]") == std::string::npos) expect_as_on_host(c.text, c.tolerance);
+    if (c.text.find(": Dim]") == std::string::npos) {
+      expect_as_on_host(c.text, c.tolerance, {3}, -2, 2, "native; opencl -device=gpu");
+      expect_as_on_host(c.text, c.tolerance);
+    }
   }
 }
 

@@ -5,13 +5,16 @@
 // contraction, so that it reads each operand once for several elements. Reductions to few elements are cut into parts first,
 // which items compute, where these steps are legal. Blocks without independent iterations run in one item.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
 #include "lower/rules/common.h"
+#include "lower/rules/item_lanes.h"
 #include "lower/rules/item_loops.h"
 #include "lower/rules/work_groups.h"
 #include "node/walk.h"
+#include "target/item_panels.h"
 #include "tir/passes/block_sums.h"
 #include "tir/passes/statements.h"
 #include "tir/thread_tags.h"
@@ -31,6 +34,8 @@ constexpr int64_t kManyItems = 2048, kLeastPart = 64, kMostParts = 256;
 
 // Tiles are at most so long along an axis, and leave a device so many items.
 constexpr int64_t kLongestTile = 4, kLeastItems = 512;
+// Where items are lanes of a processor's vectors: elements of an item along an axis, and together.
+constexpr int64_t kLongestLaneTile = 8, kLargestLaneTile = 16, kMostAxes = 8;
 
 // Items of a group that reduces an element: as many as all devices support in practice.
 constexpr int64_t kReducingItems = 128;
@@ -50,11 +55,13 @@ struct ItemPlan {
   int64_t depth =
       0;  // terms of a contraction that a group has in shared memory; 0: items read for themselves
   int64_t items = 1;  // of the group that reduces an element
+  // The axis of neighbouring items, counted from the end (lane_axis), which has no tiles; 0: the last one, which has.
+  int64_t lanes = 0;
 
   static constexpr auto members() {
     return std::tuple{member("columns", &ItemPlan::columns), member("depth", &ItemPlan::depth),
-                      member("items", &ItemPlan::items), member("parts", &ItemPlan::parts),
-                      member("rows", &ItemPlan::rows)};
+                      member("items", &ItemPlan::items),     member("lanes", &ItemPlan::lanes),
+                      member("parts", &ItemPlan::parts),     member("rows", &ItemPlan::rows)};
   }
   friend bool operator==(const ItemPlan&, const ItemPlan&) = default;
 };
@@ -85,20 +92,38 @@ tir::StepResult<size_t> bind_elements(Schedule& s, const BlockRV& rv) {
   return RELAY_TRY(bind_loops(s, loops->parallel, tir::kGlobalTags)).size();
 }
 
+// The parallel loops that have tiles, the innermost first.
+std::vector<size_t> tile_axes(const Schedule& s, const std::vector<LoopRV>& loops, int64_t lanes) {
+  std::vector<size_t> out;
+  const size_t lane = lanes > 0 ? loops.size() - static_cast<size_t>(lanes) : loops.size();
+  for (size_t i = loops.size(); i-- > 0;) {
+    if (i != lane && (lanes == 0 || s.extent(loops[i]) != 1)) out.push_back(i);
+  }
+  return out;
+}
+
 // The reduction in the items of `reader`, which compute a tile each.
 tir::StepResult<> reduce_where_read(Schedule& s, const BlockRV& rv, const BlockRV& reader,
                                     const ItemPlan& plan) {
   std::vector<LoopRV> outer = loops_of(s, reader)->parallel, inner;
-  if (plan.columns > 1) {
-    const std::vector<LoopRV> parts = RELAY_TRY(s.split(outer.back(), {-1, plan.columns}));
-    outer.back() = parts[0];
-    inner.push_back(parts[1]);
-  }
-  if (plan.rows > 1 && outer.size() > 1) {
-    LoopRV& row = outer[outer.size() - 2];
-    const std::vector<LoopRV> parts = RELAY_TRY(s.split(row, {-1, plan.rows}));
-    row = parts[0];
+  const std::vector<size_t> axes = tile_axes(s, outer, plan.lanes);
+  const std::array lengths = {plan.columns, plan.rows};
+  for (size_t i = 0; i < std::min(axes.size(), lengths.size()); ++i) {
+    if (lengths[i] == 1) continue;
+    LoopRV& loop = outer[axes[i]];
+    const std::vector<LoopRV> parts = RELAY_TRY(s.split(loop, {-1, lengths[i]}));
+    loop = parts[0];
     inner.insert(inner.begin(), parts[1]);
+  }
+  if (plan.lanes > 0) {
+    const auto lane = outer.end() - plan.lanes;
+    std::rotate(lane, lane + 1, outer.end());
+    const int64_t length = s.extent(outer.back());
+    if (length > kItemPanel && length % kItemPanel == 0) {
+      const std::vector<LoopRV> parts = RELAY_TRY(s.split(outer.back(), {-1, kItemPanel}));
+      outer.back() = parts[0];
+      outer.push_back(parts[1]);
+    }
   }
   std::vector<LoopRV> order = outer;
   order.insert(order.end(), inner.begin(), inner.end());
@@ -112,12 +137,24 @@ tir::StepResult<> reduce_where_read(Schedule& s, const BlockRV& rv, const BlockR
   const Block b = s.block(rv);
   const std::vector<LoopRV> all = s.get_loops(rv);
   std::vector<LoopRV> tile, reduction;
+  std::vector<size_t> along;  // of each reduction
   for (auto l = std::ranges::find(all, at) + 1; l != all.end(); ++l) {
     bool reduces = false;
     for (size_t i = 0; i < b->iters.size(); ++i) {
-      reduces |= b->iters[i]->kind == IterKind::Reduce && tir::uses(b->bindings[i], l->var.get());
+      if (b->iters[i]->kind != IterKind::Reduce || !tir::uses(b->bindings[i], l->var.get())) {
+        continue;
+      }
+      reduces = true;
+      if (plan.lanes == 0) continue;
+      // Of an image, the taps inside the channels: they are near each other.
+      const size_t axis = axis_of_reduction(b, b->iters[i]->var);
+      const auto place = std::ranges::upper_bound(along, axis);
+      reduction.insert(reduction.begin() + (place - along.begin()), *l);
+      along.insert(place, axis);
+      break;
     }
-    (reduces ? reduction : tile).push_back(*l);
+    if (!reduces) tile.push_back(*l);
+    if (reduces && plan.lanes == 0) reduction.push_back(*l);
   }
   if (reduction.empty()) return tir::Illegal{"the reduction has one term"};
   std::vector<LoopRV> turned = reduction;
@@ -125,14 +162,22 @@ tir::StepResult<> reduce_where_read(Schedule& s, const BlockRV& rv, const BlockR
   RELAY_TRY(s.reorder(turned));
   const BlockRV init = RELAY_TRY(s.decompose_reduction(rv, reduction[0]));
   for (const LoopRV& l : tile) RELAY_TRY(s.unroll(l));
+  const int64_t longest = plan.lanes > 0 ? kLongestLaneTile : kLongestTile;
   const std::vector<LoopRV> around = s.get_loops(init);
   for (const LoopRV& l : around) {
     const int64_t extent = s.extent(l);
-    if (extent > 1 && extent <= kLongestTile && s.loop(l)->loop_kind == tir::ForKind::Serial) {
+    if (extent > 1 && extent <= longest && s.loop(l)->loop_kind == tir::ForKind::Serial) {
       RELAY_TRY(s.unroll(l));
     }
   }
   return {};
+}
+
+// The longest tile of lanes along an axis that divides it.
+int64_t lane_tile_of(int64_t extent, int64_t most) {
+  int64_t out = std::min(most, kLongestLaneTile);
+  while (out > 1 && (extent < 0 || extent % out != 0)) --out;
+  return out;
 }
 
 // The longest tile along an axis that divides it.
@@ -207,7 +252,16 @@ class ItemsSchedule {
     const bool reduces = loops && !loops->reduction.empty();
     const int64_t elements = reduces ? iterations(s_, loops->parallel) : -1;
     const GroupChoice sharing = reduces ? sharing_items(rv, *loops, elements) : GroupChoice{1};
-    const TileChoice tile = reduces ? group_tile(rv, *loops) : TileChoice{};
+    decide_.number(plan.lanes, {0, kMostAxes}, [&](const Target& t) {
+      const bool may_be_lanes = reduces && !runs_side_by_side(t.limits.items);
+      return may_be_lanes ? std::min(lane_axis(s_.block(rv)), kMostAxes) : 0;
+    });
+    if (plan.lanes > 0 && (!loops || static_cast<size_t>(plan.lanes) > loops->parallel.size())) {
+      give_up(plan.lanes, 0, " of fewer axes");
+    }
+    const TileChoice tile = !reduces         ? TileChoice{}
+                            : plan.lanes > 0 ? TileChoice{{}, "items are lanes of vectors"}
+                                             : group_tile(rv, *loops);
     std::string why_not;
     for (const std::string& why : {sharing.why_not, tile.why_not}) {
       if (!why.empty()) why_not += " (not in groups: " + why + ")";
@@ -233,7 +287,7 @@ class ItemsSchedule {
       give_up(plan.depth, 0, why_not);
     }
     const int64_t parts = decide_.number(plan.parts, {1, kMostParts}, [&](const Target&) {
-      return reduces ? parts_of(elements, iterations(s_, loops->reduction)) : 1;
+      return reduces && plan.lanes == 0 ? parts_of(elements, iterations(s_, loops->reduction)) : 1;
     });
     item_tile(rv, loops, elements, plan);
     if (!reduces) return bound(rv);
@@ -255,6 +309,7 @@ class ItemsSchedule {
                  ItemPlan& plan) {
     const bool tiles = loops && elements >= kLeastItems && s_.block(rv)->contraction &&
                        !loops->parallel.empty() && !loops->reduction.empty();
+    if (plan.lanes > 0) return lane_tile(*loops, tiles ? elements : 0, plan);
     decide_.number(plan.columns, {1, kLongestTile}, [&](const Target&) {
       const int64_t most = tiles ? tile_of(s_.extent(loops->parallel.back())) : 1;
       return tiles && elements / most >= kLeastItems ? most : 1;
@@ -264,6 +319,21 @@ class ItemsSchedule {
       const int64_t most = tile_of(s_.extent(loops->parallel[loops->parallel.size() - 2]));
       return elements / plan.columns / most >= kLeastItems ? most : 1;
     });
+  }
+
+  // As many elements as registers hold, along the two axes beside that of the lanes. `elements`: 0 where there are no tiles.
+  void lane_tile(const BlockLoops& loops, int64_t elements, ItemPlan& plan) {
+    const std::vector<size_t> axes = tile_axes(s_, loops.parallel, plan.lanes);
+    auto along = [&](size_t axis, int64_t most) {
+      if (axis >= axes.size() || elements == 0) return int64_t{1};
+      int64_t out = lane_tile_of(s_.extent(loops.parallel[axes[axis]]), most);
+      while (out > 1 && elements / out < kLeastItems) out /= 2;
+      return lane_tile_of(s_.extent(loops.parallel[axes[axis]]), out);
+    };
+    decide_.number(plan.columns, {1, kLongestLaneTile},
+                   [&](const Target&) { return along(0, kLongestLaneTile); });
+    decide_.number(plan.rows, {1, kLongestLaneTile},
+                   [&](const Target&) { return along(1, kLargestLaneTile / plan.columns); });
   }
 
   // Items of the group that computes a row: where several blocks run along rows, one of which reduces, and all fit into shared
@@ -451,7 +521,7 @@ class ItemsSchedule {
   std::optional<std::string> where_read(const BlockRV& rv, const ItemPlan& plan,
                                         std::string& why_not) {
     std::optional<BlockRV> reader = reader_of(s_, rv);
-    if (!reader && plan.rows * plan.columns == 1) return std::nullopt;
+    if (!reader && plan.rows * plan.columns == 1 && plan.lanes == 0) return std::nullopt;
     if (reader && std::ranges::find(done_, *reader) != done_.end()) return std::nullopt;
     auto steps = tir::attempt(s_, [&](Schedule& at) -> tir::StepResult<BlockRV> {
       const BlockRV by = reader ? *reader : RELAY_TRY(at.cache_write(rv, tir::Scope::Register));

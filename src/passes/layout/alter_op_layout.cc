@@ -16,6 +16,7 @@
 #include "passes/layout/packing.h"
 #include "passes/simplify/rewrite_calls.h"
 #include "target/dot_products.h"
+#include "target/item_panels.h"
 #include "target/rows_by_rows.h"
 
 namespace relay {
@@ -58,6 +59,42 @@ class Packer : public WeightPacker {
         family::program);
   }
 
+  // The call with the columns of its weight last, or null: constants, and matrices that several rows are multiplied with.
+  // Neighbouring work items then read neighbouring elements.
+  Expr with_columns_last(const CallNode& c) {
+    auto contraction = contraction_of(c);
+    if (!contraction || c.args.size() != 2) return nullptr;
+    const bool constant = constants_.contains(c.args[1]);
+    const size_t windows = contraction->count(ContractionRole::Window);
+    if (windows == 0) {
+      if (constant) {
+        if (Expr panels = item_panels(c, *contraction)) return panels;
+      }
+      return columns_last(c, *contraction, constant);
+    }
+    auto shape = static_shape(c.args[1]);
+    if (!constant || !shape || !has_attr(c, "kernel_layout") || int_attr(c, "groups") != 1) {
+      return nullptr;
+    }
+    const std::string layout = text_attr(c, "kernel_layout");
+    std::string space;
+    for (char axis : layout) {
+      if (axis >= '0' && axis <= '9') return nullptr;
+      if (axis != 'O' && axis != 'I') space += axis;
+    }
+    // Items add the products of an image's neighbours first.
+    const bool channels_first = text_attr(c, "data_layout").ends_with(space);
+    const int64_t channels = (*shape)[static_cast<size_t>(Layout::of(layout).index_of('O'))];
+    // Weights of transposed convolutions have no blocks.
+    const std::string to =
+        channels % kItemPanel == 0 && !contraction->transposed()
+            ? (channels_first ? "OI" + space : "O" + space + "I") + std::to_string(kItemPanel) + "o"
+            : space + "IO";
+    if (layout == to) return nullptr;
+    return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
+                      {{"kernel_layout", AttrValue(to)}});
+  }
+
   // The call with its weight packed, or null. `original` is the call of the given function that `c` was.
   Expr pack(const CallNode& original, const CallNode& c) {
     original_ = &original;
@@ -70,7 +107,7 @@ class Packer : public WeightPacker {
     if (op != nullptr && op->row->packing) return op->row->packing(c, *this);
     auto contraction = contraction_of(c);
     if (!contraction || c.args.size() != 2) return nullptr;
-    if (has_open_columns(c)) return open_columns(c, *contraction);
+    if (has_open_columns(c)) return columns_last(c, *contraction, false);
     if (!packs(c.args[1])) return nullptr;
     constexpr const char* kSpaces[] = {"", "W", "HW", "DHW"};
     size_t windows = contraction->count(ContractionRole::Window);
@@ -354,27 +391,50 @@ class Packer : public WeightPacker {
         has_attr(c, "transpose_a")) {
       return with_rows(c);
     }
-    bool plain = column && sum && weight.size() == 2 && !data.empty() && data.back().has(*sum) &&
-                 has_attr(c, "units");
-    for (size_t d = 0; plain && d + 1 < data.size(); ++d) {
-      plain = data[d].dims == product.result[d].dims;
-    }
-    if (!plain || !product.result.back().has(*column)) return nullptr;
+    if (!is_rows_by_matrix(c, product)) return nullptr;
     bool rows_are_columns = weight[0].has(*column);
     int64_t units = (*static_shape(c.args[1]))[rows_are_columns ? 0 : 1];
     if (units == 1 || !pays(c) || (rows_are_columns && by_rows(c)) ||
         (!rows_are_columns && !constants_.contains(c.args[1]) && !is_far_apart(c, units))) {
       return nullptr;
     }
-    std::string layout = panels("NC", 'n', 'c');
     auto [rows, matrix] =
         rows_are_columns ? in_order_of_data(c) : std::pair<Expr, Expr>{c.args[0], c.args[1]};
+    return packed_product(c, rows, matrix, rows_are_columns, units, panels("NC", 'n', 'c'));
+  }
+
+  // Rows with the sum along their last axis by a matrix.
+  static bool is_rows_by_matrix(const CallNode& c, const Contraction& product) {
+    auto column = product.only(ContractionRole::Column),
+         sum = product.only(ContractionRole::Reduced);
+    const Contraction::Tensor &data = product.operands[0], &weight = product.operands[1];
+    bool plain = column && sum && weight.size() == 2 && !data.empty() && data.back().has(*sum) &&
+                 has_attr(c, "units");
+    for (size_t d = 0; plain && d + 1 < data.size(); ++d) {
+      plain = data[d].dims == product.result[d].dims;
+    }
+    return plain && product.result.back().has(*column);
+  }
+
+  Expr packed_product(const CallNode& c, const Expr& rows, const Expr& matrix,
+                      bool rows_are_columns, int64_t units, const std::string& layout) {
     return make_call(kPackedProduct,
                      {rows, packed(c, matrix, rows_are_columns ? "NC" : "CN", layout)},
                      {{"units", AttrValue(units)},
                       {"out_dtype", attr_value(c.attrs, "out_dtype")},
                       {"weight_layout", AttrValue(layout)}},
                      c);
+  }
+
+  // A constant matrix in panels of neighbouring work items.
+  Expr item_panels(const CallNode& c, const Contraction& product) {
+    if (!is_rows_by_matrix(c, product) || !static_shape(c.args[1])) return nullptr;
+    const bool rows_are_columns =
+        product.operands[1][0].has(*product.only(ContractionRole::Column));
+    const int64_t units = (*static_shape(c.args[1]))[rows_are_columns ? 0 : 1];
+    if (units % kItemPanel != 0) return nullptr;
+    return packed_product(c, c.args[0], c.args[1], rows_are_columns, units,
+                          "NC" + std::to_string(kItemPanel) + "n");
   }
 
   // What a matrix product multiplies, the data as they lie: when they are flattened after a change
@@ -425,8 +485,8 @@ class Packer : public WeightPacker {
     return type != nullptr && !type->const_shape() && type->dtype.is_floating();
   }
 
-  // The same where a size of the matrix, or of the matrices, is known at run time only: so it has no panels.
-  static Expr open_columns(const CallNode& c, const Contraction& product) {
+  // A matrix, or matrices, without panels: where a size is known at run time only, or kernels have none.
+  static Expr columns_last(const CallNode& c, const Contraction& product, bool even_for_one_row) {
     auto column = product.only(ContractionRole::Column),
          sum = product.only(ContractionRole::Reduced);
     const Contraction::Tensor &data = product.operands[0], &weight = product.operands[1];
@@ -440,7 +500,7 @@ class Packer : public WeightPacker {
     const bool one_row = std::ranges::none_of(product.dims, [](const Contraction::Dimension& d) {
       return d.role == ContractionRole::Row && as_const(d.extent) != 1;
     });
-    if (one_row) return nullptr;
+    if (one_row && !even_for_one_row) return nullptr;
     const std::vector<int64_t> order =
         batched ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{1, 0};
     Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value(order)}}, c);
@@ -677,9 +737,15 @@ class Packer : public WeightPacker {
 };
 
 Module run_alter_op_layout(const Module& mod, PassContext& ctx) {
-  if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
+  const bool blocked = ctx.target.has_blocked_kernels;
+  const bool columns_last = !blocked && ctx.option<bool>(kAlterOpLayout, "columns_last");
+  if ((!blocked && !columns_last) || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     Packer packer(f, ctx.target);
+    if (columns_last) {
+      return rewrite_calls(
+          f, [&](const CallNode&, const CallNode& c) { return packer.with_columns_last(c); });
+    }
     return rewrite_calls(
         f, [&](const CallNode& original, const CallNode& c) { return packer.pack(original, c); });
   });
@@ -698,6 +764,9 @@ const Pass kAlterOpLayout{"AlterOpLayout",
                           Form::any,
                           Form::any,
                           "Packs constant weights the way the target's kernels read them.",
-                          run_alter_op_layout};
+                          run_alter_op_layout,
+                          {{"columns_last", PassOption::Type::boolean, AttrValue(false),
+                            "Where rules have no kernels for blocked layouts: packs weights for "
+                            "neighbouring work items."}}};
 
 }  // namespace relay

@@ -28,6 +28,12 @@
 //   nn.softmax(%x, axis=0), few columns           transpose(nn.softmax(transpose(%x), axis=-1))
 // and likewise for convolutions over one and three axes.
 //
+// after (targets without blocked kernels, whose neighbouring work items compute neighbouring columns)
+//   nn.dense(%x, const)                           nn.contrib_dense_pack(%x,
+//                                                     layout_transform(const, NC -> NC16n))
+//   nn.conv2d(%x, const)                          kernel_layout="OIHW16o"
+//   nn.dense(%x, %w), other columns               nn.matmul(%x, transpose(%w))
+//
 // FoldConstant computes the layout_transform of a constant, so the packed weight is what the
 // artifact holds. Other weights are packed at every call where several rows are multiplied with
 // them, but for few rows of long sums, which a schedule rule takes with lanes along the sum.

@@ -40,6 +40,19 @@ bool is_for_host(const Type& type) {
          });
 }
 
+// Why a call of a kernel stays on the host, whatever the device has code for; empty: it does not. `reads_there`: it reads a
+// value of the device.
+std::string stays(const CallNode& c, const FunctionNode& primitive, bool reads_there) {
+  if (const char* why = host_only(c)) return why;
+  if (is_for_host(c.type)) return "it gives scalars, or few integers, which the host reads";
+  if (is_loop_kernel(primitive)) return "it is a loop of the program";
+  if (reads_there) return "";
+  int64_t elements = elements_of(c.type);
+  for (const Expr& a : c.args) elements += elements_of(a->type);
+  if (elements > kLeastElements) return "";
+  return "copies of its " + std::to_string(elements) + " elements take longer than it does";
+}
+
 class Chooser : public RewriterOutsidePrimitives {
  public:
   Chooser(const DeviceChoice& choice, const std::unordered_map<const Node*, const Node*>& values)
@@ -61,12 +74,9 @@ class Chooser : public RewriterOutsidePrimitives {
 
  private:
   bool goes(const CallNode& c, const FunctionNode& primitive) {
-    if (host_only(c) != nullptr || is_for_host(c.type) || is_loop_kernel(primitive)) return false;
-    int64_t elements = elements_of(c.type);
-    for (const Expr& a : c.args) elements += elements_of(a->type);
     const bool reads_there =
         std::ranges::any_of(c.args, [&](const Expr& a) { return is_there(a); });
-    if (!reads_there && elements <= kLeastElements) return false;
+    if (!stays(c, primitive, reads_there).empty()) return false;
     auto [known, fresh] = supported_.try_emplace(&primitive, false);
     if (fresh) known->second = choice_.supports(primitive);
     return known->second;
@@ -108,6 +118,13 @@ Module choose_devices(const Module& mod, PassContext& ctx) {
 }
 
 }  // namespace
+
+std::string stays_because(const DeviceChoice& choice, const FunctionNode& primitive) {
+  const std::vector<Expr> parameters(primitive.params.begin(), primitive.params.end());
+  const Expr alone = call(ref(primitive), parameters);
+  if (std::string why = stays(*as<CallNode>(alone), primitive, false); !why.empty()) return why;
+  return choice.supports(primitive) ? "" : "the device has no code for one of its operators";
+}
 
 const Pass kChooseDevices = {
     "ChooseDevices",

@@ -19,4 +19,7 @@ extern const Pass kChooseDevices;
 // A copy to a device and back takes as long as a host needs for some thousands of elements.
 inline constexpr int64_t kLeastElements = 4096;
 
+// Why the pass leaves a kernel on the host that reads nothing of the device; empty where it does not.
+std::string stays_because(const DeviceChoice& choice, const FunctionNode& primitive);
+
 }  // namespace relay
