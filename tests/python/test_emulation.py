@@ -193,6 +193,17 @@ def test_relay_run_needs_no_library():
     assert load in kinds and not kinds & {dynamic, interpreter}
 
 
+@pytest.mark.parametrize("arch", ["aarch64-linux", "riscv64-linux"])
+def test_the_shared_runtime_needs_no_glibc_after_2_28(arch):
+    library = emulation.ROOT / "build/release/targets" / arch / "librelay_runtime.so"
+    if not library.exists():
+        pytest.skip("`make targets` has not built it")
+    command = ["readelf", "--version-info", library]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    versions = re.findall(r"GLIBC_2\.(\d+)", text)
+    assert versions and max(map(int, versions)) <= 28
+
+
 def test_relay_run_prints_times_and_a_profile(here, tmp_path):
     text = alone(here / "model.so", "--repeat", "3", "--profile", "--threads", "2").stdout
     assert re.search(r"^output  \S+ \(2, 4\) float32$", text, re.M), text
