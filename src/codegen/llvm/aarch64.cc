@@ -114,6 +114,8 @@ Value* arm64_bfloat16_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc
 // Of a machine of this architecture. Elsewhere the file is not there, and nothing is named: the runtime finds the functions.
 constexpr const char* kArm64Libm[] = {"/lib/aarch64-linux-gnu/libm.so.6"};
 
+constexpr LlvmHostCalls kArm64HostCalls{.stack_pointer = "sp"};
+
 }  // namespace
 
 extern const LlvmArchitecture kLlvmAArch64;
@@ -126,6 +128,6 @@ const LlvmArchitecture kLlvmAArch64{.name = "aarch64",
                                     .byte_dot = arm64_byte_dot,
                                     .bfloat16_dot = arm64_bfloat16_dot,
                                     .unit_bits = kUnitBits,
-                                    .stack_pointer = "sp"};
+                                    .host_calls = &kArm64HostCalls};
 
 }  // namespace relay::codegen
