@@ -1,18 +1,19 @@
-// What an instruction that multiplies bytes (dot_products.h) costs beside the product.
+// What instructions that multiply words of several elements (dot_products.h) ask of a tile of sums.
 #pragma once
 
 #include <cstdint>
 
-#include "target/target.h"
+#include "target/dot_products.h"
 
 namespace relay {
 
-// Registers that a tile of sums of bytes keeps beside its sums, a vector of weights each, and one of the other factors.
-struct ByteProductRegisters {
+struct WordProductTile {
+  // Registers that a tile keeps beside its sums, a vector of weights each, and one of the other factors.
   int64_t each_weight = 0;  // for each vector of weights
   int64_t constant = 0;
+  int64_t rows = 1;  // that one instruction multiplies
 };
 
-ByteProductRegisters byte_product_registers(const Target& target);
+WordProductTile word_product_tile(const Target& target, MatrixFactors factors);
 
 }  // namespace relay
