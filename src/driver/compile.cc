@@ -285,7 +285,8 @@ std::vector<ObjectCode> generate(const std::vector<CompiledKernel>& kernels,
 NativeLimits native_limits(const CompileOptions& options, const Target& target) {
   if (!options.native) return {.refused = "native code is off (--no-native)"};
   if (auto most = backend_of(target).most_host_params(target)) return {.most_params = *most};
-  return {.refused = "there is no native code for " + std::string(target.arch) + " between kernels"};
+  return {.refused =
+              "there is no native code for " + std::string(target.arch) + " between kernels"};
 }
 
 // Marks the functions of the program that the interpreter enters natively, and reports on all of a program with control

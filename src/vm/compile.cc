@@ -62,7 +62,8 @@ Bytecode compile_to_bytecode(const Module& mod, std::shared_ptr<KernelProvider> 
   LoweredProgram lowered(mod, std::move(provider));
   plan::PlanProgram plan = plan::make_plan(mod, lowered);
   plan::verify(plan);
-  return compile_to_bytecode(std::move(plan), {.refused = "the program is loaded without native code"});
+  return compile_to_bytecode(std::move(plan),
+                             {.refused = "the program is loaded without native code"});
 }
 
 }  // namespace relay

@@ -612,8 +612,7 @@ void declare_functions(HostModule& m) {
     const char* kind = entry ? "entry" : f.kind == hc::FunctionKind::body ? "body" : "closure";
     m.functions.push_back(
         declare(m, llvm::FunctionType::get(m.result, types, false),
-                "relay_native_" + std::string(kind) + "_" + std::to_string(f.index),
-                convention));
+                "relay_native_" + std::string(kind) + "_" + std::to_string(f.index), convention));
   }
 }
 
@@ -628,8 +627,8 @@ void build_shared(HostModule& m) {
       m, llvm::FunctionType::get(none, {i64, pointer, i64, llvm::Type::getInt1Ty(context)}, false),
       "relay_native_field", llvm::CallingConv::Fast);
   auto question = [&](const char* name, size_t helper) {
-    llvm::Function* f = declare(m, llvm::FunctionType::get(i64, {pointer}, false), name,
-                                m.calls.questions);
+    llvm::Function* f =
+        declare(m, llvm::FunctionType::get(i64, {pointer}, false), name, m.calls.questions);
     SharedBuilder(m, f, f->getArg(0)).build_question(helper);
     return f;
   };

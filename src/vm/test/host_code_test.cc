@@ -82,7 +82,8 @@ TEST(HostCodeOfPlans, a_refusal_is_the_reason_of_what_would_be_native) {
   EXPECT_EQ(built.reason("main"), "it is switched off");
 }
 
-TEST(HostCodeOfPlans, functions_and_closures_with_more_parameters_than_the_target_takes_are_interpreted) {
+TEST(HostCodeOfPlans,
+     functions_and_closures_with_more_parameters_than_the_target_takes_are_interpreted) {
   const std::string text = R"(
 def @sum(%a: int64, %b: int64, %c: int64) -> int64 { if (%a > 0i64) { @sum(%a - 1i64, %b, %c + %b) } else { %c } }
 def @apply(%f: fn (int64, int64, int64) -> int64, %n: int64) -> int64 { %f(%n, %n, %n) }
