@@ -1,4 +1,4 @@
-"""Whole models under QEMU: ten float models, magika, five int8 models and examples of the language on each architecture."""
+"""Whole models under QEMU, float and int8, and language examples, on each architecture."""
 
 import emulation
 import packaged_models
