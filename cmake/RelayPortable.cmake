@@ -3,9 +3,9 @@
 #   relay_portable(<target>...)   shared libraries and programs that are installed into other people's systems
 #
 # They are linked against stubs of the C library in which symbols have the versions of old (portable/link_stubs.py), with
-# the few functions that are younger (portable/older_systems.c), and with libstdc++ inside. A build without Python makes no
-# wheel, and one with sanitizers none that anybody installs: there, and for other architectures, whose oldest versions are
-# others, targets stay as they are.
+# the few functions that are younger (portable/older_systems.c), and with libstdc++ inside. So is the runtime for AArch64 and
+# RISC-V of 64 bits; that for Armv7 has times of 64 bits, which came with glibc 2.34. A build without Python makes no
+# wheel, and one with sanitizers none that anybody installs: there targets stay as they are.
 #
 #   relay_link_program_archives(<shared library> <archive>...)
 #
@@ -15,9 +15,14 @@ include_guard(GLOBAL)
 set(RELAY_PORTABLE_DIR "${CMAKE_CURRENT_LIST_DIR}/portable")
 
 set(RELAY_IS_PORTABLE OFF)
-if(RELAY_PYTHON AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_SYSTEM_NAME STREQUAL "Linux"
-   AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if((RELAY_PYTHON AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+   OR (RELAY_RUNTIME_ONLY AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|riscv64)$"))
   set(RELAY_IS_PORTABLE ON)
+endif()
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(RELAY_IS_PORTABLE OFF)
+endif()
+if(RELAY_IS_PORTABLE)
   find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
   set(RELAY_LINK_STUBS "${PROJECT_BINARY_DIR}/link_stubs")
   execute_process(COMMAND "${Python_EXECUTABLE}" "${RELAY_PORTABLE_DIR}/link_stubs.py" "${CMAKE_C_COMPILER}" "${RELAY_LINK_STUBS}"

@@ -28,7 +28,7 @@ DOCUMENT = ROOT / "docs/targets.md"
 BEGIN, END = "<!-- estimates -->", "<!-- end of estimates -->"
 MCA = "/usr/lib/llvm-19/bin/llvm-mca"
 MULTIPLY = re.compile(
-    r"\s(fmla|fmadd|sdot|udot|usdot|bfdot|s?mlal2?|umlal2?|mla|vf?n?w?m(acc|add|sac|sub)\w*\.v[vfx])\s"
+    r"\s(fmla|fmadd|sdot|udot|usdot|bfdot|bfmmla|usmmla|s?mlal2?|umlal2?|mla|vf?n?w?m(acc|add|sac|sub)\w*\.v[vfx])\s"
 )
 LOAD = re.compile(r"\s(ld\w*|vl\w+\.v|fl[hwd]|l[bhw]u?)\s")
 STACK = re.compile(r"\[sp|\(sp\)")

@@ -17,9 +17,9 @@ from pathlib import Path
 NEWEST = (2, 28)
 
 
-def symbols(library: str) -> dict[str, tuple[tuple[int, ...], str]]:
+def symbols(objdump: str, library: str) -> dict[str, tuple[tuple[int, ...], str]]:
     """The version of each symbol, and its section and size as objdump prints them."""
-    table = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True)
+    table = subprocess.run([objdump, "-T", library], capture_output=True, text=True, check=True)
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     for line in table.stdout.splitlines():
         entry = re.match(r"\w+ .{7} (\S+)\s+(\w+)\s+\(?GLIBC_([\d.]+)\)?\s+(\w+)$", line)
@@ -31,17 +31,24 @@ def symbols(library: str) -> dict[str, tuple[tuple[int, ...], str]]:
     return found
 
 
+def answer(compiler: str, question: str) -> str:
+    """Where the compiler finds something: `-print-file-name=libc.so`."""
+    done = subprocess.run([compiler, question], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def make_stub(compiler: str, real: str, stub: Path) -> None:
-    code = ['.section .note.GNU-stack,"",@progbits', ".text"]
+    code = ['.section .note.GNU-stack,"",%progbits', ".text"]
+    objdump = answer(compiler, "-print-prog-name=objdump")
     versions: dict[tuple[int, ...], list[str]] = {}
-    for name, (version, place) in symbols(real).items() if real else ():
+    for name, (version, place) in symbols(objdump, real).items() if real else ():
         section, size = place.split()
         versions.setdefault(version, []).append(name)
         code.append(f".globl {name}")
         if section == ".text":
-            code.append(f".type {name}, @function\n{name}:")
+            code.append(f".type {name}, %function\n{name}:")
         else:
-            code.append(f".data\n.type {name}, @object\n.size {name}, 0x{size}")
+            code.append(f".data\n.type {name}, %object\n.size {name}, 0x{size}")
             code.append(f"{name}: .skip 0x{size}\n.text")
     script = "".join(
         f"GLIBC_{'.'.join(map(str, version))} {{ {'; '.join(sorted(names))}; }};\n"
@@ -59,10 +66,7 @@ def make_stub(compiler: str, real: str, stub: Path) -> None:
 
 def main(compiler: str, folder: Path) -> None:
     def place_of(file: str) -> str:
-        done = subprocess.run(
-            [compiler, f"-print-file-name={file}"], capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
+        return answer(compiler, f"-print-file-name={file}")
 
     folder.mkdir(parents=True, exist_ok=True)
     make_stub(compiler, place_of("libc.so.6"), folder / "libc.so.6")
@@ -70,7 +74,7 @@ def main(compiler: str, folder: Path) -> None:
     # What was in these before glibc 2.34 is found in the stub of libc; older systems load it from here.
     make_stub(compiler, "", folder / "libpthread.so.0")
     make_stub(compiler, "", folder / "libdl.so.2")
-    loader = place_of("ld-linux-x86-64.so.2")
+    loader = re.search(r"AS_NEEDED \( (\S+) \)", Path(place_of("libc.so")).read_text())[1]
     (folder / "libc.so").write_text(
         f"GROUP ( {folder}/libc.so.6 {place_of('libc_nonshared.a')} AS_NEEDED ( {loader} ) )\n"
     )

@@ -41,7 +41,7 @@ int relay_fstat64(int file, struct stat* to) __asm__("fstat64");
 int relay_fstat64(int file, struct stat* to) { return (int)syscall(SYS_fstat, file, to); }
 int relay_mknod(const char* path, mode_t mode, dev_t device) __asm__("mknod");
 int relay_mknod(const char* path, mode_t mode, dev_t device) {
-  return (int)syscall(SYS_mknod, path, mode, device);
+  return (int)syscall(SYS_mknodat, AT_FDCWD, path, mode, device);
 }
 
 /* 2.33: mallinfo, in words that hold more than 2 GiB. LLVM prints with it how much memory its passes take. */

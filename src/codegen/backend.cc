@@ -63,7 +63,7 @@ LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Targ
   return backend_of(target).load(kernels, target, cache);
 }
 
-bool Backend::has_host_code(const Target&) const { return false; }
+std::optional<size_t> Backend::most_host_params(const Target&) const { return std::nullopt; }
 
 ObjectCode Backend::compile_host(const hostcode::Program&, const Target&, KernelCache*) const {
   throw InternalError("internal error: the backend has no code for functions between kernels");

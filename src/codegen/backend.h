@@ -76,8 +76,9 @@ class Backend {
   // The kernels in this process, which the target must be able to run.
   virtual LoadedKernels load(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                              KernelCache* cache) const = 0;
-  // Whether it makes code for the functions between kernels, too; else these are interpreted.
-  virtual bool has_host_code(const Target& target) const;
+  // How many parameters a function between kernels may have for code to be made for it; nullopt where all of them are
+  // interpreted.
+  virtual std::optional<size_t> most_host_params(const Target& target) const;
   // An object file with all functions of host code, which exports their descriptor (runtime/core/native_abi.h), for `link`.
   virtual ObjectCode compile_host(const hostcode::Program& program, const Target& target,
                                   KernelCache* cache) const;

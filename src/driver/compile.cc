@@ -299,11 +299,11 @@ std::vector<ObjectCode> generate(const std::vector<CompiledKernel>& kernels,
   return out;
 }
 
-// Why the program has no native functions; empty if it may have some.
-std::string no_native_code(const CompileOptions& options, const Target& target) {
-  if (!options.native) return "native code is off (--no-native)";
-  if (backend_of(target).has_host_code(target)) return "";
-  return "there is no native code for " + std::string(target.arch) + " between kernels";
+NativeLimits native_limits(const CompileOptions& options, const Target& target) {
+  if (!options.native) return {.refused = "native code is off (--no-native)"};
+  if (auto most = backend_of(target).most_host_params(target)) return {.most_params = *most};
+  return {.refused =
+              "there is no native code for " + std::string(target.arch) + " between kernels"};
 }
 
 // Marks the functions of the program that the interpreter enters natively, and reports on all of a program with control
@@ -397,7 +397,7 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options,
   }
   for (StageObserver* o : options.observers) o->plan(plan);
   if (options.verify) plan::verify(plan);
-  Bytecode bytecode = compile_to_bytecode(std::move(plan), no_native_code(options, targets.host));
+  Bytecode bytecode = compile_to_bytecode(std::move(plan), native_limits(options, targets.host));
   if (options.verify) hostcode::verify(bytecode.host.program);
   for (StageObserver* o : options.observers) o->bytecode(bytecode);
   return bytecode;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "target/byte_products.h"
+#include "target/word_products.h"
 
 namespace relay {
 
@@ -23,12 +23,23 @@ bool has_byte_dot(const Target& target) {
 
 bool has_bfloat16_dot(const Target& target) { return target.has_feature("bf16"); }
 
-ByteProductRegisters byte_product_registers(const Target& target) {
+WordProductTile word_product_tile(const Target& target, MatrixFactors factors) {
+  const bool bytes = factors == MatrixFactors::Byte;
+  WordProductTile out;
+  // Two words of two columns stand together: a vector of weights becomes two.
+  if (target.has_feature(bytes ? "i8mm" : "bf16") && target.vector_bits == 128) {
+    out.rows = 2;
+    out.each_weight = 1;
+  }
   // Products of signed bytes only: 128 less of the unsigned ones, and what that is in the sums, which a vector of weights
-  // shares; 128 and 64 are constants.
+  // shares; 128 and 64 are constants. Of NEON's registers LLVM 19 needs four more to load and shift rows ahead: otherwise a
+  // GEMM on the Cortex-A76 moves 23 vectors to and from the stack in each step.
   const bool is_signed = target.has_feature("dotprod") || has_sve_dot(target);
-  if (is_signed && !target.has_feature("i8mm")) return {1, 2};
-  return {};
+  if (bytes && is_signed && !target.has_feature("i8mm")) {
+    out.each_weight = 1;
+    out.constant = target.vector_bits == 128 ? 6 : 2;
+  }
+  return out;
 }
 
 std::optional<MatrixUnit> matrix_unit(const Target& target, MatrixFactors factors) {

@@ -27,7 +27,7 @@ void report_copies(const plan::PlanFunction& f, const runtime::Program& program,
 
 }  // namespace
 
-Bytecode compile_to_bytecode(plan::PlanProgram plan, const std::string& no_native) {
+Bytecode compile_to_bytecode(plan::PlanProgram plan, const NativeLimits& limits) {
   Bytecode out;
   out.program = emit(plan);
   for (size_t i = 0; i < plan.functions.size(); ++i) {
@@ -52,7 +52,7 @@ Bytecode compile_to_bytecode(plan::PlanProgram plan, const std::string& no_nativ
     }
     out.arenas.push_back(std::move(report));
   }
-  out.host = build_host_code(plan, no_native);
+  out.host = build_host_code(plan, limits);
   out.kernels = std::move(plan.kernels);
   out.provider = std::move(plan.provider);
   return out;
@@ -62,7 +62,8 @@ Bytecode compile_to_bytecode(const Module& mod, std::shared_ptr<KernelProvider> 
   LoweredProgram lowered(mod, std::move(provider));
   plan::PlanProgram plan = plan::make_plan(mod, lowered);
   plan::verify(plan);
-  return compile_to_bytecode(std::move(plan), "the program is loaded without native code");
+  return compile_to_bytecode(std::move(plan),
+                             {.refused = "the program is loaded without native code"});
 }
 
 }  // namespace relay

@@ -48,8 +48,7 @@ struct Bytecode {
   HostCode host;
 };
 
-// `no_native`: why the program has no native functions; empty if it may have some.
-Bytecode compile_to_bytecode(plan::PlanProgram plan, const std::string& no_native);
+Bytecode compile_to_bytecode(plan::PlanProgram plan, const NativeLimits& limits);
 
 // Kernels, plan and bytecode of a module, with the plan verified; see make_plan. A provider without
 // options leaves kernels as they are composed. All functions are interpreted.

@@ -42,6 +42,9 @@ bool calls_closure(StepKind kind) {
 // some tenths of a second.
 constexpr size_t kMostSteps = 1000;
 
+constexpr const char* kManyParams =
+    "it has, or calls a closure with, too many parameters for tail calls of the target";
+
 bool has_control(const PlanFunction& f) {
   return std::ranges::any_of(f.steps, is_control, &Step::kind);
 }
@@ -59,8 +62,11 @@ bool mentions_closure(const PlanSlot& slot) {
 // The functions of a plan: which are native, what they take and give, and which of them the interpreter enters.
 class Selection {
  public:
-  explicit Selection(const PlanProgram& plan)
-      : captured(plan.functions.size(), -1), reasons(plan.functions.size()), plan_(plan) {
+  Selection(const PlanProgram& plan, size_t most_params)
+      : captured(plan.functions.size(), -1),
+        reasons(plan.functions.size()),
+        plan_(plan),
+        most_params_(most_params) {
     if (!std::ranges::any_of(plan.functions, has_control)) return;
     find_closures();
     find_calls();
@@ -149,7 +155,9 @@ class Selection {
     if (f.steps.size() > kMostSteps || f.values.size() > kMostSteps) {
       return "it is too large for native code";
     }
+    if (f.params.size() > most_params_) return kManyParams;
     for (const Step& s : f.steps) {
+      if (calls_closure(s.kind) && closure_arguments(s) > most_params_) return kManyParams;
       std::string reason = why_not_host_code(f, s);
       if (!reason.empty()) return reason;
     }
@@ -224,6 +232,7 @@ class Selection {
 
  private:
   const PlanProgram& plan_;
+  const size_t most_params_;
   bool native_ = false;
   std::vector<bool> is_root_;
   // Of each function those that call it; by the number of arguments those that call closures.
@@ -235,14 +244,14 @@ class Selection {
 
 }  // namespace
 
-HostCode build_host_code(const PlanProgram& plan, const std::string& refused) {
-  Selection selection(plan);
+HostCode build_host_code(const PlanProgram& plan, const NativeLimits& limits) {
+  Selection selection(plan, limits.most_params);
   HostCode out;
   const size_t count = plan.functions.size();
   out.program.bodies.assign(count, -1);
-  if (!selection.any_native() || !refused.empty()) {
+  if (!selection.any_native() || !limits.refused.empty()) {
     for (size_t f = 0; f < count; ++f) {
-      if (selection.is_native(f)) selection.reasons[f] = refused;
+      if (selection.is_native(f)) selection.reasons[f] = limits.refused;
     }
     out.reasons = std::move(selection.reasons);
     return out;

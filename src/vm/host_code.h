@@ -6,6 +6,7 @@
 // form of a value only where data, closures and references hold it.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,16 @@ struct HostCode {
   std::vector<std::string> reasons;
 };
 
-// Counts are inserted. `refused`: why the program has no native code at all, which is the reason of all functions that
-// host code holds; empty if it may have some.
-HostCode build_host_code(const plan::PlanProgram& plan, const std::string& refused);
+// Which functions may be native.
+struct NativeLimits {
+  // Why the program has no native code at all, which is the reason of all functions that host code holds; empty if it may
+  // have some.
+  std::string refused{};
+  // Of functions, and of closures that they call, as the target's convention for tail calls takes them.
+  size_t most_params = std::numeric_limits<size_t>::max();
+};
+
+// Counts are inserted.
+HostCode build_host_code(const plan::PlanProgram& plan, const NativeLimits& limits);
 
 }  // namespace relay

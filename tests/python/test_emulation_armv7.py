@@ -11,7 +11,14 @@ import onnx_cases
 import pytest
 import test_onnx_cases
 from command_line import PROGRAM, fails, relay, relay_json
-from test_emulation import as_tuple, check_cases, check_example, on_both
+from test_emulation import (
+    as_tuple,
+    check_cases,
+    check_example,
+    check_gradient,
+    check_graphs,
+    on_both,
+)
 from test_language_examples import PROGRAMS
 
 import relay as R
@@ -153,8 +160,20 @@ def test_a_tensor_beyond_the_address_space_is_E0408(tmp_path):
           mentions=("2147483647 bytes",))  # fmt: skip
 
 
-def run_alone(file):
-    command = [emulation.emulator_of("armv7"), emulation.relay_run(TARGET), file]
+def test_a_tensor_whose_size_the_run_knows_is_E0601(tmp_path):
+    (tmp_path / "m.relay").write_text(
+        '#[version = "0.0.5"]\n'
+        "def @main[n: Dim](%x: Tensor[(n, 1), float32], %y: Tensor[(1, n), float32]) { %x + %y }\n"
+    )
+    relay("compile", "-q", "m.relay", "--target", TARGET, "-o", "m.so", cwd=tmp_path)
+    assert "(3, 3)" in run_alone(tmp_path / "m.so", "--dim", "n=3").stdout
+    done = run_alone(tmp_path / "m.so", "--dim", "n=23171")
+    assert done.returncode == 1 and "error[E0601]" in done.stderr, done.stderr
+    assert "less than 2^31 bytes" in done.stderr
+
+
+def run_alone(file, *words):
+    command = [emulation.emulator_of("armv7"), emulation.relay_run(TARGET), file, *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
@@ -172,6 +191,19 @@ def test_files_that_are_damaged_or_too_large_are_refused(tmp_path):
         file.truncate(2**31 + 4096)
     done = run_alone(tmp_path / "large.so")
     assert done.returncode == 1 and "error[E0611]" in done.stderr, done.stderr
+
+
+def test_a_gradient():
+    check_gradient(TARGET)
+
+
+def test_random_graphs():
+    check_graphs(range(SEED, SEED + 5), TARGET)
+
+
+@pytest.mark.slow
+def test_many_random_graphs():
+    check_graphs(range(300), TARGET)
 
 
 @pytest.mark.drawn(4)

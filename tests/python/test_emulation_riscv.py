@@ -8,10 +8,17 @@ import emulation
 import numpy as np
 import onnx_cases
 import pytest
+import test_native
 import test_onnx_cases
 from command_line import PROGRAM, fails, relay, relay_json
 from emulation import emulator_ends_at_conversions
-from test_emulation import check_cases, check_example
+from test_emulation import (
+    check_cases,
+    check_example,
+    check_gradient,
+    check_graphs,
+    check_native_functions,
+)
 from test_language_examples import PROGRAMS
 
 import relay as R
@@ -146,9 +153,54 @@ def test_another_architecture_is_refused_and_says_how_to_run_it(tmp_path):
           mentions=("did you mean sifive-x280",))  # fmt: skip
 
 
+def test_a_gradient(monkeypatch):
+    monkeypatch.setenv("QEMU_CPU", MACHINES["rv64gcv"])
+    check_gradient("rv64gcv")
+
+
+def test_random_graphs(monkeypatch):
+    monkeypatch.setenv("QEMU_CPU", MACHINES["rv64gc"])
+    check_graphs(range(SEED, SEED + 5), ARCH)
+
+
+@pytest.mark.slow
+def test_many_random_graphs(monkeypatch):
+    monkeypatch.setenv("QEMU_CPU", MACHINES["rv64gc"])
+    check_graphs(range(300), ARCH)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_language_examples(name, tmp_path):
     check_example(name, tmp_path, "rv64gcv")
+
+
+@pytest.mark.parametrize("name", test_native.PROGRAMS)
+def test_native_functions(name, tmp_path):
+    check_native_functions(name, tmp_path, ARCH)
+
+
+def test_functions_with_more_words_than_registers_are_interpreted(tmp_path):
+    """A tail call takes no stack while all words are in registers: ten parameters, and not eleven."""
+
+    def loop(count):
+        names = [f"%x{i}" for i in range(count)]
+        params = ", ".join(f"{n}: int64" for n in names)
+        moved = ", ".join([f"{names[0]} - 1i64", *names[2:], f"{names[1]} + 1i64"])
+        return f"""
+def @loop({params}) -> int64 {{ if (%x0 > 0i64) {{ @other({moved}) }} else {{ {names[-1]} }} }}
+def @other({params}) -> int64 {{ if (%x0 > 0i64) {{ @loop({moved}) }} else {{ {names[1]} }} }}
+def @main(%n: int64) -> int64 {{ @loop(%n{", %n" * (count - 1)}) }}
+"""
+
+    for count, is_native in ((10, True), (11, False)):
+        path = test_native.write(tmp_path, loop(count))
+        functions = relay_json("explain", path, "--target", ARCH)["functions"]
+        assert {f["native"] for f in functions if f["function"] != "main"} == {is_native}
+        words = ("run", "-q", path, "--force", "--input=n=1000000", "--output")
+        relay(*words, "there", "--target", ARCH, "--emulate", cwd=tmp_path)
+        relay(*words, "here", cwd=tmp_path)
+        (file,) = (tmp_path / "here").iterdir()
+        assert np.load(tmp_path / "there" / file.name) == np.load(file)
 
 
 def test_onnx_cases_of_today(monkeypatch):

@@ -1,4 +1,4 @@
-"""Whole models under QEMU: ten float models, magika and five int8 models on each architecture."""
+"""Whole models under QEMU, float and int8, and language examples, on each architecture."""
 
 import emulation
 import packaged_models
@@ -10,7 +10,7 @@ REASONS = [r for r in map(emulation.lacks, ARCHITECTURES) if r]
 pytestmark = pytest.mark.skipif(bool(REASONS), reason="; ".join(REASONS))
 
 
-@pytest.mark.drawn(16)
+@pytest.mark.drawn(17)
 @pytest.mark.parametrize("name", target_models.cases())
 def test_results(name):
     if name == "magika" and packaged_models.find(name) is None:

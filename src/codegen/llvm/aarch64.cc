@@ -9,6 +9,7 @@
 
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/register_parts.h"
+#include "codegen/llvm/row_pairs.h"
 #include "target/dot_products.h"
 
 namespace relay::codegen {
@@ -40,15 +41,19 @@ std::optional<std::string> arm64_features_of(std::string_view cpu) {
 }
 
 // What an instruction that multiplies the `elements` of words of 32 bits computes of a register: one of 128 bits by NEON's
-// where the target has the feature, a longer one by SVE's, of whose register it is the first lanes.
+// where the target has the feature, a longer one by SVE's, of whose register it is the first lanes. `matrix` multiplies
+// two rows, where the features of `neon` have that.
 Value* register_dot(llvm::IRBuilder<>& b, bool has_neon, llvm::Intrinsic::ID neon,
-                    llvm::Intrinsic::ID sve, llvm::Type* element, Value* sum, Value* x, Value* y) {
+                    llvm::Intrinsic::ID matrix, llvm::Intrinsic::ID sve, llvm::Type* element,
+                    Value* sum, Value* x, Value* y) {
   auto* sums = llvm::cast<llvm::FixedVectorType>(sum->getType());
   const unsigned elements = kUnitBits / element->getScalarSizeInBits();
   if (has_neon && sums->getPrimitiveSizeInBits() == kUnitBits) {
     auto* type = llvm::FixedVectorType::get(element, elements);
-    return b.CreateIntrinsic(neon, {sums, type},
-                             {sum, b.CreateBitCast(x, type), b.CreateBitCast(y, type)});
+    llvm::CallInst* dot = b.CreateIntrinsic(
+        neon, {sums, type}, {sum, b.CreateBitCast(x, type), b.CreateBitCast(y, type)});
+    if (matrix != llvm::Intrinsic::not_intrinsic) mark_for_row_pairs(*dot, matrix);
+    return dot;
   }
   // Fixed vectors of shorter elements would go through memory.
   auto grow = [&](Value* v) {
@@ -77,11 +82,13 @@ Value* arm64_register_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value
                                Value* y) {
   if (target.has_feature("i8mm")) {
     return register_dot(b, true, llvm::Intrinsic::aarch64_neon_usdot,
-                        llvm::Intrinsic::aarch64_sve_usdot, b.getInt8Ty(), acc, x, y);
+                        llvm::Intrinsic::aarch64_neon_usmmla, llvm::Intrinsic::aarch64_sve_usdot,
+                        b.getInt8Ty(), acc, x, y);
   }
   auto dot = [&](Value* sum, Value* left, Value* right) {
     return register_dot(b, target.has_feature("dotprod"), llvm::Intrinsic::aarch64_neon_sdot,
-                        llvm::Intrinsic::aarch64_sve_sdot, b.getInt8Ty(), sum, left, right);
+                        llvm::Intrinsic::not_intrinsic, llvm::Intrinsic::aarch64_sve_sdot,
+                        b.getInt8Ty(), sum, left, right);
   };
   llvm::Type* words = acc->getType();
   Value* half = llvm::ConstantInt::get(words, 0x40404040);
@@ -107,12 +114,15 @@ Value* arm64_bfloat16_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc
   return by_registers(
       b, register_widths(target), acc, x, y, [&](unsigned, Value* sum, Value* left, Value* right) {
         return register_dot(b, true, llvm::Intrinsic::aarch64_neon_bfdot,
+                            llvm::Intrinsic::aarch64_neon_bfmmla,
                             llvm::Intrinsic::aarch64_sve_bfdot, b.getBFloatTy(), sum, left, right);
       });
 }
 
 // Of a machine of this architecture. Elsewhere the file is not there, and nothing is named: the runtime finds the functions.
 constexpr const char* kArm64Libm[] = {"/lib/aarch64-linux-gnu/libm.so.6"};
+
+constexpr LlvmHostCalls kArm64HostCalls{.stack_pointer = "sp"};
 
 }  // namespace
 
@@ -126,6 +136,6 @@ const LlvmArchitecture kLlvmAArch64{.name = "aarch64",
                                     .byte_dot = arm64_byte_dot,
                                     .bfloat16_dot = arm64_bfloat16_dot,
                                     .unit_bits = kUnitBits,
-                                    .stack_pointer = "sp"};
+                                    .host_calls = &kArm64HostCalls};
 
 }  // namespace relay::codegen

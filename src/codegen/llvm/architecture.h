@@ -3,9 +3,12 @@
 // the library of code generators.
 #pragma once
 
+#include <llvm/IR/CallingConv.h>
 #include <llvm/IR/IRBuilder.h>
 
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +41,17 @@ struct LlvmMatrixUnit {
   // sum += x * y of these dtypes; false when the target has no such instruction.
   bool (*multiply)(llvm::IRBuilder<>& b, const Target& target, DType x_dtype, DType y_dtype,
                    unsigned sum, unsigned x, unsigned y);
+};
+
+// How functions between kernels are called.
+struct LlvmHostCalls {
+  const char* stack_pointer;  // its name, for code that compares it with the limit of a stack
+  // Of functions that call in tail position without taking stack.
+  llvm::CallingConv::ID repeating = llvm::CallingConv::Tail;
+  // Of a function that leaves registers as they are, where LLVM has that.
+  llvm::CallingConv::ID questions = llvm::CallingConv::PreserveMost;
+  // Words that functions and closures take at most, with the context and two of a closure.
+  size_t most_words = std::numeric_limits<size_t>::max();
 };
 
 struct LlvmArchitecture {
@@ -80,8 +94,8 @@ struct LlvmArchitecture {
   // The unit of vector registers of any length, whose least number LLVM learns from an attribute of a function: bits. 0: the
   // features say it.
   unsigned unit_bits = 0;
-  // The register of the stack pointer, for code that compares it with the limit of a stack. Null: no host code is generated.
-  const char* stack_pointer = nullptr;
+  // Null: no host code is generated.
+  const LlvmHostCalls* host_calls = nullptr;
   // Puts instructions of the architecture into a kernel that was just built, where LLVM selects slower ones. Null:
   // nowhere.
   void (*select)(llvm::Module& module, const Target& target) = nullptr;

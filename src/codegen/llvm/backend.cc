@@ -65,7 +65,9 @@ class LlvmBackend : public Backend {
                      KernelCache* cache) const override {
     return load_objects(generate_objects(kernels, target, 1, cache, nullptr), kernels, target);
   }
-  bool has_host_code(const Target& target) const override { return codegen::has_host_code(target); }
+  std::optional<size_t> most_host_params(const Target& target) const override {
+    return codegen::most_host_params(target);
+  }
   ObjectCode compile_host(const hostcode::Program& program, const Target& target,
                           KernelCache* cache) const override {
     return generate_host_object(program, target, cache);

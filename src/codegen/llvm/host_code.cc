@@ -33,7 +33,13 @@ std::string host_settings(const Target& target) {
 
 }  // namespace
 
-bool has_host_code(const Target& target) { return stack_pointer_of(target.arch) != nullptr; }
+std::optional<size_t> most_host_params(const Target& target) {
+  const LlvmHostCalls* calls = host_calls_of(target.arch);
+  if (calls == nullptr) return std::nullopt;
+  // The context, and of a closure itself and whether it is given up.
+  constexpr size_t kOtherWords = 3;
+  return calls->most_words - kOtherWords;
+}
 
 ObjectCode generate_host_object(const hostcode::Program& program, const Target& target,
                                 KernelCache* cache) {

@@ -14,7 +14,8 @@
 
 namespace relay::codegen {
 
-bool has_host_code(const Target& target);
+// See Backend.
+std::optional<size_t> most_host_params(const Target& target);
 
 // One object file; the same for the same input. What `cache` (may be null) holds is taken from there.
 ObjectCode generate_host_object(const hostcode::Program& program, const Target& target,

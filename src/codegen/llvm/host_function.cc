@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "codegen/llvm/architecture.h"
 #include "hostcode/tail_calls.h"
 #include "runtime/core/immediate.h"
 #include "runtime/core/native_layout.h"
@@ -183,7 +182,7 @@ class FunctionBuilder : public HostBuilder {
 
   void enter(const Inst& inst) {
     auto& context = m_.module.getContext();
-    auto* name = llvm::MDNode::get(context, {llvm::MDString::get(context, m_.stack_pointer)});
+    auto* name = llvm::MDNode::get(context, {llvm::MDString::get(context, m_.calls.stack_pointer)});
     Value* sp = b_.CreateIntrinsic(llvm::Intrinsic::read_register, {b_.getInt64Ty()},
                                    {llvm::MetadataAsValue::get(context, name)});
     Value* limit = b_.CreateAlignedLoad(
@@ -472,7 +471,7 @@ class FunctionBuilder : public HostBuilder {
     std::vector<Value*> args = arguments(inst, 1);
     args.insert(args.begin() + 1, {closure, i64(gives_up ? 1 : 0)});
     auto* out = b_.CreateCall(type, code, args);
-    out->setCallingConv(llvm::CallingConv::Tail);
+    out->setCallingConv(m_.calls.repeating);
     return out;
   }
 
@@ -607,13 +606,13 @@ void declare_functions(HostModule& m) {
     } else {
       types.resize(1 + f.signature.params.size(), i64);
     }
+    llvm::CallingConv::ID convention = m.calls.repeating;
+    if (plain[n]) convention = llvm::CallingConv::Fast;
+    if (entry) convention = llvm::CallingConv::C;
     const char* kind = entry ? "entry" : f.kind == hc::FunctionKind::body ? "body" : "closure";
     m.functions.push_back(
         declare(m, llvm::FunctionType::get(m.result, types, false),
-                "relay_native_" + std::string(kind) + "_" + std::to_string(f.index),
-                entry      ? llvm::CallingConv::C
-                : plain[n] ? llvm::CallingConv::Fast
-                           : llvm::CallingConv::Tail));
+                "relay_native_" + std::string(kind) + "_" + std::to_string(f.index), convention));
   }
 }
 
@@ -628,8 +627,8 @@ void build_shared(HostModule& m) {
       m, llvm::FunctionType::get(none, {i64, pointer, i64, llvm::Type::getInt1Ty(context)}, false),
       "relay_native_field", llvm::CallingConv::Fast);
   auto question = [&](const char* name, size_t helper) {
-    llvm::Function* f = declare(m, llvm::FunctionType::get(i64, {pointer}, false), name,
-                                llvm::CallingConv::PreserveMost);
+    llvm::Function* f =
+        declare(m, llvm::FunctionType::get(i64, {pointer}, false), name, m.calls.questions);
     SharedBuilder(m, f, f->getArg(0)).build_question(helper);
     return f;
   };
@@ -682,9 +681,9 @@ void build_descriptor(HostModule& m) {
 
 }  // namespace
 
-const char* stack_pointer_of(std::string_view arch) {
+const LlvmHostCalls* host_calls_of(std::string_view arch) {
   const LlvmArchitecture* found = find_llvm_architecture(arch);
-  return found == nullptr ? nullptr : found->stack_pointer;
+  return found == nullptr ? nullptr : found->host_calls;
 }
 
 void build_host_functions(llvm::Module& module, const hostcode::Program& program,
@@ -693,7 +692,7 @@ void build_host_functions(llvm::Module& module, const hostcode::Program& program
   HostModule m{module,
                program,
                target,
-               stack_pointer_of(target.arch),
+               *host_calls_of(target.arch),
                llvm::StructType::get(module.getContext(), {i64, i64}),
                {},
                nullptr,

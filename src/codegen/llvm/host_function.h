@@ -9,15 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/llvm/architecture.h"
 #include "hostcode/code.h"
 #include "runtime/core/native_abi.h"
 #include "target/target.h"
 
 namespace relay::codegen {
 
-// The name of an architecture's stack pointer; null where functions between kernels are interpreted
-// (runtime/vm/native_stack.h).
-const char* stack_pointer_of(std::string_view arch);
+// How an architecture calls functions between kernels; null where they are interpreted (runtime/vm/native_stack.h).
+const LlvmHostCalls* host_calls_of(std::string_view arch);
 
 // Adds all functions, the tables of closures, and the descriptor.
 void build_host_functions(llvm::Module& module, const hostcode::Program& program,
@@ -28,7 +28,7 @@ struct HostModule {
   llvm::Module& module;
   const hostcode::Program& program;
   const Target& target;
-  const char* stack_pointer;
+  const LlvmHostCalls& calls;
   llvm::StructType* result;                // relay_native_result
   std::vector<llvm::Function*> functions;  // in the order of the program's
   llvm::Function* release_object = nullptr;

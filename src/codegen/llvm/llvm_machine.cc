@@ -27,6 +27,7 @@
 #include <utility>
 
 #include "codegen/llvm/invariant_divisors.h"
+#include "codegen/llvm/row_pairs.h"
 
 namespace relay::codegen {
 namespace {
@@ -38,6 +39,7 @@ llvm::ModulePassManager kernel_pipeline(bool has_fma) {
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(true));
   passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(RowPairsPass());
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
   if (has_fma) passes.addPass(InvariantDivisorsPass());

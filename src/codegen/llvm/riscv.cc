@@ -121,6 +121,13 @@ void select_widening_sums(llvm::Module& module, const Target& target) {
 
 constexpr const char* kRiscvLibm[] = {"/lib/riscv64-linux-gnu/libm.so.6"};
 
+// LLVM 19 has neither `tailcc` nor `preserve_mostcc`. A tail call in `fastcc` takes no stack while its words fit in the 13
+// registers of that convention.
+constexpr LlvmHostCalls kRiscvHostCalls{.stack_pointer = "sp",
+                                        .repeating = llvm::CallingConv::Fast,
+                                        .questions = llvm::CallingConv::C,
+                                        .most_words = 13};
+
 }  // namespace
 
 extern const LlvmArchitecture kLlvmRISCV;
@@ -131,6 +138,7 @@ const LlvmArchitecture kLlvmRISCV{.name = "riscv64",
                                   .gathers = false,
                                   .libm = kRiscvLibm,
                                   .divides_integers = true,
+                                  .host_calls = &kRiscvHostCalls,
                                   .select = select_widening_sums};
 
 }  // namespace relay::codegen

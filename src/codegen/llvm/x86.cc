@@ -218,6 +218,8 @@ constexpr LlvmMatrixUnit kAmx{configure_tiles, release_tiles, zero_tile,
 
 constexpr const char* kX86Libm[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"};
 
+constexpr LlvmHostCalls kX86HostCalls{.stack_pointer = "rsp"};
+
 }  // namespace
 
 extern const LlvmArchitecture kLlvmX86;
@@ -232,6 +234,6 @@ const LlvmArchitecture kLlvmX86{.name = "x86_64",
                                 .gathers_fast = gathers_fast,
                                 .fixed_point_product = fixed_point_product,
                                 .add_short_product = add_short_product,
-                                .stack_pointer = "rsp"};
+                                .host_calls = &kX86HostCalls};
 
 }  // namespace relay::codegen

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "node/walk.h"
-#include "target/byte_products.h"
+#include "target/word_products.h"
 #include "tir/arith/analyzer.h"
 #include "tir/schedule/loop_tree.h"
 
@@ -77,6 +77,9 @@ Tile choose_tile(const Sum& sum, const Target& target) {
       best.cycles = all / static_cast<double>(2 * sum.word_elements());
     }
   };
+  WordProductTile words;
+  if (sum.bytes) words = word_product_tile(target, MatrixFactors::Byte);
+  if (sum.halves) words = word_product_tile(target, MatrixFactors::BFloat16);
   for (int64_t vectors = 1; vectors <= 8; ++vectors) {
     int64_t width = std::min(columns, vectors * lanes);
     if (vectors > 1 && width <= (vectors - 1) * lanes) break;
@@ -89,14 +92,13 @@ Tile choose_tile(const Sum& sum, const Target& target) {
     }
     // Words of weights of few bits, and their zero points, stay in registers beside the factors made of them.
     int64_t beside = (sum.widening > 0 ? 3 : 1) * vectors + 1;
-    if (sum.bytes) {
-      const ByteProductRegisters bytes = byte_product_registers(target);
-      beside += bytes.each_weight * vectors + bytes.constant;
-    }
+    beside += words.each_weight * vectors + words.constant;
     int64_t most = (target.num_vector_registers - beside) / vectors;
     // What neighbouring results share stays in registers too: as many elements as results.
     if (sum.depthwise) most = std::max<int64_t>(1, most / 2);
-    for (int64_t h = std::min(most, rows); h >= 1; --h) consider({1, h, width, 0});
+    for (int64_t h = std::min(most, rows); h >= 1; --h) {
+      if (h % words.rows == 0 || h == rows || h < words.rows) consider({1, h, width, 0});
+    }
     if (sum.rows_span_two_axes && !sum.streamed) {
       for (int64_t o = 2; o <= std::min(before, most / std::max<int64_t>(rows, 1)); ++o) {
         consider({o, rows, width, 0});

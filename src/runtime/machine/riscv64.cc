@@ -29,10 +29,31 @@ const CodeForm& host_code_form() {
 // The encoding of `pause`, which processors without it take for a hint that does nothing.
 void spin_pause() { __asm__ volatile(".4byte 0x0100000f"); }
 
-bool has_native_stack() { return false; }
+bool has_native_stack() { return true; }
 
-relay_native_result call_on_stack(char*, StackFunction, void*, const void*, char**) {
-  throw InternalError("internal error: this machine's runtime has no stack for native functions");
+relay_native_result call_on_stack(char* top, StackFunction f, void* a, const void* b,
+                                  char** old_stack) {
+  register int64_t first __asm__("a0") = reinterpret_cast<int64_t>(a);
+  register int64_t second __asm__("a1") = reinterpret_cast<int64_t>(b);
+  register char* stack __asm__("a2") = top;
+  register StackFunction code __asm__("a3") = f;
+  register char** store __asm__("a4") = old_stack;
+  // The caller's stack pointer survives in a register that functions keep. The runtime is compiled without vectors.
+  __asm__ volatile(
+      "mv s1, sp\n\t"
+      "sd s1, 0(a4)\n\t"
+      "mv sp, a2\n\t"
+      "jalr a3\n\t"
+      "mv sp, s1\n\t"
+      : "+r"(first), "+r"(second), "+r"(stack), "+r"(code), "+r"(store)
+      :
+      : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "a5", "a6", "a7", "s1", "memory", "ft0",
+        "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "ft8", "ft9", "ft10", "ft11", "fa0", "fa1",
+        "fa2", "fa3", "fa4", "fa5", "fa6", "fa7");
+  relay_native_result out;
+  out.value = first;
+  out.failed = second;
+  return out;
 }
 
 bool host_has_feature(std::string_view name) { return machine::processor_has_feature(name); }

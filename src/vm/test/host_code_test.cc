@@ -14,11 +14,11 @@ namespace {
 using hostcode::FunctionKind;
 
 struct Built {
-  explicit Built(const std::string& text, const std::string& refused = "") {
+  explicit Built(const std::string& text, const NativeLimits& limits = {}) {
     const Module lowered = vm_test::Compiled(text).lowered;
     LoweredProgram kernels(lowered, std::make_shared<KernelProvider>());
     plan = plan::make_plan(lowered, kernels);
-    code = build_host_code(plan, refused);
+    code = build_host_code(plan, limits);
     hostcode::verify(code.program);
   }
 
@@ -77,9 +77,21 @@ def @main(%n: int64) -> fn (int64) -> int64 {
 }
 
 TEST(HostCodeOfPlans, a_refusal_is_the_reason_of_what_would_be_native) {
-  Built built(kNumerals, "it is switched off");
+  Built built(kNumerals, {.refused = "it is switched off"});
   EXPECT_TRUE(built.code.program.empty());
   EXPECT_EQ(built.reason("main"), "it is switched off");
+}
+
+TEST(HostCodeOfPlans,
+     functions_and_closures_with_more_parameters_than_the_target_takes_are_interpreted) {
+  const std::string text = R"(
+def @sum(%a: int64, %b: int64, %c: int64) -> int64 { if (%a > 0i64) { @sum(%a - 1i64, %b, %c + %b) } else { %c } }
+def @apply(%f: fn (int64, int64, int64) -> int64, %n: int64) -> int64 { %f(%n, %n, %n) }
+def @main(%n: int64) -> int64 { if (%n > 0i64) { @apply(@sum, %n) } else { @sum(%n, 2i64, 3i64) } })";
+  EXPECT_EQ(Built(text, {.most_params = 3}).reason("sum"), "");
+  const Built few(text, {.most_params = 2});
+  EXPECT_TRUE(few.reason("sum").find("too many parameters") != std::string::npos);
+  EXPECT_TRUE(few.reason("apply").find("too many parameters") != std::string::npos);
 }
 
 // A function that calls another a thousand functions away.
