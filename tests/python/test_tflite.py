@@ -580,6 +580,18 @@ def test_a_table_with_more_keys_than_lines():
     refused(one_operator("HASHTABLE_LOOKUP", fill), "E0203", "differ in number")
 
 
+@pytest.mark.parametrize(("seeds", "line", "words"), [
+    ((3, 7), (2**30,), "2^20 bytes"), ((3, 7), (2**20, 2**20, 2**20), "2^20 bytes"),
+    ((2**24, 7), (4,), "2^20 hash functions"),
+])  # fmt: skip
+def test_huge_hashes_are_refused(seeds, line, words):
+    def fill(g):
+        inputs = [g.tensor("seeds", seeds), g.tensor("lines", (2, *line), "uint8")]
+        return inputs, [g.tensor("y", (seeds[0],), "int32")]
+
+    refused(one_operator("LSH_PROJECTION", fill, lsh_projection={"kind": "sparse"}), "E0504", words)
+
+
 def test_a_handle_of_a_resource_is_no_complex_number():
     for op, options in (
         ("RESHAPE", {"reshape": {"new_shape": [1]}}),
