@@ -57,7 +57,8 @@ class Case:
 
     def other_kinds(self) -> list[str]:
         """The kinds of `compared` for the elements of RETYPED."""
-        kind, others = self.compared()[self.operator][0], RETYPED.get(self.name, "").split()
+        others = RETYPED.get(self.name, "").split()
+        kind = self.compared()[self.operator][0] if others else ""
         if kind.endswith(" by int8"):
             return [f"float32 by {dtype}" for dtype in others]
         return [dtype + " quantised" * kind.endswith(" quantised") for dtype in others]
