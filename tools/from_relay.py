@@ -82,14 +82,19 @@ Differences from the last TVM that had Relay:
 - Calls of the debug executor, of `vm.run` and of `evaluate` return NDArrays, lists for tuples, Python
   lists for the prelude's `List`, None or a value for `Option`, and `ConstructorValue`s for other data
   types.
-- The only device is the processor. `Target("cuda")` and `tvm.device("cuda")` are errors, and so is a host
-  that is another machine than the target.
+- `relay.tvm` runs programs on the processor. `Target("cuda")` and `tvm.device("cuda")` are errors, and so is
+  a host that is another machine than the target. `relay.build(mod, target="opencl")` and `"cuda"` of `relay`
+  itself compile for [devices](devices.md).
 - `relay.build(mod_name="net")` gives `lib["net"]`; a library that is loaded from a file is "default".
 - `PassContext(opt_level=4)` is level 3 with FastMath.
 - `Constant.data` is a NumPy array.
 - `SimplifyExpr` keeps `x + 0.0`, which is 0.0 where x is -0.0, and drops `x + -0.0`.
 - Operands of two dtypes are refused (E0204), as `BroadcastRel` refused them: `relay.cast` states which is
-  meant. Products of uint8 and int8 are taken, and `nn.pad` and `full_like` cast their value.
+  meant. `nn.dense`, `nn.matmul`, `nn.batch_matmul` and convolutions cast both operands to `out_dtype`, which
+  is by default the data's for two floats; products of uint8 and int8 are taken as they are. `nn.pad` and
+  `full_like` cast their value. In text the casts are written out.
+- Convolutions, pools, `nn.upsampling` and `image.resize2d` on blocked layouts (`NCHW8c`, `OIHW4i8o`) are
+  those on plain layouts between `layout_transform`s.
 - `ConvertLayout` takes layouts without blocks; the compiler chooses blocks. "default" keeps the layout of
   weights.
 - Text whose types do not follow from it is refused (E0208): each expression has a type when it is read.

@@ -25,6 +25,8 @@ def table() -> str:
         for name, found in case.compared().items():
             of = kinds.setdefault(name, [])
             of += [kind for kind in dict.fromkeys(found) if kind not in of]
+        of = kinds.setdefault(case.operator, [])
+        of += [kind for kind in case.other_kinds() if kind not in of]
     lines = ["", "| operator | compared with LiteRT for |", "|---|---|"]
     imported = sorted(name for _, name in relay.frontend.tflite.operators())
     rows = {name: NOT_BY_LITERT.get(name) or ", ".join(kinds[name]) for name in imported}

@@ -10,7 +10,11 @@ _NOT_INCLUDED = "no code generator for it is included; relay.external.register a
 _NO_MEASURED_PARTS = "AnnotateTarget gives an operator to the first of the targets that supports it"
 _BY_PARTITION = "the functions of PartitionGraph are the regions: mod.functions, attribute Compiler"
 _BY_EXTERNAL = "relay.external registers code generators, with their patterns"
-_ONE_DEVICE = "only one device is supported"
+_ON_PROCESSOR = (
+    "relay.tvm runs programs on the processor; "
+    "relay.build(mod, target=...) of relay takes 'opencl' and 'cuda'"
+)
+_BY_PLACE = "on_device and device_copy name a device by its text, 'opencl:0'"
 _PLACES = "the location of an expression is text, file:line:column: expr.span"
 _NO_SPARSE = "no pass makes weights sparse; nn.sparse_dense takes the blocks of a sparse weight"
 _BY_QUANTIZE = "relay.quantize.quantize is a single step without public intermediate stages"
@@ -78,7 +82,7 @@ ABSENT: dict[str, dict[str, str]] = {
     "tvm": {
         **dict.fromkeys(
             ("cuda", "gpu", "rocm", "opencl", "metal", "vulkan", "hexagon", "webgpu", "ext_dev"),
-            _ONE_DEVICE,
+            _ON_PROCESSOR,
         ),
         **dict.fromkeys(("autotvm", "auto_scheduler", "meta_schedule"), _NO_SEARCH),
         **dict.fromkeys(("tir", "script", "arith"), _TENSOR_IR),
@@ -99,7 +103,7 @@ ABSENT: dict[str, dict[str, str]] = {
             _NOT_INCLUDED,
         ),
         "dnnl": "relay.onednn divides a program for oneDNN",
-        "cuda_graph": _ONE_DEVICE,
+        "cuda_graph": _ON_PROCESSOR,
     },
     "tvm.contrib.graph_executor.GraphModule": {
         "share_params": _IN_LIBRARY,
@@ -150,7 +154,7 @@ ABSENT: dict[str, dict[str, str]] = {
             "a target is a text: Target('llvm -mcpu=...')",
         ),
         **dict.fromkeys(("generic_func", "override_native_generic_func", "GenericFunc"), _NO_NAMES),
-        **dict.fromkeys(("codegen", "VirtualDevice", "list_kinds"), _ONE_DEVICE),
+        **dict.fromkeys(("codegen", "VirtualDevice", "list_kinds"), _BY_PLACE),
     },
     "tvm.te": {
         **dict.fromkeys(
@@ -180,7 +184,7 @@ ABSENT: dict[str, dict[str, str]] = {
         ),
         **dict.fromkeys(("IncompleteType",), "an unknown type is None"),
         **dict.fromkeys(("PoolInfo", "WorkspaceMemoryPools", "ConstantMemoryPools"), _BY_BUILD),
-        **dict.fromkeys(("VDevice", "GlobalInfo", "DummyGlobalInfo"), _ONE_DEVICE),
+        **dict.fromkeys(("VDevice", "GlobalInfo", "DummyGlobalInfo"), _BY_PLACE),
         **dict.fromkeys(("Range", "PrimExpr", "PrimType", "PointerType"), _TENSOR_IR),
     },
     "tvm.testing": {
@@ -191,12 +195,12 @@ ABSENT: dict[str, dict[str, str]] = {
         "get_constructor": "constructors have names, not numbers: get_type(name) gives those of a type",
         "update": "a module is immutable: with_function returns a new one; relay.tvm.IRModule changes",
         "update_func": "a module is immutable: with_function returns a new one; relay.tvm.IRModule changes",
-        "global_infos": _ONE_DEVICE,
+        "global_infos": _BY_PLACE,
         "source_map": _PLACES,
     },
     "tvm.IRModule": {
         "get_constructor": "constructors have names, not numbers: get_type(name) gives those of a type",
-        "global_infos": _ONE_DEVICE,
+        "global_infos": _BY_PLACE,
         "source_map": _PLACES,
     },
     "quantize": {

@@ -103,7 +103,7 @@ def create_executor(
 
     kind: "debug" is the reference evaluator, which takes no target and no opt_level; "vm", "graph"
         and "aot" compile the module.
-    device: kept for compatibility; only one is supported.
+    device: kept for compatibility, None; the target says where the program runs.
     params: values of @main's parameters by name, which become constants.
     """
     refuse("relay.create_executor", {"device": device})

@@ -595,11 +595,12 @@ ABSENT: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda relay: relay.add(relay.var("x", shape=(2,), dtype="int32"), relay.const(1.5)),
         "the arguments have different dtypes",
     ),
-    "blocked_operator": (
-        lambda relay: relay.nn.contrib_conv2d_nchwc, "the compiler chooses layouts",
+    "transformed_weight": (
+        lambda relay: relay.nn.contrib_conv3d_winograd_weight_transform,
+        "the compiler chooses layouts",
     ),
     "function_on_device": (
-        lambda relay: relay.annotation.function_on_device, "only one device is supported",
+        lambda relay: relay.annotation.function_on_device, "on_device and device_copy place expressions",
     ),
     "device": (
         lambda relay: relay.device_copy(relay.var("x", shape=(2,)), "cpu", "moon"),

@@ -259,7 +259,7 @@ def test_what_forms_refuse():
     with pytest.raises(ValueError, match="dtype"):
         relay.cast(x, ["int"])
     with pytest.raises(ValueError, match="layout is NCHW in any order"):
-        relay.image.resize2d(x, n, None, layout="NCHW4c")
+        relay.image.resize2d(x, n, None, layout="NCHH")
     with pytest.raises(ValueError, match="has 1 elements, not 2"):
         relay.topk(x, k=n)
     with pytest.raises(ValueError, match="known number of axes"):
@@ -278,6 +278,54 @@ def test_operands():
     data = RNG.random((3, 4), "float32")
     got = both(relay.take(x, i, axis=0), data, np.array([2.0, 0.9], "float32"), free=[x, i])
     np.testing.assert_array_equal(got, data[[2, 0]])
+
+
+PRODUCTS = {
+    "dense": (lambda x, w, **o: relay.nn.dense(x, w, **o), (3, 5), (4, 5)),
+    "matmul": (lambda x, w, **o: relay.nn.matmul(x, w, **o), (3, 5), (5, 4)),
+    "batch_matmul": (lambda x, w, **o: relay.nn.batch_matmul(x, w, **o), (2, 3, 5), (2, 4, 5)),
+    "conv1d": (lambda x, w, **o: relay.nn.conv1d(x, w, **o), (1, 2, 6), (3, 2, 3)),
+    "conv2d": (lambda x, w, **o: relay.nn.conv2d(x, w, **o), (1, 2, 6, 5), (3, 2, 3, 3)),
+    "conv2d_transpose": (
+        lambda x, w, **o: relay.nn.conv2d_transpose(x, w, **o), (1, 2, 4, 3), (2, 3, 3, 3),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize(
+    ("dtypes", "out_dtype", "want"),
+    [
+        (("float16", "float32"), "", "float16"),
+        (("float32", "float16"), "", "float32"),
+        (("float32", "float64"), "float64", "float64"),
+        (("int8", "int32"), "int32", "int32"),
+    ],
+)
+def test_products_of_two_dtypes_are_cast(name, dtypes, out_dtype, want):
+    make, *shapes = PRODUCTS[name]
+    values = [
+        (RNG.integers(-9, 9, s) / (1 if "int" in d else 3)).astype(d)
+        for s, d in zip(shapes, dtypes, strict=True)
+    ]
+    x, w = (
+        relay.var(n, shape=v.shape, dtype=str(v.dtype)) for n, v in zip("xw", values, strict=True)
+    )
+    options = {"out_dtype": out_dtype} if out_dtype else {}
+    got = both(make(x, w, **options), *values, free=[x, w])
+    cast = [v.astype(want) for v in values]
+    y, v = (relay.var(n, shape=c.shape, dtype=want) for n, c in zip("yv", cast, strict=True))
+    np.testing.assert_array_equal(got, both(make(y, v), *cast, free=[y, v]))
+    assert got.dtype == want
+
+
+def test_products_of_two_dtypes_that_are_not_cast():
+    """Without out_dtype an integer would round the other operand; bytes are multiplied as they are."""
+    x, w = relay.var("x", shape=(3, 5), dtype="int8"), relay.var("w", shape=(4, 5))
+    with pytest.raises(relay.UserError, match="the arguments have different dtypes"):
+        relay.nn.dense(x, w)
+    u = relay.var("u", shape=(4, 5), dtype="uint8")
+    assert "cast" not in str(relay.nn.dense(x, u, out_dtype="int32"))
 
 
 def test_depthwise_weights_with_a_multiplier():
@@ -360,15 +408,52 @@ def test_convolutions_of_blocked_layouts(out_layout):
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d", "global_avg_pool2d"])
-def test_pools_of_blocked_layouts(name):
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_packed_convolutions(depthwise):
+    x, w = (
+        RNG.random((1, 8, 5, 6), "float32"),
+        RNG.random((8, 1 if depthwise else 8, 3, 3), "float32"),
+    )
+    options = {
+        "channels": 8,
+        "kernel_size": (3, 3),
+        "groups": 8 if depthwise else 1,
+        "padding": (1, 1),
+    }
+    plain = relay.nn.conv2d(relay.const(x), relay.const(w), **options)
+    want = relay.create_executor("debug", relay.IRModule.from_expr(plain)).evaluate()()
+    packed = in_blocks(w, 4, 1 if depthwise else 2)
+    function = relay.nn.contrib_conv2d_nchwc
+    if depthwise:
+        function = relay.nn.contrib_depthwise_conv2d_nchwc
+    data = relay.var("x", shape=(1, 2, 5, 6, 4))
+    weight = relay.var("w", shape=packed.shape)
+    made = function(data, weight, data_layout="NCHW4c", out_layout="NCHW2c",
+                    kernel_layout="OIHW1i4o" if depthwise else "OIHW2i4o", **options)  # fmt: skip
+    blocked = np.moveaxis(x.reshape(1, 2, 4, 5, 6), 2, -1)
+    got = both(made, blocked, packed, free=[data, weight])
+    np.testing.assert_allclose(got, np.moveaxis(want.reshape(1, 4, 2, 5, 6), 2, -1), rtol=1e-5)
+
+
+WINDOWS = {
+    "max_pool2d": (relay.nn.max_pool2d, {"pool_size": (2, 2), "strides": (2, 2)}),
+    "avg_pool2d": (relay.nn.avg_pool2d, {"pool_size": (2, 2), "strides": (2, 2)}),
+    "global_avg_pool2d": (relay.nn.global_avg_pool2d, {}),
+    "adaptive_max_pool2d": (relay.nn.adaptive_max_pool2d, {"output_size": (2, 3)}),
+    "upsampling": (relay.nn.upsampling, {"scale_h": 2, "scale_w": 3}),
+    "resize2d": (relay.image.resize2d, {"size": (3, 5)}),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_of_blocked_layouts(name):
+    function, options = WINDOWS[name]
     x = RNG.random((1, 8, 4, 6), "float32")
-    options = {} if "global" in name else {"pool_size": (2, 2), "strides": (2, 2)}
-    plain = getattr(relay.nn, name)(relay.const(x), **options)
+    plain = function(relay.const(x), **options)
     want = relay.create_executor("debug", relay.IRModule.from_expr(plain)).evaluate()()
     blocked = np.moveaxis(x.reshape(1, 2, 4, 4, 6), 2, -1)
     data = relay.var("x", shape=blocked.shape)
-    got = both(getattr(relay.nn, name)(data, layout="NCHW4c", **options), blocked, free=[data])
+    got = both(function(data, layout="NCHW4c", **options), blocked, free=[data])
     want = np.moveaxis(want.reshape(1, 2, 4, *want.shape[2:]), 2, -1)
     np.testing.assert_allclose(got, want, rtol=1e-5)
 

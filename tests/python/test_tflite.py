@@ -114,6 +114,9 @@ def test_command_line_recognises_the_content(tmp_path):
     assert out.returncode == 0 and "add" in out.stdout, out.stderr
     out = run_relay("run", path, "--input", "x=1x3")
     assert out.returncode == 0, out.stderr
+    for command in (["check"], ["bench", "--dim", "x_0=2"], ["compile", "-o", tmp_path / "m.so"]):
+        out = run_relay(command[0], path, *command[1:])
+        assert out.returncode == 0, (command, out.stderr)
 
 
 def test_a_model_of_floats_is_quantised_by_the_command(tmp_path):
@@ -165,6 +168,11 @@ def test_errors():
     model, _ = small_model()
     model.graphs[0].operators[0]["inputs"] = [0, 2]
     refused(model.bytes(), "E0507", "not computed")
+
+    def integers_without_a_scale(g):
+        return [g.tensor("x", (3,), "int32")], [g.tensor("y", (3,), "int8", scale=0.1)]
+
+    refused(one_operator("QUANTIZE", integers_without_a_scale, quantize={}), "E0508", "no scale")
     model, _ = small_model()
     model.buffers[1] = b"1234"
     refused(model.bytes(), "E0508", "12 bytes")
@@ -570,6 +578,18 @@ def test_a_table_with_more_keys_than_lines():
         return [*keys, lines], [g.tensor("y", (2, 2)), g.tensor("hits", (2,), "uint8")]
 
     refused(one_operator("HASHTABLE_LOOKUP", fill), "E0203", "differ in number")
+
+
+@pytest.mark.parametrize(("seeds", "line", "words"), [
+    ((3, 7), (2**30,), "2^20 bytes"), ((3, 7), (2**20, 2**20, 2**20), "2^20 bytes"),
+    ((2**24, 7), (4,), "2^20 hash functions"),
+])  # fmt: skip
+def test_huge_hashes_are_refused(seeds, line, words):
+    def fill(g):
+        inputs = [g.tensor("seeds", seeds), g.tensor("lines", (2, *line), "uint8")]
+        return inputs, [g.tensor("y", (seeds[0],), "int32")]
+
+    refused(one_operator("LSH_PROJECTION", fill, lsh_projection={"kind": "sparse"}), "E0504", words)
 
 
 def test_a_handle_of_a_resource_is_no_complex_number():

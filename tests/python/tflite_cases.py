@@ -40,6 +40,29 @@ class Case:
         made = self.made()
         return made.model.bytes(), made.feeds
 
+    def of(self, dtype: str) -> tuple[bytes, dict[str, np.ndarray]]:
+        """The same with other elements: weights of int4, or all that are of the first kind."""
+        made = self.made()
+        kind = self.compared()[self.operator][0]
+        base, levels = kind.split()[0], kind.endswith("quantised")
+        if dtype == "int4":
+            for t in made.g.tensors:
+                if t["type"] == I8 and t.get("buffer") and len(t["shape"]) > 1:
+                    as_int4(made, t)
+        elif levels:
+            move_levels(made, base, dtype)
+        else:
+            retype(made, base, dtype)
+        return made.model.bytes(), made.feeds
+
+    def other_kinds(self) -> list[str]:
+        """The kinds of `compared` for the elements of RETYPED."""
+        others = RETYPED.get(self.name, "").split()
+        kind = self.compared()[self.operator][0] if others else ""
+        if kind.endswith(" by int8"):
+            return [f"float32 by {dtype}" for dtype in others]
+        return [dtype + " quantised" * kind.endswith(" quantised") for dtype in others]
+
     @property
     def operator(self) -> str:
         return self.name.split("-")[0]
@@ -1283,7 +1306,9 @@ quantized("HARD_SWISH", [(40, 50)], (I8, U8))
 quantized("QUANTIZE", [(40, 50)], (I8, U8, I16))
 quantized("ABS", [(40, 50)], (I8,))
 for _op in ("EQUAL", "LESS", "GREATER_EQUAL"):
-    quantized(_op, [(40, 50), (40, 50)], (I8, U8), out=B)
+    quantized(_op, [(40, 50), (40, 50)], (I8, U8, I16), out=B)
+for _op in ("NOT_EQUAL", "LESS_EQUAL", "GREATER"):
+    quantized(_op, [(40, 50), (40, 50)], (I8, I16), out=B)
 for _scale in (0.01, 0.05, 0.13, 0.7, 3.0):
     for _dtype in (I8, U8):
         _low = -128 if _dtype == I8 else 0
@@ -1377,9 +1402,20 @@ def _(m: Made) -> None:
     m.g.op("QUANTIZE", [m.input((40, 50), low=-9, high=9)], [m.out((40, 50), U8, **UX)])
 
 
-@case("DEQUANTIZE-int8", 0)
-def _(m: Made) -> None:
-    m.g.op("DEQUANTIZE", [m.input((40, 50), I8, **QX)], [m.out((40, 50))])
+for _from, _to in ((I32, I8), (I32, I16), (I16, I32)):
+
+    @case(f"QUANTIZE-{_from}-{_to}", 0)
+    def _(m: Made, source=_from, target=_to) -> None:
+        levels = {I32: {"scale": 0.0005}, I16: {"scale": 0.0003}, I8: QX}
+        x = m.input((40, 50), source, **levels[source])
+        m.g.op("QUANTIZE", [x], [m.out((40, 50), target, **levels[target])])
+
+
+for _dtype, _x in ((I8, QX), (U8, UX), (I16, {"scale": 0.07})):
+
+    @case(f"DEQUANTIZE-{_dtype}", 0)
+    def _(m: Made, dtype=_dtype, x=_x) -> None:
+        m.g.op("DEQUANTIZE", [m.input((40, 50), dtype, **x)], [m.out((40, 50))])
 
 
 @case("DEQUANTIZE-float16", 0)
@@ -1583,6 +1619,99 @@ def write_models(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for each in CASES:
         (folder / f"{each.name}.tflite").write_bytes(each.build()[0])
+
+
+def as_int4(made: Made, tensor: dict) -> None:
+    """A constant of int8 as one of int4 with the same scales, clamped."""
+    values = np.frombuffer(made.model.buffers[tensor["buffer"]], np.int8)
+    nibbles = np.clip(values, -7, 7).astype(np.uint8) & 15
+    nibbles = np.append(nibbles, np.zeros(nibbles.size % 2, np.uint8))
+    made.model.buffers[tensor["buffer"]] = (nibbles[::2] | nibbles[1::2] << 4).tobytes()
+    tensor["type"] = "int4"
+
+
+def retype(made: Made, base: str, dtype: str, levels: bool = False, shift: int = 0) -> None:
+    """Gives the tensors of a type, with scales or without, another one; adds `shift` to their elements."""
+
+    def converted(values: np.ndarray) -> np.ndarray:
+        values = values.astype(np.float64) + shift
+        return values > 0 if dtype == B else values.astype(DTYPES[dtype])
+
+    changed = set()
+    for g in made.model.graphs:
+        for t in g.tensors:
+            if t["type"] != base or ("quantization" in t) != levels:
+                continue
+            t["type"] = dtype
+            changed.add(t["name"])
+            stored = made.model.buffers[t.get("buffer", 0)]
+            if isinstance(stored, bytes):
+                values = np.frombuffer(stored, DTYPES[base])
+                made.model.buffers[t["buffer"]] = converted(values).tobytes()
+    made.feeds.update({n: converted(v) for n, v in made.feeds.items() if n in changed})
+
+
+def move_levels(made: Made, base: str, dtype: str) -> None:
+    """Gives the quantised tensors of a type another one: int16, whose zero point is 0, or uint8."""
+    shift = {I16: 0, U8: 128}[dtype]
+    for g in made.model.graphs:
+        for t in g.tensors:
+            if t["type"] == base and "quantization" in t:
+                zero = np.asarray(t["quantization"]["zero_point"])
+                t["quantization"]["zero_point"] = zero + shift if shift else zero * 0
+    retype(made, base, dtype, levels=True, shift=shift)
+
+
+# Other elements for which LiteRT has a kernel, with the cases whose models take them in place of their own.
+_OTHER_ELEMENTS = {
+    "float16": """
+        COS-float32 DENSIFY-float32 FLOOR-float32 GATHER-float32 GATHER_ND-float32 GELU-float32
+        LOGISTIC-float32 MAXIMUM-float32 MINIMUM-float32 NEG-float32 PAD-float32 REVERSE_V2-float32
+        ROUND-float32 SIN-float32 SOFTMAX-float32 TANH-float32 UNPACK-float32""",
+    "int16": """
+        ABS-qint8 AVERAGE_POOL_2D-same-qint8 BATCH_MATMUL-qint8 LEAKY_RELU-qint8
+        MAX_POOL_2D-same-qint8 MEAN-qint8 RELU6-qint8 RESIZE_BILINEAR-qint8 SUM-qint8""",
+    "int32": """
+        ADD_N-float32 POW-float32 SEGMENT_SUM-float32 UNSORTED_SEGMENT_MAX-float32
+        UNSORTED_SEGMENT_MIN-float32 UNSORTED_SEGMENT_PROD-float32 UNSORTED_SEGMENT_SUM-float32""",
+    "int4": """
+        CONV_2D-hybrid CONV_2D-qint16-channels CONV_2D-qint8-channels
+        DEPTHWISE_CONV_2D-qint8-channels FULLY_CONNECTED-hybrid FULLY_CONNECTED-qint8-channels""",
+    "int64": "ONE_HOT-float32 REDUCE_PROD-float32 SPARSE_TO_DENSE-float32 SUB-float32 SUM-float32",
+    "uint32": "BITCAST-types PACK-float32 WHERE-bool",
+    "uint8": "RELU_N1_TO_1-qint8",
+    "float16 float64": "ATAN2-float32",
+    "float16 uint32": "CONCATENATION-float32 RESIZE_NEAREST_NEIGHBOR-plain",
+    "int32 float64": "SIGN-float32",
+    "int32 int64": "BUCKETIZE-float32 CUMSUM-float32 MEAN-float32 ZEROS_LIKE-float32",
+    "int8 int16": "FLOOR_DIV-float32 STABLEHLO_SHIFT_LEFT-int32",
+    "float16 float64 uint32": """
+        BATCH_TO_SPACE_ND-float32 BROADCAST_TO-float32 CAST-float-int DYNAMIC_UPDATE_SLICE-float32
+        EMBEDDING_LOOKUP-types EXPAND_DIMS-float32 FILL-types LSH_PROJECTION-sparse-types
+        MIRROR_PAD-float32 RESHAPE-float32 SELECT-types SELECT_V2-types SLICE-float32
+        SPACE_TO_BATCH_ND-float32 SQUEEZE-float32 STRIDED_SLICE-float32 TILE-float32
+        TRANSPOSE-float32""",
+    "int64 bool float16": "EQUAL-float32 NOT_EQUAL-float32",
+    "int64 float16 uint32": "MUL-float32",
+    "int64 int16 float16": """
+        ADD-float32 GREATER-float32 GREATER_EQUAL-float32 LESS-float32 LESS_EQUAL-float32""",
+    "int64 int8 int16": "FLOOR_MOD-float32",
+    "bool float16 float64 uint32": "DILATE-types",
+    "float32 int64 int16 float16": "WHILE-float32",
+    "int8 uint8 int16 uint32": "BITWISE_XOR-int32 RIGHT_SHIFT-int32",
+    "int32 int64 int8 int16 float16": "STABLEHLO_COMPOSITE-float32",
+    "int32 int64 int8 uint8 int16": "MATRIX_SET_DIAG-float32",
+    "int64 int8 uint8 int16 uint32": "STABLEHLO_AND-bool",
+    "int32 int64 int8 uint8 int16 float64": "REDUCE_WINDOW-float32 STABLEHLO_REDUCE_WINDOW-float32",
+    "int32 int64 int8 uint8 int16 bool float16": "PADV2-float32",
+    "int32 int64 int8 uint8 int16 float16 float64 uint32": "STABLEHLO_SCATTER-float32",
+    "int64 int8 uint8 int16 bool float16 float64 uint32": """
+        STABLEHLO_ADD-float32 STABLEHLO_MAXIMUM-float32 STABLEHLO_MINIMUM-float32
+        STABLEHLO_MULTIPLY-float32""",
+    "int32 int64 int8 uint8 int16 bool float16 float64 uint32": """
+        HASHTABLE_LOOKUP-float32 RANK-float32 STABLEHLO_GATHER-float32 STABLEHLO_PAD-float32""",
+}
+RETYPED = {case: kinds for kinds, cases in _OTHER_ELEMENTS.items() for case in cases.split()}
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from relay import _core
 from relay._errors import wrong
 from relay._ops.call import call, checked, is_number
+from relay._ops.layout_forms import convolution
 
 COMPOSITIONS: dict[str, Callable[..., _core.Expr]] = {}
 
@@ -194,3 +195,32 @@ def _simulated_dequantize(data, input_scale, input_zero_point, axis=-1, in_dtype
     """Returns what the numbers of qnn.simulated_quantize stand for."""
     code = _simulated(in_dtype)
     return call("qnn.simulated_dequantize", data, code, input_scale, input_zero_point, axis=axis)
+
+
+def _packed_convolution(doc: str) -> Callable[..., _core.Expr]:
+    def convolve(
+        data, kernel, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None,
+        kernel_size=None, data_layout="NCHW8c", kernel_layout="OIHW", out_layout="", out_dtype="",
+    ):  # fmt: skip
+        attrs = {
+            "strides": strides, "padding": padding, "dilation": dilation, "groups": groups,
+            "channels": channels, "kernel_size": kernel_size, "data_layout": data_layout,
+            "kernel_layout": kernel_layout, "out_layout": out_layout, "out_dtype": out_dtype,
+        }  # fmt: skip
+        for name in ("strides", "padding", "dilation", "kernel_size"):
+            attrs[name] = [attrs[name]] * 2 if is_number(attrs[name]) else attrs[name]
+        given = {name: value for name, value in attrs.items() if value not in (None, "")}
+        return convolution("nn.conv2d", {"data": data, "weight": kernel, **given})
+
+    convolve.__doc__ = doc
+    return convolve
+
+
+_named("nn.contrib_conv2d_nchwc")(
+    _packed_convolution("Returns the convolution of data and a weight in blocked layouts.")
+)
+_named("nn.contrib_depthwise_conv2d_nchwc")(
+    _packed_convolution(
+        "Returns the depthwise convolution of data and a weight in blocked layouts."
+    )
+)

@@ -1,4 +1,4 @@
-"""Arguments of operators in forms of the first Relay: sizes as expressions, float indices, blocked layouts.
+"""Arguments of operators in forms of the first Relay: sizes as expressions, operands of other dtypes.
 
 Each form takes the arguments of a call by name. It returns the expression for them, or None after it has
 replaced what needed it; the operator is then called as usual.
@@ -16,7 +16,7 @@ from relay._ops.call import call, checked, is_number
 FORMS: dict[str, Callable[[dict[str, Any]], _core.Expr | None]] = {}
 
 
-def _form(*names: str) -> Callable:
+def form_of(*names: str) -> Callable:
     def add(function: Callable) -> Callable:
         FORMS.update(dict.fromkeys(names, function))
         return function
@@ -24,13 +24,13 @@ def _form(*names: str) -> Callable:
     return add
 
 
-def _tensor_type(value: object) -> _core.TensorType | None:
+def tensor_type(value: object) -> _core.TensorType | None:
     kind = value.checked_type if isinstance(value, _core.Expr) else None
     return kind if isinstance(kind, _core.TensorType) else None
 
 
 def _rank(data: object, name: str) -> int:
-    kind = _tensor_type(data)
+    kind = tensor_type(data)
     if kind is None or kind.shape is None:
         raise wrong(
             f"relay.{name}: a size is an expression, so the data has a known number of axes"
@@ -46,7 +46,7 @@ def _vector(value: object, count: int, name: str) -> _core.Expr:
     """An expression of `count` integers (any number for -1), as a vector of int64."""
     if not isinstance(value, _core.Expr):
         value = _core.Constant([value] if is_number(value) else value, "int64")
-    kind = _tensor_type(value)
+    kind = tensor_type(value)
     if kind is None or len(kind.shape) > 1:
         raise wrong(f"relay.{name}: an expression of sizes is a vector or a number")
     value = call("cast", value, dtype="int64")
@@ -103,7 +103,7 @@ def _only(given: dict[str, Any], name: str, **defaults: object) -> None:
             raise wrong(f"relay.{name}(): {attribute} needs sizes that are known")
 
 
-@_form("squeeze")
+@form_of("squeeze")
 def _squeeze(given: dict[str, Any]) -> _core.Expr | None:
     if not _is_open(given, "axis", 1):
         return None
@@ -126,7 +126,7 @@ def _squeeze(given: dict[str, Any]) -> _core.Expr | None:
     return _checked_axes("squeeze", axes, rank, checked(different, said, out))
 
 
-@_form("expand_dims")
+@form_of("expand_dims")
 def _expand_dims(given: dict[str, Any]) -> _core.Expr | None:
     if not _is_open(given, "axis", 0):
         return None
@@ -142,7 +142,7 @@ def _expand_dims(given: dict[str, Any]) -> _core.Expr | None:
     return _checked_axes("expand_dims", axis, rank + 1, out)
 
 
-@_form("topk")
+@form_of("topk")
 def _topk(given: dict[str, Any]) -> _core.Expr | None:
     if not _is_open(given, "k", 0):
         return None
@@ -163,13 +163,13 @@ def _topk(given: dict[str, Any]) -> _core.Expr | None:
     return _core.Tuple([first(_core.TupleGetItem(all_of_them, i)) for i in range(2)])
 
 
-@_form("nn.pad")
+@form_of("nn.pad")
 def _pad(given: dict[str, Any]) -> _core.Expr | None:
     if not _is_open(given, "pad_width", 2):
         return None
     width = given["pad_width"]
     rank = _rank(given["data"], "nn.pad")
-    kind = _tensor_type(width)
+    kind = tensor_type(width)
     if kind is None or tuple(kind.shape) != (rank, 2):
         raise wrong(f"relay.nn.pad: the widths are of the shape {(rank, 2)}")
     by_side = call("transpose", call("cast", width, dtype="int64"))
@@ -180,7 +180,7 @@ def _pad(given: dict[str, Any]) -> _core.Expr | None:
     return call("dyn.pad", given["data"], widths, value, pad_mode=given.get("pad_mode", "constant"))
 
 
-@_form("strided_slice")
+@form_of("strided_slice")
 def _slice_by_sizes(given: dict[str, Any]) -> _core.Expr | None:
     parts = [given.get(name) for name in ("begin", "end")]
     if given.get("slice_mode") != "size" or not any(isinstance(p, _core.Expr) for p in parts):
@@ -249,7 +249,7 @@ class _Resize:
 
     def __init__(self, name: str, given: dict[str, Any], dtype: str | None = None) -> None:
         self.name, self.data = name, given["data"]
-        kind = _tensor_type(self.data)
+        kind = tensor_type(self.data)
         layout = given.get("layout", "NCHW")
         if sorted(layout) != sorted("NCHW") or _rank(self.data, name) != 4:
             raise wrong(f"relay.{name}: with sizes as expressions the layout is NCHW in any order")
@@ -331,7 +331,7 @@ class _Resize:
         return call("add", call("multiply", rest, first), call("multiply", part, second))
 
 
-@_form("image.resize2d")
+@form_of("image.resize2d")
 def _resize2d(given: dict[str, Any]) -> _core.Expr | None:
     name = "image.resize2d"
     if not _is_open(given, "size", 1):
@@ -347,10 +347,10 @@ def _resize2d(given: dict[str, Any]) -> _core.Expr | None:
     )
 
 
-@_form("nn.upsampling")
+@form_of("nn.upsampling")
 def _upsampling(given: dict[str, Any]) -> _core.Expr | None:
     name = "nn.upsampling"
-    kind, layout = _tensor_type(given["data"]), given.get("layout", "NCHW")
+    kind, layout = tensor_type(given["data"]), given.get("layout", "NCHW")
     known = kind is None or sorted(layout) != sorted("NCHW") or all(
         isinstance(size, int)
         for axis, size in zip(layout, kind.shape, strict=False) if axis in "HW"
@@ -366,7 +366,7 @@ def _upsampling(given: dict[str, Any]) -> _core.Expr | None:
         scale = given.get(scale, 1)
         if not isinstance(scale, _core.Expr):
             scale = _core.Constant(float(scale), "float64")
-        kind = _tensor_type(scale)
+        kind = tensor_type(scale)
         if kind is None or len(kind.shape):
             raise wrong(f"relay.{name}: a scale is one number")
         if kind.dtype not in ("float32", "float64"):
@@ -384,7 +384,7 @@ def _upsampling(given: dict[str, Any]) -> _core.Expr | None:
     )
 
 
-@_form("fixed_point_multiply")
+@form_of("fixed_point_multiply")
 def _fixed_point_multiply(given: dict[str, Any]) -> _core.Expr | None:
     name = "fixed_point_multiply"
     if not any([_is_open(given, part, 0) for part in ("multiplier", "shift")]):
@@ -394,7 +394,7 @@ def _fixed_point_multiply(given: dict[str, Any]) -> _core.Expr | None:
         value = given[part]
         if not isinstance(value, _core.Expr):
             value = _core.Constant(value, "int32")
-        kind = _tensor_type(value)
+        kind = tensor_type(value)
         if kind is None or len(kind.shape) or kind.dtype != "int32":
             raise wrong(
                 f"relay.{name}: as an expression the {part} is one int32; "
@@ -419,97 +419,46 @@ def _fixed_point_multiply(given: dict[str, Any]) -> _core.Expr | None:
 # ---- Operands ------------------------------------------------------------------------------------
 
 
-@_form("sum", "prod")
+@form_of("sum", "prod")
 def _count(given: dict[str, Any]) -> None:
     """Truth values are counted as int32."""
-    kind = _tensor_type(given["data"])
+    kind = tensor_type(given["data"])
     if kind is not None and kind.dtype == "bool":
         given["data"] = call("cast", given["data"], dtype="int32")
 
 
-@_form("take", "gather", "gather_nd")
+@form_of("take", "gather", "gather_nd")
 def _whole_indices(given: dict[str, Any]) -> None:
     """Indices in floats are rounded towards zero, as before."""
-    kind = _tensor_type(given["indices"])
+    kind = tensor_type(given["indices"])
     if kind is not None and "float" in kind.dtype:
         given["indices"] = call("cast", given["indices"], dtype="int64")
 
 
-def _depthwise_weight(given: dict[str, Any]) -> None:
-    """A depthwise weight (channels, multiplier, ...) becomes (channels * multiplier, 1, ...)."""
-    data, weight = _tensor_type(given["data"]), _tensor_type(given["weight"])
-    groups = given.get("groups", 1)
-    layout = given.get("kernel_layout") or ""
-    place = layout.find("OI")
-    if data is None or weight is None or groups == 1 or place < 0:
-        return
-    first, multiplier = weight.shape[place : place + 2]
-    channels = data.shape[given.get("data_layout", "").find("C")]
-    if first != groups or channels != groups or multiplier in (1, None):
-        return
-    sizes = [*weight.shape[:place], first * multiplier, 1, *weight.shape[place + 2 :]]
-    given["weight"] = call("reshape", given["weight"], newshape=sizes)
+def one_dtype(given: dict[str, Any], *factors: str) -> None:
+    """Casts the factors of a product to `out_dtype`, as before; two floats without one to that of the first.
 
-
-# ---- Layouts -------------------------------------------------------------------------------------
-
-
-def _in_plain_layouts(
-    name: str, given: dict[str, Any], operands: dict[str, str], plain: Callable[[str], str]
-) -> _core.Expr | None:
-    """The operator on operands in plain layouts between transforms of layouts; None where all are plain.
-
-    operands: the attribute with the layout of each, the data first.
+    Bytes with and without a sign are multiplied as they are.
     """
-    layouts = {operand: given.get(attribute, "") for operand, attribute in operands.items()}
-    data = next(iter(layouts.values()))
-    result = given.get("out_layout") or data
-    if all(plain(layout) == layout for layout in [*layouts.values(), result]):
-        return None
-    given.pop("out_layout", None)
-    for operand, layout in layouts.items():
-        if plain(layout) != layout:
-            given[operands[operand]] = plain(layout)
-            given[operand] = call(
-                "layout_transform", given[operand], src_layout=layout, dst_layout=plain(layout)
-            )
-    others = [given.pop(operand) for operand in (*operands, "rois") if operand in given]
-    out = call(name, *others, **given)
-    if plain(data) == result:
-        return out
-    return call("layout_transform", out, src_layout=plain(data), dst_layout=result)
+    kinds = [tensor_type(given[name]) for name in factors]
+    dtypes = [kind.dtype for kind in kinds if kind is not None]
+    if len(dtypes) < len(factors) or len(set(dtypes)) == 1 or {*dtypes} == {"int8", "uint8"}:
+        return
+    wanted = given.get("out_dtype")
+    if wanted is None and all("float" in dtype for dtype in dtypes):
+        wanted = dtypes[0]
+    if wanted is not None:
+        for name, dtype in zip(factors, dtypes, strict=True):
+            if dtype != wanted:
+                given[name] = call("cast", given[name], dtype=wanted)
 
 
-def _without_blocks(layout: str) -> str:
-    return "".join(axis for axis in layout if axis.isupper())
+@form_of("nn.dense", "nn.contrib_dense_pack")
+@form_of("nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")
+def _product_with_weight(given: dict[str, Any]) -> None:
+    one_dtype(given, "data", "weight")
 
 
-def _blocked_conv(name: str) -> Callable[[dict[str, Any]], _core.Expr | None]:
-    def form(given: dict[str, Any]) -> _core.Expr | None:
-        operands = {"data": "data_layout", "weight": "kernel_layout"}
-        made = _in_plain_layouts(name, given, operands, _without_blocks)
-        if made is None:
-            _depthwise_weight(given)
-        return made
-
-    return form
-
-
-def _blocked_pool(name: str) -> Callable[[dict[str, Any]], _core.Expr | None]:
-    return lambda given: _in_plain_layouts(name, given, {"data": "layout"}, _without_blocks)
-
-
-def _channels_first(name: str) -> Callable[[dict[str, Any]], _core.Expr | None]:
-    def plain(layout: str) -> str:
-        return "NCHW" if sorted(layout) == sorted("NCHW") else layout
-
-    return lambda given: _in_plain_layouts(name, given, {"data": "layout"}, plain)
-
-
-for _name in ("nn.conv1d", "nn.conv2d", "nn.conv3d"):
-    FORMS[_name] = _blocked_conv(_name)
-for _name in ("max_pool", "avg_pool", "global_max_pool", "global_avg_pool"):
-    for _axes in (1, 2, 3):
-        FORMS[f"nn.{_name}{_axes}d"] = _blocked_pool(f"nn.{_name}{_axes}d")
-for _name in ("vision.roi_align", "vision.roi_pool"):
-    FORMS[_name] = _channels_first(_name)
+@form_of("nn.matmul", "nn.batch_matmul")
+def _product(given: dict[str, Any]) -> None:
+    one_dtype(given, "tensor_a", "tensor_b")

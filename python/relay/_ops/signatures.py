@@ -307,11 +307,12 @@ RESULTS = {
 ABSENT = {
     "the compiler chooses layouts and transforms weights itself; use the plain operator": """
         nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
-        nn.contrib_conv2d_nchwc nn.contrib_conv2d_winograd_nnpack_weight_transform
+        nn.contrib_conv2d_winograd_nnpack_weight_transform
         nn.contrib_conv3d_winograd_weight_transform
-        nn.contrib_conv3d_winograd_without_weight_transform nn.contrib_depthwise_conv2d_nchwc""",
-    "only one device is supported": """
-        copy_shape_func annotation.function_on_device""",
+        nn.contrib_conv3d_winograd_without_weight_transform""",
+    "sizes are computed on the host": "copy_shape_func",
+    "on_device and device_copy place expressions, and functions follow from these": """
+        annotation.function_on_device""",
     "rounding and compute_dtype are arguments of requantize": """
         qnn.op.current_requantize_config qnn.op.requantize_config""",
 }

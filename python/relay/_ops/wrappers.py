@@ -15,7 +15,7 @@ from relay._ops import index_compositions as index_compositions  # fills COMPOSI
 from relay._ops import signatures
 from relay._ops.call import is_number
 from relay._ops.compositions import COMPOSITIONS
-from relay._ops.open_forms import FORMS
+from relay._ops.layout_forms import FORMS
 from relay.op import Operator, list_op_names
 from relay.op import row as row_of
 

@@ -51,7 +51,10 @@ def device(dev_type: str | int, dev_id: int = 0) -> Device:
     """Returns a device by its kind, "cpu" or "llvm"; ArgumentError for one that is not supported."""
     kind = dev_type.split()[0] if isinstance(dev_type, str) and dev_type.split() else dev_type
     if kind not in _PROCESSOR:
-        raise wrong(f"the device {dev_type!r} is not supported: the only device is the processor")
+        raise wrong(
+            f"the device {dev_type!r} is not supported: relay.tvm runs programs on the processor; "
+            "relay.build(mod, target=...) of relay takes 'opencl' and 'cuda'"
+        )
     return Device(dev_id)
 
 

@@ -73,8 +73,8 @@ class Target:
         kind, *options = target.split()
         if kind in _OTHER_KINDS:
             raise wrong(
-                f"the target {kind!r} is not supported: programs are compiled for the processor; "
-                "'llvm' is the target of this machine"
+                f"the target {kind!r} is not supported: relay.tvm compiles for processors, and 'llvm' "
+                "is this one; relay.build(mod, target=...) of relay takes 'opencl' and 'cuda'"
             )
         self.kind = TargetKind(kind)
         self.text = " ".join([kind, *_kept(options)])

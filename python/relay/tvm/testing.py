@@ -43,7 +43,7 @@ def uses_gpu(*marked: Callable[..., Any]) -> Any:
     """Marks a test that needs another device than the processor; it is skipped."""
     import pytest
 
-    skip = pytest.mark.skip(reason="the only device is the processor")
+    skip = pytest.mark.skip(reason="relay.tvm runs programs on the processor")
     return skip(marked[0]) if marked else skip
 
 

@@ -92,9 +92,9 @@ bool NodeContext::is_quantized(size_t i) const {
          t.quantization()->scale() != nullptr && t.quantization()->scale()->size() > 0;
 }
 
-Quantization NodeContext::quantization(const schema::Tensor& t) const {
+Quantization NodeContext::quantization(const schema::Tensor& t, bool words) const {
   const std::string name = quoted_tensor(name_of(t));
-  if (!holds_levels(t.type()))
+  if (!holds_levels(t.type()) && !(words && t.type() == schema::ElementType::int32))
     unsupported("a scale of " + name + ", whose elements are " + name_of(t.type()));
   const schema::Quantization* q = t.quantization();
   if (q == nullptr || q->scale() == nullptr || q->scale()->size() == 0)

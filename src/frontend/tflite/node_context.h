@@ -51,8 +51,8 @@ class NodeContext : public Operands {
   DType in_dtype(size_t i) const { return dtype_of(in(i)); }
   // Whether inputs are integers that stand for real numbers.
   bool is_quantized(size_t i = 0) const;
-  // The parameters of a quantised tensor; E0508 where they are missing or out of range.
-  Quantization quantization(const schema::Tensor& tensor) const;
+  // The parameters of a quantised tensor; E0508 where they are missing or out of range. With `words` it may be of int32.
+  Quantization quantization(const schema::Tensor& tensor, bool words = false) const;
   Quantization in_quantization(size_t i) const { return quantization(input_tensor(i)); }
   Quantization out_quantization(size_t i = 0) const { return quantization(output_tensor(i)); }
 

@@ -169,7 +169,10 @@ Expr to_floats(NodeContext& ctx, const Expr& x, const Quantization& q) {
 }
 
 Expr requantized_input(NodeContext& ctx) {
-  const Level from = input_level(ctx, 0), to = output_level(ctx);
+  auto level = [&](const schema::Tensor& t) {
+    return level_of(ctx, ctx.quantization(t, /*words=*/true));
+  };
+  const Level from = level(ctx.input_tensor(0)), to = level(ctx.output_tensor());
   const double factor = static_cast<double>(from.scale) / static_cast<double>(to.scale);
   Expr y = scaled(ctx, centred(ctx, ctx.in(0), from.zero), multiplier_of(factor));
   return stored(ctx, y, to.zero, whole_range(ctx.out_dtype()), ctx.out_dtype());

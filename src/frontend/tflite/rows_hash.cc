@@ -9,6 +9,9 @@
 namespace relay::frontend::tflite {
 namespace {
 
+// Bytes of a line, and functions, beyond which a projection is refused: the tables of places grow with them.
+constexpr int64_t kMostHashed = int64_t{1} << 20;
+
 // (seeds: a line for each function, a column for each of its bits; lines; their weights): a bit is whether the weighted sum of
 // the lines' hashes is positive. Dense gives all bits; sparse gives for each function the number of its bits, after the
 // numbers of the functions before it.
@@ -27,6 +30,12 @@ Values lsh_projection(NodeContext& ctx) {
              std::to_string(static_cast<int>(kind)));
   const bool sparse = kind == schema::LshKind::sparse;
   if (bits > (sparse ? 31 : 32)) ctx.unsupported("so many bits of one hash function");
+  if (functions > kMostHashed) ctx.unsupported("more than 2^20 hash functions");
+  int64_t length = dtype.bytes();
+  for (int64_t a = 1; a < Builder::rank_of(lines); ++a) {
+    length *= ctx.const_dim(lines, a, "a size of a line");
+    if (length > kMostHashed) ctx.unsupported("lines of more than 2^20 bytes");
+  }
 
   Expr all = ctx.reshape(seeds, std::vector<int64_t>{functions * bits});
   Expr hashes = with_bits_of(ctx, farm_hashes(ctx, all, lines), DType::Int(64));

@@ -9,7 +9,7 @@ namespace relay::frontend::tflite {
 namespace {
 
 Values quantize(NodeContext& ctx) {
-  if (ctx.is_quantized()) return one(requantized_input(ctx));
+  if (!ctx.in_dtype(0).is_floating()) return one(requantized_input(ctx));
   return one(to_integers(ctx, ctx.in(0), ctx.out_quantization(), ctx.out_dtype()));
 }
 

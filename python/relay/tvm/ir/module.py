@@ -36,7 +36,9 @@ class IRModule:
         global_infos: Mapping[str, object] | None = None,
     ) -> None:
         if global_infos:
-            raise wrong("IRModule() takes no global_infos: there is one device, the processor")
+            raise wrong(
+                "IRModule() takes no global_infos: on_device and device_copy name a device by its text"
+            )
         self._module = _core.parse(_EMPTY, "<module>")
         self._waiting: dict[str, _core.Function] = {}
         self._problem: Exception | None = None
