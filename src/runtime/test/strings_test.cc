@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/diagnostic.h"
 
 namespace relay::runtime {
@@ -31,6 +33,19 @@ TEST(Strings, a_tensor_owns_what_it_is_made_of) {
   EXPECT_EQ(string_at(t, 2), std::string_view("a\0b", 3));
   EXPECT_EQ(string_at(t, 3).size(), 5000u);
   EXPECT_TRUE(t.read_only());
+}
+
+TEST(Strings, code_points_become_utf8) {
+  const uint32_t texts[] = {'a', 0, 'b', 0xE9, 0x20AC, 0x1F600, 0, 0, 0, 0x7FF, 0x800, 0x10FFFF};
+  auto t = make_strings(Shape{std::array<int64_t, 2>{2, 2}}, texts, 3);
+  ASSERT_TRUE(t);
+  EXPECT_EQ(string_at(*t, 0), std::string_view("a\0b", 3));
+  EXPECT_EQ(string_at(*t, 1), "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
+  EXPECT_EQ(string_at(*t, 2), "");
+  EXPECT_EQ(string_at(*t, 3), "\xDF\xBF\xE0\xA0\x80\xF4\x8F\xBF\xBF");
+  for (uint32_t bad : {0xD800u, 0xDFFFu, 0x110000u, 0xFFFFFFFFu}) {
+    EXPECT_FALSE(make_strings(Shape{std::array<int64_t, 1>{1}}, &bad, 1)) << bad;
+  }
 }
 
 TEST(Strings, bytes_that_are_no_text_are_refused) {
