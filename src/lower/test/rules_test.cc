@@ -105,8 +105,10 @@ TEST(Rules, the_end_of_a_row_is_a_vector_with_a_mask) {
   for (int64_t columns : {17, 31, 33, 100, 255}) {
     expect_right(biased(3, columns), "loops: y 16 lanes");
   }
-  expect_right(biased(5, 12), "loops: y 4 lanes");
   expect_right(biased(5, 7), "loops: y");
+  // Vectors of 8 and 4 elements, not three of 4.
+  expect_right(biased(5, 12), "loops: y 12 lanes and fewer");
+  expect_right(biased(5, 8), "loops: y 8 lanes");
 }
 
 TEST(Rules, rows_that_follow_each_other_are_one) {
