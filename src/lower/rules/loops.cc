@@ -232,10 +232,13 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
     LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
     LoopRV inner = last;
     if (open && !across.var && !s.has_whole_tiles(last, width)) {
-      // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far. With rows inside the loop
-      // over vectors, that is cut when all is lowered (PartitionLoops).
-      RELAY_TRY(s.vectorize(
-          RELAY_TRY(s.split(RELAY_TRY(s.partition_tiles(last, width)).tail, {-1, width}))[1]));
+      // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far: such an end is no vector.
+      // With rows inside the loop over vectors, that is cut when all is lowered (PartitionLoops).
+      const auto steps = read_steps(s, rv, last);
+      const bool near =
+          std::ranges::all_of(steps, [](const auto& step) { return step == 0 || step == 1; });
+      const LoopRV tail = RELAY_TRY(s.partition_tiles(last, width)).tail;
+      if (near) RELAY_TRY(s.vectorize(RELAY_TRY(s.split(tail, {-1, width}))[1]));
     }
     if (extent != width) {
       std::vector<LoopRV> parts = RELAY_TRY(s.split(last, {-1, width}));

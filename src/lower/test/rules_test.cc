@@ -247,6 +247,24 @@ TEST(Rules, lanes_run_along_an_axis_of_open_size) {
   EXPECT_NE(rule_of(f).find("y 16 lanes"), std::string::npos) << rule_of(f);
 }
 
+// y[i, j] = x[i, p[j]]: a mask would make a branch of each lane.
+TEST(Rules, the_end_of_an_open_row_that_is_read_far_apart_is_no_vector) {
+  tir::Var n = tir::var("n");
+  Tensor x = placeholder("x", f32, {index(3), index(29)});
+  Tensor p = placeholder("p", tir::kIndex, {n});
+  auto vectors = [&](const std::function<PrimExpr(const Indices&)>& column) {
+    const tir::PrimFunc f = create_prim_func(
+        "taken", {x, p},
+        {compute("y", {index(3), n}, [&](const Indices& i) { return x(i[0], column(i)); })}, {n});
+    const std::string text = to_string(scheduled(f, codegen_test::text_target()));
+    size_t found = 0;
+    for (size_t at = 0; (at = text.find("in vectorized(", at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(vectors([&](const Indices& i) { return p(i[1]); }), 1u);
+  EXPECT_EQ(vectors([&](const Indices&) { return p(index(0)); }), 2u);
+}
+
 // y[i, j] = exp(x[i, j])
 Case exponentials(int64_t rows, int64_t columns) {
   Tensor x = placeholder("x", f32, {index(rows), index(columns)});

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "base/diagnostic.h"
 
@@ -58,6 +60,31 @@ TEST(Strings, equal_is_by_content) {
   EXPECT_EQ(bit_hash(a), bit_hash(b));
   EXPECT_FALSE(bit_equal(a, make_strings({2}, {"xy", "z"})));
   EXPECT_FALSE(bit_equal(a, make_strings({1, 2}, {"x", "yz"})));
+}
+
+TEST(Strings, the_order_is_that_of_bytes) {
+  const std::string_view letters[] = {std::string_view("\0", 1), "a", "b", "\xC3\xA9"};
+  std::vector<std::string> texts{""};
+  // All of up to three letters, alone and behind others, so that sizes on both sides of four and eight bytes differ late.
+  for (size_t i = 0; i < 21; ++i) {
+    for (std::string_view letter : letters) texts.push_back(texts[i] + std::string(letter));
+  }
+  for (size_t i = 0, n = texts.size(); i < n; ++i) {
+    for (const char* front : {"bb", "abcde", "0123456"}) texts.push_back(front + texts[i]);
+  }
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  const std::array<int64_t, 1> shape{static_cast<int64_t>(views.size())};
+  const Tensor t = make_strings(Shape{shape}, views);
+  const relay_string_function compare = string_functions()[string_function("string_compare")];
+  for (size_t i = 0; i < views.size(); ++i) {
+    for (size_t j = 0; j < views.size(); ++j) {
+      const int64_t words[] = {t.data<int64_t>()[i], t.data<int64_t>()[j]};
+      const int wanted = views[i].compare(views[j]);
+      const int64_t got = compare(nullptr, words);
+      ASSERT_EQ(got < 0, wanted < 0) << texts[i] << " and " << texts[j];
+      ASSERT_EQ(got > 0, wanted > 0) << texts[i] << " and " << texts[j];
+    }
+  }
 }
 
 TEST(Strings, moved_words_become_owned) {
