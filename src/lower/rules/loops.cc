@@ -232,8 +232,8 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
     LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
     LoopRV inner = last;
     if (open && !across.var && !s.has_whole_tiles(last, width)) {
-      // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far: such an end is no vector.
-      // With rows inside the loop over vectors, that is cut when all is lowered (PartitionLoops).
+      // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far: where some do, the end stays a
+      // loop over elements. With rows inside the loop over vectors, that is cut when all is lowered (PartitionLoops).
       const auto steps = read_steps(s, rv, last);
       const bool near =
           std::ranges::all_of(steps, [](const auto& step) { return step == 0 || step == 1; });
