@@ -283,6 +283,13 @@ DRAWN_CAUSES: dict[str, str] = {
         "rows of a few bytes are written one by one, 4 GB/s: no vector of this processor permutes bytes "
         "across its halves."
     ),
+    "moves/DepthToSpace u8 *": (
+        "bytes of four channels, which lie in planes of their own, are gathered one by one: 3 ns for each."
+    ),
+    "windows/MaxPool *x1 window *x1 *": (
+        "lanes lie along the last axis, which has one element; windows along the axis before it are reduced "
+        "one element after the other."
+    ),
     "moves/SpaceToDepth *": (
         "every second or third element of a vector is read, once for each position in a block: 6 GB/s "
         "of rows of 18."

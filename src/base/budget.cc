@@ -44,7 +44,7 @@ constinit thread_local Watch watch{};
 Clock::rep ticks() { return Clock::now().time_since_epoch().count(); }
 
 void begin_watch(const BudgetScope* scope) {
-  Clock::rep now = ticks();
+  Clock::rep now = scope != nullptr ? ticks() : 0;
   // Steps may be slow from the first on: the countdown grows from one.
   watch = {scope, 1, now, now};
   detail::budget_countdown = 1;

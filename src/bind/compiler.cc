@@ -22,6 +22,7 @@
 #include "bind/data_values.h"
 #include "bind/exchange.h"
 #include "bind/functions.h"
+#include "bind/plain_call.h"
 #include "bind/python_code.h"
 #include "bind/settings.h"
 #include "bind/tensor_expressions.h"
@@ -414,8 +415,14 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
       !exe.module.function_names().empty()) {
     name = entry_function(exe.module, args, kwargs);
   }
+  const runtime::Function& signature = exe.module.function(name);
   Module types = exe.types();
   Function typed = types ? types->find(name) : nullptr;
+  const Type type = typed ? typed->body->type : Type();
+  if (kwargs.size() == 0 && takes_plain_values(exe, signature)) {
+    const auto values = PlainArguments::read(signature, args);
+    if (values) return plain_result(values->run(exe.module, name), type, types);
+  }
   bool functions = exe.functions && typed && exchanges_functions(types, typed);
   std::optional<FunctionOwner::Turn> turn;
   if (functions) turn.emplace(*exe.functions);
@@ -423,7 +430,7 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
   Exchange exchange(functions ? exe.functions : nullptr);
   const int64_t before = runtime::thread_object_bytes();
   std::vector<runtime::Value> values =
-      collect_arguments(exe.module.function(name), types, args, kwargs, exchange, &donated);
+      collect_arguments(signature, types, args, kwargs, exchange, &donated);
   const int64_t taken = runtime::thread_object_bytes() - before;
   if (functions) bind_sizes(typed, values, exchange.sizes());
   runtime::Value result = run_with(exchange, types, [&](const runtime::RunOptions& limits) {
@@ -433,7 +440,6 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
     values.clear();
     return out;
   });
-  const Type type = typed ? typed->body->type : Type();
   if (donated.empty()) return exchange.result(result, type, types);
   size_t next = 0;
   nb::object out = with_donated(result, type, types, exchange, donated, next);

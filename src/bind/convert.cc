@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -71,7 +72,27 @@ Tensor tensor_of_texts(const Py_buffer& view) {
   return runtime::make_strings(std::vector<int64_t>(view.shape, view.shape + view.ndim), texts);
 }
 
+// A tensor of the strings of a fixed length, "12w", that a contiguous array of NumPy holds: code points in the order of bytes
+// of the machine, without the zeros at their ends. nullopt for others.
+std::optional<Tensor> tensor_of_code_points(const Py_buffer& view) {
+  const std::string_view format = view.format;
+  size_t most = 0;
+  const auto [end, error] = std::from_chars(format.data(), format.data() + format.size(), most);
+  const bool known = error == std::errc() && *end == 'w' && end[1] == '\0' && most > 0 &&
+                     most * sizeof(uint32_t) == static_cast<size_t>(view.itemsize);
+  if (!known || reinterpret_cast<uintptr_t>(view.buf) % alignof(uint32_t) != 0) return std::nullopt;
+  return runtime::make_strings(std::vector<int64_t>(view.shape, view.shape + view.ndim),
+                               static_cast<const uint32_t*>(view.buf), most);
+}
+
 bool is_c_contiguous(const Py_buffer& view) { return PyBuffer_IsContiguous(&view, 'C') != 0; }
+
+// The strings of a contiguous array; nullopt for what holds none. TypeError for other objects than strings.
+std::optional<Tensor> try_texts(const Py_buffer& view) {
+  if (view.format == nullptr || !is_c_contiguous(view)) return std::nullopt;
+  constexpr std::string_view kObjects = "O";
+  return view.format == kObjects ? tensor_of_texts(view) : tensor_of_code_points(view);
+}
 
 // What an object shows of its memory; null where it shows none.
 std::shared_ptr<BufferOwner> shown_buffer(nb::handle object) {
@@ -101,10 +122,7 @@ std::optional<Tensor> try_buffer(nb::handle object) {
   auto owner = shown_buffer(object);
   if (!owner) return std::nullopt;
   const Py_buffer& view = owner->view;
-  constexpr std::string_view kObjects = "O";
-  if (view.format != nullptr && view.format == kObjects && is_c_contiguous(view)) {
-    return tensor_of_texts(view);
-  }
+  if (auto texts = try_texts(view)) return texts;
   auto dtype = buffer_dtype(view.format, view.itemsize);
   return dtype ? std::optional(tensor_of_buffer(owner, *dtype)) : std::nullopt;
 }
@@ -159,21 +177,6 @@ Tensor string_tensor(nb::handle object) {
   nb::object array =
       numpy().attr("asarray")(object, nb::arg("dtype") = "object", nb::arg("order") = "C");
   return try_buffer(array).value();
-}
-
-nb::object string_array(const Tensor& t) {
-  nb::list shape;
-  for (int64_t d : t.shape()) shape.append(d);
-  nb::object flat = numpy().attr("empty")(t.num_elements(), nb::arg("dtype") = "object");
-  // The elements are references, which NumPy would take one by one from a list.
-  nb::object data = flat.attr("__array_interface__")["data"][0];
-  auto** elements = reinterpret_cast<PyObject**>(nb::cast<uintptr_t>(data));
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    std::string_view text = runtime::string_at(t, i);
-    nb::str made(text.data() == nullptr ? "" : text.data(), text.size());
-    Py_XDECREF(std::exchange(elements[i], made.release().ptr()));
-  }
-  return flat.attr("reshape")(nb::tuple(shape));
 }
 
 // The array in another element type, without loss: integers and bools stay what they are, floats
@@ -459,20 +462,11 @@ Tensor to_donated(nb::handle object, const runtime::Slot& slot) {
 
 namespace {
 
-// An object of Python that holds a tensor and shows its bytes.
+// An object of Python that holds the tensor in whose memory an array is.
 struct TensorBytes {
   PyObject head;
   Tensor tensor;
 };
-
-int show_bytes(PyObject* self, Py_buffer* view, int flags) {
-  Tensor& tensor = reinterpret_cast<TensorBytes*>(self)->tensor;
-  // NumPy takes no null pointer, also for no bytes.
-  static char none = 0;
-  const auto size = static_cast<Py_ssize_t>(tensor.byte_size());
-  void* data = size == 0 ? &none : tensor.data();
-  return PyBuffer_FillInfo(view, self, data, size, 0, flags);
-}
 
 // A tensor may hold an array, whose memory is another such object's, and so on without an end, as where a loop passes a
 // result that is an argument to the next call: what is dropped within a drop waits for its end. Python's lock guards the list.
@@ -495,9 +489,7 @@ void drop_bytes(PyObject* self) {
 }
 
 PyTypeObject* bytes_type() {
-  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(drop_bytes)},
-                                {Py_bf_getbuffer, reinterpret_cast<void*>(show_bytes)},
-                                {0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(drop_bytes)}, {0, nullptr}};
   static PyType_Spec spec = {"relay._core.TensorBytes", sizeof(TensorBytes), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   PyObject* made = PyType_FromSpec(&spec);
@@ -505,10 +497,72 @@ PyTypeObject* bytes_type() {
   return reinterpret_cast<PyTypeObject*>(made);
 }
 
+// NumPy's table of C functions, in which each keeps its place: an array made through it takes a third of the time of a call
+// of the class.
+class NumpyFunctions {
+ public:
+  NumpyFunctions() {
+    PyObject* module = PyImport_ImportModule("numpy._core._multiarray_umath");
+    if (module == nullptr) {
+      PyErr_Clear();
+      module = PyImport_ImportModule("numpy.core._multiarray_umath");  // before 1.26
+    }
+    if (module == nullptr) throw nb::python_error();
+    nb::object table = nb::steal(module).attr("_ARRAY_API");
+    table_ = static_cast<void**>(PyCapsule_GetPointer(table.ptr(), nullptr));
+    if (table_ == nullptr) throw nb::python_error();
+  }
+
+  // An array of Python's objects, all of which are null, and its memory.
+  std::pair<nb::object, PyObject**> objects(nb::handle type, const nb::object& dtype,
+                                            runtime::Shape shape) const {
+    using GetPtr = void* (*)(PyObject * array, const intptr_t* indices);
+    constexpr size_t kGetPtr = 160;
+    nb::object made = make(type, dtype, shape, nullptr, 0);
+    const std::vector<intptr_t> first(shape.size());
+    auto* begin = reinterpret_cast<GetPtr>(table_[kGetPtr])(made.ptr(), first.data());
+    return {made, static_cast<PyObject**>(begin)};
+  }
+
+  // A C-contiguous array that may be written, on memory that `owner` keeps.
+  nb::object array(nb::handle type, const nb::object& dtype, runtime::Shape shape, void* data,
+                   nb::object owner) const {
+    using SetBaseObject = int (*)(PyObject * array, PyObject * base);
+    constexpr size_t kSetBaseObject = 282;
+    constexpr int kContiguous = 0x0001, kAligned = 0x0100, kWriteable = 0x0400;
+    // NumPy allocates where it gets a null pointer, also for no bytes.
+    static char none = 0;
+    nb::object made = make(type, dtype, shape, data == nullptr ? &none : data,
+                           kContiguous | kAligned | kWriteable);
+    const auto set_base = reinterpret_cast<SetBaseObject>(table_[kSetBaseObject]);
+    if (set_base(made.ptr(), owner.release().ptr()) != 0) throw nb::python_error();
+    return made;
+  }
+
+ private:
+  nb::object make(nb::handle type, const nb::object& dtype, runtime::Shape shape, void* data,
+                  int flags) const {
+    using NewFromDescr =
+        PyObject* (*)(PyObject * type, PyObject * dtype, int rank, const intptr_t* shape,
+                      const intptr_t* strides, void* data, int flags, PyObject* finalised);
+    constexpr size_t kNewFromDescr = 94;
+    const std::vector<intptr_t> sizes(shape.begin(), shape.end());
+    nb::object made = nb::steal(reinterpret_cast<NewFromDescr>(table_[kNewFromDescr])(
+        type.ptr(), nb::object(dtype).release().ptr(), static_cast<int>(shape.size()), sizes.data(),
+        nullptr, data, flags, nullptr));
+    if (!made.is_valid()) throw nb::python_error();
+    return made;
+  }
+
+  void** table_;
+};
+
 // Looked up once for a process: the class of arrays, and the dtypes by code and log2 of the size.
 struct NumpyTypes {
   PyTypeObject* bytes = bytes_type();
+  NumpyFunctions functions;
   nb::object array = numpy().attr("ndarray");
+  nb::object object = numpy().attr("dtype")("object");
   std::array<std::array<nb::object, 4>, 4> dtypes;
 
   nb::object& dtype(DType of) {
@@ -531,14 +585,15 @@ struct NumpyTypes {
   }
 };
 
-nb::object shape_of(const Tensor& tensor) {
-  const auto rank = static_cast<Py_ssize_t>(tensor.shape().size());
-  nb::object out = nb::steal(PyTuple_New(rank));
-  for (Py_ssize_t i = 0; out.is_valid() && i < rank; ++i) {
-    PyObject* size = PyLong_FromLongLong(tensor.dim(static_cast<size_t>(i)));
-    if (size == nullptr || PyTuple_SetItem(out.ptr(), i, size) != 0) throw nb::python_error();
+nb::object string_array(const Tensor& t) {
+  NumpyTypes& types = NumpyTypes::get();
+  auto [out, elements] = types.functions.objects(types.array, types.object, t.shape());
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    std::string_view text = runtime::string_at(t, i);
+    elements[i] = PyUnicode_FromStringAndSize(text.data() == nullptr ? "" : text.data(),
+                                              static_cast<Py_ssize_t>(text.size()));
+    if (elements[i] == nullptr) throw nb::python_error();
   }
-  if (!out.is_valid()) throw nb::python_error();
   return out;
 }
 
@@ -548,6 +603,16 @@ std::optional<Tensor> shown_array(nb::handle object, DType dtype, size_t rank) {
   if (!object.type().is(NumpyTypes::get().array)) return std::nullopt;
   auto owner = shown_buffer(object);
   if (!owner || static_cast<size_t>(owner->view.ndim) != rank) return std::nullopt;
+  if (dtype.is_string()) {
+    // Other objects are an error, which names the input where arguments are read one after the other.
+    try {
+      return try_texts(owner->view);
+    } catch (const WrongArgument&) {
+      return std::nullopt;
+    } catch (const nb::python_error&) {
+      return std::nullopt;
+    }
+  }
   if (buffer_dtype(owner->view.format, owner->view.itemsize) != dtype) return std::nullopt;
   return tensor_of_buffer(owner, dtype);
 }
@@ -556,15 +621,13 @@ nb::object to_numpy(const Tensor& given) {
   if (given.dtype().is_string()) return string_array(given);
   Tensor tensor = given.read_only() ? given.copy() : given;
   NumpyTypes& types = NumpyTypes::get();
-  nb::object shape = shape_of(tensor);
   nb::object& dtype = types.dtype(tensor.dtype().storage());
   auto* bytes = PyObject_New(TensorBytes, types.bytes);
   if (bytes == nullptr) throw nb::python_error();
+  const runtime::Shape shape = tensor.shape();
+  void* data = tensor.byte_size() == 0 ? nullptr : tensor.data();
   new (&bytes->tensor) Tensor(std::move(tensor));
-  const nb::object owner = nb::steal(&bytes->head);
-  nb::object out = nb::steal(PyObject_CallFunctionObjArgs(types.array.ptr(), shape.ptr(),
-                                                          dtype.ptr(), owner.ptr(), nullptr));
-  if (!out.is_valid()) throw nb::python_error();
+  nb::object out = types.functions.array(types.array, dtype, shape, data, nb::steal(&bytes->head));
   const bool extends = given.dtype().is_bfloat16() || given.dtype().is_narrow();
   return extends ? out.attr("view")(extension_class(given.dtype())) : out;
 }

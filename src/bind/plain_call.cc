@@ -2,6 +2,8 @@
 //
 // The arguments of a call are compared with what it was made for while they are read; for anything else it returns
 // NotImplemented, and has no effect.
+#include "bind/plain_call.h"
+
 #include <vector>
 
 #include "bind/compiler.h"
@@ -9,6 +11,48 @@
 #include "bind/unlocked.h"
 
 namespace relay::bind {
+namespace {
+
+std::optional<Tensor> read_plain(nb::handle arg, const runtime::TensorSpec& wanted) {
+  if (auto number = plain_number(arg, wanted.dtype)) return number;
+  return shown_array(arg, wanted.dtype, wanted.shape.size());
+}
+
+}  // namespace
+
+bool takes_plain_values(const Executable& exe, const runtime::Function& f) {
+  return exe.functions == nullptr && f.donations.empty() &&
+         std::ranges::all_of(f.params, &runtime::Slot::is_tensor);
+}
+
+std::optional<PlainArguments> PlainArguments::read(const runtime::Function& f,
+                                                   const nb::tuple& args) {
+  if (f.params.size() != args.size()) return std::nullopt;
+  PlainArguments out;
+  out.values_.reserve(f.params.size());
+  const int64_t before = runtime::thread_object_bytes();
+  size_t i = 0;
+  for (nb::handle arg : args) {
+    std::optional<Tensor> tensor = read_plain(arg, f.params[i++].tensor);
+    if (!tensor) return std::nullopt;
+    out.values_.emplace_back(std::move(*tensor));
+  }
+  out.bytes_ = runtime::thread_object_bytes() - before;
+  return out;
+}
+
+runtime::Value PlainArguments::run(const runtime::Module& module, const std::string& name) const {
+  return run_unlocked([&](const runtime::RunOptions& limits) {
+    return module.run_values(name, values_, beside(bytes_, limits));
+  });
+}
+
+nb::object plain_result(const runtime::Value& result, const Type& type, const Module& types) {
+  if (result.is_tensor()) return to_numpy(result.tensor());
+  Exchange exchange;
+  return exchange.result(result, type, types);
+}
+
 namespace {
 
 class PlainCall {
@@ -27,45 +71,23 @@ class PlainCall {
   // Whether calls with such arguments take this way.
   static bool serves(const Executable& exe, nb::handle function, const nb::tuple& args) {
     std::string name = to_text(function, "the name of a function");
-    if (exe.functions || exe.module.program().find_function(name) < 0) return false;
+    if (exe.module.program().find_function(name) < 0) return false;
     const runtime::Function& f = exe.module.function(name);
-    if (!f.donations.empty() || f.params.size() != args.size()) return false;
-    size_t i = 0;
-    for (nb::handle arg : args) {
-      const runtime::Slot& slot = f.params[i++];
-      if (!slot.is_tensor || slot.tensor.dtype.is_string() || !read(arg, slot.tensor)) return false;
-    }
-    return true;
+    return takes_plain_values(exe, f) && PlainArguments::read(f, args);
   }
 
   nb::object run(const nb::tuple& args) const {
     nb::object other = nb::borrow(Py_NotImplemented);
     if (args.size() != classes_.size()) return other;
-    // Destroyed under Python's lock, so that releasing a buffer does not take it each time.
-    std::vector<runtime::Value> values;
-    values.reserve(classes_.size());
-    const int64_t before = runtime::thread_object_bytes();
     for (size_t i = 0; i < classes_.size(); ++i) {
       nb::handle arg = args[i];
       if (reinterpret_cast<PyObject*>(Py_TYPE(arg.ptr())) != classes_[i].ptr()) return other;
-      std::optional<Tensor> tensor = read(arg, function_.params[i].tensor);
-      if (!tensor) return other;
-      values.emplace_back(std::move(*tensor));
     }
-    const int64_t taken = runtime::thread_object_bytes() - before;
-    const runtime::Value result = run_unlocked([&](const runtime::RunOptions& limits) {
-      return module_.run_values(name_, values, beside(taken, limits));
-    });
-    Exchange exchange;
-    return exchange.result(result, result_type_, types_);
+    const auto values = PlainArguments::read(function_, args);
+    return values ? plain_result(values->run(module_, name_), result_type_, types_) : other;
   }
 
  private:
-  static std::optional<Tensor> read(nb::handle arg, const runtime::TensorSpec& wanted) {
-    if (auto number = plain_number(arg, wanted.dtype)) return number;
-    return shown_array(arg, wanted.dtype, wanted.shape.size());
-  }
-
   runtime::Module module_;
   Module types_;
   std::string name_;

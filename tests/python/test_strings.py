@@ -44,12 +44,14 @@ def same(a, b):
     assert a.tolist() == b.tolist()
 
 
-@pytest.mark.parametrize("kind", ["object", "U", "StringDType", "list"])
+@pytest.mark.parametrize("kind", ["object", "U", "swapped U", "strided U", "StringDType", "list"])
 def test_numpy_in_and_out(kind):
-    words = [w for w in WORDS if "\0" not in w] if kind == "U" else WORDS
+    words = WORDS
     x = {
         "object": lambda: np.array(words, dtype=object),
         "U": lambda: np.array(words),
+        "swapped U": lambda: np.array(words).astype(">U5000"),
+        "strided U": lambda: np.repeat(np.array(words), 2)[::2],
         "StringDType": lambda: np.array(words, dtype=np.dtypes.StringDType()),
         "list": lambda: words,
     }[kind]()
@@ -70,6 +72,17 @@ def test_what_is_no_string_is_refused(bad):
         built(bad)
     with pytest.raises((relay.RelayError, TypeError, UnicodeError)):
         built(np.array(bad, dtype=object))
+
+
+def test_what_an_array_of_code_points_cannot_be():
+    built = relay.build(parse("def @main(%x: Tensor[(2,), string]) { %x }"))
+    with pytest.raises((relay.RelayError, UnicodeError)):
+        built(np.array(["a", "\ud800"]))
+    for other in (np.array(["a"]), np.array([["a", "b"]]), np.array("a")):
+        with pytest.raises(relay.RelayError, match="E0603"):
+            built(other)
+    empty = relay.build(parse("def @main(%x: Tensor[(?, 2), string]) { %x }"))
+    assert empty(np.empty((0, 2), "U3")).shape == (0, 2)
 
 
 def test_strings_for_numbers_are_refused():

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 #include "lower/rules/common.h"
@@ -184,7 +185,7 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
   }
   int64_t extent = s.extent(last);
   // The end of a row that lanes do not divide is a vector with a mask; a row that is shorter than a
-  // vector is cut into what divides it.
+  // vector is cut into equal vectors, or into falling powers of two where those are fewer: 14 elements into 8, 4 and 2.
   int64_t width = lanes;
   const bool open = extent < 0;
   while (!open && extent < lanes && width > 1 && extent % width != 0) width /= 2;
@@ -192,7 +193,9 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
                       !transposed_loop(s, rv, parallel, kLineBytes / bytes).var;
   // A tensor of the kernel's own is written by one block, which may move to where it is read.
   const bool once = computes_long(b) || !s.is_output(b->writes[0]->buffer);
-  const bool halves = ragged && (width == 1 || !masks_lanes(b, lanes * bytes, once));
+  const bool fewer =
+      extent > 0 && extent < lanes && std::popcount(static_cast<uint64_t>(extent)) < extent / width;
+  const bool halves = ragged && (fewer || !masks_lanes(b, lanes * bytes, once));
   const std::vector<int64_t> cuts =
       maps && extent > 0 ? joints_along(s, rv, last) : std::vector<int64_t>{};
   // Whether a loop around vectors is left to be shared.
@@ -229,10 +232,13 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
     LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
     LoopRV inner = last;
     if (open && !across.var && !s.has_whole_tiles(last, width)) {
-      // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far. With rows inside the loop
-      // over vectors, that is cut when all is lowered (PartitionLoops).
-      RELAY_TRY(s.vectorize(
-          RELAY_TRY(s.split(RELAY_TRY(s.partition_tiles(last, width)).tail, {-1, width}))[1]));
+      // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far: where some do, the end stays a
+      // loop over elements. With rows inside the loop over vectors, that is cut when all is lowered (PartitionLoops).
+      const auto steps = read_steps(s, rv, last);
+      const bool near =
+          std::ranges::all_of(steps, [](const auto& step) { return step == 0 || step == 1; });
+      const LoopRV tail = RELAY_TRY(s.partition_tiles(last, width)).tail;
+      if (near) RELAY_TRY(s.vectorize(RELAY_TRY(s.split(tail, {-1, width}))[1]));
     }
     if (extent != width) {
       std::vector<LoopRV> parts = RELAY_TRY(s.split(last, {-1, width}));

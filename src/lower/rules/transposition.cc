@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <utility>
 
 #include "lower/rules/lanes.h"
 #include "node/walk.h"
@@ -268,6 +269,17 @@ class Transposition {
                           : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
       const bool is_row = l == &row;
       if (whole == extent || (!is_row && extent < kShortestAxis)) continue;
+      // The columns that are left over of some rows follow at once, while what is beside them in its lines is in L1.
+      const int64_t at_once =
+          !is_row && s_.extent(row) > size_ ? near_blocks(row, size_) * size_ : 0;
+      if (at_once > 0 && s_.extent(row) > at_once) {
+        std::vector<LoopRV> r = RELAY_TRY(s_.split(row, {-1, at_once}));
+        const bool shares = std::exchange(threads_, false);
+        if (shares) RELAY_TRY(s_.parallel(r[0]));
+        RELAY_TRY(cut(block, r[1], column, rows, columns));
+        threads_ = shares;
+        return {};
+      }
       // All that is inside the loop is copied.
       if (!is_row) RELAY_TRY(s_.reorder({column, row}));
       tir::Partition p = RELAY_TRY(s_.partition(*l, whole));
@@ -283,14 +295,19 @@ class Transposition {
     return {};
   }
 
+  // Blocks of `rows` rows that follow one another, so that lines of what is read are used up while they are in L1.
+  int64_t near_blocks(const LoopRV& row, int64_t rows) const {
+    const int64_t blocks = is_open(s_.extent(row)) ? 1 : s_.extent(row) / rows;
+    int64_t near = std::clamp<int64_t>(2 * kLineBytes / (size_ * bytes_), 1, blocks);
+    while (blocks % near != 0) --near;
+    return near;
+  }
+
   tir::StepResult<> finish(const BlockRV& block, const LoopRV& row, const LoopRV& column,
                            int64_t rows, int64_t columns) {
     // What is left over of an open extent is little.
     const bool shares = threads_ && (!is_open(s_.extent(row)) || rows == size_);
-    // Lines of what is read are used up while they are in L1.
-    const int64_t blocks = is_open(s_.extent(row)) ? 1 : s_.extent(row) / rows;
-    int64_t near = std::clamp<int64_t>(2 * kLineBytes / (size_ * bytes_), 1, blocks);
-    while (blocks % near != 0) --near;
+    const int64_t near = near_blocks(row, rows);
     std::vector<LoopRV> r = RELAY_TRY(s_.split(row, {-1, near, rows})),
                         c = RELAY_TRY(s_.split(column, {-1, columns}));
     RELAY_TRY(s_.reorder({r[0], c[0], r[1], r[2], c[1]}));

@@ -105,8 +105,10 @@ TEST(Rules, the_end_of_a_row_is_a_vector_with_a_mask) {
   for (int64_t columns : {17, 31, 33, 100, 255}) {
     expect_right(biased(3, columns), "loops: y 16 lanes");
   }
-  expect_right(biased(5, 12), "loops: y 4 lanes");
   expect_right(biased(5, 7), "loops: y");
+  // Vectors of 8 and 4 elements, not three of 4.
+  expect_right(biased(5, 12), "loops: y 12 lanes and fewer");
+  expect_right(biased(5, 8), "loops: y 8 lanes");
 }
 
 TEST(Rules, rows_that_follow_each_other_are_one) {
@@ -243,6 +245,24 @@ TEST(Rules, lanes_run_along_an_axis_of_open_size) {
                                 [&](const Indices& i) { return x(i) * tir::imm_float(f32, 2); })},
                        {n});
   EXPECT_NE(rule_of(f).find("y 16 lanes"), std::string::npos) << rule_of(f);
+}
+
+// y[i, j] = x[i, p[j]]: a mask would make a branch of each lane.
+TEST(Rules, the_end_of_an_open_row_that_is_read_far_apart_is_no_vector) {
+  tir::Var n = tir::var("n");
+  Tensor x = placeholder("x", f32, {index(3), index(29)});
+  Tensor p = placeholder("p", tir::kIndex, {n});
+  auto vectors = [&](const std::function<PrimExpr(const Indices&)>& column) {
+    const tir::PrimFunc f = create_prim_func(
+        "taken", {x, p},
+        {compute("y", {index(3), n}, [&](const Indices& i) { return x(i[0], column(i)); })}, {n});
+    const std::string text = to_string(scheduled(f, codegen_test::text_target()));
+    size_t found = 0;
+    for (size_t at = 0; (at = text.find("in vectorized(", at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(vectors([&](const Indices& i) { return p(i[1]); }), 1u);
+  EXPECT_EQ(vectors([&](const Indices&) { return p(index(0)); }), 2u);
 }
 
 // y[i, j] = exp(x[i, j])

@@ -52,6 +52,17 @@ TEST(Transposition, wide_elements_in_blocks_of_a_vector) {
   }
 }
 
+// Of 96 rows the columns that are left over follow 32 rows of whole blocks, not all of them.
+TEST(Transposition, columns_left_over_follow_the_rows_of_a_block) {
+  for (int64_t rows : {96, 99}) {
+    expect_turned(turned(f32, 1, 37, rows, false));
+    expect_turned(turned(f32, 2, 21, rows, true));
+    expect_turned(turned(u8, 2, 37, rows, false));
+  }
+  const PrimFunc f = scheduled(turned(f32, 1, 37, 96, false), codegen_test::text_target());
+  EXPECT_TRUE(isa<tir::ForNode>(f->body)) << to_string(f);
+}
+
 // y[b, c, n, m] of x[b, n, m, c] or, `back`, the other way round, where a run says how long n and m are; with `wide`, twice the
 // number plus one that lies straight.
 Case open_turned(int64_t b, int64_t n, int64_t m, int64_t c, bool back, bool wide = false) {

@@ -17,6 +17,31 @@ namespace {
 using Size = uint32_t;
 constexpr size_t kLongString = 64;
 
+bool is_ascii(std::span<const uint32_t> text) {
+  uint32_t bits = 0;
+  for (uint32_t code : text) bits |= code;
+  return bits < 0x80;
+}
+
+size_t utf8_size(uint32_t code) {
+  return size_t{1} + (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
+}
+
+// Writes a code point as UTF-8; returns the end of its bytes.
+char* put_utf8(char* at, uint32_t code) {
+  if (code < 0x80) {
+    *at = static_cast<char>(code);
+    return at + 1;
+  }
+  const size_t size = utf8_size(code);
+  for (size_t i = size - 1; i > 0; --i, code >>= 6) {
+    at[i] = static_cast<char>(0x80 | (code & 0x3F));
+  }
+  constexpr uint32_t kFirst[] = {0xC0, 0xE0, 0xF0};
+  *at = static_cast<char>(kFirst[size - 2] | code);
+  return at + size;
+}
+
 // Words and bytes in one block.
 class Block {
  public:
@@ -31,6 +56,21 @@ class Block {
     std::memcpy(to, &size, sizeof(size));
     std::memcpy(to + sizeof(size), text.data(), text.size());
     end_ += sizeof(size) + text.size();
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(to));
+  }
+  // The same of code points.
+  int64_t add(std::span<const uint32_t> text) {
+    if (text.empty()) return 0;
+    char* to = static_cast<char*>(memory_.get()) + end_;
+    char* at = to + sizeof(Size);
+    if (is_ascii(text)) {
+      for (uint32_t code : text) *at++ = static_cast<char>(code);
+    } else {
+      for (uint32_t code : text) at = put_utf8(at, code);
+    }
+    const auto size = static_cast<Size>(at - to - sizeof(Size));
+    std::memcpy(to, &size, sizeof(size));
+    end_ += sizeof(size) + size;
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(to));
   }
   int64_t* words() const { return static_cast<int64_t*>(memory_.get()); }
@@ -98,6 +138,33 @@ Tensor make_strings(std::initializer_list<int64_t> shape,
                     std::initializer_list<std::string_view> strings) {
   return make_strings(Shape(shape.begin(), shape.size()),
                       std::span(strings.begin(), strings.size()));
+}
+
+std::optional<Tensor> make_strings(Shape shape, const uint32_t* code_points, size_t length) {
+  const DType dtype = DType::String();
+  const auto count = static_cast<size_t>(checked_num_elements(dtype, shape));
+  if (length > kMaxStringBytes / sizeof(uint32_t)) return std::nullopt;
+  auto text_at = [&](size_t i) {
+    const uint32_t* begin = code_points + i * length;
+    size_t size = length;
+    while (size > 0 && begin[size - 1] == 0) --size;
+    return std::span(begin, size);
+  };
+  size_t bytes = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const std::span<const uint32_t> text = text_at(i);
+    if (is_ascii(text)) {
+      bytes += text.size();
+      continue;
+    }
+    for (uint32_t code : text) {
+      if ((code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return std::nullopt;
+      bytes += utf8_size(code);
+    }
+  }
+  Block block(count, bytes);
+  for (size_t i = 0; i < count; ++i) block.words()[i] = block.add(text_at(i));
+  return Tensor::from_external(block.words(), dtype, shape, block.memory(), /*read_only=*/true);
 }
 
 void own_strings(const Tensor& t) {

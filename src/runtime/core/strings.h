@@ -41,6 +41,10 @@ Tensor make_strings(Shape shape, std::span<const std::string_view> strings);
 Tensor make_strings(std::initializer_list<int64_t> shape,
                     std::initializer_list<std::string_view> strings);
 
+// The same of strings of `length` code points each, without the zeros at their ends; nullopt where there are others than those
+// of Unicode.
+std::optional<Tensor> make_strings(Shape shape, const uint32_t* code_points, size_t length);
+
 // Makes the tensor own its strings, if it does not yet. Equal words of long strings keep sharing their bytes.
 void own_strings(const Tensor& t);
 // The same for all tensors of strings that can be reached from a value.

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
+#include <vector>
+
 #include "base/diagnostic.h"
 
 namespace relay::runtime {
@@ -33,6 +37,19 @@ TEST(Strings, a_tensor_owns_what_it_is_made_of) {
   EXPECT_TRUE(t.read_only());
 }
 
+TEST(Strings, code_points_become_utf8) {
+  const uint32_t texts[] = {'a', 0, 'b', 0xE9, 0x20AC, 0x1F600, 0, 0, 0, 0x7FF, 0x800, 0x10FFFF};
+  auto t = make_strings(Shape{std::array<int64_t, 2>{2, 2}}, texts, 3);
+  ASSERT_TRUE(t);
+  EXPECT_EQ(string_at(*t, 0), std::string_view("a\0b", 3));
+  EXPECT_EQ(string_at(*t, 1), "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
+  EXPECT_EQ(string_at(*t, 2), "");
+  EXPECT_EQ(string_at(*t, 3), "\xDF\xBF\xE0\xA0\x80\xF4\x8F\xBF\xBF");
+  for (uint32_t bad : {0xD800u, 0xDFFFu, 0x110000u, 0xFFFFFFFFu}) {
+    EXPECT_FALSE(make_strings(Shape{std::array<int64_t, 1>{1}}, &bad, 1)) << bad;
+  }
+}
+
 TEST(Strings, bytes_that_are_no_text_are_refused) {
   EXPECT_THROW(make_strings({1}, {"\xC3("}), UserError);
 }
@@ -43,6 +60,31 @@ TEST(Strings, equal_is_by_content) {
   EXPECT_EQ(bit_hash(a), bit_hash(b));
   EXPECT_FALSE(bit_equal(a, make_strings({2}, {"xy", "z"})));
   EXPECT_FALSE(bit_equal(a, make_strings({1, 2}, {"x", "yz"})));
+}
+
+TEST(Strings, the_order_is_that_of_bytes) {
+  const std::string_view letters[] = {std::string_view("\0", 1), "a", "b", "\xC3\xA9"};
+  std::vector<std::string> texts{""};
+  // All of up to three letters, alone and behind others, so that sizes on both sides of four and eight bytes differ late.
+  for (size_t i = 0; i < 21; ++i) {
+    for (std::string_view letter : letters) texts.push_back(texts[i] + std::string(letter));
+  }
+  for (size_t i = 0, n = texts.size(); i < n; ++i) {
+    for (const char* front : {"bb", "abcde", "0123456"}) texts.push_back(front + texts[i]);
+  }
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  const std::array<int64_t, 1> shape{static_cast<int64_t>(views.size())};
+  const Tensor t = make_strings(Shape{shape}, views);
+  const relay_string_function compare = string_functions()[string_function("string_compare")];
+  for (size_t i = 0; i < views.size(); ++i) {
+    for (size_t j = 0; j < views.size(); ++j) {
+      const int64_t words[] = {t.data<int64_t>()[i], t.data<int64_t>()[j]};
+      const int wanted = views[i].compare(views[j]);
+      const int64_t got = compare(nullptr, words);
+      ASSERT_EQ(got < 0, wanted < 0) << texts[i] << " and " << texts[j];
+      ASSERT_EQ(got > 0, wanted > 0) << texts[i] << " and " << texts[j];
+    }
+  }
 }
 
 TEST(Strings, moved_words_become_owned) {
