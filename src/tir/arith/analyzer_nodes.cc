@@ -185,6 +185,7 @@ PrimExpr Analyzer::Impl::compare(BinaryOp op, const PrimExpr& a, const PrimExpr&
       l.constant -= 1;
     }
   }
+  if (l.constant == Bounds::kNoMin) return nullptr;
   int64_t g = gcd_of_terms(l, 0);
   if (g > 1) {
     // g*t < c is t < ceil(c / g), and the same for >=.

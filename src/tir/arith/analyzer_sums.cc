@@ -12,8 +12,6 @@ namespace {
 
 // More terms than this are not collected: a sum of that many parts is not an index.
 constexpr size_t kMaxTerms = 48;
-// What counts times a factor of up to this one is taken to count as well: it is the size of a row.
-constexpr int64_t kMostFactor = int64_t{1} << 31;
 
 }  // namespace
 
