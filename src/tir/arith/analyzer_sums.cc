@@ -88,7 +88,8 @@ bool Analyzer::Impl::fits(const Linear& l) {
     return term.second >= -kMostFactor && term.second <= kMostFactor &&
            counting.counts(relay::ref(*term.first));
   };
-  if (std::ranges::all_of(l.terms, counts)) return true;
+  const bool small = l.constant >= -kMostCount && l.constant <= kMostCount;
+  if (small && std::ranges::all_of(l.terms, counts)) return true;
   __extension__ typedef __int128 Wide;
   Wide low = l.constant, high = l.constant;
   for (const auto& term : l.terms) {
