@@ -52,7 +52,7 @@ tir::Var LoopStatements::named(const PrimExpr& e) {
   tir::Var v = tir::var("v" + std::to_string(lets_made_++), e->dtype);
   lets_.push_back({out_.size(), v, e});
   if (has_one && number_of_.try_emplace(hash, lets_.back()).second) numbers_.push_back(hash);
-  if (e->dtype == tir::kIndex) analyzer_.bind(v, analyzer_.bounds(e));
+  analyzer_.define(v, e);
   ++lets_open_;
   return v;
 }

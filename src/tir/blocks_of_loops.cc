@@ -182,7 +182,7 @@ class Opening {
   size_t count_of_own(const std::vector<Access>& all, size_t d, const ForNode& loop,
                       const Accesses& around) const {
     Analyzer analyzer;
-    analyzer.bind_dims(f_);
+    analyzer.bind_function(f_);
     VarMap at_zero;
     for (const ForNode* f : around.loops) {
       analyzer.bind(f->var, f->min, f->extent);
@@ -222,7 +222,7 @@ class Opening {
 
   Stmt around(const BlockNode& b, const std::vector<const ForNode*>& loops) const {
     Analyzer analyzer;
-    analyzer.bind_dims(f_);
+    analyzer.bind_function(f_);
     std::vector<Var> vars;
     std::vector<PrimExpr> extents;
     Block block = modified(b, [&](BlockNode& n) {

@@ -17,7 +17,7 @@ namespace {
 class AccessVerifier {
  public:
   AccessVerifier(const PrimFunc& f, Accesses which) : f_(*f.get()), which_(which) {
-    analyzer_.bind_dims(f);
+    analyzer_.bind_function(f);
   }
 
   void run(const Stmt& s) {

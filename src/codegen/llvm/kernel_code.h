@@ -24,6 +24,7 @@
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_builder.h"
 #include "target/target.h"
+#include "tir/arith/counting.h"
 #include "tir/matrix_nest.h"
 #include "tir/stmt.h"
 #include "tir/transposed_nest.h"
@@ -40,7 +41,12 @@ using namespace tir;  // NOLINT: these files are about nothing else
 class KernelBuilder {
  public:
   KernelBuilder(llvm::Module& module, const PrimFuncNode& f, const Target& target)
-      : module_(module), context_(module.getContext()), b_(context_), f_(f), target_(target) {
+      : module_(module),
+        context_(module.getContext()),
+        b_(context_),
+        f_(f),
+        target_(target),
+        counting_(f.body) {
     llvm::FastMathFlags flags;
     flags.setAllowContract(true);
     b_.setFastMathFlags(flags);
@@ -257,7 +263,10 @@ class KernelBuilder {
   Value* binary(const BinaryNode& n);
   // NaN on either side wins, as in NumPy.
   Value* extreme(bool least, DType d, Value* a, Value* b);
-  static bool is_index(DType d) { return d.is_int() && d.bits == 64; }
+  // Whether it is an index, which does not overflow.
+  bool counts(const PrimExprNode& e) {
+    return e.dtype.element() == tir::kIndex && counting_.counts(relay::ref(e));
+  }
   // Integer division by zero gives the dividend and no remainder; the least signed number by -1 gives itself. The
   // processor traps on both, so 1 replaces such a divisor.
   Value* tame_divisor(Value* a, Value* b, bool is_signed);
@@ -359,6 +368,7 @@ class KernelBuilder {
   llvm::IRBuilder<> b_;
   const PrimFuncNode& f_;
   const Target& target_;
+  tir::Counting counting_;
   llvm::Function* function_ = nullptr;
   BasicBlock* entry_ = nullptr;
   BasicBlock* start_ = nullptr;

@@ -63,6 +63,7 @@ Value* KernelBuilder::compute(const PrimExprNode& e) {
       return b_.CreateVectorSplat(e.dtype.lanes, expr(static_cast<const BroadcastNode&>(e).value));
     case tir::ExprKind::Let: {
       auto& l = static_cast<const tir::LetNode&>(e);
+      counting_.define(l.var, l.value);
       vars_[l.var.get()] = expr(l.value);
       Value* v = expr(l.body);
       vars_.erase(l.var.get());
@@ -88,14 +89,11 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
   bool is_signed = d.is_int();
   switch (n.op) {
     case BinaryOp::Add:
-      return is_float ? rounded(d, b_.CreateFAdd(a, b))
-                      : b_.CreateAdd(a, b, "", false, is_index(d));
+      return is_float ? rounded(d, b_.CreateFAdd(a, b)) : b_.CreateAdd(a, b, "", false, counts(n));
     case BinaryOp::Sub:
-      return is_float ? rounded(d, difference(n, a, b))
-                      : b_.CreateSub(a, b, "", false, is_index(d));
+      return is_float ? rounded(d, difference(n, a, b)) : b_.CreateSub(a, b, "", false, counts(n));
     case BinaryOp::Mul:
-      return is_float ? rounded(d, b_.CreateFMul(a, b))
-                      : b_.CreateMul(a, b, "", false, is_index(d));
+      return is_float ? rounded(d, b_.CreateFMul(a, b)) : b_.CreateMul(a, b, "", false, counts(n));
     case BinaryOp::Div:
       return is_float ? rounded(d, b_.CreateFDiv(a, b)) : quotient(a, b, is_signed);
     case BinaryOp::Mod:
@@ -166,8 +164,9 @@ Value* KernelBuilder::lanes_below(const BinaryNode& n) {
   const DType d = n.a->dtype;
   auto* places = as<RampNode>(n.a);
   auto* end = as<BroadcastNode>(n.b);
-  if (places == nullptr || end == nullptr || !is_index(d) || as_int(places->stride) != 1 ||
-      d.lanes > kMostLanes || d.lanes * d.bits <= target_.vector_bits) {
+  if (places == nullptr || end == nullptr || !counts(*places) || !counts(*end) ||
+      as_int(places->stride) != 1 || d.lanes > kMostLanes ||
+      d.lanes * d.bits <= target_.vector_bits) {
     return nullptr;
   }
   Value *last = expr(end->value), *first = expr(places->base);

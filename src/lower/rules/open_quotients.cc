@@ -23,7 +23,7 @@ bool is_open_quotient(const Node& n) {
 
 tir::Stmt simplified(const tir::PrimFunc& f, const BlockNode& b) {
   tir::Analyzer analyzer;
-  analyzer.bind_dims(f);
+  analyzer.bind_function(f);
   for (const tir::IterVar& i : b.iters) analyzer.bind(i->var, i->min, i->extent);
   NodeRef body = rewrite(
       b.body,

@@ -8,6 +8,7 @@ namespace relay::tir {
 void Analyzer::Impl::forget() {
   simplified.clear();
   known_bounds.clear();
+  known_fits.clear();
 }
 
 bool Analyzer::Impl::same_child(const NodeRef& a, const NodeRef& b) {
@@ -83,6 +84,7 @@ PrimExpr Analyzer::Impl::simplify(const PrimExpr& root) {
       simplified.emplace(e.get(), Simplified{e, intern(e), {}});
     } else if (!entered) {
       stack.back().second = true;
+      if (auto* l = as<LetNode>(e)) counting.define(l->var, l->value);
       push_children(e, stack);
     } else {
       stack.pop_back();
@@ -182,7 +184,7 @@ void Analyzer::bind(const Var& var, const PrimExpr& min, const PrimExpr& extent)
   Linear v = impl_->linear(var);
   auto below = [&](const PrimExpr& limit) {
     if (as_int(limit)) return;
-    if (auto l = add_scaled(v, impl_->linear(limit), -1, impl_->order)) impl_->add_fact(*l, -1);
+    if (auto l = add_scaled(v, impl_->exact(limit), -1, impl_->order)) impl_->add_fact(*l, -1);
   };
   if (least != nullptr) {
     below(simplify(min + least->a));
@@ -191,12 +193,22 @@ void Analyzer::bind(const Var& var, const PrimExpr& min, const PrimExpr& extent)
     below(end);
   }
   if (!as_int(low)) {
-    if (auto l = add_scaled(impl_->linear(low), v, -1, impl_->order)) impl_->add_fact(*l, 0);
+    if (auto l = add_scaled(impl_->exact(low), v, -1, impl_->order)) impl_->add_fact(*l, 0);
+    // The iterations count, wherever they begin.
+    auto iteration = add_scaled(v, impl_->exact(low), -1, impl_->order);
+    if (iteration && !impl_->counting.counts(low)) impl_->add_fact(*iteration, kMostCount);
   }
 }
 
-void Analyzer::bind_dims(const PrimFunc& f) {
+void Analyzer::bind_function(const PrimFunc& f) {
   for (const Var& d : f->dims) bind(d, Bounds{0, Bounds::kNoMax});
+  impl_->counting.add(f->body);
+  impl_->forget();
+}
+
+void Analyzer::define(const Var& var, const PrimExpr& value) {
+  impl_->counting.define(var, value);
+  if (var->dtype == kIndex) bind(var, bounds(value));
 }
 
 Analyzer::Scope Analyzer::assume(const PrimExpr& cond) {
@@ -234,6 +246,7 @@ Analyzer::Scope Analyzer::assume(const PrimExpr& cond) {
 
 Analyzer::Scope Analyzer::inside(const Var& var, const PrimExpr& min, const PrimExpr& extent) {
   size_t before = impl_->facts.size();
+  impl_->counting.define(var, min);
   bind(var, min, extent);
   return Scope(this, before);
 }
@@ -260,8 +273,6 @@ std::optional<int64_t> Analyzer::constant_difference(const PrimExpr& a, const Pr
   return as_int(simplify(a - b));
 }
 
-Analyzer::Modular Analyzer::modular(const PrimExpr& e) {
-  return impl_->modular(impl_->linear(simplify(e)));
-}
+Analyzer::Modular Analyzer::modular(const PrimExpr& e) { return impl_->modular(simplify(e)); }
 
 }  // namespace relay::tir

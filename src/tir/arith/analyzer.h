@@ -7,9 +7,10 @@
 //   a.can_prove(lt(i * 4 + j, index(32)));        // true
 //   auto inside = a.assume(lt(i, n));             // holds while `inside` lives
 //
-// Index arithmetic (int64) is taken not to overflow; other integers wrap and are only folded. The
-// simplified form of a sum is a list of products sorted by first appearance, so that equal sums
-// are the same node within one Analyzer. Expressions of any depth are simplified without recursion;
+// int64 arithmetic that counts (tir/arith/counting.h) is taken not to overflow. That of numbers of the program wraps: its
+// sums are collected, but compared, divided and bounded only where bounds prove that they do not wrap. Other integers are
+// only folded. The simplified form of a sum is a list of products sorted by first appearance, so that equal sums are the same
+// node within one Analyzer. Expressions of any depth are simplified without recursion;
 // an expression is simplified once per Analyzer and set of assumptions.
 #pragma once
 
@@ -33,8 +34,10 @@ class Analyzer {
   void bind(const Var& var, Bounds range);
   // Of an element of a buffer, which it has at all times.
   void bind(const Buffer& buffer, int64_t at, Bounds range);
-  // The symbolic dimensions of a function are sizes: at least 0.
-  void bind_dims(const PrimFunc& f);
+  // The symbolic dimensions of a function are sizes: at least 0. Which of its variables count is known from here on.
+  void bind_function(const PrimFunc& f);
+  // The variable is `value`, which bounds it, and counts if `value` does.
+  void define(const Var& var, const PrimExpr& value);
 
   // Takes a condition as true until the returned scope ends.
   class [[nodiscard]] Scope {

@@ -10,8 +10,6 @@ namespace relay::tir {
 namespace {
 
 constexpr size_t kMaxFacts = 256;
-// An index is bounded by a few conditions, one for each of its loops that were split.
-constexpr int kMaxFactsAtOnce = 3;
 
 }  // namespace
 
@@ -63,6 +61,8 @@ Bounds Analyzer::Impl::atom_bounds(const PrimExprNode* n) {
       }
       case BinaryOp::Mul:
         out = bounds(b->a) * bounds(b->b);
+        // One end of it is known only if it does not wrap at the other.
+        if (out.has_min() != out.has_max() && !counting.counts(relay::ref(*n))) out = {};
         break;
       default:
         break;
@@ -125,7 +125,7 @@ Bounds Analyzer::Impl::rounded_bounds(const Linear& l) {
     auto* mod = as_binary(atom, BinaryOp::FloorMod);
     auto c = mod != nullptr ? as_int(mod->b) : std::nullopt;
     if (!c || *c <= 0 || k == Bounds::kNoMin) continue;
-    auto without = add_scaled(l, linear(mod->a), k, order);
+    auto without = add_scaled(l, exact(mod->a), k, order);
     auto rest = without ? add_scaled(*without, Linear{{{atom, 1}}, 0}, -k, order) : std::nullopt;
     if (!rest || rest->terms.size() >= l.terms.size()) continue;
     const Bounds out = plain_bounds(*rest) + tir::floor_div(bounds(mod->a), *c) * *c * -k;
@@ -136,7 +136,7 @@ Bounds Analyzer::Impl::rounded_bounds(const Linear& l) {
         })) {
       return out;
     }
-    auto next = add_scaled(*rest, linear(floor_div_of(mod->a, *c)), -of_next, order);
+    auto next = add_scaled(*rest, exact(floor_div_of(mod->a, *c)), -of_next, order);
     return next ? intersect(out, intersect(plain_bounds(*next), rounded_bounds(*next))) : out;
   }
   return {};
@@ -158,7 +158,7 @@ Bounds Analyzer::Impl::floored_bounds(const Linear& l) {
       if (!rest || rest->terms.size() >= l.terms.size()) return;
       out = intersect(out, plain_bounds(*rest) + Bounds{0, by - 1} * -(k / by));
     };
-    as_quotient_of(linear(div->a), *c);
+    as_quotient_of(exact(div->a), *c);
     for (const auto& term : without->terms) {
       auto* inner = as_binary(term.first, BinaryOp::FloorDiv);
       auto d = inner != nullptr && inner->a == div->a ? as_int(inner->b) : std::nullopt;
@@ -180,14 +180,30 @@ Bounds Analyzer::Impl::linear_bounds(const Linear& l) {
 }
 
 Bounds Analyzer::Impl::bounds(const PrimExpr& e) {
-  if (e->dtype == kIndex) return linear_bounds(linear(e));
+  if (e->dtype == kIndex) return linear_bounds(exact(e));
   if (auto* i = as<IntImmNode>(e)) return Bounds::exactly(i->value);
   return {};
 }
 
 Bounds Analyzer::Impl::difference(const PrimExpr& a, const PrimExpr& b) {
-  auto l = add_scaled(linear(a), linear(b), -1, order);
+  auto l = add_scaled(exact(a), exact(b), -1, order);
   return l ? linear_bounds(*l) : Bounds{};
+}
+
+namespace {
+
+// The greatest power of two that divides it: what wraps stays a multiple of it.
+int64_t power_of_two_in(int64_t v) { return v & -v; }
+
+}  // namespace
+
+Analyzer::Modular Analyzer::Impl::modular(const PrimExpr& e) {
+  const Linear& l = linear(e);
+  Modular out = modular(l);
+  if (out.modulus == 0 || fits(l)) return out;
+  out.modulus = power_of_two_in(out.modulus);
+  out.remainder = floor_mod_int(l.constant, out.modulus);
+  return out;
 }
 
 Analyzer::Modular Analyzer::Impl::modular(const Linear& l) {
@@ -195,7 +211,9 @@ Analyzer::Modular Analyzer::Impl::modular(const Linear& l) {
   for (const auto& [atom, k] : l.terms) {
     int64_t factor = k;
     if (auto* b = as_binary(atom, BinaryOp::Mul)) {
-      int64_t g = std::gcd(modular(linear(b->a)).modulus, modular(linear(b->a)).remainder);
+      const Modular of_factor = modular(b->a);
+      int64_t g = std::gcd(of_factor.modulus, of_factor.remainder);
+      if (!fits(*b)) g = power_of_two_in(g);
       if (g > 1) (void)__builtin_mul_overflow(k, g, &factor);
     }
     out.modulus = std::gcd(out.modulus, factor);
@@ -237,10 +255,10 @@ void Analyzer::Impl::add_comparison_of_quotient(BinaryOp op, const PrimExpr& quo
   auto* q = as_binary(quotient.get(), BinaryOp::FloorDiv);
   auto c = q == nullptr ? std::nullopt : as_int(q->b);
   if (!c || *c <= 0) return;
-  auto bound = add_scaled({}, linear(e), *c, order);
+  auto bound = add_scaled({}, exact(e), *c, order);
   if (!bound) return;
-  auto above = add_scaled(linear(q->a), *bound, -1, order);
-  auto below = add_scaled(*bound, linear(q->a), -1, order);
+  auto above = add_scaled(exact(q->a), *bound, -1, order);
+  auto below = add_scaled(*bound, exact(q->a), -1, order);
   if (!above || !below) return;
   if (op == BinaryOp::Lt) add_fact(*above, -1);
   if (op == BinaryOp::Le || op == BinaryOp::Eq) add_fact(*above, *c - 1);
@@ -250,8 +268,8 @@ void Analyzer::Impl::add_comparison_of_quotient(BinaryOp op, const PrimExpr& quo
 
 void Analyzer::Impl::add_comparison(const BinaryNode& b) {
   if (!(b.a->dtype == kIndex)) return;
-  auto ab = add_scaled(linear(b.a), linear(b.b), -1, order);
-  auto ba = add_scaled(linear(b.b), linear(b.a), -1, order);
+  auto ab = add_scaled(exact(b.a), exact(b.b), -1, order);
+  auto ba = add_scaled(exact(b.b), exact(b.a), -1, order);
   if (!ab || !ba) return;
   if (b.op == BinaryOp::Lt) add_fact(*ab, -1);
   if (b.op == BinaryOp::Le || b.op == BinaryOp::Eq) add_fact(*ab, 0);

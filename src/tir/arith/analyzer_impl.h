@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "tir/arith/analyzer.h"
+#include "tir/arith/counting.h"
 
 namespace relay::tir {
 
-// constant + sum of coefficient * atom; atoms are interned, in the order of their first appearance.
+// constant + sum of coefficient * atom; atoms are interned, in the order of their first appearance. The atoms are numbers of
+// int64; the sum is an integer of any size.
 struct Linear {
   std::vector<std::pair<const PrimExprNode*, int64_t>> terms;
   int64_t constant = 0;
@@ -30,6 +32,11 @@ inline const BinaryNode* as_binary(const Node* n, BinaryOp op) {
   auto* b = as<BinaryNode>(n);
   return b != nullptr && b->op == op ? b : nullptr;
 }
+
+// An index is bounded by a few conditions, one for each of its loops that were split.
+constexpr int kMaxFactsAtOnce = 3;
+// The greatest value of what counts, where no bound of it is known.
+constexpr int64_t kMostCount = int64_t{1} << 60;
 
 struct Analyzer::Impl {
   // sum(terms) <= max, terms without a constant.
@@ -53,6 +60,9 @@ struct Analyzer::Impl {
   std::unordered_multimap<uint64_t, PrimExpr> interned;
   std::unordered_map<const Node*, size_t> order;
   std::unordered_map<const Node*, Linear> linear_forms;
+  std::unordered_map<const Node*, Linear> opaque_forms;
+  std::unordered_map<const Node*, bool> known_fits;
+  Counting counting;
   std::unordered_map<const Node*, Bounds> known_bounds;
 
   // What depends on ranges and facts.
@@ -68,8 +78,14 @@ struct Analyzer::Impl {
 
   // ---- Linear forms
 
-  // `e` is simplified.
+  // `e` is simplified. Equal to it modulo 2^64.
   const Linear& linear(const PrimExpr& given);
+  // Equal to it: of a sum that may wrap, the sum as an atom.
+  const Linear& exact(const PrimExpr& given);
+  // Whether the sum is a number of int64 for all values of its atoms.
+  bool fits(const Linear& l);
+  // The same of a product.
+  bool fits(const BinaryNode& product);
   PrimExpr from_linear(const Linear& l);
   // Joins (x // c) * c*k + (x %% c) * k to x * k.
   Linear join_div_mod(Linear l);
@@ -133,6 +149,7 @@ struct Analyzer::Impl {
 
   // ---- Modular sets
 
+  Modular modular(const PrimExpr& e);
   Modular modular(const Linear& l);
 
   // ---- Facts

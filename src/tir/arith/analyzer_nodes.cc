@@ -133,7 +133,7 @@ PrimExpr Analyzer::Impl::product(const PrimExpr& a, const PrimExpr& b) {
 }
 
 PrimExpr Analyzer::Impl::compare(BinaryOp op, const PrimExpr& a, const PrimExpr& b) {
-  auto diff = add_scaled(linear(a), linear(b), -1, order);
+  auto diff = add_scaled(exact(a), exact(b), -1, order);
   if (!diff) return nullptr;
   Linear l = join_div_mod(std::move(*diff));
   Bounds d = linear_bounds(l);
@@ -164,7 +164,7 @@ PrimExpr Analyzer::Impl::compare(BinaryOp op, const PrimExpr& a, const PrimExpr&
       if (d.max < 0) return truth(false);
       break;
   }
-  if (l.terms.empty() || l.constant == Bounds::kNoMin) return nullptr;
+  if (l.terms.empty() || l.constant <= Bounds::kNoMin + 1) return nullptr;
   // Bring to Lt or Ge with a positive first coefficient.
   if (op == BinaryOp::Le || op == BinaryOp::Gt) {
     l.constant -= 1;
@@ -185,6 +185,7 @@ PrimExpr Analyzer::Impl::compare(BinaryOp op, const PrimExpr& a, const PrimExpr&
       l.constant -= 1;
     }
   }
+  if (l.constant == Bounds::kNoMin) return nullptr;
   int64_t g = gcd_of_terms(l, 0);
   if (g > 1) {
     // g*t < c is t < ceil(c / g), and the same for >=.
@@ -204,6 +205,7 @@ PrimExpr Analyzer::Impl::compare(BinaryOp op, const PrimExpr& a, const PrimExpr&
       right.terms.emplace_back(atom, -k);
     }
   }
+  if (!fits(left) || !fits(right)) return nullptr;
   return make_binary(op, from_linear(left), from_linear(right));
 }
 

@@ -1,6 +1,7 @@
 #include "tir/arith/analyzer_impl.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "tir/scalar.h"
@@ -69,6 +70,53 @@ const Linear& Analyzer::Impl::linear(const PrimExpr& given) {
   return linear_forms.emplace(e.get(), std::move(out)).first->second;
 }
 
+const Linear& Analyzer::Impl::exact(const PrimExpr& given) {
+  PrimExpr e = intern(given);
+  const Linear& sum = linear(e);
+  // Until it is known, it is not so: a fact may ask for it again.
+  auto [known, fresh] = known_fits.emplace(e.get(), false);
+  const bool exact = fresh ? fits(sum) : known->second;
+  if (fresh) known_fits[e.get()] = exact;
+  if (exact) return sum;
+  return opaque_forms.try_emplace(e.get(), Linear{{{e.get(), 1}}, 0}).first->second;
+}
+
+bool Analyzer::Impl::fits(const Linear& l) {
+  if (l.terms.empty() || (l.terms.size() == 1 && l.terms[0].second == 1 && l.constant == 0))
+    return true;
+  auto counts = [&](const std::pair<const PrimExprNode*, int64_t>& term) {
+    return term.second >= -kMostFactor && term.second <= kMostFactor &&
+           counting.counts(relay::ref(*term.first));
+  };
+  const bool small = l.constant >= -kMostCount && l.constant <= kMostCount;
+  if (small && std::ranges::all_of(l.terms, counts)) return true;
+  __extension__ typedef __int128 Wide;
+  Wide low = l.constant, high = l.constant;
+  for (const auto& term : l.terms) {
+    const auto& [atom, k] = term;
+    const Bounds b = atom_bounds(atom);
+    const bool count = counts(term);
+    const bool has_low = k > 0 ? b.has_min() : b.has_max(),
+               has_high = k > 0 ? b.has_max() : b.has_min();
+    low += count && !has_low ? -kMostCount : Wide{k} * (k > 0 ? b.min : b.max);
+    high += count && !has_high ? kMostCount : Wide{k} * (k > 0 ? b.max : b.min);
+  }
+  const bool below = high <= std::numeric_limits<int64_t>::max(),
+             above = low >= std::numeric_limits<int64_t>::min();
+  if (below && above) return true;
+  if (facts.empty()) return false;
+  if (!below && sharper_max(l, 0, kMaxFactsAtOnce) == Bounds::kNoMax) return false;
+  if (above) return true;
+  auto negated = add_scaled({}, l, -1, order);
+  return negated && sharper_max(*negated, 0, kMaxFactsAtOnce) != Bounds::kNoMax;
+}
+
+bool Analyzer::Impl::fits(const BinaryNode& product) {
+  if (counting.counts(relay::ref(product))) return true;
+  const Bounds b = atom_bounds(&product);
+  return b.has_min() && b.has_max();
+}
+
 PrimExpr Analyzer::Impl::from_linear(const Linear& l) {
   PrimExpr e;
   auto term = [&](const PrimExprNode* atom, int64_t k) {
@@ -107,9 +155,9 @@ Linear Analyzer::Impl::join_div_mod(Linear l) {
       auto joined =
           add_scaled(l, linear(relay::ref(*static_cast<const PrimExprNode*>(atom))), -k, order);
       if (!joined) continue;
-      auto reduced = add_scaled(*joined, linear(quotient), -wanted, order);
+      auto reduced = add_scaled(*joined, exact(quotient), -wanted, order);
       if (!reduced || reduced->terms.size() >= joined->terms.size()) continue;
-      auto result = add_scaled(*reduced, linear(mod->a), k, order);
+      auto result = add_scaled(*reduced, exact(mod->a), k, order);
       if (!result) continue;
       l = std::move(*result);
       changed = true;
@@ -155,7 +203,8 @@ Linear Analyzer::Impl::divided(const Linear& l, int64_t g) {
 
 PrimExpr Analyzer::Impl::floor_div_of(const PrimExpr& a, int64_t c) {
   if (c == 1) return a;
-  Split s = split(linear(a), c);
+  Split s = split(exact(a), c);
+  if (!fits(s.rest)) return make_binary(BinaryOp::FloorDiv, a, index(c));
   Bounds r = linear_bounds(s.rest);
   if (r.has_min() && r.has_max() && floor_div_int(r.min, c) == floor_div_int(r.max, c)) {
     s.quotient.constant += floor_div_int(r.min, c);
@@ -189,7 +238,10 @@ PrimExpr Analyzer::Impl::floor_div_of(const PrimExpr& a, int64_t c) {
 
 PrimExpr Analyzer::Impl::floor_mod_of(const PrimExpr& a, int64_t c) {
   if (c == 1) return intern(index(0));
-  Linear rest = split(linear(a), c).rest;
+  // What wraps keeps its remainder by a power of two.
+  const bool wraps = (c & (c - 1)) == 0;
+  Linear rest = split(wraps ? linear(a) : exact(a), c).rest;
+  if (!wraps && !fits(rest)) return make_binary(BinaryOp::FloorMod, a, index(c));
   // What lies between two multiples of c is itself, less the lower one.
   auto between_multiples = [&]() -> PrimExpr {
     Bounds r = linear_bounds(rest);
@@ -210,9 +262,11 @@ PrimExpr Analyzer::Impl::floor_mod_of(const PrimExpr& a, int64_t c) {
     int64_t product;
     if (!m || __builtin_mul_overflow(*m, k, &product) || product % c != 0) continue;
     auto replaced = add_scaled(rest, linear(relay::ref(*atom)), -k, order);
-    if (replaced) replaced = add_scaled(*replaced, linear(inner->a), k, order);
+    if (replaced) replaced = add_scaled(*replaced, exact(inner->a), k, order);
     if (!replaced) continue;
-    rest = split(*replaced, c).rest;
+    Linear next = split(*replaced, c).rest;
+    if (!wraps && !fits(next)) continue;
+    rest = std::move(next);
     i = static_cast<size_t>(-1);
   }
   if (PrimExpr v = between_multiples()) return v;
@@ -224,13 +278,17 @@ PrimExpr Analyzer::Impl::floor_mod_of(const PrimExpr& a, int64_t c) {
 }
 
 PrimExpr Analyzer::Impl::symbolic_div_mod(bool want_div, const PrimExpr& a, const PrimExpr& d) {
-  const Linear divisor = linear(d);
+  const Linear divisor = exact(d);
   if (divisor.terms.empty()) return nullptr;
   const auto [lead, lead_k] = divisor.terms[0];
   Linear quotient;
-  Linear rest = linear(a);
+  Linear rest = exact(a);
   // Takes k*x*d out of the rest; not where that leaves more than it takes.
   auto take = [&](const PrimExpr& x, int64_t k, const Linear& times_d, size_t fewer) {
+    for (const auto& term : times_d.terms) {
+      auto* factors = as_binary(term.first, BinaryOp::Mul);
+      if (factors != nullptr && !fits(*factors)) return false;
+    }
     auto left = add_scaled(rest, times_d, -k, order);
     auto sum = add_scaled(quotient, linear(x), k, order);
     if (!left || !sum || left->terms.size() + fewer > rest.terms.size()) return false;

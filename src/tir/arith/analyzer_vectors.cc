@@ -29,6 +29,11 @@ PrimExpr Analyzer::Impl::simplify_vector(BinaryOp op, const PrimExpr& a, const P
   auto combined = [&](BinaryOp o, const PrimExpr& p, const PrimExpr& q) {
     return simplify_binary(o, p, q);
   };
+  auto last = [&](const Lanes& l) {
+    return combined(BinaryOp::Add, l.base, combined(BinaryOp::Mul, l.stride, index(lanes - 1)));
+  };
+  // Whether no lane wraps.
+  auto is_even = [&](const Lanes& l) { return fits(linear(l.base)) && fits(linear(last(l))); };
   auto stride = as_int(x->stride);
   auto divisor = as_int(b);
   switch (op) {
@@ -45,7 +50,7 @@ PrimExpr Analyzer::Impl::simplify_vector(BinaryOp op, const PrimExpr& a, const P
       return nullptr;
     case BinaryOp::FloorDiv:
     case BinaryOp::FloorMod: {
-      if (!divisor || *divisor <= 0 || !stride || *stride < 0) return nullptr;
+      if (!divisor || *divisor <= 0 || !stride || *stride < 0 || !is_even(*x)) return nullptr;
       if (*stride % *divisor == 0) {
         return op == BinaryOp::FloorDiv
                    ? make_ramp(floor_div_of(x->base, *divisor), index(*stride / *divisor), lanes)
@@ -55,7 +60,7 @@ PrimExpr Analyzer::Impl::simplify_vector(BinaryOp op, const PrimExpr& a, const P
       int64_t span = *stride * (lanes - 1);
       Bounds r = bounds(first);
       // The greatest remainder is lower when base and divisor share a factor.
-      Modular m = modular(linear(first));
+      Modular m = modular(first);
       if (m.modulus > 0) {
         int64_t g = std::gcd(m.modulus, *divisor);
         r.max = std::min(r.max, *divisor - g + floor_mod_int(m.remainder, g));
@@ -69,13 +74,9 @@ PrimExpr Analyzer::Impl::simplify_vector(BinaryOp op, const PrimExpr& a, const P
     case BinaryOp::Gt:
     case BinaryOp::Ge: {
       // Both ends decide when they agree: the difference is monotone in the lane.
-      PrimExpr difference = combined(BinaryOp::Sub, x->base, y->base);
-      PrimExpr step = combined(BinaryOp::Sub, x->stride, y->stride);
-      PrimExpr last =
-          combined(BinaryOp::Add, difference, combined(BinaryOp::Mul, step, index(lanes - 1)));
-      PrimExpr zero = index(0);
-      auto at_first = as_int(simplify_binary(op, difference, zero));
-      auto at_last = as_int(simplify_binary(op, last, zero));
+      if (!is_even(*x) || !is_even(*y)) return nullptr;
+      auto at_first = as_int(simplify_binary(op, x->base, y->base));
+      auto at_last = as_int(simplify_binary(op, last(*x), last(*y)));
       if (at_first && at_first == at_last) return intern(imm(DType::Bool(lanes), *at_first));
       return nullptr;
     }

@@ -600,7 +600,7 @@ class BlockedLoop {
 
 PrimFunc block_sums(const PrimFunc& f) {
   Analyzer analyzer;
-  analyzer.bind_dims(f);
+  analyzer.bind_function(f);
   Stores stores;
   std::function<Stmt(const Stmt&)> run = [&](const Stmt& s) {
     if (stores.additions(s) <= static_cast<double>(kShortSum)) return s;

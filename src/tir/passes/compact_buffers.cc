@@ -155,7 +155,7 @@ class Compaction {
   class Touched {
    public:
     Touched(const PrimFunc& f, const Stmt& s, const std::vector<const ForNode*>& around) {
-      analyzer_.bind_dims(f);
+      analyzer_.bind_function(f);
       for (const ForNode* l : around) analyzer_.bind(l->var, l->min, l->extent);
       bind_inside(s);
     }

@@ -13,7 +13,7 @@ namespace {
 
 class AccessGuard {
  public:
-  explicit AccessGuard(const PrimFunc& f) { analyzer_.bind_dims(f); }
+  explicit AccessGuard(const PrimFunc& f) { analyzer_.bind_function(f); }
 
   Stmt run(const Stmt& s) {
     switch (s->kind()) {

@@ -256,7 +256,7 @@ class LoopChecks {
 
 class CheckHoisting {
  public:
-  explicit CheckHoisting(const PrimFunc& f) { analyzer_.bind_dims(f); }
+  explicit CheckHoisting(const PrimFunc& f) { analyzer_.bind_function(f); }
 
   Stmt run(const Stmt& s) {
     auto* f = as<ForNode>(s);

@@ -43,7 +43,7 @@ int64_t stores_of(const Stmt& s) {
 
 class LoopPartition {
  public:
-  explicit LoopPartition(const PrimFunc& f) : dims_(f->dims) { analyzer_.bind_dims(f); }
+  explicit LoopPartition(const PrimFunc& f) : dims_(f->dims) { analyzer_.bind_function(f); }
 
   Stmt run(const Stmt& s) {
     auto* f = as<ForNode>(s);

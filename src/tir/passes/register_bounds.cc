@@ -59,7 +59,7 @@ class RegisterBounds {
   // Whether the bounds of a register became sharper.
   bool sharpened() {
     Analyzer analyzer;
-    analyzer.bind_dims(f_);
+    analyzer.bind_function(f_);
     bind_registers_of(analyzer);
     lets_.clear();
     post_order_if(
@@ -73,7 +73,7 @@ class RegisterBounds {
     for (const auto& [r, values] : values_) {
       std::optional<Bounds> all;
       for (const PrimExpr& v : values) {
-        const Bounds b = closed(analyzer, v);
+        const Bounds b = analyzer.bounds(v);
         all = all ? hull(*all, b) : b;
       }
       Bounds& known = bounds_[r];
@@ -84,36 +84,18 @@ class RegisterBounds {
     return changed;
   }
 
-  // The bounds of a value where both ends are known, and of each sum and product in it both or none; else none. A sum or product
-  // wraps where its end is open: `max(h, 0) * 31` may be negative.
-  static Bounds closed(Analyzer& analyzer, const PrimExpr& value) {
-    const Bounds all = analyzer.bounds(value);
-    bool wraps = all.has_min() != all.has_max();
-    post_order(
-        value,
-        [&](const Node& n) {
-          auto* b = as<BinaryNode>(&n);
-          if (wraps || b == nullptr || !(b->dtype == kIndex)) return;
-          if (b->op != BinaryOp::Add && b->op != BinaryOp::Sub && b->op != BinaryOp::Mul) return;
-          const Bounds inner = analyzer.bounds(ref(*b));
-          wraps = inner.has_min() != inner.has_max();
-        },
-        family::tir_expr);
-    return wraps ? Bounds() : all;
-  }
-
   // Binds a definition, which is visited before the uses of its variable.
   void define(Analyzer& analyzer, const Node& s) {
     auto* l = as<LetStmtNode>(&s);
     auto* loop = as<ForNode>(&s);
     if (l != nullptr && l->var->dtype == kIndex && !several_.contains(l->var.get())) {
-      const Bounds b = closed(analyzer, l->value);
+      const Bounds b = analyzer.bounds(l->value);
       lets_.emplace_back(l->var, b);
       analyzer.bind(l->var, b);
     }
     if (loop != nullptr && loop->var->dtype == kIndex && !several_.contains(loop->var.get())) {
-      const Bounds last = closed(analyzer, loop->min + loop->extent - 1);
-      analyzer.bind(loop->var, Bounds{closed(analyzer, loop->min).min, last.max});
+      const Bounds last = analyzer.bounds(loop->min + loop->extent - 1);
+      analyzer.bind(loop->var, Bounds{analyzer.bounds(loop->min).min, last.max});
     }
   }
 

@@ -62,7 +62,7 @@ class Separation {
   }
 
   void bind_loops(Analyzer& analyzer, const ThreadNest& phase) const {
-    analyzer.bind_dims(f_);
+    analyzer.bind_function(f_);
     post_order(
         phase.body,
         [&](const Node& n) {

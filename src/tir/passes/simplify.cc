@@ -111,7 +111,7 @@ Stmt simplify(const Stmt& s, Analyzer& analyzer) { return Simplification(analyze
 
 PrimFunc simplify(const PrimFunc& f) {
   Analyzer analyzer;
-  analyzer.bind_dims(f);
+  analyzer.bind_function(f);
   bind_registers(analyzer, f);
   return with_body(f, simplify(f->body, analyzer));
 }

@@ -112,7 +112,7 @@ Stmt ScheduleEdit::loops_over_box(Schedule& s, const BlockNode& b,
                                   const std::vector<PrimExpr>& extents,
                                   const std::vector<const ForNode*>& around) {
   Analyzer analyzer;
-  analyzer.bind_dims(s.func());
+  analyzer.bind_function(s.func());
   bind_loops(analyzer, around);
   std::vector<PrimExpr> bindings;
   std::vector<std::pair<size_t, Var>> loops;

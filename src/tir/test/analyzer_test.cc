@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
+#include <limits>
 #include <random>
 
 #include "node/walk.h"
@@ -344,6 +346,114 @@ TEST(TirAnalyzer, random_expressions_keep_their_values) {
         ASSERT_EQ(value_of(sc, env), value_of(cond, env))
             << to_string(cond) << "  =>  " << to_string(sc);
         ASSERT_TRUE(b.min <= want && want <= b.max) << to_string(e);
+      }
+    }
+  }
+}
+
+TEST(TirAnalyzer, numbers_of_the_program_wrap) {
+  Buffer x = buffer("x", kIndex, {index(4)});
+  Var i = var("i"), n = var("n"), h = var("h");
+  PrimExpr data = load(x, {index(0)});
+  Analyzer a;
+  a.bind(i, index(0), index(8));
+  a.bind(n, Bounds{0, Bounds::kNoMax});
+  a.define(h, data);
+  for (const PrimExpr& v : {data, PrimExpr(h)}) {
+    // May wrap: stays.
+    for (const PrimExpr& e :
+         {lt(floor_mod(v, index(1000003)) * 92233720368547, index(0)), lt(v + 1, v), lt(v, v + i),
+          ge(max(v, index(0)) * 2, index(0)), eq(v * 3, index(7)), ge(v * v, index(0))})
+      EXPECT_FALSE(as_int(a.simplify(e))) << to_string(e) << " => " << to_string(a.simplify(e));
+    EXPECT_EQ(to_string(a.simplify(floor_div(v * 2, index(2)))),
+              to_string(floor_div(v * 2, index(2))));
+    EXPECT_EQ(to_string(a.simplify(lt(v + 1, n))), to_string(lt(v + 1, n)));
+    EXPECT_EQ(a.modular(v * 12 + 7).modulus, 4);
+    EXPECT_EQ(a.bounds(v * 2).min, Bounds::kNoMin);
+    // Does not.
+    EXPECT_EQ(to_string(a.simplify(v * 3 - v * 2 + 1)), to_string(v + 1));
+    EXPECT_EQ(to_string(a.simplify(floor_mod(v * 8 + 5, index(4)))), "1");
+    EXPECT_TRUE(a.can_prove(ge(floor_mod(v, index(1000003)) * 1000 + i, index(0))));
+    auto below = a.assume(lt(v, n));
+    EXPECT_TRUE(a.can_prove(le(v, n)));
+    auto above = a.assume(ge(v, index(0)));
+    EXPECT_TRUE(a.can_prove(ge(n - v, index(1))));
+  }
+  EXPECT_TRUE(a.can_prove(lt(i * 92233720368547, index(int64_t{1} << 62))));
+  // A loop from a number has a number of iterations that counts.
+  Var w = var("w");
+  auto loop = a.inside(w, h, n);
+  EXPECT_TRUE(a.can_prove(ge(w - h, index(0))));
+  EXPECT_FALSE(as_int(a.simplify(ge(w + 1, index(1)))));
+  EXPECT_TRUE(a.can_prove(lt(n, n + i + 1)));
+}
+
+// The same of numbers at the ends of int64, whose sums and products wrap.
+TEST(TirAnalyzer, random_expressions_of_extreme_numbers_keep_their_values) {
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min(),
+                    kMax = std::numeric_limits<int64_t>::max();
+  const std::vector<int64_t> extremes{kMin, kMin + 1, kMin / 2, -1000003, -8,       -1,       0,
+                                      1,    3,        12345678, kMax / 3, kMax / 2, kMax - 5, kMax};
+  unsigned seed = 20261128;
+  std::mt19937 random(seed);
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  const std::vector<int64_t> factors{2, 3, 7, -1, 16, 31, 1000003, 92233720368547, kMin, kMax};
+  Buffer buffer_of_numbers = buffer("x", kIndex, {index(2)});
+  for (int round = 0; round < 3000; ++round) {
+    Var i = var("i"), j = var("j"), n = var("n");
+    std::vector<PrimExpr> pool{i, j, n, index(factors[pick(factors.size())])};
+    for (int step = 0; step < 7; ++step) {
+      PrimExpr x = pool[pick(pool.size())], y = pool[pick(pool.size())];
+      const int64_t k = factors[pick(factors.size())];
+      PrimExpr c = index(k == kMin || k < 0 ? 5 : k);
+      const std::vector<std::function<PrimExpr()>> ways{
+          [&] { return x + y; },
+          [&] { return x - y; },
+          [&] { return x * k; },
+          [&] { return x * y; },
+          [&] { return floor_div(x, c); },
+          [&] { return floor_mod(x, c); },
+          [&] { return floor_mod(x, c) + y; },
+          [&] { return min(x, y); },
+          [&] { return max(x, y); },
+          [&] { return div(x, c); },
+          [&] { return select(lt(x, y), x + 1, y); },
+          [&] { return select(le(x, y + k), x, y * 2); }};
+      pool.push_back(ways[pick(ways.size())]());
+    }
+    PrimExpr e = pool.back();
+    PrimExpr other = pool[pool.size() - 2];
+    const std::vector<PrimExpr> conditions{lt(e, other), le(e, other), eq(e, other), ge(e, other)};
+    PrimExpr known = lt(pool[pick(pool.size())], pool[pick(pool.size())]);
+    Analyzer a;
+    a.define(i, load(buffer_of_numbers, {index(0)}));
+    a.define(j, load(buffer_of_numbers, {index(1)}));
+    a.bind(n, index(0), index(6));
+    for (bool assumed : {false, true}) {
+      std::optional<Analyzer::Scope> scope;
+      if (assumed && !as_int(known)) scope.emplace(a.assume(known));
+      PrimExpr s = a.simplify(e);
+      std::vector<PrimExpr> simplified;
+      for (const PrimExpr& c : conditions) simplified.push_back(a.simplify(c));
+      const Bounds b = a.bounds(e);
+      const Analyzer::Modular m = a.modular(e);
+      for (int64_t x : extremes) {
+        for (int64_t y : extremes) {
+          const std::vector<std::pair<Var, int64_t>> env{{i, x}, {j, y}, {n, (x & 7) % 6}};
+          if (assumed && !value_of(known, env)) continue;
+          int64_t want = value_of(e, env);
+          ASSERT_EQ(value_of(s, env), want)
+              << to_string(e) << "  =>  " << to_string(s) << " at " << x << " " << y;
+          for (size_t c = 0; c < conditions.size(); ++c)
+            ASSERT_EQ(value_of(simplified[c], env), value_of(conditions[c], env))
+                << to_string(conditions[c]) << "  =>  " << to_string(simplified[c]) << " where "
+                << (assumed ? to_string(known) : "") << " at " << x << " " << y;
+          ASSERT_TRUE(b.min <= want && want <= b.max) << to_string(e);
+          if (m.modulus > 0) {
+            ASSERT_EQ(floor_mod_int(want, m.modulus), m.remainder) << to_string(e);
+          }
+        }
       }
     }
   }

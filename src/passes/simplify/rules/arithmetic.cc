@@ -105,9 +105,12 @@ void add_repetitions(std::vector<Rule>& rules) {
       {"idempotent", is_op_where(of_one)(inner), [=](const DFMatch& m, const CallNode& root) {
          return repeats(m[inner], root) ? m[inner] : Expr();
        }});
-  rules.push_back(
-      {"abs_negative", is_op("abs")(is_op("negative")(x)),
-       [=](const DFMatch& m, const CallNode& root) { return make_call("abs", {m[x]}, {}, root); }});
+  rules.push_back({"abs_negative", is_op("abs")(is_op("negative")(x)),
+                   [=](const DFMatch& m, const CallNode& root) {
+                     // Of unsigned numbers the negative wraps, and is its own magnitude.
+                     const bool is_signed = tensor_of(m[x]) && !tensor_of(m[x])->dtype.is_uint();
+                     return is_signed ? make_call("abs", {m[x]}, {}, root) : Expr();
+                   }});
   rules.push_back({"round_rounded", is_op_where(rounds)(rounded),
                    [=](const DFMatch& m, const CallNode&) { return m[rounded]; }});
   rules.push_back({"round_integer", is_op_where(rounds)(x), [=](const DFMatch& m, const CallNode&) {

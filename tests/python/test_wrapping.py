@@ -1,0 +1,154 @@
+"""Integers wrap around in kernels, in loops, between kernels and in the evaluator.
+
+Drawn expressions of the numbers at the ends of their dtypes against NumPy.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from dataclasses import dataclass
+
+import drawn_functions
+import numpy as np
+import pytest
+
+import relay
+
+
+@dataclass
+class Case:
+    number: int
+    text: str
+    python: object = None
+
+
+class Draw:
+    def __init__(self, seed: int, dtype: str, leaves: list[str]) -> None:
+        self.rng = random.Random(seed)
+        self.dtype = np.iinfo(dtype)
+        self.leaves = leaves
+        self.scalar = "h" in leaves
+
+    def constant(self) -> int:
+        greatest, least = self.dtype.max, self.dtype.min
+        known = [
+            2,
+            3,
+            7,
+            31,
+            greatest,
+            greatest // 3,
+            greatest // 100_000 + 1,
+            1_000_003,
+            least,
+            -3,
+        ]
+        return self.rng.choice([c for c in known if least <= c <= greatest and c != 0])
+
+    def divisor(self) -> str:
+        return self.rng.choice([str(self.constant()), f"({self.rng.choice(self.leaves)} | 1)"])
+
+    def test(self, depth: int) -> str:
+        right = self.rng.choice([self.number(depth), str(self.constant()), "0"])
+        return (
+            f"({self.number(depth)} {self.rng.choice(['<', '<=', '==', '!=', '>', '>='])} {right})"
+        )
+
+    def number(self, depth: int) -> str:
+        if depth == 0:
+            return self.rng.choice(self.leaves)
+        a, b = self.number(depth - 1), self.number(depth - 1)
+        chosen = (
+            f"({a} if {self.test(depth - 1)} else {b})"
+            if self.scalar
+            else f"np.where({self.test(depth - 1)}, {a}, {b})"
+        )
+        least, greatest = ("min", "max") if self.scalar else ("np.minimum", "np.maximum")
+        bounded = f"({a} % {self.rng.choice([5, 16, 97])})"
+        return self.rng.choice(
+            [
+                *(f"({a} {op} {b})" for op in ("+", "-", "*", "&", "|", "^")),
+                *(f"({a} {op} {self.constant()})" for op in ("+", "-", "*", "*")),
+                f"({bounded} * {self.constant()})",
+                f"({a} // {self.divisor()})",
+                f"({a} % {self.divisor()})",
+                f"(-{a})",
+                f"abs({a})",
+                f"({a} << {self.rng.randint(1, 7)})",
+                f"({a} >> {self.rng.randint(1, 7)})",
+                f"{least}({a}, {b})",
+                f"{greatest}({a}, {b})",
+                chosen,
+            ]
+        )
+
+
+def extremes(dtype: str) -> np.ndarray:
+    d = np.iinfo(dtype)
+    near = [d.min, d.min + 1, d.min // 2, d.max // 3, d.max // 2, d.max - 1, d.max]
+    signed = () if d.min == 0 else (-1, -2, -7)
+    return np.array([*near, 0, 1, 2, 5, 99, *signed], dtype)
+
+
+def agree(python, args) -> None:
+    with np.errstate(all="ignore"):
+        want = python(*args)
+    module = relay.function(python).lower(*args).module
+    runs = {
+        "compiled": relay.build(module),
+        "evaluator": relay.create_executor("debug", module).evaluate(),
+    }
+    if "for " in inspect.getsource(python):
+        with relay.transform.PassContext(disabled_pass=["OutlineLoops"]):
+            runs["no kernel of the loop"] = relay.build(module)
+    for name, run in runs.items():
+        for k, (got, right) in enumerate(zip(run(*args), want, strict=True)):
+            np.testing.assert_array_equal(np.asarray(got), right, err_msg=f"{name}, result {k}")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8", "uint64"])
+def test_expressions_of_elements(dtype, tmp_path):
+    draw = Draw(29, dtype, ["x", "y"])
+    count = 4 if dtype == "int64" else 2
+    cases = []
+    for number in range(count):
+        results = [draw.number(3) for _ in range(4)] + [draw.test(2) for _ in range(8)]
+        cases.append(Case(number, f"def case_{number}(x, y):\n    return {', '.join(results)}\n"))
+    drawn_functions.load(cases, tmp_path / f"elements_{dtype}.py")
+    x = extremes(dtype)
+    args = [np.ascontiguousarray(a.ravel()) for a in np.meshgrid(x, x)]
+    for case in cases:
+        agree(case.python, args)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_expressions_of_a_loop(dtype, tmp_path):
+    draw = Draw(7, dtype, ["h", "x[i]", "x[(i * 7) % n]", "h"])
+    cases = []
+    for number in range(12):
+        text = f"""\
+def case_{number}(x, h, n):
+    c = 0
+    for i in range(n):
+        h = {draw.number(3)}
+        if {draw.test(2)}:
+            c += 1
+        if {draw.test(1)}:
+            h = h ^ x[i]
+    return h, c
+"""
+        cases.append(Case(number, text))
+    drawn_functions.load(cases, tmp_path / f"loops_{dtype}.py")
+    x = extremes(dtype)
+    args = (x[np.random.default_rng(3).permutation(x.size)], x.dtype.type(12345), np.int64(x.size))
+    for case in cases:
+        agree(case.python, args)
+
+
+def below_zero(x):
+    return (x % 1000003) * 92233720368547 < 0, x * 2 // 2 == x
+
+
+def test_a_product_that_wraps_is_below_zero():
+    agree(below_zero, (np.array([200000, 200001, 2**62, -(2**63)]),))
