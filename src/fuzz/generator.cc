@@ -17,6 +17,9 @@ Type boolean() { return scalar_type(DType::Bool()); }
 
 Expr int32_constant(int64_t value) { return constant(static_cast<double>(value), DType::Int(32)); }
 
+// Rows and columns of a matrix of 4 KiB, which HoistLayouts takes.
+constexpr int64_t kMatrix = 32;
+
 const TypeDataNode* data_of(const std::vector<TypeData>& all, const Type& type) {
   auto* applied = as<TypeCallNode>(type);
   const Type& name = applied != nullptr ? applied->func : type;
@@ -376,10 +379,18 @@ Expr ExpressionSource::draw_global_call(const Type& type, int budget) {
   return call(g.name, std::move(args), nullptr, {}, std::move(type_args));
 }
 
-// A local function that counts down and carries a value: as a loop, or with work after the call.
+// A local function that counts down and carries a value: as a loop, or with work after the call. Some loops of floats pass
+// a matrix on, and add an element of its transpose.
 Expr ExpressionSource::draw_loop(const Type& type, int budget) {
-  Var loop = var(fresh("loop"), func_type({int32(), type}, type));
-  Var i = var(fresh("i"), int32()), carried = var(fresh("acc"), type);
+  auto* tensor = as<TensorTypeNode>(type);
+  const bool with_matrix = tensor != nullptr && tensor->dtype.is_float(32) && budget % 2 == 0;
+  std::vector<Var> params{var(fresh("i"), int32()), var(fresh("acc"), type)};
+  if (with_matrix)
+    params.push_back(var(fresh("matrix"), tensor_type({kMatrix, kMatrix}, DType::Float(32))));
+  std::vector<Type> types;
+  for (const Var& p : params) types.push_back(p->type);
+  Var loop = var(fresh("loop"), func_type(types, type));
+  const Var &i = params[0], &carried = params[1];
   Expr initial = draw(type, budget / 3);
   Expr body, result;
   {
@@ -387,7 +398,12 @@ Expr ExpressionSource::draw_loop(const Type& type, int budget) {
     bind(i);
     bind(carried);
     auto again = [&](Expr value) {
-      return call(loop, {call("subtract", {i, int32_constant(1)}), std::move(value)});
+      std::vector<Expr> args{call("subtract", {i, int32_constant(1)}), std::move(value)};
+      if (with_matrix) {
+        args[1] = call("add", {args[1], call("take", {call("transpose", {params[2]}), i})});
+        args.emplace_back(params[2]);
+      }
+      return call(loop, std::move(args));
     };
     if (random_.percent(60)) {
       body = again(draw(type, budget / 3));
@@ -399,10 +415,17 @@ Expr ExpressionSource::draw_loop(const Type& type, int budget) {
     }
     body = if_(call("less_equal", {i, int32_constant(0)}), carried, body);
   }
-  Expr f = function({i, carried}, body, type);
+  Expr f = function(params, body, type);
   Expr count = random_.percent(70) ? int32_constant(random_.between(0, 4))
                                    : in_range(draw(int32(), budget / 4), 0, 3);
-  return let(loop, f, call(loop, {count, initial}));
+  std::vector<Expr> args{count, initial};
+  if (with_matrix) {
+    Tensor matrix = Tensor::empty(DType::Float(32), {kMatrix, kMatrix});
+    for (int64_t at = 0; at < matrix.num_elements(); ++at)
+      matrix.set_from_double(at, static_cast<double>(at % 7) / 4);
+    args.push_back(constant(matrix));
+  }
+  return let(loop, f, call(loop, std::move(args)));
 }
 
 // A local function along a value of a data type whose constructors hold the type itself.

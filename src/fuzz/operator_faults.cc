@@ -189,6 +189,15 @@ Module packs_weights_mirrored(const Module& before, const Module& after) {
   return mirrors_weights(before, after, "layout_transform", 0);
 }
 
+Module rearranges_backwards(const Module& before, const Module& after) {
+  return edit_new_calls(before, after, [](const CallNode& c, std::string_view op) -> Expr {
+    if (op != "transpose") return nullptr;
+    const OpNode& reverse = *OpRegistry::global().get("reverse");
+    return call("reverse", {call(c.op, c.args, c.attrs)},
+                make_attrs(*reverse.row->attrs, {{"axis", AttrValue(int64_t{0})}}, "reverse", {}));
+  });
+}
+
 // f(x, w * s) + b * s -> f(x, w * s) + b
 Module leaves_biases_unscaled(const Module& before, const Module& after) {
   return edit_new_calls(before, after, [](const CallNode& c, std::string_view op) -> Expr {
@@ -469,6 +478,8 @@ constexpr Fault kOperatorFaults[] = {
      keeps_the_old_layout},
     {"packs_weights_mirrored", "AlterOpLayout", "Packed rows are in the wrong order.",
      packs_weights_mirrored},
+    {"rearranges_backwards", "HoistLayouts", "Lines of what is moved are in the wrong order.",
+     rearranges_backwards},
     {"leaves_biases_unscaled", "FoldScaleAxis", "A bias is not scaled with the weights.",
      leaves_biases_unscaled},
     {"mirrors_taps", "SubPixelConvolution", "Taps are in the order of the transposed convolution.",

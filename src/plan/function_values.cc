@@ -168,6 +168,7 @@ ValueId FunctionPlanner::open_object(const TensorTypeNode& t, const Span& span, 
   ValueId r = w_.object(Type(&t));
   w_.set_device(r, device);
   w_.add(StepKind::alloc_sized, {r}, std::move(dims)).dtype = t.dtype;
+  if (in_loop_) loop_tensors_.insert(r);
   return r;
 }
 

@@ -20,6 +20,9 @@ enum class MatrixOrder {
   Packed,    // it is transposed before, as a whole
 };
 
+// The most rows for which the sums of lanes, one for each result, take less time than another copy of the matrix.
+int64_t most_rows_along_sum(int64_t sum);
+
 // The order that takes the least time.
 MatrixOrder matrix_order(const Target& target, const RowsByRows& product);
 

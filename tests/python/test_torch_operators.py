@@ -8,7 +8,7 @@ import pytest
 import torch_operators as operators
 
 # How long the list of pairs that do not pass may be; a pair that passes leaves it, and this goes down.
-MOST = 52
+MOST = 48
 
 GROUPS: dict[str, list] = {}
 for pair, op in operators.pairs():

@@ -54,7 +54,7 @@ class Recurrence {
   void run_rnn(const RecurrentDirection& d) {
     over_steps(d, both(d.w_bias, d.r_bias), {initial(d.state)},
                [&](const Expr& x, const std::vector<Expr>& s) -> std::vector<Expr> {
-                 return {build_.add(x, of_state(s[0], d.r))};
+                 return {build_.add(x, product(s[0], d.r))};
                });
   }
 
@@ -62,7 +62,7 @@ class Recurrence {
     over_steps(d, both(d.w_bias, d.r_bias), {initial(d.state), initial(d.cell)},
                [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
                  Expr h = layer_.read ? layer_.read(states[0]) : states[0];
-                 return {build_.add(x, of_state(h, d.r))};
+                 return {build_.add(x, product(h, d.r))};
                });
   }
 
@@ -76,7 +76,7 @@ class Recurrence {
                [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
                  Expr recurrent, gates;
                  if (after) {
-                   recurrent = with_bias(of_state(states[0], d.r), d.r_bias);
+                   recurrent = with_bias(product(states[0], d.r), d.r_bias);
                    gates = build_.slice(recurrent, 1, 0, 2 * n);
                  } else {
                    gates = product(states[0], r_gates);
@@ -94,7 +94,8 @@ class Recurrence {
     const Expr& lengths = layer_.lengths;
     // Sequences of different lengths are turned round each within its own.
     const bool turned = d.backward && lengths, from_end = d.backward && !turned;
-    Expr xs = inputs(d, bias);
+    const bool by_step = multiplies_by_step(d);
+    Expr xs = by_step ? layer_.x : inputs(d, bias);
     if (turned) xs = turn(xs);
     Expr lines = zeros_along(build_, layer_.x, 0);
     StepLoop loop{length_of(build_, lines), lines, initial, {}, nullptr};
@@ -106,8 +107,9 @@ class Recurrence {
         run_steps(build_, loop, [&](const Expr& t, const Expr&, const std::vector<Expr>& states) {
           Expr one = build_.scalar(1, DType::Int(64));
           Expr at = from_end ? build_.sub(build_.sub(loop.count, one), t) : t;
-          const std::vector<Expr> read =
-              reads(build_.call("take", {xs, at}, {{"axis", int64_t{0}}}), states);
+          Expr x = build_.call("take", {xs, at}, {{"axis", int64_t{0}}});
+          if (by_step) x = with_bias(product(x, d.w), bias);
+          const std::vector<Expr> read = reads(x, states);
           Step step{recurrent_cell(build_, layer_, d, read, states), {}};
           Expr line = step.states[0];
           if (lengths) {
@@ -131,6 +133,17 @@ class Recurrence {
     last_.push_back(out.states);
   }
 
+  // Whether each step multiplies its inputs, of which it has several, with a weight that stays in a cache: the products of all
+  // steps are written to memory and read again. On a Xeon with 1 MB of L2, an LSTM of 128 over 64 steps took 0.94 of the time
+  // for 8 sequences, and 0.93 for 32.
+  bool multiplies_by_step(const RecurrentDirection& d) const {
+    constexpr int64_t kRows = 8, kBytes = int64_t{256} << 10;
+    const auto batch = as_const(batch_), rows = as_const(Builder::shape_of(d.w)[0]),
+               features = as_const(Builder::shape_of(d.w)[1]);
+    const auto bytes = static_cast<int64_t>(Builder::dtype_of(d.w).bytes());
+    return batch && rows && features && *batch >= kRows && *rows * *features * bytes <= kBytes;
+  }
+
   // x W^T + bias of every step: (steps, batch, gates * hidden).
   Expr inputs(const RecurrentDirection& d, const Expr& bias) const {
     const Dim& features = Builder::shape_of(layer_.x)[2];
@@ -150,12 +163,6 @@ class Recurrence {
 
   Expr product(const Expr& x, const Expr& weights) const {
     return build_.call("nn.dense", {x, weights});
-  }
-  // The product of a state. Weights that are arguments are transposed once, before the loop; constants are packed.
-  Expr of_state(const Expr& x, const Expr& weights) const {
-    auto* v = as<VarNode>(weights);
-    if (v == nullptr || build_.program().is_weight(*v)) return product(x, weights);
-    return build_.call("nn.matmul", {x, build_.transpose(weights, {1, 0})});
   }
   Expr with_bias(const Expr& y, const Expr& bias) const {
     return bias ? build_.call("nn.bias_add", {y, bias}, {{"axis", int64_t{-1}}}) : y;

@@ -13,6 +13,7 @@
 #include "ir/scope.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "target/rows_by_rows.h"
 
 namespace relay {
 namespace {
@@ -312,9 +313,7 @@ class Fuser {
   // What alone makes wider elements of a matrix whose rows the few rows of a product are multiplied with as they lie: each
   // is widened as often as it is read, a few times, and the wide matrix is neither written nor read.
   bool widens_for_few_rows(int i) {
-    // Of more rows, or of shorter sums, a kernel of its own takes less time: beside a matrix of 768 rows on a Xeon, 32 rows of
-    // 128 took 1.6 times as long in one kernel and of 64 2.5 times, 8 rows of 128 and 4 of 64 0.86.
-    constexpr int64_t kFewRows = 32, kSumOfRow = 8;
+    constexpr int64_t kFewRows = 32;
     const GraphNode& n = nodes_[i];
     const GraphNode& user = nodes_[n.ipdom];
     if (user.fusion != FusionClass::OutEWiseFusable || n.users.size() != 1 || group(i).size != 1 ||
@@ -335,7 +334,8 @@ class Fuser {
     if (!column || !product->operands[1][0].has(*column) || product->operands[1][0].blocked()) {
       return false;
     }
-    const int64_t most = std::min(kFewRows, as_const(wide->shape[1]).value_or(0) / kSumOfRow);
+    const int64_t most =
+        std::min(kFewRows, most_rows_along_sum(as_const(wide->shape[1]).value_or(0)));
     int64_t rows = 1;
     for (size_t d = 0; d + 1 < result->shape.size(); ++d) {
       auto extent = as_const(result->shape[d]);

@@ -8,6 +8,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
+#include "analysis/loop_invariants.h"
 #include "ir/contraction.h"
 #include "ir/layout.h"
 #include "ir/op.h"
@@ -37,7 +38,7 @@ constexpr const char* kPackedProduct = "nn.contrib_dense_pack";
 
 class Packer : public WeightPacker {
  public:
-  Packer(const Function& f, const Target& target) : target_(target), constants_(f) {
+  Packer(const Function& f, const Target& target) : target_(target), constants_(f), invariants_(f) {
     post_order(
         f,
         [&](const Node& n) {
@@ -303,8 +304,13 @@ class Packer : public WeightPacker {
   // every call, which is less than what their product with a second row would lose. Rows are the
   // axes [first_row, rank - 1) of the data.
   bool pays(const CallNode& c, size_t first_row = 0) {
-    return constants_.contains(c.args[1]) || !static_shape(c.args[0]) ||
-           rows_of_data(c, first_row) > 1;
+    return is_packed_once(c.args[1]) || !static_shape(c.args[0]) || rows_of_data(c, first_row) > 1;
+  }
+
+  // Whether packing takes no time beside the products: of constants, and of what a loop reads in every iteration, which
+  // HoistLayouts packs before it.
+  bool is_packed_once(const Expr& weight) {
+    return constants_.contains(weight) || invariants_.loop_of(weight) != nullptr;
   }
 
   // Whether the kernel multiplies the rows of the data with the rows of a weight that is not packed before. As it lies, where
@@ -313,7 +319,7 @@ class Packer : public WeightPacker {
   bool by_rows(const CallNode& c) {
     auto* data = tensor_of(c.args[0]);
     auto weight = static_shape(c.args[1]);
-    if (!weight || constants_.contains(c.args[1]) || !data->dtype.is_floating() ||
+    if (!weight || is_packed_once(c.args[1]) || !data->dtype.is_floating() ||
         data->dtype.bits < 32 || tensor_of(c.args[1])->dtype != data->dtype ||
         tensor_of(Expr(&c))->dtype != data->dtype || data->shape.size() < 2) {
       return false;
@@ -395,7 +401,7 @@ class Packer : public WeightPacker {
     bool rows_are_columns = weight[0].has(*column);
     int64_t units = (*static_shape(c.args[1]))[rows_are_columns ? 0 : 1];
     if (units == 1 || !pays(c) || (rows_are_columns && by_rows(c)) ||
-        (!rows_are_columns && !constants_.contains(c.args[1]) && !is_far_apart(c, units))) {
+        (!rows_are_columns && !is_packed_once(c.args[1]) && !is_far_apart(c, units))) {
       return nullptr;
     }
     auto [rows, matrix] =
@@ -728,6 +734,7 @@ class Packer : public WeightPacker {
   const Target& target_;
   Packing packing_;  // of the call that is being packed
   ConstantExpressions constants_;
+  LoopInvariants invariants_;
   std::unordered_map<const Node*, Products> products_;  // by their weight
   // Of expressions of the given function: a call that changes its layout, and the call that does anything else with it;
   // null for several, and for what is not a call.

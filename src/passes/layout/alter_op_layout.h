@@ -36,7 +36,8 @@
 //
 // FoldConstant computes the layout_transform of a constant, so the packed weight is what the
 // artifact holds. Other weights are packed at every call where several rows are multiplied with
-// them, but for few rows of long sums, which a schedule rule takes with lanes along the sum.
+// them, but for few rows of long sums, which a schedule rule takes with lanes along the sum. Those that
+// are the same in all iterations of a loop are packed like constants, and HoistLayouts does so before the loop.
 // Legal for float32 of known sizes; merged groups only for constants. Columns beyond the last full
 // panel are zeros and are never stored.
 // Merged groups multiply what they do not read with zeros, so an infinity in one group's data makes

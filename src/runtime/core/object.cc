@@ -150,7 +150,7 @@ void add_thread_object_bytes(int64_t bytes) {
 void* allocate_object(size_t bytes, bool cache_line) noexcept {
   void* memory = take_block(class_of(bytes, cache_line), kBlockSizes);
   if (memory == nullptr) {
-    if (cache_line && bytes >= kSmallestLargeBlock) {
+    if (cache_line && bytes >= kSmallestKeptBlock) {
       memory = take_large_block(bytes);
       if (memory != nullptr) return memory;
     }
@@ -169,7 +169,7 @@ void* allocate_object(size_t bytes, bool cache_line) noexcept {
 }
 
 void free_object(void* memory, size_t bytes, bool cache_line) noexcept {
-  if (cache_line && bytes >= kSmallestLargeBlock) return keep_large_block(memory, bytes);
+  if (cache_line && bytes >= kSmallestKeptBlock) return keep_large_block(memory, bytes);
   if (!keep_block(memory, class_of(bytes, cache_line), kBlockSizes)) std::free(memory);
 }
 
