@@ -483,7 +483,8 @@ TEST_F(Cuda, warps_multiply_matrices) {
       std::vector<runtime::Tensor> data;
       for (const Buffer& p : f->params) {
         data.push_back(runtime::Tensor::zeros(
-            p->dtype, runtime::Shape{*as_int(p->shape[0]), *as_int(p->shape[1])}));
+            p->dtype,
+            runtime::Shape(std::vector<int64_t>{*as_int(p->shape[0]), *as_int(p->shape[1])})));
       }
       for (size_t i = 0; i < 2; ++i) {
         for (int64_t at = 0; at < data[i].num_elements(); ++at) {
@@ -496,7 +497,7 @@ TEST_F(Cuda, warps_multiply_matrices) {
       launches.run({data[0].data(), data[1].data(), data[2].data()}, {}, {}, {});
       std::vector<runtime::Tensor> want = data;
       want[2] = runtime::Tensor::zeros(c.sums, data[2].shape());
-      ASSERT_EQ(tir::interpret(f, want, {}), 0);
+      ASSERT_EQ(tir::interpret(f, want, std::vector<int64_t>()), 0);
       for (int64_t at = 0; at < want[2].num_elements(); ++at) {
         ASSERT_EQ(data[2].get_as_double(at), want[2].get_as_double(at))
             << c.instruction << " at " << at << (aligned ? "" : ", element by element");

@@ -329,14 +329,13 @@ TEST(Opencl, products_of_warps) {
     return main_of("%x: " + shape(m) + ", %w: " + shape(n), "nn.dense(%x, %w" + more + ")");
   };
   // Whole tiles, and tiles that reach over the end of rows, columns and terms.
-  expect_schedule(sm80, dense(256, 128, 64, "float16"), "warps on tensor cores: m16n8k16");
-  expect_schedule(sm80, dense(130, 91, 75, "bfloat16"), "warps on tensor cores: m16n8k16");
-  expect_schedule(sm75, dense(131, 70, 40, "float16"), "warps on tensor cores: m16n8k8");
-  expect_schedule(sm80, dense(140, 70, 70, "int8", ", out_dtype=\"int32\""),
-                  "warps on tensor cores: m16n8k32");
-  expect_schedule(sm75, dense(140, 70, 70, "int8", ", out_dtype=\"int32\""),
-                  "warps on tensor cores: m8n8k16");
-  expect_schedule(sm80 + ",+tf32", dense(130, 91, 37, "float32"), "warps on tensor cores: m16n8k8");
+  expect_schedule(sm80, dense(256, 128, 64, "float16"), " on tensor cores: m16n8k16");
+  expect_schedule(sm80, dense(260, 100, 43, "bfloat16"), " on tensor cores: m16n8k16");
+  expect_schedule(sm75, dense(260, 100, 43, "float16"), " on tensor cores: m16n8k8");
+  const std::string whole = ", out_dtype=\"int32\"";
+  expect_schedule(sm80, dense(260, 100, 70, "int8", whole), " on tensor cores: m16n8k32");
+  expect_schedule(sm75, dense(260, 100, 70, "int8", whole), " on tensor cores: m8n8k16");
+  expect_schedule(sm80 + ",+tf32", dense(260, 100, 37, "float32"), " on tensor cores: m16n8k8");
   // Parts of the sum, which items of a second launch add.
   expect_schedule(sm80, dense(64, 64, 700, "float16"), " parts, then ");
   // What follows is computed in the same groups; operands whose terms do not adjoin; images, with borders and strides.
@@ -344,7 +343,7 @@ TEST(Opencl, products_of_warps) {
                   main_of("%x: Tensor[(3, 131, 40), float16], %w: Tensor[(3, 40, 71), float16], "
                           "%b: Tensor[(71,), float16]",
                           "nn.relu(add(nn.batch_matmul(%x, %w), %b))"),
-                  "on tensor cores: m16n8k16");
+                  " on tensor cores: m16n8k16");
   expect_schedule(
       sm80,
       main_of("%x: Tensor[(2, 5, 30, 31), bfloat16], %w: Tensor[(70, 5, 3, 3), bfloat16]",
@@ -354,7 +353,7 @@ TEST(Opencl, products_of_warps) {
       sm80 + ",+tf32",
       main_of("%x: Tensor[(1, 24, 20, 21), float32], %w: Tensor[(70, 24, 1, 1), float32]",
               "nn.conv2d(%x, %w)"),
-      "warps on tensor cores: m16n8k8");
+      " on tensor cores: m16n8k8");
   expect_schedule(
       sm80,
       main_of(

@@ -289,7 +289,7 @@ TEST(WorkGroups, a_warp_multiplies_by_loops_of_its_items) {
   // An item has two rows, between which are those of seven others, of its warp.
   for (const char* line :
        {"acc: float32[2, 8, 4, 2, 2] in register", "for k in range(8):  # nest = matrix",
-        "acc[z, y, x, i, j] = acc[z, y, x, i, j] + a[(y + z * 16 + i * 8) * 8 + k] *"}) {
+        "acc[z, y, x, i, j] = acc[z, y, x, i, j] + a[(z * 16 + i * 8 + y) * 8 + k] *"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
   }
   EXPECT_EQ(race_of(separated), "");
