@@ -387,17 +387,22 @@ TEST_F(Cuda, items_of_a_group_see_what_others_have_written) {
   }
 }
 
-// Two warps that add a product of 2 x 2 of the instruction's tiles below each other: operands in shared memory whose rows
-// begin at multiples of 16 bytes, or do not.
+// Two warps that add a product of 2 x 2 of the instruction's tiles below each other: operands in shared memory whose terms lie
+// side by side, or do not.
 PrimFunc by_warps(DType a_type, DType b_type, DType sums, int64_t rows, int64_t terms,
-                  bool aligned) {
-  const int64_t m = 2 * rows, n = 16, depth = 2 * terms, pad = aligned ? 16 / a_type.bytes() : 1;
+                  bool adjoin) {
+  const int64_t m = 2 * rows, n = 16, depth = 2 * terms;
   Buffer a = buffer("a", a_type, {index(m), index(depth)}),
          b = buffer("b", b_type, {index(n), index(depth)}),
          out = buffer("out", sums, {index(m), index(n)}),
-         a_tile = buffer("a_tile", a_type, {index(m), index(depth + pad)}, Scope::Shared),
-         b_tile = buffer("b_tile", b_type, {index(n), index(depth + pad)}, Scope::Shared),
+         a_tile = buffer("a_tile", a_type, {index(adjoin ? m : depth), index(adjoin ? depth : m)},
+                         Scope::Shared),
+         b_tile = buffer("b_tile", b_type, {index(adjoin ? n : depth), index(adjoin ? depth : n)},
+                         Scope::Shared),
          acc = buffer("acc", sums, {index(m), index(n)}, Scope::Register);
+  auto in_tile = [&](const PrimExpr& row, const PrimExpr& term) {
+    return adjoin ? std::vector<PrimExpr>{row, term} : std::vector<PrimExpr>{term, row};
+  };
   struct Items {
     Var z = var("z"), y = var("y"), x = var("x");
   };
@@ -423,8 +428,8 @@ PrimFunc by_warps(DType a_type, DType b_type, DType sums, int64_t rows, int64_t 
     const Var s = var("s"), k = var("k");
     const PrimExpr term = s * terms + k;
     body = store(acc, {row, column},
-                 load(acc, {row, column}) + cast(sums, load(a_tile, {row, term})) *
-                                                cast(sums, load(b_tile, {column, term})));
+                 load(acc, {row, column}) + cast(sums, load(a_tile, in_tile(row, term))) *
+                                                cast(sums, load(b_tile, in_tile(column, term))));
     return phase(at,
                  loop(s, 2, loop(t, 2, matrix(k, terms, matrix(i, rows / 8, matrix(j, 2, body))))));
   };
@@ -434,7 +439,7 @@ PrimFunc by_warps(DType a_type, DType b_type, DType sums, int64_t rows, int64_t 
     const PrimExpr row = i * 8 + at.y;
     return phase(at, loop(i, count / 8,
                           loop(k, depth / 8,
-                               store(to, {row, k * 8 + at.z * 4 + at.x},
+                               store(to, in_tile(row, k * 8 + at.z * 4 + at.x),
                                      load(from, {row, k * 8 + at.z * 4 + at.x})))));
   };
   const Var g = var("g");
@@ -472,11 +477,11 @@ TEST_F(Cuda, warps_multiply_matrices) {
       {s8, s8, i32, 8, 16, "sm_75", "m8n8k16.row.col.s32.s8.s8.s32"},
       {u8, s8, i32, 8, 16, "sm_75", "m8n8k16.row.col.s32.u8.s8.s32"}};
   for (const WarpCase& c : cases) {
-    for (bool aligned : {true, false}) {
-      const PrimFunc f = by_warps(c.a, c.b, c.sums, c.rows, c.terms, aligned);
+    for (bool adjoin : {true, false}) {
+      const PrimFunc f = by_warps(c.a, c.b, c.sums, c.rows, c.terms, adjoin);
       const runtime::DeviceSource s = source_of(f, "cuda -arch=" + c.target);
       EXPECT_TRUE(has(s, "mma.sync.aligned." + c.instruction)) << s.code;
-      EXPECT_EQ(has(s, "ldmatrix.sync.aligned"), aligned) << s.code;
+      EXPECT_EQ(has(s, "ldmatrix.sync.aligned"), adjoin) << s.code;
       EXPECT_FALSE(has(s, ".local")) << s.code;
       Launches launches(f);
       EXPECT_GT(launches.warp_calls_found(), 0u);
@@ -500,7 +505,7 @@ TEST_F(Cuda, warps_multiply_matrices) {
       ASSERT_EQ(tir::interpret(f, want, std::vector<int64_t>()), 0);
       for (int64_t at = 0; at < want[2].num_elements(); ++at) {
         ASSERT_EQ(data[2].get_as_double(at), want[2].get_as_double(at))
-            << c.instruction << " at " << at << (aligned ? "" : ", element by element");
+            << c.instruction << " at " << at << (adjoin ? "" : ", element by element");
       }
     }
   }
