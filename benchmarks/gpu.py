@@ -6,10 +6,10 @@
 
 The first step writes, for each operator's examples (tests/python/device_rows.py) and each model's small
 version, an artifact with inputs and right results; and for GEMM and the ten models at batch 1 and 32, in
-float32, tf32 and bfloat16, an artifact, the PyTorch twin and the ONNX file. The weights of the large models
-repeat 509 numbers, so that the files are small when they are packed: kernels take as long for them as for
-others. `--parts` and `--only` choose some. "tf32" allows the peers to multiply in tf32, and Relay where
-`--tf32` gives the target a word for it.
+float32, tf32, float16 and bfloat16, an artifact, the PyTorch twin and the ONNX file. The weights of the
+large models repeat 509 numbers, so that the files are small when they are packed: kernels take as long for
+them as for others. `--parts` and `--only` choose some. "tf32" allows the peers to multiply in tf32, and
+Relay by a word of its target, which `--tf32` changes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ import oracles  # noqa: E402
 
 HOST = "x86-64-v3"
 PARTS = ("rows", "small", "gemm", "models")
-DTYPES = ("float32", "tf32", "bfloat16")
+DTYPES = ("float32", "tf32", "float16", "bfloat16")
+HALVES = ("float16", "bfloat16")
 PERIOD = 509
 CHECKED_MODEL_TOLERANCE = 1e-3
 CARRIED = ("gpu_measure.py", "gpu_runtime.py", "torch_lstm.py")
@@ -124,7 +125,7 @@ class Preparation:
         )
 
     def gemm(self, size: int, dtype: str) -> None:
-        kind = "bfloat16" if dtype == "bfloat16" else "float32"
+        kind = dtype if dtype in HALVES else "float32"
         tensor = f"Tensor[({size}, {size}), {kind}]"
         mod = relay.parse(
             f'#[version = "0.0.5"]\ndef @main(%a: {tensor}, %b: {tensor}) {{ nn.matmul(%a, %b) }}\n'
@@ -157,8 +158,8 @@ class Preparation:
     def model_in(
         self, name: str, mod: relay.IRModule, params: Any, dtype: str, case: dict[str, Any]
     ) -> None:
-        if dtype == "bfloat16":
-            mod = relay.transform.ToMixedPrecision("bfloat16")(relay.transform.InferType()(mod))
+        if dtype in HALVES:
+            mod = relay.transform.ToMixedPrecision(dtype)(relay.transform.InferType()(mod))
         artifact = f"{name}-float32.so.xz"
         if dtype != "tf32" or self.args.tf32:
             artifact = self.compile(f"{name}-{dtype}", mod, params, self.target(dtype))
@@ -280,7 +281,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--target", default="cuda -arch=sm_90", help="that of the device")
     parser.add_argument(
-        "--tf32", default="", help="a word of the target for products of tf32; float32 without"
+        "--tf32", default="+tf32", help="a word of the target for products of tf32; float32 without"
     )
     parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="of GEMM and the models")

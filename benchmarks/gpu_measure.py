@@ -34,7 +34,8 @@ from gpu_runtime import Library, Program, RunError, disagreement, narrowed, stor
 # A program that takes longer than this is stuck.
 PATIENCE_S = 90
 # Errors relative to the largest element, of a deep model against float32.
-MODEL_TOLERANCES = {"float32": 2e-3, "tf32": 3e-2, "bfloat16": 0.15}
+HALVES = ("float16", "bfloat16")
+MODEL_TOLERANCES = {"float32": 2e-3, "tf32": 3e-2, "float16": 3e-2, "bfloat16": 0.15}
 
 
 def cases(folder: Path, part: str) -> list[dict[str, Any]]:
@@ -265,7 +266,7 @@ class Measurement:
 
         tf32 = dtype == "tf32"
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
-        kind = torch.bfloat16 if dtype == "bfloat16" else torch.float32
+        kind = getattr(torch, dtype if dtype in HALVES else "float32")
         if "twin" in self.case:
             with unpacked(self.folder / self.case["twin"]) as path:
                 module = torch.load(path, weights_only=False)
@@ -319,7 +320,7 @@ class Measurement:
         import onnxruntime
 
         provider = "CUDAExecutionProvider" if self.device == "cuda" else "CPUExecutionProvider"
-        if "onnx" not in self.case or self.case["dtype"] == "bfloat16":
+        if "onnx" not in self.case or self.case["dtype"] in HALVES:
             raise RuntimeError("there is no such model for it")
         if provider not in onnxruntime.get_available_providers():
             raise RuntimeError(f"it has no {provider}")

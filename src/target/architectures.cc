@@ -5,6 +5,8 @@
 #include <sstream>
 #include <string>
 
+#include "target/matrix_instructions.h"
+
 namespace relay {
 namespace {
 
@@ -290,11 +292,12 @@ Machine Architecture::machine_of(std::string_view cpu, const Target& target) con
 
 std::string code_features(const Target& target) {
   const Architecture* row = find_architecture(target.arch);
-  if (row == nullptr || row->lengths.empty()) return target.features;
   std::string out;
   std::istringstream in(target.features);
   for (std::string word; std::getline(in, word, ',');) {
-    if (word.empty() || row->find_length(std::string_view(word).substr(1)) != nullptr) continue;
+    if (word.empty()) continue;
+    const std::string_view name = std::string_view(word).substr(1);
+    if (is_matrix_feature(name) || (row != nullptr && row->find_length(name) != nullptr)) continue;
     out += (out.empty() ? "" : ",") + word;
   }
   return out;

@@ -78,7 +78,7 @@ std::span<const Architecture> architectures();
 // Null when there is none of that name.
 const Architecture* find_architecture(std::string_view name);
 
-// The feature text of a target without lengths of vectors, which the code generator does not know.
+// The feature text of a target without what the code generator does not know: lengths of vectors and matrix instructions.
 std::string code_features(const Target& target);
 
 // A machine that tests compile for in place of the one they run on.

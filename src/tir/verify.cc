@@ -9,6 +9,7 @@
 #include "tir/arith/analyzer.h"
 #include "tir/block_contraction.h"
 #include "tir/intrinsics.h"
+#include "tir/warp_nest.h"
 #include "tir/while.h"
 
 namespace relay::tir {
@@ -45,6 +46,10 @@ class Verifier {
         statement(*w.stmt);
       }
     }
+    at_ = nullptr;
+    if (!has_matrix_loop_ || has_block_) return;
+    const std::string defect = warp_nest_defect(f_.body);
+    check(defect.empty(), defect);
   }
 
  private:
@@ -264,11 +269,13 @@ class Verifier {
         value(n.extent, n.var->dtype, "the loop's extent");
         check(n.var->dtype.is_integer() && n.var->dtype.is_scalar(),
               "the loop is not over integers");
+        has_matrix_loop_ |= n.hints.nest == LoopNest::Matrix;
         bind(n.var);
         work_.push_back({.unbind = {n.var.get()}});
         return enter(n.body);
       }
       case StmtKind::Block:
+        has_block_ = true;
         return block(static_cast<const BlockNode&>(s));
       case StmtKind::If: {
         auto& n = static_cast<const IfNode&>(s);
@@ -425,6 +432,7 @@ class Verifier {
 
   const PrimFuncNode& f_;
   const StmtNode* at_ = nullptr;  // for messages
+  bool has_matrix_loop_ = false, has_block_ = false;
   std::unordered_set<const Node*> bound_;
   std::unordered_map<const Node*, bool> buffers_;  // those in scope; true: an input
   std::vector<Work> work_;

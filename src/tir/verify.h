@@ -13,7 +13,8 @@ namespace relay::tir {
 //   of intrinsics (tir/intrinsics.h);
 // - a block has a binding for each iteration variable, and an initialisation only with a reduction;
 //   its `reads` and `writes` name every buffer that its body accesses and, where the body has no
-//   loops, hold every element accessed.
+//   loops, hold every element accessed;
+// - in a kernel without blocks, a matrix nest in a phase of a group is a warp's (tir/warp_nest.h).
 // Takes functions at any stage, of any depth.
 void verify(const PrimFunc& f);
 

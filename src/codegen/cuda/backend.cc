@@ -9,6 +9,7 @@
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/machine.h"
 #include "runtime/core/dlpack.h"
+#include "target/matrix_instructions.h"
 
 namespace relay::codegen {
 namespace {
@@ -25,7 +26,10 @@ class CudaReader : public TargetReader {
     static constexpr TargetOption kOptions[] = {
         {"-arch", "ARCH",
          "The least device that runs the code: sm_75 (the default: code for it runs on every later "
-         "device), sm_80, sm_86, sm_89, sm_90, or sm_90a for devices of 9.0 alone."}};
+         "device), sm_80, sm_86, sm_89, sm_90, or sm_90a for devices of 9.0 alone."},
+        {"-mattr", "+tf32",
+         "Products of matrices of float32 round their operands to 10 bits of mantissa, on tensor "
+         "cores: from sm_80 on."}};
     return kOptions;
   }
   Target read(const TargetWords& words) const override {
@@ -45,7 +49,19 @@ class CudaReader : public TargetReader {
     t.converts_float16 = true;
     t.has_blocked_kernels = false;
     // "sm_90a" is compute capability 90.
-    t.limits.items = nvidia_items(std::stoi(arch.substr(3)));
+    const int capability = std::stoi(arch.substr(3));
+    t.limits.items = nvidia_items(capability);
+    t.features = nvidia_matrix_features(capability);
+    // PTX of LLVM's default version for it has no instructions for matrices.
+    if (capability == 75) t.features += ",+ptx65";
+    const std::string word = words.value_of("-mattr"), tf32 = "+" + std::string(kTf32);
+    if (!word.empty() && word != tf32) {
+      words.refuse(word + " is no feature of cuda", tf32);
+    }
+    if (!word.empty() && capability < 80) {
+      words.refuse(arch + " has no products of tf32", "-arch=sm_80 or a later one");
+    }
+    if (!word.empty()) t.features += "," + word;
     return t;
   }
 };

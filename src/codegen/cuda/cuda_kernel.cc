@@ -5,10 +5,13 @@
 #include <utility>
 
 #include "codegen/cuda/device_math.h"
+#include "codegen/cuda/warp_matrix.h"
 #include "codegen/device/group_writer.h"
 #include "codegen/llvm/kernel_code.h"
 #include "runtime/core/kernel_abi.h"
 #include "runtime/cuda/geometry.h"
+#include "tir/arith/analyzer.h"
+#include "tir/warp_nest.h"
 
 namespace relay::codegen {
 namespace {
@@ -18,6 +21,9 @@ constexpr unsigned kGlobal = 1, kShared = 3;
 
 // PTX before version 8.1 has 4,352 bytes for the parameters of a launch.
 constexpr size_t kMostParameters = 4352 / 8;
+
+// Groups with products of warps that a multiprocessor has registers for.
+constexpr int64_t kResidentGroups = 2;
 
 // What an axis of a launch counts by.
 struct AxisRegisters {
@@ -87,14 +93,7 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     }
     if (part.has_groups()) {
       constexpr const char* kItems[] = {"reqntidx", "reqntidy", "reqntidz"};
-      llvm::SmallVector<llvm::Metadata*, 7> facts{llvm::ValueAsMetadata::get(f)};
-      for (size_t i = 0; i < part.group.size(); ++i) {
-        facts.push_back(llvm::MDString::get(context_, kItems[i]));
-        facts.push_back(
-            llvm::ConstantAsMetadata::get(b_.getInt32(static_cast<uint32_t>(part.group[i]))));
-      }
-      module_.getOrInsertNamedMetadata("nvvm.annotations")
-          ->addOperand(llvm::MDNode::get(context_, facts));
+      for (size_t i = 0; i < part.group.size(); ++i) annotate(f, kItems[i], part.group[i]);
     }
     buffers_.clear();
     vars_.clear();
@@ -112,6 +111,14 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     failed_ = f->getArg(next++);
     number_ = f->getArg(next);
     return f;
+  }
+
+  void annotate(llvm::Function* f, const char* name, int64_t value) {
+    const std::array<llvm::Metadata*, 3> fact{
+        llvm::ValueAsMetadata::get(f), llvm::MDString::get(context_, name),
+        llvm::ConstantAsMetadata::get(b_.getInt32(static_cast<uint32_t>(value)))};
+    module_.getOrInsertNamedMetadata("nvvm.annotations")
+        ->addOperand(llvm::MDNode::get(context_, fact));
   }
 
   void set_memory(const BufferNode& b, Value* memory) {
@@ -220,6 +227,7 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
 
   // Loops that are bound in other places are loops of one item.
   void loop(const ForNode& l) override {
+    if (l.hints.nest == tir::LoopNest::Matrix) return matrix_nest(l);
     if (l.hints.nest != tir::LoopNest::None) device_.unsupported("a nest for a matrix unit");
     Value* begin = expr(l.min);
     Value* end = b_.CreateNSWAdd(begin, expr(l.extent));
@@ -295,6 +303,106 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     return f;
   }
 
+  // ---- Products by a warp
+
+  void matrix_nest(const ForNode& l) {
+    const tir::ThreadNest phase{tir::ThreadLevel::Item, phase_axes(), {}};
+    auto found = tir::warp_product(l, phase);
+    if (auto* why = std::get_if<std::string>(&found)) {
+      device_.unsupported("a matrix nest for a warp: " + *why);
+    }
+    const auto& p = std::get<tir::WarpProduct>(found);
+    const std::array<int64_t, 3>& group = device_.launch().group;
+    if (group[0] != tir::kWarpColumns || group[1] != tir::kWarpRows) {
+      device_.unsupported("a matrix nest of a warp whose items are no neighbours");
+    }
+    const DType a = p.a->buffer->dtype.element(), b = p.b->buffer->dtype.element();
+    const WarpInstruction* by = warp_instruction(a, b, 8 * p.item_rows(), p.terms());
+    if (by == nullptr) {
+      device_.unsupported("a matrix nest of " + a.to_string() + " and " + b.to_string());
+    }
+    // The assembler would rather spill than leave a multiprocessor two groups.
+    if (std::exchange(with_products_, function_) != function_) {
+      annotate(function_, "minctasm", kResidentGroups);
+    }
+    forget(0);
+    const PrimExpr x = p.item_column->var, y = p.item_row->var;
+    const int64_t rows = by->item_rows(), halves = by->halves(), part = 4 * by->elements();
+    // Of the register (half, row), the element at a term from x * E on; and of the row of 8 elements to which the n-th
+    // item of the warp points.
+    const std::vector<Value*> of_a = fragment(
+        *p.a, rows * halves,
+        [&](int64_t n, const PrimExpr& k) {
+          return p.a_at(index(n % rows), y, k + n / rows * part);
+        },
+        [&](const PrimExpr& n, const PrimExpr& row) {
+          return p.a_at(floor_mod(n, index(rows)), row, floor_div(n, index(rows)) * part);
+        });
+    const std::vector<Value*> of_b = fragment(
+        *p.b, halves, [&](int64_t n, const PrimExpr& k) { return p.b_at(k + n * part, y); },
+        [&](const PrimExpr& n, const PrimExpr& column) { return p.b_at(n * part, column); });
+    const llvm::Align align = align_of(p.store->buffer);
+    llvm::Type* type = memory_type(p.store->buffer->dtype.element());
+    std::vector<Value*> places, sums;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < tir::kItemColumns; ++j) {
+        places.push_back(address(p.store->buffer, place(p.sum_at(i, j), p.store->buffer)));
+        sums.push_back(b_.CreateAlignedLoad(type, places.back(), align));
+      }
+    }
+    const std::vector<Value*> added = multiply_by_warp(b_, *by, of_a, of_b, sums);
+    for (size_t i = 0; i < places.size(); ++i) b_.CreateAlignedStore(added[i], places[i], align);
+    forget(0);
+  }
+
+  using At = std::vector<PrimExpr>;
+
+  PrimExpr flat(At indices, const Buffer& buf) {
+    tir::Analyzer analyzer;
+    for (PrimExpr& e : indices) e = analyzer.simplify(e);
+    return flat_index(indices, buf);
+  }
+  Value* place(const At& indices, const Buffer& buf) { return expr(kept(flat(indices, buf))); }
+
+  // The registers of an operand: rows of 16 bytes are loaded by the whole warp, and others element by element.
+  std::vector<Value*> fragment(const LoadNode& l, int64_t count,
+                               const std::function<At(int64_t, const PrimExpr&)>& element,
+                               const std::function<At(const PrimExpr&, const PrimExpr&)>& row) {
+    const Buffer& buf = l.buffer;
+    const auto bits = static_cast<int64_t>(buf->dtype.element().bits);
+    const int64_t elements = 32 / bits;
+    const PrimExpr x = phase_axes()[0]->var;
+    const PrimExpr item = phase_axes()[1]->var * tir::kWarpColumns + x;
+    const PrimExpr first = flat(
+        row(floor_mod(floor_div(item, index(8)), index(count)), floor_mod(item, index(8))), buf);
+    if (buf->scope == tir::Scope::Shared && lies_in_row(buf, 4 * elements, element, first)) {
+      return load_by_warp(b_, static_cast<size_t>(count), address(buf, expr(kept(first))));
+    }
+    llvm::Type* type = b_.getIntNTy(static_cast<unsigned>(bits));
+    std::vector<Value*> out;
+    for (int64_t n = 0; n < count; ++n) {
+      Value* word = b_.getInt32(0);
+      for (int64_t e = 0; e < elements; ++e) {
+        Value* p = address(buf, place(element(n, x * elements + e), buf));
+        Value* v = b_.CreateZExt(b_.CreateAlignedLoad(type, p, align_of(buf)), b_.getInt32Ty());
+        word = b_.CreateOr(word, b_.CreateShl(v, static_cast<uint64_t>(e * bits)));
+      }
+      out.push_back(word);
+    }
+    return out;
+  }
+
+  // Whether the terms lie side by side, and `first` is the index of 16 bytes that begin at a multiple of 16.
+  bool lies_in_row(const Buffer& buf, int64_t length,
+                   const std::function<At(int64_t, const PrimExpr&)>& element,
+                   const PrimExpr& first) {
+    tir::Analyzer analyzer;
+    const Var k = tir::var("k", kIndex);
+    const PrimExpr at = flat(element(0, k), buf), next = flat(element(0, k + 1), buf);
+    return analyzer.constant_difference(next, at) == 1 &&
+           as_int(analyzer.simplify(floor_mod(first, index(length)))) == 0;
+  }
+
   // ---- Groups
 
   void barrier() override { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
@@ -368,6 +476,7 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
   Value *failed_ = nullptr, *number_ = nullptr;
   // The number of this item and of all items along each axis that has several.
   std::array<Value*, 3> item_{}, width_{};
+  llvm::Function* with_products_ = nullptr;  // the last one that has products of warps
 };
 
 }  // namespace

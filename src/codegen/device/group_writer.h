@@ -27,6 +27,9 @@ class GroupWriter {
   std::optional<std::vector<tir::PrimExpr>> own_index(
       const tir::BufferNode& b, const std::vector<tir::PrimExpr>& indices) const;
 
+  // The loops over items around what is written.
+  const std::array<const tir::ForNode*, 3>& phase_axes() const { return phase_; }
+
   virtual void barrier() = 0;
   // Done by the items below `items` of each axis; 0: by all of the axis.
   virtual void phase(const std::array<const tir::ForNode*, 3>& axes,
@@ -47,7 +50,7 @@ class GroupWriter {
 
   const DeviceKernel& kernel_;
   std::array<int64_t, 3> group_{};
-  std::array<const tir::ForNode*, 3> phase_{};  // the loops over items around what is written
+  std::array<const tir::ForNode*, 3> phase_{};
   // Registers of a group: axes that count items.
   std::unordered_map<const tir::BufferNode*, size_t> items_of_;
 };

@@ -16,8 +16,10 @@
 #include "codegen/llvm/machine.h"
 #include "codegen/targets.h"
 #include "codegen/test/kernel_harness.h"
+#include "codegen/test/warp_emulation.h"
 #include "runtime/device_source.h"
 #include "target/own_kinds.h"
+#include "tir/interpret.h"
 #include "tir/lower_loops.h"
 #include "tir/thread_tags.h"
 
@@ -200,10 +202,6 @@ TEST_F(Cuda, large_memory_of_an_item_is_a_slice_of_working_memory) {
 
 // ---- Launches on this processor: the items of a group are threads, and groups run one after the other.
 
-// The registers of the item that runs, and the barrier of its group.
-thread_local std::array<int32_t, 12> item_registers{};
-std::barrier<>* group_barrier = nullptr;
-
 int32_t read_register(int32_t number) { return item_registers[static_cast<size_t>(number)]; }
 void wait_for_group() { group_barrier->arrive_and_wait(); }
 
@@ -241,6 +239,7 @@ class Launches {
                     {b.getInt32(static_cast<uint32_t>(i))});
     }
     replace_calls("llvm.nvvm.barrier0", &wait_for_group, {});
+    warp_calls_ = emulate_warps(module);
     std::vector<PrimFunc> named;
     for (const runtime::DeviceLaunch& launch : source_.launches) {
       llvm::Function* entry = module.getFunction(launch.name);
@@ -317,6 +316,9 @@ class Launches {
     return failed;
   }
 
+  // Calls of instructions of a warp in the code.
+  size_t warp_calls_found() const { return warp_calls_; }
+
   static constexpr int32_t kNumber = 5;
 
  private:
@@ -325,6 +327,7 @@ class Launches {
                                             "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z"};
   runtime::DeviceSource source_;
   std::optional<LoadedKernels> loaded_;
+  size_t warp_calls_ = 0;
 };
 
 TEST_F(Cuda, any_grid_computes_each_element_once) {
@@ -380,6 +383,152 @@ TEST_F(Cuda, items_of_a_group_see_what_others_have_written) {
       float want = 0;
       for (size_t k = 0; k < 3; ++k) want += in[(b * 3 + k) * 4 + 3 - u];
       EXPECT_EQ(got[b * 4 + u], want) << b << ", " << u;
+    }
+  }
+}
+
+// Two warps that add a product of 2 x 2 of the instruction's tiles below each other: operands in shared memory whose terms lie
+// side by side, or do not.
+PrimFunc by_warps(DType a_type, DType b_type, DType sums, int64_t rows, int64_t terms,
+                  bool adjoin) {
+  const int64_t m = 2 * rows, n = 16, depth = 2 * terms;
+  Buffer a = buffer("a", a_type, {index(m), index(depth)}),
+         b = buffer("b", b_type, {index(n), index(depth)}),
+         out = buffer("out", sums, {index(m), index(n)}),
+         a_tile = buffer("a_tile", a_type, {index(adjoin ? m : depth), index(adjoin ? depth : m)},
+                         Scope::Shared),
+         b_tile = buffer("b_tile", b_type, {index(adjoin ? n : depth), index(adjoin ? depth : n)},
+                         Scope::Shared),
+         acc = buffer("acc", sums, {index(m), index(n)}, Scope::Register);
+  auto in_tile = [&](const PrimExpr& row, const PrimExpr& term) {
+    return adjoin ? std::vector<PrimExpr>{row, term} : std::vector<PrimExpr>{term, row};
+  };
+  struct Items {
+    Var z = var("z"), y = var("y"), x = var("x");
+  };
+  auto phase = [&](const Items& at, Stmt body) {
+    return bound(
+        at.z, index(2), kItemTags[2],
+        bound(at.y, index(8), kItemTags[1], bound(at.x, index(4), kItemTags[0], std::move(body))));
+  };
+  auto matrix = [](const Var& v, int64_t extent, Stmt body) {
+    return modified(*as<ForNode>(for_(v, index(0), index(extent), std::move(body))),
+                    [](ForNode& f) { f.hints.nest = LoopNest::Matrix; });
+  };
+  auto loop = [](const Var& v, int64_t extent, Stmt body) {
+    return for_(v, index(0), index(extent), std::move(body));
+  };
+  auto nest = [&](bool marked,
+                  const std::function<Stmt(const PrimExpr&, const PrimExpr&, const Items&)>& of) {
+    const Items at;
+    const Var i = var("i"), t = var("t"), j = var("j");
+    const PrimExpr row = at.z * rows + i * 8 + at.y, column = t * 8 + at.x * 2 + j;
+    Stmt body = of(row, column, at);
+    if (!marked) return phase(at, loop(i, rows / 8, loop(t, 2, loop(j, 2, body))));
+    const Var s = var("s"), k = var("k");
+    const PrimExpr term = s * terms + k;
+    body = store(acc, {row, column},
+                 load(acc, {row, column}) + cast(sums, load(a_tile, in_tile(row, term))) *
+                                                cast(sums, load(b_tile, in_tile(column, term))));
+    return phase(at,
+                 loop(s, 2, loop(t, 2, matrix(k, terms, matrix(i, rows / 8, matrix(j, 2, body))))));
+  };
+  auto copy = [&](const Buffer& from, const Buffer& to, int64_t count) {
+    const Items at;
+    const Var k = var("k"), i = var("i");
+    const PrimExpr row = i * 8 + at.y;
+    return phase(at, loop(i, count / 8,
+                          loop(k, depth / 8,
+                               store(to, in_tile(row, k * 8 + at.z * 4 + at.x),
+                                     load(from, {row, k * 8 + at.z * 4 + at.x})))));
+  };
+  const Var g = var("g");
+  Stmt group = seq({nest(false,
+                         [&](const auto& r, const auto& c, const auto&) {
+                           return store(acc, {r, c}, cast(sums, r - c));
+                         }),
+                    copy(a, a_tile, m), copy(b, b_tile, n),
+                    nest(true, [&](const auto&, const auto&, const auto&) { return seq({}); }),
+                    nest(false, [&](const auto& r, const auto& c, const auto&) {
+                      return store(out, {r, c}, load(acc, {r, c}));
+                    })});
+  return kernel(
+      "products", {a, b}, {out},
+      bound(g, index(1), kGroupTags[0], allocate(acc, allocate(a_tile, allocate(b_tile, group)))));
+}
+
+struct WarpCase {
+  DType a, b, sums;
+  int64_t rows, terms;
+  std::string target, instruction;
+};
+
+// The sums of the loops, through registers of the items as the instructions have them; and PTX has the instructions.
+TEST_F(Cuda, warps_multiply_matrices) {
+  const DType f16 = DType::Float(16), bf16 = DType::BFloat16(), s8 = DType::Int(8),
+              u8 = DType::UInt(8), i32 = DType::Int(32);
+  const std::vector<WarpCase> cases{
+      {f16, f16, f32, 16, 16, "sm_80", "m16n8k16.row.col.f32.f16.f16.f32"},
+      {f16, f16, f32, 16, 8, "sm_75", "m16n8k8.row.col.f32.f16.f16.f32"},
+      {bf16, bf16, f32, 16, 16, "sm_90a", "m16n8k16.row.col.f32.bf16.bf16.f32"},
+      {f32, f32, f32, 16, 8, "sm_80 +tf32", "m16n8k8.row.col.f32.tf32.tf32.f32"},
+      {s8, s8, i32, 16, 32, "sm_80", "m16n8k32.row.col.s32.s8.s8.s32"},
+      {s8, u8, i32, 16, 32, "sm_86", "m16n8k32.row.col.s32.s8.u8.s32"},
+      {s8, s8, i32, 8, 16, "sm_75", "m8n8k16.row.col.s32.s8.s8.s32"},
+      {u8, s8, i32, 8, 16, "sm_75", "m8n8k16.row.col.s32.u8.s8.s32"}};
+  for (const WarpCase& c : cases) {
+    for (bool adjoin : {true, false}) {
+      const PrimFunc f = by_warps(c.a, c.b, c.sums, c.rows, c.terms, adjoin);
+      const runtime::DeviceSource s = source_of(f, "cuda -arch=" + c.target);
+      EXPECT_TRUE(has(s, "mma.sync.aligned." + c.instruction)) << s.code;
+      EXPECT_EQ(has(s, "ldmatrix.sync.aligned"), adjoin) << s.code;
+      EXPECT_FALSE(has(s, ".local")) << s.code;
+      Launches launches(f);
+      EXPECT_GT(launches.warp_calls_found(), 0u);
+      std::vector<runtime::Tensor> data;
+      for (const Buffer& p : f->params) {
+        data.push_back(runtime::Tensor::zeros(
+            p->dtype,
+            runtime::Shape(std::vector<int64_t>{*as_int(p->shape[0]), *as_int(p->shape[1])})));
+      }
+      for (size_t i = 0; i < 2; ++i) {
+        for (int64_t at = 0; at < data[i].num_elements(); ++at) {
+          const int64_t value = (at * 7 + at / 5 + static_cast<int64_t>(i)) % 13;
+          data[i].set_from_int(at, c.a == u8 || c.b == u8
+                                       ? value * 15 - (data[i].dtype() == s8 ? 90 : 0)
+                                       : value - 6);
+        }
+      }
+      launches.run({data[0].data(), data[1].data(), data[2].data()}, {}, {}, {});
+      std::vector<runtime::Tensor> want = data;
+      want[2] = runtime::Tensor::zeros(c.sums, data[2].shape());
+      ASSERT_EQ(tir::interpret(f, want, std::vector<int64_t>()), 0);
+      for (int64_t at = 0; at < want[2].num_elements(); ++at) {
+        ASSERT_EQ(data[2].get_as_double(at), want[2].get_as_double(at))
+            << c.instruction << " at " << at << (adjoin ? "" : ", element by element");
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, must_fail_matrix_nests_without_an_instruction_E0401) {
+  const PrimFunc f = by_warps(f64, f64, f64, 16, 16, true);
+  try {
+    source_of(f, "cuda -arch=sm_80");
+    FAIL() << "a product of float64 has code";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("a matrix nest of float64 and float64"), std::string::npos)
+        << e.what();
+  }
+}
+
+TEST_F(Cuda, must_fail_words_for_tf32_E0403) {
+  for (const char* words : {"cuda +tf32", "cuda -arch=sm_80 +bf16"}) {
+    try {
+      parse_target(words);
+      ADD_FAILURE() << words << " is a target";
+    } catch (const UserError& e) {
+      EXPECT_NE(std::string(e.what()).find("E0403"), std::string::npos) << e.what();
     }
   }
 }

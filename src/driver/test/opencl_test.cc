@@ -7,14 +7,18 @@
 
 #include "driver/test/networks.h"
 #include "driver/test/opencl_machine.h"
+#include "lower/rules/choose.h"
 #include "lower/rules/rules.h"
+#include "node/structural.h"
 #include "node/walk.h"
 #include "runtime/module.h"
+#include "target/matrix_instructions.h"
 #include "tir/arith/analyzer.h"
 #include "tir/interpret.h"
 #include "tir/lower_loops.h"
 #include "tir/schedule_report.h"
 #include "tir/text.h"
+#include "tir/verify.h"
 
 namespace relay {
 namespace {
@@ -333,6 +337,88 @@ TEST(Opencl, items_that_are_lanes) {
 TEST(Opencl, items_that_are_lanes_compute_what_the_host_does) {
   NEEDS_OPENCL();
   for (const std::string& text : lane_cases()) expect_as_on_host(text, 1e-4);
+}
+
+// Kernels of a device whose warps have instructions for products: with these, for all dtypes that have any, or with a reason.
+TEST(Opencl, products_of_warps) {
+  initialize();
+  CompileOptions options;
+  options.target = "native; opencl";
+  auto expect_schedule = [&](const std::string& features, const std::string& text,
+                             const std::string& said) {
+    Target gpu;
+    gpu.name = gpu.kind = "opencl";
+    gpu.limits.items = nvidia_items(80);
+    gpu.limits.items.units = 12;
+    gpu.features = features;
+    size_t products = 0;
+    for (const CompiledKernel& k : device_kernels(compile(driver_test::parse(text), options))) {
+      const tir::PrimFunc scheduled = schedule_kernel(k.composed, gpu, 3);
+      const std::string sentence = tir::report_of(*scheduled.get()).sentence;
+      if (sentence.find(said) != std::string::npos) ++products;
+      // Without the target, from the parameters as they are written.
+      const ScheduleRule& rule = *work_item_rules()[0];
+      tir::Schedule replayed(prepared(k.composed));
+      const Choice choice = choose(rule, replayed, gpu);
+      const auto& decision = std::get<Decision>(choice);
+      const std::string parameters = parameters_text(decision.parameters);
+      EXPECT_FALSE(apply(rule, replayed, parse_parameters(rule, parameters))) << parameters;
+      EXPECT_TRUE(structural_equal(replayed.func(), decision.scheduled)) << parameters;
+      const tir::PrimFunc lowered = tir::lower_loops(scheduled, kind_of(gpu).lowering());
+      tir::verify(lowered);
+      EXPECT_EQ(tir::text_of(lowered).find("# nest = matrix") != std::string::npos,
+                sentence.find("tensor cores: m") != std::string::npos)
+          << sentence;
+      expect_no_races(k.composed, lowered, sentence);
+    }
+    EXPECT_EQ(products, 1u) << said << "\n" << text;
+  };
+  const std::string sm75 = nvidia_matrix_features(75), sm80 = nvidia_matrix_features(80);
+  auto dense = [](int m, int n, int k, const std::string& dtype, const std::string& more = {}) {
+    auto shape = [&](int rows) {
+      return "Tensor[(" + std::to_string(rows) + ", " + std::to_string(k) + "), " + dtype + "]";
+    };
+    return main_of("%x: " + shape(m) + ", %w: " + shape(n), "nn.dense(%x, %w" + more + ")");
+  };
+  // Whole tiles, and tiles that reach over the end of rows, columns and terms.
+  expect_schedule(sm80, dense(256, 128, 64, "float16"), " on tensor cores: m16n8k16");
+  expect_schedule(sm80, dense(260, 100, 43, "bfloat16"), " on tensor cores: m16n8k16");
+  expect_schedule(sm75, dense(260, 100, 43, "float16"), " on tensor cores: m16n8k8");
+  const std::string whole = ", out_dtype=\"int32\"";
+  expect_schedule(sm80, dense(260, 100, 70, "int8", whole), " on tensor cores: m16n8k32");
+  expect_schedule(sm75, dense(260, 100, 70, "int8", whole), " on tensor cores: m8n8k16");
+  expect_schedule(sm80 + ",+tf32", dense(260, 100, 37, "float32"), " on tensor cores: m16n8k8");
+  // Parts of the sum, which items of a second launch add.
+  expect_schedule(sm80, dense(64, 64, 700, "float16"), " parts, then ");
+  // What follows is computed in the same groups; operands whose terms do not adjoin; images, with borders and strides.
+  expect_schedule(sm80,
+                  main_of("%x: Tensor[(3, 131, 40), float16], %w: Tensor[(3, 40, 71), float16], "
+                          "%b: Tensor[(71,), float16]",
+                          "nn.relu(add(nn.batch_matmul(%x, %w), %b))"),
+                  " on tensor cores: m16n8k16");
+  expect_schedule(
+      sm80,
+      main_of("%x: Tensor[(2, 5, 30, 31), bfloat16], %w: Tensor[(70, 5, 3, 3), bfloat16]",
+              "nn.relu(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 2]))"),
+      "on tensor cores: m16n8k16");
+  expect_schedule(
+      sm80 + ",+tf32",
+      main_of("%x: Tensor[(1, 24, 20, 21), float32], %w: Tensor[(70, 24, 1, 1), float32]",
+              "nn.conv2d(%x, %w)"),
+      " on tensor cores: m16n8k8");
+  expect_schedule(
+      sm80,
+      main_of(
+          "%x: Tensor[(2, 20, 21, 6), float16], %w: Tensor[(3, 3, 6, 70), float16]",
+          "nn.conv2d(%x, %w, padding=[1, 1, 1, 1], data_layout=\"NHWC\", kernel_layout=\"HWIO\")"),
+      "on tensor cores: m16n8k16");
+  // Why not.
+  expect_schedule(sm80, dense(250, 91, 37, "float32"),
+                  "(no tensor cores: the target keeps all bits of float32; +tf32 rounds)");
+  expect_schedule(sm75, dense(250, 91, 37, "bfloat16"),
+                  "(no tensor cores: the device has no instruction for bfloat16 in float32)");
+  expect_schedule(sm80, dense(2, 1000, 37, "float16"),
+                  "(no tensor cores: an extent of 2 leaves most of a tile of ");
 }
 
 // A device with more registers gets larger tiles, whose items have several runs of elements along each axis.

@@ -9,6 +9,7 @@
 #include "tir/passes/block_sums.h"
 #include "tir/passes/pad_shared_rows.h"
 #include "tir/passes/statements.h"
+#include "tir/warp_nest.h"
 
 namespace relay {
 
@@ -21,7 +22,7 @@ using tir::StepResult;
 
 namespace {
 
-const std::string kItemsX(tir::kItemTags[0]), kItemsY(tir::kItemTags[1]);
+const std::string kItemsX(tir::kItemTags[0]);
 
 // Terms in shared memory at a time, and the fewest of a part of a sum.
 constexpr int64_t kDepth = 16, kLeastPartTerms = 64;
@@ -30,6 +31,12 @@ constexpr int64_t kMostSumParts = 64;
 constexpr int64_t kRun = 4;
 // Results for each multiprocessor, in tiles of 16 for an item: below that, it has work for two warps.
 constexpr int64_t kFewItems = 1024;
+// Registers of an item in a warp for other things than operands and sums. Of a tile of a group of warps, elements and sides
+// that take as long as 256 multiply-adds of items: they are not measured.
+constexpr int64_t kWarpRegisters = 48;
+constexpr double kWarpArea = 2048, kWarpSide = 16;
+// In which a group waits for the terms that it copies.
+constexpr double kWarpStep = 200;
 // Rows or columns where their number is symbolic.
 constexpr int64_t kAssumedExtent = 1024;
 
@@ -43,15 +50,28 @@ StepResult<std::vector<LoopRV>> split_tile(Schedule& s, const LoopRV& loop, int6
   return s.split(loop, {-1, elements / run, items, run});
 }
 
-// The copy of an operand to shared memory inside `at`, by all items: neighbouring items copy neighbouring elements.
-StepResult<> copy_to_shared(Schedule& s, const BlockRV& copy, const LoopRV& at, bool terms_adjoin,
-                            const GroupTile& tile) {
-  // Items read neighbouring rows, or columns.
+// The loops over the items of a group: the last one is over neighbours.
+StepResult<> bind_items(Schedule& s, const std::vector<LoopRV>& items) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    RELAY_TRY(s.bind(items[items.size() - 1 - i], std::string(tir::kItemTags[i])));
+  }
+  return {};
+}
+
+// Terms in front of rows, or columns: items read neighbouring ones.
+StepResult<> swap_terms(Schedule& s, const BlockRV& copy) {
   const auto rank = static_cast<int64_t>(s.block(copy)->iters.size());
   std::vector<tir::LayoutAxis> layout;
   for (int64_t d = 0; d + 2 < rank; ++d) layout.push_back({d});
   layout.insert(layout.end(), {{rank - 1}, {rank - 2}});
   RELAY_TRY(s.transform_layout(copy, layout));
+  return {};
+}
+
+// The copy of an operand to shared memory inside `at`, by all items: neighbouring items copy neighbouring elements.
+StepResult<> copy_to_shared(Schedule& s, const BlockRV& copy, const LoopRV& at, bool terms_adjoin,
+                            const GroupTile& tile) {
+  if (tile.warps == 0) RELAY_TRY(swap_terms(s, copy));
   RELAY_TRY(s.compute_at(copy, at));
   RELAY_TRY(s.set_scope(copy, tir::Scope::Shared));
   std::vector<LoopRV> loops = loops_below(s, copy, at);
@@ -61,12 +81,16 @@ StepResult<> copy_to_shared(Schedule& s, const BlockRV& copy, const LoopRV& at, 
     RELAY_TRY(s.reorder(loops));
   }
   const LoopRV all = RELAY_TRY(s.fuse(loops));
-  const std::vector<LoopRV> parts =
-      RELAY_TRY(s.split(all, {-1, tile.row_items, tile.column_items}));
-  RELAY_TRY(s.reorder({parts[1], parts[2], parts[0]}));
-  RELAY_TRY(s.bind(parts[1], kItemsY));
-  RELAY_TRY(s.bind(parts[2], kItemsX));
-  return {};
+  const std::vector<int64_t> items =
+      tile.warps == 0 ? std::vector{tile.row_items, tile.column_items}
+                      : std::vector{tile.warps, tir::kWarpRows, tir::kWarpColumns};
+  std::vector<int64_t> extents{-1};
+  extents.insert(extents.end(), items.begin(), items.end());
+  std::vector<LoopRV> parts = RELAY_TRY(s.split(all, extents));
+  std::ranges::rotate(parts, parts.begin() + 1);
+  RELAY_TRY(s.reorder(parts));
+  parts.pop_back();
+  return bind_items(s, parts);
 }
 
 // Producers that only move elements, as borders around an image do, are computed where the operand is copied.
@@ -150,71 +174,201 @@ std::optional<ProductExtents> product_extents(const Block& b) {
 }
 
 int64_t shared_bytes_of(const ProductExtents& product, const GroupTile& tile) {
-  return tile.depth * (tir::padded_row_bytes(tile.group_rows(), product.row_bytes) +
-                       tir::padded_row_bytes(tile.group_columns(), product.column_bytes));
+  // Items read neighbouring rows and columns, warps neighbouring terms.
+  auto bytes = [&](int64_t elements, int64_t element_bytes) {
+    return tile.warps > 0 ? elements * tir::padded_row_bytes(tile.depth, element_bytes)
+                          : tile.depth * tir::padded_row_bytes(elements, element_bytes);
+  };
+  return bytes(tile.group_rows(), product.row_bytes) +
+         bytes(tile.group_columns(), product.column_bytes);
 }
 
+MatrixChoice matrix_instruction_of(const Block& b, const Target& target) {
+  using Operand = MatrixInstruction::Operand;
+  auto* store = as<tir::StoreNode>(b->body);
+  const auto sum = store == nullptr ? std::nullopt : tir::sum_of_products(*store);
+  if (!sum) return {{}, "it sums more than products of its operands"};
+  const tir::DType x = sum->a->dtype, y = sum->b->dtype, sums = store->buffer->dtype;
+  auto is_byte = [](tir::DType d) { return d.is_integer() && d.bits == 8; };
+  std::optional<Operand> operand;
+  if (x == y && sums.is_float(32)) {
+    if (x.is_float(16)) operand = Operand::Float16;
+    if (x.is_bfloat16()) operand = Operand::BFloat16;
+    if (x.is_float(32)) operand = Operand::Float32;
+  } else if (is_byte(x) && is_byte(y) && sums == tir::DType::Int(32)) {
+    operand = Operand::Bytes;
+  }
+  MatrixChoice out;
+  if (operand) out.instruction = matrix_instruction(target, *operand);
+  if (!out.instruction && operand == Operand::Float32) {
+    out.why_not = "the target keeps all bits of float32; +" + std::string(kTf32) + " rounds";
+  } else if (!out.instruction) {
+    out.why_not = "the device has no instruction for " + x.to_string() +
+                  (x == y ? "" : " by " + y.to_string()) + " in " + sums.to_string();
+  }
+  return out;
+}
+
+namespace {
+
+// Looks for the tile for which the device takes the least time.
+class TileSearch {
+ public:
+  TileSearch(const ProductExtents& product, const WorkItemLimits& limits)
+      : product_(product), limits_(limits) {
+    // Tiles of items would be too few for the device; parts of the sum are not.
+    const bool is_small = runs_side_by_side(limits) &&
+                          product.batch * product.rows * product.columns < kFewItems * limits.units;
+    emptiest_ = is_small ? 4 : 2;
+  }
+
+  // A tile without its parts, of which a group takes so long for a term: steps of 256 multiply-adds.
+  void consider(GroupTile tile, int64_t registers, double term) {
+    const int64_t resident = std::max<int64_t>(1, limits_.group_items / tile.items());
+    if (tile.items() > limits_.group_items || registers > resident * limits_.item_registers ||
+        shared_bytes_of(product_, tile) > limits_.shared_bytes) {
+      return;
+    }
+    const std::pair<int64_t, int64_t> sides[] = {{product_.rows, tile.group_rows()},
+                                                 {product_.columns, tile.group_columns()}};
+    auto empty =
+        std::ranges::find_if(sides, [&](const auto& e) { return emptiest_ * e.first < e.second; });
+    if (empty != std::end(sides)) {
+      why_ = "an extent of " + std::to_string(empty->first) + " leaves most of a tile of " +
+             std::to_string(empty->second) + " empty";
+      return;
+    }
+    const int64_t groups = product_.batch * ceil_of(product_.rows, tile.group_rows()) *
+                           ceil_of(product_.columns, tile.group_columns());
+    // Sums of so many terms are added in one go.
+    const int64_t fewest = ceil_of(product_.terms, tir::kShortProductSum);
+    if (fewest > 1) {
+      why_ = std::to_string(product_.terms) + " terms are more than " +
+             std::to_string(tir::kShortProductSum);
+    }
+    for (int64_t parts = fewest; parts <= kMostSumParts; parts *= 2) {
+      if (parts > 1 && !runs_side_by_side(limits_)) break;
+      const int64_t part = ceil_of(product_.terms, parts);
+      if (parts > fewest && (part < kLeastPartTerms || groups * parts > 4 * limits_.units)) break;
+      if (groups * parts < kLeastGroups) {
+        why_ = std::to_string(groups) + " groups are fewer than " + std::to_string(kLeastGroups);
+        continue;
+      }
+      // A unit hides the latency of one group behind the work of another. The items of a later launch add the parts.
+      const double waves =
+          static_cast<double>(ceil_of(groups * parts, limits_.units * resident)) + 0.5;
+      double time = waves * term * static_cast<double>(part + tile.depth);
+      if (tile.warps > 0) {
+        const auto steps = static_cast<double>(ceil_of(part, tile.depth));
+        time = waves * (term * steps * static_cast<double>(tile.depth) + kWarpStep * (steps + 1));
+      }
+      if (parts > 1) {
+        const auto results = static_cast<double>(product_.batch * product_.rows * product_.columns);
+        time += 2 * static_cast<double>(kLeastPartTerms) * term / 8 +
+                8 * results * static_cast<double>(parts + 1) /
+                    static_cast<double>(limits_.units * tile.items());
+      }
+      if (time >= least_) continue;
+      least_ = time;
+      tile.parts = parts;
+      best_ = tile;
+    }
+  }
+
+  TileChoice take() const { return {best_, best_ ? std::string() : why_}; }
+
+ private:
+  const ProductExtents& product_;
+  const WorkItemLimits& limits_;
+  int64_t emptiest_ = 2;
+  double least_ = std::numeric_limits<double>::max();
+  std::optional<GroupTile> best_;
+  std::string why_ = "a group of the device has too few items or registers";
+};
+
+}  // namespace
+
 TileChoice choose_tile(const ProductExtents& product, const WorkItemLimits& limits) {
-  TileChoice out;
-  double least = std::numeric_limits<double>::max();
-  std::string why = "a group of the device has too few items or registers";
-  // Tiles of items would be too few for the device; parts of the sum are not.
-  const bool is_small = runs_side_by_side(limits) &&
-                        product.batch * product.rows * product.columns < kFewItems * limits.units;
-  const int64_t emptiest = is_small ? 4 : 2;
+  TileSearch search(product, limits);
   for (int64_t rows = 8; rows >= 4; rows /= 2) {
     for (int64_t columns = 8; columns >= 4; columns /= 2) {
-      GroupTile tile{.rows = rows, .columns = columns, .depth = kDepth};
-      if (tile.row_items * tile.column_items > limits.group_items ||
-          4 * (rows * columns + rows + columns) > 3 * limits.item_registers ||
-          shared_bytes_of(product, tile) > limits.shared_bytes) {
-        continue;
-      }
-      const std::pair<int64_t, int64_t> sides[] = {{product.rows, tile.group_rows()},
-                                                   {product.columns, tile.group_columns()}};
-      auto empty =
-          std::ranges::find_if(sides, [&](const auto& e) { return emptiest * e.first < e.second; });
-      if (empty != std::end(sides)) {
-        why = "an extent of " + std::to_string(empty->first) + " leaves most of a tile of " +
-              std::to_string(empty->second) + " empty";
-        continue;
-      }
-      const int64_t groups = product.batch * ceil_of(product.rows, tile.group_rows()) *
-                             ceil_of(product.columns, tile.group_columns());
-      // Sums of so many terms are added in one go.
-      const int64_t fewest = ceil_of(product.terms, tir::kShortProductSum);
-      if (fewest > 1) {
-        why = std::to_string(product.terms) + " terms are more than " +
-              std::to_string(tir::kShortProductSum);
-      }
-      for (int64_t parts = fewest; parts <= kMostSumParts; parts *= 2) {
-        if (parts > 1 && !runs_side_by_side(limits)) break;
-        const int64_t part = ceil_of(product.terms, parts);
-        if (parts > fewest && (part < kLeastPartTerms || groups * parts > 4 * limits.units)) break;
-        if (groups * parts < kLeastGroups) {
-          why = std::to_string(groups) + " groups are fewer than " + std::to_string(kLeastGroups);
-          continue;
+      // A quarter of the registers has addresses.
+      const int64_t registers = 4 * (rows * columns + rows + columns) / 3;
+      search.consider({.rows = rows, .columns = columns, .depth = kDepth}, registers,
+                      static_cast<double>(rows * columns + rows + columns + 2));
+    }
+  }
+  return search.take();
+}
+
+bool fits_warps(const GroupTile& tile) {
+  return tile.matrix_rows > 0 && tile.matrix_rows % tir::kWarpRows == 0 && tile.matrix_terms > 0 &&
+         tile.depth % tile.matrix_terms == 0;
+}
+
+TileChoice choose_warp_tile(const ProductExtents& product, const WorkItemLimits& limits,
+                            const MatrixInstruction& matrix) {
+  TileSearch search(product, limits);
+  const int64_t element = std::max(product.row_bytes, product.column_bytes);
+  for (int64_t warps : {8, 4}) {
+    for (int64_t rows : {2, 1}) {
+      for (int64_t columns : {16, 8, 4}) {
+        for (int64_t row_bytes : {128, 64, 32}) {
+          const GroupTile tile{.rows = rows,
+                               .columns = columns,
+                               .depth = row_bytes / element,
+                               .warps = warps,
+                               .matrix_rows = matrix.rows,
+                               .matrix_terms = matrix.terms};
+          const int64_t sums =
+              rows * columns * matrix.rows * MatrixInstruction::kColumns / GroupTile::kWarpItems;
+          const auto side = static_cast<double>(tile.group_rows() + tile.group_columns()),
+                     area = static_cast<double>(tile.group_rows() * tile.group_columns());
+          // The instructions do eight times as much as those of items; copies to shared memory take longer.
+          const double resident =
+              static_cast<double>(limits.group_items) / static_cast<double>(tile.items());
+          search.consider(tile, sums + 4 * rows + 2 * columns + kWarpRegisters,
+                          resident * (area / kWarpArea + side / kWarpSide));
         }
-        // A unit hides the latency of one group behind the work of another. The items of a later launch add the parts.
-        const double waves = static_cast<double>(ceil_of(groups * parts, limits.units)) + 0.5;
-        const auto term = static_cast<double>(rows * columns + rows + columns + 2);
-        double time = waves * term * static_cast<double>(part + kDepth);
-        if (parts > 1) {
-          const auto results = static_cast<double>(product.batch * product.rows * product.columns);
-          time += 2 * static_cast<double>(kLeastPartTerms) * term / 8 +
-                  8 * results * static_cast<double>(parts + 1) /
-                      static_cast<double>(limits.units * tile.row_items * tile.column_items);
-        }
-        if (time >= least) continue;
-        least = time;
-        tile.parts = parts;
-        out.tile = tile;
       }
     }
   }
-  if (!out.tile) out.why_not = why;
+  return search.take();
+}
+
+namespace {
+
+// A loop over rows or columns: over tiles of groups, those over items, and those of an item.
+struct TileLoops {
+  LoopRV group;
+  std::vector<LoopRV> items, own;
+};
+
+StepResult<TileLoops> split_rows(Schedule& s, const LoopRV& loop, const GroupTile& tile) {
+  if (tile.warps == 0) {
+    const std::vector<LoopRV> l = RELAY_TRY(split_tile(s, loop, tile.row_items, tile.rows));
+    return TileLoops{l[0], {l[2]}, {l[1], l[3]}};
+  }
+  const std::vector<LoopRV> l = RELAY_TRY(s.split(
+      loop, {-1, tile.warps, tile.rows, tile.matrix_rows / tir::kWarpRows, tir::kWarpRows}));
+  return TileLoops{l[0], {l[1], l[4]}, {l[2], l[3]}};
+}
+
+StepResult<TileLoops> split_columns(Schedule& s, const LoopRV& loop, const GroupTile& tile) {
+  const std::vector<LoopRV> l =
+      tile.warps == 0
+          ? RELAY_TRY(split_tile(s, loop, tile.column_items, tile.columns))
+          : RELAY_TRY(s.split(loop, {-1, tile.columns, tir::kWarpColumns, tir::kItemColumns}));
+  return TileLoops{l[0], {l[2]}, {l[1], l[3]}};
+}
+
+std::vector<LoopRV> joined_loops(std::initializer_list<std::vector<LoopRV>> all) {
+  std::vector<LoopRV> out;
+  for (const auto& some : all) out.insert(out.end(), some.begin(), some.end());
   return out;
 }
+
+}  // namespace
 
 StepResult<BlockRV> contract_in_groups(Schedule& s, const BlockRV& rv,
                                        const std::optional<BlockRV>& reader,
@@ -229,21 +383,18 @@ StepResult<BlockRV> contract_in_groups(Schedule& s, const BlockRV& rv,
   order.insert(order.end(), blocks.rows.begin(), blocks.rows.end());
   order.insert(order.end(), blocks.columns.begin(), blocks.columns.end());
   if (order.size() > 1) RELAY_TRY(s.reorder(order));
-  const std::vector<LoopRV> rows =
-      RELAY_TRY(split_tile(s, RELAY_TRY(s.fuse(blocks.rows)), tile.row_items, tile.rows));
-  const std::vector<LoopRV> columns =
-      RELAY_TRY(split_tile(s, RELAY_TRY(s.fuse(blocks.columns)), tile.column_items, tile.columns));
+  const TileLoops rows = RELAY_TRY(split_rows(s, RELAY_TRY(s.fuse(blocks.rows)), tile)),
+                  columns = RELAY_TRY(split_columns(s, RELAY_TRY(s.fuse(blocks.columns)), tile));
   std::vector<LoopRV> groups = blocks.batch;
-  groups.insert(groups.end(), {rows[0], columns[0]});
+  groups.insert(groups.end(), {rows.group, columns.group});
   // Nothing stands between the loops that are bound and the items.
   std::ranges::stable_partition(groups, [&](const LoopRV& l) { return s.extent(l) == 1; });
-  order = groups;
-  order.insert(order.end(), {rows[2], columns[2], rows[1], rows[3], columns[1], columns[3]});
-  RELAY_TRY(s.reorder(order));
+  const std::vector<LoopRV> items = joined_loops({rows.items, columns.items}),
+                            own = joined_loops({rows.own, columns.own});
+  RELAY_TRY(s.reorder(joined_loops({groups, items, own})));
   const LoopRV at = RELAY_TRY(bind_loops(s, groups, tir::kGroupTags)).back();
-  RELAY_TRY(s.bind(rows[2], kItemsY));
-  RELAY_TRY(s.bind(columns[2], kItemsX));
-  for (const LoopRV& l : {rows[1], rows[3], columns[1], columns[3]}) RELAY_TRY(s.unroll(l));
+  RELAY_TRY(bind_items(s, items));
+  for (const LoopRV& l : own) RELAY_TRY(s.unroll(l));
   // The sum, in registers of the items.
   RELAY_TRY(s.compute_at(blocks.product, at));
   RELAY_TRY(s.set_scope(blocks.product, tir::Scope::Register));
@@ -251,20 +402,28 @@ StepResult<BlockRV> contract_in_groups(Schedule& s, const BlockRV& rv,
   if (inside.size() != 3) {
     return tir::Illegal{"a tile has other loops than rows, columns and terms"};
   }
-  const std::vector<LoopRV> r = RELAY_TRY(split_tile(s, inside[0], tile.row_items, tile.rows)),
-                            c = RELAY_TRY(
-                                split_tile(s, inside[1], tile.column_items, tile.columns)),
-                            k = RELAY_TRY(s.split(inside[2], {-1, tile.depth}));
-  RELAY_TRY(s.reorder({r[0], c[0], k[0], r[2], c[2], k[1], r[1], r[3], c[1], c[3]}));
-  for (const LoopRV& l : {r[1], r[3], c[1], c[3]}) RELAY_TRY(s.unroll(l));
+  const TileLoops r = RELAY_TRY(split_rows(s, inside[0], tile)),
+                  c = RELAY_TRY(split_columns(s, inside[1], tile));
+  const std::vector<LoopRV> k = RELAY_TRY(s.split(inside[2], {-1, tile.depth}));
+  const std::vector<LoopRV> of_product = joined_loops({r.items, c.items});
+  std::vector<LoopRV> turned{k[1]}, unrolled = joined_loops({r.own, c.own}), nest;
+  if (tile.warps > 0) {
+    const std::vector<LoopRV> steps = RELAY_TRY(s.split(k[1], {-1, tile.matrix_terms}));
+    nest = {steps[1], r.own[1], c.own[1]};
+    turned.clear();
+    unrolled = {steps[0], r.own[0], c.own[0]};
+  }
+  RELAY_TRY(
+      s.reorder(joined_loops({{r.group, c.group, k[0]}, of_product, turned, unrolled, nest})));
+  for (const LoopRV& l : unrolled) RELAY_TRY(s.unroll(l));
   const BlockRV init = RELAY_TRY(s.decompose_reduction(blocks.product, k[0]));
-  RELAY_TRY(s.bind(r[2], kItemsY));
-  RELAY_TRY(s.bind(c[2], kItemsX));
-  const std::vector<LoopRV> of_init = loops_below(s, init, c[0]);
-  if (of_init.size() != 6) return tir::Illegal{"a tile starts in other loops"};
-  RELAY_TRY(s.bind(of_init[0], kItemsY));
-  RELAY_TRY(s.bind(of_init[1], kItemsX));
-  for (size_t i = 2; i < of_init.size(); ++i) RELAY_TRY(s.unroll(of_init[i]));
+  RELAY_TRY(bind_items(s, of_product));
+  for (const LoopRV& l : nest) RELAY_TRY(s.nest(l, tir::LoopNest::Matrix));
+  const std::vector<LoopRV> of_init = loops_below(s, init, c.group);
+  const auto starts = static_cast<std::ptrdiff_t>(of_product.size());
+  if (of_init.size() != of_product.size() + 4) return tir::Illegal{"a tile starts in other loops"};
+  RELAY_TRY(bind_items(s, {of_init.begin(), of_init.begin() + starts}));
+  for (auto l = of_init.begin() + starts; l != of_init.end(); ++l) RELAY_TRY(s.unroll(*l));
   RELAY_TRY(copy_to_shared(s, blocks.row_operand, k[0], blocks.row_terms_adjoin, tile));
   RELAY_TRY(copy_to_shared(s, blocks.column_operand, k[0], blocks.column_terms_adjoin, tile));
   return blocks.result;

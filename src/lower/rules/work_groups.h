@@ -1,6 +1,7 @@
 // Steps that let groups of work items share what they read: tiles of a product of matrices, and sums of a long reduction.
 #pragma once
 
+#include "target/matrix_instructions.h"
 #include "target/target.h"
 #include "tir/schedule/schedule.h"
 
@@ -10,15 +11,22 @@ namespace relay {
 inline constexpr int64_t kLeastGroups = 16;
 
 // Items of a group, rows and columns of each item's tile, the terms of the sum that a group has in shared memory at a time,
-// and the parts of the sum, each with groups of its own.
+// and the parts of the sum, each with groups of its own. With warps: these, below each other, and the rows and columns of
+// products of instructions in each warp's tile.
 struct GroupTile {
   int64_t row_items = 16, column_items = 16;
   int64_t rows = 1, columns = 1;
   int64_t depth = 1;
   int64_t parts = 1;
+  int64_t warps = 0;
+  int64_t matrix_rows = 0, matrix_terms = 0;  // of the instruction
 
-  int64_t group_rows() const { return row_items * rows; }
-  int64_t group_columns() const { return column_items * columns; }
+  int64_t items() const { return warps > 0 ? warps * kWarpItems : row_items * column_items; }
+  int64_t group_rows() const { return rows * (warps > 0 ? warps * matrix_rows : row_items); }
+  int64_t group_columns() const {
+    return columns * (warps > 0 ? MatrixInstruction::kColumns : column_items);
+  }
+  static constexpr int64_t kWarpItems = 32;
 };
 
 // Whether the items of a group surely run side by side. A kind that states no more than what any device has may be one of
@@ -48,11 +56,23 @@ struct TileChoice {
 };
 TileChoice choose_tile(const ProductExtents& product, const WorkItemLimits& limits);
 
+// The instruction of the target for the contraction, which adds products of its operands.
+struct MatrixChoice {
+  std::optional<MatrixInstruction> instruction;
+  std::string why_not;
+};
+MatrixChoice matrix_instruction_of(const tir::Block& b, const Target& target);
+// Whether the tile has whole instructions, and these whole rows of items.
+bool fits_warps(const GroupTile& tile);
+// The tile of groups whose warps compute with the instruction.
+TileChoice choose_warp_tile(const ProductExtents& product, const WorkItemLimits& limits,
+                            const MatrixInstruction& matrix);
+
 // Bytes of shared memory that the tile takes.
 int64_t shared_bytes_of(const ProductExtents& product, const GroupTile& tile);
 
 // Groups compute tiles of the contraction: they copy a part of both operands to shared memory, and each item adds its
-// products to its own tile in registers. `reader`, if there is one, reads the result element by element; items apply it
+// products to its own tile in registers, alone or by the instructions of its warp. `reader`, if there is one, reads the result element by element; items apply it
 // to their tile. With parts, the block adds what groups have computed, and is left to be scheduled. Returns the block that
 // stores the tiles.
 tir::StepResult<tir::BlockRV> contract_in_groups(tir::Schedule& s, const tir::BlockRV& rv,

@@ -45,7 +45,8 @@ constexpr int64_t kLeastRow = 64, kLeastRowItems = 32, kRowElements = 8;
 constexpr int64_t kLeastShared = 512;
 // A group computes an element of contractions of fewer rows. The least number of terms of a contraction for tiles, and the
 // most that a group has in shared memory at a time; the largest tile of an item.
-constexpr int64_t kFewRows = 8, kLeastTerms = 16, kMostDepth = 64, kLargestTile = 16;
+constexpr int64_t kFewRows = 8, kLeastTerms = 16, kMostDepth = 128, kLargestTile = 16;
+constexpr int64_t kMostWarps = 8, kMostMatrix = 32;
 constexpr const char* kChecks = "an item that fails a check would leave its group waiting";
 
 struct ItemPlan {
@@ -57,11 +58,19 @@ struct ItemPlan {
   int64_t items = 1;  // of the group that reduces an element
   // The axis of neighbouring items, counted from the end (lane_axis), which has no tiles; 0: the last one, which has.
   int64_t lanes = 0;
+  // Of the group, and rows and terms of the instruction by which they multiply; 0: items multiply.
+  int64_t warps = 0, matrix_rows = 0, matrix_terms = 0;
 
   static constexpr auto members() {
-    return std::tuple{member("columns", &ItemPlan::columns), member("depth", &ItemPlan::depth),
-                      member("items", &ItemPlan::items),     member("lanes", &ItemPlan::lanes),
-                      member("parts", &ItemPlan::parts),     member("rows", &ItemPlan::rows)};
+    return std::tuple{member("columns", &ItemPlan::columns),
+                      member("depth", &ItemPlan::depth),
+                      member("items", &ItemPlan::items),
+                      member("lanes", &ItemPlan::lanes),
+                      member("matrix_rows", &ItemPlan::matrix_rows),
+                      member("matrix_terms", &ItemPlan::matrix_terms),
+                      member("parts", &ItemPlan::parts),
+                      member("rows", &ItemPlan::rows),
+                      member("warps", &ItemPlan::warps)};
   }
   friend bool operator==(const ItemPlan&, const ItemPlan&) = default;
 };
@@ -266,6 +275,7 @@ class ItemsSchedule {
     for (const std::string& why : {sharing.why_not, tile.why_not}) {
       if (!why.empty()) why_not += " (not in groups: " + why + ")";
     }
+    if (!no_matrix_.empty()) why_not += " (no tensor cores: " + no_matrix_ + ")";
     const int64_t items = decide_.number(plan.items, {1, kReducingItems},
                                          [&](const Target&) { return sharing.number; });
     if (items > 1) {
@@ -440,8 +450,9 @@ class ItemsSchedule {
   }
 
   // The tiles of a contraction that groups compute; nothing where it is too small for groups.
-  TileChoice group_tile(const BlockRV& rv, const BlockLoops& loops) const {
+  TileChoice group_tile(const BlockRV& rv, const BlockLoops& loops) {
     const Block b = s_.block(rv);
+    no_matrix_.clear();
     if (!b->contraction) return {};  // sharing_items decides
     const auto product = product_extents(b);
     const int64_t terms = iterations(s_, loops.reduction);
@@ -458,6 +469,14 @@ class ItemsSchedule {
                                   tile_of(s_.extent(loops.parallel[loops.parallel.size() - 2])) > 1;
     TileChoice out;
     decide_.pays([&](const Target& t) {
+      if (has_matrix_instructions(t)) {
+        const MatrixChoice matrix = matrix_instruction_of(b, t);
+        if (matrix.instruction) {
+          out = choose_warp_tile(*product, t.limits.items, *matrix.instruction);
+          if (out.tile) return true;
+        }
+        no_matrix_ = matrix.instruction ? out.why_not : matrix.why_not;
+      }
       if (!sums_side_by_side(b) && items_have_tiles && !runs_side_by_side(t.limits.items)) {
         out.why_not = "items compute tiles of their own, and the device may be a processor";
       } else {
@@ -482,6 +501,18 @@ class ItemsSchedule {
                                   [&](const Target&) { return chosen.columns; });
     tile.parts =
         decide_.number(plan.parts, {1, kMostParts}, [&](const Target&) { return chosen.parts; });
+    tile.warps =
+        decide_.number(plan.warps, {0, kMostWarps}, [&](const Target&) { return chosen.warps; });
+    tile.matrix_rows = decide_.number(plan.matrix_rows, {0, kMostMatrix},
+                                      [&](const Target&) { return chosen.matrix_rows; });
+    tile.matrix_terms = decide_.number(plan.matrix_terms, {0, kMostMatrix},
+                                       [&](const Target&) { return chosen.matrix_terms; });
+    if (tile.warps > 0 && !fits_warps(tile)) {
+      decide_.refuse("an instruction of " + std::to_string(tile.matrix_rows) + " rows and " +
+                     std::to_string(tile.matrix_terms) + " terms for a depth of " +
+                     std::to_string(tile.depth));
+      return std::nullopt;
+    }
     std::optional<BlockRV> reader = reader_of(s_, rv);
     if (tile.parts > 1 || (reader && std::ranges::find(done_, *reader) != done_.end()))
       reader.reset();
@@ -505,11 +536,19 @@ class ItemsSchedule {
       return std::nullopt;
     }
     if (reader) done_.push_back(*reader);
-    std::string text = "in groups of " + std::to_string(tile.row_items) + "x" +
-                       std::to_string(tile.column_items) + " items" + with + ", tiles of " +
-                       std::to_string(tile.rows) + "x" + std::to_string(tile.columns) + ", " +
-                       std::to_string(tile.depth) + " terms in " +
-                       std::to_string(shared_bytes_of(*product, tile)) + " bytes of shared memory";
+    std::string text = "in groups of ";
+    if (tile.warps > 0) {
+      text += std::to_string(tile.warps) + " warps" + with + " on tensor cores: m" +
+              std::to_string(tile.matrix_rows) + "n" + std::to_string(MatrixInstruction::kColumns) +
+              "k" + std::to_string(tile.matrix_terms) + ", tiles of " +
+              std::to_string(tile.group_rows()) + "x" + std::to_string(tile.group_columns());
+    } else {
+      text += std::to_string(tile.row_items) + "x" + std::to_string(tile.column_items) + " items" +
+              with + ", tiles of " + std::to_string(tile.rows) + "x" + std::to_string(tile.columns);
+    }
+    text += ", " + std::to_string(tile.depth) + " terms in " +
+            std::to_string(shared_bytes_of(*product, tile)) + " bytes of shared memory";
+    if (!no_matrix_.empty()) text += " (no tensor cores: " + no_matrix_ + ")";
     if (tile.parts == 1) return text;
     text += ", " + std::to_string(tile.parts) + " parts, then ";
     std::string ignored;
@@ -557,6 +596,8 @@ class ItemsSchedule {
   Decider& decide_;
   std::vector<BlockRV> done_;  // scheduled with an earlier block
   std::string text_;
+  std::string
+      no_matrix_;  // why the contraction is not one of matrix instructions, on a device that has any
 };
 
 Outcome schedule_items(Schedule& s, WorkItemsParameters& parameters, Decider& decide) {

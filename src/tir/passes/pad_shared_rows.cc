@@ -8,13 +8,14 @@
 namespace relay::tir {
 namespace {
 
-constexpr int64_t kBankBytes = 128, kPadding = 16;
+// Eight rows of so many bytes and the padding begin 16 bytes apart in the banks.
+constexpr int64_t kRowBytes = 32, kPadding = 16;
 
 }  // namespace
 
 int64_t padded_row_bytes(int64_t elements, int64_t element_bytes) {
   const int64_t bytes = elements * element_bytes;
-  return bytes % kBankBytes == 0 ? bytes + kPadding : bytes;
+  return bytes % kRowBytes == 0 ? bytes + kPadding : bytes;
 }
 
 PrimFunc pad_shared_rows(const PrimFunc& f) {

@@ -5,9 +5,8 @@
 
 namespace relay::tir {
 
-// Shared memory has 32 banks of 4 bytes, which items access side by side. The rows of an array whose length is a
-// multiple of all banks get 16 bytes more, so that items that access one column use several banks, and vectors of 16 bytes
-// stay aligned.
+// Shared memory has 32 banks of 4 bytes, which items access side by side. Rows of a multiple of 32 bytes get 16 bytes
+// more, so that 16 bytes of each of eight rows lie in different banks, and vectors of 16 bytes stay aligned.
 //
 //   before:  allocate tile: float32[16, 128] in shared
 //   after:   allocate tile: float32[16, 132] in shared

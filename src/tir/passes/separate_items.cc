@@ -110,15 +110,18 @@ class Separation {
     }
     return out;
   }
-  // After how many elements the runs of the items along one axis repeat; 0 for an index that depends on several.
+  // After how many elements the runs of the items along the axis of the least factor repeat; 0 where other items do not begin
+  // at such a distance.
   int64_t period_of(const ItemFactors& factors) const {
-    int64_t out = 0;
+    int64_t least = 0, out = 0;
     for (size_t i = 0; i < factors.size(); ++i) {
-      if (factors[i] == 0) continue;
-      if (out != 0) return 0;
+      if (factors[i] == 0 || (least != 0 && factors[i] >= least)) continue;
+      least = factors[i];
       out = factors[i] * group_[i];
     }
-    return out;
+    const bool repeats = std::ranges::all_of(
+        factors, [&](int64_t f) { return f == 0 || f == least || f % out == 0; });
+    return repeats ? out : 0;
   }
   // The index of the first item.
   PrimExpr rest_of(Analyzer& analyzer, const ThreadNest& phase, const PrimExpr& e) const {
@@ -139,7 +142,7 @@ class Separation {
     int64_t reach = dim.period == 0 ? dim.reach : dim.run;
     for (const auto& [factor, items] : steps) {
       if (factor < reach) return false;
-      reach = factor * items;
+      reach = std::max(factor * items, dim.elements() / std::max<int64_t>(dim.run, 1) * dim.period);
     }
     return true;
   }

@@ -17,8 +17,8 @@ namespace relay::tir {
 //              for c in range(4):
 //                acc[t, c] = 0f
 //
-// Along each axis, an item's elements are one run, or runs that lie equally far apart, and all accesses depend on the items in
-// the same way. UserError E0401 where they do not: an item would need registers of another.
+// Along each axis, an item's elements are one run, or runs that lie equally far apart between which those of other items are,
+// and all accesses depend on the items in the same way. UserError E0401 where they do not: an item would need registers of another.
 PrimFunc separate_items(const PrimFunc& f);
 
 }  // namespace relay::tir

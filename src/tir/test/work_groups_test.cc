@@ -3,15 +3,18 @@
 
 #include <utility>
 
+#include "tir/arith/analyzer.h"
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/insert_barriers.h"
 #include "tir/passes/pad_shared_rows.h"
 #include "tir/passes/separate_items.h"
+#include "tir/passes/statements.h"
 #include "tir/schedule/schedule.h"
 #include "tir/test/invented_inputs.h"
 #include "tir/text.h"
 #include "tir/thread_nests.h"
 #include "tir/verify.h"
+#include "tir/warp_nest.h"
 #include "tir/while.h"
 
 namespace relay::tir {
@@ -222,10 +225,129 @@ TEST(WorkGroups, registers_of_items_that_alternate) {
   EXPECT_EQ(race_of(separated), "");
 }
 
+// A change of a nest that two warps multiply with.
+struct WarpChange {
+  int64_t rows = 8, columns = 4, own_columns = 2;      // items along y and x, and columns of each
+  bool in_registers = false, under_condition = false;  // an operand; the nest
+  int a_by_column = 0, b_by_row = 0;  // elements of an operand that the other's index selects
+  BinaryOp op = BinaryOp::Mul;
+};
+
+// acc[m, n] += a[m, k] * b[n, k] by warps below each other, and the kernel that gives acc.
+PrimFunc products_of_warps(const WarpChange& change = {}) {
+  Var g = var("g"), z = var("z"), y = var("y"), x = var("x"), k = var("k"), i = var("i"),
+      j = var("j"), z2 = var("z2"), y2 = var("y2"), x2 = var("x2"), i2 = var("i2"), j2 = var("j2"),
+      z3 = var("z3"), y3 = var("y3"), x3 = var("x3"), i3 = var("i3"), j3 = var("j3");
+  Buffer a = buffer("a", f32, {index(40), index(8)}), b = buffer("b", f32, {index(40), index(8)}),
+         own = buffer("own", f32, {index(40), index(8)}, Scope::Register),
+         out = buffer("out", f32, {index(32), index(8)}),
+         acc = buffer("acc", f32, {index(32), index(8)}, Scope::Register);
+  auto phase = [&](const Var& warp, const Var& row, const Var& column, Stmt body) {
+    return bound(warp, 2, kItemTags[2],
+                 bound(row, change.rows, kItemTags[1],
+                       bound(column, change.columns, kItemTags[0], std::move(body))));
+  };
+  auto loop = [](const Var& v, int64_t extent, Stmt body, bool in_nest) {
+    return modified(
+        *as<ForNode>(for_(v, index(0), index(extent), std::move(body))),
+        [&](ForNode& f) { f.hints.nest = in_nest ? LoopNest::Matrix : LoopNest::None; });
+  };
+  auto tile = [&](const Var& rows, const Var& columns, Stmt body, bool in_nest) {
+    return loop(rows, 2, loop(columns, change.own_columns, std::move(body), in_nest), in_nest);
+  };
+  auto row = [](const Var& warp, const Var& half, const Var& item) {
+    return warp * 16 + half * 8 + item;
+  };
+  const PrimExpr r = row(z, i, y), c = x * 2 + j;
+  const Buffer& from = change.in_registers ? own : a;
+  const PrimExpr first = load(from, {r + c * change.a_by_column, k}),
+                 second = load(b, {c + y * change.b_by_row, k});
+  Stmt nest = loop(
+      k, 8,
+      tile(i, j, store(acc, {r, c}, load(acc, {r, c}) + binary(change.op, first, second)), true),
+      true);
+  if (change.under_condition) nest = if_(lt(y, index(3)), nest);
+  Stmt group = seq(
+      {phase(z2, y2, x2,
+             tile(i2, j2, store(acc, {row(z2, i2, y2), x2 * 2 + j2}, imm_float(f32, 0)), false)),
+       phase(z, y, x, nest),
+       phase(z3, y3, x3,
+             tile(i3, j3,
+                  store(out, {row(z3, i3, y3), x3 * 2 + j3},
+                        load(acc, {row(z3, i3, y3), x3 * 2 + j3})),
+                  false))});
+  if (change.in_registers) group = allocate(own, group);
+  return kernel({a, b}, {out}, bound(g, 1, kGroupTags[0], allocate(acc, group)));
+}
+
+TEST(WorkGroups, a_warp_multiplies_by_loops_of_its_items) {
+  const PrimFunc f = products_of_warps();
+  verify(f);
+  const PrimFunc separated = insert_barriers(flatten_buffers(separate_items(f)));
+  verify(separated);
+  const std::string text = text_of(separated);
+  // An item has two rows, between which are those of seven others, of its warp.
+  for (const char* line :
+       {"acc: float32[2, 8, 4, 2, 2] in register", "for k in range(8):  # nest = matrix",
+        "acc[z, y, x, i, j] = acc[z, y, x, i, j] + a[(z * 16 + i * 8 + y) * 8 + k] *"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
+  EXPECT_EQ(race_of(separated), "");
+  expect_equal(run(f), run(separated), "with registers of items");
+}
+
+// What an instruction reads for an item is what the item's loops read.
+TEST(WorkGroups, elements_of_a_warps_product) {
+  const PrimFunc f = products_of_warps();
+  bool found = false;
+  map_groups(f->body, [&](const ThreadNest& group) {
+    for_each_phase(group.body, [&](const ThreadNest& phase) {
+      auto* nest = as<ForNode>(phase.body);
+      if (nest == nullptr || nest->hints.nest != LoopNest::Matrix) return;
+      found = true;
+      const auto product = std::get<WarpProduct>(warp_product(*nest, phase));
+      EXPECT_EQ(product.terms(), 8);
+      EXPECT_EQ(product.item_rows(), 2);
+      Analyzer analyzer;
+      auto number = [&](const PrimExpr& e) {
+        return as_int(analyzer.simplify(replace(e, {{phase.axes[2]->var.get(), index(1)}})));
+      };
+      for (int64_t at = 0; at < 8; ++at) {
+        EXPECT_EQ(number(product.a_at(index(1), index(at), index(3))[0]), 24 + at);
+        EXPECT_EQ(number(product.b_at(index(3), index(at))[0]), at);
+        EXPECT_EQ(number(product.b_at(index(at), index(0))[1]), at);
+      }
+    });
+    return group.body;
+  });
+  EXPECT_TRUE(found);
+}
+
+TEST(WorkGroups, must_fail_matrix_nests_that_no_warp_can_do) {
+  const std::pair<WarpChange, const char*> wrong[] = {
+      {{.rows = 4}, "no loops over 8 x 4 items"},
+      {{.columns = 2}, "no loops over 8 x 4 items"},
+      {{.own_columns = 1}, "has not two columns"},
+      {{.in_registers = true}, "its sums alone lie in registers"},
+      {{.under_condition = true}, "not all items of a group reach"},
+      {{.a_by_column = 1}, "its rows depend on columns"},
+      {{.b_by_row = 1}, "its columns depend on rows"},
+      {{.op = BinaryOp::Sub}, "no sum of products"}};
+  for (const auto& [change, why] : wrong) {
+    try {
+      verify(products_of_warps(change));
+      ADD_FAILURE() << why;
+    } catch (const InternalError& e) {
+      EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+    }
+  }
+}
+
 TEST(WorkGroups, rows_of_whole_banks_are_padded) {
   EXPECT_EQ(padded_row_bytes(128, 4), 528);
   EXPECT_EQ(padded_row_bytes(64, 2), 144);
-  EXPECT_EQ(padded_row_bytes(40, 4), 160);
+  EXPECT_EQ(padded_row_bytes(16, 2), 48);
+  EXPECT_EQ(padded_row_bytes(44, 4), 176);
   Var b = var("b"), t = var("t"), u = var("u");
   Buffer out = buffer("out", f32, {index(2), index(32)}),
          tile = buffer("tile", f32, {index(2), index(32)}, Scope::Shared);
