@@ -1,7 +1,8 @@
 // Scalar and vector expressions of the tensor IR.
 //
-// An expression has a dtype with lanes. Integer arithmetic wraps like the machine's; index
-// arithmetic is int64 (`kIndex`) and never overflows in a checked program. FloorDiv and FloorMod
+// An expression has a dtype with lanes. Integer arithmetic wraps like the machine's; that of
+// indices, which is int64 (`kIndex`) of variables, sizes and constants, never overflows
+// (tir/arith/counting.h). FloorDiv and FloorMod
 // round towards minus infinity, Div and Mod towards zero. Division by zero is undefined unless the
 // operator's rule guards it. Float arithmetic is IEEE in the given dtype; no reassociation is done
 // except where a schedule asks for it. Min and Max give NaN when either side is NaN. An expression
