@@ -166,6 +166,11 @@ def section() -> str:
             cells = [f"{runs[c]} of {every[c]}" if every[c] else "" for c in columns]
             if every:
                 lines.append(f"| {family} | {driver} | " + " | ".join(cells) + " |")
+    every_name = [name for names in families().values() for name in names]
+    for driver, agreed in by_driver.items():
+        if missing := sum(name not in agreed for name in every_name):
+            tried_there = len(every_name) - missing
+            lines += ["", f"{tried_there} of {len(every_name)} operators were tried on {driver}."]
     tried_of = lambda op: {d for rows in by_driver.values() for d in rows.get(op, {})}  # noqa: E731
     lines += ["", "| refused | error |", "|---|---|"]
     for why, refused in sorted(reasons.items(), key=lambda item: -len(item[1])):
