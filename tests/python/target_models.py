@@ -2,6 +2,7 @@
 
 python tests/python/target_models.py             runs all, and prints the errors
 python tests/python/target_models.py --write     and writes the table
+python tests/python/target_models.py --write "dqn, int8" "language examples"     only these rows
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import models  # noqa: E402
 import onnxruntime  # noqa: E402
 import oracles  # noqa: E402
 import packaged_models  # noqa: E402
+import tensor_results  # noqa: E402
 
 import relay  # noqa: E402
 
@@ -38,7 +40,7 @@ TARGETS = {
     "rv64gcv +zvl256b": "rv64,v=true,vext_spec=v1.0,vlen=256",
     "armv7-linux": "cortex-a7",
 }
-LANGUAGE = ("church", "memo", "mutual_recursion", "while_loop")
+LANGUAGE = ROOT / "examples/language"
 # Models that are quantised: convolutions, depthwise ones, and products of matrices.
 QUANTIZED = ("resnet18", "mobilenet_v2", "vgg16", "dqn", "bert_base")
 FLOAT_TOLERANCE = 2e-4
@@ -83,10 +85,10 @@ def int8_case(name: str) -> Case:
 
 
 def language_cases() -> list[Case]:
-    """The examples of the language whose results are tensors, beside this machine."""
+    """All examples of the language, lists and other data written as tensors, beside this machine."""
     made = []
-    for name in LANGUAGE:
-        module = relay.parse((ROOT / f"examples/language/{name}.relay").read_text())
+    for path in sorted(LANGUAGE.glob("*.relay")):
+        module = relay.parse(tensor_results.with_tensors(path.read_text()))
         made.append(Case(module, None, [], oracles.as_arrays(relay.build(module)())))
     return made
 
@@ -102,7 +104,7 @@ def cases() -> dict[str, tuple[Callable[[], list[Case]], float]]:
 
 
 def error_on(target: str, case: Case) -> float:
-    """The largest difference as a share of the output's largest value."""
+    """The largest difference as a share of the output's largest value; integers are the same."""
     before = os.environ.pop("QEMU_CPU", None)
     try:
         if TARGETS[target]:
@@ -113,6 +115,7 @@ def error_on(target: str, case: Case) -> float:
         os.environ.pop("QEMU_CPU", None)
         if before is not None:
             os.environ["QEMU_CPU"] = before
+    oracles.assert_agree(got, case.want, f"output on {target}", tolerance=float("inf"))
     return max(oracles.scaled_error(a, b) for a, b in zip(got, case.want, strict=True))
 
 
@@ -128,21 +131,44 @@ def errors_of(name: str) -> dict[str, float]:
     return out
 
 
-def table() -> str:
+def in_document() -> tuple[str, list[str], str]:
+    """The document before the table, the table's lines, and what follows."""
+    before, rest = DOCUMENT.read_text().split(BEGIN)
+    lines, after = rest.split(END)
+    return before, lines.strip().splitlines(), after
+
+
+def name_in(row: str) -> str:
+    return row.split("|")[1].strip()
+
+
+def table(names: list[str]) -> list[str]:
+    """The lines of the table: new rows for the names, and the document's for others."""
     lines = ["| model | " + " | ".join(f"`{t}`" for t in TARGETS) + " |"]
     lines.append("|---" * (len(TARGETS) + 1) + "|")
+    _, old, _ = in_document()
+    kept = {name_in(row): row for row in old[2:]} if old[:2] == lines else {}
     for name in cases():
-        errors = errors_of(name).values()
-        cells = ("0" if e == 0 else f"{e:.0e}" for e in errors)
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        if name in names:
+            errors = errors_of(name).values()
+            cells = ("0" if e == 0 else f"{e:.0e}" for e in errors)
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        elif name in kept:
+            lines.append(kept[name])
+        else:
+            raise SystemExit(f"the table has no row of {name} for these targets: run it, too")
+    return lines
 
 
 def main(arguments: list[str]) -> int:
-    made = table()
-    if arguments == ["--write"]:
-        before, rest = DOCUMENT.read_text().split(BEGIN)
-        DOCUMENT.write_text(f"{before}{BEGIN}\n{made}\n{END}{rest.split(END)[1]}")
+    names = [a for a in arguments if a != "--write"]
+    unknown = set(names) - set(cases())
+    if unknown:
+        raise SystemExit(f"no models: {', '.join(sorted(unknown))}; there are {', '.join(cases())}")
+    made = table(names or list(cases()))
+    if "--write" in arguments:
+        before, _, after = in_document()
+        DOCUMENT.write_text("\n".join([before + BEGIN, *made, END]) + after)
     return 0
 
 
