@@ -13,7 +13,7 @@ namespace {
 
 // By steps of at most this one, a register leaves int64 after 2^48 iterations.
 constexpr int64_t kMostStep = int64_t{1} << 15;
-// An expression of more sizes than this is no index.
+// An expression of more sizes than this is not an index.
 constexpr size_t kMostSizes = 16;
 
 }  // namespace
