@@ -1,12 +1,12 @@
 // Scalar and vector expressions of the tensor IR.
 //
-// An expression has a dtype with lanes. Integer arithmetic wraps like the machine's; that of
-// indices, which is int64 (`kIndex`) of variables, sizes and constants, never overflows
-// (tir/arith/counting.h). FloorDiv and FloorMod
-// round towards minus infinity, Div and Mod towards zero. Division by zero is undefined unless the
-// operator's rule guards it. Float arithmetic is IEEE in the given dtype; no reassociation is done
-// except where a schedule asks for it. Min and Max give NaN when either side is NaN. An expression
-// has no effects: a Load reads a buffer, Calls are to pure intrinsics.
+// An expression has a dtype with lanes. Integer arithmetic wraps like the machine's. Arithmetic of
+// int64 (`kIndex`) on loop variables, sizes, small constants and registers that step by constants is
+// taken not to overflow, powers excepted (tir/arith/counting.h). FloorDiv and FloorMod round towards
+// minus infinity, Div and Mod towards zero. Division by zero is undefined unless the operator's rule
+// guards it. Float arithmetic is IEEE in the given dtype; no reassociation is done except where a
+// schedule asks for it. Min and Max give NaN when either side is NaN. An expression has no effects: a
+// Load reads a buffer, Calls are to pure intrinsics.
 #pragma once
 
 #include <optional>

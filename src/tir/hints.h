@@ -16,8 +16,8 @@ namespace relay::tir {
 enum class LoopOrder : int64_t { Forward, Backward };
 std::string_view to_string(LoopOrder order);
 
-// A perfect nest that code generation takes as a whole: by a matrix unit (tir/matrix_nest.h), by the instructions of a warp (tir/warp_nest.h), or as blocks of elements that
-// shuffles transpose (tir/transposed_nest.h).
+// A perfect nest that code generation takes as a whole: by a matrix unit (tir/matrix_nest.h), by the instructions of a
+// warp (tir/warp_nest.h), or as blocks of elements that shuffles transpose (tir/transposed_nest.h).
 enum class LoopNest : int64_t { None, Matrix, Transposed };
 std::string_view to_string(LoopNest nest);
 

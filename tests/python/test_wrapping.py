@@ -109,7 +109,8 @@ def agree(python, args) -> None:
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8", "uint64"])
 def test_expressions_of_elements(dtype, tmp_path):
-    draw = Draw(29, dtype, ["x", "y"])
+    places = ["np.arange(x.shape[0])"] if dtype == "int64" else []
+    draw = Draw(29, dtype, ["x", "y", *places])
     count = 4 if dtype == "int64" else 2
     cases = []
     for number in range(count):
@@ -124,7 +125,9 @@ def test_expressions_of_elements(dtype, tmp_path):
 
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 def test_expressions_of_a_loop(dtype, tmp_path):
-    draw = Draw(7, dtype, ["h", "x[i]", "x[(i * 7) % n]", "h"])
+    # NumPy's integers, which wrap.
+    counting = ["np.int64(i)", "n"] if dtype == "int64" else []
+    draw = Draw(7, dtype, ["h", "x[i]", "x[(i * 7) % n]", "h", *counting])
     cases = []
     for number in range(12):
         text = f"""\
@@ -152,3 +155,43 @@ def below_zero(x):
 
 def test_a_product_that_wraps_is_below_zero():
     agree(below_zero, (np.array([200000, 200001, 2**62, -(2**63)]),))
+
+
+def powers(n):
+    c = 0
+    for i in range(n):
+        if i * i * i * i * i < 0:
+            c += 1
+    return c
+
+
+def powers_of_a_size(x):
+    n = x.shape[0]
+    c = 0
+    for i in range(n):
+        if i * n * n * n * n < 0:
+            c += 1
+    return c
+
+
+def powers_in_an_array(x):
+    i = np.arange(x.shape[0])
+    return i * i * i * i * i < 0, i * x.shape[0] * x.shape[0] * x.shape[0] * x.shape[0] < 0
+
+
+def test_powers_of_what_counts_wrap():
+    x = np.zeros(10000)
+    agree(powers_in_an_array, (x,))
+    of_places, of_sizes = powers_in_an_array(x)
+    assert relay.function(powers)(x.size) == of_places.sum()
+    assert relay.function(powers_of_a_size)(x) == of_sizes.sum()
+
+
+def halves(x):
+    i = np.arange(x.shape[0]).astype("uint64")
+    half = ((i - np.uint64(5)) // np.uint64(2)).astype("int64")
+    return half, half + 10 < 0
+
+
+def test_a_difference_of_uint64_wraps():
+    agree(halves, (np.zeros(8),))

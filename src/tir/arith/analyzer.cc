@@ -246,7 +246,7 @@ Analyzer::Scope Analyzer::assume(const PrimExpr& cond) {
 
 Analyzer::Scope Analyzer::inside(const Var& var, const PrimExpr& min, const PrimExpr& extent) {
   size_t before = impl_->facts.size();
-  impl_->counting.define(var, min);
+  impl_->counting.define_loop(var, min);
   bind(var, min, extent);
   return Scope(this, before);
 }

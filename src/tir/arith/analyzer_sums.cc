@@ -113,7 +113,8 @@ bool Analyzer::Impl::fits(const Linear& l) {
 
 bool Analyzer::Impl::fits(const BinaryNode& product) {
   if (counting.counts(relay::ref(product))) return true;
-  const Bounds b = atom_bounds(&product);
+  // Those of the factors: a fact about the product is one about what it wrapped to.
+  const Bounds b = bounds(product.a) * bounds(product.b);
   return b.has_min() && b.has_max();
 }
 

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "node/walk.h"
+#include "tir/arith/counting.h"
 #include "tir/arith/rules.h"
 #include "tir/scalar.h"
 
@@ -380,6 +381,18 @@ TEST(TirAnalyzer, numbers_of_the_program_wrap) {
     EXPECT_TRUE(a.can_prove(ge(n - v, index(1))));
   }
   EXPECT_TRUE(a.can_prove(lt(i * 92233720368547, index(int64_t{1} << 62))));
+  {
+    // Facts about a product are facts about what it wrapped to.
+    PrimExpr y = load(x, {index(1)}), p = data * y;
+    auto positive = a.assume(ge(y, index(1)));
+    auto low = a.assume(ge(p, index(0)));
+    auto high = a.assume(lt(p, index(1000)));
+    EXPECT_EQ(to_string(a.simplify(floor_div(p, y))), to_string(floor_div(p, y)));
+  }
+  // A difference of uint64 is no small number.
+  const DType bits = DType::UInt(64);
+  PrimExpr difference = cast(kIndex, cast(bits, i) - cast(bits, index(5)));
+  EXPECT_FALSE(as_int(a.simplify(ge(floor_div(difference, index(2)) * 2, index(-100)))));
   // A loop from a number has a number of iterations that counts.
   Var w = var("w");
   auto loop = a.inside(w, h, n);
@@ -549,6 +562,73 @@ TEST(TirAnalyzer, a_comparison_of_a_quotient_bounds_what_is_divided) {
       EXPECT_EQ(found.max, high) << size << " " << op;
     }
   }
+}
+
+TEST(TirCounting, products_count_as_strides_and_offsets) {
+  Var i = var("i"), j = var("j"), h = var("h"), w = var("w"), area = var("area"),
+      offset = var("offset");
+  Buffer out = buffer("out", kIndex, {h});
+  Counting c(for_(
+      i, index(0), h,
+      for_(j, offset, w, let_stmt(area, h * w, store(out, {i}, PrimExpr(j) * PrimExpr(area))))));
+  const PrimExpr n = h, m = w, k = i, l = j, a = area;
+  for (const PrimExpr& e :
+       {k * n * m, (k * 4 + 3) * n * m + l, k * n * n, k * (n + 2) * (m - 1) * 3, a * n * k,
+        floor_div(k, n * m) * n * m, floor_mod(floor_div(k, m), n) * m, k * (int64_t{1} << 31),
+        min(n, index(int64_t{1} << 31)) * 4, PrimExpr(offset) * n})
+    EXPECT_TRUE(c.counts(e)) << to_string(e);
+  for (const PrimExpr& e :
+       {k * k, k * l, k * n * n * n, n * n * n, a * a * n, (k + 1) * (k - 1), k * (n * m + l),
+        k * (int64_t{1} << 31) * 2, (k * 65536 + n) * 65536, floor_div(k, m) * l})
+    EXPECT_FALSE(c.counts(e)) << to_string(e);
+}
+
+TEST(TirCounting, what_may_be_a_difference_of_uint64_does_not_count) {
+  Counting c;
+  const PrimExpr n = var("n");
+  auto of = [&](DType dtype) { return cast(kIndex, cast(dtype, n) - cast(dtype, index(5))); };
+  EXPECT_FALSE(c.counts(of(DType::UInt(64))));
+  EXPECT_TRUE(c.counts(of(DType::UInt(32))));
+}
+
+// The registers of a function whose statements store the values.
+struct Registers {
+  Buffer at = buffer("at", kIndex, {index(2)}, Scope::Register);
+  PrimExpr first = load(at, {index(0)}), second = load(at, {index(1)});
+  bool count(std::vector<std::pair<int, PrimExpr>> stores) const {
+    std::vector<Stmt> body;
+    for (auto& [k, value] : stores) body.push_back(store(at, {index(k)}, value));
+    Counting c(seq(std::move(body)));
+    EXPECT_EQ(c.counts(first), c.counts(first * 4 + 1));
+    return c.counts(first);
+  }
+};
+
+TEST(TirCounting, registers_that_step_count) {
+  const Registers r;
+  const PrimExpr n = var("n");
+  EXPECT_TRUE(r.count({{0, index(0)}, {0, r.first + 1}}));
+  EXPECT_TRUE(r.count({{0, n}, {0, r.second - 3}, {1, min(r.first, n)}}));
+  EXPECT_TRUE(r.count({{0, select(lt(r.second, n), r.first, r.second + 1)}, {1, index(7)}}));
+  // Each would count if the other did.
+  EXPECT_FALSE(r.count({{0, index(1)}, {0, r.second + 7}, {1, index(0)}, {1, r.first * 31}}));
+  EXPECT_FALSE(r.count({{0, index(1)}, {0, r.first + r.first}}));
+  EXPECT_FALSE(r.count({{0, index(1)}, {0, r.first + 100000}}));
+  EXPECT_FALSE(r.count({{0, index(1)}, {0, r.second}}));
+  EXPECT_FALSE(r.count({{0, n * n}, {0, r.first + 1}}));
+  EXPECT_FALSE(r.count({{0, load(r.at, {n})}}));
+}
+
+TEST(TirCounting, a_register_is_lost_with_those_that_get_it) {
+  const Registers r;
+  const PrimExpr n = var("n");
+  Var v = var("v");
+  // The second register gets the first, which gets a product of the second.
+  Counting c(seq({store(r.at, {index(1)}, r.first + 1),
+                  let_stmt(v, r.second * 3, store(r.at, {index(0)}, PrimExpr(v) + 7)),
+                  store(r.at, {index(0)}, index(1))}));
+  for (const PrimExpr& e : {r.first, r.second, PrimExpr(v), r.first * 2, r.second + n})
+    EXPECT_FALSE(c.counts(e)) << to_string(e);
 }
 
 }  // namespace
