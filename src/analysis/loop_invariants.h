@@ -6,7 +6,7 @@
 
 namespace relay {
 
-// A loop is a local function that calls itself and that one expression calls, where it is defined:
+// A loop is a local function that calls itself and that one expression calls outside, the body of the let that defines it:
 //
 //   let %loop = fn (%i, %w) { if (..) { %loop(add(%i, 1), %w) } else { .. } };
 //   %loop(0, %weight)

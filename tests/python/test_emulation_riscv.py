@@ -179,20 +179,40 @@ def test_native_functions(name, tmp_path):
     check_native_functions(name, tmp_path, ARCH)
 
 
-def test_functions_with_more_words_than_registers_are_interpreted(tmp_path):
-    """A tail call takes no stack while all words are in registers: ten parameters, and not eleven."""
-
-    def loop(count):
-        names = [f"%x{i}" for i in range(count)]
-        params = ", ".join(f"{n}: int64" for n in names)
-        moved = ", ".join([f"{names[0]} - 1i64", *names[2:], f"{names[1]} + 1i64"])
-        return f"""
+def loop_of_functions(count):
+    """Two functions of so many parameters that call each other."""
+    names = [f"%x{i}" for i in range(count)]
+    params = ", ".join(f"{n}: int64" for n in names)
+    moved = ", ".join([f"{names[0]} - 1i64", *names[2:], f"{names[1]} + 1i64"])
+    return f"""
 def @loop({params}) -> int64 {{ if (%x0 > 0i64) {{ @other({moved}) }} else {{ {names[-1]} }} }}
 def @other({params}) -> int64 {{ if (%x0 > 0i64) {{ @loop({moved}) }} else {{ {names[1]} }} }}
 def @main(%n: int64) -> int64 {{ @loop(%n{", %n" * (count - 1)}) }}
 """
 
-    for count, is_native in ((10, True), (11, False)):
+
+def loop_of_closures(count):
+    """A function of so many parameters that goes on through a closure that it is given."""
+    names = [f"%x{i}" for i in range(count - 1)]
+    params = ", ".join(f"{n}: int64" for n in names)
+    moved = ", ".join([f"{names[0]} - 1i64", *names[2:], f"{names[1]} + 1i64"])
+    types = ", ".join(["Step", *["int64"] * (count - 1)])
+    return f"""
+type Step {{ Step(fn ({types}) -> int64) }}
+def @loop(%s: Step, {params}) -> int64 {{
+  if (%x0 > 0i64) {{ match (%s) {{ Step(%f) => %f(%s, {moved}) }} }} else {{ {names[-1]} }}
+}}
+def @main(%n: int64) -> int64 {{
+  let %s = Step(fn (%t: Step, {params}) -> int64 {{ @loop(%t, {", ".join(names)}) }});
+  @loop(%s, %n{", %n" * (count - 2)})
+}}
+"""
+
+
+@pytest.mark.parametrize("loop", [loop_of_functions, loop_of_closures])
+def test_functions_with_more_words_than_registers_are_interpreted(loop, tmp_path):
+    """A tail call takes no stack while all words are in registers: nine parameters, and not ten."""
+    for count, is_native in ((9, True), (10, False)):
         path = test_native.write(tmp_path, loop(count))
         functions = relay_json("explain", path, "--target", ARCH)["functions"]
         assert {f["native"] for f in functions if f["function"] != "main"} == {is_native}

@@ -121,12 +121,12 @@ void select_widening_sums(llvm::Module& module, const Target& target) {
 
 constexpr const char* kRiscvLibm[] = {"/lib/riscv64-linux-gnu/libm.so.6"};
 
-// LLVM 19 has neither `tailcc` nor `preserve_mostcc`. A tail call in `fastcc` takes no stack while its words fit in the 13
+// LLVM 19 has neither `tailcc` nor `preserve_mostcc`. A tail call in `fastcc` takes no stack while its words fit in the 12
 // registers of that convention.
 constexpr LlvmHostCalls kRiscvHostCalls{.stack_pointer = "sp",
                                         .repeating = llvm::CallingConv::Fast,
                                         .questions = llvm::CallingConv::C,
-                                        .most_words = 13};
+                                        .most_words = 12};
 
 }  // namespace
 

@@ -3,17 +3,20 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
+#include "analysis/evaluate_constants.h"
 #include "analysis/loop_invariants.h"
 #include "ir/contraction.h"
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "ir/views.h"
 #include "node/walk.h"
+#include "passes/layout/hoist_layouts.h"
 #include "passes/layout/packing.h"
 #include "passes/simplify/rewrite_calls.h"
 #include "target/dot_products.h"
@@ -38,7 +41,8 @@ constexpr const char* kPackedProduct = "nn.contrib_dense_pack";
 
 class Packer : public WeightPacker {
  public:
-  Packer(const Function& f, const Target& target) : target_(target), constants_(f), invariants_(f) {
+  Packer(const Function& f, const PassContext& ctx) : target_(ctx.target), constants_(f) {
+    if (ctx.enabled(kHoistLayouts)) invariants_.emplace(f);
     post_order(
         f,
         [&](const Node& n) {
@@ -304,13 +308,24 @@ class Packer : public WeightPacker {
   // every call, which is less than what their product with a second row would lose. Rows are the
   // axes [first_row, rank - 1) of the data.
   bool pays(const CallNode& c, size_t first_row = 0) {
-    return is_packed_once(c.args[1]) || !static_shape(c.args[0]) || rows_of_data(c, first_row) > 1;
+    return is_packed_once(c) || !static_shape(c.args[0]) || rows_of_data(c, first_row) > 1;
   }
 
-  // Whether packing takes no time beside the products: of constants, and of what a loop reads in every iteration, which
-  // HoistLayouts packs before it.
-  bool is_packed_once(const Expr& weight) {
-    return constants_.contains(weight) || invariants_.loop_of(weight) != nullptr;
+  // Whether packing takes no time beside the products: of constants, and of what a loop reads in every iteration, where
+  // HoistLayouts takes the packed weight out of it.
+  bool is_packed_once(const CallNode& c) {
+    if (constants_.contains(c.args[1])) return true;
+    if (!invariants_ || invariants_->loop_of(c.args[1]) == nullptr) return false;
+    const auto bytes = bytes_of(c.args[1]->type);
+    const auto contraction = contraction_of(c);
+    const auto column = contraction ? contraction->only(ContractionRole::Column) : std::nullopt;
+    if (!bytes || !column) return false;
+    const auto columns = as_const(contraction->dims[*column].extent);
+    if (!columns || *columns == 0) return false;
+    // The last panel is filled with zeros.
+    const int64_t panel = std::max<int64_t>(packing_.panel, 1);
+    const int64_t whole = (*columns + panel - 1) / panel * panel;
+    return is_hoisted(*bytes, *bytes) && is_hoisted(*bytes / *columns * whole, *bytes);
   }
 
   // Whether the kernel multiplies the rows of the data with the rows of a weight that is not packed before. As it lies, where
@@ -319,9 +334,9 @@ class Packer : public WeightPacker {
   bool by_rows(const CallNode& c) {
     auto* data = tensor_of(c.args[0]);
     auto weight = static_shape(c.args[1]);
-    if (!weight || is_packed_once(c.args[1]) || !data->dtype.is_floating() ||
-        data->dtype.bits < 32 || tensor_of(c.args[1])->dtype != data->dtype ||
-        tensor_of(Expr(&c))->dtype != data->dtype || data->shape.size() < 2) {
+    if (!weight || is_packed_once(c) || !data->dtype.is_floating() || data->dtype.bits < 32 ||
+        tensor_of(c.args[1])->dtype != data->dtype || tensor_of(Expr(&c))->dtype != data->dtype ||
+        data->shape.size() < 2) {
       return false;
     }
     const Products products = products_of(c);
@@ -401,7 +416,7 @@ class Packer : public WeightPacker {
     bool rows_are_columns = weight[0].has(*column);
     int64_t units = (*static_shape(c.args[1]))[rows_are_columns ? 0 : 1];
     if (units == 1 || !pays(c) || (rows_are_columns && by_rows(c)) ||
-        (!rows_are_columns && !is_packed_once(c.args[1]) && !is_far_apart(c, units))) {
+        (!rows_are_columns && !is_packed_once(c) && !is_far_apart(c, units))) {
       return nullptr;
     }
     auto [rows, matrix] =
@@ -734,7 +749,7 @@ class Packer : public WeightPacker {
   const Target& target_;
   Packing packing_;  // of the call that is being packed
   ConstantExpressions constants_;
-  LoopInvariants invariants_;
+  std::optional<LoopInvariants> invariants_;  // where what is invariant is taken out of loops
   std::unordered_map<const Node*, Products> products_;  // by their weight
   // Of expressions of the given function: a call that changes its layout, and the call that does anything else with it;
   // null for several, and for what is not a call.
@@ -748,7 +763,7 @@ Module run_alter_op_layout(const Module& mod, PassContext& ctx) {
   const bool columns_last = !blocked && ctx.option<bool>(kAlterOpLayout, "columns_last");
   if ((!blocked && !columns_last) || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    Packer packer(f, ctx.target);
+    Packer packer(f, ctx);
     if (columns_last) {
       return rewrite_calls(
           f, [&](const CallNode&, const CallNode& c) { return packer.with_columns_last(c); });
@@ -760,8 +775,8 @@ Module run_alter_op_layout(const Module& mod, PassContext& ctx) {
 
 }  // namespace
 
-std::function<bool(const CallNode&)> packs_matrices(const Function& f, const Target& target) {
-  return [packer = std::make_shared<Packer>(f, target)](const CallNode& c) {
+std::function<bool(const CallNode&)> packs_matrices(const Function& f, const PassContext& ctx) {
+  return [packer = std::make_shared<Packer>(f, ctx)](const CallNode& c) {
     return is_call_to(packer->pack(c, c), kPackedProduct);
   };
 }

@@ -37,7 +37,8 @@
 // FoldConstant computes the layout_transform of a constant, so the packed weight is what the
 // artifact holds. Other weights are packed at every call where several rows are multiplied with
 // them, but for few rows of long sums, which a schedule rule takes with lanes along the sum. Those that
-// are the same in all iterations of a loop are packed like constants, and HoistLayouts does so before the loop.
+// are the same in all iterations of a loop are packed like constants where HoistLayouts takes the packed
+// weight out of the loop (it is on, and they have 4096 bytes or more); smaller ones like other weights.
 // Legal for float32 of known sizes; merged groups only for constants. Columns beyond the last full
 // panel are zeros and are never stored.
 // Merged groups multiply what they do not read with zeros, so an infinity in one group's data makes
@@ -54,7 +55,7 @@ namespace relay {
 
 extern const Pass kAlterOpLayout;
 
-// Whether the pass will pack the matrix that a call of the function multiplies rows with. The target must outlive it.
-std::function<bool(const CallNode&)> packs_matrices(const Function& f, const Target& target);
+// Whether the pass will pack the matrix that a call of the function multiplies rows with. The context must outlive it.
+std::function<bool(const CallNode&)> packs_matrices(const Function& f, const PassContext& ctx);
 
 }  // namespace relay

@@ -13,9 +13,6 @@
 namespace relay {
 namespace {
 
-// Bytes below which moving elements in each iteration is not felt, and numbers that kernels of loops know as such.
-constexpr int64_t kSmall = 4096;
-
 // The loops of a function with what they rearrange in each iteration as further parameters.
 class Hoist : public Rewriter {
  public:
@@ -84,7 +81,7 @@ class Hoist : public Rewriter {
       if (loop != nullptr) out = loop;
       from += *read;
     }
-    return bytes && *bytes >= kSmall && !grows_too_much(*bytes, from) ? out : nullptr;
+    return bytes && is_hoisted(*bytes, from) ? out : nullptr;
   }
 
   void add(const LetNode& definition, const CallNode& move) {
@@ -149,6 +146,12 @@ Module run_hoist_layouts(const Module& mod, PassContext&) {
 }
 
 }  // namespace
+
+bool is_hoisted(int64_t bytes, int64_t from) {
+  // Bytes below which moving elements in each iteration is not felt, and numbers that kernels of loops know as such.
+  constexpr int64_t kSmall = 4096;
+  return bytes >= kSmall && !grows_too_much(bytes, from);
+}
 
 const Pass kHoistLayouts{"HoistLayouts",
                          3,

@@ -18,9 +18,15 @@
 // Loses where the loop has no iteration that needs the value. A loop that no longer reads the parameter still has it.
 #pragma once
 
+#include <cstdint>
+
 #include "passes/pass.h"
 
 namespace relay {
+
+// Whether the pass takes a value of so many bytes out of a loop, made of `from` bytes by an operator that it takes: one that
+// is not small and not much larger than its operands.
+bool is_hoisted(int64_t bytes, int64_t from);
 
 extern const Pass kHoistLayouts;
 

@@ -33,10 +33,7 @@ Expr rounded(const Expr& sum, const CallNode& c) {
 class Widening {
  public:
   Widening(const PassContext& ctx, const Function& f)
-      : ctx_(ctx),
-        target_(ctx.target),
-        constants_(f),
-        packs_matrix_(packs_matrices(f, ctx.target)) {}
+      : ctx_(ctx), target_(ctx.target), constants_(f), packs_matrix_(packs_matrices(f, ctx)) {}
 
   // The call with its sum in float32, as what it was; null when it is no contraction of 16-bit floats, or is in float32
   // already.

@@ -282,6 +282,35 @@ plan main(n: int32, acc: int32) -> (output0: int32)
 )");
 }
 
+// A tensor that an iteration makes changes places with the one that it replaces, whatever its size.
+TEST(Plan, tensors_of_open_sizes_that_a_loop_makes_change_places) {
+  EXPECT_EQ(plan_text(R"(
+def @main[n: Dim](%i: int64, %x: Tensor[(n, 4), float32]) -> Tensor[(n, 4), float32] {
+  if (less(%i, 1i64)) { %x } else { @main(subtract(%i, 1i64), tanh(%x)) }
+})",
+                      0),
+            R"(
+plan main(i: int64, x: Tensor[(n, 4), float32]) -> (output0: Tensor[(n, 4), float32])
+   0  %i.2 = load %i                  int64                    register  0..13
+   1  loop
+   2  %n = %x size 0                                           register  2..12
+   3  %s2 = 1                                                  register  3..4
+   4  %x1 = %i.2 < %s2                                         register  4..5
+   5  if %x1
+   6    return %x
+   7  else
+   8    %s4 = 1                                                register  8..9
+   9    %x2 = %i.2 - %s4                                       register  9..13
+  10    %s6 = 4                                                register  10..11
+  11    %x3 = alloc float32(%n, %s6)  Tensor[(n, 4), float32]  object    11..14
+  12    %x3 = fused_tanh(%x, %n)      Tensor[(n, 4), float32]  object    11..14  // test.relay:4:63
+  13    %i.2 = set %x2                int64                    register  0..13
+  14    swap %x, %x3
+  15    next
+  16  end
+)");
+}
+
 TEST(Plan, what_escapes_is_an_object) {
   EXPECT_EQ(plan_text("def @main(%c: bool, %x: Tensor[(4,), float32]) {\n"
                       "  let %a = nn.relu(%x);\n"

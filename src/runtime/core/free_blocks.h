@@ -8,6 +8,8 @@
 
 namespace relay::runtime::detail {
 
+class MiddleBlocks;
+
 constexpr size_t kCellSizes = 9;    // in steps of 16 bytes, up to 128
 constexpr size_t kTensorSizes = 6;  // in steps of 64 bytes, up to 320
 constexpr size_t kBlockSizes = kCellSizes + kTensorSizes;
@@ -19,6 +21,7 @@ struct FreeBlocks {
   };
   Block* heads[kBlockSizes];
   uint32_t counts[kBlockSizes];
+  MiddleBlocks* middle;  // for larger ones; null while none is kept
   ObjectCounts live;
   enum State : uint8_t { unused, open, closed } state;
 };

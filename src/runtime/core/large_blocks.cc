@@ -11,7 +11,7 @@ namespace {
 // The blocks that are kept, by age. Under AddressSanitizer none is: it has to see every use after free.
 class LargeBlocks {
  public:
-  constexpr explicit LargeBlocks(size_t most) : most_(most) {}
+  constexpr LargeBlocks() = default;
   // Tensors may be freed after this, when the process ends.
   ~LargeBlocks() {
     std::lock_guard lock(mutex_);
@@ -55,11 +55,11 @@ class LargeBlocks {
   };
   static constexpr size_t kMostBlocks = 64;
 
-  size_t most() const {
+  static constexpr size_t most() {
 #if defined(__SANITIZE_ADDRESS__)
     return 0;
 #else
-    return most_;
+    return kMostLargeBytes;
 #endif
   }
   void* remove(size_t i) {
@@ -71,7 +71,6 @@ class LargeBlocks {
   }
   void drop_oldest() { std::free(remove(0)); }
 
-  const size_t most_;
   ForkSafeMutex mutex_;
   Block blocks_[kMostBlocks];
   size_t count_ = 0;
@@ -79,22 +78,13 @@ class LargeBlocks {
   bool closed_ = false;
 };
 
-constinit LargeBlocks blocks(kMostLargeBytes);
-// Apart, so that many small blocks do not drive out a large one.
-constinit LargeBlocks small_blocks(kMostSmallBytes);
-
-LargeBlocks& blocks_of(size_t bytes) {
-  return bytes >= kSmallestLargeBlock ? blocks : small_blocks;
-}
+constinit LargeBlocks blocks;
 
 }  // namespace
 
-void* take_large_block(size_t bytes) noexcept { return blocks_of(bytes).take(bytes); }
-void keep_large_block(void* memory, size_t bytes) noexcept { blocks_of(bytes).keep(memory, bytes); }
-bool drop_large_blocks() noexcept {
-  const bool small = small_blocks.drop();
-  return blocks.drop() || small;
-}
-size_t kept_large_bytes() noexcept { return blocks.total() + small_blocks.total(); }
+void* take_large_block(size_t bytes) noexcept { return blocks.take(bytes); }
+void keep_large_block(void* memory, size_t bytes) noexcept { blocks.keep(memory, bytes); }
+bool drop_large_blocks() noexcept { return blocks.drop(); }
+size_t kept_large_bytes() noexcept { return blocks.total(); }
 
 }  // namespace relay::runtime

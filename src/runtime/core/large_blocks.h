@@ -1,9 +1,8 @@
-// Freed memory of tensors, for the next ones of the same size.
+// Freed memory of large tensors, for the next ones of the same size.
 //
 // The system takes large blocks back when they are freed, and clears every page of the next one when it
 // is first touched: for results of some megabytes that is as long as many kernels take. A program makes
-// tensors of the same sizes in each run, so what it has freed is what it asks for again. For smaller ones the search of the
-// system's allocator, which joins and splits them, is as long as kernels of some microseconds.
+// tensors of the same sizes in each run, so what it has freed is what it asks for again.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +20,5 @@ size_t kept_large_bytes() noexcept;
 
 inline constexpr size_t kSmallestLargeBlock = size_t{128} << 10;
 inline constexpr size_t kMostLargeBytes = size_t{64} << 20;
-// Tensors that are smaller come from lists of the thread (runtime/core/object_pool.h).
-inline constexpr size_t kSmallestKeptBlock = 512;
-inline constexpr size_t kMostSmallBytes = size_t{1} << 20;
 
 }  // namespace relay::runtime

@@ -12,6 +12,7 @@
 #include "runtime/core/free_blocks.h"
 #include "runtime/core/immediate.h"
 #include "runtime/core/large_blocks.h"
+#include "runtime/core/middle_blocks.h"
 #include "runtime/core/object_pool.h"
 
 namespace relay::runtime {
@@ -33,6 +34,7 @@ using detail::FreeBlocks;
 using detail::kBlockSizes;
 using detail::kCellSizes;
 using detail::kTensorSizes;
+using detail::MiddleBlocks;
 using detail::pool;
 
 // Frees the lists of a thread that ends. A key, not a variable with a destructor: registering a
@@ -50,6 +52,7 @@ class PoolCloser {
  private:
   static void close(void*) {
     pool.state = FreeBlocks::closed;
+    delete std::exchange(pool.middle, nullptr);
     for (FreeBlocks::Block*& head : pool.heads) {
       while (head != nullptr) std::free(std::exchange(head, head->next));
     }
@@ -102,6 +105,21 @@ bool keep_block(void* memory, size_t size_class, size_t classes) {
   return true;
 }
 
+// Whether memory of a tensor is kept between that of single sizes and that of all threads.
+bool is_middle(size_t bytes, bool cache_line) {
+  static_assert(kTensorSizes * kTensorStep > MiddleBlocks::kBelow);
+  return kMaxPooled > 0 && cache_line && bytes >= kTensorSizes * kTensorStep &&
+         bytes < kSmallestLargeBlock;
+}
+
+void keep_middle_block(void* memory, size_t bytes) {
+  if (pool.middle == nullptr && (pool.state == FreeBlocks::open || open_pool())) {
+    pool.middle = new (std::nothrow) MiddleBlocks;
+  }
+  if (pool.middle == nullptr) return std::free(memory);
+  pool.middle->keep(memory, bytes);
+}
+
 // A dead cell waits in a list that is threaded through its count and tag, which is not read any
 // more: the two hold the halves of the pointer to the next.
 void set_next(Cell* cell, Cell* next) {
@@ -150,10 +168,13 @@ void add_thread_object_bytes(int64_t bytes) {
 void* allocate_object(size_t bytes, bool cache_line) noexcept {
   void* memory = take_block(class_of(bytes, cache_line), kBlockSizes);
   if (memory == nullptr) {
-    if (cache_line && bytes >= kSmallestKeptBlock) {
+    if (is_middle(bytes, cache_line)) {
+      if (pool.middle != nullptr) memory = pool.middle->take(bytes);
+      bytes = MiddleBlocks::block_bytes(bytes);
+    } else if (cache_line && bytes >= kSmallestLargeBlock) {
       memory = take_large_block(bytes);
-      if (memory != nullptr) return memory;
     }
+    if (memory != nullptr) return memory;
     auto allocate = [&] {
       if (cache_line) return std::aligned_alloc(kTensorStep, bytes);
       // On machines of 32 bits the system's blocks are less aligned.
@@ -162,15 +183,25 @@ void* allocate_object(size_t bytes, bool cache_line) noexcept {
       return std::malloc(bytes);
     };
     memory = allocate();
-    if (memory == nullptr && drop_large_blocks()) memory = allocate();
+    if (memory == nullptr && drop_kept_blocks()) memory = allocate();
     if (memory == nullptr) return nullptr;
   }
   return memory;
 }
 
 void free_object(void* memory, size_t bytes, bool cache_line) noexcept {
-  if (cache_line && bytes >= kSmallestKeptBlock) return keep_large_block(memory, bytes);
+  if (is_middle(bytes, cache_line)) return keep_middle_block(memory, bytes);
+  if (cache_line && bytes >= kSmallestLargeBlock) return keep_large_block(memory, bytes);
   if (!keep_block(memory, class_of(bytes, cache_line), kBlockSizes)) std::free(memory);
+}
+
+bool drop_kept_blocks() noexcept {
+  const bool middle = pool.middle != nullptr && pool.middle->drop();
+  return drop_large_blocks() || middle;
+}
+
+size_t kept_bytes() noexcept {
+  return kept_large_bytes() + (pool.middle == nullptr ? 0 : pool.middle->total());
 }
 
 Cell* Cell::make(ObjectKind kind, int32_t tag, uint32_t count) {

@@ -7,7 +7,7 @@
 #include "base/budget.h"
 #include "base/codes/runtime.h"
 #include "runtime/core/data_text.h"
-#include "runtime/core/large_blocks.h"
+#include "runtime/core/object_pool.h"
 #include "runtime/core/print.h"
 #include "runtime/core/strings.h"
 #include "runtime/cpu.h"
@@ -66,7 +66,7 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   c_.scratch_.limit(options.memory_limit);
   c_.strings_.limit(options.memory_limit);
   // Memory that earlier runs have freed must not count as theirs and this run's at once.
-  if (limited()) drop_large_blocks();
+  if (limited()) drop_kept_blocks();
 }
 
 Interpreter::~Interpreter() {

@@ -82,23 +82,42 @@ TEST(HoistLayouts, not_where_it_must_not) {
               "dtype=\"int64\")), dtype=\"int64\"), axis=0))"));
 }
 
-TEST(HoistLayouts, weights_of_a_loop_are_packed_once) {
-  // One row: a weight outside of loops would stay as it is.
-  for (const char* product : {"nn.dense(%h, %w)", "nn.matmul(%h, %w)"}) {
-    Module mod = parse(std::string(R"(
-def @main(%x: Tensor[(1, 64), float32], %weight: Tensor[(64, 64), float32]) {
-  let %loop: fn (int64, Tensor[(1, 64), float32], Tensor[(64, 64), float32]) -> Tensor[(1, 64), float32] =
-      fn (%t: int64, %h: Tensor[(1, 64), float32], %w: Tensor[(64, 64), float32])
-          -> Tensor[(1, 64), float32] {
-    if (less(%t, 8i64)) { %loop(add(%t, 1i64), )") +
-                       product + R"(, %w) } else { %h }
+// A loop that multiplies one row with a square matrix of so many columns: a weight outside of loops would stay as it is.
+std::string loop_of_rows(const std::string& product, int columns) {
+  const std::string row = "Tensor[(1, " + std::to_string(columns) + "), float32]";
+  const std::string square =
+      "Tensor[(" + std::to_string(columns) + ", " + std::to_string(columns) + "), float32]";
+  return "def @main(%x: " + row + ", %weight: " + square + ") {\n  let %loop: fn (int64, " + row +
+         ", " + square + ") -> " + row + " =\n      fn (%t: int64, %h: " + row + ", %w: " + square +
+         ") -> " + row + R"( {
+    if (less(%t, 8i64)) { %loop(add(%t, 1i64), )" +
+         product + R"(, %w) } else { %h }
   };
   %loop(0i64, %x, %weight)
-})");
+})";
+}
+
+TEST(HoistLayouts, weights_of_a_loop_are_packed_once) {
+  for (const char* product : {"nn.dense(%h, %w)", "nn.matmul(%h, %w)"}) {
+    Module mod = parse(loop_of_rows(product, 64));
     Module out = apply(kHoistLayouts, apply(kAlterOpLayout, mod, folding_context()));
     const std::string text = print_module(out);
     EXPECT_NE(text.find("contrib_dense_pack"), text.npos) << text;
     EXPECT_GT(text.find("layout_transform"), text.rfind("else")) << text;
+  }
+}
+
+// What would be packed in every iteration is not packed: small weights, and all where the pass is off.
+TEST(HoistLayouts, weights_that_stay_in_the_loop_are_not_packed) {
+  for (const char* product : {"nn.dense(%h, %w)", "nn.matmul(%h, %w)"}) {
+    for (int columns : {16, 24, 30}) {
+      Module mod = parse(loop_of_rows(product, columns));
+      EXPECT_EQ(print_module(apply(kAlterOpLayout, mod, folding_context())), print_module(mod));
+    }
+    Module mod = parse(loop_of_rows(product, 64));
+    PassContext without = folding_context();
+    without.disabled_pass.insert("HoistLayouts");
+    EXPECT_EQ(print_module(apply(kAlterOpLayout, mod, without)), print_module(mod));
   }
 }
 
