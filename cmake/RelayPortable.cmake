@@ -3,9 +3,10 @@
 #   relay_portable(<target>...)   shared libraries and programs that are installed into other people's systems
 #
 # They are linked against stubs of the C library in which symbols have the versions of old (portable/link_stubs.py), with
-# the few functions that are younger (portable/older_systems.c), and with libstdc++ inside. So is the runtime for AArch64 and
-# RISC-V of 64 bits; that for Armv7 has times of 64 bits, which came with glibc 2.34. A build without Python makes no
-# wheel, and one with sanitizers none that anybody installs: there targets stay as they are.
+# the few functions that are younger (portable/older_systems.c), and with libstdc++ inside. So is the runtime for
+# AArch64 and RISC-V of 64 bits that is cross-compiled as in cmake/targets; that for Armv7 has times of 64 bits, which came with
+# glibc 2.34. A build without Python makes no wheel, and one with sanitizers none that anybody installs: there targets stay as
+# they are.
 #
 #   relay_link_program_archives(<shared library> <archive>...)
 #
@@ -16,7 +17,7 @@ set(RELAY_PORTABLE_DIR "${CMAKE_CURRENT_LIST_DIR}/portable")
 
 set(RELAY_IS_PORTABLE OFF)
 if((RELAY_PYTHON AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-   OR (RELAY_RUNTIME_ONLY AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|riscv64)$"))
+   OR (RELAY_RUNTIME_ONLY AND CMAKE_TOOLCHAIN_FILE MATCHES "cmake/targets/(aarch64|riscv64)-linux\\.cmake$"))
   set(RELAY_IS_PORTABLE ON)
 endif()
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

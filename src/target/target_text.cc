@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 #include <tuple>
+#include <utility>
 
 #include "base/codes/lowering.h"
 #include "base/suggest.h"
@@ -86,6 +87,12 @@ void check_options(const TargetWords& words, const KindReader& kind,
   }
 }
 
+std::string_view without_outer_blanks(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t first = std::min(text.find_first_not_of(kBlanks), text.size());
+  return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+}
+
 auto values_of(const WorkItemLimits& items) {
   const auto& [units, registers, shared, group] = items;
   return std::tie(units, registers, shared, group);
@@ -99,16 +106,15 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-TargetWords::TargetWords(std::string_view text) : text_(text) {
+TargetWords::TargetWords(std::string_view text) : text_(without_outer_blanks(text)) {
   std::istringstream in(text_);
   in >> name_;
   for (std::string word; in >> word;) {
-    if (word[0] == '+') {
-      options_.emplace_back("-mattr", word);
-      continue;
-    }
+    if (word[0] == '+') word = "-mattr=" + word;
     const size_t equals = std::min(word.find('='), word.size());
-    options_.emplace_back(word.substr(0, equals), word.substr(std::min(equals + 1, word.size())));
+    std::pair option(word.substr(0, equals), word.substr(std::min(equals + 1, word.size())));
+    if (std::ranges::find(options_, option) == options_.end())
+      options_.push_back(std::move(option));
   }
 }
 

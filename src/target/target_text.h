@@ -30,9 +30,10 @@ struct TargetOption {
 // A target string, apart.
 class TargetWords {
  public:
-  // +FEATURE is short for -mattr=+FEATURE.
+  // +FEATURE is short for -mattr=+FEATURE. An option that has one value twice counts once.
   explicit TargetWords(std::string_view text);
 
+  // Without blanks around it: a part of a list has some.
   const std::string& text() const { return text_; }
   // The first word; empty when there is none.
   const std::string& name() const { return name_; }

@@ -16,8 +16,22 @@ std::vector<PrimExpr> replaced(const std::vector<PrimExpr>& indices, const NodeM
   return out;
 }
 
+// Whether `to` has all values of `from`.
+bool keeps_values(DType from, DType to) {
+  if (from == to) return true;
+  if (from.is_floating()) {
+    return from.bits < to.bits && (to.is_float(32) || to.is_float(64));
+  }
+  return from.is_integer() && to.is_integer() && from.bits < to.bits &&
+         (to.is_int() || from.is_uint());
+}
+
+// The load whose values `e` has.
 const LoadNode* factor_under_casts(PrimExpr e) {
-  while (auto* c = as<CastNode>(e)) e = c->value;
+  for (auto* c = as<CastNode>(e); c != nullptr; c = as<CastNode>(e)) {
+    if (!keeps_values(c->value->dtype, c->dtype)) return nullptr;
+    e = c->value;
+  }
   auto* load = as<LoadNode>(e);
   return load != nullptr && !load->predicate && load->dtype.lanes == 1 ? load : nullptr;
 }
@@ -25,6 +39,18 @@ const LoadNode* factor_under_casts(PrimExpr e) {
 bool any_uses(const std::vector<PrimExpr>& indices, const ForNode* loop) {
   return loop != nullptr &&
          std::ranges::any_of(indices, [&](const PrimExpr& e) { return uses(e, loop->var.get()); });
+}
+
+// Whether a warp adds products of such operands: an instruction has 16 rows and terms of 256 bits, or fewer for some.
+bool has_instruction(DType a, DType b, DType sums, int64_t rows, int64_t terms) {
+  const int64_t bits = terms * static_cast<int64_t>(a.bits);
+  if (a.is_integer()) {
+    return a.bits == 8 && b.is_integer() && b.bits == 8 && sums == DType::Int(32) &&
+           ((rows == 16 && bits == 256) || (rows == 8 && bits == 128));
+  }
+  if (!(a == b) || !sums.is_float(32) || rows != 16) return false;
+  return ((a.is_float(16) || a.is_bfloat16() || a.is_float(32)) && bits == 256) ||
+         (a.is_float(16) && bits == 128);
 }
 
 bool is_matrix_loop(const ForNode& f) { return f.hints.nest == LoopNest::Matrix; }
@@ -113,6 +139,14 @@ std::variant<WarpProduct, std::string> warp_product(const ForNode& nest, const T
   if (out.store->buffer->scope != Scope::Register || out.a->buffer->scope == Scope::Register ||
       out.b->buffer->scope == Scope::Register) {
     return "its sums alone lie in registers";
+  }
+  const DType x = out.a->buffer->dtype.element(), y = out.b->buffer->dtype.element(),
+              sum = out.store->buffer->dtype.element();
+  const int64_t rows = kWarpRows * out.item_rows(), terms = out.terms();
+  if (!has_instruction(x, y, sum, rows, terms)) {
+    return "no instruction adds products of " + std::to_string(rows) + " rows and " +
+           std::to_string(terms) + " terms of " + x.to_string() + " and " + y.to_string() + " to " +
+           sum.to_string();
   }
   return out;
 }

@@ -29,7 +29,7 @@ namespace relay::tir {
 // The items of a warp along x and y, and the columns of an item.
 inline constexpr int64_t kWarpColumns = 4, kWarpRows = 8, kItemColumns = 2;
 
-// `sums[..] = sums[..] + a[..] * b[..]`, where operands may be cast.
+// `sums[..] = sums[..] + a[..] * b[..]`, where operands may be cast to dtypes that have all their values.
 struct SumOfProducts {
   const LoadNode *a = nullptr, *b = nullptr;
 };

@@ -290,6 +290,29 @@ def test_symbolic_sizes():
     assert "takes: nothing" in told and "is not one of an input" in told, told
 
 
+@needs_onednn
+def test_a_product_over_no_terms_is_zero():
+    """Of a region's results one may be empty while the others are not; epilogues see the zeros."""
+    mod = relay.parse("""#[version = "0.0.5"]
+def @main[m: Dim, n: Dim, k: Dim](%x: Tensor[(1, n, k), float32], %y: Tensor[(1, 16, k), float32],
+    %z: Tensor[(1, m, n), float32], %b: Tensor[(1, m, 16), float32]) {
+  let %p = nn.relu(nn.batch_matmul(%x, %y, transpose_b=True));
+  (%p, nn.relu(add(nn.batch_matmul(%z, %p, transpose_b=False), %b)))
+}""")
+    divided = onednn.partition(mod)
+    told = relay.external.explain(divided, "onednn")
+    assert "leaves to Relay: nothing" in told, told
+    exe = relay.build(divided)
+    rng = np.random.default_rng(0)
+    for m, n, k in ((3, 4, 5), (3, 4, 0), (3, 0, 5), (3, 0, 0), (0, 4, 5), (3, 4, 5)):
+        x, y, z, b = (
+            rng.standard_normal((1, *s), "float32") for s in ((n, k), (16, k), (m, n), (m, 16))
+        )
+        p = np.maximum(x @ y.transpose(0, 2, 1), 0)
+        for got, want in zip(exe(x, y, z, b), (p, np.maximum(z @ p + b, 0)), strict=True):
+            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-4, atol=1e-5)
+
+
 def parsed(body, x="(2, 8, 9, 7), float32", w="(8, 8, 3, 3)"):
     params = f"%x: Tensor[{x}], %w: Tensor[{w}, float32]"
     return relay.parse(f'#[version = "0.0.5"]\ndef @main[n: Dim]({params}) {{ {body} }}')

@@ -33,11 +33,14 @@ class PlanBuilder {
       for (int64_t v : region.ops[i].operands) last_use_[static_cast<size_t>(v)] = i;
     }
     for (int64_t v : region.outputs) last_use_[static_cast<size_t>(v)] = region.ops.size();
-    if (region.is_empty()) return;
     size_t inputs = 0;
     for (size_t v = 0; v < values_.size(); ++v) {
       const ValueRow& row = region.values[v];
       if (row.role == Role::computed) continue;
+      if (row.role == Role::zeros) {
+        values_[v] = static_cast<int64_t>(add_zeros(row));
+        continue;
+      }
       const bool input = row.role == Role::input;
       values_[v] =
           static_cast<int64_t>(add({.place = input ? Slot::kInput : Slot::kDescription,
@@ -47,10 +50,13 @@ class PlanBuilder {
   }
 
   std::shared_ptr<Plan> build() {
-    if (region_.is_empty()) return std::move(plan_);
-    for (now_ = 0; now_ < region_.ops.size(); ++now_) add_op(region_.ops[now_]);
+    for (now_ = 0; now_ < region_.ops.size(); ++now_) {
+      const OpRow& op = region_.ops[now_];
+      if (!region_.values[op.result].is_empty()) add_op(op);
+    }
     for (size_t i = 0; i < region_.outputs.size(); ++i) {
       const auto v = static_cast<size_t>(region_.outputs[i]);
+      if (region_.values[v].is_empty()) continue;
       const size_t to = add({.place = Slot::kOutput,
                              .layout = row_major(region_.values[v].dims, region_.values[v].type),
                              .index = i});
@@ -89,6 +95,14 @@ class PlanBuilder {
   const std::byte* constant(size_t slot) {
     const Slot& owner = plan_->owner(slot);
     return owner.place == Slot::kDescription ? data_ + owner.index : owner.bytes.get();
+  }
+
+  size_t add_zeros(const ValueRow& row) {
+    Slot slot{.place = Slot::kConstant, .layout = row_major(row.dims, row.type)};
+    const size_t bytes = api().layout_size(slot.layout.get());
+    slot.bytes = aligned_bytes(bytes);
+    std::memset(slot.bytes.get(), 0, bytes);
+    return add(std::move(slot));
   }
 
   // A constant in another layout, computed once.

@@ -274,6 +274,26 @@ void check_op(const OpRow& op, const std::vector<ValueRow>& values) {
   }
 }
 
+// A product over no terms gets operands of one term, which is 0.
+void fill_empty_operands(OpRow& op, std::vector<ValueRow>& values) {
+  if (values[op.result].is_empty()) return;
+  auto row = [&](size_t operand) -> const ValueRow& {
+    return values[static_cast<size_t>(op.operands[operand])];
+  };
+  auto fill = [&](size_t operand, size_t dim) {
+    ValueRow zeros = row(operand);
+    zeros.role = Role::zeros;
+    zeros.dims[dim] = 1;
+    op.operands[operand] = static_cast<int64_t>(values.size());
+    values.push_back(std::move(zeros));
+  };
+  if (op.kind == Kind::matmul && row(0).dims.back() == 0) {
+    fill(0, row(0).dims.size() - 1);
+    fill(1, row(1).dims.size() - (op.settings[0][0] != 0 ? 1 : 2));
+  }
+  for (size_t i = 0; i < op.operands.size(); ++i) need(!row(i).is_empty(), "an operand is empty");
+}
+
 }  // namespace
 
 Id id_of(const void* data, int64_t bytes) {
@@ -305,16 +325,10 @@ Description read(const void* data, const int64_t* sizes) {
     need(op.result < known.size() && !known[op.result], "a value is computed twice");
     check_op(op, out.values);
     known[op.result] = true;
+    fill_empty_operands(out.ops.back(), out.values);
   }
   need(std::ranges::all_of(out.outputs, is_known), "an output is not computed");
   return out;
-}
-
-bool Description::is_empty() const {
-  auto empty = [&](int64_t v) { return elements(values[static_cast<size_t>(v)].dims) == 0; };
-  if (std::ranges::all_of(outputs, empty)) return true;
-  for (const ValueRow& v : values) need(elements(v.dims) > 0, "an operand is empty");
-  return false;
 }
 
 std::vector<int64_t> Description::sizes(int64_t bytes) const {

@@ -36,8 +36,10 @@ class Plans {
     // Runs of other regions go on while a plan is made.
     std::lock_guard lock(entry->mutex);
     std::vector<std::shared_ptr<Plan>>& plans = entry->plans;
-    for (const std::shared_ptr<Plan>& plan : plans) {
-      if (plan->fits(sizes)) return plan;
+    auto fits = [&](const std::shared_ptr<Plan>& plan) { return plan->fits(sizes); };
+    if (auto found = std::ranges::find_if(plans, fits); found != plans.end()) {
+      std::rotate(found, found + 1, plans.end());
+      return plans.back();
     }
     std::shared_ptr<Plan> made = build_plan(data, sizes);
     if (plans.size() == kMaxSizes) plans.erase(plans.begin());
@@ -51,7 +53,7 @@ class Plans {
   using Key = std::pair<Id, int>;
   struct Entry {
     std::mutex mutex;
-    std::vector<std::shared_ptr<Plan>> plans;  // of the last sizes that were made
+    std::vector<std::shared_ptr<Plan>> plans;  // of the last sizes that ran, the latest last
   };
 
   std::shared_ptr<Entry> entry_of(const Key& key) {

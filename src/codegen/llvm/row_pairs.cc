@@ -154,11 +154,13 @@ class Replacement {
     insert_after({x, next_x, y, next_y});
     if (neighbours_.contains({x, next_x}) && neighbours_.contains({y, next_y})) {
       Value* out = llvm::PoisonValue::get(llvm::FixedVectorType::get(b_.getInt64Ty(), 2));
-      for (Value* word : {x, y}) {
-        auto* first = llvm::cast<llvm::LoadInst>(word);
+      // The rows may be one row.
+      const std::array<Value*, 2> first_words = {x, y};
+      for (uint64_t row = 0; row < first_words.size(); ++row) {
+        auto* first = llvm::cast<llvm::LoadInst>(first_words[row]);
         Value* pair =
             b_.CreateAlignedLoad(b_.getInt64Ty(), first->getPointerOperand(), first->getAlign());
-        out = b_.CreateInsertElement(out, pair, uint64_t{word == y});
+        out = b_.CreateInsertElement(out, pair, row);
       }
       return it->second = out;
     }

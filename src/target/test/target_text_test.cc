@@ -105,6 +105,14 @@ TEST(TargetText, this_machine) {
   EXPECT_EQ(read(" native   -num-threads=1 ").num_cores, 1);
 }
 
+TEST(TargetText, a_part_of_a_list_and_a_word_said_again) {
+  EXPECT_EQ(TargetWords(" npu -units=2 ").text(), "npu -units=2");
+  EXPECT_EQ(TargetWords(" ").text(), "");
+  EXPECT_EQ(read("npu -units=2 -units=2").num_cores, 2);
+  EXPECT_TRUE(says("npu -units=2 -units=3", "-units is said twice"));
+  EXPECT_EQ(TargetWords("cuda +tf32 -mattr=+tf32").value_of("-mattr"), "+tf32");
+}
+
 TEST(TargetText, work_items_are_the_kinds_unless_the_words_say_them) {
   EXPECT_EQ(read("npu").limits.items.shared_bytes, 100 << 10);
   EXPECT_EQ(read("npu").limits.stack_bytes, 1 << 10);

@@ -231,6 +231,8 @@ struct WarpChange {
   bool in_registers = false, under_condition = false;  // an operand; the nest
   int a_by_column = 0, b_by_row = 0;  // elements of an operand that the other's index selects
   BinaryOp op = BinaryOp::Mul;
+  DType sums = f32, rounded = f32;  // of the products; by which an operand goes to them
+  int64_t terms = 8;
 };
 
 // acc[m, n] += a[m, k] * b[n, k] by warps below each other, and the kernel that gives acc.
@@ -241,7 +243,7 @@ PrimFunc products_of_warps(const WarpChange& change = {}) {
   Buffer a = buffer("a", f32, {index(40), index(8)}), b = buffer("b", f32, {index(40), index(8)}),
          own = buffer("own", f32, {index(40), index(8)}, Scope::Register),
          out = buffer("out", f32, {index(32), index(8)}),
-         acc = buffer("acc", f32, {index(32), index(8)}, Scope::Register);
+         acc = buffer("acc", change.sums, {index(32), index(8)}, Scope::Register);
   auto phase = [&](const Var& warp, const Var& row, const Var& column, Stmt body) {
     return bound(warp, 2, kItemTags[2],
                  bound(row, change.rows, kItemTags[1],
@@ -260,22 +262,24 @@ PrimFunc products_of_warps(const WarpChange& change = {}) {
   };
   const PrimExpr r = row(z, i, y), c = x * 2 + j;
   const Buffer& from = change.in_registers ? own : a;
-  const PrimExpr first = load(from, {r + c * change.a_by_column, k}),
-                 second = load(b, {c + y * change.b_by_row, k});
+  auto factor = [&](const PrimExpr& e) { return cast(change.sums, cast(change.rounded, e)); };
+  const PrimExpr first = factor(load(from, {r + c * change.a_by_column, k})),
+                 second = factor(load(b, {c + y * change.b_by_row, k}));
   Stmt nest = loop(
-      k, 8,
+      k, change.terms,
       tile(i, j, store(acc, {r, c}, load(acc, {r, c}) + binary(change.op, first, second)), true),
       true);
   if (change.under_condition) nest = if_(lt(y, index(3)), nest);
-  Stmt group = seq(
-      {phase(z2, y2, x2,
-             tile(i2, j2, store(acc, {row(z2, i2, y2), x2 * 2 + j2}, imm_float(f32, 0)), false)),
-       phase(z, y, x, nest),
-       phase(z3, y3, x3,
-             tile(i3, j3,
-                  store(out, {row(z3, i3, y3), x3 * 2 + j3},
-                        load(acc, {row(z3, i3, y3), x3 * 2 + j3})),
-                  false))});
+  Stmt group =
+      seq({phase(z2, y2, x2,
+                 tile(i2, j2, store(acc, {row(z2, i2, y2), x2 * 2 + j2}, imm_float(change.sums, 0)),
+                      false)),
+           phase(z, y, x, nest),
+           phase(z3, y3, x3,
+                 tile(i3, j3,
+                      store(out, {row(z3, i3, y3), x3 * 2 + j3},
+                            cast(f32, load(acc, {row(z3, i3, y3), x3 * 2 + j3}))),
+                      false))});
   if (change.in_registers) group = allocate(own, group);
   return kernel({a, b}, {out}, bound(g, 1, kGroupTags[0], allocate(acc, group)));
 }
@@ -332,7 +336,10 @@ TEST(WorkGroups, must_fail_matrix_nests_that_no_warp_can_do) {
       {{.under_condition = true}, "not all items of a group reach"},
       {{.a_by_column = 1}, "its rows depend on columns"},
       {{.b_by_row = 1}, "its columns depend on rows"},
-      {{.op = BinaryOp::Sub}, "no sum of products"}};
+      {{.op = BinaryOp::Sub}, "no sum of products"},
+      {{.rounded = DType::Float(16)}, "no sum of products"},
+      {{.sums = DType::Float(64)}, "8 terms of float32 and float32 to float64"},
+      {{.terms = 4}, "no instruction adds products of 16 rows and 4 terms"}};
   for (const auto& [change, why] : wrong) {
     try {
       verify(products_of_warps(change));
