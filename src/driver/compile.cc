@@ -433,12 +433,18 @@ PassContext pass_context(const CompileOptions& options, const ProgramTarget& tar
   return ctx;
 }
 
+// Where ChooseDevices computes kernels of the program: who places operators leaves the others on the host.
+std::optional<DeviceChoice> choice_for(const Module& mod, const ProgramTarget& targets) {
+  const auto devices = devices_of(targets);
+  if (devices.empty() || uses_devices(mod)) return std::nullopt;
+  return choice_of(devices.front().first, devices.front().second);
+}
+
 Module optimize(const Module& mod, const CompileOptions& options, const ProgramTarget& targets) {
   BudgetScope budget;
   check_options(options);
   PassContext ctx = pass_context(options, targets);
-  // Who places operators leaves the others on the host.
-  if (uses_devices(mod)) ctx.device_choice.reset();
+  ctx.device_choice = choice_for(mod, targets);
   return run_passes(with_size_hints(mod, options.sizes), optimize_pipeline(), ctx);
 }
 
@@ -537,11 +543,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.info.denormals = denormals_of(target);
   out.info.version = options.target;
   out.info.compiler_version = std::string("relay ") + RELAY_VERSION;
-  std::optional<DeviceChoice> choice;
-  if (const auto devices = devices_of(targets); !devices.empty() && !uses_devices(mod)) {
-    choice = choice_of(devices.front().first, devices.front().second);
-  }
-  out.metadata = make_metadata(out, bytecode.kernels, options, choice);
+  out.metadata = make_metadata(out, bytecode.kernels, options, choice_for(mod, targets));
   phases.end();
   return out;
 }

@@ -23,6 +23,12 @@ std::optional<MatrixInstruction> matrix_instruction(const Target& target, Operan
   return std::nullopt;
 }
 
+bool is_matrix_instruction(Operand operand, int64_t rows, int64_t terms) {
+  return std::ranges::any_of(kInstructions, [&](const MatrixInstruction& i) {
+    return i.operand == operand && i.rows == rows && i.terms == terms;
+  });
+}
+
 bool has_matrix_instructions(const Target& target) {
   return std::ranges::any_of(kInstructions,
                              [&](const auto& i) { return target.has_feature(i.feature); });

@@ -24,6 +24,8 @@ struct MatrixInstruction {
 // The instruction of the target for such operands that does most at a time.
 std::optional<MatrixInstruction> matrix_instruction(const Target& target,
                                                     MatrixInstruction::Operand operand);
+// Whether there is such an instruction, whatever target has it.
+bool is_matrix_instruction(MatrixInstruction::Operand operand, int64_t rows, int64_t terms);
 // Whether the target has an instruction for any operands.
 bool has_matrix_instructions(const Target& target);
 

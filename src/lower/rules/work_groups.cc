@@ -183,14 +183,15 @@ int64_t shared_bytes_of(const ProductExtents& product, const GroupTile& tile) {
          bytes(tile.group_columns(), product.column_bytes);
 }
 
-MatrixChoice matrix_instruction_of(const Block& b, const Target& target) {
+MatrixOperand matrix_operand_of(const Block& b) {
   using Operand = MatrixInstruction::Operand;
   auto* store = as<tir::StoreNode>(b->body);
   const auto sum = store == nullptr ? std::nullopt : tir::sum_of_products(*store);
   if (!sum) return {{}, "it sums more than products of its operands"};
   const tir::DType x = sum->a->dtype, y = sum->b->dtype, sums = store->buffer->dtype;
   auto is_byte = [](tir::DType d) { return d.is_integer() && d.bits == 8; };
-  std::optional<Operand> operand;
+  MatrixOperand out;
+  std::optional<Operand>& operand = out.operand;
   if (x == y && sums.is_float(32)) {
     if (x.is_float(16)) operand = Operand::Float16;
     if (x.is_bfloat16()) operand = Operand::BFloat16;
@@ -198,14 +199,19 @@ MatrixChoice matrix_instruction_of(const Block& b, const Target& target) {
   } else if (is_byte(x) && is_byte(y) && sums == tir::DType::Int(32)) {
     operand = Operand::Bytes;
   }
+  out.why_not = "the device has no instruction for " + x.to_string() +
+                (x == y ? "" : " by " + y.to_string()) + " in " + sums.to_string();
+  return out;
+}
+
+MatrixChoice matrix_instruction_of(const Block& b, const Target& target) {
+  const MatrixOperand of = matrix_operand_of(b);
   MatrixChoice out;
-  if (operand) out.instruction = matrix_instruction(target, *operand);
-  if (!out.instruction && operand == Operand::Float32) {
-    out.why_not = "the target keeps all bits of float32; +" + std::string(kTf32) + " rounds";
-  } else if (!out.instruction) {
-    out.why_not = "the device has no instruction for " + x.to_string() +
-                  (x == y ? "" : " by " + y.to_string()) + " in " + sums.to_string();
-  }
+  if (of.operand) out.instruction = matrix_instruction(target, *of.operand);
+  if (out.instruction) return out;
+  out.why_not = of.operand == MatrixInstruction::Operand::Float32
+                    ? "the target keeps all bits of float32; +" + std::string(kTf32) + " rounds"
+                    : of.why_not;
   return out;
 }
 

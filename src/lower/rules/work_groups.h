@@ -56,6 +56,13 @@ struct TileChoice {
 };
 TileChoice choose_tile(const ProductExtents& product, const WorkItemLimits& limits);
 
+// The operands of an instruction that adds the products of the contraction to its sums; nothing where no device has one.
+struct MatrixOperand {
+  std::optional<MatrixInstruction::Operand> operand;
+  std::string why_not;
+};
+MatrixOperand matrix_operand_of(const tir::Block& b);
+
 // The instruction of the target for the contraction, which adds products of its operands.
 struct MatrixChoice {
   std::optional<MatrixInstruction> instruction;

@@ -115,6 +115,7 @@ std::vector<size_t> tile_axes(const Schedule& s, const std::vector<LoopRV>& loop
 tir::StepResult<> reduce_where_read(Schedule& s, const BlockRV& rv, const BlockRV& reader,
                                     const ItemPlan& plan) {
   std::vector<LoopRV> outer = loops_of(s, reader)->parallel, inner;
+  if (static_cast<size_t>(plan.lanes) > outer.size()) return tir::Illegal{"it has fewer axes"};
   const std::vector<size_t> axes = tile_axes(s, outer, plan.lanes);
   const std::array lengths = {plan.columns, plan.rows};
   for (size_t i = 0; i < std::min(axes.size(), lengths.size()); ++i) {
@@ -265,7 +266,9 @@ class ItemsSchedule {
       const bool may_be_lanes = reduces && !runs_side_by_side(t.limits.items);
       return may_be_lanes ? std::min(lane_axis(s_.block(rv)), kMostAxes) : 0;
     });
-    if (plan.lanes > 0 && (!loops || static_cast<size_t>(plan.lanes) > loops->parallel.size())) {
+    if (plan.lanes > 0 && (!reduces || !s_.block(rv)->contraction)) {
+      give_up(plan.lanes, 0, " no contraction, whose items are lanes");
+    } else if (plan.lanes > 0 && static_cast<size_t>(plan.lanes) > loops->parallel.size()) {
       give_up(plan.lanes, 0, " of fewer axes");
     }
     const TileChoice tile = !reduces         ? TileChoice{}
@@ -507,6 +510,19 @@ class ItemsSchedule {
                                       [&](const Target&) { return chosen.matrix_rows; });
     tile.matrix_terms = decide_.number(plan.matrix_terms, {0, kMostMatrix},
                                        [&](const Target&) { return chosen.matrix_terms; });
+    if (tile.warps > 0) {
+      const MatrixOperand operand = matrix_operand_of(s_.block(rv));
+      if (!operand.operand) {
+        give_up(plan.warps, 0, " not for tensor cores: " + operand.why_not);
+        return std::nullopt;
+      }
+      if (!is_matrix_instruction(*operand.operand, tile.matrix_rows, tile.matrix_terms)) {
+        give_up(plan.warps, 0,
+                " for no instruction of " + std::to_string(tile.matrix_rows) + " rows and " +
+                    std::to_string(tile.matrix_terms) + " terms");
+        return std::nullopt;
+      }
+    }
     if (tile.warps > 0 && !fits_warps(tile)) {
       decide_.refuse("an instruction of " + std::to_string(tile.matrix_rows) + " rows and " +
                      std::to_string(tile.matrix_terms) + " terms for a depth of " +

@@ -8,6 +8,7 @@
 #include "ir/attrs.h"
 #include "lower/compose.h"
 #include "lower/rules/choose.h"
+#include "lower/rules/rules.h"
 #include "node/structural.h"
 #include "ops/test/parse.h"
 #include "tir/interpret.h"
@@ -269,6 +270,32 @@ TEST(RuleParameters, drawn_ones_compute_the_same_or_are_declined_with_a_reason) 
 }
 
 // ---- Bad input
+
+// What work items refuse of parameters, each with the reason.
+TEST(RuleParameters, must_fail_work_items_that_the_kernel_has_not) {
+  const std::string matmul =
+      "def @main(%x: Tensor[(64, 64), float32], %w: Tensor[(64, 64), float32]) { nn.matmul(%x, %w) "
+      "}";
+  const std::string longer =
+      "def @main(%x: Tensor[(64, 64), int32], %w: Tensor[(64, 64), int32]) { nn.matmul(%x, %w) }";
+  struct Case {
+    std::string program, parameters, reason;
+  };
+  const Case cases[] = {
+      {"def @main(%x: Tensor[(64, 96), float32]) { sum(%x, axis=[1]) }",
+       "blocks=[[2, 0, 1, 1, 0, 0, 1, 1, 0]]", "no contraction"},
+      {matmul, "blocks=[[2, 0, 1, 4, 0, 0, 1, 1, 0]]", "fewer axes"},
+      {matmul, "blocks=[[2, 16, 1, 0, 16, 16, 1, 2, 2]]", "no instruction of 16 rows and 16 terms"},
+      {longer, "blocks=[[2, 16, 1, 0, 16, 8, 1, 2, 2]]", "no instruction for int32"}};
+  const ScheduleRule& rule = *work_item_rules()[0];
+  for (const Case& c : cases) {
+    const Module mod = test::parse(c.program);
+    Schedule s(prepared(compose(*mod->functions[0], "kernel").func));
+    auto declined = apply(rule, s, parse_parameters(rule, c.parameters));
+    ASSERT_TRUE(declined) << c.reason;
+    EXPECT_NE(declined->reason.find(c.reason), std::string::npos) << declined->reason;
+  }
+}
 
 TEST(RuleParameters, of_another_rule_or_name_are_refused) {
   const Schedule s(prepared(kernels()[0].composed));

@@ -40,13 +40,16 @@ bool is_for_host(const Type& type) {
          });
 }
 
-// Why a call of a kernel stays on the host, whatever the device has code for; empty: it does not. `reads_there`: it reads a
-// value of the device.
-std::string stays(const CallNode& c, const FunctionNode& primitive, bool reads_there) {
+// Why a call of a kernel stays on the host, whatever it reads and the device has code for; empty: it does not.
+std::string stays(const CallNode& c, const FunctionNode& primitive) {
   if (const char* why = host_only(c)) return why;
   if (is_for_host(c.type)) return "it gives scalars, or few integers, which the host reads";
   if (is_loop_kernel(primitive)) return "it is a loop of the program";
-  if (reads_there) return "";
+  return "";
+}
+
+// Why a call of a kernel that reads nothing of the device is not worth copies; empty: it is.
+std::string too_small(const CallNode& c) {
   int64_t elements = elements_of(c.type);
   for (const Expr& a : c.args) elements += elements_of(a->type);
   if (elements > kLeastElements) return "";
@@ -74,9 +77,10 @@ class Chooser : public RewriterOutsidePrimitives {
 
  private:
   bool goes(const CallNode& c, const FunctionNode& primitive) {
+    if (!stays(c, primitive).empty()) return false;
     const bool reads_there =
         std::ranges::any_of(c.args, [&](const Expr& a) { return is_there(a); });
-    if (!stays(c, primitive, reads_there).empty()) return false;
+    if (!reads_there && !too_small(c).empty()) return false;
     auto [known, fresh] = supported_.try_emplace(&primitive, false);
     if (fresh) known->second = choice_.supports(primitive);
     return known->second;
@@ -122,8 +126,10 @@ Module choose_devices(const Module& mod, PassContext& ctx) {
 std::string stays_because(const DeviceChoice& choice, const FunctionNode& primitive) {
   const std::vector<Expr> parameters(primitive.params.begin(), primitive.params.end());
   const Expr alone = call(ref(primitive), parameters);
-  if (std::string why = stays(*as<CallNode>(alone), primitive, false); !why.empty()) return why;
-  return choice.supports(primitive) ? "" : "the device has no code for one of its operators";
+  auto& c = *as<CallNode>(alone);
+  if (std::string why = stays(c, primitive); !why.empty()) return why;
+  if (!choice.supports(primitive)) return "the device has no code for one of its operators";
+  return too_small(c);
 }
 
 const Pass kChooseDevices = {

@@ -51,6 +51,18 @@ TEST(ChooseDevices, scalars_and_strings_stay_on_the_host) {
             0u);
 }
 
+TEST(ChooseDevices, a_missing_operator_is_a_reason_before_the_size) {
+  PassContext ctx;
+  const Module fused = run_pass(
+      test::parse("def @main(%x: Tensor[(16,), float32]) { nn.softmax(%x) }"), kFuseOps, ctx);
+  auto reason = [&](bool supports) {
+    const DeviceChoice choice{{kDLOpenCL, 0}, [=](const FunctionNode&) { return supports; }};
+    return stays_because(choice, *as<FunctionNode>(as<CallNode>(fused->functions[0]->body)->op));
+  };
+  EXPECT_EQ(reason(false), "the device has no code for one of its operators");
+  EXPECT_EQ(reason(true), "copies of its 32 elements take longer than it does");
+}
+
 TEST(ChooseDevices, a_program_without_a_choice_stays_what_it_is) {
   PassContext ctx;
   const Module fused = run_pass(
