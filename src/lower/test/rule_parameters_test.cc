@@ -278,20 +278,30 @@ TEST(RuleParameters, must_fail_work_items_that_the_kernel_has_not) {
       "}";
   const std::string longer =
       "def @main(%x: Tensor[(64, 64), int32], %w: Tensor[(64, 64), int32]) { nn.matmul(%x, %w) }";
-  struct Case {
-    std::string program, parameters, reason;
+  using Plan = std::vector<std::pair<std::string, int>>;
+  auto matrix = [](int terms) {
+    return Plan{{"columns", 2}, {"rows", 2},         {"depth", 16},
+                {"warps", 2},   {"matrix_rows", 16}, {"matrix_terms", terms}};
   };
-  const Case cases[] = {
-      {"def @main(%x: Tensor[(64, 96), float32]) { sum(%x, axis=[1]) }",
-       "blocks=[[2, 0, 1, 1, 0, 0, 1, 1, 0]]", "no contraction"},
-      {matmul, "blocks=[[2, 0, 1, 4, 0, 0, 1, 1, 0]]", "fewer axes"},
-      {matmul, "blocks=[[2, 16, 1, 0, 16, 16, 1, 2, 2]]", "no instruction of 16 rows and 16 terms"},
-      {longer, "blocks=[[2, 16, 1, 0, 16, 8, 1, 2, 2]]", "no instruction for int32"}};
+  struct Case {
+    std::string program;
+    Plan plan;
+    std::string reason;
+  };
+  const Case cases[] = {{"def @main(%x: Tensor[(64, 96), float32]) { sum(%x, axis=[1]) }",
+                         {{"columns", 2}, {"lanes", 1}},
+                         "no contraction"},
+                        {matmul, {{"columns", 2}, {"lanes", 4}}, "fewer axes"},
+                        {matmul, matrix(16), "no instruction of 16 rows and 16 terms"},
+                        {longer, matrix(8), "no instruction for int32"}};
   const ScheduleRule& rule = *work_item_rules()[0];
   for (const Case& c : cases) {
     const Module mod = test::parse(c.program);
     Schedule s(prepared(compose(*mod->functions[0], "kernel").func));
-    auto declined = apply(rule, s, parse_parameters(rule, c.parameters));
+    std::string plan;
+    for (const auto& [name, value] : c.plan)
+      plan += (plan.empty() ? "" : ", ") + ("[\"" + name + "\", " + std::to_string(value) + "]");
+    auto declined = apply(rule, s, parse_parameters(rule, "blocks=[[" + plan + "]]"));
     ASSERT_TRUE(declined) << c.reason;
     EXPECT_NE(declined->reason.find(c.reason), std::string::npos) << declined->reason;
   }
