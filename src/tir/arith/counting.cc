@@ -209,6 +209,7 @@ std::optional<Counting::Factors> Counting::of_binary(const BinaryNode& b) const 
       return std::nullopt;
     case BinaryOp::Div:
     case BinaryOp::FloorDiv:
+      return by ? quotient(*x, *by) : x;
     case BinaryOp::Shr:
       return x;
     case BinaryOp::Mod:
@@ -247,6 +248,13 @@ std::optional<Counting::Factors> Counting::product(const Factors& a, const Facto
     if ((out.sizes[size] += times) > 2) return std::nullopt;
   }
   return out.sizes.size() <= kMostSizes ? std::optional(std::move(out)) : std::nullopt;
+}
+
+// `n // 30 * 30` is about `n`: what is left of it may be split again and again.
+Counting::Factors Counting::quotient(Factors a, int64_t by) {
+  const int64_t divisor = std::max<int64_t>(1, std::abs(by));
+  a.constant = (a.constant - 1) / divisor + 1;
+  return a;
 }
 
 }  // namespace relay::tir

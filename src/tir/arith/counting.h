@@ -9,7 +9,7 @@
 // may leave int64. Other loads, intrinsics, conversions from floats and from uint64, and what is computed from them do not.
 //
 // A product counts as a stride of a tensor or an offset into one does: it has at most one variable of a loop, each size at
-// most twice, and constants whose product is at most kMostFactor.
+// most twice, and constants whose product is at most kMostFactor. A quotient by a constant has that constant less.
 #pragma once
 
 #include <map>
@@ -78,6 +78,7 @@ class Counting {
   static std::optional<Factors> either(const std::optional<Factors>& a,
                                        const std::optional<Factors>& b);
   static std::optional<Factors> product(const Factors& a, const Factors& b);
+  static Factors quotient(Factors a, int64_t by);
 
   inline static const Factors kOfALoop{1, 1, {}};
 

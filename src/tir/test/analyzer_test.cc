@@ -583,6 +583,17 @@ TEST(TirCounting, products_count_as_strides_and_offsets) {
     EXPECT_FALSE(c.counts(e)) << to_string(e);
 }
 
+// As tiles of 30 leave some rows for tiles of 16, and so on: what is left is less than the rows.
+TEST(TirCounting, what_is_left_of_a_size_counts_however_often_it_is_split) {
+  Counting c;
+  const PrimExpr i = var("i");
+  PrimExpr left = floor_div(var("w") + 1, index(2));
+  for (int64_t tile = 30; tile > 1; --tile) left = left - floor_div(left, index(tile)) * tile;
+  EXPECT_TRUE(c.counts(left));
+  EXPECT_TRUE(c.counts(left * 5 + i));
+  EXPECT_FALSE(c.counts(floor_div(left, index(2)) * (int64_t{1} << 31) * 64));
+}
+
 TEST(TirCounting, what_may_be_a_difference_of_uint64_does_not_count) {
   Counting c;
   const PrimExpr n = var("n");
