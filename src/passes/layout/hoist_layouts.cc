@@ -31,6 +31,7 @@ class Hoist : public Rewriter {
           });
         },
         family::program);
+    for (auto& [name, loop] : loops_) loop.var = with_moved(*loop.definition->var, loop.made);
   }
 
   bool finds_any() const { return !loops_.empty(); }
@@ -93,13 +94,17 @@ class Hoist : public Rewriter {
     loop.made.push_back(v);
     loop.values.emplace_back(&move);
     set(Expr(&move), v);
-    auto* type = as<FuncTypeNode>(definition.var->type);
+  }
+
+  // The variable of the loop, of the type with the further parameters.
+  static Var with_moved(const VarNode& v, const std::vector<Var>& made) {
+    auto* type = as<FuncTypeNode>(v.type);
     std::vector<Type> args = type->arg_types;
-    for (const Var& m : loop.made) args.push_back(m->type);
-    loop.var =
-        var(definition.var->name_hint,
-            func_type(std::move(args), type->ret_type, type->type_params, type->type_constraints),
-            definition.var->span);
+    for (const Var& m : made) args.push_back(m->type);
+    return var(
+        v.name_hint,
+        func_type(std::move(args), type->ret_type, type->type_params, type->type_constraints),
+        v.span);
   }
 
   const Loop* loop_called(const CallNode& c) const {
