@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from command_line import RELAY, relay_json
+from command_line import RELAY, fails, relay_json
 from command_line import relay as relay_command
 
 import relay
@@ -74,6 +74,19 @@ def test_the_command_runs_and_prints_kernels(opencl, tmp_path):
         [RELAY, "show", model, "--target", "opencl", "--asm"], capture_output=True, text=True
     )
     assert "__kernel void" in shown.stdout
+
+
+def test_a_compiled_file_has_binaries_of_a_device(opencl, tmp_path):
+    model, compiled = tmp_path / "m.relay", tmp_path / "m.so"
+    model.write_text(PROGRAM)
+    relay_command("compile", model, "-o", compiled, "--target", "opencl")
+    assert b"//binary " not in compiled.read_bytes()
+    relay_command("compile", model, "-o", compiled, "--force", "--target", "opencl -build=0")
+    assert b"//binary " in compiled.read_bytes()
+    exe = relay.runtime.load_module(str(compiled))
+    assert float(np.asarray(exe(np.ones((80, 90), "float32"))).sum()) == pytest.approx(80, rel=1e-4)
+    fails("E0620", "compile", model, "-o", tmp_path / "n.so", "--target", "opencl -build=77")
+    fails("E0403", "compile", model, "-o", tmp_path / "n.so", "--target", "opencl -build=gpu")
 
 
 def test_explain_counts_what_is_on_each_device(tmp_path):
