@@ -93,7 +93,9 @@ Desired desired_layouts(const PassContext& ctx) {
     wanted.weights =
         layout_of(op, "the weights of ", text->substr(comma + 1), kernel->primal_axes());
   }
-  if (!out.layouts.empty() || !ctx.target.has_blocked_kernels) return out;
+  const bool channels_last =
+      ctx.target.has_blocked_kernels || ctx.option<bool>(kConvertLayout, "channels_last");
+  if (!out.layouts.empty() || !channels_last) return out;
   out.target = &ctx.target;
   // Channels last: a pixel's channels are contiguous, so kernels vectorise over channels of any
   // count, and a 1x1 convolution is a matrix product.
@@ -110,6 +112,8 @@ Desired desired_layouts(const PassContext& ctx) {
 bool is_fast_by_channels(const CallNode& c, const Target& target) {
   std::optional<Contraction> p = contraction_of(c);
   auto *x = as<TensorTypeNode>(c.args[0]->type), *y = as<TensorTypeNode>(c.type);
+  // A device's driver makes vectors of whole groups of items, which columns rarely fill.
+  if (!target.has_blocked_kernels) return false;
   if (!p || p->transposed() || !y->dtype.is_floating() || y->dtype.bits < 32) return false;
   int64_t taps = 1, groups = 1;
   for (const Contraction::Dimension& d : p->dims) {
@@ -382,7 +386,9 @@ const Pass kConvertLayout{"ConvertLayout",
                           Form::any,
                           "Computes convolutions, and what is between them, in another layout.",
                           run_convert_layout,
-                          {},
+                          {{"channels_last", PassOption::Type::boolean, AttrValue(false),
+                            "Without desired layouts: also where rules have no kernels for blocked "
+                            "layouts."}},
                           true,
                           layout_options};
 
