@@ -197,6 +197,31 @@ def test_explain_gives_the_reason_of_a_schedule(tmp_path):
     assert "not in groups: items are lanes of vectors" in explained
 
 
+def test_channels_are_last_where_items_are_lanes(tmp_path):
+    """Of a GPU the layout is that of the model. No device is needed for it."""
+    model = tmp_path / "m.relay"
+    weights = 'reshape(arange(stop={0}f, dtype="float32"), newshape={1})'
+    model.write_text(
+        '#[version = "0.0.5"]\n'
+        "def @main(%x: Tensor[(1, 32, 16, 16), float32], %r: Tensor[(197, 64), float32]) {\n"
+        f"  %0 = nn.conv2d(%x, {weights.format(288, [32, 1, 3, 3])}, padding=[1, 1, 1, 1], groups=32);\n"
+        f"  %1 = nn.conv2d_transpose(%0, {weights.format(8192, [32, 64, 2, 2])},"
+        " kernel_size=[2, 2], strides=[2, 2]);\n"
+        f"  (%1, nn.dense(%r, {weights.format(8192, [128, 64])}))\n}}\n"
+    )
+
+    def told(target):
+        kernels = relay_json("explain", model, "--target", target)["kernels"]
+        return " ".join(f"{k.get('layouts')} {k['schedule']}" for k in kernels)
+
+    lanes, gpu = told("opencl"), told("opencl -device=gpu")
+    assert "nn.conv2d: data_layout=NHWC, kernel_layout=HWIO" in lanes, lanes
+    assert "nn.conv2d_transpose" not in lanes and "OHWI16o" in lanes, lanes
+    # 197 rows have no divisor; 33 tiles of 6 have one row too many.
+    assert "T_dense_pack_write, tiles of 1x6" in lanes, lanes
+    assert "nn.conv2d: data_layout=NCHW" in gpu and "nn.conv2d_transpose: data_layout=NCHW" in gpu
+
+
 def test_must_fail_without_a_library_E0620():
     tried = in_process(RUN, RELAY_OPENCL="/absent/libOpenCL.so")
     assert tried.returncode != 0
