@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import models
 import numpy as np
+import packaged_models
 import pytest
 from command_line import RELAY, fails, relay_json
 from command_line import relay as relay_command
@@ -74,6 +77,38 @@ def test_the_command_runs_and_prints_kernels(opencl, tmp_path):
         [RELAY, "show", model, "--target", "opencl", "--asm"], capture_output=True, text=True
     )
     assert "__kernel void" in shown.stdout
+
+
+def result_of(program, target, folder):
+    """The tensors of a run of the command, or what it prints where the result is no tensor."""
+    folder.mkdir()
+    words = [] if program.suffix == ".relay" else ["--output", folder]
+    done = relay_command("run", program, "--target", target, "-q", *words, timeout=600)
+    return [np.load(f) for f in sorted(folder.iterdir())] or done.stdout
+
+
+@pytest.mark.drawn(12)
+@pytest.mark.parametrize("name", [*models.MODELS, "magika", "language examples"])
+def test_whole_programs(opencl, name, tmp_path):
+    if name == "language examples":
+        programs = sorted((Path(__file__).parents[2] / "examples/language").glob("*.relay"))
+    elif name == "magika":
+        programs = [packaged_models.find(name)]
+        if programs == [None]:
+            pytest.skip("magika is not installed")
+    else:
+        programs = [tmp_path / "model.onnx"]
+        models.write(name, programs[0], small=True)
+    for program in programs:
+        want, got = (
+            result_of(program, target, tmp_path / f"{program.stem} {target}")
+            for target in ("native", "opencl")
+        )
+        if isinstance(want, str):
+            assert got == want, program
+            continue
+        for w, g in zip(want, got, strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4 * np.abs(w).max())
 
 
 def test_a_compiled_file_has_binaries_of_a_device(opencl, tmp_path):
