@@ -12,6 +12,7 @@
 #include "ir/op.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "target/item_panels.h"
 
 namespace relay {
 namespace {
@@ -112,8 +113,6 @@ Desired desired_layouts(const PassContext& ctx) {
 bool is_fast_by_channels(const CallNode& c, const Target& target) {
   std::optional<Contraction> p = contraction_of(c);
   auto *x = as<TensorTypeNode>(c.args[0]->type), *y = as<TensorTypeNode>(c.type);
-  // A device's driver makes vectors of whole groups of items, which columns rarely fill.
-  if (!target.has_blocked_kernels) return false;
   if (!p || p->transposed() || !y->dtype.is_floating() || y->dtype.bits < 32) return false;
   int64_t taps = 1, groups = 1;
   for (const Contraction::Dimension& d : p->dims) {
@@ -122,6 +121,8 @@ bool is_fast_by_channels(const CallNode& c, const Target& target) {
     if (d.role == ContractionRole::Window) taps *= *extent;
     if (d.role == ContractionRole::Group) groups *= *extent;
   }
+  // A device's driver makes vectors of whole groups of items, which columns rarely fill.
+  if (!target.has_blocked_kernels && groups % kItemPanel == 0) return false;
   const Contraction::Axis& last = p->result.back();
   if (taps == 1 || groups == 1 || last.dims.size() != 1 || last.blocked() ||
       p->role_of(last) != ContractionRole::Row) {

@@ -398,9 +398,10 @@ TEST(ConvertLayout, convolutions_of_each_channel_stay_where_their_lines_are_long
   // A device whose work items are lanes.
   ctx.config.clear();
   ctx.target.has_blocked_kernels = false;
-  EXPECT_EQ(layouts_of(28, 8, "%x"), stays);
+  EXPECT_EQ(layouts_of(28, 4, "%x"), stays);
   ctx.config["relay.ConvertLayout.channels_last"] = AttrValue(true);
-  EXPECT_EQ(layouts_of(28, 8, "%x"), changes);
+  EXPECT_EQ(layouts_of(28, 4, "%x"), changes);
+  EXPECT_EQ(layouts_of(28, 8, "%x"), stays) << "too few channels for lanes";
 }
 
 // Weights are packed for neighbouring work items: of a convolution of each channel, where its channels are neighbours.
