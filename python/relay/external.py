@@ -53,6 +53,7 @@ def register(
     patterns: Sequence[tuple] = (),
     declines: Callable[[_core.Function], str | None] | None = None,
     compile: Callable[[str, _core.Function], object] | None = None,
+    divide: Callable[[_core.IRModule], _core.IRModule] | None = None,
 ) -> None:
     """Registers an external code generator for the process, or replaces the one of that name.
 
@@ -65,6 +66,7 @@ def register(
     compile: (name, function) -> what computes it: a Python function of arrays that gives an array, or a tuple
         of them; a `Code`; or a text, the reason why it refuses: Relay then compiles the region. Called once
         for each region of a compilation.
+    divide: how the commands' option `--guest` divides a program. Default: as `partition` does.
 
     A program with a Python function runs in the processes that have compiled it; loading it elsewhere is
     UserError E0619. UserError E0312 for a name that is empty, "default" or has a dot.
@@ -85,12 +87,15 @@ def register(
         None if check is None else lambda call: _takes(check(call)),
         None if declines is None else lambda region: _noted(name, region, declines(region)),
         None if compile is None else lambda symbol, f: _code(name, symbol, f, compile(symbol, f)),
+        divide or (lambda mod: partition(mod, name)),
+        lambda mod: explain(mod, name),
     )
     _registered[name] = {
         "supports": check,
         "patterns": patterns,
         "declines": declines,
         "compile": compile,
+        "divide": divide,
     }
 
 

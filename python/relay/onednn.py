@@ -47,7 +47,12 @@ def register(min_work: int = _MIN_WORK) -> None:
         return None
 
     external.register(
-        NAME, supports=_SUPPORTS, patterns=_patterns(), declines=declines, compile=_compile
+        NAME,
+        supports=_SUPPORTS,
+        patterns=_patterns(),
+        declines=declines,
+        compile=_compile,
+        divide=partition,
     )
 
 

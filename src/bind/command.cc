@@ -12,12 +12,19 @@
 
 extern "C" [[gnu::visibility("default")]] int relay_main(int argc, char** argv) {
   std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  return relay::cli::run_command_line(words);
+  return relay::cli::run_command_line(words, relay::cli::Python::absent);
 }
 
 namespace relay::bind {
 
 void bind_command(nb::module_& m) {
+  m.def(
+      "run_command",
+      [](const std::vector<std::string>& words) {
+        Unlocked unlocked;
+        return cli::run_command_line(words, cli::Python::running);
+      },
+      nb::arg("words"));
   m.def(
       "repl",
       [](const std::vector<std::string>& words) {

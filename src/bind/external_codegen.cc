@@ -26,9 +26,10 @@ std::variant<ExternalCode, Refused> code_of(nb::handle result) {
   return out;
 }
 
-// `supports`: a call's check by operator; `declines` and `compile` may be None.
+// `supports`: a call's check by operator; it, `declines` and `compile` may be None.
 void register_codegen(const std::string& name, nb::handle patterns, nb::handle supports,
-                      nb::handle declines, nb::handle compile) {
+                      nb::handle declines, nb::handle compile, nb::handle divide,
+                      nb::handle explain) {
   ExternalCodegen row{.name = name};
   for (nb::handle p : nb::iter(patterns)) {
     row.patterns.push_back(
@@ -57,6 +58,16 @@ void register_codegen(const std::string& name, nb::handle patterns, nb::handle s
                        [&] { return code_of(held.get()(function, wrap(f))); });
     };
   }
+  row.divide = [held = Held(divide), name](const Module& mod) {
+    return in_python(codes::pass_python, {}, name + ", division of the program", [&] {
+      return nb::cast<const PyModule&>(held.get()(PyModule{mod, "", ""})).module;
+    });
+  };
+  row.explain = [held = Held(explain), name](const Module& divided) {
+    return in_python(codes::pass_python, {}, name + ", explanation", [&] {
+      return to_text(held.get()(PyModule{divided, "", ""}), "a table");
+    });
+  };
   register_external_codegen(std::move(row));
 }
 
@@ -79,7 +90,8 @@ nb::object patterns_of(const std::string& name) {
 
 void bind_external_codegen(nb::module_& m) {
   m.def("register_external_codegen", &register_codegen, nb::arg("name"), nb::arg("patterns"),
-        nb::arg("supports").none(), nb::arg("declines").none(), nb::arg("compile").none());
+        nb::arg("supports").none(), nb::arg("declines").none(), nb::arg("compile").none(),
+        nb::arg("divide"), nb::arg("explain"));
   m.def("external_codegen_names", &external_codegen_names);
   m.def("external_patterns", &patterns_of, nb::arg("name"));
 }

@@ -642,6 +642,7 @@ Command bench_command() {
       out.add(o->inputs.table())
           .add(o->flags.size_table(/*with_dims=*/false))
           .add(o->flags.table())
+          .add(o->flags.guest_table())
           .add({flag("--force", o->force, "Overwrite the trace, the figure and the page"),
                 flag("--json", o->json, "Print the report as JSON")}));
 }

@@ -167,6 +167,7 @@ Command compile_command() {
               [o](const Given&) { return run_compile(*o); }};
   return std::move(out.add(o->flags.size_table(/*with_dims=*/true))
                        .add(o->flags.table())
+                       .add(o->flags.guest_table())
                        .add({flag("--force", o->force, "Overwrite the output file"),
                              flag("--json", o->json, "Print the summary as JSON")}));
 }

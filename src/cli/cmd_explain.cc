@@ -9,6 +9,7 @@
 #include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "passes/external/external_codegen.h"
 #include "runtime/vm/bytecode.h"
 
 namespace relay::cli {
@@ -496,6 +497,11 @@ int run_explain(const ExplainArgs& o, const Given& given) {
   Ready ready = prepare(o.model, o.flags, "main", shapes, {}, Versions::all);
   Json all = describe(ready);
   add_versions(all, ready);
+  for (const std::string& guest : o.flags.guests) {
+    const auto row = find_external_codegen(guest);
+    if (!row->explain) continue;
+    all["guests"].push_back({{"name", guest}, {"table", row->explain(ready.source)}});
+  }
   const Json every = all["kernels"];
   if (!o.kernel.empty()) {
     Json chosen = Json::array();
@@ -532,6 +538,9 @@ int run_explain(const ExplainArgs& o, const Given& given) {
     print_code(all["code"], all["memory"]);
     print_loops(all);
     print_functions(all);
+    for (const Json& g : all.value("guests", Json::array())) {
+      std::printf("\n%s\n", g["table"].get<std::string>().c_str());
+    }
     std::printf("\n");
   }
   // The most expensive kernels first: a reader looks for them.
@@ -558,6 +567,7 @@ Command explain_command() {
       [o](const Given& given) { return run_explain(*o, given); }};
   return std::move(out.add(o->flags.size_table(/*with_dims=*/true))
                        .add(o->flags.table())
+                       .add(o->flags.guest_table())
                        .add({flag("--json", o->json, "Print the report as JSON")}));
 }
 

@@ -317,6 +317,10 @@ int run_run(const RunArgs& o, const Given& given) {
                  "--emulate", "the program runs in a process of the emulator");
   }
   bool compiled = o.executor == "vm" && !o.emulate;
+  if (!compiled) {
+    given.refuse({"--guest"}, o.emulate ? "--emulate" : "--executor eval",
+                 "external code generators take part in a compilation for this machine");
+  }
   Inputs inputs = o.inputs.read(o.model);
   inputs.refuse_lists();
   std::optional<ModelMetadata> labelled;
@@ -396,6 +400,7 @@ Command run_command() {
   return std::move(out.add(o->inputs.table())
                        .add(o->flags.size_table(/*with_dims=*/false))
                        .add(o->flags.table())
+                       .add(o->flags.guest_table())
                        .add(o->limits.table_of_run())
                        .add({flag("--force", o->force, "Overwrite output files"),
                              flag("--json", o->json, "Print the result as JSON")}));

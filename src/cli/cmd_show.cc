@@ -221,6 +221,7 @@ Command show_command() {
       [o](const Given& given) { return run_show(*o, given); }};
   return std::move(out.add(o->flags.size_table(/*with_dims=*/true))
                        .add(o->flags.table())
+                       .add(o->flags.guest_table())
                        .add({flag("--force", o->force, "Overwrite the output file")}));
 }
 

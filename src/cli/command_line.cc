@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/limits.h"
 #include "cli/plugins.h"
+#include "cli/python.h"
 #include "cli/self_description.h"
 #include "cli/terminal.h"
 
@@ -58,7 +59,7 @@ std::string help_of_all(const std::vector<Command>& commands) {
   return out;
 }
 
-int dispatch(std::span<const std::string> words) {
+int dispatch(std::span<const std::string> words, Python python) {
   std::vector<Command> commands = all_commands();
   if (words.empty()) throw usage_error("no command is given", "relay --help lists the commands");
   const std::string& name = words[0];
@@ -72,7 +73,12 @@ int dispatch(std::span<const std::string> words) {
     if (c.name != name) continue;
     std::string program = "relay " + name;
     if (asks_for_help(rest)) return print(help_text(program, c, text_width()));
-    return c.run(parse_words(program, c, rest));
+    const Given given = parse_words(program, c, rest);
+    if (python == Python::absent && given.has("--guest")) {
+      return run_python("relay._guests", "external code generators are written in Python",
+                        {words.begin(), words.end()});
+    }
+    return c.run(given);
   }
   std::string shown = "'" + escape_for_terminal(name, 100) + "'";
   if (name.size() > 1 && name[0] == '-') {
@@ -188,7 +194,7 @@ std::vector<Command> all_commands() {
           man_command()};
 }
 
-int run_command_line(std::span<const std::string> words) noexcept {
+int run_command_line(std::span<const std::string> words, Python python) noexcept {
   hold_standard_streams();
   end_cleanly_without_memory();
   try {
@@ -197,7 +203,7 @@ int run_command_line(std::span<const std::string> words) noexcept {
       struct EndLimits {
         ~EndLimits() { LimitFlags::end_compilation(); }
       } end_limits;
-      int code = dispatch(words);
+      int code = dispatch(words, python);
       flush_output();
       return code;
     } catch (const Error& e) {

@@ -29,6 +29,7 @@ struct CompileFlags {
   std::vector<std::string> dims;     // NAME=SIZE or NAME=LOW..HIGH, of commands that only compile
   std::vector<std::string> likely;   // NAME=SIZE,SIZE
   std::vector<std::string> special;  // INPUT=VALUE,VALUE
+  std::vector<std::string> guests;   // external code generators, of commands with `guest_table`
   bool verify = false;
   bool no_cache = false;
   bool no_native = false;
@@ -40,9 +41,11 @@ struct CompileFlags {
   std::vector<Option> target_table();
   // --hot, of the commands whose kernels may have versions; and --dim, of those without inputs.
   std::vector<Option> size_table(bool with_dims);
+  // --guest, of the commands whose program is what `with_inputs` gives.
+  std::vector<Option> guest_table();
   // `sizes`: ranges that another option gives.
   CompileOptions options(std::vector<SizeHint> sizes = {}) const;
-  // The program with inputs of @main prepacked, and donated to outputs.
+  // The program with inputs of @main prepacked, and donated to outputs, and divided for the guests.
   Module with_inputs(const Module& mod) const;
   // The version of a compiled file that --target names; empty: the best for this machine.
   std::string version_of_artifact() const { return target == "native" ? "" : target; }

@@ -16,6 +16,7 @@
 #include "frontend/arrays/weights.h"
 #include "ir/donation.h"
 #include "ir/prepack.h"
+#include "passes/external/external_codegen.h"
 #include "passes/pass_list.h"
 #include "run/output_files.h"
 #include "runtime/core/print.h"
@@ -50,13 +51,14 @@ std::vector<Option> CompileFlags::target_table() {
   for (const std::string& name : targets) levels += (levels.empty() ? "" : ", ") + name;
   targets.insert(targets.begin(), "native");
   return {
-      option(
-          "--target TARGET", target,
-          "What to compile for: native, an architecture or a level of one (" + levels +
-              "), 'llvm -mcpu=CPU'; with "
-              "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
-              "-denormals=keep; LEVEL+LEVEL for several versions. Of a compiled file, the version "
-              "to run")
+      option("--target TARGET", target,
+             "What to compile for: native, an architecture or a level of one (" + levels +
+                 "), 'llvm -mcpu=CPU'; with "
+                 "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
+                 "-denormals=keep; LEVEL+LEVEL for several versions; opencl or cuda for a device, "
+                 "behind "
+                 "that of the host and a semicolon. Of a compiled file, the version "
+                 "to run")
           .offers(std::move(targets)),
       option("--opt-level LEVEL", opt_level, "0 (as written) to 3 (everything)").range(0, 3),
       option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")
@@ -103,6 +105,14 @@ std::vector<Option> CompileFlags::size_table(bool with_dims) {
   return out;
 }
 
+std::vector<Option> CompileFlags::guest_table() {
+  return {option("--guest NAME", guests,
+                 "An external code generator, which computes what it supports of the program: "
+                 "onednn, or one of an installed plug-in; may be repeated, and the first has the "
+                 "most")
+              .offers({"onednn"})};
+}
+
 CompileOptions CompileFlags::options(std::vector<SizeHint> sizes) const {
   CompileOptions out;
   ModelOptions fixed;  // which the program has already
@@ -137,15 +147,16 @@ Module CompileFlags::with_inputs(const Module& mod) const {
     }
     pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
-  return with_prepacked(with_donations(mod, pairs), prepacked);
+  return divide_for(with_prepacked(with_donations(mod, pairs), prepacked), guests);
 }
 
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
-  given.refuse({"--opt-level", "--disable-pass", "--freeze", "--specialise", "--params",
-                "--prepack", "--donate", "--hot", "--verify", "--no-native", "--no-cache"},
-               "a compiled file",
-               "'" + escape_for_terminal(path, 200) +
-                   "' was compiled before; relay compile takes these options");
+  given.refuse(
+      {"--opt-level", "--disable-pass", "--freeze", "--specialise", "--params", "--prepack",
+       "--donate", "--hot", "--guest", "--verify", "--no-native", "--no-cache"},
+      "a compiled file",
+      "'" + escape_for_terminal(path, 200) +
+          "' was compiled before; relay compile takes these options");
 }
 
 Option params_option(std::string& path) {

@@ -427,6 +427,7 @@ PassContext pass_context(const CompileOptions& options, const ProgramTarget& tar
     // Items of a processor's vectors are neighbours along the columns (lower/rules/item_lanes.h).
     if (!runs_side_by_side(device_target.limits.items)) {
       ctx.config.try_emplace("relay.AlterOpLayout.columns_last", AttrValue(true));
+      ctx.config.try_emplace("relay.ConvertLayout.channels_last", AttrValue(true));
     }
   }
   ctx.evaluate = make_constant_evaluator(options.cache, denormals_of(target));

@@ -182,7 +182,7 @@ std::vector<std::pair<CommandEnd, std::string>> run_at_once(const std::vector<Wo
         dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
         redirect(STDOUT_FILENO, log(i, ".out"));
         redirect(STDERR_FILENO, log(i, ".err"));
-        send(std::to_string(cli::run_command_line(commands[i])));
+        send(std::to_string(cli::run_command_line(commands[i], cli::Python::running)));
       },
       [&](size_t i, const std::string& code) { out[i].first.code = std::stoi(code); },
       [&](size_t i, const std::string& problem) { out[i].second = problem; }, timeout_seconds);

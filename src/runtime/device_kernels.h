@@ -56,14 +56,16 @@ struct ReadyKernel {
 template <class Ready>
 class ReadyKernels {
  public:
-  // `build`: (const std::string& code) -> the program. `find`: (program, const DeviceLaunch&) -> a function of it.
+  // `build`: (const DeviceSource&) -> the program. `find`: (program, const DeviceLaunch&) -> a function of it.
   template <class Build, class Find>
   Ready& get(const KernelInfo& info, relay_kernel entry, Build&& build, Find&& find) {
     if (auto known = kernels_.find(entry); known != kernels_.end()) return *known->second;
     auto made = std::make_unique<Ready>();
     made->source = read_device_source(entry);
+    made->program = build(std::as_const(made->source));
     // The program has its own form of the code.
-    made->program = build(std::exchange(made->source.code, {}));
+    made->source.code = {};
+    made->source.binaries = {};
     for (const DeviceLaunch& l : made->source.launches) {
       made->functions.push_back(find(*made->program, l));
     }

@@ -10,7 +10,8 @@ namespace relay::runtime {
 namespace {
 
 constexpr std::string_view kMagic = "RLYDEV1\n";
-constexpr std::string_view kWorkspace = "//workspace ", kLaunch = "//launch ";
+constexpr std::string_view kWorkspace = "//workspace ", kLaunch = "//launch ",
+                           kBinary = "//binary ";
 
 [[noreturn]] void damaged_source(const std::string& what) {
   throw UserError(Diagnostic(codes::artifact_corrupt, {},
@@ -137,7 +138,12 @@ std::string to_text(const DeviceSource& source) {
 }
 
 std::string to_bytes(const DeviceSource& source) {
-  const std::string text = to_text(source);
+  std::string text;
+  for (const DeviceBinary& b : source.binaries) {
+    text += std::string(kBinary) + std::to_string(b.bytes.size()) + " " + b.device + "\n";
+  }
+  text += to_text(source);
+  for (const DeviceBinary& b : source.binaries) text += b.bytes;
   const uint64_t size = text.size();
   std::string out(kMagic);
   out.append(reinterpret_cast<const char*>(&size), sizeof(size));
@@ -156,6 +162,7 @@ DeviceSource read_device_source(relay_kernel entry) {
 
 DeviceSource parse_device_source(std::string_view text) {
   DeviceSource out;
+  std::vector<size_t> sizes;  // of the binaries
   while (text.starts_with("//")) {
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
@@ -163,12 +170,21 @@ DeviceSource parse_device_source(std::string_view text) {
       out.workspace.emplace_back(std::string(line.substr(kWorkspace.size())));
     } else if (line.starts_with(kLaunch)) {
       out.launches.push_back(parse_launch(line.substr(kLaunch.size())));
+    } else if (line.starts_with(kBinary)) {
+      std::string_view device = line.substr(kBinary.size());
+      sizes.push_back(static_cast<size_t>(number(next_word(device))));
+      out.binaries.push_back({std::string(device.substr(std::min<size_t>(device.size(), 1))), ""});
     } else {
       break;
     }
     text = end == text.npos ? std::string_view() : text.substr(end + 1);
   }
   if (out.launches.empty()) damaged_source("it has no launch");
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] > text.size()) damaged_source("a binary is longer than all");
+    out.binaries[i].bytes = text.substr(text.size() - sizes[i]);
+    text.remove_suffix(sizes[i]);
+  }
   out.code = text;
   return out;
 }

@@ -63,15 +63,22 @@ struct LaunchSize {
 // Nothing where no item runs.
 std::optional<LaunchSize> size_of(const DeviceLaunch& launch, std::span<const int64_t> sizes);
 
+// A program that a driver has built from the code.
+struct DeviceBinary {
+  std::string device;  // one line: the device, the version of the driver, the options of the build
+  std::string bytes;
+};
+
 struct DeviceSource {
   std::vector<SizeFormula> workspace;  // bytes of each
   std::vector<DeviceLaunch> launches;
   std::string code;
+  std::vector<DeviceBinary> binaries = {};
 };
 
-// The text, behind its length.
+// The text and the binaries, behind their length.
 std::string to_bytes(const DeviceSource& source);
-// The text without the length, as people read it.
+// The text without the length and the binaries, as people read it.
 std::string to_text(const DeviceSource& source);
 
 // Of the bytes at a kernel's entry. Throws UserError E0608 for others.

@@ -182,10 +182,10 @@ def section() -> str:
     return "\n".join([*lines, "", END])
 
 
-def with_section(begin: str, section: str, end: str) -> str:
-    """The text of docs/devices.md with another section from the line `begin` to the line `end`."""
-    text = PAGE.read_text()
-    assert begin in text and end in text, f"{PAGE} lacks {begin}"
+def with_section(begin: str, section: str, end: str, page: Path = PAGE) -> str:
+    """The text of a page with another section from the line `begin` to the line `end`."""
+    text = page.read_text()
+    assert begin in text and end in text, f"{page} lacks {begin}"
     before, _, rest = text.partition(begin)
     return before + section + rest.partition(end)[2]
 

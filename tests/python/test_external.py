@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from command_line import fails, relay_json
+from command_line import relay as command
 
 import relay
 from relay import transform
@@ -322,3 +324,55 @@ def test_inline_functions_again():
     divided = relay.external.partition(mod, "np")
     undone = transform.InlineCompilerFunctionsBoundTo(["tvmgen_default_np_main_0"])(divided)
     assert undone == mod
+
+
+PLUGIN = """
+import numpy as np
+import relay
+
+def compute(a, b):
+    print("computed outside")
+    return np.add(a, b)
+
+def register():
+    relay.external.register("sums", supports={"add": True}, compile=lambda name, f: compute)
+"""
+SUM = """#[version = "0.0.5"]
+def @main(%x: Tensor[(3), float32], %y: Tensor[(3), float32]) { exp(add(%x, %y)) }
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """An installed package whose plug-in registers the code generator "sums"; and a program."""
+    (tmp_path / "sums_plugin.py").write_text(PLUGIN)
+    info = tmp_path / "sums_plugin-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sums-plugin\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[relay.plugins]\nsums = sums_plugin:register\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    model = tmp_path / "m.relay"
+    model.write_text(SUM)
+    return model
+
+
+def test_the_option_guest_of_the_command(plugin, tmp_path):
+    inputs = ["--input", "x=[1,2,3]", "--input", "y=[0,1,2]"]
+    run = command("run", plugin, "--guest", "sums", "--output", tmp_path, *inputs)
+    assert "computed outside" in run.stdout
+    np.testing.assert_allclose(np.load(tmp_path / "output0.npy"), np.exp([1, 3, 5]), rtol=1e-5)
+    assert "computed outside" not in command("run", plugin, *inputs).stdout
+    told = command("explain", plugin, "--guest=sums").stdout
+    taken, _, left = told[told.index("external code generator sums") :].partition("leaves to Relay")
+    assert "1  add" in taken and "1  exp  not supported" in left, told
+    # Two code generators: the first has what both compute.
+    both = relay_json("explain", plugin, "--guest", "sums", "--guest", "onednn")
+    assert [g["name"] for g in both["guests"]] == ["sums", "onednn"]
+
+
+def test_must_fail_the_option_guest(plugin, tmp_path):
+    said = fails("E0318", "compile", plugin, "-o", tmp_path / "m.so", "--guest", "sum")
+    assert "one of onednn, sums" in said and "did you mean sums?" in said, said
+    fails("E0702", "run", plugin, "--guest", "sums", "--executor", "eval")
+    command("compile", plugin, "-o", tmp_path / "m.so")
+    fails("E0702", "run", tmp_path / "m.so", "--guest", "sums")

@@ -7,9 +7,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import guest_rows
 import models
 import numpy as np
 import pytest
+from command_line import relay as command
+from command_line import relay_json
 
 import relay
 from relay import onednn
@@ -72,6 +75,19 @@ def test_models(name, takes):
     model = models.build(name, small=True)
     mod, params = relay.frontend.from_onnx(model)
     agrees(mod, list(models.make_inputs(model, seed=0).values()), takes, params=params)
+
+
+@needs_onednn
+@pytest.mark.drawn(10)
+@pytest.mark.parametrize("name", guest_rows.read())
+def test_the_table_of_models(name):
+    kept = guest_rows.read()[name]
+    assert guest_rows.row(name) == {key: kept[key] for key in ("regions", "taken", "stays")}
+
+
+def test_the_table_is_on_the_page():
+    assert guest_rows.read().keys() == set(models.MODELS)
+    assert guest_rows.PAGE.read_text() == guest_rows.page(), "run guest_rows.py --small"
 
 
 def weights(*shape):
@@ -515,6 +531,24 @@ def saved(folder):
     path = folder / "model.so"
     relay.build(onednn.partition(mod)).export_library(str(path))
     return mod, path
+
+
+@needs_onednn
+def test_the_option_guest_of_the_command(tmp_path):
+    model, compiled = tmp_path / "m.relay", tmp_path / "m.so"
+    square = "Tensor[(4, 64, 64), float32]"
+    model.write_text(
+        '#[version = "0.0.5"]\n'
+        f"def @main(%x: {square}, %y: {square}) {{ tanh(nn.batch_matmul(%x, %y)) }}\n"
+    )
+    command("compile", model, "-o", compiled, "--guest", "onednn")
+    results = []
+    for name, words in (("own", [model]), ("divided", [compiled])):
+        command("run", *words, "--random-inputs", "3", "--output", tmp_path / name)
+        results.append(np.load(tmp_path / name / "output0.npy"))
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-4, atol=1e-5)
+    kernels = relay_json("explain", compiled)["kernels"]
+    assert any("onednn" in str(k) for k in kernels), kernels
 
 
 LOAD = "import sys, relay; relay.runtime.load_module(sys.argv[1])"

@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import models
 import numpy as np
+import packaged_models
 import pytest
-from command_line import RELAY, relay_json
+from command_line import RELAY, fails, relay_json
 from command_line import relay as relay_command
 
 import relay
@@ -74,6 +77,51 @@ def test_the_command_runs_and_prints_kernels(opencl, tmp_path):
         [RELAY, "show", model, "--target", "opencl", "--asm"], capture_output=True, text=True
     )
     assert "__kernel void" in shown.stdout
+
+
+def result_of(program, target, folder):
+    """The tensors of a run of the command, or what it prints where the result is no tensor."""
+    folder.mkdir()
+    words = [] if program.suffix == ".relay" else ["--output", folder]
+    done = relay_command("run", program, "--target", target, "-q", *words, timeout=600)
+    return [np.load(f) for f in sorted(folder.iterdir())] or done.stdout
+
+
+@pytest.mark.drawn(12)
+@pytest.mark.parametrize("name", [*models.MODELS, "magika", "language examples"])
+def test_whole_programs(opencl, name, tmp_path):
+    if name == "language examples":
+        programs = sorted((Path(__file__).parents[2] / "examples/language").glob("*.relay"))
+    elif name == "magika":
+        programs = [packaged_models.find(name)]
+        if programs == [None]:
+            pytest.skip("magika is not installed")
+    else:
+        programs = [tmp_path / "model.onnx"]
+        models.write(name, programs[0], small=True)
+    for program in programs:
+        want, got = (
+            result_of(program, target, tmp_path / f"{program.stem} {target}")
+            for target in ("native", "opencl")
+        )
+        if isinstance(want, str):
+            assert got == want, program
+            continue
+        for w, g in zip(want, got, strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4 * np.abs(w).max())
+
+
+def test_a_compiled_file_has_binaries_of_a_device(opencl, tmp_path):
+    model, compiled = tmp_path / "m.relay", tmp_path / "m.so"
+    model.write_text(PROGRAM)
+    relay_command("compile", model, "-o", compiled, "--target", "opencl")
+    assert b"//binary " not in compiled.read_bytes()
+    relay_command("compile", model, "-o", compiled, "--force", "--target", "opencl -build=0")
+    assert b"//binary " in compiled.read_bytes()
+    exe = relay.runtime.load_module(str(compiled))
+    assert float(np.asarray(exe(np.ones((80, 90), "float32"))).sum()) == pytest.approx(80, rel=1e-4)
+    fails("E0620", "compile", model, "-o", tmp_path / "n.so", "--target", "opencl -build=77")
+    fails("E0403", "compile", model, "-o", tmp_path / "n.so", "--target", "opencl -build=gpu")
 
 
 def test_explain_counts_what_is_on_each_device(tmp_path):
@@ -182,6 +230,31 @@ def test_explain_gives_the_reason_of_a_schedule(tmp_path):
     explained = relay_command("explain", model, "--target", "opencl").stdout
     assert "  device    opencl:0" in explained
     assert "not in groups: items are lanes of vectors" in explained
+
+
+def test_channels_are_last_where_items_are_lanes(tmp_path):
+    """Of a GPU the layout is that of the model. No device is needed for it."""
+    model = tmp_path / "m.relay"
+    weights = 'reshape(arange(stop={0}f, dtype="float32"), newshape={1})'
+    model.write_text(
+        '#[version = "0.0.5"]\n'
+        "def @main(%x: Tensor[(1, 32, 16, 16), float32], %r: Tensor[(197, 64), float32]) {\n"
+        f"  %0 = nn.conv2d(%x, {weights.format(288, [32, 1, 3, 3])}, padding=[1, 1, 1, 1], groups=32);\n"
+        f"  %1 = nn.conv2d_transpose(%0, {weights.format(8192, [32, 64, 2, 2])},"
+        " kernel_size=[2, 2], strides=[2, 2]);\n"
+        f"  (%1, nn.dense(%r, {weights.format(8192, [128, 64])}))\n}}\n"
+    )
+
+    def told(target):
+        kernels = relay_json("explain", model, "--target", target)["kernels"]
+        return " ".join(f"{k.get('layouts')} {k['schedule']}" for k in kernels)
+
+    lanes, gpu = told("opencl"), told("opencl -device=gpu")
+    assert "nn.conv2d: data_layout=NHWC, kernel_layout=HWIO" in lanes, lanes
+    assert "nn.conv2d_transpose" not in lanes and "OHWI16o" in lanes, lanes
+    # 197 rows have no divisor; 33 tiles of 6 have one row too many.
+    assert "T_dense_pack_write, tiles of 1x6" in lanes, lanes
+    assert "nn.conv2d: data_layout=NCHW" in gpu and "nn.conv2d_transpose: data_layout=NCHW" in gpu
 
 
 def test_must_fail_without_a_library_E0620():

@@ -22,9 +22,12 @@ constexpr int64_t kLeastVectorItems = kItemPanel / 2;
 constexpr int64_t kAssumedLength = 3 * kItemPanel + 1;
 
 bool is_one_step(const BlockContractionNode& c, const BlockIndexTerm& term, const Var& iter) {
-  const auto fastest = static_cast<size_t>(term.dims.back());
+  // The fastest dimension that has more than one index.
+  size_t fastest = term.dims.size() - 1;
+  auto dimension = [&] { return c.dims[static_cast<size_t>(term.dims[fastest])]; };
+  while (fastest > 0 && tir::as_int(dimension()->extent) == 1) --fastest;
   return term.divide == 1 && term.modulo % kItemPanel == 0 && term.factor == 1 &&
-         c.dims[fastest]->iter == iter;
+         dimension()->iter == iter;
 }
 
 // The index of a panel: it is that of all items of a vector.

@@ -36,6 +36,8 @@ constexpr int64_t kManyItems = 2048, kLeastPart = 64, kMostParts = 256;
 constexpr int64_t kLongestTile = 4, kLeastItems = 512;
 // Where items are lanes of a processor's vectors: elements of an item along an axis, and together.
 constexpr int64_t kLongestLaneTile = 8, kLargestLaneTile = 16, kMostAxes = 8;
+// At most this part of an axis, as a quotient, is computed outside of it.
+constexpr int64_t kLaneTileWaste = 16;
 
 // Items of a group that reduces an element: as many as all devices support in practice.
 constexpr int64_t kReducingItems = 128;
@@ -183,10 +185,20 @@ tir::StepResult<> reduce_where_read(Schedule& s, const BlockRV& rv, const BlockR
   return {};
 }
 
-// The longest tile of lanes along an axis that divides it.
+// The longest tile of lanes along an axis that divides it. Where that is short, the tile whose last one has the fewest elements
+// outside of the axis, if these are few.
 int64_t lane_tile_of(int64_t extent, int64_t most) {
-  int64_t out = std::min(most, kLongestLaneTile);
+  most = std::min(most, kLongestLaneTile);
+  int64_t out = most;
   while (out > 1 && (extent < 0 || extent % out != 0)) --out;
+  if (extent < 0 || out >= kLongestTile) return out;
+  int64_t least = extent / kLaneTileWaste + 1;
+  for (int64_t tile = most; tile >= kLongestTile; --tile) {
+    const int64_t outside = (extent + tile - 1) / tile * tile - extent;
+    if (outside >= least) continue;
+    least = outside;
+    out = tile;
+  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/codes/passes.h"
 #include "base/fork.h"
+#include "base/suggest.h"
 #include "ir/external.h"
 
 namespace relay {
@@ -48,6 +49,32 @@ std::vector<std::string> external_codegen_names() {
   std::lock_guard lock(all.mutex);
   std::vector<std::string> out;
   for (const auto& [name, row] : all.rows) out.push_back(name);
+  return out;
+}
+
+Module divide_for(const Module& mod, const std::vector<std::string>& names) {
+  Module out = mod;
+  for (const std::string& name : names) {
+    const auto row = find_external_codegen(name);
+    if (row != nullptr && row->divide) {
+      out = row->divide(out);
+      continue;
+    }
+    std::vector<std::string> able;
+    for (const std::string& n : external_codegen_names()) {
+      if (find_external_codegen(n)->divide) able.push_back(n);
+    }
+    std::string known;
+    for (const std::string& n : able) known += (known.empty() ? "" : ", ") + n;
+    const std::string near = suggest(name, {able.begin(), able.end()});
+    throw UserError(
+        Diagnostic(codes::external_codegen, {},
+                   "no external code generator '" + escape_for_terminal(name, 100) +
+                       "' can divide a program")
+            .expected(known.empty() ? "one that is registered; none is" : "one of " + known)
+            .help(near.empty() ? "relay plugins lists the installed packages that may have it"
+                               : near));
+  }
   return out;
 }
 

@@ -53,6 +53,10 @@ struct ExternalCodegen {
   std::function<std::variant<ExternalCode, Refused>(const std::string& name, const Function& region,
                                                     const Target& target)>
       compile = nullptr;
+  // The program with functions for what it computes, after the simplifications that it wants; null: it cannot divide programs.
+  std::function<Module(const Module& mod)> divide = nullptr;
+  // A table of what it takes of a program that `divide` gave, and why it leaves the rest; null: none.
+  std::function<std::string(const Module& divided)> explain = nullptr;
 };
 
 // Adds a row for the rest of the process, or replaces the one of that name. Throws UserError E0312 for a name that is empty,
@@ -61,5 +65,9 @@ void register_external_codegen(ExternalCodegen row);
 // Null where there is none.
 std::shared_ptr<const ExternalCodegen> find_external_codegen(const std::string& name);
 std::vector<std::string> external_codegen_names();
+
+// The program divided by each of these code generators in turn: of what several compute, the first has the most. Throws UserError
+// E0318 for a name without a row, and for a row that cannot divide programs.
+Module divide_for(const Module& mod, const std::vector<std::string>& names);
 
 }  // namespace relay

@@ -78,9 +78,7 @@ class Packer : public WeightPacker {
       return columns_last(c, *contraction, constant);
     }
     auto shape = static_shape(c.args[1]);
-    if (!constant || !shape || !has_attr(c, "kernel_layout") || int_attr(c, "groups") != 1) {
-      return nullptr;
-    }
+    if (!constant || !shape || !has_attr(c, "kernel_layout")) return nullptr;
     const std::string layout = text_attr(c, "kernel_layout");
     std::string space;
     for (char axis : layout) {
@@ -90,9 +88,14 @@ class Packer : public WeightPacker {
     // Items add the products of an image's neighbours first.
     const bool channels_first = text_attr(c, "data_layout").ends_with(space);
     const int64_t channels = (*shape)[static_cast<size_t>(Layout::of(layout).index_of('O'))];
+    // A convolution of each channel by itself, where neighbours are channels.
+    const int64_t groups = int_attr(c, "groups");
+    if (groups != 1 && (channels_first || groups != channels || contraction->transposed())) {
+      return nullptr;
+    }
     // Weights of transposed convolutions have no blocks.
     const std::string to =
-        channels % kItemPanel == 0 && !contraction->transposed()
+        groups == 1 && channels % kItemPanel == 0 && !contraction->transposed()
             ? (channels_first ? "OI" + space : "O" + space + "I") + std::to_string(kItemPanel) + "o"
             : space + "IO";
     if (layout == to) return nullptr;

@@ -12,6 +12,7 @@
 #include "ir/op.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "target/item_panels.h"
 
 namespace relay {
 namespace {
@@ -93,7 +94,9 @@ Desired desired_layouts(const PassContext& ctx) {
     wanted.weights =
         layout_of(op, "the weights of ", text->substr(comma + 1), kernel->primal_axes());
   }
-  if (!out.layouts.empty() || !ctx.target.has_blocked_kernels) return out;
+  const bool channels_last =
+      ctx.target.has_blocked_kernels || ctx.option<bool>(kConvertLayout, "channels_last");
+  if (!out.layouts.empty() || !channels_last) return out;
   out.target = &ctx.target;
   // Channels last: a pixel's channels are contiguous, so kernels vectorise over channels of any
   // count, and a 1x1 convolution is a matrix product.
@@ -118,6 +121,8 @@ bool is_fast_by_channels(const CallNode& c, const Target& target) {
     if (d.role == ContractionRole::Window) taps *= *extent;
     if (d.role == ContractionRole::Group) groups *= *extent;
   }
+  // A device's driver makes vectors of whole groups of items, which columns rarely fill.
+  if (!target.has_blocked_kernels && groups % kItemPanel == 0) return false;
   const Contraction::Axis& last = p->result.back();
   if (taps == 1 || groups == 1 || last.dims.size() != 1 || last.blocked() ||
       p->role_of(last) != ContractionRole::Row) {
@@ -382,7 +387,9 @@ const Pass kConvertLayout{"ConvertLayout",
                           Form::any,
                           "Computes convolutions, and what is between them, in another layout.",
                           run_convert_layout,
-                          {},
+                          {{"channels_last", PassOption::Type::boolean, AttrValue(false),
+                            "Without desired layouts: also where rules have no kernels for blocked "
+                            "layouts."}},
                           true,
                           layout_options};
 

@@ -13,7 +13,7 @@
 //
 // Desired layouts: `relay.ConvertLayout.<operator>` in the context's config, "NHWC", for operators that are told the layout of
 // their data (convolutions, also quantised ones, pools, resizes); "NHWC,HWIO" for that of their weights, too. Without any,
-// the target decides (channels last for convolutions on CPUs).
+// the target decides: channels last for convolutions on CPUs, and with `relay.ConvertLayout.channels_last` on other targets.
 #pragma once
 
 #include "passes/pass.h"

@@ -267,9 +267,9 @@ class CudaQueue : public DeviceQueue {
   CudaKernel& ready(const KernelInfo& info, relay_kernel entry) {
     return kernels_.get(
         info, entry,
-        [&](const std::string& code) {
+        [&](const DeviceSource& source) {
           const Current current(device_);
-          return device_.load(code);
+          return device_.load(source.code);
         },
         [&](const LoadedModule& module, const DeviceLaunch& launch) {
           const Current current(device_);

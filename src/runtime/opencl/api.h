@@ -26,10 +26,11 @@ inline constexpr Int kSuccess = 0, kDeviceNotFound = -1, kMemObjectAllocationFai
 inline constexpr Flags kDeviceTypeCpu = 1 << 1, kDeviceTypeGpu = 1 << 2,
                        kDeviceTypeAll = 0xFFFFFFFF;
 inline constexpr UInt kDeviceType = 0x1000, kDeviceSingleFpConfig = 0x101B, kDeviceName = 0x102B,
-                      kDeviceExtensions = 0x1030;
+                      kDriverVersion = 0x102D, kDeviceExtensions = 0x1030;
 inline constexpr Flags kFpCorrectlyRoundedDivideSqrt = 1 << 7;
 inline constexpr Flags kMemReadWrite = 1 << 0;
-inline constexpr UInt kProgramBuildLog = 0x1183;
+inline constexpr UInt kProgramBuildLog = 0x1183, kProgramBinarySizes = 0x1165,
+                      kProgramBinaries = 0x1166;
 inline constexpr UInt kTrue = 1, kFalse = 0;
 
 // The functions: name, result, parameters.
@@ -46,6 +47,9 @@ inline constexpr UInt kTrue = 1, kFalse = 0;
   F(clCreateBuffer, Memory, (Context, Flags, size_t, void*, Int*))                              \
   F(clReleaseMemObject, Int, (Memory))                                                          \
   F(clCreateProgramWithSource, Program, (Context, UInt, const char**, const size_t*, Int*))     \
+  F(clCreateProgramWithBinary, Program,                                                         \
+    (Context, UInt, const DeviceId*, const size_t*, const unsigned char**, Int*, Int*))         \
+  F(clGetProgramInfo, Int, (Program, UInt, size_t, void*, size_t*))                             \
   F(clBuildProgram, Int,                                                                        \
     (Program, UInt, const DeviceId*, const char*, void (*)(Program, void*), void*))             \
   F(clGetProgramBuildInfo, Int, (Program, DeviceId, UInt, size_t, void*, size_t*))              \

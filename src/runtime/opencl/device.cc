@@ -12,14 +12,15 @@
 namespace relay::runtime::opencl {
 namespace {
 
-std::string name_of(DeviceId id) {
+std::string text_of(DeviceId id, UInt what) {
   size_t size = 0;
-  check(api().clGetDeviceInfo(id, kDeviceName, 0, nullptr, &size), "its name is not told");
+  check(api().clGetDeviceInfo(id, what, 0, nullptr, &size), "its name is not told");
   std::string out(size, '\0');
-  check(api().clGetDeviceInfo(id, kDeviceName, size, out.data(), nullptr), "its name is not told");
+  check(api().clGetDeviceInfo(id, what, size, out.data(), nullptr), "its name is not told");
   while (!out.empty() && out.back() == '\0') out.pop_back();
   return out;
 }
+std::string name_of(DeviceId id) { return text_of(id, kDeviceName); }
 
 int rank_of(DeviceId id) {
   Flags type = 0;
@@ -76,25 +77,66 @@ std::string OpenDevice::build_log(Program program) const {
   return out;
 }
 
-std::shared_ptr<BuiltProgram> OpenDevice::build(const std::string& code) {
-  return programs_.get(code, [&] {
-    const char* text = code.c_str();
-    const size_t size = code.size();
-    Int error = kSuccess;
-    auto made = std::make_shared<BuiltProgram>(
-        api().clCreateProgramWithSource(context_, 1, &text, &size, &error));
-    check(error, "a program cannot be made");
-    const Int result =
-        api().clBuildProgram(made->get(), 1, &id_, options_.c_str(), nullptr, nullptr);
-    if (result == kSuccess) return made;
-    if (result == kOutOfHostMemory) check(result, "a program cannot be built");
-    refuse_kernel({.device = name_,
-                   .code = code,
-                   .log = build_log(made->get()),
-                   .result = "OpenCL error " + std::to_string(result),
-                   .kind = "opencl",
-                   .suffix = ".cl",
-                   .help = ""});
+std::string OpenDevice::binary_device() const {
+  std::string out = name_ + ", driver " + text_of(id_, kDriverVersion) + ", " + options_;
+  std::ranges::replace(out, '\n', ' ');
+  return out;
+}
+
+DeviceBinary OpenDevice::binary_of(const std::string& code) const {
+  const std::shared_ptr<BuiltProgram> built = from_code(code);
+  size_t size = 0;
+  check(api().clGetProgramInfo(built->get(), kProgramBinarySizes, sizeof(size), &size, nullptr),
+        "the size of a program is not told");
+  std::string bytes(size, '\0');
+  char* into = bytes.data();
+  check(api().clGetProgramInfo(built->get(), kProgramBinaries, sizeof(into), &into, nullptr),
+        "a program is not given");
+  return {binary_device(), std::move(bytes)};
+}
+
+std::shared_ptr<BuiltProgram> OpenDevice::from_binary(const DeviceSource& source) const {
+  if (source.binaries.empty()) return nullptr;
+  const std::string here = binary_device();
+  for (const DeviceBinary& b : source.binaries) {
+    if (b.device != here) continue;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(b.bytes.data());
+    const size_t size = b.bytes.size();
+    Int error = kSuccess, status = kSuccess;
+    const Program program =
+        api().clCreateProgramWithBinary(context_, 1, &id_, &size, &bytes, &status, &error);
+    if (error != kSuccess || program == nullptr) continue;
+    auto made = std::make_shared<BuiltProgram>(program);
+    if (api().clBuildProgram(program, 1, &id_, options_.c_str(), nullptr, nullptr) == kSuccess) {
+      return made;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<BuiltProgram> OpenDevice::from_code(const std::string& code) const {
+  const char* text = code.c_str();
+  const size_t size = code.size();
+  Int error = kSuccess;
+  auto made = std::make_shared<BuiltProgram>(
+      api().clCreateProgramWithSource(context_, 1, &text, &size, &error));
+  check(error, "a program cannot be made");
+  const Int result = api().clBuildProgram(made->get(), 1, &id_, options_.c_str(), nullptr, nullptr);
+  if (result == kSuccess) return made;
+  if (result == kOutOfHostMemory) check(result, "a program cannot be built");
+  refuse_kernel({.device = name_,
+                 .code = code,
+                 .log = build_log(made->get()),
+                 .result = "OpenCL error " + std::to_string(result),
+                 .kind = "opencl",
+                 .suffix = ".cl",
+                 .help = ""});
+}
+
+std::shared_ptr<BuiltProgram> OpenDevice::build(const DeviceSource& source) {
+  return programs_.get(source.code, [&] {
+    auto made = from_binary(source);
+    return made != nullptr ? made : from_code(source.code);
   });
 }
 

@@ -33,11 +33,20 @@ class OpenDevice {
   Context context() const { return context_; }
   const std::string& name() const { return name_; }
 
-  // The code, built; equal code is built once. Throws RuntimeError E0621 where the driver refuses it, with the path of a file
+  // The program of the source, from a binary for this device where the source has one that the driver takes, else from the
+  // code; equal code is built once. Throws RuntimeError E0621 where the driver refuses it, with the path of a file
   // that keeps it.
-  std::shared_ptr<BuiltProgram> build(const std::string& code);
+  std::shared_ptr<BuiltProgram> build(const DeviceSource& source);
+
+  // What a binary for this device names: it, the version of its driver, and the options of the build.
+  std::string binary_device() const;
+  // The code, built, as a binary; throws as `build`.
+  DeviceBinary binary_of(const std::string& code) const;
 
  private:
+  // Null where there is none that the driver takes.
+  std::shared_ptr<BuiltProgram> from_binary(const DeviceSource& source) const;
+  std::shared_ptr<BuiltProgram> from_code(const std::string& code) const;
   std::string build_log(Program program) const;
 
   DeviceId id_;

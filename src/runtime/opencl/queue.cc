@@ -197,7 +197,7 @@ class OpenclQueue : public DeviceQueue {
 
   OpenclKernel& ready(const KernelInfo& info, relay_kernel entry) {
     return kernels_.get(
-        info, entry, [&](const std::string& code) { return device_.build(code); },
+        info, entry, [&](const DeviceSource& source) { return device_.build(source); },
         [&](BuiltProgram& program, const DeviceLaunch& launch) {
           Int error = kSuccess;
           OwnKernel function(api().clCreateKernel(program.get(), launch.name.c_str(), &error));

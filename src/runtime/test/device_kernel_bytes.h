@@ -14,7 +14,8 @@ namespace relay::runtime {
 // memory; twice as many work items as its first size says. One that is named "fails" may fail.
 inline std::string kernel_bytes(const std::string& name, const std::string& code,
                                 const std::string& workspace = "",
-                                std::array<int64_t, 3> group = {0, 0, 0}) {
+                                std::array<int64_t, 3> group = {0, 0, 0},
+                                std::vector<DeviceBinary> binaries = {}) {
   DeviceSource source;
   if (!workspace.empty()) source.workspace.emplace_back(workspace);
   DeviceLaunch launch;
@@ -26,6 +27,7 @@ inline std::string kernel_bytes(const std::string& name, const std::string& code
   launch.may_fail = name == "fails";
   source.launches.push_back(launch);
   source.code = code;
+  source.binaries = std::move(binaries);
   return to_bytes(source);
 }
 

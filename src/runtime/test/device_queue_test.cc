@@ -8,6 +8,7 @@
 
 #include "runtime/device_driver.h"
 #include "runtime/device_source.h"
+#include "runtime/opencl/device.h"
 #include "runtime/test/device_kernel_bytes.h"
 #include "runtime/test/mock_opencl.h"
 #include "runtime/vm/bytecode.h"
@@ -24,9 +25,10 @@ class DeviceQueues : public ::testing::Test {
     auto state = reinterpret_cast<mock_opencl_function>(dlsym(library, MOCK_OPENCL_STATE));
     ASSERT_NE(state, nullptr);
     mock_ = state();
-    mock_->refuses_programs = mock_->is_lost = 0;
+    mock_->refuses_programs = mock_->refuses_binaries = mock_->is_lost = 0;
+    mock_->driver = "1.0";
     mock_->memory = size_t{1} << 30;
-    mock_->launches = mock_->builds = 0;
+    mock_->launches = mock_->builds = mock_->from_binaries = 0;
   }
 
   static std::string kernel(const std::string& name, const std::string& workspace = "") {
@@ -151,6 +153,40 @@ TEST_F(DeviceQueues, the_source_of_a_refused_kernel_is_kept_E0621) {
   queue->launch(info_, entry_of(bytes), one(memory), one(size));
   EXPECT_EQ(mock_->launches, 1);
   queue->release(memory);
+}
+
+TEST_F(DeviceQueues, a_binary_is_used_where_device_and_driver_are_its_own) {
+  opencl::OpenDevice& device = opencl::open_opencl_device(0);
+  const DeviceBinary binary = device.binary_of("kernel void any(...)\n");
+  EXPECT_TRUE(binary.device.starts_with("a mock, driver 1.0, -cl-std")) << binary.device;
+  const DeviceBinary other{"another device", "its program"};
+  auto queue = open_device({kDLOpenCL, 0});
+  void* memory = queue->allocate(64);
+  const int64_t size = 5;
+  // The programs that are made of binaries in a launch of a kernel of this name, and those that are made of code.
+  auto programs = [&](const std::string& name, std::vector<DeviceBinary> binaries) {
+    const int before = mock_->from_binaries, builds = mock_->builds;
+    const std::string bytes =
+        kernel_bytes(name, "kernel void " + name + "(...)\n", "", {0, 0, 0}, std::move(binaries));
+    EXPECT_EQ(read_device_source(entry_of(bytes)).code, "kernel void " + name + "(...)\n");
+    queue->launch(info_, entry_of(bytes), one(memory), one(size));
+    EXPECT_STREQ(mock_->kernel, name.c_str());
+    EXPECT_EQ(mock_->builds - builds, 1) << "a program of a binary is built, too";
+    return mock_->from_binaries - before;
+  };
+  EXPECT_EQ(programs("own", {other, binary}), 1);
+  EXPECT_EQ(programs("foreign", {other}), 0);
+  EXPECT_EQ(programs("damaged", {{binary.device, "its program"}}), 0);
+  mock_->refuses_binaries = 1;
+  EXPECT_EQ(programs("not_taken", {binary}), 0);
+  mock_->refuses_binaries = 0;
+  mock_->driver = "1.1";
+  EXPECT_EQ(programs("another_driver", {binary}), 0);
+  queue->release(memory);
+  std::string cut = kernel_bytes("cut", "", "", {0, 0, 0}, {binary});
+  const size_t at = cut.find("//binary ") + 9;
+  cut.replace(at, 1, "9");
+  EXPECT_NE(error_of([&] { read_device_source(entry_of(cut)); }).find("E0608"), std::string::npos);
 }
 
 TEST_F(DeviceQueues, a_lost_device_ends_the_run_E0622) {

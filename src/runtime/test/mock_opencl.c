@@ -5,7 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kOutOfMemory = -4, kInvalid = -30, kBuildFailure = -11, kLost = -9999 };
+enum {
+  kOutOfMemory = -4,
+  kInvalid = -30,
+  kBuildFailure = -11,
+  kInvalidBinary = -42,
+  kLost = -9999
+};
 enum { kMostArguments = 16 };
 
 typedef struct Buffer {
@@ -19,7 +25,8 @@ typedef struct Kernel {
   unsigned char values[kMostArguments][8];
 } Kernel;
 
-static mock_opencl state = {.memory = (size_t)1 << 30};
+static const char kBinary[] = "a program that the mock has built";
+static mock_opencl state = {.memory = (size_t)1 << 30, .driver = "1.0"};
 static int platform, device, context, queue, program, event;
 
 mock_opencl* mock_opencl_state(void);
@@ -50,15 +57,14 @@ API(int32_t, clGetDeviceIDs, void* p, uint64_t type, uint32_t n, void** out, uin
   return 0;
 }
 API(int32_t, clGetDeviceInfo, void* d, uint32_t what, size_t size, void* out, size_t* needed) {
-  const char name[] = "a mock";
   const uint64_t flags = 2;
-  const int is_name = what == 0x102B;
-  const size_t bytes = is_name ? sizeof(name) : sizeof(flags);
+  const char* text = what == 0x102B ? "a mock" : what == 0x102D ? state.driver : NULL;
+  const size_t bytes = text != NULL ? strlen(text) + 1 : sizeof(flags);
   (void)d;
   if (needed != NULL) *needed = bytes;
   if (out == NULL) return 0;
   if (size < bytes) return kInvalid;
-  memcpy(out, is_name ? (const void*)name : (const void*)&flags, bytes);
+  memcpy(out, text != NULL ? (const void*)text : (const void*)&flags, bytes);
   return 0;
 }
 API(void*, clCreateContext, const intptr_t* properties, uint32_t n, void* const* devices,
@@ -110,6 +116,24 @@ API(void*, clCreateProgramWithSource, void* c, uint32_t n, const char** texts, c
   *error = 0;
   ++state.programs;
   return &program;
+}
+API(void*, clCreateProgramWithBinary, void* c, uint32_t n, void* const* devices,
+    const size_t* sizes, const unsigned char** binaries, int32_t* status, int32_t* error) {
+  (void)c, (void)n, (void)devices, (void)status;
+  *error = state.refuses_binaries || sizes[0] != sizeof(kBinary) ||
+                   memcmp(binaries[0], kBinary, sizeof(kBinary)) != 0
+               ? kInvalidBinary
+               : 0;
+  if (*error != 0) return NULL;
+  ++state.programs;
+  ++state.from_binaries;
+  return &program;
+}
+API(int32_t, clGetProgramInfo, void* p, uint32_t what, size_t size, void* out, size_t* needed) {
+  (void)p, (void)size, (void)needed;
+  if (what == 0x1165) *(size_t*)out = sizeof(kBinary);
+  if (what == 0x1166) memcpy(*(void**)out, kBinary, sizeof(kBinary));
+  return 0;
 }
 API(int32_t, clBuildProgram, void* p, uint32_t n, void* const* devices, const char* options,
     void (*notify)(void*, void*), void* user) {

@@ -14,11 +14,14 @@ typedef struct mock_opencl {
   /* What it is told, for the next calls. */
   int refuses_programs;
   int is_lost;
-  size_t memory; /* bytes that it has */
+  int refuses_binaries;
+  size_t memory;      /* bytes that it has */
+  const char* driver; /* its version */
   /* What it tells: objects that live, and calls since a test has set them to 0. */
   int buffers, programs, kernels, queues, events;
   size_t bytes;
   int launches, builds;
+  int from_binaries; /* programs that were made of binaries */
   /* Of the last launch. */
   size_t items[3];
   char kernel[64];

@@ -8,6 +8,7 @@
 #include "ir/dim_fields.h"
 #include "ir/layout.h"
 #include "ir/op.h"
+#include "passes/layout/convert_layout.h"
 #include "passes/layout/fewer_products.h"
 #include "passes/simplify/rewrite_calls.h"
 
@@ -228,7 +229,7 @@ class SpreadOut {
   }
 
   bool takes_fewer_products(const std::vector<Window>& windows) const {
-    return groups_ == 1 && !is_open() &&
+    return ctx_.target.has_blocked_kernels && groups_ == 1 && !is_open() &&
            has_fewer_products({batch_, each(windows, &Window::pixels), each(windows, &Window::taps),
                                inputs_, places_ * outputs_},
                               ctx_);
@@ -246,17 +247,29 @@ class SpreadOut {
   Expr reversed(const Expr& x, size_t axis) const {
     return make("reverse", x, {{"axis", AttrValue(static_cast<int64_t>(axis))}});
   }
-  // By a kernel [O, I, space].
+  // By a kernel [O, I, space]; channels last. Where neighbouring work items are lanes, and channels fill no vector, those of an
+  // image's columns do.
   Expr convolve(const Expr& kernel, int64_t channels, const Ints& taps, const Ints& padding) const {
-    return make_call("nn.conv" + std::to_string(space_.size()) + "d", {c_.args[0], kernel},
-                     {{"padding", to_value(padding)},
-                      {"groups", AttrValue(groups_)},
-                      {"channels", AttrValue(channels)},
-                      {"kernel_size", to_value(taps)},
-                      {"data_layout", AttrValue("N" + space_ + "C")},
-                      {"kernel_layout", AttrValue("OI" + space_)},
-                      {"out_dtype", attr_value(c_.attrs, "out_dtype")}},
-                     c_);
+    const bool first = !ctx_.target.has_blocked_kernels && channels % lanes_ != 0;
+    Ints to_first{0, static_cast<int64_t>(space_.size() + 1)}, to_last{0};
+    for (size_t i = 0; i < space_.size(); ++i) {
+      to_first.push_back(static_cast<int64_t>(i + 1));
+      to_last.push_back(static_cast<int64_t>(i + 2));
+    }
+    to_last.push_back(1);
+    const Expr out = make_call(
+        "nn.conv" + std::to_string(space_.size()) + "d",
+        {first ? make("transpose", c_.args[0], {{"axes", to_value(to_first)}}) : c_.args[0],
+         kernel},
+        {{"padding", to_value(padding)},
+         {"groups", AttrValue(groups_)},
+         {"channels", AttrValue(channels)},
+         {"kernel_size", to_value(taps)},
+         {"data_layout", AttrValue(first ? "NC" + space_ : "N" + space_ + "C")},
+         {"kernel_layout", AttrValue("OI" + space_)},
+         {"out_dtype", attr_value(c_.attrs, "out_dtype")}},
+        c_);
+    return first ? make("transpose", out, {{"axes", to_value(to_last)}}) : out;
   }
 
   // The number of groups as a dimension of its own, where there are any.
@@ -417,7 +430,9 @@ class SpreadOut {
 };
 
 Module run_sub_pixel_convolution(const Module& mod, PassContext& ctx) {
-  if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
+  const bool channels_last =
+      ctx.target.has_blocked_kernels || ctx.option<bool>(kConvertLayout, "channels_last");
+  if (!channels_last || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants(f);
     return rewrite_calls(f, [&](const CallNode& c) -> Expr {

@@ -23,6 +23,8 @@
 // that the stride does not divide are filled up with zeros. Sums are added in another order. Weights
 // that only a run tells - in the gradient of a convolution with strides - have a convolution for each
 // place: their taps are moved at each run, which is little beside the products.
+// Targets without kernels for blocked layouts are left alone, but for those with `relay.ConvertLayout.channels_last`, which
+// take no form for minimal filtering.
 // Loses nothing but the copy that spreads the results, into which what follows is fused.
 #pragma once
 

@@ -65,6 +65,14 @@ PassContext evaluating_context() {
   return ctx;
 }
 
+// Of a device whose neighbouring work items are lanes.
+PassContext of_items() {
+  PassContext ctx = evaluating_context();
+  ctx.target.has_blocked_kernels = false;
+  ctx.config["relay.ConvertLayout.channels_last"] = AttrValue(true);
+  return ctx;
+}
+
 Tensor run(const Module& mod, const Ints& shape) {
   return Evaluator(mod).call("main", {filled(shape, 0.3f)}).tensor();
 }
@@ -124,15 +132,22 @@ TEST(sub_pixel_convolution, computes_the_same) {
     for (bool open : {false, true}) {
       if (open && weights > 8200) continue;
       Module before = program(c, 0.7f, open);
-      Module after = apply(kSubPixelConvolution, before, evaluating_context());
-      EXPECT_EQ(print_module(after).find("d_transpose("), std::string::npos) << print_module(after);
       Ints shape = c.data;
       if (open) shape[1] = 4;
-      Tensor want = run(before, shape), got = run(after, shape);
-      ASSERT_TRUE(std::ranges::equal(want.shape(), got.shape())) << c.attrs;
-      for (int64_t i = 0; i < want.num_elements(); ++i) {
-        ASSERT_NEAR(want.data<float>()[i], got.data<float>()[i], 2e-5)
-            << c.attrs << " element " << i;
+      const Tensor want = run(before, shape);
+      for (const bool items : {false, true}) {
+        if (items && weights > 1200) continue;
+        PassContext ctx = evaluating_context();
+        if (items) ctx = of_items();
+        Module after = apply(kSubPixelConvolution, before, std::move(ctx));
+        EXPECT_EQ(print_module(after).find("d_transpose("), std::string::npos)
+            << print_module(after);
+        Tensor got = run(after, shape);
+        ASSERT_TRUE(std::ranges::equal(want.shape(), got.shape())) << c.attrs;
+        for (int64_t i = 0; i < want.num_elements(); ++i) {
+          ASSERT_NEAR(want.data<float>()[i], got.data<float>()[i], 2e-5)
+              << c.attrs << " element " << i;
+        }
       }
     }
   }
@@ -233,6 +248,11 @@ TEST(sub_pixel_convolution, leaves_what_it_cannot_do) {
     Module mod = program(c);
     EXPECT_TRUE(apply(kSubPixelConvolution, mod, evaluating_context()) == mod) << c.attrs;
   }
+  // A device that leaves layouts as the model has them.
+  PassContext device = evaluating_context();
+  device.target.has_blocked_kernels = false;
+  const Module left = program({{1, 7, 6, 5}, {5, 3, 2, 2}, "kernel_size=[2, 2], strides=[2, 2]"});
+  EXPECT_TRUE(apply(kSubPixelConvolution, left, std::move(device)) == left);
   // Weights that are not finite: what is NaN is for the operator's definition to say.
   Case even{{1, 7, 6, 5}, {5, 3, 2, 2}, "kernel_size=[2, 2], strides=[2, 2]"};
   Module finite = program(even), infinite = program(even, INFINITY);

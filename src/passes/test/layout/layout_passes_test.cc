@@ -395,6 +395,36 @@ TEST(ConvertLayout, convolutions_of_each_channel_stay_where_their_lines_are_long
             "NCHW>NHWC nn.conv2d:NHWC/OIHW nn.conv2d:NHWC/OIHW NHWC>NCHW");
   ctx.config["relay.ConvertLayout.nn.conv2d"] = AttrValue(std::string("NHWC"));
   EXPECT_EQ(layouts_of(28, 8, "%x"), changes);
+  // A device whose work items are lanes.
+  ctx.config.clear();
+  ctx.target.has_blocked_kernels = false;
+  EXPECT_EQ(layouts_of(28, 4, "%x"), stays);
+  ctx.config["relay.ConvertLayout.channels_last"] = AttrValue(true);
+  EXPECT_EQ(layouts_of(28, 4, "%x"), changes);
+  EXPECT_EQ(layouts_of(28, 8, "%x"), stays) << "too few channels for lanes";
+}
+
+// Weights are packed for neighbouring work items: of a convolution of each channel, where its channels are neighbours.
+TEST(AlterOpLayout, columns_of_work_items_are_last) {
+  auto kernel_of = [](const std::string& layout, int64_t groups) {
+    PassContext ctx = folding_context();
+    ctx.target.has_blocked_kernels = false;
+    ctx.config["relay.AlterOpLayout.columns_last"] = AttrValue(true);
+    const std::string x = layout == "NHWC" ? "1, 8, 8, 32" : "1, 32, 8, 8";
+    const std::string inputs = std::to_string(32 / groups);
+    return layouts(
+        pass_test::apply(kAlterOpLayout,
+                         pass_test::parse("def @main(%x: Tensor[(" + x +
+                                          "), float32]) { nn.conv2d(%x, ones(shape=[32, " + inputs +
+                                          ", 3, 3], dtype=\"float32\"), data_layout=\"" + layout +
+                                          "\", groups=" + std::to_string(groups) + ") }"),
+                         ctx));
+  };
+  EXPECT_EQ(kernel_of("NHWC", 1), "ones OIHW>OHWI16o nn.conv2d:NHWC/OHWI16o");
+  EXPECT_EQ(kernel_of("NCHW", 1), "ones OIHW>OIHW16o nn.conv2d:NCHW/OIHW16o");
+  EXPECT_EQ(kernel_of("NHWC", 32), "ones OIHW>HWIO nn.conv2d:NHWC/HWIO");
+  EXPECT_EQ(kernel_of("NCHW", 32), "ones nn.conv2d:NCHW/OIHW");
+  EXPECT_EQ(kernel_of("NHWC", 4), "ones nn.conv2d:NHWC/OIHW");
 }
 
 TEST(ConvertLayout, not_without_a_convolution_or_a_target_that_asks) {
