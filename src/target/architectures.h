@@ -60,6 +60,9 @@ struct Architecture {
   std::string_view emulated_cpu = {};
   // The word of the emulator's name, "qemu-arm", where it is not that of the architecture.
   std::string_view emulator = {};
+  // The processor whose instruction times order the code for `generic_cpu`, by the code generator's name; empty: the code
+  // generator's choice.
+  std::string_view tuned_cpu = {};
 
   // Null when there is none of that name.
   const Level* find_level(std::string_view level) const;

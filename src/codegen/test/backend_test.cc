@@ -122,6 +122,7 @@ TEST(Backend, every_architecture_has_its_parts) {
     const Processors& processors = codegen::llvm_processors();
     EXPECT_TRUE(processors.features_of(a, a.generic_cpu)) << a.name;
     EXPECT_FALSE(processors.features_of(a, "nonsense")) << a.name;
+    EXPECT_TRUE(a.tuned_cpu.empty() || processors.features_of(a, a.tuned_cpu)) << a.name;
     for (std::string_view f : a.checked_features) EXPECT_TRUE(processors.knows_feature(a, f)) << f;
     for (const Architecture::VectorLength& l : a.lengths) {
       EXPECT_EQ(processors.knows_feature(a, l.name), l.is_generators) << l.name;
