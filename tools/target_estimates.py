@@ -147,8 +147,9 @@ def row(name: str, mod: relay.IRModule, core: Core) -> str:
     spills = sum(bool(STACK.search(i)) for i in loop)
     time = cycles(loop, core)
     share = 100 * multiplications / core.units / time
+    code = f", {core.target}" if core.target else ""
     return (
-        f"| {name} | {core.name}{f', {core.target}' * bool(core.target)} | {multiplications} | {multiplications / max(1, loads):.1f} "
+        f"| {name} | {core.name}{code} | {multiplications} | {multiplications / max(1, loads):.1f} "
         f"| {spills} | {time:.1f} | {share:.0f} % |"
     )
 

@@ -26,7 +26,7 @@ import relay as R
 
 sys.path.insert(0, str(emulation.ROOT / "tools"))
 
-import target_estimates  # noqa: E402
+import target_estimates
 
 TARGET = "aarch64-linux"
 pytestmark = pytest.mark.skipif(bool(emulation.lacks(TARGET)), reason=emulation.lacks(TARGET))
