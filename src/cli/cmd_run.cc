@@ -52,6 +52,7 @@ struct Outcome {
   runtime::Value value;
   std::vector<Tensor> emulated;  // the tensors of the value, of a run under an emulator
   std::string emulator;          // its name; empty: the program ran here
+  std::string version;           // of the code, of a run under an emulator
   std::string text;              // the value in text form, where the types are known
   double seconds = 0;
   std::string notes;  // inputs that were generated
@@ -194,6 +195,7 @@ Outcome run_under_emulator(const RunArgs& o, const Inputs& inputs) {
   out.signature = std::move(run.function);
   out.emulated = std::move(run.outputs);
   out.emulator = std::move(run.emulator);
+  out.version = std::move(run.version);
   out.target = std::move(run.target);
   out.threads = run.threads;
   out.notes = run.arguments.notes(o.inputs.seed, "note    ");
@@ -259,7 +261,10 @@ void print_json(const Outcome& out, const std::vector<Tensor>& outputs, bool ten
                 double peak_gflops, const std::optional<ModelMetadata>& metadata) {
   nlohmann::ordered_json root;
   if (!out.target.empty()) root["target"] = out.target;
-  if (!out.emulator.empty()) root["emulator"] = out.emulator;
+  if (!out.emulator.empty()) {
+    root["emulator"] = out.emulator;
+    root["version"] = out.version;
+  }
   if (tensors) {
     root["outputs"] = nlohmann::ordered_json::array();
     for (size_t i = 0; i < outputs.size(); ++i) {

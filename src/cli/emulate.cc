@@ -218,6 +218,7 @@ struct Report {
   std::string code;
   std::vector<double> seconds;
   int threads = 1;
+  std::string version;
 };
 
 Report read_report(const std::string& path) {
@@ -228,6 +229,7 @@ Report read_report(const std::string& path) {
     const std::string key = line.substr(0, blank);
     const std::string value = line.substr(std::min(blank + 1, line.size()));
     if (key == "code") out.code = value;
+    if (key == "version") out.version = value;
     if (key == "threads") out.threads = std::atoi(value.c_str());
     if (key == "seconds") out.seconds.push_back(std::atof(value.c_str()));
   }
@@ -324,6 +326,7 @@ EmulatedRun run_emulated(const std::string& path, const CompileFlags& flags,
   out.outputs = read_outputs(out.function, folder.file("outputs"));
   out.seconds = report.seconds;
   out.threads = report.threads;
+  out.version = report.version;
   return out;
 }
 

@@ -20,6 +20,7 @@ struct EmulatedRun {
   std::vector<runtime::Tensor> outputs;
   std::vector<double> seconds;  // of each timed run
   int threads = 1;
+  std::string version;   // of the code that ran
   std::string target;    // the description of what was compiled; empty for a compiled file
   std::string emulator;  // the program's name, "qemu-aarch64"
   Arguments arguments;

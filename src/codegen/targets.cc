@@ -27,6 +27,10 @@ bool needs_no_more(const Target& t, const Target& other) {
   return std::ranges::all_of(features, [&](const std::string& f) { return other.has_feature(f); });
 }
 
+bool has_no_longer_vectors(const Target& t, const Target& other) {
+  return t.vector_bits <= other.vector_bits && t.num_vector_registers <= other.num_vector_registers;
+}
+
 std::string_view of_host(const std::string& text) {
   return std::string_view(text).substr(0, text.find(';'));
 }
@@ -49,31 +53,35 @@ TargetVersion version_of_host(std::string_view text) {
 }  // namespace
 
 std::vector<TargetVersion> target_versions(std::string_view text) {
-  std::vector<TargetVersion> out = split_versions(text);
-  if (out.size() == 1) return out;
+  const std::vector<TargetVersion> named = split_versions(text);
+  if (named.size() == 1) return named;
   auto refuse = [&](const std::string& what, const std::string& expected) {
     throw UserError(Diagnostic(codes::machine_versions, {},
                                "the versions of the target '" + std::string(text) +
                                    "' do not go together: " + what)
                         .expected(expected));
   };
-  if (out.size() > runtime::artifact_format::kMostVersions) {
-    refuse("there are " + std::to_string(out.size()),
+  if (named.size() > runtime::artifact_format::kMostVersions) {
+    refuse("there are " + std::to_string(named.size()),
            "at most " + std::to_string(runtime::artifact_format::kMostVersions));
   }
+  std::vector<TargetVersion> out;
   std::vector<Target> targets;
   int64_t columns = 0;
   bool same_width = true;
-  for (const TargetVersion& v : out) {
-    targets.push_back(parse_target(of_host(v.text)));
-    const Target& t = targets.back();
-    for (size_t i = 0; i + 1 < targets.size(); ++i) {
+  for (const TargetVersion& v : named) {
+    Target t = parse_target(of_host(v.text));
+    if (v.is_listed && has_no_longer_vectors(t, targets.back())) continue;
+    for (size_t i = 0; i < targets.size(); ++i) {
       if (!needs_no_more(t, targets[i])) continue;
       refuse(out[i].name + " would never be loaded, since " + v.name + " needs no more",
              "versions whose features grow, the least first");
     }
     columns = std::max(columns, 2 * t.lanes(32));
-    same_width &= t.vector_bits == targets[0].vector_bits && t.panel_columns == 0;
+    out.push_back(v);
+    targets.push_back(std::move(t));
+    same_width &=
+        targets.back().vector_bits == targets[0].vector_bits && targets.back().panel_columns == 0;
   }
   if (same_width || targets[0].panel_columns != 0) return out;
   for (TargetVersion& v : out) v.text = with_option(v.text, "-panel=" + std::to_string(columns));

@@ -236,7 +236,9 @@ int run(const Options& o) {
   if (!o.output.empty()) write_outputs(o.output, f, outputs, o.force);
   runtime::Profiler profiler;
   std::vector<double> seconds = measure(module, o, values, o.profile ? &profiler : nullptr);
-  std::string report = "threads " + std::to_string(module.num_threads()) + "\n";
+  const std::string version = escape_for_terminal(module.info().version, 200);
+  std::string report =
+      "threads " + std::to_string(module.num_threads()) + "\nversion " + version + "\n";
   for (double s : seconds) {
     char line[48];
     std::snprintf(line, sizeof line, "seconds %.9f\n", s);
@@ -247,6 +249,7 @@ int run(const Options& o) {
     report += "output " + outputs[i].dtype().to_string() + " " + files[i] + "\n";
   }
   write_report(o.report, report);
+  std::printf("target  %s\n", version.c_str());
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::printf("output  %s %s %s\n", escape_for_terminal(result_name(f, i), 200).c_str(),
                 runtime::shape_to_string(outputs[i].shape()).c_str(),

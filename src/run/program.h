@@ -10,6 +10,7 @@ namespace relay {
 //
 //   code E0603                  the run failed with that diagnostic
 //   threads 4
+//   version aarch64-linux+sve256     of the code that ran
 //   seconds 0.00125             one for each timed run
 //   output float32 logits.npy   one for each output: its dtype, and its file in the folder of --output
 //

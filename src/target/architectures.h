@@ -31,12 +31,12 @@ struct Architecture {
     Machine machine;
     std::string_view length = {};  // of its vectors, the name of a VectorLength; empty: the least
   };
-  // The least length of vector registers, where instructions are the same for every length: a feature of targets by a name
-  // that the code generator does not know.
+  // The least length of vector registers, where instructions are the same for every length: a feature of targets.
   struct VectorLength {
-    std::string_view name;      // "sve256"
-    std::string_view features;  // that have these registers, "+sve"
+    std::string_view name;       // "sve256"
+    std::string_view registers;  // the feature that has these registers, "sve"
     int64_t bits;
+    bool is_generators = false;  // the code generator knows the name, too
   };
 
   std::string_view name;          // as runtime::host_arch() and triples have it, "x86_64"
@@ -48,7 +48,7 @@ struct Architecture {
   // The level that every machine has that Relay runs on; code that must run here and was asked for a better one is made
   // for it.
   std::string_view least_level;
-  // Features that code may use once the target has them.
+  // Features that code may use once the target has them, beyond the lengths of vectors.
   std::span<const std::string_view> checked_features;
   // Features whose instructions take denormal numbers for zero whatever the mode of the thread is.
   std::span<const std::string_view> flushing_features;
@@ -60,10 +60,15 @@ struct Architecture {
   std::string_view emulated_cpu = {};
   // The word of the emulator's name, "qemu-arm", where it is not that of the architecture.
   std::string_view emulator = {};
+  // The processor whose instruction times order the code for `generic_cpu`, by the code generator's name; empty: the code
+  // generator's choice.
+  std::string_view tuned_cpu = {};
 
   // Null when there is none of that name.
   const Level* find_level(std::string_view level) const;
   const VectorLength* find_length(std::string_view name) const;
+  // The features that the loader of code checks: checked_features and the lengths.
+  std::vector<std::string_view> all_features() const;
   // The features of the processor's row beyond those that the code generator knows, "+sve256"; empty where there are none.
   std::string length_of(std::string_view cpu) const;
   // Those that code for the processor of a machine has that offers so many: what its row says, or all without a row.

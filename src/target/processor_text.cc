@@ -145,15 +145,11 @@ class Reader {
   [[noreturn]] void unknown_feature(const std::string& word) const {
     const bool has_sign = !word.empty() && (word[0] == '+' || word[0] == '-');
     const std::string name = has_sign ? word.substr(1) : word;
-    std::vector<std::string_view> known(arch_->checked_features.begin(),
-                                        arch_->checked_features.end());
-    for (const Architecture::VectorLength& l : arch_->lengths) known.push_back(l.name);
-    std::string help = suggest(name, known);
+    std::string help = suggest(name, arch_->all_features());
     for (const Architecture& a : architectures()) {
       if (&a == arch_ && knows_feature(name)) {
         help = "write +" + name + " or -" + name;
-      } else if (&a != arch_ && (std::ranges::count(a.checked_features, name) > 0 ||
-                                 a.find_length(name) != nullptr)) {
+      } else if (&a != arch_ && std::ranges::count(a.all_features(), name) > 0) {
         // By its row: the code generator of another architecture may not be installed.
         help = name + " is a feature of " + std::string(a.name);
       }
@@ -227,7 +223,7 @@ class Reader {
     if (cpu.empty()) return;
     Target tuned;
     tuned.features = features_of(cpu);
-    for (std::string_view f : arch_->checked_features) {
+    for (std::string_view f : arch_->all_features()) {
       if (tuned.has_feature(f) && !t.has_feature(f)) t.features += ",-" + std::string(f);
     }
     t.cpu = cpu;
@@ -242,7 +238,8 @@ class Reader {
       bool has_sign = !f.empty() && (f[0] == '+' || f[0] == '-');
       if (!has_sign || !knows_feature(std::string_view(f).substr(1))) unknown_feature(f);
       auto* length = f[0] == '+' ? arch_->find_length(std::string_view(f).substr(1)) : nullptr;
-      if (length != nullptr) f = std::string(length->features) + "," + f;
+      if (length != nullptr && length->name != length->registers)
+        f = "+" + std::string(length->registers) + "," + f;
       t.features += (t.features.empty() ? "" : ",") + f;
     }
     arch_->derive(t);

@@ -41,11 +41,8 @@ std::vector<std::string> Target::required_features() const {
   std::vector<std::string> out;
   const Architecture* row = find_architecture(arch);
   if (row == nullptr) return out;
-  for (std::string_view f : row->checked_features) {
+  for (std::string_view f : row->all_features()) {
     if (has_feature(f)) out.emplace_back(f);
-  }
-  for (const Architecture::VectorLength& l : row->lengths) {
-    if (has_feature(l.name)) out.emplace_back(l.name);
   }
   return out;
 }

@@ -18,6 +18,9 @@ namespace {
                       .expected(expected));
 }
 
+// The word for one version for each length of vectors.
+constexpr std::string_view kScalable = "scalable";
+
 // The architecture that a word names, by a level or as a whole.
 const Architecture* architecture_of(const std::string& word) {
   for (const Architecture& a : architectures()) {
@@ -46,6 +49,16 @@ TargetVersion version_of(const Architecture& a, const std::string& first, const 
       std::ranges::find(a.processors, word, &Architecture::Processor::name) != a.processors.end();
   if (is_processor) return {word, architecture_target(a) + " -mcpu=" + word};
   return {before.name + "+" + word, before.text + " +" + word};
+}
+
+// One for each length of vectors.
+std::vector<TargetVersion> scalable_versions(const Architecture& a, const TargetVersion& before) {
+  std::vector<TargetVersion> out;
+  for (const Architecture::VectorLength& l : a.lengths) {
+    const std::string feature = "+" + std::string(l.name);
+    out.push_back({before.name + feature, before.text + " " + feature, true});
+  }
+  return out;
 }
 
 }  // namespace
@@ -77,7 +90,16 @@ std::vector<TargetVersion> split_versions(std::string_view text) {
                  std::string(other->name),
              "versions of one architecture; compile a file for each architecture");
     }
-    out.push_back(version_of(*arch, first, word, out.back()));
+    if (word != kScalable) {
+      out.push_back(version_of(*arch, first, word, out.back()));
+      continue;
+    }
+    if (arch->lengths.empty()) {
+      refuse(text, "vectors of " + std::string(arch->name) + " have no length of their own",
+             "a level, a processor or a feature");
+    }
+    const std::vector<TargetVersion> all = scalable_versions(*arch, out.back());
+    out.insert(out.end(), all.begin(), all.end());
   }
   for (TargetVersion& v : out) v.text += rest;
   return out;

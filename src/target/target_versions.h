@@ -4,6 +4,7 @@
 //   x86-64-v2+v3+v4                            three levels
 //   x86-64-v3+sapphirerapids                   a level, and a processor by the code generator's name
 //   aarch64-linux+dotprod+i8mm                 features: each version has those of the versions before it
+//   aarch64-linux+scalable                     one for each length of vectors
 //   x86-64-v2+v3 -num-threads=4; opencl        options and devices of all versions
 #pragma once
 
@@ -16,6 +17,9 @@ namespace relay {
 struct TargetVersion {
   std::string name;  // "x86-64-v3", "aarch64-linux+dotprod"
   std::string text;  // a target of one version, as users write it
+  // A length of vectors that the word "scalable" lists: the version is left out where its vectors are no longer than those
+  // of the version before it.
+  bool is_listed = false;
 };
 
 // The versions that a target string names, in its order: itself, where its first word has no plus sign inside. UserError

@@ -7,6 +7,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 
 import emulation
 import language_models
@@ -22,6 +23,10 @@ from command_line import PROGRAM, RELAY, fails, relay, relay_json
 from test_language_examples import FOLDER, PROGRAMS, same
 
 import relay as R
+
+sys.path.insert(0, str(emulation.ROOT / "tools"))
+
+import target_estimates
 
 TARGET = "aarch64-linux"
 pytestmark = pytest.mark.skipif(bool(emulation.lacks(TARGET)), reason=emulation.lacks(TARGET))
@@ -48,6 +53,18 @@ def test_a_model_is_compiled_and_run_in_one_command(here):
     assert output["shape"] == [2, 4] and output["dtype"] == "float32" and run["seconds"] > 0
     text = relay("run", "-q", "model.relay", "--target", TARGET, "--emulate", cwd=here).stdout
     assert re.search(r"^time .* under qemu-aarch64$", text, re.M), text
+
+
+@pytest.mark.parametrize("target", [TARGET, "armv8.6-a", f"{TARGET} +sve256"])
+def test_generic_code_keeps_sums_in_registers(target, tmp_path):
+    """Where no processor is named: the loop of a GEMM moves no register to the stack or back."""
+    w = np.random.default_rng(SEED).integers(-9, 9, (256, 256))
+    for data, weights, out in (("float32", "float32", "float32"), ("uint8", "int8", "int32")):
+        x = R.var("x", shape=(256, 256), dtype=data)
+        product = R.nn.dense(x, R.const(w.astype(weights)), out_dtype=out)
+        mod = R.IRModule.from_expr(R.Function([x], product))
+        loop = target_estimates.inner_loop(target_estimates.assembly(mod, target))
+        assert len(loop) > 90 and not [line for line in loop if "[sp" in line], loop
 
 
 def test_a_compiled_file_gives_the_numbers_of_this_machine(here, tmp_path):

@@ -187,26 +187,66 @@ def test_the_emulators_processor_decides(tmp_path, monkeypatch):
     fails("E0623", "run", "m.so", "--emulate", "--target", "sve", cwd=tmp_path, mentions=names)
 
 
-def test_a_file_runs_at_every_length_of_vectors(tmp_path, monkeypatch):
-    """With vectors as long as the processor's, or the next shorter ones."""
-    if why := emulation.lacks(ARM):
+# Of a file for every length: the emulator's processors, each with the version that it loads.
+LENGTHS = {
+    "aarch64-linux": {
+        "max,sve-default-vector-length=16": "aarch64-linux",
+        "max,sve-default-vector-length=32": "aarch64-linux+sve256",
+        "max,sve-default-vector-length=64": "aarch64-linux+sve512",
+        "max,sve-default-vector-length=128": "aarch64-linux+sve512",
+    },
+    "riscv64-linux": {
+        "rv64": "riscv64-linux",
+        "rv64,v=true,vext_spec=v1.0,vlen=128": "riscv64-linux+v",
+        "rv64,v=true,vext_spec=v1.0,vlen=256": "riscv64-linux+zvl256b",
+        "rv64,v=true,vext_spec=v1.0,vlen=512": "riscv64-linux+zvl512b",
+        "rv64,v=true,vext_spec=v1.0,vlen=1024": "riscv64-linux+zvl1024b",
+    },
+}
+
+
+@pytest.mark.parametrize("arch", LENGTHS)
+def test_a_file_runs_at_every_length_of_vectors(arch, tmp_path, monkeypatch):
+    """With vectors as long as the processor's, or the next shorter ones; integers have the same bits."""
+    if why := emulation.lacks(arch):
         pytest.skip(why)
-    (tmp_path / "m.relay").write_text(network().astext())
-    names = [ARM, f"{ARM}+sve256", f"{ARM}+sve256+sve512"]
-    relay("compile", "-q", "m.relay", "-o", "m.so", "--target", names[-1], cwd=tmp_path)
-    x = np.random.default_rng(2).standard_normal(SHAPE).astype("float32")
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal(SHAPE).astype("float32")
+    q, w = rng.integers(0, 256, (9, 72)), rng.integers(-128, 128, (100, 72))
+    mod = network()
+    product = R.nn.dense(
+        R.var("q", shape=q.shape, dtype="uint8"), R.const(w.astype("int8")), out_dtype="int32"
+    )
+    main = mod["main"]
+    outputs = R.Tuple([main.body, product])
+    params = [*main.params, *R.analysis.free_vars(product)]
+    mod = R.IRModule.from_expr(R.Function(params, outputs))
+    (tmp_path / "m.relay").write_text(mod.astext())
+    relay("compile", "-q", "m.relay", "-o", "m.so", "--target", f"{arch}+scalable", cwd=tmp_path)
     want = np.asarray(R.create_executor("debug", network()).evaluate()(x))
     np.save(tmp_path / "x.npy", x)
-    words = ("run", "m.so", "--emulate", "--input", "x=x.npy", "--output", "out", "--force")
-    for bits in (128, 256, 1024):
-        monkeypatch.setenv("QEMU_CPU", f"max,sve-default-vector-length={bits // 8}")
-        runnable = 1 + (bits >= 256) + (bits >= 512)
-        for more in ((), *(("--target", name) for name in names[:runnable])):
-            relay(*words, *more, cwd=tmp_path)
-            (file,) = (tmp_path / "out").iterdir()
-            np.testing.assert_allclose(np.load(file), want, rtol=2e-5, atol=1e-6)
-        for name, length in list(zip(names, ("", "sve256", "sve512"), strict=True))[runnable:]:
-            fails("E1503", *words, "--target", name, cwd=tmp_path, mentions=(length,))
+    np.save(tmp_path / "q.npy", q.astype("uint8"))
+    words = ("run", "-q", "m.so", "--emulate", "--output", "out", "--force")
+    words += ("--input", "x=x.npy", "--input", "q=q.npy")
+
+    def version_of(*more):
+        report = relay_json(*words, *more, cwd=tmp_path)
+        floats, integers = (np.load(f) for f in sorted((tmp_path / "out").iterdir()))
+        np.testing.assert_allclose(floats, want, rtol=2e-5, atol=1e-6)
+        np.testing.assert_array_equal(integers, q @ w.T)
+        return report["version"]
+
+    machines = LENGTHS[arch]
+    names = list(dict.fromkeys(machines.values()))
+    for cpu, name in machines.items():
+        monkeypatch.setenv("QEMU_CPU", cpu)
+        assert version_of() == name
+        for longer in names[names.index(name) + 1 :][:1]:
+            mentions = (longer.partition("+")[2],)
+            fails("E1503", *words, "--target", longer, cwd=tmp_path, mentions=mentions)
+    # The processor with the longest vectors runs all.
+    for name in names:
+        assert version_of("--target", name) == name
 
 
 def test_c_programs_name_a_version(here):

@@ -95,6 +95,10 @@ llvm::Function* KernelBuilder::make_function(const std::string& name,
       module_);
   f->addFnAttr("target-cpu", target_.cpu);
   f->addFnAttr("target-features", code_features(target_));
+  if (const Architecture* row = find_architecture(target_.arch);
+      row != nullptr && !row->tuned_cpu.empty() && target_.cpu == row->generic_cpu) {
+    f->addFnAttr("tune-cpu", row->tuned_cpu);
+  }
   f->addFnAttr("prefer-vector-width", std::to_string(target_.vector_bits));
   f->addFnAttr("min-legal-vector-width", std::to_string(target_.vector_bits));
   if (const LlvmArchitecture* arch = find_llvm_architecture(target_.arch);

@@ -84,6 +84,35 @@ TEST(Backend, an_intrinsic_without_code_names_the_kernel) {
     EXPECT_TRUE(codegen::llvm_backend().has_intrinsic(i)) << i.name;
 }
 
+// One version for each length of vectors, without those that the version before has.
+TEST(Targets, scalable_lists_the_lengths_that_are_not_there) {
+  auto names = [](std::string_view text) {
+    std::string out;
+    for (const TargetVersion& v : target_versions(text)) {
+      const Target t = parse_target(v.text);
+      out += v.name + " " + std::to_string(t.vector_bits) + " " + std::to_string(t.panel_columns) +
+             ", ";
+    }
+    return out;
+  };
+  EXPECT_EQ(names("aarch64-linux+scalable"),
+            "aarch64-linux 128 32, aarch64-linux+sve256 256 32, aarch64-linux+sve512 512 32, ");
+  EXPECT_EQ(names("riscv64-linux+scalable"),
+            "riscv64-linux 128 64, riscv64-linux+v 128 64, riscv64-linux+zvl256b 256 64, "
+            "riscv64-linux+zvl512b 512 64, riscv64-linux+zvl1024b 1024 64, ");
+  EXPECT_EQ(names("rv64gcv+scalable"),
+            "rv64gcv 128 64, rv64gcv+zvl256b 256 64, rv64gcv+zvl512b 512 64, "
+            "rv64gcv+zvl1024b 1024 64, ");
+  EXPECT_EQ(names("riscv64-linux+spacemit-x60+scalable"),
+            "riscv64-linux 128 64, spacemit-x60 256 64, spacemit-x60+zvl512b 512 64, "
+            "spacemit-x60+zvl1024b 1024 64, ");
+  EXPECT_EQ(names("aarch64-linux+scalable -mcpu=a64fx"), "aarch64-linux 512 0, ");
+  // A length has the registers, and a processor that code is tuned for brings none.
+  EXPECT_TRUE(parse_target("riscv64-linux +zvl256b").has_feature("v"));
+  EXPECT_EQ(parse_target("rv64gc -mtune=sifive-x280").vector_bits, 128);
+  EXPECT_FALSE(parse_target("rv64gc -mtune=sifive-x280").has_feature("v"));
+}
+
 // An architecture has three parts: its row, LLVM's file and the runtime's table of what a processor offers.
 TEST(Backend, every_architecture_has_its_parts) {
   for (const Architecture& a : architectures()) {
@@ -93,7 +122,12 @@ TEST(Backend, every_architecture_has_its_parts) {
     const Processors& processors = codegen::llvm_processors();
     EXPECT_TRUE(processors.features_of(a, a.generic_cpu)) << a.name;
     EXPECT_FALSE(processors.features_of(a, "nonsense")) << a.name;
+    EXPECT_TRUE(a.tuned_cpu.empty() || processors.features_of(a, a.tuned_cpu)) << a.name;
     for (std::string_view f : a.checked_features) EXPECT_TRUE(processors.knows_feature(a, f)) << f;
+    for (const Architecture::VectorLength& l : a.lengths) {
+      EXPECT_EQ(processors.knows_feature(a, l.name), l.is_generators) << l.name;
+      EXPECT_TRUE(processors.knows_feature(a, l.registers)) << l.registers;
+    }
     EXPECT_FALSE(processors.knows_feature(a, "nonsense"));
     for (const Architecture::Level& l : a.levels) {
       Target t = parse_target(l.name);

@@ -200,6 +200,11 @@ TEST(TargetText, a_machine_has_the_lengths_that_its_processor_is_faster_with) {
   EXPECT_EQ(on("unheard-of", 512), (Lengths{"+sve256", "+sve512"}));
   EXPECT_EQ(on("unheard-of", 256), Lengths{"+sve256"});
   EXPECT_EQ(on("unheard-of", 128), Lengths{});
+  const Architecture& riscv = *find_architecture("riscv64");
+  auto offers = [&](std::string_view length) { return riscv.find_length(length)->bits <= 512; };
+  EXPECT_EQ(riscv.lengths_on("unheard-of", offers), (Lengths{"+v", "+zvl256b", "+zvl512b"}));
+  EXPECT_EQ(riscv.lengths_on("spacemit-x60", offers), Lengths{"+zvl256b"});
+  EXPECT_EQ(riscv.lengths_on("sifive-u74", offers), Lengths{});
 }
 
 TEST(TargetText, words_say_caches_and_cores) {
@@ -245,7 +250,13 @@ TEST(TargetText, versions_are_levels_processors_and_features) {
   EXPECT_EQ(versions("aarch64-linux+dotprod+i8mm"),
             "aarch64-linux = aarch64-linux, aarch64-linux+dotprod = aarch64-linux +dotprod, "
             "aarch64-linux+dotprod+i8mm = aarch64-linux +dotprod +i8mm, ");
-  for (const char* text : {"native+v3", "npu+v2", "x86-64-v2+", "x86-64-v2+armv8-a"}) {
+  EXPECT_EQ(versions("aarch64-linux+dotprod+scalable -l2=1M"),
+            "aarch64-linux = aarch64-linux -l2=1M, "
+            "aarch64-linux+dotprod = aarch64-linux +dotprod -l2=1M, "
+            "aarch64-linux+dotprod+sve256 = aarch64-linux +dotprod +sve256 -l2=1M, "
+            "aarch64-linux+dotprod+sve512 = aarch64-linux +dotprod +sve512 -l2=1M, ");
+  for (const char* text : {"x86-64-v3+scalable", "armv7-linux+scalable", "native+v3", "npu+v2",
+                           "x86-64-v2+", "x86-64-v2+armv8-a"}) {
     EXPECT_NE(versions(text).find("do not go together"), std::string::npos) << text;
   }
 }
