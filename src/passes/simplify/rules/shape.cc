@@ -109,8 +109,8 @@ void add_elements_of_products(std::vector<Rule>& rules) {
     if (taken == nullptr || !is_of_product(taken->args[0])) return nullptr;
     return with_attrs(*taken, {with_attrs(root, std::move(args), {})}, {});
   };
-  rules.push_back({"elements_before_reshape",
-                   op(view) | op(view, wildcard()) | op(wildcard(), view), rewrite});
+  rules.push_back(
+      {"elements_before_reshape", op(view) | op(view, wildcard()) | op(wildcard(), view), rewrite});
 }
 
 // ---- Transposes
