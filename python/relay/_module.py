@@ -44,10 +44,18 @@ def compile(
         UnsupportedFakeTensorException,
         UnsupportedOperatorException,
     )
-    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+    from torch.fx.experimental.symbolic_shapes import (
+        ConstraintViolationError,
+        GuardOnDataDependentSymNode,
+    )
 
     if not isinstance(module, torch.nn.Module):
         raise wrong(f"a module is a torch.nn.Module, not {type(module).__name__}")
+    if isinstance(module, torch.jit.ScriptModule):
+        _fail(
+            "it is a TorchScript program",
+            "give the Python module, or call relay.frontend.from_pytorch(module, input_infos)",
+        )
     if not isinstance(example, (tuple, list)):
         raise wrong(f"example is a tuple of arguments, such as (x,), not {type(example).__name__}")
     leaves = torch.utils._pytree.tree_leaves((example, kwargs))
@@ -63,14 +71,25 @@ def compile(
         )
         mod, _ = from_exported_program(program)
     except GuardOnDataDependentSymNode as error:
-        _refuse(error, by_data=True)
+        _refuse(
+            error,
+            "use torch.where or torch.cond for a branch, torch.while_loop for a loop, and torch._check for a "
+            'size; torch.compile(module, backend="relay") compiles what comes before and after',
+            "its Python code depends on the values of a tensor",
+        )
     except (
         TorchDynamoException,
         SerializeError,
         UnsupportedFakeTensorException,
         UnsupportedOperatorException,
+        ConstraintViolationError,
     ) as error:
-        _refuse(error, by_data=False)
+        _refuse(error, _advice_on_sizes(leaves) if dynamic_shapes else "")
+    except ValueError as error:
+        # Sizes that cannot be left open; the module's own errors are the caller's.
+        if not str(error).startswith("Found the following conflicts between user-specified ranges"):
+            raise
+        _refuse(error, _advice_on_sizes(leaves))
     return build(mod, target, **options)
 
 
@@ -83,8 +102,20 @@ def _fail(message: str, advice: str) -> NoReturn:
     raise AssertionError(message)
 
 
-def _refuse(error: Exception, by_data: bool) -> NoReturn:
-    """Raises E0914 for what torch.export refuses, with the line of the module's code."""
+def _advice_on_sizes(leaves: list[Any]) -> str:
+    """What to do about open sizes that PyTorch does not leave open."""
+    import torch
+
+    if any(isinstance(tensor, torch.Tensor) and 1 in tensor.shape for tensor in leaves):
+        return "torch.export specialises a size of 1: give example arguments whose open sizes are 2 or more"
+    return ""
+
+
+def _refuse(error: Exception, advice: str, what: str = "") -> NoReturn:
+    """Raises E0914 for what torch.export refuses, with the line of the module's code.
+
+    what: the message in place of PyTorch's.
+    """
     import torch
 
     homes = (torch.__path__[0], os.path.dirname(__file__))
@@ -94,15 +125,7 @@ def _refuse(error: Exception, by_data: bool) -> NoReturn:
     place = ""
     if frames:
         place = f'\n  File "{frames[-1].filename}", line {frames[-1].lineno}, in {frames[-1].name}'
-    what = (
-        "its Python code depends on the values of a tensor"
-        if by_data
-        else next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    )
-    advice = (
-        "use torch.where or torch.cond for a branch, torch.while_loop for a loop, and torch._check for a "
-        'size; torch.compile(module, backend="relay") compiles what comes before and after'
-        if by_data
-        else "torch.export.export(module, example) shows the whole message"
-    )
+    if not what:
+        # What follows is advice on torch.export.
+        what = str(error).split("\n\nThe error above occurred")[0].strip() or type(error).__name__
     _fail(what + place, advice)

@@ -620,6 +620,27 @@ def test_views_of_inputs_are_views():
     assert x[1].abs().sum() == 0 and turned[:, 1].abs().sum() == 0
 
 
+def test_results_that_share_memory_in_eager_mode_share_it():
+    def views(x, kept):
+        y, z, u, v = x * 2, x + 1, x - 1, torch.view_as_complex(x.reshape(4, 3, 2) * 3)
+        kept.copy_(u)
+        return y[1:], y[:, ::2], *z.chunk(2, 1), z.t(), u[:2], u.diagonal(), v.real, (x * x).t()
+
+    x, kept, other = torch.randn(4, 6), torch.zeros(4, 6), torch.zeros(4, 6)
+    with torch.no_grad():
+        got, want = compiled(views, options=STRICT)(x, kept), views(x, other)
+    for results in got, want:
+        for number, result in enumerate(results):
+            result.mul_(number + 2)
+    close(kept, other)
+    for a, b in zip(got, want, strict=True):
+        close(a, b)
+        assert a.stride() == b.stride()
+    # A view that shares its memory with no result is computed as such.
+    (graph,) = relay.torch.report().graphs
+    assert graph.programs == 1
+
+
 def test_inputs_that_are_changed_in_place():
     def change(x, y):
         x.mul_(2)

@@ -405,8 +405,29 @@ def test_layouts_that_are_not_dense_are_refused(code, module, example):
 
 
 def test_sizes_that_an_export_cannot_leave_open_are_refused():
-    with pytest.raises(rl.UserError, match=r"E0914.*"):
-        rl.compile(nn.Linear(3, 2), (torch.ones(2, 3),), dynamic_shapes=({1: BATCH},))
+    def refused(shape, sizes):
+        with pytest.raises(rl.UserError, match="E0914") as error:
+            rl.compile(nn.Linear(3, 2), (torch.ones(shape),), dynamic_shapes=(sizes,))
+        return str(error.value)
+
+    assert "batch = 3" in refused((2, 3), {1: BATCH})
+    assert "not in range [4," in refused((2, 3), {0: torch.export.Dim("batch", min=4)})
+    for open_size in BATCH, torch.export.Dim.DYNAMIC:
+        assert "open sizes are 2 or more" in refused((1, 3), {0: open_size})
+
+
+def test_a_torchscript_program_is_refused_with_what_reads_it():
+    with pytest.raises(rl.UserError, match=r"E0914[\s\S]*from_pytorch"):
+        rl.compile(torch.jit.script(nn.ReLU()), (torch.ones(3),))
+
+
+def test_errors_of_the_module_itself_are_its_own():
+    class Failing(nn.Module):
+        def forward(self, x):
+            raise ValueError("this module fails")
+
+    with pytest.raises(ValueError, match="this module fails"):
+        rl.compile(Failing(), (torch.ones(3),))
 
 
 # What a machine without PyTorch has: Relay and NumPy, as the wheel installs them.

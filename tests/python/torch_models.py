@@ -161,7 +161,8 @@ class Llama(nn.Module):
 
     def turn(self, x, n):
         angle = torch.outer(torch.arange(n).float(), 10000.0 ** (-torch.arange(0, 8, 2) / 8))
-        cos, sin = torch.cat([angle, angle], -1).cos(), torch.cat([angle, angle], -1).sin()
+        angle = torch.cat([angle, angle], -1)
+        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         half = torch.cat([-x[..., 4:], x[..., :4]], -1)
         return x * cos + half * sin
 
@@ -239,7 +240,7 @@ class GraphConvolution(nn.Module):
     def spread(self, x, edges):
         source, target = edges
         out = torch.zeros_like(x).index_add(0, target, x[source])
-        count = torch.zeros(x.shape[0]).index_add(0, target, torch.ones(source.shape[0]))
+        count = x.new_zeros(x.shape[0]).index_add(0, target, x.new_ones(source.shape[0]))
         return out / count.clamp(min=1)[:, None]
 
     def forward(self, x, edges):

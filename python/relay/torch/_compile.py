@@ -81,7 +81,7 @@ def _compiled(
     # Regions that stay what they are keep their program when others are cut anew.
     made: dict[tuple[Any, ...], _Program] = {}
     while True:
-        parts = _regions.partition(graph_module, refused)
+        parts = _regions.partition(graph_module, refused, entry.kind == "inference")
         programs = {}
         try:
             for region in parts.regions:
@@ -158,13 +158,13 @@ class _Program:
                 with _disable_current_modes():
                     tensors[node.name] = _real_pairs(value.detach()).contiguous()
                 continue
-            order = memory_order(_schema.value_of(node))
+            order = _regions.memory_order(_schema.value_of(node))
             if order is None:
                 self.strided.add(node)
             elif list(order) != sorted(order):
                 self.order_of[node] = order
         for node in region.outputs:
-            order = memory_order(_schema.value_of(node))
+            order = _regions.memory_order(_schema.value_of(node))
             if order is not None and list(order) != sorted(order):
                 self.order_of[node] = order
 
@@ -212,37 +212,6 @@ class _Program:
         order = sorted((p, i) for i, p in enumerate(parameters) if p is not None)
         self.arguments = [i for _, i in order]
         self.outputs = results
-
-
-def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
-    """The dimensions of a dense tensor from the outermost in memory to the innermost; None for others."""
-    sizes, strides = list(value.shape), list(value.stride())
-
-    def same(a: Any, b: Any) -> bool:
-        return _schema.expression_of(a) == _schema.expression_of(b)
-
-    def dense(order: Sequence[int]) -> bool:
-        expected: Any = 1
-        for axis in reversed(order):
-            if same(sizes[axis], 1):
-                continue
-            if not same(strides[axis], expected):
-                return False
-            expected = _schema.expression_of(expected) * _schema.expression_of(sizes[axis])
-        return True
-
-    identity = tuple(range(len(sizes)))
-    if dense(identity):
-        return identity
-    hints = [_hint(s) for s in strides]
-    if any(h is None for h in hints):
-        return None
-    order = tuple(sorted(identity, key=lambda axis: (-hints[axis], axis)))
-    return order if dense(order) else None
-
-
-def _hint(number: Any) -> int | None:
-    return number.node.hint if isinstance(number, torch.SymInt) else int(number)
 
 
 # ---- What runs ----------------------------------------------------------------------------------

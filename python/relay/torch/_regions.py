@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,12 +98,16 @@ def is_random(node: fx.Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and draws(node)
 
 
-def partition(graph_module: fx.GraphModule, refusals: dict[fx.Node, str]) -> Partition:
+def partition(
+    graph_module: fx.GraphModule, refusals: dict[fx.Node, str], shows_memory: bool
+) -> Partition:
     """Cuts a graph into as few regions as its dependences allow.
 
     An operator is in the first region in which its operands are known: the same as theirs, or the one
     after what Python computes for it. Python runs a node when its operands are there. Operators that
     draw random numbers keep their order; those that change a tensor run at the end.
+
+    shows_memory: whether all results are the caller's, who sees which of them share memory.
     """
     graph = graph_module.graph
     compiled = {n for n in operators(graph) if n not in refusals and not changes(n)}
@@ -132,10 +137,10 @@ def partition(graph_module: fx.GraphModule, refusals: dict[fx.Node, str]) -> Par
         if all(is_view(n) for n in region.nodes):
             compiled.difference_update(region.nodes)
             del by_number[number]
-    in_python = _python_nodes(graph, compiled, by_number)
+    in_python = _python_nodes(graph, compiled, by_number, shows_memory)
     used = [by_number[n] for n in sorted(by_number) if by_number[n].outputs]
     for region in used:
-        region.donated = _donated(graph, region)
+        region.donated = _donated(graph, region, set(region.nodes).difference(in_python))
 
     after: dict[int, list[fx.Node]] = {}
     for node in in_python:
@@ -143,9 +148,11 @@ def partition(graph_module: fx.GraphModule, refusals: dict[fx.Node, str]) -> Par
     return Partition(used, after, refusals)
 
 
-def _donated(graph: fx.Graph, region: Region) -> dict[fx.Node, fx.Node]:
-    """The outputs of a region that do nothing but replace an argument which nothing else reads."""
-    inside = set(region.nodes)
+def _donated(graph: fx.Graph, region: Region, inside: set[fx.Node]) -> dict[fx.Node, fx.Node]:
+    """The outputs of a region that do nothing but replace an argument which nothing but `inside` reads.
+
+    inside: the nodes of the region that Python does not run, too.
+    """
     found: dict[fx.Node, fx.Node] = {}
     for node in graph.nodes:
         if node.target is not torch.ops.aten.copy_.default or len(node.args) != 2 or node.kwargs:
@@ -173,11 +180,12 @@ def _donated(graph: fx.Graph, region: Region) -> dict[fx.Node, fx.Node]:
 
 
 def _python_nodes(
-    graph: fx.Graph, compiled: set[fx.Node], regions: dict[int, Region]
+    graph: fx.Graph, compiled: set[fx.Node], regions: dict[int, Region], shows_memory: bool
 ) -> list[fx.Node]:
     """Sets inputs and outputs of the regions; returns the nodes that Python runs, in the order of the graph.
 
     A result that is a view of what Python has anyway is a view there, not a copy that a program makes.
+    With `shows_memory`, programs return what results share or show a part of.
     """
     region_of = {n: r for r in regions.values() for n in r.nodes}
     (output,) = [n for n in graph.nodes if n.op == "output"]
@@ -193,15 +201,28 @@ def _python_nodes(
         stack += [
             p for p in operands if _schema.is_number(_schema.value_of(p)) and not _is_expression(p)
         ]
+
+    def base_of(node: fx.Node) -> fx.Node:
+        """The value that a value of a region is a view of."""
+        while producer(node) in region_of and is_view(node):
+            node = node.args[0]
+        return node
+
+    if shows_memory:
+        bases = {n: base_of(n) for n in output.all_input_nodes}
+        views_of = Counter(bases.values())
+        stack += [
+            base
+            for node, base in bases.items()
+            if node is not base
+            and (views_of[base] > 1 or memory_order(_schema.value_of(node)) is None)
+        ]
     wanted = set(stack)
 
     def is_there(node: fx.Node) -> bool:
         """Whether Python has a value without asking a region for it."""
-        while producer(node) in region_of:
-            if not is_view(node):
-                return node in wanted
-            node = node.args[0]
-        return True
+        base = base_of(node)
+        return producer(base) not in region_of or base in wanted
 
     needed: set[fx.Node] = set()
     views: set[fx.Node] = set()
@@ -284,18 +305,53 @@ def producer(node: fx.Node) -> fx.Node:
 
 
 def is_view(node: fx.Node) -> bool:
-    """Whether a node's result is its first argument's memory."""
+    """Whether a node's result, or each of its results, is in its first argument's memory."""
+    first = node.args[0] if node.args else None
+    if not isinstance(first, fx.Node):
+        return False
+    if node.target is operator.getitem:
+        # A part of a tensor that was split.
+        return isinstance(_schema.value_of(first), (list, tuple)) and is_view(first)
     schema = getattr(node.target, "_schema", None)
     if schema is None or schema.is_mutable or len(schema.returns) != 1:
         return False
     alias = schema.returns[0].alias_info
-    first = node.args[0] if node.args else None
     return (
         alias is not None
         and not alias.is_write
-        and isinstance(first, fx.Node)
-        and isinstance(_schema.value_of(node), torch.Tensor)
+        and isinstance(_schema.value_of(node), (torch.Tensor, list, tuple))
     )
+
+
+def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
+    """The dimensions of a dense tensor from the outermost in memory to the innermost; None for others."""
+    sizes, strides = list(value.shape), list(value.stride())
+
+    def same(a: Any, b: Any) -> bool:
+        return _schema.expression_of(a) == _schema.expression_of(b)
+
+    def dense(order: Sequence[int]) -> bool:
+        expected: Any = 1
+        for axis in reversed(order):
+            if same(sizes[axis], 1):
+                continue
+            if not same(strides[axis], expected):
+                return False
+            expected = _schema.expression_of(expected) * _schema.expression_of(sizes[axis])
+        return True
+
+    identity = tuple(range(len(sizes)))
+    if dense(identity):
+        return identity
+    hints = [_hint(s) for s in strides]
+    if any(h is None for h in hints):
+        return None
+    order = tuple(sorted(identity, key=lambda axis: (-hints[axis], axis)))
+    return order if dense(order) else None
+
+
+def _hint(number: Any) -> int | None:
+    return number.node.hint if isinstance(number, torch.SymInt) else int(number)
 
 
 def changes(node: fx.Node) -> bool:

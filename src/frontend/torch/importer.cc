@@ -527,8 +527,11 @@ void Importer::convert(const Graph& graph, const Node& node, const std::vector<O
   const FoundRow found = row_for(target);
   const Row* row = found.row;
   if (row == nullptr) {
-    throw UserError(Diagnostic(codes::frontend_unsupported, span,
-                               "operator " + shorten(std::string(target)) + " cannot be imported")
+    // The reason of a gap stands beside the operator's name.
+    const std::string said =
+        surveys_ ? "Relay does not support it"
+                 : "operator " + shorten(std::string(target)) + " cannot be imported";
+    throw UserError(Diagnostic(codes::frontend_unsupported, span, said)
                         .help("run the exported program's decompositions: "
                               "ep.run_decompositions(); or replace the operator in the model"));
   }

@@ -5,6 +5,7 @@
 //   transpose(transpose(%x, p), q)           transpose(%x, p of q)
 //   squeeze(expand_dims(%x))                 reshape(%x)
 //   add(reshape(nn.matmul(%x, %w)), %b)      reshape(add(nn.matmul(%x, %w), %b))
+//   tanh(reshape(nn.matmul(%x, %w)))         reshape(tanh(nn.matmul(%x, %w)))
 //   nn.matmul(%x, %c)                        multiply(%x, %c) + 0  (%c one number, %x a column)
 //   cast(cast(%x, int32), int8)              cast(%x, int8)        (%x of int16)
 //   clip(nn.relu(%x), 0, 6)                  clip(%x, 0, 6)

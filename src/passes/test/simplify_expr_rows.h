@@ -186,6 +186,19 @@ inline const std::vector<Row>& rows() {
            "%c: Tensor[(3, 4), float32]",
            "(add(reshape(nn.matmul(%x, %w), newshape=[6, 2, 2]), %b),"
            " add(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]), %c))")},
+      {"elements_before_reshape",
+       program("%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32]",
+               "multiply(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]),"
+               " tanh(multiply(0.5f, reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]))))"),
+       program("%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32]",
+               "reshape(multiply(nn.matmul(%x, %w), tanh(multiply(0.5f, nn.matmul(%x, %w)))),"
+               " newshape=[2, 3, 4])"),
+       // Columns that are separated, another operand, and no product.
+       program(
+           "%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32], %b: Tensor[(3, 4), float32]",
+           "(tanh(reshape(nn.matmul(%x, %w), newshape=[6, 2, 2])),"
+           " multiply(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]), %b),"
+           " tanh(reshape(%x, newshape=[2, 3, 5])))")},
       {"sum_of_one_product",
        program("%x: Tensor[(2, 3, 1), float32], %c: Tensor[(2, 1, 1), float32]",
                "nn.batch_matmul(%c, %x, transpose_b=True)"),

@@ -56,6 +56,63 @@ void add_rows_of_products(std::vector<Rule>& rules) {
   rules.push_back({"add_before_reshape", is_op("add")(view, vector), first});
 }
 
+// The row of the operator that an expression calls; null where it calls none.
+const OpInfo* operator_of(const Expr& e) {
+  auto* c = as<CallNode>(e);
+  auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+  return op == nullptr ? nullptr : op->row.get();
+}
+
+// Whether a value is a matrix product behind element-wise operators, which a kernel of the product takes in.
+bool is_of_product(Expr e) {
+  constexpr int kMostOperators = 16;
+  for (int i = 0; i < kMostOperators; ++i) {
+    const OpInfo* row = operator_of(e);
+    if (row == nullptr) return false;
+    if (row->fusion == FusionClass::OutEWiseFusable) return true;
+    if (row->fusion != FusionClass::ElemWise && row->fusion != FusionClass::Broadcast) return false;
+    const auto& args = as<CallNode>(e)->args;
+    auto* first = tensor_of(args[0]);
+    e = args.size() > 1 && first != nullptr && first->rank() == 0 ? args[1] : args[0];
+  }
+  return false;
+}
+
+// Element-wise operators on the rows of a product, before the rows are separated.
+void add_elements_of_products(std::vector<Rule>& rules) {
+  auto by_element = [](const OpInfo& row) {
+    return row.fusion == FusionClass::ElemWise || row.fusion == FusionClass::Broadcast;
+  };
+  DFPattern view = is_op_where(only_reshapes)(wildcard()), op = is_op_where(by_element);
+  auto rewrite = [](const DFMatch&, const CallNode& root) -> Expr {
+    const CallNode* taken = nullptr;
+    std::vector<Expr> args;
+    for (const Expr& a : root.args) {
+      auto* type = tensor_of(a);
+      if (type == nullptr || type->shape_var) return nullptr;
+      if (type->rank() == 0) {
+        args.push_back(a);
+        continue;
+      }
+      const OpInfo* row = operator_of(a);
+      if (row == nullptr || !only_reshapes(*row)) return nullptr;
+      auto* seen = as<CallNode>(a);
+      auto* rows = tensor_of(seen->args[0]);
+      if (rows == nullptr || rows->shape_var || rows->rank() < 2 || type->rank() < 2 ||
+          !dim_equal(rows->shape.back(), type->shape.back()) ||
+          (taken != nullptr && !same_shape(taken->args[0], seen->args[0]))) {
+        return nullptr;
+      }
+      taken = seen;
+      args.push_back(seen->args[0]);
+    }
+    if (taken == nullptr || !is_of_product(taken->args[0])) return nullptr;
+    return with_attrs(*taken, {with_attrs(root, std::move(args), {})}, {});
+  };
+  rules.push_back(
+      {"elements_before_reshape", op(view) | op(view, wildcard()) | op(wildcard(), view), rewrite});
+}
+
 // ---- Transposes
 
 // The axes with negative ones counted from the front; none means all in reverse.
@@ -400,6 +457,7 @@ std::vector<Rule> shape_rules() {
   std::vector<Rule> rules;
   add_reshapes(rules);
   add_rows_of_products(rules);
+  add_elements_of_products(rules);
   add_transposes(rules);
   add_layouts(rules);
   rules.push_back(permuted_view_rule());
