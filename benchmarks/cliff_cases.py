@@ -185,6 +185,9 @@ def int8() -> Iterator[Case]:
         yield Case(f"{op} 300x301", one(op, byte, *step(0.02, 3), byte, *step(0.03, 7),
                                         *step(0.04, 5), results=(UINT8,),
                                         domain="com.microsoft"))  # fmt: skip
+    yield Case("QLinearConcat 300x301", one("QLinearConcat", *step(0.04, 5), byte, *step(0.02, 3), byte,
+                                            *step(0.03, 7), axis=1, results=(UINT8,),
+                                            domain="com.microsoft"))  # fmt: skip
     yield Case("quantise 1M", one("QuantizeLinear", In((1 << 20,)), np.float32([0.01])[0],
                                   np.uint8([128])[0], results=(UINT8,)))  # fmt: skip
 
@@ -251,7 +254,14 @@ def conv() -> Iterator[Case]:
     yield Case("3x3 padded by 20", one("Conv", image(1, 64, 8, 8), Weights((64, 64, 3, 3)),
                                        pads=[20] * 4), 0.95)  # fmt: skip
     yield Case("stride 3", Conv(85, 64, 64, 5, stride=3).model, 0.95)
+    yield Case("31x31", one("Conv", image(1, 8, 56, 56), Weights((8, 8, 31, 31)), pads=[15] * 4))
+    yield Case("1d, 1001 taps", one("Conv", image(1, 1, 16000), Weights((8, 1, 1001)),
+                                    pads=[500] * 2))  # fmt: skip
+    yield Case("transposed, stride 3", one("ConvTranspose", image(1, 32, 28, 28),
+                                           Weights((32, 16, 2, 2)), strides=[3, 3]))  # fmt: skip
     up = dict(kernel_shape=[4, 4], strides=[2, 2], pads=[1] * 4)
+    yield Case("transposed, 64 to 1", one("ConvTranspose", image(1, 64, 28, 28),
+                                          Weights((64, 1, 4, 4)), **up))  # fmt: skip
     yield Case("grouped transposed", one("ConvTranspose", image(1, 64, 28, 28),
                                          Weights((64, 16, 4, 4)), group=4, **up))  # fmt: skip
     yield Case("depthwise transposed", one("ConvTranspose", image(1, 64, 28, 28),
@@ -288,6 +298,9 @@ def pool() -> Iterator[Case]:
                                             pads=[0, 0, 1273, 1273]))  # fmt: skip
     yield Case("max 1d 1001 /1", one("MaxPool", image(1, 16, 2000), kernel_shape=[1001],
                                      pads=[500, 500]))  # fmt: skip
+    yield Case("max 8x1 /3 of width 1, float16", one("MaxPool", image(2, 3, 4880, 1, dtype=HALF),
+                                                     kernel_shape=[8, 1], strides=[3, 2],
+                                                     results=(HALF,)))  # fmt: skip
     yield Case("max 3x3 /2 and places", one("MaxPool", image(1, 64, 112, 112), kernel_shape=[3, 3],
                                             strides=[2, 2], pads=[1] * 4,
                                             results=(FLOAT, INT64)))  # fmt: skip
@@ -390,6 +403,23 @@ def sampling() -> Iterator[Case]:
     yield Case("resize linear, align corners",
                one("Resize", image(1, 21, 65, 65), *size(1, 21, 513, 513), mode="linear",
                    coordinate_transformation_mode="align_corners"))  # fmt: skip
+    yield Case("resize linear, antialias",
+               one("Resize", image(1, 16, 112, 112), *size(1, 16, 45, 51), mode="linear",
+                   antialias=1, opset=19))  # fmt: skip
+    yield Case("resize linear, channels last",
+               one("Resize", image(1, 56, 56, 32), *size(1, 112, 112, 32), mode="linear"))  # fmt: skip
+    part = np.float32([0, 0, 0.1, 0.2, 1, 1, 0.8, 0.9])
+    yield Case("resize linear, cropped",
+               one("Resize", image(1, 16, 75, 61), part, None, ints(1, 16, 99, 128), mode="linear",
+                   coordinate_transformation_mode="tf_crop_and_resize"))  # fmt: skip
+    yield Case("deformable convolution",
+               one("DeformConv", image(1, 16, 28, 28), Weights((16, 16, 3, 3)), In((1, 18, 26, 26)),
+                   opset=19))  # fmt: skip
+    places = np.arange(8 * 28 * 28, dtype=np.int64).reshape(1, 8, 28, 28) * 4
+    yield Case("max unpool", one("MaxUnpool", image(1, 8, 28, 28), places, kernel_shape=[2, 2],
+                                 strides=[2, 2]))  # fmt: skip
+    yield Case("columns to image", one("Col2Im", In((1, 16 * 9, 676)), ints(28, 28), ints(3, 3),
+                                       opset=18))  # fmt: skip
 
 
 def moves() -> Iterator[Case]:
@@ -399,6 +429,8 @@ def moves() -> Iterator[Case]:
         for mode in ("DCR", "CRD"):
             yield Case(f"depth to space {block} {mode}",
                        one("DepthToSpace", image(1, 256, 56, 56), blocksize=block, mode=mode))  # fmt: skip
+    yield Case("depth to space 4 CRD uint8", one("DepthToSpace", In((1, 112, 8, 32), UINT8, 0, 256),
+                                                 blocksize=4, mode="CRD", results=(UINT8,)))  # fmt: skip
     for shape, perm in (
         ((1024, 1024), (1, 0)),
         ((1000, 999), (1, 0)),
@@ -527,6 +559,12 @@ def elementwise() -> Iterator[Case]:
     norm = (Weights((64,)), Weights((64,)))
     yield Case("instance norm", one("InstanceNormalization", image(1, 64, 56, 56), *norm))
     yield Case("layer norm 4096x64", one("LayerNormalization", In((4096, 64)), *norm))
+    yield Case("det 300x8x8", one("Det", In((300, 8, 8))))
+    mel = [np.array(n) for n in (80, 400, 16000)]
+    yield Case("mel weights of 80 by 201", one("MelWeightMatrix", *mel, np.float32(0),
+                                               np.float32(8000)))  # fmt: skip
+    yield Case("rotary embedding 1x8x128x64", one("RotaryEmbedding", In((1, 8, 128, 64)),
+                                                  *[Weights((1, 128, 32))] * 2, opset=23))  # fmt: skip
     yield Case("lrn", one("LRN", image(1, 64, 56, 56), size=5))
 
 
@@ -546,6 +584,13 @@ def contraction() -> Iterator[Case]:
         yield Case(f"einsum {equation}", one("Einsum", *map(In, shapes), equation=equation))
     for n in (1000, 1009, 1024, 4096):
         yield Case(f"dft {n}", one("DFT", In((4, n, 1)), axis=1))
+    yield Case("dft 1024, inverse", one("DFT", In((4, 1024, 2)), axis=1, inverse=1))
+    window = np.hanning(400).astype(np.float32)
+    yield Case("stft 16000 by 160", one("STFT", In((1, 16000, 1)), np.array(160), window,
+                                        np.array(400)))  # fmt: skip
+    keys = In((1, 2, 2048, 64))
+    yield Case("attention of 1 query, 8 heads on 2", one("Attention", In((1, 8, 1, 64)), keys, keys,
+                                                         opset=23))  # fmt: skip
     for m, k, n in ((333, 777, 555), (5, 3000, 7), (1, 4096, 4096), (2000, 16, 2000)):
         yield Case(f"matmul {m}x{k}x{n}", one("MatMul", In((m, k)), Weights((k, n))))
     yield Case("matmul of inputs 512", one("MatMul", In((512, 512)), In((512, 512))))

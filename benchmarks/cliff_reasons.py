@@ -255,8 +255,8 @@ DRAWN_CAUSES: dict[str, str] = {
         "the library is called for the number of a string's parts, and again for each part."
     ),
     "strings/Unique string *": (
-        "words are sorted by comparisons, each of which calls the library; of a few words the call itself "
-        "counts, as each result of a data-dependent size is allocated for itself."
+        "of a few words the call itself counts, as each result of a data-dependent size is allocated for "
+        "itself; words that are alike in seven bytes are compared by calls of the library."
     ),
     "8 bits/DynamicQuantizeLinear *": (
         "the least element, the greatest one and rounding are kernels of their own, so that the tensor "
@@ -282,13 +282,6 @@ DRAWN_CAUSES: dict[str, str] = {
     "moves/Expand u8 *": (
         "rows of a few bytes are written one by one, 4 GB/s: no vector of this processor permutes bytes "
         "across its halves."
-    ),
-    "moves/DepthToSpace u8 *": (
-        "bytes of four channels, which lie in planes of their own, are gathered one by one: 3 ns for each."
-    ),
-    "windows/MaxPool *x1 window *x1 *": (
-        "lanes lie along the last axis, which has one element; windows along the axis before it are reduced "
-        "one element after the other."
     ),
     "moves/SpaceToDepth *": (
         "every second or third element of a vector is read, once for each position in a block: 6 GB/s "

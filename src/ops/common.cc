@@ -172,6 +172,8 @@ PrimExpr string_order(const PrimExpr& a, const PrimExpr& b) {
   return tir::call("string_compare", DType::Int(64), {a, b});
 }
 
+PrimExpr string_key(const PrimExpr& x) { return tir::call("string_key", DType::Int(64), {x}); }
+
 bool is_one(const PrimExpr& e) { return tir::as_int(e) == 1; }
 
 PrimExpr broadcast_index(const PrimExpr& i, const PrimExpr& size, const PrimExpr& result) {

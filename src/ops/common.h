@@ -81,6 +81,8 @@ std::shared_ptr<const ComputeRule> unary_rule(PrimExpr (*f)(const PrimExpr& x));
 
 // The order of two strings: below, at or above 0.
 PrimExpr string_order(const PrimExpr& a, const PrimExpr& b);
+// The key of a string (runtime::string_key), as the bits of an int64.
+PrimExpr string_key(const PrimExpr& x);
 
 // True for the constant one.
 bool is_one(const PrimExpr& e);

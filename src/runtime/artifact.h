@@ -43,8 +43,8 @@
 //
 // Formats: 6 to 14 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
 // new; runs of formats before 10 flush denormals; before 11 all kernels are in the artifact's own code, before 12 all
-// functions are interpreted, before 14 there is one version without a name, before 15 no kernel hashes a string, and failures
-// name neither values nor callers); older ones are refused with the version of Relay that wrote them, which stands at the
+// functions are interpreted, before 14 there is one version without a name, before 15 no kernel hashes a string or asks for
+// its key, and failures name neither values nor callers); older ones are refused with the version of Relay that wrote them, which stands at the
 // same place in all of them. The footer keeps its form.
 #pragma once
 

@@ -351,6 +351,7 @@ def test_rows_that_are_taken_one_by_one():
 
 
 WORDS = ["", "a", "b", "ab", "\u00e7", "\u4e2d", "a\0", "z" * 40]
+WORDS += ["z" * 7 + end for end in ("", "a", "ba", "\u00e7", "b\0")]  # alike in their first bytes
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 64, 65, 1000])
@@ -414,8 +415,21 @@ def test_maxima_of_half_floats():
         one("MaxPool", In(x.shape, HALF), kernel_shape=[3, 2], pads=[1, 0, 1, 1], results=(HALF,)),
         x,
     )
+    column = x.reshape(1, 3, 252, 1)
+    agree(
+        one("MaxPool", In(column.shape, HALF), kernel_shape=[8, 1], pads=[1, 0, 1, 0], strides=[3, 2],
+            results=(HALF,)),
+        column,
+    )  # fmt: skip
     agree(one("Max", In(x.shape, HALF), In((18,), HALF), results=(HALF,)), x, x[0, 0, 0])
     agree(one("Less", In(x.shape, HALF), In((18,), HALF), results=(BOOL,)), x, x[0, 0, 0])
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+def test_bytes_of_channels_side_by_side(size, mode):
+    x = RNG.integers(0, 256, (1, 2 * size * size, 3, 37)).astype("uint8")
+    agree(one("DepthToSpace", In(x.shape, UINT8), blocksize=size, mode=mode, results=(UINT8,)), x)
 
 
 @pytest.mark.parametrize("shape", [(5, 7, 3), (4, 9), (1, 1, 6), (3, 1, 2, 5), (2, 0, 3)])

@@ -506,8 +506,16 @@ def test_pad_and_trilu_of_strings():
     assert of([helper.make_node("Trilu", ["x"], ["y"])]) == [["a", "b"], ["", "d"]]
 
 
+# Alike in seven bytes, with ends on both sides of them.
+ALIKE = [
+    front + end
+    for front in ("", "b", "aaaaaa", "aaaaaaa", "aaaaaaaa", "çççaaaaaaaa")
+    for end in ("", "a", "bb", "a", "ba", "")
+]
+
+
 @pytest.mark.parametrize("in_order", [0, 1])
-@pytest.mark.parametrize("words", [["b", "a", "ç", "b", "", "a", "b"], ["x"], []])
+@pytest.mark.parametrize("words", [["b", "a", "ç", "b", "", "a", "b"], ALIKE, ["x"], []])
 def test_unique_words(words, in_order):
     node = helper.make_node("Unique", ["x"], ["y", "at", "back", "count"], sorted=in_order)
     outputs = [("y", STRING, None), *((name, INT64, None) for name in ("at", "back", "count"))]

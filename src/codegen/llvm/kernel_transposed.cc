@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kPartBytes = 16;
 
 // So many columns that are whole rows of the result are one vector.
-constexpr int64_t kFewColumns = 3;
+constexpr int64_t kFewColumns = 4;
 
 // Element i of the first, then of the second, for i in [first, first + count) of each of the equal parts of the vectors.
 std::vector<int> interleaved(int first, int count, int lanes, int parts) {

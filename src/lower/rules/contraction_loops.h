@@ -53,6 +53,8 @@ class Tiling {
  private:
   // Loops over registers of the matrix unit, then those that it does at once.
   tir::StepResult<> finish_matrix(const TilePart& p);
+  // The vectors of results that a part keeps in registers.
+  int64_t vectors_of(const TilePart& p) const;
 
   tir::Schedule& s_;
   const Sum& sum_;

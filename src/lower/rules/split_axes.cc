@@ -23,6 +23,8 @@ namespace {
 
 // Bytes. A part of a row that is at least as long fills it.
 constexpr int64_t kShortestVector = 16;
+// Bits of the elements that instructions gather.
+constexpr int kGatheredBits = 32;
 
 using Read = tir::LoadNode;
 
@@ -115,16 +117,18 @@ class Axes {
   }
 
  private:
-  // The axes, but for the last, of a kernel that only moves elements and reads no neighbours along the last, by each constant
-  // that divides them.
+  // The axes of a kernel that only moves elements and reads no neighbours along the last, by each constant that divides them.
+  // The last itself only of narrow elements: wider ones are gathered.
   std::vector<Split> of_moved() {
     std::vector<Split> out;
     auto* read = as<Read>(store_.value);
-    for (size_t i = 0; read != nullptr && i + 1 < b_.iters.size(); ++i) {
+    const size_t last = b_.iters.size() - 1;
+    const size_t end = read != nullptr && read->dtype.bits < kGatheredBits ? last + 1 : last;
+    for (size_t i = 0; read != nullptr && i < end; ++i) {
       for (int64_t divisor : divisors_of(b_.iters[i]->var.get())) {
         auto split = split_of(i, divisor);
         if (!split) continue;
-        auto across = step(*split, *read, b_.iters.back()->var);
+        auto across = step(*split, *read, i == last ? split->inner : b_.iters.back()->var);
         if (across != 0 && across != 1) out.push_back(std::move(*split));
       }
     }

@@ -161,6 +161,8 @@ std::vector<WindowAxis> window_axes(const PoolAttrs& a, const std::vector<PrimEx
                     a.dilation[d],
                     pad[d],
                     false};
+    // A single window has no next one: it is none of those that vectors read with gaps.
+    if (as_int(windows[axis.at]) == 1) axis.stride = 1;
     axis.reads_outside = pad[d] > 0 || pad[dims + d] > 0 || a.ceil_mode;
     auto in = as_int(data[axis.at]), count = as_int(windows[axis.at]);
     if (axis.reads_outside && in && count && *in > 0 && *count > 0) {

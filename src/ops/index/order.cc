@@ -316,7 +316,7 @@ Stmt sort_places(const Buffer& places, const Buffer& other, const PrimExpr& n,
   if (auto size = as_int(n)) {
     for (rounds = 0; (int64_t{1} << rounds) < *size;) ++rounds;
   }
-  Cell left("left", kIndex), right("right", kIndex);
+  Cell left("left", kIndex), right("right", kIndex), behind("behind", kIndex);
   auto merge = [&](const PrimExpr& begin, const PrimExpr& length) {
     return named("middle", min(begin + length, n), [&](const PrimExpr& middle) {
       return named("end", min(middle + length, n), [&](const PrimExpr& end) {
@@ -326,12 +326,17 @@ Stmt sort_places(const Buffer& places, const Buffer& other, const PrimExpr& n,
           PrimExpr b = load(places, {min(right.get(), n - 1)});
           return named("from_left", a, [&](const PrimExpr& from_left) {
             return named("from_right", b, [&](const PrimExpr& from_right) {
-              PrimExpr behind = precedes(from_right, from_left);
               PrimExpr takes_right =
-                  logical_and(lt(right.get(), end), logical_or(ge(left.get(), middle), behind));
-              return if_(takes_right,
-                         seq({store(other, {begin + k}, from_right), right.set(right.get() + 1)}),
-                         seq({store(other, {begin + k}, from_left), left.set(left.get() + 1)}));
+                  logical_and(lt(right.get(), end),
+                              logical_or(ge(left.get(), middle), ne(behind.get(), index(0))));
+              // Neither side is more likely than the other: no branch.
+              Stmt take =
+                  named("taken", tir::cast(kIndex, takes_right), [&](const PrimExpr& taken) {
+                    return seq({store(other, {begin + k},
+                                      select(ne(taken, index(0)), from_right, from_left)),
+                                right.set(right.get() + taken), left.set(left.get() + 1 - taken)});
+                  });
+              return seq({precedes(behind, from_right, from_left), take});
             });
           });
         });
@@ -350,7 +355,7 @@ Stmt sort_places(const Buffer& places, const Buffer& other, const PrimExpr& n,
       return if_(lt(length, n), seq({pass, back}));
     });
   });
-  return left.in(right.in(seq({start, sort})));
+  return behind.in(left.in(right.in(seq({start, sort}))));
 }
 
 namespace {

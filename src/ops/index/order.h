@@ -77,10 +77,11 @@ class EntryQueue {
   Cell key_, block_, at_;
 };
 
-// The places 0 .. n - 1 in order, as the content of `places`; `other` has as much room. `precedes` says whether the element at one
-// place comes strictly before the element at another. A stable merge sort from pairs upwards (Knuth, volume 3, 5.2.4), for elements
-// that have no key: about n log2(n) comparisons.
-using Precedes = std::function<PrimExpr(const PrimExpr& place, const PrimExpr& other)>;
+// The places 0 .. n - 1 in order, as the content of `places`; `other` has as much room. `precedes` sets a cell to 1 where the element
+// at one place comes strictly before the element at another, else to 0. A stable merge sort from pairs upwards (Knuth, volume 3,
+// 5.2.4), for elements whose keys do not always decide: about n log2(n) comparisons.
+using Precedes =
+    std::function<tir::Stmt(const Cell& precedes, const PrimExpr& place, const PrimExpr& other)>;
 tir::Stmt sort_places(const tir::Buffer& places, const tir::Buffer& other, const PrimExpr& n,
                       const Precedes& precedes);
 

@@ -5,6 +5,7 @@
 #include "ops/gradient.h"
 #include "ops/index/order.h"
 #include "ops/rows.h"
+#include "runtime/core/string_functions.h"
 
 namespace relay::ops {
 namespace {
@@ -66,23 +67,36 @@ TirTensor sorted_order(const TirTensor& x, size_t axis, const PrimExpr& count, b
       });
 }
 
-// The same of all elements of strings, which have no key.
+// The same of all elements of strings: their keys are compared, and their bytes where equal keys are those of long strings.
 TirTensor sorted_strings(const TirTensor& x, size_t axis, bool ascending, DType dtype) {
   PrimExpr n = x->shape()[axis];
   return tir::imperative(
       "T_argsort_strings", dtype, x->shape(), {x},
       [=](const std::vector<Buffer>& in, const Buffer& order) {
         return each_line(in[0]->shape, axis, 64, [&](const LineIndex& at) {
+          const DType word = DType::UInt(64);
           Buffer places = buffer("places", kIndex, {n}), other = buffer("other", kIndex, {n});
-          auto precedes = [&](const PrimExpr& a, const PrimExpr& b) {
+          Buffer keys = buffer("keys", word, {n});
+          auto key = [&](const PrimExpr& place) { return load(keys, {place}); };
+          Stmt find_keys = each("i", n, [&](const PrimExpr& i) {
+            return store(keys, {i}, tir::cast(word, string_key(load(in[0], at(i)))));
+          });
+          auto precedes = [&](const Cell& precedes, const PrimExpr& a, const PrimExpr& b) {
+            auto before = [&](const PrimExpr& x, const PrimExpr& y) {
+              return tir::cast(kIndex, ascending ? lt(x, y) : gt(x, y));
+            };
+            PrimExpr size = binary(BinaryOp::BitAnd, key(a), imm(word, 0xFF));
+            PrimExpr is_open = logical_and(
+                eq(key(a), key(b)), eq(size, imm(word, static_cast<int64_t>(runtime::kLongKey))));
             PrimExpr compared = string_order(load(in[0], at(a)), load(in[0], at(b)));
-            return ascending ? lt(compared, index(0)) : gt(compared, index(0));
+            return seq({precedes.set(before(key(a), key(b))),
+                        if_(is_open, precedes.set(before(compared, index(0))))});
           };
           Stmt write = each_in_lanes("k", n, [&](const PrimExpr& i) {
             return store(order, at(i), tir::cast(dtype, load(places, {i})));
           });
-          return allocate(places,
-                          allocate(other, seq({sort_places(places, other, n, precedes), write})));
+          Stmt sort = sort_places(places, other, n, precedes);
+          return allocate(places, allocate(other, allocate(keys, seq({find_keys, sort, write}))));
         });
       });
 }

@@ -41,6 +41,10 @@ int64_t hash_of(const relay_kernel_context*, const int64_t* args) {
   return static_cast<int64_t>(string_hash(string_of(args[0])));
 }
 
+int64_t key_of(const relay_kernel_context*, const int64_t* args) {
+  return static_cast<int64_t>(string_key(string_of(args[0])));
+}
+
 // A library beside the one with this code.
 const FunctionTable* find_library(const FunctionLibrary& wanted) {
   const std::string folder = own_folder();
@@ -89,7 +93,8 @@ const relay_string_function* table_of(std::integer_sequence<int, kText...>,
       print_mark,
       print_end,
       index_in,
-      hash_of};
+      hash_of,
+      key_of};
   return table;
 }
 

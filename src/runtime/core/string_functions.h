@@ -5,6 +5,7 @@
 // librelay_image.so. A program that calls one of a library opens it, so others need nothing but libc.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -39,6 +40,7 @@ inline constexpr std::string_view kStringFunctions[] = {
     // An index that has to be one of an axis: core/print.h.
     "index_in",
     "string_hash",  // (x): string_hash below
+    "string_key",   // (x): string_key below
 };
 inline constexpr int kNumStringFunctions = std::size(kStringFunctions);
 
@@ -69,9 +71,9 @@ inline constexpr FunctionLibrary kTextLibrary{
 inline constexpr FunctionLibrary kImageLibrary{
     "librelay_image.so", "relay_image_library", "../image/", 10, 5, RELAY_KERNEL_NO_IMAGE_LIBRARY};
 inline constexpr const FunctionLibrary* kLibraries[] = {&kTextLibrary, &kImageLibrary};
-// Behind those of the libraries are the four that print, the one for indices and the hash.
+// Behind those of the libraries are the four that print, the one for indices, the hash and the key.
 static_assert(kTextLibrary.first + kTextLibrary.count == kImageLibrary.first &&
-              kImageLibrary.first + kImageLibrary.count + 6 == kNumStringFunctions);
+              kImageLibrary.first + kImageLibrary.count + 7 == kNumStringFunctions);
 
 // What a library exports.
 struct FunctionTable {
@@ -121,6 +123,17 @@ inline uint64_t string_hash(std::string_view text) {
   for (size_t i = 0; i < left; ++i) rest |= uint64_t{static_cast<uint8_t>(at[i])} << (8 * i);
   mix(rest);
   return hash * kMultiplier;
+}
+
+// The first seven bytes of a string, the first one highest, zeros behind its end; below them its size, at most kLongKey. The order
+// of unequal keys is that of their strings, and equal keys whose size is below kLongKey are those of equal strings.
+inline constexpr uint64_t kLongKey = 8;
+inline uint64_t string_key(std::string_view text) {
+  uint64_t key = 0;
+  const size_t kept = std::min<size_t>(text.size(), kLongKey - 1);
+  for (size_t i = 0; i < kept; ++i) key = key << 8 | static_cast<uint8_t>(text[i]);
+  key <<= 8 * (kLongKey - kept);
+  return key | std::min<uint64_t>(text.size(), kLongKey);
 }
 
 // Memory for strings until it is cleared, for `keep` of a kernel's context. Any thread may allocate.

@@ -76,6 +76,7 @@ TEST(Strings, the_order_is_that_of_bytes) {
   const std::array<int64_t, 1> shape{static_cast<int64_t>(views.size())};
   const Tensor t = make_strings(Shape{shape}, views);
   const relay_string_function compare = string_functions()[string_function("string_compare")];
+  const relay_string_function key = string_functions()[string_function("string_key")];
   for (size_t i = 0; i < views.size(); ++i) {
     for (size_t j = 0; j < views.size(); ++j) {
       const int64_t words[] = {t.data<int64_t>()[i], t.data<int64_t>()[j]};
@@ -83,6 +84,13 @@ TEST(Strings, the_order_is_that_of_bytes) {
       const int64_t got = compare(nullptr, words);
       ASSERT_EQ(got < 0, wanted < 0) << texts[i] << " and " << texts[j];
       ASSERT_EQ(got > 0, wanted > 0) << texts[i] << " and " << texts[j];
+      const auto a = static_cast<uint64_t>(key(nullptr, &words[0]));
+      const auto b = static_cast<uint64_t>(key(nullptr, &words[1]));
+      if (a != b) {
+        ASSERT_EQ(a < b, wanted < 0) << texts[i] << " and " << texts[j];
+      } else if ((a & 0xFF) != kLongKey) {
+        ASSERT_EQ(wanted, 0) << texts[i] << " and " << texts[j];
+      }
     }
   }
 }
