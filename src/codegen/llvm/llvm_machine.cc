@@ -8,6 +8,7 @@
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/ConstraintElimination.h>
 #include <llvm/Transforms/Scalar/CorrelatedValuePropagation.h>
+#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/GVN.h>
 #include <llvm/Transforms/Scalar/IndVarSimplify.h>
@@ -20,6 +21,7 @@
 #include <llvm/Transforms/Scalar/LoopRotation.h>
 #include <llvm/Transforms/Scalar/LoopUnrollPass.h>
 #include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimpleLoopUnswitch.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 #include <llvm/Transforms/Vectorize/LoopVectorize.h>
@@ -48,6 +50,50 @@ llvm::ModulePassManager kernel_pipeline(bool has_fma) {
   return all;
 }
 
+llvm::LoopPassManager counted_loops() {
+  llvm::LoopPassManager passes;
+  passes.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::SimpleLoopUnswitchPass());
+  passes.addPass(llvm::IndVarSimplifyPass());
+  passes.addPass(llvm::LoopDeletionPass());
+  return passes;
+}
+
+// Loops of few iterations become straight code; what it then stores or computes twice, once.
+class ShortLoopsPass : public llvm::PassInfoMixin<ShortLoopsPass> {
+ public:
+  ShortLoopsPass() {
+    unroll_.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopFullUnrollPass()));
+    then_.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    then_.addPass(llvm::EarlyCSEPass(true));
+    then_.addPass(llvm::InstCombinePass());
+    then_.addPass(llvm::CorrelatedValuePropagationPass());
+    then_.addPass(llvm::SimplifyCFGPass());
+    then_.addPass(llvm::GVNPass());
+    then_.addPass(llvm::DSEPass());
+    then_.addPass(llvm::createFunctionToLoopPassAdaptor(counted_loops(), true));
+    then_.addPass(llvm::SimplifyCFGPass());
+    then_.addPass(llvm::InstCombinePass());
+  }
+
+  llvm::PreservedAnalyses run(llvm::Function& f, llvm::FunctionAnalysisManager& analyses) {
+    llvm::PreservedAnalyses unrolled = unroll_.run(f, analyses);
+    if (unrolled.areAllPreserved()) return unrolled;
+    unrolled.intersect(then_.run(f, analyses));
+    return unrolled;
+  }
+
+  void printPipeline(llvm::raw_ostream& out,
+                     llvm::function_ref<llvm::StringRef(llvm::StringRef)> name) {
+    unroll_.printPipeline(out, name);
+    out << ',';
+    then_.printPipeline(out, name);
+  }
+
+ private:
+  llvm::FunctionPassManager unroll_, then_;
+};
+
 // For loops of the program, which no schedule has placed: states that one iteration hands to the next in registers,
 // conditions that hold behind checks, counters, and vectors where iterations are independent.
 llvm::ModulePassManager program_pipeline() {
@@ -65,6 +111,8 @@ llvm::ModulePassManager program_pipeline() {
   llvm::LoopPassManager rotate;
   rotate.addPass(llvm::LoopRotatePass());
   rotate.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  // A check of what is the same in all iterations moves out of the loop.
+  rotate.addPass(llvm::SimpleLoopUnswitchPass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(rotate), true));
   passes.addPass(llvm::GVNPass());
   passes.addPass(llvm::CorrelatedValuePropagationPass());
@@ -73,10 +121,9 @@ llvm::ModulePassManager program_pipeline() {
   // Where an iteration decides that it is the last one, it leaves the loop.
   passes.addPass(llvm::JumpThreadingPass());
   clean_up();
-  llvm::LoopPassManager count;
-  count.addPass(llvm::IndVarSimplifyPass());
-  count.addPass(llvm::LoopDeletionPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(count)));
+  passes.addPass(llvm::DSEPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(counted_loops(), true));
+  passes.addPass(ShortLoopsPass());
   passes.addPass(llvm::LoopVectorizePass());
   // An element that the iteration before stored stays in a register.
   passes.addPass(llvm::LoopLoadEliminationPass());
