@@ -4,6 +4,7 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/ConstraintElimination.h>
@@ -26,6 +27,7 @@
 #include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 #include <llvm/Transforms/Vectorize/LoopVectorize.h>
 
+#include <mutex>
 #include <utility>
 
 #include "codegen/llvm/invariant_divisors.h"
@@ -182,6 +184,33 @@ llvm::FunctionPassManager host_pipeline() {
   return passes;
 }
 
+// Turns an option of the process on that LLVM reads when an emitter is set up, and has no other way to set.
+class EmitterOption {
+ public:
+  // `name` may be empty: none.
+  explicit EmitterOption(const std::string& name) : lock_(mutex()), name_(name) { set(true); }
+  ~EmitterOption() { set(false); }
+  EmitterOption(const EmitterOption&) = delete;
+  EmitterOption& operator=(const EmitterOption&) = delete;
+
+ private:
+  // Code is generated in a ForkSection.
+  static std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  void set(bool on) const {
+    if (name_.empty()) return;
+    auto option = llvm::cl::getRegisteredOptions().find(name_);
+    if (option == llvm::cl::getRegisteredOptions().end())
+      throw std::runtime_error("LLVM has no option " + name_);
+    static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(on);
+  }
+
+  std::lock_guard<std::mutex> lock_;
+  std::string name_;
+};
+
 // The analyses that passes ask for.
 struct Analyses {
   explicit Analyses(llvm::TargetMachine& machine) : builder(&machine) {
@@ -267,7 +296,8 @@ bool has_llvm_feature(const std::string& triple, const std::string& feature) {
   return false;
 }
 
-LlvmMachine::LlvmMachine(const MachineSettings& settings) : has_fma_(settings.has_fma) {
+LlvmMachine::LlvmMachine(const MachineSettings& settings)
+    : has_fma_(settings.has_fma), emitter_option_(settings.emitter_option) {
   const llvm::Target* t = find_llvm_target(settings.triple);
   llvm::TargetOptions options;
   const bool host = settings.kind == CodeKind::host;
@@ -281,8 +311,10 @@ LlvmMachine::LlvmMachine(const MachineSettings& settings) : has_fma_(settings.ha
   if (!machine_) throw std::runtime_error("no code generator for " + settings.triple);
 }
 
-LlvmMachine::Emitter::Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type)
+LlvmMachine::Emitter::Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type,
+                              const std::string& option)
     : stream_(bytes_) {
+  const EmitterOption on(option);
   if (machine.addPassesToEmitFile(*passes_, stream_, nullptr, type)) {
     throw std::runtime_error("this kind of file cannot be emitted");
   }
@@ -322,9 +354,9 @@ std::string LlvmMachine::emit(llvm::Module& module, CodePasses passes, CodeForm 
   // NVPTX's printer keeps the shared memory of the functions that it has printed, by their addresses, which those of the
   // next module may have: text is written by passes of its own.
   if (form != CodeForm::object) {
-    return Emitter(*machine_, llvm::CodeGenFileType::AssemblyFile).emit(module);
+    return Emitter(*machine_, llvm::CodeGenFileType::AssemblyFile, emitter_option_).emit(module);
   }
-  if (!objects_) objects_.emplace(*machine_, llvm::CodeGenFileType::ObjectFile);
+  if (!objects_) objects_.emplace(*machine_, llvm::CodeGenFileType::ObjectFile, emitter_option_);
   return objects_->emit(module);
 }
 
