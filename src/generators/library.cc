@@ -78,7 +78,7 @@ relay_code_status open(const relay_machine_settings* settings, void** machine, r
   return guarded(
       [&] {
         *machine = new Opened({settings->triple, settings->cpu, settings->features,
-                               static_cast<CodeKind>(settings->kind), settings->has_fma != 0});
+                               static_cast<CodeKind>(settings->kind), settings->has_fma != 0, ""});
       },
       take, context);
 }

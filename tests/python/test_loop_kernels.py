@@ -1,10 +1,15 @@
 """Loops of numbers are kernels: fixed programs and drawn ones against CPython."""
 
 import os
+import platform
+import re
+import shutil
+import subprocess
 
 import loop_cases
 import numpy as np
 import pytest
+from command_line import relay as command
 
 import relay
 
@@ -163,6 +168,31 @@ def check(case):
     got, want = f(*case.args), case.python(*case.args)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9, err_msg=f"{case.text}{case.args}")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64's code generator is in Relay")
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="no objdump")
+def test_jumps_lie_inside_of_32_bytes_where_the_processor_needs_that(tmp_path):
+    """Where a jump crosses or ends at 32 bytes, processors of the Skylake family decode it each time."""
+    x = np.array([3, 1, 2])
+    program = relay.function(insertion_sort).lower(x).module.astext()
+    (tmp_path / "sort.relay").write_text(program)
+
+    def jumps_across(cpu: str) -> tuple[int, int]:
+        out = tmp_path / f"{cpu}.so"
+        command("compile", tmp_path / "sort.relay", "-o", out, "--target", f"llvm -mcpu={cpu}")
+        shown = subprocess.run(["objdump", "-d", "--no-show-raw-insn", out], capture_output=True,
+                               text=True, check=True).stdout  # fmt: skip
+        found = re.findall(r"^ *([0-9a-f]+):\t(\S+)", shown, re.MULTILINE)
+        places = [int(address, 16) for address, _ in found]
+        jumps = [k for k, (_, name) in enumerate(found[:-1]) if name.startswith("j")]
+        return len(jumps), sum(places[k] // 32 != places[k + 1] // 32 for k in jumps)
+
+    jumps, across = jumps_across("cascadelake")
+    assert jumps > 10
+    assert across == 0
+    # The test sees jumps that lie across.
+    assert jumps_across("znver3")[1] > 0
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -149,6 +149,24 @@ def case_{number}(x, h, n):
         agree(case.python, args)
 
 
+def divided(x, d):
+    q = np.zeros(x.shape[0], dtype=np.int64)
+    r = np.zeros(x.shape[0], dtype=np.int64)
+    for i in range(x.shape[0]):
+        q[i] = x[i] // d
+        r[i] = x[i] % d
+    return q, r
+
+
+@pytest.mark.parametrize("d", [-1, 1, -3, 7, 2**32 + 1, -(2**63), 2**63 - 1])
+def test_a_loop_divides_by_a_number(d):
+    x = extremes("int64")
+    q, r = relay.function(divided)(x, d)
+    # Of the quotients one leaves int64, which wraps.
+    assert q.tolist() == [(v // d + 2**63) % 2**64 - 2**63 for v in x.tolist()]
+    assert r.tolist() == [v % d for v in x.tolist()]
+
+
 def below_zero(x):
     return (x % 1000003) * 92233720368547 < 0, x * 2 // 2 == x
 

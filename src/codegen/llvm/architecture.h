@@ -99,6 +99,9 @@ struct LlvmArchitecture {
   // Puts instructions of the architecture into a kernel that was just built, where LLVM selects slower ones. Null:
   // nowhere.
   void (*select)(llvm::Module& module, const Target& target) = nullptr;
+  // An option of LLVM's command line under which code for the processor of that name is written; "": none. Null: for none.
+  // Code of the library of machine.h has none.
+  const char* (*emitter_option)(std::string_view cpu) = nullptr;
 };
 
 // Null when there is none of that name.

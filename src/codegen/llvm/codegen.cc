@@ -17,23 +17,9 @@
 #include "codegen/llvm/kernel_builder.h"
 #include "codegen/llvm/llvm_object.h"
 #include "codegen/llvm/machine.h"
-#include "node/walk.h"
-#include "tir/while.h"
 
 namespace relay::codegen {
 namespace {
-
-bool has_program_loops(const tir::PrimFunc& f) {
-  bool found = false;
-  post_order(
-      f->body,
-      [&](const Node& n) {
-        auto* l = as<tir::ForNode>(&n);
-        found |= isa<tir::WhileNode>(&n) || (l != nullptr && l->hints.program);
-      },
-      family::tir_stmt);
-  return found;
-}
 
 // Of processors.
 KernelWriter processor_writer(const Target& target, CodeForm form) {
@@ -43,7 +29,7 @@ KernelWriter processor_writer(const Target& target, CodeForm form) {
     if (arch != nullptr && arch->select != nullptr) arch->select(module, target);
   };
   auto passes = [](const tir::PrimFunc& f) {
-    return has_program_loops(f) ? CodePasses::loops : CodePasses::kernel;
+    return has_program_loops(*f.get()) ? CodePasses::loops : CodePasses::kernel;
   };
   return {build, passes, form};
 }

@@ -6,7 +6,9 @@
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
 #include "target/architectures.h"
+#include "tir/passes/register_bounds.h"
 #include "tir/scalar.h"
+#include "tir/while.h"
 
 namespace relay::codegen {
 
@@ -39,6 +41,12 @@ void KernelBuilder::build() {
   ctx_ = body->getArg(static_cast<unsigned>(types.size() - 1));
   find_matrix_uses();
   find_polls();
+  if (has_program_loops(f_)) {
+    const PrimFunc f = relay::ref(f_);
+    bounds_.emplace();
+    bounds_->bind_function(f);
+    bind_registers(*bounds_, f);
+  }
   begin_function(body);
   // Where no result has an element there is nothing to do: an outer loop does not count to 2^40 around an empty one.
   if (Value* empty = results_are_empty()) require(b_.CreateNot(empty), b_.getInt32(0));
@@ -197,6 +205,18 @@ std::string kernel_symbol(const PrimFuncNode& func) { return "relay_kernel_" + f
 
 void build_kernel(llvm::Module& module, const PrimFunc& func, const Target& target) {
   KernelBuilder(module, *func.get(), target).build();
+}
+
+bool has_program_loops(const PrimFuncNode& f) {
+  bool found = false;
+  post_order(
+      f.body,
+      [&](const Node& n) {
+        auto* l = as<ForNode>(&n);
+        found |= isa<tir::WhileNode>(&n) || (l != nullptr && l->hints.program);
+      },
+      family::tir_stmt);
+  return found;
 }
 
 }  // namespace relay::codegen

@@ -18,4 +18,7 @@ std::string kernel_symbol(const tir::PrimFuncNode& func);
 // as its schedule and its fused operators, both bounded, so they are walked by recursion.
 void build_kernel(llvm::Module& module, const tir::PrimFunc& func, const Target& target);
 
+// Whether it has loops that the program wrote.
+bool has_program_loops(const tir::PrimFuncNode& f);
+
 }  // namespace relay::codegen

@@ -24,6 +24,7 @@
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_builder.h"
 #include "target/target.h"
+#include "tir/arith/analyzer.h"
 #include "tir/arith/counting.h"
 #include "tir/matrix_nest.h"
 #include "tir/stmt.h"
@@ -222,10 +223,15 @@ class KernelBuilder {
     int64_t work = 0;
     bool asks = false;
     bool has_loop = false;
+    int64_t iteration =
+        0;  // of loops of the program that do not ask: the operations of the innermost
+    // The operations between two jumps of a loop around this.
+    int64_t jump() const { return iteration > 0 ? iteration : work; }
     Survey& operator+=(const Survey& next) {
       work += next.work;
       asks = asks || next.asks;
       has_loop = has_loop || next.has_loop;
+      iteration = std::max(iteration, next.iteration);
       return *this;
     }
   };
@@ -236,10 +242,13 @@ class KernelBuilder {
     int64_t work;
     bool innermost;
     bool program;
+    int64_t jump;  // the operations between two jumps, where the loop is one of the program
   };
   // Finds the loops that ask.
   void find_polls();
   Survey survey(const StmtNode* s, Around around);
+  // What the extent of a loop is at most, as far as its definition shows that.
+  std::optional<int64_t> most_iterations(PrimExpr extent) const;
   // The operations of a statement for the sizes of this run. `inner`, of a statement that always runs: innermost loops of the
   // program whose lengths are known here count, for the loop around them instead of for themselves; it becomes the most
   // operations of an iteration of one.
@@ -267,18 +276,26 @@ class KernelBuilder {
   bool counts(const PrimExprNode& e) {
     return e.dtype.element() == tir::kIndex && counting_.counts(relay::ref(e));
   }
+  enum class Division {
+    Unsigned,  // the operands are, or the dividend is known not to be negative and the divisor is a positive constant
+    Signed,
+    ByNumber,  // signed, by a number of the program
+  };
+  Division division(const BinaryNode& quotient);
   // Integer division by zero gives the dividend and no remainder; the least signed number by -1 gives itself. The
-  // processor traps on both, so 1 replaces such a divisor.
-  Value* tame_divisor(Value* a, Value* b, bool is_signed);
+  // processor traps on both, so 1 replaces such a divisor. Where it is a number of the program, 1 replaces -1 whatever the
+  // dividend is, so that a loop computes the divisor once; for a counter of a loop, this would hide from LLVM that it does
+  // not overflow.
+  Value* tame_divisor(Value* a, Value* b, Division how);
   // With 1 for 0 alone.
   Value* tame_zero(Value* b);
-  Value* quotient(Value* a, Value* b, bool is_signed);
-  Value* remainder(Value* a, Value* b, bool is_signed);
+  Value* quotient(Value* a, Value* b, Division how);
+  Value* remainder(Value* a, Value* b, Division how);
   // Which lanes of neighbouring indices are below an end, where the indices fill several registers: how many are left
   // is one number, and the lanes are counted in bytes. Null for other comparisons.
   Value* lanes_below(const BinaryNode& n);
   // Truncation went the other way than floor.
-  Value* rounds_down(Value* a, Value* b);
+  Value* rounds_down(Value* a, Value* b, Division how);
   // The exponent when the divisor is a positive power of two.
   static std::optional<int64_t> log2_of(const PrimExpr& divisor);
   // Shifting by the width or more gives what is left of the number: its sign, or zero.
@@ -369,6 +386,8 @@ class KernelBuilder {
   const PrimFuncNode& f_;
   const Target& target_;
   tir::Counting counting_;
+  std::optional<tir::Analyzer>
+      bounds_;  // of numbers that loops of the program keep; none without such loops
   llvm::Function* function_ = nullptr;
   BasicBlock* entry_ = nullptr;
   BasicBlock* start_ = nullptr;
@@ -393,6 +412,7 @@ class KernelBuilder {
   std::vector<LlvmMatrixUnit::Shapes> register_shapes_;
   size_t shapes_ = kUnknownShapes;  // of the registers, where code is being made
   bool uses_matrix_unit_ = false;   // in this function
+  std::unordered_map<const Node*, PrimExpr> definitions_;  // of variables, behind `survey`
   std::unordered_map<const Node*, Poll> polls_;
   std::unordered_set<const Node*>
       counted_around_;          // loops whose iterations count for the loop around them

@@ -95,15 +95,16 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
     case BinaryOp::Mul:
       return is_float ? rounded(d, b_.CreateFMul(a, b)) : b_.CreateMul(a, b, "", false, counts(n));
     case BinaryOp::Div:
-      return is_float ? rounded(d, b_.CreateFDiv(a, b)) : quotient(a, b, is_signed);
+      return is_float ? rounded(d, b_.CreateFDiv(a, b)) : quotient(a, b, division(n));
     case BinaryOp::Mod:
-      return is_float ? rounded(d, float_call("fmod", d, {a, b})) : remainder(a, b, is_signed);
+      return is_float ? rounded(d, float_call("fmod", d, {a, b})) : remainder(a, b, division(n));
     case BinaryOp::FloorDiv: {
       if (is_float) return rounded(d, unary(llvm::Intrinsic::floor, b_.CreateFDiv(a, b)));
-      if (!is_signed) return quotient(a, b, false);
+      const Division how = division(n);
+      if (how == Division::Unsigned) return quotient(a, b, how);
       if (auto power = log2_of(n.b)) return b_.CreateAShr(a, constant_int(a->getType(), *power));
-      Value* q = quotient(a, b, true);
-      return b_.CreateSub(q, b_.CreateZExt(rounds_down(a, b), a->getType()));
+      Value* q = quotient(a, b, how);
+      return b_.CreateSub(q, b_.CreateZExt(rounds_down(a, b, how), a->getType()));
     }
     case BinaryOp::FloorMod: {
       if (is_float) {
@@ -113,12 +114,13 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
         Value* up = b_.CreateAnd(b_.CreateFCmpONE(r, zero), other_sign);
         return rounded(d, b_.CreateSelect(up, b_.CreateFAdd(r, b), r));
       }
-      if (!is_signed) return remainder(a, b, false);
+      const Division how = division(n);
+      if (how == Division::Unsigned) return remainder(a, b, how);
       if (auto power = log2_of(n.b))
         return b_.CreateAnd(a, constant_int(a->getType(), (int64_t{1} << *power) - 1));
-      Value* r = remainder(a, b, true);
-      return b_.CreateAdd(
-          r, b_.CreateSelect(rounds_down(a, b), b, llvm::Constant::getNullValue(b->getType())));
+      Value* r = remainder(a, b, how);
+      return b_.CreateAdd(r, b_.CreateSelect(rounds_down(a, b, how), b,
+                                             llvm::Constant::getNullValue(b->getType())));
     }
     case BinaryOp::Min:
     case BinaryOp::Max:
@@ -157,6 +159,18 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
       return shift(n.op, is_signed, a, b);
   }
   return nullptr;
+}
+
+KernelBuilder::Division KernelBuilder::division(const BinaryNode& quotient) {
+  const DType d = quotient.a->dtype;
+  if (!d.is_int()) return Division::Unsigned;
+  if (!bounds_ || !(d == tir::kIndex)) return Division::Signed;
+  const auto by = as_int(quotient.b);
+  if (by) {
+    const bool natural = *by > 0 && bounds_->bounds(quotient.a).min >= 0;
+    return natural ? Division::Unsigned : Division::Signed;
+  }
+  return counts(*quotient.b.get()) ? Division::Signed : Division::ByNumber;
 }
 
 Value* KernelBuilder::lanes_below(const BinaryNode& n) {
@@ -209,24 +223,24 @@ Value* KernelBuilder::tame_zero(Value* b) {
   return b_.CreateSelect(zero, constant_int(b->getType(), 1), b);
 }
 
-Value* KernelBuilder::tame_divisor(Value* a, Value* b, bool is_signed) {
+Value* KernelBuilder::tame_divisor(Value* a, Value* b, Division how) {
+  if (how == Division::Unsigned) return tame_zero(b);
   auto never = [](Value* condition) {
     auto* known = llvm::dyn_cast<llvm::Constant>(condition);
     return known != nullptr && known->isNullValue();
   };
   llvm::Type* t = b->getType();
-  Value* bad = nullptr;
-  if (is_signed) {
-    Value* negates = b_.CreateICmpEQ(b, constant_int(t, -1));
-    auto least = llvm::APInt::getSignedMinValue(t->getScalarSizeInBits());
-    if (!never(negates)) {
-      bad = b_.CreateAnd(negates, b_.CreateICmpEQ(a, llvm::ConstantInt::get(t, least)));
-    }
+  Value* one = constant_int(t, 1);
+  if (how == Division::ByNumber) {
+    return b_.CreateSelect(b_.CreateICmpULE(b_.CreateAdd(b, one), one), one, b);
   }
+  Value* bad = b_.CreateICmpEQ(b, constant_int(t, -1));
+  auto least = llvm::APInt::getSignedMinValue(t->getScalarSizeInBits());
+  if (!never(bad)) bad = b_.CreateAnd(bad, b_.CreateICmpEQ(a, llvm::ConstantInt::get(t, least)));
   if (Value* zero = b_.CreateICmpEQ(b, llvm::Constant::getNullValue(t)); !never(zero)) {
-    bad = bad == nullptr ? zero : b_.CreateOr(bad, zero);
+    bad = never(bad) ? zero : b_.CreateOr(bad, zero);
   }
-  return bad == nullptr ? b : b_.CreateSelect(bad, constant_int(t, 1), b);
+  return never(bad) ? b : b_.CreateSelect(bad, one, b);
 }
 
 namespace {
@@ -242,10 +256,15 @@ bool divides_in_floats(const Target& target, const Value* b) {
 
 }  // namespace
 
-Value* KernelBuilder::quotient(Value* a, Value* b, bool is_signed) {
+Value* KernelBuilder::quotient(Value* a, Value* b, Division how) {
+  const bool is_signed = how != Division::Unsigned;
   if (!divides_in_floats(target_, b)) {
-    Value* divisor = tame_divisor(a, b, is_signed);
-    return is_signed ? b_.CreateSDiv(a, divisor) : b_.CreateUDiv(a, divisor);
+    Value* divisor = tame_divisor(a, b, how);
+    if (!is_signed) return b_.CreateUDiv(a, divisor);
+    Value* q = b_.CreateSDiv(a, divisor);
+    if (how == Division::Signed) return q;
+    Value* negates = b_.CreateICmpEQ(b, constant_int(b->getType(), -1));
+    return b_.CreateSelect(negates, b_.CreateNeg(a), q);
   }
   llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
   b_.clearFastMathFlags();
@@ -262,16 +281,16 @@ Value* KernelBuilder::quotient(Value* a, Value* b, bool is_signed) {
   return b_.CreateSelect(negates, b_.CreateNeg(a), b_.CreateFPToSI(q, t));
 }
 
-Value* KernelBuilder::remainder(Value* a, Value* b, bool is_signed) {
+Value* KernelBuilder::remainder(Value* a, Value* b, Division how) {
   if (divides_in_floats(target_, b)) {
-    return b_.CreateSub(a, b_.CreateMul(quotient(a, b, is_signed), tame_zero(b)));
+    return b_.CreateSub(a, b_.CreateMul(quotient(a, b, how), tame_zero(b)));
   }
-  Value* divisor = tame_divisor(a, b, is_signed);
-  return is_signed ? b_.CreateSRem(a, divisor) : b_.CreateURem(a, divisor);
+  Value* divisor = tame_divisor(a, b, how);
+  return how == Division::Unsigned ? b_.CreateURem(a, divisor) : b_.CreateSRem(a, divisor);
 }
 
-Value* KernelBuilder::rounds_down(Value* a, Value* b) {
-  Value* r = remainder(a, b, true);
+Value* KernelBuilder::rounds_down(Value* a, Value* b, Division how) {
+  Value* r = remainder(a, b, how);
   Value* zero = llvm::Constant::getNullValue(r->getType());
   Value* signs = b_.CreateICmpSLT(b_.CreateXor(r, b), zero);
   return b_.CreateAnd(b_.CreateICmpNE(r, zero), signs);

@@ -23,6 +23,9 @@ constexpr int64_t kOpenExtent = int64_t{1} << 14;
 constexpr int64_t kLongKernel = int64_t{1} << 28;
 // About a millisecond.
 constexpr int64_t kBetweenPolls = int64_t{1} << 22;
+// Some microseconds: a loop of the program that takes less at its greatest length has no poll, so that LLVM may unroll it
+// or move what it stores out of it.
+constexpr int64_t kShortLoop = int64_t{1} << 12;
 // Around a tile in registers, which a call would write to memory and read again.
 constexpr int64_t kBetweenPollsOfTiles = int64_t{1} << 26;
 // What a factor of an estimate is at most, so that sums of a few products are numbers.
@@ -46,6 +49,20 @@ int64_t times(int64_t a, int64_t b) { return std::min(a, kMostWork) * std::min(b
 
 }  // namespace
 
+std::optional<int64_t> KernelBuilder::most_iterations(PrimExpr extent) const {
+  for (auto d = definitions_.find(extent.get()); d != definitions_.end();
+       d = definitions_.find(extent.get())) {
+    extent = d->second;
+  }
+  if (auto length = as_int(extent)) return length;
+  auto* b = as<tir::BinaryNode>(extent);
+  if (b == nullptr) return std::nullopt;
+  const auto by = as_int(b->b);
+  if (b->op == tir::BinaryOp::Min && by) return by;
+  const bool rest = b->op == tir::BinaryOp::FloorMod || b->op == tir::BinaryOp::Mod;
+  return rest && by && *by > 0 ? std::optional(*by - 1) : std::nullopt;
+}
+
 KernelBuilder::Survey KernelBuilder::survey(const StmtNode* s, Around around) {
   auto inside = [&](const Stmt& inner) { return survey(inner.get(), around); };
   switch (s->kind()) {
@@ -63,8 +80,11 @@ KernelBuilder::Survey KernelBuilder::survey(const StmtNode* s, Around around) {
       if (i.else_body) all += inside(i.else_body);
       return all;
     }
-    case StmtKind::LetStmt:
-      return inside(static_cast<const LetStmtNode*>(s)->body);
+    case StmtKind::LetStmt: {
+      auto& l = *static_cast<const LetStmtNode*>(s);
+      definitions_[l.var.get()] = l.value;
+      return inside(l.body);
+    }
     case StmtKind::Allocate: {
       auto& a = *static_cast<const AllocateNode*>(s);
       if (matrix_uses_.contains(a.buffer.get())) {
@@ -77,20 +97,23 @@ KernelBuilder::Survey KernelBuilder::survey(const StmtNode* s, Around around) {
     // It may run for ever, whatever its body asks.
     case StmtKind::While: {
       Survey body = inside(static_cast<const tir::WhileNode*>(s)->body);
-      polls_[s] = {body.work, false, true};
+      polls_[s] = {body.work, false, true, body.jump()};
       return {kLongKernel, true, true};
     }
     case StmtKind::For: {
       auto& l = *static_cast<const ForNode*>(s);
       Survey body = inside(l.body);
       if (l.hints.program) {
-        polls_[s] = {body.work, !body.has_loop, true};
+        const auto length = most_iterations(l.extent);
+        if (length && !body.asks && times(*length, body.work) <= kShortLoop)
+          return {times(*length, body.work), false, false, body.jump()};
+        polls_[s] = {body.work, !body.has_loop, true, body.jump()};
         return {kLongKernel, true, true};
       }
       Survey whole{times(as_int(l.extent).value_or(kOpenExtent), body.work), body.asks, true};
       int64_t least = around == Around::Tile ? kBetweenPollsOfTiles : kBetweenPolls;
       if (!body.asks && around != Around::MatrixRegisters && whole.work > least) {
-        polls_[&l] = {body.work, !body.has_loop, false};
+        polls_[&l] = {body.work, !body.has_loop, false, 0};
         whole.asks = true;
       }
       return whole;
@@ -132,13 +155,13 @@ Value* KernelBuilder::work_now(const StmtNode* s, int64_t* inner) {
                 (n.kind() != tir::ExprKind::Var || vars_.contains(&n));
       });
       auto poll = polls_.find(&l);
-      if (l.hints.program) {
-        if (!known || inner == nullptr || poll == polls_.end() || !poll->second.innermost ||
+      if (l.hints.program && poll != polls_.end()) {
+        if (!known || inner == nullptr || !poll->second.innermost ||
             l.hints.order == tir::LoopOrder::Backward)
           return b_.getInt64(1);
         counted_around_.insert(&l);
         const int64_t work = std::clamp<int64_t>(poll->second.work, 1, kMostWork);
-        *inner = std::max(*inner, work);
+        *inner = std::max(*inner, std::clamp<int64_t>(poll->second.jump, 1, kMostWork));
         Value* extent = b_.CreateSExt(expr(l.extent), b_.getInt64Ty());
         Value* most = b_.getInt64(kMostWork);
         Value* length =
@@ -176,7 +199,7 @@ int64_t KernelBuilder::iterations_between_polls(int64_t work) {
 }
 
 int64_t KernelBuilder::jumps_between_polls(const Poll& poll) {
-  return poll.program ? iterations_between_polls(poll.work) : 0;
+  return poll.program ? iterations_between_polls(poll.jump) : 0;
 }
 
 void KernelBuilder::ask_after(Value* work, int64_t jumps) {

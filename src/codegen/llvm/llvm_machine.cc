@@ -4,10 +4,12 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/ConstraintElimination.h>
 #include <llvm/Transforms/Scalar/CorrelatedValuePropagation.h>
+#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/GVN.h>
 #include <llvm/Transforms/Scalar/IndVarSimplify.h>
@@ -20,10 +22,12 @@
 #include <llvm/Transforms/Scalar/LoopRotation.h>
 #include <llvm/Transforms/Scalar/LoopUnrollPass.h>
 #include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimpleLoopUnswitch.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 #include <llvm/Transforms/Vectorize/LoopVectorize.h>
 
+#include <mutex>
 #include <utility>
 
 #include "codegen/llvm/invariant_divisors.h"
@@ -48,6 +52,50 @@ llvm::ModulePassManager kernel_pipeline(bool has_fma) {
   return all;
 }
 
+llvm::LoopPassManager counted_loops() {
+  llvm::LoopPassManager passes;
+  passes.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::SimpleLoopUnswitchPass());
+  passes.addPass(llvm::IndVarSimplifyPass());
+  passes.addPass(llvm::LoopDeletionPass());
+  return passes;
+}
+
+// Loops of few iterations become straight code; what it then stores or computes twice, once.
+class ShortLoopsPass : public llvm::PassInfoMixin<ShortLoopsPass> {
+ public:
+  ShortLoopsPass() {
+    unroll_.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopFullUnrollPass()));
+    then_.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    then_.addPass(llvm::EarlyCSEPass(true));
+    then_.addPass(llvm::InstCombinePass());
+    then_.addPass(llvm::CorrelatedValuePropagationPass());
+    then_.addPass(llvm::SimplifyCFGPass());
+    then_.addPass(llvm::GVNPass());
+    then_.addPass(llvm::DSEPass());
+    then_.addPass(llvm::createFunctionToLoopPassAdaptor(counted_loops(), true));
+    then_.addPass(llvm::SimplifyCFGPass());
+    then_.addPass(llvm::InstCombinePass());
+  }
+
+  llvm::PreservedAnalyses run(llvm::Function& f, llvm::FunctionAnalysisManager& analyses) {
+    llvm::PreservedAnalyses unrolled = unroll_.run(f, analyses);
+    if (unrolled.areAllPreserved()) return unrolled;
+    unrolled.intersect(then_.run(f, analyses));
+    return unrolled;
+  }
+
+  void printPipeline(llvm::raw_ostream& out,
+                     llvm::function_ref<llvm::StringRef(llvm::StringRef)> name) {
+    unroll_.printPipeline(out, name);
+    out << ',';
+    then_.printPipeline(out, name);
+  }
+
+ private:
+  llvm::FunctionPassManager unroll_, then_;
+};
+
 // For loops of the program, which no schedule has placed: states that one iteration hands to the next in registers,
 // conditions that hold behind checks, counters, and vectors where iterations are independent.
 llvm::ModulePassManager program_pipeline() {
@@ -65,6 +113,8 @@ llvm::ModulePassManager program_pipeline() {
   llvm::LoopPassManager rotate;
   rotate.addPass(llvm::LoopRotatePass());
   rotate.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  // A check of what is the same in all iterations moves out of the loop.
+  rotate.addPass(llvm::SimpleLoopUnswitchPass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(rotate), true));
   passes.addPass(llvm::GVNPass());
   passes.addPass(llvm::CorrelatedValuePropagationPass());
@@ -73,10 +123,9 @@ llvm::ModulePassManager program_pipeline() {
   // Where an iteration decides that it is the last one, it leaves the loop.
   passes.addPass(llvm::JumpThreadingPass());
   clean_up();
-  llvm::LoopPassManager count;
-  count.addPass(llvm::IndVarSimplifyPass());
-  count.addPass(llvm::LoopDeletionPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(count)));
+  passes.addPass(llvm::DSEPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(counted_loops(), true));
+  passes.addPass(ShortLoopsPass());
   passes.addPass(llvm::LoopVectorizePass());
   // An element that the iteration before stored stays in a register.
   passes.addPass(llvm::LoopLoadEliminationPass());
@@ -134,6 +183,33 @@ llvm::FunctionPassManager host_pipeline() {
   passes.addPass(llvm::SimplifyCFGPass());
   return passes;
 }
+
+// Turns an option of the process on that LLVM reads when an emitter is set up, and has no other way to set.
+class EmitterOption {
+ public:
+  // `name` may be empty: none.
+  explicit EmitterOption(const std::string& name) : lock_(mutex()), name_(name) { set(true); }
+  ~EmitterOption() { set(false); }
+  EmitterOption(const EmitterOption&) = delete;
+  EmitterOption& operator=(const EmitterOption&) = delete;
+
+ private:
+  // Code is generated in a ForkSection.
+  static std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  void set(bool on) const {
+    if (name_.empty()) return;
+    auto option = llvm::cl::getRegisteredOptions().find(name_);
+    if (option == llvm::cl::getRegisteredOptions().end())
+      throw std::runtime_error("LLVM has no option " + name_);
+    static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(on);
+  }
+
+  std::lock_guard<std::mutex> lock_;
+  std::string name_;
+};
 
 // The analyses that passes ask for.
 struct Analyses {
@@ -220,7 +296,8 @@ bool has_llvm_feature(const std::string& triple, const std::string& feature) {
   return false;
 }
 
-LlvmMachine::LlvmMachine(const MachineSettings& settings) : has_fma_(settings.has_fma) {
+LlvmMachine::LlvmMachine(const MachineSettings& settings)
+    : has_fma_(settings.has_fma), emitter_option_(settings.emitter_option) {
   const llvm::Target* t = find_llvm_target(settings.triple);
   llvm::TargetOptions options;
   const bool host = settings.kind == CodeKind::host;
@@ -234,8 +311,10 @@ LlvmMachine::LlvmMachine(const MachineSettings& settings) : has_fma_(settings.ha
   if (!machine_) throw std::runtime_error("no code generator for " + settings.triple);
 }
 
-LlvmMachine::Emitter::Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type)
+LlvmMachine::Emitter::Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type,
+                              const std::string& option)
     : stream_(bytes_) {
+  const EmitterOption on(option);
   if (machine.addPassesToEmitFile(*passes_, stream_, nullptr, type)) {
     throw std::runtime_error("this kind of file cannot be emitted");
   }
@@ -275,9 +354,9 @@ std::string LlvmMachine::emit(llvm::Module& module, CodePasses passes, CodeForm 
   // NVPTX's printer keeps the shared memory of the functions that it has printed, by their addresses, which those of the
   // next module may have: text is written by passes of its own.
   if (form != CodeForm::object) {
-    return Emitter(*machine_, llvm::CodeGenFileType::AssemblyFile).emit(module);
+    return Emitter(*machine_, llvm::CodeGenFileType::AssemblyFile, emitter_option_).emit(module);
   }
-  if (!objects_) objects_.emplace(*machine_, llvm::CodeGenFileType::ObjectFile);
+  if (!objects_) objects_.emplace(*machine_, llvm::CodeGenFileType::ObjectFile, emitter_option_);
   return objects_->emit(module);
 }
 

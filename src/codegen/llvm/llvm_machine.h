@@ -38,6 +38,7 @@ struct MachineSettings {
   std::string features;
   CodeKind kind = CodeKind::kernels;
   bool has_fma = false;
+  std::string emitter_option;  // of LLVM's command line; see LlvmArchitecture
 };
 
 // The classes of the passes, in order.
@@ -64,7 +65,7 @@ class LlvmMachine {
   // small kernel.
   class Emitter {
    public:
-    Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type);
+    Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type, const std::string& option);
     std::string emit(llvm::Module& module);
 
    private:
@@ -74,6 +75,7 @@ class LlvmMachine {
   };
 
   bool has_fma_;
+  std::string emitter_option_;
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::optional<Emitter> objects_;
 };

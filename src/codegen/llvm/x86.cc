@@ -6,6 +6,7 @@
 #include <llvm/TargetParser/X86TargetParser.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -54,6 +55,15 @@ bool gathers_fast(const Target& target) {
     it->second = info != nullptr && info->checkFeatures("+fast-gather");
   }
   return it->second;
+}
+
+// Processors of the Skylake family keep no decoded instructions of a block in which a jump crosses or ends at a multiple of
+// 32 bytes (Intel, "Mitigations for Jump Conditional Code Erratum", 2019): by where it lies, a loop takes up to a fourth
+// longer.
+const char* x86_emitter_option(std::string_view cpu) {
+  constexpr std::array<std::string_view, 3> kFamily = {"skylake", "skylake-avx512", "cascadelake"};
+  const bool is_member = std::ranges::find(kFamily, cpu) != kFamily.end();
+  return is_member ? "x86-branches-within-32B-boundaries" : "";
 }
 
 // vscalefps of AVX-512 on vectors of 4, 8 or 16; a scalar is the first lane of four.
@@ -234,6 +244,7 @@ const LlvmArchitecture kLlvmX86{.name = "x86_64",
                                 .gathers_fast = gathers_fast,
                                 .fixed_point_product = fixed_point_product,
                                 .add_short_product = add_short_product,
-                                .host_calls = &kX86HostCalls};
+                                .host_calls = &kX86HostCalls,
+                                .emitter_option = x86_emitter_option};
 
 }  // namespace relay::codegen

@@ -99,8 +99,8 @@ TEST(KernelPolls, open_sizes_ask_by_what_they_are) {
 }
 
 // The nest as loops of the program, whose iterations count as jumps of the run.
-PrimFunc program_nest(const Var& n, const Var& m) {
-  PrimFunc f = nest({n, m}, {n, m});
+PrimFunc program_nest(const std::vector<PrimExpr>& extents, std::vector<Var> dims) {
+  PrimFunc f = nest(extents, std::move(dims));
   Stmt body = Stmt::unchecked(rewrite(
       f->body,
       [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
@@ -114,7 +114,7 @@ PrimFunc program_nest(const Var& n, const Var& m) {
 
 TEST(KernelPolls, loops_of_the_program_count_their_iterations) {
   Var n = var("n"), m = var("m");
-  const PrimFunc f = program_nest(n, m);
+  const PrimFunc f = program_nest({n, m}, {n, m});
   const Target target = runnable_targets().front();
   EXPECT_EQ(run(f, target, -1, {1000, 1}).asked, 0);
   EXPECT_EQ(run(f, target, -1, {1, 1000}).asked, 0);
@@ -132,6 +132,32 @@ TEST(KernelPolls, loops_of_the_program_count_their_iterations) {
     EXPECT_EQ(a.asked, 3);
     EXPECT_EQ(a.code, RELAY_KERNEL_CHECK_FAILED);
   }
+}
+
+TEST(KernelPolls, short_loops_of_the_program_count_for_those_around_them) {
+  Var n = var("n"), m = var("m");
+  const Target target = runnable_targets().front();
+  // No more than six iterations, in every way to say so, and two short loops in each other.
+  for (const auto& [inner, rows] : {std::pair<std::vector<PrimExpr>, int64_t>{{index(6)}, 1 << 22},
+                                    {{min(m, index(6))}, 1 << 22},
+                                    {{floor_mod(m, index(7))}, 1 << 22},
+                                    {{index(6), index(5)}, 1 << 20}}) {
+    std::vector<PrimExpr> extents{n};
+    extents.insert(extents.end(), inner.begin(), inner.end());
+    const PrimFunc f = program_nest(extents, {n, m});
+    EXPECT_EQ(run(f, target, -1, {1000, 6}).asked, 0);
+    const int64_t iterations = rows * 6 * (inner.size() > 1 ? 5 : 1);
+    const Answers all = run(f, target, -1, {rows, 6});
+    EXPECT_GE(all.asked, 4);
+    EXPECT_LE(all.asked, 200);
+    EXPECT_GE(all.jumps, iterations / 2);
+    EXPECT_LE(all.jumps, iterations * 2);
+    const Answers endless = run(f, target, 3, {int64_t{1} << 50, 6});
+    EXPECT_EQ(endless.asked, 3);
+    EXPECT_EQ(endless.code, RELAY_KERNEL_CHECK_FAILED);
+  }
+  // One that takes long in itself asks.
+  EXPECT_GE(run(program_nest({index(6), n}, {n}), target, -1, {int64_t{1} << 22}).asked, 4);
 }
 
 // Adds 1 to a register as long as it is below the limit; out[0] is what it is then.

@@ -118,6 +118,18 @@ Unroller::Measure Unroller::measure(const StaticValue& callee,
   return out;
 }
 
+bool Unroller::is_nearer(const Measure& least, const Measure& now,
+                         const std::vector<StaticValue*>& args) {
+  if (now.size() != least.size()) return false;
+  const std::vector<const StaticValue*> parts = components(args);
+  for (size_t i = 0; i < now.size(); ++i) {
+    // A number that was unknown and is a constant now, as a loop's state is that a branch of its body resets, leads nowhere.
+    const bool is_first = least[i] == kUnknown && i > 0 && known_integer(*parts[i - 1]) != nullptr;
+    if (now[i] < least[i] && !is_first) return true;
+  }
+  return false;
+}
+
 Unroller::Verdict Unroller::judge(const StaticValue& callee, const Function& f,
                                   const std::vector<StaticValue*>& args, const CallNode& at,
                                   const Block& block) {
@@ -135,11 +147,7 @@ Unroller::Verdict Unroller::judge(const StaticValue& callee, const Function& f,
     failed_ = last.start.call;
     return Verdict::repeats;
   }
-  Measure now = measure(callee, args);
-  bool same_form = now.size() == last.least.size();
-  for (size_t i = 0; same_form && i < now.size(); ++i) {
-    if (now[i] < last.least[i]) return Verdict::enter;
-  }
+  if (is_nearer(last.least, measure(callee, args), args)) return Verdict::enter;
   bool heavy = cost_->tensors - last.start.cost.tensors > max_tensors_;
   if (&block == last.block && last.loose < max_unroll_ && !heavy) {
     auto before = components(last.args), after = components(args);
@@ -173,12 +181,9 @@ void Unroller::enter(const StaticValue& callee, const Function& f,
   if (!nested.empty()) {
     Activation& last = nested.back();
     last.gained = true;
-    bool nearer = false;
+    const bool nearer = is_nearer(last.least, a.least, args);
     if (a.least.size() == last.least.size()) {
-      for (size_t i = 0; i < a.least.size(); ++i) {
-        nearer |= a.least[i] < last.least[i];
-        a.least[i] = std::min(a.least[i], last.least[i]);
-      }
+      for (size_t i = 0; i < a.least.size(); ++i) a.least[i] = std::min(a.least[i], last.least[i]);
     }
     a.start = last.start;
     a.loose = last.loose + (nearer ? 0 : 1);

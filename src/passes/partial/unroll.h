@@ -89,6 +89,9 @@ class Unroller {
   bool pays(const Start& start) const;
   bool only_repeats(const Activation& last) const;
   void find_recursive(const Module& mod);
+  // Whether activations on the way to `now`, of which `args` are the arguments, are nearer to their end than those of `least`.
+  static bool is_nearer(const Measure& least, const Measure& now,
+                        const std::vector<StaticValue*>& args);
   static Measure measure(const StaticValue& callee, const std::vector<StaticValue*>& args);
 
   int64_t max_unroll_;

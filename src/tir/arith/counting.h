@@ -38,6 +38,11 @@ class Counting {
   bool define_loop(const Var& var, const PrimExpr& min);
   bool counts(const PrimExpr& e);
 
+  // A buffer and an element of it.
+  using Register = std::pair<const Node*, int64_t>;
+  // The register that an expression loads, if it is a load of one.
+  static std::optional<Register> register_of(const Node& e);
+
  private:
   // The most factors of the products that an expression is a sum of.
   struct Factors {
@@ -60,11 +65,9 @@ class Counting {
     PrimExpr value;
     bool is_loop;
   };
-  using Register = std::pair<const Node*, int64_t>;
   using Counters = std::map<Register, Buffer>;
   using Definitions = std::vector<Definition>;
 
-  static std::optional<Register> register_of(const Node& e);
   bool is_counter(const Node& e) const;
   // `counters_` is empty until they are known.
   Counters find_counters(const Stmt& body, const Definitions& definitions);

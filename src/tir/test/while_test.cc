@@ -186,5 +186,28 @@ TEST(TirWhile, an_endless_one_obeys_the_limits) {
   EXPECT_THROW(interpret(endless, {in, out}, {}), UserError);
 }
 
+// A number goes round through the registers of two loops, one of which takes the remainder by 97.
+PrimFunc handed_round(int64_t first) {
+  Buffer in = buffer("in", i64, {at(1)}), out = buffer("out", i64, {at(1)});
+  Buffer r = buffer("r", i64, {at(3)}, Scope::Register);
+  Var i = var("i"), j = var("j"), v = var("v");
+  auto hand = [&](int64_t from, int64_t to) { return store(r, {at(to)}, load(r, {at(from)})); };
+  const PrimExpr chosen = select(lt(j, load(in, {at(0)})), load(r, {at(1)}), v);
+  Stmt inner = for_(j, at(0), at(5),
+                    let_stmt(v, floor_mod(load(r, {at(1)}), at(97)), store(r, {at(1)}, chosen)));
+  Stmt outer = for_(i, at(0), at(4), seq({hand(0, 1), inner, hand(1, 2), hand(2, 0)}));
+  return func({in}, out,
+              allocate(r, seq({store(r, {at(0)}, at(first)), outer,
+                               store(out, {at(0)}, load(r, {at(0)}))})));
+}
+
+TEST(TirWhile, registers_that_hand_numbers_round_are_bounded_by_what_comes_in) {
+  const PrimFunc small = simplify(handed_round(96)), large = simplify(handed_round(97));
+  EXPECT_EQ(text_of(small).find("%%"), std::string::npos) << text_of(small);
+  EXPECT_NE(text_of(large).find("%%"), std::string::npos) << text_of(large);
+  EXPECT_EQ(run_while(small, 2), 96);
+  EXPECT_EQ(run_while(large, 2), 0);
+}
+
 }  // namespace
 }  // namespace relay::tir

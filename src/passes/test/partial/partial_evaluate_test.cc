@@ -506,6 +506,15 @@ TEST(PartialEvaluate, recursion_on_data_of_a_run_stays) {
       "  let %loop = fn (%i: int32, %x: float32) -> float32 {\n"
       "    if (less(%i, %n)) { %loop(add(%i, 1), exp(%x)) } else { %x } };\n"
       "  %loop(0, %x) }");
+  // A state that one of its branches makes a constant is nearer to no end.
+  unchanged(
+      "def @main(%n: int32, %k: int32, %x: float32) {\n"
+      "  let %loop = fn (%i: int32, %m: int32, %x: float32) -> float32 {\n"
+      "    if (less(%i, %n)) {\n"
+      "      if (less(%i, %k)) { %loop(add(%i, 1), 7, exp(%x)) } else { %loop(add(%i, 1), %m, %x) "
+      "}\n"
+      "    } else { multiply(%x, cast(%m, dtype=\"float32\")) } };\n"
+      "  %loop(0, %k, %x) }");
 }
 
 TEST(PartialEvaluate, what_does_not_end_stays) {
