@@ -321,12 +321,25 @@ class Composer : private LoopState {
     return around.back().first;
   }
 
-  // How often a number of at least 0 can be reduced by another before it is 0 or less: always, by 0.
-  static PrimExpr iterations(const PrimExpr& distance, const PrimExpr& by) {
-    const PrimExpr zero = tir::index(0), one = tir::index(1);
-    const PrimExpr some = tir::div(distance - 1, tir::max(by, one)) + 1;
+  // How often a number of at least 0 can be reduced by another before it is 0 or less: always, by 0. One that is `large` is
+  // taken without its sign.
+  static PrimExpr iterations(const PrimExpr& distance, const PrimExpr& by, bool large) {
+    const DType dtype = large ? DType::UInt(64) : tir::kIndex;
+    auto number = [&](const PrimExpr& e) { return tir::cast(dtype, e); };
+    const PrimExpr quotient = tir::div(number(distance - 1), number(tir::max(by, tir::index(1))));
     const PrimExpr all = tir::index(std::numeric_limits<int64_t>::max());
-    return tir::select(tir::le(distance, zero), zero, tir::select(tir::le(by, zero), all, some));
+    return tir::select(tir::le(by, tir::index(0)), all, tir::cast(tir::kIndex, quotient) + 1);
+  }
+
+  // Whether `a - b` may be below all of int64, which is then far above 0.
+  bool may_wrap(const PrimExpr& a, const PrimExpr& b) {
+    return !analyzer_.can_prove(tir::le(b, tir::index(0))) &&
+           !analyzer_.can_prove(tir::ge(a, tir::index(-1)));
+  }
+
+  // Whether `a - b` may be above all of int64.
+  bool may_be_large(const PrimExpr& a, const PrimExpr& b) {
+    return may_wrap(a, b) || !analyzer_.can_prove(tir::ge(b, tir::index(0)));
   }
 
   // Composes a loop that counts. What is behind its condition is computed behind it.
@@ -341,13 +354,20 @@ class Composer : private LoopState {
     auto number = [&](const Expr& e) { return fixed(value(e).scalar, around); };
     const PrimExpr first = value(args[c.counter]).scalar;
     const PrimExpr begin = fixed(first, around), bound = number(c.bound);
-    PrimExpr distance = c.step > 0 ? bound - begin : begin - bound;
-    if (c.inclusive) distance = distance + 1;
+    const PrimExpr high = c.step > 0 ? bound : begin, low = c.step > 0 ? begin : bound;
+    const PrimExpr distance = c.inclusive ? high - low + 1 : high - low;
+    const PrimExpr begins = c.inclusive ? tir::le(low, high) : tir::lt(low, high);
     const int64_t step = std::abs(c.step);
-    const PrimExpr by = c.by ? number(c.by) : nullptr;
-    PrimExpr count = tir::max(distance, tir::index(0));
-    if (step > 1) count = tir::div(count + (step - 1), tir::index(step));
-    if (by) count = iterations(count, by);
+    const PrimExpr none = tir::index(0), by = c.by ? number(c.by) : nullptr;
+    // Steps that are so large may take few of them over more than int64.
+    constexpr int64_t kLargeStep = int64_t{1} << 15;
+    PrimExpr count = tir::max(distance, none);
+    if (by || step > kLargeStep) {
+      count = iterations(distance, by ? by : tir::index(step), may_be_large(high, low));
+      count = tir::select(begins, count, none);
+    } else if (step > 1) {
+      count = tir::div(count + (step - 1), tir::index(step));
+    }
     const bool by_one = c.step == 1 && !by;
     tir::Var i = tir::var("i" + std::to_string(index));
     const DType dtype = first->dtype;
@@ -373,6 +393,8 @@ class Composer : private LoopState {
     const PrimExpr min = by_one ? begin : tir::index(0);
     // One that is negative is none, and says more of what is inside than a maximum.
     const PrimExpr extent = step == 1 && !by ? distance : count;
+    // A loop by 1 ends where its variable is not below the bound.
+    const bool guarded = !by && !by_one && step <= kLargeStep && may_wrap(high, low);
     ++loops_around_;
     const Stmt body = captured([&] {
       const auto facts = analyzer_.inside(i, min, extent);
@@ -390,6 +412,10 @@ class Composer : private LoopState {
       f.body = body;
       f.hints.program = true;
     });
+    if (guarded) {
+      loop = tir::if_(begins, loop);
+      count = tir::select(begins, count, none);
+    }
     // The variables hold behind the loop as well.
     const Stmt rest = captured([&] {
       counter(place(count), count);

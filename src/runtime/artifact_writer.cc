@@ -3,8 +3,9 @@
 #include <cstring>
 #include <deque>
 #include <functional>
-#include <map>
 #include <numeric>
+#include <unordered_map>
+#include <vector>
 
 #include "runtime/artifact.h"
 #include "runtime/checksum.h"
@@ -177,21 +178,25 @@ class ConstantPool {
   void add(const ArtifactContents& contents) {
     const uint32_t user = uint32_t{1} << places_.size();
     std::vector<size_t>& places = places_.emplace_back();
+    // Entries of a sum before this one are used by this version.
+    std::unordered_map<uint64_t, size_t> unused_from;
     for (const Tensor& constant : contents.program->constants) {
       const std::string_view bytes = bytes_of(constant, packed_);
-      auto same = [&](const auto& known) {
-        const Entry& e = entries_[known.second];
-        return (e.users & user) == 0 && e.bytes == bytes;
-      };
-      const auto [first, last] = by_sum_.equal_range(checksum(bytes));
-      const auto found = std::find_if(first, last, same);
-      if (found == last) {
+      const uint64_t sum = checksum(bytes);
+      std::vector<size_t>& equal = by_sum_[sum];
+      size_t& from = unused_from[sum];
+      auto used = [&](size_t entry) { return (entries_[entry].users & user) != 0; };
+      while (from < equal.size() && used(equal[from])) ++from;
+      const auto found = std::find_if(
+          equal.begin() + static_cast<ptrdiff_t>(from), equal.end(),
+          [&](size_t entry) { return !used(entry) && entries_[entry].bytes == bytes; });
+      if (found == equal.end()) {
         places.push_back(entries_.size());
-        by_sum_.emplace(checksum(bytes), entries_.size());
+        equal.push_back(entries_.size());
         entries_.push_back({bytes, user, 0});
       } else {
-        places.push_back(found->second);
-        entries_[found->second].users |= user;
+        places.push_back(*found);
+        entries_[*found].users |= user;
       }
     }
   }
@@ -200,7 +205,8 @@ class ConstantPool {
   std::vector<Entry> entries_;
   std::vector<size_t> order_;                // of the entries in the file
   std::vector<std::vector<size_t>> places_;  // entries of each version, in the order of its program
-  std::multimap<uint64_t, size_t> by_sum_;   // entries by the checksum of their bytes
+  std::unordered_map<uint64_t, std::vector<size_t>>
+      by_sum_;  // entries by the checksum of their bytes
   uint64_t size_ = 0;
 };
 

@@ -223,15 +223,15 @@ class KernelBuilder {
     int64_t work = 0;
     bool asks = false;
     bool has_loop = false;
-    int64_t iteration =
-        0;  // of loops of the program that do not ask: the operations of the innermost
+    int64_t jumps =
+        0;  // iterations of loops of the program that do not ask and whose lengths are known
     // The operations between two jumps of a loop around this.
-    int64_t jump() const { return iteration > 0 ? iteration : work; }
+    int64_t jump() const { return std::max<int64_t>(work / (1 + jumps), 1); }
     Survey& operator+=(const Survey& next) {
       work += next.work;
       asks = asks || next.asks;
       has_loop = has_loop || next.has_loop;
-      iteration = std::max(iteration, next.iteration);
+      jumps += next.jumps;
       return *this;
     }
   };
@@ -247,8 +247,12 @@ class KernelBuilder {
   // Finds the loops that ask.
   void find_polls();
   Survey survey(const StmtNode* s, Around around);
-  // What the extent of a loop is at most, as far as its definition shows that.
-  std::optional<int64_t> most_iterations(PrimExpr extent) const;
+  // What the extent of a loop is, or at most, as far as its definition shows that.
+  struct Length {
+    int64_t most;
+    bool exact;
+  };
+  std::optional<Length> most_iterations(PrimExpr extent) const;
   // The operations of a statement for the sizes of this run. `inner`, of a statement that always runs: innermost loops of the
   // program whose lengths are known here count, for the loop around them instead of for themselves; it becomes the most
   // operations of an iteration of one.

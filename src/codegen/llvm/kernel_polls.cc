@@ -49,18 +49,19 @@ int64_t times(int64_t a, int64_t b) { return std::min(a, kMostWork) * std::min(b
 
 }  // namespace
 
-std::optional<int64_t> KernelBuilder::most_iterations(PrimExpr extent) const {
+std::optional<KernelBuilder::Length> KernelBuilder::most_iterations(PrimExpr extent) const {
   for (auto d = definitions_.find(extent.get()); d != definitions_.end();
        d = definitions_.find(extent.get())) {
     extent = d->second;
   }
-  if (auto length = as_int(extent)) return length;
+  // A negative extent is none.
+  if (auto length = as_int(extent)) return Length{std::max<int64_t>(*length, 0), true};
   auto* b = as<tir::BinaryNode>(extent);
-  if (b == nullptr) return std::nullopt;
-  const auto by = as_int(b->b);
-  if (b->op == tir::BinaryOp::Min && by) return by;
+  const auto by = b == nullptr ? std::nullopt : as_int(b->b);
+  if (!by) return std::nullopt;
+  if (b->op == tir::BinaryOp::Min) return Length{std::max<int64_t>(*by, 0), false};
   const bool rest = b->op == tir::BinaryOp::FloorMod || b->op == tir::BinaryOp::Mod;
-  return rest && by && *by > 0 ? std::optional(*by - 1) : std::nullopt;
+  return rest && *by > 0 ? std::optional(Length{*by - 1, false}) : std::nullopt;
 }
 
 KernelBuilder::Survey KernelBuilder::survey(const StmtNode* s, Around around) {
@@ -105,8 +106,11 @@ KernelBuilder::Survey KernelBuilder::survey(const StmtNode* s, Around around) {
       Survey body = inside(l.body);
       if (l.hints.program) {
         const auto length = most_iterations(l.extent);
-        if (length && !body.asks && times(*length, body.work) <= kShortLoop)
-          return {times(*length, body.work), false, false, body.jump()};
+        if (length && !body.asks && times(length->most, body.work) <= kShortLoop) {
+          // One that may be shorter counts for none: a run has no more jumps than its fuel is charged for.
+          const int64_t jumps = length->exact ? length->most * (1 + body.jumps) : 0;
+          return {times(length->most, body.work), false, false, jumps};
+        }
         polls_[s] = {body.work, !body.has_loop, true, body.jump()};
         return {kLongKernel, true, true};
       }
@@ -171,6 +175,8 @@ Value* KernelBuilder::work_now(const StmtNode* s, int64_t* inner) {
       }
       // One that is known later only is taken for a small one: a loop asks more often than it must.
       Value* extent = known ? b_.CreateSExt(expr(l.extent), b_.getInt64Ty()) : b_.getInt64(16);
+      if (known && l.hints.program)
+        extent = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.getInt64(0), extent);
       auto bounded = [&](Value* v) {
         return b_.CreateSelect(b_.CreateICmpULT(v, b_.getInt64(kMostWork)), v,
                                b_.getInt64(kMostWork));

@@ -161,8 +161,6 @@ std::vector<WindowAxis> window_axes(const PoolAttrs& a, const std::vector<PrimEx
                     a.dilation[d],
                     pad[d],
                     false};
-    // A single window has no next one: it is none of those that vectors read with gaps.
-    if (as_int(windows[axis.at]) == 1) axis.stride = 1;
     axis.reads_outside = pad[d] > 0 || pad[dims + d] > 0 || a.ceil_mode;
     auto in = as_int(data[axis.at]), count = as_int(windows[axis.at]);
     if (axis.reads_outside && in && count && *in > 0 && *count > 0) {
@@ -379,6 +377,10 @@ std::shared_ptr<const ComputeRule> pool_rule(bool average) {
     DType acc = accumulator(x->dtype, average);
     PoolWindows w{window_axes(a, x->shape(), ctx.outputs[0].shape),
                   average ? Combiner::Sum : Combiner::Max, acc, ctx.outputs[0].shape};
+    for (WindowAxis& axis : w.axes) {
+      // A single window has no next one: it is none of those that vectors read with gaps.
+      if (as_int(w.out[axis.at]) == 1) axis.stride = 1;
+    }
     TirTensor r = reduce_windows(w, x);
     if (!average) return r;
     auto hangs_over = [&](size_t d) { return pad[d] > 0 || pad[kDims + d] > 0 || a.ceil_mode; };

@@ -193,12 +193,18 @@ inline const std::vector<Row>& rows() {
        program("%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32]",
                "reshape(multiply(nn.matmul(%x, %w), tanh(multiply(0.5f, nn.matmul(%x, %w)))),"
                " newshape=[2, 3, 4])"),
-       // Columns that are separated, another operand, and no product.
+       // Columns that are separated, another operand, no product, and shapes that are not those of the rows.
        program(
-           "%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32], %b: Tensor[(3, 4), float32]",
+           "%x: Tensor[(6, 5), float32], %y: Tensor[(3, 5), float32], %w: Tensor[(5, 4), float32],"
+           " %b: Tensor[(3, 4), float32]",
            "(tanh(reshape(nn.matmul(%x, %w), newshape=[6, 2, 2])),"
            " multiply(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]), %b),"
-           " tanh(reshape(%x, newshape=[2, 3, 5])))")},
+           " tanh(reshape(%x, newshape=[2, 3, 5])),"
+           " broadcast_to(reshape(nn.matmul(%x, %w), newshape=[6, 1, 4]), shape=[6, 3, 4]),"
+           " broadcast_to(reshape(nn.matmul(%y, %w), newshape=[3, 1, 4]), shape=[3, 3, 4]),"
+           " exp(reshape(zeros(shape=[6, 4], dtype=\"float32\"), newshape=[2, 3, 4])),"
+           " add(reshape(nn.matmul(%x, %w), newshape=[6, 1, 4]),"
+           " reshape(nn.matmul(%x, %w), newshape=[1, 6, 4])))")},
       {"sum_of_one_product",
        program("%x: Tensor[(2, 3, 1), float32], %c: Tensor[(2, 1, 1), float32]",
                "nn.batch_matmul(%c, %x, transpose_b=True)"),

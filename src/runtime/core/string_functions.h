@@ -132,8 +132,8 @@ inline uint64_t string_key(std::string_view text) {
   uint64_t key = 0;
   const size_t kept = std::min<size_t>(text.size(), kLongKey - 1);
   for (size_t i = 0; i < kept; ++i) key = key << 8 | static_cast<uint8_t>(text[i]);
-  key <<= 8 * (kLongKey - kept);
-  return key | std::min<uint64_t>(text.size(), kLongKey);
+  key <<= 8 * (kLongKey - 1 - kept);
+  return key << 8 | std::min<uint64_t>(text.size(), kLongKey);
 }
 
 // Memory for strings until it is cleared, for `keep` of a kernel's context. Any thread may allocate.

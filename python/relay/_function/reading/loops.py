@@ -60,6 +60,7 @@ from relay._function.values import (
     unpack,
     widen,
 )
+from relay._ops.call import call
 
 # A loop over a known range that cannot be a loop at run time has so many steps at most.
 MAX_UNROLLED = 256
@@ -91,6 +92,21 @@ class Counter:
         if self.step > 0:
             return Range(first.low, last.moved(Range(-1, -1)).high)
         return Range(last.moved(Range(1, 1)).low, first.high)
+
+    def count(self) -> Tensor:
+        """The number of indices, where only the run knows the step.
+
+        The distance between two integers of 64 bits needs all bits of an unsigned one.
+        """
+        start, stop, step = map(as_expr, (self.start, self.stop, self.step))
+        zero, one = (_core.Constant(n, "int64") for n in (0, 1))
+        up = call("greater", step, zero)
+        low, high = call("where", up, start, stop), call("where", up, stop, start)
+        last = call("subtract", call("subtract", high, low), one)
+        wide = (call("cast", e, dtype="uint64") for e in (last, call("abs", step)))
+        before = call("cast", call("floor_divide", *wide), dtype="int64")
+        found = call("where", call("less", low, high), call("add", before, one), zero)
+        return Tensor(found, True)
 
 
 @dataclass
@@ -277,12 +293,8 @@ class Loops:
                 if source.over is not None:
                     self.env[f"{name} over"] = source.over
                 if isinstance(source.step, Value):
-                    # The distance to the end has one sign, whatever that of the step is.
                     self.env[f"{name} step"] = source.step
-                    self.env[f"{name} pace"] = apply("absolute", source.step)
-                    stop, start = (Tensor(as_expr(v), True) for v in (source.stop, source.start))
-                    ahead = apply("subtract", stop, start)
-                    hidden[f"{name} left"] = apply("multiply", ahead, apply("sign", source.step))
+                    hidden[f"{name} left"] = source.count()
                 elif source.stop is not None:
                     self.env[f"{name} stop"] = source.stop
             else:
@@ -322,7 +334,7 @@ class Loops:
         if isinstance(source.step, Value):
             left = self.env[f"{prefix} left"]
             self.env[name] = apply("add", index, self.env[f"{prefix} step"])
-            self.env[f"{prefix} left"] = apply("subtract", left, self.env[f"{prefix} pace"])
+            self.env[f"{prefix} left"] = apply("subtract", left, Static(1))
             return Branch(as_expr(apply("greater", left, Static(0))), go_on(), out)
         self.env[name] = apply("add", index, Static(source.step))
         if source.stop is None:

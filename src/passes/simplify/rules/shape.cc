@@ -72,6 +72,7 @@ bool is_of_product(Expr e) {
     if (row->fusion == FusionClass::OutEWiseFusable) return true;
     if (row->fusion != FusionClass::ElemWise && row->fusion != FusionClass::Broadcast) return false;
     const auto& args = as<CallNode>(e)->args;
+    if (args.empty()) return false;  // a fill
     auto* first = tensor_of(args[0]);
     e = args.size() > 1 && first != nullptr && first->rank() == 0 ? args[1] : args[0];
   }
@@ -80,8 +81,11 @@ bool is_of_product(Expr e) {
 
 // Element-wise operators on the rows of a product, before the rows are separated.
 void add_elements_of_products(std::vector<Rule>& rules) {
+  // One with a shape of its own is none of the rows.
   auto by_element = [](const OpInfo& row) {
-    return row.fusion == FusionClass::ElemWise || row.fusion == FusionClass::Broadcast;
+    const bool has_shape = row.attrs != nullptr && row.attrs->find("shape") != nullptr;
+    return !has_shape &&
+           (row.fusion == FusionClass::ElemWise || row.fusion == FusionClass::Broadcast);
   };
   DFPattern view = is_op_where(only_reshapes)(wildcard()), op = is_op_where(by_element);
   auto rewrite = [](const DFMatch&, const CallNode& root) -> Expr {
@@ -95,7 +99,7 @@ void add_elements_of_products(std::vector<Rule>& rules) {
         continue;
       }
       const OpInfo* row = operator_of(a);
-      if (row == nullptr || !only_reshapes(*row)) return nullptr;
+      if (row == nullptr || !only_reshapes(*row) || !same_shape(a, Expr(&root))) return nullptr;
       auto* seen = as<CallNode>(a);
       auto* rows = tensor_of(seen->args[0]);
       if (rows == nullptr || rows->shape_var || rows->rank() < 2 || type->rank() < 2 ||
