@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <sstream>
 
@@ -164,11 +165,12 @@ TEST_F(DeviceQueues, a_binary_is_used_where_device_and_driver_are_its_own) {
   auto queue = open_device({kDLOpenCL, 0});
   void* memory = queue->allocate(64);
   const int64_t size = 5;
+  std::deque<std::string> entries;  // a queue knows kernels by their addresses
   // How many programs a launch of a kernel of this name makes of binaries. It builds `most` programs.
   auto programs = [&](const std::string& name, std::vector<DeviceBinary> binaries, int most = 1) {
     const int before = mock_->from_binaries, builds = mock_->builds, live = mock_->programs;
-    const std::string bytes =
-        kernel_bytes(name, "kernel void " + name + "(...)\n", "", {0, 0, 0}, std::move(binaries));
+    const std::string& bytes = entries.emplace_back(
+        kernel_bytes(name, "kernel void " + name + "(...)\n", "", {0, 0, 0}, std::move(binaries)));
     EXPECT_EQ(read_device_source(entry_of(bytes)).code, "kernel void " + name + "(...)\n");
     queue->launch(info_, entry_of(bytes), one(memory), one(size));
     EXPECT_STREQ(mock_->kernel, name.c_str());
