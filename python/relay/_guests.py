@@ -1,21 +1,28 @@
-"""The command `relay` in a process of Python's, for its option `--guest`: code generators are Python.
+"""The command `relay` in a process of Python, for its option `--guest`: code generators are in Python.
 
-The command starts this module where it meets the option (`src/cli/command_line.cc`). Installed plug-ins are
-loaded, which may register code generators.
+Where the command has this option, this module replaces its process (`src/cli/command_line.cc`). It loads all
+installed plug-ins, since each may register code generators.
 """
 
 from __future__ import annotations
 
-import signal
+import os
 import sys
 
-from relay import _core, onednn, plugins
+from relay import _core, external, onednn, plugins
 
 
 def main() -> int:
     """Runs the command that the words of the command line say, and returns its exit code."""
-    # The compiler does not ask Python for signals.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     onednn.register()
-    plugins.load()
-    return _core.run_command(sys.argv[1:])
+    for plugin in plugins.describe():
+        if plugin.error:
+            print(
+                f"warning: the plug-in '{plugin.name}' cannot be loaded: {plugin.error}",
+                file=sys.stderr,
+            )
+    words = sys.argv[1:]
+    if words[:1] == ["compile"]:
+        external.refuse_functions()
+    # File names need not be UTF-8.
+    return _core.run_command([os.fsencode(word) for word in words])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from relay import _core
@@ -84,12 +85,12 @@ def compile(
         UnsupportedOperatorException,
         ConstraintViolationError,
     ) as error:
-        _refuse(error, _advice_on_sizes(leaves) if dynamic_shapes else "")
+        _refuse(error, _advice_on_sizes(module, example, kwargs, dynamic_shapes))
     except ValueError as error:
         # Sizes that cannot be left open; the module's own errors are the caller's.
         if not str(error).startswith("Found the following conflicts between user-specified ranges"):
             raise
-        _refuse(error, _advice_on_sizes(leaves))
+        _refuse(error, _advice_on_sizes(module, example, kwargs, dynamic_shapes))
     return build(mod, target, **options)
 
 
@@ -102,12 +103,31 @@ def _fail(message: str, advice: str) -> NoReturn:
     raise AssertionError(message)
 
 
-def _advice_on_sizes(leaves: list[Any]) -> str:
-    """What to do about open sizes that PyTorch does not leave open."""
+def _advice_on_sizes(
+    module: Any, example: Sequence[Any], kwargs: dict[str, Any] | None, dynamic_shapes: Any
+) -> str:
+    """Returns advice if an example has a size of 1 that `dynamic_shapes` leaves open."""
     import torch
 
-    if any(isinstance(tensor, torch.Tensor) and 1 in tensor.shape for tensor in leaves):
-        return "torch.export specialises a size of 1: give example arguments whose open sizes are 2 or more"
+    given = inspect.signature(module.forward).bind(*example, **(kwargs or {})).arguments
+    by_name = isinstance(dynamic_shapes, Mapping)
+    pairs = [(given if by_name else list(given.values()), dynamic_shapes)]
+    while pairs:
+        value, shapes = pairs.pop()
+        if isinstance(value, torch.Tensor):
+            value = list(value.shape)
+        if isinstance(shapes, Mapping):
+            axes = value if isinstance(value, Mapping) else dict(enumerate(value))
+            pairs += [(axes[name], inner) for name, inner in shapes.items() if name in axes]
+        elif isinstance(shapes, (tuple, list)):
+            pairs += zip(value, shapes, strict=False)
+        elif value == 1 and not (
+            shapes is None or isinstance(shapes, int) or shapes == torch.export.Dim.STATIC
+        ):
+            return (
+                "torch.export specialises a size of 1: "
+                "give example arguments whose open sizes are 2 or more"
+            )
     return ""
 
 

@@ -250,14 +250,24 @@ def _supports(given: object) -> Callable[[_core.Call], object] | None:
 
 
 _numbers = itertools.count()
+# Whether the compilation is for a file, which other processes load.
+_refuses_functions = False
+
+
+def refuse_functions() -> None:
+    """Makes it an error (E0318) to compute a region by a Python function: other processes cannot run it."""
+    global _refuses_functions
+    _refuses_functions = True
+
+
 # The arguments of `register`, by name.
 _registered: dict[str, dict[str, Any]] = {}
 
 
 def _code(
     codegen: str, symbol: str, function: _core.Function, result: object
-) -> str | tuple[str, str, bytes | None]:
-    """What a code generator has given, as the compiler takes it."""
+) -> str | tuple[str, str, bytes | None] | None:
+    """What a code generator has given, as the compiler takes it; None: a Python function is refused."""
     if isinstance(result, str):
         return result
     if isinstance(result, Code):
@@ -270,6 +280,8 @@ def _code(
         kernel = _kernel_of(function, result)
     except TypeError as unknown:
         return str(unknown)
+    if _refuses_functions:
+        return None
     host = f"{codegen}.{symbol}.{next(_numbers)}"
     register_host_kernel(host, kernel)
     return "", host, None

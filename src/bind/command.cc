@@ -20,7 +20,10 @@ namespace relay::bind {
 void bind_command(nb::module_& m) {
   m.def(
       "run_command",
-      [](const std::vector<std::string>& words) {
+      // File names need not be UTF-8.
+      [](const std::vector<nb::bytes>& given) {
+        std::vector<std::string> words;
+        for (const nb::bytes& word : given) words.emplace_back(word.c_str(), word.size());
         Unlocked unlocked;
         return cli::run_command_line(words, cli::Python::running);
       },

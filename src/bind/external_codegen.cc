@@ -54,8 +54,15 @@ void register_codegen(const std::string& name, nb::handle patterns, nb::handle s
   if (!compile.is_none()) {
     Held held(compile);
     row.compile = [held, name](const std::string& function, const Function& f, const Target&) {
-      return in_python(codes::pass_python, f->span, name + ", compilation of @" + function,
-                       [&] { return code_of(held.get()(function, wrap(f))); });
+      return in_python(codes::pass_python, f->span, name + ", compilation of @" + function, [&] {
+        const nb::object result = held.get()(function, wrap(f));
+        if (!result.is_none()) return code_of(result);
+        throw UserError(Diagnostic(codes::external_codegen, f->span,
+                                   "'" + name + "' computes @" + function +
+                                       " by a Python function, which a compiled file cannot hold")
+                            .help("return a relay.external.Code of a library from `compile`, or "
+                                  "use relay run"));
+      });
     };
   }
   row.divide = [held = Held(divide), name](const Module& mod) {

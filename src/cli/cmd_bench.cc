@@ -539,6 +539,7 @@ int run_bench(const BenchArgs& options, const Given& given) {
     given.refuse(
         {"--profile", "--trace", "--plot", "--html", "--prepack", "--time-limit", "--memory-limit"},
         "--emulate", "the program runs in a process of the emulator");
+    o.flags.refuse_guests("--emulate");
     inputs.refuse_lists();
     return bench_under_emulator(o, inputs);
   }

@@ -7,9 +7,11 @@
 #include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
+#include "codegen/targets.h"
 #include "driver/kernel_work.h"
 #include "driver/specialise.h"
 #include "ir/prepack.h"
+#include "runtime/cpu.h"
 
 namespace relay::cli {
 namespace {
@@ -37,6 +39,11 @@ int run_compile(const CompileArgs& o) {
             .help("give a name: --output model.so"));
   }
   refuse_existing(o.output, o.force);
+  if (!o.flags.guests.empty()) {
+    // Code generators are not told the target.
+    const std::string arch = parse_program_target(o.flags.target).host.arch;
+    if (arch != runtime::host_arch()) o.flags.refuse_guests("targets of " + arch);
+  }
   ModelOptions model_options;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
   read_dim_options(o.flags.dims, model_options);

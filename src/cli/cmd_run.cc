@@ -322,10 +322,7 @@ int run_run(const RunArgs& o, const Given& given) {
                  "--emulate", "the program runs in a process of the emulator");
   }
   bool compiled = o.executor == "vm" && !o.emulate;
-  if (!compiled) {
-    given.refuse({"--guest"}, o.emulate ? "--emulate" : "--executor eval",
-                 "external code generators take part in a compilation for this machine");
-  }
+  if (!compiled) o.flags.refuse_guests(o.emulate ? "--emulate" : "--executor eval");
   Inputs inputs = o.inputs.read(o.model);
   inputs.refuse_lists();
   std::optional<ModelMetadata> labelled;

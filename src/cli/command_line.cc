@@ -75,8 +75,8 @@ int dispatch(std::span<const std::string> words, Python python) {
     if (asks_for_help(rest)) return print(help_text(program, c, text_width()));
     const Given given = parse_words(program, c, rest);
     if (python == Python::absent && given.has("--guest")) {
-      return run_python("relay._guests", "external code generators are written in Python",
-                        {words.begin(), words.end()});
+      exec_python("relay._guests", "external code generators are written in Python",
+                  {words.begin(), words.end()});
     }
     return c.run(given);
   }

@@ -45,12 +45,15 @@ struct CompileFlags {
   std::vector<Option> guest_table();
   // `sizes`: ranges that another option gives.
   CompileOptions options(std::vector<SizeHint> sizes = {}) const;
-  // The program with inputs of @main prepacked, and donated to outputs, and divided for the guests.
+  // The program with inputs of @main prepacked, and donated to outputs, and divided for the
+  // guests.
   Module with_inputs(const Module& mod) const;
   // The version of a compiled file that --target names; empty: the best for this machine.
   std::string version_of_artifact() const { return target == "native" ? "" : target; }
   // UserError E0702 for the options that say how to compile, when what is run is compiled already.
   static void refuse_for_artifact(const Given& given, const std::string& path);
+  // UserError E0702 for guests, which do not apply to `what`.
+  void refuse_guests(const std::string& what) const;
 };
 
 Command compile_command();

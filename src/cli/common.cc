@@ -53,12 +53,10 @@ std::vector<Option> CompileFlags::target_table() {
   return {
       option("--target TARGET", target,
              "What to compile for: native, an architecture or a level of one (" + levels +
-                 "), 'llvm -mcpu=CPU'; with "
-                 "-mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, -l3=SIZE, -num-threads=N, "
+                 "), 'llvm -mcpu=CPU'; with -mattr=+FEATURE, -mtune=CPU, -l1=SIZE, -l2=SIZE, "
+                 "-l3=SIZE, -num-threads=N, "
                  "-denormals=keep; LEVEL+LEVEL for several versions; opencl or cuda for a device, "
-                 "behind "
-                 "that of the host and a semicolon. Of a compiled file, the version "
-                 "to run")
+                 "behind that of the host and a semicolon. Of a compiled file, the version to run")
           .offers(std::move(targets)),
       option("--opt-level LEVEL", opt_level, "0 (as written) to 3 (everything)").range(0, 3),
       option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")
@@ -148,6 +146,13 @@ Module CompileFlags::with_inputs(const Module& mod) const {
     pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return divide_for(with_prepacked(with_donations(mod, pairs), prepacked), guests);
+}
+
+void CompileFlags::refuse_guests(const std::string& what) const {
+  if (guests.empty()) return;
+  throw UserError(
+      Diagnostic(codes::driver_option, {}, "--guest does not apply to " + what)
+          .help("external code generators take part in a compilation for this machine"));
 }
 
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {

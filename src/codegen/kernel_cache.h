@@ -3,10 +3,10 @@
 //   std::shared_ptr<KernelCache> cache = KernelCache::of_user();
 //   backend_of(target).compile(kernels, target, threads, cache.get());
 //
-// An entry is the object code of one kernel in a file that is named by its key: a hash of all that
-// the code generator sees (the kernel, the target, the compiler's version and settings). So an
-// entry is never out of date, and entries of all programs and targets lie side by side. Weights are
-// no part of kernels.
+// An entry is the object code of one kernel, or the binary that a device's driver built, in a file named by its key: a hash
+// of all that the code generator sees (the kernel, the target, the compiler's version and settings) or the driver (source,
+// options, device, the driver's version). So an entry is never out of date, and entries of all programs and targets lie side
+// by side. Weights are no part of kernels.
 //
 // A cache makes nothing fail: a folder that cannot be made, read or written, and entries that are
 // damaged, are as if nothing were stored, and `note` says so. Processes may share a folder: entries

@@ -41,11 +41,12 @@
 // an id of its own. Loading takes the last version that the machine offers
 // the features of; LoadOptions::version or RELAY_CODE_VERSION in the environment names another.
 //
-// Formats: 6 to 14 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
+// Formats: 6 to 16 load (in 8 kernels may write scalars of a frame, in 9 indices are checked, and nothing else is
 // new; runs of formats before 10 flush denormals; before 11 all kernels are in the artifact's own code, before 12 all
-// functions are interpreted, before 14 there is one version without a name, before 15 no kernel hashes a string or asks for
-// its key, and failures name neither values nor callers); older ones are refused with the version of Relay that wrote them, which stands at the
-// same place in all of them. The footer keeps its form.
+// functions are interpreted, before 14 there is one version without a name, before 15 no kernel hashes a string, and failures
+// name neither values nor callers, before 16 no kernel asks for the key of a string, and none has binaries); older ones are
+// refused with the version of Relay that wrote them, which stands at the same place in all of them. The footer keeps its
+// form.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +64,7 @@
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 15;
+inline constexpr uint32_t kArtifactVersion = 16;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
 static_assert(kArtifactVersion >= kProgramVersion);
 

@@ -1,9 +1,9 @@
-"""What oneDNN computes of the benchmark's models: the table of docs/onednn.md, which guest_rows.json keeps.
+"""Writes guest_rows.json and the table of docs/onednn.md: the operators of the models that oneDNN computes.
 
     python tests/python/guest_rows.py [--small] [model...]
 
-divides the models' small versions, with regions of any size, and compares the results with Relay's own code;
-and measures the models in full on one thread, unless it is told --small. It rewrites the table.
+The script divides the small versions of the models, with regions of any size, and compares the results with
+those of Relay's own code. Without --small it also measures the full models on one thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BEGIN, END = (
     "<!-- models: written by tests/python/guest_rows.py -->",
     "<!-- end of models -->",
 )
-# Of results, by the greatest of them.
+# The largest error of a result, relative to its largest element.
 MOST = 1e-4
 RUNS = 5
 

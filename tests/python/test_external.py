@@ -1,8 +1,13 @@
 """External code generators: what they take, what they compute, and what they may not do."""
 
+import os
+import platform
+import signal
+import subprocess
+
 import numpy as np
 import pytest
-from command_line import fails, relay_json
+from command_line import RELAY, fails, relay_json
 from command_line import relay as command
 
 import relay
@@ -337,6 +342,8 @@ def compute(a, b):
 def register():
     relay.external.register("sums", supports={"add": True}, compile=lambda name, f: compute)
 """
+# Of another architecture than this machine's.
+OTHER_TARGET = "x86-64-v3" if platform.machine() == "aarch64" else "aarch64-linux"
 SUM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(3), float32], %y: Tensor[(3), float32]) { exp(add(%x, %y)) }
 """
@@ -350,7 +357,8 @@ def plugin(tmp_path, monkeypatch):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sums-plugin\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[relay.plugins]\nsums = sums_plugin:register\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    folders = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(folders))
     model = tmp_path / "m.relay"
     model.write_text(SUM)
     return model
@@ -362,6 +370,13 @@ def test_the_option_guest_of_the_command(plugin, tmp_path):
     assert "computed outside" in run.stdout
     np.testing.assert_allclose(np.load(tmp_path / "output0.npy"), np.exp([1, 3, 5]), rtol=1e-5)
     assert "computed outside" not in command("run", plugin, *inputs).stdout
+    # Modules of the working folder, and arguments that are not UTF-8, are those of any command.
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "numpy.py").write_text("raise RuntimeError('the module of the folder')")
+    odd = tmp_path / "here" / "\udcff.relay"
+    odd.write_text(SUM)
+    run = command("run", odd, "--guest", "sums", *inputs, cwd=tmp_path / "here")
+    assert "computed outside" in run.stdout
     told = command("explain", plugin, "--guest=sums").stdout
     taken, _, left = told[told.index("external code generator sums") :].partition("leaves to Relay")
     assert "1  add" in taken and "1  exp  not supported" in left, told
@@ -374,5 +389,49 @@ def test_must_fail_the_option_guest(plugin, tmp_path):
     said = fails("E0318", "compile", plugin, "-o", tmp_path / "m.so", "--guest", "sum")
     assert "one of onednn, sums" in said and "did you mean sums?" in said, said
     fails("E0702", "run", plugin, "--guest", "sums", "--executor", "eval")
+    for words in (
+        ("run", "--emulate"),
+        ("bench", "--emulate"),
+        ("compile", "-o", tmp_path / "n.so"),
+    ):
+        fails("E0702", *words, plugin, "--guest", "onednn", "--target", OTHER_TARGET)
     command("compile", plugin, "-o", tmp_path / "m.so")
     fails("E0702", "run", tmp_path / "m.so", "--guest", "sums")
+    # No other process has the Python function.
+    said = fails("E0318", "compile", plugin, "-o", tmp_path / "n.so", "--guest", "sums")
+    assert "relay.external.Code" in said and not (tmp_path / "n.so").exists(), said
+
+
+def test_a_plugin_that_cannot_be_loaded_is_a_warning(plugin, tmp_path):
+    (tmp_path / "sums_plugin-1.dist-info" / "entry_points.txt").write_text(
+        "[relay.plugins]\nsums = sums_plugin:register\nabsent = absent_module:register\n"
+    )
+    told = command("explain", plugin, "--guest", "sums")
+    assert "external code generator sums" in told.stdout
+    assert told.stderr.startswith("warning: the plug-in 'absent' cannot be loaded: "), told.stderr
+
+
+def test_must_fail_an_older_package_E0701(plugin, tmp_path):
+    (tmp_path / "relay").mkdir()
+    (tmp_path / "relay" / "__init__.py").touch()
+    said = fails("E0701", "run", plugin, "--guest", "onednn")
+    assert "no package relay with the module relay._guests" in said, said
+
+
+def test_signals_end_a_command_in_python(plugin):
+    """The process that was started ends by them; no child goes on."""
+    module = plugin.with_name("sums_plugin.py")
+    module.write_text("import time\nprint('waits', flush=True)\ntime.sleep(600)")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+        words = [RELAY, "explain", plugin, "--guest", "sums"]
+        with subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # The tests may run where it is ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as process:
+            assert process.stdout.readline() == b"waits\n"
+            process.send_signal(number)
+            assert process.communicate(timeout=60) == (b"", b"")
+            assert process.returncode == -number

@@ -80,7 +80,7 @@ def test_the_command_runs_and_prints_kernels(opencl, tmp_path):
 
 
 def result_of(program, target, folder):
-    """The tensors of a run of the command, or what it prints where the result is no tensor."""
+    """The tensors of a run of the command, or what it prints where the result is not a tensor."""
     folder.mkdir()
     words = [] if program.suffix == ".relay" else ["--output", folder]
     done = relay_command("run", program, "--target", target, "-q", *words, timeout=600)
@@ -118,6 +118,7 @@ def test_a_compiled_file_has_binaries_of_a_device(opencl, tmp_path):
     assert b"//binary " not in compiled.read_bytes()
     relay_command("compile", model, "-o", compiled, "--force", "--target", "opencl -build=0")
     assert b"//binary " in compiled.read_bytes()
+    # Either form gives this; that a binary is taken in place of the source, a test of the queues counts.
     exe = relay.runtime.load_module(str(compiled))
     assert float(np.asarray(exe(np.ones((80, 90), "float32"))).sum()) == pytest.approx(80, rel=1e-4)
     fails("E0620", "compile", model, "-o", tmp_path / "n.so", "--target", "opencl -build=77")

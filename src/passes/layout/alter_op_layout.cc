@@ -88,7 +88,7 @@ class Packer : public WeightPacker {
     // Items add the products of an image's neighbours first.
     const bool channels_first = text_attr(c, "data_layout").ends_with(space);
     const int64_t channels = (*shape)[static_cast<size_t>(Layout::of(layout).index_of('O'))];
-    // A convolution of each channel by itself, where neighbours are channels.
+    // Of grouped convolutions only those with 1 output channel for each group, where neighbours are channels.
     const int64_t groups = int_attr(c, "groups");
     if (groups != 1 && (channels_first || groups != channels || contraction->transposed())) {
       return nullptr;

@@ -50,6 +50,15 @@ std::vector<DeviceId> all_devices() {
   return out;
 }
 
+bool has_kernels(Program program, const DeviceSource& source) {
+  return std::ranges::all_of(source.launches, [&](const DeviceLaunch& launch) {
+    Int error = kSuccess;
+    const Kernel kernel = api().clCreateKernel(program, launch.name.c_str(), &error);
+    if (error == kSuccess) api().clReleaseKernel(kernel);
+    return error == kSuccess;
+  });
+}
+
 }  // namespace
 
 OpenDevice::OpenDevice(DeviceId id, Context context) : id_(id), context_(context) {
@@ -88,6 +97,12 @@ DeviceBinary OpenDevice::binary_of(const std::string& code) const {
   size_t size = 0;
   check(api().clGetProgramInfo(built->get(), kProgramBinarySizes, sizeof(size), &size, nullptr),
         "the size of a program is not told");
+  if (size == 0) {
+    throw RuntimeError(
+        Diagnostic(codes::run_device_failed, {}, "the driver of '" + name_ + "' gives no binaries")
+            .help("leave out -build: the driver builds the source when the program "
+                  "is loaded"));
+  }
   std::string bytes(size, '\0');
   char* into = bytes.data();
   check(api().clGetProgramInfo(built->get(), kProgramBinaries, sizeof(into), &into, nullptr),
@@ -105,9 +120,11 @@ std::shared_ptr<BuiltProgram> OpenDevice::from_binary(const DeviceSource& source
     Int error = kSuccess, status = kSuccess;
     const Program program =
         api().clCreateProgramWithBinary(context_, 1, &id_, &size, &bytes, &status, &error);
-    if (error != kSuccess || program == nullptr) continue;
+    if (program == nullptr) continue;
     auto made = std::make_shared<BuiltProgram>(program);
-    if (api().clBuildProgram(program, 1, &id_, options_.c_str(), nullptr, nullptr) == kSuccess) {
+    if (error == kSuccess && status == kSuccess &&
+        api().clBuildProgram(program, 1, &id_, options_.c_str(), nullptr, nullptr) == kSuccess &&
+        has_kernels(program, source)) {
       return made;
     }
   }

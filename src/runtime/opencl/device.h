@@ -40,11 +40,11 @@ class OpenDevice {
 
   // What a binary for this device names: it, the version of its driver, and the options of the build.
   std::string binary_device() const;
-  // The code, built, as a binary; throws as `build`.
+  // The code, built, as a binary; throws as `build`, and RuntimeError E0622 where the driver gives none.
   DeviceBinary binary_of(const std::string& code) const;
 
  private:
-  // Null where there is none that the driver takes.
+  // Null where there is none that the driver takes and that has the kernels.
   std::shared_ptr<BuiltProgram> from_binary(const DeviceSource& source) const;
   std::shared_ptr<BuiltProgram> from_code(const std::string& code) const;
   std::string build_log(Program program) const;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <sstream>
 
@@ -25,7 +26,8 @@ class DeviceQueues : public ::testing::Test {
     auto state = reinterpret_cast<mock_opencl_function>(dlsym(library, MOCK_OPENCL_STATE));
     ASSERT_NE(state, nullptr);
     mock_ = state();
-    mock_->refuses_programs = mock_->refuses_binaries = mock_->is_lost = 0;
+    mock_->refuses_programs = mock_->is_lost = 0;
+    mock_->binary = kMockGoodBinary;
     mock_->driver = "1.0";
     mock_->memory = size_t{1} << 30;
     mock_->launches = mock_->builds = mock_->from_binaries = 0;
@@ -163,23 +165,33 @@ TEST_F(DeviceQueues, a_binary_is_used_where_device_and_driver_are_its_own) {
   auto queue = open_device({kDLOpenCL, 0});
   void* memory = queue->allocate(64);
   const int64_t size = 5;
-  // The programs that are made of binaries in a launch of a kernel of this name, and those that are made of code.
-  auto programs = [&](const std::string& name, std::vector<DeviceBinary> binaries) {
-    const int before = mock_->from_binaries, builds = mock_->builds;
-    const std::string bytes =
-        kernel_bytes(name, "kernel void " + name + "(...)\n", "", {0, 0, 0}, std::move(binaries));
+  std::deque<std::string> entries;  // a queue knows kernels by their addresses
+  // How many programs a launch of a kernel of this name makes of binaries. It builds `most` programs.
+  auto programs = [&](const std::string& name, std::vector<DeviceBinary> binaries, int most = 1) {
+    const int before = mock_->from_binaries, builds = mock_->builds, live = mock_->programs;
+    const std::string& bytes = entries.emplace_back(
+        kernel_bytes(name, "kernel void " + name + "(...)\n", "", {0, 0, 0}, std::move(binaries)));
     EXPECT_EQ(read_device_source(entry_of(bytes)).code, "kernel void " + name + "(...)\n");
     queue->launch(info_, entry_of(bytes), one(memory), one(size));
     EXPECT_STREQ(mock_->kernel, name.c_str());
-    EXPECT_EQ(mock_->builds - builds, 1) << "a program of a binary is built, too";
+    EXPECT_EQ(mock_->builds - builds, most) << "a program of a binary is built, too";
+    EXPECT_EQ(mock_->programs - live, 1);
     return mock_->from_binaries - before;
   };
   EXPECT_EQ(programs("own", {other, binary}), 1);
   EXPECT_EQ(programs("foreign", {other}), 0);
   EXPECT_EQ(programs("damaged", {{binary.device, "its program"}}), 0);
-  mock_->refuses_binaries = 1;
+  mock_->binary = kMockRefusedBinary;
   EXPECT_EQ(programs("not_taken", {binary}), 0);
-  mock_->refuses_binaries = 0;
+  mock_->binary = kMockInvalidBinary;
+  EXPECT_EQ(programs("invalid", {binary}), 1);
+  mock_->binary = kMockNoKernelsBinary;
+  EXPECT_EQ(programs("without_kernels", {binary}, 2), 1);
+  mock_->binary = kMockEmptyBinary;
+  const std::string none = error_of([&] { device.binary_of("kernel void none(...)\n"); });
+  EXPECT_NE(none.find("E0622"), std::string::npos) << none;
+  EXPECT_NE(none.find("leave out -build"), std::string::npos) << none;
+  mock_->binary = kMockGoodBinary;
   mock_->driver = "1.1";
   EXPECT_EQ(programs("another_driver", {binary}), 0);
   queue->release(memory);

@@ -10,6 +10,7 @@ enum {
   kInvalid = -30,
   kBuildFailure = -11,
   kInvalidBinary = -42,
+  kInvalidKernelName = -46,
   kLost = -9999
 };
 enum { kMostArguments = 16 };
@@ -28,6 +29,7 @@ typedef struct Kernel {
 static const char kBinary[] = "a program that the mock has built";
 static mock_opencl state = {.memory = (size_t)1 << 30, .driver = "1.0"};
 static int platform, device, context, queue, program, event;
+static int has_kernels; /* of the program that was made last */
 
 mock_opencl* mock_opencl_state(void);
 mock_opencl* mock_opencl_state(void) { return &state; }
@@ -115,23 +117,26 @@ API(void*, clCreateProgramWithSource, void* c, uint32_t n, const char** texts, c
   (void)c, (void)n, (void)texts, (void)sizes;
   *error = 0;
   ++state.programs;
+  has_kernels = 1;
   return &program;
 }
 API(void*, clCreateProgramWithBinary, void* c, uint32_t n, void* const* devices,
     const size_t* sizes, const unsigned char** binaries, int32_t* status, int32_t* error) {
-  (void)c, (void)n, (void)devices, (void)status;
-  *error = state.refuses_binaries || sizes[0] != sizeof(kBinary) ||
+  (void)c, (void)n, (void)devices;
+  *error = state.binary == kMockRefusedBinary || sizes[0] != sizeof(kBinary) ||
                    memcmp(binaries[0], kBinary, sizeof(kBinary)) != 0
                ? kInvalidBinary
                : 0;
   if (*error != 0) return NULL;
+  *status = state.binary == kMockInvalidBinary ? kInvalidBinary : 0;
   ++state.programs;
   ++state.from_binaries;
+  has_kernels = state.binary != kMockNoKernelsBinary;
   return &program;
 }
 API(int32_t, clGetProgramInfo, void* p, uint32_t what, size_t size, void* out, size_t* needed) {
   (void)p, (void)size, (void)needed;
-  if (what == 0x1165) *(size_t*)out = sizeof(kBinary);
+  if (what == 0x1165) *(size_t*)out = state.binary == kMockEmptyBinary ? 0 : sizeof(kBinary);
   if (what == 0x1166) memcpy(*(void**)out, kBinary, sizeof(kBinary));
   return 0;
 }
@@ -155,8 +160,11 @@ API(int32_t, clReleaseProgram, void* p) {
   return 0;
 }
 API(void*, clCreateKernel, void* p, const char* name, int32_t* error) {
-  Kernel* k = calloc(1, sizeof(Kernel));
+  Kernel* k = NULL;
   (void)p;
+  *error = kInvalidKernelName;
+  if (!has_kernels) return NULL;
+  k = calloc(1, sizeof(Kernel));
   strncpy(k->name, name, sizeof(k->name) - 1);
   ++state.kernels;
   *error = 0;

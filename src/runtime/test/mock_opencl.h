@@ -10,11 +10,20 @@
 extern "C" {
 #endif
 
+/* What is wrong with the binary of a program. */
+enum mock_opencl_binary {
+  kMockGoodBinary,
+  kMockRefusedBinary,   /* by the error of the call */
+  kMockInvalidBinary,   /* by the status of the device */
+  kMockNoKernelsBinary, /* built without error */
+  kMockEmptyBinary      /* of a program that is built: it has no bytes */
+};
+
 typedef struct mock_opencl {
   /* What it is told, for the next calls. */
   int refuses_programs;
   int is_lost;
-  int refuses_binaries;
+  enum mock_opencl_binary binary;
   size_t memory;      /* bytes that it has */
   const char* driver; /* its version */
   /* What it tells: objects that live, and calls since a test has set them to 0. */
