@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace relay::pass_test {
@@ -23,6 +24,17 @@ inline std::string program(const std::string& params, const std::string& body) {
 inline std::string f(const std::string& body) { return program(kF, body); }
 inline std::string i(const std::string& body) { return program(kI, body); }
 inline std::string b(const std::string& body) { return program("%x: Tensor[(2, 3), bool]", body); }
+
+// With `%w` in the body for a matrix of ones, of the size of the parameter `%v`.
+inline std::string product_by_ones(std::string body) {
+  constexpr std::string_view kWeights = "ones(shape=[5, 4], dtype=\"float32\")";
+  for (size_t at = body.find("%w"); at != std::string::npos; at = body.find("%w", at))
+    body.replace(at, 2, kWeights);
+  return program(
+      "%x: Tensor[(6, 5), float32], %y: Tensor[(3, 5), float32], %v: Tensor[(5, 4), float32],"
+      " %b: Tensor[(3, 4), float32]",
+      body);
+}
 
 // `%x` of 64 rows, row by row.
 inline std::string rows_of_parameter() {
@@ -187,16 +199,14 @@ inline const std::vector<Row>& rows() {
            "(add(reshape(nn.matmul(%x, %w), newshape=[6, 2, 2]), %b),"
            " add(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]), %c))")},
       {"elements_before_reshape",
-       program("%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32]",
-               "multiply(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]),"
-               " tanh(multiply(0.5f, reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]))))"),
-       program("%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32]",
-               "reshape(multiply(nn.matmul(%x, %w), tanh(multiply(0.5f, nn.matmul(%x, %w)))),"
-               " newshape=[2, 3, 4])"),
-       // Columns that are separated, another operand, no product, and shapes that are not those of the rows.
-       program(
-           "%x: Tensor[(6, 5), float32], %y: Tensor[(3, 5), float32], %w: Tensor[(5, 4), float32],"
-           " %b: Tensor[(3, 4), float32]",
+       product_by_ones("multiply(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]),"
+                       " tanh(multiply(0.5f, reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]))))"),
+       product_by_ones(
+           "reshape(multiply(nn.matmul(%x, %w), tanh(multiply(0.5f, nn.matmul(%x, %w)))),"
+           " newshape=[2, 3, 4])"),
+       // Columns that are separated, another operand, no product, shapes that are not those of the rows, and weights that
+       // are an input.
+       product_by_ones(
            "(tanh(reshape(nn.matmul(%x, %w), newshape=[6, 2, 2])),"
            " multiply(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]), %b),"
            " tanh(reshape(%x, newshape=[2, 3, 5])),"
@@ -204,7 +214,8 @@ inline const std::vector<Row>& rows() {
            " broadcast_to(reshape(nn.matmul(%y, %w), newshape=[3, 1, 4]), shape=[3, 3, 4]),"
            " exp(reshape(zeros(shape=[6, 4], dtype=\"float32\"), newshape=[2, 3, 4])),"
            " add(reshape(nn.matmul(%x, %w), newshape=[6, 1, 4]),"
-           " reshape(nn.matmul(%x, %w), newshape=[1, 6, 4])))")},
+           " reshape(nn.matmul(%x, %w), newshape=[1, 6, 4])),"
+           " tanh(reshape(nn.matmul(%x, %v), newshape=[2, 3, 4])))")},
       {"sum_of_one_product",
        program("%x: Tensor[(2, 3, 1), float32], %c: Tensor[(2, 1, 1), float32]",
                "nn.batch_matmul(%c, %x, transpose_b=True)"),
