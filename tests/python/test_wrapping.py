@@ -213,3 +213,51 @@ def halves(x):
 
 def test_a_difference_of_uint64_wraps():
     agree(halves, (np.zeros(8),))
+
+
+@relay.function
+def sum_by_three(a: int, b: int):
+    n = 0
+    for i in range(a, b, 3):
+        n += i % 7
+    return n
+
+
+@relay.function
+def sum_downwards(a: int, b: int):
+    n = 0
+    for i in range(a, b, -1):
+        n += i % 7
+    return n
+
+
+@relay.function
+def sum_by_much(a: int, b: int):
+    n = 0
+    for i in range(a, b, 2**59):
+        n += i % 7
+    return n
+
+
+@relay.function
+def sum_by(a: int, b: int, step: int):
+    n = 0
+    for i in range(a, b, step):
+        n += i % 7
+    return n
+
+
+def test_ranges_over_more_than_int64():
+    least, greatest = -(2**63), 2**63 - 1
+    ends = [least, least + 10, -(2**59), -5, 0, 4, 2**59, greatest - 12, greatest]
+    for a in ends:
+        for b in ends:
+            for step, function in ((3, sum_by_three), (-1, sum_downwards), (2**59, sum_by_much)):
+                indices = range(a, b, step)
+                if (b - a) * (1 if step > 0 else -1) > 2**30 * abs(step):
+                    continue  # too many
+                wanted = sum(i % 7 for i in indices)
+                assert function(a, b) == wanted, (a, b, step)
+                assert sum_by(a, b, step) == wanted, (a, b, step)
+            for step in (2**58 + 1, -(2**60), greatest, -greatest):
+                assert sum_by(a, b, step) == sum(i % 7 for i in range(a, b, step)), (a, b, step)
