@@ -13,7 +13,7 @@ from relay import _core, external, onednn, plugins
 
 
 def main() -> int:
-    """Runs the command that the words of the command line say, and returns its exit code."""
+    """Runs the command of these arguments, and returns its exit code."""
     onednn.register()
     for plugin in plugins.describe():
         if plugin.error:
@@ -23,6 +23,6 @@ def main() -> int:
             )
     words = sys.argv[1:]
     if words[:1] == ["compile"]:
-        external.refuse_functions()
+        external._refuse_functions()
     # File names need not be UTF-8.
     return _core.run_command([os.fsencode(word) for word in words])

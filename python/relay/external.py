@@ -254,7 +254,7 @@ _numbers = itertools.count()
 _refuses_functions = False
 
 
-def refuse_functions() -> None:
+def _refuse_functions() -> None:
     """Makes it an error (E0318) to compute a region by a Python function: other processes cannot run it."""
     global _refuses_functions
     _refuses_functions = True

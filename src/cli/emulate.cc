@@ -17,6 +17,7 @@
 #include "base/codes/driver.h"
 #include "base/codes/machines.h"
 #include "base/codes/runtime.h"
+#include "cli/argument_vector.h"
 #include "cli/compile_model.h"
 #include "cli/limits.h"
 #include "ir/prepack.h"
@@ -164,13 +165,6 @@ std::vector<std::string> environment_for(const std::string& arch) {
   if (row != nullptr && !row->emulated_cpu.empty() && std::getenv("QEMU_CPU") == nullptr) {
     out.push_back("QEMU_CPU=" + std::string(row->emulated_cpu));
   }
-  return out;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> out;
-  for (std::string& word : words) out.push_back(word.data());
-  out.push_back(nullptr);
   return out;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/codes/driver.h"
 #include "base/diagnostic.h"
+#include "cli/argument_vector.h"
 #include "cli/memory_file.h"
 
 namespace relay::cli {
@@ -65,13 +66,6 @@ std::vector<std::string> words_of(const std::string& lines, const std::string& m
   if (!missing.ends_with('\n')) missing += '\n';
   std::vector<std::string> out{program, "-c", kWithoutFolder + lines + kMain, module, missing};
   out.insert(out.end(), words.begin(), words.end());
-  return out;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> out;
-  for (std::string& word : words) out.push_back(word.data());
-  out.push_back(nullptr);
   return out;
 }
 

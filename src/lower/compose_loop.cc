@@ -326,8 +326,10 @@ class Composer : private LoopState {
   static PrimExpr iterations(const PrimExpr& distance, const PrimExpr& by, bool large) {
     const DType dtype = large ? DType::UInt(64) : tir::kIndex;
     auto number = [&](const PrimExpr& e) { return tir::cast(dtype, e); };
-    const PrimExpr quotient = tir::div(number(distance - 1), number(tir::max(by, tir::index(1))));
-    const PrimExpr all = tir::index(std::numeric_limits<int64_t>::max());
+    PrimExpr quotient = tir::div(number(distance - 1), number(tir::max(by, tir::index(1))));
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    const PrimExpr all = tir::index(kMost);
+    if (large) quotient = tir::min(quotient, number(tir::index(kMost - 1)));
     return tir::select(tir::le(by, tir::index(0)), all, tir::cast(tir::kIndex, quotient) + 1);
   }
 

@@ -205,8 +205,8 @@ class ConstantPool {
   std::vector<Entry> entries_;
   std::vector<size_t> order_;                // of the entries in the file
   std::vector<std::vector<size_t>> places_;  // entries of each version, in the order of its program
-  std::unordered_map<uint64_t, std::vector<size_t>>
-      by_sum_;  // entries by the checksum of their bytes
+  // Entries by the checksum of their bytes.
+  std::unordered_map<uint64_t, std::vector<size_t>> by_sum_;
   uint64_t size_ = 0;
 };
 

@@ -247,6 +247,22 @@ def sum_by(a: int, b: int, step: int):
     return n
 
 
+@relay.function
+def first_above(a: int, b: int, step: int):
+    n = 0
+    for i in range(a, b, step):
+        n += i % 7
+        if n > 100:
+            break
+    return n
+
+
+def test_ranges_of_more_indices_than_int64_counts():
+    least, greatest = -(2**63), 2**63 - 1
+    for a, b, step in ((least, greatest, 1), (least, greatest, 2), (greatest, least, -1)):
+        assert first_above(a, b, step) == first_above.python(a, b, step), step
+
+
 def test_ranges_over_more_than_int64():
     least, greatest = -(2**63), 2**63 - 1
     ends = [least, least + 10, -(2**59), -5, 0, 4, 2**59, greatest - 12, greatest]

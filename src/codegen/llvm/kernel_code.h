@@ -223,8 +223,8 @@ class KernelBuilder {
     int64_t work = 0;
     bool asks = false;
     bool has_loop = false;
-    int64_t jumps =
-        0;  // iterations of loops of the program that do not ask and whose lengths are known
+    // Iterations of loops of the program that do not ask and whose lengths are known.
+    int64_t jumps = 0;
     // The operations between two jumps of a loop around this.
     int64_t jump() const { return std::max<int64_t>(work / (1 + jumps), 1); }
     Survey& operator+=(const Survey& next) {
@@ -390,8 +390,8 @@ class KernelBuilder {
   const PrimFuncNode& f_;
   const Target& target_;
   tir::Counting counting_;
-  std::optional<tir::Analyzer>
-      bounds_;  // of numbers that loops of the program keep; none without such loops
+  // Of numbers that loops of the program keep; none without such loops.
+  std::optional<tir::Analyzer> bounds_;
   llvm::Function* function_ = nullptr;
   BasicBlock* entry_ = nullptr;
   BasicBlock* start_ = nullptr;

@@ -104,7 +104,9 @@ class Counter:
         low, high = call("where", up, start, stop), call("where", up, stop, start)
         last = call("subtract", call("subtract", high, low), one)
         wide = (call("cast", e, dtype="uint64") for e in (last, call("abs", step)))
-        before = call("cast", call("floor_divide", *wide), dtype="int64")
+        # More indices than int64 counts are as good as endless.
+        most = _core.Constant(2**63 - 2, "uint64")
+        before = call("cast", call("minimum", call("floor_divide", *wide), most), dtype="int64")
         found = call("where", call("less", low, high), call("add", before, one), zero)
         return Tensor(found, True)
 
