@@ -25,8 +25,11 @@ inline constexpr Int kSuccess = 0, kDeviceNotFound = -1, kMemObjectAllocationFai
                      kInvalidBufferSize = -61;
 inline constexpr Flags kDeviceTypeCpu = 1 << 1, kDeviceTypeGpu = 1 << 2,
                        kDeviceTypeAll = 0xFFFFFFFF;
-inline constexpr UInt kDeviceType = 0x1000, kDeviceSingleFpConfig = 0x101B, kDeviceName = 0x102B,
-                      kDriverVersion = 0x102D, kDeviceExtensions = 0x1030;
+inline constexpr UInt kDeviceType = 0x1000, kDeviceMaxComputeUnits = 0x1002,
+                      kDeviceMaxWorkGroupSize = 0x1004, kDeviceMaxWorkItemSizes = 0x1005,
+                      kDeviceSingleFpConfig = 0x101B, kDeviceName = 0x102B, kDriverVersion = 0x102D,
+                      kDeviceExtensions = 0x1030;
+inline constexpr UInt kKernelWorkGroupSize = 0x11B0;
 inline constexpr Flags kFpCorrectlyRoundedDivideSqrt = 1 << 7;
 inline constexpr Flags kMemReadWrite = 1 << 0;
 inline constexpr UInt kProgramBuildLog = 0x1183, kProgramBinarySizes = 0x1165,
@@ -56,6 +59,7 @@ inline constexpr UInt kTrue = 1, kFalse = 0;
   F(clReleaseProgram, Int, (Program))                                                           \
   F(clCreateKernel, Kernel, (Program, const char*, Int*))                                       \
   F(clReleaseKernel, Int, (Kernel))                                                             \
+  F(clGetKernelWorkGroupInfo, Int, (Kernel, DeviceId, UInt, size_t, void*, size_t*))            \
   F(clSetKernelArg, Int, (Kernel, UInt, size_t, const void*))                                   \
   F(clEnqueueNDRangeKernel, Int,                                                                \
     (Queue, Kernel, UInt, const size_t*, const size_t*, const size_t*, UInt, const Event*,      \

@@ -22,10 +22,15 @@ std::string text_of(DeviceId id, UInt what) {
 }
 std::string name_of(DeviceId id) { return text_of(id, kDeviceName); }
 
-int rank_of(DeviceId id) {
+Flags type_of(DeviceId id) {
   Flags type = 0;
   check(api().clGetDeviceInfo(id, kDeviceType, sizeof(type), &type, nullptr),
         "its type is not told");
+  return type;
+}
+
+int rank_of(DeviceId id) {
+  const Flags type = type_of(id);
   return (type & kDeviceTypeGpu) != 0 ? 0 : (type & kDeviceTypeCpu) != 0 ? 2 : 1;
 }
 
@@ -50,6 +55,25 @@ std::vector<DeviceId> all_devices() {
   return out;
 }
 
+std::optional<GroupLimits> limits_of_groups(DeviceId id) {
+  if ((type_of(id) & kDeviceTypeCpu) == 0) return std::nullopt;
+  UInt units = 0;
+  size_t items = 0, bytes = 0;
+  check(api().clGetDeviceInfo(id, kDeviceMaxComputeUnits, sizeof(units), &units, nullptr),
+        "its number of units is not told");
+  check(api().clGetDeviceInfo(id, kDeviceMaxWorkGroupSize, sizeof(items), &items, nullptr),
+        "the size of its groups is not told");
+  check(api().clGetDeviceInfo(id, kDeviceMaxWorkItemSizes, 0, nullptr, &bytes),
+        "the sizes of its groups are not told");
+  // Devices may have more axes than launches.
+  std::vector<size_t> axes(bytes / sizeof(size_t));
+  check(api().clGetDeviceInfo(id, kDeviceMaxWorkItemSizes, bytes, axes.data(), nullptr),
+        "the sizes of its groups are not told");
+  GroupLimits out{std::max<int64_t>(units, 1), static_cast<int64_t>(items), {1, 1, 1}};
+  std::copy_n(axes.begin(), std::min(axes.size(), out.axes.size()), out.axes.begin());
+  return out;
+}
+
 bool has_kernels(Program program, const DeviceSource& source) {
   return std::ranges::all_of(source.launches, [&](const DeviceLaunch& launch) {
     Int error = kSuccess;
@@ -63,6 +87,7 @@ bool has_kernels(Program program, const DeviceSource& source) {
 
 OpenDevice::OpenDevice(DeviceId id, Context context) : id_(id), context_(context) {
   name_ = name_of(id);
+  group_limits_ = limits_of_groups(id);
   Flags single = 0;
   check(api().clGetDeviceInfo(id, kDeviceSingleFpConfig, sizeof(single), &single, nullptr),
         "its arithmetic is not told");

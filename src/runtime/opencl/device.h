@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/device_kernels.h"
 #include "runtime/opencl/api.h"
+#include "runtime/opencl/group_size.h"
 
 namespace relay::runtime::opencl {
 
@@ -32,6 +34,8 @@ class OpenDevice {
   DeviceId id() const { return id_; }
   Context context() const { return context_; }
   const std::string& name() const { return name_; }
+  // Of a processor; nothing of other devices, whose drivers choose groups.
+  const std::optional<GroupLimits>& group_limits() const { return group_limits_; }
 
   // The program of the source, from a binary for this device where the source has one that the driver takes, else from the
   // code; equal code is built once. Throws RuntimeError E0621 where the driver refuses it, with the path of a file
@@ -53,6 +57,7 @@ class OpenDevice {
   Context context_;
   std::string name_;
   std::string options_;
+  std::optional<GroupLimits> group_limits_;
   BuiltPrograms<BuiltProgram> programs_;
 };
 

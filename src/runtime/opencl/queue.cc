@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -73,7 +74,15 @@ struct ReleaseKernel {
   void operator()(Kernel kernel) const { api().clReleaseKernel(kernel); }
 };
 using OwnKernel = std::unique_ptr<KernelStruct, ReleaseKernel>;
-using OpenclKernel = ReadyKernel<BuiltProgram, OwnKernel>;
+
+// A launch of a kernel. On a processor it keeps the groups of its last size, because to choose them takes longer than a short
+// launch.
+struct ReadyLaunch {
+  OwnKernel function;
+  std::optional<GroupLimits> limits;
+  std::array<int64_t, 3> items{}, group{};
+};
+using OpenclKernel = ReadyKernel<BuiltProgram, ReadyLaunch>;
 
 class OpenclQueue : public DeviceQueue {
  public:
@@ -200,9 +209,19 @@ class OpenclQueue : public DeviceQueue {
         info, entry, [&](const DeviceSource& source) { return device_.build(source); },
         [&](BuiltProgram& program, const DeviceLaunch& launch) {
           Int error = kSuccess;
-          OwnKernel function(api().clCreateKernel(program.get(), launch.name.c_str(), &error));
+          ReadyLaunch out{
+              OwnKernel(api().clCreateKernel(program.get(), launch.name.c_str(), &error)),
+              device_.group_limits()};
           check(error, ("it has no kernel " + launch.name).c_str());
-          return function;
+          if (out.limits) {
+            size_t items = 0;
+            check(api().clGetKernelWorkGroupInfo(out.function.get(), device_.id(),
+                                                 kKernelWorkGroupSize, sizeof(items), &items,
+                                                 nullptr),
+                  "the size of a kernel's groups is not told");
+            out.limits->items = std::min(out.limits->items, static_cast<int64_t>(items));
+          }
+          return out;
         });
   }
 
@@ -227,10 +246,16 @@ class OpenclQueue : public DeviceQueue {
     const DeviceLaunch& launch = kernel.source.launches[which];
     const std::optional<LaunchSize> size = size_of(launch, dims);
     if (!size) return;
+    ReadyLaunch& ready = kernel.functions[which];
+    const bool chooses = !size->has_groups && ready.limits;
+    if (chooses && ready.items != size->items) {
+      ready.items = size->items;
+      ready.group = group_of(size->items, *ready.limits);
+    }
     size_t items[3], group[3];
     std::ranges::copy(size->items, items);
-    std::ranges::copy(size->group, group);
-    const Kernel function = kernel.functions[which].get();
+    std::ranges::copy(chooses ? ready.group : size->group, group);
+    const Kernel function = ready.function.get();
     UInt at = 0;
     Int error = kSuccess;
     auto pass = [&](const void* value, size_t bytes) {
@@ -247,7 +272,8 @@ class OpenclQueue : public DeviceQueue {
     pass(&kernel.number, sizeof(kernel.number));
     check(error, ("kernel " + launch.name + " does not take its arguments").c_str());
     check(api().clEnqueueNDRangeKernel(queue_, function, 3, nullptr, items,
-                                       size->has_groups ? group : nullptr, 0, nullptr, nullptr),
+                                       size->has_groups || chooses ? group : nullptr, 0, nullptr,
+                                       nullptr),
           ("kernel " + launch.name + " cannot be started").c_str());
     may_have_failed_ |= launch.may_fail;
   }

@@ -27,6 +27,7 @@ class DeviceQueues : public ::testing::Test {
     ASSERT_NE(state, nullptr);
     mock_ = state();
     mock_->refuses_programs = mock_->is_lost = 0;
+    mock_->is_gpu = 0;
     mock_->binary = kMockGoodBinary;
     mock_->driver = "1.0";
     mock_->memory = size_t{1} << 30;
@@ -100,6 +101,48 @@ TEST_F(DeviceQueues, kernels_get_their_arguments_and_nothing_is_left) {
   EXPECT_EQ(mock_->kernels, 0);
   EXPECT_EQ(mock_->queues, 0);
   EXPECT_EQ(mock_->events, 0);
+}
+
+using Sizes = std::array<int64_t, 3>;
+
+TEST(OpenclGroups, groups_are_long_and_divide_the_items) {
+  using opencl::group_of;
+  const opencl::GroupLimits one{1, 8192, {8192, 8192, 8192}};
+  EXPECT_EQ(group_of({64, 112, 112}, one), (Sizes{64, 56, 1}));
+  EXPECT_EQ(group_of({16, 2, 4096}, one), (Sizes{16, 2, 128}));
+  EXPECT_EQ(group_of({802816, 1, 1}, one), (Sizes{4096, 1, 1}));
+  EXPECT_EQ(group_of({1000, 4, 1}, one), (Sizes{500, 1, 1}));
+  EXPECT_EQ(group_of({1009, 64, 1}, one), (Sizes{1009, 4, 1}));
+  EXPECT_EQ(group_of({10007, 1, 1}, one), (Sizes{1, 1, 1}));
+  EXPECT_EQ(group_of({1, 1, 1}, one), (Sizes{1, 1, 1}));
+}
+
+TEST(OpenclGroups, every_unit_has_groups_within_the_limits) {
+  using opencl::group_of;
+  EXPECT_EQ(group_of({64, 112, 112}, {64, 8192, {8192, 8192, 8192}}), (Sizes{64, 16, 1}));
+  // A vector is not divided.
+  EXPECT_EQ(group_of({16, 8, 4}, {64, 8192, {8192, 8192, 8192}}), (Sizes{16, 1, 1}));
+  EXPECT_EQ(group_of({64, 112, 112}, {1, 128, {8192, 8192, 8192}}), (Sizes{64, 2, 1}));
+  EXPECT_EQ(group_of({64, 112, 112}, {1, 8192, {32, 8, 2}}), (Sizes{32, 8, 2}));
+}
+
+TEST_F(DeviceQueues, launches_of_processors_have_groups) {
+  auto queue = open_device({kDLOpenCL, 0});
+  void* memory = queue->allocate(64);
+  auto group = [&](const std::string& bytes, int64_t size) {
+    queue->launch(info_, entry_of(bytes), one(memory), one(size));
+    return Sizes{static_cast<int64_t>(mock_->group[0]), static_cast<int64_t>(mock_->group[1]),
+                 static_cast<int64_t>(mock_->group[2])};
+  };
+  // `size` * 2 items; 2 units get 8 groups each.
+  const std::string any = kernel("any_groups"), small = kernel("small_groups");
+  EXPECT_EQ(group(any, 512), (Sizes{64, 1, 1}));
+  EXPECT_EQ(group(any, 4096), (Sizes{512, 1, 1}));
+  EXPECT_EQ(group(any, 512), (Sizes{64, 1, 1}));
+  EXPECT_EQ(group(small, 4096), (Sizes{64, 1, 1}));
+  const std::string own = kernel_bytes("in_groups", "kernel void in_groups(...)\n", "", {8, 1, 1});
+  EXPECT_EQ(group(own, 4096), (Sizes{8, 1, 1})) << "a launch with groups keeps them";
+  queue->release(memory);
 }
 
 TEST_F(DeviceQueues, a_kernel_that_fails_is_told_once) {

@@ -24,6 +24,7 @@ typedef struct mock_opencl {
   int refuses_programs;
   int is_lost;
   enum mock_opencl_binary binary;
+  int is_gpu;
   size_t memory;      /* bytes that it has */
   const char* driver; /* its version */
   /* What it tells: objects that live, and calls since a test has set them to 0. */
@@ -32,7 +33,7 @@ typedef struct mock_opencl {
   int launches, builds;
   int from_binaries; /* programs that were made of binaries */
   /* Of the last launch. */
-  size_t items[3];
+  size_t items[3], group[3]; /* a group of 0: the driver chooses */
   char kernel[64];
   size_t arguments;
   int64_t first_offset; /* its second argument */
