@@ -13,7 +13,7 @@ packages=(
   libprotobuf-dev protobuf-compiler libflatbuffers-dev flatbuffers-compiler
   libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev libgtest-dev
   clang-format-14 clang-tidy-14
-  ocl-icd-libopencl1 pocl-opencl-icd
+  ocl-icd-libopencl1 pocl-opencl-icd oclgrind
   python3-dev python3-venv
 )
 if [[ "${1:-}" == --targets ]]; then
