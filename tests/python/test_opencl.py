@@ -1,6 +1,7 @@
 """Programs for OpenCL devices, from Python and the command line."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,36 @@ def test_whole_programs(opencl, name, tmp_path):
             np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4 * np.abs(w).max())
 
 
+# Stands before the OpenCL library, and makes no program of a source.
+NO_SOURCES = """
+#include <stddef.h>
+#include <stdint.h>
+void* clCreateProgramWithSource(void* context, uint32_t n, const char** texts, const size_t* sizes,
+                                int32_t* error) {
+  (void)context, (void)n, (void)texts, (void)sizes;
+  *error = -33;
+  return NULL;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_a_run_takes_the_binaries_of_a_compiled_file(opencl, tmp_path, monkeypatch):
+    model, source, binary = (tmp_path / n for n in ("m.relay", "source.so", "binary.so"))
+    model.write_text(PROGRAM)
+    relay_command("compile", model, "-o", source, "--target", "opencl")
+    relay_command("compile", model, "-o", binary, "--target", "opencl -build=0")
+    code, library = tmp_path / "no_sources.c", tmp_path / "no_sources.so"
+    code.write_text(NO_SOURCES)
+    before = os.environ.get("RELAY_OPENCL", "-l:libOpenCL.so.1")
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", code, "-o", library, "-Wl,--no-as-needed", before], check=True
+    )
+    monkeypatch.setenv("RELAY_OPENCL", str(library))
+    fails("E0622", "run", source)
+    relay_command("run", binary)
+
+
 def test_a_compiled_file_has_binaries_of_a_device(opencl, tmp_path):
     model, compiled = tmp_path / "m.relay", tmp_path / "m.so"
     model.write_text(PROGRAM)
@@ -118,7 +149,6 @@ def test_a_compiled_file_has_binaries_of_a_device(opencl, tmp_path):
     assert b"//binary " not in compiled.read_bytes()
     relay_command("compile", model, "-o", compiled, "--force", "--target", "opencl -build=0")
     assert b"//binary " in compiled.read_bytes()
-    # Either form gives this; that a binary is taken in place of the source, a test of the queues counts.
     exe = relay.runtime.load_module(str(compiled))
     assert float(np.asarray(exe(np.ones((80, 90), "float32"))).sum()) == pytest.approx(80, rel=1e-4)
     fails("E0620", "compile", model, "-o", tmp_path / "n.so", "--target", "opencl -build=77")
