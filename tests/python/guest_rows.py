@@ -3,7 +3,8 @@
     python tests/python/guest_rows.py [--small] [model...]
 
 The script divides the small versions of the models, with regions of any size, and compares the results with
-those of Relay's own code. Without --small it also measures the full models on one thread.
+those of Relay's own code. Without --small it also measures the full models on one thread. A name that ends
+in " int8" is that of the model quantised by `relay.quantize`.
 """
 
 from __future__ import annotations
@@ -33,25 +34,38 @@ BEGIN, END = (
     "<!-- models: written by tests/python/guest_rows.py -->",
     "<!-- end of models -->",
 )
-# The largest error of a result, relative to its largest element.
-MOST = 1e-4
+INT8 = " int8"
+MODELS = [*models.MODELS, "resnet50" + INT8]
+# The largest error of a result, relative to its largest element. A byte may differ by one step.
+MOST = {False: 1e-4, True: 0.05}
 RUNS = 5
+# Inputs from which the ranges of a quantised model are.
+SAMPLES = 2
 
 
-def divided(model, min_work: int) -> tuple[relay.IRModule, relay.IRModule, dict]:
-    """The program, and what it is divided into with regions from so many multiply-adds on; its weights."""
+def read_model(name: str, small: bool = False) -> tuple[relay.IRModule, dict, list[np.ndarray]]:
+    """The model, its weights, and inputs; a quantised one has its weights inside."""
+    model = models.build(name.removesuffix(INT8), small=small)
     mod, params = relay.frontend.from_onnx(model)
+    if name.endswith(INT8):
+        samples = [models.make_inputs(model, seed=1 + i) for i in range(SAMPLES)]
+        mod, params = relay.quantize(mod, params, samples), {}
+    return mod, params, list(models.make_inputs(model, seed=0).values())
+
+
+def divided(mod: relay.IRModule, params: dict, min_work: int) -> relay.IRModule:
+    """What the program is divided into with regions from so many multiply-adds on."""
     onednn.register(min_work=min_work)
     try:
-        return mod, onednn.partition(mod, params), params
+        return onednn.partition(mod, params)
     finally:
         onednn.register()
 
 
 def row(name: str) -> dict[str, object]:
     """Of the small version: the regions, the operators that they take and that stay, with their numbers."""
-    model = models.build(name, small=True)
-    mod, parts, params = divided(model, 0)
+    mod, params, inputs = read_model(name, small=True)
+    parts = divided(mod, params, 0)
     taken, stays, regions = Counter(), Counter(), set()
     here = taken
     for line in relay.external.explain(parts, "onednn").splitlines():
@@ -61,13 +75,12 @@ def row(name: str) -> dict[str, object]:
             here[found[2]] += int(found[1])
             if here is taken:
                 regions.add(found[3])
-    inputs = list(models.make_inputs(model, seed=0).values())
     want, got = (
         oracles.as_arrays(relay.build(m, params=p, num_threads=1)(*inputs))
         for m, p in ((mod, params), (parts, None))
     )
     far = max(float(np.abs(w - g).max() / np.abs(w).max()) for w, g in zip(want, got, strict=True))
-    assert far < MOST, (name, far)
+    assert far < MOST[name.endswith(INT8)], (name, far)
     return {
         "regions": len(regions),
         "taken": sum(taken.values()),
@@ -77,9 +90,7 @@ def row(name: str) -> dict[str, object]:
 
 def milliseconds(name: str) -> list[float]:
     """Processor time of a run of the model in full on one thread: Relay's own code, and with oneDNN."""
-    model = models.build(name)
-    mod, params = relay.frontend.from_onnx(model)
-    inputs = list(models.make_inputs(model, seed=0).values())
+    mod, params, inputs = read_model(name)
     programs = [
         relay.build(mod, params=params, num_threads=1),
         relay.build(onednn.partition(mod, params), num_threads=1),
@@ -123,7 +134,7 @@ def read() -> dict[str, dict]:
 
 def main(words: list[str]) -> int:
     kept, small = read(), "--small" in words
-    for name in [w for w in words if w != "--small"] or models.MODELS:
+    for name in [w for w in words if w != "--small"] or MODELS:
         old = kept.get(name, {})
         kept[name] = row(name)
         if not small:
@@ -131,7 +142,7 @@ def main(words: list[str]) -> int:
         elif "ms" in old:
             kept[name]["ms"] = old["ms"]
         print(name, kept[name], flush=True)
-        rows = {n: kept[n] for n in models.MODELS if n in kept}
+        rows = {n: kept[n] for n in MODELS if n in kept}
         KEPT.write_text(json.dumps(rows, indent=1) + "\n")
     PAGE.write_text(page())
     return 0

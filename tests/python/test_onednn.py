@@ -86,7 +86,7 @@ def test_the_table_of_models(name):
 
 
 def test_the_table_is_on_the_page():
-    assert guest_rows.read().keys() == set(models.MODELS)
+    assert guest_rows.read().keys() == set(guest_rows.MODELS)
     assert guest_rows.PAGE.read_text() == guest_rows.page(), "run guest_rows.py --small"
 
 
