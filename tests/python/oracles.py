@@ -90,6 +90,8 @@ def assert_agree(
         where = f"{what} {i}"
         assert a.shape == b.shape, f"{where}: shape {a.shape}, expected {b.shape}"
         assert a.dtype == b.dtype, f"{where}: dtype {a.dtype}, expected {b.dtype}"
+        if b.dtype.name == "bfloat16":  # which is no floating dtype of NumPy
+            a, b = a.astype("float32"), b.astype("float32")
         if not np.issubdtype(b.dtype, np.inexact):
             np.testing.assert_array_equal(a, b, err_msg=where)
             continue
