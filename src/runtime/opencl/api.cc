@@ -44,11 +44,14 @@ const Api& api() {
   return opened;
 }
 
+bool is_out_of_memory(Int result) {
+  return result == kMemObjectAllocationFailure || result == kOutOfResources ||
+         result == kOutOfHostMemory || result == kInvalidBufferSize;
+}
+
 void check(Int result, const char* what) {
   if (result == kSuccess) return;
-  const bool memory = result == kMemObjectAllocationFailure || result == kOutOfResources ||
-                      result == kOutOfHostMemory || result == kInvalidBufferSize;
-  if (memory) {
+  if (is_out_of_memory(result)) {
     throw RuntimeError(Diagnostic(codes::run_out_of_memory, {},
                                   "the OpenCL device is out of memory: " + std::string(what))
                            .found("OpenCL error " + std::to_string(result))

@@ -85,6 +85,9 @@ struct Api {
 // opened or lacks one.
 const Api& api();
 
+// Whether the result says that memory is exhausted.
+bool is_out_of_memory(Int result);
+
 // Throws for a result that is no success: RuntimeError E0604 for what says that memory is exhausted, else E0622. `what` is
 // what was done: "a kernel cannot be started".
 void check(Int result, const char* what);

@@ -8,6 +8,7 @@
 
 #include "base/codes/runtime.h"
 #include "base/fork.h"
+#include "runtime/opencl/address_space.h"
 
 namespace relay::runtime::opencl {
 namespace {
@@ -74,6 +75,17 @@ std::optional<GroupLimits> limits_of_groups(DeviceId id) {
   return out;
 }
 
+// Null where the device has none, or the process no addresses for it.
+void* new_memory(Context context, size_t bytes) {
+  Int error = kSuccess;
+  Memory memory = api().clCreateBuffer(context, kMemReadWrite, bytes, nullptr, &error);
+  if (is_out_of_memory(error)) return nullptr;
+  check(error, "it does not give memory");
+  void* address = AddressSpace::instance().insert(memory, bytes);
+  if (address == nullptr) api().clReleaseMemObject(memory);
+  return address;
+}
+
 bool has_kernels(Program program, const DeviceSource& source) {
   return std::ranges::all_of(source.launches, [&](const DeviceLaunch& launch) {
     Int error = kSuccess;
@@ -85,7 +97,12 @@ bool has_kernels(Program program, const DeviceSource& source) {
 
 }  // namespace
 
-OpenDevice::OpenDevice(DeviceId id, Context context) : id_(id), context_(context) {
+OpenDevice::OpenDevice(DeviceId id, Context context)
+    : id_(id),
+      context_(context),
+      pool_(
+          [context](size_t bytes) { return new_memory(context, bytes); },
+          [](void* memory) { api().clReleaseMemObject(AddressSpace::instance().remove(memory)); }) {
   name_ = name_of(id);
   group_limits_ = limits_of_groups(id);
   Flags single = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/device_kernels.h"
+#include "runtime/device_pool.h"
 #include "runtime/opencl/api.h"
 #include "runtime/opencl/group_size.h"
 
@@ -37,6 +38,9 @@ class OpenDevice {
   // Of a processor; nothing of other devices, whose drivers choose groups.
   const std::optional<GroupLimits>& group_limits() const { return group_limits_; }
 
+  // Memory of the device, by addresses of AddressSpace.
+  DevicePool& pool() { return pool_; }
+
   // The program of the source, from a binary for this device where the source has one that the driver takes, else from the
   // code; equal code is built once. Throws RuntimeError E0621 where the driver refuses it, with the path of a file
   // that keeps it.
@@ -59,6 +63,7 @@ class OpenDevice {
   std::string options_;
   std::optional<GroupLimits> group_limits_;
   BuiltPrograms<BuiltProgram> programs_;
+  DevicePool pool_;
 };
 
 // The device with this number: GPUs first, processors last, each in the order of the platforms. Throws RuntimeError E0620

@@ -1,74 +1,24 @@
 #include "runtime/opencl/queue.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <deque>
-#include <map>
-#include <mutex>
-#include <new>
 #include <utility>
 #include <vector>
 
 #include "base/codes/runtime.h"
-#include "base/fork.h"
 #include "runtime/device_kernels.h"
+#include "runtime/opencl/address_space.h"
 #include "runtime/opencl/device.h"
 #include "runtime/vm/bytecode.h"
 
 namespace relay::runtime::opencl {
 namespace {
 
-constexpr size_t kPage = 4096;
 // Events that are kept: who waits for an older one waits for the next that is.
 constexpr size_t kMostEvents = 256;
-
-// The memory of a device by its addresses, for all queues: one reads what another has written.
-class AddressSpace {
- public:
-  static AddressSpace& instance() {
-    static auto* const space = new AddressSpace;
-    return *space;
-  }
-
-  void* insert(Memory memory, size_t bytes) {
-    const size_t size = (bytes + kPage - 1) / kPage * kPage;
-    void* range =
-        mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) return nullptr;
-    std::lock_guard lock(mutex_);
-    blocks_[static_cast<char*>(range)] = {memory, size};
-    return range;
-  }
-  Memory remove(void* range) noexcept {
-    std::lock_guard lock(mutex_);
-    auto block = blocks_.find(static_cast<char*>(range));
-    const Memory memory = block->second.memory;
-    munmap(range, block->second.size);
-    blocks_.erase(block);
-    return memory;
-  }
-  std::pair<Memory, size_t> find(const void* address) {
-    auto* at = static_cast<char*>(const_cast<void*>(address));
-    std::lock_guard lock(mutex_);
-    auto block = blocks_.upper_bound(at);
-    RELAY_CHECK(block != blocks_.begin(), "an address that is not of an OpenCL device");
-    --block;
-    const auto offset = static_cast<size_t>(at - block->first);
-    RELAY_CHECK(offset < block->second.size, "an address that is not of an OpenCL device");
-    return {block->second.memory, offset};
-  }
-
- private:
-  struct Block {
-    Memory memory;
-    size_t size;
-  };
-  ForkSafeMutex mutex_;
-  std::map<char*, Block> blocks_;
-};
 
 struct ReleaseKernel {
   void operator()(Kernel kernel) const { api().clReleaseKernel(kernel); }
@@ -90,6 +40,7 @@ class OpenclQueue : public DeviceQueue {
     Int error = kSuccess;
     queue_ = api().clCreateCommandQueue(device_.context(), device_.id(), 0, &error);
     check(error, "it gives no queue");
+    device_.pool().open(this);
     failure_ =
         api().clCreateBuffer(device_.context(), kMemReadWrite, sizeof(kNoFailure), nullptr, &error);
     if (error == kSuccess) error = clear_failure();
@@ -106,19 +57,21 @@ class OpenclQueue : public DeviceQueue {
   OpenclQueue& operator=(const OpenclQueue&) = delete;
 
   void* allocate(size_t bytes) override {
-    Memory memory =
-        new_memory(bytes + kDeviceSlack, "memory of " + std::to_string(bytes) + " bytes");
-    void* address = AddressSpace::instance().insert(memory, bytes + kDeviceSlack);
-    if (address != nullptr) return address;
-    api().clReleaseMemObject(memory);
-    throw RuntimeError(
-        Diagnostic(codes::run_out_of_memory, {},
-                   "no addresses for " + std::to_string(bytes) + " bytes of an OpenCL device"));
+    const size_t wanted = bytes + kDeviceSlack;
+    void* memory = wanted < bytes ? nullptr : device_.pool().allocate(this, wanted);
+    if (memory == nullptr && is_busy_.load()) {
+      // What the queue's work has used is free once it is done.
+      check(api().clFinish(queue_), "what it was given ends with an error");
+      settle();
+      memory = device_.pool().allocate(this, wanted);
+    }
+    if (memory == nullptr) {
+      check(kMemObjectAllocationFailure,
+            ("it does not give memory of " + std::to_string(bytes) + " bytes").c_str());
+    }
+    return memory;
   }
-  // OpenCL keeps the memory until what uses it is done.
-  void release(void* memory) noexcept override {
-    api().clReleaseMemObject(AddressSpace::instance().remove(memory));
-  }
+  void release(void* memory) noexcept override { device_.pool().release(memory, !is_busy_.load()); }
 
   uint64_t copy_to_device(void* to, const void* from, size_t bytes) override {
     const auto [memory, offset] = AddressSpace::instance().find(to);
@@ -141,7 +94,7 @@ class OpenclQueue : public DeviceQueue {
     check(api().clEnqueueCopyBuffer(queue_, source, target, from_offset, to_offset, bytes, 0,
                                     nullptr, nullptr),
           "memory cannot be copied");
-    return ++given_;
+    return next();
   }
 
   uint64_t launch(const KernelInfo& info, relay_kernel entry, std::span<void* const> buffers,
@@ -153,10 +106,11 @@ class OpenclQueue : public DeviceQueue {
       places.emplace_back(memory, static_cast<int64_t>(offset));
     }
     append_workspace(kernel.source, dims, places);
+    is_busy_ = true;  // also where one of its launches cannot be started
     for (size_t i = 0; i < kernel.functions.size(); ++i) {
       start(kernel, i, places, dims);
     }
-    return ++given_;
+    return next();
   }
 
   void submit() override { check(api().clFlush(queue_), "its work cannot be started"); }
@@ -166,6 +120,7 @@ class OpenclQueue : public DeviceQueue {
         known == events_.end() ? api().clFinish(queue_) : api().clWaitForEvents(1, &known->second);
     check(result, "what it was given ends with an error");
     while (!events_.empty() && events_.front().first <= event) drop_event();
+    if (event >= given_) settle();
     if (!may_have_failed_) return std::nullopt;
     may_have_failed_ = false;
     Int failure[2] = {};
@@ -193,8 +148,19 @@ class OpenclQueue : public DeviceQueue {
                                       nullptr, nullptr);
   }
 
+  // The event of work that was put into the queue.
+  uint64_t next() {
+    is_busy_ = true;
+    return ++given_;
+  }
+  // All is done.
+  void settle() {
+    is_busy_ = false;
+    device_.pool().settle(this);
+  }
+
   uint64_t given(Event event) {
-    events_.emplace_back(++given_, event);
+    events_.emplace_back(next(), event);
     if (events_.size() > kMostEvents) drop_event();
     api().clFlush(queue_);
     return given_;
@@ -283,6 +249,7 @@ class OpenclQueue : public DeviceQueue {
     kernels_.clear();
     if (workspace_ != nullptr) api().clReleaseMemObject(workspace_);
     if (failure_ != nullptr) api().clReleaseMemObject(failure_);
+    device_.pool().close(this);
     api().clReleaseCommandQueue(queue_);
   }
 
@@ -291,6 +258,7 @@ class OpenclQueue : public DeviceQueue {
   Memory failure_ = nullptr, workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
   uint64_t given_ = 0;
+  std::atomic<bool> is_busy_ = false;
   std::deque<std::pair<uint64_t, Event>> events_;
   ReadyKernels<OpenclKernel> kernels_;
   bool may_have_failed_ = false;

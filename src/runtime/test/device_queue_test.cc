@@ -145,6 +145,28 @@ TEST_F(DeviceQueues, launches_of_processors_have_groups) {
   queue->release(memory);
 }
 
+TEST_F(DeviceQueues, memory_is_kept_for_what_follows) {
+  auto queue = open_device({kDLOpenCL, 0}), other = open_device({kDLOpenCL, 0});
+  const int32_t value = 1;
+  void* memory = queue->allocate(1000);
+  const int buffers = mock_->buffers;
+  queue->copy_to_device(memory, &value, sizeof(value));
+  queue->release(memory);
+  void* of_other = other->allocate(1000);
+  EXPECT_NE(of_other, memory) << "the first queue has work that may use it";
+  EXPECT_EQ(queue->allocate(990), memory) << "what follows in the queue comes later";
+  EXPECT_EQ(mock_->buffers, buffers + 1);
+  queue->release(memory);
+  queue->wait(queue->last());
+  EXPECT_EQ(other->allocate(1000), memory);
+  other->release(memory);
+  other->release(of_other);
+  // What is idle goes back before the device is out of memory.
+  mock_->memory = mock_->bytes;
+  void* large = queue->allocate(1500);
+  queue->release(large);
+}
+
 TEST_F(DeviceQueues, a_kernel_that_fails_is_told_once) {
   const std::string bytes = kernel("fails");
   auto queue = open_device({kDLOpenCL, 0});
