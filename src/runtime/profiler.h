@@ -7,8 +7,8 @@
 //   profiler.rows(module.program());          // per kernel, slowest first
 //   profiler.chrome_trace(module.program());  // for chrome://tracing or Perfetto
 //
-// A profiler serves one run at a time, of one module. Without one, a run pays a single untaken
-// branch per kernel. A KernelObserver, set by `observe`, sees the memory of each kernel on the host;
+// A profiler serves one run at a time, of one module. With one, a run waits for each kernel of a device, whose time is then
+// that of its work. Without one, a run pays a single untaken branch per kernel. A KernelObserver, set by `observe`, sees the memory of each kernel on the host;
 // its time is not measured.
 #pragma once
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <string>
 
+#include "runtime/profiler.h"
 #include "runtime/test/device_kernel_bytes.h"
 #include "runtime/test/mock_cuda.h"
 #include "runtime/test/vm_program.h"
@@ -88,6 +89,13 @@ TEST_F(VmDevices, a_device_works_while_a_kernel_of_the_host_runs) {
     ready.run("main", {});
     EXPECT_EQ(mock->launches, 1);
     EXPECT_EQ(given_before, bytes > 8 ? 1 : 0) << "a small kernel ends before the device begins";
+    Profiler profiler;
+    RunOptions profiled;
+    profiled.profiler = &profiler;
+    mock->launches = mock->given = 0;
+    ready.run("main", {}, profiled);
+    EXPECT_EQ(given_before, 1) << "a profile waits for each kernel";
+    EXPECT_EQ(profiler.rows(ready.program()).size(), 2u);
   }
 }
 

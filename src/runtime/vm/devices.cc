@@ -92,12 +92,14 @@ void Interpreter::launch(const Instruction& in, const Window& w) {
     c_.dims_[n] = w.i[operands[buffers + n].index].integer;
   }
   const auto dims = std::span<const int64_t>(c_.dims_).first(kernel.num_dims);
+  DeviceQueue& queue = *device_state(kernel.device).queue;
+  // A profile has the time of the kernel alone: what was given before is done, and the run waits for it.
+  if (options_.profiler != nullptr) wait(kernel.device, queue.last());
   const int64_t begin = options_.profiler != nullptr ? Profiler::now_ns() : 0;
-  device_state(kernel.device)
-      .queue->launch(kernel, kernels_[static_cast<size_t>(in.a)],
-                     std::span<void* const>(c_.buffers_).first(buffers), dims);
-  // What the host spends: the kernel may still run.
+  queue.launch(kernel, kernels_[static_cast<size_t>(in.a)],
+               std::span<void* const>(c_.buffers_).first(buffers), dims);
   if (options_.profiler != nullptr) {
+    wait(kernel.device, queue.last());
     options_.profiler->record(in.a, begin, Profiler::now_ns(), dims);
   }
   if (budgeted_) check_budget();
