@@ -13,6 +13,8 @@ WorkItemLimits nvidia_items(int capability) {
                                  : 40;  // T4
   out.item_registers = 128;
   out.shared_bytes = 32 << 10;
+  out.exchanges = true;
+  out.copies_later = capability >= 80;
   return out;
 }
 
