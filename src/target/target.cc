@@ -12,7 +12,10 @@ WorkItemLimits nvidia_items(int capability) {
               : capability >= 80 ? 108  // A100
                                  : 40;  // T4
   out.item_registers = 128;
-  out.shared_bytes = 32 << 10;
+  // Of two groups, with what the device keeps for itself of each.
+  out.shared_bytes = capability >= 80 ? 48 << 10 : 32 << 10;
+  out.exchanges = true;
+  out.copies_later = capability >= 80;
   return out;
 }
 

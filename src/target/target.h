@@ -17,6 +17,8 @@ struct WorkItemLimits {
   int64_t item_registers = 32;      // of 32 bits, of an item in a group of the most items
   int64_t shared_bytes = 16 << 10;  // of a group
   int64_t group_items = 256;        // at most
+  bool exchanges = false;     // 32 neighbouring items exchange registers (tir/lane_reduction.h)
+  bool copies_later = false;  // items go on while what they copy to shared memory arrives
 };
 // Of NVIDIA GPUs of a compute capability, 75 to 90: two groups of 256 items share the 65,536 registers of a multiprocessor. The
 // multiprocessors are those of the common GPU of the capability, or of the next smaller one that is known.

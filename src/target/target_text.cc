@@ -94,8 +94,8 @@ std::string_view without_outer_blanks(std::string_view text) {
 }
 
 auto values_of(const WorkItemLimits& items) {
-  const auto& [units, registers, shared, group] = items;
-  return std::tie(units, registers, shared, group);
+  const auto& [units, registers, shared, group, exchanges, later] = items;
+  return std::tie(units, registers, shared, group, exchanges, later);
 }
 
 }  // namespace

@@ -16,9 +16,11 @@ namespace relay::tir {
 enum class LoopOrder : int64_t { Forward, Backward };
 std::string_view to_string(LoopOrder order);
 
-// A perfect nest that code generation takes as a whole: by a matrix unit (tir/matrix_nest.h), by the instructions of a
-// warp (tir/warp_nest.h), or as blocks of elements that shuffles transpose (tir/transposed_nest.h).
-enum class LoopNest : int64_t { None, Matrix, Transposed };
+// Loops that code generation takes as a whole: a perfect nest for a matrix unit (tir/matrix_nest.h), for the instructions of a
+// warp (tir/warp_nest.h), or of blocks of elements that shuffles transpose (tir/transposed_nest.h); and a loop over the items
+// of a group whose stores to shared memory arrive later, while the items go on: wait_copies (tir/intrinsics.cc) waits for them;
+// or whose items combine what they have with one element (tir/lane_reduction.h).
+enum class LoopNest : int64_t { None, Matrix, Transposed, Copy, Lanes };
 std::string_view to_string(LoopNest nest);
 
 // The operand of a matrix nest that passes by while tiles read the other one again and again.
@@ -32,14 +34,18 @@ struct LoopHints {
   LoopOrder order = LoopOrder::Forward;
   LoopNest nest = LoopNest::None;
   StreamedOperand streamed = StreamedOperand::Neither;  // of a matrix nest
+  // Buffers of shared memory that take turns, so that the copies of later iterations run beside an iteration
+  // (tir/passes/pipeline_loops.h); 0: as the loop stands.
+  int64_t pipeline = 0;
   // A loop that the program wrote: no schedule has placed it, and its length may be any.
   bool program = false;
 
   static constexpr auto members() {
     return std::tuple{
         member("nest", &LoopHints::nest),         member("order", &LoopHints::order),
-        member("prefetch", &LoopHints::prefetch), member("program", &LoopHints::program),
-        member("streamed", &LoopHints::streamed), member("unroll", &LoopHints::unroll)};
+        member("pipeline", &LoopHints::pipeline), member("prefetch", &LoopHints::prefetch),
+        member("program", &LoopHints::program),   member("streamed", &LoopHints::streamed),
+        member("unroll", &LoopHints::unroll)};
   }
   friend bool operator==(const LoopHints&, const LoopHints&) = default;
 };

@@ -56,6 +56,9 @@ int64_t KernelInterpreter::run(const std::vector<runtime::Tensor>& buffers) {
   m.undefined.clear();
   m.race.clear();
   m.items = {};
+  m.lanes = 0;
+  m.ended_lots = 0;
+  m.arrivals.clear();
   for (const Instr* pc = impl_->code.data(); pc != nullptr;) pc = pc->run(pc, m);
   if (impl_->options.find_undefined && m.result == RELAY_KERNEL_OK) {
     for (size_t i = static_cast<size_t>(f.num_inputs); i < buffers.size(); ++i) {

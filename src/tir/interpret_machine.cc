@@ -600,27 +600,38 @@ std::string item_text(const ItemState& s) {
 }
 
 // Whether nothing says which of the two comes first.
-bool unordered(const Memory& memory, const ItemState& before, const ItemState& now) {
+bool unordered(const Machine& m, const Memory& memory, const ItemState& before,
+               const ItemState& now) {
   if (before.launch != now.launch || before.launch == 0) return false;
   // Each group has its own.
   if (memory.buffer->scope != Scope::Global && before.group != now.group) return false;
   if (before.group != now.group) return true;
+  if (before.lot > 0) {
+    // Not even the item itself sees what it has not waited for.
+    const auto lot = static_cast<size_t>(before.lot);
+    if (lot > m.arrivals.size()) return true;
+    return before.item != now.item && m.arrivals[lot - 1] == now.phase;
+  }
   const bool own = memory.buffer->scope == Scope::Register;
   return before.item != now.item && (own || before.phase == now.phase);
 }
 
 void note_race(Machine& m, const Memory& memory, uint64_t at, const ItemState& before,
-               const char* did, const char* does) {
+               const ItemState& now, const char* did, const char* does) {
   if (!m.race.empty()) return;
   m.race = element_text(memory, at) + " is " + did + " by " + item_text(before) + " and " + does +
-           " by " + item_text(m.items);
+           " by " + item_text(now);
 }
 
-void touch(Machine& m, Memory& memory, uint64_t at, bool writes) {
+// `lot`: of the copies with which a write arrives, or 0.
+void touch(Machine& m, Memory& memory, uint64_t at, bool writes, int64_t lot) {
   Touch& t = memory.touches[at];
-  const ItemState& now = m.items;
+  ItemState now = m.items;
+  if (m.lanes > 0 && memory.buffer->scope != Scope::Register) now.item[0] = 0;
   const char* const does = writes ? "written" : "read";
-  if (unordered(memory, t.write, now)) note_race(m, memory, at, t.write, "written", does);
+  if (unordered(m, memory, t.write, now)) {
+    note_race(m, memory, at, t.write, now, "written", does);
+  }
   if (!writes) {
     const bool here = t.read.launch == now.launch;
     t.read_by_groups = here && (t.read_by_groups || t.read.group != now.group);
@@ -633,10 +644,11 @@ void touch(Machine& m, Memory& memory, uint64_t at, bool writes) {
       t.read.launch == now.launch && memory.buffer->scope == Scope::Global && t.read_by_groups;
   const bool in_phase = t.read.launch == now.launch && t.read.group == now.group &&
                         t.read.phase == now.phase && t.read_by_items;
-  if (among || in_phase || unordered(memory, t.read, now)) {
-    note_race(m, memory, at, t.read, "read", does);
+  if (among || in_phase || unordered(m, memory, t.read, now)) {
+    note_race(m, memory, at, t.read, now, "read", does);
   }
   t.write = now;
+  t.write.lot = lot;
   t.read = {};
   t.read_by_groups = t.read_by_items = false;
 }
@@ -651,7 +663,7 @@ const Instr* note_access(const Instr* pc, Machine& m) {
   }
   const uint64_t first = place_of(m, access);
   for (uint64_t l = 0; l < pc->lanes.count && first + l < memory.elements; ++l) {
-    touch(m, memory, first + l, access.is_store);
+    touch(m, memory, first + l, access.is_store, pc->dst != 0 ? m.ended_lots + 1 : 0);
   }
   return pc + 1;
 }
@@ -674,8 +686,29 @@ const Instr* leave_items(const Instr* pc, Machine& m) {
   return pc + 1;
 }
 
+const Instr* begin_lanes(const Instr* pc, Machine& m) {
+  ++m.lanes;
+  return pc + 1;
+}
+
+const Instr* end_lanes(const Instr* pc, Machine& m) {
+  --m.lanes;
+  return pc + 1;
+}
+
 const Instr* pass_barrier(const Instr* pc, Machine& m) {
   ++m.items.phase;
+  return pc + 1;
+}
+
+const Instr* end_copies(const Instr* pc, Machine& m) {
+  ++m.ended_lots;
+  return pc + 1;
+}
+
+const Instr* wait_copies(const Instr* pc, Machine& m) {
+  const int64_t arrived = m.ended_lots - pc->number;
+  while (static_cast<int64_t>(m.arrivals.size()) < arrived) m.arrivals.push_back(m.items.phase);
   return pc + 1;
 }
 

@@ -57,6 +57,8 @@ struct ItemState {
   int64_t launch = 0;
   int64_t phase = 0;
   Axes group{}, item{};
+  int64_t lot =
+      0;  // of a store that arrives later: the number of its lot of copies, from 1 on; 0: it arrives at once
 };
 
 // The accesses of an element that later ones may race with: the last write, and the reads since. Several readers are as
@@ -108,6 +110,10 @@ struct Machine {
   std::string undefined;  // the first element that was read before it was written
   std::string race;       // the first element that items access in no order
   ItemState items;
+  int64_t lanes = 0;  // open loops in which the items of a warp combine what they have
+  int64_t ended_lots = 0;
+  // Of each lot of copies that items have waited for, the phase in which they did.
+  std::vector<int64_t> arrivals;
 
   Slot& operator[](int32_t at) { return slots[static_cast<size_t>(at)]; }
 };
@@ -157,7 +163,8 @@ Handler store_handler(DType dtype, const Storage& storage, size_t indices, bool 
 const Instr* note_read(const Instr* pc, Machine& m);
 // After the store to the element that accesses[a] names; when `b`, only if slot c is true.
 const Instr* note_write(const Instr* pc, Machine& m);
-// The access of lanes.count elements from accesses[a] on, by the current item; when `b`, only if slot c is true.
+// The access of lanes.count elements from accesses[a] on, by the current item; when `b`, only if slot c is true. When `dst`, it
+// arrives with the lot of copies that is begun.
 const Instr* note_access(const Instr* pc, Machine& m);
 // A launch begins, or what is behind one.
 const Instr* begin_launch(const Instr* pc, Machine& m);
@@ -165,7 +172,13 @@ const Instr* begin_launch(const Instr* pc, Machine& m);
 const Instr* enter_item(const Instr* pc, Machine& m);
 // It is the first one again.
 const Instr* leave_items(const Instr* pc, Machine& m);
+// The items of a warp begin, or have ended, to combine what they have: what they do to memory, their first one does.
+const Instr* begin_lanes(const Instr* pc, Machine& m);
+const Instr* end_lanes(const Instr* pc, Machine& m);
 const Instr* pass_barrier(const Instr* pc, Machine& m);
+// The lot of copies that is begun ends; all but the last `number` ones arrive.
+const Instr* end_copies(const Instr* pc, Machine& m);
+const Instr* wait_copies(const Instr* pc, Machine& m);
 // Says of the memory, an output, which element is not written.
 void note_unwritten(Machine& m, const Memory& memory);
 

@@ -112,7 +112,12 @@ void Translator::store(const StoreNode& s, bool guarded) {
       emit({.run = &note_write, .a = access, .b = guarded ? 1 : 0, .c = choice});
     }
     if (options_.find_races) {
-      emit({.run = &note_access, .a = access, .b = guarded ? 1 : 0, .c = choice});
+      const bool later = copies_ > 0 && s.buffer->scope == Scope::Shared;
+      emit({.run = &note_access,
+            .dst = later ? 1 : 0,
+            .a = access,
+            .b = guarded ? 1 : 0,
+            .c = choice});
     }
   }
 }
@@ -156,6 +161,12 @@ void Translator::note_item(const ForNode& s, const Operand& var) {
 void Translator::note_item_end(const ForNode& s) {
   auto axis = axes_.find(&s);
   if (axis != axes_.end()) emit_numbered({.run = &leave_items}, axis->second);
+}
+
+void Translator::note_effect(const CallNode& c) {
+  if (c.name == "barrier") emit({.run = &pass_barrier});
+  if (c.name == "end_copies") emit({.run = &end_copies});
+  if (c.name == "wait_copies") emit_numbered({.run = &wait_copies}, *as_int(c.args[0]));
 }
 
 void Translator::statement(StmtFrame& f) {
@@ -224,8 +235,8 @@ void Translator::statement(StmtFrame& f) {
     }
     case StmtKind::Evaluate:
       if (auto* c = as<CallNode>(static_cast<const EvaluateNode&>(*f.node).value);
-          c != nullptr && c->name == "barrier" && options_.find_races) {
-        emit({.run = &pass_barrier});
+          c != nullptr && options_.find_races) {
+        note_effect(*c);
       }
       once(static_cast<const EvaluateNode&>(*f.node).value);
       return leave();
@@ -256,7 +267,9 @@ void Translator::step_for(const ForNode& s, StmtFrame& f) {
       return enter(init);
     }
   }
+  const bool lanes = options_.find_races && s.hints.nest == LoopNest::Lanes;
   if (f.state++ == 0) {
+    if (lanes) emit({.run = &begin_lanes});
     f.value = once(s.min);
     f.extent = once(extent_of_nest(s)).slot;
     f.var = {new_slots(1), 0, level() + 1, 0};
@@ -264,9 +277,11 @@ void Translator::step_for(const ForNode& s, StmtFrame& f) {
     open(/*own_code=*/true, level() + 1);
     bind(s.var, var);
     note_item(s, var);
+    copies_ += s.hints.nest == LoopNest::Copy ? 1 : 0;
     return enter(s.body);
   }
   int piece = close();
+  copies_ -= s.hints.nest == LoopNest::Copy ? 1 : 0;
   int32_t stop = new_slots(1);
   int body = new_label(), after = new_label();
   emit_numbered(
@@ -276,6 +291,7 @@ void Translator::step_for(const ForNode& s, StmtFrame& f) {
   emit_numbered({.run = &loop_next, .dst = f.var.slot, .c = stop}, body);
   emit_label(after);
   note_item_end(s);
+  if (lanes) emit({.run = &end_lanes});
   leave();
 }
 

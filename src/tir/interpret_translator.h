@@ -209,6 +209,8 @@ class Translator {
   }
   // Finds the launches, groups and items that begin with the statement.
   void divide(StmtFrame& f);
+  // Notes for the search for races what the call does beside its value.
+  void note_effect(const CallNode& c);
   // Around each iteration of a loop over items.
   void note_item(const ForNode& s, const Operand& var);
   void note_item_end(const ForNode& s);
@@ -231,6 +233,7 @@ class Translator {
   const PrimFuncNode& f_;
   const InterpretOptions& options_;
   ItemLevel items_ = ItemLevel::Kernel;
+  int copies_ = 0;  // open loops whose stores to shared memory arrive later
   std::unordered_map<const Node*, int64_t> axes_;  // of loops over items, as enter_item counts them
   std::unordered_set<const Node*> reads_;
   std::unordered_map<const Node*, Operand> values_;

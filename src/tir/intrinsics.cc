@@ -44,6 +44,8 @@ constexpr Intrinsic kIntrinsics[] = {
     {"ceil", 1, kFloat, "least integer not below", RELAY_FORMULA(std::ceil(a))},
     {"cos", 1, kFloat, "cosine", RELAY_FORMULA(std::cos(a))},
     {"cosh", 1, kFloat, "hyperbolic cosine", RELAY_FORMULA(std::cosh(a))},
+    {"end_copies", 0, IntrinsicRule::Effect,
+     "the copies that each item has begun since the last end_copies are one lot", nullptr, nullptr},
     {"erf", 1, kFloat, "error function", RELAY_FORMULA(std::erf(a))},
     {"exp", 1, kFloat, "e to the power a", RELAY_FORMULA(std::exp(a))},
     {"fast_erf", 1, kFloat, "erf(a), in float32 within 5e-6", RELAY_FORMULA(std::erf(a))},
@@ -134,6 +136,8 @@ constexpr Intrinsic kIntrinsics[] = {
      "part c of a between delimiters b; a token of a by the patterns b if c is below 0", nullptr,
      nullptr},
     {"trunc", 1, kFloat, "integer next to a towards zero", RELAY_FORMULA(std::trunc(a))},
+    {"wait_copies", 1, IntrinsicRule::Effect,
+     "each item waits for its own copies, except for those of the last a lots", nullptr, nullptr},
 };
 #undef RELAY_FORMULA
 

@@ -163,7 +163,7 @@ std::string_view to_string(LoopOrder order) {
 }
 
 std::string_view to_string(LoopNest nest) {
-  static constexpr std::string_view names[] = {"none", "matrix", "transposed"};
+  static constexpr std::string_view names[] = {"none", "matrix", "transposed", "copy", "lanes"};
   return names[static_cast<size_t>(nest)];
 }
 

@@ -4,13 +4,18 @@
 
 #include <utility>
 
+#include "codegen/cuda/copies.h"
 #include "codegen/cuda/device_math.h"
+#include "codegen/cuda/warp_exchange.h"
 #include "codegen/cuda/warp_matrix.h"
 #include "codegen/device/group_writer.h"
 #include "codegen/llvm/kernel_code.h"
 #include "runtime/core/kernel_abi.h"
 #include "runtime/cuda/geometry.h"
 #include "tir/arith/analyzer.h"
+#include "tir/copied_value.h"
+#include "tir/lane_reduction.h"
+#include "tir/passes/statements.h"
 #include "tir/warp_nest.h"
 
 namespace relay::codegen {
@@ -229,6 +234,7 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
   void loop(const ForNode& l) override {
     if (l.hints.nest == tir::LoopNest::Matrix) return matrix_nest(l);
     if (l.hints.nest != tir::LoopNest::None) device_.unsupported("a nest for a matrix unit");
+    if (copies_ && copy_run(l)) return;
     Value* begin = expr(l.min);
     Value* end = b_.CreateNSWAdd(begin, expr(l.extent));
     ordered_loop(l, begin, end, [&] { statement(l.body.get()); });
@@ -403,6 +409,123 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
            as_int(analyzer.simplify(floor_mod(first, index(length)))) == 0;
   }
 
+  // ---- Reductions across a warp
+
+  // Neighbours combine what they have, then pairs of pairs, and the first item stores.
+  void reduce_lanes(const tir::ThreadNest& phase) {
+    const auto found = tir::lane_reduction(phase);
+    if (auto* why = std::get_if<std::string>(&found)) {
+      device_.unsupported("a reduction across a warp: " + *why);
+    }
+    const auto& r = std::get<tir::LaneReduction>(found);
+    if (device_.launch().group[0] != tir::kWarpItems) {
+      device_.unsupported("a reduction across a warp whose items are no neighbours");
+    }
+    const DType d = r.own->dtype;
+    Value* mine = expr(r.own);
+    auto combined = [&](const PrimExpr& a, const PrimExpr& b) { return tir::binary(r.op, a, b); };
+    for (int64_t distance = tir::kWarpItems / 2; distance > 0; distance /= 2) {
+      const Var here = tir::var("here", d), there = tir::var("there", d);
+      vars_[here.get()] = mine;
+      vars_[there.get()] = exchange_in_warp(b_, mine, distance);
+      mine = expr(kept(combined(here, there)));
+      vars_.erase(here.get());
+      vars_.erase(there.get());
+    }
+    const Var total = tir::var("total", d);
+    Value* is_first = b_.CreateIsNull(vars_.at(phase.axes[0]->var.get()));
+    when(is_first, [&] {
+      vars_[total.get()] = mine;
+      const PrimExpr& old = as<tir::BinaryNode>(r.store->value)->a;
+      const PrimExpr start = r.init != nullptr ? r.init->value : old;
+      const Stmt last = tir::store(r.store->buffer, r.store->indices, combined(start, total));
+      KernelBuilder::store(*as<tir::StoreNode>(last));
+      vars_.erase(total.get());
+    });
+    forget(0);
+  }
+
+  // ---- Copies that arrive later
+
+  // What a copy stores in shared memory, from global memory; nothing for another store.
+  static std::optional<tir::CopiedValue> copied_by(const StoreNode& s) {
+    if (s.buffer->scope != tir::Scope::Shared || s.predicate) return std::nullopt;
+    tir::CopiedValue out = tir::copied_value(s.value);
+    if (out.from == nullptr || out.from->buffer->scope != tir::Scope::Global) return std::nullopt;
+    return out;
+  }
+
+  // So many elements from these indices on.
+  void copy(const tir::CopiedValue& what, const PrimExpr& from, const Buffer& to,
+            const PrimExpr& at, int64_t elements) {
+    Value* source = address(what.from->buffer, expr(from));
+    const auto bytes = static_cast<int64_t>(to->dtype.element().bytes()) * elements;
+    Value* inside = nullptr;
+    if (what.inside) {
+      inside = expr(kept(what.inside));
+      // Nothing is read where the condition does not hold, and no place is computed.
+      source = b_.CreateSelect(inside, source, buffer(what.from->buffer));
+    }
+    copy_later(b_, address(to, expr(at)), source, bytes, inside);
+  }
+
+  void store(const StoreNode& s) override {
+    const auto what = copies_ ? copied_by(s) : std::nullopt;
+    if (!what || s.buffer->dtype.element().bytes() != kLeastCopy) return KernelBuilder::store(s);
+    copy(*what, flat_index(what->from->indices, what->from->buffer), s.buffer,
+         flat_index(s.indices, s.buffer), 1);
+  }
+
+  // Neighbouring elements at a time. Whether memory of the caller begins at a multiple of their bytes, only a run knows.
+  bool copy_run(const ForNode& l) {
+    auto* s = as<StoreNode>(l.body);
+    const auto what = s == nullptr ? std::nullopt : copied_by(*s);
+    const auto extent = as_int(l.extent);
+    if (!what || !extent || as_int(l.min) != 0) return false;
+    const int64_t bytes = *extent * static_cast<int64_t>(s->buffer->dtype.element().bytes());
+    if (!is_copied_at_once(bytes) || (what->inside && tir::uses(what->inside, l.var.get()))) {
+      return false;
+    }
+    tir::Analyzer analyzer;
+    auto first_of_run = [&](const std::vector<PrimExpr>& indices, const Buffer& b) -> PrimExpr {
+      const PrimExpr& at = flat_index(indices, b);
+      const PrimExpr next = tir::replace(at, {{l.var.get(), l.var + 1}}),
+                     first = analyzer.simplify(tir::replace(at, {{l.var.get(), index(0)}}));
+      const bool is_run = analyzer.constant_difference(next, at) == 1 &&
+                          analyzer.modular(first).modulus % *extent == 0 &&
+                          analyzer.modular(first).remainder % *extent == 0;
+      return is_run ? first : nullptr;
+    };
+    const PrimExpr from = first_of_run(what->from->indices, what->from->buffer),
+                   to = first_of_run(s->indices, s->buffer);
+    if (!from || !to) return false;
+    auto at_once = [&] { copy(*what, kept(from), s->buffer, kept(to), *extent); };
+    if (bytes == kLeastCopy && s->buffer->dtype.element().bytes() == kLeastCopy) {
+      at_once();
+      return true;
+    }
+    Value* address = b_.CreatePtrToInt(buffer(what->from->buffer), b_.getInt64Ty());
+    Value* rest = b_.CreateAnd(address, b_.getInt64(static_cast<uint64_t>(bytes - 1)));
+    auto* whole = BasicBlock::Create(context_, "aligned", function_);
+    auto* single = BasicBlock::Create(context_, "unaligned", function_);
+    auto* next = BasicBlock::Create(context_, "next", function_);
+    b_.CreateCondBr(b_.CreateIsNull(rest), whole, single);
+    b_.SetInsertPoint(whole);
+    forget(0);
+    at_once();
+    forget(0);
+    b_.CreateBr(next);
+    b_.SetInsertPoint(single);
+    ordered_loop(l, expr(l.min), expr(l.extent), [&] { statement(l.body.get()); });
+    forget(0);
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+    return true;
+  }
+
+  void end_copies() override { codegen::end_copies(b_); }
+  void wait_copies(int64_t lots) override { codegen::wait_copies(b_, lots); }
+
   // ---- Groups
 
   void barrier() override { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
@@ -420,11 +543,18 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
       Value* below = b_.CreateICmpULT(item, b_.getInt32(static_cast<uint32_t>(items[i])));
       only = only == nullptr ? below : b_.CreateAnd(only, below);
     }
+    copies_ = std::ranges::any_of(axes, [](const ForNode* axis) {
+      return axis != nullptr && axis->hints.nest == tir::LoopNest::Copy;
+    });
+    if (copies_ && !can_copy_later(target_)) device_.unsupported("copies that arrive later");
+    const tir::ThreadNest nest{tir::ThreadLevel::Item, axes, relay::ref(body)};
+    auto all = [&] { tir::reduces_lanes(nest) ? reduce_lanes(nest) : statement(&body); };
     if (only == nullptr) {
-      statement(&body);
+      all();
     } else {
-      when(only, [&] { statement(&body); });
+      when(only, all);
     }
+    copies_ = false;
     forget(0);
     for (const ForNode* f : axes) {
       if (f != nullptr) vars_.erase(f->var.get());
@@ -476,6 +606,7 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
   Value *failed_ = nullptr, *number_ = nullptr;
   // The number of this item and of all items along each axis that has several.
   std::array<Value*, 3> item_{}, width_{};
+  bool copies_ = false;  // whether what the phase stores in shared memory arrives later
   llvm::Function* with_products_ = nullptr;  // the last one that has products of warps
 };
 

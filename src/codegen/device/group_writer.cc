@@ -24,6 +24,8 @@ void GroupWriter::group_statement(const Stmt& s) {
   if (auto* e = as<tir::EvaluateNode>(s)) {
     auto* c = as<tir::CallNode>(e->value);
     if (c != nullptr && c->name == "barrier") return barrier();
+    if (c != nullptr && c->name == "end_copies") return end_copies();
+    if (c != nullptr && c->name == "wait_copies") return wait_copies(*as_int(c->args[0]));
   }
   if (auto* all = as<tir::SeqNode>(s)) {
     for (const Stmt& inner : all->stmts) group_statement(inner);

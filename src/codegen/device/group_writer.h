@@ -31,6 +31,10 @@ class GroupWriter {
   const std::array<const tir::ForNode*, 3>& phase_axes() const { return phase_; }
 
   virtual void barrier() = 0;
+  // Copies that arrive later (tir::LoopNest::Copy): those begun since the last end are one lot, and each item waits for all its
+  // lots but the last `lots`.
+  virtual void end_copies() = 0;
+  virtual void wait_copies(int64_t lots) = 0;
   // Done by the items below `items` of each axis; 0: by all of the axis.
   virtual void phase(const std::array<const tir::ForNode*, 3>& axes,
                      const std::array<int64_t, 3>& items, const tir::StmtNode& body) = 0;

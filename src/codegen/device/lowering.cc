@@ -7,6 +7,7 @@
 #include "tir/passes/insert_barriers.h"
 #include "tir/passes/lower_blocks.h"
 #include "tir/passes/pad_shared_rows.h"
+#include "tir/passes/pipeline_loops.h"
 #include "tir/passes/separate_items.h"
 #include "tir/passes/simplify.h"
 #include "tir/passes/unroll_loops.h"
@@ -20,6 +21,7 @@ constexpr tir::LoweringPass kLowering[] = {
     {"CompactBuffers", tir::compact_buffers},
     {"Simplify", tir::simplify},             // no loop of one iteration around a launch
     {"SeparateItems", tir::separate_items},  // no register of a group is another item's
+    {"PipelineLoops", tir::pipeline_loops},  // copies run ahead
     {"PadSharedRows", tir::pad_shared_rows},
     {"FlattenBuffers", tir::flatten_buffers},
     {"Simplify", tir::simplify},

@@ -117,7 +117,7 @@ class KernelBuilder {
   // The elements of a ramp of stride 2 to 4 from whole vectors; null for others.
   Value* load_with_stride(const LoadNode& l, const RampNode& at);
   std::vector<Value*> lane_indices(const PrimExpr& at, int lanes);
-  void store(const StoreNode& s);
+  virtual void store(const StoreNode& s);
 
   // ---- Values computed so far
 

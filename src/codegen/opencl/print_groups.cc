@@ -9,6 +9,9 @@ using tir::PrimExpr;
 
 void GroupPrinter::barrier() { line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"); }
 
+void GroupPrinter::end_copies() { unsupported("copies that arrive later"); }
+void GroupPrinter::wait_copies(int64_t) { unsupported("copies that arrive later"); }
+
 void GroupPrinter::phase(const std::array<const ForNode*, 3>& axes,
                          const std::array<int64_t, 3>& items, const tir::StmtNode& body) {
   line("{");

@@ -21,6 +21,8 @@ class GroupPrinter : protected StatementPrinter, protected GroupWriter {
 
  private:
   void barrier() override;
+  void end_copies() override;
+  void wait_copies(int64_t lots) override;
   void phase(const std::array<const tir::ForNode*, 3>& axes, const std::array<int64_t, 3>& items,
              const tir::StmtNode& body) override;
   void shared_memory(const tir::BufferNode& b, int64_t elements) override;

@@ -207,11 +207,11 @@ void wait_for_group() { group_barrier->arrive_and_wait(); }
 
 class Launches {
  public:
-  explicit Launches(const PrimFunc& f)
-      : Launches(tir::lower_loops(f, kind_of(parse_target("cuda")).lowering()), Lowered{}) {}
+  explicit Launches(const PrimFunc& f, const std::string& words = "cuda")
+      : Launches(tir::lower_loops(f, kind_of(parse_target(words)).lowering()), Lowered{}, words) {}
   struct Lowered {};
-  Launches(const PrimFunc& lowered, Lowered) {
-    const Target device = parse_target("cuda"), host = native_target();
+  Launches(const PrimFunc& lowered, Lowered, const std::string& words = "cuda") {
+    const Target device = parse_target(words), host = native_target();
     llvm::LLVMContext context;
     auto machine = codegen::make_machine(host);
     llvm::Module module("launches", context);
@@ -240,6 +240,8 @@ class Launches {
     }
     replace_calls("llvm.nvvm.barrier0", &wait_for_group, {});
     warp_calls_ = emulate_warps(module);
+    copies_ = emulate_copies(module);
+    exchanges_ = emulate_exchanges(module);
     std::vector<PrimFunc> named;
     for (const runtime::DeviceLaunch& launch : source_.launches) {
       llvm::Function* entry = module.getFunction(launch.name);
@@ -318,6 +320,10 @@ class Launches {
 
   // Calls of instructions of a warp in the code.
   size_t warp_calls_found() const { return warp_calls_; }
+  // Exchanges of a word between the items of a warp.
+  size_t exchanges_found() const { return exchanges_; }
+  // Copies in the code that arrive later, by their bytes.
+  const std::map<uint32_t, size_t>& copies_found() const { return copies_; }
 
   static constexpr int32_t kNumber = 5;
 
@@ -327,7 +333,8 @@ class Launches {
                                             "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z"};
   runtime::DeviceSource source_;
   std::optional<LoadedKernels> loaded_;
-  size_t warp_calls_ = 0;
+  size_t warp_calls_ = 0, exchanges_ = 0;
+  std::map<uint32_t, size_t> copies_;
 };
 
 TEST_F(Cuda, any_grid_computes_each_element_once) {
@@ -384,6 +391,185 @@ TEST_F(Cuda, items_of_a_group_see_what_others_have_written) {
       for (size_t k = 0; k < 3; ++k) want += in[(b * 3 + k) * 4 + 3 - u];
       EXPECT_EQ(got[b * 4 + u], want) << b << ", " << u;
     }
+  }
+}
+
+// Two groups of four items that copy a tile of 4 x `run` elements in each of six steps ahead of its use, and add the tile
+// backwards. Elements from `length` on are a border of zeros.
+PrimFunc copies_ahead(DType d, int64_t run, int64_t slots, int64_t length, bool later = true) {
+  Var b = var("b"), k = var("k"), t = var("t"), i = var("i"), u = var("u"), j = var("j"),
+      v = var("v"), jv = var("jv"), w = var("w"), jw = var("jw");
+  const int64_t tile_size = 4 * run;
+  Buffer a = buffer("a", d, {index(2), index(6), index(length)}),
+         out = buffer("out", f32, {index(2), index(tile_size)}),
+         tile = buffer("tile", d, {index(tile_size)}, Scope::Shared),
+         acc = buffer("acc", f32, {index(tile_size)}, Scope::Register);
+  auto items = [&](const Var& item, Stmt body, bool copies = false) {
+    return modified(*as<ForNode>(bound(item, index(4), kItemTags[0], std::move(body))),
+                    [&](ForNode& n) {
+                      if (copies) n.hints.nest = LoopNest::Copy;
+                    });
+  };
+  auto each = [&](const Var& element, Stmt body) {
+    return for_(element, index(0), index(run), std::move(body));
+  };
+  const PrimExpr at = t * run + i, mine = u * run + j;
+  PrimExpr value = load(a, {b, k, at});
+  if (length < tile_size) {
+    value = select(lt(run == 1 ? at : PrimExpr(t * run), index(length)), value,
+                   d.is_floating() ? imm_float(d, 0) : imm(d, 0));
+  }
+  Stmt step =
+      seq({items(t, each(i, store(tile, {at}, value)), later),
+           items(u, each(j, store(acc, {mine},
+                                  load(acc, {mine}) +
+                                      cast(f32, load(tile, {index(tile_size - 1) - mine})))))});
+  Stmt loop = modified(*as<ForNode>(for_(k, index(0), index(6), allocate(tile, step))),
+                       [&](ForNode& n) { n.hints.pipeline = slots; });
+  Stmt group = seq({items(v, each(jv, store(acc, {v * run + jv}, imm_float(f32, 0)))), loop,
+                    items(w, each(jw, store(out, {b, w * run + jw}, load(acc, {w * run + jw}))))});
+  return kernel("ahead", {a}, {out}, bound(b, index(2), kGroupTags[0], allocate(acc, group)));
+}
+
+// The sums, with copies that arrive no sooner than an item waits for them, also from memory that begins anywhere.
+TEST_F(Cuda, copies_arrive_while_items_go_on) {
+  struct Case {
+    DType dtype;
+    int64_t run, slots, length;
+    std::map<uint32_t, size_t> copies;  // in front of the loop, and in it
+  };
+  const DType i32 = DType::Int(32), u8 = DType::UInt(8);
+  const std::vector<Case> cases{
+      {f32, 1, 2, 4, {{4, 2}}},           {f32, 1, 3, 3, {{4, 3}}},
+      {i32, 1, 4, 4, {{4, 4}}},           {f32, 4, 2, 16, {{4, 2}, {16, 2}}},
+      {f32, 4, 3, 12, {{4, 3}, {16, 3}}}, {f32, 2, 2, 8, {{4, 2}, {8, 2}}},
+      {u8, 16, 2, 64, {{16, 2}}},         {u8, 8, 2, 32, {{8, 2}}},
+      {u8, 4, 3, 16, {{4, 3}}},           {u8, 2, 2, 8, {}},
+  };
+  for (const Case& c : cases) {
+    const PrimFunc f = copies_ahead(c.dtype, c.run, c.slots, c.length);
+    Launches launches(f, "cuda -arch=sm_80");
+    EXPECT_EQ(launches.copies_found(), c.copies) << c.run << " of " << c.dtype.to_string();
+    const runtime::Shape in_shape({2, 6, c.length}), out_shape({2, 4 * c.run});
+    const auto in = runtime::Tensor::zeros(c.dtype, in_shape),
+               want = runtime::Tensor::zeros(f32, out_shape),
+               got = runtime::Tensor::zeros(f32, out_shape);
+    for (int64_t i = 0; i < in.num_elements(); ++i) {
+      c.dtype.is_floating() ? in.set_from_double(i, static_cast<double>(i * 7 % 31))
+                            : in.set_from_int(i, i * 7 % 31);
+    }
+    ASSERT_EQ(tir::interpret(f, {in, want}, {}), 0);
+    for (size_t offset : {size_t{0}, c.dtype.bytes()}) {
+      std::vector<char> memory(in.byte_size() + 64);
+      char* first = memory.data() + (16 - std::bit_cast<uintptr_t>(memory.data()) % 16) + offset;
+      std::memcpy(first, in.data(), in.byte_size());
+      std::memset(got.data(), 0xFF, got.byte_size());
+      launches.run({first, got.data()}, {}, {}, {});
+      for (int64_t i = 0; i < got.num_elements(); ++i) {
+        EXPECT_EQ(got.get_as_double(i), want.get_as_double(i))
+            << i << " of " << c.run << " " << c.dtype.to_string() << ", offset " << offset;
+      }
+    }
+  }
+  const runtime::DeviceSource s = source_of(copies_ahead(f32, 4, 3, 16), "cuda -arch=sm_80");
+  for (const char* word : {"cp.async.cg.shared.global", "cp.async.ca.shared.global",
+                           "cp.async.commit_group", "cp.async.wait_group"}) {
+    EXPECT_TRUE(has(s, word)) << word << "\n" << s.code;
+  }
+  // Through registers, on any device.
+  EXPECT_FALSE(has(source_of(copies_ahead(f32, 4, 2, 16, false)), "cp.async"));
+}
+
+// Two groups of two warps, whose items have an element each and reduce it with those of their warp.
+PrimFunc lane_reductions(BinaryOp op, DType d, const PrimExpr& start, int64_t lanes = 32) {
+  Var b = var("b"), y = var("y"), x = var("x"), yr = var("yr"), xr = var("xr"), yo = var("yo"),
+      xo = var("xo");
+  Buffer a = buffer("a", d, {index(2), index(2), index(lanes)}),
+         out = buffer("out", d, {index(2), index(2), index(lanes)}),
+         own = buffer("own", d, {index(2), index(lanes)}, Scope::Register),
+         sums = buffer("sums", d, {index(2)}, Scope::Shared);
+  auto items = [&](const Var& warp, const Var& lane, Stmt body, LoopNest nest = LoopNest::None) {
+    Stmt inner = modified(*as<ForNode>(bound(lane, index(lanes), kItemTags[0], std::move(body))),
+                          [&](ForNode& n) { n.hints.nest = nest; });
+    return bound(warp, index(2), kItemTags[1], inner);
+  };
+  Stmt reduce = store(sums, {yr}, binary(op, load(sums, {yr}), load(own, {yr, xr})));
+  if (start) reduce = seq({if_(eq(xr, index(0)), store(sums, {yr}, start)), reduce});
+  const Stmt first = items(y, x, store(own, {y, x}, load(a, {b, y, x})));
+  Stmt group = seq({first, items(yr, xr, reduce, LoopNest::Lanes),
+                    items(yo, xo, store(out, {b, yo, xo}, load(sums, {index(1) - yo})))});
+  return kernel("lanes", {a}, {out},
+                bound(b, index(2), kGroupTags[0], allocate(own, allocate(sums, group))));
+}
+
+TEST_F(Cuda, items_of_a_warp_exchange_registers) {
+  const DType i32 = DType::Int(32), i64 = DType::Int(64), f16 = DType::Float(16);
+  struct Case {
+    BinaryOp op;
+    DType dtype;
+    PrimExpr start;
+    size_t exchanges;
+  };
+  const std::vector<Case> cases{
+      {BinaryOp::Add, f32, imm_float(f32, 0), 5},
+      {BinaryOp::Max, f32, imm_float(f32, -1e30), 5},
+      {BinaryOp::Add, f16, imm_float(f16, 0), 5},
+      {BinaryOp::Add, f64, imm_float(f64, 0.5), 10},
+      {BinaryOp::Min, i64, imm(i64, 1 << 20), 10},
+      {BinaryOp::Add, i32, imm(i32, 3), 5},
+      {BinaryOp::Or, DType::Bool(), imm(DType::Bool(), 0), 5},
+  };
+  for (const Case& c : cases) {
+    const PrimFunc f = lane_reductions(c.op, c.dtype, c.start);
+    Launches launches(f);
+    EXPECT_EQ(launches.exchanges_found(), c.exchanges) << c.dtype.to_string();
+    const runtime::Shape shape({2, 2, 32});
+    const auto in = runtime::Tensor::zeros(c.dtype, shape),
+               want = runtime::Tensor::zeros(c.dtype, shape),
+               got = runtime::Tensor::zeros(c.dtype, shape);
+    for (int64_t i = 0; i < in.num_elements(); ++i) {
+      if (c.dtype.is_bool()) {
+        in.set_from_int(i, i == 40);
+      } else if (c.dtype.is_floating()) {
+        in.set_from_double(i, static_cast<double>(i * 7 % 31 - 15));
+      } else {
+        in.set_from_int(i, i * 7 % 31 - 15);
+      }
+    }
+    ASSERT_EQ(tir::interpret(f, {in, want}, {}), 0);
+    launches.run({in.data(), got.data()}, {}, {}, {});
+    EXPECT_TRUE(runtime::bit_equal(got, want)) << c.dtype.to_string();
+    tir::KernelInterpreter races(tir::lower_loops(f, kind_of(parse_target("cuda")).lowering()), {},
+                                 {.find_races = true});
+    races.run({in, want});
+    EXPECT_EQ(races.race(), "");
+  }
+  EXPECT_TRUE(
+      has(source_of(lane_reductions(BinaryOp::Add, f32, imm_float(f32, 0))), "shfl.sync.bfly.b32"));
+}
+
+TEST_F(Cuda, must_fail_reductions_that_no_warp_does_E0401) {
+  for (const PrimFunc& f : {lane_reductions(BinaryOp::Sub, f32, imm_float(f32, 0)),
+                            lane_reductions(BinaryOp::Add, f32, imm_float(f32, 0), 16)}) {
+    try {
+      source_of(f);
+      ADD_FAILURE() << to_string(f);
+    } catch (const UserError& e) {
+      EXPECT_NE(std::string(e.what()).find("E0401"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("a reduction across a warp"), std::string::npos)
+          << e.what();
+    }
+  }
+}
+
+TEST_F(Cuda, must_fail_copies_that_arrive_later_E0401) {
+  try {
+    source_of(copies_ahead(f32, 1, 2, 4), "cuda -arch=sm_75");
+    ADD_FAILURE();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("E0401"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("copies that arrive later"), std::string::npos)
+        << e.what();
   }
 }
 

@@ -9,6 +9,8 @@
 #include <barrier>
 #include <bit>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -105,6 +107,101 @@ inline void warp_call(int32_t number, const uint64_t* args, uint32_t* out) {
     }
   }
   group_barrier->arrive_and_wait();
+}
+
+// What the item whose number differs by the bit `distance` has for the word. All items of the group call it.
+inline uint32_t exchange_word(uint32_t all, uint32_t word, uint32_t distance, uint32_t last) {
+  EXPECT_EQ(all, 0xFFFFFFFFU);
+  EXPECT_EQ(last, 31U);
+  const auto& r = item_registers;
+  const auto item = static_cast<size_t>(r[0] + r[3] * (r[1] + r[4] * r[2]));
+  warp_words[item][0] = word;
+  group_barrier->arrive_and_wait();
+  const uint64_t other = warp_words[item ^ distance][0];
+  group_barrier->arrive_and_wait();
+  return static_cast<uint32_t>(other);
+}
+
+// Copies to shared memory that an item has begun, by lots. They arrive when the item waits for them, and no sooner.
+struct BegunCopy {
+  void* to;
+  const void* from;
+  uint32_t bytes, read;
+  int64_t lot;
+};
+inline thread_local std::vector<BegunCopy> begun_copies;
+inline thread_local int64_t ended_lots = 0;
+
+inline void begin_copy(void* to, const void* from, uint32_t bytes, uint32_t read) {
+  EXPECT_EQ(std::bit_cast<uintptr_t>(to) % bytes, 0U);
+  EXPECT_EQ(std::bit_cast<uintptr_t>(from) % bytes, 0U);
+  begun_copies.push_back({to, from, bytes, read, ended_lots});
+}
+inline void end_lot() { ++ended_lots; }
+inline void wait_for_lots(int32_t but) {
+  std::erase_if(begun_copies, [&](const BegunCopy& c) {
+    if (c.lot >= ended_lots - but) return false;
+    std::memset(c.to, 0, c.bytes);
+    std::memcpy(c.to, c.from, c.read);
+    return true;
+  });
+}
+
+// Calls of exchanges become calls of the above. Returns how many there were.
+inline size_t emulate_exchanges(llvm::Module& module) {
+  llvm::IRBuilder<> b(module.getContext());
+  llvm::Function* f = module.getFunction("llvm.nvvm.shfl.sync.bfly.i32");
+  llvm::Value* callee = llvm::ConstantExpr::getIntToPtr(
+      b.getInt64(std::bit_cast<uintptr_t>(&exchange_word)), b.getPtrTy());
+  size_t found = 0;
+  for (; f != nullptr && !f->use_empty(); ++found) {
+    auto* call = llvm::cast<llvm::CallInst>(*f->user_begin());
+    b.SetInsertPoint(call);
+    const std::vector<llvm::Value*> args(call->arg_begin(), call->arg_end());
+    call->replaceAllUsesWith(b.CreateCall(f->getFunctionType(), callee, args));
+    call->eraseFromParent();
+  }
+  return found;
+}
+
+// Calls of copies become calls of the above. Returns by how many bytes they copy, and how often.
+inline std::map<uint32_t, size_t> emulate_copies(llvm::Module& module) {
+  llvm::IRBuilder<> b(module.getContext());
+  std::map<uint32_t, size_t> found;
+  auto replace = [&](const std::string& name, auto* by,
+                     const std::function<std::vector<llvm::Value*>(llvm::CallInst&)>& args_of) {
+    llvm::Function* f = module.getFunction("llvm.nvvm.cp.async." + name);
+    size_t count = 0;
+    for (; f != nullptr && !f->use_empty(); ++count) {
+      auto* call = llvm::cast<llvm::CallInst>(*f->user_begin());
+      b.SetInsertPoint(call);
+      const std::vector<llvm::Value*> args = args_of(*call);
+      std::vector<llvm::Type*> types;
+      for (llvm::Value* v : args) types.push_back(v->getType());
+      b.CreateCall(
+          llvm::FunctionType::get(b.getVoidTy(), types, false),
+          llvm::ConstantExpr::getIntToPtr(b.getInt64(std::bit_cast<uintptr_t>(by)), b.getPtrTy()),
+          args);
+      call->eraseFromParent();
+    }
+    return count;
+  };
+  for (uint32_t bytes : {4U, 8U, 16U}) {
+    const std::string name =
+        std::string(bytes == 16 ? "cg" : "ca") + ".shared.global." + std::to_string(bytes);
+    for (const char* end : {"", ".s"}) {
+      const size_t count = replace(name + end, &begin_copy, [&](llvm::CallInst& call) {
+        llvm::Value* read = call.arg_size() > 2 ? call.getArgOperand(2) : b.getInt32(bytes);
+        return std::vector<llvm::Value*>{call.getArgOperand(0), call.getArgOperand(1),
+                                         b.getInt32(bytes), read};
+      });
+      if (count > 0) found[bytes] += count;
+    }
+  }
+  replace("commit.group", &end_lot, [](llvm::CallInst&) { return std::vector<llvm::Value*>{}; });
+  replace("wait.group", &wait_for_lots,
+          [](llvm::CallInst& call) { return std::vector<llvm::Value*>{call.getArgOperand(0)}; });
+  return found;
 }
 
 // Calls of the instructions become calls of the above. Returns how many there were.

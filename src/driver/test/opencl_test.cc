@@ -412,6 +412,17 @@ TEST(Opencl, products_of_warps) {
           "%x: Tensor[(2, 20, 21, 6), float16], %w: Tensor[(3, 3, 6, 70), float16]",
           "nn.conv2d(%x, %w, padding=[1, 1, 1, 1], data_layout=\"NHWC\", kernel_layout=\"HWIO\")"),
       "on tensor cores: m16n8k16");
+  // Copies that run ahead: later ones, some with a border, and through registers where the terms do not adjoin.
+  const std::string ahead = "copied while the ones before are multiplied";
+  expect_schedule(sm80, dense(256, 128, 512, "float16"), ahead);
+  expect_schedule(sm80, dense(260, 100, 328, "bfloat16"), ahead);
+  expect_schedule(sm80, dense(260, 100, 333, "float16"), ahead);
+  expect_schedule(sm80,
+                  main_of("%x: Tensor[(3, 131, 200), float16], %w: Tensor[(3, 200, 71), float16]",
+                          "nn.batch_matmul(%x, %w)"),
+                  ahead);
+  // Too few steps.
+  expect_schedule(sm80, dense(256, 128, 32, "float16"), "bytes of shared memory");
   // Why not.
   expect_schedule(sm80, dense(250, 91, 37, "float32"),
                   "(no tensor cores: the target keeps all bits of float32; +tf32 rounds)");
@@ -444,6 +455,14 @@ TEST(Opencl, tiles_of_a_device_with_many_registers) {
   expect_tiles(main_of("%x: Tensor[(64, 700), float32], %w: Tensor[(128, 700), float32]",
                        "nn.relu(nn.dense(%x, %w))"),
                " parts, then in the items of ");
+  // The next terms are copied beside the product, also with the borders of images and for operands whose terms do not adjoin.
+  const std::string ahead = "copied while the ones before are multiplied";
+  expect_tiles(main_of("%x: Tensor[(200, 331), float32], %w: Tensor[(331, 130), float32]",
+                       "nn.matmul(%x, %w)"),
+               ahead);
+  expect_tiles(main_of("%x: Tensor[(2, 12, 16, 17), float32], %w: Tensor[(70, 12, 3, 3), float32]",
+                       "nn.conv2d(%x, %w, padding=[1, 1, 1, 1])"),
+               ahead);
   // A quarter of a tile.
   expect_tiles(main_of("%x: Tensor[(16, 700), float32], %w: Tensor[(130, 700), float32]",
                        "nn.relu(nn.dense(%x, %w))"),
@@ -462,6 +481,46 @@ TEST(Opencl, tiles_of_a_device_with_many_registers) {
   expect_tiles(main_of("%x: Tensor[(10, 120, 16), float16], %w: Tensor[(10, 16, 250), float16]",
                        "nn.relu(nn.batch_matmul(%x, %w))"),
                "tiles of 8x8");
+}
+
+// Items of a warp that exchange registers wait less often than items that share memory, and compute the same.
+TEST(Opencl, warps_that_exchange_registers) {
+  initialize();
+  CompileOptions options;
+  options.target = "native; opencl -device=gpu";
+  Target gpu;
+  gpu.name = gpu.kind = "opencl";
+  auto barriers = [&](const std::string& text, bool exchange) {
+    gpu.limits.items = nvidia_items(75);
+    gpu.limits.items.exchanges = exchange;
+    size_t out = 0;
+    for (const CompiledKernel& k : device_kernels(compile(driver_test::parse(text), options))) {
+      const tir::PrimFunc scheduled = schedule_kernel(k.composed, gpu, 3);
+      const std::string sentence = tir::report_of(*scheduled.get()).sentence;
+      EXPECT_EQ(sentence.find("registers in warps") != std::string::npos, exchange) << sentence;
+      const tir::PrimFunc lowered = tir::lower_loops(scheduled, kind_of(gpu).lowering());
+      expect_no_races(k.composed, lowered, sentence);
+      const std::string code = tir::text_of(lowered), word = "barrier()";
+      EXPECT_EQ(code.find("# nest = lanes") != std::string::npos, exchange) << code;
+      for (size_t at = code.find(word); at != std::string::npos; at = code.find(word, at + 1)) {
+        ++out;
+      }
+    }
+    return out;
+  };
+  const std::string softmax = "nn.softmax(%x)";
+  // One warp for a row: a barrier behind each reduction, and behind what is computed of it.
+  EXPECT_EQ(barriers(main_of("%x: Tensor[(33, 150), float32]", softmax), true), 3U);
+  EXPECT_EQ(barriers(main_of("%x: Tensor[(33, 150), float32]", softmax), false), 7U);
+  // Four warps, whose results the first item reduces.
+  EXPECT_EQ(barriers(main_of("%x: Tensor[(17, 1030), float32]", softmax), true), 5U);
+  EXPECT_EQ(barriers(main_of("%x: Tensor[(40, 1030), float16]", "sum(%x, axis=[1])"), true), 1U);
+  EXPECT_EQ(barriers(main_of("%x: Tensor[(40, 1030), float32]", "max(%x, axis=[1])"), false), 2U);
+  EXPECT_EQ(barriers(main_of("%x: Tensor[(40, 1030), bool]", "all(%x, axis=[1])"), true), 1U);
+  EXPECT_EQ(barriers(main_of("%x: Tensor[(1, 520), float32], %w: Tensor[(40, 520), float32]",
+                             "nn.dense(%x, %w)"),
+                     true),
+            1U);
 }
 
 TEST(Opencl, groups_of_work_items) {

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "lower/rules/item_loops.h"
 #include "lower/rules/lanes.h"
 #include "node/walk.h"
+#include "tir/arith/analyzer.h"
+#include "tir/block_contraction.h"
+#include "tir/copied_value.h"
 #include "tir/passes/block_sums.h"
 #include "tir/passes/pad_shared_rows.h"
 #include "tir/passes/statements.h"
@@ -35,8 +39,14 @@ constexpr int64_t kFewItems = 1024;
 // that take as long as 256 multiply-adds of items: they are not measured.
 constexpr int64_t kWarpRegisters = 48;
 constexpr double kWarpArea = 2048, kWarpSide = 16;
-// In which a group waits for the terms that it copies.
-constexpr double kWarpStep = 200;
+// In which a group waits for the terms that it copies, and for its items alone.
+constexpr double kWarpStep = 200, kWarpBarrier = 20;
+// Copies run ahead in sums of so many steps, and so many steps at most.
+constexpr int64_t kLeastSteps = 3, kSlotsAhead = 3;
+// Bytes of the terms of a row in shared memory, at least.
+constexpr int64_t kLeastWarpRow = 32;
+// What one copy that arrives later has, at most and at least.
+constexpr int64_t kLongestCopy = 16, kShortestCopy = 4;
 // Rows or columns where their number is symbolic.
 constexpr int64_t kAssumedExtent = 1024;
 
@@ -68,9 +78,52 @@ StepResult<> swap_terms(Schedule& s, const BlockRV& copy) {
   return {};
 }
 
-// The copy of an operand to shared memory inside `at`, by all items: neighbouring items copy neighbouring elements.
+// Neighbouring elements of an operand that arrive later at a time, of which the group has `own` rows or columns; 0: the copy goes
+// through registers, as it converts, or its elements are smaller than any such copy.
+int64_t later_run(const Schedule& s, const BlockRV& copy, bool terms_adjoin, const GroupTile& tile,
+                  int64_t own) {
+  const Block b = s.block(copy);
+  auto* store = as<tir::StoreNode>(b->body);
+  if (!tile.later || store == nullptr || store->predicate) return 0;
+  const tir::CopiedValue copied = tir::copied_value(store->value);
+  const tir::LoadNode* from = copied.from;
+  if (from == nullptr || from->indices.empty()) return 0;
+  const auto bytes = static_cast<int64_t>(store->buffer->dtype.element().bytes());
+  const tir::IterVar along = b->iters[b->iters.size() - (terms_adjoin ? 1 : 2)];
+  // The iteration is `turn * run + i`: elements are side by side where their place follows i, one by one, from a multiple of the
+  // run on.
+  auto is_run = [&](int64_t run) {
+    // All items have as many runs.
+    if ((terms_adjoin ? tile.depth : own) % run != 0 ||
+        own * tile.depth % (tile.items() * run) != 0) {
+      return false;
+    }
+    tir::Analyzer analyzer;
+    for (const tir::IterVar& iter : b->iters) analyzer.bind(iter->var, iter->min, iter->extent);
+    const tir::Var turn = tir::var("turn", tir::kIndex), i = tir::var("i", tir::kIndex);
+    analyzer.bind(turn, tir::index(0), tir::floor_div(along->extent + (run - 1), tir::index(run)));
+    analyzer.bind(i, tir::index(0), tir::index(run));
+    auto at = [&](const tir::PrimExpr& e, const tir::PrimExpr& place) {
+      return analyzer.simplify(tir::replace(e, {{along->var.get(), turn * run + place}}));
+    };
+    const tir::PrimExpr place = tir::element_offset(*from->buffer.get(), from->indices),
+                        first = at(place, tir::index(0));
+    const auto [modulus, remainder] = analyzer.modular(first);
+    return analyzer.constant_difference(at(place, i), first + i) == 0 && modulus % run == 0 &&
+           remainder % run == 0 && !(copied.inside && tir::uses(at(copied.inside, i), i.get()));
+  };
+  // Terms are neighbours in shared memory for warps alone.
+  for (int64_t run = kLongestCopy / bytes; run * bytes >= kShortestCopy; run /= 2) {
+    if (terms_adjoin == (tile.warps > 0) && is_run(run)) return run;
+  }
+  return bytes == kShortestCopy ? 1 : 0;
+}
+
+// The copy of an operand to shared memory inside `at`, by all items: neighbouring items copy neighbouring elements, or runs of
+// them that arrive later. Of the operand, a group has `own` rows or columns.
 StepResult<> copy_to_shared(Schedule& s, const BlockRV& copy, const LoopRV& at, bool terms_adjoin,
-                            const GroupTile& tile) {
+                            const GroupTile& tile, int64_t own) {
+  const int64_t run = later_run(s, copy, terms_adjoin, tile, own);
   if (tile.warps == 0) RELAY_TRY(swap_terms(s, copy));
   RELAY_TRY(s.compute_at(copy, at));
   RELAY_TRY(s.set_scope(copy, tir::Scope::Shared));
@@ -80,6 +133,8 @@ StepResult<> copy_to_shared(Schedule& s, const BlockRV& copy, const LoopRV& at, 
     std::swap(loops[0], loops[1]);
     RELAY_TRY(s.reorder(loops));
   }
+  // Elements of a run stay neighbours.
+  if (run > 1) loops[1] = RELAY_TRY(s.split(loops[1], {-1, run}))[0];
   const LoopRV all = RELAY_TRY(s.fuse(loops));
   const std::vector<int64_t> items =
       tile.warps == 0 ? std::vector{tile.row_items, tile.column_items}
@@ -89,8 +144,12 @@ StepResult<> copy_to_shared(Schedule& s, const BlockRV& copy, const LoopRV& at, 
   std::vector<LoopRV> parts = RELAY_TRY(s.split(all, extents));
   std::ranges::rotate(parts, parts.begin() + 1);
   RELAY_TRY(s.reorder(parts));
+  // Registers have places that are known.
+  if (tile.slots > 1) RELAY_TRY(s.unroll(parts.back()));
   parts.pop_back();
-  return bind_items(s, parts);
+  RELAY_TRY(bind_items(s, parts));
+  if (run > 0) RELAY_TRY(s.nest(parts.back(), tir::LoopNest::Copy));
+  return {};
 }
 
 // Producers that only move elements, as borders around an image do, are computed where the operand is copied.
@@ -173,14 +232,35 @@ std::optional<ProductExtents> product_extents(const Block& b) {
   return out;
 }
 
+void find_later_copies(const Schedule& s, const BlockRV& rv, bool by_warps,
+                       ProductExtents& product) {
+  // Of all tiles, one of the shortest rows in shared memory.
+  GroupTile tile{.rows = 4, .columns = 4, .depth = kDepth, .slots = 2, .later = true};
+  if (by_warps) {
+    tile.depth = kLeastWarpRow / std::max(product.row_bytes, product.column_bytes);
+    tile.warps = 4;
+    tile.matrix_rows = 2 * tir::kWarpRows;
+  }
+  Schedule tried = s;
+  auto blocks = tried.as_product(rv, {tile.group_rows(), tile.group_columns(), tile.depth, 1});
+  if (!blocks.is_legal()) return;
+  const tir::ProductBlocks b = std::move(blocks).take();
+  auto is_later = [&](const BlockRV& copy, bool terms_adjoin, int64_t own) {
+    inline_moves(tried, copy);
+    return later_run(tried, copy, terms_adjoin, tile, own) > 0;
+  };
+  product.row_later = is_later(b.row_operand, b.row_terms_adjoin, tile.group_rows());
+  product.column_later = is_later(b.column_operand, b.column_terms_adjoin, tile.group_columns());
+}
+
 int64_t shared_bytes_of(const ProductExtents& product, const GroupTile& tile) {
   // Items read neighbouring rows and columns, warps neighbouring terms.
   auto bytes = [&](int64_t elements, int64_t element_bytes) {
     return tile.warps > 0 ? elements * tir::padded_row_bytes(tile.depth, element_bytes)
                           : tile.depth * tir::padded_row_bytes(elements, element_bytes);
   };
-  return bytes(tile.group_rows(), product.row_bytes) +
-         bytes(tile.group_columns(), product.column_bytes);
+  return tile.slots * (bytes(tile.group_rows(), product.row_bytes) +
+                       bytes(tile.group_columns(), product.column_bytes));
 }
 
 MatrixOperand matrix_operand_of(const Block& b) {
@@ -228,8 +308,34 @@ class TileSearch {
     emptiest_ = is_small ? 4 : 2;
   }
 
-  // A tile without its parts, of which a group takes so long for a term: steps of 256 multiply-adds.
-  void consider(GroupTile tile, int64_t registers, double term) {
+  // A tile without its parts and slots, of which a group takes so long for a term: steps of 256 multiply-adds.
+  void consider(const GroupTile& tile, int64_t registers, double term) {
+    // Of equal times, the one with copies that run ahead.
+    for (int64_t slots = runs_side_by_side(limits_) ? kSlotsAhead : 1; slots >= 1; --slots) {
+      GroupTile with = tile;
+      with.slots = slots;
+      with.later =
+          slots > 1 && limits_.copies_later && (product_.row_later || product_.column_later);
+      // One step ahead is as far as registers reach.
+      if (slots > 2 && !with.later) continue;
+      consider_slots(with, registers + (slots > 1 ? copied_registers(with) : 0), term);
+    }
+  }
+
+  TileChoice take() const { return {best_, best_ ? std::string() : why_}; }
+
+ private:
+  // Of an item: what it copies stays in them until the terms before are multiplied, beside an address of 64 bits for each.
+  int64_t copied_registers(const GroupTile& tile) const {
+    auto of = [&](int64_t own, bool later) {
+      constexpr int64_t kCopied = 3;
+      return tile.later && later ? 0 : kCopied * ceil_of(own * tile.depth, tile.items());
+    };
+    return of(tile.group_rows(), product_.row_later) +
+           of(tile.group_columns(), product_.column_later);
+  }
+
+  void consider_slots(GroupTile tile, int64_t registers, double term) {
     const int64_t resident = std::max<int64_t>(1, limits_.group_items / tile.items());
     if (tile.items() > limits_.group_items || registers > resident * limits_.item_registers ||
         shared_bytes_of(product_, tile) > limits_.shared_bytes) {
@@ -256,6 +362,7 @@ class TileSearch {
       if (parts > 1 && !runs_side_by_side(limits_)) break;
       const int64_t part = ceil_of(product_.terms, parts);
       if (parts > fewest && (part < kLeastPartTerms || groups * parts > 4 * limits_.units)) break;
+      if (tile.slots > 1 && ceil_of(part, tile.depth) < kLeastSteps) break;
       if (groups * parts < kLeastGroups) {
         why_ = std::to_string(groups) + " groups are fewer than " + std::to_string(kLeastGroups);
         continue;
@@ -266,7 +373,13 @@ class TileSearch {
       double time = waves * term * static_cast<double>(part + tile.depth);
       if (tile.warps > 0) {
         const auto steps = static_cast<double>(ceil_of(part, tile.depth));
-        time = waves * (term * steps * static_cast<double>(tile.depth) + kWarpStep * (steps + 1));
+        const double step = term * static_cast<double>(tile.depth);
+        // Copies that run ahead arrive while the terms before them are multiplied; registers reach one step ahead.
+        const bool all_later = tile.later && product_.row_later && product_.column_later;
+        const double ahead = all_later ? static_cast<double>(tile.slots - 1) : 1;
+        const double wait =
+            tile.slots == 1 ? kWarpStep : std::max(kWarpBarrier, kWarpStep - ahead * step);
+        time = waves * (step * steps + wait * steps + kWarpStep);
       }
       if (parts > 1) {
         const auto results = static_cast<double>(product_.batch * product_.rows * product_.columns);
@@ -281,9 +394,6 @@ class TileSearch {
     }
   }
 
-  TileChoice take() const { return {best_, best_ ? std::string() : why_}; }
-
- private:
   const ProductExtents& product_;
   const WorkItemLimits& limits_;
   int64_t emptiest_ = 2;
@@ -319,7 +429,7 @@ TileChoice choose_warp_tile(const ProductExtents& product, const WorkItemLimits&
   for (int64_t warps : {8, 4}) {
     for (int64_t rows : {2, 1}) {
       for (int64_t columns : {16, 8, 4}) {
-        for (int64_t row_bytes : {128, 64, 32}) {
+        for (int64_t row_bytes : {4 * kLeastWarpRow, 2 * kLeastWarpRow, kLeastWarpRow}) {
           const GroupTile tile{.rows = rows,
                                .columns = columns,
                                .depth = row_bytes / element,
@@ -327,7 +437,7 @@ TileChoice choose_warp_tile(const ProductExtents& product, const WorkItemLimits&
                                .matrix_rows = matrix.rows,
                                .matrix_terms = matrix.terms};
           const int64_t sums =
-              rows * columns * matrix.rows * MatrixInstruction::kColumns / GroupTile::kWarpItems;
+              rows * columns * matrix.rows * MatrixInstruction::kColumns / tir::kWarpItems;
           const auto side = static_cast<double>(tile.group_rows() + tile.group_columns()),
                      area = static_cast<double>(tile.group_rows() * tile.group_columns());
           // The instructions do eight times as much as those of items; copies to shared memory take longer.
@@ -430,12 +540,15 @@ StepResult<BlockRV> contract_in_groups(Schedule& s, const BlockRV& rv,
   if (of_init.size() != of_product.size() + 4) return tir::Illegal{"a tile starts in other loops"};
   RELAY_TRY(bind_items(s, {of_init.begin(), of_init.begin() + starts}));
   for (auto l = of_init.begin() + starts; l != of_init.end(); ++l) RELAY_TRY(s.unroll(*l));
-  RELAY_TRY(copy_to_shared(s, blocks.row_operand, k[0], blocks.row_terms_adjoin, tile));
-  RELAY_TRY(copy_to_shared(s, blocks.column_operand, k[0], blocks.column_terms_adjoin, tile));
+  RELAY_TRY(copy_to_shared(s, blocks.row_operand, k[0], blocks.row_terms_adjoin, tile,
+                           tile.group_rows()));
+  RELAY_TRY(copy_to_shared(s, blocks.column_operand, k[0], blocks.column_terms_adjoin, tile,
+                           tile.group_columns()));
+  if (tile.slots > 1) RELAY_TRY(s.pipeline(k[0], tile.slots));
   return blocks.result;
 }
 
-int64_t few_of(int64_t items) {
+int64_t GroupReduction::few() const {
   int64_t few = 1;
   while (few * few < items) few *= 2;
   return few;
@@ -443,51 +556,72 @@ int64_t few_of(int64_t items) {
 
 namespace {
 
-// The reduction of a block in two steps before it: by `items` items, and by few_of(items) of them; the later one first.
-StepResult<std::vector<BlockRV>> cut_for_items(Schedule& s, const BlockRV& rv, int64_t items) {
+// The loop over as many iterations as a group has items, bound to these.
+StepResult<> bind_group(Schedule& s, const LoopRV& loop, const GroupReduction& by) {
+  if (!by.exchange || by.warps() == 1) {
+    RELAY_TRY(s.bind(loop, kItemsX));
+    return {};
+  }
+  return bind_items(s, RELAY_TRY(s.split(loop, {by.warps(), tir::kWarpItems})));
+}
+
+// The reduction of a block in steps before it, the later one first: by all items, and by some, or the warps.
+StepResult<std::vector<BlockRV>> cut_for_items(Schedule& s, const BlockRV& rv,
+                                               const GroupReduction& by) {
   const BlockLoops loops = *loops_of(s, rv);
   RELAY_TRY(order_loops(s, rv, loops));
   const LoopRV all =
       loops.reduction.size() == 1 ? loops.reduction[0] : RELAY_TRY(s.fuse(loops.reduction));
-  const std::vector<LoopRV> terms = RELAY_TRY(s.split(all, {-1, items}));
+  const std::vector<LoopRV> terms = RELAY_TRY(s.split(all, {-1, by.items}));
   RELAY_TRY(s.mask_reduction(rv));
   const BlockRV first = RELAY_TRY(s.rfactor(rv, terms[1]));
+  if (by.exchange && by.warps() == 1) return std::vector<BlockRV>{first};
   const std::vector<LoopRV> halves =
-      RELAY_TRY(s.split(s.get_loops(rv).back(), {-1, few_of(items)}));
-  const BlockRV second = RELAY_TRY(s.rfactor(rv, halves[1]));
+      RELAY_TRY(s.split(s.get_loops(rv).back(), {-1, by.exchange ? tir::kWarpItems : by.few()}));
+  const BlockRV second = RELAY_TRY(s.rfactor(rv, by.exchange ? halves[0] : halves[1]));
   return std::vector<BlockRV>{second, first};
 }
 
-StepResult<> reduce_parts_at(Schedule& s, const std::vector<BlockRV>& parts, const LoopRV& at) {
+// The parts of the reduction `rv`, which stands inside `at`.
+StepResult<> reduce_parts_at(Schedule& s, const BlockRV& rv, const std::vector<BlockRV>& parts,
+                             const LoopRV& at, const GroupReduction& by) {
   for (const BlockRV& part : parts) {
+    // What an item has for the others of its warp is its own.
+    const bool own = by.exchange && part == parts.back();
     RELAY_TRY(s.compute_at(part, at));
-    RELAY_TRY(s.set_scope(part, tir::Scope::Shared));
+    RELAY_TRY(s.set_scope(part, own ? tir::Scope::Register : tir::Scope::Shared));
     const std::vector<LoopRV> inside = loops_below(s, part, at);
     if (inside.empty()) return tir::Illegal{"a part has no loop over items"};
-    RELAY_TRY(s.bind(inside[0], kItemsX));
+    if (own || !by.exchange) {
+      RELAY_TRY(bind_group(s, inside[0], by));
+    } else {
+      if (inside.size() != 2) return tir::Illegal{"warps reduce along several axes"};
+      RELAY_TRY(s.bind(inside[0], std::string(tir::kItemTags[1])));
+      RELAY_TRY(s.reduce_lanes(inside[1]));
+    }
   }
+  if (by.exchange && by.warps() == 1) RELAY_TRY(s.reduce_lanes(s.get_loops(rv).back()));
   return {};
 }
 
 // The loop over a row, its elements dealt out to the items.
-StepResult<> deal_out(Schedule& s, const LoopRV& row, int64_t items) {
-  const std::vector<LoopRV> parts = RELAY_TRY(s.split(row, {-1, items}));
+StepResult<> deal_out(Schedule& s, const LoopRV& row, const GroupReduction& by) {
+  const std::vector<LoopRV> parts = RELAY_TRY(s.split(row, {-1, by.items}));
   RELAY_TRY(s.reorder({parts[1], parts[0]}));
-  RELAY_TRY(s.bind(parts[1], kItemsX));
-  return {};
+  return bind_group(s, parts[1], by);
 }
 
 }  // namespace
 
-StepResult<> reduce_in_groups(Schedule& s, const BlockRV& rv, int64_t items) {
-  const std::vector<BlockRV> parts = RELAY_TRY(cut_for_items(s, rv, items));
+StepResult<> reduce_in_groups(Schedule& s, const BlockRV& rv, const GroupReduction& by) {
+  const std::vector<BlockRV> parts = RELAY_TRY(cut_for_items(s, rv, by));
   std::vector<LoopRV> groups = s.get_loops(rv);
   groups.pop_back();
   const LoopRV at = RELAY_TRY(bind_loops(s, groups, tir::kGroupTags)).back();
-  return reduce_parts_at(s, parts, at);
+  return reduce_parts_at(s, rv, parts, at, by);
 }
 
-StepResult<> rows_in_groups(Schedule& s, int64_t items) {
+StepResult<> rows_in_groups(Schedule& s, const GroupReduction& by) {
   std::vector<BlockRV> blocks = s.get_blocks();
   const BlockRV last = blocks.back();
   blocks.pop_back();
@@ -496,13 +630,13 @@ StepResult<> rows_in_groups(Schedule& s, int64_t items) {
   const LoopRV row = groups.back();
   groups.pop_back();
   const LoopRV at = RELAY_TRY(bind_loops(s, groups, tir::kGroupTags)).back();
-  RELAY_TRY(deal_out(s, row, items));
+  RELAY_TRY(deal_out(s, row, by));
   for (size_t i = blocks.size(); i-- > 0;) {
     const BlockRV& rv = blocks[i];
     const auto loops = loops_of(s, rv);
     if (!loops) return tir::Illegal{"block " + rv.name + " runs in an order"};
     std::vector<BlockRV> parts;
-    if (!loops->reduction.empty()) parts = RELAY_TRY(cut_for_items(s, rv, items));
+    if (!loops->reduction.empty()) parts = RELAY_TRY(cut_for_items(s, rv, by));
     RELAY_TRY(s.compute_at(rv, at));
     RELAY_TRY(s.set_scope(rv, tir::Scope::Shared));
     const size_t reductions = parts.empty() ? 0 : 1;
@@ -511,8 +645,8 @@ StepResult<> rows_in_groups(Schedule& s, int64_t items) {
       return tir::Illegal{"block " + rv.name +
                           " computes more than a row for each row of the result"};
     }
-    if (parts.empty() && !inside.empty()) RELAY_TRY(deal_out(s, inside[0], items));
-    RELAY_TRY(reduce_parts_at(s, parts, at));
+    if (parts.empty() && !inside.empty()) RELAY_TRY(deal_out(s, inside[0], by));
+    if (!parts.empty()) RELAY_TRY(reduce_parts_at(s, rv, parts, at, by));
   }
   return {};
 }

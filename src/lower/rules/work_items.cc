@@ -48,7 +48,7 @@ constexpr int64_t kLeastShared = 512;
 // A group computes an element of contractions of fewer rows. The least number of terms of a contraction for tiles, and the
 // most that a group has in shared memory at a time; the largest tile of an item.
 constexpr int64_t kFewRows = 8, kLeastTerms = 16, kMostDepth = 128, kLargestTile = 16;
-constexpr int64_t kMostWarps = 8, kMostMatrix = 32;
+constexpr int64_t kMostWarps = 8, kMostMatrix = 32, kMostSlots = 4;
 constexpr const char* kChecks = "an item that fails a check would leave its group waiting";
 
 struct ItemPlan {
@@ -62,23 +62,31 @@ struct ItemPlan {
   int64_t lanes = 0;
   // Of the group, and rows and terms of the instruction by which they multiply; 0: items multiply.
   int64_t warps = 0, matrix_rows = 0, matrix_terms = 0;
+  // Buffers of the terms in shared memory that take turns; 1: a group waits for its copies. Whether copies arrive there later, 1,
+  // or through registers, 0.
+  int64_t slots = 1, later = 0;
+  int64_t exchange =
+      0;  // 1: the items of a warp reduce by exchanging registers; 0: through shared memory
 
   static constexpr auto members() {
     return std::tuple{member("columns", &ItemPlan::columns),
                       member("depth", &ItemPlan::depth),
+                      member("exchange", &ItemPlan::exchange),
                       member("items", &ItemPlan::items),
                       member("lanes", &ItemPlan::lanes),
+                      member("later", &ItemPlan::later),
                       member("matrix_rows", &ItemPlan::matrix_rows),
                       member("matrix_terms", &ItemPlan::matrix_terms),
                       member("parts", &ItemPlan::parts),
                       member("rows", &ItemPlan::rows),
+                      member("slots", &ItemPlan::slots),
                       member("warps", &ItemPlan::warps)};
   }
   friend bool operator==(const ItemPlan&, const ItemPlan&) = default;
 };
 
 struct WorkItemsParameters : AttrsOf<WorkItemsParameters> {
-  int64_t row_items = 1;
+  int64_t row_items = 1, row_exchange = 0;
   std::vector<ItemPlan> blocks;
 
   static AttrsList describe() {
@@ -86,6 +94,9 @@ struct WorkItemsParameters : AttrsOf<WorkItemsParameters> {
             {attribute("row_items", &Self::row_items,
                        "The items of the group that computes a row of the result; 1: blocks are "
                        "scheduled by themselves."),
+             attribute("row_exchange", &Self::row_exchange,
+                       "1: the items of a warp reduce a row by exchanging registers; 0: through "
+                       "shared memory."),
              attribute("blocks", &Self::blocks, "The items of each block.")}};
   }
 };
@@ -239,20 +250,23 @@ class ItemsSchedule {
   ItemsSchedule(Schedule& s, WorkItemsParameters& parameters, Decider& decide)
       : s_(s),
         row_items_(parameters.row_items),
+        row_exchange_(parameters.row_exchange),
         plans_(parameters.blocks, decide),
         decide_(decide) {}
 
   std::string schedule() {
     decide_.number(row_items_, {1, kReducingItems},
                    [&](const Target& t) { return items_of_rows(t.limits.items); });
-    if (row_items_ > 1) {
-      auto rows = tir::attempt(s_, [&](Schedule& at) { return rows_in_groups(at, row_items_); });
+    const GroupReduction by = reduction_of(row_items_, row_exchange_);
+    if (by.items > 1) {
+      auto rows = tir::attempt(s_, [&](Schedule& at) { return rows_in_groups(at, by); });
       if (rows.is_legal()) {
         plans_.finish();
-        return "items: rows of the result in groups of " + std::to_string(row_items_) +
-               " items, which compute all blocks";
+        return "items: rows of the result in groups of " + std::to_string(by.items) +
+               " items, which compute all blocks" + in_words(by);
       }
       give_up(row_items_, 1, " not scheduled by rows: " + rows.why().reason);
+      row_exchange_ = 0;
     }
     std::vector<BlockRV> blocks = s_.get_blocks();
     // What only moves elements disappears into the groups that read it.
@@ -268,6 +282,20 @@ class ItemsSchedule {
   }
 
  private:
+  // Of so many items; 1: there is no group.
+  GroupReduction reduction_of(int64_t items, int64_t& exchange) {
+    decide_.number(exchange, {0, 1}, [&](const Target& t) {
+      return int64_t{items > 1 && t.limits.items.exchanges && items % tir::kWarpItems == 0};
+    });
+    if (exchange == 1 && items % tir::kWarpItems != 0) {
+      give_up(exchange, 0, " for " + std::to_string(items) + " items, which are no whole warps");
+    }
+    return {items, exchange == 1};
+  }
+  static std::string in_words(const GroupReduction& by) {
+    return by.exchange ? " and exchange registers in warps" : "";
+  }
+
   std::string block(const BlockRV& rv) {
     ItemPlan& plan = plans_[plans_.next()];
     auto loops = loops_of(s_, rv);
@@ -293,17 +321,19 @@ class ItemsSchedule {
     if (!no_matrix_.empty()) why_not += " (no tensor cores: " + no_matrix_ + ")";
     const int64_t items = decide_.number(plan.items, {1, kReducingItems},
                                          [&](const Target&) { return sharing.number; });
+    const GroupReduction by = reduction_of(items, plan.exchange);
     if (items > 1) {
-      auto shared = tir::attempt(s_, [&](Schedule& at) { return reduce_in_groups(at, rv, items); });
+      auto shared = tir::attempt(s_, [&](Schedule& at) { return reduce_in_groups(at, rv, by); });
       if (shared.is_legal()) {
-        // The parts of the items, and those of their square root (reduce_in_groups).
         const int64_t bytes =
-            (items + few_of(items)) * bytes_of(s_.block(rv)->writes[0]->buffer->dtype);
+            by.shared_elements() * bytes_of(s_.block(rv)->writes[0]->buffer->dtype);
         return "groups of " + std::to_string(items) + " items, " + std::to_string(bytes) +
-               " bytes of shared memory";
+               " bytes of shared memory" +
+               (by.exchange ? ", by exchanging registers in warps" : "");
       }
       why_not = " (not in groups: " + shared.why().reason + ")";
       give_up(plan.items, 1, why_not);
+      plan.exchange = 0;
     }
     decide_.number(plan.depth, {0, kMostDepth},
                    [&](const Target&) { return tile.tile ? tile.tile->depth : 0; });
@@ -384,7 +414,7 @@ class ItemsSchedule {
         // Of each row the last axis is reduced.
         if (iterations(s_, loops->reduction) != length) return 1;
         reduces = true;
-        bytes += (kReducingItems + few_of(kReducingItems) + 1) * element;
+        bytes += (GroupReduction{kReducingItems}.shared_elements() + 1) * element;
       } else if (!(rv == blocks.back())) {
         bytes += length * element;
       }
@@ -469,7 +499,7 @@ class ItemsSchedule {
     const Block b = s_.block(rv);
     no_matrix_.clear();
     if (!b->contraction) return {};  // sharing_items decides
-    const auto product = product_extents(b);
+    auto product = product_extents(b);
     const int64_t terms = iterations(s_, loops.reduction);
     if (!product) return {{}, "it is no product of rows and columns"};
     if (terms < 0) return {{}, "its number of terms is symbolic"};
@@ -487,6 +517,7 @@ class ItemsSchedule {
       if (has_matrix_instructions(t)) {
         const MatrixChoice matrix = matrix_instruction_of(b, t);
         if (matrix.instruction) {
+          if (t.limits.items.copies_later) find_later_copies(s_, rv, /*by_warps=*/true, *product);
           out = choose_warp_tile(*product, t.limits.items, *matrix.instruction);
           if (out.tile) return true;
         }
@@ -495,6 +526,7 @@ class ItemsSchedule {
       if (!sums_side_by_side(b) && items_have_tiles && !runs_side_by_side(t.limits.items)) {
         out.why_not = "items compute tiles of their own, and the device may be a processor";
       } else {
+        if (t.limits.items.copies_later) find_later_copies(s_, rv, /*by_warps=*/false, *product);
         out = choose_tile(*product, t.limits.items);
       }
       return true;
@@ -522,6 +554,18 @@ class ItemsSchedule {
                                       [&](const Target&) { return chosen.matrix_rows; });
     tile.matrix_terms = decide_.number(plan.matrix_terms, {0, kMostMatrix},
                                        [&](const Target&) { return chosen.matrix_terms; });
+    tile.slots =
+        decide_.number(plan.slots, {1, kMostSlots}, [&](const Target&) { return chosen.slots; });
+    tile.later = decide_.number(plan.later, {0, 1},
+                                [&](const Target&) { return int64_t{chosen.later}; }) == 1;
+    if (tile.slots == 1 && tile.later) {
+      decide_.refuse("copies that arrive later in one buffer");
+      return std::nullopt;
+    }
+    if (tile.slots > 1 && product->terms <= tile.depth * tile.parts) {
+      decide_.refuse(std::to_string(tile.slots) + " buffers for the terms of one step");
+      return std::nullopt;
+    }
     if (tile.warps > 0) {
       const MatrixOperand operand = matrix_operand_of(s_.block(rv));
       if (!operand.operand) {
@@ -576,6 +620,10 @@ class ItemsSchedule {
     }
     text += ", " + std::to_string(tile.depth) + " terms in " +
             std::to_string(shared_bytes_of(*product, tile)) + " bytes of shared memory";
+    if (tile.slots > 1) {
+      text += ", copied while the ones before are multiplied, in " + std::to_string(tile.slots) +
+              " buffers";
+    }
     if (!no_matrix_.empty()) text += " (no tensor cores: " + no_matrix_ + ")";
     if (tile.parts == 1) return text;
     text += ", " + std::to_string(tile.parts) + " parts, then ";
@@ -619,7 +667,7 @@ class ItemsSchedule {
   }
 
   Schedule& s_;
-  int64_t& row_items_;
+  int64_t &row_items_, &row_exchange_;
   PlanList<ItemPlan> plans_;
   Decider& decide_;
   std::vector<BlockRV> done_;  // scheduled with an earlier block

@@ -293,7 +293,13 @@ TEST(RuleParameters, must_fail_work_items_that_the_kernel_has_not) {
                          "no contraction"},
                         {matmul, {{"columns", 2}, {"lanes", 4}}, "fewer axes"},
                         {matmul, matrix(16), "no instruction of 16 rows and 16 terms"},
-                        {longer, matrix(8), "no instruction for int32"}};
+                        {longer, matrix(8), "no instruction for int32"},
+                        {matmul, {{"depth", 16}, {"later", 1}}, "arrive later in one buffer"},
+                        {matmul, {{"depth", 64}, {"slots", 2}}, "2 buffers for the terms of one"},
+                        {matmul, {{"depth", 16}, {"slots", 5}}, "5 is not between 1 and 4"},
+                        {"def @main(%x: Tensor[(64, 96), float32]) { sum(%x, axis=[1]) }",
+                         {{"items", 48}, {"exchange", 1}},
+                         "no whole warps"}};
   const ScheduleRule& rule = *work_item_rules()[0];
   for (const Case& c : cases) {
     const Module mod = test::parse(c.program);

@@ -17,7 +17,8 @@ namespace relay::tir {
 //
 // All items evaluate the bounds, conditions and bindings around phases, and wait there as for a phase. Barriers stand
 // outside of loops over items and of conditions on memory, so all items of a group reach each of them. Registers need
-// none. Whole buffers are compared: phases that access different parts of one wait, too. Always legal.
+// none. Barriers that stand there already count. Whole buffers are compared: phases that access different parts of one wait,
+// too, unless these are buffers that take turns in a pipelined loop (tir/passes/pipeline_loops.h). Always legal.
 PrimFunc insert_barriers(const PrimFunc& f);
 
 }  // namespace relay::tir

@@ -53,6 +53,8 @@ class BlockLowering {
   // The initialisations of the reductions whose outermost loop is `f`; their blocks then come without
   // them. Null when there are none.
   Stmt init_before(const ForNode& f) {
+    // The first item of a warp initialises, where the others combine what they have with its element.
+    if (f.hints.nest == LoopNest::Lanes) return nullptr;
     std::vector<Stmt> inits;
     for (const ReductionNest& nest : reduction_nests(f)) {
       const BlockNode& b = *nest.block;

@@ -1,6 +1,7 @@
 // Schedule steps on loops: split, partition, fuse, reorder and the kinds of loops.
 #include <algorithm>
 
+#include "tir/lane_reduction.h"
 #include "tir/schedule/edit.h"
 #include "tir/thread_tags.h"
 
@@ -422,6 +423,37 @@ StepResult<> Schedule::bind(const LoopRV& rv, const std::string& thread_tag) {
   return {};
 }
 
+StepResult<> Schedule::reduce_lanes(const LoopRV& rv) {
+  ScheduleEdit edit(*this, "reduce_lanes");
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  const std::string name = "loop " + f->var->name;
+  if (f->loop_kind != ForKind::Serial) return edit.fail(name + " is not serial any more");
+  if (as_int(f->extent) != kWarpItems || as_int(f->min) != 0) {
+    return edit.fail(name + " is not over the " + std::to_string(kWarpItems) + " items of a warp");
+  }
+  auto* b = as<BlockNode>(f->body);
+  if (b == nullptr) return edit.fail(name + " has no block directly inside");
+  RELAY_TRY(edit.update_of(*b));
+  if (b->predicate)
+    return edit.fail("block " + b->name + " is guarded", "apply mask_reduction first");
+  if (!ScheduleEdit::bound_to(*f, *b, IterKind::Reduce) ||
+      ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel)) {
+    return edit.fail("block " + b->name + " does not reduce along " + name + " alone");
+  }
+  for (const ForNode* around : edit.tree.loops_around(f)) {
+    if (!ScheduleEdit::bound_to(*around, *b, IterKind::Reduce)) continue;
+    return edit.fail("block " + b->name + " reduces along loop " + around->var->name + ", too");
+  }
+  Stmt out = modified(*f, [&](ForNode& n) {
+    n.loop_kind = ForKind::ThreadBound;
+    n.thread_tag = std::string(kItemTags[0]);
+    n.hints.nest = LoopNest::Lanes;
+  });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("reduce_lanes", {f->var->name});
+  return {};
+}
+
 StepResult<> Schedule::prefetch(const LoopRV& rv, int64_t bytes) {
   ScheduleEdit edit(*this, "prefetch");
   const ForNode* f = RELAY_TRY(edit.loop(rv));
@@ -429,6 +461,43 @@ StepResult<> Schedule::prefetch(const LoopRV& rv, int64_t bytes) {
   Stmt out = modified(*f, [&](ForNode& n) { n.hints.prefetch = bytes; });
   set_body(replace_stmts(func_->body, {{f, out}}));
   record("prefetch", {f->var->name, std::to_string(bytes)});
+  return {};
+}
+
+StepResult<> Schedule::pipeline(const LoopRV& rv, int64_t slots) {
+  ScheduleEdit edit(*this, "pipeline");
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  const std::string name = "loop " + f->var->name;
+  if (slots < 2) return edit.fail("fewer than two buffers cannot take turns");
+  if (f->loop_kind != ForKind::Serial) return edit.fail(name + " is not serial any more");
+  if (as_int(f->min) != 0) return edit.fail(name + " starts not at 0");
+  // The blocks in front that fill shared memory.
+  const std::vector<const BlockNode*> blocks = edit.tree.blocks_in(f);
+  size_t copies = 0;
+  auto in_shared = [](const Region& r) { return r->buffer->scope == Scope::Shared; };
+  while (copies < blocks.size() && std::ranges::all_of(blocks[copies]->writes, in_shared)) {
+    ++copies;
+  }
+  if (copies == 0) return edit.fail("no block in front in " + name + " writes to shared memory");
+  if (copies == blocks.size()) return edit.fail("no block in " + name + " follows its copies");
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    for (const Region& w : blocks[i]->writes) {
+      for (size_t c = 0; c < copies; ++c) {
+        if (!ScheduleEdit::touches(blocks[c]->reads, w->buffer)) continue;
+        return edit.fail("block " + blocks[c]->name + " reads " + w->buffer->name + ", which " +
+                         name + " writes");
+      }
+      if (i >= copies) continue;
+      for (const BlockNode* user : edit.users(w->buffer)) {
+        if (edit.tree.contains(f, user)) continue;
+        return edit.fail("block " + user->name + " uses " + w->buffer->name + " outside of " +
+                         name);
+      }
+    }
+  }
+  Stmt out = modified(*f, [&](ForNode& n) { n.hints.pipeline = slots; });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("pipeline", {f->var->name, std::to_string(slots)});
   return {};
 }
 

@@ -99,8 +99,13 @@ class Replayer {
       s_.bind(loop(0), text(1)).value();
     } else if (n == "prefetch") {
       s_.prefetch(loop(0), number(1)).value();
+    } else if (n == "reduce_lanes") {
+      s_.reduce_lanes(loop(0)).value();
+    } else if (n == "pipeline") {
+      s_.pipeline(loop(0), number(1)).value();
     } else if (n == "nest") {
-      s_.nest(loop(0), named(1, {LoopNest::None, LoopNest::Matrix, LoopNest::Transposed}),
+      s_.nest(loop(0),
+              named(1, {LoopNest::None, LoopNest::Matrix, LoopNest::Transposed, LoopNest::Copy}),
               named(2, {StreamedOperand::Neither, StreamedOperand::A, StreamedOperand::B}))
           .value();
     } else if (n == "run_backward") {

@@ -141,8 +141,15 @@ class Schedule {
   // Fully (factor 0; constant extent only), or by a factor (an annotation, for any extent).
   StepResult<> unroll(const LoopRV& loop, int64_t factor = 0);
   StepResult<> bind(const LoopRV& loop, const std::string& thread_tag);
+  // A reduction loop, whose iterations the 32 items of a warp do, along threadIdx.x: they combine what each of them has
+  // (tir/lane_reduction.h). The block directly inside combines one value with its result, by an operator of any order.
+  StepResult<> reduce_lanes(const LoopRV& loop);
   // Each iteration asks for what lies `bytes` behind that which its vectors read.
   StepResult<> prefetch(const LoopRV& loop, int64_t bytes);
+  // The copies to shared memory in front of the loop's body, for the items of a group, run `slots` - 1 iterations ahead, while
+  // earlier iterations use what was copied for them, from as many buffers (tir/passes/pipeline_loops.h). They read nothing that
+  // the loop writes. Copies whose innermost loop over items is a nest of kind Copy arrive without passing through registers.
+  StepResult<> pipeline(const LoopRV& loop, int64_t slots);
   // The loop is one of a nest that code generation takes as a whole.
   StepResult<> nest(const LoopRV& loop, LoopNest nest,
                     StreamedOperand streamed = StreamedOperand::Neither);

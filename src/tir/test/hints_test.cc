@@ -34,13 +34,14 @@ PrimFunc with_hints(const LoopHints& hints) {
 
 // A value for each member that is not its default.
 std::vector<LoopHints> all_hints() {
-  std::vector<LoopHints> out(6);
+  std::vector<LoopHints> out(7);
   out[0].unroll = 4;
   out[1].prefetch = 64;
   out[2].order = LoopOrder::Backward;
   out[3].nest = LoopNest::Transposed;
   out[4].streamed = StreamedOperand::B;
   out[5].program = true;
+  out[6].pipeline = 2;
   return out;
 }
 

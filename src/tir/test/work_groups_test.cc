@@ -3,9 +3,12 @@
 
 #include <utility>
 
+#include "node/structural.h"
+#include "node/walk.h"
 #include "tir/arith/analyzer.h"
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/insert_barriers.h"
+#include "tir/passes/lower_blocks.h"
 #include "tir/passes/pad_shared_rows.h"
 #include "tir/passes/separate_items.h"
 #include "tir/passes/statements.h"
@@ -421,6 +424,37 @@ TEST(WorkGroups, must_refuse_registers_of_another_item) {
     EXPECT_NE(std::string(e.what()).find("E0401"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("registers of acc"), std::string::npos) << e.what();
   }
+}
+
+TEST(WorkGroups, a_schedule_reduces_across_a_warp) {
+  Tensor x = placeholder("x", f32, {index(8), index(32)});
+  const PrimFunc f =
+      create_prim_func("f", {x}, {compute("y", {index(8)}, [&](const Indices& i) {
+                         return sum({index(32)}, [&](const Indices& k) { return x(i[0], k[0]); });
+                       })});
+  Schedule s(f);
+  const std::vector<LoopRV> loops = s.get_loops(s.get_block("y"));
+  auto refused = [](Schedule& at, const LoopRV& loop, const std::string& why) {
+    auto step = at.reduce_lanes(loop);
+    ASSERT_FALSE(step.is_legal()) << why;
+    EXPECT_NE(step.why().reason.find(why), std::string::npos) << step.why().reason;
+  };
+  refused(s, loops[0], "is not over the 32 items of a warp");
+  s.bind(loops[0], "blockIdx.x").value();
+  s.reduce_lanes(loops[1]).value();
+  EXPECT_NE(text_of(s.func()).find("thread_bound(32, threadIdx.x):  # nest = lanes"),
+            std::string::npos)
+      << text_of(s.func());
+  EXPECT_TRUE(structural_equal(Schedule::replay(f, s.trace_text()), s.func(), true));
+  refused(s, loops[1], "is not serial any more");
+  const PrimFunc lowered = insert_barriers(lower_blocks(s.func()));
+  EXPECT_EQ(race_of(lowered), "") << text_of(lowered);
+  expect_equal(run(f), run(lowered), text_of(lowered));
+  // What reduces nothing.
+  Tensor z = placeholder("z", f32, {index(32)});
+  Schedule copy(create_prim_func(
+      "copy", {z}, {compute("y", {index(32)}, [&](const Indices& i) { return z(i[0]); })}));
+  EXPECT_FALSE(copy.reduce_lanes(copy.get_loops(copy.get_block("y"))[0]).is_legal());
 }
 
 TEST(WorkGroups, must_fail_to_bind_to_an_unknown_axis) {
