@@ -95,7 +95,7 @@ Outcome schedule_widened(Schedule& s, TilePlans& tiles, Decider& decide) {
     if (out.name.empty()) return Declined{};
     RELAY_TRY(s.set_scope(rv, tir::Scope::Local));
     const Outcome tiled = tile_made_loops(
-        s, *sum, rv, out, tiles, decide,
+        s, *sum, rv, out, false, tiles, decide,
         [&](const BlockRV& part, const tir::LoopRV&, const TilePlan& plan) -> Outcome {
           const std::vector<tir::LoopRV> around = s.get_loops(part);
           const std::vector<tir::LoopRV> words =

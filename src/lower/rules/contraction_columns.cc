@@ -1,4 +1,6 @@
 // Products of many rows by more weights than stay in the caches, some columns after the others.
+#include <algorithm>
+
 #include "lower/rules/contraction_loops.h"
 
 namespace relay {
@@ -7,24 +9,29 @@ using tir::BlockRV;
 using tir::LoopRV;
 using tir::Schedule;
 
-namespace {
-
-// Columns whose weights stay in half of L2 while all rows pass by, in whole tiles; 0 where all do, and where the rows stay there
-// themselves and meet one panel of weights after the other at no cost. On a Xeon with 1 MB of L2, 1024 x 768 x 768 takes 0.92
-// of the time and 1576 x 384 x 384 0.89. Rows a multiple of 4 KB apart lie in one set of L1, so those of a tile have to stay
-// in half of it: on a Xeon with 2 MB of L2, 256 x 2048 x 1024, whose tile reads 6 rows of 8 KB, takes 1.2 times as long.
-int64_t columns_of_block(const Sum& sum, const Target& target) {
-  const Tile tile = choose_tile(sum, target);
+// Rows a multiple of 4 KB apart lie in one set of L1, so those of a tile have to stay in half of it: on a Xeon with 2 MB of L2,
+// 256 x 2048 x 1024, whose tile reads 6 rows of 8 KB, takes 1.2 times as long.
+int64_t tiles_of_block(const Sum& sum, const Tile& tile, const Target& target) {
   const double half = static_cast<double>(target.l2_bytes) / 2;
   const double line = sum.reduction * static_cast<double>(sum.dtype.bytes());
   const double column = sum.reduction * static_cast<double>(sum.weight_bytes);
-  if (column * static_cast<double>(sum.columns()) <= half ||
-      line * static_cast<double>(sum.rows()) <= half ||
-      (sum.row_stride % 4096 == 0 &&
-       line * static_cast<double>(tile.height) > static_cast<double>(target.l1_bytes) / 2)) {
-    return 0;
+  const bool rows_stay = sum.rows() != kOpen && line * static_cast<double>(sum.rows()) <= half;
+  if (rows_stay || (sum.row_stride % 4096 == 0 && line * static_cast<double>(tile.height) >
+                                                      static_cast<double>(target.l1_bytes) / 2)) {
+    return 1;
   }
-  const auto tiles = static_cast<int64_t>(half / column) / tile.columns;
+  return std::max<int64_t>(static_cast<int64_t>(half / column) / tile.columns, 1);
+}
+
+namespace {
+
+// Columns whose weights stay in half of L2 while all rows pass by, in whole tiles; 0 where all do, and where one tile's are as
+// good. On a Xeon with 1 MB of L2, 1024 x 768 x 768 takes 0.92 of the time and 1576 x 384 x 384 0.89.
+int64_t columns_of_block(const Sum& sum, const Target& target) {
+  const Tile tile = choose_tile(sum, target);
+  const double weights = sum.reduction * static_cast<double>(sum.columns() * sum.weight_bytes);
+  if (weights <= static_cast<double>(target.l2_bytes) / 2) return 0;
+  const int64_t tiles = tiles_of_block(sum, tile, target);
   return tiles > 1 ? tiles * tile.columns : 0;
 }
 

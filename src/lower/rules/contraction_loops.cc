@@ -229,8 +229,8 @@ void choose_tile_plan(const Sum& sum, const Target& target, TilePlan& plan) {
 
 // Whether a given tile is one of the sum's.
 bool is_tile_of(const Sum& sum, const TilePlan& plan) {
-  if (plan.rows.size() != 1 || plan.columns.size() != 1 || plan.lanes < kLanes.least ||
-      plan.lanes > kLanes.most) {
+  if (plan.rows.size() != 1 || plan.columns.size() != 1 || plan.panels != 1 ||
+      plan.lanes < kLanes.least || plan.lanes > kLanes.most) {
     return false;
   }
   const int64_t height = plan.rows[0], width = plan.columns[0];

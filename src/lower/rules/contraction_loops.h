@@ -67,6 +67,10 @@ class Tiling {
 Outcome tile_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, size_t around,
                    TilePlans& plans, Decider& decide, const tir::BlockRV& copy = {});
 
+// Tiles of columns whose weights stay in half of L2 while all rows pass by. 1 where the rows stay there themselves and meet the
+// weights of one tile after the other at no cost.
+int64_t tiles_of_block(const Sum& sum, const Tile& tile, const Target& target);
+
 // The same over all loops of `out` for a product of so many rows by so many columns that neither stays in the caches, where
 // there is nothing else: columns in blocks whose weights do, around the rows. A row of results is written as one, and rows are
 // read once for each block, not once for each tile's columns. Declined, and `s` as it was, where that is no such product;
@@ -90,12 +94,13 @@ Outcome tile_open_part(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out
 Outcome tile_block_loops(tir::Schedule& s, const Sum& sum, const Sum& terms,
                          const tir::BlockRV& out, TilePlans& plans, Decider& decide);
 
-// The same for a sum whose weights `made` computes: for the columns of a tile at once, in memory, before all rows pass by.
+// The same for a sum whose weights `made` computes: for the columns of a tile at once, in memory, before all rows pass by; of
+// `several` tiles where the rows do not stay in L2, so that each row is read once for all of them.
 // `finish` schedules the loops of a part of `made` below the loop over its tiles.
 using FinishMade =
     std::function<Outcome(const tir::BlockRV& made, const tir::LoopRV& tiles, const TilePlan&)>;
 Outcome tile_made_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& made,
-                        const tir::BlockRV& out, TilePlans& plans, Decider& decide,
+                        const tir::BlockRV& out, bool several, TilePlans& plans, Decider& decide,
                         const FinishMade& finish);
 
 // In how many parts a long sum is cut, and which iteration of its block is. 1: it is not cut.

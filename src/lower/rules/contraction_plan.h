@@ -23,6 +23,7 @@ struct TilePlan {
   int64_t lanes = 1;
   std::vector<int64_t> rows;     // of a tile, and of those for what it leaves over
   std::vector<int64_t> columns;  // the same
+  int64_t panels = 1;            // tiles of columns whose weights are made at once
   int64_t outer = 1;             // values of the axis before the rows in a tile
   bool masked_end = false;       // columns that fill no vector are lanes of one
   bool prefetch = false;         // of weights, in the order in which they are read
@@ -31,12 +32,16 @@ struct TilePlan {
   bool threads = false;
 
   static constexpr auto members() {
-    return std::tuple{
-        member("lanes", &TilePlan::lanes),           member("rows", &TilePlan::rows),
-        member("columns", &TilePlan::columns),       member("outer", &TilePlan::outer),
-        member("masked_end", &TilePlan::masked_end), member("prefetch", &TilePlan::prefetch),
-        member("streamed", &TilePlan::streamed),     member("column_loop", &TilePlan::column_loop),
-        member("threads", &TilePlan::threads)};
+    return std::tuple{member("lanes", &TilePlan::lanes),
+                      member("rows", &TilePlan::rows),
+                      member("columns", &TilePlan::columns),
+                      member("panels", &TilePlan::panels),
+                      member("outer", &TilePlan::outer),
+                      member("masked_end", &TilePlan::masked_end),
+                      member("prefetch", &TilePlan::prefetch),
+                      member("streamed", &TilePlan::streamed),
+                      member("column_loop", &TilePlan::column_loop),
+                      member("threads", &TilePlan::threads)};
   }
   friend bool operator==(const TilePlan&, const TilePlan&) = default;
 };

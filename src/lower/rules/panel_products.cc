@@ -1,9 +1,9 @@
 // Products of rows with rows, many of them: as nn.dense by a weight that only the run knows. The weight is transposed to
 // panels of columns, each in a cache before all rows pass by it.
 //
-//   for columns of a tile:
+//   for columns of a few tiles:
 //     panel = their rows of the weight, transposed
-//     for rows of a tile: { registers = 0; for k: registers += data * panel; store }
+//     for rows of a tile: for columns of a tile: { registers = 0; for k: registers += data * panel; store }
 #include <algorithm>
 
 #include "lower/rules/contraction_loops.h"
@@ -78,7 +78,7 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   TilePlans tiles(parameters.tiles, decide);
   BlockPlans blocks(parameters.blocks, decide);
   const Outcome tiled =
-      tile_made_loops(s, *sum, made, out, tiles, decide,
+      tile_made_loops(s, *sum, made, out, true, tiles, decide,
                       [&](const BlockRV& part, const LoopRV& at, const TilePlan&) -> Outcome {
                         const std::vector<LoopRV> loops = loops_below(s, part, at);
                         if (loops.size() != 2) return Declined{"columns that are one"};

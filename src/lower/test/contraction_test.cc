@@ -1,4 +1,6 @@
 // Sums of products: what their register tiles compute, at every kind of edge, on each target.
+#include <sstream>
+
 #include "lower/test/kernel_case.h"
 #include "target/dot_products.h"
 #include "tir/interpret.h"
@@ -125,6 +127,35 @@ TEST(contraction, rows_and_columns_of_any_number) {
   for (int64_t m : {1, 13, 15, 43}) {
     for (int64_t n : {2, 17, 33, 100}) expect_tiled(dense(m, n, 5, 0, m % 2 == 0));
   }
+}
+
+// Tiles of 16 registers leave some of them free, of 32 registers they need not.
+TEST(contraction, accumulators_stay_in_registers) {
+  const Target target = parse_target("x86-64-v3 -num-threads=1");
+  auto tile = [](const Case& c, const Target& t) {
+    const std::string rule = tir::report_of(*scheduled(c.func, t)).sentence;
+    const size_t end = rule.find(" register tile");
+    return rule.substr(rule.rfind(' ', end - 1) + 1, end - rule.rfind(' ', end - 1) - 1);
+  };
+  for (auto [columns, expected] : {std::pair<int64_t, const char*>{8, "8x8"},
+                                   {24, "3x24"},
+                                   {40, "6x16"},
+                                   {48, "6x16"},
+                                   {72, "6x16"}}) {
+    const Case c = dense(126, columns, 768, 0, false);
+    EXPECT_EQ(tile(c, target), expected);
+    const std::string code = backend_of(target).text(
+        CodeText::Assembly, {lower_loops(scheduled(c.func, target))}, target);
+    EXPECT_NE(code.find("\tvfmadd"), std::string::npos);
+    std::istringstream lines(code);
+    for (std::string line; std::getline(lines, line);) {
+      const bool vector = line.find("%ymm") != std::string::npos;
+      EXPECT_FALSE(vector && line.find("(%rsp)") != std::string::npos) << line;
+    }
+  }
+  const Target wide = parse_target("x86-64-v4 -num-threads=1");
+  EXPECT_EQ(tile(dense(120, 16, 768, 0, false), wide), "30x16");
+  EXPECT_EQ(tile(dense(120, 48, 768, 0, false), wide), "9x48");
 }
 
 TEST(contraction, columns_in_blocks_whose_weights_stay_in_l2) {

@@ -79,6 +79,25 @@ TEST(PanelProducts, tiles_and_their_edges) {
   }
 }
 
+// Where the rows do not stay in half of L2, they pass by several tiles at once: as many parts for each thread, and what is left
+// over of the columns by itself.
+TEST(PanelProducts, several_tiles_at_once_for_rows_that_leave_l2) {
+  const std::string several = " tiles of columns at once, ";
+  for (int64_t columns : {768, 780}) {
+    for (bool epilogue : {false, true}) {
+      const Case c = dense(530, columns, 520, epilogue);
+      EXPECT_NE(rule_of(c.func).find(several), std::string::npos) << rule_of(c.func);
+      expect_right(c, "sum:");
+    }
+  }
+  // Neither where the rows stay there, nor where the weights of one tile fill it.
+  for (auto [m, n, k] : {std::array<int64_t, 3>{120, 768, 520}, {530, 768, 2048}}) {
+    const std::string rule = rule_of(dense(m, n, k, true).func);
+    EXPECT_TRUE(rule.ends_with("a tile at a time")) << rule;
+    EXPECT_EQ(rule.find(several), std::string::npos) << rule;
+  }
+}
+
 // Few columns leave threads without panels, many rows are worth a matrix that is transposed once, and few rows with long
 // sums read it as it lies.
 TEST(PanelProducts, not_for_few_columns_or_many_rows) {
