@@ -61,8 +61,9 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kSkipBorder),
       pass(kWinogradConvolution),
       pass(kAlterOpLayout),
-      pass(kHoistLayouts),   // what a loop reads in a layout of its own is in that layout before it
-      pass(kSimplifyExpr),   // no layout is changed there and back
+      pass(kHoistLayouts),  // what a loop reads in a layout of its own is in that layout before it
+      pass(kSimplifyExpr),  // no layout is changed there and back
+      pass(kEliminateCommonSubexpr),  // and none is changed twice for two readers
       pass(kFoldConstant),   // constant weights are in the layout in which kernels read them
       pass(kPrepackInputs),  // and inputs that stay the same for many runs, where it is asked for
       phase("fusion"),

@@ -382,6 +382,41 @@ def test_windows_past_the_end_of_open_sizes(train):
     assert len(relay.torch.report().graphs) <= 4
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "shape, window",
+    [
+        ((2, 3, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
+        ((3, 8, 8), {"kernel_size": 2}),
+        ((2, 3, 9, 9), {"kernel_size": 3, "stride": 1, "padding": 1, "dilation": 2}),
+        ((2, 3, 10, 7), {"kernel_size": (3, 2), "stride": 2, "ceil_mode": True}),
+        ((1, 2, 5, 6, 7), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    ],
+    ids=str,
+)
+def test_one_of_equal_maxima_has_the_gradient(shape, window, dtype):
+    pool = nn.functional.max_pool3d if len(shape) == 5 else nn.functional.max_pool2d
+    x = torch.randint(0, 3, shape).to(dtype).requires_grad_()
+
+    def gradient(f):
+        y = f(x, **window)
+        # Sums of these are exact in bfloat16.
+        return torch.autograd.grad(y, x, (torch.arange(y.numel()) % 5).to(dtype).reshape(y.shape))
+
+    assert torch.equal(*(gradient(f)[0] for f in (compiled(pool, options=STRICT), pool)))
+
+
+def test_windows_of_padding_alone_have_no_gradient():
+    x = torch.randn(1, 1, 2, 2, requires_grad=True)
+
+    def pool(x):
+        return nn.functional.max_pool2d(x, 2, 1, padding=1, dilation=3)
+
+    y = compiled(pool, options=STRICT)(x)
+    assert torch.equal(y, torch.full_like(y, -torch.inf))
+    assert torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.zeros_like(x))
+
+
 def test_the_inverse_of_a_matrix():
     def inverse(x):
         return torch.linalg.matrix_power(x, -2)

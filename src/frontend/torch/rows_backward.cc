@@ -102,13 +102,6 @@ Values convolution_backward(NodeContext& ctx) {
 }
 
 template <int64_t kRank>
-Values max_pool_backward(NodeContext& ctx) {
-  ctx.tensor("indices");  // the maxima are found again
-  return image_adjoint(ctx, kRank, [&](const Expr& x) {
-    return pool(ctx, PoolKind::Max, x, pool_spec(ctx, kRank)).y;
-  });
-}
-template <int64_t kRank>
 Values avg_pool_backward(NodeContext& ctx) {
   return image_adjoint(ctx, kRank, [&](const Expr& x) { return average_pool(ctx, x, kRank); });
 }
@@ -355,8 +348,6 @@ template <>
 std::span<const Row> rows<Family::Backward>() {
   static constexpr Row kRows[] = {
       {"aten.convolution_backward.default", convolution_backward},
-      {"aten.max_pool2d_with_indices_backward.default", max_pool_backward<2>},
-      {"aten.max_pool3d_with_indices_backward.default", max_pool_backward<3>},
       {"aten.avg_pool2d_backward.default", avg_pool_backward<2>},
       {"aten.avg_pool3d_backward.default", avg_pool_backward<3>},
       {"aten._adaptive_avg_pool2d_backward.default", adaptive_pool_backward<2>},

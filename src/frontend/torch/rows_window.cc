@@ -163,17 +163,35 @@ Values fractional_max_pool(NodeContext& ctx) {
   return window_maxima(ctx, b, size, ctx.reshape(places, shape));
 }
 
-// The adjoints of maxima, added up where the maxima were.
+// The adjoints of maxima, added where the maxima are in a batch of images.
+Values add_to_maxima(NodeContext& ctx, int64_t rank, bool may_lack_maxima) {
+  const Batched x = batched(ctx, ctx.tensor("self"), rank);
+  const Batched places = batched(ctx, ctx.tensor("indices"), rank);
+  Expr grad = batched(ctx, ctx.tensor("grad_output"), rank).x;
+  if (may_lack_maxima) {
+    Expr known = ctx.call("greater_equal", {places.x, ctx.scalar(0, Builder::dtype_of(places.x))});
+    grad = ctx.where(known, grad, ctx.scalar_like(0, grad));
+  }
+  Expr zeros = ctx.call("zeros_like", {x.x});
+  Expr sums = scatter_elements(ctx, flat_image(ctx, zeros), value_of(flat_image(ctx, places.x)),
+                               flat_image(ctx, grad), 2, Scatter::Add);
+  return unbatched(ctx, x, {ctx.reshape(sums, Builder::shape_of(x.x))});
+}
+
 template <int64_t kRank>
 Values maxima_backward(NodeContext& ctx) {
   for (const char* name : {"kernel_size", "output_size"}) ctx.find(name);
-  const Batched x = batched(ctx, ctx.tensor("self"), kRank);
-  const Batched grad = batched(ctx, ctx.tensor("grad_output"), kRank);
-  const Batched places = batched(ctx, ctx.tensor("indices"), kRank);
-  Expr zeros = ctx.full(0, Builder::shape_of(x.x), Builder::dtype_of(grad.x));
-  Expr sums = scatter_elements(ctx, flat_image(ctx, zeros), value_of(flat_image(ctx, places.x)),
-                               flat_image(ctx, grad.x), 2, Scatter::Add);
-  return unbatched(ctx, x, {ctx.reshape(sums, Builder::shape_of(x.x))});
+  return add_to_maxima(ctx, kRank, false);
+}
+
+template <int64_t kRank>
+Values max_pool_backward(NodeContext& ctx) {
+  const Window w = pool_spec(ctx, kRank).window;
+  // All elements of a dilated window may be padding; its place is -1.
+  bool may_lack_maxima = false;
+  for (size_t i = 0; i < w.kernel.size(); ++i)
+    may_lack_maxima |= w.dilations[i] > 1 && (w.begin[i] > 0 || w.end[i] > 0);
+  return add_to_maxima(ctx, kRank, may_lack_maxima);
 }
 
 }  // namespace
@@ -188,6 +206,8 @@ std::span<const Row> rows<Family::Window>() {
       {"aten.adaptive_max_pool3d_backward.default", maxima_backward<3>},
       {"aten.fractional_max_pool2d.default", fractional_max_pool<2>},
       {"aten.fractional_max_pool3d.default", fractional_max_pool<3>},
+      {"aten.max_pool2d_with_indices_backward.default", max_pool_backward<2>, kInFloat32},
+      {"aten.max_pool3d_with_indices_backward.default", max_pool_backward<3>, kInFloat32},
       {"aten.fractional_max_pool2d_backward.default", maxima_backward<2>},
       {"aten.fractional_max_pool3d_backward.default", maxima_backward<3>},
   };

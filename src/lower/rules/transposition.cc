@@ -125,18 +125,18 @@ class Transposition {
       return false;
     }
     std::vector<const tir::LoadNode*> loads;
-    bool plain = true;
+    bool chooses = false;
     post_order(b->body, [&](const Node& n) {
       if (auto* l = as<tir::LoadNode>(&n)) loads.push_back(l);
-      // What is read under a condition may lie outside.
-      plain = plain && n.kind() != tir::ExprKind::Select;
+      chooses = chooses || n.kind() == tir::ExprKind::Select;
     });
     auto* moved = as<tir::LoadNode>(as<tir::StoreNode>(b->body)->value);
     moves_ = moved != nullptr && moved->dtype == b->writes[0]->buffer->dtype;
     const size_t column = loops.size() - 1;
     // Two or three columns that only move are rows of no more: all of a block is written at once.
     const bool few = is_short(s_.extent(loops[column]));
-    if (!plain || (few && (s_.extent(loops[column]) < 2 || !moves_))) return false;
+    if ((chooses && !read_inside(b, loads)) || (few && (s_.extent(loops[column]) < 2 || !moves_)))
+      return false;
     auto across = read_steps(s_, rv, loops[column]);
     for (size_t i = few ? column - 1 : 0; i < column; ++i) {
       if (is_short(s_.extent(loops[i]))) continue;
@@ -178,6 +178,21 @@ class Transposition {
       }
     }
     return false;
+  }
+
+  // Whether all loads are inside of their buffers in each iteration of the block, those that are read under a condition, too.
+  static bool read_inside(const Block& b, const std::vector<const tir::LoadNode*>& loads) {
+    tir::Analyzer analyzer;
+    for (const tir::IterVar& i : b->iters) analyzer.bind(i->var, i->min, i->extent);
+    return std::ranges::all_of(loads, [&](const tir::LoadNode* l) {
+      for (size_t d = 0; d < l->indices.size(); ++d) {
+        if (!analyzer.can_prove(tir::ge(l->indices[d], tir::index(0))) ||
+            !analyzer.can_prove(tir::lt(l->indices[d], l->buffer->shape[d]))) {
+          return false;
+        }
+      }
+      return true;
+    });
   }
 
   // Whether the first two columns, of which quotients and remainders say where they lie, are no neighbours.

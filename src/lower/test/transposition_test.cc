@@ -311,22 +311,36 @@ TEST(Transposition, axes_of_one_element_hide_no_others) {
   EXPECT_EQ(scheduled(f, codegen_test::text_target())->params[0]->shape.size(), 2);
 }
 
+// The gradient of a rectifier whose data lies in another order than its result.
+TEST(Transposition, choices_between_elements_inside) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{32, 48}, {21, 37}}) {
+    Tensor x = placeholder("x", f32, {index(2), index(m), index(n)});
+    Tensor w = placeholder("w", f32, {index(2), index(m), index(n)});
+    Tensor z = placeholder("z", f32, {index(2), index(n), index(m)});
+    Tensor y = compute("y", {index(2), index(n), index(m)}, [&](const Indices& i) {
+      return select(gt(x(i[0], i[2], i[1]), imm_float(f32, 0)), z(i) + w(i[0], i[2], i[1]),
+                    imm_float(f32, 0));
+    });
+    expect_turned(create_prim_func("chosen", {x, w, z}, {y}));
+  }
+}
+
 TEST(Transposition, leaves_what_is_short_or_straight) {
   const Target target = parse_target("x86-64-v3");
   auto rule = [&](const PrimFunc& f) { return schedule_of(f, target); };
-  EXPECT_EQ(rule(turned(f32, 8, 3, 64, true)).find("turned"), std::string::npos);
-  EXPECT_EQ(rule(turned(s8, 8, 3, 64, true)).find("turned"), std::string::npos);
-  EXPECT_EQ(rule(turned(s8, 8, 64, 3, false)).find("turned"), std::string::npos);
+  EXPECT_EQ(rule(turned(f32, 8, 3, 64, true)).find("transposed"), std::string::npos);
+  EXPECT_EQ(rule(turned(s8, 8, 3, 64, true)).find("transposed"), std::string::npos);
+  EXPECT_EQ(rule(turned(s8, 8, 64, 3, false)).find("transposed"), std::string::npos);
   Tensor x = placeholder("x", s8, {index(64), index(64)});
-  // Elements that are read under a condition may lie outside of the tensor.
+  // Elements that are read under a condition and lie outside of the tensor.
   Tensor bordered = compute("y", {index(66), index(64)}, [&](const Indices& i) {
     return select(lt(i[0], index(64)), x(i[1], i[0]), PrimExpr(cast(s8, index(0))));
   });
-  EXPECT_EQ(rule(create_prim_func("f", {x}, {bordered})).find("turned"), std::string::npos);
+  EXPECT_EQ(rule(create_prim_func("f", {x}, {bordered})).find("transposed"), std::string::npos);
   // One tensor along both axes.
   Tensor both = compute("y", {index(64), index(64)},
                         [&](const Indices& i) { return x(i[0], i[1]) + x(i[1], i[0]); });
-  EXPECT_EQ(rule(create_prim_func("f", {x}, {both})).find("turned"), std::string::npos);
+  EXPECT_EQ(rule(create_prim_func("f", {x}, {both})).find("transposed"), std::string::npos);
 }
 
 }  // namespace

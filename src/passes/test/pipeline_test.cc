@@ -111,5 +111,29 @@ TEST(Pipeline, what_was_written_with_names_and_functions_is_one_kernel) {
   EXPECT_TRUE(as<FunctionNode>(c->op)->is_primitive());
 }
 
+// How often kernels take data of channels first to channels last.
+size_t changes_of_layout(const std::string& program) {
+  PassContext ctx = pass_test::folding_context();
+  const std::string text =
+      print_module(run_passes(pass_test::parse(program), optimize_pipeline(), ctx));
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find("dst_layout=\"NHWC\"", at)) != std::string::npos; ++at)
+    ++count;
+  return count;
+}
+
+// %y meets the result of a convolution in two sums. Each branch of a choice changes the layout that it reads alone.
+TEST(Pipeline, changes_a_layout_once_for_all_readers) {
+  const std::string head =
+      "def @main(%x: Tensor[(2, 16, 8, 8), float32], %w: Tensor[(16, 16, 3, 3), float32],\n"
+      "          %y: Tensor[(2, 16, 8, 8), float32], %c: bool) {\n"
+      "  let %z = nn.conv2d(%x, %w, padding=[1, 1, 1, 1]);\n";
+  const std::string product = "sum(multiply(%z, %y), axis=[0, 2, 3])",
+                    greatest = "max(add(%z, %y), axis=[0, 2, 3])";
+  EXPECT_EQ(changes_of_layout(head + "(" + product + ", " + greatest + ") }"), 2u);
+  EXPECT_EQ(changes_of_layout(head + "if (%c) { " + product + " } else { " + greatest + " } }"),
+            3u);
+}
+
 }  // namespace
 }  // namespace relay
