@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define RELAY_C_API_VERSION 4
+#define RELAY_C_API_VERSION 5
 
 typedef enum relay_status {
   RELAY_OK = 0,
@@ -49,10 +49,12 @@ typedef enum relay_dtype_code {
   RELAY_STRING = 15 /* read and given by functions of their own */
 } relay_dtype_code;
 
-/* Kinds of devices whose memory the CPU can read, with DLPack's numbers. */
+/* Kinds of devices, with DLPack's numbers. Those other than RELAY_CUDA and RELAY_OPENCL have memory that the CPU can read. */
 typedef enum relay_device_type {
   RELAY_CPU = 1,
+  RELAY_CUDA = 2,      /* since version 5 */
   RELAY_CUDA_HOST = 3, /* pinned for CUDA */
+  RELAY_OPENCL = 4,    /* since version 5 */
   RELAY_ROCM_HOST = 11 /* pinned for ROCm */
 } relay_device_type;
 
@@ -115,8 +117,8 @@ RELAY_API relay_status relay_session_num_outputs(const relay_session* session, s
 RELAY_API relay_status relay_session_output_info(const relay_session* session, size_t index,
                                                  const char** name, relay_tensor_type* type);
 
-/* Gives an input. The data is not copied: it must stay valid and unchanged until the session's
- * next run has ended; it must be aligned to its element. */
+/* Gives an input in memory that the CPU can read. The data is not copied, unless the parameter is on a device: it must stay valid
+ * and unchanged until the session's next run has ended; it must be aligned to its element. */
 RELAY_API relay_status relay_session_set_input(relay_session* session, size_t index,
                                                const void* data, const relay_tensor_type* type);
 /* The number of the output that an input is donated to, -1 when it is donated to none. A run writes
@@ -133,7 +135,10 @@ RELAY_API relay_status relay_session_donate_input(relay_session* session, size_t
 RELAY_API relay_status relay_session_set_input_strings(relay_session* session, size_t index,
                                                        const char* const* strings,
                                                        const int64_t* shape, int32_t rank);
-/* The same from a DLManagedTensor, which the session takes over, also on failure. */
+/* The same from a DLManagedTensor, which the session takes over, also on failure. Since version 5 it may be on a CUDA or an
+ * OpenCL device (its data is a cl_mem then, of the context of the outputs that Relay gives): a run uses it as it is where the
+ * parameter is on that device, and copies it otherwise. For CUDA the call waits for all that was submitted to the device; for
+ * OpenCL the caller has waited for what writes the memory. */
 RELAY_API relay_status relay_session_set_input_dlpack(relay_session* session, size_t index,
                                                       void* dl_managed_tensor);
 
@@ -151,14 +156,15 @@ RELAY_API relay_status relay_session_set_limits(relay_session* session, const re
 /* Runs the function. All inputs must have been set; they stay set. */
 RELAY_API relay_status relay_session_run(relay_session* session);
 
-/* An output of the last run; valid until the next run or the end of the session. */
+/* An output of the last run; valid until the next run or the end of the session. Of one on a device it is a copy. */
 RELAY_API relay_status relay_session_output(const relay_session* session, size_t index,
                                             relay_tensor* tensor);
 /* An element of an output of strings: UTF-8 that may hold zeros and ends with none. As long valid. */
 RELAY_API relay_status relay_session_output_string(const relay_session* session, size_t index,
                                                    size_t element, const char** bytes,
                                                    size_t* size);
-/* The same as a DLManagedTensor of its own lifetime: the caller calls its deleter. */
+/* The same as a DLManagedTensor of its own lifetime: the caller calls its deleter. One on a device stays there (since version 5),
+ * where its data is complete: for CUDA an address, for OpenCL a cl_mem, with the byte_offset. */
 RELAY_API relay_status relay_session_output_dlpack(const relay_session* session, size_t index,
                                                    void** dl_managed_tensor);
 

@@ -62,7 +62,9 @@ class Executable:
         parameter of type List takes a list, an Option a value or None, a tuple a tuple, a reference a
         RefValue, a function a FunctionValue that this program returned, any other data type a
         ConstructorValue (relay.adt makes and matches them); results are given in the same way,
-        tensors as NumPy arrays. Of a loaded artifact only tensors and tuples are known.
+        tensors as NumPy arrays. Of a loaded artifact only tensors and tuples are known. An argument on a
+        device (`relay.runtime.NDArray`, DLPack) is copied where the program needs it elsewhere; a result
+        that the program gives on a device is a `relay.runtime.NDArray`.
         """
         return self._module.run("main", args, kwargs)
 
@@ -227,6 +229,8 @@ def build(
     cache: bool = True,
     donate: dict[str, str | int] | None = None,
     prepack: Sequence[str] = (),
+    param_devices: Mapping[str, str] | None = None,
+    result_devices: str | Mapping[str | int, str] | None = None,
     dims: dict[str, tuple[int, int]] | None = None,
     hot: dict[str, Sequence[int]] | None = None,
     progress: Callable[[str, int, int], object] | None = None,
@@ -253,6 +257,10 @@ def build(
         memory of another input is refused.
     prepack: inputs of @main that are set once for many calls, such as weights that are not constants:
         `Executable.prepack` sets them, and computes all values that depend on them only.
+    param_devices: inputs of @main that are in the memory of a device, {"x": "opencl:0"}: an array that is
+        there is used as it is (`relay.runtime.array`, or a tensor of another library), any other is copied.
+    result_devices: where results of @main stay, "opencl:0" for all, or {"y": "opencl:0"} by the name or
+        number of each: calls return them as `relay.runtime.NDArray`. Other results are NumPy arrays.
     dims: the least and the greatest size of named dimensions of @main, which each run checks.
     hot: likely sizes of named dimensions: kernels are specialised for each.
     progress: called with a phase of the compilation, the amount done and the total (0: unknown), from any
@@ -277,7 +285,8 @@ def build(
 
     def make(mod: _core.IRModule) -> Executable:
         bound = mod if params is None else _core.bind_params(mod, _weights(params))
-        built = _core.build(bound, {}, settings, none(donate), prepack)
+        on = {"": result_devices} if isinstance(result_devices, str) else none(result_devices)
+        built = _core.build(bound, {}, settings, none(donate), prepack, none(param_devices), on)
         return Executable(built, _source_of(bound))
 
     if hasattr(ir_mod, "specialised"):

@@ -7,6 +7,7 @@ import os
 
 from relay import _core
 from relay._build import Executable
+from relay._core import NDArray as NDArray
 from relay._errors import wrong
 
 # Code that ctypes makes of a Python function lives as long as its object; loaded programs may call it.
@@ -24,6 +25,29 @@ def load_module(
         machine cannot run it.
     """
     return Executable(_core.load_module(os.fspath(path), num_threads, version))
+
+
+def array(arr: object, device: str) -> NDArray:
+    """Returns a copy of an array in the memory of a device.
+
+    arr: what programs take: a NumPy array, a DLPack tensor, a number or a list of numbers; or an array on
+        a device.
+    device: "opencl:0", "cuda:1"; without a number the first one. RuntimeError E0620 where it is missing,
+        E0604 where its memory is exhausted.
+    """
+    if not isinstance(device, str):
+        raise wrong(f"a device is a text such as 'opencl:0', not {device!r}")
+    return _core.array_on_device(arr, device)
+
+
+def from_dlpack(source: object) -> NDArray:
+    """Returns an array over the memory of another library's tensor on a device, without a copy.
+
+    source: an object with `__dlpack__` and `__dlpack_device__`, such as a tensor of PyTorch on "cuda".
+        UserError E0602 for one that is not contiguous, for an OpenCL buffer of another context than
+        Relay's, and for memory of another device than it says. Programs take such tensors as arguments, too.
+    """
+    return _core.from_dlpack(source)
 
 
 def register_host_kernel(name: str, function: object) -> None:
@@ -50,4 +74,11 @@ def register_host_kernel(name: str, function: object) -> None:
     _registered.append(function)
 
 
-__all__ = ["Executable", "load_module", "register_host_kernel"]
+__all__ = [
+    "Executable",
+    "NDArray",
+    "array",
+    "from_dlpack",
+    "load_module",
+    "register_host_kernel",
+]

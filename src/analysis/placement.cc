@@ -4,6 +4,7 @@
 
 #include "analysis/primitives.h"
 #include "base/codes/lowering.h"
+#include "ir/interface_devices.h"
 #include "ir/op.h"
 #include "node/walk.h"
 
@@ -86,7 +87,7 @@ bool uses_devices(const Module& mod) {
 
 Placement::Placement(const Module& mod, const std::vector<Function>& entries, bool proposes)
     : proposes_(proposes) {
-  if (!uses_devices(mod)) return;
+  if (!uses_devices(mod) && !has_interface_devices(mod)) return;
   for (size_t i = 0; i < mod->functions.size(); ++i) {
     globals_[mod->global_vars[i]->name_hint] = mod->functions[i].get();
     of_[mod->functions[i].get()] = domains_.of_type(mod->functions[i]->type);
@@ -97,7 +98,26 @@ Placement::Placement(const Module& mod, const std::vector<Function>& entries, bo
   for (const Function& f : mod->functions) {
     post_order_outside_primitives(f, [&](const Node& n) { visit(n); });
   }
+  for (const Function& f : mod->functions) place_interface(f, mod);
   resolve(entries);
+}
+
+void Placement::place_interface(const Function& f, const Module& mod) {
+  const InterfaceDevices placed = interface_devices(*f.get(), mod);
+  if (placed.empty()) return;
+  Domain* d = of_.at(f.get());
+  for (const auto& [number, device] : placed.params) {
+    domains_.place(DeviceDomains::part(d, number), device, f->params[number]->span);
+    interface_.push_back(DeviceDomains::part(d, number));
+  }
+  const std::vector<Domain*> results =
+      DeviceDomains::leaves(DeviceDomains::part(d, f->params.size()));
+  for (const auto& [number, device] : placed.results) {
+    // Tensors that share a leaf, as where one is returned twice, are on one device.
+    Domain* result = results.at(std::min(number, results.size() - 1));
+    domains_.place(result, device, f->body->span);
+    interface_.push_back(result);
+  }
 }
 
 void Placement::note_binding(const Node& n) {
@@ -321,7 +341,13 @@ void Placement::resolve(const std::vector<Function>& entries) {
       if (!leaf->device) domains_.place(leaf, Device::cpu(), {});
     }
   };
-  for (const Function& f : entries) domains_.place(of_.at(f.get()), Device::cpu(), f->span);
+  std::unordered_set<const Domain*> placed;
+  for (Domain* d : interface_) placed.insert(DeviceDomains::root(d));
+  for (const Function& f : entries) {
+    for (Domain* leaf : DeviceDomains::leaves(of_.at(f.get()))) {
+      if (!placed.contains(leaf)) domains_.place(leaf, Device::cpu(), f->span);
+    }
+  }
   for (const Edge& e : edges_) {
     if (!is_boundary(e)) domains_.unify_where_possible(of(e.value), e.wanted);
   }

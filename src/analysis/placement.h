@@ -7,7 +7,7 @@
 //
 // Devices follow from device_copy, on_device and the attribute of primitive functions, by unification
 // (analysis/device_domains.h): all operands and results of a kernel are on one device, and so are the tensors in a value of
-// a data type. Constants are wherever they are used. What nothing decides is on the host, and so are conditions,
+// a data type. Parameters and results of a function are where its attributes say (ir/interface_devices.h). Constants are wherever they are used. What nothing decides is on the host, and so are conditions,
 // strings, values of sizes that only a run tells, and what operators with effects read and give.
 #pragma once
 
@@ -37,7 +37,7 @@ bool gives_on_device(const CallNode& call, const OnDeviceAttrs& attrs);
 // Why a kernel runs on the host only; null where it may run elsewhere.
 const char* host_only(const CallNode& call);
 
-// Whether the program says anything of devices: else all of it is on the host.
+// Whether the program says anything of devices by its calls and kernels: else all that it computes is on the host.
 bool uses_devices(const Module& mod);
 
 class Placement {
@@ -46,7 +46,8 @@ class Placement {
   explicit Placement(const Module& mod) : Placement(mod, {}, false) {}
 
   // Of a program in which copies are still to be made: what on_device says is computed there, with what it is computed
-  // from as far as nothing else decides; parameters and results of `entries` are on the host. `wanted` tells where operands
+  // from as far as nothing else decides; parameters and results of `entries` are on the host unless their attributes say
+  // otherwise. `wanted` tells where operands
   // are needed. Throws as above, for what cannot be copied.
   static Placement propose(const Module& mod, const std::vector<Function>& entries) {
     return Placement(mod, entries, true);
@@ -87,6 +88,8 @@ class Placement {
   void bind(const Pattern& p, Domain* d);
   // The operand goes where `to` is: by a copy, where one can be made.
   void use(const Node& user, size_t operand, const Expr& value, Domain* to, const Span& span);
+  // The parameters and results that the attributes of the function name.
+  void place_interface(const Function& f, const Module& mod);
   void resolve(const std::vector<Function>& entries);
 
   bool proposes_;
@@ -95,6 +98,7 @@ class Placement {
   // Results of on_device that are wherever they are used.
   std::unordered_set<const Node*> boundaries_;
   std::unordered_map<const Node*, Domain*> kernels_;  // by calls
+  std::vector<Domain*> interface_;                    // what attributes of functions place
   std::vector<Edge> edges_;
   std::map<std::pair<const Node*, size_t>, Domain*> wanted_;
   std::unordered_map<std::string, const Node*> globals_;

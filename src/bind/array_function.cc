@@ -81,7 +81,8 @@ class ArrayFunction {
       late[static_cast<size_t>(d.output)] = true;
       inputs[i] = inputs[i].copy();
     }
-    std::vector<Tensor> results = run_unlocked([&](const runtime::RunOptions& options) {
+    std::vector<Tensor> results = run_unlocked([&](runtime::RunOptions options) {
+      options.keeps_on_devices = false;
       return exe_.module.run(function_, inputs, options);
     });
     std::vector<nb::object> given(results.size());

@@ -20,6 +20,7 @@
 #include "base/thread_locals.h"
 #include "bind/compiler.h"
 #include "bind/data_values.h"
+#include "bind/device_arrays.h"
 #include "bind/exchange.h"
 #include "bind/functions.h"
 #include "bind/plain_call.h"
@@ -43,6 +44,7 @@
 #include "frontend/arrays/weights.h"
 #include "ir/bindings.h"
 #include "ir/donation.h"
+#include "ir/interface_devices.h"
 #include "ir/op.h"
 #include "ir/prepack.h"
 #include "ir/text/text.h"
@@ -65,15 +67,20 @@ class EvaluatedFunctions : public FunctionOwner {
   runtime::Value run(const std::string& name, std::vector<runtime::Value> args,
                      const runtime::RunOptions& limits) override {
     limit(limits);
-    return evaluator_.call(name, std::move(args));
+    return evaluator_.call(name, on_host(std::move(args)));
   }
   runtime::Value call(const runtime::Value& function, std::vector<runtime::Value> args,
                       const runtime::RunOptions& limits) override {
     limit(limits);
-    return evaluator_.apply(function, std::move(args));
+    return evaluator_.apply(function, on_host(std::move(args)));
   }
 
  private:
+  // The evaluator computes on the host, whatever the program says of devices.
+  static std::vector<runtime::Value> on_host(std::vector<runtime::Value> args) {
+    for (runtime::Value& arg : args) arg = value_on_host(arg);
+    return args;
+  }
   void limit(const runtime::RunOptions& limits) {
     evaluator_.set_limits(std::max<int64_t>(limits.fuel, 0),
                           std::max<int64_t>(limits.memory_limit, 0));
@@ -283,8 +290,21 @@ std::vector<std::pair<std::string, std::string>> donation_pairs(nb::handle donat
   return out;
 }
 
+// Pairs of an input or result, by its name or number, and a device.
+std::vector<std::pair<std::string, std::string>> placement_pairs(nb::handle placed) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (auto [name, device] : to_named(placed, "what is placed on devices")) {
+    const bool is_name = PyUnicode_Check(name.ptr());
+    out.emplace_back(is_name ? to_text(name, "a name") : std::to_string(to_int64(name)),
+                     to_text(device, "a device"));
+  }
+  return out;
+}
+
 Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb::handle donate,
-                 nb::handle prepack) {
+                 nb::handle prepack, nb::handle param_devices, nb::handle result_devices) {
+  const auto inputs_on = placement_pairs(param_devices),
+             results_on = placement_pairs(result_devices);
   std::vector<std::pair<std::string, std::string>> donated = donation_pairs(donate);
   std::vector<std::string> prepacked;
   for (nb::handle name : nb::borrow<nb::sequence>(prepack)) {
@@ -297,6 +317,7 @@ Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb
   return compile_unlocked([&] {
     Module typed = bind_params(whole(mod), tensors);
     typed = with_prepacked(with_donations(typed, donated), prepacked);
+    typed = with_interface_devices(typed, inputs_on, results_on);
     auto versions =
         std::make_shared<const std::vector<CompiledModule>>(compile_versions(typed, options));
     const std::shared_ptr<const CompiledModule> compiled(
@@ -631,7 +652,7 @@ void bind_compiler(nb::module_& m) {
   m.def("evaluator", &make_evaluator, nb::arg("mod"), nb::arg("params"));
 
   m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"), nb::arg("donate"),
-        nb::arg("prepack"));
+        nb::arg("prepack"), nb::arg("param_devices"), nb::arg("result_devices"));
   m.def("prepack_function",
         [](nb::handle name) { return prepack_function(to_text(name, "the name of a function")); });
   m.def("optimize", [](const PyModule& mod, nb::handle settings) {
@@ -744,6 +765,7 @@ NB_MODULE(_core, m) {
   bind::bind_data_values(m);
   bind::bind_functions(m);
   bind::bind_compiler(m);
+  bind::bind_device_arrays(m);
   bind::bind_array_function(m);
   bind::bind_plain_call(m);
   bind::bind_command(m);

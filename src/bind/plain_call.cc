@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bind/compiler.h"
+#include "bind/device_arrays.h"
 #include "bind/exchange.h"
 #include "bind/unlocked.h"
 
@@ -48,7 +49,7 @@ runtime::Value PlainArguments::run(const runtime::Module& module, const std::str
 }
 
 nb::object plain_result(const runtime::Value& result, const Type& type, const Module& types) {
-  if (result.is_tensor()) return to_numpy(result.tensor());
+  if (result.is_tensor()) return to_array(result.tensor());
   Exchange exchange;
   return exchange.result(result, type, types);
 }

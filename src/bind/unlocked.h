@@ -79,6 +79,7 @@ auto run_unlocked(const F& work) {
   runtime::RunOptions options;
   options.fuel = limits.fuel > 0 ? limits.fuel : -1;
   options.memory_limit = limits.memory_bytes > 0 ? limits.memory_bytes : -1;
+  options.keeps_on_devices = true;
   return within(limits.of_run(), [&] { return work(options); });
 }
 

@@ -8,6 +8,7 @@
 #include "base/quantities.h"
 #include "bind/data_types.h"
 #include "bind/data_values.h"
+#include "bind/device_arrays.h"
 #include "bind/exchange.h"
 #include "bind/functions.h"
 #include "bind/wrong_argument.h"
@@ -157,6 +158,10 @@ class Reader {
   template <class Wanted>
   Value tensor_from(nb::handle object, DType dtype, const Wanted& wanted) {
     try {
+      // Data keeps its tensors for as long as it likes, and is on the host.
+      if (depth_ == 0) {
+        if (auto there = tensor_on_device(object)) return *there;
+      }
       return to_tensor_of(object, dtype);
     } catch (const WrongArgument& e) {
       fail_as(e.message(), wanted());

@@ -5,6 +5,7 @@
 
 #include "bind/data_types.h"
 #include "bind/data_values.h"
+#include "bind/device_arrays.h"
 #include "bind/exchange.h"
 #include "bind/wrong_argument.h"
 
@@ -49,7 +50,7 @@ class Writer {
 
   // The object of a value without parts; invalid for one that is open now.
   nb::object begin(const Value& value, const Type& type) {
-    if (value.is_tensor()) return to_numpy(value.tensor());
+    if (value.is_tensor()) return to_array(value.tensor());
     if (value.is_tuple()) {
       auto* t = as<TupleTypeNode>(type);
       bool typed = t != nullptr && t->fields.size() == value.num_fields();
@@ -127,7 +128,7 @@ class Writer {
 
 nb::object from_run_value(const Value& value, const Type& type, const Module& mod,
                           Exchange& exchange) {
-  if (value.is_tensor()) return to_numpy(value.tensor());
+  if (value.is_tensor()) return to_array(value.tensor());
   return Writer(mod, exchange).write(value, type);
 }
 

@@ -13,6 +13,7 @@
 #include "base/codes/runtime.h"
 #include "base/thread_locals.h"
 #include "runtime/core/strings.h"
+#include "runtime/device_tensor.h"
 #include "runtime/donations.h"
 #include "runtime/external_kernels.h"
 #include "runtime/module.h"
@@ -37,6 +38,8 @@ struct relay_session {
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
   relay::runtime::RunOptions options;
+  // Copies of the outputs on devices, once they are asked for.
+  mutable std::vector<Tensor> outputs_on_host{};
 };
 
 namespace {
@@ -242,6 +245,7 @@ relay_status relay_session_create(relay_module* module, const char* function,
     *session = nullptr;
     const relay::runtime::Function& f = module->module.function(function);
     *session = new relay_session{module->module, &f, std::vector<Tensor>(f.params.size()), {}, {}};
+    (*session)->options.keeps_on_devices = true;
   });
 }
 
@@ -347,7 +351,8 @@ relay_status relay_session_set_input_dlpack(relay_session* session, size_t index
                                             void* dl_managed_tensor) {
   return guarded([&] {
     need(dl_managed_tensor, "dl_managed_tensor");
-    Tensor tensor = relay::runtime::from_dlpack(static_cast<DLManagedTensor*>(dl_managed_tensor));
+    Tensor tensor = relay::runtime::from_dlpack(static_cast<DLManagedTensor*>(dl_managed_tensor),
+                                                relay::runtime::device_exchange());
     need(session, "session");
     at(session->function->params, index, "input");
     session->inputs[index] = std::move(tensor);
@@ -371,6 +376,7 @@ relay_status relay_session_run(relay_session* session) {
   return guarded([&] {
     need(session, "session");
     session->outputs.clear();
+    session->outputs_on_host.clear();
     session->outputs =
         session->module.run(session->function->name, session->inputs, session->options);
   });
@@ -381,7 +387,13 @@ relay_status relay_session_output(const relay_session* session, size_t index,
   return guarded([&] {
     need(session, "session");
     need(tensor, "tensor");
-    const Tensor& output = at(session->outputs, index, "output of a run");
+    Tensor output = at(session->outputs, index, "output of a run");
+    if (!output.device().is_host()) {
+      session->outputs_on_host.resize(session->outputs.size());
+      Tensor& copy = session->outputs_on_host[index];
+      if (!copy) copy = relay::runtime::to_host(output);
+      output = copy;
+    }
     *tensor = {c_type(output.dtype(), output.shape(), output.device()), output.data(),
                output.byte_size()};
   });
@@ -410,7 +422,8 @@ relay_status relay_session_output_dlpack(const relay_session* session, size_t in
   return guarded([&] {
     need(session, "session");
     need(dl_managed_tensor, "dl_managed_tensor");
-    *dl_managed_tensor = relay::runtime::to_dlpack(at(session->outputs, index, "output of a run"));
+    *dl_managed_tensor = relay::runtime::to_dlpack(at(session->outputs, index, "output of a run"),
+                                                   relay::runtime::device_exchange());
   });
 }
 

@@ -58,14 +58,18 @@ bool has_device_driver(Device device) {
 
 std::vector<DeviceDriver> device_drivers() { return Drivers::instance().all(); }
 
-std::shared_ptr<DeviceQueue> open_device(Device device) {
+DeviceDriver driver_of(Device device) {
   auto driver = Drivers::instance().find(device.type);
   if (!driver) {
     throw RuntimeError(
         Diagnostic(codes::run_no_device, {}, "there is no driver for " + device.to_string())
             .help("load the library of the device before the program runs"));
   }
-  return driver->open(device.id);
+  return *driver;
+}
+
+std::shared_ptr<DeviceQueue> open_device(Device device) {
+  return driver_of(device).open(device.id);
 }
 
 std::shared_ptr<void> device_memory(const std::shared_ptr<DeviceQueue>& queue, size_t bytes) {

@@ -7,6 +7,7 @@
 //
 // A queue does what it is given in order, and may begin late (`submit`). An execution context has one for each device that its program uses, and is
 // its only user. Memory of one queue may be read by others of the same device once the work that writes it is done.
+// Tensors that lie there between runs, and memory of other libraries, are the subject of device_tensor.h.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "runtime/core/device.h"
+#include "runtime/core/device_exchange.h"
 #include "runtime/core/kernel_abi.h"
 
 namespace relay::runtime {
@@ -58,6 +60,16 @@ class DeviceQueue {
   virtual uint64_t last() const = 0;
 };
 
+// Memory of devices that several libraries in the process use; see DeviceExchange (runtime/core/device_exchange.h).
+struct MemoryExchange {
+  std::function<std::shared_ptr<void>(uint16_t id, DeviceExchange::Place place, size_t bytes,
+                                      std::shared_ptr<void> owner)>
+      take = {};
+  std::function<DeviceExchange::Place(void* address)> give = {};
+  // Null where the driver itself keeps memory until work that uses it is done.
+  std::function<void(uint16_t id)> settle = {};
+};
+
 struct DeviceDriver {
   uint16_t type = 0;  // a DLDeviceType
   // A queue of the device with this number. RuntimeError E0620 when there is none.
@@ -65,6 +77,8 @@ struct DeviceDriver {
   // A line for each device of this machine, by number; none for a driver that does not tell. RuntimeError E0620 where its
   // library is missing.
   std::function<std::vector<std::string>()> describe = {};
+  // Of a driver whose memory is its own alone, empty.
+  MemoryExchange memory = {};
 };
 
 // Makes a kind of device known for the rest of the process. For one type the last registration holds.
@@ -75,6 +89,8 @@ bool has_device_driver(Device device);
 
 // Throws RuntimeError E0620 when there is no driver, or no such device.
 std::shared_ptr<DeviceQueue> open_device(Device device);
+// Throws as `open_device`.
+DeviceDriver driver_of(Device device);
 
 // The drivers that are known, by type.
 std::vector<DeviceDriver> device_drivers();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/codes/donation.h"
-#include "runtime/module.h"
+#include "runtime/value_leaves.h"
 
 namespace relay::runtime {
 namespace {
@@ -24,36 +24,6 @@ void tensors_in(const Value& value, std::vector<Tensor>& out) {
     } else if (seen.insert(v.object()).second) {
       for (size_t n = 0; n < v.num_fields(); ++n) open.push_back(v.field(n));
     }
-  }
-}
-
-// The value with other tensors as its leaves, in order. A tuple whose fields do not change is kept.
-Value with_leaves(const Value& value, const std::vector<Tensor>& leaves) {
-  struct Open {
-    Value tuple;
-    std::vector<Value> fields;
-  };
-  std::vector<Open> open;
-  size_t next = 0;
-  Value now = value;
-  for (;;) {
-    while (now.is_tuple() && now.num_fields() > 0) {
-      open.push_back({now, {}});
-      now = now.field(0);
-    }
-    Value done = now.is_tensor() ? Value(leaves[next++]) : now;
-    // Closes the tuples that are complete.
-    while (!open.empty()) {
-      open.back().fields.push_back(std::move(done));
-      size_t count = open.back().fields.size();
-      if (count < open.back().tuple.num_fields()) {
-        now = open.back().tuple.field(count);
-        break;
-      }
-      done = Value::tuple(open.back().fields);
-      open.pop_back();
-    }
-    if (open.empty()) return done;
   }
 }
 
@@ -155,6 +125,12 @@ void check_donated(const Function& f, std::span<const Value> inputs) {
   };
   for (const Donation& d : f.donations) {
     Tensor mine = donated(d, inputs);
+    const Device expected = f.params[static_cast<size_t>(d.param)].tensor.device;
+    if (mine.device() != expected && !(mine.device().is_host() && expected.is_host())) {
+      refuse(d, "memory on " + expected.to_string(), "memory on " + mine.device().to_string(),
+             "copy the tensor there");
+      continue;
+    }
     if (mine.read_only()) {
       refuse(d, "memory that may be written to", "read-only memory",
              "give a tensor that is writable: in Python an array of its own, in C "

@@ -9,6 +9,7 @@
 #include "base/fork.h"
 #include "runtime/donations.h"
 #include "runtime/loaded_program.h"
+#include "runtime/value_leaves.h"
 
 namespace relay::runtime {
 
@@ -60,8 +61,7 @@ class SignatureCheck {
   void tensor(const Slot& slot, const Tensor& tensor) {
     if (!tensor) return mismatch(slot, "nothing");
     const TensorSpec& spec = slot.tensor;
-    bool fits = tensor.dtype() == spec.dtype && tensor.shape().size() == spec.shape.size() &&
-                tensor.device().is_host() == spec.device.is_host();
+    bool fits = tensor.dtype() == spec.dtype && tensor.shape().size() == spec.shape.size();
     for (size_t axis = 0; fits && axis < spec.shape.size(); ++axis) {
       fits = spec.shape[axis] < 0 || spec.shape[axis] == tensor.dim(axis);
     }
@@ -148,16 +148,18 @@ class SignatureCheck {
   std::vector<Diagnostic> errors_;
 };
 
-// Callers of a program have values of the host.
-void check_on_host(const Function& f) {
+// Tensors of callers are copied to where a function takes them; those in data are not.
+void check_data_on_host(const Function& f) {
   for (const auto* slots : {&f.params, &f.results}) {
     for (const Slot& s : *slots) {
-      if (s.tensor.device.is_host()) continue;
-      throw UserError(Diagnostic(codes::run_input, {},
-                                 "function '" + escape_for_terminal(f.name, 200) +
-                                     "' takes or gives values on " + s.tensor.device.to_string())
-                          .found("'" + escape_for_terminal(s.name, 200) + "': " + s.type_string())
-                          .help("run a function whose values are on the host, such as main"));
+      if (s.is_tensor || s.tensor.device.is_host()) continue;
+      throw UserError(
+          Diagnostic(codes::run_input, {},
+                     "function '" + escape_for_terminal(f.name, 200) + "' takes or gives data on " +
+                         s.tensor.device.to_string())
+              .found("'" + escape_for_terminal(s.name, 200) + "': " + s.type_string())
+              .help(
+                  "run a function whose values other than tensors are on the host, such as main"));
     }
   }
 }
@@ -214,7 +216,7 @@ struct Module::Impl {
     const Program& program = loaded->program;
     size_t index = static_cast<size_t>(&function - program.functions.data());
     loaded->require_machine();
-    if (loaded->uses_devices) check_on_host(function);
+    if (loaded->uses_devices) check_data_on_host(function);
     check_donated(function, inputs);
     loaded->require_constants();
     Value result =
@@ -356,6 +358,12 @@ void Module::run_into(std::string_view name, std::span<const Tensor> inputs,
   for (size_t n = 0; n < std::min(outputs.size(), f.results.size()); ++n) {
     output_check.tensor(f.results[n], outputs[n]);
     if (!outputs[n]) continue;
+    if (!outputs[n].device().is_host()) {
+      output_check.add("output '" + f.results[n].name + "' cannot be written into the given tensor",
+                       "memory of the host", "memory on " + outputs[n].device().to_string(),
+                       "take the outputs that the run makes");
+      continue;
+    }
     if (outputs[n].dtype().is_string()) {
       output_check.add("output '" + f.results[n].name + "' cannot be written into the given tensor",
                        "a dtype of numbers", "strings, whose size only the run tells",
@@ -407,23 +415,6 @@ void Module::run_into(std::string_view name, std::span<const Tensor> inputs,
     if (outputs[n].data() == results[n].data()) continue;
     std::memcpy(outputs[n].data(), results[n].data(), results[n].byte_size());
   }
-}
-
-bool flatten_tensors(const Value& value, std::vector<Tensor>& out) {
-  std::vector<Value> stack = {value};
-  while (!stack.empty()) {
-    check_budget();
-    Value top = std::move(stack.back());
-    stack.pop_back();
-    if (top.is_tensor()) {
-      out.push_back(top.tensor());
-    } else if (top.is_tuple()) {
-      for (size_t n = top.num_fields(); n-- > 0;) stack.push_back(top.field(n));
-    } else {
-      return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace relay::runtime

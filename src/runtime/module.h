@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/artifact.h"
+#include "runtime/value_leaves.h"
 #include "runtime/vm/vm.h"
 
 namespace relay::runtime {
@@ -91,9 +92,5 @@ class Module {
   explicit Module(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };
-
-// The tensors of a value: itself, or the leaves of (nested) tuples in order. False when the value
-// holds anything else.
-bool flatten_tensors(const Value& value, std::vector<Tensor>& out);
 
 }  // namespace relay::runtime

@@ -103,6 +103,16 @@ class Profiler {
   void limit(size_t max_events) { max_events_ = max_events; }
   bool dropped() const { return dropped_; }
 
+  // Bytes that were copied between the host and devices, by copies of the program and of inputs and results.
+  struct Copies {
+    int64_t to_devices = 0, to_host = 0;
+    friend bool operator==(const Copies&, const Copies&) = default;
+  };
+  void record_copy(bool to_host, size_t bytes) {
+    (to_host ? copies_.to_host : copies_.to_devices) += static_cast<int64_t>(bytes);
+  }
+  const Copies& copies() const { return copies_; }
+
   // The most bytes of working memory, arenas and places, that a run had at once.
   void record_memory(int64_t bytes) { peak_bytes_ = std::max(peak_bytes_, bytes); }
   int64_t peak_bytes() const { return peak_bytes_; }
@@ -112,6 +122,7 @@ class Profiler {
     events_.clear();
     dims_.clear();
     dropped_ = false;
+    copies_ = {};
     peak_bytes_ = 0;
   }
 
@@ -130,6 +141,7 @@ class Profiler {
   std::vector<int64_t> dims_;  // of the events, one behind another
   size_t max_events_ = std::numeric_limits<size_t>::max();
   bool dropped_ = false;
+  Copies copies_;
   int64_t peak_bytes_ = 0;
   KernelObserver* observer_ = nullptr;
 };

@@ -5,6 +5,7 @@
 #include "base/codes/text.h"
 #include "base/codes/types.h"
 #include "ir/donation.h"
+#include "ir/interface_devices.h"
 #include "ir/prepack.h"
 #include "types/inference.h"
 #include "types/kinds.h"
@@ -205,6 +206,7 @@ Module infer_types(const Module& mod) {
   Module typed = Inference(mod).run();
   check_donations(typed);
   check_prepacking(typed);
+  check_interface_devices(typed);
   return typed;
 }
 

@@ -15,7 +15,9 @@
 #include "ir/op.h"
 #include "node/walk.h"
 #include "plan/plan.h"
+#include "runtime/device_tensor.h"
 #include "runtime/module.h"
+#include "runtime/profiler.h"
 
 namespace relay {
 namespace {
@@ -345,6 +347,67 @@ TEST(Devices, must_fail_unknown_devices) {
     EXPECT_NE(std::string(e.what()).find("there is no device 'moon'"), std::string::npos)
         << e.what();
   }
+}
+
+// Inputs and results of all kinds of programs on the device, which the host cannot touch.
+TEST(Devices, inputs_and_results_stay_on_the_device) {
+  struct Case {
+    const char *params, *body;
+    int64_t to_device, to_host;  // in sizes of an input, of a run with all inputs on the host
+  };
+  const Case cases[] = {
+      {"param_devices=[[\"x\", \"ext_dev:0\"]], result_devices=[[0, \"ext_dev:0\"]]",
+       "on_device(exp(%x), virtual_device=\"ext_dev:0\")", 1, 1},
+      // A kernel that says nothing is computed where its operand is.
+      {"param_devices=[[\"x\", \"ext_dev:0\"]]", "exp(%x)", 1, 1},
+      // An input that is the result, and one that nothing reads.
+      {"param_devices=[[\"x\", \"ext_dev:0\"]], result_devices=[[0, \"ext_dev:0\"]]", "%x", 1, 1},
+      {"param_devices=[[\"x\", \"ext_dev:0\"]]", "exp(%y)", 1, 0},
+      // A view of an input; a constant; parts of a join.
+      {"param_devices=[[\"x\", \"ext_dev:0\"]], result_devices=[[0, \"ext_dev:0\"]]",
+       "reshape(%x, newshape=[4, 2])", 1, 1},
+      {"result_devices=[[0, \"ext_dev:0\"]]", "arange(stop=8f, dtype=\"float32\")", 0, 1},
+      {"result_devices=[[0, \"ext_dev:0\"]]",
+       "on_device(concatenate((exp(%x), %y), axis=0), virtual_device=\"ext_dev:0\")", 2, 2},
+      // A branch, of which one side is on the host.
+      {"result_devices=[[0, \"ext_dev:0\"]]",
+       "if (sum(%y) > 0f) { on_device(exp(%x), virtual_device=\"ext_dev:0\") } else { %y }", 1, 1},
+  };
+  for (const Case& c : cases) {
+    const std::string text = "(%x: Tensor[(2, 4), float32], %y: Tensor[(2, 4), float32]";
+    const std::string placed = "def @main" + text + ", " + c.params + ") { " + c.body + " }";
+    SCOPED_TRACE(placed);
+    const Module mod = driver_test::parse(placed);
+    std::vector<Value> inputs;
+    for (const Tensor& t : driver_test::arguments(mod)) inputs.emplace_back(t);
+    std::string plain = c.body;
+    for (size_t at = 0; (at = plain.find(", virtual_device=\"ext_dev:0\"")) != plain.npos;)
+      plain.erase(at, 28);
+    for (size_t at = 0; (at = plain.find("on_device")) != plain.npos;) plain.erase(at, 9);
+    CompileOptions host;
+    const Value want = run_values(
+        compile(driver_test::parse("def @main" + text + ") { " + plain + " }"), host), inputs);
+    for (int level : {0, 3}) {
+      const CompiledModule compiled = compile(mod, on_twins(level));
+      run_values(compiled, inputs);
+      runtime::Profiler profiler;
+      runtime::RunOptions options;
+      options.poison = 0xA5;
+      options.profiler = &profiler;
+      const runtime::Module ready = compiled.load({.num_threads = 1});
+      expect_same(ready.run_values("main", inputs, options), want, "on the host");
+      const runtime::Profiler::Copies counted{c.to_device * 32, c.to_host * 32};
+      EXPECT_EQ(profiler.copies(), counted) << level;
+      options.keeps_on_devices = true;
+      const Value kept = ready.run_values("main", inputs, options);
+      const bool is_there =
+          ready.function("main").results[0].tensor.device != runtime::Device::cpu();
+      EXPECT_EQ(kept.tensor().device() == TwinDevice::device(), is_there);
+      expect_same(runtime::to_host(kept.tensor()), want, "kept");
+    }
+    EXPECT_EQ(TwinDevice::counts().foreign_buffers, 0);
+  }
+  EXPECT_EQ(TwinDevice::allocated(), 0);
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include "lower/rules/rules.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "runtime/device_tensor.h"
 #include "runtime/module.h"
+#include "runtime/profiler.h"
 #include "target/matrix_instructions.h"
 #include "tir/arith/analyzer.h"
 #include "tir/interpret.h"
@@ -615,6 +617,46 @@ TEST(Opencl, must_fail_what_it_has_no_form_of) {
     ADD_FAILURE() << "it is compiled";
   } catch (const UserError& e) {
     EXPECT_NE(std::string(e.what()).find("E0409"), std::string::npos) << e.what();
+  }
+}
+
+// What one program gives on the device, the next takes there: nothing is copied in between.
+TEST(Opencl, programs_pass_tensors_on_the_device) {
+  NEEDS_OPENCL();
+  auto compiled = [](const std::string& attributes, const std::string& body) {
+    CompileOptions options;
+    options.target = "native; opencl";
+    options.verify = true;
+    return compile(driver_test::parse("def @main(%x: Tensor[(80, 90), float32], " + attributes +
+                                      ") { " + body + " }"),
+                   options)
+        .load();
+  };
+  constexpr int64_t kBytes = 80 * 90 * 4;
+  const runtime::Module first = compiled("result_devices=[[0, \"opencl:0\"]]", "tanh(add(%x, %x))");
+  const runtime::Module next = compiled(
+      "param_devices=[[\"x\", \"opencl:0\"]], result_devices=[[0, \"opencl:0\"]]", "exp(%x)");
+  const Tensor x = Tensor::empty(DType::Float(32), {80, 90});
+  driver_test::fill(x, 0, 1, 7);
+  runtime::Profiler profiler;
+  runtime::RunOptions options;
+  options.profiler = &profiler;
+  options.keeps_on_devices = true;
+  std::vector<Tensor> values = first.run("main", {x}, options);
+  EXPECT_EQ(profiler.copies(), (runtime::Profiler::Copies{kBytes, 0}));
+  profiler.clear();
+  for (int i = 0; i < 3; ++i) values = next.run("main", values, options);
+  EXPECT_EQ(profiler.copies(), runtime::Profiler::Copies{});
+  ASSERT_EQ(values[0].device(), kOpencl);
+  // A run that does not keep them, as from C++ without more said, gives them on the host.
+  options.keeps_on_devices = false;
+  const Tensor again = next.run("main", first.run("main", {x}, options), options)[0];
+  EXPECT_EQ(profiler.copies(), (runtime::Profiler::Copies{2 * kBytes, 2 * kBytes}));
+  const Tensor got = runtime::to_host(values[0]);
+  for (int64_t i = 0; i < got.num_elements(); ++i) {
+    const double want = std::exp(std::tanh(2 * x.get_as_double(i)));
+    ASSERT_NEAR(again.get_as_double(i), want, 1e-4);
+    ASSERT_NEAR(got.get_as_double(i), std::exp(std::exp(want)), 1e-3 * std::exp(std::exp(want)));
   }
 }
 

@@ -52,31 +52,68 @@ struct KernelContext : relay_kernel_context {
   std::deque<std::vector<char>> memory;
 };
 
+// The memory of a device, for all its queues: accessible while one of them is at work.
+class TwinMemory {
+ public:
+  static TwinMemory& of(uint16_t id) {
+    static std::mutex mutex;
+    static auto* const all = new std::map<uint16_t, TwinMemory>;
+    std::lock_guard lock(mutex);
+    return (*all)[id];
+  }
+
+  void* allocate(size_t bytes) {
+    const size_t size = (bytes + kPage - 1) / kPage * kPage;
+    std::lock_guard lock(mutex_);
+    void* memory = mmap(nullptr, size, access(), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    allocated_bytes += static_cast<int64_t>(size);
+    blocks_[static_cast<char*>(memory)] = size;
+    return memory;
+  }
+  void release(void* memory) {
+    std::lock_guard lock(mutex_);
+    auto block = blocks_.find(static_cast<char*>(memory));
+    allocated_bytes -= static_cast<int64_t>(block->second);
+    munmap(memory, block->second);
+    blocks_.erase(block);
+  }
+  bool contains(const void* address) {
+    std::lock_guard lock(mutex_);
+    auto* at = static_cast<char*>(const_cast<void*>(address));
+    auto block = blocks_.upper_bound(at);
+    if (block == blocks_.begin()) return false;
+    --block;
+    return at < block->first + block->second;
+  }
+  // A queue begins to work (1), or ends it (-1).
+  void note_work(int change) {
+    std::lock_guard lock(mutex_);
+    const int before = access();
+    at_work_ += change;
+    if (access() == before) return;
+    for (const auto& [memory, bytes] : blocks_) mprotect(memory, bytes, access());
+  }
+
+ private:
+  int access() const { return at_work_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE; }
+
+  std::mutex mutex_;
+  std::map<char*, size_t> blocks_;
+  int at_work_ = 0;
+};
+
 class TwinQueue : public DeviceQueue {
  public:
-  TwinQueue() : thread_([this] { work(); }) {}
+  explicit TwinQueue(uint16_t id) : memory_(TwinMemory::of(id)), thread_([this] { work(); }) {}
   ~TwinQueue() override {
     put(nullptr, /*last=*/true);
     thread_.join();
   }
 
-  void* allocate(size_t bytes) override {
-    const size_t size = (bytes + kPage - 1) / kPage * kPage;
-    void* memory = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    allocated_bytes += static_cast<int64_t>(size);
-    std::lock_guard lock(mutex_);
-    blocks_[static_cast<char*>(memory)] = size;
-    return memory;
-  }
+  void* allocate(size_t bytes) override { return memory_.allocate(bytes); }
   void release(void* memory) noexcept override {
-    put([this, memory] {
-      std::lock_guard lock(mutex_);
-      auto block = blocks_.find(static_cast<char*>(memory));
-      allocated_bytes -= static_cast<int64_t>(block->second);
-      munmap(memory, block->second);
-      blocks_.erase(block);
-    });
+    put([this, memory] { memory_.release(memory); });
   }
 
   uint64_t copy_to_device(void* to, const void* from, size_t bytes) override {
@@ -96,7 +133,7 @@ class TwinQueue : public DeviceQueue {
     std::vector<void*> given(buffers.begin(), buffers.end());
     std::vector<int64_t> sizes(dims.begin(), dims.end());
     return put([this, &kernel, entry, given, sizes] {
-      for (const void* b : given) foreign += is_mine(b) ? 0 : 1;
+      for (const void* b : given) foreign += memory_.contains(b) ? 0 : 1;
       KernelContext context;
       entry(given.data(), sizes.data(), &context);
       if (context.code == 0) return;
@@ -128,20 +165,6 @@ class TwinQueue : public DeviceQueue {
     return ++given_;
   }
 
-  bool is_mine(const void* address) {
-    std::lock_guard lock(mutex_);
-    auto* at = static_cast<char*>(const_cast<void*>(address));
-    auto block = blocks_.upper_bound(at);
-    if (block == blocks_.begin()) return false;
-    --block;
-    return at < block->first + block->second;
-  }
-
-  void protect(int how) {
-    std::lock_guard lock(mutex_);
-    for (const auto& [memory, bytes] : blocks_) mprotect(memory, bytes, how);
-  }
-
   void work() {
     runtime::DenormalScope denormals(runtime::Denormals::flush);
     uint32_t state = 1;
@@ -157,9 +180,9 @@ class TwinQueue : public DeviceQueue {
         // Who does not wait is mostly too early.
         state = state * 1664525u + 1013904223u;
         if ((state >> 24) % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
-        protect(PROT_READ | PROT_WRITE);
+        memory_.note_work(1);
         job();
-        protect(PROT_NONE);
+        memory_.note_work(-1);
       }
       std::lock_guard lock(mutex_);
       ++done_;
@@ -168,10 +191,10 @@ class TwinQueue : public DeviceQueue {
     }
   }
 
+  TwinMemory& memory_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
-  std::map<char*, size_t> blocks_;
   uint64_t given_ = 0, done_ = 0;
   bool ending_ = false;
   std::optional<DeviceFailure> failure_;
@@ -238,7 +261,7 @@ void TwinDevice::install() {
     kind.device = kDLExtDev;
     register_target_kind(kind);
     runtime::register_device_driver(
-        {kDLExtDev, [](uint16_t) { return std::make_shared<TwinQueue>(); }});
+        {kDLExtDev, [](uint16_t id) { return std::make_shared<TwinQueue>(id); }});
   });
 }
 

@@ -3,7 +3,7 @@
 //   TwinDevice::install();                         // the kind of target "twin", and the driver of ext_dev
 //   options.target = "native; twin";
 //
-// A queue is a thread that takes its time. Memory of the device may be accessed only while the thread is at work, so that
+// A queue is a thread that takes its time. Memory of the device may be accessed only while one of its threads is at work, so that
 // a kernel of the host that reads it, or a wait that is missing, ends in a fault or a wrong number. What is not in that
 // memory is refused to kernels.
 #pragma once

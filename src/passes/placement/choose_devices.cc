@@ -7,6 +7,7 @@
 #include "analysis/loop_kernels.h"
 #include "analysis/placement.h"
 #include "analysis/primitives.h"
+#include "ir/interface_devices.h"
 
 namespace relay {
 namespace {
@@ -58,8 +59,10 @@ std::string too_small(const CallNode& c) {
 
 class Chooser : public RewriterOutsidePrimitives {
  public:
-  Chooser(const DeviceChoice& choice, const std::unordered_map<const Node*, const Node*>& values)
-      : choice_(choice), values_(values) {}
+  // `there`: variables that are on the device.
+  Chooser(const DeviceChoice& choice, const std::unordered_map<const Node*, const Node*>& values,
+          std::unordered_set<const Node*> there)
+      : choice_(choice), values_(values), there_(std::move(there)) {}
 
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
     auto* before = as<CallNode>(original);
@@ -117,7 +120,11 @@ Module choose_devices(const Module& mod, PassContext& ctx) {
     post_order_outside_primitives(f, [&](const Node& n) {
       if (auto* l = as<LetNode>(&n)) values[l->var.get()] = l->value.get();
     });
-    return Chooser(*ctx.device_choice, values).apply(f);
+    std::unordered_set<const Node*> there;
+    for (const auto& [number, device] : interface_devices(*f.get(), mod).params) {
+      if (device == ctx.device_choice->device) there.insert(f->params[number].get());
+    }
+    return Chooser(*ctx.device_choice, values, std::move(there)).apply(f);
   });
 }
 

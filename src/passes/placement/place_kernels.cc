@@ -4,6 +4,7 @@
 
 #include "analysis/placement.h"
 #include "analysis/primitives.h"
+#include "ir/interface_devices.h"
 #include "passes/placement/copies.h"
 #include "passes/structure/entry_functions.h"
 
@@ -37,7 +38,7 @@ class Marker : public RewriterOutsidePrimitives {
 };
 
 Module place_kernels(const Module& given, PassContext& ctx) {
-  if (!uses_devices(given)) return given;
+  if (!uses_devices(given) && !has_interface_devices(given)) return given;
   const Module mod = with_device_copies(given, entry_functions(given, ctx), /*fused=*/true);
   const Placement where(mod);
   return map_functions(mod,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/codes/runtime.h"
+#include "runtime/core/device_exchange.h"
 #include "runtime/core/float16.h"
 #include "runtime/core/immediate.h"
 #include "runtime/core/narrow.h"
@@ -325,6 +326,7 @@ void Tensor::set_from_int(int64_t i, int64_t value) const {
 }
 
 Tensor Tensor::copy() const {
+  RELAY_CHECK(device().is_host(), "a tensor on " + device().to_string() + " is read by the host");
   Tensor result = empty(dtype(), shape());
   std::memcpy(result.data(), data(), byte_size());
   if (dtype().is_string()) own_strings(result);
@@ -358,6 +360,7 @@ bool bit_equal(const Tensor& a, const Tensor& b) {
   if (a.same_as(b)) return true;
   if (!a || !b) return false;
   if (a.dtype() != b.dtype() || !std::ranges::equal(a.shape(), b.shape())) return false;
+  RELAY_CHECK(a.device().is_host() && b.device().is_host(), "the host compares what is elsewhere");
   if (!a.dtype().is_string()) return std::memcmp(a.data(), b.data(), a.byte_size()) == 0;
   for (int64_t i = 0; i < a.num_elements(); ++i) {
     if (string_at(a, i) != string_at(b, i)) return false;
@@ -490,7 +493,34 @@ Tensor copy_strided(const DLTensor& t, DType dtype, Shape shape) {
   return result;
 }
 
-Tensor import_dlpack(const DLTensor& t, bool read_only, std::shared_ptr<void> owner) {
+// Data on a device other than the host, which nothing here reads.
+Tensor import_from_device(const DLTensor& t, Device device, DType dtype, Shape shape,
+                          bool read_only, std::shared_ptr<void> owner,
+                          const DeviceExchange& devices) {
+  const std::string subject = "the DLPack tensor on " + device.to_string();
+  const int64_t count = checked_num_elements(dtype, shape);
+  if (!is_contiguous(t, count)) {
+    dlpack_error(subject + " is not contiguous", "copy it, for instance by x.contiguous()");
+  }
+  const bool has_address = device.type != kDLOpenCL;
+  const uint64_t place =
+      t.byte_offset + (has_address ? reinterpret_cast<uintptr_t>(t.data) : uintptr_t{0});
+  if (place % dtype.bytes() != 0) {
+    dlpack_error(subject + " is not aligned to its elements of " + dtype.to_string(),
+                 "copy it to memory of its own, for instance by x.clone()");
+  }
+  // Of a tensor without elements others may give no memory, and kernels get an address.
+  if (count == 0) return devices.empty(dtype, shape, device);
+  if (t.data == nullptr) dlpack_error("the DLPack tensor has no data");
+  const auto bytes = static_cast<size_t>(count) * static_cast<size_t>(dtype.bytes());
+  std::shared_ptr<void> memory =
+      devices.take(device, {t.data, t.byte_offset}, bytes, std::move(owner));
+  void* data = memory.get();
+  return Tensor::from_external(data, dtype, shape, std::move(memory), read_only, device);
+}
+
+Tensor import_dlpack(const DLTensor& t, bool read_only, std::shared_ptr<void> owner,
+                     const DeviceExchange* devices) {
   constexpr int32_t kMax = std::numeric_limits<uint16_t>::max();
   if (t.device.device_type < 0 || t.device.device_type > kMax || t.device.device_id < 0 ||
       t.device.device_id > kMax) {
@@ -499,7 +529,7 @@ Tensor import_dlpack(const DLTensor& t, bool read_only, std::shared_ptr<void> ow
   }
   const Device device{static_cast<uint16_t>(t.device.device_type),
                       static_cast<uint16_t>(t.device.device_id)};
-  if (!device.is_host()) {
+  if (!device.is_host() && devices == nullptr) {
     dlpack_error("the DLPack tensor is on " + device.to_string() + ", not in the CPU's memory",
                  "copy it to the CPU first");
   }
@@ -515,6 +545,9 @@ Tensor import_dlpack(const DLTensor& t, bool read_only, std::shared_ptr<void> ow
   }
   Shape shape(t.shape, static_cast<size_t>(t.ndim));
   int64_t count = checked_num_elements(*dtype, shape);
+  if (!device.is_host()) {
+    return import_from_device(t, device, *dtype, shape, read_only, std::move(owner), *devices);
+  }
   if (count > 0 && t.data == nullptr) dlpack_error("the DLPack tensor has no data");
   if (count == 0) return Tensor::empty(*dtype, shape);
   char* data = static_cast<char*>(t.data) + t.byte_offset;
@@ -536,37 +569,44 @@ template <typename Managed>
 struct Export {
   Managed managed{};
   Tensor tensor;
+  const DeviceExchange* devices = nullptr;  // null for one of the host
 };
 
 template <typename Managed>
-Managed* export_dlpack(Tensor tensor) {
+Managed* export_dlpack(Tensor tensor, const DeviceExchange* devices) {
   auto holder = std::make_unique<Export<Managed>>();
   holder->tensor = std::move(tensor);
   const Tensor& kept = holder->tensor;
+  DeviceExchange::Place place{kept.num_elements() == 0 ? nullptr : kept.data(), 0};
+  if (!kept.device().is_host()) {
+    RELAY_CHECK(devices != nullptr, "a tensor on a device is given without its driver");
+    place = devices->give(kept);
+    holder->devices = devices;
+  }
   DLTensor& t = holder->managed.dl_tensor;
-  t.data = kept.num_elements() == 0 ? nullptr : kept.data();
+  t.data = place.data;
   t.device = DLDevice{kept.device().type, kept.device().id};
   t.ndim = kept.rank();
   t.dtype = dtype_to_dlpack(kept.dtype());
   t.shape = kept.rep()->shape;
   t.strides = nullptr;
-  t.byte_offset = 0;
+  t.byte_offset = place.offset;
   holder->managed.manager_ctx = holder.get();
   holder->managed.deleter = [](Managed* self) {
-    delete static_cast<Export<Managed>*>(self->manager_ctx);
+    auto* kept = static_cast<Export<Managed>*>(self->manager_ctx);
+    if (kept->devices != nullptr) kept->devices->settle(kept->tensor.device());
+    delete kept;
   };
   return &holder.release()->managed;
 }
 
-}  // namespace
-
-Tensor from_dlpack(DLManagedTensor* managed) {
+Tensor from_managed(DLManagedTensor* managed, const DeviceExchange* devices) {
   if (managed == nullptr) dlpack_error("the DLPack tensor is null");
   auto owner = own(managed);
-  return import_dlpack(managed->dl_tensor, false, std::move(owner));
+  return import_dlpack(managed->dl_tensor, false, std::move(owner), devices);
 }
 
-Tensor from_dlpack(DLManagedTensorVersioned* managed) {
+Tensor from_managed(DLManagedTensorVersioned* managed, const DeviceExchange* devices) {
   if (managed == nullptr) dlpack_error("the DLPack tensor is null");
   auto owner = own(managed);
   if (managed->version.major != DLPACK_MAJOR_VERSION) {
@@ -574,18 +614,44 @@ Tensor from_dlpack(DLManagedTensorVersioned* managed) {
                  std::to_string(managed->version.minor) + "; version 1 is supported");
   }
   bool read_only = (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
-  return import_dlpack(managed->dl_tensor, read_only, std::move(owner));
+  return import_dlpack(managed->dl_tensor, read_only, std::move(owner), devices);
 }
 
-DLManagedTensor* to_dlpack(const Tensor& tensor) {
-  return export_dlpack<DLManagedTensor>(tensor.read_only() ? tensor.copy() : tensor);
+DLManagedTensor* to_managed(const Tensor& tensor, const DeviceExchange* devices) {
+  if (!tensor.read_only()) return export_dlpack<DLManagedTensor>(tensor, devices);
+  const bool copies_there = devices != nullptr && !tensor.device().is_host();
+  return export_dlpack<DLManagedTensor>(copies_there ? devices->copy(tensor) : tensor.copy(),
+                                        devices);
 }
 
-DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor) {
-  auto* managed = export_dlpack<DLManagedTensorVersioned>(tensor);
+DLManagedTensorVersioned* to_managed_versioned(const Tensor& tensor,
+                                               const DeviceExchange* devices) {
+  auto* managed = export_dlpack<DLManagedTensorVersioned>(tensor, devices);
   managed->version = DLPackVersion{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
   managed->flags = tensor.read_only() ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
   return managed;
+}
+
+}  // namespace
+
+Tensor from_dlpack(DLManagedTensor* managed) { return from_managed(managed, nullptr); }
+Tensor from_dlpack(DLManagedTensorVersioned* managed) { return from_managed(managed, nullptr); }
+Tensor from_dlpack(DLManagedTensor* managed, const DeviceExchange& devices) {
+  return from_managed(managed, &devices);
+}
+Tensor from_dlpack(DLManagedTensorVersioned* managed, const DeviceExchange& devices) {
+  return from_managed(managed, &devices);
+}
+
+DLManagedTensor* to_dlpack(const Tensor& tensor) { return to_managed(tensor, nullptr); }
+DLManagedTensor* to_dlpack(const Tensor& tensor, const DeviceExchange& devices) {
+  return to_managed(tensor, &devices);
+}
+DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor) {
+  return to_managed_versioned(tensor, nullptr);
+}
+DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, const DeviceExchange& devices) {
+  return to_managed_versioned(tensor, &devices);
 }
 
 }  // namespace relay::runtime

@@ -23,8 +23,8 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100;
 inline constexpr int32_t kAttributeMultiprocessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;
 inline constexpr int32_t kFunctionMaxThreads = 0;
 inline constexpr uint32_t kStreamNonBlocking = 1, kEventWithoutTime = 2, kHostPortable = 1;
-inline constexpr int32_t kPointerMemoryType = 2;
-inline constexpr uint32_t kMemoryOfHost = 1;
+inline constexpr int32_t kPointerContext = 1, kPointerMemoryType = 2, kPointerDevice = 9;
+inline constexpr uint32_t kMemoryOfHost = 1, kMemoryOfDevice = 2;
 inline constexpr int32_t kJitErrorLog = 5, kJitErrorLogBytes = 6;
 inline constexpr int32_t kCaptureRelaxed = 2;
 
@@ -42,6 +42,7 @@ inline constexpr int32_t kCaptureRelaxed = 2;
   F(cuDevicePrimaryCtxRetain, Result, (Context*, DeviceHandle))                                 \
   F(cuCtxPushCurrent_v2, Result, (Context))                                                     \
   F(cuCtxPopCurrent_v2, Result, (Context*))                                                     \
+  F(cuCtxSynchronize, Result, ())                                                               \
   F(cuMemGetInfo_v2, Result, (size_t*, size_t*))                                                \
   F(cuMemAlloc_v2, Result, (Address*, size_t))                                                  \
   F(cuMemFree_v2, Result, (Address))                                                            \

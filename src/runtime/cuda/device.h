@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,13 @@ class OpenDevice {
 
   Context context() const { return context_; }
   const std::string& name() const { return name_; }
+  // All that was submitted to the context is done. The driver refuses this while a stream is captured, which holds `captures`;
+  // the context is current.
+  Result synchronize() {
+    std::lock_guard lock(captures_);
+    return api().cuCtxSynchronize();
+  }
+  std::mutex& captures() { return captures_; }
   int32_t multiprocessors() const { return multiprocessors_; }
   DevicePool& pool() { return pool_; }
 
@@ -75,6 +83,7 @@ class OpenDevice {
   int32_t multiprocessors_ = 1;
   uint64_t generation_;  // of the process
   std::atomic<Result> lost_{kSuccess};
+  std::mutex captures_;
   DevicePool pool_;
   BuiltPrograms<LoadedModule> modules_;
 };

@@ -353,11 +353,56 @@ class CudaQueue : public DeviceQueue {
   std::atomic<bool> is_busy_{false};
 };
 
+// Whether kernels of the device's context may use the address. What the driver allocates from pools, or maps, has no context.
+bool is_usable_by(const OpenDevice& device, uint16_t number, Address address) {
+  uint32_t type = 0;
+  int32_t ordinal = -1;
+  Context context = nullptr;
+  if (api().cuPointerGetAttribute(&type, kPointerMemoryType, address) != kSuccess ||
+      type != kMemoryOfDevice ||
+      api().cuPointerGetAttribute(&ordinal, kPointerDevice, address) != kSuccess ||
+      ordinal != number) {
+    return false;
+  }
+  const Result told = api().cuPointerGetAttribute(&context, kPointerContext, address);
+  return told != kSuccess || context == nullptr || context == device.context();
+}
+
+// Streams of others are not known: all of them have done their work when this returns.
+std::shared_ptr<void> take_memory(uint16_t number, DeviceExchange::Place place, size_t,
+                                  std::shared_ptr<void> owner) {
+  OpenDevice& device = open_cuda_device(number);
+  const Current current(device);
+  const Address address = address_of(place.data) + place.offset;
+  if (!is_usable_by(device, number, address)) {
+    throw UserError(
+        Diagnostic(codes::tensor_dlpack, {},
+                   "the DLPack tensor's memory is not of " + device.name())
+            .expected("memory of the device's primary context")
+            .help("libraries that use the CUDA runtime, such as PyTorch, allocate there"));
+  }
+  device.check(device.synchronize(), "the work of another library ends with an error");
+  return {std::move(owner), reinterpret_cast<void*>(address)};
+}
+
+void settle_memory(uint16_t number) {
+  OpenDevice& device = open_cuda_device(number);
+  const Current current(device);
+  device.synchronize();
+}
+
 }  // namespace
 
 DeviceDriver cuda_driver() {
-  return {kDLCUDA, [](uint16_t id) { return std::make_shared<CudaQueue>(id); },
-          describe_cuda_devices};
+  return {.type = kDLCUDA,
+          .open = [](uint16_t id) { return std::make_shared<CudaQueue>(id); },
+          .describe = describe_cuda_devices,
+          .memory = {.take = take_memory,
+                     .give =
+                         [](void* address) {
+                           return DeviceExchange::Place{address, 0};
+                         },
+                     .settle = settle_memory}};
 }
 
 }  // namespace relay::runtime::cuda

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -109,6 +110,7 @@ void WorkGraphs::submit(const WorkList& list, Stream stream) {
 // Null where the driver makes none, as for want of memory: the commands are submitted one by one then.
 GraphExec WorkGraphs::capture(const WorkList& list, Stream stream) {
   const char* what = "";
+  std::lock_guard lock(device_.captures());
   if (api().cuStreamBeginCapture_v2(stream, kCaptureRelaxed) != kSuccess) return nullptr;
   const Result submitted = list.submit(stream, what);
   Graph graph = nullptr;

@@ -34,6 +34,8 @@ inline constexpr Flags kFpCorrectlyRoundedDivideSqrt = 1 << 7;
 inline constexpr Flags kMemReadWrite = 1 << 0;
 inline constexpr UInt kProgramBuildLog = 0x1183, kProgramBinarySizes = 0x1165,
                       kProgramBinaries = 0x1166;
+inline constexpr UInt kMemType = 0x1100, kMemSize = 0x1102, kMemContext = 0x1106,
+                      kMemObjectBuffer = 0x10F0;
 inline constexpr UInt kTrue = 1, kFalse = 0;
 
 // The functions: name, result, parameters.
@@ -48,7 +50,9 @@ inline constexpr UInt kTrue = 1, kFalse = 0;
   F(clCreateCommandQueue, Queue, (Context, DeviceId, Flags, Int*))                              \
   F(clReleaseCommandQueue, Int, (Queue))                                                        \
   F(clCreateBuffer, Memory, (Context, Flags, size_t, void*, Int*))                              \
+  F(clRetainMemObject, Int, (Memory))                                                           \
   F(clReleaseMemObject, Int, (Memory))                                                          \
+  F(clGetMemObjectInfo, Int, (Memory, UInt, size_t, void*, size_t*))                            \
   F(clCreateProgramWithSource, Program, (Context, UInt, const char**, const size_t*, Int*))     \
   F(clCreateProgramWithBinary, Program,                                                         \
     (Context, UInt, const DeviceId*, const size_t*, const unsigned char**, Int*, Int*))         \

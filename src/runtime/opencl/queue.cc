@@ -264,11 +264,64 @@ class OpenclQueue : public DeviceQueue {
   bool may_have_failed_ = false;
 };
 
+template <class T>
+T told(Memory memory, UInt what) {
+  T out{};
+  check(api().clGetMemObjectInfo(memory, what, sizeof(out), &out, nullptr),
+        "the DLPack tensor's memory is not told");
+  return out;
+}
+
+std::shared_ptr<void> take_memory(uint16_t number, DeviceExchange::Place place, size_t bytes,
+                                  std::shared_ptr<void> owner) {
+  const OpenDevice& device = open_opencl_device(number);
+  auto* memory = static_cast<Memory>(place.data);
+  auto refuse = [](const std::string& what, const std::string& found, const std::string& help) {
+    throw UserError(
+        Diagnostic(codes::tensor_dlpack, {}, "the DLPack tensor " + what).found(found).help(help));
+  };
+  if (told<Context>(memory, kMemContext) != device.context()) {
+    refuse(
+        "is of another OpenCL context than Relay's on opencl:" + std::to_string(number),
+        "a cl_mem of a context of its own",
+        "create it in the context of a tensor that Relay gave (CL_MEM_CONTEXT), or copy it to the "
+        "CPU first");
+  }
+  if (told<UInt>(memory, kMemType) != kMemObjectBuffer) {
+    refuse("is no buffer", "an image or a pipe", "copy it to a buffer");
+  }
+  const auto size = told<size_t>(memory, kMemSize);
+  if (place.offset > size || bytes > size - place.offset) {
+    refuse("does not fit its memory",
+           std::to_string(bytes) + " bytes from byte " + std::to_string(place.offset) +
+               " on in a buffer of " + std::to_string(size),
+           "its shape or its byte_offset is wrong");
+  }
+  check(api().clRetainMemObject(memory), "the DLPack tensor's memory cannot be kept");
+  void* range = AddressSpace::instance().insert(memory, size);
+  if (range == nullptr) {
+    api().clReleaseMemObject(memory);
+    throw RuntimeError(
+        Diagnostic(codes::run_out_of_memory, {},
+                   "no addresses for " + std::to_string(size) + " bytes of an OpenCL device"));
+  }
+  return {static_cast<char*>(range) + place.offset, [range, owner = std::move(owner)](void*) {
+            api().clReleaseMemObject(AddressSpace::instance().remove(range));
+          }};
+}
+
+DeviceExchange::Place give_memory(void* address) {
+  const auto [memory, offset] = AddressSpace::instance().find(address);
+  return {memory, offset};
+}
+
 }  // namespace
 
 DeviceDriver opencl_driver() {
-  return {kDLOpenCL, [](uint16_t id) { return std::make_shared<OpenclQueue>(id); },
-          describe_opencl_devices};
+  return {.type = kDLOpenCL,
+          .open = [](uint16_t id) { return std::make_shared<OpenclQueue>(id); },
+          .describe = describe_opencl_devices,
+          .memory = {.take = take_memory, .give = give_memory}};
 }
 
 }  // namespace relay::runtime::opencl

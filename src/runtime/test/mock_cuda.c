@@ -43,12 +43,14 @@ typedef struct Event {
 
 typedef struct Memory {
   size_t size;
+  struct Memory *before, *behind; /* in the list of all */
   char data[];
 } Memory;
 
 static mock_cuda state = {.memory = (size_t)1 << 30, .fault_after = -1, .threads = 1024};
 static int lost;
 static int context, other;
+static Memory all_memory = {.before = &all_memory, .behind = &all_memory};
 static void* context_stack[16] = {&other};
 static struct {
   char* begin;
@@ -151,6 +153,9 @@ API(cuMemAlloc_v2, uint64_t* out, size_t bytes) {
   if (bytes > state.memory || state.bytes > state.memory - bytes) return kOutOfMemory;
   m = malloc(sizeof(Memory) + bytes);
   m->size = bytes;
+  m->before = &all_memory;
+  m->behind = all_memory.behind;
+  m->before->behind = m->behind->before = m;
   memset(m->data, 0xA5, bytes);
   state.bytes += bytes;
   ++state.blocks;
@@ -160,6 +165,8 @@ API(cuMemAlloc_v2, uint64_t* out, size_t bytes) {
 API(cuMemFree_v2, uint64_t memory) {
   Memory* m = (Memory*)(memory - sizeof(Memory));
   IN_CONTEXT();
+  m->before->behind = m->behind;
+  m->behind->before = m->before;
   state.bytes -= m->size;
   --state.blocks;
   memset(m->data, 0xDB, m->size);
@@ -190,9 +197,17 @@ API(cuMemFreeHost, void* memory) {
   return kInvalid;
 }
 API(cuPointerGetAttribute, void* out, int32_t what, uint64_t memory) {
-  const uint32_t host = 1;
-  (void)what;
+  const uint32_t host = 1, device = 2;
+  const int32_t number = 0;
+  void* const owner = state.tells_other_context ? (void*)&other : (void*)&context;
   IN_CONTEXT();
+  for (const Memory* m = all_memory.behind; m != &all_memory; m = m->behind) {
+    if (memory < (uint64_t)m->data || memory >= (uint64_t)m->data + m->size) continue;
+    if (what == 1) memcpy(out, &owner, sizeof(owner));
+    if (what == 2) memcpy(out, &device, sizeof(device));
+    if (what == 9) memcpy(out, &number, sizeof(number));
+    return 0;
+  }
   for (int i = 0; i < kMostPinned; ++i) {
     const uint64_t begin = (uint64_t)pinned[i].begin;
     if (begin == 0 || memory < begin || memory >= begin + pinned[i].bytes) continue;
@@ -291,6 +306,12 @@ API(cuMemsetD32Async, uint64_t to, uint32_t value, size_t count, void* stream) {
   CALL();
   IN_CONTEXT();
   return give(stream, (Work){.to = (char*)to, .value = value, .bytes = 4 * count});
+}
+API(cuCtxSynchronize, void) {
+  CALL();
+  IN_CONTEXT();
+  ++state.context_waits;
+  return 0;
 }
 API(cuStreamCreate, void** out, uint32_t flags) {
   (void)flags;

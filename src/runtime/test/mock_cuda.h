@@ -14,14 +14,16 @@ typedef struct mock_cuda {
   /* What it is told, for the next calls. */
   int refuses_modules;
   int fault; /* the error of the call that `fault_after` counts to; what frees something does not fail */
-  int fault_after; /* calls that still succeed; negative: all */
-  size_t memory;   /* bytes that it has */
-  int threads;     /* of a block of any function */
+  int fault_after;         /* calls that still succeed; negative: all */
+  size_t memory;           /* bytes that it has */
+  int threads;             /* of a block of any function */
+  int tells_other_context; /* of memory of the device */
   /* What it tells: objects that live, and calls since a test has set them to 0. */
   int blocks, pinned, streams, events, graphs;
   size_t bytes;
   int launches, graph_launches, loads, contexts_on_stack;
   int given; /* work that streams were given, done or not */
+  int context_waits;
   /* Of the last launch. */
   uint32_t grid[3], block[3];
   char kernel[64];

@@ -17,6 +17,7 @@ enum { kMostArguments = 16 };
 
 typedef struct Buffer {
   size_t size;
+  int owners;
   char* data;
 } Buffer;
 
@@ -28,7 +29,7 @@ typedef struct Kernel {
 
 static const char kBinary[] = "a program that the mock has built";
 static mock_opencl state = {.memory = (size_t)1 << 30, .driver = "1.0"};
-static int platform, device, context, queue, program, event;
+static int platform, device, context, other_context, queue, program, event;
 static int has_kernels; /* of the program that was made last */
 
 mock_opencl* mock_opencl_state(void);
@@ -104,6 +105,7 @@ API(void*, clCreateBuffer, void* c, uint64_t flags, size_t size, void* host, int
   if (size > state.memory || state.bytes > state.memory - size) return NULL;
   b = malloc(sizeof(Buffer));
   b->size = size;
+  b->owners = 1;
   b->data = malloc(size);
   memset(b->data, 0xA5, size);
   state.bytes += size;
@@ -111,8 +113,23 @@ API(void*, clCreateBuffer, void* c, uint64_t flags, size_t size, void* host, int
   *error = 0;
   return b;
 }
+API(int32_t, clRetainMemObject, void* memory) {
+  ++((Buffer*)memory)->owners;
+  return 0;
+}
+API(int32_t, clGetMemObjectInfo, void* memory, uint32_t what, size_t size, void* out,
+    size_t* needed) {
+  const uint32_t type = 0x10F0;
+  void* const owner = state.tells_other_context ? (void*)&other_context : (void*)&context;
+  (void)needed;
+  if (what == 0x1100) memcpy(out, &type, size);
+  if (what == 0x1102) memcpy(out, &((Buffer*)memory)->size, size);
+  if (what == 0x1106) memcpy(out, &owner, size);
+  return 0;
+}
 API(int32_t, clReleaseMemObject, void* memory) {
   Buffer* b = memory;
+  if (--b->owners > 0) return 0;
   state.bytes -= b->size;
   --state.buffers;
   free(b->data);

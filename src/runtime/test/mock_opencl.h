@@ -23,6 +23,7 @@ typedef struct mock_opencl {
   /* What it is told, for the next calls. */
   int refuses_programs;
   int is_lost;
+  int tells_other_context; /* of memory */
   enum mock_opencl_binary binary;
   int is_gpu;
   size_t memory;      /* bytes that it has */

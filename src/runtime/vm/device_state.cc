@@ -21,6 +21,8 @@ Tensor DeviceConstants::get(const Program& program, size_t index, const DeviceSt
     Tensor copy = make_tensor(state, data.dtype(), data.shape());
     // Others may read it as soon as it is known.
     wait(state.queue->copy_to_device(copy.data(), data.data(), data.byte_size()));
+    // Results may be constants, and callers write to what is theirs.
+    copy.rep()->read_only = true;
     there = std::move(copy);
   }
   return there;

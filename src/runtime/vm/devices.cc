@@ -4,6 +4,7 @@
 #include "base/budget.h"
 #include "base/codes/runtime.h"
 #include "runtime/profiler.h"
+#include "runtime/value_leaves.h"
 #include "runtime/vm/interpreter.h"
 
 namespace relay::runtime {
@@ -120,6 +121,7 @@ uint64_t Interpreter::transfer(const Instruction& in, const Window& w) {
               from = resolve_on(operands[1], w, to_host ? in.sub : 0);
   const size_t bytes = copied_bytes(operands, to, from);
   DeviceQueue& queue = *device_state(w.function->devices[size_t{in.sub} - 1].device).queue;
+  if (options_.profiler != nullptr) options_.profiler->record_copy(to_host, bytes);
   return to_host ? queue.copy_to_host(to.data, from.data, bytes)
                  : queue.copy_to_device(to.data, from.data, bytes);
 }
@@ -131,6 +133,72 @@ void Interpreter::wait(Device device, uint64_t event) {
     kernel_failed(*failed->kernel, failed->code);
   }
   if (budgeted_) check_budget_after_work();
+}
+
+Tensor Interpreter::moved(const Tensor& tensor, Device to) {
+  const Device from = tensor.device();
+  if (from == to || (from.is_host() && to.is_host())) return tensor;
+  if (!from.is_host() && !to.is_host()) return moved(moved(tensor, Device::cpu()), to);
+  const bool to_host = to.is_host();
+  if (limited()) charge(static_cast<int64_t>(tensor.byte_size()));
+  DeviceState& state = device_state(to_host ? from : to);
+  Tensor out = to_host ? Tensor::empty(tensor.dtype(), tensor.shape())
+                       : make_tensor(state, tensor.dtype(), tensor.shape());
+  const size_t bytes = tensor.byte_size();
+  if (bytes == 0) return out;
+  if (options_.profiler != nullptr) options_.profiler->record_copy(to_host, bytes);
+  wait(state.device, to_host ? state.queue->copy_to_host(out.data(), tensor.data(), bytes)
+                             : state.queue->copy_to_device(out.data(), tensor.data(), bytes));
+  return out;
+}
+
+Value Interpreter::moved(const Value& value, Device to) {
+  std::vector<Tensor> leaves;
+  if (!flatten_tensors(value, leaves)) return value;
+  bool same = true;
+  for (Tensor& t : leaves) {
+    Tensor there = moved(t, to);
+    same = same && there.same_as(t);
+    t = std::move(there);
+  }
+  return same ? value : with_leaves(value, leaves);
+}
+
+bool Interpreter::is_elsewhere(size_t function, std::span<const Value> args) const {
+  const std::vector<runtime::Slot>& params = program_.functions[function].params;
+  for (size_t n = 0; n < std::min(args.size(), params.size()); ++n) {
+    const Device wanted = params[n].tensor.device;
+    auto is_there = [&](Device d) { return d == wanted || (d.is_host() && wanted.is_host()); };
+    if (args[n].is_tensor()) {
+      const Object* object = args[n].object();
+      // Scalars in the machine's form are of the host.
+      const Device have =
+          is_object(object) ? static_cast<const Tensor::Rep*>(object)->device : Device::cpu();
+      if (!is_there(have)) return true;
+      continue;
+    }
+    std::vector<Tensor> leaves;
+    if (!args[n].is_tuple() || !flatten_tensors(args[n], leaves)) continue;
+    if (!std::ranges::all_of(leaves, [&](const Tensor& t) { return is_there(t.device()); }))
+      return true;
+  }
+  return false;
+}
+
+std::vector<Value> Interpreter::placed(size_t function, std::span<const Value> args) {
+  std::vector<Value> out(args.begin(), args.end());
+  const std::vector<runtime::Slot>& params = program_.functions[function].params;
+  for (size_t n = 0; n < std::min(out.size(), params.size()); ++n) {
+    out[n] = moved(out[n], params[n].tensor.device);
+  }
+  return out;
+}
+
+Value Interpreter::on_host(size_t function, Value result) {
+  const bool is_there =
+      std::ranges::all_of(program_.functions[function].results,
+                          [](const runtime::Slot& s) { return s.tensor.device.is_host(); });
+  return is_there ? result : moved(result, Device::cpu());
 }
 
 void Interpreter::submit_devices() {

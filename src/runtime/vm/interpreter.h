@@ -35,6 +35,12 @@ class Interpreter {
   ~Interpreter();
 
   Value run(size_t function, std::span<const Value> args, std::span<const Tensor> outputs);
+  // Whether an argument has a tensor on another device than the function takes it.
+  bool is_elsewhere(size_t function, std::span<const Value> args) const;
+  // The arguments with their tensors where the function takes them; those that are elsewhere are copied.
+  std::vector<Value> placed(size_t function, std::span<const Value> args);
+  // The function's result with its tensors in the memory of the host.
+  Value on_host(size_t function, Value result);
   // The error with the calls that led to it: those of native functions, and the open frames.
   RuntimeError with_callers(const RuntimeError& error);
   // Until all that the run has put into the queues of devices is done. RuntimeError when a kernel has failed there.
@@ -209,6 +215,9 @@ class Interpreter {
   void copy_within(const Instruction& in, const Window& w);
   uint64_t transfer(const Instruction& in, const Window& w);
   void wait(Device device, uint64_t event);
+  // A tensor, and a value of tensors in nested tuples, copied to a device unless it is there.
+  Tensor moved(const Tensor& tensor, Device to);
+  Value moved(const Value& value, Device to);
   // Devices work on what they were given while the host computes.
   void submit_devices();
   // The same without an error.

@@ -311,14 +311,22 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
   }
   arena_.forget_peak();
   device_constants_ = &constants;
+  // Copies of arguments, which live until the interpreter has drained the devices.
+  std::vector<Value> placed;
+  const std::span<const Value> given = args;
   Interpreter interpreter(*this, program, kernels, natives, options);
   // The result outlives the run, and so do the current contents of references in arguments.
   auto own_arguments = [&] {
     if (!interpreter.made_strings()) return;
-    for (const Value& arg : args) own_strings(arg);
+    for (const Value& arg : given) own_strings(arg);
   };
   try {
+    if (interpreter.is_elsewhere(function, args)) {
+      placed = interpreter.placed(function, args);
+      args = placed;
+    }
     Value result = interpreter.run(function, args, outputs);
+    if (!options.keeps_on_devices) result = interpreter.on_host(function, std::move(result));
     interpreter.finish_devices();
     if (interpreter.made_strings()) own_strings(result);
     own_arguments();

@@ -45,6 +45,8 @@ struct RunOptions {
   // Threads for kernels; 0: all of the pool. Results do not depend on it.
   int num_threads = 0;
   Profiler* profiler = nullptr;
+  // Whether results that the function gives on devices stay there; else they are copied to the host.
+  bool keeps_on_devices = false;
   // Whether functions that the artifact has as machine code run natively; else all are interpreted.
   bool native = true;
   // For tests: fills outputs and working memory with this byte before a kernel gets them.
@@ -59,7 +61,7 @@ class ExecutionContext {
   ExecutionContext& operator=(const ExecutionContext&) = delete;
 
   // Runs a function of a verified program on arguments that fit its parameters' types, which the
-  // caller has checked. `kernels` are the entry points in the order of program.kernels, `natives` those of the native
+  // caller has checked; their tensors may be on any device. `kernels` are the entry points in the order of program.kernels, `natives` those of the native
   // functions in the order of program.functions (null for the others), or none. `outputs`
   // are the buffers for a function that writes outputs: tensors of the results' types, or empty to
   // have them allocated. `constants` has the program's constants on devices. Parameters that are donated in place are written over, and are results. Errors: RuntimeError E0604 to E0607, UserError E0613.

@@ -107,5 +107,37 @@ TEST(PlaceKernels, kernels_say_their_device) {
   EXPECT_GE(count(out, "device=\"cuda:0\""), 1u) << out;
 }
 
+TEST(PlanDevices, a_result_that_is_constrained_stays_there) {
+  const std::string out = planned(
+      "def @main(%x: Tensor[(4,), float32]) {\n"
+      "  let %a = on_device(exp(%x), virtual_device=\"cuda\", constrain_result=True);\n"
+      "  (%a, on_device(negative(%a), virtual_device=\"cuda\"), %x) }");
+  EXPECT_EQ(count(out, kTo), 1u) << out;
+  EXPECT_EQ(count(out, kBack), 1u) << out;  // of negative, which says nothing of its result
+  EXPECT_NE(out.find("result_devices=[[0, \"cuda:0\"]]"), std::string::npos) << out;
+}
+
+TEST(PlanDevices, attributes_place_inputs_and_results) {
+  const std::string out = planned(
+      "def @main(%x: Tensor[(4,), float32], %y: Tensor[(4,), float32],\n"
+      "          param_devices=[[\"x\", \"cuda\"]], result_devices=[[1, \"cuda\"]]) {\n"
+      "  let %a = on_device(add(%x, %y), virtual_device=\"cuda\");\n"
+      "  (%a, %a, %x) }");
+  EXPECT_EQ(count(out, kTo), 1u) << out;    // %y
+  EXPECT_EQ(count(out, kBack), 2u) << out;  // the first result, and %x as the third
+}
+
+TEST(PlaceKernels, attributes_alone_make_copies) {
+  PassContext ctx;
+  ctx.verify = true;
+  const std::string out = print_module(run_passes(
+      test::parse("def @main(%x: Tensor[(4,), float32], %y: Tensor[(4,), float32],\n"
+                  "          param_devices=[[\"x\", \"cuda\"]], result_devices=[[1, \"cuda\"]]) {\n"
+                  "  (%x, %y) }"),
+      optimize_pipeline(), ctx));
+  EXPECT_EQ(count(out, kTo), 1u) << out;
+  EXPECT_EQ(count(out, kBack), 1u) << out;
+}
+
 }  // namespace
 }  // namespace relay
