@@ -166,8 +166,9 @@ nb::object capsule_from(nb::handle object, Device device) {
 Tensor given_on_device(nb::handle object) {
   std::optional<Tensor> tensor = tensor_on_device(object);
   if (tensor) return *tensor;
-  throw WrongArgument(python_text(object) +
-                      " is no tensor on a device: relay.runtime.array(x, device) copies it to one");
+  throw WrongArgument(
+      python_text(object) +
+      " is not a tensor on a device: relay.runtime.array(x, device) copies it to one");
 }
 
 NDArray copy_to(nb::handle object, const std::string& name) {

@@ -101,7 +101,7 @@ ValueList attribute_of(const Placed& results) {
   return out;
 }
 
-// A donated input is written over by its caller's result, and a prepacked one is no input of the runs: both are on the host.
+// A donated input is written over by its caller's result, and a prepacked one is not an input of the runs: both are on the host.
 void check_free(const FunctionNode& f, const InterfaceDevices& placed, const Module& mod) {
   auto refuse = [&](const char* what, const std::string& name, const char* found) {
     throw UserError(Diagnostic(codes::placement_type, f.span,

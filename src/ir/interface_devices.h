@@ -30,7 +30,7 @@ struct InterfaceDevices {
 };
 
 // What the attributes of the function say. Throws UserError: E1601 for a parameter, result or device that is not there or named
-// twice, or attributes of another form; E1602 for what is no tensor of numbers, or is donated or prepacked.
+// twice, or attributes of another form; E1602 for what is not a tensor of numbers, or is donated or prepacked.
 InterfaceDevices interface_devices(const FunctionNode& f, const Module& mod);
 
 // Whether a function of the module has such attributes.

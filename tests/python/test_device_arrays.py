@@ -7,7 +7,8 @@ import sys
 import emulation
 import numpy as np
 import pytest
-from command_line import relay as run_command, relay_json
+from command_line import relay as run_command
+from command_line import relay_json
 
 import relay
 
@@ -151,7 +152,7 @@ def test_dlpack_round_trips_share_memory(first, second, versions):
     # As an argument, without a call of from_dlpack.
     product, _ = second(Foreign(again, versions), X)
     np.testing.assert_allclose(product, want * X, rtol=1e-5, atol=1e-6)
-    # A capsule that nobody takes frees its memory.
+    # A capsule that is not taken frees its memory.
     again.__dlpack__()
     again.__dlpack__(max_version=(1, 1))
     # NumPy takes the copy that it asks for.
@@ -197,7 +198,7 @@ def test_must_fail_uses_of_an_array(first):
 
 
 def test_must_fail_arguments():
-    with pytest.raises(relay.ArgumentError, match="is no tensor on a device"):
+    with pytest.raises(relay.ArgumentError, match="is not a tensor on a device"):
         relay.runtime.from_dlpack(X)
     for device in ("cpu", "moon:0", ""):
         with pytest.raises(relay.ArgumentError, match="a device is a text such as"):
