@@ -399,7 +399,7 @@ DeviceDriver cuda_driver() {
           .describe = describe_cuda_devices,
           .memory = {.take = take_memory,
                      .give =
-                         [](void* address) {
+                         [](uint16_t, void* address) {
                            return DeviceExchange::Place{address, 0};
                          },
                      .settle = settle_memory}};

@@ -310,8 +310,9 @@ std::shared_ptr<void> take_memory(uint16_t number, DeviceExchange::Place place, 
           }};
 }
 
-DeviceExchange::Place give_memory(void* address) {
+DeviceExchange::Place give_memory(uint16_t number, void* address) {
   const auto [memory, offset] = AddressSpace::instance().find(address);
+  open_opencl_device(number).pool().lend(static_cast<char*>(address) - offset);
   return {memory, offset};
 }
 

@@ -143,6 +143,21 @@ TEST_F(DeviceTensors, cuda_memory_waits_for_work_of_others) {
   EXPECT_EQ(cuda_->context_waits, 2) << "what reads it is done before the pool has it again";
 }
 
+// Others may have work in their queues that uses the memory, and may have retained it.
+TEST_F(DeviceTensors, opencl_memory_of_others_is_not_used_again) {
+  const auto kept = ready_for_copies(kMockOpencl);
+  Tensor mine = to_device(numbers(4), kMockOpencl), lent = to_device(numbers(4), kMockOpencl);
+  const int buffers = opencl_->buffers;
+  DLManagedTensor* managed =
+      to_dlpack(lent.reshape({2, 2}), device_exchange());  // another tensor over the memory
+  managed->deleter(managed);
+  EXPECT_EQ(opencl_->buffers, buffers);
+  lent = nullptr;
+  EXPECT_EQ(opencl_->buffers, buffers - 1) << "it goes back to the driver";
+  mine = nullptr;
+  EXPECT_EQ(opencl_->buffers, buffers - 1) << "nobody else has had it";
+}
+
 TEST_F(DeviceTensors, read_only_tensors_stay_so) {
   for (const Device device : {kMockCuda, kMockOpencl}) {
     Tensor there = to_device(numbers(3), device);
