@@ -39,6 +39,8 @@ int main(int argc, char** argv) {
       bytes *= shape[d];
     }
     type.shape = shape;
+    type.device_type = RELAY_CPU; /* of the memory below, wherever the parameter is */
+    type.device_id = 0;
     inputs[i] = calloc(1, bytes > 0 ? (size_t)bytes : 1);
     check(relay_session_set_input(session, i, inputs[i], &type));
     free(shape);

@@ -111,12 +111,10 @@ void Placement::place_interface(const Function& f, const Module& mod) {
     interface_.push_back(DeviceDomains::part(d, number));
   }
   const std::vector<Domain*> results =
-      DeviceDomains::leaves(DeviceDomains::part(d, f->params.size()));
+      parts_of(DeviceDomains::part(d, f->params.size()), f->body->type);
   for (const auto& [number, device] : placed.results) {
-    // Tensors that share a leaf, as where one is returned twice, are on one device.
-    Domain* result = results.at(std::min(number, results.size() - 1));
-    domains_.place(result, device, f->body->span);
-    interface_.push_back(result);
+    domains_.place(results.at(number), device, f->body->span);
+    interface_.push_back(results.at(number));
   }
 }
 
@@ -382,8 +380,8 @@ Domain* Placement::result(const FunctionNode& f) const {
   return d != nullptr ? d : domain(f.body);
 }
 
-std::vector<Device> Placement::devices_of(Domain* d, const Type& type) {
-  std::vector<Device> out;
+std::vector<Domain*> Placement::parts_of(Domain* d, const Type& type) {
+  std::vector<Domain*> out;
   std::vector<std::pair<Type, Domain*>> open{{type, d}};
   while (!open.empty()) {
     auto [t, domain] = std::move(open.back());
@@ -396,7 +394,15 @@ std::vector<Device> Placement::devices_of(Domain* d, const Type& type) {
     if (tuple != nullptr) continue;
     while (domain != nullptr && !DeviceDomains::root(domain)->is_leaf())
       domain = DeviceDomains::part(domain, 0);
-    out.push_back(domain == nullptr ? Device::cpu() : DeviceDomains::device(domain));
+    out.push_back(domain);
+  }
+  return out;
+}
+
+std::vector<Device> Placement::devices_of(Domain* d, const Type& type) {
+  std::vector<Device> out;
+  for (Domain* part : parts_of(d, type)) {
+    out.push_back(part == nullptr ? Device::cpu() : DeviceDomains::device(part));
   }
   return out;
 }

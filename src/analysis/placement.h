@@ -88,6 +88,8 @@ class Placement {
   void bind(const Pattern& p, Domain* d);
   // The operand goes where `to` is: by a copy, where one can be made.
   void use(const Node& user, size_t operand, const Expr& value, Domain* to, const Span& span);
+  // Of each part of a value of the type that is not a tuple, in order; those that a kernel gives together share one.
+  static std::vector<Domain*> parts_of(Domain* d, const Type& type);
   // The parameters and results that the attributes of the function name.
   void place_interface(const Function& f, const Module& mod);
   void resolve(const std::vector<Function>& entries);

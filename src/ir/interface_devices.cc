@@ -45,6 +45,11 @@ std::vector<std::string> results_of(const FunctionNode& f) {
 
 Device device_named(const FunctionNode& f, const std::string& name) {
   std::optional<Device> device = Device::parse(name);
+  if (device && device->is_host() && *device != Device::cpu()) {
+    throw UserError(Diagnostic(codes::placement_unknown, f.span,
+                               in_quotes(name) + " is not a device with memory of its own")
+                        .expected("\"cpu\" for the host, or a device such as \"opencl:0\""));
+  }
   if (device) return *device;
   throw UserError(
       Diagnostic(codes::placement_unknown, f.span, "there is no device " + in_quotes(name))

@@ -142,8 +142,13 @@ Device device_of(const relay_tensor_type& type) {
     device.id = static_cast<uint16_t>(type.device_id);
   }
   if (!exists || !device.is_host()) {
-    wrong("the CPU cannot read the memory of device type " + std::to_string(type.device_type) +
-          ", number " + std::to_string(type.device_id));
+    throw UserError(Diagnostic(relay::codes::run_input, {},
+                               "the CPU cannot read the memory of device type " +
+                                   std::to_string(type.device_type) + ", number " +
+                                   std::to_string(type.device_id))
+                        .help("set device_type to RELAY_CPU for memory of the host, also where the "
+                              "parameter is on a device; give memory of a device by "
+                              "relay_session_set_input_dlpack"));
   }
   return device;
 }

@@ -65,7 +65,7 @@ struct MemoryExchange {
   std::function<std::shared_ptr<void>(uint16_t id, DeviceExchange::Place place, size_t bytes,
                                       std::shared_ptr<void> owner)>
       take = {};
-  std::function<DeviceExchange::Place(void* address)> give = {};
+  std::function<DeviceExchange::Place(uint16_t id, void* address)> give = {};
   // Null where the driver itself keeps memory until work that uses it is done.
   std::function<void(uint16_t id)> settle = {};
 };

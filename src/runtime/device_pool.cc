@@ -73,8 +73,14 @@ void DevicePool::release(void* memory, bool settled) {
   const Block block = used->second;
   used_.erase(used);
   in_use_ -= block.bytes;
+  if (block.is_lent) return give_(memory);
   idle_bytes_ += block.bytes;
   idle_.emplace(block.bytes, Idle{memory, settled ? nullptr : block.queue, ++releases_});
+}
+
+void DevicePool::lend(void* memory) {
+  std::lock_guard lock(mutex_);
+  if (auto used = used_.find(memory); used != used_.end()) used->second.is_lent = true;
 }
 
 void DevicePool::settle_blocks(const void* queue) {

@@ -36,6 +36,9 @@ class DevicePool {
   void* allocate(const void* queue, size_t bytes);
   // `settled`: no work that was given to the queue uses it.
   void release(void* memory, bool settled);
+  // Others have the memory, and may use it when it is released: it goes back to the driver then, which keeps it until their work
+  // is done. Memory that is not of the pool is ignored.
+  void lend(void* memory);
   // Blocks that the queue has released are free for everyone. What is idle beyond the most that was in use at once, and beyond
   // 64 MiB, goes back.
   void settle(const void* queue);
@@ -49,6 +52,7 @@ class DevicePool {
   struct Block {
     size_t bytes;
     const void* queue;
+    bool is_lent = false;
   };
   struct Idle {
     void* memory;

@@ -72,7 +72,7 @@ class DriverExchange : public DeviceExchange {
                                      " gives no memory to other libraries")
                           .help("copy the tensor to the CPU first"));
     }
-    return driver.memory.give(tensor.data());
+    return driver.memory.give(tensor.device().id, tensor.data());
   }
 
   void settle(Device device) const noexcept override {

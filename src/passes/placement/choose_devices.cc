@@ -12,6 +12,8 @@
 namespace relay {
 namespace {
 
+using runtime::Device;
+
 // Elements of an integer tensor of sizes or indices that the host reads.
 constexpr int64_t kSizes = 64;
 
@@ -57,12 +59,29 @@ std::string too_small(const CallNode& c) {
   return "copies of its " + std::to_string(elements) + " elements take longer than it does";
 }
 
+// What the device supports; each primitive function is asked once.
+class Support {
+ public:
+  explicit Support(const DeviceChoice& choice) : choice_(choice) {}
+
+  bool has(const FunctionNode& primitive) {
+    auto [known, fresh] = known_.try_emplace(&primitive, false);
+    if (fresh) known->second = choice_.supports(primitive);
+    return known->second;
+  }
+  Device device() const { return choice_.device; }
+
+ private:
+  const DeviceChoice& choice_;
+  std::unordered_map<const FunctionNode*, bool> known_;
+};
+
 class Chooser : public RewriterOutsidePrimitives {
  public:
   // `there`: variables that are on the device.
-  Chooser(const DeviceChoice& choice, const std::unordered_map<const Node*, const Node*>& values,
+  Chooser(Support& support, const std::unordered_map<const Node*, const Node*>& values,
           std::unordered_set<const Node*> there)
-      : choice_(choice), values_(values), there_(std::move(there)) {}
+      : support_(support), values_(values), there_(std::move(there)) {}
 
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
     auto* before = as<CallNode>(original);
@@ -72,7 +91,7 @@ class Chooser : public RewriterOutsidePrimitives {
     there_.insert(before);
     Function& placed = placed_[primitive];
     if (!placed) {
-      placed = with_attr(ref(*primitive), attr::kDevice, AttrValue(choice_.device.to_string()));
+      placed = with_attr(ref(*primitive), attr::kDevice, AttrValue(support_.device().to_string()));
     }
     auto& c = *as<CallNode>(rebuilt);
     return call(placed, c.args, c.attrs, c.span, c.type_args);
@@ -84,9 +103,7 @@ class Chooser : public RewriterOutsidePrimitives {
     const bool reads_there =
         std::ranges::any_of(c.args, [&](const Expr& a) { return is_there(a); });
     if (!reads_there && !too_small(c).empty()) return false;
-    auto [known, fresh] = supported_.try_emplace(&primitive, false);
-    if (fresh) known->second = choice_.supports(primitive);
-    return known->second;
+    return support_.has(primitive);
   }
 
   // Whether a value was computed on the device.
@@ -106,16 +123,41 @@ class Chooser : public RewriterOutsidePrimitives {
     return rebuilt;
   }
 
-  const DeviceChoice& choice_;
+  Support& support_;
   const std::unordered_map<const Node*, const Node*>& values_;
   std::unordered_set<const Node*> there_;
-  std::unordered_map<const FunctionNode*, bool> supported_;
   std::unordered_map<const FunctionNode*, Function> placed_;
+};
+
+// Says that the host computes what the device cannot: PlaceKernels computes a kernel without a device where its operands and
+// its readers are.
+class Holder : public RewriterOutsidePrimitives {
+ public:
+  explicit Holder(Support& support) : support_(support) {}
+
+  NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+    auto* before = as<CallNode>(original);
+    auto* primitive = before == nullptr ? nullptr : primitive_of(*before);
+    if (primitive == nullptr || primitive->has_attr(attr::kDevice)) return rebuilt;
+    if (host_only(*before) != nullptr) return rebuilt;  // PlaceKernels knows
+    if (!is_loop_kernel(*primitive) && support_.has(*primitive)) return rebuilt;
+    Function& held = held_[primitive];
+    if (!held) {
+      held = with_attr(ref(*primitive), attr::kDevice, AttrValue(Device::cpu().to_string()));
+    }
+    auto& c = *as<CallNode>(rebuilt);
+    return call(held, c.args, c.attrs, c.span, c.type_args);
+  }
+
+ private:
+  Support& support_;
+  std::unordered_map<const FunctionNode*, Function> held_;
 };
 
 Module choose_devices(const Module& mod, PassContext& ctx) {
   if (!ctx.device_choice || uses_devices(mod)) return mod;
-  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+  Support support(*ctx.device_choice);
+  const Module chosen = map_functions(mod, [&](const GlobalVar&, const Function& f) {
     std::unordered_map<const Node*, const Node*> values;
     post_order_outside_primitives(f, [&](const Node& n) {
       if (auto* l = as<LetNode>(&n)) values[l->var.get()] = l->value.get();
@@ -124,8 +166,11 @@ Module choose_devices(const Module& mod, PassContext& ctx) {
     for (const auto& [number, device] : interface_devices(*f.get(), mod).params) {
       if (device == ctx.device_choice->device) there.insert(f->params[number].get());
     }
-    return Chooser(*ctx.device_choice, values, std::move(there)).apply(f);
+    return Chooser(support, values, std::move(there)).apply(f);
   });
+  if (chosen.get() == mod.get() && !has_interface_devices(mod)) return mod;
+  return map_functions(
+      chosen, [&](const GlobalVar&, const Function& f) { return Holder(support).apply(f); });
 }
 
 }  // namespace

@@ -399,7 +399,8 @@ DeviceDriver cuda_driver() {
           .describe = describe_cuda_devices,
           .memory = {.take = take_memory,
                      .give =
-                         [](void* address) {
+                         [](uint16_t number, void* address) {
+                           open_cuda_device(number);  // throws unless it is usable
                            return DeviceExchange::Place{address, 0};
                          },
                      .settle = settle_memory}};

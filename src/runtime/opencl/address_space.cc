@@ -19,7 +19,8 @@ AddressSpace& AddressSpace::instance() {
 }
 
 void* AddressSpace::insert(Memory memory, size_t bytes) {
-  const size_t size = (bytes + kPage - 1) / kPage * kPage;
+  // With the address behind the last byte, where a view without elements may begin.
+  const size_t size = (bytes / kPage + 1) * kPage;
   void* range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return nullptr;
   std::lock_guard lock(mutex_);

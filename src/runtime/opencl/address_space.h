@@ -20,7 +20,7 @@ class AddressSpace {
   void* insert(Memory memory, size_t bytes);
   // Of what `insert` has returned.
   Memory remove(void* range) noexcept;
-  // The memory that has the address, and the byte in it.
+  // The memory that has the address, or ends there, and the byte in it.
   std::pair<Memory, size_t> find(const void* address);
 
  private:

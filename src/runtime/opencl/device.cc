@@ -100,6 +100,7 @@ bool has_kernels(Program program, const DeviceSource& source) {
 OpenDevice::OpenDevice(DeviceId id, Context context)
     : id_(id),
       context_(context),
+      generation_(fork_generation()),
       pool_(
           [context](size_t bytes) { return new_memory(context, bytes); },
           [](void* memory) { api().clReleaseMemObject(AddressSpace::instance().remove(memory)); }) {
@@ -112,6 +113,15 @@ OpenDevice::OpenDevice(DeviceId id, Context context)
   if ((single & kFpCorrectlyRoundedDivideSqrt) != 0) {
     options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
   }
+}
+
+void OpenDevice::require_usable() const {
+  if (is_usable()) return;
+  throw RuntimeError(
+      Diagnostic(codes::run_device_failed, {}, "'" + name_ + "' cannot be used any more")
+          .found("a child of a process that has used the OpenCL device")
+          .help("use the device in one of both only, or start the child without fork: "
+                "multiprocessing has the method 'spawn'"));
 }
 
 std::string OpenDevice::build_log(Program program) const {
@@ -205,7 +215,10 @@ OpenDevice& open_opencl_device(uint16_t number) {
   static auto* const open = new std::map<uint16_t, std::unique_ptr<OpenDevice>>;
   std::lock_guard lock(mutex);
   std::unique_ptr<OpenDevice>& device = (*open)[number];
-  if (device) return *device;
+  if (device) {
+    device->require_usable();
+    return *device;
+  }
   const std::vector<DeviceId> all = all_devices();
   if (number >= all.size()) {
     throw RuntimeError(

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fork.h"
 #include "runtime/device_kernels.h"
 #include "runtime/device_pool.h"
 #include "runtime/opencl/api.h"
@@ -31,6 +32,11 @@ class BuiltProgram {
 class OpenDevice {
  public:
   OpenDevice(DeviceId id, Context context);
+
+  // False in a child of the process that opened it, which lacks the driver's threads.
+  bool is_usable() const noexcept { return generation_ == fork_generation(); }
+  // RuntimeError E0622 unless it is usable.
+  void require_usable() const;
 
   DeviceId id() const { return id_; }
   Context context() const { return context_; }
@@ -59,6 +65,7 @@ class OpenDevice {
 
   DeviceId id_;
   Context context_;
+  uint64_t generation_;  // of the process
   std::string name_;
   std::string options_;
   std::optional<GroupLimits> group_limits_;
@@ -67,7 +74,7 @@ class OpenDevice {
 };
 
 // The device with this number: GPUs first, processors last, each in the order of the platforms. Throws RuntimeError E0620
-// where there is none.
+// where there is none, E0622 where a parent of this process has opened it.
 OpenDevice& open_opencl_device(uint16_t number);
 
 // The names of all, in this order. Throws RuntimeError E0620 where there is no library.

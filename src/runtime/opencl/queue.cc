@@ -50,6 +50,7 @@ class OpenclQueue : public DeviceQueue {
     }
   }
   ~OpenclQueue() override {
+    if (!device_.is_usable()) return;  // the parent process has all of it
     api().clFinish(queue_);
     release_all();
   }
@@ -57,6 +58,7 @@ class OpenclQueue : public DeviceQueue {
   OpenclQueue& operator=(const OpenclQueue&) = delete;
 
   void* allocate(size_t bytes) override {
+    device_.require_usable();
     const size_t wanted = bytes + kDeviceSlack;
     void* memory = wanted < bytes ? nullptr : device_.pool().allocate(this, wanted);
     if (memory == nullptr && is_busy_.load()) {
@@ -71,9 +73,12 @@ class OpenclQueue : public DeviceQueue {
     }
     return memory;
   }
-  void release(void* memory) noexcept override { device_.pool().release(memory, !is_busy_.load()); }
+  void release(void* memory) noexcept override {
+    if (device_.is_usable()) device_.pool().release(memory, !is_busy_.load());
+  }
 
   uint64_t copy_to_device(void* to, const void* from, size_t bytes) override {
+    device_.require_usable();
     const auto [memory, offset] = AddressSpace::instance().find(to);
     Event event = nullptr;
     check(
@@ -82,6 +87,7 @@ class OpenclQueue : public DeviceQueue {
     return given(event);
   }
   uint64_t copy_to_host(void* to, const void* from, size_t bytes) override {
+    device_.require_usable();
     const auto [memory, offset] = AddressSpace::instance().find(from);
     Event event = nullptr;
     check(api().clEnqueueReadBuffer(queue_, memory, kFalse, offset, bytes, to, 0, nullptr, &event),
@@ -89,6 +95,7 @@ class OpenclQueue : public DeviceQueue {
     return given(event);
   }
   uint64_t copy_within(void* to, const void* from, size_t bytes) override {
+    device_.require_usable();
     const auto [target, to_offset] = AddressSpace::instance().find(to);
     const auto [source, from_offset] = AddressSpace::instance().find(from);
     check(api().clEnqueueCopyBuffer(queue_, source, target, from_offset, to_offset, bytes, 0,
@@ -99,6 +106,7 @@ class OpenclQueue : public DeviceQueue {
 
   uint64_t launch(const KernelInfo& info, relay_kernel entry, std::span<void* const> buffers,
                   std::span<const int64_t> dims) override {
+    device_.require_usable();
     OpenclKernel& kernel = ready(info, entry);
     std::vector<std::pair<Memory, int64_t>> places;
     for (const void* b : buffers) {
@@ -113,8 +121,12 @@ class OpenclQueue : public DeviceQueue {
     return next();
   }
 
-  void submit() override { check(api().clFlush(queue_), "its work cannot be started"); }
+  void submit() override {
+    device_.require_usable();
+    check(api().clFlush(queue_), "its work cannot be started");
+  }
   std::optional<DeviceFailure> wait(uint64_t event) override {
+    device_.require_usable();
     auto known = std::ranges::find_if(events_, [&](const auto& e) { return e.first >= event; });
     const Int result =
         known == events_.end() ? api().clFinish(queue_) : api().clWaitForEvents(1, &known->second);
@@ -310,8 +322,9 @@ std::shared_ptr<void> take_memory(uint16_t number, DeviceExchange::Place place, 
           }};
 }
 
-DeviceExchange::Place give_memory(void* address) {
+DeviceExchange::Place give_memory(uint16_t number, void* address) {
   const auto [memory, offset] = AddressSpace::instance().find(address);
+  open_opencl_device(number).pool().lend(static_cast<char*>(address) - offset);
   return {memory, offset};
 }
 

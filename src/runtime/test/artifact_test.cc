@@ -1092,6 +1092,7 @@ TEST_F(ArtifactTest, must_fail_c_api_errors_are_statuses) {
   type.device_type = 2;  // CUDA
   EXPECT_EQ(relay_session_set_input(session, 0, x, &type), RELAY_USER_ERROR);
   EXPECT_NE(std::string(relay_last_error()).find("device type 2"), std::string::npos);
+  EXPECT_NE(std::string(relay_last_error()).find("set_input_dlpack"), std::string::npos);
   type.device_type = RELAY_CUDA_HOST;
   EXPECT_EQ(relay_session_set_input(session, 0, x, &type), RELAY_OK);
   type.dtype_bits = 31;

@@ -9,6 +9,7 @@
 
 #include "runtime/device_driver.h"
 #include "runtime/device_source.h"
+#include "runtime/opencl/address_space.h"
 #include "runtime/opencl/device.h"
 #include "runtime/test/device_kernel_bytes.h"
 #include "runtime/test/mock_opencl.h"
@@ -165,6 +166,16 @@ TEST_F(DeviceQueues, memory_is_kept_for_what_follows) {
   mock_->memory = mock_->bytes;
   void* large = queue->allocate(1500);
   queue->release(large);
+}
+
+TEST(OpenclAddresses, a_view_without_elements_begins_behind_the_last_byte) {
+  auto& space = opencl::AddressSpace::instance();
+  int owner = 0;
+  auto* const memory = reinterpret_cast<opencl::Memory>(&owner);
+  char* const begin = static_cast<char*>(space.insert(memory, 4096));
+  ASSERT_NE(begin, nullptr);
+  EXPECT_EQ(space.find(begin + 4096), std::pair(memory, size_t{4096}));
+  EXPECT_EQ(space.remove(begin), memory);
 }
 
 TEST_F(DeviceQueues, a_kernel_that_fails_is_told_once) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/devices.h"
+#include "node/walk.h"
 #include "ops/test/parse.h"
 #include "passes/fusion/fuse_ops.h"
 #include "passes/pipelines.h"
@@ -49,6 +51,43 @@ TEST(ChooseDevices, scalars_and_strings_stay_on_the_host) {
   EXPECT_EQ(kernels_there(chosen("def @main(%x: Tensor[(100, 100), float32]) { sum(%x) }")), 0u);
   EXPECT_EQ(kernels_there(chosen("def @main(%x: Tensor[(100, 100), float32]) { argwhere(%x) }")),
             0u);
+}
+
+// The devices of the kernels that call the operators, behind all passes, for a device that supports all but nn.nll_loss.
+std::string device_of_kernel(const std::string& text, const std::string& op) {
+  PassContext ctx;
+  ctx.verify = true;
+  ctx.device_choice = DeviceChoice{{kDLOpenCL, 0}, [](const FunctionNode& primitive) {
+                                     auto* c = as<CallNode>(primitive.body);
+                                     return as<OpNode>(c->op)->name != "nn.nll_loss";
+                                   }};
+  const Module placed = run_passes(test::parse(text), optimize_pipeline(), ctx);
+  std::string out = "none";
+  post_order(placed, [&](const Node& n) {
+    auto* f = as<FunctionNode>(&n);
+    auto* c = f == nullptr || !f->is_primitive() ? nullptr : as<CallNode>(f->body);
+    auto* called = c == nullptr ? nullptr : as<OpNode>(c->op);
+    if (called != nullptr && called->name == op) out = kernel_device(*f).to_string();
+  });
+  return out;
+}
+
+TEST(ChooseDevices, kernels_without_a_device_follow_their_operands_where_it_supports_them) {
+  const std::string loss =
+      "def @main(%x: Tensor[(200, 100), float32], %t: Tensor[(200,), int32],\n"
+      "          %w: Tensor[(100,), float32]";
+  const std::string after =
+      ") {\n"
+      "  let %a = exp(%x);\n"
+      "  (tanh(%a), sum(%a), nn.nll_loss(%a, %t, %w)) }";
+  EXPECT_EQ(device_of_kernel(loss + after, "tanh"), "opencl:0");
+  EXPECT_EQ(device_of_kernel(loss + after, "sum"), "opencl:0");
+  EXPECT_EQ(device_of_kernel(loss + after, "nn.nll_loss"), "cpu");
+  // One whose operand and whose result are on the device.
+  const std::string only = loss +
+                           ", param_devices=[[\"x\", \"opencl:0\"]], "
+                           "result_devices=[[0, \"opencl:0\"]]) { nn.nll_loss(%x, %t, %w) }";
+  EXPECT_EQ(device_of_kernel(only, "nn.nll_loss"), "cpu");
 }
 
 TEST(ChooseDevices, a_missing_operator_is_a_reason_before_the_size) {

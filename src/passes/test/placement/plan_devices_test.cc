@@ -127,6 +127,19 @@ TEST(PlanDevices, attributes_place_inputs_and_results) {
   EXPECT_EQ(count(out, kBack), 2u) << out;  // the first result, and %x as the third
 }
 
+// Results of one kernel are on one device, and count as one each.
+TEST(PlaceKernels, results_of_a_kernel_of_several_are_numbered_one_by_one) {
+  PassContext ctx;
+  ctx.verify = true;
+  const std::string out = print_module(run_passes(
+      test::parse("def @main(%x: Tensor[(4, 4), float32], param_devices=[[\"x\", \"cuda\"]],\n"
+                  "          result_devices=[[0, \"cuda\"], [1, \"cuda\"]]) {\n"
+                  "  (topk(%x, k=2), tanh(%x), exp(%x)) }"),
+      optimize_pipeline(), ctx));
+  EXPECT_EQ(count(out, kTo), 0u) << out;
+  EXPECT_EQ(count(out, kBack), 2u) << out;  // of tanh and exp
+}
+
 TEST(PlaceKernels, attributes_alone_make_copies) {
   PassContext ctx;
   ctx.verify = true;
