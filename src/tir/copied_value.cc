@@ -1,5 +1,6 @@
 #include "tir/copied_value.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tir/thread_nests.h"
@@ -25,6 +26,8 @@ CopiedValue copied_value(const PrimExpr& value) {
   }
   auto* load = as<LoadNode>(e);
   if (load == nullptr || load->predicate || load->dtype.lanes != 1) return {};
+  // The place is computed whether or not the condition holds.
+  if (out.inside && std::ranges::any_of(load->indices, reads_memory)) return {};
   out.from = load;
   return out;
 }

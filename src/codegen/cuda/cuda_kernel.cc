@@ -463,7 +463,7 @@ class CudaKernel : private KernelBuilder, private GroupWriter {
     Value* inside = nullptr;
     if (what.inside) {
       inside = expr(kept(what.inside));
-      // Nothing is read where the condition does not hold, and no place is computed.
+      // Nothing is read where the condition does not hold: the place may lie outside of the buffer.
       source = b_.CreateSelect(inside, source, buffer(what.from->buffer));
     }
     copy_later(b_, address(to, expr(at)), source, bytes, inside);

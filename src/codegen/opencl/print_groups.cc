@@ -1,5 +1,7 @@
 #include "codegen/opencl/print_groups.h"
 
+#include "tir/lane_reduction.h"
+
 namespace relay::codegen {
 
 using tir::as_int;
@@ -14,6 +16,9 @@ void GroupPrinter::wait_copies(int64_t) { unsupported("copies that arrive later"
 
 void GroupPrinter::phase(const std::array<const ForNode*, 3>& axes,
                          const std::array<int64_t, 3>& items, const tir::StmtNode& body) {
+  if (tir::reduces_lanes({tir::ThreadLevel::Item, axes, relay::ref(body)})) {
+    unsupported("a reduction across a warp");
+  }
   line("{");
   ++indent_;
   std::string only;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "codegen/backend.h"
 #include "driver/test/networks.h"
 #include "driver/test/opencl_machine.h"
 #include "lower/rules/choose.h"
@@ -504,6 +505,14 @@ TEST(Opencl, warps_that_exchange_registers) {
       expect_no_races(k.composed, lowered, sentence);
       const std::string code = tir::text_of(lowered), word = "barrier()";
       EXPECT_EQ(code.find("# nest = lanes") != std::string::npos, exchange) << code;
+      // OpenCL C has no form of them: items would store to one element.
+      std::string why;
+      try {
+        backend_of(gpu).compile({lowered}, gpu, 1, nullptr);
+      } catch (const UserError& e) {
+        why = e.what();
+      }
+      EXPECT_EQ(why.find("a reduction across a warp") != std::string::npos, exchange) << why;
       for (size_t at = code.find(word); at != std::string::npos; at = code.find(word, at + 1)) {
         ++out;
       }

@@ -107,9 +107,9 @@ bool is_plan_of(const Sum& sum, const TilePlan& plan, bool several = false) {
                    std::ranges::is_sorted(plan.columns, std::greater<>())
              : !plan.masked_end && covers(sum.columns(), plan.columns, kMostRows * kLanes.most);
   if (!rows || !columns) return false;
-  if (plan.panels != 1 &&
-      (!several || plan.panels < 1 || whole_tiles(sum, plan) % plan.panels != 0)) {
-    return false;
+  if (plan.panels != 1) {
+    const int64_t whole = whole_tiles(sum, plan);
+    if (!several || plan.panels < 1 || whole < 1 || whole % plan.panels != 0) return false;
   }
   if (plan.rows[0] * ((plan.columns[0] + plan.lanes - 1) / plan.lanes) > kMostVectors) return false;
   return !sum.matrix || std::ranges::all_of(plan.rows, [&](int64_t height) {

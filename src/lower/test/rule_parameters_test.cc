@@ -313,6 +313,28 @@ TEST(RuleParameters, must_fail_work_items_that_the_kernel_has_not) {
   }
 }
 
+// Tiles of columns at once where there are no whole ones.
+TEST(RuleParameters, must_fail_panels_without_whole_tiles) {
+  const auto rules = processor_rules();
+  const auto rule = std::ranges::find(rules, "panel_products", [](auto* r) { return r->name; });
+  ASSERT_NE(rule, rules.end());
+  const Module mod = test::parse(
+      "def @main(%x: Tensor[(9, 40), float32], %w: Tensor[(291, 40), float32]) {"
+      " nn.dense(%x, %w) }");
+  for (int panels : {1, 5}) {
+    Schedule s(prepared(compose(*mod->functions[0], "kernel").func));
+    auto declined =
+        apply(**rule, s,
+              parse_parameters(**rule,
+                               "tiles=[[[\"lanes\", 4], [\"rows\", [1]], [\"columns\", [400, 1]], "
+                               "[\"panels\", " +
+                                   std::to_string(panels) + "]]]"));
+    ASSERT_TRUE(declined);  // as no blocks are given
+    EXPECT_EQ(declined->reason.find("tiles do not fit") != std::string::npos, panels > 1)
+        << declined->reason;
+  }
+}
+
 TEST(RuleParameters, of_another_rule_or_name_are_refused) {
   const Schedule s(prepared(kernels()[0].composed));
   for (const ScheduleRule* rule : processor_rules()) {

@@ -54,6 +54,18 @@ bool arrives_later(const Stmt& phase) {
   });
 }
 
+// The phases with copies that arrive at once: no item waits for those that no pipelined loop begins with.
+Stmt without_later(const Stmt& s) {
+  return Stmt::unchecked(rewrite(
+      s,
+      [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+        auto* loop = as<ForNode>(rebuilt);
+        if (loop == nullptr || loop->hints.nest != LoopNest::Copy) return rebuilt;
+        return modified(*loop, [](ForNode& n) { n.hints.nest = LoopNest::None; });
+      },
+      family::tir_stmt));
+}
+
 class Pipeline {
  public:
   Pipeline(const PrimFunc& f, const ForNode& loop, const std::array<int64_t, 3>& group)
@@ -69,7 +81,11 @@ class Pipeline {
     std::vector<Stmt> copies, rest;
     const auto stored = stored_in(body);
     for (const Stmt& s : statements_of(body)) {
-      (rest.empty() && is_copy(s, stored) ? copies : rest).push_back(s);
+      if (rest.empty() && is_copy(s, stored)) {
+        copies.push_back(s);
+      } else {
+        rest.push_back(without_later(s));
+      }
     }
     if (copies.empty() || rest.empty() || as_int(loop_.min) != 0) {
       refuse("does not begin with copies to shared memory that others follow");
@@ -234,7 +250,9 @@ class Pipeline {
 };
 
 Stmt pipeline(const PrimFunc& f, const Stmt& s, const std::array<int64_t, 3>& group) {
-  if (auto nest = thread_nest(s); nest && nest->level == ThreadLevel::Item) return s;
+  if (auto nest = thread_nest(s); nest && nest->level == ThreadLevel::Item) {
+    return without_later(s);
+  }
   auto* loop = as<ForNode>(s);
   if (loop != nullptr && loop->hints.pipeline > 0) return Pipeline(f, *loop, group).run();
   return map_inner(s, [&](const Stmt& inner) { return pipeline(f, inner, group); });

@@ -26,6 +26,7 @@ namespace relay::tir {
 //
 // Copies whose loop over items is a nest of kind Copy need no registers: the items begin them, end_copies() makes those of
 // an iteration one lot, and wait_copies(N - 2), in front of the barrier, waits for the lot of the iteration that follows.
+// Other nests of kind Copy, as those of a loop of one iteration, which is none any more, become plain phases.
 //
 // Runs behind separate_items, whose registers the copied elements have. Legal as Schedule::pipeline checks. It loses where the
 // loop has hardly more iterations than buffers, and where the memory or the registers leave fewer groups on a multiprocessor.

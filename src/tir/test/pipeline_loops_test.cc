@@ -5,6 +5,7 @@
 
 #include "node/structural.h"
 #include "node/walk.h"
+#include "tir/copied_value.h"
 #include "tir/passes/insert_barriers.h"
 #include "tir/passes/pipeline_loops.h"
 #include "tir/passes/separate_items.h"
@@ -57,12 +58,12 @@ PrimFunc lowered(const PrimFunc& f) {
   return insert_barriers(simplify(pipeline_loops(separate_items(f))));
 }
 
-std::string race_of(const PrimFunc& f) {
+std::string race_of(const PrimFunc& f, const std::vector<int64_t>& dims = {}) {
   std::vector<Data> buffers;
   for (const Buffer& p : f->params) {
-    buffers.push_back(Data::zeros(p->dtype, runtime::Shape(shape_of(f, p, {}))));
+    buffers.push_back(Data::zeros(p->dtype, runtime::Shape(shape_of(f, p, dims))));
   }
-  KernelInterpreter run(f, {}, {.find_races = true});
+  KernelInterpreter run(f, dims, {.find_races = true});
   EXPECT_EQ(run.run(buffers), 0);
   return run.race();
 }
@@ -156,6 +157,62 @@ TEST(PipelineLoops, one_barrier_in_a_step) {
   }
 }
 
+// Two groups that add, twice over `n` steps, products of a tile, whose copies arrive as `nest` says, and of one with elements for
+// all items but the last, whose copies go through registers.
+PrimFunc guarded_products(int64_t slots, LoopNest nest) {
+  Var n = var("n"), b = var("b"), r = var("r"), k = var("k"), t = var("t"), i = var("i"),
+      s = var("s"), u = var("u"), v = var("v"), w = var("w");
+  Buffer x = buffer("x", f32, {index(2), n, index(2 * kItems)}),
+         y = buffer("y", f32, {n, index(kItems - 1)}),
+         out = buffer("out", f32, {index(2), index(kItems)}),
+         tile = buffer("tile", f32, {index(2 * kItems)}, Scope::Shared),
+         other = buffer("other", f32, {index(kItems)}, Scope::Shared),
+         acc = buffer("acc", f32, {index(kItems)}, Scope::Register);
+  const PrimExpr at = i * kItems + t;
+  Stmt step = seq(
+      {over_items(t, for_(i, index(0), index(2), store(tile, {at}, load(x, {b, k, at}))), nest),
+       over_items(s, if_(lt(s, index(kItems - 1)), store(other, {s}, load(y, {k, s})))),
+       over_items(u, store(acc, {u},
+                           load(acc, {u}) + load(tile, {index(2 * kItems - 1) - u}) *
+                                                load(other, {floor_mod(u, index(kItems - 1))})))});
+  Stmt loop = modified(*as<ForNode>(for_(k, index(0), n, allocate(tile, allocate(other, step)))),
+                       [&](ForNode& node) { node.hints.pipeline = slots; });
+  Stmt group =
+      seq({over_items(v, store(acc, {v}, imm_float(f32, 0))), for_(r, index(0), index(2), loop),
+           over_items(w, store(out, {b, w}, load(acc, {w})))});
+  Stmt groups =
+      modified(*as<ForNode>(for_(b, index(0), index(2), allocate(acc, group))), [&](ForNode& node) {
+        node.loop_kind = ForKind::ThreadBound;
+        node.thread_tag = kGroupTags[0];
+      });
+  return kernel({x, y}, {out}, groups, {n});
+}
+
+TEST(PipelineLoops, any_number_of_steps_and_several_copies) {
+  const PrimFunc plain = guarded_products(0, LoopNest::None);
+  for (int64_t slots : {2, 3, 4}) {
+    for (LoopNest nest : {LoopNest::None, LoopNest::Copy}) {
+      const PrimFunc f = lowered(guarded_products(slots, nest));
+      verify(f);
+      for (int64_t steps : {0, 1, 2, 3, 6}) {
+        expect_equal(run(plain, 1, {steps}), run(f, 1, {steps}), text_of(f));
+        EXPECT_EQ(race_of(f, {steps}), "") << steps << " steps\n" << text_of(f);
+      }
+    }
+  }
+}
+
+// No item waits for the copies of a loop that is not pipelined, or that is none any more.
+TEST(PipelineLoops, other_copies_arrive_at_once) {
+  const PrimFunc plain = reversed_sums(0, LoopNest::Copy),
+                 once = simplify(reversed_sums(2, LoopNest::Copy, 1));
+  for (const PrimFunc& f : {plain, once}) {
+    ASSERT_EQ(count(text_of(f), "nest = copy"), 1U);
+    EXPECT_EQ(count(text_of(lowered(f)), "nest = copy"), 0U);
+    EXPECT_EQ(race_of(lowered(f)), "");
+  }
+}
+
 TEST(PipelineLoops, a_loop_without_the_hint_stays) {
   const PrimFunc f = separate_items(reversed_sums(0, LoopNest::None));
   EXPECT_EQ(pipeline_loops(f), f);
@@ -244,6 +301,23 @@ TEST(PipelineLoops, must_find_copies_that_no_item_waits_for) {
   const PrimFunc without_barrier = with_calls(
       f, [](const CallNode& c) { return c.name == "barrier" ? seq({}) : Stmt(nullptr); });
   EXPECT_NE(race_of(without_barrier), "");
+}
+
+TEST(CopiedValue, an_element_or_zero) {
+  Buffer x = buffer("x", f32, {index(8)}), at = buffer("at", kIndex, {index(8)});
+  Var i = var("i");
+  const PrimExpr inside = lt(i, index(8)), element = load(x, {i}), zero = imm_float(f32, 0),
+                 gathered = load(x, {load(at, {i})});
+  EXPECT_EQ(copied_value(element).from, element.get());
+  EXPECT_EQ(copied_value(gathered).from, gathered.get());
+  const CopiedValue bordered = copied_value(select(inside, element, zero));
+  EXPECT_EQ(bordered.from, element.get());
+  EXPECT_TRUE(structural_equal(bordered.inside, inside));
+  // What a copy reads for its place, it reads wherever it is.
+  EXPECT_EQ(copied_value(select(inside, gathered, zero)).from, nullptr);
+  EXPECT_EQ(copied_value(select(inside, element, imm_float(f32, -0.0))).from, nullptr);
+  EXPECT_EQ(copied_value(select(inside, element, imm_float(f32, 1))).from, nullptr);
+  EXPECT_EQ(copied_value(element + zero).from, nullptr);
 }
 
 // y[i] += x[k] * z[i], with the part of x that a step needs in shared memory.
