@@ -11,8 +11,8 @@ namespace relay {
 // lane of 32 bits in a vector.
 bool has_byte_dot(const Target& target);
 
-// Whether one instruction adds the two products of bfloat16 to every lane of float32 in a vector, and does so in less time than
-// two multiplications of float32. It takes denormal numbers for zero.
+// Whether one instruction adds the two products of bfloat16 to every lane of float32 in a vector, and does so in no more
+// time than two multiplications of float32. It takes denormal numbers for zero.
 bool has_bfloat16_dot(const Target& target);
 
 // What a matrix unit multiplies. Sums are of 32 bits.

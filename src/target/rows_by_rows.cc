@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "target/dot_products.h"
+
 namespace relay {
 namespace {
 
@@ -35,6 +37,13 @@ MatrixOrder matrix_order(const Target& target, const RowsByRows& product) {
   return stays_as_it_lies(target, product) ? MatrixOrder::AsItLies
          : goes_by_panel(target, product)  ? MatrixOrder::ByPanel
                                            : MatrixOrder::Packed;
+}
+
+bool pairs_in_panels(const Target& target, const RowsByRows& p) {
+  constexpr int64_t kSumBits = 32, kFewRows = 8, kShortSum = 32;
+  return has_bfloat16_dot(target) && p.sum % 2 == 0 && p.sum >= kShortSum &&
+         (p.rows == 0 || p.rows >= kFewRows) && p.columns >= target.lanes(kSumBits) &&
+         p.sum * panel_columns(target, 8 * p.bytes) * p.bytes <= target.l2_bytes / 2;
 }
 
 int64_t panel_columns(const Target& target, int64_t bits) {

@@ -26,6 +26,10 @@ int64_t most_rows_along_sum(int64_t sum);
 // The order that takes the least time.
 MatrixOrder matrix_order(const Target& target, const RowsByRows& product);
 
+// Whether the kernel may write a panel of a matrix of bfloat16 as pairs of neighbouring factors before all rows pass by it. Of a
+// batch, `rows` are those of one matrix.
+bool pairs_in_panels(const Target& target, const RowsByRows& product);
+
 // The columns that are neighbours in a transposed matrix of elements of `bits`: two vectors of sums in 32 bits or wider,
 // or what the target says.
 int64_t panel_columns(const Target& target, int64_t bits);

@@ -123,3 +123,64 @@ def test_a_large_matrix_of_float16_for_one_row_is_not_widened(tmp_path):
     program = relay.IRModule.from_expr(relay.Function([x], product))
     relay.build(program, target="x86-64-v3").export_library(tmp_path / "m.so")
     assert (tmp_path / "m.so").stat().st_size < 1024 * 1024 * 3
+
+
+ZEN4 = "llvm -mcpu=znver4 -num-threads=1"
+
+
+def assembly(tmp_path, program, target):
+    (tmp_path / "m.relay").write_text(program)
+    return command("show", "m.relay", "--asm", "--target", target, cwd=tmp_path).stdout
+
+
+PRODUCTS = {
+    "constant": """def @main(%x: Tensor[(32, 64), TYPE]) {
+      nn.dense(%x, ones(shape=[64, 64], dtype="TYPE")) }""",
+    "input": """def @main(%x: Tensor[(32, 64), TYPE], %w: Tensor[(256, 64), TYPE]) {
+      nn.dense(%x, %w) }""",
+    "many rows": """def @main(%x: Tensor[(2048, 64), TYPE], %w: Tensor[(64, 64), TYPE]) {
+      nn.dense(%x, %w) }""",
+    "batch": """def @main(%x: Tensor[(4, 32, 64), TYPE], %w: Tensor[(4, 48, 64), TYPE]) {
+      nn.batch_matmul(%x, %w, transpose_b=True) }""",
+    "convolution": """def @main(%x: Tensor[(1, 32, 17, 17), TYPE]) {
+      nn.conv2d(%x, ones(shape=[64, 32, 3, 3], dtype="TYPE"), strides=[2, 2],
+                padding=[1, 1], kernel_size=[3, 3], channels=64) }""",
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_pairs_of_bfloat16_are_multiplied_by_avx512(name, tmp_path):
+    program = '#[version = "0.0.5"]\n' + PRODUCTS[name]
+    text = assembly(tmp_path, program.replace("TYPE", "bfloat16"), ZEN4)
+    assert "vdpbf16ps" in text and "vfmadd" not in text
+    assert "vdpbf16ps" not in assembly(tmp_path, program.replace("TYPE", "float16"), ZEN4)
+    older = "llvm -mcpu=znver3 -num-threads=1"
+    assert "vdpbf16ps" not in assembly(tmp_path, program.replace("TYPE", "bfloat16"), older)
+
+
+@pytest.mark.parametrize("name", ["constant", "input", "convolution"])
+def test_a_matrix_unit_is_preferred_to_pairs(name, tmp_path):
+    program = '#[version = "0.0.5"]\n' + PRODUCTS[name].replace("TYPE", "bfloat16")
+    text = assembly(tmp_path, program, "llvm -mcpu=sapphirerapids -num-threads=1")
+    assert "tdpbf16ps" in text and "vdpbf16ps" not in text
+
+
+@pytest.mark.parametrize("batch, rows, columns, inputs", [(3, 20, 64, 34), (2, 9, 197, 64),
+                                                            (2, 40, 37, 33)])  # fmt: skip
+@pytest.mark.parametrize("transposed", [True, False])
+def test_products_of_a_batch(batch, rows, columns, inputs, transposed):
+    x = rounded((batch, rows, inputs), "bfloat16", 1)
+    w = rounded((batch, columns, inputs), "bfloat16", 2)
+    want = x.astype("float64") @ w.astype("float64").transpose(0, 2, 1)
+    given = w if transposed else np.ascontiguousarray(w.transpose(0, 2, 1))
+    got = run(
+        [x, given], lambda x, w: relay.nn.batch_matmul(x, w, transpose_b=transposed), "bfloat16"
+    )
+    expect_close(got, want, "bfloat16")
+
+
+@pytest.mark.parametrize("rows, columns, inputs", [(40, 320, 64), (9, 300, 70), (600, 400, 520)])
+def test_rows_by_a_matrix_that_is_an_input(rows, columns, inputs):
+    x, w = rounded((rows, inputs), "bfloat16", 1), rounded((columns, inputs), "bfloat16", 2)
+    want = x.astype("float64") @ w.astype("float64").T
+    expect_close(run([x, w], relay.nn.dense, "bfloat16"), want, "bfloat16")

@@ -14,6 +14,11 @@ constexpr int64_t kPartBytes = 16;
 // So many columns that are whole rows of the result are one vector.
 constexpr int64_t kFewColumns = 4;
 
+// Of what moves as one element.
+int64_t bytes_moved(const TransposedNest& nest) {
+  return nest.elements * static_cast<int64_t>(nest.load->buffer->dtype.element().bytes());
+}
+
 // Element i of the first, then of the second, for i in [first, first + count) of each of the equal parts of the vectors.
 std::vector<int> interleaved(int first, int count, int lanes, int parts) {
   std::vector<int> out;
@@ -33,13 +38,17 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
   if (loop == nullptr || !in_transposed_nest(*loop)) return false;
   auto nest = transposed_nest(Stmt(loop));
   if (!nest) return false;
-  const DType dtype = nest->load->buffer->dtype.element();
+  const int64_t bytes = bytes_moved(*nest);
+  if (bytes > static_cast<int64_t>(sizeof(int64_t)) ||
+      !std::has_single_bit(static_cast<uint64_t>(bytes))) {
+    return false;
+  }
   // What a part holds.
-  const int64_t side = kPartBytes / dtype.bytes();
+  const int64_t side = kPartBytes / bytes;
   // Blocks whose rows and columns halve down to one.
   auto fits = [&](int64_t n) { return std::has_single_bit(static_cast<uint64_t>(n)) && n > 1; };
   if (!fits(nest->rows)) return false;
-  if (as_int(nest->to_step) == nest->columns && nest->columns <= kFewColumns) {
+  if (as_int(nest->to_step) == nest->columns * nest->elements && nest->columns <= kFewColumns) {
     interleaved_columns(*nest);
     return true;
   }
@@ -58,10 +67,10 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
 }
 
 void KernelBuilder::interleaved_columns(const TransposedNest& nest) {
-  const int64_t bytes = nest.load->buffer->dtype.element().bytes();
+  const int64_t bytes = bytes_moved(nest);
   auto* type = llvm::FixedVectorType::get(b_.getIntNTy(static_cast<unsigned>(8 * bytes)),
                                           static_cast<unsigned>(nest.rows));
-  const llvm::Align align(static_cast<uint64_t>(bytes));
+  const llvm::Align align(nest.load->buffer->dtype.element().bytes());
   const Columns from = columns_of(nest);
   std::vector<Value*> columns;
   for (int64_t c = 0; c < nest.columns; ++c) {
@@ -113,10 +122,10 @@ Value* KernelBuilder::index_at(const Columns& from, int64_t column, int64_t row)
 void KernelBuilder::transposed_block(const TransposedNest& nest, const Strided& to,
                                      const Columns& from, int64_t first_row, int64_t rows,
                                      int64_t first_column, int64_t columns) {
-  const int64_t bytes = nest.load->buffer->dtype.element().bytes();
+  const int64_t bytes = bytes_moved(nest);
   const int64_t parts = std::max<int64_t>(1, columns * bytes / kPartBytes);
   llvm::Type* element = b_.getIntNTy(static_cast<unsigned>(8 * bytes));
-  const llvm::Align align(static_cast<uint64_t>(bytes));
+  const llvm::Align align(nest.load->buffer->dtype.element().bytes());
   auto lanes_in = [](Value* v) {
     return static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
   };
@@ -130,7 +139,8 @@ void KernelBuilder::transposed_block(const TransposedNest& nest, const Strided& 
     for (int64_t p = 0; p < parts; ++p) {
       const int64_t column = first_column + p * (columns / parts) + c;
       pieces.push_back(b_.CreateAlignedLoad(
-          type, address(nest.load->buffer, index_at(from, column, first_row)), align));
+          type, address(nest.load->buffer, index_at(from, column, first_row * nest.elements)),
+          align));
     }
     while (pieces.size() > 1) {
       for (size_t i = 0; i < pieces.size() / 2; ++i) {
@@ -167,8 +177,8 @@ void KernelBuilder::transposed_block(const TransposedNest& nest, const Strided& 
       std::vector<int> part(static_cast<size_t>(width));
       std::iota(part.begin(), part.end(), first);
       Value* line = width == lanes ? v : b_.CreateShuffleVector(v, part);
-      b_.CreateAlignedStore(line, address(nest.store->buffer, index_at(to, row, first_column)),
-                            align);
+      Value* at = index_at(to, row, first_column * nest.elements);
+      b_.CreateAlignedStore(line, address(nest.store->buffer, at), align);
     }
   }
 }

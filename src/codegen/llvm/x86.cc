@@ -113,6 +113,25 @@ Value* x86_byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Valu
                       });
 }
 
+// vdpbf16ps.
+Value* x86_bfloat16_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x,
+                        Value* y) {
+  if (!llvm::isa<llvm::FixedVectorType>(acc->getType()) || !has_bfloat16_dot(target)) {
+    return nullptr;
+  }
+  constexpr unsigned kWidths[] = {4, 8, 16};
+  const std::span widths(kWidths, target.vector_bits >= 512 ? 3 : 2);
+  return by_registers(
+      b, widths, acc, x, y, [&](unsigned width, Value* sum, Value* left, Value* right) {
+        llvm::Intrinsic::ID id = width == 16  ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512
+                                 : width == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256
+                                              : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128;
+        auto* pairs = llvm::FixedVectorType::get(b.getBFloatTy(), 2 * width);
+        return b.CreateIntrinsic(
+            id, {}, {sum, b.CreateBitCast(left, pairs), b.CreateBitCast(right, pairs)});
+      });
+}
+
 // ---- AMX. Nothing but these instructions and memory sees the registers, whose numbers are part of them.
 
 constexpr unsigned kTiles = 8;
@@ -240,6 +259,7 @@ const LlvmArchitecture kLlvmX86{.name = "x86_64",
                                 .gathers = true,
                                 .libm = kX86Libm,
                                 .byte_dot = x86_byte_dot,
+                                .bfloat16_dot = x86_bfloat16_dot,
                                 .matrix = &kAmx,
                                 .gathers_fast = gathers_fast,
                                 .fixed_point_product = fixed_point_product,

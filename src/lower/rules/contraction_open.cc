@@ -424,8 +424,11 @@ Outcome tile_made_loops(Schedule& s, const Sum& sum, const BlockRV& made, const 
   });
   if (!decide.chooses() && !is_plan_of(sum, plan, several)) return refuse_plan(decide);
   OpenTiles tiles(s, sum, plan);
-  if (loops.size() > 2 && !columns_may_be_outermost(sum, plan)) return Declined{};
-  std::vector<LoopRV> columns = RELAY_TRY(tiles.build(out, loops.size() > 2, {}, made));
+  // Every matrix of a batch has weights of its own.
+  const bool batch = loops.size() == 3 && sum.roles[0] == ContractionRole::Batch;
+  if (loops.size() > 2 && !batch && !columns_may_be_outermost(sum, plan)) return Declined{};
+  const bool outermost = loops.size() > 2 && !batch;
+  std::vector<LoopRV> columns = RELAY_TRY(tiles.build(out, outermost, {}, made));
   for (size_t i = 0; i < columns.size(); ++i) {
     const Outcome finished = finish(tiles.made()[i], columns[i], plan);
     if (!took(finished)) return finished;
@@ -433,7 +436,7 @@ Outcome tile_made_loops(Schedule& s, const Sum& sum, const BlockRV& made, const 
   std::string text = "sum: " + arithmetic_of(sum, decide) + ", " + tiles.text();
   if (!plan.threads) return Report{text};
   loops.resize(loops.size() - 2);
-  return Report{text + RELAY_TRY(share_tiles(s, sum, loops, columns, loops.size() > 0))};
+  return Report{text + RELAY_TRY(share_tiles(s, sum, loops, columns, outermost))};
 }
 
 }  // namespace relay

@@ -24,6 +24,8 @@ namespace {
 constexpr int64_t kLineBytes = 64, kPartBytes = 16;
 // Rows of the largest block: bytes in a vector of 512 bits.
 constexpr int64_t kLargestBlock = 64;
+// What moves as one element.
+constexpr int64_t kMostBytes = 8;
 // Shorter axes leave too few elements for a shuffle.
 constexpr int64_t kShortestAxis = 4;
 // What a size that a run gives counts for as work.
@@ -58,8 +60,14 @@ class Transposition {
   tir::StepResult<Outcome> schedule(const BlockRV& rv, const std::optional<LoopRV>& at = {}) {
     Block b = s_.block(rv);
     std::vector<LoopRV> loops = at ? loops_below(s_, rv, *at) : s_.get_loops(rv);
-    const std::vector<tir::IterVar> iters = moved_by(b, loops);
-    if ((!at && loops.size() != b->iters.size()) || !find(rv, b, loops, iters)) return Declined{};
+    std::vector<tir::IterVar> iters = moved_by(b, loops);
+    if (!at && loops.size() != b->iters.size()) return Declined{};
+    elements_ = elements_of(rv, b, loops, iters);
+    if (elements_ > 1) {
+      loops.pop_back();
+      iters.pop_back();
+    }
+    if (!find(rv, b, loops, iters)) return Declined{};
     LoopRV column = loops.back();
     std::vector<LoopRV> order;
     double work = 1;
@@ -89,7 +97,7 @@ class Transposition {
       }
     }
     if (threads_) note += ", threads over blocks";
-    if (!at) RELAY_TRY(make_lines(rv));
+    if (!at && elements_ == 1) RELAY_TRY(make_lines(rv));
     RELAY_TRY(cut(rv, rows_, column, size_, size_));
     return Report{note};
   }
@@ -116,6 +124,30 @@ class Transposition {
     return out;
   }
 
+  // Neighbours along the last loop that move together as one element of 16 to 64 bits, as words of packed weights do; 1
+  // where there are none.
+  int64_t elements_of(const BlockRV& rv, const Block& b, const std::vector<LoopRV>& loops,
+                      const std::vector<tir::IterVar>& iters) const {
+    if (loops.size() != iters.size() || loops.size() < 3 || b->init || b->writes.size() != 1) {
+      return 1;
+    }
+    auto* store = as<tir::StoreNode>(b->body);
+    auto* load = store == nullptr ? nullptr : as<tir::LoadNode>(store->value);
+    if (load == nullptr || load->dtype != store->buffer->dtype || load->dtype.is_bool() ||
+        load->dtype.bits < 8) {
+      return 1;
+    }
+    const int64_t extent = s_.extent(loops.back()),
+                  bytes = extent * static_cast<int64_t>(load->dtype.bytes());
+    const bool one = extent > 1 && bytes <= kMostBytes &&
+                     std::has_single_bit(static_cast<uint64_t>(bytes)) &&
+                     store->indices.back().get() == iters.back()->var.get() &&
+                     tir::as_int(store->buffer->shape.back()) == extent &&
+                     read_steps(s_, rv, loops.back()) ==
+                         std::vector<std::optional<int64_t>>{std::optional<int64_t>(1)};
+    return one ? extent : 1;
+  }
+
   // The tensors that lie across, and the loop along which all of them are read. False when there is none, and when
   // anything else lies across.
   bool find(const BlockRV& rv, const Block& b, const std::vector<LoopRV>& loops,
@@ -135,6 +167,7 @@ class Transposition {
     const size_t column = loops.size() - 1;
     // Two or three columns that only move are rows of no more: all of a block is written at once.
     const bool few = is_short(s_.extent(loops[column]));
+    if (few && elements_ > 1) return false;
     if ((chooses && !read_inside(b, loads)) || (few && (s_.extent(loops[column]) < 2 || !moves_)))
       return false;
     auto across = read_steps(s_, rv, loops[column]);
@@ -150,9 +183,9 @@ class Transposition {
         const bool turns = loads[k]->dtype.bits >= 8 && loads[k]->dtype.bits <= 64;
         auto t = turned_by(*loads[k], iters[i]->var, iters[column]->var);
         // Both in one dimension, at a fixed distance, or where quotients say.
-        offsets = turns && !t && moves_ && loads.size() == 1 && !few &&
+        offsets = turns && !t && moves_ && loads.size() == 1 && !few && elements_ == 1 &&
                   (across[k] || starts_far(rv, loops[column]));
-        const int64_t bytes = loads[k]->dtype.bytes();
+        const int64_t bytes = elements_ * static_cast<int64_t>(loads[k]->dtype.bytes());
         int64_t chosen = plan_.transposed;
         // Wide elements fill a vector part beside part; narrow ones would need more registers than there are.
         const int64_t size = decide_.number(chosen, {2, kLargestBlock}, [&](const Target& target) {
@@ -161,7 +194,7 @@ class Transposition {
         // The copy that is turned is what every load of the tensor reads.
         auto uses = std::ranges::count_if(
             loads, [&](const tir::LoadNode* l) { return l->buffer == loads[k]->buffer; });
-        fits = turns && (t || offsets) && along[k] == 1 && uses == 1 &&
+        fits = turns && (t || offsets) && along[k] == elements_ && uses == 1 &&
                (turned.empty() || size == size_);
         size_ = size;
         bytes_ = bytes;
@@ -326,15 +359,19 @@ class Transposition {
     std::vector<LoopRV> r = RELAY_TRY(s_.split(row, {-1, near, rows})),
                         c = RELAY_TRY(s_.split(column, {-1, columns}));
     RELAY_TRY(s_.reorder({r[0], c[0], r[1], r[2], c[1]}));
+    const LoopRV element = s_.get_loops(block).back();
     if (shares && s_.extent(r[0]) != 1) RELAY_TRY(s_.parallel(r[0]));
     if (rows > 1 && columns > 1) {
       if (moves_) {
         for (const LoopRV& l : {r[2], c[1]}) RELAY_TRY(s_.nest(l, tir::LoopNest::Transposed));
+        if (elements_ > 1) RELAY_TRY(s_.nest(element, tir::LoopNest::Transposed));
         return {};
       }
       for (const Turned& t : turned_) RELAY_TRY(turn(block, t, r[1]));
     }
-    if (columns < kShortestAxis) {
+    if (elements_ > 1) {
+      RELAY_TRY(s_.vectorize(element));
+    } else if (columns < kShortestAxis) {
       RELAY_TRY(s_.unroll(c[1]));
     } else {
       RELAY_TRY(s_.vectorize(c[1]));
@@ -366,6 +403,7 @@ class Transposition {
   Decider& decide_;
   LoopRV rows_;
   std::vector<Turned> turned_;
+  int64_t elements_ = 1;  // of a tensor that move as one
   int64_t size_ = 1;      // rows and columns of a block
   int64_t bytes_ = 1;     // of an element
   bool moves_ = false;    // nothing is done with what is read

@@ -531,10 +531,10 @@ PrimFunc matrix_product(const MatrixCase& c) {
                           c.open ? std::vector<tir::Var>{m} : std::vector<tir::Var>{});
 }
 
-// That the kernel, scheduled for a target, is summed by `means`, and right in the interpreter and as code for `machine`.
-void expect_summed(const MatrixCase& c, const Target& target, const char* means,
-                   const Target& machine) {
-  PrimFunc f = matrix_product(c);
+// That the kernel, scheduled for a target, is summed by `means`, and right in the interpreter and as code for `machine`. Its
+// parameters are two factors and the sums; `open` is the size of what is open.
+void expect_summed(const PrimFunc& f, std::optional<int64_t> open, const Target& target,
+                   const char* means, const Target& machine) {
   PrimFunc by_rule = schedule_kernel(f, target, 3);
   ASSERT_NE(tir::report_of(*by_rule).sentence.find(means), std::string::npos)
       << tir::report_of(*by_rule).sentence;
@@ -543,7 +543,7 @@ void expect_summed(const MatrixCase& c, const Target& target, const char* means,
   std::vector<runtime::Tensor> args;
   for (const Buffer& b : f->params) {
     std::vector<int64_t> shape;
-    for (const PrimExpr& d : b->shape) shape.push_back(as_int(d).value_or(c.m));
+    for (const PrimExpr& d : b->shape) shape.push_back(as_int(d).value_or(open.value_or(0)));
     runtime::Tensor t = runtime::Tensor::empty(b->dtype, shape);
     for (int64_t i = 0; i < t.num_elements(); ++i) {
       t.set_from_int(i, b->dtype.is_uint() ? i * 37 % 251 : i * 91 % 63 - 31);
@@ -551,7 +551,7 @@ void expect_summed(const MatrixCase& c, const Target& target, const char* means,
     args.push_back(t);
   }
   runtime::Tensor expected = args[2].copy(), got = args[2].copy();
-  const std::vector<int64_t> dims(c.open ? 1 : 0, c.m);
+  const std::vector<int64_t> dims(open ? 1 : 0, open.value_or(0));
   ASSERT_EQ(interpret(f, {args[0], args[1], expected}, dims), 0);
   // The nests are loops, which every machine runs.
   ASSERT_EQ(interpret(lowered, {args[0], args[1], got}, dims), 0);
@@ -570,6 +570,12 @@ void expect_summed(const MatrixCase& c, const Target& target, const char* means,
     ASSERT_EQ(context.run(jit.functions()[0], buffers.data(), dims.data()), 0);
     EXPECT_EQ(std::memcmp(buffers[2], expected.data(), expected.byte_size()), 0);
   }
+}
+
+void expect_summed(const MatrixCase& c, const Target& target, const char* means,
+                   const Target& machine) {
+  expect_summed(matrix_product(c), c.open ? std::optional(c.m) : std::nullopt, target, means,
+                machine);
 }
 
 void expect_by_matrix_unit(const MatrixCase& c) {
@@ -591,10 +597,72 @@ TEST(contraction, matrix_units_take_rows_and_columns_of_any_number) {
 // Without the instruction, code computes what it stands for.
 TEST(contraction, bfloat16_by_dot_products) {
   for (int64_t m : {1, 9, 40}) {
-    for (const char* text : {"armv8.6-a", "armv8.6-a +sve256"}) {
+    for (const char* text : {"armv8.6-a", "armv8.6-a +sve256", "x86-64-v4 -mattr=+avx512bf16"}) {
       expect_summed({bf16, bf16, f32, m, 40, 6, m == 9, m == 40}, parse_target(text),
                     "by dot products of two bfloat16", least_target());
     }
+  }
+}
+
+// [batch, m, k] by [batch, k, n], or by [batch, n, k] with its columns as rows; without a batch as nn.dense. A run says how many
+// rows there are where m is 0.
+PrimFunc product_of_inputs(int64_t batch, int64_t m, int64_t n, int64_t k, bool columns_last) {
+  using enum ContractionRole;
+  const bool one = batch == 0;
+  const tir::Var open = tir::var("m");
+  const PrimExpr rows = m == 0 ? PrimExpr(open) : index(m);
+  auto shape = [&](const PrimExpr& a, const PrimExpr& b) {
+    return one ? std::vector<PrimExpr>{a, b} : std::vector<PrimExpr>{index(batch), a, b};
+  };
+  Tensor x = placeholder("x", bf16, shape(rows, index(k)));
+  Tensor w =
+      placeholder("w", bf16, columns_last ? shape(index(k), index(n)) : shape(index(n), index(k)));
+  auto roles = one ? std::vector{Row, Column, Reduced} : std::vector{Batch, Row, Column, Reduced};
+  Tensor y = tir::contract("y", shape(rows, index(n)), {index(k)}, roles,
+                           [&](const Indices& i, const Indices& r) {
+                             Indices left(i.begin(), i.end() - 2), right = left;
+                             left.insert(left.end(), {i[i.size() - 2], r[0]});
+                             right.push_back(columns_last ? r[0] : i.back());
+                             right.push_back(columns_last ? i.back() : r[0]);
+                             return cast(f32, x(left)) * cast(f32, w(right));
+                           });
+  return create_prim_func("product", {x, w}, {y},
+                          m == 0 ? std::vector<tir::Var>{open} : std::vector<tir::Var>{});
+}
+
+// Columns that fill no block are copied by elements, and rows that fill no tile are tiles of their own.
+TEST(contraction, panels_of_bfloat16_inputs_are_written_as_pairs) {
+  const Target target = parse_target("x86-64-v4 -num-threads=1 -mattr=+avx512bf16");
+  const char* words = "columns written as pairs a tile at a time";
+  for (auto [m, n, k] : {std::array<int64_t, 3>{40, 160, 64}, {9, 150, 70}}) {
+    expect_summed(product_of_inputs(0, m, n, k, false), {}, target, words, target);
+  }
+  for (int64_t rows : {1, 33}) {
+    expect_summed(product_of_inputs(0, 0, 150, 64, false), rows, target, words, target);
+  }
+  for (bool columns_last : {false, true}) {
+    for (auto [m, n, k] : {std::array<int64_t, 3>{20, 64, 34}, {8, 37, 64}, {15, 16, 32}}) {
+      expect_summed(product_of_inputs(3, m, n, k, columns_last), {}, target, words, target);
+    }
+  }
+  for (const char* text : {"armv8.6-a -num-threads=1", "armv8.6-a +sve256 -num-threads=1"}) {
+    const Target other = parse_target(text);
+    expect_summed(product_of_inputs(0, 9, 150, 70, false), {}, other, words, least_target());
+    expect_summed(product_of_inputs(3, 20, 37, 34, true), {}, other, words, least_target());
+  }
+}
+
+TEST(contraction, no_pairs_of_odd_sums_or_without_the_instruction) {
+  auto sentence = [](const PrimFunc& f, const char* target) {
+    return tir::report_of(*schedule_kernel(f, parse_target(target), 3)).sentence;
+  };
+  const char* with = "x86-64-v4 -num-threads=1 -mattr=+avx512bf16";
+  for (const auto& [f, target] :
+       {std::pair{product_of_inputs(3, 20, 64, 33, true), with},
+        {product_of_inputs(0, 40, 160, 65, false), with},
+        {product_of_inputs(3, 20, 64, 34, true), "x86-64-v4 -num-threads=1"},
+        {product_of_inputs(0, 40, 160, 64, false), "x86-64-v4 -num-threads=1"}}) {
+    EXPECT_EQ(sentence(f, target).find("bfloat16"), std::string::npos) << sentence(f, target);
   }
 }
 

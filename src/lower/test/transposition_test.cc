@@ -52,6 +52,31 @@ TEST(Transposition, wide_elements_in_blocks_of_a_vector) {
   }
 }
 
+// y[i // 32, j, i % 32, e] of x[i, j * word + e], as weights are packed for products of words.
+PrimFunc packed_words(DType d, int64_t n, int64_t words, int64_t word) {
+  constexpr int64_t kPanel = 32;
+  Tensor x = placeholder("x", d, {index(n), index(words * word)});
+  Tensor y = compute("y", {index(n / kPanel), index(words), index(kPanel), index(word)},
+                     [&](const Indices& i) { return x(i[0] * kPanel + i[2], i[1] * word + i[3]); });
+  return create_prim_func("packed", {x}, {y});
+}
+
+TEST(Transposition, neighbours_that_move_together_are_one_element) {
+  for (int64_t words : {4, 16, 37}) {
+    expect_turned(packed_words(bf16, 64, words, 2));
+    expect_turned(packed_words(u8, 64, words, 4));
+    expect_turned(packed_words(f32, 32, words, 2));
+  }
+}
+
+// Three elements are no wider element, nor are four of 32 bits.
+TEST(Transposition, other_neighbours_do_not_move_together) {
+  for (const PrimFunc& f : {packed_words(bf16, 64, 16, 3), packed_words(f32, 64, 16, 4)}) {
+    const std::string sentence = schedule_of(f, codegen_test::text_target());
+    EXPECT_EQ(sentence.find("transposed"), std::string::npos) << sentence;
+  }
+}
+
 // Of 96 rows the columns that are left over follow 32 rows of whole blocks, not all of them.
 TEST(Transposition, columns_left_over_follow_the_rows_of_a_block) {
   for (int64_t rows : {96, 99}) {

@@ -39,6 +39,9 @@ constexpr int64_t kMostPlanes = 64;
 // Rows by panels of a matrix.
 constexpr const char* kPackedProduct = "nn.contrib_dense_pack";
 
+// Two bfloat16 in a word.
+constexpr int64_t kPair = 2;
+
 class Packer : public WeightPacker {
  public:
   Packer(const Function& f, const PassContext& ctx) : target_(ctx.target), constants_(f) {
@@ -101,6 +104,14 @@ class Packer : public WeightPacker {
     if (layout == to) return nullptr;
     return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
                       {{"kernel_layout", AttrValue(to)}});
+  }
+
+  // Whether the kernel of the call, which pack leaves as it is, multiplies rows with rows.
+  bool stays_by_rows(const CallNode& c) {
+    auto contraction = contraction_of(c);
+    return contraction && c.args.size() == 2 && is_rows_by_matrix(c, *contraction) &&
+           contraction->operands[1][0].has(*contraction->only(ContractionRole::Column)) &&
+           pays(c) && by_rows(c);
   }
 
   // The call with its weight packed, or null. `original` is the call of the given function that `c` was.
@@ -337,17 +348,23 @@ class Packer : public WeightPacker {
   bool by_rows(const CallNode& c) {
     auto* data = tensor_of(c.args[0]);
     auto weight = static_shape(c.args[1]);
-    if (!weight || is_packed_once(c) || !data->dtype.is_floating() || data->dtype.bits < 32 ||
-        tensor_of(c.args[1])->dtype != data->dtype || tensor_of(Expr(&c))->dtype != data->dtype ||
-        data->shape.size() < 2) {
+    const bool pairs = packing_.word == kPair && data->dtype.is_bfloat16();
+    const DType sum = pairs ? DType::Float(32) : data->dtype;
+    if (!weight || is_packed_once(c) || !data->dtype.is_floating() ||
+        (data->dtype.bits < 32 && !pairs) || tensor_of(c.args[1])->dtype != data->dtype ||
+        tensor_of(Expr(&c))->dtype != sum || data->shape.size() < 2) {
       return false;
     }
     const Products products = products_of(c);
     const RowsByRows product{products.rows, (*weight)[0], (*weight)[1],
                              static_cast<int64_t>(data->dtype.bytes())};
+    if (pairs &&
+        !(pairs_in_panels(target_, product) && !matrix_unit(target_, MatrixFactors::BFloat16))) {
+      return false;
+    }
     switch (matrix_order(target_, product)) {
       case MatrixOrder::AsItLies:
-        return as_const(data->shape[data->shape.size() - 2]) == rows_of_data(c);
+        return !pairs && as_const(data->shape[data->shape.size() - 2]) == rows_of_data(c);
       case MatrixOrder::ByPanel:
         return products.calls == 1 && !(c.args[0] == c.args[1]);
       case MatrixOrder::Packed:
@@ -492,7 +509,8 @@ class Packer : public WeightPacker {
     return {make_call("reshape", {at->args[0]}, {{"newshape", to_value(*flat)}}, c), weight};
   }
 
-  // Columns of the second operand side by side, as lanes read them.
+  // Columns of the second operand side by side, as lanes read them. Kernels that multiply pairs write these from columns side
+  // by side, too.
   Expr batch_matmul(const CallNode& c, const Contraction& product) {
     auto column = product.only(ContractionRole::Column);
     const Contraction::Tensor& weight = product.operands[1];
@@ -780,7 +798,8 @@ Module run_alter_op_layout(const Module& mod, PassContext& ctx) {
 
 std::function<bool(const CallNode&)> packs_matrices(const Function& f, const PassContext& ctx) {
   return [packer = std::make_shared<Packer>(f, ctx)](const CallNode& c) {
-    return is_call_to(packer->pack(c, c), kPackedProduct);
+    const Expr packed = packer->pack(c, c);
+    return packed ? is_call_to(packed, kPackedProduct) : packer->stays_by_rows(c);
   };
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/calls.h"
+#include "target/rows_by_rows.h"
 
 namespace relay {
 
@@ -50,6 +51,21 @@ bool by_bfloat16_dot(const CallNode& c, const Contraction& product, const Target
   if (!has_bfloat16_dot(target)) return false;
   auto sizes = rows_by_columns(c, product);
   return sizes && sizes->columns >= target.lanes(kSum) && sizes->sum % kWord == 0;
+}
+
+bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Target& target) {
+  constexpr int64_t kBytes = 2;
+  auto row = product.only(ContractionRole::Row), column = product.only(ContractionRole::Column),
+       sum = product.only(ContractionRole::Reduced);
+  if (c.args.size() != 2 || product.transposed() || product.dims.size() != 4 || !row || !column ||
+      !sum || product.count(ContractionRole::Batch) != 1 || product.operands[0].size() != 3 ||
+      !product.operands[0].back().has(*sum) || product.operands[1].size() != 3 ||
+      !std::ranges::all_of(product.dims,
+                           [](const auto& d) { return as_const(d.extent).has_value(); })) {
+    return false;
+  }
+  auto size = [&](size_t d) { return *as_const(product.dims[d].extent); };
+  return pairs_in_panels(target, {size(*row), size(*column), size(*sum), kBytes});
 }
 
 int64_t rows_of(const Contraction& product) {

@@ -60,6 +60,11 @@ class Widening {
         if (packs(*as<CallNode>(sum), *product))
           return type->dtype.is_float(32) ? nullptr : rounded(sum, c);
       }
+      if (is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]) &&
+          by_pairs_of_batch(c, *product, target_)) {
+        return type->dtype.is_float(32) ? nullptr
+                                        : rounded(with_attrs(c, c.args, std::move(changes)), c);
+      }
       if (Expr split = in_halves(c, *product, changes)) return rounded(split, c);
       if (waits_for_weights(c, *product))
         return rounded(with_attrs(c, c.args, std::move(changes)), c);

@@ -81,6 +81,13 @@ bool leaves_gaps(const PrimExpr& min, const PrimExpr& extent,
   return false;
 }
 
+// Whether it is a quotient or a remainder of the variable.
+bool is_part_of(const PrimExpr& e, const Var& v) {
+  auto* n = as<BinaryNode>(e);
+  return n != nullptr && (n->op == BinaryOp::FloorDiv || n->op == BinaryOp::FloorMod) &&
+         n->a == v && as_int(n->b);
+}
+
 // Statements of a loop's body, with the allocations that stand around them all.
 struct Body {
   std::vector<Buffer> buffers;
@@ -165,8 +172,9 @@ StepResult<> Schedule::compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   for (const IterVar& v : b->iters) {
     if (v->kind == IterKind::Opaque) return edit.fail("the order of block " + b->name + " matters");
     if (v->kind != IterKind::DataParallel || as_int(v->extent) == 1) continue;
+    // One of which quotients and remainders are indices runs over its whole range.
     if (std::none_of(s->indices.begin(), s->indices.end(),
-                     [&](const PrimExpr& e) { return e == v->var; })) {
+                     [&](const PrimExpr& e) { return e == v->var || is_part_of(e, v->var); })) {
       return edit.fail("block " + b->name + " does not store at its plain iteration variable " +
                        v->var->name);
     }

@@ -604,6 +604,26 @@ TEST(AlterOpLayout, words_of_a_matrix_unit_stand_together) {
   EXPECT_EQ(packed("bfloat16", "float32", 5, 63), "ones NC>NC32n nn.contrib_dense_pack");
 }
 
+TEST(AlterOpLayout, pairs_of_bfloat16_stand_together_where_vectors_multiply_them) {
+  auto packed = [](const std::string& features, const std::string& dtype, int64_t inputs) {
+    PassContext ctx = folding_context();
+    ctx.target.vector_bits = 512;
+    ctx.target.features = features;
+    const std::string k = std::to_string(inputs);
+    const std::string text = "def @main(%x: Tensor[(5, " + k + "), " + dtype +
+                             "]) {\n  nn.dense(%x, ones(shape=[64, " + k + "], dtype=\"" + dtype +
+                             "\"), out_dtype=\"float32\") }";
+    return layouts(pass_test::apply(kAlterOpLayout, pass_test::parse(text), ctx));
+  };
+  const std::string pairs = "ones NC>NC32n2c nn.contrib_dense_pack",
+                    columns = "ones NC>NC32n nn.contrib_dense_pack";
+  EXPECT_EQ(packed("+avx512vl,+avx512bf16", "bfloat16", 64), pairs);
+  EXPECT_EQ(packed("+avx512vl,+avx512bf16", "bfloat16", 63), columns);
+  EXPECT_EQ(packed("+avx512vl,+avx512bf16", "float16", 64), columns);
+  EXPECT_EQ(packed("+avx512bf16", "bfloat16", 64), columns);
+  EXPECT_EQ(packed("+avx512vl", "bfloat16", 64), columns);
+}
+
 // Bytes of any signs by four at once, where the target multiplies unsigned ones by signed ones; sums are exact at the ends
 // of what bytes hold, however long they are.
 TEST(AlterOpLayout, unsigned_weights_are_shifted_and_sums_stay) {
