@@ -48,19 +48,6 @@ std::string names_of(const std::vector<std::string>& names) {
   return out.empty() ? "nothing" : out;
 }
 
-std::vector<std::string> input_names(const FunctionNode& f) {
-  std::vector<std::string> out;
-  for (const Var& p : f.params) out.push_back(parameter_name(f, *p.get()));
-  return out;
-}
-
-std::vector<std::string> output_names(const FunctionNode& f) {
-  std::vector<std::string> out;
-  auto leaves = flatten_tensor_types(f.body->type);
-  for (size_t i = 0; leaves && i < leaves->size(); ++i) out.push_back(result_name(f, i));
-  return out;
-}
-
 std::string shown(const std::string& name) { return "'" + escape_for_terminal(name, 200) + "'"; }
 
 [[noreturn]] void unknown(const FunctionNode& f, const char* what, const std::string& name,
@@ -128,9 +115,9 @@ std::vector<DonatedInput> donated_inputs(const FunctionNode& f, const Module& mo
     auto* output = name != nullptr ? (*both)[1].get_if<int64_t>() : nullptr;
     if (output == nullptr) malformed();
     auto param = std::ranges::find(f.params, *name, [](const Var& p) { return p->name_hint; });
-    if (param == f.params.end()) unknown(f, "input", *name, input_names(f));
+    if (param == f.params.end()) unknown(f, "input", *name, parameter_names(f));
     if (!leaves || *output < 0 || static_cast<size_t>(*output) >= leaves->size()) {
-      unknown(f, "output", std::to_string(*output), output_names(f));
+      unknown(f, "output", std::to_string(*output), result_names(f));
     }
     DonatedInput d{static_cast<size_t>(param - f.params.begin()), static_cast<size_t>(*output)};
     for (const DonatedInput& other : out) {
@@ -161,7 +148,8 @@ Module with_donations(const Module& mod,
     throw UserError(Diagnostic(codes::donation_unknown, {},
                                "the program has no @main of which an input could be donated"));
   }
-  std::vector<std::string> inputs = input_names(*main.get()), outputs = output_names(*main.get());
+  std::vector<std::string> inputs = parameter_names(*main.get()),
+                           outputs = result_names(*main.get());
   ValueList all;
   for (const auto& [input, output] : pairs) {
     auto in = std::ranges::find(inputs, input);

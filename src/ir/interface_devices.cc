@@ -19,19 +19,6 @@ std::string in_quotes(const std::string& name) {
   return "'" + escape_for_terminal(name, 200) + "'";
 }
 
-std::vector<std::string> params_of(const FunctionNode& f) {
-  std::vector<std::string> out;
-  for (const Var& p : f.params) out.push_back(parameter_name(f, *p.get()));
-  return out;
-}
-
-std::vector<std::string> results_of(const FunctionNode& f) {
-  std::vector<std::string> out;
-  auto leaves = flatten_tensor_types(f.body->type);
-  for (size_t i = 0; leaves && i < leaves->size(); ++i) out.push_back(result_name(f, i));
-  return out;
-}
-
 [[noreturn]] void not_there(const FunctionNode& f, const char* what, const std::string& name,
                             const std::vector<std::string>& known) {
   std::string names;
@@ -142,7 +129,7 @@ InterfaceDevices interface_devices(const FunctionNode& f, const Module& mod) {
     auto* name = key.get_if<std::string>();
     if (name == nullptr) return std::nullopt;
     auto p = std::ranges::find(f.params, *name, [](const Var& v) { return v->name_hint; });
-    if (p == f.params.end()) not_there(f, "input", *name, params_of(f));
+    if (p == f.params.end()) not_there(f, "input", *name, parameter_names(f));
     check_tensor("input", parameter_name(f, *p->get()), (*p)->type, (*p)->span);
     return static_cast<size_t>(p - f.params.begin());
   });
@@ -152,7 +139,7 @@ InterfaceDevices interface_devices(const FunctionNode& f, const Module& mod) {
         if (number == nullptr) return std::nullopt;
         auto leaves = flatten_tensor_types(f.body->type);
         if (!leaves || *number < 0 || static_cast<size_t>(*number) >= leaves->size()) {
-          not_there(f, "result", std::to_string(*number), results_of(f));
+          not_there(f, "result", std::to_string(*number), result_names(f));
         }
         const auto at = static_cast<size_t>(*number);
         check_tensor("result", result_name(f, at), (*leaves)[at], f.span);
@@ -195,7 +182,7 @@ Module with_interface_devices(const Module& mod,
   const FunctionNode& f = *main.get();
   Dict attrs = main->attrs;
   if (!params.empty()) {
-    const std::vector<std::string> inputs = params_of(f);
+    const std::vector<std::string> inputs = parameter_names(f);
     ValueList all;
     for (const auto& [input, device] : params) {
       auto in = std::ranges::find(inputs, input);
@@ -206,7 +193,7 @@ Module with_interface_devices(const Module& mod,
     attrs[attr::kParamDevices] = AttrValue(std::move(all));
   }
   if (!results.empty()) {
-    const std::vector<std::string> outputs = results_of(f);
+    const std::vector<std::string> outputs = result_names(f);
     Placed all;
     for (const auto& [output, device] : results) {
       const Device where = device_named(f, device);

@@ -28,4 +28,17 @@ std::string parameter_name(const FunctionNode& f, const VarNode& param) {
   return param.name_hint;
 }
 
+std::vector<std::string> parameter_names(const FunctionNode& f) {
+  std::vector<std::string> out;
+  for (const Var& p : f.params) out.push_back(parameter_name(f, *p.get()));
+  return out;
+}
+
+std::vector<std::string> result_names(const FunctionNode& f) {
+  std::vector<std::string> out;
+  auto leaves = flatten_tensor_types(f.body->type);
+  for (size_t i = 0; leaves && i < leaves->size(); ++i) out.push_back(result_name(f, i));
+  return out;
+}
+
 }  // namespace relay
