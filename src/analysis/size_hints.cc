@@ -68,6 +68,16 @@ Function with_size_hints(const Function& f, const std::vector<SizeHint>& hints) 
   return function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
 }
 
+std::optional<int64_t> greatest_size(const FunctionNode& f, const Dim& size) {
+  auto* named = as<DimVarNode>(size);
+  if (named == nullptr) return std::nullopt;
+  for (const SizeHint& h : size_hints(f)) {
+    if (h.name == named->var->name_hint && h.high < std::numeric_limits<int64_t>::max())
+      return h.high;
+  }
+  return std::nullopt;
+}
+
 Function for_sizes(const Function& f, const TypeParams& sizes) {
   // Variables carry their types in annotations, expressions deduce theirs again.
   class Bind : public Rewriter {

@@ -217,7 +217,8 @@ std::vector<VariantSizes> LoweredProgram::versions_of(const LoweredCall& call,
   std::vector<VariantSizes> out;
   if (!provider_->reduces(call.kernel)) return out;
   std::vector<KnownSizes> likely = likely_sizes(around, *written.get());
-  if (likely.empty()) likely.push_back(one_row(call.kernel, written, around));
+  const bool by_hints = !likely.empty();
+  if (!by_hints) likely.push_back(one_row(call.kernel, written, around));
   const bool broadcasts = !broadcasts_of(*written.get()).empty();
   for (KnownSizes& sizes : likely) {
     if (sizes.empty()) continue;
@@ -231,6 +232,9 @@ std::vector<VariantSizes> LoweredProgram::versions_of(const LoweredCall& call,
     }
     out.push_back(std::move(version));
   }
+  auto few = by_hints || !names.empty() ? std::nullopt : provider_->few_rows(call.kernel);
+  auto open = few ? open_dimensions(around, *written.get()) : std::nullopt;
+  if (open && open->size() == 1) out.push_back({.at_most = {{open->front(), *few}}});
   return out;
 }
 
