@@ -49,9 +49,8 @@ using KnownSizes = std::vector<std::pair<TypeVar, int64_t>>;
 // "n = 1, m = 128".
 std::string to_string(const KnownSizes& sizes);
 
-// The function's named dimensions in the types of `part`'s parameters, in order; nullopt where those have others, too.
-std::optional<std::vector<TypeVar>> open_dimensions(const FunctionNode& f,
-                                                    const FunctionNode& part);
+// The named dimensions in the types of `part`'s parameters: those of the function, in its order, and then others.
+std::vector<TypeVar> open_dimensions(const FunctionNode& f, const FunctionNode& part);
 
 // Each combination of the function's likely sizes, of the dimensions that stand in `part` only, in the order of its parameters
 // and hints; none where `part` has none of them.

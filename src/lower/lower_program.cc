@@ -233,8 +233,9 @@ std::vector<VariantSizes> LoweredProgram::versions_of(const LoweredCall& call,
     out.push_back(std::move(version));
   }
   auto few = by_hints || !names.empty() ? std::nullopt : provider_->few_rows(call.kernel);
-  auto open = few ? open_dimensions(around, *written.get()) : std::nullopt;
-  if (open && open->size() == 1) out.push_back({.at_most = {{open->front(), *few}}});
+  if (!few) return out;
+  std::vector<TypeVar> open = open_dimensions(around, *written.get());
+  if (open.size() == 1) out.push_back({.at_most = {{open.front(), *few}}});
   return out;
 }
 
@@ -244,8 +245,7 @@ KnownSizes LoweredProgram::one_row(int32_t general, const Function& written,
       !provider_->has_symbolic_rows(general))
     return {};
   KnownSizes out;
-  auto open = open_dimensions(around, *written.get());
-  for (const TypeVar& v : open.value_or(std::vector<TypeVar>())) out.emplace_back(v, 1);
+  for (const TypeVar& v : open_dimensions(around, *written.get())) out.emplace_back(v, 1);
   return out;
 }
 

@@ -193,6 +193,12 @@ TEST(LowerProgram, a_product_with_an_input_matrix_has_a_version_for_few_rows) {
                  "%q), %r)) })(%x, %w, %b) }");
   ASSERT_EQ(biased.calls[0].versions.size(), 1u);
   EXPECT_EQ(to_string(biased.calls[0].versions[0]), "n <= 64");
+  // Rows that have no name in the program.
+  Lowered unnamed("def @main(%x: Tensor[(?, 512), float32], %w: " + w +
+                  ") {\n  (fn (%p: Tensor[(?, 512), float32], %q: " + w +
+                  ", Primitive=1) { nn.dense(%p, %q) })(%x, %w) }");
+  ASSERT_EQ(unnamed.calls[0].versions.size(), 1u);
+  EXPECT_EQ(to_string(unnamed.calls[0].versions[0]), "d0 <= 64");
   // Behind that for one row.
   versions = versions_of(dims, x, w, dense, 1024);
   ASSERT_EQ(versions.size(), 2u);

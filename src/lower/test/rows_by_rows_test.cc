@@ -1,4 +1,5 @@
 // Products of rows with rows, as they lie and by panels: what their tiles compute, at every kind of edge, on each target.
+#include "lower/rules/row_loops.h"
 #include "lower/test/kernel_case.h"
 
 namespace relay::lower_test {
@@ -72,6 +73,24 @@ TEST(RowProducts, open_rows_that_are_few) {
   Case any = dense(3, 24, 256, true, 32);
   any.func = modified(*any.func, [](PrimFuncNode& f) { f.at_most.clear(); });
   EXPECT_EQ(rule_of(any.func).find("rows by rows:"), std::string::npos) << rule_of(any.func);
+}
+
+// The rows of bfloat16 stay in panels where these hold pairs.
+TEST(RowProducts, few_rows_of_bfloat16_only_without_products_of_pairs) {
+  for (DType dtype : {f32, DType::BFloat16()}) {
+    const Var rows = var("m", DType::Int(64));
+    Tensor x = placeholder("x", dtype, {rows, index(256)});
+    Tensor w = placeholder("w", dtype, {index(64), index(256)});
+    Tensor y = compute("y", {rows, index(64)}, [&](const Indices& i) {
+      return sum({index(256)}, [&](const Indices& r) {
+        return cast(f32, x(i[0], r[0])) * cast(f32, w(i[1], r[0]));
+      });
+    });
+    const PrimFunc f = create_prim_func("dense", {x, w}, {y}, {rows});
+    EXPECT_EQ(few_rows_of_product(f, parse_target("x86-64-v4")), 32);
+    EXPECT_EQ(few_rows_of_product(f, parse_target("x86-64-v4 -mattr=+avx512bf16")),
+              dtype == f32 ? std::optional<int64_t>(32) : std::nullopt);
+  }
 }
 
 // One row is a reduction, and short sums are not worth the sum of their lanes.

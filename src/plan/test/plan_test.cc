@@ -77,14 +77,17 @@ def @main[n: Dim](%x: Tensor[(n, 16), float32], size_hints=[["n", 1, 64, [3, 5]]
 }
 
 TEST(Plan, a_run_chooses_the_version_for_few_rows) {
-  std::string text = plan_text(R"(
-def @main[n: Dim](%x: Tensor[(n, 512), float32], %w: Tensor[(64, 512), float32]) { nn.dense(%x, %w) })");
-  size_t at = 0;
-  for (const char* step : {" = 64 ", " = %n <= %", "if %", "= fused_nn_dense_most_64(%x, %w, %n)",
-                           "else", "= fused_nn_dense(%x, %w, %n)", "end"}) {
-    at = text.find(step, at);
-    ASSERT_NE(at, std::string::npos) << step << " is not in" << text;
-    at += std::string_view(step).size();
+  for (const std::string name : {"n", "?"}) {
+    const std::string text =
+        plan_text("def @main" + std::string(name == "n" ? "[n: Dim]" : "") + "(%x: Tensor[(" +
+                  name + ", 512), float32], %w: Tensor[(64, 512), float32]) { nn.dense(%x, %w) }");
+    size_t at = 0;
+    for (const char* step : {" = 64 ", " <= %", "if %", "= fused_nn_dense_most_64(%x, %w, %",
+                             "else", "= fused_nn_dense(%x, %w, %", "end"}) {
+      at = text.find(step, at);
+      ASSERT_NE(at, std::string::npos) << step << " is not in" << text;
+      at += std::string_view(step).size();
+    }
   }
 }
 
