@@ -50,12 +50,14 @@ MOST_ROWS = 260 // 8  # that the kernel for few rows takes
 
 @functools.cache
 def layers(names: str, rows: str):
-    return rl.build(rl.parse(f"""#[version = "0.0.5"]
+    return rl.build(
+        rl.parse(f"""#[version = "0.0.5"]
 def @main{names}(%x: Tensor[({rows}, 260), float32], %v: Tensor[(264, 260), float32],
                  %b: Tensor[(264,), float32], %w: Tensor[(5, 264), float32]) {{
   nn.dense(nn.relu(nn.bias_add(nn.dense(%x, %v), %b)), %w)
 }}
-"""))
+""")
+    )
 
 
 @pytest.mark.parametrize(("names", "rows"), [("[n: Dim]", "n"), ("", "?")])
