@@ -13,12 +13,12 @@ std::optional<int64_t> number_at(const ValueList& list, size_t i) {
   return n == nullptr ? std::nullopt : std::optional(*n);
 }
 
-// The named dimensions in the types of a function's parameters.
-std::unordered_set<const Node*> dimensions_of(const FunctionNode& f) {
-  std::unordered_set<const Node*> out;
+// The named dimensions in the types of a function's parameters, in order; some may be there more than once.
+std::vector<TypeVar> dimensions_of(const FunctionNode& f) {
+  std::vector<TypeVar> out;
   for (const Var& p : f.params) {
     post_order(p->type, [&](const Node& n) {
-      if (auto* d = as<DimVarNode>(&n)) out.insert(d->var.get());
+      if (auto* d = as<DimVarNode>(&n)) out.push_back(d->var);
     });
   }
   return out;
@@ -68,6 +68,16 @@ Function with_size_hints(const Function& f, const std::vector<SizeHint>& hints) 
   return function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
 }
 
+std::optional<int64_t> greatest_size(const FunctionNode& f, const Dim& size) {
+  auto* named = as<DimVarNode>(size);
+  if (named == nullptr) return std::nullopt;
+  for (const SizeHint& h : size_hints(f)) {
+    if (h.name == named->var->name_hint && h.high < std::numeric_limits<int64_t>::max())
+      return h.high;
+  }
+  return std::nullopt;
+}
+
 Function for_sizes(const Function& f, const TypeParams& sizes) {
   // Variables carry their types in annotations, expressions deduce theirs again.
   class Bind : public Rewriter {
@@ -106,14 +116,16 @@ std::string to_string(const KnownSizes& sizes) {
   return out;
 }
 
-std::optional<std::vector<TypeVar>> open_dimensions(const FunctionNode& f,
-                                                    const FunctionNode& part) {
-  std::unordered_set<const Node*> mentioned = dimensions_of(part);
+std::vector<TypeVar> open_dimensions(const FunctionNode& f, const FunctionNode& part) {
+  const std::vector<TypeVar> mentioned = dimensions_of(part);
   std::vector<TypeVar> out;
-  for (const TypeVar& v : f.type_params) {
-    if (mentioned.contains(v.get())) out.push_back(v);
+  std::unordered_set<const Node*> left;
+  for (const TypeVar& v : mentioned) left.insert(v.get());
+  for (const std::vector<TypeVar>* names : {&f.type_params, &mentioned}) {
+    for (const TypeVar& v : *names) {
+      if (left.erase(v.get()) > 0) out.push_back(v);
+    }
   }
-  if (out.size() < mentioned.size()) return std::nullopt;
   return out;
 }
 
@@ -121,7 +133,8 @@ std::vector<KnownSizes> likely_sizes(const FunctionNode& f, const FunctionNode& 
   std::vector<KnownSizes> out{{}};
   std::vector<SizeHint> hints = size_hints(f);
   if (hints.empty()) return {};
-  std::unordered_set<const Node*> mentioned = dimensions_of(part);
+  std::unordered_set<const Node*> mentioned;
+  for (const TypeVar& v : dimensions_of(part)) mentioned.insert(v.get());
   for (const TypeVar& v : f.type_params) {
     auto hint = std::ranges::find(hints, v->name_hint, &SizeHint::name);
     if (hint == hints.end() || hint->likely.empty() || !mentioned.contains(v.get())) continue;

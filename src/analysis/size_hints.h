@@ -38,6 +38,9 @@ inline constexpr int64_t kMaxVersions = 8;
 std::vector<SizeHint> size_hints(const FunctionNode& f);
 Function with_size_hints(const Function& f, const std::vector<SizeHint>& hints);
 
+// The greatest value of a named dimension by the function's hints; nullopt where none is known, or for another size.
+std::optional<int64_t> greatest_size(const FunctionNode& f, const Dim& size);
+
 // The function with these values of named dimensions, which are no parameters of it any longer. Types are deduced again.
 Function for_sizes(const Function& f, const TypeParams& sizes);
 
@@ -46,9 +49,8 @@ using KnownSizes = std::vector<std::pair<TypeVar, int64_t>>;
 // "n = 1, m = 128".
 std::string to_string(const KnownSizes& sizes);
 
-// The function's named dimensions in the types of `part`'s parameters, in order; nullopt where those have others, too.
-std::optional<std::vector<TypeVar>> open_dimensions(const FunctionNode& f,
-                                                    const FunctionNode& part);
+// The named dimensions in the types of `part`'s parameters: those of the function, in its order, and then others.
+std::vector<TypeVar> open_dimensions(const FunctionNode& f, const FunctionNode& part);
 
 // Each combination of the function's likely sizes, of the dimensions that stand in `part` only, in the order of its parameters
 // and hints; none where `part` has none of them.

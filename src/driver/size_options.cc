@@ -111,7 +111,7 @@ Module with_size_hints(const Module& mod, const std::vector<SizeHint>& hints) {
     if (std::ranges::find(names, h.name) == names.end()) {
       throw UserError(
           Diagnostic(codes::driver_option, {}, "@main has no open dimension " + quoted_name(h.name))
-              .expected(known.empty() ? "no sizes: every dimension is fixed" : known)
+              .expected(known.empty() ? "no sizes: no open dimension has a name" : known)
               .help(suggest(h.name, names)));
     }
     check(h);

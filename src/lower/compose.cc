@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "analysis/loop_kernels.h"
+#include "analysis/size_hints.h"
 #include "base/codes/lowering.h"
 #include "ir/views.h"
 #include "lower/compose_loop.h"
@@ -294,9 +295,11 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
   count(tensors_of(primitive.body->type, primitive.span));
   out.bytes = std::max(bytes, 0.0);
   std::vector<tir::Var> dim_vars;
+  std::vector<int64_t> at_most;
   for (const auto& [size, variable] : dims.dims()) {
     out.dims.push_back(size);
     dim_vars.push_back(variable);
+    if (auto most = greatest_size(primitive, size)) at_most.push_back(*most);
   }
   if (what != KernelOf::sizes) out.in_place = read_in_place(primitive);
   tir::PrimFunc func =
@@ -305,6 +308,7 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
     for (const InPlace& pair : out.in_place) {
       n.in_place.push_back(static_cast<int64_t>(pair.input));
     }
+    if (at_most.size() == n.dims.size()) n.at_most = at_most;
     if (primitive.attrs.contains(attr::kBackward)) n.order = tir::LoopOrder::Backward;
   });
   return out;

@@ -10,6 +10,7 @@
 #include "lower/compose.h"
 #include "lower/index_width.h"
 #include "lower/kernel_body.h"
+#include "lower/rules/row_loops.h"
 #include "lower/rules/rules.h"
 #include "lower/scalar_form.h"
 #include "lower/written_over.h"
@@ -190,6 +191,14 @@ KernelProvider::KernelProvider(ProviderOptions options)
     : options_(std::make_unique<const ProviderOptions>(std::move(options))) {}
 KernelProvider::~KernelProvider() = default;
 
+std::string to_string(const VariantSizes& sizes) {
+  std::string out = to_string(sizes.known);
+  for (const auto& [v, most] : sizes.at_most) {
+    out += (out.empty() ? "" : ", ") + v->name_hint + " <= " + std::to_string(most);
+  }
+  return out;
+}
+
 KernelProvider::Kernel& KernelProvider::at(int32_t kernel) const {
   return *kernels_[static_cast<size_t>(kernel)];
 }
@@ -226,10 +235,11 @@ std::optional<int32_t> KernelProvider::find(const Function& primitive, uint64_t 
 
 std::unique_ptr<KernelProvider::Kernel> KernelProvider::made_of(const Function& primitive,
                                                                 KernelOf what,
-                                                                const KnownSizes& sizes) const {
+                                                                const VariantSizes& sizes) const {
   std::string name = kernel_name(*primitive.get());
   if (what == KernelOf::sizes) name += "_sizes";
-  for (const auto& [v, size] : sizes) name += "_" + std::to_string(size);
+  for (const auto& [v, size] : sizes.known) name += "_" + std::to_string(size);
+  for (const auto& [v, most] : sizes.at_most) name += "_most_" + std::to_string(most);
   if (what == KernelOf::result) {
     if (auto made = offered(primitive, name)) return made;
   }
@@ -251,7 +261,7 @@ int32_t KernelProvider::keep(std::unique_ptr<Kernel> kernel) {
   return static_cast<int32_t>(kernels_.size()) - 1;
 }
 
-int32_t KernelProvider::add(const Function& primitive, KernelOf what, const KnownSizes& sizes) {
+int32_t KernelProvider::add(const Function& primitive, KernelOf what, const VariantSizes& sizes) {
   const uint64_t hash = structural_hash(primitive);
   if (auto known = find(primitive, hash, what)) return *known;
   const int32_t made = keep(made_of(primitive, what, sizes));
@@ -323,18 +333,20 @@ int32_t KernelProvider::sized(int32_t kernel, const VariantSizes& sizes) {
   auto known = std::ranges::find(k.sized, sizes, [](const auto& s) { return s.first; });
   if (known != k.sized.end()) return known->second;
   if (k.what != KernelOf::result) {
-    refuse_variant(k.primitive, k.signature, "for " + to_string(sizes.known),
+    refuse_variant(k.primitive, k.signature, "for " + to_string(sizes),
                    "only a kernel of the result is specialised for sizes");
   }
   TypeParams values;
   for (const auto& [v, size] : sizes.known) values[v.get()] = dim(size);
   for (const auto& [v, size] : sizes.named) values[v.get()] = size;
-  const Function primitive = for_sizes(k.primitive, values);
+  std::vector<SizeHint> bounds;
+  for (const auto& [v, most] : sizes.at_most) bounds.push_back({v->name_hint, 0, most, {}});
+  const Function primitive = with_size_hints(for_sizes(k.primitive, values), bounds);
   if (!broadcasts_of(*primitive.get()).empty()) {
-    refuse_variant(k.primitive, k.signature, "for " + to_string(sizes.known),
+    refuse_variant(k.primitive, k.signature, "for " + to_string(sizes),
                    "which of its other sizes are equal is not known; give more of them");
   }
-  const int32_t made = add(primitive, KernelOf::result, sizes.known);
+  const int32_t made = add(primitive, KernelOf::result, sizes);
   k.sized.emplace_back(sizes, made);
   return made;
 }
@@ -381,6 +393,13 @@ bool KernelProvider::has_symbolic_rows(int32_t kernel) const {
     }
   });
   return product && open && !other;
+}
+
+std::optional<int64_t> KernelProvider::few_rows(int32_t kernel) const {
+  const Kernel& k = at(kernel);
+  if (k.signature.device != runtime::Device::cpu() || !has_symbolic_rows(kernel))
+    return std::nullopt;
+  return few_rows_of_product(k.composed.func, options_->target);
 }
 
 std::string KernelProvider::unique_name(const std::string& base) {

@@ -33,20 +33,24 @@ struct KernelBody;
 struct Target;
 struct ProviderOptions;
 
-// Sizes that a kernel leaves open and that a variant knows.
+// What a variant knows of sizes that a kernel leaves open.
 struct VariantSizes {
-  KnownSizes known{};  // "n = 128", for its name and reports
+  KnownSizes known{};
   // What the kernel's names for compound sizes (LoweredCall::named) are then: numbers, or sizes over the names that stay.
   std::vector<std::pair<TypeVar, Dim>> named{};
+  KnownSizes at_most{};  // greatest values of sizes that stay open
 
-  bool empty() const { return known.empty(); }
+  bool empty() const { return known.empty() && at_most.empty(); }
   friend bool operator==(const VariantSizes& a, const VariantSizes& b) {
-    return a.known == b.known &&
+    return a.known == b.known && a.at_most == b.at_most &&
            std::ranges::equal(a.named, b.named, [](const auto& x, const auto& y) {
              return x.first == y.first && dim_equal(x.second, y.second);
            });
   }
 };
+
+// "n = 128", "n <= 64": for reports.
+std::string to_string(const VariantSizes& sizes);
 
 // How a call uses a kernel. Equal requests give the same variant.
 struct VariantRequest {
@@ -92,6 +96,9 @@ class KernelProvider {
   // Whether the kernel reduces, and whether it is a matrix product all of whose rows are symbolic.
   bool reduces(int32_t kernel) const;
   bool has_symbolic_rows(int32_t kernel) const;
+  // The most rows for which another order of the kernel's product takes less time than that for any number of them; nullopt
+  // where there is no such order, or where another size is open, too.
+  std::optional<int64_t> few_rows(int32_t kernel) const;
 
   // The variant for a request. Throws UserError E0405 for one that the kernel cannot give.
   int32_t variant(int32_t kernel, const VariantRequest& request = {});
@@ -104,7 +111,7 @@ class KernelProvider {
   const Function& variant_primitive(int32_t variant) const;
   // Of one that a source has, what the source says of it; empty where it is composed of operators.
   const std::string& variant_source(int32_t variant) const;
-  // The sizes that it knows: "n = 128"; empty where it serves all.
+  // What it knows of sizes: "n = 128"; empty where it serves all.
   const std::string& variant_version(int32_t variant) const;
 
   // Schedules the variants that are not scheduled yet, on all threads. `begin` gets how many there
@@ -127,13 +134,13 @@ class KernelProvider {
   // The index of a kernel that computes this; nullopt where there is none.
   std::optional<int32_t> find(const Function& primitive, uint64_t hash, KernelOf what) const;
   std::unique_ptr<Kernel> made_of(const Function& primitive, KernelOf what,
-                                  const KnownSizes& sizes) const;
+                                  const VariantSizes& sizes) const;
   int32_t keep(std::unique_ptr<Kernel> kernel);
   // Of the host or one of the program's devices. Throws UserError E0401, with the place, for another device.
   const Target& target_of(const FunctionNode& primitive) const;
   // Of the first source that has one; null where none has.
   std::unique_ptr<Kernel> offered(const Function& primitive, const std::string& name) const;
-  int32_t add(const Function& primitive, KernelOf what, const KnownSizes& sizes);
+  int32_t add(const Function& primitive, KernelOf what, const VariantSizes& sizes);
   // The kernel of the primitive function with these sizes.
   int32_t sized(int32_t kernel, const VariantSizes& sizes);
   void add_variant(Kernel& kernel, int32_t index, const VariantRequest& request);

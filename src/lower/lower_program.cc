@@ -217,7 +217,8 @@ std::vector<VariantSizes> LoweredProgram::versions_of(const LoweredCall& call,
   std::vector<VariantSizes> out;
   if (!provider_->reduces(call.kernel)) return out;
   std::vector<KnownSizes> likely = likely_sizes(around, *written.get());
-  if (likely.empty()) likely.push_back(one_row(call.kernel, written, around));
+  const bool by_hints = !likely.empty();
+  if (!by_hints) likely.push_back(one_row(call.kernel, written, around));
   const bool broadcasts = !broadcasts_of(*written.get()).empty();
   for (KnownSizes& sizes : likely) {
     if (sizes.empty()) continue;
@@ -231,6 +232,10 @@ std::vector<VariantSizes> LoweredProgram::versions_of(const LoweredCall& call,
     }
     out.push_back(std::move(version));
   }
+  auto few = by_hints || !names.empty() ? std::nullopt : provider_->few_rows(call.kernel);
+  if (!few) return out;
+  std::vector<TypeVar> open = open_dimensions(around, *written.get());
+  if (open.size() == 1) out.push_back({.at_most = {{open.front(), *few}}});
   return out;
 }
 
@@ -240,8 +245,7 @@ KnownSizes LoweredProgram::one_row(int32_t general, const Function& written,
       !provider_->has_symbolic_rows(general))
     return {};
   KnownSizes out;
-  auto open = open_dimensions(around, *written.get());
-  for (const TypeVar& v : open.value_or(std::vector<TypeVar>())) out.emplace_back(v, 1);
+  for (const TypeVar& v : open_dimensions(around, *written.get())) out.emplace_back(v, 1);
   return out;
 }
 

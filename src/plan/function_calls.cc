@@ -273,7 +273,7 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   auto kernel = program_.kernel(lowered.kernel, lowered.site, around);
   size_t versions = 0;
   for (const VariantSizes& sizes : lowered.versions) {
-    auto chosen = has_sizes(sizes.known);
+    auto chosen = has_sizes(sizes);
     if (!chosen) continue;
     VariantRequest request = around;
     request.sizes = sizes;
@@ -302,13 +302,15 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   return result;
 }
 
-std::optional<ValueId> FunctionPlanner::has_sizes(const KnownSizes& sizes) {
+std::optional<ValueId> FunctionPlanner::has_sizes(const VariantSizes& sizes) {
   std::optional<ValueId> out;
-  for (const auto& [v, size] : sizes) {
-    auto it = dims_.find(v.get());
-    if (it == dims_.end()) return std::nullopt;
-    ValueId equal = w_.int_op(IntOp::eq, it->second, w_.number(size));
-    out = out ? w_.int_op(IntOp::both, *out, equal) : equal;
+  for (const auto& [all, op] : {std::pair(&sizes.known, IntOp::eq), {&sizes.at_most, IntOp::le}}) {
+    for (const auto& [v, size] : *all) {
+      auto it = dims_.find(v.get());
+      if (it == dims_.end()) return std::nullopt;
+      ValueId holds = w_.int_op(op, it->second, w_.number(size));
+      out = out ? w_.int_op(IntOp::both, *out, holds) : holds;
+    }
   }
   return out;
 }

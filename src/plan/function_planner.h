@@ -177,7 +177,7 @@ class FunctionPlanner {
   // broadcast, a scalar that says whether all of them are equal, so that none is.
   std::optional<ValueId> check_assumptions(const FunctionNode& f);
   // A scalar that says whether the run has these sizes; nullopt where one of them cannot be read here.
-  std::optional<ValueId> has_sizes(const KnownSizes& sizes);
+  std::optional<ValueId> has_sizes(const VariantSizes& sizes);
   Bound call_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered);
   // The result of a kernel or update in the memory of a donated parameter.
   Bound write_over(const Donation& donation, const CallNode& c, const LoweredCall& lowered);

@@ -75,10 +75,11 @@ void OpenSizes::check_dims(const std::function<std::string(const std::string&)>&
   for (const std::string& n : open_) known += (known.empty() ? "" : ", ") + n;
   for (const auto& [name, size] : dims_) {
     if (!open_.contains(name)) {
-      throw UserError(Diagnostic(codes::driver_option, {},
-                                 "no input has an open dimension " + quoted_name(name))
-                          .expected(known.empty() ? "no --dim: every dimension is fixed" : known)
-                          .help(help(name)));
+      throw UserError(
+          Diagnostic(codes::driver_option, {},
+                     "no input has an open dimension " + quoted_name(name))
+              .expected(known.empty() ? "no --dim: no open dimension has a name" : known)
+              .help(help(name)));
     }
     auto it = known_.find(name);
     if (it == known_.end() || it->second == size) continue;

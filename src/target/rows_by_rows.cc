@@ -7,11 +7,8 @@
 namespace relay {
 namespace {
 
-// While all of the data stay in the cache, and packing the matrix is felt.
 bool stays_as_it_lies(const Target& target, const RowsByRows& p) {
-  constexpr int64_t kLongSum = 256;
-  return p.rows > 0 && p.sum >= kLongSum && p.rows <= most_rows_along_sum(p.sum) &&
-         p.rows * p.sum * p.bytes <= target.l2_bytes / 2;
+  return p.rows > 0 && p.rows <= most_rows_as_they_lie(target, p);
 }
 
 // While a panel stays in the cache and transposing it counts beside its product, and every thread has some to make.
@@ -31,6 +28,13 @@ bool goes_by_panel(const Target& target, const RowsByRows& p) {
 int64_t most_rows_along_sum(int64_t sum) {
   constexpr int64_t kSumOfRow = 8;
   return sum / kSumOfRow;
+}
+
+// While all of the data stay in the cache, and packing the matrix is felt.
+int64_t most_rows_as_they_lie(const Target& target, const RowsByRows& p) {
+  constexpr int64_t kLongSum = 256;
+  if (p.sum < kLongSum) return 0;
+  return std::min(most_rows_along_sum(p.sum), target.l2_bytes / 2 / (p.sum * p.bytes));
 }
 
 MatrixOrder matrix_order(const Target& target, const RowsByRows& product) {

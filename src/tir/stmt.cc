@@ -121,9 +121,10 @@ const NodeInfo& PrimFuncNode::static_info() {
       "tir.PrimFunc", kKind, family::tir_other,
       {attribute("num_inputs", &PrimFuncNode::num_inputs),
        attribute("in_place", &PrimFuncNode::in_place), attribute("order", &PrimFuncNode::order),
-       attribute("features", &PrimFuncNode::features), ignored("report", &PrimFuncNode::report),
-       ignored("name", &PrimFuncNode::name), binder("dims", &PrimFuncNode::dims),
-       binder("params", &PrimFuncNode::params), child("body", &PrimFuncNode::body)});
+       attribute("features", &PrimFuncNode::features), attribute("at_most", &PrimFuncNode::at_most),
+       ignored("report", &PrimFuncNode::report), ignored("name", &PrimFuncNode::name),
+       binder("dims", &PrimFuncNode::dims), binder("params", &PrimFuncNode::params),
+       child("body", &PrimFuncNode::body)});
   return info;
 }
 

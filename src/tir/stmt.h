@@ -293,6 +293,8 @@ struct PrimFuncNode : Node {
   std::vector<Buffer> params;
   int64_t num_inputs = 0;  // params[0 .. num_inputs) are read, the others written
   std::vector<Var> dims;
+  // The greatest value that each of `dims` may have; empty where none is known.
+  std::vector<int64_t> at_most;
   Stmt body;
   // Inputs, by their place in `params`, whose memory the last output may share: each element is read just before the output's
   // at the same place is written.

@@ -490,6 +490,7 @@ class Printer {
     };
     const ScheduleReportNode& report = report_of(f);
     for (const std::string& d : report.declined) note("declined", d);
+    note("at_most", list(f.at_most, [](int64_t n) { return std::to_string(n); }));
     note("features", list(f.features, [](const std::string& s) { return s; }));
     note("in_place",
          list(f.in_place, [&](int64_t i) { return f.params[static_cast<size_t>(i)]->name; }));

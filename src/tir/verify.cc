@@ -23,6 +23,8 @@ class Verifier {
 
   void run() {
     for (const Var& d : f_.dims) bind(d);
+    check(f_.at_most.empty() || f_.at_most.size() == f_.dims.size(),
+          "the dimensions have another number of greatest values");
     check(f_.num_inputs >= 0 && f_.num_inputs <= static_cast<int64_t>(f_.params.size()),
           "the number of inputs is not one of parameters");
     for (size_t i = 0; i < f_.params.size(); ++i) {

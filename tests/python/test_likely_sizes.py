@@ -45,6 +45,31 @@ def test_versions_give_what_the_evaluator_gives(level, n, m):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+MOST_ROWS = 260 // 8  # that the kernel for few rows takes
+
+
+@functools.cache
+def layers(names: str, rows: str):
+    return rl.build(
+        rl.parse(f"""#[version = "0.0.5"]
+def @main{names}(%x: Tensor[({rows}, 260), float32], %v: Tensor[(264, 260), float32],
+                 %b: Tensor[(264,), float32], %w: Tensor[(5, 264), float32]) {{
+  nn.dense(nn.relu(nn.bias_add(nn.dense(%x, %v), %b)), %w)
+}}
+""")
+    )
+
+
+@pytest.mark.parametrize(("names", "rows"), [("[n: Dim]", "n"), ("", "?")])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1, 100])
+def test_few_rows_are_multiplied_by_a_kernel_of_their_own(names, rows, n):
+    rng = np.random.default_rng(n)
+    shapes = ((n, 260), (264, 260), (264,), (5, 264))
+    x, v, b, w = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    want = np.maximum(x @ v.T + b, 0) @ w.T
+    np.testing.assert_allclose(layers(names, rows)(x, v, b, w), want, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize(("n", "m"), [(0, 3), (41, 3), (1, 0), (1, 65)])
 def test_sizes_outside_of_their_range_are_refused(n, m):
     with pytest.raises(rl.RunError, match=r"dimension [nm] is not in 1\.\.(40|64)"):

@@ -360,7 +360,7 @@ Diagnostic no_such_dimension(const std::string& where, const std::string& name,
     known += (known.empty() ? "" : ", ") + frontend::shorten(std::string(n));
   return Diagnostic(codes::frontend_input, {},
                     where + " has no open dimension '" + frontend::shorten(name) + "'")
-      .expected(known.empty() ? "no sizes: every dimension is fixed" : known)
+      .expected(known.empty() ? "no sizes: no open dimension has a name" : known)
       .help(suggest(name, open));
 }
 

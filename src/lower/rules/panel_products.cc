@@ -170,6 +170,19 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
 
 }  // namespace
 
+namespace {
+
+// 0 where none is known.
+int64_t greatest_extent(const Schedule& s, const LoopRV& loop) {
+  const tir::PrimFuncNode& f = *s.func().get();
+  for (size_t d = 0; d < f.at_most.size(); ++d) {
+    if (f.dims[d].get() == s.loop(loop)->extent.get()) return f.at_most[d];
+  }
+  return 0;
+}
+
+}  // namespace
+
 std::optional<RowsByRows> rows_by_rows(const Schedule& s, const BlockRV& sum, size_t spatial) {
   Block b = s.block(sum);
   const std::vector<LoopRV> loops = s.get_loops(sum);
@@ -184,7 +197,7 @@ std::optional<RowsByRows> rows_by_rows(const Schedule& s, const BlockRV& sum, si
     const int64_t extent = s.extent(loops[i]);
     const bool row = i + 1 < spatial;
     if (b->iters[i]->kind != kind || extent == 0 || (extent == kOpen && !row)) return std::nullopt;
-    if (row) out.rows *= extent == kOpen ? 0 : extent;
+    if (row) out.rows *= extent == kOpen ? greatest_extent(s, loops[i]) : extent;
   }
   return out;
 }

@@ -179,6 +179,67 @@ TEST(LowerProgram, a_product_with_large_weights_has_a_version_for_one_row) {
                   .empty());
 }
 
+TEST(LowerProgram, a_product_with_an_input_matrix_has_a_version_for_few_rows) {
+  const std::string x = "Tensor[(n, 512), float32]", w = "Tensor[(96, 512), float32]",
+                    dense = "nn.relu(nn.dense(%p, %q))", dims = "n: Dim, m: Dim";
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  std::vector<VariantSizes> versions = versions_of(dims, x, w, dense, kNone);
+  ASSERT_EQ(versions.size(), 1u);
+  EXPECT_EQ(to_string(versions[0]), "n <= 64");
+  // With an epilogue of several operators, too.
+  Lowered biased("def @main[n: Dim](%x: " + x + ", %w: " + w +
+                 ", %b: Tensor[(96,), float32]) {\n  (fn (%p: " + x + ", %q: " + w +
+                 ", %r: Tensor[(96,), float32], Primitive=1) { nn.relu(nn.bias_add(nn.dense(%p, "
+                 "%q), %r)) })(%x, %w, %b) }");
+  ASSERT_EQ(biased.calls[0].versions.size(), 1u);
+  EXPECT_EQ(to_string(biased.calls[0].versions[0]), "n <= 64");
+  // Rows that have no name in the program.
+  Lowered unnamed("def @main(%x: Tensor[(?, 512), float32], %w: " + w +
+                  ") {\n  (fn (%p: Tensor[(?, 512), float32], %q: " + w +
+                  ", Primitive=1) { nn.dense(%p, %q) })(%x, %w) }");
+  ASSERT_EQ(unnamed.calls[0].versions.size(), 1u);
+  EXPECT_EQ(to_string(unnamed.calls[0].versions[0]), "d0 <= 64");
+  // Behind that for one row.
+  versions = versions_of(dims, x, w, dense, 1024);
+  ASSERT_EQ(versions.size(), 2u);
+  EXPECT_EQ(to_string(versions[0]), "n = 1");
+  EXPECT_EQ(to_string(versions[1]), "n <= 64");
+  // A short sum; rows that are more than one size; a matrix whose columns are neighbours; no product.
+  EXPECT_TRUE(
+      versions_of(dims, "Tensor[(n, 128), float32]", "Tensor[(96, 128), float32]", dense, kNone)
+          .empty());
+  EXPECT_TRUE(versions_of(dims, "Tensor[(n, 2, 512), float32]", w, dense, kNone).empty());
+  EXPECT_TRUE(versions_of(dims, "Tensor[(n, m, 512), float32]", w, dense, kNone).empty());
+  EXPECT_TRUE(
+      versions_of(dims, x, "Tensor[(512, 96), float32]", "nn.matmul(%p, %q)", kNone).empty());
+  EXPECT_TRUE(versions_of(dims, x, w, "nn.softmax(%p)", kNone).empty());
+  EXPECT_TRUE(versions_of(dims, x, w,
+                          "nn.dense(cast(%p, dtype=\"int32\"), cast(%q, dtype=\"int32\"))", kNone)
+                  .empty());
+}
+
+TEST(LowerProgram, a_version_for_few_rows_knows_their_greatest_number) {
+  const std::string types = "%p: Tensor[(n, 512), float32], %q: Tensor[(96, 512), float32]";
+  Lowered p("def @main[n: Dim](" + types + ") {\n  (fn (" + types +
+            ", Primitive=1) { nn.dense(%p, %q) })(%p, %q) }");
+  ASSERT_EQ(p.calls[0].versions.size(), 1u);
+  const int32_t few = p.provider->variant(p.calls[0].kernel, {.sizes = p.calls[0].versions[0]});
+  const int32_t any = p.provider->variant(p.calls[0].kernel);
+  EXPECT_NE(few, any);
+  EXPECT_EQ(p.provider->variant_signature(few).name, "fused_nn_dense_most_64");
+  EXPECT_EQ(p.provider->variant_version(few), "n <= 64");
+  auto composed = [&](int32_t v) {
+    return std::get<TirKernel>(p.provider->body(v)).launches[0].composed;
+  };
+  EXPECT_EQ(composed(few)->at_most, std::vector<int64_t>{64});
+  EXPECT_TRUE(composed(any)->at_most.empty());
+  // Hints of likely sizes have their versions, and no other.
+  Lowered hinted("def @main[n: Dim](" + types + ", size_hints=[[\"n\", 0, 512, [8]]]) {\n  (fn (" +
+                 types + ", Primitive=1) { nn.dense(%p, %q) })(%p, %q) }");
+  ASSERT_EQ(hinted.calls[0].versions.size(), 1u);
+  EXPECT_EQ(to_string(hinted.calls[0].versions[0]), "n = 8");
+}
+
 TEST(LowerProgram, sizes_that_data_decides_have_a_kernel_of_their_own) {
   Lowered p(
       "def @main(%x: Tensor[(4,), float32]) {\n"

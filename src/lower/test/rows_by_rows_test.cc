@@ -1,4 +1,5 @@
 // Products of rows with rows, as they lie and by panels: what their tiles compute, at every kind of edge, on each target.
+#include "lower/rules/row_loops.h"
 #include "lower/test/kernel_case.h"
 
 namespace relay::lower_test {
@@ -6,12 +7,14 @@ namespace {
 
 using tir::Tensor;
 
-// relu(x [m, k] times w [n, k] + bias), or the product alone.
-Case dense(int64_t m, int64_t n, int64_t k, bool epilogue) {
-  Tensor x = placeholder("x", f32, {index(m), index(k)});
+// relu(x [m, k] times w [n, k] + bias), or the product alone. `at_most`: rows are open, no more than that; 0: they are a constant.
+Case dense(int64_t m, int64_t n, int64_t k, bool epilogue, int64_t at_most = 0) {
+  const Var open = var("m", DType::Int(64));
+  const PrimExpr rows = at_most > 0 ? PrimExpr(open) : index(m);
+  Tensor x = placeholder("x", f32, {rows, index(k)});
   Tensor w = placeholder("w", f32, {index(n), index(k)});
   Tensor bias = placeholder("bias", f32, {index(n)});
-  Tensor product = compute("product", {index(m), index(n)}, [&](const Indices& i) {
+  Tensor product = compute("product", {rows, index(n)}, [&](const Indices& i) {
     return sum({index(k)}, [&](const Indices& r) { return x(i[0], r[0]) * w(i[1], r[0]); });
   });
   Tensor y = compute("y", product->shape(), [&](const Indices& i) {
@@ -25,7 +28,12 @@ Case dense(int64_t m, int64_t n, int64_t k, bool epilogue) {
     inputs.push_back(bias);
     c.inputs.push_back(random_floats(static_cast<size_t>(n), 3));
   }
-  c.func = create_prim_func("dense", inputs, {epilogue ? y : product});
+  c.func = create_prim_func("dense", inputs, {epilogue ? y : product},
+                            at_most > 0 ? std::vector<Var>{open} : std::vector<Var>{});
+  if (at_most > 0) {
+    c.dims = {m};
+    c.func = modified(*c.func, [&](PrimFuncNode& f) { f.at_most = {at_most}; });
+  }
   for (int64_t row = 0; row < m; ++row) {
     for (int64_t col = 0; col < n; ++col) {
       double total = 0;
@@ -51,6 +59,37 @@ TEST(RowProducts, tiles_and_their_edges) {
     SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
     expect_right(dense(m, n, k, false), "rows by rows:");
     expect_right(dense(m, n, k, true), "rows by rows:");
+  }
+}
+
+// Every number of rows below and at the bound; the last tile of columns and of a sum.
+TEST(RowProducts, open_rows_that_are_few) {
+  for (int64_t m = 0; m <= 9; ++m) {
+    SCOPED_TRACE(m);
+    expect_right(dense(m, 19, 259, m % 2 == 0, 9), "rows by rows:");
+  }
+  EXPECT_TRUE(rule_of(dense(3, 24, 256, true, 32).func).ends_with(", open rows"));
+  // How many there may be is not known.
+  Case any = dense(3, 24, 256, true, 32);
+  any.func = modified(*any.func, [](PrimFuncNode& f) { f.at_most.clear(); });
+  EXPECT_EQ(rule_of(any.func).find("rows by rows:"), std::string::npos) << rule_of(any.func);
+}
+
+// The rows of bfloat16 stay in panels where these hold pairs.
+TEST(RowProducts, few_rows_of_bfloat16_only_without_products_of_pairs) {
+  for (DType dtype : {f32, DType::BFloat16()}) {
+    const Var rows = var("m", DType::Int(64));
+    Tensor x = placeholder("x", dtype, {rows, index(256)});
+    Tensor w = placeholder("w", dtype, {index(64), index(256)});
+    Tensor y = compute("y", {rows, index(64)}, [&](const Indices& i) {
+      return sum({index(256)}, [&](const Indices& r) {
+        return cast(f32, x(i[0], r[0])) * cast(f32, w(i[1], r[0]));
+      });
+    });
+    const PrimFunc f = create_prim_func("dense", {x, w}, {y}, {rows});
+    EXPECT_EQ(few_rows_of_product(f, parse_target("x86-64-v4")), 32);
+    EXPECT_EQ(few_rows_of_product(f, parse_target("x86-64-v4 -mattr=+avx512bf16")),
+              dtype == f32 ? std::optional<int64_t>(32) : std::nullopt);
   }
 }
 

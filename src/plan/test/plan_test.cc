@@ -76,6 +76,21 @@ def @main[n: Dim](%x: Tensor[(n, 16), float32], size_hints=[["n", 1, 64, [3, 5]]
   }
 }
 
+TEST(Plan, a_run_chooses_the_version_for_few_rows) {
+  for (const std::string name : {"n", "?"}) {
+    const std::string text =
+        plan_text("def @main" + std::string(name == "n" ? "[n: Dim]" : "") + "(%x: Tensor[(" +
+                  name + ", 512), float32], %w: Tensor[(64, 512), float32]) { nn.dense(%x, %w) }");
+    size_t at = 0;
+    for (const char* step : {" = 64 ", " <= %", "if %", "= fused_nn_dense_most_64(%x, %w, %",
+                             "else", "= fused_nn_dense(%x, %w, %", "end"}) {
+      at = text.find(step, at);
+      ASSERT_NE(at, std::string::npos) << step << " is not in" << text;
+      at += std::string_view(step).size();
+    }
+  }
+}
+
 TEST(Plan, what_is_joined_is_computed_in_place_of_the_join) {
   EXPECT_EQ(plan_text(on_matrices("let %a = nn.dense(%x, %w); let %b = nn.dense(%a, %w);\n"
                                   "negative(concatenate((%a, %b), axis=1))")),
