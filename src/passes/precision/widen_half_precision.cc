@@ -163,6 +163,8 @@ class Widening {
   static constexpr int64_t kAllResults = std::numeric_limits<int64_t>::max();
   bool is_better_filtered(const CallNode& c, const Contraction& product, int64_t most_results) {
     ConvolutionSizes sizes;
+    // Algorithms take no sizes that only an operator tells.
+    if (std::ranges::any_of(tensor_of(Expr(&c))->shape, is_any)) return false;
     const Type typical = with_type_params(c.type, typical_);
     auto size_of = [&](size_t dim) -> std::optional<int64_t> {
       for (size_t a = 0; a < product.result.size(); ++a) {

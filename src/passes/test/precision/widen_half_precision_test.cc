@@ -226,6 +226,8 @@ TEST(WidenHalfPrecision, pairs_of_bfloat16_in_images_of_symbolic_size) {
   EXPECT_TRUE(stays_pairs("n, h, h", 64, false, typical(1, 14)));
   EXPECT_FALSE(stays_pairs("n, h, h", 64, false, typical(8, 28)));
   EXPECT_FALSE(stays_pairs("n, h, h", 64, false));  // 56 by 56
+  // Which are of no named dimension.
+  EXPECT_TRUE(stays_pairs("8, ?, ?", 64, false));
   // A sum of an odd number of products is no whole number of pairs.
   EXPECT_FALSE(stays_pairs("n, h, h", 33, false));
 }
