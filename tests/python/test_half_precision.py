@@ -63,6 +63,32 @@ def test_convolution(dtype, channels, kernel, stride, size):
     expect_close(got, want, dtype)
 
 
+def open_convolution(dtype, kernel, stride, outputs=40, inputs=32):
+    border = kernel // 2
+    return f"""#[version = "0.0.5"]
+def @main[n: Dim, h: Dim, w: Dim](
+    %x: Tensor[(n, {inputs}, h, w), {dtype}],
+    %w: Tensor[({outputs}, {inputs}, {kernel}, {kernel}), {dtype}]) {{
+  nn.conv2d(%x, %w, strides=[{stride}, {stride}], padding=[{border}, {border}, {border}, {border}])
+}}"""
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kernel, stride", [(1, 1), (1, 2), (3, 1), (3, 2)])
+def test_convolution_of_open_images(dtype, kernel, stride):
+    """Tiles of every number of columns that larger ones leave over."""
+    border = kernel // 2
+    w = rounded((40, 32, kernel, kernel), dtype, 4)
+    program = relay.build(relay.parse(open_convolution(dtype, kernel, stride)))
+    for shape in ((1, 1, 1), (2, 5, 17), (1, 3, 44), (0, 4, 4)):
+        x = rounded((shape[0], 32, *shape[1:]), dtype, sum(shape))
+        padded = np.pad(x.astype("float64"), ((0, 0), (0, 0), (border, border), (border, border)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))
+        windows = windows[:, :, ::stride, ::stride]
+        want = np.einsum("nchwrs,ocrs->nohw", windows, w.astype("float64"))
+        expect_close(np.asarray(program(x, w)), want, dtype)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_batch_matmul(dtype):
     x, y = rounded((3, 20, 64), dtype, 5), rounded((3, 24, 64), dtype, 6)
@@ -156,6 +182,15 @@ def test_pairs_of_bfloat16_are_multiplied_by_avx512(name, tmp_path):
     assert "vdpbf16ps" not in assembly(tmp_path, program.replace("TYPE", "float16"), ZEN4)
     older = "llvm -mcpu=znver3 -num-threads=1"
     assert "vdpbf16ps" not in assembly(tmp_path, program.replace("TYPE", "bfloat16"), older)
+
+
+@pytest.mark.parametrize("kernel, stride", [(1, 1), (3, 2)])
+def test_pairs_of_bfloat16_are_multiplied_in_images_of_open_size(kernel, stride, tmp_path):
+    program = open_convolution("bfloat16", kernel, stride)
+    text = assembly(tmp_path, program, ZEN4)
+    assert "vdpbf16ps" in text and "vfmadd" not in text
+    halves = open_convolution("float16", kernel, stride)
+    assert "vdpbf16ps" not in assembly(tmp_path, halves, ZEN4)
 
 
 @pytest.mark.parametrize("name", ["constant", "input", "convolution"])

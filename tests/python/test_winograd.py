@@ -99,6 +99,15 @@ def test_agrees_with_onnxruntime(case):
     oracles.assert_builds_agree(case.build(), case.arguments(), threads, str(case), 1e-4)
 
 
+@pytest.mark.parametrize("caches", ["-l2=1M", "-l2=512K"])
+@pytest.mark.parametrize("shape", [(62, 57), (3, 1), (18, 30)])
+def test_lines_and_all_tiles_of_open_images_agree(shape, caches):
+    """By lines where L2 holds the weights, else all at once."""
+    case = Case(*shape, batch=3, residual=True, open=True, open_image=True)
+    builds = [{"target": f"native {caches}", "num_threads": n} for n in (1, 2)]
+    oracles.assert_builds_agree(case.build(), case.arguments(), builds, str(case), 1e-4)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3"])
 def test_older_processors_code_agrees(target):
     case = Case(23, 17, residual=True)
@@ -117,7 +126,12 @@ SMALL = "x86-64-v4 -l2=1M -l3=16M"
         (Case(56, 56), LARGE, "196 tiles, groups of 7, threads over groups"),
         (Case(56, 56), SMALL, "196 tiles, groups of 7, threads over groups"),
         (Case(28, 28, 128, 128), SMALL, "49 tiles, all at once, threads in each phase"),
-        (Case(56, 56, open_image=True), SMALL, "open tiles, all at once, threads in each phase"),
+        (Case(56, 56, open_image=True), SMALL, "open tiles, by lines, threads over lines"),
+        (
+            Case(56, 56, 128, 128, open_image=True),
+            SMALL,
+            "open tiles, all at once, threads in each phase",
+        ),
         (Case(16, 16, 256, 256), LARGE, "16 tiles, all at once"),
         (Case(16, 16, 512, 512, open=True), LARGE, "16 tiles, "),
         (Case(28, 28, given=True), SMALL, "schedule = winograd: weights, "),

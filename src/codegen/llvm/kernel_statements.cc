@@ -240,11 +240,12 @@ bool KernelBuilder::known_at_entry(const tir::BufferNode& b) const {
     post_order(d, [&](const Node& n) {
       bool is_dim = std::any_of(f_.dims.begin(), f_.dims.end(),
                                 [&](const Var& dim) { return dim.get() == &n; });
-      // Divisions may need code of more than one block.
+      // Divisions but those by a power of two may need code of more than one block.
       auto* binary = as<tir::BinaryNode>(&n);
       bool plain = binary != nullptr &&
                    (binary->op == tir::BinaryOp::Add || binary->op == tir::BinaryOp::Sub ||
-                    binary->op == tir::BinaryOp::Mul);
+                    binary->op == tir::BinaryOp::Mul ||
+                    (binary->op == tir::BinaryOp::FloorDiv && log2_of(binary->b).has_value()));
       known = known && (is_dim || plain || n.kind() == tir::ExprKind::IntImm);
     });
   }

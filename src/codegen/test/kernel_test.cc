@@ -348,22 +348,29 @@ TEST(Kernel, parallel_loops_with_scratch_and_run_time_sizes) {
   // out[i] = sum of a scratch row that holds i * j, rows split over chunks.
   Var n = var("n"), i = var("i"), j = var("j"), k = var("k");
   DType i64 = DType::Int(64);
-  Buffer out = buffer("out", i64, {n});
-  Buffer row = buffer("row", i64, {index(20000)}, Scope::Local);
-  Stmt body = for_(i, zero_index(), n,
-                   allocate(row, seq({for_(j, zero_index(), index(20000), store(row, {j}, i * j)),
-                                      store(out, {i}, index(0)),
-                                      for_(k, zero_index(), index(20000),
-                                           store(out, {i}, load(out, {i}) + load(row, {k})))})),
-                   ForKind::Parallel);
-  LoadedKernels jit = load_kernels({kernel("rows", {}, {out}, body, {n})}, native_target());
-  std::vector<int64_t> c(7);
-  void* buffers[] = {c.data()};
-  int64_t dims[] = {7};
-  TestContext context;
-  ASSERT_EQ(context.run(jit.functions()[0], buffers, dims), 0);
-  for (int64_t r = 0; r < 7; ++r) EXPECT_EQ(c[static_cast<size_t>(r)], r * 19999 * 10000);
-  EXPECT_EQ(context.scratch_calls, 2);  // once for each chunk, not for each row
+  auto scratch_calls = [&](const PrimExpr& length) {
+    Buffer out = buffer("out", i64, {n});
+    Buffer row = buffer("row", i64, {length}, Scope::Local);
+    Stmt body = for_(
+        i, zero_index(), n,
+        allocate(
+            row,
+            seq({for_(j, zero_index(), length, store(row, {j}, i * j)), store(out, {i}, index(0)),
+                 for_(k, zero_index(), length, store(out, {i}, load(out, {i}) + load(row, {k})))})),
+        ForKind::Parallel);
+    LoadedKernels jit = load_kernels({kernel("rows", {}, {out}, body, {n})}, native_target());
+    std::vector<int64_t> c(7);
+    void* buffers[] = {c.data()};
+    int64_t dims[] = {7};
+    TestContext context;
+    EXPECT_EQ(context.run(jit.functions()[0], buffers, dims), 0);
+    for (int64_t r = 0; r < 7; ++r) EXPECT_EQ(c[static_cast<size_t>(r)], r * 19999 * 10000);
+    return static_cast<int64_t>(context.scratch_calls);
+  };
+  // Once for each chunk, not for each row, where the length is known before the rows.
+  EXPECT_EQ(scratch_calls(index(20000)), 2);
+  EXPECT_EQ(scratch_calls(floor_div(n + 1, index(4)) * 10000), 2);
+  EXPECT_EQ(scratch_calls(floor_div(n, index(3)) * 10000), 7);
 }
 
 TEST(Kernel, a_loop_variable_used_in_two_loops_is_not_carried_into_a_parallel_one) {

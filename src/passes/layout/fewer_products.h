@@ -9,12 +9,18 @@
 
 namespace relay {
 
-// A convolution of float32 with one group, stride 1 and no dilation; channels last.
+// A convolution with one group, stride 1 and no dilation; channels last.
 struct ConvolutionSizes {
+  static constexpr int64_t kUnknown = -1;
+
   int64_t batch = 1;
-  std::vector<int64_t> result;      // along the spatial axes
+  std::vector<int64_t>
+      result;  // along the spatial axes; kUnknown for a symbolic size without a typical one
   std::vector<int64_t> taps;        // along the same
   int64_t inputs = 0, outputs = 0;  // channels
+  bool constant_weight = true;      // otherwise each run transforms the weight
+  bool pairs =
+      false;  // of bfloat16, whose products by definition are pairs in one instruction; otherwise float32
 };
 
 struct ConvolutionAlgorithm {

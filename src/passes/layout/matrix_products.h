@@ -12,7 +12,7 @@ namespace relay {
 bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors factors,
                     const Target& target, int64_t times = 1);
 
-// The same for instructions of vectors that multiply two bfloat16 in each lane.
+// The same for instructions of vectors that multiply two bfloat16 in each lane. Sizes of images may be symbolic.
 bool by_bfloat16_dot(const CallNode& c, const Contraction& product, const Target& target);
 
 // The same for matrices of a batch, whose kernels write the second one's panels as pairs. Sizes are constants.

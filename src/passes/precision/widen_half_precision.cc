@@ -6,6 +6,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
+#include "analysis/typical_sizes.h"
 #include "ir/op.h"
 #include "passes/layout/alter_op_layout.h"
 #include "passes/layout/fewer_products.h"
@@ -33,7 +34,11 @@ Expr rounded(const Expr& sum, const CallNode& c) {
 class Widening {
  public:
   Widening(const PassContext& ctx, const Function& f)
-      : ctx_(ctx), target_(ctx.target), constants_(f), packs_matrix_(packs_matrices(f, ctx)) {}
+      : ctx_(ctx),
+        target_(ctx.target),
+        constants_(f),
+        typical_(typical_sizes(*f.get())),
+        packs_matrix_(packs_matrices(f, ctx)) {}
 
   // The call with its sum in float32, as what it was; null when it is no contraction of 16-bit floats, or is in float32
   // already.
@@ -55,7 +60,8 @@ class Widening {
     if (!changes.empty() && c.args.size() == 2) {
       if (is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]) &&
           (by_matrix_unit(c, *product, MatrixFactors::BFloat16, target_) ||
-           (by_bfloat16_dot(c, *product, target_) && !is_better_filtered(*product, kAllResults)))) {
+           (by_bfloat16_dot(c, *product, target_) &&
+            !is_better_filtered(c, *product, kAllResults)))) {
         Expr sum = with_attrs(c, c.args, changes);
         if (packs(*as<CallNode>(sum), *product))
           return type->dtype.is_float(32) ? nullptr : rounded(sum, c);
@@ -85,7 +91,10 @@ class Widening {
   // Whether the weights will be packed for the kernel: those of windows once these have their layout, where packing pays.
   bool packs(const CallNode& c, const Contraction& product) {
     if (product.count(ContractionRole::Window) == 0) return packs_matrix_(c);
-    return constants_.contains(c.args[1]) || rows_of(product) > 1;
+    const bool open = std::ranges::any_of(product.dims, [](const Contraction::Dimension& d) {
+      return d.role == ContractionRole::Row && !as_const(d.extent);
+    });
+    return constants_.contains(c.args[1]) || open || rows_of(product) > 1;
   }
 
   // Whether a few rows take as long as their constant weights come from L3 or memory, where the target widens float16 by an
@@ -124,7 +133,7 @@ class Widening {
     }
     if (!constants_.contains(c.args[1]) || rows_of(product) < kLeastRows ||
         !by_matrix_unit(c, product, MatrixFactors::BFloat16, target_, kParts) ||
-        is_better_filtered(product, kFewResults)) {
+        is_better_filtered(c, product, kFewResults)) {
       return nullptr;
     }
     const size_t sum = product.dims.size() - 1;
@@ -149,28 +158,40 @@ class Widening {
   // Whether fewer products in float32 are faster than these, where a place has so many results or fewer.
   // Faster than three sums by a matrix unit where a place has few results, since cutting its data in halves is a large
   // part. 3x3 convolutions of float16 with 64, 128 and 256 channels took 1.44, 0.74 and 0.63 of their time in float32.
-  // Instructions of vectors halve the products, and filtering leaves less than half.
+  // Instructions of vectors halve the products, and filtering leaves less than half, but transforms weights.
   static constexpr int64_t kFewResults = 96;
   static constexpr int64_t kAllResults = std::numeric_limits<int64_t>::max();
-  bool is_better_filtered(const Contraction& product, int64_t most_results) const {
+  bool is_better_filtered(const CallNode& c, const Contraction& product, int64_t most_results) {
     ConvolutionSizes sizes;
-    int64_t places = 1;
+    // Algorithms take no sizes that only an operator tells.
+    if (std::ranges::any_of(tensor_of(Expr(&c))->shape, is_any)) return false;
+    const Type typical = with_type_params(c.type, typical_);
+    auto size_of = [&](size_t dim) -> std::optional<int64_t> {
+      for (size_t a = 0; a < product.result.size(); ++a) {
+        if (product.result[a].has(dim)) return as_const(as<TensorTypeNode>(typical)->shape[a]);
+      }
+      return std::nullopt;
+    };
     for (const Contraction::Axis& axis : product.operands[0]) {
-      if (!axis.window) continue;
-      if (axis.window->stride != 1 || axis.window->dilation != 1) return false;
-      sizes.result.push_back(*as_const(product.dims[axis.dims[0]].extent));
-      sizes.taps.push_back(*as_const(product.dims[axis.dims[1]].extent));
-      places *= sizes.result.back();
+      if (axis.window) {
+        if (axis.window->stride != 1 || axis.window->dilation != 1) return false;
+        sizes.result.push_back(size_of(axis.dims[0]).value_or(ConvolutionSizes::kUnknown));
+        sizes.taps.push_back(*as_const(product.dims[axis.dims[1]].extent));
+      } else if (axis.dims.size() == 1 && product.dims[axis.dims[0]].role == ContractionRole::Row) {
+        sizes.batch *= size_of(axis.dims[0]).value_or(1);
+      }
     }
-    sizes.batch = rows_of(product) / std::max<int64_t>(places, 1);
     sizes.inputs = *as_const(product.dims.back().extent);
     sizes.outputs = *as_const(product.dims[*product.only(ContractionRole::Column)].extent);
+    sizes.constant_weight = constants_.contains(c.args[1]);
+    sizes.pairs = most_results == kAllResults;
     return !sizes.taps.empty() && sizes.outputs <= most_results && has_fewer_products(sizes, ctx_);
   }
 
   const PassContext& ctx_;
   const Target& target_;
   ConstantExpressions constants_;
+  TypeParams typical_;
   std::function<bool(const CallNode&)> packs_matrix_;
 };
 

@@ -185,6 +185,53 @@ TEST(WidenHalfPrecision, minimal_filtering_of_float16_is_in_float32) {
   EXPECT_TRUE(is_cut(128, 1));
 }
 
+// A convolution of bfloat16 by 3x3 weights of as many channels on both sides, where vectors multiply pairs: whether it stays
+// one of pairs. `image`: batch, height and width.
+bool stays_pairs(const std::string& image, int64_t channels, bool constant,
+                 const std::string& typical = "", const std::string& attrs = "") {
+  PassContext ctx;
+  ctx.target.vector_bits = 512;
+  ctx.target.features = "+avx512vl,+avx512bf16";
+  const std::string c = std::to_string(channels), weight = "(" + c + ", " + c + ", 3, 3), bfloat16";
+  const std::string text =
+      "def @main[n: Dim, h: Dim](%x: Tensor[(" + image + ", " + c + "), bfloat16]" +
+      (constant ? "" : ", %w: Tensor[" + weight + "]") + typical + ") {\n  nn.conv2d(%x, " +
+      (constant ? "ones(shape=[" + c + ", " + c + ", 3, 3], dtype=\"bfloat16\")" : "%w") +
+      ", padding=[1, 1, 1, 1], data_layout=\"NHWC\"" + attrs + ")\n}";
+  return print_module(apply(kWidenHalfPrecision, parse(text), ctx)).find("cast(%x") ==
+         std::string::npos;
+}
+
+TEST(WidenHalfPrecision, minimal_filtering_of_bfloat16_pays_for_the_transforms_of_each_run) {
+  EXPECT_FALSE(stays_pairs("8, 56, 56", 64, false));
+  EXPECT_FALSE(stays_pairs("1, 28, 28", 128, false));
+  EXPECT_FALSE(stays_pairs("8, 14, 14", 256, false));
+  // Few results for so many weights: each run transforms these.
+  EXPECT_TRUE(stays_pairs("1, 14, 14", 256, false));
+  EXPECT_TRUE(stays_pairs("8, 7, 7", 512, false));
+  // Transformed once for all runs.
+  EXPECT_FALSE(stays_pairs("1, 14, 14", 256, true));
+  EXPECT_FALSE(stays_pairs("8, 7, 7", 512, true));
+  EXPECT_TRUE(stays_pairs("1, 14, 14", 256, true, "", ", strides=[2, 2]"));
+}
+
+TEST(WidenHalfPrecision, pairs_of_bfloat16_in_images_of_symbolic_size) {
+  auto typical = [](int64_t n, int64_t side) {
+    return ", typical_sizes=[[\"n\", " + std::to_string(n) + "], [\"h\", " + std::to_string(side) +
+           "]]";
+  };
+  EXPECT_TRUE(stays_pairs("n, h, h", 512, false));
+  EXPECT_TRUE(stays_pairs("n, h, h", 64, false, "", ", strides=[2, 2]"));
+  EXPECT_TRUE(stays_pairs("n, h, h", 512, false, typical(8, 7)));
+  EXPECT_TRUE(stays_pairs("n, h, h", 64, false, typical(1, 14)));
+  EXPECT_FALSE(stays_pairs("n, h, h", 64, false, typical(8, 28)));
+  EXPECT_FALSE(stays_pairs("n, h, h", 64, false));  // 56 by 56
+  // Which are of no named dimension.
+  EXPECT_TRUE(stays_pairs("8, ?, ?", 64, false));
+  // A sum of an odd number of products is no whole number of pairs.
+  EXPECT_FALSE(stays_pairs("n, h, h", 33, false));
+}
+
 TEST(WidenHalfPrecision, other_dtypes_and_operators_stay) {
   expect_unchanged(kWidenHalfPrecision,
                    "def @main(%x: Tensor[(3, 5), float32], %w: Tensor[(4, 5), float32]) {\n"
