@@ -292,7 +292,7 @@ def compare(
 
 
 def in_float64(module: Samples, differentiated: bool) -> list[Any]:
-    """The results for inputs in float64; integers stay beside floating-point tensors, whose indices they are."""
+    """The results for inputs in float64. Integers stay beside tensors of reals: they are places."""
     real = any(t.is_floating_point() for t in module.tensors)
     double = [
         t.detach().double().requires_grad_(t.requires_grad)
