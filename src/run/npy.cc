@@ -124,12 +124,15 @@ Tensor read_array(std::istream& in, const std::string& path) {
   in.read(header.data(), static_cast<std::streamsize>(length));
   if (!in) bad(path, "the file is truncated");
   DType dtype = dtype_of(path, entry(header, "descr"));
-  bool fortran = entry(header, "fortran_order").starts_with("True");
+  const std::string_view order = entry(header, "fortran_order");
+  const bool fortran = order.starts_with("True");
+  if (!fortran && !order.starts_with("False")) bad(path, "the header has no order of elements");
   std::string_view text = entry(header, "shape");
   std::vector<int64_t> shape;
   if (text.empty() || text[0] != '(') bad(path, "the header has no shape");
   for (size_t i = 1; i < text.size() && text[i] != ')'; ++i) {
     if (text[i] == ',' || text[i] == ' ') continue;
+    if (text[i] < '0' || text[i] > '9') bad(path, "the shape is not a tuple of sizes");
     int64_t v = 0;
     for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) {
       if (v > int64_t{1} << 50) bad(path, "a dimension is absurdly large");

@@ -248,6 +248,90 @@ def test_incomplete_gamma_and_zeta_functions_at_poles_and_limits():
         torch.testing.assert_close(fast(half, other), function(half, other), equal_nan=True)
 
 
+def run_both(function, *given):
+    """The results of a function without fallback, and those of eager mode."""
+    torch._dynamo.reset()
+    got = compiled(function, options=STRICT)(*given)
+    return got, function(*given)
+
+
+@pytest.mark.parametrize("shape,index", [((5,), (2, 0)), ((), (1,)), ((), ()), ((5,), ())], ids=str)
+def test_places_without_elements_or_dimensions(shape, index):
+    x, at, source = torch.randn(shape), torch.zeros(index, dtype=torch.int64), torch.randn(index)
+
+    def function(x, at, source):
+        out = [x.gather(0, at), x.scatter(0, at, source), x.scatter_add(0, at, source)]
+        for how in ("sum", "mean", "amax", "prod"):
+            for with_self in (True, False):
+                out.append(x.scatter_reduce(0, at, source, how, include_self=with_self))
+        return out
+
+    close(*run_both(function, x, at, source))
+
+
+def test_ranges_of_integers_have_whole_bounds():
+    def function(x):
+        return [
+            x + torch.arange(-0.9, 2.1, 2.0, dtype=torch.int64),
+            torch.arange(3.1, dtype=torch.int64),
+            torch.arange(False, 3, 1, dtype=torch.int64),
+            torch.arange(1.0, 5.000001, 2.0, dtype=torch.int64),
+            torch.linspace(-2.9, 4.9, 7, dtype=torch.int64),
+            torch.logspace(0, 1.2, 4, dtype=torch.int64),
+        ]
+
+    close(*run_both(function, torch.tensor([5])), tolerance=0)
+
+
+def test_bounds_and_steps_of_narrow_spaces_are_rounded():
+    def function(x):
+        return x + torch.linspace(-2, 1, 50, dtype=torch.bfloat16)
+
+    close(*run_both(function, torch.zeros(1, dtype=torch.bfloat16)), tolerance=0)
+
+
+def test_sums_and_products_of_truth_values():
+    x = torch.tensor([[True, False, True], [True, True, True], [False, False, False]])
+
+    def function(x):
+        return x.prod(1, dtype=torch.bool), x.sum(1, dtype=torch.bool), x.sum(1), x.prod(1)
+
+    close(*run_both(function, x), tolerance=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_embeddings_whose_rows_have_a_greatest_norm(dtype):
+    weight, at = 3 * torch.randn(6, 4).to(dtype), torch.tensor([[1, 4], [4, 2]])
+
+    def function(weight, at):
+        weight = weight.clone()
+        return nn.functional.embedding(at, weight, max_norm=1.5), weight
+
+    got, want = run_both(function, weight, at)
+    assert not torch.equal(want[1], weight) and torch.equal(want[1][0], weight[0])
+    torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_adaptive_averages_with_open_numbers_of_windows(rank):
+    pool = {2: nn.functional.adaptive_avg_pool2d, 3: nn.functional.adaptive_avg_pool3d}[rank]
+
+    def function(x):
+        return pool(x, [max(n, 7) - 2 for n in x.shape[2:]])
+
+    fast = compiled(function, dynamic=True, options=STRICT)
+    for sizes in ([4, 12, 9], [5, 9, 12]):
+        x = torch.randn(2, 3, *sizes[-rank:])
+        x.view(-1)[3] = torch.inf  # no other window has it
+        mine, other = x.clone().requires_grad_(), x.clone().requires_grad_()
+        got, want = fast(mine), function(other)
+        close(got, want)
+        for y in (got, want):
+            (y * torch.linspace(0, 1, y.numel()).view_as(y)).sum().backward()
+        close(mine.grad, other.grad)
+    assert len({g.kind for g in relay.torch.report().graphs}) == 2
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 def test_filtered_images_with_aligned_corners(mode):
     """Larger, smaller, unchanged, from and to a size of 1, and scales that do not agree with the sizes."""

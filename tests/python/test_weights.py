@@ -319,6 +319,24 @@ def a_numpy_archive(save=np.savez):
 
 
 @pytest.mark.parametrize(
+    "text,said",
+    [
+        ("'fortran_order': False, 'shape': (3U 3), ", "the shape is not a tuple of sizes"),
+        ("'fortran_order': False, 'shape': (-1,), ", "the shape is not a tuple of sizes"),
+        ("'fo2tran_order': False, 'shape': (2,), ", "the header has no order of elements"),
+    ],
+)
+def test_a_header_of_numpy_is_read_to_its_end(tmp_path, text, said):
+    header = ("{'descr': '<f4', " + text + "}").ljust(117) + "\n"
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        content = b"\x93NUMPY\x01\x00v\x00" + header.encode() + bytes(8)
+        archive.writestr("a.npy", content)
+    with pytest.raises(rl.UserError, match=said):
+        load(tmp_path, out.getvalue())
+
+
+@pytest.mark.parametrize(
     "make",
     [
         an_example,

@@ -165,6 +165,8 @@ def _timm(name: str) -> tuple[Model, Callable[[int], tuple[torch.Tensor, ...]]]:
     size = SIZE
     if given is not None and given.fixed_input_size:
         size = given.input_size[-1]
+    elif given is not None and given.min_input_size:
+        size = max(size, given.min_input_size[-1])
     return Model(timm.create_model(name, pretrained=False, num_classes=10)), _images(size)
 
 

@@ -48,6 +48,15 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
         aten._pdist_forward.default: _pdist,
         aten._pdist_backward.default: _pdist_backward,
+        aten._adaptive_avg_pool2d.default: _adaptive_pool,
+        aten._adaptive_avg_pool2d_backward.default: functools.partial(
+            _adaptive_pool_backward, rank=2
+        ),
+        aten._adaptive_avg_pool3d.default: _adaptive_pool,
+        aten._adaptive_avg_pool3d_backward.default: functools.partial(
+            _adaptive_pool_backward, rank=3
+        ),
+        aten.embedding_renorm.default: _renorm,
         aten.resize.default: _resize,
         aten.hash_tensor.default: _hash,
         aten.linalg_inv_ex.default: _inverse,
@@ -188,6 +197,60 @@ def _pdist_backward(
         moved = torch.where(near, 0.0, own * difference.sign() * scaled)
     zeros = torch.zeros_like(x)
     return zeros.index_add(0, first, moved).index_add(0, second, -moved)
+
+
+def _windows(n: Any, out: Any, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Which of n elements each window of adaptive pooling has, and how many, as a column."""
+    at = torch.arange(out, device=like.device).unsqueeze(1)
+    begin, end = at * n // out, ((at + 1) * n + out - 1) // out
+    place = torch.arange(n, device=like.device)
+    return (place >= begin) & (place < end), end - begin
+
+
+def _sums(inside: torch.Tensor, x: torch.Tensor, axis: int) -> torch.Tensor:
+    """For each row of a mask, the sum of the elements of an axis that it selects."""
+    y = torch.where(inside, x.transpose(axis, -1).unsqueeze(-2), 0.0).sum(-1)
+    return y.transpose(axis, -1)
+
+
+def _is_symbolic(sizes: Any) -> bool:
+    return not all(isinstance(n, int) for n in sizes)
+
+
+def _wide(x: torch.Tensor) -> torch.Tensor:
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def _adaptive_pool(x: torch.Tensor, output_size: list[Any]) -> Any:
+    """Averages of adaptive pooling; NotImplemented where the numbers of windows are known."""
+    if not _is_symbolic(output_size):
+        return NotImplemented
+    y = _wide(x)
+    for axis, out in enumerate(output_size, -len(output_size)):
+        inside, count = _windows(x.shape[axis], out, x)
+        y = _sums(inside, y, axis) / count.reshape([-1] + [1] * (-1 - axis))
+    return y.to(x.dtype)
+
+
+def _adaptive_pool_backward(grad: torch.Tensor, x: torch.Tensor, rank: int) -> Any:
+    """The gradient of `_adaptive_pool`; NotImplemented where the numbers of windows are known."""
+    if not _is_symbolic(grad.shape[-rank:]):
+        return NotImplemented
+    moved = _wide(grad)
+    for axis in range(-rank, 0):
+        inside, count = _windows(x.shape[axis], grad.shape[axis], x)
+        moved = _sums(inside.T, moved / count.reshape([-1] + [1] * (-1 - axis)), axis)
+    return moved.to(x.dtype)
+
+
+def _renorm(
+    weight: torch.Tensor, indices: torch.Tensor, max_norm: float, norm_type: float
+) -> torch.Tensor:
+    """An embedding whose rows at the indices have at most the norm `max_norm`."""
+    norm = torch.linalg.vector_norm(weight, norm_type, dim=1, keepdim=True)
+    used = torch.zeros_like(norm, dtype=torch.bool).index_fill(0, indices.reshape(-1), True)
+    scaled = _wide(weight) * (max_norm / (_wide(norm) + 1e-7))
+    return torch.where(used & (norm > max_norm), scaled.to(weight.dtype), weight)
 
 
 def _resize(x: torch.Tensor, size: list[Any], *, memory_format: Any = None) -> Any:

@@ -62,8 +62,11 @@ Values arange(NodeContext& ctx) {
   const DType dtype = ctx.out_dtype();
   for (const char* name : {"dtype", "layout"}) ctx.find(name);
   auto number = [&](const char* name, int64_t otherwise) {
-    auto n = ctx.number(name);
-    return n ? *n : Number{Number::integer, {}, otherwise, {}};
+    Number n = ctx.number(name).value_or(Number{Number::integer, {}, otherwise, {}});
+    // A range of integers has the whole parts of its bounds.
+    if (!n.value || dtype.is_floating()) return n;
+    const int64_t whole = Tensor::scalar(*n.value, DType::Float(64)).get_as_int(0);
+    return Number{Number::integer, {}, whole, {}};
   };
   const Number start = number("start", 0), step = number("step", 1), end = number("end", 0);
   if (!ctx.has("end")) ctx.fail(codes::frontend_graph, "argument 'end' is missing");
@@ -90,8 +93,10 @@ Values arange(NodeContext& ctx) {
     return {value_of(ctx.cast(y, dtype))};
   }
   // Bounds may be sizes.
-  const Dim from = ctx.has("start") ? ctx.size("start") : dim(0), to = ctx.size("end");
-  const int64_t by = ctx.integer("step", 1);
+  const Dim from = start.whole ? dim(*start.whole) : ctx.size("start");
+  const Dim to = end.whole ? dim(*end.whole) : ctx.size("end");
+  const int64_t by = step.whole ? *step.whole : ctx.integer("step");
+  if (by == 0) ctx.fail(codes::frontend_attribute, "a range is impossible");
   if (is_any(from) || is_any(to)) {
     Expr y = ctx.call("dyn.arange",
                       {ctx.number_as(start, DType::Int(64)), ctx.number_as(end, DType::Int(64)),
@@ -106,30 +111,42 @@ Values arange(NodeContext& ctx) {
   return {value_of(ctx.cast(y, dtype))};
 }
 
-Values linspace(NodeContext& ctx) {
-  const DType dtype = ctx.out_dtype();
+// Elements of `dtype` at even distances between the bounds, which are elements of the result.
+Tensor evenly_spaced(NodeContext& ctx, DType dtype) {
   for (const char* name : {"dtype", "layout"}) ctx.find(name);
-  const double start = ctx.real("start"), end = ctx.real("end");
   const int64_t steps = ctx.integer("steps");
   if (steps < 0) ctx.fail(codes::frontend_attribute, "the number of steps is negative");
   ctx.charge_bytes(steps, dtype);
   Tensor t = Tensor::empty(dtype, {steps});
-  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  const Tensor one = Tensor::empty(ctx.out_dtype(), {1});
+  auto as_element = [&](double v) {
+    one.set_from_double(0, v);
+    return one.get_as_double(0);
+  };
+  // Each number is rounded to the type, except that the steps between integers are real.
+  auto rounded = [&](double v) { return one.dtype().is_floating() ? as_element(v) : v; };
+  const double start = as_element(ctx.real("start")), end = as_element(ctx.real("end"));
+  const double step =
+      steps > 1 ? rounded(rounded(end - start) / static_cast<double>(steps - 1)) : 0;
   // From the nearer end, as PyTorch does.
   for (int64_t i = 0; i < steps; ++i) {
-    const double v = i < steps / 2 || steps == 1 ? start + step * static_cast<double>(i)
-                                                 : end - step * static_cast<double>(steps - 1 - i);
+    const double v = i < steps / 2 || steps == 1
+                         ? start + rounded(step * static_cast<double>(i))
+                         : end - rounded(step * static_cast<double>(steps - 1 - i));
     t.set_from_double(i, v);
   }
-  return {value_of(t)};
+  return t;
 }
 
+Values linspace(NodeContext& ctx) { return {value_of(evenly_spaced(ctx, ctx.out_dtype()))}; }
+
 Values logspace(NodeContext& ctx) {
-  Expr exponents = ctx.expr_of(linspace(ctx)[0]);
+  const DType dtype = ctx.out_dtype(), wide = DType::Float(64);
+  // The exponents of integers are not rounded.
+  Expr exponents = ctx.expr_of(value_of(evenly_spaced(ctx, dtype.is_floating() ? dtype : wide)));
   const double base = ctx.real("base", 10);
-  Expr wide = ctx.cast(exponents, DType::Float(64));
-  Expr y = ctx.call("power", {ctx.scalar(base, DType::Float(64)), wide});
-  return {value_of(ctx.cast(y, ctx.out_dtype()))};
+  Expr y = ctx.call("power", {ctx.scalar(base, wide), ctx.cast(exponents, wide)});
+  return {value_of(ctx.cast(y, dtype))};
 }
 
 Values eye(NodeContext& ctx) {

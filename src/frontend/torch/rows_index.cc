@@ -21,14 +21,20 @@ Expr flat(NodeContext& ctx, const Expr& x) {
   return ctx.reshape(x, {product(shape, 0, shape.size())});
 }
 
-// Places as a value, since those that are known are checked here; a tensor of rank 0 as a vector.
-ValuePtr places(NodeContext& ctx, std::string_view name, bool as_vector = false) {
+// PyTorch takes a tensor without dimensions as one of one element.
+Expr as_vector(NodeContext& ctx, const Expr& x) {
+  return Builder::rank_of(x) == 0 ? ctx.reshape(x, std::vector<int64_t>{1}) : x;
+}
+bool has_no_elements(const Expr& x) {
+  return std::ranges::any_of(Builder::shape_of(x), [](const Dim& d) { return as_const(d) == 0; });
+}
+
+// Places as a value, since those that are known are checked here.
+ValuePtr places(NodeContext& ctx, std::string_view name, bool vector = false) {
   ValuePtr v = ctx.known_tensor(name);
   if (v == nullptr) ctx.fail(codes::frontend_graph, "the indices are missing");
   Expr e = ctx.expr_of(v);
-  if (as_vector && Builder::rank_of(e) == 0)
-    return value_of(ctx.reshape(e, std::vector<int64_t>{1}));
-  return v;
+  return vector && Builder::rank_of(e) == 0 ? value_of(as_vector(ctx, e)) : v;
 }
 
 Values embedding(NodeContext& ctx) {
@@ -60,11 +66,15 @@ Expr within(NodeContext& ctx, Expr x, const std::vector<Dim>& sizes, std::option
 Values gather(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   ctx.find("sparse_grad");
-  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
-  ValuePtr index = places(ctx, "index");
-  if (rank == 0) return {value_of(x)};
-  x = within(ctx, x, Builder::shape_of(ctx.expr_of(index)), axis);
-  return {value_of(gather_elements(ctx, x, index, axis))};
+  const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), std::nullopt);
+  const std::vector<Dim> shape = Builder::shape_of(ctx.expr_of(places(ctx, "index")));
+  ValuePtr index = places(ctx, "index", true);
+  // Without elements, an index may have any rank.
+  if (has_no_elements(ctx.expr_of(index)))
+    return {value_of(ctx.full(0, shape, Builder::dtype_of(x)))};
+  x = within(ctx, as_vector(ctx, x), Builder::shape_of(ctx.expr_of(index)), axis);
+  Expr y = gather_elements(ctx, x, index, axis);
+  return {value_of(shape.empty() ? ctx.reshape(y, shape) : y)};
 }
 
 Scatter reduction(NodeContext& ctx, const std::string& name) {
@@ -78,8 +88,10 @@ Scatter reduction(NodeContext& ctx, const std::string& name) {
 // The source, or a number for all places.
 Expr source(NodeContext& ctx, const ValuePtr& index, const Expr& x) {
   const std::vector<Dim> shape = Builder::shape_of(ctx.expr_of(index));
-  if (ctx.has("src"))
-    return within(ctx, ctx.cast(ctx.tensor("src"), Builder::dtype_of(x)), shape, std::nullopt);
+  if (ctx.has("src")) {
+    Expr src = ctx.cast(as_vector(ctx, ctx.tensor("src")), Builder::dtype_of(x));
+    return within(ctx, src, shape, std::nullopt);
+  }
   auto value = ctx.number("value");
   if (!value) ctx.fail(codes::frontend_graph, "argument 'value' is missing");
   return ctx.broadcast_to(ctx.number_as(*value, Builder::dtype_of(x)), shape);
@@ -112,24 +124,32 @@ Expr put_lines(NodeContext& ctx, const Expr& x, const ValuePtr& places, const Ex
       dtype);
 }
 
-Expr scattered(NodeContext& ctx, Scatter how) {
+// The tensor with `put(x, index, src, axis)`, which never sees a tensor without dimensions or an index without elements.
+template <typename Put>
+Values scattered(NodeContext& ctx, const Put& put) {
   Expr x = ctx.tensor("self");
-  const int64_t rank = Builder::rank_of(x), axis = ctx.axis_of("dim", rank, std::nullopt);
-  ValuePtr index = places(ctx, "index");
-  Expr src = source(ctx, index, x);
-  if (rank > 0) return put_elements(ctx, x, index, src, axis, how);
-  // Of a tensor without dimensions there is one place.
-  const std::vector<int64_t> one{1}, none;
-  Expr y = put_elements(ctx, ctx.reshape(x, one), value_of(ctx.reshape(ctx.expr_of(index), one)),
-                        ctx.reshape(src, one), 0, how);
-  return ctx.reshape(y, none);
+  const std::vector<Dim> shape = Builder::shape_of(x);
+  const int64_t axis = ctx.axis_of("dim", Builder::rank_of(x), std::nullopt);
+  ValuePtr index = places(ctx, "index", true);
+  if (has_no_elements(ctx.expr_of(index))) {
+    ctx.find("src");
+    ctx.find("value");
+    return {value_of(x)};
+  }
+  Expr y = put(as_vector(ctx, x), index, source(ctx, index, x), axis);
+  return {value_of(shape.empty() ? ctx.reshape(y, shape) : y)};
+}
+Values scattered(NodeContext& ctx, Scatter how) {
+  return scattered(ctx, [&](const Expr& x, const ValuePtr& index, const Expr& src, int64_t axis) {
+    return put_elements(ctx, x, index, src, axis, how);
+  });
 }
 
 Values scatter(NodeContext& ctx) {
   const std::string reduce = ctx.text("reduce", "");
-  return {value_of(scattered(ctx, reduce.empty() ? Scatter::Update : reduction(ctx, reduce)))};
+  return scattered(ctx, reduce.empty() ? Scatter::Update : reduction(ctx, reduce));
 }
-Values scatter_add(NodeContext& ctx) { return {value_of(scattered(ctx, Scatter::Add))}; }
+Values scatter_add(NodeContext& ctx) { return scattered(ctx, Scatter::Add); }
 // The number that a reduction begins with.
 Expr neutral_of(NodeContext& ctx, const std::string& how, DType dtype) {
   if (how == "prod") return ctx.scalar(1, dtype);
@@ -146,29 +166,23 @@ Expr neutral_of(NodeContext& ctx, const std::string& how, DType dtype) {
 Values scatter_reduce(NodeContext& ctx) {
   const bool with_self = ctx.truth("include_self", true);
   const std::string how = ctx.text("reduce", "");
-  Expr x = ctx.tensor("self");
-  const int64_t rank = Builder::rank_of(x);
-  if (with_self && how != "mean") return {value_of(scattered(ctx, reduction(ctx, how)))};
-  if (rank == 0) ctx.unsupported("this reduction into a tensor without dimensions");
-  const int64_t axis = ctx.axis_of("dim", rank, std::nullopt);
-  ValuePtr index = places(ctx, "index");
-  Expr src = source(ctx, index, x);
-  auto everywhere = [&](double v) {
-    return ctx.full(v, Builder::shape_of(src), Builder::dtype_of(src));
-  };
-  if (!with_self) {
-    // What is written to begins with a number that changes nothing.
-    Expr neutral =
-        ctx.broadcast_to(neutral_of(ctx, how, Builder::dtype_of(x)), Builder::shape_of(src));
-    x = put_elements(ctx, x, index, neutral, axis, Scatter::Update);
-  }
-  if (how != "mean") return {value_of(put_elements(ctx, x, index, src, axis, reduction(ctx, how)))};
-  Expr sum = put_elements(ctx, x, index, src, axis, Scatter::Add);
-  Expr count = ctx.full(with_self ? 1 : 0, Builder::shape_of(x), Builder::dtype_of(x));
-  count = put_elements(ctx, count, index, everywhere(1), axis, Scatter::Add);
-  count = ctx.maximum(count, ctx.scalar_like(1, count));
-  const char* divide = Builder::dtype_of(x).is_floating() ? "divide" : "floor_divide";
-  return {value_of(ctx.call(divide, {sum, count}))};
+  if (with_self && how != "mean") return scattered(ctx, reduction(ctx, how));
+  return scattered(ctx, [&](Expr x, const ValuePtr& index, const Expr& src, int64_t axis) {
+    auto everywhere = [&](const Expr& v) { return ctx.broadcast_to(v, Builder::shape_of(src)); };
+    if (!with_self) {
+      // What is written to begins with a number that changes nothing.
+      Expr neutral = everywhere(neutral_of(ctx, how, Builder::dtype_of(x)));
+      x = put_elements(ctx, x, index, neutral, axis, Scatter::Update);
+    }
+    if (how != "mean") return put_elements(ctx, x, index, src, axis, reduction(ctx, how));
+    Expr sum = put_elements(ctx, x, index, src, axis, Scatter::Add);
+    Expr count = ctx.full(with_self ? 1 : 0, Builder::shape_of(x), Builder::dtype_of(x));
+    count =
+        put_elements(ctx, count, index, everywhere(ctx.scalar_like(1, src)), axis, Scatter::Add);
+    count = ctx.maximum(count, ctx.scalar_like(1, count));
+    const char* divide = Builder::dtype_of(x).is_floating() ? "divide" : "floor_divide";
+    return ctx.call(divide, {sum, count});
+  });
 }
 
 // ---- Lines of an axis --------------------------------------------------------------------------

@@ -39,14 +39,23 @@ Expr size_as(NodeContext& ctx, const Expr& x, const std::vector<int64_t>& axes, 
   return ctx.reduce("sum", one, Builder::all_axes(Builder::rank_of(x)), false);
 }
 
-// A sum or product, of integers in int64.
+Expr extreme_of(NodeContext& ctx, const Expr& x, bool greatest, const std::vector<int64_t>& axes,
+                bool keeps) {
+  const char* op = greatest ? "max" : "min";
+  if (Builder::dtype_of(x).is_bool()) op = greatest ? "any" : "all";
+  return ctx.reduce(op, x, axes, keeps);
+}
+
+// A sum or product, of integers in int64. That of truth values is their greatest or least.
 Values accumulate(NodeContext& ctx) {
   Expr x = ctx.tensor("self");
   const DType dtype = ctx.dtype().value_or(ctx.out_dtype());
   const std::vector<int64_t> axes = reduced_axes(ctx, Builder::rank_of(x));
   const bool keeps = ctx.truth("keepdim", false);
-  return {
-      value_of(ctx.reduce(std::string(ctx.relay_op()).c_str(), ctx.cast(x, dtype), axes, keeps))};
+  x = ctx.cast(x, dtype);
+  const std::string op(ctx.relay_op());
+  if (dtype.is_bool()) return {value_of(extreme_of(ctx, x, op == "sum", axes, keeps))};
+  return {value_of(ctx.reduce(op.c_str(), x, axes, keeps))};
 }
 
 Values mean(NodeContext& ctx) {
@@ -62,13 +71,6 @@ Values nansum(NodeContext& ctx) {
   x = ctx.call("where", {ctx.call("isnan", {x}), ctx.scalar_like(0, x), x});
   const std::vector<int64_t> axes = reduced_axes(ctx, Builder::rank_of(x));
   return {value_of(ctx.reduce("sum", x, axes, ctx.truth("keepdim", false)))};
-}
-
-Expr extreme_of(NodeContext& ctx, const Expr& x, bool greatest, const std::vector<int64_t>& axes,
-                bool keeps) {
-  const char* op = greatest ? "max" : "min";
-  if (Builder::dtype_of(x).is_bool()) op = greatest ? "any" : "all";
-  return ctx.reduce(op, x, axes, keeps);
 }
 
 Values extreme(NodeContext& ctx) {
