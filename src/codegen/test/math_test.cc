@@ -344,6 +344,8 @@ TEST(Math, special_values) {
                           {"erf", inf, 1},
                           {"erf", -inf, -1},
                           {"erf", 0, 0},
+                          {"erf", 4, 1},
+                          {"erf", -3e38f, -1},
                           {"fast_exp", inf, inf},
                           {"fast_exp", -inf, 0},
                           {"fast_exp", 0, 1},
