@@ -6,10 +6,10 @@
 
 Modules with random weights, their back ends alternately in one process: inference; steps of training, which
 are the forward and backward pass and an update by SGD; and calls of a program of one addition. Inference is
-measured for each dtype, with the sizes of the arguments and with symbolic ones. A time is the smallest of all
-calls. `first` is what the first call takes beyond that of the back end "aot_eager". `--clock cpu` counts the
-processor time of the process, for machines that others use, too, and in first calls that of the compilers
-which it starts.
+measured for each dtype; inference and training with the sizes of the arguments, with symbolic sizes, or both.
+A time is the smallest of all calls. `first` is what the first call takes beyond that of the back end
+"aot_eager". `--clock cpu` counts the processor time of the process, for machines that others use, too, and in
+first calls that of the compilers which it starts.
 """
 
 from __future__ import annotations
@@ -356,7 +356,7 @@ def main() -> None:
     parser.add_argument("--only", help="models, with commas")
     parser.add_argument("--batch", default="1,8")
     parser.add_argument("--dtype", default="float32", help="of inference, with commas")
-    parser.add_argument("--sizes", default="static", help="of inference: static, dynamic or both")
+    parser.add_argument("--sizes", default="static", help="static, dynamic or both")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clock", default="wall", choices=CLOCKS)
     parser.add_argument("--seconds", type=float, default=2.0, help="for all back ends of a setting")
@@ -384,10 +384,13 @@ def main() -> None:
             compare.end(f"{dtype} {sizes}")
         compare.dynamic = False
     if "training" in parts:
-        for name in only or TRAINING:
-            if name in TRAINING:
-                compare.row(f"train {name}", TRAINING[name][2], train(name))
-        compare.end("training")
+        for sizes in given.sizes.split(","):
+            compare.dynamic = sizes == "dynamic"
+            for name in only or TRAINING:
+                if name in TRAINING:
+                    compare.row(f"train {name} {sizes}", TRAINING[name][2], train(name))
+            compare.end(f"training {sizes}")
+        compare.dynamic = False
     if "overhead" in parts:
         compare.row("100 calls", 1, overhead)
 

@@ -90,3 +90,41 @@ def test_weights_of_another_size_end_the_run(level):
         wrong = rf"E0616.*the weights of a vjp have the shape \[{size}\], and what they weight has \[4\]"
         with pytest.raises(relay.RunError, match=wrong):
             run(X, np.ones(size))
+
+
+@pytest.mark.parametrize(
+    "channels, outputs, attrs",
+    [
+        (3, 5, "padding=[1, 1, 1, 1]"),
+        (18, 4, "strides=[2, 2], padding=[1, 0, 0, 1]"),
+        (32, 6, "groups=2, dilation=[2, 1], padding=[2, 1, 2, 1]"),
+        (6, 6, "groups=6, strides=[1, 2], padding=[1, 1, 1, 1]"),
+    ],
+    ids=["few channels", "rows of channels", "groups", "depthwise"],
+)
+def test_gradients_of_weights_are_those_of_known_sizes(channels, outputs, attrs):
+    groups = {"groups=2": 2, "groups=6": 6}.get(attrs.split(",")[0], 1)
+
+    def build(dims, n, a, b):
+        mod = relay.parse(
+            VERSION
+            + f"def @main{dims}(%x: Tensor[({n}, {channels}, {a}, {b}), float32], "
+            + f"%w: Tensor[({outputs}, {channels // groups}, 3, 3), float32]) {{ "
+            + f"%0 = nn.conv2d(%x, %w, {attrs}); sum(multiply(%0, %0)) }}"
+        )
+        entry = {"relay.RemoveUnusedFunctions.entry_functions": ["d"]}
+        with relay.transform.PassContext(3, config=entry):
+            return relay.build(relay.transform.add_derivative(mod, "main", "d", "gradient"))
+
+    open_sizes = build("[n: Dim, a: Dim, b: Dim]", "n", "a", "b")
+    rng = np.random.default_rng(channels)
+    w = rng.standard_normal((outputs, channels // groups, 3, 3)).astype("float32")
+    for n, a, b in ((2, 9, 7), (1, 5, 5), (1, 3, 4)):
+        x = rng.standard_normal((n, channels, a, b)).astype("float32")
+        _, found = open_sizes.run("d", x, w)
+        _, want = build("", n, a, b).run("d", x, w)
+        for mine, other in zip(found, want, strict=True):
+            np.testing.assert_allclose(np.asarray(mine), np.asarray(other), rtol=1e-3, atol=1e-3)
+    _, (dx, dw) = open_sizes.run("d", np.zeros((0, channels, 4, 6), "float32"), w)
+    assert np.asarray(dx).shape == (0, channels, 4, 6)
+    np.testing.assert_array_equal(np.asarray(dw), np.zeros_like(w))

@@ -165,3 +165,24 @@ def test_a_size_that_an_attribute_says_is_that_of_the_weight(
         for size in (1, 3, 6):
             with pytest.raises(relay.RelayError, match=r"E0607|E0801"):
                 run(x, np.ones((size, 5, *further), "float32"))
+
+
+@pytest.mark.parametrize("n, a", [(2, 8), (3, 4), (1, 12), (0, 4), (2, 0)])
+def test_reshapes_that_state_a_size_in_another_way(n, a):
+    run = relay.build(
+        relay.parse("""#[version = "0.0.5"]
+        def @main[n: Dim, a: Dim](
+            %x: Tensor[(n, 4 * (a // 4), 4 * (a // 4), 2), float32], %y: Tensor[(a,), float32]) {
+          %0 = transpose(%x, axes=[0, 3, 1, 2]);
+          %1 = reshape(%0, newshape=[n, 2, a, a], allowzero=True);
+          %2 = reshape(%0, newshape=[n, 2, a * a], allowzero=True);
+          (add(%1, %y), exp(%2), exp(reshape(%0, newshape=[1, n * 2, a * a], allowzero=True)))
+        }""")
+    )
+    rng = np.random.default_rng(10 * n + a)
+    x = rng.standard_normal((n, a, a, 2)).astype("float32")
+    y = rng.standard_normal(a).astype("float32")
+    moved = x.transpose(0, 3, 1, 2)
+    want = [moved + y, np.exp(moved).reshape(n, 2, a * a), np.exp(moved).reshape(1, n * 2, a * a)]
+    for found, expected in zip(run(x, y), want, strict=True):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)

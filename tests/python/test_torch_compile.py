@@ -195,13 +195,27 @@ def test_gradients_of_layers_without_fallback(name):
         nn.Conv2d(4, 6, 2, groups=2),
         nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
         nn.Conv1d(3, 4, 5, stride=3, padding=2),
+        nn.Conv2d(16, 5, 3, padding=(0, 1)),
+        nn.Conv2d(40, 6, 2, stride=2, groups=2),
+        nn.Conv2d(3, 6, 2, groups=3),
+        nn.ConvTranspose2d(5, 17, 2, stride=2),
     ],
-    ids=["strides", "depthwise", "groups", "transposed", "one axis"],
+    ids=[
+        "strides",
+        "depthwise",
+        "groups",
+        "transposed",
+        "one axis",
+        "channels that fill vectors",
+        "groups that fill vectors",
+        "depthwise with two outputs each",
+        "transposed to channels that fill vectors",
+    ],
 )
 def test_convolutions_of_images_of_all_sizes_have_gradients(layer):
     layer = copy.deepcopy(layer)
     run = compiled(layer, dynamic=True, options=STRICT)
-    for sizes in ((2, 11, 8), (3, 9, 13)):
+    for sizes in ((2, 11, 8), (3, 9, 13), (5, 6, 6)):
         x = torch.randn(sizes[0], layer.in_channels, *sizes[5 - layer.weight.dim() :])
         found = []
         for f in (run, layer):
@@ -211,7 +225,7 @@ def test_convolutions_of_images_of_all_sizes_have_gradients(layer):
             (y * torch.linspace(0, 1, y.numel()).view_as(y)).sum().backward()
             found.append([y.detach(), given.grad, *(p.grad for p in layer.parameters())])
         close(*found, 1e-4)
-    assert [g.calls for g in relay.torch.report().graphs] == [2, 2]
+    assert [g.calls for g in relay.torch.report().graphs] == [3, 3]
 
 
 def test_numbers_that_python_reads_are_arguments_of_programs():

@@ -317,6 +317,34 @@ TEST(LowerProgram, other_shapes_of_parameters_and_results_divide_by_no_open_size
   EXPECT_NE(text_of(twice).find("p0: float32[s, 4]"), std::string::npos) << text_of(twice);
 }
 
+// The numbers of elements are equal, so an axis whose symbolic size is stated in another way is the same axis.
+TEST(LowerProgram, a_reshape_that_states_sizes_in_another_way_divides_by_no_open_size) {
+  auto reshape = [](const std::string& before, const std::string& after) {
+    return text_of(open_call(
+        "n: Dim, a: Dim, b: Dim",
+        "%x: Tensor[(" + before + "), float32], %y: Tensor[(a, b), float32]",
+        "(exp(reshape(transpose(%x, axes=[0, 3, 1, 2]), newshape=[" + after + "])), exp(%y))"));
+  };
+  for (auto [before, after] : std::vector<std::pair<std::string, std::string>>{
+           {"n, 4 * (a // 4), 4 * (a // 4), 8", "n, 8, a, a"},
+           {"n, min(a, b), b, 8", "n, 8, a, b"},
+           {"n, 4 * (a // 4), 4 * (a // 4), 8", "1, n, 8, a, a"},
+           {"n, a * b, 3, 8", "n, 8, a * b, 3"}}) {
+    const std::string text = reshape(before, after);
+    EXPECT_EQ(text.find("//"), std::string::npos) << text;
+    EXPECT_EQ(text.find("%%"), std::string::npos) << text;
+  }
+  // Two sizes that differ say nothing about each other.
+  for (auto [before, after] : std::vector<std::pair<std::string, std::string>>{
+           {"n, a, b, 8", "n, 8, b, a"}, {"n, 2 * (a // 2), 2 * (b // 2), 8", "n, 8, a, b"}}) {
+    const std::string text = reshape(before, after);
+    EXPECT_NE(text.find("//"), std::string::npos) << text;
+  }
+  // Axes in front and behind are those of the result, and quotients are computed between them only.
+  const std::string text = reshape("n, a, b, 8", "n, 8, a * b");
+  EXPECT_NE(text.find("= T_transpose[i_3, j_3, k_3 // b, k_3 %% b]"), std::string::npos) << text;
+}
+
 TEST(LowerProgram, quotients_and_products_of_sizes_have_names_in_a_kernel) {
   std::string type = "Tensor[(b, (h - 1) // 4 * w, 16), float32]";
   Lowered p =

@@ -1,4 +1,6 @@
 // Gradients of convolutions and of transposed ones: convolutions again.
+#include <numeric>
+
 #include "ops/contraction/conv.h"
 #include "ops/gradient.h"
 #include "ops/image/window.h"
@@ -135,21 +137,42 @@ struct PlainConv {
     return move_axis(out, 0, 1);
   }
 
-  // The same for results of symbolic sizes: one matrix product for each tap of the kernel, over all items and places.
+  // The same for results of symbolic sizes: sums over all items and places for each tap of the kernel. Channels that fill a
+  // vector are the last axis of the windows, so that their rows are copied whole, and each tap has a matrix product. Windows
+  // of fewer channels keep their places in rows, and one product has the channels of all taps as rows. Groups of one channel
+  // and one output have no product: they are the lanes of the sums.
   Expr correlate_taps(const Expr& x, const Expr& g, const std::vector<Dim>& weight) const {
+    constexpr int64_t kVector = 16;
+    const Dim outputs = floor_div(weight[0], dim(groups));
+    auto at_least = [](const Dim& d, int64_t n) { return as_const(d).value_or(n) >= n; };
+    const bool depthwise = groups > 1 && !at_least(weight[1], 2) && !at_least(outputs, 2);
+    const bool channels_last = depthwise || at_least(weight[1], kVector);
     const std::vector<Dim>& steps = type_of(g).shape;
     Dim places = steps[0];
     for (size_t d = 0; d < dims; ++d) places = places * steps[d + 2];
-    const Dim outputs = floor_div(weight[0], dim(groups));
-    // (G, its channels, items and places)
-    auto lines = [&](const Expr& e, const Dim& channels) {
-      return reshape_to(move_axis(e, 1, 0), {dim(groups), channels, places});
+    const bool grouped = groups > 1 && !depthwise;
+    // (items, places.., channels) or (channels, items, places..), behind an axis of groups if there are several.
+    auto ordered = [&](const Expr& e, const Dim& channels, bool last) {
+      const int64_t first = grouped ? 3 : 2;  // place
+      Ints order, all;
+      for (size_t d = 0; d < dims; ++d) all.push_back(first + static_cast<int64_t>(d));
+      const int64_t of_channels = first - 1;
+      if (grouped) order.push_back(1);
+      if (!last) order.push_back(of_channels);
+      order.push_back(0);
+      order.insert(order.end(), all.begin(), all.end());
+      if (last) order.push_back(of_channels);
+      if (!grouped) return transposed(e, order);
+      std::vector<Dim> split = type_of(e).shape;
+      split[1] = channels;
+      split.insert(split.begin() + 1, dim(groups));
+      return transposed(reshape_to(e, split), order);
     };
-    Expr padded = x, adjoint = lines(g, outputs);
+    Expr padded = ordered(x, weight[1], channels_last);
     Ints axes, kernel;
     int64_t count = 1;
     for (size_t d = 0; d < dims; ++d) {
-      axes.push_back(static_cast<int64_t>(d) + 2);
+      axes.push_back(static_cast<int64_t>(d) + 1 + (grouped ? 1 : 0) + (channels_last ? 0 : 1));
       kernel.push_back(*as_const(weight[d + 2]));
       count *= kernel.back();
       padded = pad_axis(padded, axes.back(), dim(padding[d]), dim(padding[dims + d]));
@@ -162,15 +185,35 @@ struct PlainConv {
         begin[d] = dim(rest % kernel[d] * dilation[d]);
         end[d] = begin[d] + (steps[d + 2] - dim(1)) * dim(strides[d]) + dim(1);
       }
-      Expr windows = apply("strided_slice", {padded},
+      taps.push_back(apply("strided_slice", {padded},
                            {{"begin", to_value(begin)},
                             {"end", to_value(end)},
                             {"strides", to_value(strides)},
-                            {"axes", to_value(axes)}});
-      taps.push_back(
-          apply("nn.batch_matmul", {adjoint, lines(windows, weight[1])}, {{"transpose_b", true}}));
+                            {"axes", to_value(axes)}}));
     }
-    return reshape_to(apply("stack", {tuple(std::move(taps))}, {{"axis", int64_t{3}}}), weight);
+    auto stacked = [](std::vector<Expr> parts, int64_t axis) {
+      return apply("stack", {tuple(std::move(parts))}, {{"axis", axis}});
+    };
+    if (depthwise) {
+      const Expr adjoint = ordered(g, outputs, true);
+      Ints summed(dims + 1);
+      std::iota(summed.begin(), summed.end(), 0);
+      for (Expr& tap : taps)
+        tap = apply("sum", {apply("multiply", {tap, adjoint}, {})}, {{"axis", to_value(summed)}});
+      return reshape_to(move_axis(stacked(std::move(taps), 0), 0, 1), weight);
+    }
+    if (channels_last) {
+      const Expr adjoint = reshape_to(ordered(g, outputs, false), {dim(groups), outputs, places});
+      for (Expr& tap : taps) {
+        const Expr windows = reshape_to(tap, {dim(groups), places, weight[1]});
+        tap = apply("nn.batch_matmul", {adjoint, windows}, {});
+      }
+      return reshape_to(move_axis(stacked(std::move(taps), 0), 0, 3), weight);
+    }
+    const Expr rows = reshape_to(stacked(std::move(taps), grouped ? 2 : 1),
+                                 {dim(groups), weight[1] * dim(count), places});
+    const Expr adjoint = reshape_to(ordered(g, outputs, true), {dim(groups), places, outputs});
+    return reshape_to(move_axis(apply("nn.batch_matmul", {rows, adjoint}, {}), 2, 1), weight);
   }
 
   // The same where groups have few outputs: items are an axis of the windows, so that the groups are channels and lanes.

@@ -6,6 +6,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "base/quantities.h"
+#include "node/structural.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/init_op.h"
@@ -19,32 +20,62 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
+bool same_extent(const PrimExpr& a, const PrimExpr& b) {
+  auto n = as_int(a), m = as_int(b);
+  return n && m ? *n == *m : !n && !m && structural_equal(a, b);
+}
+
+// Whether two lists of sizes with equal products have equal sizes: those that differ are one symbolic size there, and one here.
+// What PyTorch knows of symbols, such as that a number is a multiple of 4, is no part of sizes: (n, 4 * (a // 4)) is (n, a).
+bool agree(const std::vector<PrimExpr>& from, const std::vector<PrimExpr>& to) {
+  if (from.size() != to.size()) return false;
+  std::optional<size_t> first;
+  for (size_t k = 0; k < from.size(); ++k) {
+    if (same_extent(from[k], to[k])) continue;
+    if (as_int(from[k]) && as_int(to[k])) return false;
+    if (!first) first = k;
+    if (!same_extent(from[*first], from[k]) || !same_extent(to[*first], to[k])) return false;
+  }
+  return true;
+}
+
 // The elements of `x` in row-major order under another shape.
 TirTensor reshaped(const TirTensor& x, const std::vector<PrimExpr>& shape) {
   return tir::compute("T_reshape", shape, [&](const Indices& i) {
     // Axes of size one say nothing; if the others agree, no arithmetic is needed.
     std::vector<size_t> from, to;
+    std::vector<PrimExpr> sizes, wanted;
     for (size_t d = 0; d < x->shape().size(); ++d) {
-      if (!is_one(x->shape()[d])) from.push_back(d);
+      if (is_one(x->shape()[d])) continue;
+      from.push_back(d);
+      sizes.push_back(x->shape()[d]);
     }
     for (size_t d = 0; d < shape.size(); ++d) {
-      if (!is_one(shape[d])) to.push_back(d);
+      if (is_one(shape[d])) continue;
+      to.push_back(d);
+      wanted.push_back(shape[d]);
     }
     Indices at(x->shape().size(), index(0));
-    bool same = from.size() == to.size();
-    for (size_t k = 0; same && k < from.size(); ++k) {
-      auto a = as_int(x->shape()[from[k]]), b = as_int(shape[to[k]]);
-      same = x->shape()[from[k]] == shape[to[k]] || (a && b && *a == *b);
-    }
-    if (same) {
+    if (agree(sizes, wanted)) {
       for (size_t k = 0; k < from.size(); ++k) at[from[k]] = i[to[k]];
       return x(at);
     }
+    // Nor for axes in front and behind that agree, where quotients by open sizes would be computed.
+    size_t begin = 0, end = 0;
+    if (!std::ranges::all_of(sizes, [](const PrimExpr& e) { return as_int(e).has_value(); })) {
+      const size_t most = std::min(from.size(), to.size());
+      while (begin < most && same_extent(sizes[begin], wanted[begin])) ++begin;
+      while (begin + end < most &&
+             same_extent(sizes[from.size() - 1 - end], wanted[to.size() - 1 - end]))
+        ++end;
+    }
+    for (size_t k = 0; k < begin; ++k) at[from[k]] = i[to[k]];
+    for (size_t k = 1; k <= end; ++k) at[from[from.size() - k]] = i[to[to.size() - k]];
     PrimExpr flat = index(0);
-    for (size_t d = 0; d < shape.size(); ++d) flat = flat * shape[d] + i[d];
-    for (size_t k = from.size(); k-- > 0;) {
-      at[from[k]] = k == 0 ? flat : floor_mod(flat, x->shape()[from[k]]);
-      flat = floor_div(flat, x->shape()[from[k]]);
+    for (size_t k = begin; k + end < to.size(); ++k) flat = flat * wanted[k] + i[to[k]];
+    for (size_t k = from.size() - end; k-- > begin;) {
+      at[from[k]] = k == begin ? flat : floor_mod(flat, sizes[k]);
+      flat = floor_div(flat, sizes[k]);
     }
     return x(at);
   });
