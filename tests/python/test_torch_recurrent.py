@@ -112,6 +112,39 @@ def test_inference_keeps_nothing_for_gradients(kind):
     assert graph.kind == "inference" and graph.programs == 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_layers_of_16_bit_floats(kind, dtype, dynamic):
+    """Products, gates and the cell of an LSTM are in float32; the other state is rounded at each step."""
+    model = KINDS[kind](32, 64, num_layers=2, bidirectional=True)
+    exact = copy.deepcopy(model.to(dtype)).float()
+    run = torch.compile(model, backend="relay", dynamic=dynamic, options={"fallback": False})
+    for batch in (1, 9):
+        x = torch.randn(5, batch, 32, dtype=dtype)
+        with torch.no_grad():
+            got, want = flat(run(x)), flat(exact(x.float()))
+        assert {t.dtype for t in got} == {dtype}
+        close([t.float() for t in got], want, 2e-2 if dtype == torch.bfloat16 else 3e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_16_bit_floats(kind):
+    model = KINDS[kind](5, 6).to(torch.bfloat16)
+    exact = copy.deepcopy(model).float()
+    run = torch.compile(model, backend="relay", options={"fallback": False})
+    x, states = arguments(kind, 4, 3)
+    narrow = [t.to(torch.bfloat16) for t in (x, *states)]
+    weights = [
+        torch.randn_like(r) for r in flat(exact(x, tuple(states) if len(states) > 1 else states[0]))
+    ]
+    got = gradients(run, model, narrow[0], narrow[1:], [w.bfloat16() for w in weights])
+    wide = [t.detach().float() for t in narrow]
+    want = gradients(exact, exact, wide[0], wide[1:], weights)
+    for g, w in zip(got, want, strict=True):
+        close([t.float() for t in g], w, 6e-2)
+
+
 def test_the_last_state_alone_and_parameters_alone():
     class Last(nn.Module):
         def __init__(self):

@@ -7,11 +7,26 @@
 namespace relay::frontend {
 namespace {
 
+// What sums, gates and cells are of where inputs, weights and states are of such a dtype.
+DType sums_of(DType dtype) {
+  return dtype.is_floating() && dtype.bits == 16 ? DType::Float(32) : dtype;
+}
+
+// x W^T, of factors that have the weights' dtype.
+Expr product(const Builder& build, const Expr& x, const Expr& weights) {
+  const DType dtype = Builder::dtype_of(weights), sum = sums_of(dtype);
+  return build.call("nn.dense", {build.cast(x, dtype), weights},
+                    dtype == sum ? AttrList{} : AttrList{{"out_dtype", to_value(sum)}});
+}
+
 // The recurrence of a layer, a direction after the other.
 class Recurrence {
  public:
   Recurrence(const Builder& build, const RecurrentLayer& layer)
-      : build_(build), layer_(layer), gates_(gates_of(layer.cell)) {
+      : build_(build),
+        layer_(layer),
+        gates_(gates_of(layer.cell)),
+        dtype_(Builder::dtype_of(layer.x)) {
     if (Builder::rank_of(layer.x) != 3) {
       build.fail(codes::type_rank, "the input must be a sequence of matrices", "rank 3",
                  to_string(layer.x->type));
@@ -54,15 +69,15 @@ class Recurrence {
   void run_rnn(const RecurrentDirection& d) {
     over_steps(d, both(d.w_bias, d.r_bias), {initial(d.state)},
                [&](const Expr& x, const std::vector<Expr>& s) -> std::vector<Expr> {
-                 return {build_.add(x, product(s[0], d.r))};
+                 return {build_.add(x, product(build_, s[0], d.r))};
                });
   }
 
   void run_lstm(const RecurrentDirection& d) {
-    over_steps(d, both(d.w_bias, d.r_bias), {initial(d.state), initial(d.cell)},
+    over_steps(d, both(d.w_bias, d.r_bias), {initial(d.state), wide(initial(d.cell))},
                [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
                  Expr h = layer_.read ? layer_.read(states[0]) : states[0];
-                 return {build_.add(x, product(h, d.r))};
+                 return {build_.add(x, product(build_, h, d.r))};
                });
   }
 
@@ -72,14 +87,14 @@ class Recurrence {
     Expr r_gates;
     if (!after) r_gates = build_.slice(d.r, 0, 0, 2 * n);
     // The recurrent bias of the new state is inside the reset gate when that comes after.
-    over_steps(d, after ? d.w_bias : both(d.w_bias, d.r_bias), {initial(d.state)},
+    over_steps(d, after ? wide(d.w_bias) : both(d.w_bias, d.r_bias), {initial(d.state)},
                [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
                  Expr recurrent, gates;
                  if (after) {
-                   recurrent = with_bias(product(states[0], d.r), d.r_bias);
+                   recurrent = with_bias(product(build_, states[0], d.r), wide(d.r_bias));
                    gates = build_.slice(recurrent, 1, 0, 2 * n);
                  } else {
-                   gates = product(states[0], r_gates);
+                   gates = product(build_, states[0], r_gates);
                  }
                  gates = build_.add(build_.slice(x, 1, 0, 2 * n), gates);
                  Expr fresh = build_.slice(x, 1, 2 * n, 3 * n);
@@ -108,9 +123,10 @@ class Recurrence {
           Expr one = build_.scalar(1, DType::Int(64));
           Expr at = from_end ? build_.sub(build_.sub(loop.count, one), t) : t;
           Expr x = build_.call("take", {xs, at}, {{"axis", int64_t{0}}});
-          if (by_step) x = with_bias(product(x, d.w), bias);
+          if (by_step) x = with_bias(product(build_, x, d.w), bias);
           const std::vector<Expr> read = reads(x, states);
           Step step{recurrent_cell(build_, layer_, d, read, states), {}};
+          step.states[0] = narrow(step.states[0]);
           Expr line = step.states[0];
           if (lengths) {
             // A sequence that has ended keeps its states, and gives zeros.
@@ -122,15 +138,16 @@ class Recurrence {
           }
           if (layer_.all_steps) step.results.push_back(line);
           if (layer_.keep) {
-            step.results.insert(step.results.end(), states.begin(), states.end());
-            step.results.insert(step.results.end(), read.begin(), read.end());
+            for (const Expr& e : states) step.results.push_back(narrow(e));
+            for (const Expr& e : read) step.results.push_back(narrow(e));
           }
           return step;
         });
     kept_.emplace_back(out.stacked.begin() + static_cast<std::ptrdiff_t>(first_kept),
                        out.stacked.end());
     if (layer_.all_steps) stacked_.push_back(turned ? turn(out.stacked[0]) : out.stacked[0]);
-    last_.push_back(out.states);
+    for (Expr& e : out.states) e = narrow(e);
+    last_.push_back(std::move(out.states));
   }
 
   // Whether each step multiplies its inputs, of which it has several, with a weight that stays in a cache: the products of all
@@ -149,27 +166,28 @@ class Recurrence {
     const Dim& features = Builder::shape_of(layer_.x)[2];
     bool fixed = as_const(steps_) && as_const(batch_);
     Expr rows = fixed ? build_.reshape(layer_.x, {steps_ * batch_, features}) : layer_.x;
-    Expr all = with_bias(product(rows, d.w), bias);
+    Expr all = with_bias(product(build_, rows, d.w), bias);
     return fixed ? build_.reshape(all, {steps_, batch_, dim(gates_ * layer_.hidden)}) : all;
   }
 
   // A state before the first step. It has the sequences' batch, whatever name its own size has; a run compares them.
   Expr initial(const Expr& state) const {
     if (!state) {
-      return build_.full(0, {batch_, dim(layer_.hidden)}, Builder::dtype_of(layer_.x));
+      return build_.full(0, {batch_, dim(layer_.hidden)}, dtype_);
     }
     return build_.reshape(state, {batch_, dim(layer_.hidden)});
   }
 
-  Expr product(const Expr& x, const Expr& weights) const {
-    return build_.call("nn.dense", {x, weights});
-  }
+  // Null for null.
+  Expr wide(const Expr& e) const { return e ? build_.cast(e, sums_of(dtype_)) : e; }
+  Expr narrow(const Expr& e) const { return build_.cast(e, dtype_); }
+
   Expr with_bias(const Expr& y, const Expr& bias) const {
     return bias ? build_.call("nn.bias_add", {y, bias}, {{"axis", int64_t{-1}}}) : y;
   }
   Expr both(const Expr& a, const Expr& b) const {
-    if (!a) return b;
-    return b ? build_.add(a, b) : a;
+    if (!a || !b) return wide(a ? a : b);
+    return build_.add(wide(a), wide(b));
   }
 
   // How many tensors the activations of a step read.
@@ -193,6 +211,7 @@ class Recurrence {
   const Builder& build_;
   const RecurrentLayer& layer_;
   const int64_t gates_;
+  const DType dtype_;  // of inputs, weights and states; of a cell, sums_of(dtype_)
   Dim steps_, batch_;
   // Of each direction.
   std::vector<Expr> stacked_;
@@ -213,12 +232,12 @@ class Cell {
 
   std::vector<Expr> rnn(const std::vector<Expr>& read) const { return {activate(0, read[0])}; }
 
-  std::vector<Expr> lstm(const std::vector<Expr>& read, const std::vector<Expr>& states) const {
-    Expr c = states[1];
+  std::vector<Expr> lstm(const std::vector<Expr>& read, Expr c) const {
     const std::vector<Expr> g = build_.split(read[0], 1, 4);
     auto gate = [&](size_t which, const Expr& weight, const Expr& cell) {
       Expr e = g[order_[which]];
-      return activate(0, weight ? build_.add(e, build_.mul(weight, cell)) : e);
+      if (weight) e = build_.add(e, build_.mul(as(weight, cell), cell));
+      return activate(0, e);
     };
     Expr i = gate(0, direction_.peep_input, c);
     Expr f = layer_.coupled ? build_.sub(build_.scalar_like(1, i), i)
@@ -229,14 +248,15 @@ class Cell {
     return {build_.mul(o, activate(2, c)), c};
   }
 
-  std::vector<Expr> gru(const std::vector<Expr>& read, const Expr& h) const {
+  std::vector<Expr> gru(const std::vector<Expr>& read, const Expr& state) const {
     const int64_t n = layer_.hidden;
+    const Expr h = as(state, read[0]);
     const std::vector<Expr> g = build_.split(read[0], 1, 2);
     Expr z = activate(0, g[order_[0]]), reset = activate(0, g[order_[1]]);
     Expr candidate = layer_.reset_after
                          ? build_.mul(reset, read[2])
-                         : build_.call("nn.dense", {build_.mul(reset, h),
-                                                    build_.slice(direction_.r, 0, 2 * n, 3 * n)});
+                         : product(build_, build_.mul(reset, h),
+                                   build_.slice(direction_.r, 0, 2 * n, 3 * n));
     Expr fresh = activate(1, build_.add(read[1], candidate));
     // (1 - z) * fresh + z * h
     return {
@@ -244,6 +264,10 @@ class Cell {
   }
 
  private:
+  // In the dtype of another.
+  Expr as(const Expr& e, const Expr& other) const {
+    return build_.cast(e, Builder::dtype_of(other));
+  }
   // The n-th activation function.
   Expr activate(size_t n, Expr e) const {
     if (layer_.clip > 0) e = build_.clip(std::move(e), -layer_.clip, layer_.clip);
@@ -278,7 +302,7 @@ std::vector<Expr> recurrent_cell(const Builder& build, const RecurrentLayer& lay
     case RecurrentCell::Rnn:
       return cell.rnn(read);
     case RecurrentCell::Lstm:
-      return cell.lstm(read, states);
+      return cell.lstm(read, states[1]);
     case RecurrentCell::Gru:
       return cell.gru(read, states[0]);
   }

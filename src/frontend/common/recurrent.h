@@ -4,6 +4,9 @@
 //   RecurrentLayer layer{.cell = RecurrentCell::Gru, .x = x, .hidden = 64};
 //   layer.directions.push_back({.w = w, .r = r, .w_bias = b});
 //   Expr y = recurrent(build, layer).y;   // (steps, 1, batch, 64)
+//
+// Where inputs and weights are 16-bit floats, products have such factors and sums in float32; gates and the cell of an LSTM
+// are float32, and the other state is rounded after each step.
 #pragma once
 
 #include <functional>

@@ -183,15 +183,15 @@ Values step(NodeContext& ctx) {
 template <>
 std::span<const Row> rows<Family::Recurrent>() {
   static constexpr Row kRows[] = {
-      {"aten.lstm.input", sequence<RecurrentCell::Lstm>, kInFloat32},
-      {"aten.gru.input", sequence<RecurrentCell::Gru>, kInFloat32},
-      {"aten.rnn_tanh.input", sequence<RecurrentCell::Rnn>, kInFloat32},
-      {"aten.rnn_relu.input", sequence<RecurrentCell::Rnn, ActivationKind::Relu>, kInFloat32},
-      {"aten.lstm_cell.default", step<RecurrentCell::Lstm>, kInFloat32},
-      {"aten.gru_cell.default", step<RecurrentCell::Gru>, kInFloat32},
-      {"aten.rnn_tanh_cell.default", step<RecurrentCell::Rnn>, kInFloat32},
-      {"aten.rnn_relu_cell.default", step<RecurrentCell::Rnn, ActivationKind::Relu>, kInFloat32},
-      {"relay.recurrent_layer.default", recurrent_layer, kInFloat32},
+      {"aten.lstm.input", sequence<RecurrentCell::Lstm>},
+      {"aten.gru.input", sequence<RecurrentCell::Gru>},
+      {"aten.rnn_tanh.input", sequence<RecurrentCell::Rnn>},
+      {"aten.rnn_relu.input", sequence<RecurrentCell::Rnn, ActivationKind::Relu>},
+      {"aten.lstm_cell.default", step<RecurrentCell::Lstm>},
+      {"aten.gru_cell.default", step<RecurrentCell::Gru>},
+      {"aten.rnn_tanh_cell.default", step<RecurrentCell::Rnn>},
+      {"aten.rnn_relu_cell.default", step<RecurrentCell::Rnn, ActivationKind::Relu>},
+      {"relay.recurrent_layer.default", recurrent_layer},
       {"relay.recurrent_layer_backward.default", recurrent_layer_backward, kInFloat32},
   };
   return kRows;

@@ -652,6 +652,24 @@ TEST(contraction, panels_of_bfloat16_inputs_are_written_as_pairs) {
   }
 }
 
+// Rows of several lines, all of one open length: the ends of their tiles have guards.
+TEST(contraction, panels_of_bfloat16_inputs_by_lines_of_open_rows) {
+  constexpr int64_t kLines = 4, kColumns = 384, kSum = 128;
+  const tir::Var open = tir::var("m");
+  Tensor x = placeholder("x", bf16, {index(kLines), open, index(kSum)});
+  Tensor w = placeholder("w", bf16, {index(kColumns), index(kSum)});
+  using enum ContractionRole;
+  Tensor y =
+      tir::contract("y", {index(kLines), open, index(kColumns)}, {index(kSum)},
+                    {Row, Row, Column, Reduced}, [&](const Indices& i, const Indices& r) {
+                      return cast(f32, x({i[0], i[1], r[0]})) * cast(f32, w({i[2], r[0]}));
+                    });
+  const PrimFunc f = create_prim_func("product", {x, w}, {y}, std::vector<tir::Var>{open});
+  const Target target = parse_target("x86-64-v4 -num-threads=1 -mattr=+avx512bf16");
+  const std::string said = tir::report_of(*schedule_kernel(f, target, 3)).sentence;
+  EXPECT_NE(said.find("columns written as pairs a tile at a time"), std::string::npos) << said;
+}
+
 TEST(contraction, no_pairs_of_odd_sums_or_without_the_instruction) {
   auto sentence = [](const PrimFunc& f, const char* target) {
     return tir::report_of(*schedule_kernel(f, parse_target(target), 3)).sentence;

@@ -63,11 +63,19 @@ class Hoist : public Rewriter {
     std::vector<Expr> values;  // of the parameters of the loop
   };
 
+  // Whether the call is a cast of 16-bit floats to float32, as products of weights have them on most targets.
+  static bool widens_half(const CallNode& c) {
+    if (!is_call_to(Expr(&c), "cast")) return false;
+    auto *to = as<TensorTypeNode>(c.type), *from = as<TensorTypeNode>(c.args[0]->type);
+    return to != nullptr && from != nullptr && to->dtype.is_float(32) &&
+           from->dtype.is_floating() && from->dtype.bits == 16;
+  }
+
   // The loop whose invariants alone the call rearranges; null for none.
   const LetNode* loop_of(const CallNode& c) const {
     auto* op = as<OpNode>(c.op);
-    if (op == nullptr || op->row->fusion != FusionClass::Injective || !is_pure_op_call(c) ||
-        may_end_run(c)) {
+    if (op == nullptr || (op->row->fusion != FusionClass::Injective && !widens_half(c)) ||
+        !is_pure_op_call(c) || may_end_run(c)) {
       return nullptr;
     }
     const auto bytes = bytes_of(c.type);

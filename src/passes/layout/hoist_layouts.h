@@ -1,4 +1,4 @@
-// HoistLayouts: rearranges what stays the same in all iterations of a loop once, before the loop.
+// HoistLayouts: rearranges, and widens, what stays the same in all iterations of a loop once, before the loop.
 //
 // before                                          after
 //   let %loop = fn (%t, %h, %w) {                   let %loop = fn (%t, %h, %w, %moved) {
@@ -13,8 +13,8 @@
 //                                                         layout_transform(%weight, NC -> NC32n))
 //
 // Legal for pure operators that cannot end a run, on invariant parameters (analysis/loop_invariants.h) and constants.
-// Takes operators that move elements (FusionClass::Injective) and whose results have known sizes, are not small and not
-// much larger than their operands: arithmetic may be cheaper where it is used. Views stay.
+// Takes operators that move elements (FusionClass::Injective), and casts of 16-bit floats to float32, whose results have known
+// sizes, are not small and not much larger than their operands: other arithmetic may be cheaper where it is used. Views stay.
 // Loses where the loop has no iteration that needs the value. A loop that no longer reads the parameter still has it.
 #pragma once
 

@@ -279,8 +279,10 @@ StepResult<> Schedule::word_dot(const BlockRV& rv, const LoopRV& loop_rv) {
   const BlockNode* b = RELAY_TRY(edit.block(rv));
   const ForNode* f = RELAY_TRY(edit.loop(loop_rv));
   constexpr int64_t kWordBits = 32;
-  if (b->init || b->predicate)
-    return edit.fail("block " + b->name + " has an initialisation or a guard");
+  if (b->init || (b->predicate && uses_var(b->predicate, f->var.get()))) {
+    return edit.fail("block " + b->name + " has an initialisation, or a guard that reads loop " +
+                     f->var->name);
+  }
   ScheduleEdit::Update update = RELAY_TRY(edit.update_of(*b));
   auto at = std::ranges::find_if(b->bindings, [&](const PrimExpr& e) { return e == f->var; });
   if (at == b->bindings.end()) {

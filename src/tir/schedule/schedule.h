@@ -193,7 +193,8 @@ class Schedule {
   StepResult<> mask_reduction(const BlockRV& block);
   // Iterations of the loop, as many as a word of 32 bits has elements, become one that adds a dot product: byte_dot for a sum
   // of products of an unsigned byte and a signed one in int32, bfloat16_dot for one of bfloat16 in float32, where neighbouring
-  // iterations read neighbouring elements of both. The block's initialisation is a block of its own already.
+  // iterations read neighbouring elements of both. The block's initialisation is a block of its own already, and its guard does not
+  // read the loop.
   StepResult<> word_dot(const BlockRV& block, const LoopRV& loop);
   // Reduces along all loops but `loop` into a new buffer with one more (last) dimension over that
   // loop, then over that dimension in a new block. Changes the order of the reduction.

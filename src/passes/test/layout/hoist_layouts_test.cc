@@ -46,6 +46,38 @@ def @main(%x: Tensor[(4, 64), float32], %weight: Tensor[(32, 64), float32]) {
 })");
 }
 
+// The same with a weight of 16-bit floats.
+std::string narrow_loop_of(const std::string& step) {
+  std::string text = loop_of(step);
+  for (size_t at = 0; (at = text.find("(32, 64), float32", at)) != std::string::npos;) {
+    text.replace(at, 17, "(32, 64), bfloat16");
+  }
+  return text;
+}
+
+TEST(HoistLayouts, an_invariant_is_widened_before_the_loop) {
+  expect_becomes(kHoistLayouts,
+                 narrow_loop_of("nn.matmul(nn.dense(%h, cast(%w, dtype=\"float32\")), "
+                                "exp(cast(%w, dtype=\"float32\")))"),
+                 R"(
+def @main(%x: Tensor[(4, 64), float32], %weight: Tensor[(32, 64), bfloat16]) {
+  let %loop: fn (int64, Tensor[(4, 64), float32], Tensor[(32, 64), bfloat16],
+                 Tensor[(32, 64), float32], Tensor[(32, 64), float32]) -> Tensor[(4, 64), float32] =
+      fn (%t: int64, %h: Tensor[(4, 64), float32], %w: Tensor[(32, 64), bfloat16],
+          %moved0: Tensor[(32, 64), float32], %moved1: Tensor[(32, 64), float32])
+          -> Tensor[(4, 64), float32] {
+    if (less(%t, 8i64)) {
+      %loop(add(%t, 1i64), nn.matmul(nn.dense(%h, %moved0), exp(%moved1)), %w, %moved0, %moved1)
+    } else { %h }
+  };
+  %loop(0i64, %x, %weight, cast(%weight, dtype="float32"), cast(%weight, dtype="float32"))
+})");
+  // Rounding is arithmetic like any other.
+  expect_unchanged(kHoistLayouts,
+                   loop_of("nn.matmul(nn.dense(%h, %w), "
+                           "cast(cast(%w, dtype=\"bfloat16\"), dtype=\"float32\"))"));
+}
+
 TEST(HoistLayouts, out_of_the_outer_loop_as_well) {
   const std::string inner = R"(
       let %inner: fn (int64, Tensor[(4, 64), float32], Tensor[(32, 64), float32]) -> Tensor[(4, 64), float32] =
