@@ -253,10 +253,9 @@ class Cell {
     const Expr h = as(state, read[0]);
     const std::vector<Expr> g = build_.split(read[0], 1, 2);
     Expr z = activate(0, g[order_[0]]), reset = activate(0, g[order_[1]]);
-    Expr candidate = layer_.reset_after
-                         ? build_.mul(reset, read[2])
-                         : product(build_, build_.mul(reset, h),
-                                   build_.slice(direction_.r, 0, 2 * n, 3 * n));
+    Expr candidate = layer_.reset_after ? build_.mul(reset, read[2])
+                                        : product(build_, build_.mul(reset, h),
+                                                  build_.slice(direction_.r, 0, 2 * n, 3 * n));
     Expr fresh = activate(1, build_.add(read[1], candidate));
     // (1 - z) * fresh + z * h
     return {

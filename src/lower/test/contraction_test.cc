@@ -659,11 +659,10 @@ TEST(contraction, panels_of_bfloat16_inputs_by_lines_of_open_rows) {
   Tensor x = placeholder("x", bf16, {index(kLines), open, index(kSum)});
   Tensor w = placeholder("w", bf16, {index(kColumns), index(kSum)});
   using enum ContractionRole;
-  Tensor y =
-      tir::contract("y", {index(kLines), open, index(kColumns)}, {index(kSum)},
-                    {Row, Row, Column, Reduced}, [&](const Indices& i, const Indices& r) {
-                      return cast(f32, x({i[0], i[1], r[0]})) * cast(f32, w({i[2], r[0]}));
-                    });
+  Tensor y = tir::contract("y", {index(kLines), open, index(kColumns)}, {index(kSum)},
+                           {Row, Row, Column, Reduced}, [&](const Indices& i, const Indices& r) {
+                             return cast(f32, x({i[0], i[1], r[0]})) * cast(f32, w({i[2], r[0]}));
+                           });
   const PrimFunc f = create_prim_func("product", {x, w}, {y}, std::vector<tir::Var>{open});
   const Target target = parse_target("x86-64-v4 -num-threads=1 -mattr=+avx512bf16");
   const std::string said = tir::report_of(*schedule_kernel(f, target, 3)).sentence;
