@@ -350,13 +350,23 @@ def overhead(compiled: Callable) -> Callable[[], Any]:
     return calls
 
 
+def sizes_of(text: str) -> list[str]:
+    sizes = text.split(",")
+    for name in sizes:
+        if name not in ("static", "dynamic"):
+            raise argparse.ArgumentTypeError(f"{name!r} is neither static nor dynamic")
+    return sizes
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", default="inference,training,overhead", help="with commas")
     parser.add_argument("--only", help="models, with commas")
     parser.add_argument("--batch", default="1,8")
     parser.add_argument("--dtype", default="float32", help="of inference, with commas")
-    parser.add_argument("--sizes", default="static", help="static, dynamic or both")
+    parser.add_argument(
+        "--sizes", type=sizes_of, default="static", help="static, dynamic or static,dynamic"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clock", default="wall", choices=CLOCKS)
     parser.add_argument("--seconds", type=float, default=2.0, help="for all back ends of a setting")
@@ -375,7 +385,7 @@ def main() -> None:
     head = ["model", "batch", "eager ms", "inductor ms", "relay ms", "ratio", "first inductor s"]
     print(" | ".join([*head, "first relay s"]), flush=True)
     if "inference" in parts:
-        for dtype, sizes in itertools.product(given.dtype.split(","), given.sizes.split(",")):
+        for dtype, sizes in itertools.product(given.dtype.split(","), given.sizes):
             compare.dynamic = sizes == "dynamic"
             for name in only or MODELS:
                 for batch in map(int, given.batch.split(",")) if name in MODELS else ():
@@ -384,7 +394,7 @@ def main() -> None:
             compare.end(f"{dtype} {sizes}")
         compare.dynamic = False
     if "training" in parts:
-        for sizes in given.sizes.split(","):
+        for sizes in given.sizes:
             compare.dynamic = sizes == "dynamic"
             for name in only or TRAINING:
                 if name in TRAINING:

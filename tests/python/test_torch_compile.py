@@ -297,6 +297,29 @@ def test_ranges_of_integers_have_whole_bounds():
     close(*run_both(function, torch.tensor([5])), tolerance=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8], ids=str)
+def test_real_bounds_say_how_long_a_range_of_narrow_integers_is(dtype):
+    """Unlike in int64. The elements are counted from the whole start by the whole step."""
+
+    def function(x):
+        return [
+            x + torch.arange(0.9, 4.1, 2.0, dtype=dtype),
+            torch.arange(3.1, dtype=dtype),
+            torch.arange(0.5, 9, 1.6, dtype=dtype),
+            torch.arange(7.9, 0.5, -1.5, dtype=dtype),
+        ]
+
+    close(*run_both(function, torch.tensor([5], dtype=dtype)), tolerance=0)
+
+
+def test_exponents_of_narrow_spaces_are_not_rounded():
+    def function(x):
+        return x * torch.logspace(-2, 3, 20, dtype=torch.bfloat16)
+
+    got, want = run_both(function, torch.ones(1, dtype=torch.bfloat16))
+    torch.testing.assert_close(got, want, rtol=2**-7, atol=0)
+
+
 def test_bounds_and_steps_of_narrow_spaces_are_rounded():
     def function(x):
         return x + torch.linspace(-2, 1, 50, dtype=torch.bfloat16)

@@ -16,7 +16,7 @@ namespace relay::codegen {
 // in the last place: exp 1.2, log 1, tanh 6 (5.2 with fused multiply-adds; never beyond 1),
 // sigmoid 3, erf 2, sin 1.5, cos 1.5, tan 3, cosh 2, sinh 3, asinh 3, acosh 3, atanh 3.
 // In float64: exp 1, log 1, tanh 2, sigmoid 2.
-// Approximations: fast_exp within 4e-6 of its size, fast_tanh and fast_erf within 3e-6 and 5e-6.
+// The approximation fast_exp is within 4e-6 of its size; fast_tanh and fast_erf are tanh and erf.
 // NaN gives NaN; infinities give the limits; results that would be denormal may be flushed to zero.
 // A lane's result does not depend on the number of lanes.
 llvm::Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view name,

@@ -63,8 +63,8 @@ Values arange(NodeContext& ctx) {
   for (const char* name : {"dtype", "layout"}) ctx.find(name);
   auto number = [&](const char* name, int64_t otherwise) {
     Number n = ctx.number(name).value_or(Number{Number::integer, {}, otherwise, {}});
-    // A range of integers has the whole parts of its bounds.
-    if (!n.value || dtype.is_floating()) return n;
+    // A range in int64 has the whole parts of its bounds. In other integers, real bounds say how long it is.
+    if (!n.value || dtype.is_floating() || dtype.bits != 64) return n;
     const int64_t whole = Tensor::scalar(*n.value, DType::Float(64)).get_as_int(0);
     return Number{Number::integer, {}, whole, {}};
   };
@@ -75,7 +75,10 @@ Values arange(NodeContext& ctx) {
   if (reals || dtype.is_floating()) {
     if (!start.is_known() || !step.is_known() || !end.is_known())
       ctx.unsupported("a range of floats whose bounds only a run knows");
-    // The elements are start + i * step, each rounded once.
+    // The elements are start + i * step, each rounded once; of integers, both are whole.
+    auto term = [&](const Number& n) {
+      return dtype.is_floating() ? n.as_double() : std::trunc(n.as_double());
+    };
     const std::vector<Dim> shape = ctx.out_shape();
     if (shape.size() != 1 || step.as_double() == 0)
       ctx.fail(codes::frontend_attribute, "a range is impossible");
@@ -88,8 +91,7 @@ Values arange(NodeContext& ctx) {
     Expr i = ctx.cast(
         ctx.call("arange", {}, {{"stop", to_value(shape[0])}, {"dtype", to_value(DType::Int(64))}}),
         wide);
-    Expr y = ctx.add(ctx.mul(i, ctx.scalar(step.as_double(), wide)),
-                     ctx.scalar(start.as_double(), wide));
+    Expr y = ctx.add(ctx.mul(i, ctx.scalar(term(step), wide)), ctx.scalar(term(start), wide));
     return {value_of(ctx.cast(y, dtype))};
   }
   // Bounds may be sizes.
@@ -123,8 +125,9 @@ Tensor evenly_spaced(NodeContext& ctx, DType dtype) {
     one.set_from_double(0, v);
     return one.get_as_double(0);
   };
-  // Each number is rounded to the type, except that the steps between integers are real.
-  auto rounded = [&](double v) { return one.dtype().is_floating() ? as_element(v) : v; };
+  // Each number is rounded to the type of the result, if the elements have it and are no integers.
+  const bool rounds = dtype.is_floating() && dtype == one.dtype();
+  auto rounded = [&](double v) { return rounds ? as_element(v) : v; };
   const double start = as_element(ctx.real("start")), end = as_element(ctx.real("end"));
   const double step =
       steps > 1 ? rounded(rounded(end - start) / static_cast<double>(steps - 1)) : 0;
@@ -142,10 +145,10 @@ Values linspace(NodeContext& ctx) { return {value_of(evenly_spaced(ctx, ctx.out_
 
 Values logspace(NodeContext& ctx) {
   const DType dtype = ctx.out_dtype(), wide = DType::Float(64);
-  // The exponents of integers are not rounded.
-  Expr exponents = ctx.expr_of(value_of(evenly_spaced(ctx, dtype.is_floating() ? dtype : wide)));
+  // Exponents are not rounded.
+  Expr exponents = ctx.expr_of(value_of(evenly_spaced(ctx, wide)));
   const double base = ctx.real("base", 10);
-  Expr y = ctx.call("power", {ctx.scalar(base, wide), ctx.cast(exponents, wide)});
+  Expr y = ctx.call("power", {ctx.scalar(base, wide), exponents});
   return {value_of(ctx.cast(y, dtype))};
 }
 
