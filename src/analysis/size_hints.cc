@@ -78,6 +78,13 @@ std::optional<int64_t> greatest_size(const FunctionNode& f, const Dim& size) {
   return std::nullopt;
 }
 
+int64_t least_size(const FunctionNode& f, const TypeVar& size) {
+  if (std::ranges::find(f.type_params, size) == f.type_params.end()) return 0;
+  const std::vector<SizeHint> hints = size_hints(f);
+  auto hint = std::ranges::find(hints, size->name_hint, &SizeHint::name);
+  return hint == hints.end() ? 0 : hint->low;
+}
+
 Function for_sizes(const Function& f, const TypeParams& sizes) {
   // Variables carry their types in annotations, expressions deduce theirs again.
   class Bind : public Rewriter {

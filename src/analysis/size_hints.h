@@ -41,6 +41,9 @@ Function with_size_hints(const Function& f, const std::vector<SizeHint>& hints);
 // The greatest value of a named dimension by the function's hints; nullopt where none is known, or for another size.
 std::optional<int64_t> greatest_size(const FunctionNode& f, const Dim& size);
 
+// The least value of a size by the function's hints; 0 where it is not one of the function's parameters.
+int64_t least_size(const FunctionNode& f, const TypeVar& size);
+
 // The function with these values of named dimensions, which are no parameters of it any longer. Types are deduced again.
 Function for_sizes(const Function& f, const TypeParams& sizes);
 

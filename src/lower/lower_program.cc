@@ -235,7 +235,8 @@ std::vector<VariantSizes> LoweredProgram::versions_of(const LoweredCall& call,
   auto few = by_hints || !names.empty() ? std::nullopt : provider_->few_rows(call.kernel);
   if (!few) return out;
   std::vector<TypeVar> open = open_dimensions(around, *written.get());
-  if (open.size() == 1) out.push_back({.at_most = {{open.front(), *few}}});
+  if (open.size() == 1 && least_size(around, open.front()) <= *few)
+    out.push_back({.at_most = {{open.front(), *few}}});
   return out;
 }
 

@@ -238,6 +238,13 @@ TEST(LowerProgram, a_version_for_few_rows_knows_their_greatest_number) {
                  types + ", Primitive=1) { nn.dense(%p, %q) })(%p, %q) }");
   ASSERT_EQ(hinted.calls[0].versions.size(), 1u);
   EXPECT_EQ(to_string(hinted.calls[0].versions[0]), "n = 8");
+  // A range without likely sizes leaves the version, unless all of its sizes are greater.
+  for (const int64_t least : {2, 64, 65}) {
+    Lowered ranged("def @main[n: Dim](" + types + ", size_hints=[[\"n\", " + std::to_string(least) +
+                   ", 512, []]]) {\n  (fn (" + types +
+                   ", Primitive=1) { nn.dense(%p, %q) })(%p, %q) }");
+    EXPECT_EQ(ranged.calls[0].versions.size(), least <= 64 ? 1u : 0u) << least;
+  }
 }
 
 TEST(LowerProgram, sizes_that_data_decides_have_a_kernel_of_their_own) {
