@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import zipfile
 
 import numpy as np
 import pytest
@@ -563,6 +564,18 @@ def test_a_bad_archive_is_refused(tmp_path, code, files):
     path = tmp_path / "bad.pt2"
     path.write_bytes(g.archive(y, files=files))
     fails(code, "compile", path, "-o", tmp_path / "bad.so", mentions=["bad.pt2"])
+
+
+def test_a_weight_without_elements_is_named(tmp_path):
+    g, y = perceptron()
+    whole, path = tmp_path / "whole.pt2", tmp_path / "bad.pt2"
+    whole.write_bytes(g.archive(y))
+    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(path, "w") as target:
+        for entry in source.infolist():
+            if not entry.filename.endswith("weights/weight_0"):
+                target.writestr(entry, source.read(entry))
+    said = ["lacks the elements of", "an entry 'data/weights/weight_0'"]
+    fails("E0508", "compile", path, "-o", tmp_path / "bad.so", mentions=said)
 
 
 def test_a_program_of_several_is_chosen_by_name():

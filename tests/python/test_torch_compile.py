@@ -1079,3 +1079,96 @@ def test_graphs_are_written_as_torch_export_writes_them(name, dynamic):
         assert mine["dtype"] == theirs["dtype"] and mine["device"] == theirs["device"]
         for m, t in zip(mine["sizes"], theirs["sizes"], strict=True):
             assert ("as_int" in m) == ("as_int" in t) and m.get("as_int") == t.get("as_int")
+
+
+def grouped_reference(x, w, ends):
+    """Rows of groups multiplied by the matrices of the groups; 0 behind the last group."""
+    out = x.new_zeros(x.shape[0], w.shape[2])
+    begin = 0
+    for i, end in enumerate(ends.tolist()):
+        out[begin:end] = x[begin:end] @ w[i]
+        begin = end
+    return out
+
+
+ENDS = ([3, 3, 7, 10], [0, 0, 0, 10], [10, 10, 10, 10], [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("turned", (False, True))
+def test_grouped_products_of_rows(turned):
+    fast = compiled(lambda x, w, e: torch._grouped_mm(x, w, offs=e), options=STRICT)
+    w = torch.randn(4, 24, 16).transpose(1, 2) if turned else torch.randn(4, 16, 24)
+    x, w = torch.randn(10, 16).bfloat16(), w.bfloat16()
+    for ends in map(torch.tensor, ENDS):
+        count = int(ends[-1])  # PyTorch leaves the rows behind open
+        close(fast(x, w, ends.int())[:count], grouped_reference(x, w, ends)[:count], 0.05)
+
+
+def test_gradients_of_grouped_products_of_rows():
+    fast = compiled(lambda x, w, e: torch._grouped_mm(x, w, offs=e), options=STRICT)
+    for ends in map(torch.tensor, ENDS[:3]):
+        x, w = torch.randn(10, 16).bfloat16(), torch.randn(4, 16, 24).bfloat16()
+        pairs = [[t.clone().requires_grad_() for t in (x, w)] for _ in range(2)]
+        slope = torch.randn(10, 24).bfloat16()
+        fast(*pairs[0], ends.int()).backward(slope)
+        grouped_reference(*pairs[1], ends).backward(slope)
+        for mine, other in zip(*pairs, strict=True):
+            close(mine.grad, other.grad, 0.05)
+
+
+def test_grouped_products_of_columns_and_symbolic_rows():
+    ends = torch.tensor([3, 3, 7, 16], dtype=torch.int32)
+    a, b = torch.randn(4, 24, 16).bfloat16(), torch.randn(16, 16).bfloat16()
+    fast = compiled(lambda a, b, e: torch._grouped_mm(a, b, offs=e), options=STRICT)
+    close(fast(a, b, ends), grouped_reference(b.T, a.transpose(1, 2), ends).T, 0.05)
+    torch._dynamo.reset()
+    fast = compiled(lambda x, w, e: torch._grouped_mm(x, w, offs=e), options=STRICT, dynamic=True)
+    w = torch.randn(4, 16, 24).bfloat16()
+    torch._dynamo.mark_static(w)
+    for rows in (10, 40, 2):
+        x = torch.randn(rows, 16).bfloat16()
+        sizes = (torch.tensor([0.1, 0.1, 0.5, 1.0]) * rows).int()
+        torch._dynamo.mark_static(sizes)
+        close(fast(x, w, sizes), grouped_reference(x, w, sizes), 0.05)
+
+
+@pytest.fixture
+def expert_product():
+    """The operators of transformers, which are of the same name and signature, while it is not imported."""
+    if hasattr(torch.ops.transformers, "grouped_mm_fallback"):
+        yield torch.ops.transformers
+        return
+    library = torch.library.Library("transformers", "DEF")
+    library.define("grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor")
+    library.define(
+        "grouped_mm_fallback_backward(Tensor input, Tensor weight, Tensor offs, Tensor grad_output)"
+        " -> (Tensor, Tensor)"
+    )
+    name = "transformers::grouped_mm_fallback"
+    torch.library.register_fake(
+        name, lambda x, w, e: x.new_empty(x.shape[0], w.shape[2]), lib=library
+    )
+    torch.library.register_fake(
+        f"{name}_backward",
+        lambda x, w, e, g: (torch.empty_like(x), torch.empty_like(w)),
+        lib=library,
+    )
+    yield torch.ops.transformers
+    library._destroy()
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64))
+def test_products_by_the_weights_of_experts(expert_product, dtype):
+    def steps(x, w, ends, g):
+        made = expert_product.grouped_mm_fallback(x, w, ends)
+        return made, *expert_product.grouped_mm_fallback_backward(x, w, ends, g)
+
+    fast = compiled(steps, options=STRICT)
+    for ends in map(torch.tensor, ENDS):
+        x, w = torch.randn(10, 16, dtype=dtype), torch.randn(4, 16, 24, dtype=dtype)
+        x.requires_grad_(), w.requires_grad_()
+        g = torch.randn(10, 24, dtype=dtype)
+        want = grouped_reference(x, w, ends)
+        want.backward(g)
+        with torch.no_grad():
+            close(fast(x, w, ends, g), (want, x.grad, w.grad))

@@ -91,6 +91,7 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
     "phi3": {"num_key_value_heads": 2, "pad_token_id": 0},
     "stablelm": {"num_key_value_heads": 2},
     "olmo": {"num_key_value_heads": 2},
+    "mixtral": {"num_key_value_heads": 2, "num_local_experts": 4},
     "t5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
     "bart": {
         "d_model": 32,

@@ -146,6 +146,11 @@ class Reader {
       layout.sizes.push_back(2);
       layout.strides.push_back(1);
     }
+    if (archive_.find(root_ + folder + payload.file) == nullptr) {
+      bad_tensor(
+          span, "the archive lacks the elements of " + quoted_tensor(name),
+          "an entry '" + shorten(folder + payload.file) + "', as torch.export.save writes it");
+    }
     const std::string_view stored = bytes_of(folder + payload.file);
     const bool mapped = !owned_.contains(folder + payload.file);
     return tensor_in_storage(stored, *dtype, layout, name, span, mapped ? mapped_ : nullptr);

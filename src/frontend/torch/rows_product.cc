@@ -1,11 +1,15 @@
-// Matrix products and attention.
+// Matrix products, those of groups of rows, and attention.
 #include <algorithm>
 
 #include "base/codes/frontend.h"
 #include "frontend/common/attention.h"
 #include "frontend/common/einsum.h"
+#include "frontend/common/gather.h"
+#include "frontend/common/order.h"
 #include "frontend/torch/node_context.h"
+#include "ir/dim_fields.h"
 #include "ir/op.h"
+#include "node/structural.h"
 
 namespace relay::frontend::torch {
 namespace {
@@ -254,6 +258,145 @@ Values attention_row(NodeContext& ctx) {
   return out;
 }
 
+// ---- Products of groups of rows -----------------------------------------------------------------
+
+// Groups of consecutive rows, cut into blocks of equally many: the last block of a group is padded with rows of others. There are as
+// many blocks as the worst division of the rows into groups needs, so that no size depends on where the groups end.
+struct Blocks {
+  Expr group;       // of each block
+  Expr rows;        // (block, row of the block): the number of a row
+  Expr inside;      // whether that row is one of the block's group
+  Expr place;       // of each row: its block and its row there, as one number
+  Expr is_grouped;  // whether a row is one of a group: those behind the last group are not
+  Dim padded;       // the number of rows in blocks
+};
+
+Expr numbers_below(NodeContext& ctx, const Dim& n) {
+  return ctx.call("arange", {}, {{"stop", to_value(n)}, {"dtype", to_value(kI64)}});
+}
+
+// Indices outside are clamped: those of rows and blocks that are in no group are not used.
+Expr at(NodeContext& ctx, const Expr& table, const Expr& index) {
+  return ctx.call("take", {table, index}, {{"axis", int64_t{0}}, {"mode", std::string("clip")}});
+}
+
+// The least power of two that is not below the mean size of a group, `otherwise` where the number of rows is symbolic.
+int64_t rows_of_block(const Dim& rows, int64_t groups, int64_t most, int64_t otherwise) {
+  auto n = as_const(rows);
+  if (!n) return otherwise;
+  int64_t size = 1;
+  while (size < most && size * groups < *n) size *= 2;
+  return size;
+}
+
+// `ends`: the row behind each group, in ascending order.
+Blocks blocks_of(NodeContext& ctx, Expr ends, const Dim& rows, int64_t size) {
+  const int64_t groups = ctx.const_dim(ends, 0, "the number of groups");
+  if (groups == 0) ctx.unsupported("a product of no groups");
+  ends = ctx.cast(ends, kI64);
+  auto number = [&](int64_t n) { return ctx.scalar(static_cast<double>(n), kI64); };
+  // Of each number, how many of the bounds are not above it.
+  auto count = [&](const Expr& bounds, const Expr& of) {
+    Expr above = ctx.call("greater_equal", {ctx.expand_dims(of, 1), bounds});
+    return ctx.reduce("sum", ctx.cast(above, kI64), {1}, false);
+  };
+  Expr begins = ctx.ints(std::vector<int64_t>{0});
+  if (groups > 1) begins = ctx.concat({begins, ctx.slice(ends, 0, 0, groups - 1)}, 0);
+  Expr blocks =
+      ctx.call("floor_divide", {ctx.add(ctx.sub(ends, begins), number(size - 1)), number(size)});
+  Expr last_blocks = running(ctx, Running::Sum, blocks, 0, false, false);
+  Expr first_blocks = ctx.sub(last_blocks, blocks);
+
+  const Dim filled = min(rows, dim(groups)), all = floor_div(rows - filled, dim(size)) + filled;
+  Blocks out;
+  Expr block = numbers_below(ctx, all), row = numbers_below(ctx, rows);
+  out.group = count(last_blocks, block);
+  Expr step = ctx.mul(ctx.sub(block, at(ctx, first_blocks, out.group)), number(size));
+  Expr first = ctx.add(at(ctx, begins, out.group), step);
+  out.rows = ctx.add(ctx.expand_dims(first, 1), numbers_below(ctx, dim(size)));
+  Expr before_end = ctx.call("less", {out.rows, ctx.expand_dims(at(ctx, ends, out.group), 1)});
+  Expr is_used = ctx.call("less", {out.group, number(groups)});
+  out.inside = ctx.call("logical_and", {before_end, ctx.expand_dims(is_used, 1)});
+  Expr group_of_row = count(ends, row);
+  Expr in_group = ctx.sub(row, at(ctx, begins, group_of_row));
+  out.place = ctx.add(ctx.mul(at(ctx, first_blocks, group_of_row), number(size)), in_group);
+  out.is_grouped = ctx.call("less", {group_of_row, number(groups)});
+  out.padded = all * dim(size);
+  return out;
+}
+
+// Each group of the rows of x (s, k) multiplied by its matrix of w (group, k, n); 0 in other rows.
+Expr product_by_groups(NodeContext& ctx, const Expr& x, const Expr& w, const Expr& ends) {
+  const Dim &rows = Builder::shape_of(x)[0], &columns = Builder::shape_of(w)[2];
+  const int64_t groups = ctx.const_dim(ends, 0, "the number of groups");
+  const Blocks b = blocks_of(ctx, ends, rows, rows_of_block(rows, groups, 32, 16));
+  // Matrices are selected where they lie, and transposed by the product.
+  const auto* turned = as<CallNode>(w);
+  const bool is_transpose = is_call_to(w, "transpose") && Builder::rank_of(turned->args[0]) == 3 &&
+                            dim_equal(Builder::shape_of(turned->args[0])[0], dim(groups)) &&
+                            structural_equal(ctx.swap_last(turned->args[0]), w);
+  Expr matrices =
+      is_transpose ? ctx.swap_last(at(ctx, turned->args[0], b.group)) : at(ctx, w, b.group);
+  Expr y = ctx.matmul(at(ctx, x, b.rows), matrices);
+  y = at(ctx, ctx.reshape(y, std::vector<Dim>{b.padded, columns}), b.place);
+  return ctx.where(ctx.expand_dims(b.is_grouped, 1), y, ctx.scalar_like(0, y));
+}
+
+// Of each group of the rows of x (s, m) and of y (s, n) the product (m, n), summed over the rows.
+Expr sum_by_groups(NodeContext& ctx, const Expr& x, const Expr& y, const Expr& ends) {
+  const Dim& rows = Builder::shape_of(x)[0];
+  const int64_t groups = ctx.const_dim(ends, 0, "the number of groups");
+  constexpr int64_t kMost = int64_t{1} << 20;
+  const Blocks b = blocks_of(ctx, ends, rows, rows_of_block(rows, groups, kMost, 64));
+  const DType dtype = Builder::dtype_of(x);
+  const DType wide = dtype.bits == 16 ? DType::Float(32) : dtype;
+  Expr inside = ctx.expand_dims(b.inside, 2);
+  auto block = [&](const Expr& e) {
+    Expr own = ctx.cast(at(ctx, e, b.rows), wide);
+    return ctx.where(inside, own, ctx.scalar(0, wide));
+  };
+  Expr products = ctx.matmul(ctx.swap_last(block(x)), block(y));
+  Expr zeros = ctx.full(0, {dim(groups), Builder::shape_of(x)[1], Builder::shape_of(y)[1]}, wide);
+  Expr group = ctx.minimum(b.group, ctx.scalar(static_cast<double>(groups - 1), kI64));
+  Expr sums = scatter_nd(ctx, zeros, value_of(ctx.expand_dims(group, 1)), products, Scatter::Add);
+  return ctx.cast(sums, dtype);
+}
+
+// Groups of rows, of columns, or of what is summed over; without groups the products of a batch.
+Values grouped_product(NodeContext& ctx) {
+  Expr a = ctx.tensor("self"), b = ctx.tensor("mat2");
+  Expr ends = ctx.tensor_or_null("offs");
+  ctx.find("out_dtype");
+  if (ctx.has("bias")) ctx.unsupported("a bias of a grouped product");
+  const bool a_is_batch = Builder::rank_of(a) == 3, b_is_batch = Builder::rank_of(b) == 3;
+  if ((ends == nullptr) != (a_is_batch && b_is_batch))
+    ctx.unsupported("a grouped product of these ranks with these offsets");
+  Expr y;
+  if (ends == nullptr) {
+    y = ctx.matmul(a, b);
+  } else if (b_is_batch) {
+    y = product_by_groups(ctx, a, b, ends);
+  } else if (a_is_batch) {
+    y = ctx.swap_last(product_by_groups(ctx, ctx.swap_last(b), ctx.swap_last(a), ends));
+  } else {
+    y = sum_by_groups(ctx, ctx.swap_last(a), b, ends);
+  }
+  return {value_of(ctx.cast(y, ctx.out_dtype()))};
+}
+
+// The operator by which transformers multiplies by the weights of experts, and its gradients.
+Values expert_product(NodeContext& ctx) {
+  return {value_of(
+      product_by_groups(ctx, ctx.tensor("input"), ctx.tensor("weight"), ctx.tensor("offs")))};
+}
+
+Values expert_gradients(NodeContext& ctx) {
+  Expr x = ctx.tensor("input"), w = ctx.tensor("weight"), ends = ctx.tensor("offs");
+  Expr g = ctx.tensor("grad_output");
+  return {value_of(product_by_groups(ctx, g, ctx.swap_last(w), ends)),
+          value_of(sum_by_groups(ctx, x, g, ends))};
+}
+
 }  // namespace
 
 template <>
@@ -283,6 +426,9 @@ std::span<const Row> rows<Family::Product>() {
       {"aten._scaled_dot_product_attention_math.default", attention_row, "weights", kInFloat32},
       {"aten._scaled_dot_product_flash_attention_for_cpu.default", attention_row, "sum",
        kInFloat32},
+      {"aten._grouped_mm.default", grouped_product},
+      {"transformers.grouped_mm_fallback.default", expert_product},
+      {"transformers.grouped_mm_fallback_backward.default", expert_gradients},
   };
   return kRows;
 }

@@ -200,8 +200,8 @@ class Fuser {
                         : all_at_most(FusionClass::Injective) || reduces_into(i) ||
                               normalised_by(i) || widens_for_few_rows(i);
     } else if (mine == FusionClass::Injective) {
-      fuse =
-          phase == 1 && (all_at_most(FusionClass::Injective) || reduces_into(i) || is_image_for(i));
+      fuse = phase == 1 && (all_at_most(FusionClass::Injective) || reduces_into(i) ||
+                            is_image_for(i) || selects_matrices(i));
     }
     if (!fuse) return;
     std::vector<int> members{i};
@@ -342,6 +342,26 @@ class Fuser {
       if (!extent || *extent > most || (rows *= *extent) > most) return false;
     }
     return true;
+  }
+
+  // What alone selects a matrix for each product of a batch, such as the weights of the expert of a block of rows: the product
+  // reads it where it is.
+  bool selects_matrices(int i) {
+    const GraphNode& n = nodes_[i];
+    const GraphNode& user = nodes_[n.ipdom];
+    if (!is_call_to(Expr(n.call), "take") || n.users.size() != 1 || group(i).size != 1 ||
+        user.fusion != FusionClass::OutEWiseFusable || user.call->args.size() != 2 ||
+        user.call->args[1].get() != n.call) {
+      return false;
+    }
+    auto* from = as<TensorTypeNode>(n.call->args[0]->type);
+    auto* places = as<TensorTypeNode>(n.call->args[1]->type);
+    const std::optional<Contraction> product = contraction_of(*user.call);
+    auto batch = product ? product->only(ContractionRole::Batch) : std::nullopt;
+    return from != nullptr && places != nullptr && from->shape.size() == 3 &&
+           places->shape.size() == 1 &&
+           attr_value(n.call->attrs, "axis") == AttrValue(int64_t{0}) && batch &&
+           product->operands[1][0].has(*batch) && !product->operands[1][0].blocked();
   }
 
   // Element-wise producers of what computes each element of its first operand from a few others,

@@ -148,6 +148,21 @@ TEST(FuseOps, few_rows_widen_a_matrix_as_they_read_it) {
   EXPECT_EQ(product("4", "nn.matmul(%x, cast(%w, dtype=\"float32\"))"), "cast | nn.matmul");
 }
 
+TEST(FuseOps, a_product_selects_the_matrices_of_its_batch) {
+  const char* params =
+      "%x: Tensor[(4, 2, 8), float32], %w: Tensor[(4, 8, 8), float32], %i: Tensor[(4,), int64]";
+  auto product = [](const std::string& a, const std::string& b) {
+    return "nn.batch_matmul(" + a + ", " + b + ")";
+  };
+  EXPECT_EQ(kernels(on(params, product("%x", "take(%w, %i, axis=0)"))), "take nn.batch_matmul");
+  // Rows of matrices, and matrices that others read, too, are copied.
+  EXPECT_EQ(
+      kernels(on(params, product("%w", "take(%w, zeros(shape=[8], dtype=\"int64\"), axis=1)"))),
+      "zeros take | nn.batch_matmul");
+  EXPECT_EQ(kernels(on(params, "%0 = take(%w, %i, axis=0); (%0, " + product("%x", "%0") + ")")),
+            "take | nn.batch_matmul");
+}
+
 TEST(FuseOps, a_reduction_takes_what_comes_before_it) {
   EXPECT_EQ(kernels(on(kXW, "sum(exp(%x), axis=[1])")), "exp sum");
   EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (sum(%0, axis=[1]), %0)")), "exp | sum");
