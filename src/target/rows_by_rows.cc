@@ -30,11 +30,13 @@ int64_t most_rows_along_sum(int64_t sum) {
   return sum / kSumOfRow;
 }
 
-// While all of the data stay in the cache, and packing the matrix is felt.
+// While all of the data stay in the cache, and packing the matrix is felt. Panels cost less than packing the whole matrix:
+// on a Zen 5 with 1 MB of L2, 32 rows by a matrix of 512 x 2048 took 1.05 of the time of panels as they lie, 64 rows 1.36.
 int64_t most_rows_as_they_lie(const Target& target, const RowsByRows& p) {
   constexpr int64_t kLongSum = 256;
   if (p.sum < kLongSum) return 0;
-  return std::min(most_rows_along_sum(p.sum), target.l2_bytes / 2 / (p.sum * p.bytes));
+  const int64_t share = goes_by_panel(target, p) ? 4 : 2;
+  return std::min(most_rows_along_sum(p.sum), target.l2_bytes / share / (p.sum * p.bytes));
 }
 
 MatrixOrder matrix_order(const Target& target, const RowsByRows& product) {

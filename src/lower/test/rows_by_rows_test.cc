@@ -93,6 +93,20 @@ TEST(RowProducts, few_rows_of_bfloat16_only_without_products_of_pairs) {
   }
 }
 
+// Where the other order packs the whole matrix, twice as many as where it writes panels.
+TEST(RowProducts, few_rows_stay_in_a_part_of_the_cache) {
+  const Target target = parse_target("x86-64-v4 -num-threads=1 -l2=1M");
+  for (auto [columns, sum, most] : {std::array<int64_t, 3>{512, 512, 64},
+                                    {512, 1024, 64},
+                                    {512, 2048, 32},
+                                    {512, 4096, 16},
+                                    {32, 2048, 64}}) {
+    PrimFunc f = dense(3, columns, sum, false, 1).func;
+    f = modified(*f, [](PrimFuncNode& n) { n.at_most.clear(); });
+    EXPECT_EQ(few_rows_of_product(f, target), most) << sum;
+  }
+}
+
 // One row is a reduction, and short sums are not worth the sum of their lanes.
 TEST(RowProducts, not_for_one_row_or_short_sums) {
   for (auto [m, n, k] : {std::array<int64_t, 3>{1, 24, 128}, {8, 1, 128}, {8, 24, 12}}) {
