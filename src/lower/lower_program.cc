@@ -242,11 +242,14 @@ std::vector<VariantSizes> LoweredProgram::versions_of(const LoweredCall& call,
 
 KnownSizes LoweredProgram::one_row(int32_t general, const Function& written,
                                    const FunctionNode& around) const {
-  if (!size_hints(around).empty() || largest_of_known_size(*written.get()) < large_weights_ ||
+  if (largest_of_known_size(*written.get()) < large_weights_ ||
       !provider_->has_symbolic_rows(general))
     return {};
   KnownSizes out;
-  for (const TypeVar& v : open_dimensions(around, *written.get())) out.emplace_back(v, 1);
+  for (const TypeVar& v : open_dimensions(around, *written.get())) {
+    if (least_size(around, v) > 1) return {};
+    out.emplace_back(v, 1);
+  }
   return out;
 }
 

@@ -26,7 +26,7 @@ int64_t most_rows_along_sum(int64_t sum);
 // The order that takes the least time.
 MatrixOrder matrix_order(const Target& target, const RowsByRows& product);
 
-// The most rows for which the order of such a product with an open number of them is `AsItLies`; 0 where it never is.
+// Of a product whose number of rows only a run tells: up to how many of them `AsItLies` takes the least time; 0 for none.
 int64_t most_rows_as_they_lie(const Target& target, const RowsByRows& product);
 
 // Whether the kernel may write a panel of a matrix of bfloat16 as pairs of neighbouring factors before all rows pass by it. Of a

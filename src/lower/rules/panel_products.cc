@@ -168,10 +168,6 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
                                         : ", columns transposed a tile at a time")};
 }
 
-}  // namespace
-
-namespace {
-
 // 0 where none is known.
 int64_t greatest_extent(const Schedule& s, const LoopRV& loop) {
   const tir::PrimFuncNode& f = *s.func().get();

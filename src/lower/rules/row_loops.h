@@ -14,8 +14,8 @@ namespace relay {
 std::optional<RowsByRows> rows_by_rows(const tir::Schedule& s, const tir::BlockRV& sum,
                                        size_t spatial);
 
-// Of a function with one open size that computes a product of so many rows: the most of them for which the rule "row_products"
-// takes less time than those for any number of rows; nullopt where there is none.
+// How many rows the kernel for few of them serves, by the rule "row_products": of a function whose one open size is the
+// number of rows of a product. Nullopt for other functions, and where a kernel for any number is as fast for few.
 std::optional<int64_t> few_rows_of_product(const tir::PrimFunc& f, const Target& target);
 
 }  // namespace relay

@@ -165,6 +165,11 @@ TEST(LowerProgram, a_product_with_large_weights_has_a_version_for_one_row) {
   std::vector<VariantSizes> versions = versions_of(dims, x, w, dense, 128);
   ASSERT_EQ(versions.size(), 1u);
   EXPECT_EQ(to_string(versions[0].known), "n = 1, m = 1");
+  // A range says nothing else, unless it leaves one row out.
+  const Lowered ranged(hinted(R"([["n", 1, 512, []]])"), 128);
+  ASSERT_EQ(ranged.calls[0].versions.size(), 1u);
+  EXPECT_EQ(to_string(ranged.calls[0].versions[0]), "n = 1");
+  EXPECT_TRUE(Lowered(hinted(R"([["n", 2, 512, []]])"), 128).calls[0].versions.empty());
   // Weights are small; some rows are there always; the number of columns, or the depth, is open; windows; no weights.
   EXPECT_TRUE(versions_of(dims, x, w, dense, 129).empty());
   EXPECT_TRUE(versions_of(dims, "Tensor[(n, 2, 4), float32]", w, dense, 128).empty());

@@ -14,13 +14,12 @@ struct ConvolutionSizes {
   static constexpr int64_t kUnknown = -1;
 
   int64_t batch = 1;
-  std::vector<int64_t>
-      result;  // along the spatial axes; kUnknown for a symbolic size without a typical one
-  std::vector<int64_t> taps;        // along the same
+  // Along the spatial axes; of the result kUnknown for a symbolic size without a typical one.
+  std::vector<int64_t> result, taps;
   int64_t inputs = 0, outputs = 0;  // channels
   bool constant_weight = true;      // otherwise each run transforms the weight
-  bool pairs =
-      false;  // of bfloat16, whose products by definition are pairs in one instruction; otherwise float32
+  // Whether the other form multiplies two bfloat16 at a time, instead of one float32.
+  bool pairs = false;
 };
 
 struct ConvolutionAlgorithm {

@@ -178,14 +178,17 @@ class Widening {
         sizes.result.push_back(size_of(axis.dims[0]).value_or(ConvolutionSizes::kUnknown));
         sizes.taps.push_back(*as_const(product.dims[axis.dims[1]].extent));
       } else if (axis.dims.size() == 1 && product.dims[axis.dims[0]].role == ContractionRole::Row) {
-        sizes.batch *= size_of(axis.dims[0]).value_or(1);
+        // A typical size may be any number.
+        if (__builtin_mul_overflow(sizes.batch, size_of(axis.dims[0]).value_or(1), &sizes.batch))
+          return false;
       }
     }
+    if (sizes.taps.empty()) return false;
     sizes.inputs = *as_const(product.dims.back().extent);
     sizes.outputs = *as_const(product.dims[*product.only(ContractionRole::Column)].extent);
     sizes.constant_weight = constants_.contains(c.args[1]);
     sizes.pairs = most_results == kAllResults;
-    return !sizes.taps.empty() && sizes.outputs <= most_results && has_fewer_products(sizes, ctx_);
+    return sizes.outputs <= most_results && has_fewer_products(sizes, ctx_);
   }
 
   const PassContext& ctx_;
