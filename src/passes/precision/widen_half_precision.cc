@@ -58,16 +58,15 @@ class Widening {
       changes.emplace_back("out_dtype", AttrValue(std::string("float32")));
     }
     if (!changes.empty() && c.args.size() == 2) {
-      if (is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]) &&
-          (by_matrix_unit(c, *product, MatrixFactors::BFloat16, target_) ||
-           (by_bfloat16_dot(c, *product, target_) &&
-            !is_better_filtered(c, *product, kAllResults)))) {
+      const bool both = is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]);
+      if (both && (by_matrix_unit(c, *product, MatrixFactors::BFloat16, target_) ||
+                   (by_bfloat16_dot(c, *product, target_) &&
+                    !is_better_filtered(c, *product, kAllResults)))) {
         Expr sum = with_attrs(c, c.args, changes);
         if (packs(*as<CallNode>(sum), *product))
           return type->dtype.is_float(32) ? nullptr : rounded(sum, c);
       }
-      if (is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]) &&
-          by_pairs_of_batch(c, *product, target_)) {
+      if (both && by_pairs_of_batch(c, *product, target_)) {
         return type->dtype.is_float(32) ? nullptr
                                         : rounded(with_attrs(c, c.args, std::move(changes)), c);
       }

@@ -127,27 +127,27 @@ TEST(PlanDevices, attributes_place_inputs_and_results) {
   EXPECT_EQ(count(out, kBack), 2u) << out;  // the first result, and %x as the third
 }
 
-// Results of one kernel are on one device, and count as one each.
-TEST(PlaceKernels, results_of_a_kernel_of_several_are_numbered_one_by_one) {
+std::string optimized(const std::string& text) {
   PassContext ctx;
   ctx.verify = true;
-  const std::string out = print_module(run_passes(
-      test::parse("def @main(%x: Tensor[(4, 4), float32], param_devices=[[\"x\", \"cuda\"]],\n"
-                  "          result_devices=[[0, \"cuda\"], [1, \"cuda\"]]) {\n"
-                  "  (topk(%x, k=2), tanh(%x), exp(%x)) }"),
-      optimize_pipeline(), ctx));
+  return print_module(run_passes(test::parse(text), optimize_pipeline(), ctx));
+}
+
+// Results of one kernel are on one device, and count as one each.
+TEST(PlaceKernels, results_of_a_kernel_of_several_are_numbered_one_by_one) {
+  const std::string out = optimized(
+      "def @main(%x: Tensor[(4, 4), float32], param_devices=[[\"x\", \"cuda\"]],\n"
+      "          result_devices=[[0, \"cuda\"], [1, \"cuda\"]]) {\n"
+      "  (topk(%x, k=2), tanh(%x), exp(%x)) }");
   EXPECT_EQ(count(out, kTo), 0u) << out;
   EXPECT_EQ(count(out, kBack), 2u) << out;  // of tanh and exp
 }
 
 TEST(PlaceKernels, attributes_alone_make_copies) {
-  PassContext ctx;
-  ctx.verify = true;
-  const std::string out = print_module(run_passes(
-      test::parse("def @main(%x: Tensor[(4,), float32], %y: Tensor[(4,), float32],\n"
-                  "          param_devices=[[\"x\", \"cuda\"]], result_devices=[[1, \"cuda\"]]) {\n"
-                  "  (%x, %y) }"),
-      optimize_pipeline(), ctx));
+  const std::string out = optimized(
+      "def @main(%x: Tensor[(4,), float32], %y: Tensor[(4,), float32],\n"
+      "          param_devices=[[\"x\", \"cuda\"]], result_devices=[[1, \"cuda\"]]) {\n"
+      "  (%x, %y) }");
   EXPECT_EQ(count(out, kTo), 1u) << out;
   EXPECT_EQ(count(out, kBack), 1u) << out;
 }
