@@ -24,6 +24,14 @@ std::vector<TypeVar> dimensions_of(const FunctionNode& f) {
   return out;
 }
 
+std::optional<SizeHint> hint_of(const FunctionNode& f, const TypeVarNode& size) {
+  std::vector<SizeHint> all = size_hints(f);
+  for (SizeHint& hint : all) {
+    if (hint.name == size.name_hint) return std::move(hint);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<SizeHint> size_hints(const FunctionNode& f) {
@@ -70,19 +78,15 @@ Function with_size_hints(const Function& f, const std::vector<SizeHint>& hints) 
 
 std::optional<int64_t> greatest_size(const FunctionNode& f, const Dim& size) {
   auto* named = as<DimVarNode>(size);
-  if (named == nullptr) return std::nullopt;
-  for (const SizeHint& h : size_hints(f)) {
-    if (h.name == named->var->name_hint && h.high < std::numeric_limits<int64_t>::max())
-      return h.high;
-  }
-  return std::nullopt;
+  const auto hint = named == nullptr ? std::nullopt : hint_of(f, *named->var);
+  if (!hint || hint->high == std::numeric_limits<int64_t>::max()) return std::nullopt;
+  return hint->high;
 }
 
 int64_t least_size(const FunctionNode& f, const TypeVar& size) {
-  if (std::ranges::find(f.type_params, size) == f.type_params.end()) return 0;
-  const std::vector<SizeHint> hints = size_hints(f);
-  auto hint = std::ranges::find(hints, size->name_hint, &SizeHint::name);
-  return hint == hints.end() ? 0 : hint->low;
+  const bool known = std::ranges::find(f.type_params, size) != f.type_params.end();
+  const auto hint = known ? hint_of(f, *size) : std::nullopt;
+  return hint ? hint->low : 0;
 }
 
 Function for_sizes(const Function& f, const TypeParams& sizes) {
