@@ -71,7 +71,7 @@ PrimExpr addend_of(const StoreNode& s) {
   return addend;
 }
 
-// A product of elements of different tensors.
+// A product of elements of different tensors, or the sum of a word's.
 bool is_product(const PrimExpr& e) {
   auto tensors = [](const PrimExpr& side) {
     std::unordered_set<const Node*> out;
@@ -88,6 +88,8 @@ bool is_product(const PrimExpr& e) {
       e,
       [&](const Node& n) {
         auto* m = as<BinaryNode>(&n);
+        auto* dot = as<CallNode>(&n);
+        found = found || (dot != nullptr && dot->name == "bfloat16_dot");
         if (found || m == nullptr || m->op != BinaryOp::Mul || !m->dtype.is_floating()) return;
         auto left = tensors(m->a), right = tensors(m->b);
         found = !left.empty() && !right.empty() && left != right;
