@@ -27,10 +27,18 @@ std::string_view to_string(LoopNest nest);
 enum class StreamedOperand : int64_t { Neither, A, B };
 std::string_view to_string(StreamedOperand operand);
 
+// What the iterations of a loop ask for, a part each, while they compute (tir/passes/insert_prefetches.h): the rows that the loop
+// reads itself in the next iteration of the loop around that moves them, or what the copies in front of it read in the next
+// iteration of the loop directly around.
+enum class NextOperand : int64_t { None, Read, Copied };
+std::string_view to_string(NextOperand next);
+
 // How a loop is to be turned into code. Hints never change what it computes.
 struct LoopHints {
   int64_t unroll = 0;    // iterations that one turn of the loop holds; 0: as the loop stands
   int64_t prefetch = 0;  // bytes between what an iteration reads and what it asks for; 0: nothing
+  NextOperand next = NextOperand::None;
+  int64_t next_rows = 0;  // those that are read
   LoopOrder order = LoopOrder::Forward;
   LoopNest nest = LoopNest::None;
   StreamedOperand streamed = StreamedOperand::Neither;  // of a matrix nest
@@ -42,9 +50,10 @@ struct LoopHints {
 
   static constexpr auto members() {
     return std::tuple{
-        member("nest", &LoopHints::nest),         member("order", &LoopHints::order),
-        member("pipeline", &LoopHints::pipeline), member("prefetch", &LoopHints::prefetch),
-        member("program", &LoopHints::program),   member("streamed", &LoopHints::streamed),
+        member("nest", &LoopHints::nest),           member("next", &LoopHints::next),
+        member("next_rows", &LoopHints::next_rows), member("order", &LoopHints::order),
+        member("pipeline", &LoopHints::pipeline),   member("prefetch", &LoopHints::prefetch),
+        member("program", &LoopHints::program),     member("streamed", &LoopHints::streamed),
         member("unroll", &LoopHints::unroll)};
   }
   friend bool operator==(const LoopHints&, const LoopHints&) = default;

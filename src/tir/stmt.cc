@@ -168,6 +168,11 @@ std::string_view to_string(LoopNest nest) {
   return names[static_cast<size_t>(nest)];
 }
 
+std::string_view to_string(NextOperand next) {
+  static constexpr std::string_view names[] = {"none", "read", "copied"};
+  return names[static_cast<size_t>(next)];
+}
+
 std::string_view to_string(StreamedOperand operand) {
   static constexpr std::string_view names[] = {"neither", "a", "b"};
   return names[static_cast<size_t>(operand)];

@@ -1,6 +1,7 @@
 #include "tir/passes/insert_prefetches.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "node/walk.h"
@@ -58,6 +59,125 @@ class Lines {
   std::vector<Line> found_;
 };
 
+Stmt prefetched(const Buffer& buffer, const PrimExpr& element) {
+  return evaluate(call("prefetch", buffer->dtype.element(), {load(buffer, {element})}));
+}
+
+// The first access in a statement to memory that is not the kernel's own and that a loop around moves.
+struct Access {
+  Buffer buffer;
+  PrimExpr at;     // its element
+  PrimExpr first;  // the same where the loops inside begin
+  PrimExpr next;   // and at the next iteration of the loop around
+};
+
+std::optional<Access> moved_by(const ForNode& loop, const Stmt& inside) {
+  Analyzer analyzer;
+  std::optional<Access> found;
+  // `starts`: where the loops inside begin.
+  auto look = [&](auto&& self, const Stmt& s, const NodeMap& starts) -> void {
+    if (found) return;
+    if (auto* store = as<StoreNode>(s)) {
+      post_order(
+          store->value,
+          [&](const Node& n) {
+            auto* l = as<LoadNode>(&n);
+            if (found || l == nullptr || l->indices.empty() || l->buffer->scope != Scope::Global ||
+                !uses(l->indices[0], loop.var.get())) {
+              return;
+            }
+            auto* lanes = as<RampNode>(l->indices[0]);
+            const PrimExpr at = lanes ? lanes->base : l->indices[0], first = replace(at, starts);
+            found = Access{l->buffer, at, first,
+                           analyzer.simplify(replace(first, {{loop.var.get(), loop.var + 1}}))};
+          },
+          family::tir_expr);
+    }
+    if (auto* f = as<ForNode>(s); f != nullptr && s.get() != &loop) {
+      NodeMap more = starts;
+      more[f->var.get()] = replace(f->min, starts);
+      return self(self, f->body, more);
+    }
+    for_each_inner(*s.get(), [&](const Stmt& inner) { self(self, inner, starts); });
+  };
+  look(look, inside, {});
+  return found;
+}
+
+// The hint `next`, see the header.
+class NextOperands {
+ public:
+  Stmt run(const Stmt& s) {
+    auto* f = as<ForNode>(s);
+    if (f == nullptr) return map_inner(s, [&](const Stmt& inner) { return run(inner); });
+    std::vector<Stmt> body;
+    if (f->hints.next == NextOperand::Copied) body = copied(*f);
+    if (f->hints.next == NextOperand::Read) body = read(*f);
+    around_.push_back(f);
+    Stmt rebuilt = map_inner(s, [&](const Stmt& inner) { return run(inner); });
+    around_.pop_back();
+    if (body.empty()) return rebuilt;
+    auto* out = as<ForNode>(rebuilt);
+    body.push_back(out->body);
+    return with_body(*out, seq(std::move(body)));
+  }
+
+ private:
+  static int64_t elements_of_line(const Buffer& b) {
+    return kLineBytes / static_cast<int64_t>(b->dtype.element().bytes());
+  }
+
+  // Some lines of all that the next iteration of the loop directly around copies, until there are none left.
+  std::vector<Stmt> copied(const ForNode& f) {
+    constexpr int64_t kLinesAtOnce = 128;
+    if (around_.empty()) return {};
+    const ForNode& around = *around_.back();
+    auto access = moved_by(around, around.body);
+    const auto count =
+        access ? analyzer_.constant_difference(access->next, access->first) : std::nullopt;
+    if (!count || *count <= 0) return {};
+    const int64_t line = elements_of_line(access->buffer);
+    const PrimExpr offset = (f.var - f.min) * (kLinesAtOnce * line);
+    Var at = var(f.var->name + "_line");
+    Stmt lines = make<ForNode>([&](ForNode& n) {
+      n.var = at;
+      n.min = index(0);
+      n.extent = index(std::min(kLinesAtOnce, (*count + line - 1) / line));
+      n.body = prefetched(access->buffer, access->next + offset + PrimExpr(at) * line);
+    });
+    return {if_(lt(offset, index(*count)), lines)};
+  }
+
+  // What the rows have at the next iteration of the loop around that moves them, as much at each iteration as is read: rows
+  // that lie beside each other.
+  std::vector<Stmt> read(const ForNode& f) {
+    const Stmt body = f.body;
+    for (size_t i = around_.size(); i-- > 0;) {
+      auto access = moved_by(*around_[i], body);
+      if (!access) continue;
+      // The loops between begin where the access has read nothing.
+      NodeMap starts{{f.var.get(), f.min}};
+      for (size_t between = around_.size(); --between > i;) {
+        starts[around_[between]->var.get()] = around_[between]->min;
+      }
+      const PrimExpr begin = replace(access->first, starts), next = replace(access->next, starts);
+      const auto step = analyzer_.constant_difference(
+          replace(access->at, {{f.var.get(), f.var + 1}}), access->at);
+      if (!step || *step <= 0) return {};
+      const PrimExpr here = analyzer_.simplify(next + (access->at - begin) * f.hints.next_rows);
+      std::vector<Stmt> out;
+      for (int64_t at = 0; at < *step * f.hints.next_rows; at += elements_of_line(access->buffer)) {
+        out.push_back(prefetched(access->buffer, here + at));
+      }
+      return out;
+    }
+    return {};
+  }
+
+  Analyzer analyzer_;
+  std::vector<const ForNode*> around_;
+};
+
 Stmt with_prefetches(const Stmt& s) {
   Stmt rebuilt = map_inner(s, with_prefetches);
   auto* f = as<ForNode>(rebuilt);
@@ -67,9 +187,8 @@ Stmt with_prefetches(const Stmt& s) {
   Lines lines(*f);
   if (lines.found().empty()) return rebuilt;
   for (const Line& line : lines.found()) {
-    DType element = line.buffer->dtype.element();
-    body.push_back(evaluate(
-        call("prefetch", element, {load(line.buffer, {line.first + ahead / element.bytes()})})));
+    const int64_t elements = ahead / line.buffer->dtype.element().bytes();
+    body.push_back(prefetched(line.buffer, line.first + elements));
   }
   body.push_back(f->body);
   return with_body(*f, seq(std::move(body)));
@@ -77,6 +196,8 @@ Stmt with_prefetches(const Stmt& s) {
 
 }  // namespace
 
-PrimFunc insert_prefetches(const PrimFunc& f) { return with_body(f, with_prefetches(f->body)); }
+PrimFunc insert_prefetches(const PrimFunc& f) {
+  return with_body(f, NextOperands().run(with_prefetches(f->body)));
+}
 
 }  // namespace relay::tir

@@ -1,6 +1,8 @@
 // Schedule steps on buffers: cache_read, cache_write, set_scope, transform_layout.
 #include <algorithm>
+#include <limits>
 
+#include "tir/arith/analyzer.h"
 #include "tir/block_contraction.h"
 #include "tir/schedule/edit.h"
 
@@ -176,38 +178,35 @@ StepResult<> Schedule::transform_layout(const BlockRV& rv, const std::vector<Lay
                 axis.divide >= 1 && axis.modulo >= 0;
     if (!fits) return edit.fail("an axis of the layout is out of range");
     const PrimExpr& size = old->shape[static_cast<size_t>(axis.dim)];
-    std::optional<int64_t> extent = as_int(size);
-    // An open dimension moves as a whole.
-    if (!extent && (axis.divide > 1 || axis.modulo > 0)) {
-      return edit.fail("dimension " + std::to_string(axis.dim) + " of " + old->name +
-                       " is not a constant");
+    if (std::optional<int64_t> extent = as_int(size)) {
+      int64_t count = (*extent + axis.divide - 1) / axis.divide;
+      if (axis.modulo > 0) count = std::min(count, axis.modulo);
+      shape.push_back(index(count));
+    } else {
+      shape.push_back(axis.modulo > 0   ? PrimExpr(index(axis.modulo))
+                      : axis.divide > 1 ? Analyzer().simplify(floor_div(size + (axis.divide - 1),
+                                                                        index(axis.divide)))
+                                        : size);
     }
-    int64_t count = (extent.value_or(1) + axis.divide - 1) / axis.divide;
-    if (axis.modulo > 0) count = std::min(count, axis.modulo);
-    shape.push_back(extent ? index(count) : size);
     text += (text.size() > 1 ? ", " : "") + std::to_string(axis.dim) + ", " +
             std::to_string(axis.divide) + ", " + std::to_string(axis.modulo);
   }
-  // Each dimension must be resolved in full: its axes, from fine to coarse, leave no gap.
+  // Each dimension must be resolved in full: its axes, from fine to coarse, leave no gap. An open one may be of any length.
   for (size_t d = 0; d < old->shape.size(); ++d) {
+    const int64_t extent = as_int(old->shape[d]).value_or(std::numeric_limits<int64_t>::max());
     int64_t reached = 1;
-    auto is_here = [&](const LayoutAxis& axis) { return axis.dim == static_cast<int64_t>(d); };
-    bool grew = as_int(old->shape[d]).has_value();
-    if (!grew && std::none_of(layout.begin(), layout.end(), is_here)) {
-      return edit.fail("dimension " + std::to_string(d) + " of " + old->name + " has no place");
-    }
-    while (grew) {
+    for (bool grew = true; grew;) {
       grew = false;
       for (const LayoutAxis& axis : layout) {
-        if (!is_here(axis) || axis.divide > reached) continue;
-        int64_t upto = axis.modulo == 0 ? *as_int(old->shape[d]) : axis.divide * axis.modulo;
+        if (axis.dim != static_cast<int64_t>(d) || axis.divide > reached) continue;
+        int64_t upto = axis.modulo == 0 ? extent : axis.divide * axis.modulo;
         if (upto > reached) {
           reached = upto;
           grew = true;
         }
       }
     }
-    if (as_int(old->shape[d]).value_or(1) > reached) {
+    if (extent > reached) {
       return edit.fail("two elements of dimension " + std::to_string(d) + " of " + old->name +
                        " would share a place");
     }

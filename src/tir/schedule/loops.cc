@@ -464,6 +464,24 @@ StepResult<> Schedule::prefetch(const LoopRV& rv, int64_t bytes) {
   return {};
 }
 
+StepResult<> Schedule::prefetch_next(const LoopRV& rv, NextOperand next, int64_t rows) {
+  ScheduleEdit edit(*this, "prefetch_next");
+  if ((next == NextOperand::Read) != (rows > 0)) {
+    return edit.fail("a number of rows belongs to those that are read");
+  }
+  const ForNode* f = RELAY_TRY(edit.loop(rv));
+  if (f->loop_kind != ForKind::Serial) {
+    return edit.fail("loop " + f->var->name + " is not serial any more");
+  }
+  Stmt out = modified(*f, [&](ForNode& n) {
+    n.hints.next = next;
+    n.hints.next_rows = rows;
+  });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("prefetch_next", {f->var->name, std::string(to_string(next)), std::to_string(rows)});
+  return {};
+}
+
 StepResult<> Schedule::pipeline(const LoopRV& rv, int64_t slots) {
   ScheduleEdit edit(*this, "pipeline");
   const ForNode* f = RELAY_TRY(edit.loop(rv));

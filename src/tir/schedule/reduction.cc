@@ -313,8 +313,7 @@ StepResult<> Schedule::word_dot(const BlockRV& rv, const LoopRV& loop_rv) {
                      " adds no products of an unsigned byte and a signed one, or of bfloat16");
   }
   const int64_t elements = kWordBits / x->dtype.bits;
-  auto extent = as_int(f->extent);
-  if (!extent || *extent % elements != 0 || as_int(f->min) != 0) {
+  if (!has_whole_tiles(loop_rv, elements) || as_int(f->min) != 0) {
     return edit.fail("loop " + f->var->name + " does not run over a multiple of " +
                      std::to_string(elements));
   }
@@ -343,7 +342,7 @@ StepResult<> Schedule::word_dot(const BlockRV& rv, const LoopRV& loop_rv) {
   });
   Stmt body = replace_stmts(f->body, {{b, block}});
   Stmt loop = modified(*f, [&](ForNode& n) {
-    n.extent = index(*extent / elements);
+    n.extent = analyzer.simplify(floor_div(f->extent, index(elements)));
     n.body = body;
   });
   set_body(replace_stmts(func_->body, {{f, loop}}));

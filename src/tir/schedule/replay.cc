@@ -99,6 +99,9 @@ class Replayer {
       s_.bind(loop(0), text(1)).value();
     } else if (n == "prefetch") {
       s_.prefetch(loop(0), number(1)).value();
+    } else if (n == "prefetch_next") {
+      s_.prefetch_next(loop(0), named(1, {NextOperand::Read, NextOperand::Copied}), number(2))
+          .value();
     } else if (n == "reduce_lanes") {
       s_.reduce_lanes(loop(0)).value();
     } else if (n == "pipeline") {

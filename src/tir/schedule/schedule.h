@@ -146,6 +146,9 @@ class Schedule {
   StepResult<> reduce_lanes(const LoopRV& loop);
   // Each iteration asks for what lies `bytes` behind that which its vectors read.
   StepResult<> prefetch(const LoopRV& loop, int64_t bytes);
+  // The iterations of the serial loop ask for what the next iteration of a loop around reads, a part each: so many rows, which
+  // lie beside each other, or what is copied in front.
+  StepResult<> prefetch_next(const LoopRV& loop, NextOperand next, int64_t rows = 0);
   // The copies to shared memory in front of the loop's body, for the items of a group, run `slots` - 1 iterations ahead, while
   // earlier iterations use what was copied for them, from as many buffers (tir/passes/pipeline_loops.h). They read nothing that
   // the loop writes. Copies whose innermost loop over items is a nest of kind Copy arrive without passing through registers.

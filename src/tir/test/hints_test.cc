@@ -34,7 +34,7 @@ PrimFunc with_hints(const LoopHints& hints) {
 
 // A value for each member that is not its default.
 std::vector<LoopHints> all_hints() {
-  std::vector<LoopHints> out(7);
+  std::vector<LoopHints> out(9);
   out[0].unroll = 4;
   out[1].prefetch = 64;
   out[2].order = LoopOrder::Backward;
@@ -42,6 +42,8 @@ std::vector<LoopHints> all_hints() {
   out[4].streamed = StreamedOperand::B;
   out[5].program = true;
   out[6].pipeline = 2;
+  out[7].next = NextOperand::Copied;
+  out[8].next_rows = 3;
   return out;
 }
 
@@ -125,12 +127,16 @@ TEST(TirHints, steps_that_set_hints_are_replayed) {
   const LoopRV loop{as<ForNode>(s.func()->body)->var};
   s.prefetch(loop, 64).value();
   s.nest(loop, LoopNest::Matrix, StreamedOperand::B).value();
+  s.prefetch_next(loop, NextOperand::Copied).value();
+  s.prefetch_next(loop, NextOperand::Read, 3).value();
   s.run_backward(loop).value();
   s.unroll(loop, 2).value();
   s.require_features({"amx-tile", "amx-bf16"});
   EXPECT_TRUE(structural_equal(Schedule::replay(copies(), s.trace_text()), s.func(), true))
       << s.trace_text();
   EXPECT_THROW(s.prefetch(loop, 0).value(), UserError);
+  EXPECT_THROW(s.prefetch_next(loop, NextOperand::Read).value(), UserError);
+  EXPECT_THROW(s.prefetch_next(loop, NextOperand::Copied, 3).value(), UserError);
 }
 
 }  // namespace

@@ -629,6 +629,88 @@ TEST(TirInsertPrefetches, nothing_without_a_note_or_within_a_line) {
   }
 }
 
+// Panels of 128 elements are copied; a tile's two rows of `length` elements, with other tiles `stride` apart, are read.
+PrimFunc multiplies_panels(NextOperand next, const PrimExpr& length, const std::vector<Var>& dims) {
+  Var p = var("p"), c = var("c"), i = var("i"), k = var("k");
+  Buffer w = buffer("w", f32, {index(1024)}), x = buffer("x", f32, {length * 32});
+  Buffer cache = buffer("cache", f32, {index(128)}, Scope::Local);
+  Buffer out = buffer("out", f32, {index(2)});
+  auto add = [&](int64_t row) {
+    return store(
+        out, {index(row)},
+        load(out, {index(row)}) + load(x, {(i * 2 + row) * length + k}) * load(cache, {k}));
+  };
+  Stmt sum = make<ForNode>([&](ForNode& n) {
+    n.var = k;
+    n.min = index(0);
+    n.extent = length;
+    if (next == NextOperand::Read) {
+      n.hints.next = next;
+      n.hints.next_rows = 2;
+    }
+    n.body = seq({add(0), add(1)});
+  });
+  Stmt tiles = make<ForNode>([&](ForNode& n) {
+    n.var = i;
+    n.min = index(0);
+    n.extent = index(16);
+    if (next == NextOperand::Copied) n.hints.next = next;
+    n.body = sum;
+  });
+  Stmt copy = for_(c, index(0), index(128), store(cache, {c}, load(w, {p * 128 + c})));
+  return func({w, x, out}, 2, allocate(cache, for_(p, index(0), index(8), seq({copy, tiles}))),
+              dims);
+}
+
+TEST(TirInsertPrefetches, what_the_next_iteration_copies_while_tiles_are_multiplied) {
+  EXPECT_EQ(
+      body_of(simplify(insert_prefetches(multiplies_panels(NextOperand::Copied, index(128), {})))),
+      R"(
+  allocate cache: float32[128] in local
+  for p in range(8):
+    for c in range(128):
+      cache[c] = w[p * 128 + c]
+    for i in range(16):  # next = copied
+      if i < 1:
+        for i_line in range(8):
+          prefetch(w[p * 128 + 128 + i * 2048 + i_line * 16])
+      for k in range(128):
+        out[0] = out[0] + x[i * 256 + k] * cache[k]
+        out[1] = out[1] + x[i * 256 + k + 128] * cache[k]
+)");
+}
+
+TEST(TirInsertPrefetches, the_rows_that_the_next_tile_reads_of_any_length) {
+  Var n = var("n");
+  const std::string text =
+      body_of(simplify(insert_prefetches(multiplies_panels(NextOperand::Read, n, {n}))));
+  EXPECT_NE(
+      text.find(
+          "    for i in range(16):\n      for k in range(n):  # next = read  # next_rows = 2\n"
+          "        prefetch(x[n * 2 + i * n * 2 + k * 2])\n"),
+      std::string::npos)
+      << text;
+}
+
+TEST(TirInsertPrefetches, nothing_that_no_loop_around_moves) {
+  for (NextOperand next : {NextOperand::Copied, NextOperand::Read}) {
+    for (bool inside : {false, true}) {
+      Loops l;
+      Stmt noted = make<ForNode>([&](ForNode& n) {
+        n.var = l.k;
+        n.min = index(0);
+        n.extent = index(4);
+        n.hints.next = next;
+        n.hints.next_rows = 1;
+        n.body = store(l.out, {l.k}, load(l.a, {l.k}));
+      });
+      Stmt body = inside ? for_(l.i, index(0), index(8), noted) : noted;
+      PrimFunc f = func({l.a, l.out}, 1, body);
+      EXPECT_EQ(insert_prefetches(f), f);
+    }
+  }
+}
+
 // out[0] is the sum of so many elements of `a`, each times one of `b` where there is one.
 PrimFunc long_sum(const PrimExpr& length, DType dtype = f32, bool product = false) {
   Var k = var("k");
@@ -670,6 +752,23 @@ TEST(TirBlockSums, short_sums_products_and_wide_floats_stay) {
   }
   EXPECT_NE(body_of(block_sums(long_sum(index(8193), f32, true))).find("_block"),
             std::string::npos);
+}
+
+// Words of bfloat16 are products, too.
+TEST(TirBlockSums, dot_products_of_words_are_products) {
+  for (int64_t length : {8192, 8193}) {
+    Var k = var("k");
+    const DType bf16 = DType::BFloat16();
+    Buffer a = buffer("a", bf16, {index(2 * length)}), b = buffer("b", bf16, {index(2 * length)});
+    Buffer out = buffer("out", f32, {index(1)});
+    auto word = [&](const Buffer& of) {
+      return call("load_word", DType::Int(32), {load(of, {k * 2})});
+    };
+    Stmt add = store(out, {index(0)},
+                     load(out, {index(0)}) + call("bfloat16_dot", f32, {word(a), word(b)}));
+    PrimFunc f = func({a, b, out}, 2, for_(k, index(0), index(length), add));
+    EXPECT_EQ(block_sums(f) == f, length == 8192) << text_of(block_sums(f));
+  }
 }
 
 TEST(TirBlockSums, an_accumulator_that_is_read_elsewhere_stays) {
