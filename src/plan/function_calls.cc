@@ -44,8 +44,13 @@ FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c
     }
     std::vector<const Node*> dims = bind_argument_dims(c, *f);
     read_sizes(c, *f);
-    for (const Dim& size : lowered.named) named_size(dim_value(size, c.span));
-    Bound result = call_kernel(l, c, lowered);
+    TypeParams sizes;
+    for (const Dim& size : lowered.named) {
+      const Dim name = named_size(dim_value(size, c.span));
+      sizes.emplace(as<DimVarNode>(name)->var.get(), size);
+    }
+    const Type& type = lowered.primitive->body->type;
+    Bound result = call_kernel(l, c, lowered, with_type_params(type, sizes));
     // The dimensions are read on this way through the program only.
     for (const Node* d : dims) dims_.erase(d);
     return result;
@@ -228,7 +233,7 @@ FunctionPlanner::Bound FunctionPlanner::view(const LetNode& l, const CallNode& c
 }
 
 FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const CallNode& c,
-                                                    const LoweredCall& lowered) {
+                                                    const LoweredCall& lowered, const Type& type) {
   const Function& f = lowered.primitive;
   const Node* v = l.var.get();
   const Device device = kernel_device(*f.get());
@@ -262,12 +267,12 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   const bool narrow = as_scalar && scalar_type->bits == 32;
   const bool in_register =
       narrow || (scalar_type && scalar_type->bits == 64 && (as_scalar || !writes_outputs_));
-  Bound result =
-      claimed != claimed_.end() ? in_outputs(claimed->second, f->body->type, c.span, device)
-      : in_register && !joins_.inside.contains(v) ? Bound{w_.scalar(f->body->type)}
-      : joins_.inside.contains(v) ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
-                                  : fresh(f->body->type, as_object, c.span, device);
-  tensors_of(result, f->body->type, outputs);
+  Bound result = claimed != claimed_.end() ? in_outputs(claimed->second, type, c.span, device)
+                 : in_register && !joins_.inside.contains(v) ? Bound{w_.scalar(f->body->type)}
+                 : joins_.inside.contains(v)
+                     ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
+                     : fresh(type, as_object, c.span, device);
+  tensors_of(result, type, outputs);
   if (!result.is_tuple() && w_.place_of(result.value) == Place::open) owns_place_.insert(v);
   const VariantRequest around{.within = within(inputs, outputs)};
   auto kernel = program_.kernel(lowered.kernel, lowered.site, around);

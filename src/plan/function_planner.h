@@ -178,7 +178,9 @@ class FunctionPlanner {
   std::optional<ValueId> check_assumptions(const FunctionNode& f);
   // A scalar that says whether the run has these sizes; nullopt where one of them cannot be read here.
   std::optional<ValueId> has_sizes(const VariantSizes& sizes);
-  Bound call_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered);
+  // `type`: that of the result in sizes of this function.
+  Bound call_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered,
+                    const Type& type);
   // The result of a kernel or update in the memory of a donated parameter.
   Bound write_over(const Donation& donation, const CallNode& c, const LoweredCall& lowered);
   // The results of a kernel that begins with copies of inputs, in the memory of those that are objects

@@ -197,6 +197,19 @@ TEST(Plan, what_a_version_reads_densely_has_no_gaps) {
   EXPECT_NE(text(true).find("dense_3("), std::string::npos) << text(true);
 }
 
+// The sizes of a kernel's result have its own names for what is computed of the function's.
+TEST(Plan, results_of_computed_sizes_are_in_places) {
+  PlanProgram p = plan_of(
+      "def @main[n: Dim, m: Dim](%x: Tensor[(n, m, 6), float32]) {\n"
+      "  let %a = nn.softmax(reshape(%x, newshape=[n * m, 6]));\n"
+      "  let %b = nn.softmax(%a, axis=0);\n"
+      "  sum(%b, axis=[0]) }");
+  verify(p);
+  const std::string text = to_string(p);
+  EXPECT_NE(text.find("2 places of open sizes; working memory 2*align64(24*"), std::string::npos)
+      << text;
+}
+
 TEST(Plan, a_kernel_writes_over_a_place_that_it_reads_as_the_last) {
   auto text = [](const std::string& result) {
     PlanProgram p = plan_of(
