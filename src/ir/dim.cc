@@ -9,6 +9,7 @@
 
 #include "base/codes/types.h"
 #include "ir/type.h"
+#include "ir/whole_parts.h"
 #include "node/structural.h"
 #include "node/walk.h"
 
@@ -270,6 +271,30 @@ Dim mod(const Dim& a, const Dim& b) {
   return make_op(DimOpKind::Mod, a, b);
 }
 
+std::pair<Dim, int64_t> whole_parts(const Dim& d) {
+  auto* product = as<DimOpNode>(d);
+  if (product == nullptr || product->op != DimOpKind::Mul) return {nullptr, 1};
+  for (const auto& [factor, other] :
+       {std::pair{product->a, product->b}, {product->b, product->a}}) {
+    auto* parts = as<DimOpNode>(other);
+    const auto size = as_const(factor);
+    if (size && parts != nullptr && parts->op == DimOpKind::CeilDiv && as_const(parts->b) == size) {
+      return {other, *size};
+    }
+  }
+  return {nullptr, 1};
+}
+
+namespace {
+
+// Whether `whole` is the other size, rounded up to a whole number of parts.
+bool rounds_up(const Dim& whole, const Dim& size) {
+  auto* parts = as<DimOpNode>(whole_parts(whole).first);
+  return parts != nullptr && dim_equal(parts->a, size);
+}
+
+}  // namespace
+
 Dim max(const Dim& a, const Dim& b) {
   if (any_of(a, b)) return dim_any();
   auto difference = as_const(a - b);
@@ -281,6 +306,8 @@ Dim min(const Dim& a, const Dim& b) {
   if (any_of(a, b)) return dim_any();
   auto difference = as_const(a - b);
   if (difference) return *difference <= 0 ? a : b;
+  if (rounds_up(a, b)) return b;
+  if (rounds_up(b, a)) return a;
   return before(a, b) ? make_op(DimOpKind::Min, a, b) : make_op(DimOpKind::Min, b, a);
 }
 

@@ -10,6 +10,7 @@
 #include "ir/open_sizes.h"
 #include "ir/type_params.h"
 #include "ir/views.h"
+#include "ir/whole_parts.h"
 #include "lower/compose.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
@@ -272,14 +273,19 @@ Function LoweredProgram::with_named_sizes(const Function& f, size_t& named,
                                           std::vector<Dim>& sizes) {
   TypeParams values;
   std::vector<TypeVar> names;
-  auto name = [&](const Dim& d) {
-    if (!is_compound(d)) return d;
+  auto name = [&](const Dim& whole) {
+    if (!is_compound(whole)) return whole;
+    // That a size is a whole number of parts stays known.
+    const auto [parts, part] = whole_parts(whole);
+    const Dim d = parts ? parts : whole;
     auto known = std::ranges::find_if(sizes, [&](const Dim& s) { return dim_equal(s, d); });
-    if (known != sizes.end()) return dim(names[static_cast<size_t>(known - sizes.begin())]);
+    if (known != sizes.end()) {
+      return dim(names[static_cast<size_t>(known - sizes.begin())]) * dim(part);
+    }
     names.push_back(size_name(named + sizes.size()));
     sizes.push_back(d);
     values.emplace(names.back().get(), d);
-    return dim(names.back());
+    return dim(names.back()) * dim(part);
   };
   Rewriter rename(family::expr);
   for (const Var& p : f->params) {

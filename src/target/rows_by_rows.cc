@@ -47,8 +47,9 @@ MatrixOrder matrix_order(const Target& target, const RowsByRows& product) {
 
 bool pairs_in_panels(const Target& target, const RowsByRows& p) {
   constexpr int64_t kSumBits = 32, kFewRows = 8, kShortSum = 32;
-  return has_bfloat16_dot(target) && p.sum % 2 == 0 && p.sum >= kShortSum &&
-         (p.rows == 0 || p.rows >= kFewRows) && p.columns >= target.lanes(kSumBits) &&
+  auto open_or = [](int64_t size, int64_t least) { return size == 0 || size >= least; };
+  return has_bfloat16_dot(target) && p.sum % 2 == 0 && open_or(p.sum, kShortSum) &&
+         open_or(p.rows, kFewRows) && open_or(p.columns, target.lanes(kSumBits)) &&
          p.sum * panel_columns(target, 8 * p.bytes) * p.bytes <= target.l2_bytes / 2;
 }
 

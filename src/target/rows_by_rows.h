@@ -5,8 +5,8 @@
 
 namespace relay {
 
-// The product of so many rows, all that share the matrix (0: a run knows), with its `columns` rows; each sum has `sum`
-// products of floating-point numbers of `bytes`.
+// The product of so many rows, all that share the matrix, with its `columns` rows; each sum has `sum` products of
+// floating-point numbers of `bytes`. Sizes that only a run knows are 0.
 struct RowsByRows {
   int64_t rows = 0;
   int64_t columns = 0;

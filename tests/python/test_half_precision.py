@@ -214,6 +214,54 @@ def test_products_of_a_batch(batch, rows, columns, inputs, transposed):
     expect_close(got, want, "bfloat16")
 
 
+ATTENTION = """#[version = "0.0.5"]
+def @main[b: Dim, s: Dim, t: Dim](%q: Tensor[(b, 2, s, DEPTH), bfloat16],
+    %k: Tensor[(b, t, 2, DEPTH), bfloat16], %v: Tensor[(b, 2, t, 48), bfloat16]) {
+  %0 = reshape(%q, newshape=[2 * b, s, DEPTH]);
+  %1 = transpose(%k, axes=[0, 2, 1, 3]);
+  %2 = reshape(transpose(%1, axes=[0, 1, 3, 2]), newshape=[2 * b, DEPTH, t]);
+  %3 = reshape(nn.batch_matmul(%0, %2), newshape=[b, 2, s, t]);
+  %4 = cast(nn.softmax(cast(%3, dtype="float32"), axis=3), dtype="bfloat16");
+  %5 = reshape(%v, newshape=[2 * b, t, 48]);
+  %6 = nn.batch_matmul(reshape(%4, newshape=[2 * b, s, t]), %5);
+  (reshape(%6, newshape=[b, 2, s, 48]), PROBABILITIES)
+}"""
+
+
+def attention(depth: int, probabilities: str = "%v") -> str:
+    return ATTENTION.replace("DEPTH", str(depth)).replace("PROBABILITIES", probabilities)
+
+
+@pytest.mark.parametrize("depth, probabilities", [(64, "%v"), (33, "%v"), (34, "%4")])
+def test_attention_of_symbolic_sizes(depth, probabilities):
+    exe = relay.build(relay.fromtext(attention(depth, probabilities)))
+    draw = np.random.default_rng(depth)
+    ends = [0, 1, 8, 15, 16, 31, 32, 33, 64, 65]
+    for _ in range(40):
+        b, s, t = int(draw.integers(0, 3)), int(draw.choice(ends)), int(draw.choice(ends))
+        if draw.random() < 0.5:
+            s, t = int(draw.integers(1, 90)), int(draw.integers(1, 90))
+        q, k = rounded((b, 2, s, depth), "bfloat16", 1), rounded((b, t, 2, depth), "bfloat16", 2)
+        v = rounded((b, 2, t, 48), "bfloat16", 3)
+        if t > 1 and b > 0:  # what one query sees stays with its own
+            k[0, 0, 0, 0] = np.inf
+        scores = q.astype("float64") @ k.astype("float64").transpose(0, 2, 3, 1)
+        with np.errstate(invalid="ignore"):
+            weights = np.exp(scores - scores.max(axis=3, keepdims=True, initial=-np.inf))
+            weights = weights / weights.sum(axis=3, keepdims=True)
+        want = weights @ v.astype("float64")
+        got = exe(q, k, v)[0].astype("float64")
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=0.05, atol=0.02, err_msg=f"{b} {s} {t}")
+
+
+def test_pairs_of_bfloat16_are_multiplied_in_attention_of_symbolic_sizes(tmp_path):
+    text = assembly(tmp_path, attention(64), ZEN4)
+    products = [part for part in text.split("_body:") if part.count("vdpbf16ps") > 10]
+    assert len(products) == 2
+    assert "vdpbf16ps" not in assembly(tmp_path, attention(64), "llvm -mcpu=znver3 -num-threads=1")
+
+
 @pytest.mark.parametrize("rows, columns, inputs", [(40, 320, 64), (9, 300, 70), (600, 400, 520)])
 def test_rows_by_a_matrix_that_is_an_input(rows, columns, inputs):
     x, w = rounded((rows, inputs), "bfloat16", 1), rounded((columns, inputs), "bfloat16", 2)

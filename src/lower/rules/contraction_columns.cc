@@ -20,7 +20,10 @@ int64_t tiles_of_block(const Sum& sum, const Tile& tile, const Target& target) {
                                                       static_cast<double>(target.l1_bytes) / 2)) {
     return 1;
   }
-  return std::max<int64_t>(static_cast<int64_t>(half / column) / tile.columns, 1);
+  // An open number of rows may be few: these wait for weights from L3 or memory, but read others from where panels are written.
+  const bool waits = column * static_cast<double>(sum.columns()) > 4 * half;
+  const double kept = sum.rows() == kOpen && !waits ? half / 2 : half;
+  return std::max<int64_t>(static_cast<int64_t>(kept / column) / tile.columns, 1);
 }
 
 namespace {

@@ -185,7 +185,8 @@ tir::StepResult<> Tiling::finish(const std::vector<TileAxis>& axes, const TilePa
     const LoopRV& last = p.sums.back().second;
     const int64_t steps =
         p.sums.size() > 1 && vectors_of(p) >= kLargeTile ? kStepsOfLargeTile : kStepsInTurn;
-    if (s_.extent(last) >= 2 * steps) RELAY_TRY(s_.unroll(last, steps));
+    const bool whole = s_.extent(last) == kOpen && s_.has_whole_tiles(last, steps);
+    if (whole || s_.extent(last) >= 2 * steps) RELAY_TRY(s_.unroll(last, steps));
   }
   for (size_t i = 0; i + 1 < p.loops.size(); ++i) {
     if (p.loops[i].var) RELAY_TRY(s_.unroll(p.loops[i]));

@@ -272,6 +272,15 @@ class OpenTiles {
         RELAY_TRY(Tiling(s_, *terms_, lanes_).finish({}, p));
       }
     }
+    // The rows of the next tile and the weights of the next panel come while these are multiplied.
+    if (!c.made.name.empty() && size == rows_[0] && parts.size() > 2) {
+      const bool batch = sum_.roles[0] == ContractionRole::Batch;
+      if (batch) {
+        RELAY_TRY(s_.prefetch_next(parts[1].sums.back().second, tir::NextOperand::Read, size));
+      } else {
+        RELAY_TRY(s_.prefetch_next(tiles, tir::NextOperand::Copied));
+      }
+    }
     for (const TilePart& p : parts) RELAY_TRY(tiling.finish({}, p));
     return {};
   }

@@ -9,8 +9,8 @@
 namespace relay {
 
 // The product that the block sums in `spatial` loops, over rows and then columns, and one loop of the sum; nullopt where the
-// block is no sum of products in such loops, or a size other than one of rows is open or 0. Open rows that the function bounds
-// count as that many.
+// block is no sum of products in such loops, or a size is 0. Open rows that the function bounds count
+// as that many.
 std::optional<RowsByRows> rows_by_rows(const tir::Schedule& s, const tir::BlockRV& sum,
                                        size_t spatial);
 

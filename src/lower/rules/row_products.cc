@@ -171,7 +171,7 @@ tir::StepResult<std::optional<Found>> find_product(Schedule& s) {
   const std::vector<LoopRV> tiled = s.get_loops(f.out);
   const auto product = rows_by_rows(s, f.sum, tiled.size());
   const DType dtype = s.block(f.sum)->writes[0]->buffer->dtype;
-  if (!product || !dtype.is_floating() || dtype.bits < 32) return none;
+  if (!product || product->sum == 0 || !dtype.is_floating() || dtype.bits < 32) return none;
   const size_t row = tiled.size() - 2;
   for (size_t i = 0; i < tiled.size(); ++i) {
     const int64_t extent = s.extent(tiled[i]);

@@ -3,7 +3,9 @@
 
 #include "lower/test/kernel_case.h"
 #include "target/dot_products.h"
+#include "tir/arith/analyzer.h"
 #include "tir/interpret.h"
+#include "tir/schedule/loop_tree.h"
 
 namespace relay::lower_test {
 namespace {
@@ -540,10 +542,15 @@ void expect_summed(const PrimFunc& f, std::optional<int64_t> open, const Target&
       << tir::report_of(*by_rule).sentence;
   PrimFunc lowered = lower_loops(by_rule);
   SCOPED_TRACE(to_string(lowered));
+  auto size = [&](const PrimExpr& d) -> int64_t {
+    if (auto n = as_int(d)) return *n;
+    return *as_int(tir::Analyzer().simplify(
+        tir::replace_vars(d, {{f->dims[0].get(), index(open.value_or(0))}})));
+  };
   std::vector<runtime::Tensor> args;
   for (const Buffer& b : f->params) {
     std::vector<int64_t> shape;
-    for (const PrimExpr& d : b->shape) shape.push_back(as_int(d).value_or(open.value_or(0)));
+    for (const PrimExpr& d : b->shape) shape.push_back(size(d));
     runtime::Tensor t = runtime::Tensor::empty(b->dtype, shape);
     for (int64_t i = 0; i < t.num_elements(); ++i) {
       t.set_from_int(i, b->dtype.is_uint() ? i * 37 % 251 : i * 91 % 63 - 31);
@@ -605,20 +612,21 @@ TEST(contraction, bfloat16_by_dot_products) {
 }
 
 // [batch, m, k] by [batch, k, n], or by [batch, n, k] with its columns as rows; without a batch as nn.dense. A run says how many
-// rows there are where m is 0.
+// rows there are where m is 0, and how many times 32 columns or terms where n or k is 0.
 PrimFunc product_of_inputs(int64_t batch, int64_t m, int64_t n, int64_t k, bool columns_last) {
   using enum ContractionRole;
   const bool one = batch == 0;
   const tir::Var open = tir::var("m");
   const PrimExpr rows = m == 0 ? PrimExpr(open) : index(m);
+  const PrimExpr columns = n == 0 ? PrimExpr(open) * 32 : index(n);
+  const PrimExpr terms = k == 0 ? PrimExpr(open) * 32 : index(k);
   auto shape = [&](const PrimExpr& a, const PrimExpr& b) {
     return one ? std::vector<PrimExpr>{a, b} : std::vector<PrimExpr>{index(batch), a, b};
   };
-  Tensor x = placeholder("x", bf16, shape(rows, index(k)));
-  Tensor w =
-      placeholder("w", bf16, columns_last ? shape(index(k), index(n)) : shape(index(n), index(k)));
+  Tensor x = placeholder("x", bf16, shape(rows, terms));
+  Tensor w = placeholder("w", bf16, columns_last ? shape(terms, columns) : shape(columns, terms));
   auto roles = one ? std::vector{Row, Column, Reduced} : std::vector{Batch, Row, Column, Reduced};
-  Tensor y = tir::contract("y", shape(rows, index(n)), {index(k)}, roles,
+  Tensor y = tir::contract("y", shape(rows, columns), {terms}, roles,
                            [&](const Indices& i, const Indices& r) {
                              Indices left(i.begin(), i.end() - 2), right = left;
                              left.insert(left.end(), {i[i.size() - 2], r[0]});
@@ -627,7 +635,7 @@ PrimFunc product_of_inputs(int64_t batch, int64_t m, int64_t n, int64_t k, bool 
                              return cast(f32, x(left)) * cast(f32, w(right));
                            });
   return create_prim_func("product", {x, w}, {y},
-                          m == 0 ? std::vector<tir::Var>{open} : std::vector<tir::Var>{});
+                          m * n * k == 0 ? std::vector<tir::Var>{open} : std::vector<tir::Var>{});
 }
 
 // Columns that fill no block are copied by elements, and rows that fill no tile are tiles of their own.
@@ -645,10 +653,23 @@ TEST(contraction, panels_of_bfloat16_inputs_are_written_as_pairs) {
       expect_summed(product_of_inputs(3, m, n, k, columns_last), {}, target, words, target);
     }
   }
+  for (bool columns_last : {false, true}) {
+    for (int64_t open : {0, 1, 3}) {
+      expect_summed(product_of_inputs(2, 17, 0, 64, columns_last), open, target, words, target);
+      expect_summed(product_of_inputs(2, 0, 0, 34, columns_last), open, target, words, target);
+    }
+    expect_summed(product_of_inputs(2, 0, 40, 64, columns_last), 19, target, words, target);
+    for (int64_t open : {0, 1, 3}) {
+      expect_summed(product_of_inputs(2, 17, 40, 0, columns_last), open, target, words, target);
+      expect_summed(product_of_inputs(2, 0, 0, 0, columns_last), open, target, words, target);
+    }
+  }
   for (const char* text : {"armv8.6-a -num-threads=1", "armv8.6-a +sve256 -num-threads=1"}) {
     const Target other = parse_target(text);
     expect_summed(product_of_inputs(0, 9, 150, 70, false), {}, other, words, least_target());
     expect_summed(product_of_inputs(3, 20, 37, 34, true), {}, other, words, least_target());
+    expect_summed(product_of_inputs(2, 0, 0, 34, true), 3, other, words, least_target());
+    expect_summed(product_of_inputs(2, 0, 20, 0, true), 2, other, words, least_target());
   }
 }
 
@@ -676,8 +697,10 @@ TEST(contraction, no_pairs_of_odd_sums_or_without_the_instruction) {
   const char* with = "x86-64-v4 -num-threads=1 -mattr=+avx512bf16";
   for (const auto& [f, target] :
        {std::pair{product_of_inputs(3, 20, 64, 33, true), with},
+        {product_of_inputs(3, 20, 0, 33, true), with},
         {product_of_inputs(0, 40, 160, 65, false), with},
         {product_of_inputs(3, 20, 64, 34, true), "x86-64-v4 -num-threads=1"},
+        {product_of_inputs(3, 0, 0, 34, true), "x86-64-v4 -num-threads=1"},
         {product_of_inputs(0, 40, 160, 64, false), "x86-64-v4 -num-threads=1"}}) {
     EXPECT_EQ(sentence(f, target).find("bfloat16"), std::string::npos) << sentence(f, target);
   }

@@ -193,7 +193,7 @@ class Fuser {
       fuse = mine <= FusionClass::CommReduce && works_by_rows(i);
     } else if (mine == FusionClass::OutEWiseFusable || mine == FusionClass::CommReduce) {
       // The epilogue keeps the tile's shape.
-      fuse = phase == 0 && keeps_shape(i, group(n.ipdom).last);
+      fuse = phase == 0 && (keeps_shape(i, group(n.ipdom).last) || lengthens_rows(i));
       if (!fuse && phase == 0) group(i).reason = "no element-wise epilogue of the same shape";
     } else if (mine <= FusionClass::Broadcast) {
       fuse = phase == 0 ? all_at_most(FusionClass::Broadcast)
@@ -377,6 +377,24 @@ class Fuser {
       auto* t = as<TensorTypeNode>(a->type);
       return t != nullptr && t->shape.size() <= 1;
     });
+  }
+
+  // Whether what follows a softmax only writes more elements behind each of its rows.
+  bool lengthens_rows(int i) const {
+    const CallNode& pad = *nodes_[nodes_[i].ipdom].call;
+    if (!is_call_to(Expr(&pad), "nn.pad") || pad.args[0].get() != nodes_[i].call ||
+        nodes_[i].users.size() != 1 || text_attr(pad, "pad_mode") != "constant") {
+      return false;
+    }
+    Expr rows = pad.args[0];
+    auto *to = as<TensorTypeNode>(pad.type), *from = as<TensorTypeNode>(rows->type);
+    for (size_t d = 0; d + 1 < to->shape.size(); ++d) {
+      if (!dim_equal(to->shape[d], from->shape[d])) return false;
+    }
+    while (is_call_to(rows, "cast")) rows = as<CallNode>(rows)->args[0];
+    if (!is_call_to(rows, "nn.softmax")) return false;
+    const int64_t axis = int_attr(*as<CallNode>(rows), "axis");
+    return axis == -1 || axis == static_cast<int64_t>(to->shape.size()) - 1;
   }
 
   // How many axes at the end a reduction makes one long, if it is such a reduction: of rows.

@@ -12,7 +12,7 @@
 // High-Level Compiler for Deep Learning", section 4.4). Scalars become immediates of the kernel.
 // A reduction takes what is element-wise before and after it. Reductions of the same rows (the last
 // axes made one long) and the element-wise operators between them are one kernel, which works row
-// after row; a softmax or normalisation takes what is element-wise before it, too.
+// after row; a softmax or normalisation takes what is element-wise before it, too, and a softmax what makes its rows longer.
 // An operator that is a kernel of its own, and begins with its first operand, takes that where it has no operands itself: zeros
 // to which a scatter adds are not written, read and written again.
 // Does not: compute a value twice to fuse it into two consumers; fuse into the inputs of another

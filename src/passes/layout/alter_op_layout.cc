@@ -17,6 +17,7 @@
 #include "ir/views.h"
 #include "node/walk.h"
 #include "passes/layout/hoist_layouts.h"
+#include "passes/layout/matrix_products.h"
 #include "passes/layout/packing.h"
 #include "passes/simplify/rewrite_calls.h"
 #include "target/dot_products.h"
@@ -126,6 +127,10 @@ class Packer : public WeightPacker {
     if (op != nullptr && op->row->packing) return op->row->packing(c, *this);
     auto contraction = contraction_of(c);
     if (!contraction || c.args.size() != 2) return nullptr;
+    if (is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]) &&
+        by_pairs_of_batch(c, *contraction, target_)) {
+      return nullptr;
+    }
     if (has_open_columns(c)) return columns_last(c, *contraction, false);
     if (!packs(c.args[1])) return nullptr;
     constexpr const char* kSpaces[] = {"", "W", "HW", "DHW"};
@@ -151,6 +156,10 @@ class Packer : public WeightPacker {
             type->dtype.is_float(16));
   }
 
+  static bool is_bfloat16(const Expr& e) {
+    auto* type = tensor_of(e);
+    return type != nullptr && type->dtype.is_bfloat16();
+  }
   static bool is_byte(DType d) { return d.is_integer() && d.bits == 8; }
 
   // The layout of a weight with its columns in panels, and words of the sum beside each other.

@@ -61,12 +61,13 @@ bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Targ
   if (c.args.size() != 2 || product.transposed() || product.dims.size() != 4 || !row || !column ||
       !sum || product.count(ContractionRole::Batch) != 1 || product.operands[0].size() != 3 ||
       !product.operands[0].back().has(*sum) || product.operands[1].size() != 3 ||
-      !std::ranges::all_of(product.dims,
-                           [](const auto& d) { return as_const(d.extent).has_value(); })) {
+      !product.result.back().has(*column) || is_any(product.dims[*column].extent) ||
+      is_any(product.dims[*sum].extent)) {
     return false;
   }
-  auto size = [&](size_t d) { return *as_const(product.dims[d].extent); };
-  return pairs_in_panels(target, {size(*row), size(*column), size(*sum), kBytes});
+  // An open size is 0.
+  auto size = [&](size_t d) { return as_const(product.dims[d].extent).value_or(0); };
+  return pairs_in_panels(target, {size(*row), size(*column), size(*sum) + size(*sum) % 2, kBytes});
 }
 
 int64_t rows_of(const Contraction& product) {

@@ -11,6 +11,7 @@
 #include "passes/layout/alter_op_layout.h"
 #include "passes/layout/fewer_products.h"
 #include "passes/layout/matrix_products.h"
+#include "passes/layout/whole_tiles.h"
 #include "passes/simplify/rewrite_calls.h"
 
 namespace relay {
@@ -67,8 +68,11 @@ class Widening {
           return type->dtype.is_float(32) ? nullptr : rounded(sum, c);
       }
       if (both && by_pairs_of_batch(c, *product, target_)) {
-        return type->dtype.is_float(32) ? nullptr
-                                        : rounded(with_attrs(c, c.args, std::move(changes)), c);
+        const Expr whole = in_whole_tiles(c, *product, target_);
+        if (type->dtype.is_float(32) && whole.get() == &c) return nullptr;
+        auto* call = as<CallNode>(whole);
+        Expr sum = with_attrs(*call, call->args, std::move(changes));
+        return without_padding(rounded(sum, c), c);
       }
       if (Expr split = in_halves(c, *product, changes)) return rounded(split, c);
       if (waits_for_weights(c, *product))

@@ -12,6 +12,8 @@
 // bfloat16, whose sum it is, beside each other along the sum, but in convolutions with few results at a place that an
 // algorithm with fewer products takes in float32. With a dot product of bfloat16, convolutions become float32 for such an algorithm
 // where its products save more than the transforms of a weight at each run cost.
+// The matrices of a batch with open columns get zeros behind these, up to a whole number of the kernel's panels, and the result
+// is cut to the columns that there were.
 // A matrix of float16 that up to four rows are multiplied with, and that half of L2 does not hold, stays float16 too: such
 // rows wait for it, and kernels widen it in registers.
 // Loses memory: other constant weights are twice as large, and three times as two of bfloat16.

@@ -202,6 +202,20 @@ TEST(FuseOps, a_normalisation_takes_what_is_added_before_it) {
   EXPECT_EQ(kernels(on(kXW, "%0 = add(%x, %x); add(nn.softmax(%0), %0)")), "add | nn.softmax add");
 }
 
+TEST(FuseOps, rows_of_a_softmax_are_made_longer_where_they_are_written) {
+  auto padded = [](const std::string& of, const std::string& widths) {
+    return kernels(on(kXW, of + "nn.pad(%0, 0f, pad_width=[" + widths + "])"));
+  };
+  const std::string longer = "[0, 0], [0, 3]", more = "[0, 1], [0, 0]";
+  EXPECT_EQ(padded("%0 = nn.softmax(exp(%x));", longer), "exp nn.softmax nn.pad");
+  EXPECT_EQ(padded("%0 = nn.softmax(exp(%x));", more), "exp nn.softmax | nn.pad");
+  EXPECT_EQ(padded("%0 = nn.softmax(exp(%x), axis=0);", longer), "exp nn.softmax | nn.pad");
+  EXPECT_EQ(padded("%0 = nn.dense(%x, %w);", longer), "nn.dense | nn.pad");
+  EXPECT_EQ(
+      kernels(on(kXW, "%0 = nn.softmax(%x); (%0, nn.pad(%0, 0f, pad_width=[[0, 0], [0, 3]]))")),
+      "nn.softmax | nn.pad");
+}
+
 TEST(FuseOps, a_value_with_two_ways_out_is_computed_once) {
   EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (%0, sqrt(%0))")), "exp | sqrt");
 }

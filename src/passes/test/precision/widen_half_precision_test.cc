@@ -108,6 +108,70 @@ TEST(WidenHalfPrecision, dot_products_sum_bfloat16_as_it_is) {
                  ctx);
 }
 
+PassContext with_pairs() {
+  PassContext ctx;
+  ctx.target.features = "+bf16";
+  return ctx;
+}
+
+// A product of the matrices of a batch, [b, s, k] by [b, k, s], widened; `w` is what is multiplied with.
+std::string batch_product(const std::string& x, const std::string& w,
+                          const std::string& factor = "%w", const std::string& attrs = "",
+                          const std::string& dtype = "bfloat16") {
+  const std::string text = "def @main[b: Dim, s: Dim](%x: Tensor[(b, " + x + "), " + dtype +
+                           "], %w: Tensor[(" + w + "), " + dtype + "]) { nn.batch_matmul(%x, " +
+                           factor + attrs + ") }";
+  const Module once = apply(kWidenHalfPrecision, parse(text), with_pairs());
+  EXPECT_TRUE(apply(kWidenHalfPrecision, once, with_pairs()) == once) << print_module(once);
+  return print_module(once);
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// The zeros behind an open size up to whole panels.
+std::string up_to_panels() {
+  const std::string panel = std::to_string(panel_columns(with_pairs().target, 16));
+  return "[0, (" + panel + " * ceildiv(s, " + panel + ")) + (-1 * s)]";
+}
+
+TEST(WidenHalfPrecision, open_columns_of_a_batch_are_whole_panels) {
+  const std::string product = batch_product("s, 64", "b, 64, s");
+  EXPECT_TRUE(has(product, "pad_width=[[0, 0], [0, 0], " + up_to_panels() + "])")) << product;
+  EXPECT_TRUE(has(product, "nn.batch_matmul(%x, %0, out_dtype=\"float32\")")) << product;
+  EXPECT_TRUE(has(product, "begin=[0], end=[s], axes=[2])")) << product;
+  for (const std::string& other :
+       {batch_product("s, 16", "b, 16, s"), batch_product("s, 64", "b, 64, s", "%w", "", "float16"),
+        batch_product("s, 64", "b, 64, s", "%w", "", "float32")}) {
+    EXPECT_FALSE(has(other, "nn.pad")) << other;
+  }
+}
+
+TEST(WidenHalfPrecision, open_and_odd_sums_of_a_batch_are_whole_words) {
+  const std::string open = batch_product("9, s", "b, s, 64");
+  EXPECT_TRUE(has(open, "pad_width=[[0, 0], [0, 0], " + up_to_panels() + "])")) << open;
+  EXPECT_TRUE(has(open, "pad_width=[[0, 0], " + up_to_panels() + ", [0, 0]])")) << open;
+  EXPECT_FALSE(has(open, "cast(%x")) << open;
+  const std::string odd = batch_product("9, 197", "b, 197, 64");
+  EXPECT_TRUE(has(odd, "pad_width=[[0, 0], [0, 0], [0, 1]])")) << odd;
+  EXPECT_TRUE(has(odd, "pad_width=[[0, 0], [0, 1], [0, 0]])")) << odd;
+  EXPECT_FALSE(has(batch_product("9, 198", "b, 198, 64"), "nn.pad"));
+}
+
+// What the kernel transposes itself: of the last axes only, also where axes in front are joined.
+TEST(WidenHalfPrecision, matrices_of_a_batch_are_read_before_their_transposition) {
+  const std::string rows = batch_product("9, 64", "b, 32, 64", "transpose(%w, axes=[0, 2, 1])");
+  EXPECT_TRUE(has(rows, "transpose_b=True")) << rows;
+  EXPECT_FALSE(has(rows, "= transpose(")) << rows;
+  const std::string joined = batch_product(
+      "9, 64", "b, 1, s, 64", "reshape(transpose(%w, axes=[0, 1, 3, 2]), newshape=[b, 64, s])");
+  EXPECT_TRUE(has(joined, "transpose_b=True")) << joined;
+  EXPECT_TRUE(has(joined, "newshape=[b, s, 64]")) << joined;
+  const std::string other = batch_product("9, 64", "64, 32, b", "transpose(%w, axes=[2, 0, 1])");
+  EXPECT_FALSE(has(other, "transpose_b=True")) << other;
+}
+
 // What AlterOpLayout does not pack has no pairs for such instructions, unless the kernel writes panels of them itself: of a
 // matrix with as many rows as the run says.
 TEST(WidenHalfPrecision, bfloat16_stays_where_its_matrix_will_be_packed) {

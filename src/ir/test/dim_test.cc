@@ -1,0 +1,33 @@
+#include <gtest/gtest.h>
+
+#include "ir/type.h"
+#include "ir/whole_parts.h"
+
+namespace relay {
+namespace {
+
+TEST(Dim, a_size_is_less_than_that_of_whole_parts) {
+  const Dim n = dim(type_var("n", Kind::Dim));
+  const Dim whole = ceil_div(n, dim(32)) * dim(32), other = ceil_div(n, dim(32)) * dim(16);
+  EXPECT_TRUE(dim_equal(min(n, whole), n));
+  EXPECT_TRUE(dim_equal(min(whole, n), n));
+  EXPECT_FALSE(dim_equal(min(n, other), n));
+  EXPECT_FALSE(dim_equal(min(n + dim(1), whole), n + dim(1)));
+  const Dim more = n + dim(1);
+  EXPECT_TRUE(dim_equal(min(more, ceil_div(more, dim(8)) * dim(8)), more));
+}
+
+TEST(Dim, the_parts_of_a_size) {
+  const Dim n = dim(type_var("n", Kind::Dim));
+  const auto [parts, part] = whole_parts(ceil_div(n, dim(32)) * dim(32));
+  EXPECT_TRUE(parts && dim_equal(parts, ceil_div(n, dim(32))));
+  EXPECT_EQ(part, 32);
+  for (const Dim& d : {n, dim(32), n * dim(32), ceil_div(n, dim(32)), ceil_div(n, dim(32)) * dim(8),
+                       ceil_div(n, n) * n}) {
+    EXPECT_FALSE(whole_parts(d).first) << to_string(d);
+    EXPECT_EQ(whole_parts(d).second, 1);
+  }
+}
+
+}  // namespace
+}  // namespace relay

@@ -1,0 +1,110 @@
+#include "passes/layout/whole_tiles.h"
+
+#include <numeric>
+
+#include "analysis/calls.h"
+#include "ir/dim_fields.h"
+#include "target/rows_by_rows.h"
+
+namespace relay {
+namespace {
+
+const std::vector<Dim>& shape_of(const Expr& e) { return tensor_of(e)->shape; }
+
+// The matrices [b, k, n] before their last axes were swapped, as [b, n, k]; null where they were not.
+Expr before_swap(const Expr& matrices) {
+  const bool reshaped = is_call_to(matrices, "reshape");
+  const Expr swapped = reshaped ? as<CallNode>(matrices)->args[0] : matrices;
+  if (!is_call_to(swapped, "transpose")) return nullptr;
+  auto* transpose = as<CallNode>(swapped);
+  const std::vector<Dim>&shape = shape_of(matrices), &from = shape_of(swapped);
+  std::vector<int64_t> axes(from.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (axes.size() < 2) return nullptr;
+  std::swap(axes[axes.size() - 2], axes.back());
+  if (ints_attr(*transpose, "axes") != axes || !dim_equal(from.back(), shape[2]) ||
+      !dim_equal(from[from.size() - 2], shape[1])) {
+    return nullptr;
+  }
+  return make_call("reshape", {transpose->args[0]},
+                   {{"newshape", to_value(Dims{shape[0], shape[2], shape[1]})}}, *transpose);
+}
+
+// With so many zeros behind what lies along the axis.
+Expr padded(const Expr& e, size_t axis, const Dim& count, const Span& at) {
+  if (as_const(count) == 0) return e;
+  ValueList widths;
+  for (size_t a = 0; a < shape_of(e).size(); ++a) {
+    widths.push_back(to_value(Dims{dim(0), a == axis ? count : dim(0)}));
+  }
+  return make_call("nn.pad", {e, constant(0, tensor_of(e)->dtype, at)},
+                   {{"pad_width", AttrValue(widths)}}, at);
+}
+
+// With zeros behind the last axis, in front of reshapes that keep it: the kernel of a softmax writes them.
+Expr with_longer_rows(const Expr& e, const Dim& zeros, const Span& at) {
+  if (as_const(zeros) == 0) return e;
+  std::vector<const CallNode*> behind;
+  Expr rows = e;
+  while (is_call_to(rows, "reshape")) {
+    auto* c = as<CallNode>(rows);
+    if (shape_of(c->args[0]).empty() ||
+        !dim_equal(shape_of(rows).back(), shape_of(c->args[0]).back())) {
+      break;
+    }
+    behind.push_back(c);
+    rows = c->args[0];
+  }
+  Expr out = padded(rows, shape_of(rows).size() - 1, zeros, at);
+  for (auto c = behind.rbegin(); c != behind.rend(); ++c) {
+    Dims shape;
+    shape.assign(shape_of(Expr(*c)).begin(), shape_of(Expr(*c)).end());
+    shape.back() = shape_of(out).back();
+    out = with_attrs(**c, {out}, {{"newshape", to_value(shape)}});
+  }
+  return out;
+}
+
+}  // namespace
+
+Expr in_whole_tiles(const CallNode& c, const Contraction& product, const Target& target) {
+  constexpr int64_t kBits = 16, kWord = 2;
+  const int64_t panel = panel_columns(target, kBits);
+  const size_t sum = *product.only(ContractionRole::Reduced),
+               column = *product.only(ContractionRole::Column);
+  // What a size is short of a whole number of parts.
+  auto missing = [&](size_t d, int64_t part, int64_t part_of_constant) {
+    const Dim& size = product.dims[d].extent;
+    auto n = as_const(size);
+    return n ? dim((part_of_constant - *n % part_of_constant) % part_of_constant)
+             : ceil_div(size, dim(part)) * dim(part) - size;
+  };
+  const Dim terms = missing(sum, panel, kWord), columns = missing(column, panel, 1);
+  bool columns_last = product.operands[1].back().has(column);
+  Expr matrices = c.args[1];
+  std::vector<std::pair<std::string, AttrValue>> changes;
+  if (Expr rows = columns_last ? before_swap(matrices) : nullptr;
+      rows && is_call_to(Expr(&c), "nn.batch_matmul")) {
+    matrices = rows;
+    columns_last = false;
+    changes.emplace_back("transpose_b", AttrValue(true));
+  }
+  matrices = padded(matrices, columns_last ? 1 : 2, terms, c.span);
+  matrices = padded(matrices, columns_last ? 2 : 1, columns, c.span);
+  const Expr rows = with_longer_rows(c.args[0], terms, c.span);
+  if (rows == c.args[0] && matrices == c.args[1]) return Expr(&c);
+  return with_attrs(c, {rows, matrices}, std::move(changes));
+}
+
+Expr without_padding(const Expr& product, const CallNode& c) {
+  const std::vector<Dim>& shape = shape_of(Expr(&c));
+  if (dim_equal(shape.back(), shape_of(product).back())) return product;
+  const auto last = static_cast<int64_t>(shape.size()) - 1;
+  return make_call("strided_slice", {product},
+                   {{"begin", to_value(Dims{dim(0)})},
+                    {"end", to_value(Dims{shape.back()})},
+                    {"axes", to_value(std::vector<int64_t>{last})}},
+                   c);
+}
+
+}  // namespace relay
