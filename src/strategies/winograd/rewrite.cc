@@ -35,11 +35,11 @@ bool has_tiles(int64_t batch, int64_t height, int64_t width, int64_t least) {
 }
 
 // Whether fewer products in float32 make up for those of pairs, of which an instruction has two, where each run transforms
-// the weights. A Zen 5 takes 14.5 ns to transform the weight of two channels, 0.38 ns for its products with a tile and
-// their transforms, and 0.045 ns for a result by pairs. Ratios of the times: 0.56 for eight images of 56x56x64, 0.75 for
-// 28x28x128, 0.95 for 14x14x256, 1.40 for 7x7x512; of one image, 0.66 and 0.85 for the first two.
+// the weights. A Zen 5 takes 12.6 ns to transform the weight of two channels, 0.40 ns for its products with a tile and
+// their transforms, and 0.034 ns for a result by pairs. Ratios of the times: 0.67 for eight images of 56x56x64, 0.88 for
+// 28x28x128, 1.16 for 14x14x256; of one image, 0.77 and 1.00 for the first two.
 bool beats_pairs(double tiles, double results) {
-  constexpr double kResultsOfTile = 8, kResultsOfWeight = 320;
+  constexpr double kResultsOfTile = 12, kResultsOfWeight = 370;
   return results >= kResultsOfTile * tiles + kResultsOfWeight;
 }
 
