@@ -27,7 +27,7 @@ std::string_view to_string(LoopNest nest);
 enum class StreamedOperand : int64_t { Neither, A, B };
 std::string_view to_string(StreamedOperand operand);
 
-// What the iterations of a loop ask for, a part each, while they compute (tir/passes/insert_prefetches.h): the rows that the loop
+// What the iterations of a loop prefetch, a part each (tir/passes/insert_prefetches.h): the rows that the loop
 // reads itself in the next iteration of the loop around that moves them, or what the copies in front of it read in the next
 // iteration of the loop directly around.
 enum class NextOperand : int64_t { None, Read, Copied };

@@ -20,7 +20,8 @@ int64_t tiles_of_block(const Sum& sum, const Tile& tile, const Target& target) {
                                                       static_cast<double>(target.l1_bytes) / 2)) {
     return 1;
   }
-  // An open number of rows may be few: these wait for weights from L3 or memory, but read others from where panels are written.
+  // An open number of rows may be few. Of a large matrix these wait for L3 or memory; of a smaller one panels that stay in less
+  // of L2 are read faster.
   const bool waits = column * static_cast<double>(sum.columns()) > 4 * half;
   const double kept = sum.rows() == kOpen && !waits ? half / 2 : half;
   return std::max<int64_t>(static_cast<int64_t>(kept / column) / tile.columns, 1);

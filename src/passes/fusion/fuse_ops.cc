@@ -379,22 +379,33 @@ class Fuser {
     });
   }
 
-  // Whether what follows a softmax only writes more elements behind each of its rows.
+  // Whether what follows a softmax only writes a constant behind each of its rows, up to a whole number of parts where their size
+  // is symbolic. Short rows have kernels of their own, and long ends are faster written by themselves.
   bool lengthens_rows(int i) const {
+    constexpr int64_t kLeastRow = 64;
     const CallNode& pad = *nodes_[nodes_[i].ipdom].call;
     if (!is_call_to(Expr(&pad), "nn.pad") || pad.args[0].get() != nodes_[i].call ||
-        nodes_[i].users.size() != 1 || text_attr(pad, "pad_mode") != "constant") {
+        !isa<ConstantNode>(pad.args[1]) || nodes_[i].users.size() != 1 ||
+        text_attr(pad, "pad_mode") != "constant") {
       return false;
     }
     Expr rows = pad.args[0];
-    auto *to = as<TensorTypeNode>(pad.type), *from = as<TensorTypeNode>(rows->type);
-    for (size_t d = 0; d + 1 < to->shape.size(); ++d) {
-      if (!dim_equal(to->shape[d], from->shape[d])) return false;
+    const std::vector<Dim>&to = tensor_of(Expr(&pad))->shape, &from = tensor_of(rows)->shape;
+    const AttrValue widths = attr_value(pad.attrs, "pad_width");
+    for (const AttrValue& axis : *widths.get_if<ValueList>()) {
+      if ((*axis.get_if<ValueList>())[0] != AttrValue(int64_t{0})) return false;
     }
+    for (size_t d = 0; d + 1 < to.size(); ++d) {
+      if (!dim_equal(to[d], from[d])) return false;
+    }
+    const auto length = as_const(from.back()), more = as_const(to.back() - from.back());
+    const bool is_short_end = length
+                                  ? more && *length >= kLeastRow && *more >= 0 && *more <= *length
+                                  : dim_equal(min(to.back(), from.back()), from.back());
     while (is_call_to(rows, "cast")) rows = as<CallNode>(rows)->args[0];
-    if (!is_call_to(rows, "nn.softmax")) return false;
+    if (!is_short_end || !is_call_to(rows, "nn.softmax")) return false;
     const int64_t axis = int_attr(*as<CallNode>(rows), "axis");
-    return axis == -1 || axis == static_cast<int64_t>(to->shape.size()) - 1;
+    return axis == -1 || axis == static_cast<int64_t>(to.size()) - 1;
   }
 
   // How many axes at the end a reduction makes one long, if it is such a reduction: of rows.

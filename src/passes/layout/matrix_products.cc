@@ -65,7 +65,10 @@ bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Targ
       is_any(product.dims[*sum].extent)) {
     return false;
   }
-  // An open size is 0.
+  // An open size is 0 here.
+  if (std::ranges::any_of(product.dims, [](const auto& d) { return as_const(d.extent) == 0; })) {
+    return false;
+  }
   auto size = [&](size_t d) { return as_const(product.dims[d].extent).value_or(0); };
   return pairs_in_panels(target, {size(*row), size(*column), size(*sum) + size(*sum) % 2, kBytes});
 }

@@ -1,5 +1,6 @@
 #include "passes/layout/whole_tiles.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "analysis/calls.h"
@@ -10,12 +11,14 @@ namespace relay {
 namespace {
 
 const std::vector<Dim>& shape_of(const Expr& e) { return tensor_of(e)->shape; }
+// Whether all sizes have a value or a name, as those that a reshape states.
+bool is_named(const Expr& e) { return std::ranges::none_of(shape_of(e), is_any); }
 
 // The matrices [b, k, n] before their last axes were swapped, as [b, n, k]; null where they were not.
 Expr before_swap(const Expr& matrices) {
   const bool reshaped = is_call_to(matrices, "reshape");
   const Expr swapped = reshaped ? as<CallNode>(matrices)->args[0] : matrices;
-  if (!is_call_to(swapped, "transpose")) return nullptr;
+  if (!is_call_to(swapped, "transpose") || !is_named(matrices)) return nullptr;
   auto* transpose = as<CallNode>(swapped);
   const std::vector<Dim>&shape = shape_of(matrices), &from = shape_of(swapped);
   std::vector<int64_t> axes(from.size());
@@ -48,7 +51,7 @@ Expr with_longer_rows(const Expr& e, const Dim& zeros, const Span& at) {
   Expr rows = e;
   while (is_call_to(rows, "reshape")) {
     auto* c = as<CallNode>(rows);
-    if (shape_of(c->args[0]).empty() ||
+    if (shape_of(c->args[0]).empty() || !is_named(rows) ||
         !dim_equal(shape_of(rows).back(), shape_of(c->args[0]).back())) {
       break;
     }

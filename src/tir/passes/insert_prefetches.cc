@@ -66,14 +66,14 @@ Stmt prefetched(const Buffer& buffer, const PrimExpr& element) {
 // The first access in a statement to memory that is not the kernel's own and that a loop around moves.
 struct Access {
   Buffer buffer;
-  PrimExpr at;     // its element
-  PrimExpr first;  // the same where the loops inside begin
-  PrimExpr next;   // and at the next iteration of the loop around
+  PrimExpr first;  // its element where the loops inside begin
+  PrimExpr next;   // the same at the next iteration of the loop around
 };
 
 std::optional<Access> moved_by(const ForNode& loop, const Stmt& inside) {
   Analyzer analyzer;
   std::optional<Access> found;
+  std::vector<Var> own;  // variables of the statement that are no loops'
   // `starts`: where the loops inside begin.
   auto look = [&](auto&& self, const Stmt& s, const NodeMap& starts) -> void {
     if (found) return;
@@ -87,8 +87,10 @@ std::optional<Access> moved_by(const ForNode& loop, const Stmt& inside) {
               return;
             }
             auto* lanes = as<RampNode>(l->indices[0]);
-            const PrimExpr at = lanes ? lanes->base : l->indices[0], first = replace(at, starts);
-            found = Access{l->buffer, at, first,
+            const PrimExpr first = replace(lanes ? lanes->base : l->indices[0], starts);
+            if (std::ranges::any_of(own, [&](const Var& v) { return uses(first, v.get()); }))
+              return;
+            found = Access{l->buffer, first,
                            analyzer.simplify(replace(first, {{loop.var.get(), loop.var + 1}}))};
           },
           family::tir_expr);
@@ -98,6 +100,7 @@ std::optional<Access> moved_by(const ForNode& loop, const Stmt& inside) {
       more[f->var.get()] = replace(f->min, starts);
       return self(self, f->body, more);
     }
+    if (auto* let = as<LetStmtNode>(s)) own.push_back(let->var);
     for_each_inner(*s.get(), [&](const Stmt& inner) { self(self, inner, starts); });
   };
   look(look, inside, {});
@@ -162,9 +165,9 @@ class NextOperands {
       }
       const PrimExpr begin = replace(access->first, starts), next = replace(access->next, starts);
       const auto step = analyzer_.constant_difference(
-          replace(access->at, {{f.var.get(), f.var + 1}}), access->at);
+          replace(access->first, {{f.var.get(), f.var + 1}}), access->first);
       if (!step || *step <= 0) return {};
-      const PrimExpr here = analyzer_.simplify(next + (access->at - begin) * f.hints.next_rows);
+      const PrimExpr here = analyzer_.simplify(next + (access->first - begin) * f.hints.next_rows);
       std::vector<Stmt> out;
       for (int64_t at = 0; at < *step * f.hints.next_rows; at += elements_of_line(access->buffer)) {
         out.push_back(prefetched(access->buffer, here + at));

@@ -146,7 +146,7 @@ class Schedule {
   StepResult<> reduce_lanes(const LoopRV& loop);
   // Each iteration asks for what lies `bytes` behind that which its vectors read.
   StepResult<> prefetch(const LoopRV& loop, int64_t bytes);
-  // The iterations of the serial loop ask for what the next iteration of a loop around reads, a part each: so many rows, which
+  // The iterations of the serial loop prefetch what the next iteration of a loop around reads, a part each: so many rows, which
   // lie beside each other, or what is copied in front.
   StepResult<> prefetch_next(const LoopRV& loop, NextOperand next, int64_t rows = 0);
   // The copies to shared memory in front of the loop's body, for the items of a group, run `slots` - 1 iterations ahead, while

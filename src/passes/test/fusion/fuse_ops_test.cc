@@ -203,17 +203,36 @@ TEST(FuseOps, a_normalisation_takes_what_is_added_before_it) {
 }
 
 TEST(FuseOps, rows_of_a_softmax_are_made_longer_where_they_are_written) {
-  auto padded = [](const std::string& of, const std::string& widths) {
-    return kernels(on(kXW, of + "nn.pad(%0, 0f, pad_width=[" + widths + "])"));
+  auto padded = [](const std::string& of, const std::string& widths,
+                   const std::string& value = "0f", const std::string& row = "100") {
+    const std::string params = "%x: Tensor[(4, " + row + "), float32], %w: Tensor[(100, " + row +
+                               "), float32], %v: float32";
+    return kernels(on(params, of + "nn.pad(%0, " + value + ", pad_width=[" + widths + "])"));
   };
   const std::string longer = "[0, 0], [0, 3]", more = "[0, 1], [0, 0]";
   EXPECT_EQ(padded("%0 = nn.softmax(exp(%x));", longer), "exp nn.softmax nn.pad");
   EXPECT_EQ(padded("%0 = nn.softmax(exp(%x));", more), "exp nn.softmax | nn.pad");
   EXPECT_EQ(padded("%0 = nn.softmax(exp(%x), axis=0);", longer), "exp nn.softmax | nn.pad");
   EXPECT_EQ(padded("%0 = nn.dense(%x, %w);", longer), "nn.dense | nn.pad");
-  EXPECT_EQ(
-      kernels(on(kXW, "%0 = nn.softmax(%x); (%0, nn.pad(%0, 0f, pad_width=[[0, 0], [0, 3]]))")),
-      "nn.softmax | nn.pad");
+  // Short rows and long ends, what is in front, and values of the run.
+  const std::string apart = "nn.softmax | nn.pad", softmax = "%0 = nn.softmax(%x);";
+  EXPECT_EQ(padded(softmax, longer, "0f", "63"), apart);
+  EXPECT_EQ(padded(softmax, "[0, 0], [0, 101]"), apart);
+  EXPECT_EQ(padded(softmax, "[0, 0], [3, 3]"), apart);
+  EXPECT_EQ(padded(softmax, "[0, 0], [0, -3]"), apart);
+  EXPECT_EQ(padded(softmax, longer, "%v"), apart);
+  EXPECT_EQ(kernels(on("%x: Tensor[(4, 100), float32]",
+                       "%0 = nn.softmax(%x); (%0, nn.pad(%0, 0f, pad_width=[[0, 0], [0, 3]]))")),
+            apart);
+  // Of a symbolic size up to a whole number of parts.
+  auto open = [](const std::string& end) {
+    return kernels(
+        "def @main[n: Dim](%x: Tensor[(4, n), float32]) { nn.pad(nn.softmax(%x), 0f, "
+        "pad_width=[[0, 0], [0, " +
+        end + "]]) }");
+  };
+  EXPECT_EQ(open("ceildiv(n, 32) * 32 - n"), "nn.softmax nn.pad");
+  EXPECT_EQ(open("n"), apart);
 }
 
 TEST(FuseOps, a_value_with_two_ways_out_is_computed_once) {

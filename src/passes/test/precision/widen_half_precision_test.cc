@@ -172,6 +172,19 @@ TEST(WidenHalfPrecision, matrices_of_a_batch_are_read_before_their_transposition
   EXPECT_FALSE(has(other, "transpose_b=True")) << other;
 }
 
+// What no reshape can state stays.
+TEST(WidenHalfPrecision, batches_of_unknown_size_keep_their_reshapes) {
+  for (const char* text :
+       {"def @main(%x: Tensor[(?, 16, 64), bfloat16], %w: Tensor[(?, 64, 64), bfloat16]) { "
+        "nn.batch_matmul(%x, transpose(%w, axes=[0, 2, 1])) }",
+        "def @main(%x: Tensor[(1, 3, ?, 33), bfloat16], %w: Tensor[(3, 33, 48), bfloat16]) { "
+        "nn.batch_matmul(reshape(%x, newshape=[3, -1, 33]), %w) }"}) {
+    const std::string widened = print_module(apply(kWidenHalfPrecision, parse(text), with_pairs()));
+    EXPECT_TRUE(has(widened, "out_dtype=\"float32\"")) << widened;
+    EXPECT_FALSE(has(widened, "cast(%x")) << widened;
+  }
+}
+
 // What AlterOpLayout does not pack has no pairs for such instructions, unless the kernel writes panels of them itself: of a
 // matrix with as many rows as the run says.
 TEST(WidenHalfPrecision, bfloat16_stays_where_its_matrix_will_be_packed) {
