@@ -1,7 +1,11 @@
 // Schedule steps on buffers: cache_read, cache_write, set_scope, transform_layout.
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <optional>
 
+#include "node/structural.h"
+#include "node/walk.h"
 #include "tir/arith/analyzer.h"
 #include "tir/block_contraction.h"
 #include "tir/schedule/edit.h"
@@ -46,23 +50,27 @@ Block with_buffer(const BlockNode& b, const Buffer& from, const Buffer& to, bool
   });
 }
 
-// to[...] = from[...] over the whole buffer, in a block of that name.
+// to[...] = from[...] over the whole buffer, in a block of that name; `index_at` changes the indices of `from`.
 Stmt copy_nest(const std::string& name, const std::vector<Var>& loops, const Buffer& from,
-               const Buffer& to) {
+               const Buffer& to,
+               const std::function<void(std::vector<PrimExpr>&)>& index_at = nullptr) {
   std::vector<IterVar> iters;
   std::vector<PrimExpr> at;
   for (size_t d = 0; d < to->shape.size(); ++d) {
     iters.push_back(iter_var(var("v" + std::to_string(d)), to->shape[d]));
     at.push_back(iters.back()->var);
   }
-  Stmt out = make<BlockNode>([&](BlockNode& n) {
+  std::vector<PrimExpr> read = at;
+  if (index_at) index_at(read);
+  Block copy = make<BlockNode>([&](BlockNode& n) {
     n.name = name;
     n.iters = iters;
     for (const Var& v : loops) n.bindings.push_back(v);
-    n.reads = {element_region(from, at)};
+    n.reads = {element_region(from, read)};
     n.writes = {element_region(to, at)};
-    n.body = store(to, at, load(from, at));
+    n.body = store(to, at, load(from, read));
   });
+  Stmt out = index_at ? with_access_regions(copy) : copy;
   for (size_t d = loops.size(); d-- > 0;) out = for_(loops[d], index(0), to->shape[d], out);
   return out;
 }
@@ -91,6 +99,72 @@ const Node* ScheduleEdit::top_level(const LoopTree& tree, const Node* stmt) {
   return at;
 }
 
+namespace {
+
+// The element that a block reads of a buffer when one of its indices comes from memory, such as the number of a matrix: a
+// cache has the block's iteration there, or one place if there is none.
+struct SelectedElement {
+  std::vector<PrimExpr> indices;
+  size_t dim = 0;
+  IterVar iteration;
+
+  // The cache's extent there.
+  PrimExpr count() const { return iteration ? iteration->extent : index(1); }
+  // The index of the buffer for a place of the cache.
+  PrimExpr index_at(const PrimExpr& place) const {
+    if (!iteration) return indices[dim];
+    return PrimExpr::unchecked(substitute(indices[dim], {{iteration->var.get(), place}}));
+  }
+};
+
+// Null where no index comes from memory, and where loads differ.
+std::optional<SelectedElement> selected_element(const BlockNode& b, const Buffer& from) {
+  std::optional<SelectedElement> out;
+  bool differ = false;
+  post_order(b.body, [&](const Node& n) {
+    auto* l = as<LoadNode>(&n);
+    if (l == nullptr || !(l->buffer == from)) return;
+    differ |= l->predicate || (out && !std::ranges::equal(out->indices, l->indices,
+                                                          [](const auto& x, const auto& y) {
+                                                            return structural_equal(x, y);
+                                                          }));
+    out = SelectedElement{l->indices, l->indices.size(), {}};
+  });
+  if (!out || differ) return std::nullopt;
+  for (size_t d = 0; d < out->indices.size(); ++d) {
+    bool loads = false;
+    post_order(out->indices[d], [&](const Node& n) { loads |= isa<LoadNode>(&n); });
+    if (!loads) continue;
+    if (out->dim != out->indices.size()) return std::nullopt;
+    out->dim = d;
+  }
+  if (out->dim == out->indices.size()) return std::nullopt;
+  for (const IterVar& i : b.iters) {
+    if (!uses_var(out->indices[out->dim], i->var.get())) continue;
+    if (out->iteration) return std::nullopt;
+    out->iteration = i;
+  }
+  return out;
+}
+
+// The block with its reads of the buffer from the cache of selected elements.
+Block with_selected(const BlockNode& b, const Buffer& from, const Buffer& to,
+                    const SelectedElement& selected) {
+  auto cached = [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+    auto* l = as<LoadNode>(rebuilt);
+    if (l == nullptr || !(l->buffer == from)) return rebuilt;
+    std::vector<PrimExpr> at = l->indices;
+    at[selected.dim] = selected.iteration ? PrimExpr(selected.iteration->var) : index(0);
+    return load(to, at);
+  };
+  return with_access_regions(modified(b, [&](BlockNode& n) {
+    n.body = Stmt::unchecked(rewrite(n.body, cached, family::tir_expr | family::tir_stmt));
+    restate_contraction(n);
+  }));
+}
+
+}  // namespace
+
 StepResult<BlockRV> Schedule::cache_read(const BlockRV& rv, const std::string& name, Scope scope) {
   ScheduleEdit edit(*this, "cache_read");
   const BlockNode* b = RELAY_TRY(edit.block(rv));
@@ -101,15 +175,21 @@ StepResult<BlockRV> Schedule::cache_read(const BlockRV& rv, const std::string& n
   if (!from) return edit.fail("block " + b->name + " does not read a buffer " + name);
   if (ScheduleEdit::touches(b->writes, from))
     return edit.fail("block " + b->name + " writes " + name);
+  const std::optional<SelectedElement> selected = selected_element(*b, from);
   Buffer to = modified(*from, [&](BufferNode& n) {
     n.name = fresh_name(from->name + "_cache");
     n.scope = scope;
     n.within.clear();
+    if (selected) n.shape[selected->dim] = selected->count();
   });
   BlockRV out{fresh_name(from->name + "_read")};
   std::vector<Var> loops;
   for (size_t d = 0; d < from->shape.size(); ++d) loops.push_back(fresh_var("c", kIndex));
-  Stmt nest = copy_nest(out.name, loops, from, to);
+  auto select = [&](std::vector<PrimExpr>& at) {
+    at[selected->dim] = selected->index_at(at[selected->dim]);
+  };
+  Stmt nest = selected ? copy_nest(out.name, loops, from, to, select)
+                       : copy_nest(out.name, loops, from, to);
   const Node* place = ScheduleEdit::top_level(edit.tree, b);
   for (const BlockNode* w : edit.writers(from)) {
     if (edit.tree.contains(place, w)) {
@@ -117,7 +197,9 @@ StepResult<BlockRV> Schedule::cache_read(const BlockRV& rv, const std::string& n
     }
   }
   Stmt here = ref(*static_cast<const StmtNode*>(place));
-  Stmt reader = replace_stmts(here, {{b, with_buffer(*b, from, to, true, false)}});
+  const Block reading =
+      selected ? with_selected(*b, from, to, *selected) : with_buffer(*b, from, to, true, false);
+  Stmt reader = replace_stmts(here, {{b, reading}});
   Stmt body = replace_stmts(func_->body, {{place, seq({nest, reader})}});
   set_body(allocate(to, body));
   record("cache_read", {b->name, from->name, std::string(to_string(scope))}, {out.name});
