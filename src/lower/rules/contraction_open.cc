@@ -318,7 +318,8 @@ bool is_worth_threads(const Sum& sum, double terms) {
 // the rule's sentence.
 tir::StepResult<std::string> share_tiles(Schedule& s, const Sum& sum, std::vector<LoopRV> around,
                                          const std::vector<LoopRV>& columns, bool outermost) {
-  const bool batch = !around.empty() && sum.roles[around.size() - 1] == ContractionRole::Batch;
+  const bool batch = !around.empty() && sum.roles[around.size() - 1] == ContractionRole::Batch &&
+                     std::ranges::any_of(around, [&](const LoopRV& l) { return s.extent(l) != 1; });
   if (columns.size() == 1) around.insert(outermost ? around.begin() : around.end(), columns[0]);
   if (columns.size() == 1 || batch) {
     RELAY_TRY(s.parallel(around.size() > 1 ? RELAY_TRY(s.fuse(around)) : around[0]));

@@ -6,6 +6,7 @@
 //     panel = their rows of the weight, transposed, or their pairs of factors
 //     for rows of a tile: for columns of a tile: { registers = 0; for k: registers += data * panel; store }
 #include <algorithm>
+#include <array>
 
 #include "lower/rules/contraction_loops.h"
 #include "lower/rules/lanes.h"
@@ -40,26 +41,33 @@ struct Matrix {
   tir::Buffer buffer;
   bool has_columns_last = false;  // (sum, column) in memory, rather than (column, sum)
   bool batched = false;           // one of several, behind whose number it is
+  bool selected = false;          // that number comes from memory
 };
 
 // Null where no operand is of such a form, or where the sum reads it in another way, too: the copy of a tile's columns would
 // be one of all rows.
 Matrix matrix_of(const Block& b) {
   const size_t iters = b->iters.size();
-  const Node *column = b->iters[iters - 2]->var.get(), *sum = b->iters.back()->var.get();
+  const Node *row = b->iters[iters - 3]->var.get(), *column = b->iters[iters - 2]->var.get(),
+             *sum = b->iters.back()->var.get();
   Matrix out;
   std::vector<const Node*> others;
   post_order(b->body, [&](const Node& n) {
     auto* l = as<tir::LoadNode>(&n);
     if (l == nullptr) return;
     const size_t rank = l->indices.size();
-    const bool batched = rank == 3 && iters == 4 && l->indices[0].get() == b->iters[0]->var.get();
+    const bool three = rank == 3 && iters == 4;
+    const bool selected = three && std::ranges::none_of(std::array{row, column, sum}, [&](auto* v) {
+                            return tir::uses_var(l->indices[0], v);
+                          });
+    const bool batched = three && l->indices[0].get() == b->iters[0]->var.get();
     auto ends_in = [&](const Node* before, const Node* last) {
-      return (rank == 2 || batched) && l->indices[rank - 2].get() == before &&
+      return (rank == 2 || batched || selected) && l->indices[rank - 2].get() == before &&
              l->indices[rank - 1].get() == last;
     };
     if (ends_in(column, sum) || ends_in(sum, column)) {
-      out = {l->buffer, l->indices.back().get() == column, batched};
+      out = {l->buffer, l->indices.back().get() == column, batched || selected,
+             selected && !batched};
     } else {
       others.push_back(l->buffer.get());
     }
@@ -125,13 +133,15 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   if (!matrix.buffer || !dtype.is_floating() || dtype.bits < 32) return Declined{};
   const bool pairs = dtype.is_float(32) && matrix.buffer->dtype.is_bfloat16();
   const bool open = product->columns == 0;
-  if (!pairs && (matrix.buffer->dtype != dtype || matrix.batched || matrix.has_columns_last ||
-                 open || product->sum == 0)) {
+  if (!pairs && (matrix.buffer->dtype != dtype || (matrix.batched && !matrix.selected) ||
+                 matrix.has_columns_last || open || product->sum == 0)) {
     return Declined{};
   }
   product->bytes = static_cast<int64_t>(matrix.buffer->dtype.bytes());
   const std::vector<tir::IterVar> axes = s.block(rv)->iters;
-  if (matrix.batched) product->rows = tir::as_int(axes[1]->extent).value_or(0);
+  if (matrix.batched) {
+    product->rows = pairs && matrix.selected ? 0 : tir::as_int(axes[1]->extent).value_or(0);
+  }
   if (!decide.pays([&](const Target& target) {
         if (pairs && matrix.batched) return pairs_in_panels(target, *product);
         return !(pairs && matrix.has_columns_last) &&

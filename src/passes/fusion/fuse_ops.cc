@@ -13,6 +13,7 @@
 #include "ir/scope.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "passes/layout/matrix_products.h"
 #include "target/rows_by_rows.h"
 
 namespace relay {
@@ -201,7 +202,7 @@ class Fuser {
                               normalised_by(i) || widens_for_few_rows(i);
     } else if (mine == FusionClass::Injective) {
       fuse = phase == 1 && (all_at_most(FusionClass::Injective) || reduces_into(i) ||
-                            is_image_for(i) || selects_matrices(i));
+                            is_image_for(i) || reads_selected(i));
     }
     if (!fuse) return;
     std::vector<int> members{i};
@@ -346,22 +347,18 @@ class Fuser {
 
   // What alone selects a matrix for each product of a batch, such as the weights of the expert of a block of rows: the product
   // reads it where it is.
-  bool selects_matrices(int i) {
+  bool reads_selected(int i) {
     const GraphNode& n = nodes_[i];
     const GraphNode& user = nodes_[n.ipdom];
-    if (!is_call_to(Expr(n.call), "take") || n.users.size() != 1 || group(i).size != 1 ||
-        user.fusion != FusionClass::OutEWiseFusable || user.call->args.size() != 2 ||
-        user.call->args[1].get() != n.call) {
+    if (n.users.size() != 1 || user.fusion != FusionClass::OutEWiseFusable ||
+        user.call->args.size() != 2 || user.call->args[1].get() != n.call) {
       return false;
     }
-    auto* from = as<TensorTypeNode>(n.call->args[0]->type);
-    auto* places = as<TensorTypeNode>(n.call->args[1]->type);
     const std::optional<Contraction> product = contraction_of(*user.call);
-    auto batch = product ? product->only(ContractionRole::Batch) : std::nullopt;
-    return from != nullptr && places != nullptr && from->shape.size() == 3 &&
-           places->shape.size() == 1 &&
-           attr_value(n.call->attrs, "axis") == AttrValue(int64_t{0}) && batch &&
-           product->operands[1][0].has(*batch) && !product->operands[1][0].blocked();
+    if (!product || !selects_matrices(*user.call, *product)) return false;
+    // The indices may be computed in the kernel, but not the matrices.
+    auto from = index_.find(n.call->args[0].get());
+    return from == index_.end() || &group(from->second) != &group(i);
   }
 
   // Element-wise producers of what computes each element of its first operand from a few others,

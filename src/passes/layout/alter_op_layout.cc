@@ -131,6 +131,7 @@ class Packer : public WeightPacker {
         by_pairs_of_batch(c, *contraction, target_)) {
       return nullptr;
     }
+    if (selects_matrices(c, *contraction)) return nullptr;
     if (has_open_columns(c)) return columns_last(c, *contraction, false);
     if (!packs(c.args[1])) return nullptr;
     constexpr const char* kSpaces[] = {"", "W", "HW", "DHW"};

@@ -70,7 +70,20 @@ bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Targ
     return false;
   }
   auto size = [&](size_t d) { return as_const(product.dims[d].extent).value_or(0); };
-  return pairs_in_panels(target, {size(*row), size(*column), size(*sum) + size(*sum) % 2, kBytes});
+  // A selected matrix is read where it is, in pairs or not at all: widened, it would be a copy.
+  const int64_t rows = selects_matrices(c, product) ? 0 : size(*row);
+  return pairs_in_panels(target, {rows, size(*column), size(*sum) + size(*sum) % 2, kBytes});
+}
+
+bool selects_matrices(const CallNode& c, const Contraction& product) {
+  auto* take =
+      c.args.size() == 2 && is_call_to(c.args[1], "take") ? as<CallNode>(c.args[1]) : nullptr;
+  if (take == nullptr) return false;
+  auto *from = tensor_of(take->args[0]), *places = tensor_of(take->args[1]);
+  auto batch = product.only(ContractionRole::Batch);
+  return from != nullptr && places != nullptr && from->shape.size() == 3 &&
+         places->shape.size() == 1 && attr_value(take->attrs, "axis") == AttrValue(int64_t{0}) &&
+         batch && product.operands[1][0].has(*batch) && !product.operands[1][0].blocked();
 }
 
 int64_t rows_of(const Contraction& product) {

@@ -18,6 +18,10 @@ bool by_bfloat16_dot(const CallNode& c, const Contraction& product, const Target
 // The same for matrices of a batch, whose kernels write the second one's panels as pairs. Any size may be symbolic.
 bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Target& target);
 
+// Whether the second operand is the matrix of each product of a batch, selected by index from several, as the weights of the
+// expert of a group of rows. The kernel reads them where they are.
+bool selects_matrices(const CallNode& c, const Contraction& product);
+
 // Rows of the first operand, which share the weights; open ones count as one.
 int64_t rows_of(const Contraction& product);
 
