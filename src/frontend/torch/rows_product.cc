@@ -1,11 +1,11 @@
 // Matrix products, those of groups of rows, and attention.
 #include <algorithm>
+#include <functional>
 
 #include "base/codes/frontend.h"
 #include "frontend/common/attention.h"
 #include "frontend/common/einsum.h"
-#include "frontend/common/gather.h"
-#include "frontend/common/order.h"
+#include "frontend/common/step_loop.h"
 #include "frontend/torch/node_context.h"
 #include "ir/dim_fields.h"
 #include "ir/op.h"
@@ -260,106 +260,80 @@ Values attention_row(NodeContext& ctx) {
 
 // ---- Products of groups of rows -----------------------------------------------------------------
 
-// Groups of consecutive rows, cut into blocks of equally many: the last block of a group is padded with rows of others. There are as
-// many blocks as the worst division of the rows into groups needs, so that no size depends on where the groups end.
-struct Blocks {
-  Expr group;       // of each block
-  Expr rows;        // (block, row of the block): the number of a row
-  Expr inside;      // whether that row is one of the block's group
-  Expr place;       // of each row: its block and its row there, as one number
-  Expr is_grouped;  // whether a row is one of a group: those behind the last group are not
-  Dim padded;       // the number of rows in blocks
-};
-
-Expr numbers_below(NodeContext& ctx, const Dim& n) {
-  return ctx.call("arange", {}, {{"stop", to_value(n)}, {"dtype", to_value(kI64)}});
-}
-
-// Indices outside are clamped: those of rows and blocks that are in no group are not used.
+// Indices are those of a group, or of its rows.
 Expr at(NodeContext& ctx, const Expr& table, const Expr& index) {
   return ctx.call("take", {table, index}, {{"axis", int64_t{0}}, {"mode", std::string("clip")}});
 }
 
-// The least power of two that is not below the mean size of a group, `otherwise` where the number of rows is symbolic.
-int64_t rows_of_block(const Dim& rows, int64_t groups, int64_t most, int64_t otherwise) {
-  auto n = as_const(rows);
-  if (!n) return otherwise;
-  int64_t size = 1;
-  while (size < most && size * groups < *n) size *= 2;
-  return size;
-}
+// The consecutive rows of a group: which group, its first row and how many rows it has. Numbers are int64.
+struct RowGroup {
+  Expr number, first, count;
+};
 
-// `ends`: the row behind each group, in ascending order.
-Blocks blocks_of(NodeContext& ctx, Expr ends, const Dim& rows, int64_t size) {
+// `made`, to which `add` writes for one group after the other. `ends`: the row behind each group, in ascending order. A group
+// without rows writes nothing.
+//
+//   for group: if begins[group] < ends[group]: made = add(group, made)
+Expr for_groups(NodeContext& ctx, Expr ends, const Expr& made,
+                const std::function<Expr(const RowGroup&, const Expr& made)>& add) {
   const int64_t groups = ctx.const_dim(ends, 0, "the number of groups");
   if (groups == 0) ctx.unsupported("a product of no groups");
   ends = ctx.cast(ends, kI64);
-  auto number = [&](int64_t n) { return ctx.scalar(static_cast<double>(n), kI64); };
-  // Of each number, how many of the bounds are not above it.
-  auto count = [&](const Expr& bounds, const Expr& of) {
-    Expr above = ctx.call("greater_equal", {ctx.expand_dims(of, 1), bounds});
-    return ctx.reduce("sum", ctx.cast(above, kI64), {1}, false);
-  };
   Expr begins = ctx.ints(std::vector<int64_t>{0});
   if (groups > 1) begins = ctx.concat({begins, ctx.slice(ends, 0, 0, groups - 1)}, 0);
-  Expr blocks =
-      ctx.call("floor_divide", {ctx.add(ctx.sub(ends, begins), number(size - 1)), number(size)});
-  Expr last_blocks = running(ctx, Running::Sum, blocks, 0, false, false);
-  Expr first_blocks = ctx.sub(last_blocks, blocks);
-
-  const Dim filled = min(rows, dim(groups)), all = floor_div(rows - filled, dim(size)) + filled;
-  Blocks out;
-  Expr block = numbers_below(ctx, all), row = numbers_below(ctx, rows);
-  out.group = count(last_blocks, block);
-  Expr step = ctx.mul(ctx.sub(block, at(ctx, first_blocks, out.group)), number(size));
-  Expr first = ctx.add(at(ctx, begins, out.group), step);
-  out.rows = ctx.add(ctx.expand_dims(first, 1), numbers_below(ctx, dim(size)));
-  Expr before_end = ctx.call("less", {out.rows, ctx.expand_dims(at(ctx, ends, out.group), 1)});
-  Expr is_used = ctx.call("less", {out.group, number(groups)});
-  out.inside = ctx.call("logical_and", {before_end, ctx.expand_dims(is_used, 1)});
-  Expr group_of_row = count(ends, row);
-  Expr in_group = ctx.sub(row, at(ctx, begins, group_of_row));
-  out.place = ctx.add(ctx.mul(at(ctx, first_blocks, group_of_row), number(size)), in_group);
-  out.is_grouped = ctx.call("less", {group_of_row, number(groups)});
-  out.padded = all * dim(size);
-  return out;
+  const Expr counts = ctx.sub(ends, begins);
+  StepLoop loop;
+  loop.count = ctx.scalar(static_cast<double>(groups), kI64);
+  loop.initial = {made};
+  auto step = [&](const Expr& t, const Expr&, const std::vector<Expr>& states) {
+    const RowGroup group{t, at(ctx, begins, t), at(ctx, counts, t)};
+    Expr has_rows = ctx.call("greater", {group.count, ctx.scalar(0, kI64)});
+    return Step{{if_(has_rows, add(group, states[0]), states[0], ctx.span())}, {}};
+  };
+  return run_steps(ctx, loop, step).states[0];
 }
 
-// Each group of the rows of x (s, k) multiplied by its matrix of w (group, k, n); 0 in other rows.
+Expr one_number(NodeContext& ctx, const Expr& number) { return ctx.expand_dims(number, 0); }
+
+Expr rows_of(NodeContext& ctx, const Expr& e, const RowGroup& group) {
+  Expr rows =
+      ctx.call("dyn.arange", {group.first, ctx.add(group.first, group.count), ctx.scalar(1, kI64)});
+  return at(ctx, e, rows);
+}
+
+// Each group of the rows of x (s, k) multiplied by its matrix of w (group, k, n); 0 in other rows. The kernel of a single
+// row reads the matrix once, in the order in which it lies.
 Expr product_by_groups(NodeContext& ctx, const Expr& x, const Expr& w, const Expr& ends) {
   const Dim &rows = Builder::shape_of(x)[0], &columns = Builder::shape_of(w)[2];
-  const int64_t groups = ctx.const_dim(ends, 0, "the number of groups");
-  const Blocks b = blocks_of(ctx, ends, rows, rows_of_block(rows, groups, 32, 16));
   // Matrices are selected where they lie, and transposed by the product.
   const auto* turned = as<CallNode>(w);
   const bool is_transpose = is_call_to(w, "transpose") && Builder::rank_of(turned->args[0]) == 3 &&
-                            dim_equal(Builder::shape_of(turned->args[0])[0], dim(groups)) &&
                             structural_equal(ctx.swap_last(turned->args[0]), w);
-  Expr matrices =
-      is_transpose ? ctx.swap_last(at(ctx, turned->args[0], b.group)) : at(ctx, w, b.group);
-  Expr y = ctx.matmul(at(ctx, x, b.rows), matrices);
-  y = at(ctx, ctx.reshape(y, std::vector<Dim>{b.padded, columns}), b.place);
-  return ctx.where(ctx.expand_dims(b.is_grouped, 1), y, ctx.scalar_like(0, y));
+  Expr zeros = ctx.full(0, {rows, columns}, Builder::dtype_of(x));
+  return for_groups(ctx, ends, zeros, [&](const RowGroup& group, const Expr& made) {
+    // Each kernel selects the matrix itself: one that both branches read is a copy.
+    auto product = [&](const Expr& own) {
+      const Expr which = one_number(ctx, group.number);
+      Expr matrix = at(ctx, is_transpose ? turned->args[0] : w, which);
+      Expr y = ctx.call("nn.batch_matmul", {ctx.expand_dims(own, 0), matrix},
+                        {{"transpose_b", is_transpose}});
+      return ctx.call("update_slice", {made, ctx.squeeze(y, {0}), group.first});
+    };
+    return if_(ctx.call("equal", {group.count, ctx.scalar(1, kI64)}),
+               product(at(ctx, x, one_number(ctx, group.first))), product(rows_of(ctx, x, group)),
+               ctx.span());
+  });
 }
 
 // Of each group of the rows of x (s, m) and of y (s, n) the product (m, n), summed over the rows.
 Expr sum_by_groups(NodeContext& ctx, const Expr& x, const Expr& y, const Expr& ends) {
-  const Dim& rows = Builder::shape_of(x)[0];
-  const int64_t groups = ctx.const_dim(ends, 0, "the number of groups");
-  constexpr int64_t kMost = int64_t{1} << 20;
-  const Blocks b = blocks_of(ctx, ends, rows, rows_of_block(rows, groups, kMost, 64));
-  const DType dtype = Builder::dtype_of(x);
-  const DType wide = dtype.bits == 16 ? DType::Float(32) : dtype;
-  Expr inside = ctx.expand_dims(b.inside, 2);
-  auto block = [&](const Expr& e) {
-    Expr own = ctx.cast(at(ctx, e, b.rows), wide);
-    return ctx.where(inside, own, ctx.scalar(0, wide));
-  };
-  Expr products = ctx.matmul(ctx.swap_last(block(x)), block(y));
-  Expr zeros = ctx.full(0, {dim(groups), Builder::shape_of(x)[1], Builder::shape_of(y)[1]}, wide);
-  Expr group = ctx.minimum(b.group, ctx.scalar(static_cast<double>(groups - 1), kI64));
-  Expr sums = scatter_nd(ctx, zeros, value_of(ctx.expand_dims(group, 1)), products, Scatter::Add);
-  return ctx.cast(sums, dtype);
+  Expr zeros =
+      ctx.full(0, {Builder::shape_of(ends)[0], Builder::shape_of(x)[1], Builder::shape_of(y)[1]},
+               Builder::dtype_of(x));
+  return for_groups(ctx, ends, zeros, [&](const RowGroup& group, const Expr& made) {
+    Expr sums = ctx.matmul(ctx.swap_last(rows_of(ctx, x, group)), rows_of(ctx, y, group));
+    return ctx.call("update_slice", {made, ctx.expand_dims(sums, 0), group.number});
+  });
 }
 
 // Groups of rows, of columns, or of what is summed over; without groups the products of a batch.
