@@ -15,6 +15,7 @@ bool stays_as_it_lies(const Target& target, const RowsByRows& p) {
 bool goes_by_panel(const Target& target, const RowsByRows& p) {
   constexpr int64_t kManyRows = 1024, kShortSum = 32, kPanelsOfThread = 4;
   const int64_t panel = panel_columns(target, 8 * p.bytes);
+  if (p.selected) return true;
   return p.rows != 1 && p.rows <= kManyRows && p.sum >= kShortSum &&
          p.columns / panel >= kPanelsOfThread * target.num_cores &&
          p.sum * panel * p.bytes <= target.l2_bytes / 2;
@@ -49,8 +50,9 @@ bool pairs_in_panels(const Target& target, const RowsByRows& p) {
   constexpr int64_t kSumBits = 32, kFewRows = 8, kShortSum = 32;
   auto open_or = [](int64_t size, int64_t least) { return size == 0 || size >= least; };
   return has_bfloat16_dot(target) && p.sum % 2 == 0 && open_or(p.sum, kShortSum) &&
-         open_or(p.rows, kFewRows) && open_or(p.columns, target.lanes(kSumBits)) &&
-         p.sum * panel_columns(target, 8 * p.bytes) * p.bytes <= target.l2_bytes / 2;
+         (p.selected || open_or(p.rows, kFewRows)) && open_or(p.columns, target.lanes(kSumBits)) &&
+         (p.selected ||
+          p.sum * panel_columns(target, 8 * p.bytes) * p.bytes <= target.l2_bytes / 2);
 }
 
 int64_t panel_columns(const Target& target, int64_t bits) {

@@ -12,6 +12,8 @@ struct RowsByRows {
   int64_t columns = 0;
   int64_t sum = 0;
   int64_t bytes = 4;
+  bool selected =
+      false;  // the matrix is one of several, which a number in memory selects: transposed before, it is copied
 };
 
 enum class MatrixOrder {

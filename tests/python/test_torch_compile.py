@@ -1132,6 +1132,24 @@ def test_grouped_products_of_columns_and_symbolic_rows():
         close(fast(x, w, sizes), grouped_reference(x, w, sizes), 0.05)
 
 
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+@pytest.mark.parametrize("turned", (False, True))
+def test_grouped_products_read_no_row_of_another_group(expert_product, turned, dtype):
+    def product(x, w, ends):
+        return expert_product.grouped_mm_fallback(x, w.transpose(1, 2) if turned else w, ends)
+
+    fast = compiled(product, options=STRICT)
+    w = torch.randn((3, 160, 64) if turned else (3, 64, 160)).to(dtype)
+    for ends in map(torch.tensor, ([1, 20, 21], [0, 0, 40], [40, 40, 40], [0, 1, 1])):
+        x = torch.randn(40, 64).to(dtype)
+        x[int(ends[0]) : int(ends[1])] = float("nan")
+        got = fast(x, w, ends)
+        want = grouped_reference(x, w.transpose(1, 2) if turned else w, ends)
+        count = int(ends[-1])
+        assert torch.equal(got.isnan(), want.isnan()), ends
+        close(got[:count].nan_to_num(), want[:count].nan_to_num(), 0.05)
+
+
 @pytest.fixture
 def expert_product():
     """The operators of transformers, which are of the same name and signature, while it is not imported."""

@@ -139,9 +139,8 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   }
   product->bytes = static_cast<int64_t>(matrix.buffer->dtype.bytes());
   const std::vector<tir::IterVar> axes = s.block(rv)->iters;
-  if (matrix.batched) {
-    product->rows = pairs && matrix.selected ? 0 : tir::as_int(axes[1]->extent).value_or(0);
-  }
+  product->selected = matrix.selected;
+  if (matrix.batched) product->rows = tir::as_int(axes[1]->extent).value_or(0);
   if (!decide.pays([&](const Target& target) {
         if (pairs && matrix.batched) return pairs_in_panels(target, *product);
         return !(pairs && matrix.has_columns_last) &&

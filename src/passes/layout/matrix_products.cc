@@ -70,9 +70,8 @@ bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Targ
     return false;
   }
   auto size = [&](size_t d) { return as_const(product.dims[d].extent).value_or(0); };
-  // A selected matrix is read where it is, in pairs or not at all: widened, it would be a copy.
-  const int64_t rows = selects_matrices(c, product) ? 0 : size(*row);
-  return pairs_in_panels(target, {rows, size(*column), size(*sum) + size(*sum) % 2, kBytes});
+  return pairs_in_panels(target, {size(*row), size(*column), size(*sum) + size(*sum) % 2, kBytes,
+                                  selects_matrices(c, product)});
 }
 
 bool selects_matrices(const CallNode& c, const Contraction& product) {

@@ -374,6 +374,22 @@ TEST(Schedule, caches_copy_in_and_out) {
   EXPECT_EQ(s.block(in)->writes[0]->buffer->shape.size(), 3u);
 }
 
+TEST(Schedule, a_cache_holds_what_an_index_from_memory_selects) {
+  Tensor at = placeholder("at", DType::Int(64), {index(2)});
+  Tensor x = placeholder("x", f32, {index(9), index(3)});
+  Tensor y = compute("Y", {index(2), index(3)}, [&](const Indices& i) {
+    return x({max(min(at({i[0]}), index(8)), index(0)), i[1]}) * imm_float(f32, 2);
+  });
+  PrimFunc f = create_prim_func("selects", {at, x}, {y});
+  Schedule s(f);
+  BlockRV copy = s.cache_read(s.get_block("Y"), "x", Scope::Local).value();
+  EXPECT_EQ(as_int(s.block(copy)->writes[0]->buffer->shape[0]), 2);
+  expect_same(f, s);
+  // The indices themselves are cached as a whole.
+  BlockRV all = s.cache_read(copy, "at", Scope::Local).value();
+  EXPECT_EQ(as_int(s.block(all)->writes[0]->buffer->shape[0]), 2);
+}
+
 TEST(Schedule, layouts_of_open_dimensions) {
   Var n = var("n");
   Tensor x = placeholder("x", f32, {n, index(3)});

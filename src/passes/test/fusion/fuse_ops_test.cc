@@ -155,6 +155,11 @@ TEST(FuseOps, a_product_selects_the_matrices_of_its_batch) {
     return "nn.batch_matmul(" + a + ", " + b + ")";
   };
   EXPECT_EQ(kernels(on(params, product("%x", "take(%w, %i, axis=0)"))), "take nn.batch_matmul");
+  // Its kernel may compute the indices, but not the matrices.
+  EXPECT_EQ(kernels(on(params, product("%x", "take(%w, add(%i, 1i64), axis=0)"))),
+            "add take nn.batch_matmul");
+  EXPECT_EQ(kernels(on(params, product("%x", "take(exp(%w), %i, axis=0)"))),
+            "exp take | nn.batch_matmul");
   // Rows of matrices, and matrices that others read, too, are copied.
   EXPECT_EQ(
       kernels(on(params, product("%w", "take(%w, zeros(shape=[8], dtype=\"int64\"), axis=1)"))),
