@@ -13,6 +13,14 @@ namespace {
 // More terms than this are not collected: a sum of that many parts is not an index.
 constexpr size_t kMaxTerms = 48;
 
+// All int64 that an atom can be, whatever it is computed from.
+Bounds range_of(const PrimExprNode* atom) {
+  auto* quotient = as_binary(atom, BinaryOp::FloorDiv);
+  const auto by = quotient == nullptr ? std::nullopt : as_int(quotient->b);
+  if (!by || *by <= 0) return {};
+  return {floor_div_int(Bounds::kNoMin, *by), floor_div_int(Bounds::kNoMax, *by)};
+}
+
 }  // namespace
 
 std::optional<Linear> add_scaled(const Linear& a, const Linear& b, int64_t k,
@@ -94,16 +102,19 @@ bool Analyzer::Impl::fits(const Linear& l) {
   Wide low = l.constant, high = l.constant;
   for (const auto& term : l.terms) {
     const auto& [atom, k] = term;
-    const Bounds b = atom_bounds(atom);
+    const Bounds known = atom_bounds(atom), b = intersect(known, range_of(atom));
     const bool count = counts(term);
-    const bool has_low = k > 0 ? b.has_min() : b.has_max(),
-               has_high = k > 0 ? b.has_max() : b.has_min();
+    const bool has_low = k > 0 ? known.has_min() : known.has_max(),
+               has_high = k > 0 ? known.has_max() : known.has_min();
     low += count && !has_low ? -kMostCount : Wide{k} * (k > 0 ? b.min : b.max);
     high += count && !has_high ? kMostCount : Wide{k} * (k > 0 ? b.max : b.min);
   }
   const bool below = high <= std::numeric_limits<int64_t>::max(),
              above = low >= std::numeric_limits<int64_t>::min();
   if (below && above) return true;
+  // Of a number less its multiple of a constant both ends are known, even if none of the number is.
+  const Bounds rest = intersect(rounded_bounds(l), floored_bounds(l));
+  if (rest.has_min() && rest.has_max()) return true;
   if (facts.empty()) return false;
   if (!below && sharper_max(l, 0, kMaxFactsAtOnce) == Bounds::kNoMax) return false;
   if (above) return true;

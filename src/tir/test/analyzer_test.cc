@@ -352,6 +352,27 @@ TEST(TirAnalyzer, random_expressions_keep_their_values) {
   }
 }
 
+// Whatever a number is, its multiples of a power of two do not wrap, nor does what is left of it.
+TEST(TirAnalyzer, whole_tiles_and_their_rest_do_not_wrap) {
+  Analyzer a;
+  Var n = var("n"), i = var("i"), j = var("j");
+  const PrimExpr number = n * n * n, tiles = floor_div(number, index(16)) * 16,
+                 rest = number - tiles;
+  EXPECT_EQ(to_string(a.simplify(tiles - floor_div(tiles, index(16)) * 16)), "0");
+  EXPECT_EQ(to_string(a.simplify(floor_div(tiles + 15, index(16)))),
+            to_string(floor_div(a.simplify(number), index(16))));
+  EXPECT_TRUE(a.bounds(rest).within(0, 15));
+  EXPECT_TRUE(a.bounds(rest - floor_div(rest, index(6)) * 6).within(0, 5));
+  a.bind(i, index(0), floor_div(number, index(16)));
+  a.bind(j, index(0), index(16));
+  EXPECT_TRUE(a.can_prove(lt(i * 16 + j, tiles)));
+  // One more, the next multiple, multiples of other numbers than powers of two, and sums of them may wrap.
+  for (const PrimExpr& e : {number + 1, tiles + 16, floor_div(number, index(12)) * 12,
+                            floor_div(number, index(16)) * 17, tiles + tiles})
+    EXPECT_EQ(to_string(a.simplify(floor_div(e, index(2)))),
+              to_string(floor_div(a.simplify(e), index(2))));
+}
+
 TEST(TirAnalyzer, numbers_of_the_program_wrap) {
   Buffer x = buffer("x", kIndex, {index(4)});
   Var i = var("i"), n = var("n"), h = var("h");
