@@ -98,7 +98,7 @@ class Transposition {
     }
     if (threads_) note += ", threads over blocks";
     if (!at && elements_ == 1) RELAY_TRY(make_lines(rv));
-    RELAY_TRY(cut(rv, rows_, column, size_, size_));
+    RELAY_TRY(cut(rv, {rows_, size_}, {column, size_}));
     return Report{note};
   }
 
@@ -288,59 +288,66 @@ class Transposition {
     return static_cast<double>(tir::as_int(i->extent).value_or(0));
   }
 
-  // Blocks of a power of two rows and columns; what is left over by smaller ones. Of open loops blocks of `rows` and
-  // `columns`.
-  tir::StepResult<> cut(const BlockRV& block, const LoopRV& row, const LoopRV& column, int64_t rows,
-                        int64_t columns) {
-    for (const LoopRV* l : {&row, &column}) {
-      int64_t extent = s_.extent(*l);
+  // Rows or columns that are still to be divided into blocks.
+  struct Side {
+    LoopRV loop;
+    int64_t size;  // of the blocks of an open loop
+    // An open loop that such blocks fill. The first part of a partition is one by construction: an analyzer cannot always
+    // prove it, as where a size is a product of many.
+    bool whole = false;
+  };
+
+  // Blocks of a power of two rows and columns; what is left over by smaller ones.
+  tir::StepResult<> cut(const BlockRV& block, const Side& row, const Side& column) {
+    for (const Side* side : {&row, &column}) {
+      const bool is_row = side == &row;
+      const int64_t extent = s_.extent(side->loop), size = side->size;
       if (is_open(extent)) {
-        const int64_t size = l == &row ? rows : columns;
-        if (size == 1 || s_.has_whole_tiles(*l, size)) continue;
+        if (size == 1 || side->whole || s_.has_whole_tiles(side->loop, size)) continue;
         // Copies for every size of both would be many.
-        const bool halves =
-            size / 2 >= kShortestAxis && !(is_open(s_.extent(row)) && is_open(s_.extent(column)));
-        if (l == &column) RELAY_TRY(s_.reorder({column, row}));
-        tir::Partition p = RELAY_TRY(s_.partition_tiles(*l, size));
-        const int64_t rest = halves ? size / 2 : 1;
-        if (l == &row) {
-          RELAY_TRY(cut(block, p.head, column, rows, columns));
-          RELAY_TRY(cut(p.copy_of(block), p.tail, p.copy_of(column), rest, columns));
-        } else {
-          RELAY_TRY(cut(block, row, p.head, rows, columns));
-          RELAY_TRY(cut(p.copy_of(block), p.copy_of(row), p.tail, rows, rest));
-        }
-        return {};
+        const bool halves = size / 2 >= kShortestAxis &&
+                            !(is_open(s_.extent(row.loop)) && is_open(s_.extent(column.loop)));
+        if (!is_row) RELAY_TRY(s_.reorder({column.loop, row.loop}));
+        tir::Partition p = RELAY_TRY(s_.partition_tiles(side->loop, size));
+        return cut_parts(block, row, column, is_row, p, {p.head, size, true},
+                         {p.tail, halves ? size / 2 : 1});
       }
       int64_t whole = extent >= size_
                           ? extent - extent % size_
                           : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
-      const bool is_row = l == &row;
       if (whole == extent || (!is_row && extent < kShortestAxis)) continue;
       // The columns that are left over of some rows follow at once, while what is beside them in its lines is in L1.
       const int64_t at_once =
-          !is_row && s_.extent(row) > size_ ? near_blocks(row, size_) * size_ : 0;
-      if (at_once > 0 && s_.extent(row) > at_once) {
-        std::vector<LoopRV> r = RELAY_TRY(s_.split(row, {-1, at_once}));
+          !is_row && s_.extent(row.loop) > size_ ? near_blocks(row.loop, size_) * size_ : 0;
+      if (at_once > 0 && s_.extent(row.loop) > at_once) {
+        std::vector<LoopRV> r = RELAY_TRY(s_.split(row.loop, {-1, at_once}));
         const bool shares = std::exchange(threads_, false);
         if (shares) RELAY_TRY(s_.parallel(r[0]));
-        RELAY_TRY(cut(block, r[1], column, rows, columns));
+        RELAY_TRY(cut(block, {r[1], row.size}, column));
         threads_ = shares;
         return {};
       }
       // All that is inside the loop is copied.
-      if (!is_row) RELAY_TRY(s_.reorder({column, row}));
-      tir::Partition p = RELAY_TRY(s_.partition(*l, whole));
-      RELAY_TRY(cut(block, is_row ? p.head : row, is_row ? column : p.head, rows, columns));
-      RELAY_TRY(cut(p.copy_of(block), is_row ? p.tail : p.copy_of(row),
-                    is_row ? p.copy_of(column) : p.tail, rows, columns));
-      return {};
+      if (!is_row) RELAY_TRY(s_.reorder({column.loop, row.loop}));
+      tir::Partition p = RELAY_TRY(s_.partition(side->loop, whole));
+      return cut_parts(block, row, column, is_row, p, {p.head, size}, {p.tail, size});
     }
-    auto side = [&](const LoopRV& l, int64_t open) {
-      return is_open(s_.extent(l)) ? open : std::min(size_, s_.extent(l));
+    auto size_of = [&](const Side& side) {
+      const int64_t extent = s_.extent(side.loop);
+      return is_open(extent) ? side.size : std::min(size_, extent);
     };
-    RELAY_TRY(finish(block, row, column, side(row, rows), side(column, columns)));
-    return {};
+    return finish(block, row.loop, column.loop, size_of(row), size_of(column));
+  }
+
+  // Both parts of the rows or of the columns; the other side is copied into the second one.
+  tir::StepResult<> cut_parts(const BlockRV& block, const Side& row, const Side& column,
+                              bool of_rows, const tir::Partition& p, const Side& head,
+                              const Side& tail) {
+    auto copied = [&](const Side& side) {
+      return Side{p.copy_of(side.loop), side.size, side.whole};
+    };
+    RELAY_TRY(cut(block, of_rows ? head : row, of_rows ? column : head));
+    return cut(p.copy_of(block), of_rows ? tail : copied(row), of_rows ? copied(column) : tail);
   }
 
   // Blocks of `rows` rows that follow one another, so that lines of what is read are used up while they are in L1.

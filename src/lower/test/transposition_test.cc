@@ -88,6 +88,35 @@ TEST(Transposition, columns_left_over_follow_the_rows_of_a_block) {
   EXPECT_TRUE(isa<tir::ForNode>(f->body)) << to_string(f);
 }
 
+// y[c, n*n*n] of x[n*n*n, c] or, `back`, the other way round. Such a product may wrap for all that an analyzer knows, so it
+// does not prove that blocks fill the first part of a partition.
+Case cubes_turned(int64_t n, int64_t c, bool back) {
+  tir::Var size = tir::var("n");
+  const PrimExpr cube = size * size * size;
+  std::vector<PrimExpr> lines{index(c), cube}, pixels{cube, index(c)};
+  Tensor x = placeholder("x", f32, back ? lines : pixels);
+  Tensor y = compute("y", back ? pixels : lines, [&](const Indices& i) { return x(i[1], i[0]); });
+  const int64_t count = n * n * n, rows = back ? count : c, columns = back ? c : count;
+  Case out{create_prim_func("turned", {x}, {y}, {size}),
+           {random_floats(static_cast<size_t>(rows * columns), 3)},
+           {},
+           {n}};
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    out.expected.push_back(out.inputs[0][static_cast<size_t>(i % columns * rows + i / columns)]);
+  }
+  return out;
+}
+
+TEST(Transposition, sizes_that_are_products_of_many) {
+  for (int64_t n : {1, 2, 3}) {
+    for (int64_t c : {5, 16, 40}) {
+      for (bool back : {false, true}) {
+        expect_right(cubes_turned(n, c, back), "loops: y transposed in blocks of 16x16");
+      }
+    }
+  }
+}
+
 // y[b, c, n, m] of x[b, n, m, c] or, `back`, the other way round, where a run says how long n and m are; with `wide`, twice the
 // number plus one that lies straight.
 Case open_turned(int64_t b, int64_t n, int64_t m, int64_t c, bool back, bool wide = false) {
