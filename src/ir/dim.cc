@@ -39,20 +39,32 @@ int64_t floor_div_int(int64_t a, int64_t b) {
   return a % b < 0 ? q - 1 : q;
 }
 
+// A named dimension or an indivisible expression, with its text once it is asked for: an expression may be long, and is
+// compared with many.
+struct Factor {
+  Dim dim;
+  mutable std::string known_text = {};
+
+  const std::string& text() const {
+    if (known_text.empty()) known_text = to_string(dim);
+    return known_text;
+  }
+};
+
 struct Term {
   int64_t coefficient;
-  std::vector<Dim> factors;  // sorted by `before`
+  std::vector<Factor> factors;  // sorted by `before`
 };
 
 // A total order on factors that does not depend on addresses where names differ.
-bool before(const Dim& a, const Dim& b) {
-  std::string x = to_string(a), y = to_string(b);
-  if (x != y) return x < y;
-  return !dim_equal(a, b) && a.get() < b.get();
+bool before(const Factor& a, const Factor& b) {
+  if (a.dim == b.dim) return false;
+  if (int order = a.text().compare(b.text()); order != 0) return order < 0;
+  return !dim_equal(a.dim, b.dim) && a.dim.get() < b.dim.get();
 }
 
-bool same_factors(const std::vector<Dim>& a, const std::vector<Dim>& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), dim_equal);
+bool same_factors(const std::vector<Factor>& a, const std::vector<Factor>& b) {
+  return std::ranges::equal(a, b, dim_equal, &Factor::dim, &Factor::dim);
 }
 
 Dim make_op(DimOpKind op, Dim a, Dim b) {
@@ -96,7 +108,7 @@ std::vector<Term> terms_of(const Dim& d) {
       } else if (auto value = as_const(p)) {
         term.coefficient = checked_mul(term.coefficient, *value);
       } else {
-        term.factors.push_back(p);
+        term.factors.push_back({p});
       }
     }
     std::sort(term.factors.begin(), term.factors.end(), before);
@@ -110,7 +122,7 @@ Dim from_terms(std::vector<Term> terms) {
   // The constant term goes last; the others are sorted by their text.
   auto text = [](const Term& t) {
     std::string s;
-    for (const Dim& f : t.factors) s += to_string(f) + "*";
+    for (const Factor& f : t.factors) s += f.text() + "*";
     return s;
   };
   std::stable_sort(terms.begin(), terms.end(), [&](const Term& x, const Term& y) {
@@ -120,7 +132,9 @@ Dim from_terms(std::vector<Term> terms) {
   Dim sum;
   for (const Term& t : terms) {
     Dim product;
-    for (const Dim& f : t.factors) product = product ? make_op(DimOpKind::Mul, product, f) : f;
+    for (const Factor& f : t.factors) {
+      product = product ? make_op(DimOpKind::Mul, product, f.dim) : f.dim;
+    }
     if (!product) {
       product = dim(t.coefficient);
     } else if (t.coefficient != 1) {
@@ -181,7 +195,7 @@ bool never_one(const Dim& d) {
     step = std::gcd(step, t.coefficient);
     grows = grows && t.coefficient > 0;
     // The remainder of what is subtracted from may be anything.
-    for (const Dim& f : t.factors) grows = grows && isa<DimVarNode>(f);
+    for (const Factor& f : t.factors) grows = grows && isa<DimVarNode>(f.dim);
   }
   if (step == 0) return constant != 1;
   return (grows && constant > 1) || (step > 1 && (constant - 1) % step != 0);
@@ -299,7 +313,7 @@ Dim max(const Dim& a, const Dim& b) {
   if (any_of(a, b)) return dim_any();
   auto difference = as_const(a - b);
   if (difference) return *difference >= 0 ? a : b;
-  return before(a, b) ? make_op(DimOpKind::Max, a, b) : make_op(DimOpKind::Max, b, a);
+  return before({a}, {b}) ? make_op(DimOpKind::Max, a, b) : make_op(DimOpKind::Max, b, a);
 }
 
 Dim min(const Dim& a, const Dim& b) {
@@ -308,7 +322,7 @@ Dim min(const Dim& a, const Dim& b) {
   if (difference) return *difference <= 0 ? a : b;
   if (rounds_up(a, b)) return b;
   if (rounds_up(b, a)) return a;
-  return before(a, b) ? make_op(DimOpKind::Min, a, b) : make_op(DimOpKind::Min, b, a);
+  return before({a}, {b}) ? make_op(DimOpKind::Min, a, b) : make_op(DimOpKind::Min, b, a);
 }
 
 namespace {
@@ -331,7 +345,8 @@ Dim broadcast(const Dim& a, const Dim& b) {
   if (never_one(b)) return b;
   if (any_of(a, b)) return dim_any();
   // A chain of its parts, sorted, each once.
-  std::vector<Dim> parts, open{a, b};
+  std::vector<Factor> parts;
+  std::vector<Dim> open{a, b};
   while (!open.empty()) {
     Dim d = std::move(open.back());
     open.pop_back();
@@ -340,13 +355,14 @@ Dim broadcast(const Dim& a, const Dim& b) {
       open.push_back(op->a);
       open.push_back(op->b);
     } else {
-      parts.push_back(std::move(d));
+      parts.push_back({std::move(d)});
     }
   }
   std::sort(parts.begin(), parts.end(), before);
-  parts.erase(std::unique(parts.begin(), parts.end(), dim_equal), parts.end());
-  Dim out = parts[0];
-  for (size_t i = 1; i < parts.size(); ++i) out = make_op(DimOpKind::Broadcast, out, parts[i]);
+  const auto repeated = std::ranges::unique(parts, dim_equal, &Factor::dim);
+  parts.erase(repeated.begin(), repeated.end());
+  Dim out = parts[0].dim;
+  for (size_t i = 1; i < parts.size(); ++i) out = make_op(DimOpKind::Broadcast, out, parts[i].dim);
   return out;
 }
 

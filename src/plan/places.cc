@@ -1,8 +1,13 @@
 #include "plan/places.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "node/structural.h"
 #include "plan/joins.h"
@@ -51,6 +56,30 @@ std::string text_of(const std::vector<std::pair<std::string, Dim>>& factors) {
   }
   return out;
 }
+
+// Numbers for what places have in common that one may hold the values of another: the device, and all of the size but
+// its constant factor.
+class Kinds {
+ public:
+  size_t number(const Product& p, Device device) {
+    // Different factors may have one text.
+    std::vector<Known>& alike = by_text_[text_of(p.factors)];
+    for (const Known& k : alike) {
+      if (k.device == device && same_factors(k.product, p)) return k.number;
+    }
+    alike.push_back({p, device, count_});
+    return count_++;
+  }
+
+ private:
+  struct Known {
+    Product product;
+    Device device;
+    size_t number;
+  };
+  std::unordered_map<std::string, std::vector<Known>> by_text_;
+  size_t count_ = 0;
+};
 
 // A group of values that are one: what a `place` step gives, and the views of it.
 struct Group {
@@ -116,39 +145,59 @@ void share_places(PlanFunction& f, const std::vector<ProgramKernel>& kernels) {
   std::vector<size_t> order(groups.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, [&](size_t g) { return groups[g].made; });
+  // The constant factor of a shared place, and its number below zero: the smallest place comes first, of equal ones the
+  // last.
+  using Size = std::pair<int64_t, int64_t>;
   struct Shared {
     OpenPlace place;
-    size_t holds;  // the group that was put there last
+    size_t kind;
+    Size size;
+    int32_t holds = 0;  // the place before any is shared whose values were put there last
   };
   std::vector<Shared> shared;
   std::vector<int32_t> now(groups.size(), -1);
+  Kinds kinds;
+  std::unordered_map<size_t, std::set<Size>> free;  // by kind
+  std::multimap<int32_t, size_t> read;              // others by the last step that reads them
   for (size_t g : order) {
     const Group& group = groups[g];
-    // The smallest place that is free and large enough; equal sizes are found first.
-    auto fits = [&](const Shared& s) {
-      const Group& before = groups[s.holds];
-      if (f.places[static_cast<size_t>(group.place)].device != s.place.device) return false;
-      if (!is_at_most(*group.type.get(), *s.place.type.get())) return false;
-      if (before.last < group.made) return true;
-      // Read for the last time by the kernel that writes the new value.
-      bool kernel = group.written >= 0 && before.last == group.written;
-      return kernel && writes_in_place(f, f.steps[static_cast<size_t>(group.written)], kernels,
-                                       before.place, group.place);
-    };
-    size_t best = shared.size();
-    for (size_t i = 0; i < shared.size(); ++i) {
-      if (!fits(shared[i])) continue;
-      if (best == shared.size() ||
-          is_at_most(*shared[i].place.type.get(), *shared[best].place.type.get())) {
-        best = i;
+    const Device device = f.places[static_cast<size_t>(group.place)].device;
+    const Product product = product_of(*group.type.get());
+    const size_t kind = kinds.number(product, device);
+    while (!read.empty() && read.begin()->first < group.made) {
+      const Shared& s = shared[read.begin()->second];
+      free[s.kind].insert(s.size);
+      read.erase(read.begin());
+    }
+    // The smallest place that is free and large enough, or read for the last time by the kernel that writes the new value.
+    std::set<Size>& fitting = free[kind];
+    const auto found = fitting.lower_bound({product.number, std::numeric_limits<int64_t>::min()});
+    std::optional<Size> best = found == fitting.end() ? std::nullopt : std::optional(*found);
+    auto overwritten = read.end();
+    if (group.written >= 0) {
+      auto [first, end] = read.equal_range(group.written);
+      for (; first != end; ++first) {
+        const Shared& s = shared[first->second];
+        if (s.kind == kind && s.size.first >= product.number && (!best || s.size < *best) &&
+            writes_in_place(f, f.steps[static_cast<size_t>(group.written)], kernels, s.holds,
+                            group.place)) {
+          best = s.size;
+          overwritten = first;
+        }
       }
     }
-    if (best == shared.size()) {
-      shared.push_back({{group.type, f.places[static_cast<size_t>(group.place)].device}, g});
+    if (overwritten != read.end()) {
+      read.erase(overwritten);
+    } else if (best) {
+      fitting.erase(found);
     } else {
-      shared[best].holds = g;
+      best = Size{product.number, -static_cast<int64_t>(shared.size())};
+      shared.push_back({{group.type, device}, kind, *best});
     }
-    now[g] = static_cast<int32_t>(best);
+    const auto at = static_cast<size_t>(-best->second);
+    shared[at].holds = group.place;
+    read.emplace(group.last, at);
+    now[g] = static_cast<int32_t>(at);
   }
   for (PlanValue& v : f.values) {
     if (v.place == Place::open) v.index = now[static_cast<size_t>(v.index)];

@@ -1,6 +1,7 @@
 // What plans look like, and what each decision makes of a program.
 #include "plan/plan.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -689,6 +690,43 @@ TEST(Places, working_memory_takes_no_place_that_its_kernel_uses) {
   ValueId late = p.memory();
   p.kernel({late}, {b});
   EXPECT_NE(p.places({late})[0], 4);
+}
+
+TEST(Places, the_smallest_that_is_free_and_large_enough_is_shared) {
+  InPlaces p;
+  ValueId a = p.memory(3), b = p.memory(1), c = p.memory(2), d = p.memory(2);
+  for (ValueId v : {a, b, c, d}) p.kernel({v}, {});
+  ValueId e = p.memory(5);
+  p.kernel({e}, {a, b, c, d});
+  ValueId v1 = p.memory(1), v2 = p.memory(2), v3 = p.memory(2), v4 = p.memory(4), v6 = p.memory(6);
+  for (ValueId v : {v1, v2, v3, v4, v6}) p.kernel({v}, {});
+  ValueId last = p.memory(7);
+  p.kernel({last}, {v1, v2, v3, v4, v6});
+  EXPECT_EQ(p.places({a, b, c, d, e}), (std::vector{0, 1, 2, 3, 4}));
+  // The last of equal ones; none is as large as v6.
+  EXPECT_EQ(p.places({v1, v2, v3, v4, v6}), (std::vector{1, 3, 2, 4, 5}));
+}
+
+// As in the gradient of a chain: the search for a free place does not visit those that are taken.
+TEST(Places, thousands_alive_together) {
+  constexpr int kCount = 20000;
+  InPlaces p;
+  std::vector<ValueId> tape;
+  for (int i = 0; i < kCount; ++i) {
+    p.kernel({tape.emplace_back(p.memory(1 + i % 100))}, {});
+  }
+  std::vector<ValueId> back;
+  ValueId before = -1;
+  for (int i = kCount; i-- > 0;) {
+    const ValueId now = back.emplace_back(p.memory(1 + i % 100));
+    p.kernel({now}, before < 0 ? std::vector{tape[i]} : std::vector{tape[i], before});
+    before = now;
+  }
+  // What the tape no longer needs holds all of them.
+  const std::vector<int32_t> places = p.places(back);
+  EXPECT_EQ(std::ranges::max(p.places(tape)), kCount - 1);
+  EXPECT_LT(std::ranges::max(places), kCount);
+  EXPECT_EQ(places[0], kCount - 1);
 }
 
 }  // namespace
