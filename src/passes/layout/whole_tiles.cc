@@ -29,6 +29,7 @@ Expr before_swap(const Expr& matrices) {
       !dim_equal(from[from.size() - 2], shape[1])) {
     return nullptr;
   }
+  if (!reshaped) return transpose->args[0];
   return make_call("reshape", {transpose->args[0]},
                    {{"newshape", to_value(Dims{shape[0], shape[2], shape[1]})}}, *transpose);
 }
