@@ -7,9 +7,11 @@
 Modules with random weights, their back ends alternately in one process: inference; steps of training, which
 are the forward and backward pass and an update by SGD; and calls of a program of one addition. Inference is
 measured for each dtype; inference and training with the sizes of the arguments, with symbolic sizes, or both.
-A time is the smallest of all calls. `first` is what the first call takes beyond that of the back end
-"aot_eager". `--clock cpu` counts the processor time of the process, for machines that others use, too, and in
-first calls that of the compilers which it starts.
+A time is the smallest of all calls. With several threads each back end is called for 20 ms in turn, and at
+least twice: PyTorch's threads wait actively for some ms after their work, on a core that the next back end
+uses. `first` is what the first call takes beyond that of the back end "aot_eager". `--clock cpu` counts the
+processor time of the process, for machines that others use, too, and in first calls that of the compilers
+which it starts.
 """
 
 from __future__ import annotations
@@ -230,6 +232,10 @@ def out_of_time(*_: Any) -> None:
     raise TooLong
 
 
+# Seconds that a back end is called for, at least, before another one, with several threads.
+TURN = 0.02
+
+
 class Comparison:
     """Calls of the same work by each back end, alternately."""
 
@@ -281,9 +287,13 @@ class Comparison:
         end = time.perf_counter() + self.given.seconds
         while time.perf_counter() < end:
             for backend, run in runs.items():
-                begin = self.clock()
-                run()
-                best[backend] = min(best[backend], self.clock() - begin)
+                several = self.given.threads > 1
+                turn, calls = time.perf_counter() + (TURN if several else 0), 0
+                while calls < 1 + several or time.perf_counter() < turn:
+                    begin = self.clock()
+                    run()
+                    best[backend] = min(best[backend], self.clock() - begin)
+                    calls += 1
         others = min(best[b] for b in best if b != "relay")
         ratio = best["relay"] / others if "relay" in best else math.nan
         times = [f"{best[b] * 1e3:.3f}" if b in best else "-" for b in BACKENDS]
