@@ -127,11 +127,9 @@ class Packer : public WeightPacker {
     if (op != nullptr && op->row->packing) return op->row->packing(c, *this);
     auto contraction = contraction_of(c);
     if (!contraction || c.args.size() != 2) return nullptr;
-    if (is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]) &&
-        by_pairs_of_batch(c, *contraction, target_)) {
+    if (by_pairs_of_batch(c, *contraction, target_) || selects_matrices(c, *contraction)) {
       return nullptr;
     }
-    if (selects_matrices(c, *contraction)) return nullptr;
     if (has_open_columns(c)) return columns_last(c, *contraction, false);
     if (!packs(c.args[1])) return nullptr;
     constexpr const char* kSpaces[] = {"", "W", "HW", "DHW"};
@@ -157,10 +155,6 @@ class Packer : public WeightPacker {
             type->dtype.is_float(16));
   }
 
-  static bool is_bfloat16(const Expr& e) {
-    auto* type = tensor_of(e);
-    return type != nullptr && type->dtype.is_bfloat16();
-  }
   static bool is_byte(DType d) { return d.is_integer() && d.bits == 8; }
 
   // The layout of a weight with its columns in panels, and words of the sum beside each other.

@@ -56,13 +56,17 @@ bool by_bfloat16_dot(const CallNode& c, const Contraction& product, const Target
 
 bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Target& target) {
   constexpr int64_t kBytes = 2;
+  const bool bfloat16 = std::ranges::all_of(c.args, [](const Expr& e) {
+    auto* type = tensor_of(e);
+    return type != nullptr && type->dtype.is_bfloat16();
+  });
   auto row = product.only(ContractionRole::Row), column = product.only(ContractionRole::Column),
        sum = product.only(ContractionRole::Reduced);
-  if (c.args.size() != 2 || product.transposed() || product.dims.size() != 4 || !row || !column ||
-      !sum || product.count(ContractionRole::Batch) != 1 || product.operands[0].size() != 3 ||
-      !product.operands[0].back().has(*sum) || product.operands[1].size() != 3 ||
-      !product.result.back().has(*column) || is_any(product.dims[*column].extent) ||
-      is_any(product.dims[*sum].extent)) {
+  if (!bfloat16 || c.args.size() != 2 || product.transposed() || product.dims.size() != 4 || !row ||
+      !column || !sum || product.count(ContractionRole::Batch) != 1 ||
+      product.operands[0].size() != 3 || !product.operands[0].back().has(*sum) ||
+      product.operands[1].size() != 3 || !product.result.back().has(*column) ||
+      is_any(product.dims[*column].extent) || is_any(product.dims[*sum].extent)) {
     return false;
   }
   // An open size is 0 here.

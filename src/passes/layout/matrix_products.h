@@ -15,7 +15,7 @@ bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors
 // The same for instructions of vectors that multiply two bfloat16 in each lane. Sizes of images may be symbolic.
 bool by_bfloat16_dot(const CallNode& c, const Contraction& product, const Target& target);
 
-// The same for matrices of a batch, whose kernels write the second one's panels as pairs. Any size may be symbolic.
+// The same for matrices of a batch, both of bfloat16, whose kernels write the second one's panels as pairs. Any size may be symbolic.
 bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Target& target);
 
 // Whether the second operand is the matrix of each product of a batch, selected by index from several, as the weights of the

@@ -67,7 +67,7 @@ class Widening {
         if (packs(*as<CallNode>(sum), *product))
           return type->dtype.is_float(32) ? nullptr : rounded(sum, c);
       }
-      if (both && by_pairs_of_batch(c, *product, target_)) {
+      if (by_pairs_of_batch(c, *product, target_)) {
         const Expr whole = in_whole_tiles(c, *product, target_);
         if (type->dtype.is_float(32) && whole.get() == &c) return nullptr;
         auto* call = as<CallNode>(whole);
