@@ -1104,6 +1104,13 @@ def test_grouped_products_of_rows(turned):
         close(fast(x, w, ends.int())[:count], grouped_reference(x, w, ends)[:count], 0.05)
 
 
+def test_groups_that_end_behind_the_last_row():
+    fast = compiled(lambda x, w, e: torch._grouped_mm(x, w, offs=e), options=STRICT)
+    x, w = torch.randn(16, 64).bfloat16(), torch.randn(3, 64, 32).bfloat16()
+    ends = torch.tensor([4, 8, 20])
+    close(fast(x, w, ends.int()), grouped_reference(x, w, ends), 0.05)
+
+
 def test_gradients_of_grouped_products_of_rows():
     fast = compiled(lambda x, w, e: torch._grouped_mm(x, w, offs=e), options=STRICT)
     for ends in map(torch.tensor, ENDS[:3]):

@@ -270,15 +270,17 @@ struct RowGroup {
   Expr number, first, count;
 };
 
-// `made`, to which `add` writes for one group after the other. `ends`: the row behind each group, in ascending order. A group
-// without rows writes nothing.
+// `made`, to which `add` writes for one group after the other. `ends`: the row behind each group, in ascending order; those outside
+// of the rows of x are the first or the last of these, as of a slice. A group without rows writes nothing.
 //
 //   for group: if begins[group] < ends[group]: made = add(group, made)
-Expr for_groups(NodeContext& ctx, Expr ends, const Expr& made,
+Expr for_groups(NodeContext& ctx, const Expr& x, Expr ends, const Expr& made,
                 const std::function<Expr(const RowGroup&, const Expr& made)>& add) {
   const int64_t groups = ctx.const_dim(ends, 0, "the number of groups");
   if (groups == 0) ctx.unsupported("a product of no groups");
-  ends = ctx.cast(ends, kI64);
+  const Expr none = ctx.scalar(0, kI64);
+  const Expr all = at(ctx, ctx.call("shape_of", {x}, {{"dtype", to_value(kI64)}}), none);
+  ends = ctx.minimum(ctx.call("maximum", {ctx.cast(ends, kI64), none}), all);
   Expr begins = ctx.ints(std::vector<int64_t>{0});
   if (groups > 1) begins = ctx.concat({begins, ctx.slice(ends, 0, 0, groups - 1)}, 0);
   const Expr counts = ctx.sub(ends, begins);
@@ -287,7 +289,7 @@ Expr for_groups(NodeContext& ctx, Expr ends, const Expr& made,
   loop.initial = {made};
   auto step = [&](const Expr& t, const Expr&, const std::vector<Expr>& states) {
     const RowGroup group{t, at(ctx, begins, t), at(ctx, counts, t)};
-    Expr has_rows = ctx.call("greater", {group.count, ctx.scalar(0, kI64)});
+    Expr has_rows = ctx.call("greater", {group.count, none});
     return Step{{if_(has_rows, add(group, states[0]), states[0], ctx.span())}, {}};
   };
   return run_steps(ctx, loop, step).states[0];
@@ -310,7 +312,7 @@ Expr product_by_groups(NodeContext& ctx, const Expr& x, const Expr& w, const Exp
   const bool is_transpose = is_call_to(w, "transpose") && Builder::rank_of(turned->args[0]) == 3 &&
                             structural_equal(ctx.swap_last(turned->args[0]), w);
   Expr zeros = ctx.full(0, {rows, columns}, Builder::dtype_of(x));
-  return for_groups(ctx, ends, zeros, [&](const RowGroup& group, const Expr& made) {
+  return for_groups(ctx, x, ends, zeros, [&](const RowGroup& group, const Expr& made) {
     // Each kernel selects the matrix itself: one that both branches read is a copy.
     auto product = [&](const Expr& own) {
       const Expr which = one_number(ctx, group.number);
@@ -330,7 +332,7 @@ Expr sum_by_groups(NodeContext& ctx, const Expr& x, const Expr& y, const Expr& e
   Expr zeros =
       ctx.full(0, {Builder::shape_of(ends)[0], Builder::shape_of(x)[1], Builder::shape_of(y)[1]},
                Builder::dtype_of(x));
-  return for_groups(ctx, ends, zeros, [&](const RowGroup& group, const Expr& made) {
+  return for_groups(ctx, x, ends, zeros, [&](const RowGroup& group, const Expr& made) {
     Expr sums = ctx.matmul(ctx.swap_last(rows_of(ctx, x, group)), rows_of(ctx, y, group));
     return ctx.call("update_slice", {made, ctx.expand_dims(sums, 0), group.number});
   });
