@@ -1,6 +1,7 @@
 // Graphs of PyTorch that Python hands over, as JSON of torch.export with tensors beside it.
 #include "bind/torch.h"
 
+#include <dlfcn.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,6 +10,7 @@
 #include "driver/evaluate_constant.h"
 #include "frontend/arrays/weights.h"
 #include "frontend/torch/torch.h"
+#include "runtime/thread_pool.h"
 
 namespace relay::bind {
 namespace {
@@ -98,6 +100,24 @@ nb::dict load_weights(const std::string& path) {
   return out;
 }
 
+// Lets kernels run on the threads of the OpenMP that a loaded library uses; false: the library is not loaded, or uses none.
+bool share_openmp_of(const std::string& library) {
+  void* loaded = dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (loaded == nullptr) return false;
+  // Found in the libraries that it depends on, too. It stays loaded from here on.
+  runtime::OpenMp openmp{};
+  auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(loaded, name));
+    return function != nullptr;
+  };
+  if (!find(openmp.parallel, "GOMP_parallel") || !find(openmp.max_threads, "omp_get_max_threads") ||
+      !find(openmp.thread_num, "omp_get_thread_num")) {
+    return false;
+  }
+  runtime::share_openmp(&openmp);
+  return true;
+}
+
 }  // namespace
 
 void bind_torch(nb::module_& m) {
@@ -109,6 +129,8 @@ void bind_torch(nb::module_& m) {
         "The nodes of a graph that cannot be imported: place, operator and reason of each.");
   m.def("load_weights", &load_weights, nb::arg("path"),
         "The tensors of a safetensors file, a NumPy archive, or a state dictionary of torch.save.");
+  m.def("share_openmp_of", &share_openmp_of, nb::arg("library"),
+        "Runs kernels on the threads of the OpenMP of a loaded library; whether it has one.");
   m.def("torch_rows", &torch_operators, "The operators of PyTorch that can be imported.");
 }
 

@@ -47,11 +47,31 @@ struct Split {
   int64_t begin(int64_t t) const { return t * quotient + std::min(t, remainder); }
 };
 
+struct SharedOpenMp {
+  OpenMp functions;
+  uint64_t process = fork_generation();
+};
+std::atomic<const SharedOpenMp*> shared_openmp{nullptr};
+
+// The OpenMP whose threads run regions of so many chunks on this thread; null: those of the pool do.
+const OpenMp* openmp_for(int chunks) {
+  const SharedOpenMp* shared = shared_openmp.load(std::memory_order_acquire);
+  if (shared == nullptr || shared->process != fork_generation()) return nullptr;
+  return shared->functions.max_threads() >= chunks ? &shared->functions : nullptr;
+}
+
 }  // namespace
+
+void share_openmp(const OpenMp* openmp) {
+  // Never destroyed: another thread may be reading the one before.
+  shared_openmp.store(openmp == nullptr ? nullptr : new SharedOpenMp{*openmp},
+                      std::memory_order_release);
+}
 
 // The caller writes the task, then raises `go`. The thread that raises `claimed` to the same number
 // runs the task: the worker, or the caller when it is done with its own part and the worker has not
 // begun (its core is taken by another process, or it has yet to wake up). The worker raises `done`.
+// A thread of an OpenMP stands in for the worker, which sleeps then.
 // Between the caller's claim and the next task the worker reads none of the fields.
 struct ThreadPool::Worker {
   alignas(64) std::atomic<uint32_t> go{0};
@@ -60,6 +80,7 @@ struct ThreadPool::Worker {
   int64_t begin = 0;
   int64_t end = 0;
   Denormals denormals = Denormals::flush;
+  std::atomic<bool> is_for_openmp{false};  // this one leaves the task alone
   alignas(64) std::atomic<uint32_t> claimed{0};
   std::atomic<uint32_t> done{0};
   int32_t code = 0;
@@ -71,6 +92,14 @@ struct ThreadPool::Worker {
     uint32_t before = number - 1;
     return claimed.compare_exchange_strong(before, number, std::memory_order_acq_rel,
                                            std::memory_order_relaxed);
+  }
+
+  // Runs the task of that number, unless another thread does. The thread has its thread-local memory.
+  void run(uint32_t number) {
+    if (!claim(number)) return;
+    DenormalScope scope(denormals);
+    code = run_body(body, env, begin, end);
+    done.store(number, std::memory_order_release);
   }
 
   void wake() {
@@ -133,10 +162,55 @@ void ThreadPool::wake_all() {
 
 ThreadPool::Session::Session(ThreadPool& pool, bool wake) : pool_(pool) {
   pool_.sessions_.fetch_add(1, std::memory_order_seq_cst);
-  if (wake && pool_.usable()) pool_.wake_all();
+  if (wake && pool_.usable() && openmp_for(pool_.num_threads()) == nullptr) pool_.wake_all();
 }
 
 ThreadPool::Session::~Session() { pool_.sessions_.fetch_sub(1, std::memory_order_relaxed); }
+
+// A region under way. Its caller leads it; where an OpenMP has the threads, all of them are in `member`, the caller as number 0.
+struct ThreadPool::Region {
+  ThreadPool& pool;
+  relay_parallel_body body;
+  void* env;
+  int64_t end_of_first;
+  int chunks;
+  const OpenMp* openmp;
+  void (*waiting)(void*);
+  void* waiting_for;
+  int32_t result = 0;
+
+  // Runs the first chunk and those that nobody has begun by then, and waits for the others.
+  void lead() {
+    result = run_body(body, env, 0, end_of_first);
+    for (int t = 1; t < chunks; ++t) {
+      Worker& worker = *pool.workers_[t - 1];
+      uint32_t number = worker.go.load(std::memory_order_relaxed);
+      if (worker.claim(number)) {
+        int32_t code = run_body(body, env, worker.begin, worker.end);
+        if (result == 0) result = code;
+        continue;
+      }
+      for (int spins = 0; worker.done.load(std::memory_order_acquire) != number; ++spins) {
+        if (spins < kSpinsBeforeYield) {
+          spin_pause();
+        } else {
+          if (waiting != nullptr) waiting(waiting_for);
+          sched_yield();
+        }
+      }
+      if (result == 0) result = worker.code;
+    }
+  }
+
+  static void member(void* region) {
+    auto& self = *static_cast<Region*>(region);
+    const int number = self.openmp->thread_num();
+    if (number == 0) return self.lead();
+    if (number >= self.chunks || !has_thread_locals()) return;
+    Worker& worker = *self.pool.workers_[number - 1];
+    worker.run(worker.go.load(std::memory_order_relaxed));
+  }
+};
 
 int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t extent, int chunks,
                                  void (*waiting)(void*), void* waiting_for) {
@@ -152,6 +226,7 @@ int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t ex
     }
     return 0;
   }
+  const OpenMp* openmp = openmp_for(chunks);
   const Denormals denormals = denormals_of_thread();
   for (int t = 1; t < chunks; ++t) {
     Worker& worker = *workers_[t - 1];
@@ -160,32 +235,21 @@ int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t ex
     worker.begin = split.begin(t);
     worker.end = split.begin(t + 1);
     worker.denormals = denormals;
+    worker.is_for_openmp.store(openmp != nullptr, std::memory_order_relaxed);
     // Sequentially consistent, as are the worker's operations around parking: either the worker
     // sees the new number, or this thread sees that it is parked.
     worker.go.fetch_add(1, std::memory_order_seq_cst);
-    worker.wake();
+    if (openmp == nullptr) worker.wake();
   }
-  int32_t result = run_body(body, env, 0, split.begin(1));
-  for (int t = 1; t < chunks; ++t) {
-    Worker& worker = *workers_[t - 1];
-    uint32_t number = worker.go.load(std::memory_order_relaxed);
-    if (worker.claim(number)) {
-      int32_t code = run_body(body, env, worker.begin, worker.end);
-      if (result == 0) result = code;
-      continue;
-    }
-    for (int spins = 0; worker.done.load(std::memory_order_acquire) != number; ++spins) {
-      if (spins < kSpinsBeforeYield) {
-        spin_pause();
-      } else {
-        if (waiting != nullptr) waiting(waiting_for);
-        sched_yield();
-      }
-    }
-    if (result == 0) result = worker.code;
+  Region region{*this, body, env, split.begin(1), chunks, openmp, waiting, waiting_for};
+  if (openmp == nullptr) {
+    region.lead();
+  } else {
+    // As many threads as other regions of the OpenMP have: with another number it ends some, or starts them anew.
+    openmp->parallel(&Region::member, &region, 0, 0);
   }
   busy_.store(false, std::memory_order_release);
-  return result;
+  return region.result;
 }
 
 void ThreadPool::work(Worker& worker) {
@@ -196,14 +260,12 @@ void ThreadPool::work(Worker& worker) {
   for (uint32_t round = 1;; ++round) {
     uint32_t number = worker.go.load(std::memory_order_acquire);
     if (number != finished) {
-      if (worker.claim(number)) {
-        DenormalScope scope(worker.denormals);
-        worker.code = run_body(worker.body, worker.env, worker.begin, worker.end);
-        worker.done.store(number, std::memory_order_release);
-      }
       finished = number;
-      round = 0;
-      continue;
+      if (!worker.is_for_openmp.load(std::memory_order_relaxed)) {
+        worker.run(number);
+        round = 0;
+        continue;
+      }
     }
     spin_pause();
     if (round % 256 != 0) continue;

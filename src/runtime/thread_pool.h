@@ -11,6 +11,10 @@
 // region, or its own: nested) runs its chunks itself, one after another, with the same results.
 // A worker is in its caller's mode for denormals (core/denormals.h). Nothing is pinned to cores; the operating system places the
 // threads within the process's affinity mask.
+//
+// Where the process has an OpenMP that another library runs its own work with, such as PyTorch's, its threads can be the
+// workers (share_openmp). They wait actively, as ours do: with a pool of each on the same cores, every region would begin
+// while the other's threads still hold a core.
 #pragma once
 
 #include <atomic>
@@ -22,6 +26,18 @@
 #include "runtime/core/kernel_abi.h"
 
 namespace relay::runtime {
+
+// The functions of an OpenMP runtime; libgomp, libomp and libiomp5 have them under these names.
+struct OpenMp {
+  void (*parallel)(void (*body)(void*), void* env, unsigned threads,
+                   unsigned flags);  // GOMP_parallel
+  int (*max_threads)();              // omp_get_max_threads
+  int (*thread_num)();               // omp_get_thread_num
+};
+
+// Regions of all pools run on this OpenMP's threads from now on, where it has as many for the calling thread as a region has
+// chunks; null: on the pools' own. In a child process after fork it is not used: its threads did not come along.
+void share_openmp(const OpenMp* openmp);
 
 class ThreadPool {
  public:
@@ -63,6 +79,7 @@ class ThreadPool {
 
  private:
   struct Worker;
+  struct Region;
   void work(Worker& worker);
   void wake_all();
 

@@ -209,8 +209,16 @@ tir::StepResult<> Tiling::finish(const std::vector<TileAxis>& axes, const TilePa
 
 namespace {
 
+// How much of an axis the busiest thread has where threads share its whole tiles, and then what is left over, which one has.
+double busiest_share(int64_t extent, int64_t tile, int64_t threads) {
+  const int64_t rounds = (extent / tile + threads - 1) / threads;
+  return static_cast<double>(rounds * tile + extent % tile) / static_cast<double>(extent);
+}
+
 // The tile of constant extents, and where the loop over its columns stands: one panel of weights serves all rows before the
-// next is read, unless all weights stay in half of L2: then a row is read once. Few rows leave the threads the columns.
+// next is read, unless all weights stay in half of L2: then a row is read once. Threads share the outermost axis, so that the
+// one of a single matrix is that which they share better: a step of a recurrent layer is 16 x 512 by 512 x 128, in rows of
+// 9 and 7.
 void choose_tile_plan(const Sum& sum, const Target& target, TilePlan& plan) {
   const Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(sum, target);
   plan.lanes = lanes_of(sum, target);
@@ -226,6 +234,15 @@ void choose_tile_plan(const Sum& sum, const Target& target, TilePlan& plan) {
   plan.column_loop = !rows_outside || few_rows          ? ColumnLoop::Outermost
                      : !sum.depthwise && tile_has_outer ? ColumnLoop::Between
                                                         : ColumnLoop::Innermost;
+  if (!plan.threads || sum.extents.size() != 2) return;
+  const double by_rows = busiest_share(sum.rows(), tile.height, target.num_cores);
+  const double by_columns = busiest_share(sum.columns(), tile.columns, target.num_cores);
+  // Weights that do not stay in half of L2 come from farther away for every row of tiles.
+  constexpr double kClearly = 0.9, kMuch = 0.67;
+  if (by_columns < kClearly * by_rows) plan.column_loop = ColumnLoop::Outermost;
+  if (by_rows < (rows_outside ? kClearly : kMuch) * by_columns) {
+    plan.column_loop = ColumnLoop::Innermost;
+  }
 }
 
 // Whether a given tile is one of the sum's.
@@ -254,11 +271,18 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
   if (loops.size() != around + sum.spatial.size()) return Declined{};
   loops.erase(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));
 
+  // Some 3 us of multiply-adds: products of a microsecond, one after the other, take up to 1.7 times
+  // as long on two threads, by how far the cores are apart (measured).
+  double work = sum.reduction;
+  for (int64_t e : sum.extents) work *= static_cast<double>(e == kOpen ? kTypicalExtent : e);
+  const bool alone = around == 0 || sum.in_parts || sum.in_blocks;
+
   // The tile's axes: columns, rows, and the axis before the rows when one line of rows is short or
   // its ends read a border.
   const size_t at = plans.next();
   decide.value(plans[at], [&](const Target& target) {
     TilePlan plan;
+    plan.threads = alone && pays_threads(target, work, 16 * kMinParallelWork);
     choose_tile_plan(sum, target, plan);
     return plan;
   });
@@ -316,8 +340,6 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
   for (const TileAxis& a : axes) epilogue.loops.push_back(a.inner);
   parts.push_back(epilogue);
 
-  double work = sum.reduction;
-  for (int64_t e : sum.extents) work *= static_cast<double>(e == kOpen ? kTypicalExtent : e);
   bool bordered = std::any_of(axes.begin(), axes.end(),
                               [](const TileAxis& a) { return a.low > 0 || a.high < a.tiles(); });
   std::string text = "sum: " + arithmetic_of(sum, decide) + ", " +
@@ -325,13 +347,7 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
                      " register tile, " + (order[0] == axes.back().outer ? "columns" : "rows") +
                      " outside";
   if (bordered) text += ", border in tiles of its own";
-  // Some 3 us of multiply-adds: products of a microsecond, one after the other, take up to 1.7 times
-  // as long on two threads, by how far the cores are apart (measured).
-  const bool alone = around == 0 || sum.in_parts || sum.in_blocks;
-  const bool threads = decide.value(plans[at].threads, [&](const Target& target) {
-    return alone && pays_threads(target, work, 16 * kMinParallelWork);
-  });
-  if (threads) {
+  if (plan.threads) {
     // Loops that are not cut share the work in fine portions; pieces of one that is are shared
     // each.
     std::vector<LoopRV> shared;

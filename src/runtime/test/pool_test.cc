@@ -199,9 +199,97 @@ TEST(thread_pool, is_shared_and_goes_away) {
   EXPECT_GE(ThreadPool::shared()->num_threads(), 1);
 }
 
+// An OpenMP of `team` threads, started for each region; as a team of one where a region is nested.
+int team = 1;
+thread_local int number = -1;
+std::atomic<int> regions{0};
+const OpenMp openmp{
+    [](void (*body)(void*), void* env, unsigned, unsigned) {
+      const int threads = number < 0 ? team : 1, before = number;
+      ++regions;
+      std::vector<std::thread> others;
+      for (int t = 1; t < threads; ++t) {
+        others.emplace_back([=] {
+          number = t;
+          body(env);
+        });
+      }
+      number = 0;
+      body(env);
+      number = before;
+      for (std::thread& t : others) t.join();
+    },
+    [] { return team; },
+    [] { return number; },
+};
+
+struct SharedTeam {
+  explicit SharedTeam(int threads) {
+    team = threads;
+    regions = 0;
+    share_openmp(&openmp);
+  }
+  ~SharedTeam() { share_openmp(nullptr); }
+};
+
+TEST(thread_pool, regions_run_on_the_threads_of_an_openmp) {
+  ThreadPool pool(3);
+  for (int threads : {3, 5}) {
+    SharedTeam shared(threads);
+    ThreadPool::Session session(pool);
+    for (int64_t extent : {2, 3, 100}) {
+      Marks marks(static_cast<size_t>(extent));
+      EXPECT_EQ(pool.parallel_for(Marks::body, &marks, extent, 3), 0);
+      for (auto& seen : marks.seen) ASSERT_EQ(seen.load(), 1);
+      EXPECT_EQ(marks.chunks.size(), static_cast<size_t>(std::min<int64_t>(extent, 3)));
+    }
+    EXPECT_EQ(regions, 3);
+  }
+  // Both chunks wait for each other, so that each has a thread.
+  SharedTeam shared(3);
+  std::atomic<int> arrived{0};
+  auto meet = [](void* env, int64_t begin, int64_t) -> int32_t {
+    auto& all = *static_cast<std::atomic<int>*>(env);
+    ++all;
+    while (all < 3) std::this_thread::yield();
+    return begin == 0 ? 0 : static_cast<int32_t>(number + 7);
+  };
+  EXPECT_EQ(pool.parallel_for(meet, &arrived, 3, 3), 8);
+}
+
+TEST(thread_pool, an_openmp_with_fewer_threads_than_chunks_is_left_alone) {
+  ThreadPool pool(3);
+  SharedTeam shared(2);
+  Marks marks(9);
+  EXPECT_EQ(pool.parallel_for(Marks::body, &marks, 9, 3), 0);
+  EXPECT_EQ(regions, 0);
+  EXPECT_EQ(pool.parallel_for(Marks::body, &marks, 9, 2), 0);
+  EXPECT_EQ(regions, 1);
+  for (auto& seen : marks.seen) EXPECT_EQ(seen.load(), 2);
+}
+
+TEST(thread_pool, a_region_inside_of_one_of_the_openmp_is_run_by_its_caller) {
+  ThreadPool pool(2);
+  SharedTeam shared(2);
+  Marks marks(4);
+  struct Env {
+    ThreadPool& pool;
+    Marks& marks;
+  } env{pool, marks};
+  openmp.parallel(
+      [](void* env) {
+        auto& e = *static_cast<Env*>(env);
+        if (number != 0) return;
+        EXPECT_EQ(e.pool.parallel_for(Marks::body, &e.marks, 4, 2), 0);
+      },
+      &env, 0, 0);
+  for (auto& seen : marks.seen) EXPECT_EQ(seen.load(), 1);
+}
+
 // ThreadSanitizer does not support threads in a forked child.
 #if !defined(__SANITIZE_THREAD__)
 TEST(thread_pool, a_forked_child_runs_serially) {
+  SharedTeam shared(2);
   auto pool = ThreadPool::shared(2);
   pid_t child = fork();
   if (child == 0) {
@@ -210,7 +298,8 @@ TEST(thread_pool, a_forked_child_runs_serially) {
                  marks.chunks.size() == 2;
     pool.reset();
     auto fresh = ThreadPool::shared(2);
-    right = right && fresh->usable() && fresh->parallel_for(Marks::body, &marks, 10, 2) == 0;
+    right = right && fresh->usable() && fresh->parallel_for(Marks::body, &marks, 10, 2) == 0 &&
+            regions == 0;
     _exit(right ? 0 : 1);
   }
   int status = 0;
