@@ -7,6 +7,7 @@ import json
 import operator
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 import relay
+from relay import _core
 from relay.torch import _options
 from relay.torch._compile import compile_graph
 
@@ -926,6 +928,44 @@ def test_a_second_process_takes_kernels_from_the_cache(tmp_path, monkeypatch):
 
 
 # ---- Around it ----------------------------------------------------------------------------------
+
+
+def test_kernels_run_on_the_threads_of_pytorchs_openmp():
+    library = str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")
+    openmp = "ATen parallel backend: OpenMP" in torch.__config__.parallel_info()
+    assert _core.share_openmp_of(library) == openmp
+    assert not _core.share_openmp_of("libof_no_process.so")
+    # More and fewer threads than PyTorch has, and in another thread, which has an OpenMP team of its own.
+    model, x = nn.Linear(256, 256), torch.randn(256, 256)
+    expected = model(x)
+    for threads in (1, 2, 3):
+        run = compiled(model, options={"num_threads": threads})
+        close(run(x), expected)
+        with ThreadPoolExecutor(1) as other:
+            close(other.submit(run, x).result(), expected)
+        torch._dynamo.reset()
+
+
+def test_a_forked_child_does_not_wait_for_the_threads_of_its_parent():
+    code = """
+import os, numpy as np, relay, torch, relay.torch
+torch.set_num_threads(2)
+x = torch.randn(512, 512)
+x @ x
+source = "def @main(%x: Tensor[(512, 512), float32]) { nn.matmul(%x, %x) }"
+run = relay.build(relay.parse('#[version = "0.0.5"]' + source), num_threads=2)
+given = x.numpy()
+here = np.asarray(run(given))
+child = os.fork()
+if child == 0:
+    same = np.array_equal(np.asarray(run(given)), here)
+    os._exit(0 if same else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "0\n"
 
 
 def test_relay_is_imported_without_pytorch():

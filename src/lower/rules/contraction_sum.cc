@@ -143,6 +143,7 @@ std::optional<Sum> describe_sum(const Schedule& s, const BlockRV& rv) {
     if (extent == 0 || i->kind == IterKind::Opaque) return std::nullopt;
     if (i->kind == IterKind::Reduce) {
       out.reduction *= extent ? static_cast<double>(*extent) : kTypicalSum;
+      out.open_sum |= !extent;
     } else {
       out.spatial.push_back(i);
       out.extents.push_back(extent.value_or(kOpen));

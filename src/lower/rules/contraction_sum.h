@@ -29,6 +29,7 @@ struct Sum {
   std::vector<ContractionRole> roles;  // of the spatial iterations, as the block states them
   std::vector<int64_t> extents;  // of the spatial iterations, kOpen where it is not a constant
   double reduction = 1;          // products in one sum; a guess where it is open
+  bool open_sum = false;         // how many products one sum has is not a constant
   tir::DType dtype;              // in which the sum is taken
   bool bytes = false;            // products of bytes, four of which stand together in the weights
   bool pairs = false;            // products of bfloat16, two of which stand together in the weights

@@ -242,6 +242,24 @@ Case open_dense(int64_t m, int64_t n, int64_t k, const OpenSizes& open) {
   return c;
 }
 
+TEST(contraction, threads_share_the_axis_that_has_whole_tiles_for_them) {
+  auto shares = [](const Case& c, const std::string& outside) {
+    const std::string text = rule_of(c.func);
+    EXPECT_NE(text.find(outside + " outside, threads over tiles"), std::string::npos) << text;
+  };
+  // 16 rows are a tile of each of two sizes, which would be a loop of one thread each.
+  const Case step = dense(16, 128, 512, 0, false);
+  shares(step, "columns");
+  expect_right(step, "sum");
+  // So are so many columns, though their weights then come by for every row of tiles.
+  shares(dense(256, 36, 4096, 0, false), "rows");
+  // Rows that are whole tiles for both threads are read once.
+  shares(dense(256, 128, 64, 0, false), "rows");
+  // The gradient of a weight is a sum over a batch of any size.
+  shares(open_dense(32, 64, 300, {.sums = true}), "columns");
+  EXPECT_EQ(rule_of(open_dense(4, 8, 300, {.sums = true}).func).find("threads"), std::string::npos);
+}
+
 TEST(contraction, open_rows_by_tiles_and_smaller_ones) {
   for (int64_t m : {1, 2, 7, 14, 27, 43}) expect_tiled(open_dense(m, 40, 5, {.rows = true}));
   expect_tiled(open_dense(29, 96, 9, {.rows = true, .sums = true}));
