@@ -179,7 +179,7 @@ struct ThreadPool::Region {
   void* waiting_for;
   int32_t result = 0;
 
-  // Runs the first chunk and those that nobody has begun by then, and waits for the others.
+  // Runs the first chunk and those that have not begun by then, and waits for the others.
   void lead() {
     result = run_body(body, env, 0, end_of_first);
     for (int t = 1; t < chunks; ++t) {

@@ -66,3 +66,29 @@ def test_an_operator_without_a_compiled_form_at_level_0_is_evaluated():
 def test_unknown_executors_are_named():
     with pytest.raises(relay.RelayError, match='"debug" and "vm"'):
         relay.create_executor("tpu", relay.parse(TEXT))
+
+
+LOOP = """#[version = "0.0.5"]
+def @main(%n: int64, %x: Tensor[(64, 64), float32]) {
+  let %loop = fn (%t: int64, %a: Tensor[(64, 64), float32], %b: Tensor[(64, 64), float32])
+      -> (Tensor[(64, 64), float32], Tensor[(64, 64), float32]) {
+    if (%t < %n) { %loop(%t + 1i64, nn.relu(%b), add(%a, 1f)) } else { (%a, %b) }
+  };
+  let %r = %loop(0i64, %x, %x);
+  (%r.0, %r.1, %r.0, %x)
+}
+"""
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_results_that_are_not_copied_share_no_memory(steps):
+    run = relay.build(relay.parse(LOOP))
+    x = np.random.default_rng(0).normal(size=(64, 64)).astype("float32")
+    results = [np.asarray(r) for r in run(np.int64(steps), x)]
+    a, b = x, x
+    for _ in range(steps):
+        a, b = np.maximum(b, 0), a + 1
+    for result, expected in zip(results, (a, b, a, x), strict=True):
+        np.testing.assert_array_equal(result, expected)
+    for i, result in enumerate(results):
+        assert not any(np.shares_memory(result, other) for other in (*results[:i], x))

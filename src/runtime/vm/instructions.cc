@@ -32,6 +32,13 @@ bool reusable(const Object* object, DType dtype, Shape shape) {
 
 }  // namespace
 
+bool Interpreter::becomes_output(const Slot& result, const Slot& output) {
+  // Memory that the caller has given has another owner, as have constants and arguments.
+  if (!exclusive(output.object)) return false;
+  auto* place = static_cast<const Tensor::Rep*>(output.object);
+  return !place->dtype.is_string() && reusable(result.object, place->dtype, shape_of(place));
+}
+
 void Interpreter::new_tensor(Slot& slot, DType dtype, Shape shape, Device device) {
   if (device != Device::cpu()) [[unlikely]]
     return set(slot.object, new_device_tensor(dtype, shape, device));

@@ -196,6 +196,10 @@ class Interpreter {
   [[noreturn]] static void kernel_failed(const KernelInfo& kernel, int32_t code);
   void poison_outputs(const KernelInfo& kernel, const Operand* operands, const Window& w);
   void copy(const Instruction& in, const Window& w);
+  // Whether only results are copied from an instruction to the end of the function.
+  bool is_at_end(const Instruction& in, const Function& function);
+  // Whether the tensor of a register can be the output as it is: nobody else has it, and this run has made the output's memory.
+  static bool becomes_output(const Slot& result, const Slot& output);
   // The one element of that dtype, as an integer register has it.
   int64_t element(const Place& place, DType t);
   int64_t load_scalar(const Instruction& in, const Window& w);
@@ -329,6 +333,8 @@ class Interpreter {
   std::atomic<int64_t> fuel_left_;
   int64_t fuel_ = 0;
   bool made_strings_ = false;
+  // The instructions that copy results last, of the function that returned last (is_at_end).
+  const Instruction *end_begin_ = nullptr, *end_ = nullptr;
 };
 
 inline void Interpreter::push_frame(const Function& function, const Instruction* call) {

@@ -180,9 +180,31 @@ size_t Interpreter::copied_bytes(const Operand* operands, const Place& to, const
   return std::min(to.bytes, from.bytes);
 }
 
+bool Interpreter::is_at_end(const Instruction& in, const Function& function) {
+  if (&in >= end_begin_ && &in < end_) return true;
+  const Instruction* at = &in;
+  auto copies_result = [&](const Instruction& i) {
+    return i.op == Opcode::copy &&
+           function.operands[static_cast<size_t>(i.b)].kind == Operand::kOutput;
+  };
+  while (copies_result(*at)) ++at;
+  if (at->op != Opcode::ret_outputs) return false;
+  end_begin_ = &in;
+  end_ = at;
+  return true;
+}
+
 void Interpreter::copy(const Instruction& in, const Window& w) {
   if (in.sub != 0) return copy_within(in, w);
   const Operand* operands = w.function->operands.data() + in.b;
+  if (operands[0].kind == Operand::kOutput && operands[1].kind == Operand::kRegister) {
+    Slot& output = w.r[w.function->num_registers + operands[0].index];
+    const Slot& result = w.r[operands[1].index];
+    if (becomes_output(result, output) && is_at_end(in, *w.function)) {
+      retain_own(result.object);
+      return set(output.object, result.object);
+    }
+  }
   Place to = resolve(operands[0], w);
   Place from = resolve(operands[1], w);
   const size_t bytes = copied_bytes(operands, to, from);
