@@ -896,6 +896,17 @@ def test_options_reach_the_compiler():
     close(fast(torch.ones(4)), torch.full((4,), 3.0))
 
 
+def test_programs_have_as_many_threads_as_pytorch():
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            assert _options.read({}).build["num_threads"] == threads
+            assert _options.read({"num_threads": 2}).build["num_threads"] == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 # ---- The cache ----------------------------------------------------------------------------------
 
 

@@ -207,5 +207,9 @@ def test_other_layers_are_pytorchs(case):
     run = torch.compile(model, backend="relay")
     x = torch.randn(4, 3, 5)
     with torch.no_grad(), torch.autocast("cpu", enabled=case == "autocast"):
-        close(flat(run(x)), flat(model(x)), 2e-2)
+        try:
+            expected = flat(model(x))
+        except RuntimeError as error:
+            pytest.skip(f"PyTorch has no such layer on this processor: {error}")
+        close(flat(run(x)), expected, 2e-2)
     assert relay.torch.report().graphs

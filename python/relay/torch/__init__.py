@@ -20,6 +20,6 @@ from relay.torch._report import Fallback, Graph, Report, report, reset
 
 __all__ = ["Fallback", "Graph", "Report", "backend", "report", "reset"]
 
-# Kernels run on the threads of PyTorch's OpenMP. Those wait actively for a while after their work, so that threads of
-# Relay's own would have to share a core with them.
+# Kernels run on the threads of PyTorch's OpenMP. Those wait actively for a while after their work, so
+# that threads of Relay's own would have to share a core with them.
 _core.share_openmp_of(str(_Path(_torch.__file__).parent / "lib" / "libtorch_cpu.so"))

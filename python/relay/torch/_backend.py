@@ -28,7 +28,8 @@ def backend(
 ) -> Callable[..., Any]:
     """Compiles a graph for torch.compile(model, backend="relay", options={...}).
 
-    options: of relay.build, target, opt_level, num_threads, cache and progress; and
+    options: of relay.build, target, opt_level, num_threads (torch.get_num_threads(), if not given), cache and
+        progress; and
         fallback: False makes operators an error that Relay does not have; PyTorch runs them otherwise.
         freeze: True makes parameters and buffers constants of inference programs.
         memory: the part of the activations that training keeps, from 0.0 to 1.0.

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from relay import _core
 from relay._build import target_text
 from relay._errors import wrong
@@ -31,7 +33,7 @@ class Options:
     freeze: parameters and buffers are constants of inference programs, in the form that kernels read.
         Later changes of them have no effect.
     memory: the part of the activations that training keeps, from 0.0 (recompute everything) to 1.0.
-    build: options of relay.build: target, opt_level, num_threads, cache, progress.
+    build: options of relay.build: target, opt_level, num_threads (PyTorch's, if not given), cache, progress.
     """
 
     fallback: bool = True
@@ -72,6 +74,7 @@ def read(options: Mapping[str, Any] | None, mode: str | None = None) -> Options:
         if not 0 <= memory <= 1:
             raise wrong(f"the option 'memory' is a number from 0 to 1, not {memory!r}")
     given = {k: v for k, v in build.items() if v is not None}
+    build = {**build, "num_threads": given.get("num_threads", torch.get_num_threads())}
     if "target" in given:
         given["target"] = target_text(given["target"])
     _core.check_settings(given)

@@ -198,7 +198,7 @@ class Interpreter {
   void copy(const Instruction& in, const Window& w);
   // Whether only results are copied from an instruction to the end of the function.
   bool is_at_end(const Instruction& in, const Function& function);
-  // Whether the tensor of a register can be the output as it is: nobody else has it, and this run has made the output's memory.
+  // Whether the tensor of a register can be the output as it is: it has no other owner, and this run has made the output's memory.
   static bool becomes_output(const Slot& result, const Slot& output);
   // The one element of that dtype, as an integer register has it.
   int64_t element(const Place& place, DType t);
