@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <forward_list>
+
 #include "bind/convert.h"
 #include "bind/unlocked.h"
 #include "driver/evaluate_constant.h"
@@ -104,7 +106,7 @@ nb::dict load_weights(const std::string& path) {
 bool share_openmp_of(const std::string& library) {
   void* loaded = dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (loaded == nullptr) return false;
-  // Found in the libraries that it depends on, too. It stays loaded from here on.
+  // Found in the libraries that it depends on, too.
   runtime::OpenMp openmp{};
   auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(loaded, name));
@@ -112,9 +114,12 @@ bool share_openmp_of(const std::string& library) {
   };
   if (!find(openmp.parallel, "GOMP_parallel") || !find(openmp.max_threads, "omp_get_max_threads") ||
       !find(openmp.thread_num, "omp_get_thread_num")) {
+    dlclose(loaded);
     return false;
   }
-  runtime::share_openmp(&openmp);
+  // Neither the functions nor their library go again: another thread may be running a region.
+  static std::forward_list<runtime::OpenMp> shared;
+  runtime::share_openmp(&shared.emplace_front(openmp));
   return true;
 }
 

@@ -47,25 +47,23 @@ struct Split {
   int64_t begin(int64_t t) const { return t * quotient + std::min(t, remainder); }
 };
 
-struct SharedOpenMp {
-  OpenMp functions;
-  uint64_t process = fork_generation();
-};
-std::atomic<const SharedOpenMp*> shared_openmp{nullptr};
+std::atomic<const OpenMp*> shared_openmp{nullptr};
+std::atomic<uint64_t> sharing_process{0};  // its fork_generation()
 
 // The OpenMP whose threads run regions of so many chunks on this thread; null: those of the pool do.
 const OpenMp* openmp_for(int chunks) {
-  const SharedOpenMp* shared = shared_openmp.load(std::memory_order_acquire);
-  if (shared == nullptr || shared->process != fork_generation()) return nullptr;
-  return shared->functions.max_threads() >= chunks ? &shared->functions : nullptr;
+  const OpenMp* shared = shared_openmp.load(std::memory_order_acquire);
+  if (shared == nullptr || sharing_process.load(std::memory_order_relaxed) != fork_generation()) {
+    return nullptr;
+  }
+  return shared->max_threads() >= chunks ? shared : nullptr;
 }
 
 }  // namespace
 
 void share_openmp(const OpenMp* openmp) {
-  // Never destroyed: another thread may be reading the one before.
-  shared_openmp.store(openmp == nullptr ? nullptr : new SharedOpenMp{*openmp},
-                      std::memory_order_release);
+  sharing_process.store(fork_generation(), std::memory_order_relaxed);
+  shared_openmp.store(openmp, std::memory_order_release);
 }
 
 // The caller writes the task, then raises `go`. The thread that raises `claimed` to the same number

@@ -36,7 +36,8 @@ struct OpenMp {
 };
 
 // Regions of all pools run on this OpenMP's threads from now on, where it has as many for the calling thread as a region has
-// chunks; null: on the pools' own. In a child process after fork it is not used: its threads did not come along.
+// chunks; null: on the pools' own. Another thread may call it at any later time, so it stays for the rest of the process. In a
+// child process after fork it is not used: its threads did not come along.
 void share_openmp(const OpenMp* openmp);
 
 class ThreadPool {
