@@ -21,6 +21,8 @@ namespace relay::codegen {
 
 using runtime::DType;
 
+enum class CodeKind;  // llvm_machine.h
+
 // The instructions of a matrix unit (target/dot_products.h) on its registers by number.
 struct LlvmMatrixUnit {
   // The shapes of registers, 16 at most: rows, and bytes in a row; 0 where one is not used.
@@ -99,9 +101,9 @@ struct LlvmArchitecture {
   // Puts instructions of the architecture into a kernel that was just built, where LLVM selects slower ones. Null:
   // nowhere.
   void (*select)(llvm::Module& module, const Target& target) = nullptr;
-  // An option of LLVM's command line under which code for the processor of that name is written; "": none. Null: for none.
-  // Code of the library of machine.h has none.
-  const char* (*emitter_option)(std::string_view cpu) = nullptr;
+  // Options of LLVM's command line under which code for the target is written, "NAME=VALUE NAME=VALUE"; "": none. Null: for
+  // none. Code of the library of machine.h has none.
+  std::string (*emitter_options)(const Target& target, CodeKind kind) = nullptr;
 };
 
 // Null when there is none of that name.

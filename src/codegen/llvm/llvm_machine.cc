@@ -27,6 +27,7 @@
 #include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 #include <llvm/Transforms/Vectorize/LoopVectorize.h>
 
+#include <condition_variable>
 #include <mutex>
 #include <utility>
 
@@ -184,31 +185,49 @@ llvm::FunctionPassManager host_pipeline() {
   return passes;
 }
 
-// Turns an option of the process on that LLVM reads when an emitter is set up, and has no other way to set.
-class EmitterOption {
+// Options of LLVM's command line, which are the whole process's and which it has no other way to set, while code is written
+// with them: "NAME=VALUE NAME=VALUE". Threads that want other ones wait. Within a ForkSection.
+class EmitterOptions {
  public:
-  // `name` may be empty: none.
-  explicit EmitterOption(const std::string& name) : lock_(mutex()), name_(name) { set(true); }
-  ~EmitterOption() { set(false); }
-  EmitterOption(const EmitterOption&) = delete;
-  EmitterOption& operator=(const EmitterOption&) = delete;
+  explicit EmitterOptions(const std::string& options) {
+    Shared& now = shared();
+    std::unique_lock lock(now.mutex);
+    now.free.wait(lock, [&] { return now.users == 0 || now.options == options; });
+    if (now.users++ == 0) set(now.options = options, true);
+  }
+  ~EmitterOptions() {
+    Shared& now = shared();
+    const std::lock_guard lock(now.mutex);
+    if (--now.users > 0) return;
+    set(now.options, false);
+    now.free.notify_all();
+  }
+  EmitterOptions(const EmitterOptions&) = delete;
+  EmitterOptions& operator=(const EmitterOptions&) = delete;
 
  private:
-  // Code is generated in a ForkSection.
-  static std::mutex& mutex() {
-    static std::mutex mutex;
-    return mutex;
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable free;
+    std::string options;
+    int users = 0;
+  };
+  static Shared& shared() {
+    static Shared now;
+    return now;
   }
-  void set(bool on) const {
-    if (name_.empty()) return;
-    auto option = llvm::cl::getRegisteredOptions().find(name_);
-    if (option == llvm::cl::getRegisteredOptions().end())
-      throw std::runtime_error("LLVM has no option " + name_);
-    static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(on);
+  static void set(llvm::StringRef options, bool on) {
+    llvm::SmallVector<llvm::StringRef, 2> list;
+    options.split(list, ' ', -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef each : list) {
+      const auto [name, value] = each.split('=');
+      auto option = llvm::cl::getRegisteredOptions().find(name);
+      if (option == llvm::cl::getRegisteredOptions().end())
+        throw std::runtime_error("LLVM has no option " + name.str());
+      option->second->setDefault();
+      if (on) option->second->addOccurrence(1, name, value);
+    }
   }
-
-  std::lock_guard<std::mutex> lock_;
-  std::string name_;
 };
 
 // The analyses that passes ask for.
@@ -297,7 +316,7 @@ bool has_llvm_feature(const std::string& triple, const std::string& feature) {
 }
 
 LlvmMachine::LlvmMachine(const MachineSettings& settings)
-    : has_fma_(settings.has_fma), emitter_option_(settings.emitter_option) {
+    : has_fma_(settings.has_fma), emitter_options_(settings.emitter_options) {
   const llvm::Target* t = find_llvm_target(settings.triple);
   llvm::TargetOptions options;
   const bool host = settings.kind == CodeKind::host;
@@ -312,15 +331,16 @@ LlvmMachine::LlvmMachine(const MachineSettings& settings)
 }
 
 LlvmMachine::Emitter::Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type,
-                              const std::string& option)
-    : stream_(bytes_) {
-  const EmitterOption on(option);
+                              const std::string& options)
+    : options_(options), stream_(bytes_) {
+  const EmitterOptions on(options_);
   if (machine.addPassesToEmitFile(*passes_, stream_, nullptr, type)) {
     throw std::runtime_error("this kind of file cannot be emitted");
   }
 }
 
 std::string LlvmMachine::Emitter::emit(llvm::Module& module) {
+  const EmitterOptions on(options_);
   bytes_.clear();
   passes_->run(module);
   return std::string(bytes_.data(), bytes_.size());
@@ -354,9 +374,9 @@ std::string LlvmMachine::emit(llvm::Module& module, CodePasses passes, CodeForm 
   // NVPTX's printer keeps the shared memory of the functions that it has printed, by their addresses, which those of the
   // next module may have: text is written by passes of its own.
   if (form != CodeForm::object) {
-    return Emitter(*machine_, llvm::CodeGenFileType::AssemblyFile, emitter_option_).emit(module);
+    return Emitter(*machine_, llvm::CodeGenFileType::AssemblyFile, emitter_options_).emit(module);
   }
-  if (!objects_) objects_.emplace(*machine_, llvm::CodeGenFileType::ObjectFile, emitter_option_);
+  if (!objects_) objects_.emplace(*machine_, llvm::CodeGenFileType::ObjectFile, emitter_options_);
   return objects_->emit(module);
 }
 

@@ -38,7 +38,7 @@ struct MachineSettings {
   std::string features;
   CodeKind kind = CodeKind::kernels;
   bool has_fma = false;
-  std::string emitter_option;  // of LLVM's command line; see LlvmArchitecture
+  std::string emitter_options;  // of LLVM's command line; see LlvmArchitecture
 };
 
 // The classes of the passes, in order.
@@ -65,17 +65,18 @@ class LlvmMachine {
   // small kernel.
   class Emitter {
    public:
-    Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type, const std::string& option);
+    Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type, const std::string& options);
     std::string emit(llvm::Module& module);
 
    private:
+    std::string options_;
     llvm::SmallVector<char, 0> bytes_;
     llvm::raw_svector_ostream stream_;
     LlvmObject<llvm::legacy::PassManager> passes_;
   };
 
   bool has_fma_;
-  std::string emitter_option_;
+  std::string emitter_options_;
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::optional<Emitter> objects_;
 };

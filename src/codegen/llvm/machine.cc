@@ -158,10 +158,10 @@ class LibraryMachine : public CodeMachine {
 std::unique_ptr<CodeMachine> make_machine(const Target& target, CodeKind kind) {
   initialize_llvm();
   const LlvmArchitecture* arch = find_llvm_architecture(target.arch);
-  const bool has_option = arch != nullptr && arch->emitter_option != nullptr;
+  const bool has_options = arch != nullptr && arch->emitter_options != nullptr;
   const MachineSettings settings{
       target.triple, target.cpu,     code_features(target),
-      kind,          target.has_fma, has_option ? arch->emitter_option(target.cpu) : ""};
+      kind,          target.has_fma, has_options ? arch->emitter_options(target, kind) : ""};
   if (!has_llvm_target(target.triple)) {
     return std::make_unique<LibraryMachine>(code_generators(target.triple), settings);
   }

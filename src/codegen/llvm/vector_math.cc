@@ -27,34 +27,53 @@ class Math : MathBuilder {
 
   // exp by range reduction to [-ln2/2, ln2/2] and a polynomial of degree 6; the fast one's has
   // degree 4.
-  Value* exp(Value* x, bool fast = false) { return exp(x, 89.0, 0, fast); }
+  Value* exp(Value* x, bool fast = false) {
+    const Reduced e = reduce(x, -104.0, 89.0, kShift);
+    return in_two_factors(fast ? fast_power(e.rest) : power(e.rest), e, 0);
+  }
 
   // Half of exp, which is finite where cosh is.
-  Value* half_exp(Value* x) { return exp(x, 90.0, 1, false); }
+  Value* half_exp(Value* x) {
+    const Reduced e = reduce(x, -104.0, 90.0, kShift);
+    return in_two_factors(power(e.rest), e, 1);
+  }
 
-  // Divided by 2^halvings; infinite from `high` on.
-  Value* exp(Value* x, double high, uint32_t halvings, bool fast) {
-    Value* clamped = clamp(x, -104.0, high);
-    // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
-    Value* shifted = fma(clamped, c(1.44269504088896341), c(12582912.0));
-    Value* n = b_.CreateFSub(shifted, c(12582912.0));
-    Value* r = fma(n, c(-0.693359375), clamped);
-    r = fma(n, c(2.12194440e-4), r);
-    Value* p = nullptr;
-    if (fast) {
-      // The least greatest relative error, 2.9e-6, of those that are one at zero.
-      p = polynomial(r, {0.04151384658, 0.1678747342, 0.5000301366, 0.9999668365, 1.0});
-    } else {
-      p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
-                         1.6666665459e-1, 5.0000001201e-1});
-      p = fma(b_.CreateFMul(p, r), r, b_.CreateFAdd(r, c(1.0)));
-    }
-    Value* power = halvings == 0 ? n : b_.CreateFSub(n, c(halvings));
-    if (Value* v = scaled(p, power)) return v;
-    // 2^n in two factors, so that n from -150 to 129 stays representable.
-    Value* n_int = b_.CreateSub(b_.CreateBitCast(shifted, int_type()), i(0x4b400000 + halvings));
-    Value* half = b_.CreateAShr(n_int, i(1));
-    Value* rest = b_.CreateSub(n_int, half);
+  // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
+  static constexpr double kShift = 12582912.0;
+
+  // x between bounds as sign * (whole * ln2) + rest; shifted = whole + shift.
+  struct Reduced {
+    Value *shifted, *whole, *rest;
+  };
+  Reduced reduce(Value* x, double low, double high, double shift, double sign = 1.0) {
+    Value* clamped = clamp(x, low, high);
+    Value* shifted = fma(clamped, c(sign * 1.44269504088896341), c(shift));
+    Value* n = b_.CreateFSub(shifted, c(shift));
+    Value* r = fma(n, c(sign * -0.693359375), clamped);
+    return {shifted, n, fma(n, c(sign * 2.12194440e-4), r)};
+  }
+
+  // exp(sign * r) between -ln2/2 and ln2/2.
+  Value* power(Value* r, double sign = 1.0) {
+    Value* p = polynomial(r, {sign * 1.9875691500e-4, 1.3981999507e-3, sign * 8.3334519073e-3,
+                              4.1665795894e-2, sign * 1.6666665459e-1, 5.0000001201e-1});
+    Value* one = c(1.0);
+    Value* linear = sign < 0 ? b_.CreateFSub(one, r) : b_.CreateFAdd(r, one);
+    return fma(b_.CreateFMul(p, r), r, linear);
+  }
+  // The least greatest relative error, 2.9e-6, of those that are one at zero.
+  Value* fast_power(Value* r) {
+    return polynomial(r, {0.04151384658, 0.1678747342, 0.5000301366, 0.9999668365, 1.0});
+  }
+
+  // p * 2^(whole - halvings).
+  Value* in_two_factors(Value* p, const Reduced& e, uint32_t halvings) {
+    if (Value* v = scaled(p, halvings == 0 ? e.whole : b_.CreateFSub(e.whole, c(halvings))))
+      return v;
+    // So that exponents from -150 to 129 stay representable.
+    Value* n = b_.CreateSub(b_.CreateBitCast(e.shifted, int_type()), i(0x4b400000 + halvings));
+    Value* half = b_.CreateAShr(n, i(1));
+    Value* rest = b_.CreateSub(n, half);
     return b_.CreateFMul(b_.CreateFMul(p, power_of_two(half)), power_of_two(rest));
   }
 
@@ -99,8 +118,18 @@ class Math : MathBuilder {
     return b_.CreateSelect(negative, c(NAN), result);
   }
 
+  // 1 / (1 + exp(-x)). A negation before the exponential would be one register more, and a loop over vectors has none left
+  // with 16 of them.
   Value* sigmoid(Value* x) {
-    return b_.CreateFDiv(c(1.0), b_.CreateFAdd(c(1.0), exp(b_.CreateFNeg(x))));
+    // The exponent's bias, less one: the sum's low bits are the exponent of half of the exponential, which is one factor.
+    const Reduced e = reduce(x, -89.4, 86.5, kShift + 126.0, -1.0);
+    Value* p = power(e.rest, -1.0);
+    auto inverse_of_sum = [&](double one, Value* power) {
+      return b_.CreateFDiv(c(one), b_.CreateFAdd(c(one), power));
+    };
+    if (Value* v = scaled(p, e.whole)) return inverse_of_sum(1.0, v);
+    Value* bits = b_.CreateShl(b_.CreateBitCast(e.shifted, int_type()), i(23));
+    return inverse_of_sum(0.5, b_.CreateFMul(p, b_.CreateBitCast(bits, type_)));
   }
 
   // A quotient of polynomials, minimax over +-8 (as Eigen's). It exceeds 1 from 8.162 on (8.22 with fused multiply-adds). At
