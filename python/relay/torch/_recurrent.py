@@ -14,15 +14,15 @@ from typing import Any
 import torch
 from torch import fx
 
-_CELLS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # and the gates of each
-# How many tensors a layer keeps for its gradient: the states before each step, and what activations read.
-_KEPT = {"lstm": 3, "gru": 4, "rnn_tanh": 2, "rnn_relu": 2}
+# How many tensors a layer keeps for its gradient: the states before each step, and its gates.
+_KEPT = {"lstm": 6, "gru": 5, "rnn_tanh": 2, "rnn_relu": 2}
+_RESULTS = 3 + max(_KEPT.values())
 
 _LIBRARY = torch.library.Library("relay", "DEF")
 _OPERANDS = "Tensor input, Tensor h, Tensor? c, Tensor w, Tensor r, Tensor? w_bias, Tensor? r_bias"
 _LIBRARY.define(
     f"recurrent_layer({_OPERANDS}, str cell, bool reverse, bool keep) "
-    "-> (Tensor y, Tensor h_n, Tensor c_n, Tensor kept_0, Tensor kept_1, Tensor kept_2, Tensor kept_3)"
+    f"-> (Tensor y, Tensor h_n, Tensor c_n, {', '.join(f'Tensor kept_{i}' for i in range(_RESULTS - 3))})"
 )
 _LIBRARY.define(
     f"recurrent_layer_backward(Tensor grad_y, Tensor grad_h, Tensor? grad_c, {_OPERANDS}, "
@@ -135,21 +135,21 @@ def _layer(
         of_state = torch.nn.functional.linear(states[0], r, r_bias)
         if cell == "gru":
             # The reset and update gates, and the new state, whose products are apart.
-            gates, of_x = products[t].split([2 * h.shape[1], h.shape[1]], 1)
+            read, of_x = products[t].split([2 * h.shape[1], h.shape[1]], 1)
             more, of_h = of_state.split([2 * h.shape[1], h.shape[1]], 1)
-            read = [gates + more, of_x, of_h]
-            reset, update = read[0].sigmoid().chunk(2, 1)
+            reset, update = (read + more).sigmoid().chunk(2, 1)
             fresh = (of_x + reset * of_h).tanh()
+            gates = [update, reset, fresh, of_h]
             after = [fresh + update * (states[0] - fresh)]
         elif cell == "lstm":
-            read = [products[t] + of_state]
-            i, f, g, o = read[0].chunk(4, 1)
-            carried = f.sigmoid() * states[1] + i.sigmoid() * g.tanh()
-            after = [o.sigmoid() * carried.tanh(), carried]
+            i, f, g, o = (products[t] + of_state).chunk(4, 1)
+            gates = [i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()]
+            carried = gates[1] * states[1] + gates[0] * gates[2]
+            after = [gates[3] * carried.tanh(), carried]
         else:
-            read = [products[t] + of_state]
-            after = [read[0].tanh() if cell == "rnn_tanh" else read[0].relu()]
-        lines.append([after[0], *states, *read])
+            read = products[t] + of_state
+            after = gates = [read.tanh() if cell == "rnn_tanh" else read.relu()]
+        lines.append([after[0], *states, *gates])
         states = after
     if reverse:
         lines.reverse()
@@ -162,7 +162,7 @@ def _filled(
 ) -> tuple[torch.Tensor, ...]:
     """The results, with tensors without elements in place of those that a cell or a layer does not have."""
     made = [y, *states, *(x.new_empty(0) for _ in range(2 - len(states))), *kept]
-    return (*made, *(x.new_empty(0) for _ in range(7 - len(made))))
+    return (*made, *(x.new_empty(0) for _ in range(_RESULTS - len(made))))
 
 
 def _fake_layer(
@@ -179,9 +179,7 @@ def _fake_layer(
 ) -> tuple[torch.Tensor, ...]:
     steps, batch, hidden = x.shape[0], x.shape[1], r.shape[1]
     states = [x.new_empty(batch, hidden) for s in (h, c) if s is not None]
-    read = [2, 1, 1] if cell == "gru" else [_CELLS[cell]]
-    columns = [hidden] * len(states) + [n * hidden for n in read]
-    kept = [x.new_empty(steps, batch, n) for n in columns] if keep else []
+    kept = [x.new_empty(steps, batch, hidden) for _ in range(_KEPT[cell] if keep else 0)]
     return _filled(x, x.new_empty(steps, batch, hidden), states, kept)
 
 

@@ -19,6 +19,110 @@ Expr product(const Builder& build, const Expr& x, const Expr& weights) {
                     dtype == sum ? AttrList{} : AttrList{{"out_dtype", to_value(sum)}});
 }
 
+// The functions of a cell's elements.
+class Cell {
+ public:
+  Cell(const Builder& build, const RecurrentLayer& layer, const RecurrentDirection& direction)
+      : build_(build),
+        layer_(layer),
+        direction_(direction),
+        activations_(direction.activations.empty() ? standard_activations(layer.cell)
+                                                   : direction.activations),
+        order_(gate_order(layer)) {}
+
+  // From what the activations read and the states before the step. They read one tensor, the sum of the products of the input
+  // and the state; of a GRU whose reset comes after the product three: the sum of both gates, and the products of the input
+  // and of the state for the new state; of another GRU the first two.
+  CellStep step(const std::vector<Expr>& read, const std::vector<Expr>& states) const {
+    switch (layer_.cell) {
+      case RecurrentCell::Rnn:
+        return with_states({activate(0, read[0])}, states);
+      case RecurrentCell::Lstm:
+        return lstm(read[0], states);
+      case RecurrentCell::Gru:
+        return gru(read, states);
+    }
+    return {};
+  }
+
+  std::vector<Expr> states_of(const std::vector<Expr>& gates,
+                              const std::vector<Expr>& states) const {
+    switch (layer_.cell) {
+      case RecurrentCell::Rnn:
+        return {gates[0]};
+      case RecurrentCell::Lstm: {
+        Expr c = carried(gates, states[1]);
+        return {shown(gates[3], c), c};
+      }
+      case RecurrentCell::Gru: {
+        // (1 - z) * fresh + z * h
+        const Expr &z = gates[0], one = build_.scalar_like(1, z);
+        return {
+            build_.add(build_.mul(build_.sub(one, z), gates[2]), build_.mul(z, as(states[0], z)))};
+      }
+    }
+    return {};
+  }
+
+ private:
+  CellStep with_states(std::vector<Expr> gates, const std::vector<Expr>& states) const {
+    std::vector<Expr> after = states_of(gates, states);
+    return {std::move(after), std::move(gates)};
+  }
+
+  // The cell after a step, of its input, forget and cell gates.
+  Expr carried(const std::vector<Expr>& gates, const Expr& c) const {
+    return build_.add(build_.mul(gates[1], c), build_.mul(gates[0], gates[2]));
+  }
+  // What its output gate shows of it.
+  Expr shown(const Expr& o, const Expr& c) const { return build_.mul(o, activate(2, c)); }
+
+  CellStep lstm(const Expr& read, const std::vector<Expr>& states) const {
+    const std::vector<Expr> g = build_.split(read, 1, 4);
+    const Expr& c = states[1];
+    auto gate = [&](size_t which, const Expr& weight, const Expr& cell) {
+      Expr e = g[order_[which]];
+      if (weight) e = build_.add(e, build_.mul(as(weight, cell), cell));
+      return activate(0, e);
+    };
+    Expr i = gate(0, direction_.peep_input, c);
+    Expr f = layer_.coupled ? build_.sub(build_.scalar_like(1, i), i)
+                            : gate(2, direction_.peep_forget, c);
+    std::vector<Expr> gates{i, f, activate(1, g[order_[3]])};
+    Expr after = carried(gates, c);
+    gates.push_back(gate(1, direction_.peep_output, after));
+    return {{shown(gates[3], after), after}, std::move(gates)};
+  }
+
+  CellStep gru(const std::vector<Expr>& read, const std::vector<Expr>& states) const {
+    const int64_t n = layer_.hidden;
+    const std::vector<Expr> g = build_.split(read[0], 1, 2);
+    Expr z = activate(0, g[order_[0]]), reset = activate(0, g[order_[1]]);
+    Expr candidate = layer_.reset_after ? build_.mul(reset, read[2])
+                                        : product(build_, build_.mul(reset, as(states[0], read[0])),
+                                                  build_.slice(direction_.r, 0, 2 * n, 3 * n));
+    std::vector<Expr> gates{z, reset, activate(1, build_.add(read[1], candidate))};
+    if (layer_.reset_after) gates.push_back(read[2]);
+    return with_states(std::move(gates), states);
+  }
+
+  // In the dtype of another.
+  Expr as(const Expr& e, const Expr& other) const {
+    return build_.cast(e, Builder::dtype_of(other));
+  }
+  // The n-th activation function.
+  Expr activate(size_t n, Expr e) const {
+    if (layer_.clip > 0) e = build_.clip(std::move(e), -layer_.clip, layer_.clip);
+    return frontend::activate(build_, activations_[n], e);
+  }
+
+  const Builder& build_;
+  const RecurrentLayer& layer_;
+  const RecurrentDirection& direction_;
+  std::vector<Activation> activations_;
+  std::vector<size_t> order_;
+};
+
 // The recurrence of a layer, a direction after the other.
 class Recurrence {
  public:
@@ -116,7 +220,7 @@ class Recurrence {
     StepLoop loop{length_of(build_, lines), lines, initial, {}, nullptr};
     if (layer_.all_steps) loop.backward.push_back(from_end);
     const size_t first_kept = loop.backward.size();
-    const size_t kept = layer_.keep ? initial.size() + reads_of_cell() : 0;
+    const size_t kept = layer_.keep ? initial.size() + num_step_gates(layer_) : 0;
     loop.backward.resize(first_kept + kept, from_end);
     StepResults out =
         run_steps(build_, loop, [&](const Expr& t, const Expr&, const std::vector<Expr>& states) {
@@ -124,8 +228,8 @@ class Recurrence {
           Expr at = from_end ? build_.sub(build_.sub(loop.count, one), t) : t;
           Expr x = build_.call("take", {xs, at}, {{"axis", int64_t{0}}});
           if (by_step) x = with_bias(product(build_, x, d.w), bias);
-          const std::vector<Expr> read = reads(x, states);
-          Step step{recurrent_cell(build_, layer_, d, read, states), {}};
+          CellStep cell = Cell(build_, layer_, d).step(reads(x, states), states);
+          Step step{std::move(cell.states), {}};
           step.states[0] = narrow(step.states[0]);
           Expr line = step.states[0];
           if (lengths) {
@@ -139,7 +243,7 @@ class Recurrence {
           if (layer_.all_steps) step.results.push_back(line);
           if (layer_.keep) {
             for (const Expr& e : states) step.results.push_back(narrow(e));
-            for (const Expr& e : read) step.results.push_back(narrow(e));
+            for (const Expr& e : cell.gates) step.results.push_back(narrow(e));
           }
           return step;
         });
@@ -190,12 +294,6 @@ class Recurrence {
     return build_.add(wide(a), wide(b));
   }
 
-  // How many tensors the activations of a step read.
-  size_t reads_of_cell() const {
-    if (layer_.cell != RecurrentCell::Gru) return 1;
-    return layer_.reset_after ? 3 : 2;
-  }
-
   // The sequences of a batch, each backwards.
   Expr turn(const Expr& e) const {
     return build_.call("reverse_sequence", {e, layer_.lengths},
@@ -219,67 +317,6 @@ class Recurrence {
   std::vector<std::vector<Expr>> kept_;
 };
 
-// The functions of a cell's elements.
-class Cell {
- public:
-  Cell(const Builder& build, const RecurrentLayer& layer, const RecurrentDirection& direction)
-      : build_(build),
-        layer_(layer),
-        direction_(direction),
-        activations_(direction.activations.empty() ? standard_activations(layer.cell)
-                                                   : direction.activations),
-        order_(layer.gate_order.empty() ? std::vector<size_t>{0, 1, 2, 3} : layer.gate_order) {}
-
-  std::vector<Expr> rnn(const std::vector<Expr>& read) const { return {activate(0, read[0])}; }
-
-  std::vector<Expr> lstm(const std::vector<Expr>& read, Expr c) const {
-    const std::vector<Expr> g = build_.split(read[0], 1, 4);
-    auto gate = [&](size_t which, const Expr& weight, const Expr& cell) {
-      Expr e = g[order_[which]];
-      if (weight) e = build_.add(e, build_.mul(as(weight, cell), cell));
-      return activate(0, e);
-    };
-    Expr i = gate(0, direction_.peep_input, c);
-    Expr f = layer_.coupled ? build_.sub(build_.scalar_like(1, i), i)
-                            : gate(2, direction_.peep_forget, c);
-    Expr z = activate(1, g[order_[3]]);
-    c = build_.add(build_.mul(f, c), build_.mul(i, z));
-    Expr o = gate(1, direction_.peep_output, c);
-    return {build_.mul(o, activate(2, c)), c};
-  }
-
-  std::vector<Expr> gru(const std::vector<Expr>& read, const Expr& state) const {
-    const int64_t n = layer_.hidden;
-    const Expr h = as(state, read[0]);
-    const std::vector<Expr> g = build_.split(read[0], 1, 2);
-    Expr z = activate(0, g[order_[0]]), reset = activate(0, g[order_[1]]);
-    Expr candidate = layer_.reset_after ? build_.mul(reset, read[2])
-                                        : product(build_, build_.mul(reset, h),
-                                                  build_.slice(direction_.r, 0, 2 * n, 3 * n));
-    Expr fresh = activate(1, build_.add(read[1], candidate));
-    // (1 - z) * fresh + z * h
-    return {
-        build_.add(build_.mul(build_.sub(build_.scalar_like(1, z), z), fresh), build_.mul(z, h))};
-  }
-
- private:
-  // In the dtype of another.
-  Expr as(const Expr& e, const Expr& other) const {
-    return build_.cast(e, Builder::dtype_of(other));
-  }
-  // The n-th activation function.
-  Expr activate(size_t n, Expr e) const {
-    if (layer_.clip > 0) e = build_.clip(std::move(e), -layer_.clip, layer_.clip);
-    return frontend::activate(build_, activations_[n], e);
-  }
-
-  const Builder& build_;
-  const RecurrentLayer& layer_;
-  const RecurrentDirection& direction_;
-  const std::vector<Activation> activations_;
-  const std::vector<size_t> order_;
-};
-
 }  // namespace
 
 int64_t gates_of(RecurrentCell cell) {
@@ -293,19 +330,21 @@ std::vector<Activation> standard_activations(RecurrentCell cell) {
   return {kTanh};
 }
 
-std::vector<Expr> recurrent_cell(const Builder& build, const RecurrentLayer& layer,
-                                 const RecurrentDirection& direction, const std::vector<Expr>& read,
-                                 const std::vector<Expr>& states) {
-  const Cell cell(build, layer, direction);
-  switch (layer.cell) {
-    case RecurrentCell::Rnn:
-      return cell.rnn(read);
-    case RecurrentCell::Lstm:
-      return cell.lstm(read, states[1]);
-    case RecurrentCell::Gru:
-      return cell.gru(read, states[0]);
-  }
-  return {};
+size_t num_step_gates(const RecurrentLayer& layer) {
+  if (layer.cell == RecurrentCell::Rnn) return 1;
+  return layer.cell == RecurrentCell::Lstm || layer.reset_after ? 4 : 3;
+}
+
+std::vector<size_t> gate_order(const RecurrentLayer& layer) {
+  if (!layer.gate_order.empty()) return layer.gate_order;
+  return layer.cell == RecurrentCell::Gru ? std::vector<size_t>{0, 1}
+                                          : std::vector<size_t>{0, 1, 2, 3};
+}
+
+std::vector<Expr> states_of_gates(const Builder& build, const RecurrentLayer& layer,
+                                  const RecurrentDirection& direction,
+                                  const std::vector<Expr>& gates, const std::vector<Expr>& states) {
+  return Cell(build, layer, direction).states_of(gates, states);
 }
 
 RecurrentResults recurrent(const Builder& build, const RecurrentLayer& layer) {

@@ -53,7 +53,7 @@ struct RecurrentLayer {
   bool coupled = false;      // an LSTM's forget gate is 1 - its input gate
   bool reset_after = false;  // a GRU's reset gate scales the product of the state, not the state
   bool all_steps = true;     // whether the states of all steps are wanted
-  // Whether a gradient will need what the steps read (RecurrentResults::kept). Not with `lengths`.
+  // Whether a gradient will need what the steps compute (RecurrentResults::kept). Not with `lengths`.
   bool keep = false;
   // How a step of an LSTM reads the state before it, for its product; null for as it is.
   std::function<Expr(const Expr&)> read = nullptr;
@@ -62,17 +62,29 @@ struct RecurrentLayer {
 struct RecurrentResults {
   Expr y;                  // (steps, directions, batch, hidden); null where it is not wanted
   std::vector<Expr> last;  // of each state, (directions, batch, hidden)
-  // With `keep`, of each direction, by the places of the sequence: the states before each step, and the arguments of
-  // `recurrent_cell`; each (steps, batch, its columns).
+  // With `keep`, of each direction, by the places of the sequence: the states before each step, and its gates; each
+  // (steps, batch, hidden).
   std::vector<std::vector<Expr>> kept = {};
 };
 
-// The states after a step, from what its activations read and the states before it. They read one tensor, the sum of the
-// products of the input and the state; of a GRU that resets after the product three, the sum of both gates and the products
-// of the input and of the state for the new state.
-std::vector<Expr> recurrent_cell(const Builder& build, const RecurrentLayer& layer,
-                                 const RecurrentDirection& direction, const std::vector<Expr>& read,
-                                 const std::vector<Expr>& states);
+// What a cell computes in a step; each (batch, hidden).
+struct CellStep {
+  std::vector<Expr> states;  // after it
+  // What activations give. Of an RNN its state; of an LSTM the input, forget and cell gates and the output gate; of a GRU
+  // the update and reset gates and the new state, and where the reset comes after the product, that product of the state.
+  std::vector<Expr> gates;
+};
+
+// How many gates a step has.
+size_t num_step_gates(const RecurrentLayer& layer);
+
+// The states after a step, from its gates and the states before it.
+std::vector<Expr> states_of_gates(const Builder& build, const RecurrentLayer& layer,
+                                  const RecurrentDirection& direction,
+                                  const std::vector<Expr>& gates, const std::vector<Expr>& states);
+
+// The places of an LSTM's input, output, forget and cell gates in its weights, or of a GRU's update and reset gates.
+std::vector<size_t> gate_order(const RecurrentLayer& layer);
 
 // E0506 for a sequence that is known to have no steps.
 RecurrentResults recurrent(const Builder& build, const RecurrentLayer& layer);

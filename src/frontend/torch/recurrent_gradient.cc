@@ -6,13 +6,55 @@
 namespace relay::frontend::torch {
 namespace {
 
-// The adjoints of the products of the input and of the state, from those of what a cell reads.
+// The adjoint of what an activation reads, from its value and that value's adjoint.
+Expr through(const Builder& build, ActivationKind kind, const Expr& value, const Expr& adjoint) {
+  Expr one = build.scalar_like(1, value);
+  switch (kind) {
+    case ActivationKind::Sigmoid:
+      return build.mul(adjoint, build.mul(value, build.sub(one, value)));
+    case ActivationKind::Tanh:
+      return build.mul(adjoint, build.sub(one, build.mul(value, value)));
+    default: {
+      RELAY_CHECK(kind == ActivationKind::Relu, "PyTorch's cells have no other activation");
+      Expr zero = build.scalar_like(0, value);
+      return build.where(build.call("greater", {value, zero}), adjoint, zero);
+    }
+  }
+}
+
+// The adjoints of the products of the input and of the state.
 struct Products {
   Expr of_x, of_state;
 };
-Products products_of(const Builder& build, RecurrentCell cell, const std::vector<Expr>& read) {
-  if (cell != RecurrentCell::Gru) return {read[0], read[0]};
-  return {build.concat({read[0], read[1]}, 1), build.concat({read[0], read[2]}, 1)};
+Products products_of(const Builder& build, const RecurrentLayer& layer,
+                     const std::vector<Expr>& gates, const std::vector<Expr>& adjoints) {
+  const std::vector<Activation>& own = layer.directions[0].activations;
+  const std::vector<Activation> kinds = own.empty() ? standard_activations(layer.cell) : own;
+  auto read_by = [&](size_t activation, size_t gate) {
+    return through(build, kinds[activation].kind, gates[gate], adjoints[gate]);
+  };
+  if (layer.cell == RecurrentCell::Rnn) {
+    Expr e = read_by(0, 0);
+    return {e, e};
+  }
+  const std::vector<size_t> order = gate_order(layer);
+  if (layer.cell == RecurrentCell::Lstm) {
+    std::vector<Expr> parts(4);
+    parts[order[0]] = read_by(0, 0);
+    parts[order[1]] = read_by(0, 3);
+    parts[order[2]] = read_by(0, 1);
+    parts[order[3]] = read_by(1, 2);
+    Expr e = build.concat(parts, 1);
+    return {e, e};
+  }
+  // The new state reads the reset gate times the product of the state.
+  const Expr &reset = gates[1], &product = gates[3];
+  Expr fresh = read_by(1, 2), of_reset = build.mul(fresh, product);
+  std::vector<Expr> parts(2);
+  parts[order[0]] = read_by(0, 0);
+  parts[order[1]] = through(build, kinds[0].kind, reset, of_reset);
+  return {build.concat({parts[0], parts[1], fresh}, 1),
+          build.concat({parts[0], parts[1], build.mul(fresh, reset)}, 1)};
 }
 
 }  // namespace
@@ -38,29 +80,23 @@ RecurrentGradients recurrent_gradient(const Builder& build, const RecurrentLayer
         auto line = [&](const Expr& e) {
           return build.call("take", {e, at}, {{"axis", int64_t{0}}});
         };
-        std::vector<Expr> before, read, wrt;
+        std::vector<Expr> before, gates;
         for (size_t i = 0; i < kept.size(); ++i)
-          (i < count ? before : read).push_back(line(kept[i]));
-        wrt = read;
-        wrt.insert(wrt.end(), before.begin(), before.end());
-        const std::vector<Expr> next = recurrent_cell(build, layer, d, read, before);
+          (i < count ? before : gates).push_back(line(kept[i]));
+        const std::vector<Expr> next = states_of_gates(build, layer, d, gates, before);
         std::vector<Seed> seeds;
         for (size_t i = 0; i < count; ++i) {
           seeds.push_back({next[i], {i == 0 ? build.add(adjoints[0], line(y)) : adjoints[i]}});
         }
-        const std::vector<std::vector<Expr>> found = dataflow_gradient(seeds, wrt);
-        std::vector<Expr> of_read, states;
-        for (size_t i = 0; i < wrt.size(); ++i) {
-          Expr e = found[i][0];
-          if (i < read.size()) {
-            of_read.push_back(e);
-          } else {
-            states.push_back(e);
-          }
+        std::vector<Expr> wrt = gates;
+        wrt.insert(wrt.end(), before.begin(), before.end());
+        std::vector<Expr> of_gates, states;
+        for (const std::vector<Expr>& found : dataflow_gradient(seeds, wrt)) {
+          (of_gates.size() < gates.size() ? of_gates : states).push_back(found[0]);
         }
-        const Products p = products_of(build, layer.cell, of_read);
-        Expr through = build.matmul(p.of_state, d.r);
-        states[0] = states[0] ? build.add(states[0], through) : through;
+        const Products p = products_of(build, layer, gates, of_gates);
+        Expr of_product = build.matmul(p.of_state, d.r);
+        states[0] = states[0] ? build.add(states[0], of_product) : of_product;
         Step step{states, {p.of_x}};
         if (!one_product) step.results.push_back(p.of_state);
         return step;

@@ -137,7 +137,8 @@ ValuePtr nothing(NodeContext& ctx, const RecurrentLayer& of) {
   return value_of(ctx.full(0, {dim(0)}, Builder::dtype_of(of.x)));
 }
 
-// The states of all steps, the last ones, and what the gradient takes.
+// The states of all steps, the last ones, and what the gradient takes: of an LSTM two states and four gates.
+constexpr size_t kLayerResults = 9;
 Values recurrent_layer(NodeContext& ctx) {
   RecurrentLayer of = one_direction(ctx);
   of.keep = ctx.truth("keep", false);
@@ -148,7 +149,7 @@ Values recurrent_layer(NodeContext& ctx) {
   if (of.keep) {
     for (const Expr& e : r.kept[0]) out.push_back(value_of(e));
   }
-  while (out.size() < 7) out.push_back(nothing(ctx, of));
+  while (out.size() < kLayerResults) out.push_back(nothing(ctx, of));
   return out;
 }
 
@@ -157,7 +158,7 @@ Values recurrent_layer_backward(NodeContext& ctx) {
   const RecurrentLayer of = one_direction(ctx);
   const bool lstm = of.cell == RecurrentCell::Lstm;
   const std::vector<Expr> kept = ctx.tensors("kept");
-  if (kept.size() != (of.cell == RecurrentCell::Gru ? 4 : lstm ? 3 : 2))
+  if (kept.size() != (lstm ? 2 : 1) + num_step_gates(of))
     ctx.fail(codes::frontend_attribute, "the layer has not kept what its gradient takes");
   std::vector<Expr> last{ctx.tensor("grad_h")};
   if (Expr c = ctx.tensor_or_null("grad_c")) last.push_back(c);
