@@ -234,6 +234,14 @@ tir::StepResult<> few_copies(Schedule& s, const BlockRV& rv, const LoopRV& loop)
   return {};
 }
 
+bool reads_memory(const Block& b, const Target& target) {
+  return std::ranges::any_of(b->reads, [&](const tir::Region& r) {
+    int64_t bytes = r->buffer->dtype.bytes();
+    for (const tir::PrimExpr& extent : r->buffer->shape) bytes *= tir::as_int(extent).value_or(0);
+    return bytes > target.l2_bytes;
+  });
+}
+
 tir::StepResult<LoopRV> vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
   int64_t n = s.extent(loop);
   std::vector<LoopRV> parts = RELAY_TRY(s.split(loop, {-1, lanes}));
@@ -266,13 +274,18 @@ LoopRV outermost_of_reduction(const Schedule& s, const BlockRV& rv) {
 }  // namespace
 
 tir::StepResult<> vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop,
-                                      int64_t lanes) {
+                                      int64_t lanes, const LoopRV& rows) {
+  const int64_t most = rows.var ? kAccumulatorsOfRow : kAccumulators;
   int64_t n = s.extent(loop);
-  int64_t count = n > 0 ? (n + lanes - 1) / lanes : kAccumulators;
-  int64_t chunk = lanes * std::min(kAccumulators, count);
+  int64_t count = n > 0 ? (n + lanes - 1) / lanes : most;
+  int64_t chunk = lanes * std::min(most, count);
   LoopRV first = outermost_of_reduction(s, rv);
   std::vector<LoopRV> parts = RELAY_TRY(s.split(loop, {-1, chunk}));
   if (first == loop) first = parts[0];
+  if (rows.var) {
+    RELAY_TRY(s.reorder({parts[0], rows, parts[1]}));
+    RELAY_TRY(s.unroll(rows));
+  }
   RELAY_TRY(s.mask_reduction(rv));
   BlockRV partial = RELAY_TRY(s.rfactor(rv, parts[1]));
   RELAY_TRY(s.set_scope(partial, tir::Scope::Register));

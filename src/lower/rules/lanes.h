@@ -11,6 +11,8 @@ namespace relay {
 
 // Vectors of partial results: as many additions as an addition takes cycles on either machine.
 inline constexpr int64_t kAccumulators = 4;
+// The same of each of several rows at once.
+inline constexpr int64_t kAccumulatorsOfRow = 2;
 // Loops of at most this many iterations become copies.
 inline constexpr int64_t kSmallLoop = 8;
 
@@ -74,6 +76,9 @@ bool is_polynomial(const Node& n);
 // computes so much that a single iteration occupies the processor.
 tir::StepResult<> few_copies(tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& loop);
 
+// Whether some tensor that it reads does not fit into L2.
+bool reads_memory(const tir::Block& b, const Target& target);
+
 // Whole vectors, then one that is masked. The loop over the whole vectors.
 tir::StepResult<tir::LoopRV> vectorize_elements(tir::Schedule& s, const tir::LoopRV& loop,
                                                 int64_t lanes);
@@ -90,8 +95,10 @@ tir::StepResult<bool> sum_columns(tir::Schedule& s, const tir::BlockRV& block,
                                   const tir::LoopRV& groups, int64_t lanes);
 
 // The block's innermost reduction loop: partial results in several vectors, over all its reduction loops, then the vectors,
-// then their lanes. An end that fills no vectors is masked.
+// then their lanes. An end that fills no vectors is masked. `rows`, a loop directly around it or null, is copied inside of the
+// reduction.
 tir::StepResult<> vectorize_reduction(tir::Schedule& s, const tir::BlockRV& block,
-                                      const tir::LoopRV& loop, int64_t lanes);
+                                      const tir::LoopRV& loop, int64_t lanes,
+                                      const tir::LoopRV& rows = {});
 
 }  // namespace relay

@@ -71,15 +71,6 @@ std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const L
                                                            : out;
 }
 
-// Whether some tensor that it reads does not fit into L2.
-bool reads_memory(const Block& b, const Target& target) {
-  return std::ranges::any_of(b->reads, [&](const tir::Region& r) {
-    int64_t bytes = r->buffer->dtype.bytes();
-    for (const tir::PrimExpr& extent : r->buffer->shape) bytes *= tir::as_int(extent).value_or(0);
-    return bytes > target.l2_bytes;
-  });
-}
-
 // Whether the block sums floats: in memory, terms would be added to each element one after the other, however many there are.
 bool sums_floats(const Block& b) {
   auto* store = as<tir::StoreNode>(b->body);

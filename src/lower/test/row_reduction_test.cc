@@ -257,6 +257,21 @@ TEST(RowReduction, every_combiner) {
   }
 }
 
+// Of long rows that come from memory several are read at once, as many as divide their number; not of rows in a cache.
+TEST(RowReduction, rows_from_memory_are_reduced_several_at_once) {
+  for (auto [rows, together] :
+       {std::pair<int64_t, int64_t>{8200, 4}, {8202, 2}, {8201, 1}, {40, 1}}) {
+    SCOPED_TRACE(rows);
+    const std::string text =
+        together == 1 ? "lanes, threads" : ", " + std::to_string(together) + " rows at once";
+    for (int64_t n : {515, 768}) {
+      const Case c = reduction(Combiner::Max, rows, n, false);
+      expect_rows(c);
+      EXPECT_NE(rule_of(c.func).find(text), std::string::npos) << rule_of(c.func);
+    }
+  }
+}
+
 // A reduction of the axes of `shape` that are marked, of 2 (3 for whole numbers, whose products are never 0) and 1, or of the
 // elements, and the result plus 1.
 PrimFunc reduction_of_axes(Combiner combiner, DType d, const std::vector<int64_t>& shape,
