@@ -193,7 +193,9 @@ class EmitterOptions {
     Shared& now = shared();
     std::unique_lock lock(now.mutex);
     now.free.wait(lock, [&] { return now.users == 0 || now.options == options; });
-    if (now.users++ == 0) set(now.options = options, true);
+    // Throws before there is a user for whom others would wait.
+    if (now.users == 0) set(now.options = options, true);
+    ++now.users;
   }
   ~EmitterOptions() {
     Shared& now = shared();
@@ -225,7 +227,8 @@ class EmitterOptions {
       if (option == llvm::cl::getRegisteredOptions().end())
         throw std::runtime_error("LLVM has no option " + name.str());
       option->second->setDefault();
-      if (on) option->second->addOccurrence(1, name, value);
+      if (on && option->second->addOccurrence(1, name, value))
+        throw std::runtime_error("LLVM refuses the option " + each.str());
     }
   }
 };
