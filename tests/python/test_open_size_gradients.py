@@ -99,8 +99,10 @@ def test_weights_of_another_size_end_the_run(level):
         (18, 4, "strides=[2, 2], padding=[1, 0, 0, 1]"),
         (32, 6, "groups=2, dilation=[2, 1], padding=[2, 1, 2, 1]"),
         (6, 6, "groups=6, strides=[1, 2], padding=[1, 1, 1, 1]"),
+        (17, 70, "strides=[1, 2], dilation=[1, 2], padding=[2, 1, 0, 2]"),
+        (20, 80, "padding=[1, 1, 1, 1]"),
     ],
-    ids=["few channels", "rows of channels", "groups", "depthwise"],
+    ids=["few channels", "rows of channels", "groups", "depthwise", "steps", "many outputs"],
 )
 def test_gradients_of_weights_are_those_of_known_sizes(channels, outputs, attrs):
     groups = {"groups=2": 2, "groups=6": 6}.get(attrs.split(",")[0], 1)
@@ -128,3 +130,70 @@ def test_gradients_of_weights_are_those_of_known_sizes(channels, outputs, attrs)
     _, (dx, dw) = open_sizes.run("d", np.zeros((0, channels, 4, 6), "float32"), w)
     assert np.asarray(dx).shape == (0, channels, 4, 6)
     np.testing.assert_array_equal(np.asarray(dw), np.zeros_like(w))
+
+
+@pytest.mark.parametrize("order", ["gradient", "hvp"])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(
+    "strides, dilation, padding",
+    [
+        ([1, 1], [1, 1], [0, 0, 0, 0]),
+        ([2, 1], [1, 1], [1, 0, 2, 1]),
+        ([1, 2], [2, 3], [0, 1, 1, 0]),
+    ],
+    ids=["plain", "steps", "gaps"],
+)
+def test_kernels_of_symbolic_sizes(strides, dilation, padding, groups, order):
+    """A kernel nearly as large as the image, as gradients of weights have them, and gradients of those."""
+    attrs = f"strides={strides}, dilation={dilation}, padding={padding}, groups={groups}"
+
+    def build(dims, image, kernel):
+        mod = relay.parse(
+            VERSION
+            + f"def @main{dims}(%x: Tensor[(2, 4, {image}), float64], "
+            + f"%w: Tensor[({4 // groups}, {kernel}, 6), float64]) {{ "
+            + f'%0 = nn.conv2d(%x, %w, {attrs}, kernel_layout="IHWO"); sum(multiply(%0, %0)) }}'
+        )
+        entry = {"relay.RemoveUnusedFunctions.entry_functions": ["d"]}
+        with relay.transform.PassContext(3, config=entry):
+            return relay.build(relay.transform.add_derivative(mod, "main", "d", order))
+
+    more = [2 + s for s in strides]
+    open_sizes = build(
+        "[a: Dim, b: Dim]",
+        ", ".join(f"{d} * {k} + {m}" for d, k, m in zip(dilation, "ab", more, strict=True)),
+        "a, b",
+    )
+    rng = np.random.default_rng(groups)
+    for kernel in ((3, 4), (1, 2), (8, 5)):
+        image = [d * k + m for d, k, m in zip(dilation, kernel, more, strict=True)]
+        args = [rng.standard_normal((2, 4, *image)), rng.standard_normal((4 // groups, *kernel, 6))]
+        if order == "hvp":
+            args += [rng.standard_normal(a.shape) for a in args]
+        known = build("", f"{image[0]}, {image[1]}", f"{kernel[0]}, {kernel[1]}").run("d", *args)
+        found = open_sizes.run("d", *args)
+        if order == "gradient":
+            (value, found), (want, known) = found, known
+            np.testing.assert_allclose(np.asarray(value), np.asarray(want))
+        for mine, other in zip(found, known, strict=True):
+            np.testing.assert_allclose(np.asarray(mine), np.asarray(other), rtol=1e-10, atol=1e-10)
+
+
+def test_kernel_and_result_of_symbolic_sizes_have_no_gradient():
+    def conv(weight, layout):
+        return relay.parse(
+            VERSION
+            + "def @main[h: Dim, a: Dim](%x: Tensor[(1, 2, h, h), float32], "
+            + f'%w: Tensor[({weight}), float32]) {{ nn.conv2d(%x, %w, kernel_layout="{layout}") }}'
+        )
+
+    mod = conv("a, a, 2, 3", "HWIO")
+    run = relay.build(mod)
+    x, w = np.ones((1, 2, 5, 5), "float32"), np.ones((4, 4, 2, 3), "float32")
+    np.testing.assert_array_equal(np.asarray(run(x, w)), np.full((1, 3, 2, 2), 32, "float32"))
+    with pytest.raises(relay.RunError, match="h must be at least a"):
+        run(x, np.ones((6, 6, 2, 3), "float32"))
+    with pytest.raises(relay.UserError, match="kernel and result both have symbolic sizes"):
+        relay.transform.add_derivative(mod, "main", "d", "gradient")
+    with pytest.raises(relay.UserError, match=r"E0203[\s\S]*a kernel_layout that ends in O"):
+        relay.build(conv("3, 2, a, a", "OIHW"))

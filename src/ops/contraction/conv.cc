@@ -104,9 +104,11 @@ bool holds(RelationContext& ctx, const TensorTypeNode& w, const Layout& l, char 
   return ctx.equal(w.shape[axis_of(l, axis)], ceil_div(size, dim(l.block_of(axis))));
 }
 
-// The attributes that repeat what the weight's shape says must agree with it.
+// The attributes that repeat what the weight's shape says must agree with it. `may_be_open`: sizes may be known to a run only,
+// where the outputs, which lanes run over, are neighbours.
 bool check_kernel(RelationContext& ctx, const ConvAttrs& a, const TensorTypeNode& w,
-                  const Layout& kernel, size_t dims, const Dim& out_channels) {
+                  const Layout& kernel, size_t dims, const Dim& out_channels, bool may_be_open) {
+  const bool open = may_be_open && kernel.index_of('O') + 1 == kernel.rank();
   if (a.channels && !require(ctx, *a.channels >= 0 && ctx.equal(dim(*a.channels), out_channels),
                              codes::op_bad_attribute, "channels contradicts the weight",
                              "channels=" + to_string(out_channels) + " for weight " +
@@ -123,9 +125,12 @@ bool check_kernel(RelationContext& ctx, const ConvAttrs& a, const TensorTypeNode
                  to_string(size) + " in weight " + shape_text(w.shape) + ", " + kernel.to_string()))
       return false;
     auto known = as_const(size);
-    if (!require(ctx, known && *known >= 1 && *known <= int64_t{1} << 31, codes::type_shape,
-                 "the kernel's size must be known and not zero", "a constant from 1",
-                 shape_text(w.shape)))
+    const bool usable = known ? *known >= 1 && *known <= int64_t{1} << 31 : open && !is_any(size);
+    if (!require(ctx, usable, codes::type_shape, "the kernel's size must be known and not zero",
+                 open          ? "a constant from 1, or a size with a name"
+                 : may_be_open ? "a constant from 1; other sizes in a kernel_layout that ends in O"
+                               : "a constant from 1",
+                 shape_text(w.shape) + ", " + kernel.to_string()))
       return false;
   }
   return true;
@@ -196,7 +201,7 @@ Type conv_relation(RelationContext& ctx) {
   if (l->kernel.block_of('O') > 1 && a.channels && *a.channels >= 1 &&
       holds(ctx, *w, l->kernel, 'O', dim(*a.channels)))
     out_channels = dim(*a.channels);
-  if (!check_kernel(ctx, a, *w, l->kernel, kDims, out_channels) ||
+  if (!check_kernel(ctx, a, *w, l->kernel, kDims, out_channels, true) ||
       !require(ctx, ctx.equal(floor_div(out_channels, dim(a.groups)) * dim(a.groups), out_channels),
                codes::op_bad_attribute, "groups does not divide the output channels",
                "a divisor of " + to_string(out_channels), std::to_string(a.groups)))
@@ -206,9 +211,9 @@ Type conv_relation(RelationContext& ctx) {
   shape[axis_of(l->out, 'C')] = out_channels;
   for (size_t i = 0; i < kDims; ++i) {
     char axis = spatial_axes(kDims)[i];
-    int64_t kernel = *as_const(w->shape[axis_of(l->kernel, axis)]);
-    auto size = window_size(ctx, x->shape[axis_of(l->data, axis)], kernel, a.strides[i],
-                            a.dilation[i], (*pad)[i], (*pad)[kDims + i], false);
+    auto size =
+        window_size(ctx, x->shape[axis_of(l->data, axis)], w->shape[axis_of(l->kernel, axis)],
+                    a.strides[i], a.dilation[i], (*pad)[i], (*pad)[kDims + i], false);
     if (!size) return nullptr;
     shape[axis_of(l->out, axis)] = *size;
   }
@@ -244,17 +249,19 @@ TirTensor pad_spatial(const TirTensor& x, const Layout& l, size_t dims, const In
 
 // out[n, oc, s...] = sum over k..., ic of padded[n, group*I + ic, s*stride + k*dilation] *
 // weight(oc, ic, k).
+// The innermost loops are those over the kernel's places (`by_place`) or over ic.
 TirTensor convolve(const std::string& name, const ComputeContext& ctx, const TirTensor& x,
                    const Layout& data, const Layout& out, size_t dims, const Ints& strides,
                    const Ints& dilation, int64_t groups, const std::vector<PrimExpr>& kernel_sizes,
-                   const PrimExpr& in_per_group,
+                   const PrimExpr& in_per_group, bool by_place,
                    const std::function<PrimExpr(const PrimExpr& oc, const PrimExpr& ic,
                                                 const Indices& k)>& weight) {
   const std::vector<PrimExpr>& out_shape = ctx.outputs[0].shape;
   std::vector<PrimExpr> extents = kernel_sizes;
-  extents.push_back(in_per_group);
+  extents.insert(by_place ? extents.begin() : extents.end(), in_per_group);
   return sum_of_products(name, ctx, extents, [&](const Indices& i, const Indices& k) {
-    PrimExpr oc = i[axis_of(out, 'C')], ic = k[dims], channel = ic;
+    const size_t first_place = by_place ? 1 : 0;
+    PrimExpr oc = i[axis_of(out, 'C')], ic = k[by_place ? 0 : dims], channel = ic;
     Indices at(static_cast<size_t>(data.rank()));
     at[axis_of(data, 'N')] = i[axis_of(out, 'N')];
     if (groups > 1) {
@@ -266,8 +273,9 @@ TirTensor convolve(const std::string& name, const ComputeContext& ctx, const Tir
     Indices offsets;
     for (size_t d = 0; d < dims; ++d) {
       char axis = spatial_axes(dims)[d];
-      at[axis_of(data, axis)] = i[axis_of(out, axis)] * strides[d] + k[d] * dilation[d];
-      offsets.push_back(k[d]);
+      at[axis_of(data, axis)] =
+          i[axis_of(out, axis)] * strides[d] + k[first_place + d] * dilation[d];
+      offsets.push_back(k[first_place + d]);
     }
     return std::vector<PrimExpr>{x(at), weight(oc, ic, offsets)};
   });
@@ -307,7 +315,7 @@ std::shared_ptr<const ComputeRule> conv_rule() {
     for (char axis : spatial_axes(kDims)) sizes.push_back(w->shape()[axis_of(kernel, axis)]);
     PrimExpr in_per_group = floor_div(x->shape()[axis_of(data, 'C')], index(a.groups));
     return convolve("conv" + std::to_string(kDims) + "d", ctx, x, data, out, kDims, a.strides,
-                    a.dilation, a.groups, sizes, in_per_group,
+                    a.dilation, a.groups, sizes, in_per_group, kernel.index_of('I') == 0,
                     [&](const PrimExpr& oc, const PrimExpr& ic, const Indices& k) {
                       return kernel_element(w, kernel, kDims, oc, ic, k);
                     });
@@ -362,7 +370,7 @@ Type conv_transpose_relation(RelationContext& ctx) {
                "a divisor of " + to_string(in_channels), std::to_string(a.groups)))
     return nullptr;
   Dim out_channels = w->shape[axis_of(l->kernel, 'O')] * dim(a.groups);
-  if (!check_kernel(ctx, a, *w, l->kernel, kDims, out_channels)) return nullptr;
+  if (!check_kernel(ctx, a, *w, l->kernel, kDims, out_channels, false)) return nullptr;
   std::vector<Dim> shape(kDims + 2);
   shape[axis_of(l->out, 'N')] = x->shape[axis_of(l->data, 'N')];
   shape[axis_of(l->out, 'C')] = out_channels;
@@ -404,7 +412,7 @@ std::shared_ptr<const ComputeRule> conv_transpose_rule() {
     PrimExpr in_per_group = floor_div(x->shape()[axis_of(data, 'C')], index(a.groups));
     PrimExpr out_per_group = w->shape()[axis_of(kernel, 'O')];
     return convolve("conv" + std::to_string(kDims) + "d_transpose", ctx, x, data, out, kDims,
-                    Ints(kDims, 1), a.dilation, a.groups, sizes, in_per_group,
+                    Ints(kDims, 1), a.dilation, a.groups, sizes, in_per_group, false,
                     [&](const PrimExpr& oc, const PrimExpr& ic, const Indices& k) {
                       Indices flipped;
                       for (size_t d = 0; d < kDims; ++d) flipped.push_back(sizes[d] - 1 - k[d]);
@@ -430,6 +438,13 @@ std::optional<LayoutDecision> conv_layout(const CallNode& call, std::span<const 
   std::sort(x.begin(), x.end());
   std::sort(y.begin(), y.end());
   if (x != y || !a.out_layout.empty()) return std::nullopt;
+  // A kernel of symbolic sizes has the layout that lets it be read as it lies.
+  const Layout now = Layout::of(a.kernel_layout);
+  for (char place : want.primal_axes()) {
+    if (place == 'N' || place == 'C') continue;
+    if (!as_const(as<TensorTypeNode>(call.args[1]->type)->shape[axis_of(now, place)]))
+      return std::nullopt;
+  }
   const Layout kernel =
       offered.size() > 1 && offered[1].defined() ? offered[1] : Layout::of(a.kernel_layout);
   out.inputs = {want, kernel};

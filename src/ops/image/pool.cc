@@ -139,7 +139,7 @@ std::optional<std::vector<Dim>> pooled_shape(RelationContext& ctx, const PoolAtt
                  "less than " + to_string(reach),
                  to_string(field_detail::Convert<Ints>::to(a.padding))))
       return std::nullopt;
-    auto size = window_size(ctx, d, a.pool_size[i], a.strides[i], a.dilation[i], (*pad)[i],
+    auto size = window_size(ctx, d, dim(a.pool_size[i]), a.strides[i], a.dilation[i], (*pad)[i],
                             (*pad)[dims + i], a.ceil_mode);
     if (!size) return std::nullopt;
     d = *size;

@@ -26,10 +26,10 @@ bool check_list(RelationContext& ctx, const Ints& list, size_t dims, int64_t lea
                  to_string(field_detail::Convert<Ints>::to(list)));
 }
 
-std::optional<Dim> window_size(RelationContext& ctx, const Dim& in, int64_t kernel, int64_t stride,
-                               int64_t dilation, int64_t pad_begin, int64_t pad_end,
+std::optional<Dim> window_size(RelationContext& ctx, const Dim& in, const Dim& kernel,
+                               int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
                                bool ceil_mode) {
-  Dim reach = dim(kernel - 1) * dim(dilation) + dim(1);
+  Dim reach = (kernel - dim(1)) * dim(dilation) + dim(1);
   Dim fits = reach - dim(pad_begin + pad_end);
   // With ceil_mode the last window, which may be the only one, hangs over by less than a stride.
   Dim least = ceil_mode ? fits - dim(stride - 1) : fits;
@@ -42,7 +42,7 @@ std::optional<Dim> window_size(RelationContext& ctx, const Dim& in, int64_t kern
   Dim steps = floor_div(in - least, dim(stride));
   // A window that would start behind the input and its leading border is dropped; windows that reach as far as a step
   // and the border at the end never do.
-  if (stride + pad_end > *as_const(reach))
+  if (const auto known = as_const(reach); !known || stride + pad_end > *known)
     steps = min(steps, floor_div(in + dim(pad_begin - 1), dim(stride)));
   return steps + dim(1);
 }

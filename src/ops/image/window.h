@@ -26,8 +26,8 @@ inline OpInfo with_window(OpInfo row, size_t dims, const char* layout, Window::B
 
 // The size along one axis of a sliding window's result; fails in `ctx` when the window is larger
 // than the padded input (with `ceil_mode`: by a stride or more, so that there is no window at all).
-std::optional<Dim> window_size(RelationContext& ctx, const Dim& in, int64_t kernel, int64_t stride,
-                               int64_t dilation, int64_t pad_begin, int64_t pad_end,
+std::optional<Dim> window_size(RelationContext& ctx, const Dim& in, const Dim& kernel,
+                               int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
                                bool ceil_mode);
 
 // The layout's axis position, for compute rules.

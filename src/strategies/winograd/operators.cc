@@ -196,7 +196,8 @@ Type data_relation(RelationContext& ctx) {
   shape[axis_of(data, 'C')] = out_channels;
   for (size_t i = 0; i < 2; ++i) {
     size_t axis = axis_of(data, spatial_axes(2)[i]);
-    auto size = window_size(ctx, x->shape[axis], kKernel, 1, 1, (*pad)[i], (*pad)[2 + i], false);
+    auto size =
+        window_size(ctx, x->shape[axis], dim(kKernel), 1, 1, (*pad)[i], (*pad)[2 + i], false);
     if (!size) return nullptr;
     shape[axis] = *size;
   }
