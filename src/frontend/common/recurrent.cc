@@ -213,7 +213,8 @@ class Recurrence {
     const Expr& lengths = layer_.lengths;
     // Sequences of different lengths are turned round each within its own.
     const bool turned = d.backward && lengths, from_end = d.backward && !turned;
-    const bool by_step = multiplies_by_step(d);
+    const bool by_step = multiplies_by_step(d), joint = by_step && multiplies_jointly(d);
+    const Expr weights = joint ? build_.concat({d.w, d.r}, 1) : d.w;
     Expr xs = by_step ? layer_.x : inputs(d, bias);
     if (turned) xs = turn(xs);
     Expr lines = zeros_along(build_, layer_.x, 0);
@@ -227,8 +228,10 @@ class Recurrence {
           Expr one = build_.scalar(1, DType::Int(64));
           Expr at = from_end ? build_.sub(build_.sub(loop.count, one), t) : t;
           Expr x = build_.call("take", {xs, at}, {{"axis", int64_t{0}}});
-          if (by_step) x = with_bias(product(build_, x, d.w), bias);
-          CellStep cell = Cell(build_, layer_, d).step(reads(x, states), states);
+          if (joint) x = build_.concat({x, states[0]}, 1);
+          if (by_step) x = with_bias(product(build_, x, weights), bias);
+          CellStep cell =
+              Cell(build_, layer_, d).step(joint ? std::vector<Expr>{x} : reads(x, states), states);
           Step step{std::move(cell.states), {}};
           step.states[0] = narrow(step.states[0]);
           Expr line = step.states[0];
@@ -263,6 +266,13 @@ class Recurrence {
                features = as_const(Builder::shape_of(d.w)[1]);
     const auto bytes = static_cast<int64_t>(Builder::dtype_of(d.w).bytes());
     return batch && rows && features && *batch >= kRows && *rows * *features * bytes <= kBytes;
+  }
+
+  // Whether the products of a step, of its input and of its state, are one: they are only added, and threads share it once. Two
+  // layers of 128 over 64 steps take 0.87 of the time for 8 sequences on two cores of a Xeon.
+  bool multiplies_jointly(const RecurrentDirection& d) const {
+    return layer_.cell != RecurrentCell::Gru && !layer_.read &&
+           Builder::dtype_of(d.w) == Builder::dtype_of(d.r);
   }
 
   // x W^T + bias of every step: (steps, batch, gates * hidden).

@@ -19,7 +19,7 @@ using tir::Schedule;
 namespace {
 
 // A tile has so many rows and columns at most: the sum of its lanes is unrolled code for each result.
-constexpr int64_t kMostRows = 4;
+constexpr int64_t kMostRows = 8;
 constexpr int64_t kMostColumns = 8;
 // A sum of fewer vectors costs less than the sum of its lanes.
 constexpr int64_t kLeastVectors = 4;
@@ -40,22 +40,33 @@ struct RowProductsParameters : AttrsOf<RowProductsParameters> {
   }
 };
 
-// The rows of a tile with the fewest loads: a vector for each result, each of its rows and one of its columns are
-// registers.
+// A vector for each result, those of the rows or of the columns, whichever are fewer, and one of the others are registers.
 int64_t columns_of_tile(int64_t rows, int64_t registers) {
-  return std::clamp<int64_t>((registers - 1 - rows) / rows, 1, kMostColumns);
+  for (int64_t columns = kMostColumns; columns > 1; --columns) {
+    if (rows * columns + std::min(rows, columns) + 1 <= registers) return columns;
+  }
+  return 1;
 }
-int64_t rows_of_tile(int64_t rows, int64_t registers) {
-  int64_t best = 1;
+
+// The rows of a tile with few loads: of columns that come from memory as many as can be, so that they pass by once, while
+// the products wait for them; of others four at most. On two cores of a Xeon with 2 MB of L2, 6 rows by a matrix of 1024 x 1024
+// take 0.68 of the time with tiles of 3 x 8, 8 rows 0.80 of that with 4 x 6, 16 rows 0.98, 32 rows 1.02.
+int64_t rows_of_tile(int64_t rows, int64_t registers, bool streamed) {
+  constexpr double kSomeLoads = 1.25;
+  constexpr int64_t kFewRows = 4;
   auto loads = [&](int64_t height) {
     const int64_t width = columns_of_tile(height, registers);
     return static_cast<double>((rows + height - 1) / height * (height + width)) /
            static_cast<double>(width);
   };
-  for (int64_t height = 2; height <= std::min(rows, kMostRows); ++height) {
+  int64_t best = 1;
+  for (int64_t height = 2; height <= std::min(rows, kFewRows); ++height) {
     if (loads(height) < loads(best)) best = height;
   }
-  return best;
+  if (!streamed) return best;
+  int64_t tallest = std::min(rows, kMostRows);
+  while (tallest > best && loads(tallest) > kSomeLoads * loads(best)) --tallest;
+  return std::max(tallest, best);
 }
 
 // A block of a tile with its loops over rows and columns; null where it has none.
@@ -206,7 +217,8 @@ Outcome schedule_row_products(Schedule& s, RowProductsParameters& parameters, De
   const int64_t height =
       decide.number(parameters.rows, {1, open ? kMostRows : std::min(rows, kMostRows)},
                     [&](const Target& target) {
-                      return rows_of_tile(open ? product.rows : rows, target.num_vector_registers);
+                      return rows_of_tile(open ? product.rows : rows, target.num_vector_registers,
+                                          reads_memory(b, target));
                     });
   const int64_t width = decide.number(
       parameters.columns, {1, std::min(columns, kMostColumns)}, [&](const Target& target) {
