@@ -37,7 +37,11 @@ int64_t most_rows_as_they_lie(const Target& target, const RowsByRows& p) {
   constexpr int64_t kLongSum = 256;
   if (p.sum < kLongSum) return 0;
   const int64_t share = goes_by_panel(target, p) ? 4 : 2;
-  return std::min(most_rows_along_sum(p.sum), target.l2_bytes / share / (p.sum * p.bytes));
+  // Pairs take half of the vectors, but as many sums of lanes: on two cores of a Xeon, beside packing, 2 rows by a matrix of
+  // 1024 x 1024 take 0.41 of the time, 8 rows 0.69, 16 rows 0.89, 32 rows 0.99, 64 rows 1.08.
+  const bool pairs = p.bytes == 2 && fills_vectors_of_pairs(target, p.sum);
+  return std::min(most_rows_along_sum(pairs ? p.sum / 4 : p.sum),
+                  target.l2_bytes / share / (p.sum * p.bytes));
 }
 
 MatrixOrder matrix_order(const Target& target, const RowsByRows& product) {
@@ -53,6 +57,11 @@ bool pairs_in_panels(const Target& target, const RowsByRows& p) {
          (p.selected || open_or(p.rows, kFewRows)) && open_or(p.columns, target.lanes(kSumBits)) &&
          (p.selected ||
           p.sum * panel_columns(target, 8 * p.bytes) * p.bytes <= target.l2_bytes / 2);
+}
+
+bool fills_vectors_of_pairs(const Target& target, int64_t sum) {
+  constexpr int64_t kSumBits = 32, kPair = 2;
+  return has_bfloat16_dot(target) && sum % (kPair * target.lanes(kSumBits)) == 0;
 }
 
 int64_t panel_columns(const Target& target, int64_t bits) {

@@ -35,6 +35,10 @@ int64_t most_rows_as_they_lie(const Target& target, const RowsByRows& product);
 // batch, `rows` are those of one matrix.
 bool pairs_in_panels(const Target& target, const RowsByRows& product);
 
+// Whether vectors with two products of bfloat16 in each lane take a sum of so many, and none is filled in part: one of half the
+// lanes takes as long.
+bool fills_vectors_of_pairs(const Target& target, int64_t sum);
+
 // The columns that are neighbours in a transposed matrix of elements of `bits`: two vectors of sums in 32 bits or wider,
 // or what the target says.
 int64_t panel_columns(const Target& target, int64_t bits);

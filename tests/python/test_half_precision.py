@@ -267,3 +267,28 @@ def test_rows_by_a_matrix_that_is_an_input(rows, columns, inputs):
     x, w = rounded((rows, inputs), "bfloat16", 1), rounded((columns, inputs), "bfloat16", 2)
     want = x.astype("float64") @ w.astype("float64").T
     expect_close(run([x, w], relay.nn.dense, "bfloat16"), want, "bfloat16")
+
+
+@pytest.mark.parametrize("rows", [2, 5, 8, 31])
+@pytest.mark.parametrize("columns, inputs", [(300, 256), (64, 1024), (1200, 1024), (97, 272)])
+def test_few_rows_of_bfloat16_by_a_matrix_as_it_lies(tmp_path, rows, columns, inputs):
+    """Products of pairs along the sum, where they fill vectors; on a processor without them they are widened."""
+    dense = (
+        "def @main(%x: Tensor[(M, K), bfloat16], %w: Tensor[(N, K), bfloat16]) { nn.dense(%x, %w) }"
+    )
+    for name, size in (("M", rows), ("N", columns), ("K", inputs)):
+        dense = dense.replace(f"({name},", f"({size},").replace(f" {name})", f" {size})")
+    dense = f'#[version = "0.0.5"]\n{dense}'
+    text = assembly(tmp_path, dense, ZEN4)
+    assert "vdpbf16ps" in text
+    assert ("vaddps" in text) == (rows <= inputs // 32 and inputs % 32 == 0)  # sums of lanes
+    x, w = rounded((rows, inputs), "bfloat16", 1), rounded((columns, inputs), "bfloat16", 2)
+    want = x.astype("float64") @ w.astype("float64").T
+    for target in ("native", "x86-64-v4 -mattr=+avx512bf16"):
+        exe = relay.build(relay.parse(dense), target=target)
+        try:
+            got = exe(x, w)
+        except relay.RelayError as missing:
+            assert "E0610" in str(missing)  # a machine without such instructions
+            continue
+        expect_close(got, want, "bfloat16")

@@ -25,18 +25,20 @@ constexpr int64_t kMostColumns = 8;
 constexpr int64_t kLeastVectors = 4;
 
 struct RowProductsParameters : AttrsOf<RowProductsParameters> {
+  bool pairs = false;
   int64_t lanes = 2;
   int64_t rows = 1;
   int64_t columns = 1;
   bool threads = false;
 
   static AttrsList describe() {
-    return {
-        "relay.schedule.RowProducts",
-        {attribute("lanes", &Self::lanes, "Products of one result that are summed in a vector."),
-         attribute("rows", &Self::rows, "Rows of a tile."),
-         attribute("columns", &Self::columns, "Columns of a tile."),
-         attribute("threads", &Self::threads, "Whether threads share the tiles.")}};
+    return {"relay.schedule.RowProducts",
+            {attribute("pairs", &Self::pairs,
+                       "Whether one instruction multiplies two bfloat16 of a lane."),
+             attribute("lanes", &Self::lanes, "Sums of one result in a vector."),
+             attribute("rows", &Self::rows, "Rows of a tile."),
+             attribute("columns", &Self::columns, "Columns of a tile."),
+             attribute("threads", &Self::threads, "Whether threads share the tiles.")}};
   }
 };
 
@@ -113,22 +115,42 @@ tir::StepResult<std::vector<Tiles>> cut(Schedule& s, const Tiles& full, LoopRV T
   return std::vector<Tiles>{full, rest};
 }
 
+constexpr int64_t kPair = 2;
+
+// How lanes take a sum of so many products.
+struct SumLanes {
+  int64_t length = 0;
+  int64_t count = 1;
+  bool pairs = false;  // each lane adds two products at once; the vectors are whole
+};
+
+// Whether the block sums products of bfloat16 in float32.
+bool multiplies_bfloat16(const Block& b) {
+  return b->writes[0]->buffer->dtype.is_float(32) &&
+         std::ranges::all_of(b->reads,
+                             [](const tir::Region& r) { return r->buffer->dtype.is_bfloat16(); });
+}
+
 // Results of a tile are copies of code, each with a vector of partial sums, whose lanes are summed at the end.
-tir::StepResult<> finish(Schedule& s, const Tiles& tiles, size_t depth, size_t row, int64_t length,
-                         int64_t lanes) {
+tir::StepResult<> finish(Schedule& s, const Tiles& tiles, size_t depth, size_t row,
+                         const SumLanes& lanes) {
   const BlockRV& sum = tiles.sum.block;
-  std::vector<LoopRV> vector = RELAY_TRY(s.split(s.get_loops(sum).back(), {-1, lanes}));
+  std::vector<LoopRV> vector = RELAY_TRY(
+      s.split(s.get_loops(sum).back(), lanes.pairs ? std::vector<int64_t>{-1, lanes.count, kPair}
+                                                   : std::vector<int64_t>{-1, lanes.count}));
   // With the loop over vectors outside, the sum of the lanes is a nest of its own.
   std::vector<LoopRV> nest{vector[0]};
   for (const LoopRV& l : {tiles.sum.row, tiles.sum.column}) {
     if (l.var) nest.push_back(l);
   }
+  if (lanes.pairs) nest.push_back(vector[2]);
   nest.push_back(vector[1]);
   RELAY_TRY(s.reorder(nest));
   RELAY_TRY(s.mask_reduction(sum));
   const BlockRV partial = RELAY_TRY(s.rfactor(sum, vector[1]));
   RELAY_TRY(s.set_scope(partial, tir::Scope::Register));
   const BlockRV zeros = RELAY_TRY(s.decompose_reduction(partial, vector[0]));
+  if (lanes.pairs) RELAY_TRY(s.word_dot(partial, vector[2]));
   for (const BlockRV& rv : {zeros, sum}) RELAY_TRY(s.vectorize(s.get_loops(rv).back()));
   for (const BlockRV& rv : {zeros, partial, sum, tiles.out.block}) {
     TileBlock b = in_tile(s, rv, depth, row);
@@ -136,8 +158,8 @@ tir::StepResult<> finish(Schedule& s, const Tiles& tiles, size_t depth, size_t r
       if (l.var) RELAY_TRY(s.unroll(l));
     }
   }
-  if (length % lanes != 0) {
-    tir::Partition p = RELAY_TRY(s.partition(vector[0], length / lanes));
+  if (!lanes.pairs && lanes.length % lanes.count != 0) {
+    tir::Partition p = RELAY_TRY(s.partition(vector[0], lanes.length / lanes.count));
     RELAY_TRY(s.vectorize(p.copy_of(vector[1])));
   }
   return s.vectorize(vector[1]);
@@ -145,7 +167,7 @@ tir::StepResult<> finish(Schedule& s, const Tiles& tiles, size_t depth, size_t r
 
 // Open rows: tiles of each height, for what those before it leave over. The loop over rows is not split yet.
 tir::StepResult<> finish_open(Schedule& s, Tiles tiles, size_t depth, size_t row, int64_t height,
-                              int64_t length, int64_t lanes) {
+                              const SumLanes& lanes) {
   for (; height >= 1; height /= 2) {
     Tiles rest;
     if (height > 1) {
@@ -158,7 +180,7 @@ tir::StepResult<> finish_open(Schedule& s, Tiles tiles, size_t depth, size_t row
       RELAY_TRY(s.compute_at(tiles.sum.block, tiles.rows));
     }
     for (TileBlock* b : {&tiles.sum, &tiles.out}) *b = in_tile(s, b->block, depth, row);
-    RELAY_TRY(finish(s, tiles, depth, row, length, lanes));
+    RELAY_TRY(finish(s, tiles, depth, row, lanes));
     tiles = rest;
   }
   return {};
@@ -193,6 +215,7 @@ tir::StepResult<std::optional<Found>> find_product(Schedule& s) {
     return none;
   }
   f.product = *product;
+  if (multiplies_bfloat16(s.block(f.sum))) f.product.bytes = 2;
   return std::optional(std::move(f));
 }
 
@@ -211,9 +234,18 @@ Outcome schedule_row_products(Schedule& s, RowProductsParameters& parameters, De
   const int64_t rows = s.extent(found->loops[at]), columns = s.extent(found->loops[at + 1]);
   const int64_t length = s.extent(found->loops.back());
   const bool open = rows == kOpen;
-  const int64_t lanes = decide.number(parameters.lanes, {2, 64},
+  const bool pairs =
+      multiplies_bfloat16(b) && decide.value(parameters.pairs, [&](const Target& target) {
+        return fills_vectors_of_pairs(target, length);
+      });
+  const int64_t count = decide.number(parameters.lanes, {2, 64},
                                       [&](const Target& target) { return lanes_of(b, target); });
-  if (length < kLeastVectors * lanes) return Declined{"a sum has few vectors"};
+  const SumLanes lanes{length, count, pairs};
+  if (pairs && length % (kPair * lanes.count) != 0) {
+    decide.refuse("pairs that fill no vectors");
+    return Declined{};
+  }
+  if (length < kLeastVectors * lanes.count) return Declined{"a sum has few vectors"};
   const int64_t height =
       decide.number(parameters.rows, {1, open ? kMostRows : std::min(rows, kMostRows)},
                     [&](const Target& target) {
@@ -242,16 +274,17 @@ Outcome schedule_row_products(Schedule& s, RowProductsParameters& parameters, De
   for (const Tiles& wide :
        RELAY_TRY(cut(s, all, &Tiles::columns, &TileBlock::column, columns, width))) {
     if (open) {
-      RELAY_TRY(finish_open(s, wide, spatial, at, height, length, lanes));
+      RELAY_TRY(finish_open(s, wide, spatial, at, height, lanes));
       continue;
     }
     for (const Tiles& each : RELAY_TRY(cut(s, wide, &Tiles::rows, &TileBlock::row, rows, height))) {
-      RELAY_TRY(finish(s, each, spatial, at, length, lanes));
+      RELAY_TRY(finish(s, each, spatial, at, lanes));
     }
   }
-  return Report{"rows by rows: " + std::to_string(lanes) + " lanes along the sum, " +
-                std::to_string(height) + "x" + std::to_string(width) + " register tile" +
-                (open ? ", open rows" : "") + (threads ? ", threads over columns" : "")};
+  return Report{"rows by rows: " + std::to_string(lanes.count) + " lanes" +
+                (pairs ? " of pairs" : "") + " along the sum, " + std::to_string(height) + "x" +
+                std::to_string(width) + " register tile" + (open ? ", open rows" : "") +
+                (threads ? ", threads over columns" : "")};
 }
 
 }  // namespace
@@ -267,10 +300,14 @@ std::optional<int64_t> few_rows_of_product(const tir::PrimFunc& f, const Target&
     if (s.extent(loops[l]) != 1) return std::nullopt;
   }
   if (s.loop(loops[loops.size() - 3])->extent.get() != f->dims[0].get()) return std::nullopt;
-  // On a Zen 5, 8 rows of bfloat16 by a matrix of 1024 x 784 take 0.8 of the time in panels of pairs.
-  const auto pairs = [&](const tir::Region& r) { return r->buffer->dtype.is_bfloat16(); };
-  if (has_bfloat16_dot(target) && std::ranges::any_of(s.block(found->sum)->reads, pairs))
+  // Without products of pairs along the sum, 8 rows of bfloat16 by a matrix of 1024 x 784 take 0.8 of the time in panels of
+  // pairs on a Zen 5.
+  const auto is_bfloat16 = [&](const tir::Region& r) { return r->buffer->dtype.is_bfloat16(); };
+  const Block sum = s.block(found->sum);
+  if (has_bfloat16_dot(target) && std::ranges::any_of(sum->reads, is_bfloat16) &&
+      !(multiplies_bfloat16(sum) && fills_vectors_of_pairs(target, found->product.sum))) {
     return std::nullopt;
+  }
   const int64_t most = most_rows_as_they_lie(target, found->product);
   return most > 1 ? std::optional(most) : std::nullopt;
 }
