@@ -272,7 +272,7 @@ def test_rows_by_a_matrix_that_is_an_input(rows, columns, inputs):
 @pytest.mark.parametrize("rows", [2, 5, 8, 31])
 @pytest.mark.parametrize("columns, inputs", [(300, 256), (64, 1024), (1200, 1024), (97, 272)])
 def test_few_rows_of_bfloat16_by_a_matrix_as_it_lies(tmp_path, rows, columns, inputs):
-    """Products of pairs along the sum, where they fill vectors; on a processor without them they are widened."""
+    """Products of pairs along the sum, where they fill vectors."""
     dense = (
         "def @main(%x: Tensor[(M, K), bfloat16], %w: Tensor[(N, K), bfloat16]) { nn.dense(%x, %w) }"
     )
