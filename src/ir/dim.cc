@@ -301,6 +301,22 @@ std::pair<Dim, int64_t> whole_parts(const Dim& d) {
 
 namespace {
 
+// Whether a difference is what is left of a quotient beside those parts of it that are whole, x // n - c * (x // (c * n)), or
+// more; n may be 1.
+bool is_remainder(const Dim& difference) {
+  for (const Term& t : terms_of(difference)) {
+    auto* parts = t.factors.size() == 1 ? as<DimOpNode>(t.factors[0].dim) : nullptr;
+    if (parts == nullptr || parts->op != DimOpKind::FloorDiv || t.coefficient >= 0) continue;
+    const auto size = as_const(parts->b);
+    if (!size || *size < 1 || *size % t.coefficient != 0) continue;
+    const Dim whole = dim(-t.coefficient) * t.factors[0].dim;
+    const Dim quotient = floor_div(parts->a, dim(*size / -t.coefficient));
+    const auto more = as_const(difference + whole - quotient);
+    if (more && *more >= 0) return true;
+  }
+  return false;
+}
+
 // Whether `whole` is the other size, rounded up to a whole number of parts.
 bool rounds_up(const Dim& whole, const Dim& size) {
   auto* parts = as<DimOpNode>(whole_parts(whole).first);
@@ -313,6 +329,8 @@ Dim max(const Dim& a, const Dim& b) {
   if (any_of(a, b)) return dim_any();
   auto difference = as_const(a - b);
   if (difference) return *difference >= 0 ? a : b;
+  if (is_remainder(a - b)) return a;
+  if (is_remainder(b - a)) return b;
   return before({a}, {b}) ? make_op(DimOpKind::Max, a, b) : make_op(DimOpKind::Max, b, a);
 }
 
@@ -322,6 +340,8 @@ Dim min(const Dim& a, const Dim& b) {
   if (difference) return *difference <= 0 ? a : b;
   if (rounds_up(a, b)) return b;
   if (rounds_up(b, a)) return a;
+  if (is_remainder(a - b)) return b;
+  if (is_remainder(b - a)) return a;
   return before({a}, {b}) ? make_op(DimOpKind::Min, a, b) : make_op(DimOpKind::Min, b, a);
 }
 

@@ -17,6 +17,27 @@ TEST(Dim, a_size_is_less_than_that_of_whole_parts) {
   EXPECT_TRUE(dim_equal(min(more, ceil_div(more, dim(8)) * dim(8)), more));
 }
 
+TEST(Dim, a_size_is_no_less_than_its_whole_parts) {
+  const Dim n = dim(type_var("n", Kind::Dim));
+  const Dim whole = floor_div(n, dim(4)) * dim(4), other = floor_div(n, dim(4)) * dim(5);
+  const Dim half = floor_div(n, dim(2)), halves = floor_div(n, dim(4)) * dim(2);
+  EXPECT_TRUE(dim_equal(min(half, halves), halves));
+  EXPECT_TRUE(dim_equal(max(halves + dim(2), half + dim(3)), half + dim(3)));
+  EXPECT_FALSE(as_const(min(half, whole) - whole));
+  for (const Dim& more : {n, n + dim(2)}) {
+    EXPECT_TRUE(dim_equal(min(more, whole), whole));
+    EXPECT_TRUE(dim_equal(min(whole, more), whole));
+    EXPECT_TRUE(dim_equal(max(whole, more), more));
+    EXPECT_TRUE(dim_equal(max(more, whole), more));
+  }
+  EXPECT_TRUE(dim_equal(min(n + dim(2), whole + dim(2)), whole + dim(2)));
+  // It may be either of them.
+  EXPECT_FALSE(as_const(min(n, whole + dim(1)) - n));
+  EXPECT_FALSE(as_const(min(n, whole + dim(1)) - whole));
+  EXPECT_FALSE(as_const(min(n, other) - n));
+  EXPECT_FALSE(as_const(min(n, other) - other));
+}
+
 TEST(Dim, the_parts_of_a_size) {
   const Dim n = dim(type_var("n", Kind::Dim));
   const auto [parts, part] = whole_parts(ceil_div(n, dim(32)) * dim(32));
