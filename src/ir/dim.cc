@@ -327,20 +327,20 @@ bool rounds_up(const Dim& whole, const Dim& size) {
 
 Dim max(const Dim& a, const Dim& b) {
   if (any_of(a, b)) return dim_any();
-  auto difference = as_const(a - b);
-  if (difference) return *difference >= 0 ? a : b;
-  if (is_remainder(a - b)) return a;
+  const Dim difference = a - b;
+  if (auto known = as_const(difference)) return *known >= 0 ? a : b;
+  if (is_remainder(difference)) return a;
   if (is_remainder(b - a)) return b;
   return before({a}, {b}) ? make_op(DimOpKind::Max, a, b) : make_op(DimOpKind::Max, b, a);
 }
 
 Dim min(const Dim& a, const Dim& b) {
   if (any_of(a, b)) return dim_any();
-  auto difference = as_const(a - b);
-  if (difference) return *difference <= 0 ? a : b;
+  const Dim difference = a - b;
+  if (auto known = as_const(difference)) return *known <= 0 ? a : b;
   if (rounds_up(a, b)) return b;
   if (rounds_up(b, a)) return a;
-  if (is_remainder(a - b)) return b;
+  if (is_remainder(difference)) return b;
   if (is_remainder(b - a)) return a;
   return before({a}, {b}) ? make_op(DimOpKind::Min, a, b) : make_op(DimOpKind::Min, b, a);
 }

@@ -158,7 +158,7 @@ tir::StepResult<> finish(Schedule& s, const Tiles& tiles, size_t depth, size_t r
       if (l.var) RELAY_TRY(s.unroll(l));
     }
   }
-  if (!lanes.pairs && lanes.length % lanes.count != 0) {
+  if (lanes.length % lanes.count != 0) {
     tir::Partition p = RELAY_TRY(s.partition(vector[0], lanes.length / lanes.count));
     RELAY_TRY(s.vectorize(p.copy_of(vector[1])));
   }

@@ -15,6 +15,12 @@ Expr in_axes(const Expr& e, const std::string& from, const std::string& to) {
   return transposed(e, axes);
 }
 
+// Whether only a run tells how large an image or a kernel in those layouts is.
+bool has_open_places(const Expr& e) {
+  const std::vector<Dim>& shape = type_of(e).shape;
+  return std::any_of(shape.begin() + 2, shape.end(), [](const Dim& d) { return !as_const(d); });
+}
+
 // A convolution, or a transposed one, in the layouts NC.., OI.. (IO.. when transposed).
 struct PlainConv {
   size_t dims;
@@ -60,9 +66,7 @@ struct PlainConv {
 
   // The data's adjoint.
   Expr spread(const Expr& g, const Expr& w, const std::vector<Dim>& data) const {
-    auto fixed = [](const Dim& d) { return as_const(d).has_value(); };
-    const std::vector<Dim>& weight = type_of(w).shape;
-    if (!std::all_of(weight.begin() + 2, weight.end(), fixed)) return spread_kernel(g, w, data);
+    if (has_open_places(w)) return spread_kernel(g, w, data);
     if (std::ranges::all_of(strides, [](int64_t s) { return s == 1; })) {
       if (Expr out = mirrored(g, w)) return out;
     }
@@ -134,7 +138,7 @@ struct PlainConv {
   // adjoint. Items become channels to sum over, channels items.
   Expr correlate(const Expr& x, const Expr& g, const std::vector<Dim>& weight) const {
     auto fixed = [](const Dim& d) { return as_const(d).has_value(); };
-    const bool open = !std::all_of(type_of(g).shape.begin() + 2, type_of(g).shape.end(), fixed);
+    const bool open = has_open_places(g);
     if (fills_tiles(weight, open)) return correlate_as_they_lie(x, g, weight);
     if (open) return correlate_taps(x, g, weight);
     // Groups of fewer outputs fill no vector.
@@ -354,11 +358,8 @@ Adjoints adjoints(const GradientContext& ctx, size_t dims, bool transposed) {
     if (std::ranges::any_of(type_of(e).shape, is_any))
       no_gradient(ctx, "only the data tells a size");
   }
-  auto is_open = [&](const Expr& e) {
-    return std::any_of(type_of(e).shape.begin() + 2, type_of(e).shape.end(),
-                       [](const Dim& d) { return !as_const(d); });
-  };
-  if (is_open(w) && is_open(g)) no_gradient(ctx, "kernel and result both have symbolic sizes");
+  if (has_open_places(w) && has_open_places(g))
+    no_gradient(ctx, "kernel and result both have symbolic sizes");
   PlainConv conv{dims, a.strides, a.dilation, *full_padding(a.padding, dims), a.groups};
   // A transposed convolution is the gradient of one that takes its result to its data.
   Expr dx = transposed ? apply(conv.name(false), {g, w}, conv.attrs())
