@@ -74,4 +74,12 @@ int64_t matrix_words(const MatrixUnit& unit, int64_t elements) {
   return 0;
 }
 
+int64_t whole_matrix_words(const MatrixUnit& unit, int64_t elements) {
+  if (elements <= 0) return elements;
+  auto rounded_up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t words = rounded_up(elements, unit.word_elements);
+  const int64_t steps = rounded_up(words, unit.words);
+  return steps * rounded_up(words, steps) * unit.word_elements;
+}
+
 }  // namespace relay

@@ -47,5 +47,7 @@ std::vector<std::string> matrix_features(const Target& target, MatrixFactors fac
 // How many words of a sum of `elements` factors one instruction takes so that every one takes as many; 0 when the sum is
 // no whole number of words, or so many would leave most of the unit idle.
 int64_t matrix_words(const MatrixUnit& unit, int64_t elements);
+// The least number of factors, no fewer than `elements`, that the fewest instructions take, each as many words.
+int64_t whole_matrix_words(const MatrixUnit& unit, int64_t elements);
 
 }  // namespace relay

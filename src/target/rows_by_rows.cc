@@ -7,6 +7,11 @@
 namespace relay {
 namespace {
 
+// Whether a matrix unit multiplies what it is given of such factors.
+bool is_for_unit(const Target& target, const RowsByRows& p) {
+  return p.bytes == 2 && !p.selected && matrix_unit(target, MatrixFactors::BFloat16).has_value();
+}
+
 bool stays_as_it_lies(const Target& target, const RowsByRows& p) {
   return p.rows > 0 && p.rows <= most_rows_as_they_lie(target, p);
 }
@@ -19,6 +24,16 @@ bool goes_by_panel(const Target& target, const RowsByRows& p) {
   return p.rows != 1 && p.rows <= kManyRows && p.sum >= kShortSum &&
          p.columns / panel >= kPanelsOfThread * target.num_cores &&
          p.sum * panel * p.bytes <= target.l2_bytes / 2;
+}
+
+// While a panel stays in the cache, and many rows pass by it.
+bool pays_panels(const Target& target, const RowsByRows& p) {
+  constexpr int64_t kSumBits = 32, kFewRows = 8, kShortSum = 32;
+  auto open_or = [](int64_t size, int64_t least) { return size == 0 || size >= least; };
+  return open_or(p.sum, kShortSum) && (p.selected || open_or(p.rows, kFewRows)) &&
+         open_or(p.columns, target.lanes(kSumBits)) &&
+         (p.selected ||
+          p.sum * panel_columns(target, 8 * p.bytes) * p.bytes <= target.l2_bytes / 2);
 }
 
 }  // namespace
@@ -35,7 +50,8 @@ int64_t most_rows_along_sum(int64_t sum) {
 // on a Zen 5 with 1 MB of L2, 32 rows by a matrix of 512 x 2048 took 1.05 of the time of panels as they lie, 64 rows 1.36.
 int64_t most_rows_as_they_lie(const Target& target, const RowsByRows& p) {
   constexpr int64_t kLongSum = 256;
-  if (p.sum < kLongSum) return 0;
+  // A matrix unit has nothing to do with lanes along the sum.
+  if (p.sum < kLongSum || is_for_unit(target, p)) return 0;
   const int64_t share = goes_by_panel(target, p) ? 4 : 2;
   // Pairs take half of the vectors, but as many sums of lanes: on two cores of a Xeon, beside packing, 2 rows by a matrix of
   // 1024 x 1024 take 0.41 of the time, 8 rows 0.69, 16 rows 0.89, 32 rows 0.99, 64 rows 1.08.
@@ -51,12 +67,13 @@ MatrixOrder matrix_order(const Target& target, const RowsByRows& product) {
 }
 
 bool pairs_in_panels(const Target& target, const RowsByRows& p) {
-  constexpr int64_t kSumBits = 32, kFewRows = 8, kShortSum = 32;
-  auto open_or = [](int64_t size, int64_t least) { return size == 0 || size >= least; };
-  return has_bfloat16_dot(target) && p.sum % 2 == 0 && open_or(p.sum, kShortSum) &&
-         (p.selected || open_or(p.rows, kFewRows)) && open_or(p.columns, target.lanes(kSumBits)) &&
-         (p.selected ||
-          p.sum * panel_columns(target, 8 * p.bytes) * p.bytes <= target.l2_bytes / 2);
+  return has_bfloat16_dot(target) && p.sum % 2 == 0 && pays_panels(target, p);
+}
+
+bool words_in_panels(const Target& target, const RowsByRows& p) {
+  return is_for_unit(target, p) &&
+         (p.sum == 0 || matrix_words(*matrix_unit(target, MatrixFactors::BFloat16), p.sum) != 0) &&
+         pays_panels(target, p);
 }
 
 bool fills_vectors_of_pairs(const Target& target, int64_t sum) {

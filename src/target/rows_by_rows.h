@@ -34,6 +34,8 @@ int64_t most_rows_as_they_lie(const Target& target, const RowsByRows& product);
 // Whether the kernel may write a panel of a matrix of bfloat16 as pairs of neighbouring factors before all rows pass by it. Of a
 // batch, `rows` are those of one matrix.
 bool pairs_in_panels(const Target& target, const RowsByRows& product);
+// The same as words of a matrix unit, whose instructions take such sums.
+bool words_in_panels(const Target& target, const RowsByRows& product);
 
 // Whether vectors with two products of bfloat16 in each lane take a sum of so many, and none is filled in part: one of half the
 // lanes takes as long.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tir/arith/analyzer.h"
 #include "tir/constant_nest.h"
 
 namespace relay::tir {
@@ -37,10 +38,40 @@ int64_t offset_at(const Place& p, const std::vector<int64_t>& at) {
   return std::inner_product(at.begin(), at.end(), p.steps.begin(), int64_t{0});
 }
 
-size_t number_of(std::vector<int64_t>& tiles, int64_t offset) {
-  auto it = std::find(tiles.begin(), tiles.end(), offset);
-  if (it == tiles.end()) it = tiles.insert(tiles.end(), offset);
+template <class T>
+size_t number_of(std::vector<T>& tiles, const T& begin) {
+  auto it = std::find(tiles.begin(), tiles.end(), begin);
+  if (it == tiles.end()) it = tiles.insert(tiles.end(), begin);
   return static_cast<size_t>(it - tiles.begin());
+}
+
+// How the rows of a register lie that are so far apart that only a run knows it.
+struct OpenRows {
+  PrimExpr step;
+  std::vector<int64_t>
+      counts;  // for each loop of a nest, the rows that its step goes on; 0: its step is a constant
+};
+
+// The place of an operand whose rows, of which a register has so many, may be as far apart as only a run knows; then the steps
+// along rows are 0 in it. Nullopt where an index is not linear, or another step is no constant and no register's rows.
+std::optional<Place> place_of(const PrimExpr& at, const ConstantNest& nest, size_t row,
+                              OpenRows& rows) {
+  auto linear = linear_index(at, nest);
+  if (!linear) return std::nullopt;
+  rows.counts.assign(nest.loops.size(), 0);
+  Place out{linear->first, {}};
+  Analyzer analyzer;
+  for (size_t i = 0; i < nest.loops.size(); ++i) {
+    const PrimExpr& step = linear->steps[i];
+    const auto constant = as_int(step);
+    out.steps.push_back(constant.value_or(0));
+    if (constant) continue;
+    if (row == nest.loops.size()) return std::nullopt;
+    rows.step = linear->steps[row];
+    rows.counts[i] = i == row ? 1 : nest.extents[row];
+    if (as_int(analyzer.simplify(step - rows.step * rows.counts[i])) != 0) return std::nullopt;
+  }
+  return out;
 }
 
 // The load that a factor widens.
@@ -68,35 +99,40 @@ std::optional<MatrixProduct> matrix_product(const Stmt& s) {
   out.a.load = factor_of(product->a);
   out.b.load = factor_of(product->b);
   if (out.a.load == nullptr || out.b.load == nullptr) return std::nullopt;
-  auto sums = place_of(nest->store->indices[0], *nest);
-  auto a = place_of(out.a.load->indices[0], *nest), b = place_of(out.b.load->indices[0], *nest);
-  if (!sums || !a || !b) return std::nullopt;
+  auto sums = place_of(nest->store->indices[0], *nest), b = place_of(out.b.load->indices[0], *nest);
+  if (!sums || !b) return std::nullopt;
   const size_t none = nest->loops.size();
-  // A loop over sums goes along the rows or along the columns.
-  for (size_t i = 0; i < none; ++i) {
-    if (sums->steps[i] != 0 && (a->steps[i] == 0) == (b->steps[i] == 0)) return std::nullopt;
-  }
   auto is_row = [&](size_t i) { return sums->steps[i] != 0 && b->steps[i] == 0; };
+  const size_t row = innermost(*nest, is_row);
+  OpenRows rows;
+  auto a = place_of(out.a.load->indices[0], *nest, row, rows);
+  if (!a) return std::nullopt;
+  // A loop over sums goes along the rows or along the columns.
+  auto moves_a = [&](size_t i) { return a->steps[i] != 0 || rows.counts[i] != 0; };
+  for (size_t i = 0; i < none; ++i) {
+    if (sums->steps[i] != 0 && moves_a(i) == (b->steps[i] != 0)) return std::nullopt;
+  }
   const size_t element = innermost(*nest, [&](size_t i) { return sums->steps[i] == 0; });
   if (element == none || a->steps[element] != 1 || b->steps[element] != 1) return std::nullopt;
   out.word_elements = nest->extents[element];
   auto is_column = [&](size_t i) {
-    return sums->steps[i] != 0 && a->steps[i] == 0 && b->steps[i] == out.word_elements;
+    return sums->steps[i] != 0 && !moves_a(i) && b->steps[i] == out.word_elements;
   };
-  size_t row = innermost(*nest, is_row), column = innermost(*nest, is_column);
+  size_t column = innermost(*nest, is_column);
   size_t word = innermost(*nest, [&](size_t i) { return sums->steps[i] == 0 && i != element; });
+  out.a.step = out.b.step = index(0);
   std::vector<bool> over_tiles(none, true);
   over_tiles[element] = false;
   if (word != none) {
     if (a->steps[word] != out.word_elements) return std::nullopt;
     out.words = nest->extents[word];
-    out.b.step = b->steps[word];
+    out.b.step = index(b->steps[word]);
     over_tiles[word] = false;
   }
   if (row != none) {
     out.sums.rows = nest->extents[row];
     out.sums.row_step = sums->steps[row];
-    out.a.step = a->steps[row];
+    out.a.step = rows.step ? rows.step : index(a->steps[row]);
     over_tiles[row] = false;
   }
   if (column != none) {
@@ -112,9 +148,11 @@ std::optional<MatrixProduct> matrix_product(const Stmt& s) {
   out.a.first = a->first;
   out.b.first = b->first;
   for_each_iteration(*nest, over_tiles, [&](const std::vector<int64_t>& at) {
+    const int64_t open_rows =
+        std::inner_product(at.begin(), at.end(), rows.counts.begin(), int64_t{0});
     out.dots.push_back({number_of(out.sums.tiles, *start + offset_at(*sums, at)),
-                        number_of(out.a.tiles, offset_at(*a, at)),
-                        number_of(out.b.tiles, offset_at(*b, at))});
+                        number_of(out.a.tiles, {open_rows, offset_at(*a, at)}),
+                        number_of(out.b.tiles, {0, offset_at(*b, at)})});
   });
   return out;
 }

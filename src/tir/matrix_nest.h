@@ -38,11 +38,17 @@ struct MatrixSums {
 };
 
 struct MatrixProduct {
+  // Where a register begins: so many rows, and then elements, behind the first element.
+  struct Begin {
+    int64_t rows = 0;
+    int64_t elements = 0;
+    friend bool operator==(const Begin&, const Begin&) = default;
+  };
   struct Operand {
     const LoadNode* load = nullptr;
-    PrimExpr first;              // the index of the first element
-    int64_t step = 0;            // elements between the rows of a register
-    std::vector<int64_t> tiles;  // where each register begins, in elements behind the first
+    PrimExpr first;  // the index of the first element
+    PrimExpr step;   // elements between the rows of a register
+    std::vector<Begin> tiles;
     bool streamed = false;
   };
   struct Dot {

@@ -132,10 +132,16 @@ void KernelBuilder::matrix_multiply(const MatrixProduct& p) {
   const size_t first_a = p.sums.tiles.size(), first_b = first_a + p.a.tiles.size();
   auto read = [&](const MatrixProduct::Operand& x, size_t first_register) {
     Value* first = expr(x.first);
-    Value* step =
-        b_.getInt64(static_cast<uint64_t>(x.step * x.load->buffer->dtype.element().bytes()));
+    Value* elements = b_.CreateSExtOrTrunc(expr(x.step), b_.getInt64Ty());
+    const auto bytes = static_cast<uint64_t>(x.load->buffer->dtype.element().bytes());
+    Value* step = b_.CreateNSWMul(elements, b_.getInt64(bytes));
     for (size_t i = 0; i < x.tiles.size(); ++i) {
-      Value* place = b_.CreateNSWAdd(first, constant_int(first->getType(), x.tiles[i]));
+      const MatrixProduct::Begin& begin = x.tiles[i];
+      Value* place = b_.CreateNSWAdd(first, constant_int(first->getType(), begin.elements));
+      if (begin.rows != 0) {
+        Value* rows = b_.CreateNSWMul(elements, b_.getInt64(static_cast<uint64_t>(begin.rows)));
+        place = b_.CreateNSWAdd(b_.CreateSExtOrTrunc(place, b_.getInt64Ty()), rows);
+      }
       unit.load(b_, number(first_register + i), address(x.load->buffer, place), step, x.streamed);
     }
   };

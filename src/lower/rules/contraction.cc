@@ -25,6 +25,7 @@ struct ContractionParameters : AttrsOf<ContractionParameters> {
   bool borders_inlined = false;
   SumCutPlan sum;
   int64_t block_columns = 0;
+  bool in_panels = false;
   std::vector<TilePlan> tiles;
   std::vector<BlockPlan> blocks;
   std::vector<int64_t> copied_lanes;
@@ -39,6 +40,9 @@ struct ContractionParameters : AttrsOf<ContractionParameters> {
              attribute("sum", &Self::sum, "The parts that a long sum is taken in."),
              attribute("block_columns", &Self::block_columns,
                        "Columns that all rows pass by before the next ones; 0: all."),
+             attribute("in_panels", &Self::in_panels,
+                       "Whether a matrix unit takes the tiles of several columns for each tile of "
+                       "rows, of weights that stay in no cache together."),
              attribute("tiles", &Self::tiles, "The register tiles of each nest of loops."),
              attribute("blocks", &Self::blocks, "The loops of what is copied before."),
              attribute("copied_lanes", &Self::copied_lanes,
@@ -154,8 +158,13 @@ Outcome tile_kernel(Schedule& s, Sum sum, ContractionParameters& parameters, Til
     tiled = tile_column_blocks(s, sum, out, parameters.block_columns, tiles, decide);
   }
   if (!took(tiled)) {
-    tiled = open ? tile_open_loops(s, sum, out, tiles, decide, copy)
-                 : tile_loops(s, sum, out, sum.in_parts ? 1 : 0, tiles, decide, copy);
+    const bool closed_by_unit = sum.matrix && !open && sum.spatial.size() == 2;
+    const bool in_panels =
+        closed_by_unit && decide.value(parameters.in_panels, [&](const Target& target) {
+          return pays_panels_of_unit(sum, target);
+        });
+    tiled = open || in_panels ? tile_open_loops(s, sum, out, tiles, decide, copy)
+                              : tile_loops(s, sum, out, sum.in_parts ? 1 : 0, tiles, decide, copy);
   }
   if (!took(tiled)) return tiled;
   std::string text = text_of(tiled);

@@ -80,7 +80,7 @@ int64_t tiles_of_block(const Sum& sum, const Tile& tile, const Target& target);
 Outcome tile_column_blocks(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
                            int64_t& width, TilePlans& plans, Decider& decide);
 
-// The same over all loops of `out`, for rows or columns whose number only a run knows.
+// The same over all loops of `out`, for rows or columns whose number only a run knows, or by a matrix unit.
 Outcome tile_open_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, TilePlans& plans,
                         Decider& decide, const tir::BlockRV& copy = {});
 
@@ -96,12 +96,12 @@ Outcome tile_block_loops(tir::Schedule& s, const Sum& sum, const Sum& terms,
 
 // The same for a sum whose weights `made` computes: for the columns of a tile at once, in memory, before all rows pass by; of
 // `several` tiles where the rows do not stay in L2, so that each row is read once for all of them.
-// `finish` schedules the loops of a part of `made` below the loop over its tiles.
+// `finish` schedules the loops of a part of `made` below the loop over its tiles. `copy` as above.
 using FinishMade =
     std::function<Outcome(const tir::BlockRV& made, const tir::LoopRV& tiles, const TilePlan&)>;
 Outcome tile_made_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& made,
                         const tir::BlockRV& out, bool several, TilePlans& plans, Decider& decide,
-                        const FinishMade& finish);
+                        const FinishMade& finish, const tir::BlockRV& copy = {});
 
 // In how many parts a long sum is cut, and which iteration of its block is. 1: it is not cut.
 struct SumCutPlan {

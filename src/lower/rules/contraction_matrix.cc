@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lower/rules/contraction_loops.h"
 #include "tir/arith/analyzer.h"
 #include "tir/schedule/loop_tree.h"
 
@@ -71,9 +72,12 @@ bool lies_in_words(const Block& b, const Sum& sum, const Factors& f, int64_t wor
       if (distance(analyzer, *l, sums, first, first + e) != e) return false;
     }
   }
+  // Only a run may know how far rows are apart where a register's rows are along one axis. What the kernel writes itself, a tile's
+  // columns at a time, is as wide as these.
+  const bool own = f.b->buffer->scope == tir::Scope::Local;
   if (distance(analyzer, *f.a, sums, first, first + word) != word ||
-      !distance(analyzer, *f.b, sums, first, first + word) ||
-      !distance(analyzer, *f.a, row, PrimExpr(w), PrimExpr(w) + 1)) {
+      (!own && !distance(analyzer, *f.b, sums, first, first + word)) ||
+      (sum.rows_span_two_axes && !distance(analyzer, *f.a, row, PrimExpr(w), PrimExpr(w) + 1))) {
     return false;
   }
   // Neighbouring columns of a panel are words side by side.
@@ -84,6 +88,17 @@ bool lies_in_words(const Block& b, const Sum& sum, const Factors& f, int64_t wor
   analyzer.bind(q, tir::index(0), tir::index(sum.panel - 1));  // and the column behind it
   PrimExpr here = PrimExpr(p) * sum.panel + PrimExpr(q);
   return distance(analyzer, *f.b, column, here, here + 1) == word;
+}
+
+// The loop over the last part of the sum; nullopt where not each iteration has a loop of its own.
+std::optional<tir::LoopRV> last_of_sum(const Schedule& s, const Sum& sum) {
+  const Block block = s.block(sum.block);
+  const std::vector<tir::LoopRV> loops = s.get_loops(sum.block);
+  std::optional<tir::LoopRV> out;
+  for (size_t i = 0; loops.size() == block->iters.size() && i < loops.size(); ++i) {
+    if (block->iters[i]->kind == IterKind::Reduce) out = loops[i];
+  }
+  return out;
 }
 
 // Registers along an extent; 0 where they cannot be of equal size.
@@ -113,11 +128,12 @@ std::optional<MatrixStep> choose_step(const Schedule& s, const Sum& sum, const T
   auto unit = matrix_unit(target, out.factors);
   if (!unit) return std::nullopt;
   out.unit = *unit;
-  std::optional<int64_t> last;
-  for (const tir::IterVar& i : block->iters) {
-    if (i->kind == IterKind::Reduce) last = tir::as_int(i->extent);
-  }
-  out.words = last ? matrix_words(out.unit, *last) : 0;
+  const auto last = last_of_sum(s, sum);
+  if (!last) return std::nullopt;
+  const int64_t extent = s.extent(*last);
+  out.words = extent != kOpen ? matrix_words(out.unit, extent)
+              : s.has_whole_tiles(*last, out.unit.words * out.unit.word_elements) ? out.unit.words
+                                                                                  : 0;
   if (out.words == 0 || !lies_in_words(block, sum, *f, out.unit.word_elements)) {
     return std::nullopt;
   }
@@ -166,13 +182,10 @@ std::optional<MatrixStep> matrix_step(const Schedule& s, const Sum& sum, MatrixP
                                plan.words}) > 0;
   Block block = s.block(sum.block);
   auto f = factors_of(block);
-  std::optional<int64_t> last;
-  for (const tir::IterVar& i : block->iters) {
-    if (i->kind == IterKind::Reduce) last = tir::as_int(i->extent);
-  }
+  const auto last = last_of_sum(s, sum);
   const bool legal = sizes && f && f->a->dtype.bytes() == f->b->dtype.bytes() &&
                      sum.columns() != kOpen && !sum.depthwise && sum.group == 0 && last &&
-                     *last % (plan.words * plan.word_elements) == 0 &&
+                     s.has_whole_tiles(*last, plan.words * plan.word_elements) &&
                      plan.word_elements * f->a->dtype.bytes() == 4 &&
                      lies_in_words(block, sum, *f, plan.word_elements);
   if (!legal) {
@@ -243,6 +256,12 @@ std::optional<Tile> choose_matrix_tile(const Sum& sum) {
     }
   }
   return best;
+}
+
+bool pays_panels_of_unit(const Sum& sum, const Target& target) {
+  const double weights = sum.reduction * static_cast<double>(sum.columns() * sum.weight_bytes);
+  const double half = static_cast<double>(target.l2_bytes) / 2;
+  return weights > half && tiles_of_block(sum, *choose_matrix_tile(sum), target) > 1;
 }
 
 Streamed streamed_operand(const Sum& sum, const Tile& tile, bool columns_outside, bool windows,

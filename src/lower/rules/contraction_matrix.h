@@ -20,6 +20,10 @@ bool fits_unit(const Sum& sum, int64_t outer, int64_t height, int64_t width);
 // The tile of whole registers with the least work; nullopt when no shape divides into such.
 std::optional<Tile> choose_matrix_tile(const Sum& sum);
 
+// Whether the weights of a product of two axes are too many to be read again for each tile of rows, and those of some columns are
+// read so: rows that pass by once for each tile of columns come from far away.
+bool pays_panels_of_unit(const Sum& sum, const Target& target);
+
 // What passes by in the order of its tiles. The operand that tiles read again would be driven out of L1 by it: products of
 // 32x768x768 and 128x768x768 in bfloat16 went from 44 and 42 to 70 and 58 % of the unit's peak.
 Streamed streamed_operand(const Sum& sum, const Tile& tile, bool columns_outside, bool windows,

@@ -1,6 +1,6 @@
 // Products of rows with rows, many of them: as nn.dense by a weight that only the run knows. The weight is transposed to
 // panels of columns, each in a cache before all rows pass by it. Where the target multiplies pairs of bfloat16, panels hold
-// these side by side, also those of the matrices of a batch.
+// these side by side, also those of the matrices of a batch, and where it has a matrix unit, the words of that.
 //
 //   for columns of a few tiles:
 //     panel = their rows of the weight, transposed, or their pairs of factors
@@ -9,6 +9,7 @@
 #include <array>
 
 #include "lower/rules/contraction_loops.h"
+#include "lower/rules/contraction_matrix.h"
 #include "lower/rules/lanes.h"
 #include "lower/rules/row_loops.h"
 #include "lower/rules/transposition.h"
@@ -26,12 +27,14 @@ using tir::Schedule;
 namespace {
 
 struct PanelProductsParameters : AttrsOf<PanelProductsParameters> {
+  MatrixPlan matrix;
   std::vector<TilePlan> tiles;
   std::vector<BlockPlan> blocks;
 
   static AttrsList describe() {
     return {"relay.schedule.PanelProducts",
-            {attribute("tiles", &Self::tiles, "The register tiles of the sum."),
+            {attribute("matrix", &Self::matrix, "The matrix unit that takes the sum."),
+             attribute("tiles", &Self::tiles, "The register tiles of the sum."),
              attribute("blocks", &Self::blocks, "How panels are transposed.")}};
   }
 };
@@ -123,8 +126,9 @@ std::vector<tir::LayoutAxis> panel_layout(const Matrix& matrix, bool pairs) {
 }
 
 Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters, Decider& decide) {
-  std::vector<BlockRV> sums;
-  BlockRV out;
+  std::vector<BlockRV> sums = s.get_blocks();
+  BlockRV out, copy;
+  const bool stores_sum = !sums.empty() && reduces(s.block(sums.back()));
   if (!RELAY_TRY(split_output(s, out, sums)) || sums.size() != 1) return Declined{};
   const BlockRV rv = sums[0];
   auto product = rows_by_rows(s, rv, s.get_loops(out).size());
@@ -142,10 +146,11 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   product->selected = matrix.selected;
   if (matrix.batched) product->rows = tir::as_int(axes[1]->extent).value_or(0);
   if (!decide.pays([&](const Target& target) {
-        if (pairs && matrix.batched) return pairs_in_panels(target, *product);
-        return !(pairs && matrix.has_columns_last) &&
-               matrix_order(target, *product) == MatrixOrder::ByPanel &&
-               (!pairs || pairs_in_panels(target, *product));
+        const bool pays =
+            !pairs || words_in_panels(target, *product) || pairs_in_panels(target, *product);
+        return pays && ((pairs && matrix.batched) ||
+                        (!(pairs && matrix.has_columns_last) &&
+                         matrix_order(target, *product) == MatrixOrder::ByPanel));
       })) {
     return Declined{"the matrix is read as it lies, or transposed before"};
   }
@@ -159,26 +164,35 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   RELAY_TRY(s.transform_layout(made, panel_layout(matrix, pairs)));
   std::optional<Sum> sum = describe_sum(s, rv);
   if (!sum || sum->pairs != pairs) return Declined{};
-  sum->halves = pairs;
   if (open) sum->extents.back() = open_tile;
   sum->rows_span_two_axes = false;
-  RELAY_TRY(s.set_scope(rv, tir::Scope::Register));
+  if (pairs) sum->matrix = matrix_step(s, *sum, parameters.matrix, decide);
+  sum->halves = pairs && !sum->matrix;
+  if (sum->matrix && (open || !stores_sum)) {
+    // What follows takes the sums from memory, and so do rows that are as long as only a run knows.
+    copy = RELAY_TRY(s.cache_write(rv, tir::Scope::Register));
+    RELAY_TRY(s.set_scope(copy, tir::Scope::Local));
+  } else {
+    RELAY_TRY(s.set_scope(rv, tir::Scope::Register));
+  }
   TilePlans tiles(parameters.tiles, decide);
   BlockPlans blocks(parameters.blocks, decide);
   // A matrix of a batch has few columns, whose panels stay in L1 one after the other. On a Zen 5, 32 x 512 x 512 by 32 x 512 x 64
   // takes 0.86 of the time.
   const bool several = !matrix.batched;
-  const Outcome tiled =
-      tile_made_loops(s, *sum, made, out, several, tiles, decide,
-                      [&](const BlockRV& part, const LoopRV& at, const TilePlan&) -> Outcome {
-                        if (pairs) return schedule_pairs(s, part, at, matrix.has_columns_last);
-                        const std::vector<LoopRV> loops = loops_below(s, part, at);
-                        if (loops.size() != 2) return Declined{"columns that are one"};
-                        RELAY_TRY(s.reorder({loops[1], loops[0]}));
-                        BlockPlan& plan = blocks[blocks.next()];
-                        return RELAY_TRY(schedule_transposition_below(s, part, at, plan, decide));
-                      });
+  const Outcome tiled = tile_made_loops(
+      s, *sum, made, out, several, tiles, decide,
+      [&](const BlockRV& part, const LoopRV& at, const TilePlan&) -> Outcome {
+        if (pairs) return schedule_pairs(s, part, at, matrix.has_columns_last);
+        const std::vector<LoopRV> loops = loops_below(s, part, at);
+        if (loops.size() != 2) return Declined{"columns that are one"};
+        RELAY_TRY(s.reorder({loops[1], loops[0]}));
+        BlockPlan& plan = blocks[blocks.next()];
+        return RELAY_TRY(schedule_transposition_below(s, part, at, plan, decide));
+      },
+      copy);
   if (!took(tiled)) return tiled;
+  if (sum->matrix) s.require_features(parameters.matrix.features);
   tiles.finish();
   blocks.finish();
   return Report{text_of(tiled) + (pairs ? ", columns written as pairs a tile at a time"

@@ -691,6 +691,49 @@ TEST(contraction, panels_of_bfloat16_inputs_are_written_as_pairs) {
   }
 }
 
+// The same as words of a matrix unit: also of rows that are as far apart as only a run knows, and into such.
+TEST(contraction, panels_of_bfloat16_inputs_are_words_of_a_matrix_unit) {
+  const Target target =
+      parse_target("x86-64-v4 -num-threads=1 -mattr=+avx512bf16,+avx512fp16,+amx-tile,+amx-bf16");
+  const char* means = "by a matrix unit";
+  for (auto [m, n, k] : {std::array<int64_t, 3>{40, 160, 64}, {9, 150, 44}, {33, 144, 96}}) {
+    expect_summed(product_of_inputs(0, m, n, k, false), {}, target, means, target);
+  }
+  for (int64_t rows : {1, 8, 37}) {
+    expect_summed(product_of_inputs(0, 0, 150, 64, false), rows, target, means, target);
+  }
+  for (bool columns_last : {false, true}) {
+    for (auto [m, n, k] :
+         {std::array<int64_t, 3>{20, 64, 64}, {8, 37, 44}, {33, 16, 32}, {70, 100, 210}}) {
+      expect_summed(product_of_inputs(3, m, n, k, columns_last), {}, target, means, target);
+    }
+    expect_summed(product_of_inputs(2, 0, 40, 64, columns_last), 51, target, means, target);
+    for (int64_t open : {0, 1, 3}) {
+      expect_summed(product_of_inputs(2, 17, 0, 64, columns_last), open, target, means, target);
+      expect_summed(product_of_inputs(2, 0, 0, 64, columns_last), open, target, means, target);
+      expect_summed(product_of_inputs(2, 37, 40, 0, columns_last), open, target, means, target);
+      expect_summed(product_of_inputs(2, 0, 0, 0, columns_last), open, target, means, target);
+    }
+  }
+  // No instructions take as many each of 37 words.
+  const std::string odd =
+      tir::report_of(*schedule_kernel(product_of_inputs(3, 20, 64, 74, true), target, 3)).sentence;
+  EXPECT_EQ(odd.find(means), std::string::npos) << odd;
+}
+
+// Columns whose weights stay in a cache while all rows pass by.
+TEST(contraction, matrix_units_take_large_weights_in_parts) {
+  Target target =
+      parse_target("x86-64-v4 -num-threads=2 -mattr=+avx512bf16,+avx512fp16,+amx-tile,+amx-bf16");
+  target.l2_bytes = int64_t{64} << 10;
+  for (bool epilogue : {false, true}) {
+    const MatrixCase c{bf16, bf16, f32, 200, 256, 128, epilogue};
+    expect_summed(c, target, "tiles of columns at once", target);
+    expect_summed({bf16, bf16, f32, 72, 256, 128, epilogue, true}, target,
+                  "tiles of columns at once", target);
+  }
+}
+
 // Rows of several lines, all of one open length: the ends of their tiles have guards.
 TEST(contraction, panels_of_bfloat16_inputs_by_lines_of_open_rows) {
   constexpr int64_t kLines = 4, kColumns = 384, kSum = 128;

@@ -362,14 +362,13 @@ class Packer : public WeightPacker {
     const Products products = products_of(c);
     const RowsByRows product{products.rows, (*weight)[0], (*weight)[1],
                              static_cast<int64_t>(data->dtype.bytes())};
-    if (pairs && matrix_unit(target_, MatrixFactors::BFloat16)) return false;
     switch (matrix_order(target_, product)) {
       case MatrixOrder::AsItLies:
         return (!pairs || fills_vectors_of_pairs(target_, product.sum)) &&
                as_const(data->shape[data->shape.size() - 2]) == rows_of_data(c);
       case MatrixOrder::ByPanel:
-        return (!pairs || pairs_in_panels(target_, product)) && products.calls == 1 &&
-               !(c.args[0] == c.args[1]);
+        return (!pairs || pairs_in_panels(target_, product) || words_in_panels(target_, product)) &&
+               products.calls == 1 && !(c.args[0] == c.args[1]);
       case MatrixOrder::Packed:
         return false;
     }

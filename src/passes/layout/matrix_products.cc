@@ -74,8 +74,17 @@ bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Targ
     return false;
   }
   auto size = [&](size_t d) { return as_const(product.dims[d].extent).value_or(0); };
-  return pairs_in_panels(target, {size(*row), size(*column), size(*sum) + size(*sum) % 2, kBytes,
-                                  selects_matrices(c, product)});
+  const RowsByRows matrix{size(*row), size(*column), whole_sum(c, product, target, size(*sum)),
+                          kBytes, selects_matrices(c, product)};
+  return words_in_panels(target, matrix) || pairs_in_panels(target, matrix);
+}
+
+int64_t whole_sum(const CallNode& c, const Contraction& product, const Target& target,
+                  int64_t terms) {
+  constexpr int64_t kPair = 2;
+  const auto unit = matrix_unit(target, MatrixFactors::BFloat16);
+  const bool by_unit = unit && !selects_matrices(c, product);
+  return by_unit ? whole_matrix_words(*unit, terms) : terms + terms % kPair;
 }
 
 bool selects_matrices(const CallNode& c, const Contraction& product) {

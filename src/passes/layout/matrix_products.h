@@ -15,8 +15,13 @@ bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors
 // The same for instructions of vectors that multiply two bfloat16 in each lane. Sizes of images may be symbolic.
 bool by_bfloat16_dot(const CallNode& c, const Contraction& product, const Target& target);
 
-// The same for matrices of a batch, both of bfloat16, whose kernels write the second one's panels as pairs. Any size may be symbolic.
+// The same for matrices of a batch, both of bfloat16, whose kernels write the second one's panels as pairs, for vectors or for the
+// unit. Any size may be symbolic.
 bool by_pairs_of_batch(const CallNode& c, const Contraction& product, const Target& target);
+
+// How long the sum of such a call is in its kernel, with zeros behind so many products.
+int64_t whole_sum(const CallNode& c, const Contraction& product, const Target& target,
+                  int64_t terms);
 
 // Whether the second operand is the matrix of each product of a batch, selected by index from several, as the weights of the
 // expert of a group of rows. The kernel reads them where they are.

@@ -5,6 +5,7 @@
 
 #include "analysis/calls.h"
 #include "ir/dim_fields.h"
+#include "passes/layout/matrix_products.h"
 #include "target/rows_by_rows.h"
 
 namespace relay {
@@ -72,18 +73,16 @@ Expr with_longer_rows(const Expr& e, const Dim& zeros, const Span& at) {
 }  // namespace
 
 Expr in_whole_tiles(const CallNode& c, const Contraction& product, const Target& target) {
-  constexpr int64_t kBits = 16, kWord = 2;
+  constexpr int64_t kBits = 16;
   const int64_t panel = panel_columns(target, kBits);
   const size_t sum = *product.only(ContractionRole::Reduced),
                column = *product.only(ContractionRole::Column);
-  // What a size is short of a whole number of parts.
-  auto missing = [&](size_t d, int64_t part, int64_t part_of_constant) {
-    const Dim& size = product.dims[d].extent;
-    auto n = as_const(size);
-    return n ? dim((part_of_constant - *n % part_of_constant) % part_of_constant)
-             : ceil_div(size, dim(part)) * dim(part) - size;
-  };
-  const Dim terms = missing(sum, panel, kWord), columns = missing(column, panel, 1);
+  // What a symbolic size is short of a whole number of panels.
+  auto missing = [&](const Dim& size) { return ceil_div(size, dim(panel)) * dim(panel) - size; };
+  const Dim &length = product.dims[sum].extent, &width = product.dims[column].extent;
+  const auto known = as_const(length);
+  const Dim terms = known ? dim(whole_sum(c, product, target, *known) - *known) : missing(length);
+  const Dim columns = as_const(width) ? dim(0) : missing(width);
   bool columns_last = product.operands[1].back().has(column);
   Expr matrices = c.args[1];
   std::vector<std::pair<std::string, AttrValue>> changes;

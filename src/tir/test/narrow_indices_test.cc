@@ -174,7 +174,7 @@ TEST(NarrowIndices, a_nest_of_a_matrix_unit_has_32_bits) {
   ASSERT_TRUE(before);
   ASSERT_TRUE(after) << to_string(narrow);
   EXPECT_EQ(after->words, 16);
-  EXPECT_EQ(after->b.step, before->b.step);
+  EXPECT_EQ(as_int(after->b.step), as_int(before->b.step));
   EXPECT_EQ(after->sums.tiles, before->sums.tiles);
   auto* first = as<CastNode>(after->a.first);
   ASSERT_NE(first, nullptr) << to_string(after->a.first);

@@ -159,6 +159,23 @@ TEST(WidenHalfPrecision, open_and_odd_sums_of_a_batch_are_whole_words) {
   EXPECT_FALSE(has(batch_product("9, 198", "b, 198, 64"), "nn.pad"));
 }
 
+// Instructions of a matrix unit take as many words each, and there are as few as can be: 7 of 15.
+TEST(WidenHalfPrecision, sums_of_a_batch_are_whole_words_of_a_matrix_unit) {
+  auto product = [](const std::string& k) {
+    return print_module(apply(
+        kWidenHalfPrecision,
+        parse("def @main[b: Dim, s: Dim](%x: Tensor[(b, s, " + k + "), bfloat16], %w: Tensor[(b, " +
+              k + ", 64), bfloat16]) { nn.batch_matmul(%x, %w, transpose_b=False) }"),
+        with_matrix_unit()));
+  };
+  const std::string odd = product("197");
+  EXPECT_TRUE(has(odd, "pad_width=[[0, 0], [0, 0], [0, 13]])")) << odd;
+  EXPECT_TRUE(has(odd, "pad_width=[[0, 0], [0, 13], [0, 0]])")) << odd;
+  EXPECT_FALSE(has(odd, "cast(%x")) << odd;
+  EXPECT_FALSE(has(product("64"), "nn.pad"));
+  EXPECT_TRUE(has(product("16"), "cast(%x")) << product("16");
+}
+
 // What the kernel transposes itself: of the last axes only, also where axes in front are joined.
 TEST(WidenHalfPrecision, matrices_of_a_batch_are_read_before_their_transposition) {
   const std::string rows = batch_product("9, 64", "b, 32, 64", "transpose(%w, axes=[0, 2, 1])");
