@@ -10,6 +10,7 @@
 #include "base/codes/types.h"
 #include "ir/type.h"
 #include "ir/whole_parts.h"
+#include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"
 
@@ -201,18 +202,55 @@ bool never_one(const Dim& d) {
   return (grows && constant > 1) || (step > 1 && (constant - 1) % step != 0);
 }
 
+namespace {
+
+// The least value of an operation where names stand for sizes of 0 or more, from those of its operands; nullopt: none is known.
+using Least = std::optional<int64_t>;
+Least least_of(const DimOpNode& op, const Least& a, const Least& b) {
+  const auto x = as_const(op.a), y = as_const(op.b);
+  const bool sizes = a >= 0 && b >= 0;  // never of what is not known
+  int64_t out = 0;
+  switch (op.op) {
+    case DimOpKind::Add:
+      return a && b && !__builtin_add_overflow(*a, *b, &out) ? Least(out) : std::nullopt;
+    case DimOpKind::Sub:
+      return a && y && !__builtin_sub_overflow(*a, *y, &out) ? Least(out) : std::nullopt;
+    case DimOpKind::Mul: {
+      const bool grows = sizes || (a && y >= 0) || (b && x >= 0);
+      return grows && !__builtin_mul_overflow(*a, *b, &out) ? Least(out) : std::nullopt;
+    }
+    case DimOpKind::FloorDiv:
+      return a && y > 0 ? Least(floor_div_int(*a, *y)) : sizes ? Least(0) : std::nullopt;
+    case DimOpKind::CeilDiv:
+      return a && y > 0 ? Least(-floor_div_int(-*a, *y)) : sizes ? Least(0) : std::nullopt;
+    case DimOpKind::Mod:
+      return 0;
+    case DimOpKind::Max:
+      return std::max(a, b);
+    case DimOpKind::Min:
+    case DimOpKind::Broadcast:
+      return std::min(a, b);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 bool never_negative(const Dim& d) {
-  bool out = true;
+  NodeMap<Least> least;
   post_order(
       d,
       [&](const Node& n) {
-        auto* constant = as<DimConstNode>(&n);
-        auto* op = as<DimOpNode>(&n);
-        out &= constant == nullptr || constant->value >= 0;
-        out &= (op == nullptr || op->op != DimOpKind::Sub) && !isa<DimAnyNode>(&n);
+        if (auto* constant = as<DimConstNode>(&n)) {
+          least[&n] = constant->value;
+        } else if (auto* op = as<DimOpNode>(&n)) {
+          least[&n] = least_of(*op, *least.find(op->a.get()), *least.find(op->b.get()));
+        } else {
+          least[&n] = isa<DimVarNode>(&n) ? Least(0) : std::nullopt;
+        }
       },
       family::dim);
-  return out;
+  return *least.find(d.get()) >= 0;
 }
 
 Dim operator+(const Dim& a, const Dim& b) {

@@ -119,7 +119,7 @@ bool dim_equal(const Dim& a, const Dim& b);
 bool dim_differs(const Dim& a, const Dim& b);
 // Certainly not 1, whatever sizes of 0 or more the names stand for: 4, 2 * n, n + 2.
 bool never_one(const Dim& d);
-// Certainly 0 or more, whatever sizes of 0 or more the names stand for: n + 2, n // 2.
+// Certainly 0 or more, whatever sizes of 0 or more the names stand for: n + 2, (n - 1) // 2 + 1.
 bool never_negative(const Dim& d);
 std::string to_string(const Dim& d);
 

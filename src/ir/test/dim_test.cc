@@ -51,4 +51,17 @@ TEST(Dim, the_parts_of_a_size) {
 }
 
 }  // namespace
+TEST(Dim, never_negative) {
+  const Dim n = dim(type_var("n", Kind::Dim)), m = dim(type_var("m", Kind::Dim));
+  for (const Dim& d : {n, n + dim(2), n * m, floor_div(n - dim(1), dim(2)) + dim(1),
+                       ceil_div(n - dim(1), dim(2)) * m, max(n - dim(4), dim(0)),
+                       mod(n - m, dim(8)), floor_div(n, m), min(n, m + dim(1))}) {
+    EXPECT_TRUE(never_negative(d)) << to_string(d);
+  }
+  for (const Dim& d : {n - dim(1), n - m, floor_div(n - dim(3), dim(2)) + dim(1), dim(-1),
+                       dim_any(), min(n, m - dim(1)), n * (m - dim(1)), n * dim(-1)}) {
+    EXPECT_FALSE(never_negative(d)) << to_string(d);
+  }
+}
+
 }  // namespace relay

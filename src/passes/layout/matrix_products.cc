@@ -9,12 +9,12 @@ namespace relay {
 
 namespace {
 
-// A sum of rows by columns, and sizes but those of rows are constants; `open_windows`: also those of rows in windows.
+// A sum of rows by columns, and sizes but those of rows are constants; `in_windows`: which sizes those of rows in windows may be.
 struct RowsByColumns {
   int64_t columns, sum;  // `sum`: its last part
 };
 std::optional<RowsByColumns> rows_by_columns(const CallNode& c, const Contraction& product,
-                                             bool open_windows) {
+                                             bool (*in_windows)(const Dim& size)) {
   if (c.args.size() != 2 || product.transposed()) return std::nullopt;
   auto in_window = [&](size_t dim) {
     return std::ranges::any_of(product.operands[0], [&](const Contraction::Axis& axis) {
@@ -23,9 +23,9 @@ std::optional<RowsByColumns> rows_by_columns(const CallNode& c, const Contractio
   };
   bool constant = true;
   for (size_t d = 0; d < product.dims.size(); ++d) {
-    constant = constant &&
-               (as_const(product.dims[d].extent) ||
-                (product.dims[d].role == ContractionRole::Row && (open_windows || !in_window(d))));
+    constant = constant && (as_const(product.dims[d].extent) ||
+                            (product.dims[d].role == ContractionRole::Row &&
+                             (!in_window(d) || in_windows(product.dims[d].extent))));
   }
   auto column = product.only(ContractionRole::Column);
   if (!constant || !column || !product.only(ContractionRole::Reduced) ||
@@ -43,14 +43,16 @@ bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors
                     const Target& target, int64_t times) {
   auto unit = matrix_unit(target, factors);
   if (!unit) return false;
-  auto sizes = rows_by_columns(c, product, false);
+  // A kernel asks for each row of a size that may be negative, such as `n - 2`, and the unit asks nothing.
+  auto sizes = rows_by_columns(
+      c, product, [](const Dim& size) { return !is_any(size) && never_negative(size); });
   return sizes && sizes->columns >= unit->words / 2 && matrix_words(*unit, sizes->sum * times) != 0;
 }
 
 bool by_bfloat16_dot(const CallNode& c, const Contraction& product, const Target& target) {
   constexpr int64_t kSum = 32, kWord = 2;
   if (!has_bfloat16_dot(target)) return false;
-  auto sizes = rows_by_columns(c, product, true);
+  auto sizes = rows_by_columns(c, product, [](const Dim&) { return true; });
   return sizes && sizes->columns >= target.lanes(kSum) && sizes->sum % kWord == 0;
 }
 

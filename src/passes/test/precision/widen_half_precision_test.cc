@@ -176,6 +176,25 @@ TEST(WidenHalfPrecision, sums_of_a_batch_are_whole_words_of_a_matrix_unit) {
   EXPECT_TRUE(has(product("16"), "cast(%x")) << product("16");
 }
 
+// Also of rows in windows, whose number is a size of 0 or more.
+TEST(WidenHalfPrecision, a_matrix_unit_sums_windows_of_symbolic_images) {
+  auto stays = [](const std::string& padding) {
+    const std::string widened = print_module(apply(
+        kWidenHalfPrecision,
+        parse(
+            "def @main[h: Dim, w: Dim](%x: Tensor[(1, h, w, 64), bfloat16], %w: Tensor[(64, 3, 3, "
+            "64), "
+            "bfloat16]) { nn.conv2d(%x, %w, channels=64, kernel_size=[3, 3], data_layout=\"NHWC\", "
+            "kernel_layout=\"OHWI\", padding=" +
+            padding + ") }"),
+        with_matrix_unit()));
+    return widened.find("cast(%x") == std::string::npos;
+  };
+  EXPECT_TRUE(stays("[1, 1, 1, 1]"));
+  EXPECT_TRUE(stays("[1, 1, 1, 1], strides=[2, 2]"));
+  EXPECT_FALSE(stays("[0, 0, 0, 0]"));
+}
+
 // What the kernel transposes itself: of the last axes only, also where axes in front are joined.
 TEST(WidenHalfPrecision, matrices_of_a_batch_are_read_before_their_transposition) {
   const std::string rows = batch_product("9, 64", "b, 32, 64", "transpose(%w, axes=[0, 2, 1])");
