@@ -164,6 +164,8 @@ class KernelBuilder {
   virtual void loop(const ForNode& l);
   // A loop marked so goes from its end to its beginning.
   void counted_loop(const ForNode& l, Value* begin, Value* end);
+  // The statements of a loop. Those of a parallel one divide its number by sizes once, at the beginning.
+  void loop_body(const ForNode& l);
   // From its beginning to its end, or the other way.
   template <class F>
   void ordered_loop(const ForNode& l, Value* begin, Value* end, F&& body) {
@@ -409,6 +411,8 @@ class KernelBuilder {
   std::unordered_map<const Node*, uint64_t> alignment_;
   std::unordered_set<const Node*> shared_;
   std::unordered_map<const Node*, Value*> vars_;
+  // Quotients and remainders of loops' numbers that are known already.
+  std::vector<std::pair<PrimExpr, Value*>> divided_;
   // By the buffer of sums; statements with the one set of shapes that they need, or kUnknownShapes for several.
   static constexpr size_t kUnknownShapes = static_cast<size_t>(-1);
   std::unordered_map<const Node*, MatrixUse> matrix_uses_;

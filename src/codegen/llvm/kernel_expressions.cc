@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "node/structural.h"
 #include "node/walk.h"
 
 namespace relay::codegen {
@@ -83,6 +84,11 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
     if (Value* v = add_short_product(n.a, n.b)) return v;
   }
   if (Value* lanes = n.op == BinaryOp::Lt ? lanes_below(n) : nullptr) return lanes;
+  if (n.op == BinaryOp::FloorDiv || n.op == BinaryOp::FloorMod) {
+    for (const auto& [division, value] : divided_) {
+      if (structural_equal(division, PrimExpr(&n))) return value;
+    }
+  }
   Value* a = expr(n.a);
   Value* b = expr(n.b);
   bool is_float = d.is_floating();

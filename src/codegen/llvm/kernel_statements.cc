@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/budget.h"
+#include "node/structural.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
 #include "tir/while.h"
@@ -118,7 +119,7 @@ void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
   auto poll = polls_.find(&l);
   if (poll != polls_.end() && poll->second.innermost && !backward) {
     polled_loop(l, poll->second, begin, end, [&](Value* first, Value* last) {
-      counted_loop(l.var, first, last, [&] { statement(l.body.get()); });
+      counted_loop(l.var, first, last, [&] { loop_body(l); });
     });
     return;
   }
@@ -129,9 +130,50 @@ void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
     if (work != nullptr)
       ask_after(work,
                 inner > 0 ? iterations_between_polls(inner) : jumps_between_polls(poll->second));
-    statement(l.body.get());
+    loop_body(l);
   };
   ordered_loop(l, begin, end, body);
+}
+
+// Indices of loops that were joined are quotients, which inner loops would compute again: LLVM moves no division that it
+// does not know to be executed. 32 x 512 x 64 by 32 x 64 x 512 of bfloat16, of symbolic sizes, took 1.17 times as long.
+void KernelBuilder::loop_body(const ForNode& l) {
+  const size_t mark = divided_.size();
+  if (l.loop_kind == ForKind::Parallel) {
+    std::vector<PrimExpr> found;
+    post_order(
+        l.body,
+        [&](const Node& n) {
+          auto* division = as<BinaryNode>(&n);
+          if (division == nullptr || !(division->a == l.var) || as_int(division->b) ||
+              (division->op != BinaryOp::FloorDiv && division->op != BinaryOp::FloorMod)) {
+            return;
+          }
+          bool known = true;
+          post_order(
+              division->b,
+              [&](const Node& part) {
+                const int kind = part.kind();
+                const bool plain = kind == tir::ExprKind::IntImm || kind == tir::ExprKind::Binary ||
+                                   kind == tir::ExprKind::Cast;
+                known = known && (plain || vars_.contains(&part));
+              },
+              family::tir_expr);
+          auto same = [&](const PrimExpr& e) { return structural_equal(e, PrimExpr(division)); };
+          if (known && std::ranges::none_of(found, same)) found.push_back(PrimExpr(division));
+        },
+        family::tir_stmt | family::tir_expr);
+    for (const PrimExpr& e : found) {
+      // One that is not executed may have a divisor of 0.
+      auto& division = *as<BinaryNode>(e);
+      const PrimExpr divisor =
+          tir::binary(BinaryOp::Max, division.b, tir::imm(division.b->dtype, 1));
+      kept_.push_back(tir::binary(division.op, division.a, divisor));
+      divided_.emplace_back(e, expr(kept_.back()));
+    }
+  }
+  statement(l.body.get());
+  divided_.resize(mark);
 }
 
 void KernelBuilder::parallel_loop(const ForNode& l) {

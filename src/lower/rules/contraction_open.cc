@@ -435,11 +435,12 @@ Outcome tile_made_loops(Schedule& s, const Sum& sum, const BlockRV& made, const 
   const size_t at = plans.next();
   const TilePlan plan = decide.value(plans[at], [&](const Target& target) {
     TilePlan chosen = choose_open_plan(sum, sum.matrix ? 2 : 1, 2, target);
-    if (sum.matrix) {
-      chosen.streamed = streamed_operand(sum, *choose_matrix_tile(sum), true, false, target);
-    }
     chosen.threads = target.num_cores > 1 && is_worth_threads(sum, 1);
     if (several) chosen.panels = panels_at_once(sum, chosen, target);
+    if (sum.matrix) {
+      const Tile tile = *choose_matrix_tile(sum);
+      chosen.streamed = streamed_operand(sum, tile, chosen.panels == 1, false, target);
+    }
     return chosen;
   });
   if (!decide.chooses() && !is_plan_of(sum, plan, several)) return refuse_plan(decide);

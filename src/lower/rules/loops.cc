@@ -109,6 +109,13 @@ tir::StepResult<LoopRV> sum_open_columns(Schedule& s, const LoopRV& last,
 // What lies in memory is asked for a page ahead, line by line: the processor's own prefetching starts anew at each page. The
 // gradient of a GELU of 8 MB that was kept since the forward pass took 2.5 ms, and takes 0.9 (two cores of a Xeon).
 constexpr int64_t kLineBytes = 64, kPageBytes = 4096;
+// Whether it reads more than L2 holds, or what a run may make as large.
+bool may_read_memory(const Block& b, const Target& target) {
+  return reads_memory(b, target) || std::ranges::any_of(b->reads, [](const tir::Region& r) {
+           return std::ranges::any_of(r->buffer->shape,
+                                      [](const tir::PrimExpr& e) { return !tir::as_int(e); });
+         });
+}
 // Rows that lanes across them may be computed for at once.
 constexpr int64_t kMostRows = 64;
 
@@ -236,7 +243,7 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
       parallel.back() = parts[0];
       inner = parts[1];
       const bool far = decide.value(plan.prefetch, [&](const Target& target) {
-        return reduction.empty() && !across.var && width >= line && reads_memory(b, target) &&
+        return reduction.empty() && !across.var && width >= line && may_read_memory(b, target) &&
                computes_long(b);
       });
       if (far) {
