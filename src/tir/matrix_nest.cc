@@ -53,7 +53,7 @@ struct OpenRows {
 };
 
 // The place of an operand whose rows, of which a register has so many, may be as far apart as only a run knows; then the steps
-// along rows are 0 in it. Nullopt where an index is not linear, or another step is no constant and no register's rows.
+// along rows are 0 in it. Nullopt where an index is not linear, or another step is not a constant and no register's rows.
 std::optional<Place> place_of(const PrimExpr& at, const ConstantNest& nest, size_t row,
                               OpenRows& rows) {
   auto linear = linear_index(at, nest);

@@ -193,11 +193,20 @@ def test_pairs_of_bfloat16_are_multiplied_in_images_of_open_size(kernel, stride,
     assert "vdpbf16ps" not in assembly(tmp_path, halves, ZEN4)
 
 
-@pytest.mark.parametrize("name", ["constant", "input", "convolution"])
+WITH_UNIT = "llvm -mcpu=sapphirerapids -num-threads=1"
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
 def test_a_matrix_unit_is_preferred_to_pairs(name, tmp_path):
     program = '#[version = "0.0.5"]\n' + PRODUCTS[name].replace("TYPE", "bfloat16")
-    text = assembly(tmp_path, program, "llvm -mcpu=sapphirerapids -num-threads=1")
+    text = assembly(tmp_path, program, WITH_UNIT)
     assert "tdpbf16ps" in text and "vdpbf16ps" not in text
+
+
+@pytest.mark.parametrize("kernel, stride", [(1, 1), (3, 2)])
+def test_a_matrix_unit_takes_images_of_open_size(kernel, stride, tmp_path):
+    program = open_convolution("bfloat16", kernel, stride)
+    assert "tdpbf16ps" in assembly(tmp_path, program, WITH_UNIT)
 
 
 @pytest.mark.parametrize("batch, rows, columns, inputs", [(3, 20, 64, 34), (2, 9, 197, 64),
@@ -260,6 +269,12 @@ def test_pairs_of_bfloat16_are_multiplied_in_attention_of_symbolic_sizes(tmp_pat
     products = [part for part in text.split("_body:") if part.count("vdpbf16ps") > 10]
     assert len(products) == 2
     assert "vdpbf16ps" not in assembly(tmp_path, attention(64), "llvm -mcpu=znver3 -num-threads=1")
+
+
+def test_a_matrix_unit_takes_attention_of_symbolic_sizes(tmp_path):
+    text = assembly(tmp_path, attention(64), WITH_UNIT)
+    products = [part for part in text.split("_body:") if "tdpbf16ps" in part]
+    assert len(products) == 2
 
 
 @pytest.mark.parametrize("rows, columns, inputs", [(40, 320, 64), (9, 300, 70), (600, 400, 520)])
