@@ -209,6 +209,20 @@ def test_a_matrix_unit_takes_images_of_open_size(kernel, stride, tmp_path):
     assert "tdpbf16ps" in assembly(tmp_path, program, WITH_UNIT)
 
 
+@pytest.mark.parametrize("kernel, stride, dilation", [(3, 1, 1), (2, 1, 2), (5, 2, 1)])
+@pytest.mark.parametrize("dtypes", [("uint8", "int8", "int32"), ("bfloat16",) * 3])
+def test_no_matrix_unit_for_sizes_that_may_be_negative(kernel, stride, dilation, dtypes, tmp_path):
+    """Images of a symbolic size without padding."""
+    data, weight, result = dtypes
+    taps = f"strides=[{stride}, {stride}], dilation=[{dilation}, {dilation}]"
+    program = f"""#[version = "0.0.5"]
+def @main[h: Dim, w: Dim](%x: Tensor[(1, h, w, 32), {data}],
+                          %w: Tensor[({kernel}, {kernel}, 32, 48), {weight}]) {{
+  nn.conv2d(%x, %w, {taps}, data_layout="NHWC", kernel_layout="HWIO", out_dtype="{result}")
+}}"""
+    assert "tdp" not in assembly(tmp_path, program, WITH_UNIT)
+
+
 @pytest.mark.parametrize("batch, rows, columns, inputs", [(3, 20, 64, 34), (2, 9, 197, 64),
                                                             (2, 40, 37, 33)])  # fmt: skip
 @pytest.mark.parametrize("transposed", [True, False])

@@ -101,6 +101,17 @@ std::optional<tir::LoopRV> last_of_sum(const Schedule& s, const Sum& sum) {
   return out;
 }
 
+// Whether tiles of the sum may lie in registers, whatever its operands are. One of a size that may be negative, as `n - 2`, asks
+// for each element whether it is there.
+bool has_tiles(const Schedule& s, const Sum& sum) {
+  tir::Analyzer analyzer;
+  analyzer.bind_function(s.func());
+  return sum.columns() != kOpen && !sum.depthwise && sum.group == 0 &&
+         std::ranges::all_of(sum.spatial, [&](const tir::IterVar& i) {
+           return analyzer.bounds(i->extent).min >= 0;
+         });
+}
+
 // Registers along an extent; 0 where they cannot be of equal size.
 int64_t registers_of(int64_t extent, int64_t most) {
   int64_t count = (extent + most - 1) / most;
@@ -112,7 +123,7 @@ int64_t registers_of(int64_t extent, int64_t most) {
 namespace {
 
 std::optional<MatrixStep> choose_step(const Schedule& s, const Sum& sum, const Target& target) {
-  if (sum.columns() == kOpen || sum.depthwise || sum.group != 0) return std::nullopt;
+  if (!has_tiles(s, sum)) return std::nullopt;
   Block block = s.block(sum.block);
   auto f = factors_of(block);
   if (!f) return std::nullopt;
@@ -184,7 +195,7 @@ std::optional<MatrixStep> matrix_step(const Schedule& s, const Sum& sum, MatrixP
   auto f = factors_of(block);
   const auto last = last_of_sum(s, sum);
   const bool legal = sizes && f && f->a->dtype.bytes() == f->b->dtype.bytes() &&
-                     sum.columns() != kOpen && !sum.depthwise && sum.group == 0 && last &&
+                     has_tiles(s, sum) && last &&
                      s.has_whole_tiles(*last, plan.words * plan.word_elements) &&
                      plan.word_elements * f->a->dtype.bytes() == 4 &&
                      lies_in_words(block, sum, *f, plan.word_elements);

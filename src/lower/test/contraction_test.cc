@@ -721,6 +721,28 @@ TEST(contraction, panels_of_bfloat16_inputs_are_words_of_a_matrix_unit) {
   EXPECT_EQ(odd.find(means), std::string::npos) << odd;
 }
 
+// Rows that would be counted from a size that may be negative: tiles of them ask for each row.
+TEST(contraction, matrix_units_leave_rows_whose_number_may_be_negative) {
+  const tir::Var m = tir::var("m");
+  for (const auto& [bytes, most] : {std::pair{false, 1}, {false, 2}, {true, 2}}) {
+    const DType a = bytes ? u8 : bf16, b = bytes ? s8 : bf16, of = bytes ? i32 : f32;
+    const int64_t word = 32 / a.bits, less = 2;
+    Tensor x = placeholder("x", a, {m, index(64)});
+    Tensor w = placeholder("w", b, {index(2), index(64 / word), index(32), index(word)});
+    const PrimExpr rows = most == 1 ? PrimExpr(m) : m - less;
+    Tensor y = compute("y", {rows, index(64)}, [&](const Indices& i) {
+      return sum({index(64)}, [&](const Indices& r) {
+        PrimExpr weight = w(floor_div(i[1], index(32)), floor_div(r[0], index(word)),
+                            floor_mod(i[1], index(32)), floor_mod(r[0], index(word)));
+        return cast(of, x(i[0] + (most == 1 ? 0 : less), r[0])) * cast(of, weight);
+      });
+    });
+    const PrimFunc f = create_prim_func("product", {x, w}, {y}, {m});
+    const std::string said = tir::report_of(*schedule_kernel(f, with_matrix_unit(), 3)).sentence;
+    EXPECT_EQ(said.find("by a matrix unit") != said.npos, most == 1) << said;
+  }
+}
+
 // Columns whose weights stay in a cache while all rows pass by.
 TEST(contraction, matrix_units_take_large_weights_in_parts) {
   Target target =
