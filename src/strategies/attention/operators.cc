@@ -108,6 +108,8 @@ Type attention_relation(RelationContext& ctx) {
       !equal(query->depth, key->depth, "depths of queries and keys") ||
       !equal(key->batch, value->batch, "batches of keys and values") ||
       !equal(key->heads, value->heads, "heads of keys and values") ||
+      (!groups && all_heads && as_const(value->heads) &&
+       !equal(query->heads, value->heads, "heads of queries and values")) ||
       !equal(key->sequence, value->sequence, "lengths of keys and values"))
     return nullptr;
   std::vector<Dim> scores{query->batch, query->heads, query->sequence, key->sequence};
