@@ -222,7 +222,7 @@ Least least_of(const DimOpNode& op, const Least& a, const Least& b) {
     case DimOpKind::FloorDiv:
       return a && y > 0 ? Least(floor_div_int(*a, *y)) : sizes ? Least(0) : std::nullopt;
     case DimOpKind::CeilDiv:
-      return a && y > 0 ? Least(-floor_div_int(-*a, *y)) : sizes ? Least(0) : std::nullopt;
+      return a && y > 0 ? Least(*a / *y + (*a % *y > 0)) : sizes ? Least(0) : std::nullopt;
     case DimOpKind::Mod:
       return 0;
     case DimOpKind::Max:

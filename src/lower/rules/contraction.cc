@@ -131,9 +131,7 @@ Outcome tile_kernel(Schedule& s, Sum sum, ContractionParameters& parameters, Til
     out = consumers[0];
     if (reduces(s.block(out)) || !s.consumers(out).empty()) return Declined{};
     if (sum.matrix) {
-      // What follows takes the sums from memory.
-      copy = RELAY_TRY(s.cache_write(sum.block, tir::Scope::Register));
-      RELAY_TRY(s.set_scope(copy, tir::Scope::Local));
+      copy = RELAY_TRY(copy_from_unit(s, sum.block));
     } else {
       RELAY_TRY(s.set_scope(sum.block, tir::Scope::Register));
     }

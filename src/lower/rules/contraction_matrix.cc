@@ -269,6 +269,12 @@ std::optional<Tile> choose_matrix_tile(const Sum& sum) {
   return best;
 }
 
+tir::StepResult<tir::BlockRV> copy_from_unit(Schedule& s, const tir::BlockRV& sum) {
+  const tir::BlockRV copy = RELAY_TRY(s.cache_write(sum, tir::Scope::Register));
+  RELAY_TRY(s.set_scope(copy, tir::Scope::Local));
+  return copy;
+}
+
 bool pays_panels_of_unit(const Sum& sum, const Target& target) {
   const double weights = sum.reduction * static_cast<double>(sum.columns() * sum.weight_bytes);
   const double half = static_cast<double>(target.l2_bytes) / 2;

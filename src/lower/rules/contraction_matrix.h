@@ -20,6 +20,10 @@ bool fits_unit(const Sum& sum, int64_t outer, int64_t height, int64_t width);
 // The tile of whole registers with the least work; nullopt when no shape divides into such.
 std::optional<Tile> choose_matrix_tile(const Sum& sum);
 
+// Sums that other blocks than a plain store follow: the unit's registers, and the block that copies them to memory of the kernel's
+// own, from where what follows takes them.
+tir::StepResult<tir::BlockRV> copy_from_unit(tir::Schedule& s, const tir::BlockRV& sum);
+
 // Whether the weights of a product of two axes are too many to be read again for each tile of rows, and those of some columns are
 // read so: rows that pass by once for each tile of columns come from far away.
 bool pays_panels_of_unit(const Sum& sum, const Target& target);

@@ -96,6 +96,13 @@ int64_t panels_at_once(const Sum& sum, const TilePlan& plan, const Target& targe
   return std::max<int64_t>(out, 1);
 }
 
+// What passes by a matrix unit in the order of such tiles: the weights where each row of tiles takes several panels.
+Streamed streamed_by_tiles(const Sum& sum, const TilePlan& plan, bool windows,
+                           const Target& target) {
+  return streamed_operand(sum, {1, plan.rows[0], plan.columns[0], 0}, plan.panels == 1, windows,
+                          target);
+}
+
 // Whether a given plan is one of the sum's; `several`: weights may be made for several tiles.
 bool is_plan_of(const Sum& sum, const TilePlan& plan, bool several = false) {
   constexpr int64_t kMostRows = 128, kMostVectors = 128;
@@ -369,12 +376,11 @@ Outcome tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, TilePla
           std::count_if(b->iters.begin(), b->iters.end(), [](const tir::IterVar& i) {
             return i->kind == tir::IterKind::Reduce && tir::as_int(i->extent) != 1;
           }) > 1;
-      const Tile tile = *choose_matrix_tile(sum);
       // The unit waits for rows that are read again for each tile of columns: 4096 x 256 x 1024 took 1.7 times as long.
       if (around == 0 && !both && sum.columns() != kOpen && !windows) {
         chosen.panels = panels_at_once(sum, chosen, target);
       }
-      chosen.streamed = streamed_operand(sum, tile, chosen.panels == 1, windows, target);
+      chosen.streamed = streamed_by_tiles(sum, chosen, windows, target);
     }
     // Weights that do not stay in half of L2 pass by once for all lines, not once for each.
     const double weights = sum.reduction * static_cast<double>(sum.columns() * sum.weight_bytes);
@@ -438,8 +444,7 @@ Outcome tile_made_loops(Schedule& s, const Sum& sum, const BlockRV& made, const 
     chosen.threads = target.num_cores > 1 && is_worth_threads(sum, 1);
     if (several) chosen.panels = panels_at_once(sum, chosen, target);
     if (sum.matrix) {
-      const Tile tile = *choose_matrix_tile(sum);
-      chosen.streamed = streamed_operand(sum, tile, chosen.panels == 1, false, target);
+      chosen.streamed = streamed_by_tiles(sum, chosen, false, target);
     }
     return chosen;
   });

@@ -116,6 +116,7 @@ bool may_read_memory(const Block& b, const Target& target) {
                                       [](const tir::PrimExpr& e) { return !tir::as_int(e); });
          });
 }
+
 // Rows that lanes across them may be computed for at once.
 constexpr int64_t kMostRows = 64;
 

@@ -169,9 +169,8 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   if (pairs) sum->matrix = matrix_step(s, *sum, parameters.matrix, decide);
   sum->halves = pairs && !sum->matrix;
   if (sum->matrix && (open || !stores_sum)) {
-    // What follows takes the sums from memory, and so do rows that are as long as only a run knows.
-    copy = RELAY_TRY(s.cache_write(rv, tir::Scope::Register));
-    RELAY_TRY(s.set_scope(copy, tir::Scope::Local));
+    // The unit stores no rows that are as long as only a run knows.
+    copy = RELAY_TRY(copy_from_unit(s, rv));
   } else {
     RELAY_TRY(s.set_scope(rv, tir::Scope::Register));
   }

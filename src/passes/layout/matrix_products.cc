@@ -44,8 +44,7 @@ bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors
   auto unit = matrix_unit(target, factors);
   if (!unit) return false;
   // A kernel asks for each row of a size that may be negative, such as `n - 2`, and the unit asks nothing.
-  auto sizes = rows_by_columns(
-      c, product, [](const Dim& size) { return !is_any(size) && never_negative(size); });
+  auto sizes = rows_by_columns(c, product, never_negative);
   return sizes && sizes->columns >= unit->words / 2 && matrix_words(*unit, sizes->sum * times) != 0;
 }
 

@@ -7,7 +7,8 @@
 namespace relay {
 
 // Whether kernels of the target sum products of such factors by its matrix unit once the call's weights, the second operand,
-// are packed for it: sizes but those of rows are constants, those of rows in windows at least 0, and the sum is one of rows by columns of which its last part fills the unit.
+// are packed for it: sizes but those of rows are constants, those of rows in windows at least 0, and the sum is one of rows by columns
+// of which its last part fills the unit.
 // `times`: as if the sum's last part was so many times as long.
 bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors factors,
                     const Target& target, int64_t times = 1);
