@@ -36,12 +36,6 @@ constexpr int64_t kLargeTile = 24;
 constexpr int64_t kStepsOfLargeTile = 2;
 // Vectors of results that a tile may have: more than any target has registers.
 constexpr int64_t kMostRegisters = 128;
-
-// Whether the tile has an axis before the rows.
-bool has_outer_axis(const Sum& sum) {
-  return sum.spatial.size() > 2 && sum.extents[sum.extents.size() - 3] != kOpen;
-}
-
 }  // namespace
 
 TilePart tile_part(Schedule& s, const Sum& sum, const BlockRV& block, size_t depth, size_t axes) {
@@ -212,42 +206,17 @@ tir::StepResult<> Tiling::finish(const std::vector<TileAxis>& axes, const TilePa
 
 namespace {
 
-// How much of an axis the busiest thread has where threads share its whole tiles, and then what is left over, which one has.
-double busiest_share(int64_t extent, int64_t tile, int64_t threads) {
-  const int64_t rounds = (extent / tile + threads - 1) / threads;
-  return static_cast<double>(rounds * tile + extent % tile) / static_cast<double>(extent);
-}
-
-// The tile of constant extents, and where the loop over its columns stands: one panel of weights serves all rows before the
-// next is read, unless all weights stay in half of L2: then a row is read once. Threads share the outermost axis, so that the
-// one of a single matrix is that which they share better: a step of a recurrent layer is 16 x 512 by 512 x 128, in rows of
-// 9 and 7.
+// The tile of constant extents, and where the loop over its columns stands.
 void choose_tile_plan(const Sum& sum, const Target& target, TilePlan& plan) {
-  const Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(sum, target);
+  auto share = [&](const Tile& t) {
+    return loop_of_columns(sum, t, target, plan.threads && !sum.streamed).second;
+  };
+  const Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(sum, target, share);
   plan.lanes = lanes_of(sum, target);
   plan.outer = tile.outer;
   plan.rows = {tile.height};
   plan.columns = {tile.columns};
-  const double weights = sum.depthwise ? 0
-                                       : sum.reduction * static_cast<double>(sum.columns()) *
-                                             static_cast<double>(sum.weight_bytes);
-  const bool rows_outside = weights <= static_cast<double>(target.l2_bytes) / 2;
-  const bool tile_has_outer = has_outer_axis(sum);
-  const bool few_rows = tile_has_outer && sum.extents[sum.extents.size() - 3] < 14;
-  plan.column_loop = !rows_outside || few_rows          ? ColumnLoop::Outermost
-                     : !sum.depthwise && tile_has_outer ? ColumnLoop::Between
-                                                        : ColumnLoop::Innermost;
-  const bool one_matrix =
-      std::all_of(sum.extents.begin(), sum.extents.end() - 2, [](int64_t e) { return e == 1; });
-  if (!plan.threads || !one_matrix) return;
-  const double by_rows = busiest_share(sum.rows(), tile.height, target.num_cores);
-  const double by_columns = busiest_share(sum.columns(), tile.columns, target.num_cores);
-  // Weights that do not stay in half of L2 come from farther away for every row of tiles.
-  constexpr double kClearly = 0.9, kMuch = 0.67;
-  if (by_columns < kClearly * by_rows) plan.column_loop = ColumnLoop::Outermost;
-  if (by_rows < (rows_outside ? kClearly : kMuch) * by_columns) {
-    plan.column_loop = ColumnLoop::Innermost;
-  }
+  plan.column_loop = loop_of_columns(sum, tile, target, plan.threads).first;
 }
 
 // Whether a given tile is one of the sum's.

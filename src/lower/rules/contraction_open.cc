@@ -47,12 +47,18 @@ struct Copies {
   LoopRV panel = {};  // over the tiles of columns whose weights are made at once
 };
 
-// The plan of tiles with these steps between the sizes of those for what larger ones leave over.
+// The plan of tiles with these steps between the sizes of those for what larger ones leave over. `threads`: they share tiles
+// of columns, and nothing else.
 TilePlan choose_open_plan(const Sum& sum, int64_t row_step, int64_t column_step,
-                          const Target& target, const Sum* terms = nullptr) {
+                          const Target& target, bool threads = false, const Sum* terms = nullptr) {
   TilePlan plan;
+  auto share = [&](const Tile& t) {
+    return threads && sum.columns() != kOpen
+               ? busiest_share(sum.columns(), t.columns, target.num_cores)
+               : 1;
+  };
   const Tile tile =
-      sum.matrix ? *choose_matrix_tile(sum) : choose_tile(terms ? *terms : sum, target);
+      sum.matrix ? *choose_matrix_tile(sum) : choose_tile(terms ? *terms : sum, target, share);
   plan.rows = tile_sizes_of(sum.rows(), tile.height, row_step);
   plan.columns = tile_sizes_of(sum.columns(), tile.columns, column_step);
   plan.lanes = lanes_of(sum, target);
@@ -368,7 +374,8 @@ Outcome tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, TilePla
                                        both         ? 4
                                        : sum.matrix ? 2
                                                     : 1,
-                                       both ? 4 : 2, target);
+                                       both ? 4 : 2, target,
+                                       target.num_cores > 1 && around == 0 && !streamed.streamed);
     chosen.prefetch = streamed.streamed;
     if (sum.matrix) {
       Block b = s.block(sum.block);
@@ -413,7 +420,7 @@ Outcome tile_block_loops(Schedule& s, const Sum& sum, const Sum& terms, const Bl
   if (loops.size() != sum.spatial.size()) return Declined{};
   const size_t at = plans.next();
   const TilePlan plan = decide.value(plans[at], [&](const Target& target) {
-    TilePlan chosen = choose_open_plan(sum, 1, 2, target, &terms);
+    TilePlan chosen = choose_open_plan(sum, 1, 2, target, false, &terms);
     if (loops.size() > 2 && columns_may_be_outermost(sum, chosen)) {
       chosen.column_loop = ColumnLoop::Outermost;
     }
@@ -440,8 +447,10 @@ Outcome tile_made_loops(Schedule& s, const Sum& sum, const BlockRV& made, const 
   if (loops.size() != sum.spatial.size()) return Declined{};
   const size_t at = plans.next();
   const TilePlan plan = decide.value(plans[at], [&](const Target& target) {
-    TilePlan chosen = choose_open_plan(sum, sum.matrix ? 2 : 1, 2, target);
-    chosen.threads = target.num_cores > 1 && is_worth_threads(sum, 1);
+    const bool threads = target.num_cores > 1 && is_worth_threads(sum, 1);
+    TilePlan chosen =
+        choose_open_plan(sum, sum.matrix ? 2 : 1, 2, target, threads && loops.size() == 2);
+    chosen.threads = threads;
     if (several) chosen.panels = panels_at_once(sum, chosen, target);
     if (sum.matrix) {
       chosen.streamed = streamed_by_tiles(sum, chosen, false, target);

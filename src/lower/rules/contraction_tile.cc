@@ -46,7 +46,39 @@ int64_t spare_registers(const Sum& sum, int64_t vectors, const Target& target) {
 
 }  // namespace
 
-Tile choose_tile(const Sum& sum, const Target& target) {
+bool has_outer_axis(const Sum& sum) {
+  return sum.spatial.size() > 2 && sum.extents[sum.extents.size() - 3] != kOpen;
+}
+
+double busiest_share(int64_t extent, int64_t tile, int64_t threads) {
+  const int64_t rounds = (extent / tile + threads - 1) / threads;
+  return static_cast<double>(rounds * tile + extent % tile) / static_cast<double>(extent);
+}
+
+std::pair<ColumnLoop, double> loop_of_columns(const Sum& sum, const Tile& tile,
+                                              const Target& target, bool threads) {
+  const double weights = sum.depthwise ? 0
+                                       : sum.reduction * static_cast<double>(sum.columns()) *
+                                             static_cast<double>(sum.weight_bytes);
+  const bool rows_outside = weights <= static_cast<double>(target.l2_bytes) / 2;
+  const bool tile_has_outer = has_outer_axis(sum);
+  const bool few_rows = tile_has_outer && sum.extents[sum.extents.size() - 3] < 14;
+  ColumnLoop loop = !rows_outside || few_rows          ? ColumnLoop::Outermost
+                    : !sum.depthwise && tile_has_outer ? ColumnLoop::Between
+                                                       : ColumnLoop::Innermost;
+  const bool one_matrix =
+      std::all_of(sum.extents.begin(), sum.extents.end() - 2, [](int64_t e) { return e == 1; });
+  if (!threads || !one_matrix || sum.is_open()) return {loop, 1};
+  const double by_rows = busiest_share(sum.rows(), tile.height, target.num_cores);
+  const double by_columns = busiest_share(sum.columns(), tile.columns, target.num_cores);
+  // Weights that do not stay in half of L2 come from farther away for every row of tiles.
+  constexpr double kClearly = 0.9, kMuch = 0.67;
+  if (by_columns < kClearly * by_rows) loop = ColumnLoop::Outermost;
+  if (by_rows < (rows_outside ? kClearly : kMuch) * by_columns) loop = ColumnLoop::Innermost;
+  return {loop, loop == ColumnLoop::Outermost ? by_columns : by_rows};
+}
+
+Tile choose_tile(const Sum& sum, const Target& target, const TileShare& share) {
   int64_t lanes = lanes_of(sum, target);
   auto length = [](int64_t extent) { return extent == kOpen ? kManyTiles : extent; };
   int64_t rows = length(sum.rows()), columns = length(sum.columns());
@@ -84,6 +116,7 @@ Tile choose_tile(const Sum& sum, const Target& target) {
     // Rows a multiple of 4 KB apart lie in one set of L1: more than its eight lines
     // drive each other out at every step.
     if (sum.row_stride % 4096 == 0 && height > 8 && !sum.depthwise) all *= 1.3;
+    if (share) all *= share(t);
     if (least == 0 || all < least * 0.999) {
       least = all;
       best = t;

@@ -1,8 +1,11 @@
 // Which register tile a sum of products gets, and where tiles differ from each other.
 #pragma once
 
+#include <functional>
+#include <utility>
 #include <vector>
 
+#include "lower/rules/contraction_plan.h"
 #include "lower/rules/contraction_sum.h"
 
 namespace relay {
@@ -20,9 +23,24 @@ struct Tile {
 // An open axis is taken to have so many values: every height of a tile divides them.
 inline constexpr int64_t kManyTiles = 360360;
 
+// Whether a tile has an axis before the rows.
+bool has_outer_axis(const Sum& sum);
+
 // The tile with the least work, by performance.md's rule: as many results as there are registers
 // beside one vector for each column and one for a row's element. An open axis is as long as can be.
-Tile choose_tile(const Sum& sum, const Target& target);
+// `share`: how much of all the busiest of the threads that share such tiles has; without, the same of all. On two cores of a
+// Zen 4, 512 x 1024 with sums of 256 takes 0.94 of the time in 32 tiles of 32 columns, of that in 21 of 48 and one of 16.
+using TileShare = std::function<double(const Tile&)>;
+Tile choose_tile(const Sum& sum, const Target& target, const TileShare& share = nullptr);
+
+// How much of an axis the busiest thread has where threads share its whole tiles, and then what is left over, which one has.
+double busiest_share(int64_t extent, int64_t tile, int64_t threads);
+
+// Where the loop over tiles of columns stands, and how much of the work the busiest thread has then (1 without threads). One
+// panel of weights serves all rows before the next is read, unless all weights stay in half of L2: then a row is read once.
+// Threads share the outermost axis, so that the one of a single matrix is that which they share better.
+std::pair<ColumnLoop, double> loop_of_columns(const Sum& sum, const Tile& tile,
+                                              const Target& target, bool threads);
 
 // Where a select that fills the border of an operand decides, for one spatial iteration: values in
 // [low, high) read no border, whatever the reduction does.

@@ -184,7 +184,8 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
       [&](const BlockRV& part, const LoopRV& at, const TilePlan&) -> Outcome {
         if (pairs) return schedule_pairs(s, part, at, matrix.has_columns_last);
         const std::vector<LoopRV> loops = loops_below(s, part, at);
-        if (loops.size() != 2) return Declined{"columns that are one"};
+        // One column that is left over lies in the panel as it does in the matrix.
+        if (loops.size() != 2) return Report{};
         RELAY_TRY(s.reorder({loops[1], loops[0]}));
         BlockPlan& plan = blocks[blocks.next()];
         return RELAY_TRY(schedule_transposition_below(s, part, at, plan, decide));

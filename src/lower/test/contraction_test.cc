@@ -143,7 +143,7 @@ TEST(contraction, accumulators_stay_in_registers) {
                                    {24, "3x24"},
                                    {40, "6x16"},
                                    {48, "6x16"},
-                                   {72, "6x16"}}) {
+                                   {72, "3x24"}}) {
     const Case c = dense(126, columns, 768, 0, false);
     EXPECT_EQ(tile(c, target), expected);
     const std::string code = backend_of(target).text(
@@ -157,7 +157,7 @@ TEST(contraction, accumulators_stay_in_registers) {
   }
   const Target wide = parse_target("x86-64-v4 -num-threads=1");
   EXPECT_EQ(tile(dense(120, 16, 768, 0, false), wide), "30x16");
-  EXPECT_EQ(tile(dense(120, 48, 768, 0, false), wide), "9x48");
+  EXPECT_EQ(tile(dense(120, 48, 768, 0, false), wide), "6x48");
 }
 
 TEST(contraction, columns_in_blocks_whose_weights_stay_in_l2) {
@@ -247,10 +247,12 @@ TEST(contraction, threads_share_the_axis_that_has_whole_tiles_for_them) {
     const std::string text = rule_of(c.func);
     EXPECT_NE(text.find(outside + " outside, threads over tiles"), std::string::npos) << text;
   };
-  // 16 rows are a tile of each of two sizes, which would be a loop of one thread each.
+  // 16 rows are a tile for each thread, but in tiles that have the least work by themselves, of 9 rows and of 7.
   const Case step = dense(16, 128, 512, 0, false);
-  shares(step, "columns");
+  shares(step, "rows");
   expect_right(step, "sum");
+  // 9 rows are one tile, and its columns are shared.
+  shares(dense(9, 128, 512, 0, false), "columns");
   // So are so many columns, though their weights then come by for every row of tiles.
   shares(dense(256, 36, 4096, 0, false), "rows");
   // Rows that are whole tiles for both threads are read once.

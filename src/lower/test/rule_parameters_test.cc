@@ -326,7 +326,7 @@ TEST(RuleParameters, must_fail_panels_without_whole_tiles) {
     auto declined =
         apply(**rule, s,
               parse_parameters(**rule,
-                               "tiles=[[[\"lanes\", 4], [\"rows\", [1]], [\"columns\", [400, 1]], "
+                               "tiles=[[[\"lanes\", 4], [\"rows\", [1]], [\"columns\", [400, 3]], "
                                "[\"panels\", " +
                                    std::to_string(panels) + "]]]"));
     ASSERT_TRUE(declined);  // as no blocks are given
