@@ -955,18 +955,45 @@ TEST(AlterOpLayout, matrices_with_rows_far_apart_are_turned_and_packed) {
     return altered("def @main(%x: Tensor[(" + std::string(x) + "), float32], %y: Tensor[(" + y +
                    "), float32]) {\n  nn.matmul(%x, %y, transpose_a=" + transpose_a + ") }");
   };
-  EXPECT_EQ(product("70, 128", "70, 64", "True"), "transpose nn.matmul");
-  EXPECT_EQ(product("70, 64", "70, 128", "True"), "transpose CN>NC32n nn.contrib_dense_pack");
-  EXPECT_EQ(product("64, 70", "70, 128", "False"), "CN>NC32n nn.contrib_dense_pack");
-  EXPECT_EQ(product("70, 127", "70, 64", "True"), "nn.matmul");
-  EXPECT_EQ(product("70, 128", "70, 63", "True"), "nn.matmul");
-  EXPECT_EQ(product("63, 70", "70, 128", "False"), "nn.matmul");
+  EXPECT_EQ(product("70000, 128", "70000, 64", "True"), "transpose nn.matmul");
+  EXPECT_EQ(product("70000, 64", "70000, 128", "True"), "transpose CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("64, 70000", "70000, 128", "False"), "CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("70000, 127", "70000, 64", "True"), "nn.matmul");
+  EXPECT_EQ(product("70000, 128", "70000, 63", "True"), "nn.matmul");
+  EXPECT_EQ(product("63, 70000", "70000, 128", "False"), "nn.matmul");
+  // Where one of them stays in the cache both are read as they lie; a weight has to be the one.
+  EXPECT_EQ(product("70, 128", "70, 64", "True"), "nn.matmul");
+  EXPECT_EQ(product("70, 70000", "70, 128", "True"), "nn.matmul");
+  EXPECT_EQ(product("70, 128", "70, 70000", "True"), "nn.matmul");
+  EXPECT_EQ(product("64, 70", "70, 128", "False"), "nn.matmul");
+  EXPECT_EQ(product("64, 70", "70, 70000", "False"), "CN>NC32n nn.contrib_dense_pack");
+}
+
+// As the adjoints of a dense layer are.
+TEST(AlterOpLayout, matrices_that_are_turned_in_front_of_a_product_are_read_as_they_were) {
+  auto product = [](const char* x, const char* y, const std::string& body) {
+    return altered("def @main[s: Dim](%x: Tensor[(" + std::string(x) + "), float32], %y: Tensor[(" +
+                   y + "), float32]) {\n  " + body + " }");
+  };
+  const std::string layer = "nn.dense(%x, transpose(%y, axes=[1, 0]))",
+                    weight = "nn.matmul(transpose(%x, axes=[1, 0]), %y)";
+  EXPECT_EQ(product("64, 70", "70, 128", layer), "nn.matmul");
+  EXPECT_EQ(product("s, 70", "70, 128", layer), "nn.matmul");
+  EXPECT_EQ(product("70, 128", "70, 64", weight), "nn.matmul");
+  EXPECT_EQ(product("s, 128", "s, 64", weight), "nn.matmul");
+  EXPECT_EQ(product("70, 128", "70, 64", "nn.dense(transpose(%x), transpose(%y))"), "nn.matmul");
+  // Not large ones, those of more dimensions, or of which only the other operand is turned.
+  EXPECT_EQ(product("64, 70000", "70000, 128", layer), "transpose NC>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("s, 512", "s, 512", weight), "transpose nn.matmul");
+  EXPECT_EQ(product("2, 64, 70", "70, 128", layer), "transpose nn.dense");
+  EXPECT_EQ(product("70, 128", "64, 70", "nn.dense(transpose(%x, axes=[1, 0]), %y)"),
+            "transpose NC>NC32n nn.contrib_dense_pack");
 }
 
 TEST(AlterOpLayout, rows_of_all_products_by_a_matrix_count) {
   auto twice = [](const char* rows) {
     return altered("def @main(%x: Tensor[(" + std::string(rows) +
-                   ", 128), float32], %w: Tensor[(128, 128), float32]) {\n"
+                   ", 2048), float32], %w: Tensor[(2048, 2048), float32]) {\n"
                    "  nn.matmul(nn.relu(nn.matmul(%x, %w)), %w) }");
   };
   EXPECT_EQ(twice("32"), "CN>NC32n nn.contrib_dense_pack nn.relu nn.contrib_dense_pack");
