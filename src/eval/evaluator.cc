@@ -2,6 +2,7 @@
 #include "base/quantities.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <span>
 
@@ -28,6 +29,15 @@ namespace {
 constexpr int64_t kMaxStackBytes = int64_t{512} << 20;
 // Callers that an error names.
 constexpr size_t kMaxNotes = 4;
+
+// What memory that nothing has written may hold (attr::kUnwritten): not what the function computes.
+runtime::Value unwritten(const runtime::Value& computed) {
+  constexpr int kAnything = 0x5a;
+  Tensor like(computed.tensor());
+  Tensor out = Tensor::empty(like.dtype(), like.shape());
+  std::memset(out.data(), like.dtype().is_bool() ? 1 : kAnything, out.byte_size());
+  return runtime::Value(out);
+}
 
 }  // namespace
 
@@ -389,6 +399,9 @@ runtime::Value Evaluator::Machine::execute() {
     if (next_ == block_->steps.size()) {
       runtime::Value result = take(block_->result);
       if (waiting_.empty()) return result;
+      if (waiting_.back().is_call && plan_->function->has_attr(attr::kUnwritten)) {
+        result = unwritten(result);
+      }
       Waiting back = waiting_.back();
       waiting_.pop_back();
       if (back.is_call) --depth_;

@@ -262,9 +262,12 @@ struct Checker::Impl {
       if (variant != nullptr) ctx.config["relay." + name] = variant->value;
       Module before = mod;
       // These see fused groups only.
-      if (&pass == &kDefuseOps || &pass == &kAlternateOrder) {
+      const bool of_loops = &pass == &kJoinKernels || &pass == &kOmitFills;
+      if (&pass == &kDefuseOps || &pass == &kAlternateOrder || of_loops) {
         before = run_pass(before, kFuseOps, ctx);
       }
+      // And functions that call themselves by their names.
+      if (of_loops) before = run_pass(before, kLambdaLift, ctx);
       before = divided.before(pass, before, ctx);
       after = run_pass(bring_into(pass.in, before, ctx), pass, ctx);
       return {};

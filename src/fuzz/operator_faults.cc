@@ -420,6 +420,29 @@ Module swaps_inputs_of_backward_kernels(const Module&, const Module& after) {
   });
 }
 
+// Of a kernel that has several results since.
+Module swaps_inputs_of_joined_kernels(const Module& before, const Module& after) {
+  return before == after ? after : edited(after, [](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    auto* f = c == nullptr ? nullptr : as<FunctionNode>(c->op);
+    return f != nullptr && f->is_primitive() && isa<TupleNode>(f->body) ? swap_args(*c) : nullptr;
+  });
+}
+
+// As if every tensor that a kernel makes of nothing were written by a loop.
+Module omits_fills_that_are_read(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    auto* f = c == nullptr ? nullptr : as<FunctionNode>(c->op);
+    if (f == nullptr || !f->is_primitive() || !c->args.empty() || !isa<TensorTypeNode>(e->type)) {
+      return nullptr;
+    }
+    Dict attrs = f->attrs;
+    attrs[attr::kUnwritten] = AttrValue(int64_t{1});
+    return call(function(f->params, f->body, f->ret_type, {}, std::move(attrs), f->span), {});
+  });
+}
+
 // ---- The list ----------------------------------------------------------------------------------
 
 // ---- Quantised programs and half precision -----------------------------------------------------
@@ -534,6 +557,11 @@ constexpr Fault kOperatorFaults[] = {
      swaps_inputs_of_backward_kernels},
     {"recomputes_from_other_inputs", "RecomputeValues",
      "A value that is computed again has its inputs in another order.", swaps_inputs_of_new_groups},
+    {"joins_kernels_of_other_inputs", "JoinKernels",
+     "A kernel that is part of another one has its inputs in another order.",
+     swaps_inputs_of_joined_kernels},
+    {"omits_fills_that_are_read", "OmitFills", "A tensor that is read as it begins is not filled.",
+     omits_fills_that_are_read},
     {"loses_what_is_placed", "PlanDevices",
      "An annotated operator is taken away with its annotation.", loses_what_is_placed},
     {"swaps_inputs_of_placed_kernels", "PlaceKernels",

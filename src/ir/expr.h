@@ -148,6 +148,8 @@ inline constexpr const char* kExtern = "Extern";
 // A kernel whose outer loop goes from its end to its beginning (pass AlternateOrder).
 inline constexpr const char* kBackward = "Backward";
 inline constexpr const char* kFusionReason = "fusion_reason";
+// Nothing reads the result of the primitive function before it is written over: memory is enough.
+inline constexpr const char* kUnwritten = "Unwritten";
 // Of a primitive function: the device that runs it, as text ("cuda:0"); without it the host does.
 inline constexpr const char* kDevice = "device";
 // What a model calls the tensors of its results, in order; and its parameters whose names are no

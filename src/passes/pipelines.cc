@@ -80,6 +80,8 @@ std::vector<Pipeline::Step> optimize_steps() {
       phase("normal_form"),
       pass(kLambdaLift, Form::lifted),
       pass(kToANormalForm, Form::anf),  // sharing carries no meaning
+      pass(kOmitFills),                 // what a loop writes line by line
+      pass(kJoinKernels),               // small kernels of a loop are one
       pass(kAlternateOrder),
   };
 }

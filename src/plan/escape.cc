@@ -1,9 +1,12 @@
 #include "plan/escape.h"
 
+#include <algorithm>
+
 #include "analysis/primitives.h"
 #include "ir/bindings.h"
 #include "lower/lower_program.h"
 #include "node/walk.h"
+#include "plan/joins.h"
 
 namespace relay::plan {
 namespace {
@@ -16,17 +19,30 @@ void escape_captured(const FunctionNode& inner, VarSet& escapes) {
   for (const Var& v : free_vars(ref(inner))) escapes.insert(v.get());
 }
 
+// Whether each of the results is memory of its own, of a size that is known before the kernel runs.
+bool has_parts_of_its_own(const Expr& value) {
+  auto* c = as<CallNode>(value);
+  auto* f = c == nullptr ? nullptr : primitive_of(*c);
+  auto* type = f == nullptr ? nullptr : as<TupleTypeNode>(value->type);
+  auto is_tensor = [](const Type& t) { return isa<TensorTypeNode>(t); };
+  return type != nullptr && std::ranges::all_of(type->fields, is_tensor) &&
+         !has_open_size(value->type) && !shares_its_operand(*f) && !is_device_copy(*f) &&
+         memory_of(*f) != Memory::Cut;
+}
+
 // Let nodes come in reverse order of execution, so what a value does is known before its operands
-// are asked about.
-void escape_operands(const LetNode& l, VarSet& escapes) {
+// are asked about. `apart`: variables of kernels whose results are values of their own.
+void escape_operands(const LetNode& l, const VarSet& apart, VarSet& escapes) {
   bool mine = escapes.contains(l.var.get());
   switch (l.value->kind()) {
     case ExprKind::Var:
       if (mine) escape(l.value, escapes);
       return;
     case ExprKind::Tuple:
-    case ExprKind::TupleGetItem:
       if (!mine) return;
+      break;
+    case ExprKind::TupleGetItem:
+      if (!mine || apart.contains(as<TupleGetItemNode>(l.value)->tuple.get())) return;
       break;
     case ExprKind::Call: {
       auto& c = *as<CallNode>(l.value);
@@ -61,7 +77,11 @@ const Expr& result_of(const Expr& body) {
 }
 
 VarSet find_escapes(const FunctionNode& f, bool writes_outputs) {
-  VarSet escapes;
+  VarSet escapes, apart;
+  post_order_outside_primitives(f.body, [&](const Node& n) {
+    auto* l = as<LetNode>(&n);
+    if (l != nullptr && has_parts_of_its_own(l->value)) apart.insert(l->var.get());
+  });
   if (!writes_outputs) escape(result_of(f.body), escapes);
   post_order_if(
       f.body,
@@ -82,7 +102,7 @@ VarSet find_escapes(const FunctionNode& f, bool writes_outputs) {
         auto* l = as<LetNode>(&n);
         if (l == nullptr) return;
         if (auto* inner = as<FunctionNode>(l->value)) escape_captured(*inner, escapes);
-        escape_operands(*l, escapes);
+        escape_operands(*l, apart, escapes);
       },
       family::program);
   return escapes;

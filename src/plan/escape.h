@@ -2,7 +2,8 @@
 //
 // A value that is returned as it is, passed on, captured, put into data or a reference, or chosen by
 // a branch outlives the memory of its function's arena or is asked for as an object: it escapes, and
-// is an object of its own. All others can be in the arena.
+// is an object of its own. All others can be in the arena. Of a kernel with several results that are only taken
+// apart, the parts escape, each by itself.
 #pragma once
 
 #include <unordered_set>

@@ -169,7 +169,8 @@ std::optional<FunctionPlanner::Bound> FunctionPlanner::write_over_inputs(
   };
   auto takes = [&](const InPlace& pair) {
     const bool object = !writes_outputs_ && w_.place_of(inputs[pair.input]) == Place::object;
-    return (object || (plain && !as_object && is_last_read(pair.input))) &&
+    const bool leaves = as_object || escapes(v, pair.result);
+    return (object || (plain && !leaves && is_last_read(pair.input))) &&
            kernels.aliasing(lowered.kernel, pair) == Aliasing::written_over;
   };
   std::vector<InPlace> taken;
@@ -188,7 +189,8 @@ std::optional<FunctionPlanner::Bound> FunctionPlanner::write_over_inputs(
   for (size_t r = 0; r < types.size(); ++r) {
     auto from = std::ranges::find(taken, r, &InPlace::result);
     if (from == taken.end()) {
-      outputs.push_back(fresh(types[r], as_object, c.span, Device::cpu()).value);
+      const bool object = as_object || escapes(v, r);
+      outputs.push_back(fresh(types[r], object, c.span, Device::cpu()).value);
     } else if (ValueId& read = inputs[from->input]; w_.place_of(read) == Place::object) {
       outputs.push_back(w_.object(types[r]));
       w_.add(StepKind::update, {outputs.back()}, {read, w_.number(0)}).where =
@@ -240,6 +242,7 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   const bool on_host = device == Device::cpu();
   std::optional<ValueId> all_equal;
   if (lowered.assumes_sizes) all_equal = check_assumptions(*f.get());
+  if (f->attrs.contains(attr::kUnwritten)) return fresh(type, true, c.span, device);
   if (is_view(*f.get())) return view(l, c, *f.get());
   if (auto donated = donations_.written.find(v); donated != donations_.written.end()) {
     return write_over(donations_.rows[donated->second], c, lowered);
@@ -258,7 +261,7 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   }
   bool as_object =
       escapes_.contains(v) || (updated_.contains(v) && !is_static_tensor(f->body->type));
-  auto claimed = claimed_.find(v);
+  const bool claimed = claimed_.contains(v);
   // A scalar that leaves is a value without memory of its own.
   auto scalar_type = register_dtype(f->body->type, device);
   bool as_scalar = escapes_.contains(v) && scalar_type && runtime::is_immediate_dtype(*scalar_type);
@@ -267,11 +270,10 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   const bool narrow = as_scalar && scalar_type->bits == 32;
   const bool in_register =
       narrow || (scalar_type && scalar_type->bits == 64 && (as_scalar || !writes_outputs_));
-  Bound result = claimed != claimed_.end() ? in_outputs(claimed->second, type, c.span, device)
-                 : in_register && !joins_.inside.contains(v) ? Bound{w_.scalar(f->body->type)}
-                 : joins_.inside.contains(v)
-                     ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
-                     : fresh(type, as_object, c.span, device);
+  const bool inside = joins_.inside.contains(v);
+  Bound result = inside && !claimed ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
+                 : in_register && !claimed ? Bound{w_.scalar(f->body->type)}
+                                           : results_of(v, type, as_object, c.span, device);
   tensors_of(result, type, outputs);
   if (!result.is_tuple() && w_.place_of(result.value) == Place::open) owns_place_.insert(v);
   const VariantRequest around{.within = within(inputs, outputs)};

@@ -80,9 +80,7 @@ FunctionPlanner::Bound FunctionPlanner::device_copy(const LetNode& l, const Call
   std::vector<ValueId> source, result;
   tensors_of(c.args[0], source, from);
   const Type type = has_open_size(c.type) ? sizes_of(source[0], c.type) : c.type;
-  auto claimed = claimed_.find(l.var.get());
-  Bound out = claimed != claimed_.end() ? in_outputs(claimed->second, c.type, c.span, to)
-                                        : fresh(type, escapes_.contains(l.var.get()), c.span, to);
+  Bound out = results_of(l.var.get(), type, escapes_.contains(l.var.get()), c.span, to);
   tensors_of(out, c.type, result);
   w_.transfer(result[0], source[0]);
   return out;

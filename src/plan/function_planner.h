@@ -54,6 +54,9 @@ class FunctionPlanner {
   };
 
   void find_updated();
+  void find_escaping_parts();
+  // Whether the result of that number escapes, of what is bound to the variable.
+  bool escapes(const Node* v, size_t result) const;
   // What some expression reads: a branch whose value is unused does not compute it.
   void find_read();
   // Whether the call is of this very function.
@@ -133,8 +136,8 @@ class FunctionPlanner {
   bool sizes_are_parameters(const TensorTypeNode& t) const;
   // A new value for a kernel's result of that type.
   Bound fresh(const Type& type, bool as_object, const Span& span, Device device);
-  // The same for a result that is, wholly or by some of its fields, one of the function's.
-  Bound in_outputs(const std::vector<int32_t>& claims, const Type& type, const Span& span,
+  // The same for what is bound to the variable, of which results may be the function's.
+  Bound results_of(const Node* v, const Type& type, bool as_object, const Span& span,
                    Device device);
 
   // ---- Devices ----
@@ -230,6 +233,8 @@ class FunctionPlanner {
 
   bool writes_outputs_;
   VarSet escapes_;
+  // The numbers of the results of kernels that escape by themselves.
+  std::unordered_map<const Node*, std::unordered_set<size_t>> escaping_parts_;
   Joins joins_;
   Donations donations_;
   Claims claimed_;

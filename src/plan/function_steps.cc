@@ -33,6 +33,7 @@ FunctionPlanner::FunctionPlanner(ProgramPlanner& program, const Function& f, std
     w_.function().donations = donations_.rows;
   }
   find_updated();
+  find_escaping_parts();
   find_read();
   find_whole();
   if (writes_outputs_) claimed_ = claim_outputs(*f.get(), escapes_, joins_);
@@ -45,6 +46,21 @@ void FunctionPlanner::find_updated() {
     if (f == nullptr || !is_update(*f)) return;
     for (const Expr& a : c->args) updated_.insert(a.get());
   });
+}
+
+void FunctionPlanner::find_escaping_parts() {
+  post_order_outside_primitives(f_->body, [&](const Node& n) {
+    auto* l = as<LetNode>(&n);
+    auto* part = l == nullptr ? nullptr : as<TupleGetItemNode>(l->value);
+    if (part == nullptr || !escapes_.contains(l->var.get())) return;
+    escaping_parts_[part->tuple.get()].insert(static_cast<size_t>(part->index));
+  });
+}
+
+bool FunctionPlanner::escapes(const Node* v, size_t result) const {
+  if (escapes_.contains(v)) return true;
+  auto parts = escaping_parts_.find(v);
+  return parts != escaping_parts_.end() && parts->second.contains(result);
 }
 
 void FunctionPlanner::find_read() {

@@ -213,15 +213,19 @@ FunctionPlanner::Bound FunctionPlanner::fresh(const Type& type, bool as_object, 
   return {w_.in_buffer(w_.buffer(bytes_of(type), device), type)};
 }
 
-FunctionPlanner::Bound FunctionPlanner::in_outputs(const std::vector<int32_t>& claims,
-                                                   const Type& type, const Span& span,
-                                                   Device device) {
+FunctionPlanner::Bound FunctionPlanner::results_of(const Node* v, const Type& type, bool as_object,
+                                                   const Span& span, Device device) {
+  auto claimed = claimed_.find(v);
+  auto place = [&](size_t result, const Type& t, bool object) {
+    const int32_t output = claimed == claimed_.end() ? kNoOutput : claimed->second[result];
+    return output == kNoOutput ? fresh(t, object, span, device)
+                               : Bound{outputs_[static_cast<size_t>(output)]};
+  };
   auto* t = as<TupleTypeNode>(type);
-  if (t == nullptr) return {outputs_[static_cast<size_t>(claims[0])]};
+  if (t == nullptr) return place(0, type, as_object);
   Bound b;
   for (size_t i = 0; i < t->fields.size(); ++i) {
-    b.fields.push_back(claims[i] == kNoOutput ? fresh(t->fields[i], false, span, device)
-                                              : Bound{outputs_[static_cast<size_t>(claims[i])]});
+    b.fields.push_back(place(i, t->fields[i], as_object || escapes(v, i)));
   }
   return b;
 }

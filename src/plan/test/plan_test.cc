@@ -362,6 +362,37 @@ plan main(c: bool, x: Tensor[(4,), float32]) -> (output0: Tensor[(4,), float32])
 )");
 }
 
+// What only a kernel reads is in the arena, what the next step begins with an object. The tensor's memory
+// is never filled.
+TEST(Plan, results_of_one_kernel_escape_each_by_itself) {
+  PlanProgram p = plan_of(R"(
+def @step(%t: int64, %x: Tensor[(64, 64), float32], %a: Tensor[(300, 64, 64), float32], %w: Tensor[(64, 64), float32]) -> (Tensor[(64, 64), float32], Tensor[(300, 64, 64), float32]) {
+  if (less(%t, 300i64)) {
+    %0 = exp(%x);
+    %1 = update_slice(%a, expand_dims(nn.dense(%0, %w)), %t);
+    @step(add(%t, 1i64), tanh(%0), %1, %w)
+  } else {
+    (%x, %a)
+  }
+}
+def @main(%x: Tensor[(64, 64), float32], %t: int64) {
+  @step(%t, %x, (fn (Primitive=1, Unwritten=1) { full(0f, shape=[300, 64, 64]) })(), %x)
+})",
+                          3);
+  verify(p);
+  for (const PlanFunction& f : p.functions) {
+    const std::string text = to_string(p, f);
+    if (f.name == "main") {
+      EXPECT_EQ(text.find("fused_full"), std::string::npos) << text;
+      EXPECT_NE(text.find("%x1 = alloc"), std::string::npos) << text;
+    } else if (f.name == "step") {
+      EXPECT_NE(text.find("%joined.1 = alloc"), std::string::npos) << text;
+      EXPECT_EQ(text.find("%joined.0 = alloc"), std::string::npos) << text;
+      EXPECT_NE(text.find("%joined.0, %joined.1 = fused_exp_tanh(%x)"), std::string::npos) << text;
+    }
+  }
+}
+
 TEST(Plan, clauses_ask_for_tags) {
   EXPECT_EQ(
       plan_text("type List[A] { Cons(A, List[A]), Nil, }\n"
