@@ -73,7 +73,13 @@ Claims claim_outputs(const FunctionNode& f, const VarSet& escapes, const Joins& 
     }
     if (l == nullptr || !isa<TensorTypeNode>(e->type)) {
       const auto leaves = static_cast<int32_t>(flatten_tensor_types(e->type)->size());
-      for (int32_t i = 0; l != nullptr && makes_bytes(*l) && i < leaves; ++i) {
+      // A part that escapes by itself is an object.
+      auto parts = l == nullptr ? joins.projections.end() : joins.projections.find(l->var.get());
+      const bool whole = parts == joins.projections.end() ||
+                         std::ranges::none_of(parts->second, [&](const Node* part) {
+                           return escapes.contains(part);
+                         });
+      for (int32_t i = 0; l != nullptr && whole && makes_bytes(*l) && i < leaves; ++i) {
         claim(*l, static_cast<size_t>(i), next + i);
       }
       next += leaves;
