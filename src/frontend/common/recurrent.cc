@@ -1,5 +1,6 @@
 #include "frontend/common/recurrent.h"
 
+#include "analysis/calls.h"
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/common/step_loop.h"
@@ -217,6 +218,12 @@ class Recurrence {
     const Expr weights = joint ? build_.concat({d.w, d.r}, 1) : d.w;
     Expr xs = by_step ? layer_.x : inputs(d, bias);
     if (turned) xs = turn(xs);
+    // Steps that are turned in front of the layer, from between sequences and features, are read where they were.
+    int64_t axis = 0;
+    if (Expr before = by_step && !turned ? with_steps_inside(xs) : nullptr) {
+      xs = before;
+      axis = 1;
+    }
     Expr lines = zeros_along(build_, layer_.x, 0);
     StepLoop loop{length_of(build_, lines), lines, initial, {}, nullptr};
     if (layer_.all_steps) loop.backward.push_back(from_end);
@@ -227,7 +234,7 @@ class Recurrence {
         run_steps(build_, loop, [&](const Expr& t, const Expr&, const std::vector<Expr>& states) {
           Expr one = build_.scalar(1, DType::Int(64));
           Expr at = from_end ? build_.sub(build_.sub(loop.count, one), t) : t;
-          Expr x = build_.call("take", {xs, at}, {{"axis", int64_t{0}}});
+          Expr x = build_.call("take", {xs, at}, {{"axis", axis}});
           if (joint) x = build_.concat({x, states[0]}, 1);
           if (by_step) x = with_bias(product(build_, x, weights), bias);
           CellStep cell =
@@ -255,6 +262,13 @@ class Recurrence {
     if (layer_.all_steps) stacked_.push_back(turned ? turn(out.stacked[0]) : out.stacked[0]);
     for (Expr& e : out.states) e = narrow(e);
     last_.push_back(std::move(out.states));
+  }
+
+  // (batch, steps, features) of which the expression is (steps, batch, features); null for any other.
+  static Expr with_steps_inside(const Expr& e) {
+    if (!is_call_to(e, "transpose")) return nullptr;
+    const auto axes = ints_attr(*as<CallNode>(e), "axes");
+    return axes == std::vector<int64_t>{1, 0, 2} ? as<CallNode>(e)->args[0] : nullptr;
   }
 
   // Whether each step multiplies its inputs, of which it has several, with a weight that stays in a cache: the products of all

@@ -66,11 +66,30 @@ std::optional<size_t> operators_of(const Expr& value, bool cuts) {
   return fits && !moves_only ? std::optional(operators) : std::nullopt;
 }
 
+using VarCounts = std::unordered_map<const Node*, int>;
+
+// How often variables are read.
+VarCounts reads_in(const Expr& body) {
+  VarCounts out;
+  std::unordered_set<const Node*> values;
+  auto read = [&](const NodeRef& child) { out[child.get()] += isa<VarNode>(child); };
+  read(body);
+  post_order_outside_primitives(body, [&](const Node& n) {
+    auto* l = as<LetNode>(&n);
+    if (l == nullptr) return for_each_child(n, read);
+    read(l->value);
+    read(l->body);
+    // A value that several bindings share reads once for each.
+    if (!values.insert(l->value.get()).second) for_each_child(*l->value.get(), read);
+  });
+  return out;
+}
+
 // A Let chain as it is put in another order.
 class Block {
  public:
-  // `cuts`: whether what cuts a tensor into several is part of the kernels that read these.
-  Block(const Expr& chain, bool cuts) : cuts_(cuts) {
+  // `reads`: in the whole function. `cuts`: whether what cuts a tensor into several is part of the kernels that read these.
+  Block(const Expr& chain, const VarCounts& reads, bool cuts) : reads_(reads), cuts_(cuts) {
     Expr at = chain;
     for (auto* l = as<LetNode>(at); l != nullptr; l = as<LetNode>(at)) {
       add(*l);
@@ -85,19 +104,10 @@ class Block {
 
   // Null where a part that was cut off is read by anything else, too.
   Expr written() const {
-    VarCounts reads;
-    auto count = [&](const Expr& e) {
-      post_order(
-          e, [&](const Node& n) { reads[&n] += isa<VarNode>(&n); }, family::program);
-    };
-    for (const Item& item : items_) {
-      for (const LetNode* l : item.lets) count(l->value);
-    }
-    count(result_);
     Expr out = result_;
     for (auto item = items_.rbegin(); item != items_.rend(); ++item) {
       if (item->kernels > 1) {
-        out = joined(*item, reads, out);
+        out = joined(*item, out);
         if (!out) return nullptr;
         continue;
       }
@@ -110,8 +120,6 @@ class Block {
   }
 
  private:
-  using VarCounts = std::unordered_map<const Node*, int>;
-
   // Bindings of kernels that become one, or any other binding; empty where its bindings have moved on.
   struct Item {
     std::vector<const LetNode*> lets;
@@ -133,15 +141,18 @@ class Block {
     // The last item that it reads.
     int64_t needs = -1;
     std::unordered_set<int64_t> read;
-    post_order(
-        l.value,
-        [&](const Node& n) {
-          auto it = isa<VarNode>(&n) ? item_of_.find(&n) : item_of_.end();
-          if (it == item_of_.end()) return;
-          needs = std::max(needs, it->second);
-          read.insert(it->second);
-        },
-        family::program);
+    auto reads = [&](const NodeRef& child) {
+      auto it = item_of_.find(child.get());
+      if (it == item_of_.end()) return;
+      needs = std::max(needs, it->second);
+      read.insert(it->second);
+    };
+    reads(l.value);
+    for_each_child(*l.value.get(), reads);
+    // What is inside of branches and functions may read anything.
+    const bool shallow = isa<CallNode>(l.value) || isa<TupleNode>(l.value) ||
+                         isa<TupleGetItemNode>(l.value) || isa<VarNode>(l.value);
+    if (!shallow && open_ >= 0) read.insert(open_);
     if (operators && open_ >= 0) {
       Item& open = items_[static_cast<size_t>(open_)];
       const bool fits = open.operators + *operators <= kMostJoined && open.kernels < kMostResults;
@@ -198,7 +209,7 @@ class Block {
   }
 
   // One call of a kernel that computes them all, and its results under their names.
-  static Expr joined(const Item& item, VarCounts& reads, Expr rest) {
+  Expr joined(const Item& item, Expr rest) const {
     std::unordered_map<const Node*, NodeRef> inside;  // the values in the kernel
     std::vector<Var> params;
     std::vector<Expr> args, results;
@@ -232,11 +243,13 @@ class Block {
     }
     std::vector<const LetNode*> kept;
     for (const LetNode* l : item.lets) {
-      if (reads[l->var.get()] <= here[l->var.get()]) continue;
+      auto reads = reads_.find(l->var.get());
+      if (reads == reads_.end() || reads->second <= here[l->var.get()]) continue;
       if (isa<TupleTypeNode>(l->value->type) || isa<TupleGetItemNode>(l->value)) return nullptr;
       kept.push_back(l);
     }
     for (const LetNode* l : kept) results.push_back(Expr::unchecked(inside[l->var.get()]));
+    if (results.empty()) return rest;
     const Span span = Span::join(spans);
     const bool single = results.size() == 1;
     Expr body = single ? results[0] : Expr(tuple(results, span));
@@ -257,11 +270,14 @@ class Block {
   int64_t open_ = -1;     // the last item that kernels join
   int64_t barrier_ = -1;  // the last one that kernels do not move over
   Expr result_;
+  const VarCounts& reads_;
   bool cuts_;
 };
 
 class JoinBlocks : public RewriterOutsidePrimitives {
  public:
+  explicit JoinBlocks(const Function& f) : reads_(reads_in(f->body)) {}
+
   NodeRef post(const NodeRef&, NodeRef rebuilt) override {
     // The rest of a chain belongs to what its first binding is a part of.
     if (isa<LetNode>(rebuilt)) return rebuilt;
@@ -270,7 +286,7 @@ class JoinBlocks : public RewriterOutsidePrimitives {
     for (NodeRef& part : parts) {
       if (!part || !isa<LetNode>(part)) continue;
       for (bool cuts : {true, false}) {
-        const Block block(Expr::unchecked(part), cuts);
+        const Block block(Expr::unchecked(part), reads_, cuts);
         Expr written = block.joins() ? block.written() : nullptr;
         if (!written) continue;
         part = written;
@@ -280,6 +296,9 @@ class JoinBlocks : public RewriterOutsidePrimitives {
     }
     return changed ? with_children(rebuilt, parts) : rebuilt;
   }
+
+ private:
+  VarCounts reads_;
 };
 
 bool calls_itself(const GlobalVar& name, const Function& f) {
@@ -294,7 +313,7 @@ bool calls_itself(const GlobalVar& name, const Function& f) {
 
 Module run_join_kernels(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar& name, const Function& f) {
-    return !f->is_primitive() && calls_itself(name, f) ? JoinBlocks().apply(f) : f;
+    return !f->is_primitive() && calls_itself(name, f) ? JoinBlocks(f).apply(f) : f;
   });
 }
 
