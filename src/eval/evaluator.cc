@@ -33,7 +33,10 @@ constexpr size_t kMaxNotes = 4;
 // What memory that nothing has written may hold (attr::kUnwritten): not what the function computes.
 runtime::Value unwritten(const runtime::Value& computed) {
   constexpr int kAnything = 0x5a;
+  const Object* object = computed.object();
+  if (object == nullptr || runtime::kind_of(object) != ObjectKind::tensor) return computed;
   Tensor like(computed.tensor());
+  if (like.dtype().is_string()) return computed;
   Tensor out = Tensor::empty(like.dtype(), like.shape());
   std::memset(out.data(), like.dtype().is_bool() ? 1 : kAnything, out.byte_size());
   return runtime::Value(out);

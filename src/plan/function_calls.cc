@@ -234,6 +234,16 @@ FunctionPlanner::Bound FunctionPlanner::view(const LetNode& l, const CallNode& c
   return {r};
 }
 
+namespace {
+
+// Whether any bits are a value of the type: not of strings, which are objects.
+bool can_be_unwritten(const Type& type) {
+  auto* t = as<TensorTypeNode>(type);
+  return t != nullptr && !t->dtype.is_string();
+}
+
+}  // namespace
+
 FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const CallNode& c,
                                                     const LoweredCall& lowered, const Type& type) {
   const Function& f = lowered.primitive;
@@ -242,7 +252,9 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   const bool on_host = device == Device::cpu();
   std::optional<ValueId> all_equal;
   if (lowered.assumes_sizes) all_equal = check_assumptions(*f.get());
-  if (f->attrs.contains(attr::kUnwritten)) return fresh(type, true, c.span, device);
+  if (f->attrs.contains(attr::kUnwritten) && can_be_unwritten(type)) {
+    return fresh(type, true, c.span, device);
+  }
   if (is_view(*f.get())) return view(l, c, *f.get());
   if (auto donated = donations_.written.find(v); donated != donations_.written.end()) {
     return write_over(donations_.rows[donated->second], c, lowered);

@@ -36,6 +36,7 @@ constexpr int64_t kLargeTile = 24;
 constexpr int64_t kStepsOfLargeTile = 2;
 // Vectors of results that a tile may have: more than any target has registers.
 constexpr int64_t kMostRegisters = 128;
+
 }  // namespace
 
 TilePart tile_part(Schedule& s, const Sum& sum, const BlockRV& block, size_t depth, size_t axes) {

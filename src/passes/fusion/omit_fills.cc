@@ -16,12 +16,12 @@
 namespace relay {
 namespace {
 
-// A sum of variables and sizes, each some times, and a number.
+// A sum of variables and sizes, each some times, and a number; modulo 2^64, as programs add.
 struct Affine {
-  std::map<const Node*, int64_t> of;
-  int64_t number = 0;
+  std::map<const Node*, uint64_t> of;
+  uint64_t number = 0;
 
-  void add(const Affine& other, int64_t times) {
+  void add(const Affine& other, uint64_t times) {
     number += times * other.number;
     for (const auto& [v, count] : other.of) {
       if ((of[v] += times * count) == 0) of.erase(v);
@@ -69,11 +69,28 @@ Expr outside(const Expr& arg, const CallNode& kernel) {
   return arg;
 }
 
+// How often the operators of a kernel read an argument of its call.
+int reads_of(const CallNode& kernel, const Expr& arg) {
+  const FunctionNode& f = *primitive_of(kernel);
+  std::unordered_set<const Node*> params;
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    if (kernel.args[i] == arg) params.insert(f.params[i].get());
+  }
+  int out = 0;
+  post_order(
+      f.body,
+      [&](const Node& n) {
+        for_each_child(n, [&](const NodeRef& child) { out += params.contains(child.get()); });
+      },
+      family::expr);
+  return out;
+}
+
 // A size, where it is a number or has a name.
 std::optional<Affine> affine_of(const Dim& size) {
   Affine out;
   if (auto n = as_const(size)) {
-    out.number = *n;
+    out.number = static_cast<uint64_t>(*n);
   } else if (auto* v = as<DimVarNode>(size)) {
     out.of[v->var.get()] = 1;
   } else {
@@ -87,7 +104,7 @@ std::optional<Affine> affine_of(const Dim& size) {
 std::optional<Affine> affine_of(const Expr& e, const Bindings& bound) {
   struct Term {
     Expr e;
-    int64_t times;
+    uint64_t times;
     const CallNode* kernel;  // that it is inside of
   };
   Affine out;
@@ -107,7 +124,7 @@ std::optional<Affine> affine_of(const Expr& e, const Bindings& bound) {
     if (kernel == nullptr) term = value_of(term, bound);
     if (auto* k = as<ConstantNode>(term)) {
       if (k->data.rank() != 0 || k->data.dtype() != DType::Int(64)) return std::nullopt;
-      out.number += times * k->data.get_as_int(0);
+      out.number += times * static_cast<uint64_t>(k->data.get_as_int(0));
     } else if (isa<VarNode>(term)) {
       Affine one;
       one.of[term.get()] = 1;
@@ -130,7 +147,7 @@ std::optional<Affine> affine_of(const Expr& e, const Bindings& bound) {
       const bool sum = is_call_to(term, "add"), difference = is_call_to(term, "subtract");
       if (!sum && !difference) return std::nullopt;
       open.push_back({c->args[0], times, kernel});
-      open.push_back({c->args[1], sum ? times : -times, kernel});
+      open.push_back({c->args[1], sum ? times : uint64_t{0} - times, kernel});
     } else {
       return std::nullopt;
     }
@@ -191,7 +208,8 @@ std::optional<CountedLoop> counted_loop(const GlobalVar& name, const FunctionNod
   expected.number = 1;
   if (after != expected) return std::nullopt;
   // Whether it has one value in all steps, with the counter so many times.
-  auto is_steady = [&](const Affine& e, int64_t times) {
+  constexpr uint64_t kBackwards = ~uint64_t{0};  // -1
+  auto is_steady = [&](const Affine& e, uint64_t times) {
     auto of_counter = e.of.find(counter.get());
     if ((of_counter == e.of.end() ? 0 : of_counter->second) != times) return false;
     return std::ranges::all_of(e.of, [&](const auto& part) {
@@ -214,11 +232,11 @@ std::optional<CountedLoop> counted_loop(const GlobalVar& name, const FunctionNod
     const CallNode* update = only_operator(written);
     if (update == nullptr || !is_call_to(Expr(update), "update_slice")) continue;
     const CallNode& call = *as<CallNode>(written);
-    if (outside(update->args[0], call) != f.params[i]) continue;
+    if (outside(update->args[0], call) != f.params[i] || reads_of(call, f.params[i]) != 1) continue;
     auto* line = as<TensorTypeNode>(update->args[1]->type);
     if (line == nullptr || line->shape.empty() || as_const(line->shape[0]) != 1) continue;
     const auto start = affine_of(outside(update->args[2], call), bound);
-    if (!start || (!is_steady(*start, 1) && !is_steady(*start, -1))) continue;
+    if (!start || (!is_steady(*start, 1) && !is_steady(*start, kBackwards))) continue;
     // The write reads it, and what the loop gives.
     int given = end == f.params[i];
     if (auto* t = as<TupleNode>(end)) {
@@ -259,7 +277,7 @@ class Omission {
       auto* c = as<CallNode>(value);
       auto* g = c == nullptr ? nullptr : as<GlobalVarNode>(c->op);
       auto loop = g == nullptr ? loops_.end() : loops_.find(g->name_hint);
-      if (loop == loops_.end()) continue;
+      if (loop == loops_.end() || unfilled.contains(c)) continue;
       for (const CountedLoop::Stack& stack : loop->second.stacks) {
         if (!fills_in_vain(*c, stack, loop->second, bound)) continue;
         unfilled[c].push_back(stack.parameter);
@@ -335,8 +353,8 @@ class Omission {
     auto* made = fill == bound.end() ? nullptr : as<CallNode>(fill->second);
     auto* kernel = made == nullptr ? nullptr : primitive_of(*made);
     auto* type = as<TensorTypeNode>(filled->type);
-    if (kernel == nullptr || type == nullptr || kernel->attrs.contains(attr::kUnwritten) ||
-        kernel->attrs.contains(attr::kDevice)) {
+    if (kernel == nullptr || type == nullptr || type->dtype.is_string() ||
+        kernel->attrs.contains(attr::kUnwritten) || kernel->attrs.contains(attr::kDevice)) {
       return false;
     }
     const auto lines = affine_of(type->shape[0]);
@@ -349,7 +367,7 @@ class Omission {
     if (*line == Affine{}) return stack.line.of.at(loop.counter_var()) == 1;
     Affine last = *lines;
     last.number -= 1;
-    return *line == last && stack.line.of.at(loop.counter_var()) == -1;
+    return *line == last && stack.line.of.at(loop.counter_var()) == ~uint64_t{0};
   }
 
   // What is in terms of a loop's parameters, in terms of what a call gives for them.

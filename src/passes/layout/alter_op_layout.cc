@@ -130,6 +130,8 @@ class Packer : public WeightPacker {
     if (by_pairs_of_batch(c, *contraction, target_) || selects_matrices(c, *contraction)) {
       return nullptr;
     }
+    const Packing mine = packing(target_, c, *contraction, constants_.contains(c.args[1]));
+    packing_ = mine;
     if (Expr as_it_was = of_unturned(c)) return as_it_was;
     if (has_open_columns(c)) return columns_last(c, *contraction, false);
     if (!packs(c.args[1])) return nullptr;
@@ -137,8 +139,6 @@ class Packer : public WeightPacker {
     size_t windows = contraction->count(ContractionRole::Window);
     if (windows >= std::size(kSpaces)) return nullptr;
     if (windows > 0 && !has_attr(c, "kernel_layout")) return nullptr;
-    const Packing mine = packing(target_, c, *contraction, constants_.contains(c.args[1]));
-    packing_ = mine;
     if (Expr whole = with_whole_words(c, *contraction)) return whole;
     if (Expr shifted = with_signed_weights(c, *contraction)) return shifted;
     if (Expr shifted = with_unsigned_data(c, *contraction)) return shifted;

@@ -10,11 +10,12 @@ namespace {
 
 // A loop that doubles %x six times, from zeros, and writes what it has into two tensors.
 struct FillRow {
-  std::string first = "0i64";             // the counter's first value
-  std::string test = "less(%p0, 6i64)";   // of the counter, %p0
-  std::string next = "add(%p1, 1i64)";    // of the counter, %p1
-  std::string line = "%p2";               // of the second tensor: of the counter, %p2
-  std::string doubles = "add(%p3, %p3)";  // of %x, %p3, and the second tensor, %q3
+  std::string first = "0i64";                          // the counter's first value
+  std::string test = "less(%p0, 6i64)";                // of the counter, %p0
+  std::string next = "add(%p1, 1i64)";                 // of the counter, %p1
+  std::string line = "%p2";                            // of the second tensor: of the counter, %p2
+  std::string doubles = "add(%p3, %p3)";               // of %x, %p3, and the second tensor, %q3
+  std::string writes = "update_slice(%p5, %q5, %i5)";  // into the second tensor, %p5
 };
 
 std::string program(const FillRow& row) {
@@ -36,7 +37,9 @@ std::string program(const FillRow& row) {
       "  let %d = (fn (%p4: TYPE, %q4: LINE, %i4: int64, Primitive=1) {\n"
       "    update_slice(%p4, %q4, %i4) })(%a, %y, %t);\n"
       "  let %e = (fn (%p5: TYPE, %q5: LINE, %i5: int64, Primitive=1) {\n"
-      "    update_slice(%p5, %q5, %i5) })(%b, %y, %l);\n"
+      "    " +
+      row.writes +
+      " })(%b, %y, %l);\n"
       "  let %s = @step(%n, %y, %d, %e); %s\n"
       "} else { let %o = (%a, %b); %o };\n%r }\n"
       "def @main(%x: LINE) {\n"
@@ -99,6 +102,8 @@ TEST(OmitFills, only_where_every_line_is_written) {
 }
 
 TEST(OmitFills, not_of_tensors_that_a_step_reads) {
+  const std::string first = "strided_slice(%p5, begin=[0], end=[1], axes=[0])";
+  EXPECT_EQ(unwritten({.writes = "update_slice(%p5, add(%q5, " + first + "), %i5)"}), 1);
   EXPECT_EQ(unwritten({.doubles = "add(%p3, strided_slice(%q3, begin=[0], end=[1], axes=[0]))"}),
             1);
 }
