@@ -511,6 +511,7 @@ void EvalPlanStore::prepare(int32_t tag) {
 int32_t EvalPlanStore::add_plan(const FunctionNode* f, std::string name) {
   plans_.emplace_back();
   plans_.back().function = f;
+  plans_.back().unwritten = f != nullptr && f->has_attr(attr::kUnwritten);
   plans_.back().name = std::move(name);
   return static_cast<int32_t>(plans_.size()) - 1;
 }

@@ -88,6 +88,7 @@ struct EvalPlan {
   const FunctionNode* function = nullptr;
   const ExprNode* builtin = nullptr;
   const EvalBlock* body = nullptr;  // null until prepared
+  bool unwritten = false;           // what it gives may be anything (attr::kUnwritten)
   // Parameters come first, each in the slot of its position.
   int32_t num_slots = 0;
   std::vector<int32_t> capture_slots;

@@ -402,7 +402,7 @@ runtime::Value Evaluator::Machine::execute() {
     if (next_ == block_->steps.size()) {
       runtime::Value result = take(block_->result);
       if (waiting_.empty()) return result;
-      if (waiting_.back().is_call && plan_->function->has_attr(attr::kUnwritten)) {
+      if (waiting_.back().is_call && plan_->unwritten) {
         result = unwritten(result);
       }
       Waiting back = waiting_.back();

@@ -57,8 +57,6 @@ class FunctionPlanner {
   void find_escaping_parts();
   // Whether the result of that number escapes, of what is bound to the variable.
   bool escapes(const Node* v, size_t result) const;
-  // What some expression reads: a branch whose value is unused does not compute it.
-  void find_read();
   // Whether the call is of this very function.
   bool calls_itself(const CallNode& c) const;
   // Whether the function calls itself in tail position.
@@ -249,7 +247,7 @@ class FunctionPlanner {
   bool has_places_ = false;
   // What updates read: tensors of their very size.
   VarSet updated_;
-  // How often variables are read.
+  // How often variables are read: a branch whose value is unused does not compute it.
   std::unordered_map<const Node*, int> reads_;
   // Variables whose values alone are in their places.
   VarSet owns_place_;

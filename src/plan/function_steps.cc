@@ -2,6 +2,7 @@
 
 #include "analysis/closures.h"
 #include "analysis/primitives.h"
+#include "analysis/read_counts.h"
 #include "base/budget.h"
 #include "base/codes/lowering.h"
 #include "ir/bindings.h"
@@ -34,7 +35,7 @@ FunctionPlanner::FunctionPlanner(ProgramPlanner& program, const Function& f, std
   }
   find_updated();
   find_escaping_parts();
-  find_read();
+  reads_ = read_counts(f_->body);
   find_whole();
   if (writes_outputs_) claimed_ = claim_outputs(*f.get(), escapes_, joins_);
 }
@@ -61,24 +62,6 @@ bool FunctionPlanner::escapes(const Node* v, size_t result) const {
   if (escapes_.contains(v)) return true;
   auto parts = escaping_parts_.find(v);
   return parts != escaping_parts_.end() && parts->second.contains(result);
-}
-
-void FunctionPlanner::find_read() {
-  auto read = [&](const NodeRef& child) {
-    if (isa<VarNode>(child)) ++reads_[child.get()];
-  };
-  std::unordered_set<const Node*> values;
-  read(f_->body);
-  post_order_outside_primitives(f_->body, [&](const Node& n) {
-    if (auto* l = as<LetNode>(&n)) {
-      read(l->value);
-      read(l->body);
-      // A value that several bindings share reads once for each.
-      if (!values.insert(l->value.get()).second) for_each_child(*l->value.get(), read);
-    } else {
-      for_each_child(n, read);
-    }
-  });
 }
 
 PlanFunction FunctionPlanner::run() {

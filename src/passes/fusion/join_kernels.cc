@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "analysis/primitives.h"
+#include "analysis/read_counts.h"
 #include "ir/op.h"
 #include "ir/views.h"
 #include "node/walk.h"
@@ -67,23 +68,6 @@ std::optional<size_t> operators_of(const Expr& value, bool cuts) {
 }
 
 using VarCounts = std::unordered_map<const Node*, int>;
-
-// How often variables are read.
-VarCounts reads_in(const Expr& body) {
-  VarCounts out;
-  std::unordered_set<const Node*> values;
-  auto read = [&](const NodeRef& child) { out[child.get()] += isa<VarNode>(child); };
-  read(body);
-  post_order_outside_primitives(body, [&](const Node& n) {
-    auto* l = as<LetNode>(&n);
-    if (l == nullptr) return for_each_child(n, read);
-    read(l->value);
-    read(l->body);
-    // A value that several bindings share reads once for each.
-    if (!values.insert(l->value.get()).second) for_each_child(*l->value.get(), read);
-  });
-  return out;
-}
 
 // A Let chain as it is put in another order.
 class Block {
@@ -276,7 +260,7 @@ class Block {
 
 class JoinBlocks : public RewriterOutsidePrimitives {
  public:
-  explicit JoinBlocks(const Function& f) : reads_(reads_in(f->body)) {}
+  explicit JoinBlocks(const Function& f) : reads_(read_counts(f->body)) {}
 
   NodeRef post(const NodeRef&, NodeRef rebuilt) override {
     // The rest of a chain belongs to what its first binding is a part of.

@@ -10,6 +10,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/primitives.h"
+#include "analysis/read_counts.h"
 #include "ir/op.h"
 #include "node/walk.h"
 
@@ -218,10 +219,7 @@ std::optional<CountedLoop> counted_loop(const GlobalVar& name, const FunctionNod
     });
   };
   if (!is_steady(*count, 0)) return std::nullopt;
-  std::unordered_map<const Node*, int> reads;
-  post_order_outside_primitives(f.body, [&](const Node& n) {
-    for_each_child(n, [&](const NodeRef& child) { reads[child.get()] += isa<VarNode>(child); });
-  });
+  std::unordered_map<const Node*, int> reads = read_counts(f.body);
   const Expr end = value_of(end_of(branch->false_branch), [&] {
     Bindings there = bound;
     bind_all(branch->false_branch, there);
@@ -262,14 +260,9 @@ class Omission {
 
   Function in(const Function& f) const {
     Bindings bound;
-    std::unordered_map<const Node*, int> reads;
+    std::unordered_map<const Node*, int> reads = read_counts(f->body);
     post_order_outside_primitives(f->body, [&](const Node& n) {
-      for_each_child(n, [&](const NodeRef& child) { reads[child.get()] += isa<VarNode>(child); });
-      if (auto* l = as<LetNode>(&n)) {
-        bound.emplace(l->var.get(), l->value);
-        // It is a child where it is bound, too.
-        --reads[l->var.get()];
-      }
+      if (auto* l = as<LetNode>(&n)) bound.emplace(l->var.get(), l->value);
     });
     // Of each call of a loop, its arguments that need no fill.
     std::unordered_map<const Node*, std::vector<size_t>> unfilled;
