@@ -493,19 +493,27 @@ def test_many_random_graphs():
     check_graphs(range(1000))
 
 
+def needs_more_than_numbers(case):
+    """Whether a case has values that no .npy file holds, strings among them, or decodes an image: what
+    the runtime of an emulated program takes is asked of all others."""
+    values = [v for inputs, outputs in case.data for v in (*inputs, *outputs)]
+    plain = all(isinstance(v, np.ndarray) and v.dtype.kind in "biuf" and v.dtype.isbuiltin == 1 for v in values)
+    return not plain or "image_decoder" in case.name
+
+
 def check_cases(chosen, target=TARGET):
     """As test_onnx_cases, where a case may also have values that no .npy file holds."""
     complaints, passed = [], 0
     for case, outcome in onnx_cases.judge(chosen, target):
         group = test_onnx_cases.OPEN.get(case.name)
         passed += outcome.kind == "passed"
-        may_be_refused = outcome.kind == "refused" and (group is not None or not outcome.code)
+        is_excused = not outcome.code and needs_more_than_numbers(case)
+        may_be_refused = outcome.kind == "refused" and (group is not None or is_excused)
         random = group is not None and group.get("random") and outcome.kind == "wrong"
         if outcome.kind != "passed" and not may_be_refused and not random:
             complaints.append(f"{case.name}: {outcome}")
     print(f"\nONNX's backend suite on {target}: {passed} of {len(chosen)} pass")
     assert not complaints, "\n".join(complaints)
-    assert passed >= 0.8 * len(chosen)
 
 
 def test_onnx_cases_of_today():
