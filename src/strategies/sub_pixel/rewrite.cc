@@ -43,6 +43,8 @@ struct Dimension {
   }
 
   bool is_open() const { return !as_const(size); }
+  // Of the result, the last one of which it may cut.
+  int64_t whole_pixels() const { return (out + stride - 1) / stride; }
   // A number of pixels.
   Dim pixels(int64_t count) const { return is_open() ? size + dim(count - in) : dim(count); }
 
@@ -78,8 +80,6 @@ struct Window {
   }
   // The fewest taps.
   explicit Window(const Dimension& d) : Window(d, d.cut % d.stride) {}
-
-  bool cuts(const Dimension& d) const { return begin != 0 || d.out != pixels * d.stride; }
 };
 
 // One place alone: a convolution of its own. Empty when no padding gives it the pixels that it needs.
@@ -92,11 +92,10 @@ struct PlaceOf {
   static std::optional<PlaceOf> make(const Dimension& d, int64_t place) {
     PlaceOf out{};
     out.first = (place + d.cut) % d.stride;
-    if (d.out % d.stride != 0) return std::nullopt;
     if (out.first >= d.kernel) return out;
     out.taps = (d.kernel - out.first + d.stride - 1) / d.stride;
     out.pad_before = out.taps - 1 - (place + d.cut) / d.stride;
-    out.pad_after = d.out / d.stride - (d.in + out.pad_before - out.taps + 1);
+    out.pad_after = d.whole_pixels() - (d.in + out.pad_before - out.taps + 1);
     if (out.pad_before < 0 || out.pad_after < 0) return std::nullopt;
     return out;
   }
@@ -170,7 +169,7 @@ class SpreadOut {
     if (auto places = places_of()) {
       double work = kKernelWork * static_cast<double>(places->size());
       int64_t pixels = 1;
-      for (const Dimension& d : dims_) pixels *= d.out / d.stride;
+      for (const Dimension& d : dims_) pixels *= d.whole_pixels();
       for (const Place& place : *places) {
         work += vectors(1) * static_cast<double>(pixels * product(place, &PlaceOf::taps));
       }
@@ -318,27 +317,35 @@ class SpreadOut {
     // [N, pixels..., (group,) stride..., O] to [N, (pixels, stride)..., (group,) O]
     out = reshaped(
         out, to_value(sizes({{images_}, pixels, sizes(joined({group, strides, {outputs_}}))})));
-    Ints mixed{0}, begin, end, axes;
+    Ints mixed{0};
     Dims whole;
-    bool cuts = false;
     for (size_t i = 0; i < n; ++i) {
       auto axis = static_cast<int64_t>(i + 1);
       mixed.insert(mixed.end(), {axis, axis + static_cast<int64_t>(n + g)});
       whole.push_back(pixels[i] * dim(strides[i]));
-      begin.push_back(windows[i].begin);
-      end.push_back(windows[i].begin + dims_[i].out);
-      // From the end.
-      const int64_t last = windows[i].pixels * strides[i];
-      if (dims_[i].is_open()) end.back() = end.back() == last ? INT64_MAX : end.back() - last;
-      axes.push_back(axis);
-      cuts |= windows[i].cuts(dims_[i]);
     }
     if (g > 0) mixed.push_back(static_cast<int64_t>(1 + n));
     mixed.push_back(static_cast<int64_t>(1 + 2 * n + g));
     out = make("transpose", out, {{"axes", to_value(mixed)}});
     out = reshaped(out, to_value(sizes({{images_}, whole, {dim(groups_ * outputs_)}})));
-    if (!cuts) return out;
-    return make("strided_slice", out,
+    return cut(out, each(windows, &Window::begin), each(windows, &Window::pixels));
+  }
+
+  // The places of the result among those of so many pixels, from `begin` on.
+  Expr cut(const Expr& all, const Ints& begin, const Ints& pixels) const {
+    Ints end, axes;
+    bool cuts = false;
+    for (size_t i = 0; i < dims_.size(); ++i) {
+      const Dimension& d = dims_[i];
+      const int64_t last = pixels[i] * d.stride;
+      cuts |= begin[i] != 0 || d.out != last;
+      end.push_back(begin[i] + d.out);
+      // From the end.
+      if (d.is_open()) end.back() = end.back() == last ? INT64_MAX : end.back() - last;
+      axes.push_back(static_cast<int64_t>(i + 1));
+    }
+    if (!cuts) return all;
+    return make("strided_slice", all,
                 {{"begin", to_value(begin)}, {"end", to_value(end)}, {"axes", to_value(axes)}});
   }
 
@@ -377,7 +384,7 @@ class SpreadOut {
     for (size_t i = 0; i < n; ++i) {
       axes.push_back(static_cast<int64_t>(2 + i));
       order.push_back(g + 2 + static_cast<int64_t>(i));
-      pixels.push_back(dims_[i].pixels(dims_[i].out / dims_[i].stride));
+      pixels.push_back(dims_[i].pixels(dims_[i].whole_pixels()));
       whole.push_back(pixels.back() * dim(strides[i]));
       mixed.insert(mixed.end(), {static_cast<int64_t>(n + 1 + i), static_cast<int64_t>(i)});
     }
@@ -413,7 +420,10 @@ class SpreadOut {
     Expr out = make("stack", tuple(std::move(parts), c_.span), {{"axis", AttrValue(int64_t{0})}});
     out = reshaped(out, to_value(sizes({sizes(strides), {images_}, pixels, {dim(outputs)}})));
     out = make("transpose", out, {{"axes", to_value(mixed)}});
-    return reshaped(out, to_value(sizes({{images_}, whole, {dim(outputs)}})));
+    out = reshaped(out, to_value(sizes({{images_}, whole, {dim(outputs)}})));
+    Ints all;
+    for (const Dimension& d : dims_) all.push_back(d.whole_pixels());
+    return cut(out, Ints(n, 0), all);
   }
 
   const CallNode& c_;

@@ -161,6 +161,15 @@ TEST(sub_pixel_convolution, takes_weights_that_are_not_constant_by_place) {
                           "kernel_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1], "
                           "output_padding=[1, 1]"},
                      4},
+           // The gradient of an image of odd sizes: the last pixel has one place.
+           std::pair{Case{{2, 4, 3, 3},
+                          {3, 4, 3, 3},
+                          "kernel_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]"},
+                     4},
+           std::pair{Case{{1, 3, 4, 3},
+                          {3, 2, 5, 4},
+                          "kernel_size=[5, 4], strides=[3, 2], padding=[1, 0, 2, 1]"},
+                     6},
            // Of a window of one pixel, one place in four has a weight.
            std::pair{Case{{2, 5, 4, 3},
                           {3, 4, 1, 1},
@@ -234,11 +243,12 @@ TEST(sub_pixel_convolution, groups_of_one_channel_stay_so) {
 }
 
 TEST(sub_pixel_convolution, leaves_what_it_cannot_do) {
-  // Weights that are not a constant, where the places have no padding of their own.
+  // Weights that are not a constant, where the places would have to cut the image.
   expect_unchanged(
       kSubPixelConvolution,
-      "def @main(%x: Tensor[(1, 4, 4, 2), float32], %w: Tensor[(2, 3, 3, 3), float32]) {\n"
-      "  nn.conv2d_transpose(%x, %w, kernel_size=[3, 3], strides=[2, 2], data_layout=\"NHWC\")\n}",
+      "def @main(%x: Tensor[(1, 4, 4, 2), float32], %w: Tensor[(2, 3, 2, 2), float32]) {\n"
+      "  nn.conv2d_transpose(%x, %w, kernel_size=[2, 2], strides=[2, 2], padding=[3, 3, 3, 3],\n"
+      "                      data_layout=\"NHWC\")\n}",
       evaluating_context());
   for (const Case& c : {
            Case{{1, 7, 6, 5}, {5, 3, 2, 2}, "kernel_size=[2, 2], strides=[2, 2], dilation=[2, 2]"},
