@@ -56,6 +56,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kFoldScaleAxis),
       pass(kWidenHalfPrecision),  // contractions have one of the dtypes that kernels compute in
       phase("layout"),
+      pass(kIm2Col),  // weights that few pixels read have no layout of their own
       pass(kConvertLayout),
       pass(kSubPixelConvolution),
       pass(kSkipBorder),

@@ -497,7 +497,10 @@ def needs_more_than_numbers(case):
     """Whether a case has values that no .npy file holds, strings among them, or decodes an image: what
     the runtime of an emulated program takes is asked of all others."""
     values = [v for inputs, outputs in case.data for v in (*inputs, *outputs)]
-    plain = all(isinstance(v, np.ndarray) and v.dtype.kind in "biuf" and v.dtype.isbuiltin == 1 for v in values)
+    plain = all(
+        isinstance(v, np.ndarray) and v.dtype.kind in "biuf" and v.dtype.isbuiltin == 1
+        for v in values
+    )
     return not plain or "image_decoder" in case.name
 
 

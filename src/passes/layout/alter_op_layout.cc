@@ -386,29 +386,42 @@ class Packer : public WeightPacker {
     return known;
   }
 
-  // Whether the rows of a matrix are so far apart that reading some columns of each misses the caches: one that is far larger than
-  // L2. On two cores of a Zen 4 with 1 MB of it, a sum over 2,048 rows of 1,024 floats takes 1.1 to 1.25 times as long as over
-  // panels, packing them included, one over 512 rows of 1,024 is as fast, and one over 256 of 256 takes 0.9 of the time.
+  // Whether the rows of a matrix are so far apart that reading some columns of each misses the caches.
   static constexpr int64_t kFarApart = 128;
   static constexpr int64_t kRowsForPacking = 64;
-  static constexpr int64_t kFewColumns = 256;
   bool is_far_apart(const CallNode& c, int64_t units) const {
     return static_shape(c.args[0]) && units >= kFarApart &&
            products_of(c).rows >= kRowsForPacking && !stays_in_cache(c, {c.args[1]});
   }
-  // Whether kernels for vectors multiply factors as wide as sums, and one of these operands nearly stays in L2.
+  // Whether kernels for vectors multiply factors as wide as sums, and these operands are read from caches where a tile reads some
+  // columns of each of their rows: one of them stays in L2, and their rows do not drive each other out. Of the time over panels,
+  // packing them included, on two cores of a Zen 4 (1 MB of L2) and of a Sapphire Rapids (2 MB): 256x256 with sums of 512 takes
+  // 0.87 and 0.94; 256x2048 by 2048x256, 2 MB of sets, 2.0 on the latter; 1024x512 by 512x256, 2.5 MB, 0.94 and 1.5;
+  // 784x2048 by 2048x784, larger than L2, 1.7 there.
   bool stays_in_cache(const CallNode& c, std::initializer_list<Expr> operands) const {
     auto* sum = tensor_of(Expr(&c));
     const bool as_they_are = std::ranges::all_of(c.args, [&](const Expr& e) {
       return tensor_of(e)->dtype == sum->dtype && sum->dtype.is_floating() && sum->dtype.bits >= 32;
     });
-    return as_they_are && std::ranges::any_of(operands, [&](const Expr& e) {
-             if (const auto bytes = bytes_of(e->type)) return *bytes <= 2 * target_.l2_bytes;
-             // Of a sum whose length only a run knows the columns count.
-             const auto columns = as_const(tensor_of(e)->shape.back());
-             return columns && *columns <= kFewColumns;
-           });
+    bool is_small = false;
+    int64_t sets = 0;
+    for (const Expr& e : operands) {
+      const TensorTypeNode& matrix = *tensor_of(e);
+      const auto columns = as_const(matrix.shape.back());
+      if (!columns || *columns == 0) return false;
+      const int64_t rows = as_const(matrix.shape.front()).value_or(kTypicalSum);
+      const int64_t row = *columns * static_cast<int64_t>(matrix.dtype.bytes());
+      is_small |= rows <= target_.l2_bytes / row;
+      sets += std::min(rows, kMostSets) * std::clamp(row & -row, kLineBytes, kMostSets);
+    }
+    return as_they_are && is_small && sets <= kMostSets;
   }
+  // Of a sum whose length only a run knows.
+  static constexpr int64_t kTypicalSum = 512;
+  static constexpr int64_t kLineBytes = 64;
+  // Bytes of the sets of a cache that rows may take. Rows whose distance is a multiple of a power of two take as many sets as if
+  // they were as long as that power.
+  static constexpr int64_t kMostSets = int64_t{1} << 20;
 
   // Rows that the call multiplies with its weight: the axes [first_row, rank - 1) of the data; 0 for open sizes.
   static int64_t rows_of_data(const CallNode& c, size_t first_row = 0) {
