@@ -89,12 +89,27 @@ int64_t whole_tiles(const Sum& sum, const TilePlan& plan) {
   return sum.columns() / plan.columns[0];
 }
 
+// A result that exceeds L2 goes to memory as it is written, where pieces of rows that are far apart cost more than long ones: so
+// many panels that stay in a quarter of L2 make half a page of each row. On a Sapphire Rapids, 512 x 64 x 4608 takes 0.50 of the
+// time, in bfloat16 0.55; 512 x 256 x 4096 0.92 and 0.60.
+int64_t panels_of_long_rows(const Sum& sum, const TilePlan& plan, const Target& target) {
+  constexpr int64_t kBytesOfRow = 2048;
+  const auto bytes = static_cast<int64_t>(sum.dtype.bytes());
+  const double row = static_cast<double>(sum.columns() * bytes);
+  if (row * static_cast<double>(sum.rows()) <= static_cast<double>(target.l2_bytes)) return 1;
+  const double panel = sum.reduction * static_cast<double>(plan.columns[0] * sum.weight_bytes);
+  const auto kept = static_cast<int64_t>(static_cast<double>(target.l2_bytes) / 4 / panel);
+  return std::clamp<int64_t>(kBytesOfRow / (plan.columns[0] * bytes), 1,
+                             std::max<int64_t>(kept, 1));
+}
+
 // The tiles of columns whose weights are made before all rows pass by: a part of all whole tiles, such that threads have the
 // same number of parts. On a Zen 5 with 1 MB of L2, 1024 x 768 x 3072 by a weight that is an input takes 0.98 of the time.
 int64_t panels_at_once(const Sum& sum, const TilePlan& plan, const Target& target) {
   constexpr int64_t kPartsOfThread = 4;
   const int64_t all = whole_tiles(sum, plan);
   int64_t out = std::min(all, tiles_of_block(sum, {1, plan.rows[0], plan.columns[0], 0}, target));
+  out = std::min(all, std::max(out, panels_of_long_rows(sum, plan, target)));
   auto is_shared = [&](int64_t parts) {
     return parts % target.num_cores == 0 || parts >= kPartsOfThread * target.num_cores;
   };
