@@ -1,6 +1,7 @@
 // Reductions over other axes than the last: pooling, means over space with channels last.
 #include <algorithm>
 
+#include "lower/rules/contraction_loops.h"
 #include "lower/rules/lanes.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -136,19 +137,101 @@ tir::StepResult<std::optional<Columns>> columns_of(Schedule& s, const BlockRV& o
   return out_loops;
 }
 
+// The stage that sums `others` in registers for the groups of columns of `out`, which stores them. Nullopt when the output is of
+// another shape, or a sum is none of columns.
+struct Stage {
+  Columns columns;
+  double elements = 0;  // that each column sums
+};
+tir::StepResult<std::optional<Stage>> sum_in_registers(Schedule& s, const BlockRV& out,
+                                                       const std::vector<BlockRV>& others,
+                                                       const std::vector<PrimExpr>& wanted,
+                                                       int64_t lanes, int64_t chunk) {
+  std::optional<Columns> columns = RELAY_TRY(columns_of(s, out, wanted, chunk));
+  if (!columns) return std::nullopt;
+  for (size_t i = others.size(); i-- > 0;) RELAY_TRY(s.compute_at(others[i], columns->groups));
+  Stage stage{*columns};
+  for (const BlockRV& rv : others) {
+    bool sums = reduces(s.block(rv));
+    double each = 1;
+    std::vector<LoopRV> below = loops_below(s, rv, columns->groups);
+    for (const LoopRV& l : below) {
+      each *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : 64;
+    }
+    stage.elements += each / static_cast<double>(chunk);
+    RELAY_TRY(s.set_scope(rv, sums ? tir::Scope::Register : tir::Scope::Local));
+    if (sums) {
+      if (!RELAY_TRY(sum_columns(s, rv, columns->groups, lanes))) return std::nullopt;
+    } else if (!below.empty()) {
+      RELAY_TRY(vectors(s, below.back(), lanes));
+    }
+  }
+  RELAY_TRY(vectors(s, columns->group, lanes));
+  return stage;
+}
+
 struct ColumnReductionParameters : AttrsOf<ColumnReductionParameters> {
   int64_t lanes = 1;
   int64_t vectors = 1;
   int64_t shared = -1;
+  SumCutPlan rows;
 
   static AttrsList describe() {
-    return {"relay.schedule.ColumnReduction",
-            {attribute("lanes", &Self::lanes, "Columns in a vector."),
-             attribute("vectors", &Self::vectors, "Vectors of accumulators."),
-             attribute("shared", &Self::shared,
-                       "The loop that threads share, counted from outside; -1: none.")}};
+    return {
+        "relay.schedule.ColumnReduction",
+        {attribute("lanes", &Self::lanes, "Columns in a vector."),
+         attribute("vectors", &Self::vectors, "Vectors of accumulators."),
+         attribute("shared", &Self::shared,
+                   "The loop that threads share, counted from outside; -1: none."),
+         attribute("rows", &Self::rows,
+                   "The rows that each of several threads sums by itself, before their sums are "
+                   "added.")}};
   }
 };
+
+// Rows of few columns are shared by threads: the outermost loop that they divide, for as many of them as can be. Each thread then
+// also reads what it wrote before, and will read next, where kernels around share rows.
+SumCutPlan choose_rows(const Block& b, const Target& target) {
+  if (!pays_threads(target, static_cast<double>(iterations_of(b)))) return {};
+  for (int64_t parts = target.num_cores; parts > 1; --parts) {
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      const tir::IterVar& iter = b->iters[i];
+      const int64_t extent = tir::as_int(iter->extent).value_or(0);
+      if (iter->kind == IterKind::Reduce && extent > 0 && extent % parts == 0) {
+        return {static_cast<int64_t>(i), parts};
+      }
+    }
+  }
+  return {};
+}
+
+// Sums each part of the rows by a thread; the block sums the parts afterwards. Refused where the rows have no such parts.
+tir::StepResult<bool> sum_parts_of_rows(Schedule& s, const BlockRV& rv, const SumCutPlan& rows,
+                                        const PrimExpr& columns, int64_t lanes, int64_t chunk) {
+  // Inside of the reduction's loops all loops are those of the parts.
+  const std::vector<LoopRV> loops = s.get_loops(rv);
+  const LoopRV loop = loops[static_cast<size_t>(rows.iteration)];
+  std::vector<LoopRV> order{loop};
+  for (const bool reduced : {true, false}) {
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const bool is_reduced = s.block(rv)->iters[i]->kind == IterKind::Reduce;
+      if (is_reduced == reduced && !(loops[i] == loop)) order.push_back(loops[i]);
+    }
+  }
+  RELAY_TRY(s.reorder(order));
+  const LoopRV part = RELAY_TRY(s.split(loop, {rows.parts, -1}))[0];
+  const BlockRV partial = RELAY_TRY(s.rfactor(rv, part));
+  const auto rank = static_cast<int64_t>(s.block(partial)->writes[0]->buffer->shape.size());
+  std::vector<tir::LayoutAxis> parts_first{{rank - 1}};
+  for (int64_t d = 0; d + 1 < rank; ++d) parts_first.push_back({d});
+  RELAY_TRY(s.transform_layout(partial, parts_first));
+  const BlockRV out = RELAY_TRY(s.cache_write(partial, tir::Scope::Register));
+  const auto stage = RELAY_TRY(
+      sum_in_registers(s, out, {partial}, {tir::index(rows.parts), columns}, lanes, chunk));
+  if (!stage) return false;
+  RELAY_TRY(s.parallel(stage->columns.outer[0]));
+  return true;
+}
 
 // Lanes over the last axis, the accumulators of up to eight vectors in registers over the whole
 // reduction, and what follows applied before they are stored. Windows that may reach over the
@@ -201,42 +284,46 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
       lanes * decide.number(parameters.vectors, kVectorsAtOnce, [&](const Target& target) {
         return vectors_at_once((*channels + lanes - 1) / lanes, target);
       });
-  std::optional<Columns> columns = RELAY_TRY(columns_of(s, out, wanted, chunk));
-  if (!columns) return Declined{};
-  for (size_t i = others.size(); i-- > 0;) RELAY_TRY(s.compute_at(others[i], columns->groups));
+  std::string text = "columns: " + std::to_string(chunk / lanes) + "x" + std::to_string(lanes) +
+                     " lanes in registers";
+  // Threads that would have no columns of their own.
+  const bool may_cut =
+      wanted.size() == 1 && others == reductions && iterations_of(s.block(others[0])) > 0;
+  const SumCutPlan rows = decide.value(parameters.rows, [&](const Target& target) {
+    const bool is_narrow = *channels < 2 * chunk;
+    return may_cut && is_narrow ? choose_rows(s.block(others[0]), target) : SumCutPlan{};
+  });
+  if (rows.parts != 1) {
+    const std::vector<tir::IterVar>& iters = s.block(others[0])->iters;
+    const bool inside = rows.iteration >= 0 && rows.iteration < static_cast<int64_t>(iters.size());
+    const tir::IterVar at = inside ? iters[static_cast<size_t>(rows.iteration)] : nullptr;
+    if (!may_cut || others.size() != 1 || !at || at->kind != IterKind::Reduce || rows.parts < 1 ||
+        tir::as_int(at->extent).value_or(1) % rows.parts != 0) {
+      decide.refuse("rows cannot be cut in " + std::to_string(rows.parts) + " parts");
+      return Declined{};
+    }
+    if (!RELAY_TRY(sum_parts_of_rows(s, others[0], rows, wanted.back(), lanes, chunk))) {
+      return Declined{};
+    }
+    text += ", threads over " + std::to_string(rows.parts) + " parts of the rows";
+  }
+  const auto stage = RELAY_TRY(sum_in_registers(s, out, others, wanted, lanes, chunk));
+  if (!stage) return Declined{};
+  const Columns* columns = &stage->columns;
 
   double work = static_cast<double>(*channels);
   for (const LoopRV& l : columns->outer) {
     work *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : 64;
   }
-  double elements = 0;
-  for (const BlockRV& rv : others) {
-    bool sums = reduces(s.block(rv));
-    double each = 1;
-    std::vector<LoopRV> below = loops_below(s, rv, columns->groups);
-    for (const LoopRV& l : below) {
-      each *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : 64;
-    }
-    elements += each / static_cast<double>(chunk);
-    RELAY_TRY(s.set_scope(rv, sums ? tir::Scope::Register : tir::Scope::Local));
-    if (sums) {
-      if (!RELAY_TRY(sum_columns(s, rv, columns->groups, lanes))) return Declined{};
-    } else if (!below.empty()) {
-      RELAY_TRY(vectors(s, below.back(), lanes));
-    }
-  }
-  RELAY_TRY(vectors(s, columns->group, lanes));
-  work *= std::max(elements, 1.0);
+  work *= std::max(stage->elements, 1.0);
 
-  std::string text = "columns: " + std::to_string(chunk / lanes) + "x" + std::to_string(lanes) +
-                     " lanes in registers";
   LoopRV groups = columns->groups;
   BlockRV windows = reductions[0];
   if (*channels % chunk != 0 && *channels > chunk) {
     groups = RELAY_TRY(s.partition(groups, *channels / chunk)).head;
   }
   // Borders, outermost first; inside the outer border all is as it was.
-  std::vector<LoopRV>& outer = columns->outer;
+  std::vector<LoopRV> outer = columns->outer;
   bool peeled = false;
   for (size_t i = 0; i < outer.size(); ++i) {
     if (s.extent(outer[i]) <= 0) continue;

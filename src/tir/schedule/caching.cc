@@ -78,23 +78,11 @@ Stmt copy_nest(const std::string& name, const std::vector<Var>& loops, const Buf
 }  // namespace
 
 const Node* ScheduleEdit::top_level(const LoopTree& tree, const Node* stmt) {
+  // Around what is the outermost loop of all stand sequences and allocations only.
+  auto is_around = [](const StmtNode* p) { return isa<SeqNode>(p) || isa<AllocateNode>(p); };
   const Node* at = stmt;
-  for (const StmtNode* p = tree.parent(at); p != nullptr; p = tree.parent(at)) {
-    if (isa<SeqNode>(p)) {
-      bool outermost = true;
-      for (const StmtNode* q = tree.parent(p); q != nullptr; q = tree.parent(q)) {
-        outermost &= isa<AllocateNode>(q);
-      }
-      if (outermost) return at;
-    }
-    if (isa<AllocateNode>(p)) {
-      bool outermost = true;
-      for (const StmtNode* q = tree.parent(p); q != nullptr; q = tree.parent(q)) {
-        outermost &= isa<AllocateNode>(q);
-      }
-      if (outermost) return at;
-    }
-    at = p;
+  for (const StmtNode* p = tree.parent(stmt); p != nullptr; p = tree.parent(p)) {
+    if (!is_around(p)) at = p;
   }
   return at;
 }
