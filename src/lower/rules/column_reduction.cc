@@ -189,10 +189,17 @@ struct ColumnReductionParameters : AttrsOf<ColumnReductionParameters> {
   }
 };
 
-// Rows of few columns are shared by threads: the outermost loop that they divide, for as many of them as can be. Each thread then
-// also reads what it wrote before, and will read next, where kernels around share rows.
-SumCutPlan choose_rows(const Block& b, const Target& target) {
-  if (!pays_threads(target, static_cast<double>(iterations_of(b)))) return {};
+// Threads share the rows rather than the columns, of which there may be too few: the outermost loop that they divide, for as many of
+// them as can be. Kernels around share rows, so each thread then reads what it wrote before. On a Sapphire Rapids the sum of
+// 512 rows of 1,024 floats takes 0.38 of the time, the mean of 16,384 rows of 16 0.18, and what follows it 0.23.
+SumCutPlan choose_rows(const Block& b, int64_t columns, const Target& target) {
+  // Beside which the sums of the parts are little.
+  constexpr int64_t kLeastRows = 16;
+  const int64_t all = iterations_of(b);
+  if (!pays_threads(target, static_cast<double>(all)) ||
+      all / columns < kLeastRows * target.num_cores) {
+    return {};
+  }
   for (int64_t parts = target.num_cores; parts > 1; --parts) {
     for (size_t i = 0; i < b->iters.size(); ++i) {
       const tir::IterVar& iter = b->iters[i];
@@ -286,12 +293,10 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
       });
   std::string text = "columns: " + std::to_string(chunk / lanes) + "x" + std::to_string(lanes) +
                      " lanes in registers";
-  // Threads that would have no columns of their own.
   const bool may_cut =
       wanted.size() == 1 && others == reductions && iterations_of(s.block(others[0])) > 0;
   const SumCutPlan rows = decide.value(parameters.rows, [&](const Target& target) {
-    const bool is_narrow = *channels < 2 * chunk;
-    return may_cut && is_narrow ? choose_rows(s.block(others[0]), target) : SumCutPlan{};
+    return may_cut ? choose_rows(s.block(others[0]), *channels, target) : SumCutPlan{};
   });
   if (rows.parts != 1) {
     const std::vector<tir::IterVar>& iters = s.block(others[0])->iters;
