@@ -6,6 +6,7 @@
 #include "node/structural.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
+#include "tir/schedule/loop_tree.h"
 
 namespace relay {
 
@@ -78,10 +79,19 @@ int64_t count_of(const tir::Buffer& buffer) {
   return out;
 }
 
+// Whether the block reads no element of the load twice. Of open sizes: every iteration moves it.
+bool reads_once(const Block& b, const tir::LoadNode& l) {
+  if (const int64_t all = iterations_of(b); all > 0) return count_of(l.buffer) == all;
+  return std::ranges::all_of(b->iters, [&](const tir::IterVar& i) {
+    return tir::as_int(i->extent) == 1 || std::ranges::any_of(l.indices, [&](const PrimExpr& e) {
+             return tir::uses_var(e, i->var.get());
+           });
+  });
+}
+
 // Whether no factor of the block's products is in two of them: a sum of products of elements, not a contraction, which has
 // tiles to keep factors in.
 bool uses_factors_once(const Block& b) {
-  const int64_t products = iterations_of(b);
   auto loads = [](const PrimExpr& e) {
     std::vector<const tir::LoadNode*> out;
     post_order(e, [&](const Node& n) {
@@ -90,10 +100,9 @@ bool uses_factors_once(const Block& b) {
     return out;
   };
   auto once = [&](const std::vector<const tir::LoadNode*>& side) {
-    return std::ranges::any_of(
-        side, [&](const tir::LoadNode* l) { return count_of(l->buffer) == products; });
+    return std::ranges::any_of(side, [&](const tir::LoadNode* l) { return reads_once(b, *l); });
   };
-  bool all = products > 0;
+  bool all = true;
   post_order(b->body, [&](const Node& n) {
     auto* m = as<tir::BinaryNode>(&n);
     if (m == nullptr || m->op != tir::BinaryOp::Mul || m->dtype == tir::kIndex) return;
@@ -189,25 +198,34 @@ struct ColumnReductionParameters : AttrsOf<ColumnReductionParameters> {
   }
 };
 
+// The extent; a typical one where a run gives it.
+double count_or_typical(const PrimExpr& extent) {
+  return static_cast<double>(tir::as_int(extent).value_or(64));
+}
+
 // Threads share the rows rather than the columns, of which there may be too few: the outermost loop that they divide, for as many of
 // them as can be. Kernels around share rows, so each thread then reads what it wrote before. On a Sapphire Rapids the sum of
 // 512 rows of 1,024 floats takes 0.38 of the time, the mean of 16,384 rows of 16 0.18, and what follows it 0.23.
 SumCutPlan choose_rows(const Block& b, int64_t columns, const Target& target) {
   // Beside which the sums of the parts are little.
   constexpr int64_t kLeastRows = 16;
-  const int64_t all = iterations_of(b);
-  if (!pays_threads(target, static_cast<double>(all)) ||
-      all / columns < kLeastRows * target.num_cores) {
+  double all = 1;
+  for (const tir::IterVar& i : b->iters) all *= count_or_typical(i->extent);
+  if (!pays_threads(target, all) ||
+      all < static_cast<double>(columns * kLeastRows * target.num_cores)) {
     return {};
   }
+  SumCutPlan open;
   for (int64_t parts = target.num_cores; parts > 1; --parts) {
     for (size_t i = 0; i < b->iters.size(); ++i) {
       const tir::IterVar& iter = b->iters[i];
-      const int64_t extent = tir::as_int(iter->extent).value_or(0);
-      if (iter->kind == IterKind::Reduce && extent > 0 && extent % parts == 0) {
-        return {static_cast<int64_t>(i), parts};
-      }
+      if (iter->kind != IterKind::Reduce) continue;
+      const auto extent = tir::as_int(iter->extent);
+      if (extent && *extent % parts == 0) return {static_cast<int64_t>(i), parts};
+      if (!extent && open.parts == 1) open = {static_cast<int64_t>(i), parts};
     }
+    // Parts of an open number of rows may be of different lengths.
+    if (open.parts != 1) return open;
   }
   return {};
 }
@@ -227,6 +245,7 @@ tir::StepResult<bool> sum_parts_of_rows(Schedule& s, const BlockRV& rv, const Su
   }
   RELAY_TRY(s.reorder(order));
   const LoopRV part = RELAY_TRY(s.split(loop, {rows.parts, -1}))[0];
+  RELAY_TRY(s.mask_reduction(rv));  // a part of an open number of rows may be shorter, or none
   const BlockRV partial = RELAY_TRY(s.rfactor(rv, part));
   const auto rank = static_cast<int64_t>(s.block(partial)->writes[0]->buffer->shape.size());
   std::vector<tir::LayoutAxis> parts_first{{rank - 1}};
@@ -293,8 +312,10 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
       });
   std::string text = "columns: " + std::to_string(chunk / lanes) + "x" + std::to_string(lanes) +
                      " lanes in registers";
-  const bool may_cut =
-      wanted.size() == 1 && others == reductions && iterations_of(s.block(others[0])) > 0;
+  const bool may_cut = wanted.size() == 1 && others == reductions &&
+                       std::ranges::none_of(s.block(others[0])->iters, [](const tir::IterVar& i) {
+                         return tir::as_int(i->extent) == 0;
+                       });
   const SumCutPlan rows = decide.value(parameters.rows, [&](const Target& target) {
     return may_cut ? choose_rows(s.block(others[0]), *channels, target) : SumCutPlan{};
   });
@@ -303,7 +324,7 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
     const bool inside = rows.iteration >= 0 && rows.iteration < static_cast<int64_t>(iters.size());
     const tir::IterVar at = inside ? iters[static_cast<size_t>(rows.iteration)] : nullptr;
     if (!may_cut || others.size() != 1 || !at || at->kind != IterKind::Reduce || rows.parts < 1 ||
-        tir::as_int(at->extent).value_or(1) % rows.parts != 0) {
+        tir::as_int(at->extent).value_or(0) % rows.parts != 0) {
       decide.refuse("rows cannot be cut in " + std::to_string(rows.parts) + " parts");
       return Declined{};
     }
