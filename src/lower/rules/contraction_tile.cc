@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <span>
 
 #include "node/walk.h"
 #include "target/word_products.h"
@@ -19,6 +20,8 @@ namespace {
 
 // Open rows are compared at these numbers: fewer wait for the weights in tiles of any shape.
 constexpr int64_t kLikelyRows[] = {4, 8, 16, 32, 64, 128};
+// Those of an image are its lines, which networks halve from 224 or from a power of two.
+constexpr int64_t kLikelyLines[] = {7, 8, 14, 16, 28, 32, 56, 64};
 
 // Cycles for one step of the reduction over tiles of rows x columns: multiply-adds, or their
 // latency when there are too few to hide it, and loads. `widening`: instructions before a vector of weights can be multiplied.
@@ -103,7 +106,9 @@ Tile choose_tile(const Sum& sum, const Target& target, const TileShare& share) {
     };
     if (sum.streamed) {
       // As many rows are taken to be likely as twice as many.
-      for (int64_t r : kLikelyRows) {
+      const std::span<const int64_t> likely =
+          sum.rows_span_two_axes ? std::span<const int64_t>(kLikelyLines) : kLikelyRows;
+      for (int64_t r : likely) {
         auto tiles = static_cast<double>(r / t.height);
         all +=
             (tiles * over_columns(t.height) + over_columns(r % t.height)) / static_cast<double>(r);

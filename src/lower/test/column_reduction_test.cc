@@ -190,6 +190,35 @@ TEST(ColumnReduction, sums_of_products_of_elements_keep_nothing_in_memory) {
   }
 }
 
+// Threads share rows, the sums of whose parts are added; where there are too few for that, or no two equal parts, columns.
+TEST(ColumnReduction, threads_share_rows) {
+  const std::string by_rows = "threads over 2 parts of the rows";
+  for (const Case& c :
+       {scale_gradient(1400, 20), scale_gradient(300, 150), means(1, 640, 48, false)}) {
+    expect_columns(c);
+    EXPECT_NE(rule_of(c.func).find(by_rows), std::string::npos) << rule_of(c.func);
+  }
+  for (const Case& c : {scale_gradient(1401, 20), scale_gradient(30, 1400), scale_gradient(60, 20),
+                        means(2, 640, 48, false)}) {
+    expect_columns(c);
+    EXPECT_EQ(rule_of(c.func).find(by_rows), std::string::npos) << rule_of(c.func);
+  }
+}
+
+// Parts of an open number of rows: equal ones, a shorter one, and none for one of them.
+TEST(ColumnReduction, threads_share_an_open_number_of_rows) {
+  const int64_t channels = 400;
+  Var n = var("n", tir::kIndex);
+  Tensor x = placeholder("x", f32, {n, index(3), index(channels)});
+  Tensor y = placeholder("y", f32, {n, index(3), index(channels)});
+  Tensor sum = compute("sum", {index(channels)}, [&](const Indices& i) {
+    return tir::sum({n, index(3)},
+                    [&](const Indices& k) { return x(k[0], k[1], i[0]) * y(k[0], k[1], i[0]); });
+  });
+  const PrimFunc f = create_prim_func("open_rows", {x, y}, {sum});
+  EXPECT_NE(rule_of(f).find("threads over 2 parts of the rows"), std::string::npos) << rule_of(f);
+}
+
 // Factors that several sums need are a contraction's.
 TEST(ColumnReduction, not_for_a_vector_by_a_matrix) {
   Tensor v = placeholder("v", f32, {index(64)});

@@ -155,6 +155,21 @@ TEST(PanelProducts, several_tiles_at_once_for_rows_that_leave_l2) {
   }
 }
 
+// A result that exceeds L2 is written by long pieces of rows; not where panels of so many columns would fill L2.
+TEST(PanelProducts, several_tiles_at_once_for_results_that_leave_l2) {
+  const std::string several = " tiles of columns at once, ";
+  for (auto [m, n, k] : {std::array<int64_t, 3>{480, 1536, 64}, {480, 1540, 33}}) {
+    const Case c = dense(m, n, k, false);
+    EXPECT_NE(rule_of(c.func).find(several), std::string::npos) << rule_of(c.func);
+    expect_right(c, "sum:");
+  }
+  for (auto [m, n, k] : {std::array<int64_t, 3>{60, 1536, 64}, {480, 1536, 2000}}) {
+    const std::string rule = rule_of(dense(m, n, k, false).func);
+    EXPECT_TRUE(rule.ends_with("a tile at a time")) << rule;
+    EXPECT_EQ(rule.find(several), std::string::npos) << rule;
+  }
+}
+
 // Few columns leave threads without panels, many rows are worth a matrix that is transposed once, and few rows with long
 // sums read it as it lies.
 TEST(PanelProducts, not_for_few_columns_or_many_rows) {

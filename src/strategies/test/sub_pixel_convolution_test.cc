@@ -1,17 +1,16 @@
 #include "strategies/sub_pixel/rewrite.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "analysis/calls.h"
 #include "eval/evaluator.h"
 #include "node/walk.h"
 #include "passes/test/pass_test.h"
+#include "strategies/test/convolution_case.h"
 
 namespace relay::pass_test {
 namespace {
 
-using Ints = std::vector<int64_t>;
 using runtime::Value;
 
 struct Case {
@@ -19,21 +18,6 @@ struct Case {
   Ints weight;  // I, O, then the axes of the image
   std::string attrs;
 };
-
-std::string type_text(const Ints& shape) {
-  std::string out;
-  for (int64_t d : shape) out += (out.empty() ? "(" : ", ") + std::to_string(d);
-  return "Tensor[" + out + "), float32]";
-}
-
-// No two elements the same.
-Tensor filled(const Ints& shape, float step) {
-  Tensor out = Tensor::empty(DType::Float(32), shape);
-  for (int64_t i = 0; i < out.num_elements(); ++i) {
-    out.data<float>()[i] = std::sin(static_cast<float>(i) * step);
-  }
-  return out;
-}
 
 // A transposed convolution by constant weights; `open`: images and their number have any size.
 Module program(const Case& c, float step = 0.7f, bool open = false) {

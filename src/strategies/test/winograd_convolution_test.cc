@@ -4,11 +4,10 @@
 
 #include "node/walk.h"
 #include "passes/test/pass_test.h"
+#include "strategies/test/convolution_case.h"
 
 namespace relay::pass_test {
 namespace {
-
-using Ints = std::vector<int64_t>;
 
 struct WinogradCase {
   Ints data = {1, 14, 15, 64};
@@ -16,12 +15,6 @@ struct WinogradCase {
   std::string attrs = "padding=[1, 1]";
   std::string dtype = "float32";
 };
-
-std::string type_text(const Ints& shape, const std::string& dtype) {
-  std::string out;
-  for (int64_t d : shape) out += (out.empty() ? "(" : ", ") + std::to_string(d);
-  return "Tensor[" + out + "), " + dtype + "]";
-}
 
 // A convolution by constant weights, all of them zero but the first, channels last.
 Module winograd_program(const WinogradCase& c, float first = 0) {

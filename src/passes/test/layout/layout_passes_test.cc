@@ -984,7 +984,16 @@ TEST(AlterOpLayout, matrices_that_are_turned_in_front_of_a_product_are_read_as_t
   EXPECT_EQ(product("70, 128", "70, 64", "nn.dense(transpose(%x), transpose(%y))"), "nn.matmul");
   // Not large ones, those of more dimensions, or of which only the other operand is turned.
   EXPECT_EQ(product("64, 70000", "70000, 128", layer), "transpose NC>NC32n nn.contrib_dense_pack");
-  EXPECT_EQ(product("s, 512", "s, 512", weight), "transpose nn.matmul");
+  EXPECT_EQ(product("s, 512", "s, 512", weight), "transpose CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("s, 512", "s, 512", "nn.matmul(%x, %y, transpose_a=True)"),
+            "transpose CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("512, s", "s, 512", "nn.matmul(%x, %y)"), "CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("s, 2048", "s, 63", weight), "transpose nn.matmul");
+  // Small ones whose rows share the sets of a cache: distances of 4 KB, and of 4 KB and a line.
+  EXPECT_EQ(product("512, 1024", "512, 128", weight), "transpose nn.matmul");
+  EXPECT_EQ(product("512, 128", "512, 1024", weight), "transpose CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("512, 1040", "512, 128", weight), "nn.matmul");
+  EXPECT_EQ(product("100, 1024", "100, 128", weight), "nn.matmul");
   EXPECT_EQ(product("2, 64, 70", "70, 128", layer), "transpose nn.dense");
   EXPECT_EQ(product("70, 128", "64, 70", "nn.dense(transpose(%x, axes=[1, 0]), %y)"),
             "transpose NC>NC32n nn.contrib_dense_pack");
