@@ -101,6 +101,7 @@ class ExpressionSource {
   Expr draw_network(const Type& type, int budget);
   Expr draw_convolution(int budget);
   Expr draw_wide_convolution(int budget);
+  Expr draw_few_pixels(int budget);
   Expr draw_branches(int budget);
   Expr draw_attention(int budget);
   Expr draw_steps(int budget);

@@ -89,6 +89,26 @@ Expr ExpressionSource::draw_wide_convolution(int budget) {
                                      {"kernel_layout", std::string("OIHW")}}));
 }
 
+// Convolutions of few pixels by a weight that need be no constant, and the gradient of such a weight: its window is an image.
+Expr ExpressionSource::draw_few_pixels(int budget) {
+  const bool of_weight = random_.percent(50);
+  const int64_t inputs = random_.between(1, 2), side = 4, taps = of_weight ? side : 3;
+  const int64_t images = of_weight ? random_.between(1, 4) : 1;
+  const int64_t outputs = of_weight ? inputs * side * side : 64;
+  Expr x = draw(tensor_type({images, inputs, side, side}, kFloat), budget / 4);
+  Expr w = draw(tensor_type({outputs, inputs, taps, taps}, kFloat), budget / 4);
+  const int64_t stride = of_weight ? random_.between(1, 2) : 1;
+  Expr y = call("nn.conv2d", {x, w},
+                attrs_of("nn.conv2d", {{"padding", ints({1, 1})},
+                                       {"strides", ints({stride, stride})},
+                                       {"channels", outputs},
+                                       {"kernel_size", ints({taps, taps})},
+                                       {"data_layout", std::string("NCHW")},
+                                       {"kernel_layout", std::string("OIHW")}}));
+  return of_weight ? call("transpose", {y}, attrs_of("transpose", {{"axes", ints({1, 0, 2, 3})}}))
+                   : y;
+}
+
 // Attention as models write it, with at least as many queries as a vector has lanes.
 Expr ExpressionSource::draw_attention(int budget) {
   const int64_t heads = random_.between(1, 2), queries = random_.between(16, 20),
@@ -205,8 +225,9 @@ Expr ExpressionSource::draw_network(const Type& type, int budget) {
   if (random_.percent(types_.pitfalls() ? 16 : 8)) return adapt(draw_steps(budget), *wanted);
   if (random_.percent(12)) return adapt(draw_attention(budget), *wanted);
   // Dear to evaluate.
-  if (random_.percent(types_.pitfalls() ? 4 : 1)) {
-    return adapt(draw_wide_convolution(budget), *wanted);
+  if (random_.percent(types_.pitfalls() ? 8 : 2)) {
+    return adapt(random_.percent(50) ? draw_wide_convolution(budget) : draw_few_pixels(budget),
+                 *wanted);
   }
   if (random_.percent(25)) {
     const int64_t rows = random_.between(1, 4), depth = random_.between(1, 4),

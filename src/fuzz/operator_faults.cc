@@ -181,6 +181,15 @@ Module mirrors_weights(const Module& before, const Module& after, std::string_vi
   });
 }
 
+Module stacks_windows_backwards(const Module& before, const Module& after) {
+  return edit_new_calls(before, after, [](const CallNode& c, std::string_view op) -> Expr {
+    if (op != "stack") return nullptr;
+    const OpNode& reverse = *OpRegistry::global().get("reverse");
+    return call("reverse", {call(c.op, c.args, c.attrs)},
+                make_attrs(*reverse.row->attrs, {{"axis", AttrValue(int64_t{1})}}, "reverse", {}));
+  });
+}
+
 Module mirrors_taps(const Module& before, const Module& after) {
   return mirrors_weights(before, after, "nn.conv2d", 1);
 }
@@ -507,6 +516,8 @@ constexpr Fault kOperatorFaults[] = {
      leaves_biases_unscaled},
     {"mirrors_taps", "SubPixelConvolution", "Taps are in the order of the transposed convolution.",
      mirrors_taps},
+    {"stacks_windows_backwards", "Im2Col", "The places of a window are in the opposite order.",
+     stacks_windows_backwards},
     {"mirrors_taps_of_parts", "SkipBorder", "Taps of a part are in the opposite order.",
      mirrors_taps},
     {"multiplies_by_divisors", "DivToMul", "The reciprocal is forgotten.", multiplies_by_divisors},
