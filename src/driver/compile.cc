@@ -441,12 +441,48 @@ std::optional<DeviceChoice> choice_for(const Module& mod, const ProgramTarget& t
   return choice_of(devices.front().first, devices.front().second);
 }
 
+// A primitive function as another function that calls it, and may be a value.
+Function calling(const FunctionNode& kernel) {
+  std::vector<Var> params;
+  for (const Var& p : kernel.params) params.push_back(var(p->name_hint, p->type, p->span));
+  Expr body = call(Expr(&kernel), {params.begin(), params.end()}, nullptr, kernel.span);
+  return function(std::move(params), std::move(body), kernel.ret_type, {}, {}, kernel.span);
+}
+
+// The kernels that a program has before any pass has made one: they are called where they stand. Only a pass has shown that
+// a kernel's result is written over before anything reads it: of a program that says so itself nobody has.
+Module with_plain_kernels(const Module& mod) {
+  return map_functions(mod, [](const GlobalVar&, const Function& f) {
+    std::unordered_map<const Node*, Expr> kernels;  // by the functions that call them
+    auto plain = [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {
+      auto* c = as<CallNode>(rebuilt);
+      if (auto called = kernels.find(c == nullptr ? nullptr : c->op.get()); called != kernels.end())
+        return call(called->second, c->args, c->attrs, c->span, c->type_args);
+      auto* kernel = as<FunctionNode>(rebuilt);
+      if (kernel == nullptr || original == f || !kernel->is_primitive()) return rebuilt;
+      if (kernel->has_attr(attr::kUnwritten)) {
+        Dict attrs = kernel->attrs;
+        attrs.erase(attr::kUnwritten);
+        rebuilt = function(kernel->params, kernel->body, kernel->ret_type, kernel->type_params,
+                           attrs, kernel->span);
+        kernel = as<FunctionNode>(rebuilt);
+      }
+      if (!kernel->type_params.empty()) return rebuilt;
+      const Function caller = calling(*kernel);
+      kernels.emplace(caller.get(), Expr(kernel));
+      return caller;
+    };
+    return Function::unchecked(rewrite(f, plain, family::expr));
+  });
+}
+
 Module optimize(const Module& mod, const CompileOptions& options, const ProgramTarget& targets) {
   BudgetScope budget;
   check_options(options);
   PassContext ctx = pass_context(options, targets);
   ctx.device_choice = choice_for(mod, targets);
-  return run_passes(with_size_hints(mod, options.sizes), optimize_pipeline(), ctx);
+  return run_passes(with_size_hints(with_plain_kernels(mod), options.sizes), optimize_pipeline(),
+                    ctx);
 }
 
 }  // namespace

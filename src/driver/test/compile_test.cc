@@ -268,6 +268,22 @@ TEST(Compile, what_was_in_memory_before_does_not_matter) {
   }
 }
 
+// Only a pass may say that nothing reads what a kernel gives.
+TEST(Compile, a_program_that_calls_a_result_unwritten_gets_it_written) {
+  const Module mod = parse(R"(
+def @main() -> Tensor[(4), float32] {
+  let %f = fn (Primitive=1, Unwritten=1) -> Tensor[(4), float32] { full(2f, shape=[4]) };
+  %f()
+}
+)");
+  for (int level : {0, 3}) {
+    runtime::RunOptions options;
+    options.poison = uint8_t{0xff};
+    const auto out = compile(mod, at_level(level)).load({}).run("main", {}, options);
+    EXPECT_EQ(out[0].get_as_double(3), 2.0) << level;
+  }
+}
+
 TEST(Compile, the_same_program_gives_the_same_bytes) {
   Folder folder;
   for (const char* name : {"a.so", "b.so"}) {
