@@ -449,8 +449,8 @@ Function calling(const FunctionNode& kernel) {
   return function(std::move(params), std::move(body), kernel.ret_type, {}, {}, kernel.span);
 }
 
-// The kernels that a program has before any pass has made one: they are called where they stand. Only a pass has shown that
-// a kernel's result is written over before anything reads it: of a program that says so itself nobody has.
+// The kernels that a program has before any pass has made one: they are called where they stand. That a kernel's result is
+// written over before anything reads it is only known where a pass has shown it, not where the program says so.
 Module with_plain_kernels(const Module& mod) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
     std::unordered_map<const Node*, Expr> kernels;  // by the functions that call them
