@@ -198,6 +198,9 @@ struct ColumnReductionParameters : AttrsOf<ColumnReductionParameters> {
   }
 };
 
+// Threads that share the rows.
+constexpr int64_t kMostParts = 1024;
+
 // The extent; a typical one where a run gives it.
 double count_or_typical(const PrimExpr& extent) {
   return static_cast<double>(tir::as_int(extent).value_or(64));
@@ -216,7 +219,7 @@ SumCutPlan choose_rows(const Block& b, int64_t columns, const Target& target) {
     return {};
   }
   SumCutPlan open;
-  for (int64_t parts = target.num_cores; parts > 1; --parts) {
+  for (int64_t parts = std::min<int64_t>(target.num_cores, kMostParts); parts > 1; --parts) {
     for (size_t i = 0; i < b->iters.size(); ++i) {
       const tir::IterVar& iter = b->iters[i];
       if (iter->kind != IterKind::Reduce) continue;
@@ -312,7 +315,7 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
       });
   std::string text = "columns: " + std::to_string(chunk / lanes) + "x" + std::to_string(lanes) +
                      " lanes in registers";
-  const bool may_cut = wanted.size() == 1 && others == reductions &&
+  const bool may_cut = wanted.size() == 1 && reductions.size() == 1 && others == reductions &&
                        std::ranges::none_of(s.block(others[0])->iters, [](const tir::IterVar& i) {
                          return tir::as_int(i->extent) == 0;
                        });
@@ -323,8 +326,8 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
     const std::vector<tir::IterVar>& iters = s.block(others[0])->iters;
     const bool inside = rows.iteration >= 0 && rows.iteration < static_cast<int64_t>(iters.size());
     const tir::IterVar at = inside ? iters[static_cast<size_t>(rows.iteration)] : nullptr;
-    if (!may_cut || others.size() != 1 || !at || at->kind != IterKind::Reduce || rows.parts < 1 ||
-        tir::as_int(at->extent).value_or(0) % rows.parts != 0) {
+    if (!may_cut || !at || at->kind != IterKind::Reduce || rows.parts < 1 ||
+        rows.parts > kMostParts || tir::as_int(at->extent).value_or(0) % rows.parts != 0) {
       decide.refuse("rows cannot be cut in " + std::to_string(rows.parts) + " parts");
       return Declined{};
     }

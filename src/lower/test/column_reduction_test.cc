@@ -205,6 +205,21 @@ TEST(ColumnReduction, threads_share_rows) {
   }
 }
 
+// Two reductions of one kernel stay beside each other.
+TEST(ColumnReduction, rows_of_two_sums_are_not_shared) {
+  Tensor x = placeholder("x", f32, {index(1400), index(20)});
+  auto reduced = [&](const char* name, Combiner c) {
+    return compute(name, {index(20)}, [&](const Indices& i) {
+      return reduce(c, {index(1400)}, [&](const Indices& k) { return x(k[0], i[0]); });
+    });
+  };
+  Tensor sum = reduced("sum", Combiner::Sum), most = reduced("most", Combiner::Max);
+  Tensor y = compute("y", {index(20)}, [&](const Indices& i) { return sum(i) - most(i); });
+  const std::string rule = rule_of(create_prim_func("two", {x}, {y}));
+  EXPECT_TRUE(rule.starts_with("columns:")) << rule;
+  EXPECT_EQ(rule.find("parts of the rows"), std::string::npos) << rule;
+}
+
 // Parts of an open number of rows: equal ones, a shorter one, and none for one of them.
 TEST(ColumnReduction, threads_share_an_open_number_of_rows) {
   const int64_t channels = 400;
