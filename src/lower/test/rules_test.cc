@@ -278,7 +278,7 @@ Case exponentials(int64_t rows, int64_t columns) {
 }
 
 TEST(Rules, what_long_iterations_read_of_memory_is_asked_for_ahead) {
-  const int64_t columns = 256, rows = Target().l2_bytes / (columns * 4) + 1;
+  const int64_t columns = 256, rows = Target().l2_bytes / 2 / (columns * 4) + 1;
   auto prefetches = [](const Case& c) {
     return rule_of(c.func).find("operands prefetched") != std::string::npos;
   };
@@ -290,7 +290,7 @@ TEST(Rules, what_long_iterations_read_of_memory_is_asked_for_ahead) {
     std::string text = to_string(lower_loops(scheduled(c.func, target)));
     EXPECT_EQ(text.find("prefetch(x[") != std::string::npos, target.vector_bits == 512) << text;
   }
-  // What L2 holds, and what is computed in a few instructions.
+  // What half of L2 holds, and what is computed in a few instructions.
   EXPECT_FALSE(prefetches(exponentials(rows - 1, columns)));
   EXPECT_FALSE(prefetches(doubled(rows, columns)));
 }
