@@ -220,18 +220,39 @@ TEST(ColumnReduction, rows_of_two_sums_are_not_shared) {
   EXPECT_EQ(rule.find("parts of the rows"), std::string::npos) << rule;
 }
 
-// Parts of an open number of rows: equal ones, a shorter one, and none for one of them.
-TEST(ColumnReduction, threads_share_an_open_number_of_rows) {
-  const int64_t channels = 400;
-  Var n = var("n", tir::kIndex);
+// The sums of x * y over [n, 3], of which only the run tells n.
+Case open_products(int64_t rows, int64_t channels) {
+  const Var n = var("n", DType::Int(64));
   Tensor x = placeholder("x", f32, {n, index(3), index(channels)});
   Tensor y = placeholder("y", f32, {n, index(3), index(channels)});
   Tensor sum = compute("sum", {index(channels)}, [&](const Indices& i) {
     return tir::sum({n, index(3)},
                     [&](const Indices& k) { return x(k[0], k[1], i[0]) * y(k[0], k[1], i[0]); });
   });
-  const PrimFunc f = create_prim_func("open_rows", {x, y}, {sum});
-  EXPECT_NE(rule_of(f).find("threads over 2 parts of the rows"), std::string::npos) << rule_of(f);
+  const auto count = static_cast<size_t>(rows * 3 * channels);
+  Case c{create_prim_func("open_rows", {x, y}, {sum}, {n}),
+         {random_floats(count, 3), random_floats(count, 4)},
+         {},
+         {rows}};
+  for (size_t ch = 0; ch < static_cast<size_t>(channels); ++ch) {
+    double all = 0;
+    for (size_t at = ch; at < count; at += static_cast<size_t>(channels)) {
+      all += static_cast<double>(c.inputs[0][at]) * c.inputs[1][at];
+    }
+    c.expected.push_back(static_cast<float>(all));
+  }
+  return c;
+}
+
+// Parts of an open number of rows: equal ones, a shorter one, and none for one of them or for both.
+TEST(ColumnReduction, threads_share_an_open_number_of_rows) {
+  for (int64_t rows : {0, 1, 2, 5, 8}) {
+    SCOPED_TRACE(rows);
+    const Case c = open_products(rows, 400);
+    EXPECT_NE(rule_of(c.func).find("threads over 2 parts of the rows"), std::string::npos)
+        << rule_of(c.func);
+    expect_columns(c);
+  }
 }
 
 // Factors that several sums need are a contraction's.
