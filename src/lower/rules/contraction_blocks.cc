@@ -100,7 +100,7 @@ Outcome schedule_widened(Schedule& s, TilePlans& tiles, Decider& decide) {
           const std::vector<tir::LoopRV> around = s.get_loops(part);
           const std::vector<tir::LoopRV> words =
               RELAY_TRY(s.split(around[around.size() - 2], {-1, in_word}));
-          RELAY_TRY(Tiling(s, *sum, plan.lanes).finish({}, {part, {words[1], around.back()}, {}}));
+          RELAY_TRY(Tiling(s, *sum, plan).finish({}, {part, {words[1], around.back()}, {}}));
           return Report{};
         });
     if (!took(tiled)) return tiled;

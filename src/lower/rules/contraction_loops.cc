@@ -150,14 +150,18 @@ tir::StepResult<> Tiling::finish_matrix(const TilePart& p) {
   return {};
 }
 
-int64_t Tiling::vectors_of(const TilePart& p) const {
+int64_t Tiling::rows_of(const TilePart& p) const {
   int64_t out = 1;
-  for (const LoopRV& l : p.loops) {
-    if (!l.var) continue;
-    const int64_t extent = s_.extent(l);
-    out *= l == p.loops.back() ? (extent + lanes_ - 1) / lanes_ : extent;
-  }
+  for (size_t i = 0; i + 1 < p.loops.size(); ++i) out *= p.loops[i].var ? s_.extent(p.loops[i]) : 1;
   return out;
+}
+
+int64_t Tiling::column_vectors_of(const TilePart& p) const {
+  return p.loops.back().var ? (s_.extent(p.loops.back()) + lanes_ - 1) / lanes_ : 1;
+}
+
+bool Tiling::has_registers_for_steps(const TilePart& p) const {
+  return registers_ == 0 || vectors_of(p) + column_vectors_of(p) + rows_of(p) <= registers_;
 }
 
 tir::StepResult<> Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
@@ -184,7 +188,8 @@ tir::StepResult<> Tiling::finish(const std::vector<TileAxis>& axes, const TilePa
     const int64_t steps =
         p.sums.size() > 1 && vectors_of(p) >= kLargeTile ? kStepsOfLargeTile : kStepsInTurn;
     const bool whole = s_.extent(last) == kOpen && s_.has_whole_tiles(last, steps);
-    if (whole || s_.extent(last) >= 2 * steps) RELAY_TRY(s_.unroll(last, steps));
+    const bool several = whole || s_.extent(last) >= 2 * steps;
+    if (several && has_registers_for_steps(p)) RELAY_TRY(s_.unroll(last, steps));
   }
   for (size_t i = 0; i + 1 < p.loops.size(); ++i) {
     if (p.loops[i].var) RELAY_TRY(s_.unroll(p.loops[i]));
@@ -214,6 +219,7 @@ void choose_tile_plan(const Sum& sum, const Target& target, TilePlan& plan) {
   };
   const Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(sum, target, share);
   plan.lanes = lanes_of(sum, target);
+  plan.registers = registers_for_steps(sum, target);
   plan.outer = tile.outer;
   plan.rows = {tile.height};
   plan.columns = {tile.columns};
@@ -347,7 +353,7 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
       return streamed_operand(sum, tile, order[0] == axes.back().outer, windows, target);
     });
   }
-  RELAY_TRY(Tiling(s, tiled, plan.lanes).peel(axes, std::move(parts), nesting));
+  RELAY_TRY(Tiling(s, tiled, plan).peel(axes, std::move(parts), nesting));
   return Report{text};
 }
 

@@ -41,7 +41,8 @@ tir::StepResult<std::vector<TilePart>> sum_parts(tir::Schedule& s, const Sum& su
 // Finishes the tiles whose parts they are.
 class Tiling {
  public:
-  Tiling(tir::Schedule& s, const Sum& sum, int64_t lanes) : s_(s), sum_(sum), lanes_(lanes) {}
+  Tiling(tir::Schedule& s, const Sum& sum, const TilePlan& plan)
+      : s_(s), sum_(sum), lanes_(plan.lanes), registers_(plan.registers) {}
 
   // Cuts the loops over tiles and finishes each kind of tile. `nesting` has the axes in the order
   // of their loops, outermost first: what is inside a loop is copied with it.
@@ -54,11 +55,16 @@ class Tiling {
   // Loops over registers of the matrix unit, then those that it does at once.
   tir::StepResult<> finish_matrix(const TilePart& p);
   // The vectors of results that a part keeps in registers.
-  int64_t vectors_of(const TilePart& p) const;
+  int64_t vectors_of(const TilePart& p) const { return rows_of(p) * column_vectors_of(p); }
+  int64_t rows_of(const TilePart& p) const;
+  int64_t column_vectors_of(const TilePart& p) const;
+  // Whether several steps of the sum keep what they share in registers, beside the results and the weights of a step.
+  bool has_registers_for_steps(const TilePart& p) const;
 
   tir::Schedule& s_;
   const Sum& sum_;
   int64_t lanes_;
+  int64_t registers_;
 };
 
 // Tiles over the loops of `out`, which stores the sum, but for its `around` outermost ones. A block `copy` between the two,

@@ -62,6 +62,7 @@ TilePlan choose_open_plan(const Sum& sum, int64_t row_step, int64_t column_step,
   plan.rows = tile_sizes_of(sum.rows(), tile.height, row_step);
   plan.columns = tile_sizes_of(sum.columns(), tile.columns, column_step);
   plan.lanes = lanes_of(sum, target);
+  plan.registers = registers_for_steps(sum, target);
   // Under a mask a multiply-add of some lanes takes as long as one of all.
   if (sum.columns() == kOpen && !sum.matrix && tile.columns >= plan.lanes &&
       target.vector_bits == kMaskedBits) {
@@ -150,14 +151,7 @@ class OpenTiles {
  public:
   // The steps: between the sizes of the tiles for what larger ones leave over.
   OpenTiles(Schedule& s, const Sum& sum, const TilePlan& plan, const Sum* terms = nullptr)
-      : s_(s),
-        sum_(sum),
-        terms_(terms),
-        rows_(plan.rows),
-        columns_(plan.columns),
-        lanes_(plan.lanes),
-        panels_(plan.panels),
-        masked_end_(plan.masked_end) {}
+      : s_(s), sum_(sum), terms_(terms), plan_(plan) {}
 
   // The loops over tiles of columns, one for each part; outside of all others (`outermost`) or of the last rows.
   tir::StepResult<std::vector<LoopRV>> build(const BlockRV& out, bool outermost,
@@ -177,7 +171,7 @@ class OpenTiles {
     if (!outermost) lines_.clear();
     std::vector<LoopRV> tiles;
     bool left = true;
-    for (int64_t size : columns_) {
+    for (int64_t size : plan_.columns) {
       if (!fits(all.column, size)) continue;
       const bool whole = s_.has_whole_tiles(all.column, size);
       Copies rest = whole ? Copies{} : RELAY_TRY(cut(all, all.column, size));
@@ -186,7 +180,7 @@ class OpenTiles {
       if (whole) break;
       all = rest;
     }
-    if (masked_end_ && left) tiles.push_back(RELAY_TRY(columns(all, lanes_)));
+    if (plan_.masked_end && left) tiles.push_back(RELAY_TRY(columns(all, plan_.lanes)));
     return tiles;
   }
 
@@ -200,12 +194,12 @@ class OpenTiles {
       for (int64_t size : sizes) out += (out.empty() ? "" : ", ") + std::to_string(size);
       return out;
     };
-    std::string out = std::to_string(rows_[0]) + "x" + std::to_string(columns_[0]) +
+    std::string out = std::to_string(plan_.rows[0]) + "x" + std::to_string(plan_.columns[0]) +
                       " register tile, column loop outermost";
-    if (sum_.rows() == kOpen) out += ", open rows by " + list(rows_);
-    if (sum_.columns() == kOpen) out += ", open columns by " + list(columns_);
-    if (masked_end_) out += " and a mask";
-    if (panels_ > 1) out += ", " + std::to_string(panels_) + " tiles of columns at once";
+    if (sum_.rows() == kOpen) out += ", open rows by " + list(plan_.rows);
+    if (sum_.columns() == kOpen) out += ", open columns by " + list(plan_.columns);
+    if (plan_.masked_end) out += " and a mask";
+    if (plan_.panels > 1) out += ", " + std::to_string(plan_.panels) + " tiles of columns at once";
     return out;
   }
 
@@ -245,9 +239,9 @@ class OpenTiles {
 
   // The loop over tiles of one part of the columns.
   tir::StepResult<LoopRV> columns(Copies c, int64_t size) {
-    const bool together = panels_ > 1 && size == columns_[0];
+    const bool together = plan_.panels > 1 && size == plan_.columns[0];
     std::vector<LoopRV> tiles =
-        RELAY_TRY(s_.split(c.column, together ? std::vector<int64_t>{-1, panels_, size}
+        RELAY_TRY(s_.split(c.column, together ? std::vector<int64_t>{-1, plan_.panels, size}
                                               : std::vector<int64_t>{-1, size}));
     c.column = tiles.back();
     if (!c.made.name.empty()) RELAY_TRY(s_.compute_at(c.made, tiles[0]));
@@ -258,7 +252,7 @@ class OpenTiles {
     order.push_back(c.column);
     RELAY_TRY(s_.reorder(order));
     RELAY_TRY(sink(c, c.row));
-    for (int64_t size : rows_) {
+    for (int64_t size : plan_.rows) {
       if (!fits(c.row, size)) continue;
       bool whole = s_.has_whole_tiles(c.row, size);
       Copies rest = whole ? Copies{} : RELAY_TRY(cut(c, c.row, size));
@@ -292,16 +286,16 @@ class OpenTiles {
       parts.back().by_matrix_unit = true;
     }
     parts.push_back({c.out, {inside, c.column}, {}, sum_.matrix && !copies});
-    Tiling tiling(s_, sum_, lanes_);
+    Tiling tiling(s_, sum_, plan_);
     if (terms_) {
       const LoopRV blocks = parts[1].sums.back().second;
       RELAY_TRY(s_.compute_at(c.terms, blocks));
       for (const TilePart& p : RELAY_TRY(sum_parts(s_, *terms_, c.terms, around_ + 3, 2))) {
-        RELAY_TRY(Tiling(s_, *terms_, lanes_).finish({}, p));
+        RELAY_TRY(Tiling(s_, *terms_, plan_).finish({}, p));
       }
     }
     // The rows of the next tile and the weights of the next panel come while these are multiplied.
-    if (!c.made.name.empty() && size == rows_[0] && parts.size() > 2 && !sum_.matrix) {
+    if (!c.made.name.empty() && size == plan_.rows[0] && parts.size() > 2 && !sum_.matrix) {
       const bool batch = sum_.roles[0] == ContractionRole::Batch;
       if (batch) {
         RELAY_TRY(s_.prefetch_next(parts[1].sums.back().second, tir::NextOperand::Read, size));
@@ -315,11 +309,8 @@ class OpenTiles {
 
   Schedule& s_;
   const Sum& sum_;
-  const Sum* terms_;                     // null: what is summed are products
-  std::vector<int64_t> rows_, columns_;  // sizes of tiles
-  int64_t lanes_;
-  int64_t panels_;
-  bool masked_end_;            // columns that do not fill a vector are lanes of one
+  const Sum* terms_;  // null: what is summed are products
+  const TilePlan& plan_;
   size_t around_ = 0;          // loops around those of rows and columns
   std::vector<LoopRV> lines_;  // those of them that stand between columns and rows
   std::vector<BlockRV> made_;

@@ -27,21 +27,20 @@ struct TilePlan {
   int64_t outer = 1;             // values of the axis before the rows in a tile
   bool masked_end = false;       // columns that fill no vector are lanes of one
   bool prefetch = false;         // of weights, in the order in which they are read
+  int64_t registers =
+      0;  // for what steps of the sum share; 0: they share nothing, or there are many
   Streamed streamed = Streamed::Neither;
   ColumnLoop column_loop = ColumnLoop::Innermost;
   bool threads = false;
 
   static constexpr auto members() {
-    return std::tuple{member("lanes", &TilePlan::lanes),
-                      member("rows", &TilePlan::rows),
-                      member("columns", &TilePlan::columns),
-                      member("panels", &TilePlan::panels),
-                      member("outer", &TilePlan::outer),
-                      member("masked_end", &TilePlan::masked_end),
-                      member("prefetch", &TilePlan::prefetch),
-                      member("streamed", &TilePlan::streamed),
-                      member("column_loop", &TilePlan::column_loop),
-                      member("threads", &TilePlan::threads)};
+    return std::tuple{
+        member("lanes", &TilePlan::lanes),       member("rows", &TilePlan::rows),
+        member("columns", &TilePlan::columns),   member("panels", &TilePlan::panels),
+        member("outer", &TilePlan::outer),       member("masked_end", &TilePlan::masked_end),
+        member("prefetch", &TilePlan::prefetch), member("registers", &TilePlan::registers),
+        member("streamed", &TilePlan::streamed), member("column_loop", &TilePlan::column_loop),
+        member("threads", &TilePlan::threads)};
   }
   friend bool operator==(const TilePlan&, const TilePlan&) = default;
 };

@@ -97,7 +97,7 @@ class Columns {
   const tir::Var& column_;
 };
 
-// Bytes from the element that a row reads to the next row's.
+// Bytes from the element that is read to the one of the next value of the iteration.
 std::optional<int64_t> stride_of(const tir::LoadNode& l, const tir::Var& row) {
   std::optional<int64_t> out;
   int64_t stride = l.buffer->dtype.bytes();
@@ -187,6 +187,8 @@ std::optional<Sum> describe_sum(const Schedule& s, const BlockRV& rv) {
       out.weight_bytes = loads[o]->buffer->dtype.bytes();
     } else {
       out.row_stride = stride_of(*loads[o], row->var).value_or(out.row_stride);
+      out.rows_overlap = out.row_stride != 0 && reduces(b) &&
+                         stride_of(*loads[o], b->iters.back()->var) == out.row_stride;
     }
   }
   ContractionRole last = role_of(*stated, out.spatial.back(), column);

@@ -47,7 +47,8 @@ struct Sum {
   int64_t panel = 0;      // columns that packed weights hold together, 0: not packed
   int64_t group = 0;      // columns that read the same elements, 0: all
   bool streamed = false;  // packed weights that few rows may be multiplied with: they come from far
-  int64_t row_stride = 0;  // bytes between neighbouring rows of the other operand
+  int64_t row_stride = 0;     // bytes between neighbouring rows of the other operand
+  bool rows_overlap = false;  // a row's next element is its neighbour's, as of windows along a line
 
   // Elements of the sum that one instruction of vectors multiplies in each lane.
   int64_t word_elements() const { return bytes ? 4 : halves ? 2 : 1; }

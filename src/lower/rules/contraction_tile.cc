@@ -33,13 +33,15 @@ double step_cost(int64_t rows, int64_t columns, int64_t lanes, double widening) 
   return std::max((r + widening) * vectors, kLatency) + 0.5 * vectors + 0.15 * r + 1;
 }
 
+// Registers of vectors that are few.
+constexpr int64_t kFewRegisters = 16;
+
 // Registers of 16 that a tile of so many vectors leaves free. Loads move ahead of the multiply-adds before them: with no register
 // to spare, an accumulator is spilled at every step. One vector of columns uses each element of a row once, so that elements take
 // half of the registers. On a Zen 5 in vectors of 256 bits, 4x24 and 14x8 tiles of float32 reach 0.6 of the rate of 6x16 tiles.
 // Of 32 registers, tiles of several vectors leave one free as it is, and vectors of 512 bits are multiplied by the element in
 // memory where there is one of them.
 int64_t spare_registers(const Sum& sum, int64_t vectors, const Target& target) {
-  constexpr int64_t kFewRegisters = 16;
   if (target.num_vector_registers > kFewRegisters || sum.depthwise || sum.widening > 0 ||
       sum.word_elements() > 1) {
     return 0;
@@ -51,6 +53,11 @@ int64_t spare_registers(const Sum& sum, int64_t vectors, const Target& target) {
 
 bool has_outer_axis(const Sum& sum) {
   return sum.spatial.size() > 2 && sum.extents[sum.extents.size() - 3] != kOpen;
+}
+
+int64_t registers_for_steps(const Sum& sum, const Target& target) {
+  const bool few = target.num_vector_registers <= kFewRegisters;
+  return few && sum.rows_overlap && !sum.matrix ? target.num_vector_registers : 0;
 }
 
 double busiest_share(int64_t extent, int64_t tile, int64_t threads) {

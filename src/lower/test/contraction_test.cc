@@ -199,6 +199,60 @@ TEST(contraction, depthwise_convolutions_read_no_copy) {
   }
 }
 
+// The gradient of a convolution's weight: y[i, r, s, o] = the sum over h, v of x[i, r + h, s + v] * d[h, v, o].
+Case correlation(int64_t channels, int64_t height, int64_t width, int64_t window, int64_t outputs) {
+  Tensor x = placeholder("x", f32,
+                         {index(channels), index(height + window - 1), index(width + window - 1)});
+  Tensor d = placeholder("d", f32, {index(height), index(width), index(outputs)});
+  Tensor y = compute("y", {index(channels), index(window), index(window), index(outputs)},
+                     [&](const Indices& i) {
+                       return sum({index(height), index(width)}, [&](const Indices& r) {
+                         return x(i[0], i[1] + r[0], i[2] + r[1]) * d(r[0], r[1], i[3]);
+                       });
+                     });
+  const int64_t lines = height + window - 1, line = width + window - 1;
+  Case c{create_prim_func("correlation", {x, d}, {y}),
+         {random_floats(static_cast<size_t>(channels * lines * line), 5),
+          random_floats(static_cast<size_t>(height * width * outputs), 6)},
+         {}};
+  for (int64_t at = 0; at < channels * window * window * outputs; ++at) {
+    const int64_t o = at % outputs, q = at / outputs % window, p = at / outputs / window % window,
+                  i = at / outputs / window / window;
+    double total = 0;
+    for (int64_t h = 0; h < height; ++h) {
+      for (int64_t v = 0; v < width; ++v) {
+        total += static_cast<double>(
+                     c.inputs[0][static_cast<size_t>((i * lines + p + h) * line + q + v)]) *
+                 c.inputs[1][static_cast<size_t>((h * width + v) * outputs + o)];
+      }
+    }
+    c.expected.push_back(static_cast<float>(total));
+  }
+  return c;
+}
+
+// A step of the sum reads the elements of the rows beside those of the step before: of several steps they would stay in
+// registers, and drive the results out of 16.
+TEST(contraction, steps_that_share_elements_are_single_where_registers_are_few) {
+  const Target few = parse_target("x86-64-v3 -num-threads=1"),
+               many = parse_target("x86-64-v4 -num-threads=1");
+  auto turns = [](const Case& c, const Target& t) {
+    const std::string text = to_string(scheduled(c.func, t));
+    size_t found = 0;
+    for (size_t at = 0; (at = text.find("# unroll = ", at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  for (const Case& c : {correlation(2, 9, 13, 3, 16), correlation(3, 5, 8, 2, 24)}) {
+    expect_tiled(c);
+  }
+  // Of nine rows six are a tile, and three have registers to spare.
+  EXPECT_EQ(turns(correlation(2, 9, 13, 3, 16), few), 1u);
+  EXPECT_GE(turns(correlation(2, 9, 13, 3, 16), many), 1u);
+  EXPECT_EQ(turns(correlation(2, 9, 13, 2, 24), many), 1u);
+  // Nor where nothing is shared.
+  EXPECT_EQ(turns(dense(6, 16, 64, 0, false), few), 1u);
+}
+
 TEST(contraction, a_wide_border_is_copied) {
   // Taps far apart: each line at the border would be code of its own.
   Case c = convolution({24, 24, 16, 0, 3, 1, 12, 12});

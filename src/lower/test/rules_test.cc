@@ -265,6 +265,38 @@ TEST(Rules, the_end_of_an_open_row_that_is_read_far_apart_is_no_vector) {
   EXPECT_EQ(vectors([&](const Indices&) { return p(index(0)); }), 2u);
 }
 
+// y[j, i, k] = x[i, 16 j + k]: a line of each row, the next one of another page.
+TEST(Rules, rows_that_are_pages_apart_are_read_some_at_once) {
+  auto panels = [](int64_t rows, int64_t columns) {
+    Tensor x = placeholder("x", f32, {index(rows), index(columns)});
+    return create_prim_func("panels", {x},
+                            {compute("y", {index(columns / 16), index(rows), index(16)},
+                                     [&](const Indices& i) { return x(i[1], i[0] * 16 + i[2]); })});
+  };
+  auto at_once = [&](int64_t rows, int64_t columns) {
+    const std::string rule = rule_of(panels(rows, columns));
+    const size_t end = rule.find(" far rows at once");
+    return end == std::string::npos
+               ? ""
+               : rule.substr(rule.rfind(' ', end - 1) + 1, end - 1 - rule.rfind(' ', end - 1));
+  };
+  EXPECT_EQ(at_once(64, 1024), "8");
+  EXPECT_EQ(at_once(12, 2048), "4");
+  EXPECT_EQ(at_once(64, 512), "");
+  EXPECT_EQ(at_once(13, 1024), "");
+  EXPECT_EQ(at_once(64, 16), "");
+  // Each line is where it belongs.
+  Case c;
+  const int64_t rows = 24, columns = 1040;
+  c.func = panels(rows, columns);
+  c.inputs = {random_floats(static_cast<size_t>(rows * columns), 7)};
+  for (int64_t at = 0; at < rows * columns; ++at) {
+    const int64_t k = at % 16, i = at / 16 % rows, j = at / 16 / rows;
+    c.expected.push_back(c.inputs[0][static_cast<size_t>(i * columns + 16 * j + k)]);
+  }
+  expect_right(c, "loops: y 16 lanes, 8 far rows at once");
+}
+
 // y[i, j] = exp(x[i, j])
 Case exponentials(int64_t rows, int64_t columns) {
   Tensor x = placeholder("x", f32, {index(rows), index(columns)});

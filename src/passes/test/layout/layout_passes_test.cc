@@ -434,9 +434,9 @@ TEST(ConvertLayout, not_without_a_convolution_or_a_target_that_asks) {
   expect_unchanged(kConvertLayout, conv(kConv), ctx);
 }
 
-std::string altered(const std::string& text) {
+std::string altered(const std::string& text, int64_t vector_bits = 512) {
   PassContext ctx = folding_context();
-  ctx.target.vector_bits = 512;
+  ctx.target.vector_bits = vector_bits;
   return layouts(pass_test::apply(kAlterOpLayout, pass_test::parse(text), ctx));
 }
 
@@ -982,8 +982,11 @@ TEST(AlterOpLayout, matrices_that_are_turned_in_front_of_a_product_are_read_as_t
   EXPECT_EQ(product("70, 128", "70, 64", weight), "nn.matmul");
   EXPECT_EQ(product("s, 128", "s, 64", weight), "nn.matmul");
   EXPECT_EQ(product("70, 128", "70, 64", "nn.dense(transpose(%x), transpose(%y))"), "nn.matmul");
-  // Not large ones, those of more dimensions, or of which only the other operand is turned.
-  EXPECT_EQ(product("64, 70000", "70000, 128", layer), "transpose NC>NC32n nn.contrib_dense_pack");
+  // Large ones, and those of more dimensions, are packed from what they were; not where only the other operand is turned.
+  EXPECT_EQ(product("64, 70000", "70000, 128", layer), "CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("256, 512", "512, 1024", layer), "CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("256, 512", "1024, 512", "nn.dense(%x, %y)"), "nn.dense");
+  EXPECT_EQ(product("2, 64, 70", "70, 128", layer), "CN>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("s, 512", "s, 512", weight), "transpose CN>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("s, 512", "s, 512", "nn.matmul(%x, %y, transpose_a=True)"),
             "transpose CN>NC32n nn.contrib_dense_pack");
@@ -994,9 +997,43 @@ TEST(AlterOpLayout, matrices_that_are_turned_in_front_of_a_product_are_read_as_t
   EXPECT_EQ(product("512, 128", "512, 1024", weight), "transpose CN>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("512, 1040", "512, 128", weight), "nn.matmul");
   EXPECT_EQ(product("100, 1024", "100, 128", weight), "nn.matmul");
-  EXPECT_EQ(product("2, 64, 70", "70, 128", layer), "transpose nn.dense");
+  // Those that leave no room beside them in L2.
+  EXPECT_EQ(product("512, 384", "512, 128", weight), "nn.matmul");
+  EXPECT_EQ(product("512, 384", "512, 192", weight), "transpose CN>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("70, 128", "64, 70", "nn.dense(transpose(%x, axes=[1, 0]), %y)"),
             "transpose NC>NC32n nn.contrib_dense_pack");
+}
+
+// A tile reads a part of a line of each row.
+TEST(AlterOpLayout, vectors_shorter_than_a_line_read_no_matrix_as_it_lies) {
+  auto product = [](const char* x, const char* y, const std::string& body) {
+    return altered("def @main[s: Dim](%x: Tensor[(" + std::string(x) + "), float32], %y: Tensor[(" +
+                       y + "), float32]) {\n  " + body + " }",
+                   256);
+  };
+  EXPECT_EQ(product("64, 70", "70, 128", "nn.matmul(%x, %y)"), "CN>NC16n nn.contrib_dense_pack");
+  EXPECT_EQ(product("70, 64", "70, 128", "nn.matmul(%x, %y, transpose_a=True)"),
+            "transpose CN>NC16n nn.contrib_dense_pack");
+  EXPECT_EQ(product("s, 64", "s, 128", "nn.matmul(%x, %y, transpose_a=True)"),
+            "transpose CN>NC16n nn.contrib_dense_pack");
+  EXPECT_EQ(product("63, 70", "70, 128", "nn.matmul(%x, %y)"), "nn.matmul");
+  EXPECT_EQ(product("70, 127", "70, 64", "nn.matmul(%x, %y, transpose_a=True)"), "nn.matmul");
+}
+
+// As of a convolution of 64 channels: a tile would read lines that share sets of the caches.
+TEST(AlterOpLayout, adjoints_of_pixels_are_packed_for_the_gradient_of_a_weight) {
+  auto gradient = [](const char* x, const char* y, const char* attrs = "") {
+    return altered("def @main(%x: Tensor[(" + std::string(x) + "), float32], %y: Tensor[(" + y +
+                       "), float32]) {\n  nn.conv2d(%x, %y, padding=[1, 1, 1, 1], " + attrs +
+                       "data_layout=\"CNHW\", kernel_layout=\"IHWO\", out_layout=\"NHWC\") }",
+                   256);
+  };
+  EXPECT_EQ(gradient("4, 64, 28, 28", "4, 28, 28, 64"), "IHWO>OIHW16o nn.conv2d:CNHW/OIHW16o");
+  EXPECT_EQ(gradient("4, 64, 28, 28", "4, 28, 28, 17"), "IHWO>OIHW16o nn.conv2d:CNHW/OIHW16o");
+  // Not one panel, and not for few rows.
+  EXPECT_EQ(gradient("4, 64, 28, 28", "4, 28, 28, 16"), "nn.conv2d:CNHW/IHWO");
+  EXPECT_EQ(gradient("4, 3, 28, 28", "4, 28, 28, 64"), "nn.conv2d:CNHW/IHWO");
+  EXPECT_EQ(gradient("4, 64, 28, 28", "2, 28, 28, 64", "groups=2, "), "nn.conv2d:CNHW/IHWO");
 }
 
 TEST(AlterOpLayout, rows_of_all_products_by_a_matrix_count) {
