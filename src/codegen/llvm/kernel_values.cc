@@ -160,6 +160,17 @@ Value* KernelBuilder::load_mask(const PrimExpr& predicate, int lanes) {
   return mask == nullptr ? side : b_.CreateAnd(mask, side);
 }
 
+namespace {
+
+// Whether so many neighbours from a place on lie in a buffer of the function's registers.
+bool in_registers(const Buffer& buffer, const PrimExpr& first, int lanes) {
+  auto at = as_int(first), bytes = bytes_in_memory(*buffer.get());
+  return buffer->scope == Scope::Register && at && bytes && *at >= 0 &&
+         (*at + lanes) * static_cast<int64_t>(buffer->dtype.element().bytes()) <= *bytes;
+}
+
+}  // namespace
+
 Value* KernelBuilder::load(const LoadNode& l, bool as_bits) {
   const PrimExpr& at = flat_index(l.indices, l.buffer);
   DType element = l.buffer->dtype.element();
@@ -180,8 +191,14 @@ Value* KernelBuilder::load(const LoadNode& l, bool as_bits) {
   if (auto* r = unit_ramp(at)) {
     Value* p = address(l.buffer, expr(r->base));
     if (mask == nullptr) return from_memory(element, b_.CreateAlignedLoad(type, p, align));
-    return from_memory(
-        element, b_.CreateMaskedLoad(type, p, align, mask, llvm::Constant::getNullValue(type)));
+    auto* zeros = llvm::Constant::getNullValue(type);
+    if (in_registers(l.buffer, r->base, lanes)) {
+      // What a masked load reads from would stay in memory: the tile of a sum whose result a condition selects is live to the end
+      // of the kernel then, and the next tile has no registers.
+      Value* all = b_.CreateAlignedLoad(type, p, align);
+      return from_memory(element, b_.CreateSelect(mask, all, zeros));
+    }
+    return from_memory(element, b_.CreateMaskedLoad(type, p, align, mask, zeros));
   }
   auto* r = as<RampNode>(at);
   if (r != nullptr && mask == nullptr && as_int(r->stride) == -1) {
@@ -295,17 +312,6 @@ Value* KernelBuilder::in_memory(DType element, const PrimExpr& value) {
   }
   return to_memory(element, expr(value));
 }
-
-namespace {
-
-// Whether so many neighbours from a place on lie in a buffer of the function's registers.
-bool in_registers(const Buffer& buffer, const PrimExpr& first, int lanes) {
-  auto at = as_int(first), bytes = bytes_in_memory(*buffer.get());
-  return buffer->scope == Scope::Register && at && bytes && *at >= 0 &&
-         (*at + lanes) * static_cast<int64_t>(buffer->dtype.element().bytes()) <= *bytes;
-}
-
-}  // namespace
 
 void KernelBuilder::store(const StoreNode& s) {
   const PrimExpr& at = flat_index(s.indices, s.buffer);

@@ -5,7 +5,7 @@
 #include "ir/text/text.h"
 #include "lower/rules/lanes.h"
 #include "lower/rules/merge_rows.h"
-#include "lower/rules/open_quotients.h"
+#include "lower/rules/quotients.h"
 #include "lower/rules/split_axes.h"
 #include "lower/rules/transposition.h"
 #include "node/walk.h"
@@ -112,7 +112,7 @@ Outcome build(const ScheduleRule& rule, Schedule& s, Node& parameters, Decider& 
 
 tir::PrimFunc prepared(const tir::PrimFunc& composed) {
   tir::PrimFunc f = with_producers_inlined(composed).func();
-  return merge_rows(split_axes(without_open_quotients(f)));
+  return merge_rows(split_axes(without_quotients(f)));
 }
 
 Choice choose(const ScheduleRule& rule, const Schedule& s, const Target& target) {

@@ -253,6 +253,87 @@ TEST(contraction, steps_that_share_elements_are_single_where_registers_are_few) 
   EXPECT_EQ(turns(dense(6, 16, 64, 0, false), few), 1u);
 }
 
+// y[m, n] = x[m, k] times w[k, n] where z[m, n] is above 0, else 0.
+Case selected(int64_t m, int64_t n, int64_t k) {
+  Case c = dense(m, n, k, 0, false);
+  Tensor x = placeholder("x", f32, {index(m), index(k)}),
+         w = placeholder("w", f32, {index(k), index(n)}),
+         z = placeholder("z", f32, {index(m), index(n)});
+  Tensor product = compute("product", {index(m), index(n)}, [&](const Indices& i) {
+    return sum({index(k)}, [&](const Indices& r) { return x(i[0], r[0]) * w(r[0], i[1]); });
+  });
+  Tensor y = compute("y", product->shape(), [&](const Indices& i) {
+    return select(gt(z(i), imm_float(f32, 0)), product(i), imm_float(f32, 0));
+  });
+  c.func = create_prim_func("selected", {x, w, z}, {y});
+  c.inputs.push_back(random_floats(static_cast<size_t>(m * n), 9));
+  for (size_t i = 0; i < c.expected.size(); ++i) {
+    if (!(c.inputs[2][i] > 0)) c.expected[i] = 0;
+  }
+  return c;
+}
+
+// As of the gradient of a rectifier: what is selected is read from registers, as a whole.
+TEST(contraction, sums_that_a_condition_selects_stay_in_registers) {
+  expect_tiled(selected(27, 16, 40));
+  expect_tiled(selected(13, 21, 9));
+  const Target target = parse_target("x86-64-v3 -num-threads=1");
+  const PrimFunc f = lower_loops(scheduled(selected(28, 16, 64).func, target));
+  auto code = [&](CodeText kind) { return backend_of(target).text(kind, {f}, target); };
+  EXPECT_EQ(code(CodeText::Intermediate).find("alloca ["), std::string::npos);
+  std::istringstream lines(code(CodeText::Assembly));
+  for (std::string line; std::getline(lines, line);) {
+    const bool vector = line.find("%ymm") != std::string::npos;
+    EXPECT_FALSE(vector && line.find("(%rsp)") != std::string::npos) << line;
+  }
+}
+
+// y[h, v, o] = the sum over c of x[h, v, c] * w[c, o], where p[o, h, v] is above 0, else 0.
+Case selected_across(int64_t height, int64_t width, int64_t channels, int64_t outputs) {
+  Tensor x = placeholder("x", f32, {index(height), index(width), index(channels)});
+  Tensor w = placeholder("w", f32, {index(channels), index(outputs)});
+  Tensor p = placeholder("p", f32, {index(outputs), index(height), index(width)});
+  Tensor conv =
+      compute("conv", {index(height), index(width), index(outputs)}, [&](const Indices& i) {
+        return sum({index(channels)},
+                   [&](const Indices& r) { return x(i[0], i[1], r[0]) * w(r[0], i[2]); });
+      });
+  Tensor y = compute("y", conv->shape(), [&](const Indices& i) {
+    return select(gt(p(i[2], i[0], i[1]), imm_float(f32, 0)), conv(i), imm_float(f32, 0));
+  });
+  const int64_t places = height * width;
+  Case c{create_prim_func("selected", {x, w, p}, {y}),
+         {random_floats(static_cast<size_t>(places * channels), 5),
+          random_floats(static_cast<size_t>(channels * outputs), 6),
+          random_floats(static_cast<size_t>(places * outputs), 7)},
+         {}};
+  for (int64_t at = 0; at < places * outputs; ++at) {
+    const int64_t o = at % outputs, place = at / outputs;
+    double total = 0;
+    for (int64_t r = 0; r < channels; ++r) {
+      total += static_cast<double>(c.inputs[0][static_cast<size_t>(place * channels + r)]) *
+               c.inputs[1][static_cast<size_t>(r * outputs + o)];
+    }
+    const bool chosen = c.inputs[2][static_cast<size_t>(o * places + place)] > 0;
+    c.expected.push_back(chosen ? static_cast<float>(total) : 0);
+  }
+  return c;
+}
+
+// What lies across and comes from memory is turned before.
+TEST(contraction, far_operands_that_lie_across_are_copied) {
+  const Target target = parse_target("x86-64-v3");
+  auto sentence = [&](const Case& c) {
+    return tir::report_of(*scheduled(c.func, target)).sentence;
+  };
+  // 1.3 MB of 512 KB of L2, and as much in rows that fill no blocks.
+  for (const Case& c : {selected_across(72, 72, 3, 64), selected_across(71, 73, 3, 65)}) {
+    expect_tiled(c);
+    EXPECT_NE(sentence(c).find("p_read transposed"), std::string::npos) << sentence(c);
+  }
+  EXPECT_EQ(sentence(selected_across(32, 32, 3, 64)).find("p_read"), std::string::npos);
+}
+
 TEST(contraction, a_wide_border_is_copied) {
   // Taps far apart: each line at the border would be code of its own.
   Case c = convolution({24, 24, 16, 0, 3, 1, 12, 12});

@@ -379,6 +379,25 @@ TEST(Transposition, choices_between_elements_inside) {
   }
 }
 
+// y[i, h, w, c] of x[i, c, h w] and z[i, c, h, w], the former reshaped: quotients and remainders of the number of an element.
+TEST(Transposition, quotients_by_constants_that_sizes_decide_are_none) {
+  for (auto [h, w] : {std::pair<int64_t, int64_t>{8, 32}, {5, 21}}) {
+    const int64_t channels = 16, places = h * w;
+    Tensor x = placeholder("x", f32, {index(3), index(channels), index(places)});
+    Tensor z = placeholder("z", f32, {index(3), index(channels), index(h), index(w)});
+    Tensor y = compute("y", {index(3), index(h), index(w), index(channels)}, [&](const Indices& i) {
+      const PrimExpr at = ((i[0] * channels + i[3]) * index(h) + i[1]) * index(w) + i[2];
+      const PrimExpr row = floor_div(at, index(places));
+      const PrimExpr element = x(floor_div(row, index(channels)), floor_mod(row, index(channels)),
+                                 floor_mod(at, index(places)));
+      return select(gt(z(i[0], i[3], i[1], i[2]), imm_float(f32, 0)), element, imm_float(f32, 0));
+    });
+    const PrimFunc f = create_prim_func("reshaped", {x, z}, {y});
+    expect_turned(f);
+    EXPECT_EQ(to_string(scheduled(f, parse_target("x86-64-v3"))).find("%%"), std::string::npos);
+  }
+}
+
 TEST(Transposition, leaves_what_is_short_or_straight) {
   const Target target = parse_target("x86-64-v3");
   auto rule = [&](const PrimFunc& f) { return schedule_of(f, target); };

@@ -1,4 +1,4 @@
-#include "lower/rules/open_quotients.h"
+#include "lower/rules/quotients.h"
 
 #include <unordered_map>
 
@@ -15,10 +15,20 @@ using tir::PrimExpr;
 
 namespace {
 
-bool is_open_quotient(const Node& n) {
+bool is_quotient(const Node& n) {
   auto* op = as<BinaryNode>(&n);
   return op != nullptr && op->dtype == tir::kIndex &&
-         (op->op == BinaryOp::FloorDiv || op->op == BinaryOp::FloorMod) && !tir::as_int(op->b);
+         (op->op == BinaryOp::FloorDiv || op->op == BinaryOp::FloorMod);
+}
+
+bool is_open_quotient(const Node& n) {
+  return is_quotient(n) && !tir::as_int(as<BinaryNode>(&n)->b);
+}
+
+bool divides(const NodeRef& e) {
+  bool found = false;
+  post_order(e, [&](const Node& n) { found |= is_quotient(n); });
+  return found;
 }
 
 tir::Stmt simplified(const tir::PrimFunc& f, const BlockNode& b) {
@@ -28,9 +38,11 @@ tir::Stmt simplified(const tir::PrimFunc& f, const BlockNode& b) {
   NodeRef body = rewrite(
       b.body,
       [&](const NodeRef& before, NodeRef after) -> NodeRef {
-        if (!is_open_quotient(*before.get())) return after;
-        PrimExpr simple = analyzer.simplify(PrimExpr::unchecked(after));
-        return is_open_quotient(*simple.get()) ? after : simple;
+        if (!is_quotient(*before.get())) return after;
+        const PrimExpr simple = analyzer.simplify(PrimExpr::unchecked(after));
+        const bool stays =
+            is_open_quotient(*before.get()) ? is_open_quotient(*simple.get()) : divides(simple);
+        return stays ? after : NodeRef(simple);
       },
       family::tir_expr | family::tir_stmt);
   return tir::Stmt::unchecked(body);
@@ -38,14 +50,11 @@ tir::Stmt simplified(const tir::PrimFunc& f, const BlockNode& b) {
 
 }  // namespace
 
-tir::PrimFunc without_open_quotients(const tir::PrimFunc& f) {
-  if (f->dims.empty()) return f;
+tir::PrimFunc without_quotients(const tir::PrimFunc& f) {
   std::unordered_map<const Node*, tir::Stmt> edits;
   tir::LoopTree tree(f->body);
   for (const BlockNode* b : tree.blocks()) {
-    bool divides = false;
-    post_order(b->body, [&](const Node& n) { divides |= is_open_quotient(n); });
-    if (!divides) continue;
+    if (!divides(b->body)) continue;
     tir::Stmt body = simplified(f, *b);
     if (body == b->body) continue;
     edits[b] = tir::with_access_regions(tir::modified(*b, [&](BlockNode& n) { n.body = body; }));
