@@ -368,10 +368,19 @@ def sizes_of(text: str) -> list[str]:
     return sizes
 
 
+def models_of(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in MODELS and name not in TRAINING:
+            known = ", ".join(sorted({*MODELS, *TRAINING}))
+            raise argparse.ArgumentTypeError(f"{name!r} is no model; there are {known}")
+    return names
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", default="inference,training,overhead", help="with commas")
-    parser.add_argument("--only", help="models, with commas")
+    parser.add_argument("--only", type=models_of, help="models, with commas")
     parser.add_argument("--batch", default="1,8")
     parser.add_argument("--dtype", default="float32", help="of inference, with commas")
     parser.add_argument(
@@ -390,7 +399,7 @@ def main() -> None:
     compare = Comparison(given)
     # What PyTorch loads for its first graph belongs to none of the models.
     compare.first("aot_eager", overhead)
-    only = given.only.split(",") if given.only else None
+    only = given.only
     parts = given.part.split(",")
     head = ["model", "batch", "eager ms", "inductor ms", "relay ms", "ratio", "first inductor s"]
     print(" | ".join([*head, "first relay s"]), flush=True)
