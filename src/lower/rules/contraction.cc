@@ -15,7 +15,6 @@ namespace relay {
 using tir::Block;
 using tir::BlockRV;
 using tir::LoopRV;
-using tir::PrimExpr;
 using tir::Schedule;
 
 namespace {
@@ -125,7 +124,7 @@ tir::StepResult<> keep_lines_of_source(Schedule& s, const BlockRV& copy, const S
 struct Across {
   std::string buffer;
   std::vector<tir::LayoutAxis> layout;
-  double bytes = 1;
+  int64_t bytes = 0;
 };
 std::vector<Across> operands_across(const Schedule& s, const BlockRV& out) {
   const Block b = s.block(out);
@@ -143,10 +142,7 @@ std::vector<Across> operands_across(const Schedule& s, const BlockRV& out) {
         l.indices.size() != b->iters.size()) {
       continue;
     }
-    Across across{l.buffer->name, {}, static_cast<double>(l.dtype.bytes())};
-    for (const PrimExpr& extent : l.buffer->shape) {
-      across.bytes *= static_cast<double>(tir::as_int(extent).value_or(0));
-    }
+    Across across{l.buffer->name, {}, tir::bytes_in_memory(*l.buffer.get()).value_or(0)};
     for (const tir::IterVar& i : b->iters) {
       for (size_t d = 0; d < l.indices.size(); ++d) {
         if (l.indices[d].get() == i->var.get()) {
@@ -163,9 +159,9 @@ std::vector<Across> operands_across(const Schedule& s, const BlockRV& out) {
 // 256 channels, two tensors of 3 MB from memory make it take 2.4 ms, and copies of them 0.97, on two cores of a Zen 3. One
 // tensor of 0.8 MB makes no difference.
 bool are_far(const std::vector<Across>& across, const Target& target) {
-  double bytes = 0;
+  int64_t bytes = 0;
   for (const Across& a : across) bytes += a.bytes;
-  return bytes > 2 * static_cast<double>(target.l2_bytes);
+  return bytes > 2 * target.l2_bytes;
 }
 
 // What follows the sum reads copies of these, which lie as its result does.
