@@ -20,8 +20,8 @@ bool stays_as_it_lies(const Target& target, const RowsByRows& p) {
 // panel that vectors do not fill are made slower: on a Zen 3, the forward pass of a transformer with 512 rows takes 0.94 of the
 // time with packed weights, with 1024 rows 0.96, with 197 rows as long, with 128 rows 1.07.
 bool goes_by_panel(const Target& target, const RowsByRows& p) {
-  constexpr int64_t kShortSum = 32, kPanelsOfThread = 4, kLineBits = 512;
-  const int64_t many_rows = target.vector_bits < kLineBits ? 256 : 1024;
+  constexpr int64_t kShortSum = 32, kPanelsOfThread = 4;
+  const int64_t many_rows = target.vector_bits / 8 < kCacheLineBytes ? 256 : 1024;
   const int64_t panel = panel_columns(target, 8 * p.bytes);
   if (p.selected) return true;
   return p.rows != 1 && p.rows <= many_rows && p.sum >= kShortSum &&

@@ -33,6 +33,9 @@ struct TargetLimits {
   WorkItemLimits items;
 };
 
+// A line of the caches of every processor that there is code for.
+inline constexpr int64_t kCacheLineBytes = 64;
+
 struct Target {
   std::string name;          // as written, "native"
   std::string kind = "cpu";  // its row of target_kinds() (target/target_kind.h)

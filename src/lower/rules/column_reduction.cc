@@ -165,7 +165,7 @@ tir::StepResult<std::optional<Stage>> sum_in_registers(Schedule& s, const BlockR
     double each = 1;
     std::vector<LoopRV> below = loops_below(s, rv, columns->groups);
     for (const LoopRV& l : below) {
-      each *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : 64;
+      each *= static_cast<double>(typical_extent(s.extent(l)));
     }
     stage.elements += each / static_cast<double>(chunk);
     RELAY_TRY(s.set_scope(rv, sums ? tir::Scope::Register : tir::Scope::Local));
@@ -342,7 +342,7 @@ Outcome schedule_column_reduction(Schedule& s, ColumnReductionParameters& parame
 
   double work = static_cast<double>(*channels);
   for (const LoopRV& l : columns->outer) {
-    work *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : 64;
+    work *= static_cast<double>(typical_extent(s.extent(l)));
   }
   work *= std::max(stage->elements, 1.0);
 

@@ -42,6 +42,10 @@ inline bool pays_threads(const Target& target, double work, double least = kMinP
   return target.num_cores > 1 && work >= least;
 }
 
+// How long an axis is taken to be that only a run knows.
+inline constexpr int64_t kTypicalExtent = 64;
+inline int64_t typical_extent(int64_t extent) { return extent < 0 ? kTypicalExtent : extent; }
+
 bool reduces(const tir::Block& b);
 
 // What is decided about one block by itself.

@@ -19,8 +19,6 @@ namespace {
 
 // Kinds of tiles that a kernel may have: the code of each is its own.
 constexpr int64_t kMaxKinds = 30;
-// How long an open axis is taken to be where threads share it.
-constexpr int64_t kTypicalExtent = 64;
 // How many times as long as others an open sum is taken to be where everything else is constant: it is that of a weight's
 // gradient, over all positions of a batch.
 constexpr double kSumOfGradient = 16;
@@ -255,7 +253,7 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
   // Some 3 us of multiply-adds: products of a microsecond, one after the other, take up to 1.7 times
   // as long on two threads, by how far the cores are apart (measured).
   double work = sum.reduction;
-  for (int64_t e : sum.extents) work *= static_cast<double>(e == kOpen ? kTypicalExtent : e);
+  for (int64_t e : sum.extents) work *= static_cast<double>(typical_extent(e));
   if (sum.open_sum && !sum.is_open()) work *= kSumOfGradient;
   const bool alone = around == 0 || sum.in_parts || sum.in_blocks;
 
@@ -341,7 +339,7 @@ Outcome tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t aroun
       if (cut && portions > 1) break;
       if (cut) shared.clear();
       shared.push_back(order[i]);
-      portions *= s.extent(order[i]) < 0 ? kTypicalExtent : s.extent(order[i]);
+      portions *= typical_extent(s.extent(order[i]));
       if (cut) break;
     }
     RELAY_TRY(s.parallel(shared.size() > 1 ? RELAY_TRY(s.fuse(shared)) : shared[0]));

@@ -186,6 +186,8 @@ class OpenTiles {
 
   // The blocks that make weights, one for each part of the columns.
   const std::vector<BlockRV>& made() const { return made_; }
+  // The loop over the largest tiles of rows, of the first part of the columns.
+  const LoopRV& large_tiles() const { return large_tiles_; }
 
   // "14x32 register tile, column loop outermost, open rows by 14, 8, 4, 2, 1".
   std::string text() const {
@@ -272,6 +274,7 @@ class OpenTiles {
       tiles = split[0];
       inside = split[1];
     }
+    if (!large_tiles_.var) large_tiles_ = tiles;
     RELAY_TRY(lift(c, tiles));
     size_t depth = around_ + 2;
     if (c.panel.var) {
@@ -314,6 +317,7 @@ class OpenTiles {
   size_t around_ = 0;          // loops around those of rows and columns
   std::vector<LoopRV> lines_;  // those of them that stand between columns and rows
   std::vector<BlockRV> made_;
+  LoopRV large_tiles_;
 };
 
 // Whether tiles of columns can stand outside of all rows: they are of one kind, and every line of rows has the same weights.
@@ -333,10 +337,15 @@ bool is_worth_threads(const Sum& sum, double terms) {
   return work >= 4 * kMinParallelWork;
 }
 
-// Threads share the tiles of columns, and what is around them where every index of that has a sum of its own. The end of
-// the rule's sentence.
+// Threads share the tiles of columns, and what is around them where every index of that has a sum of its own; of one tile's
+// columns `rows`, the large tiles of rows, where there are such. The end of the rule's sentence.
 tir::StepResult<std::string> share_tiles(Schedule& s, const Sum& sum, std::vector<LoopRV> around,
-                                         const std::vector<LoopRV>& columns, bool outermost) {
+                                         const std::vector<LoopRV>& columns, bool outermost,
+                                         const LoopRV& rows = {}) {
+  if (rows.var && around.empty() && columns.size() == 1 && s.extent(columns[0]) == 1) {
+    RELAY_TRY(s.parallel(rows));
+    return std::string(", threads over rows");
+  }
   const bool batch = !around.empty() && sum.roles[around.size() - 1] == ContractionRole::Batch &&
                      std::ranges::any_of(around, [&](const LoopRV& l) { return s.extent(l) != 1; });
   if (columns.size() == 1) around.insert(outermost ? around.begin() : around.end(), columns[0]);
@@ -417,7 +426,8 @@ Outcome tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, TilePla
   if (plan.prefetch) text += ", weights prefetched";
   if (!plan.threads) return Report{text};
   loops.resize(around);
-  return Report{text + RELAY_TRY(share_tiles(s, sum, loops, columns, outermost))};
+  return Report{text +
+                RELAY_TRY(share_tiles(s, sum, loops, columns, outermost, tiles.large_tiles()))};
 }
 
 Outcome tile_block_loops(Schedule& s, const Sum& sum, const Sum& terms, const BlockRV& out,
@@ -443,7 +453,8 @@ Outcome tile_block_loops(Schedule& s, const Sum& sum, const Sum& terms, const Bl
   std::string text = "sum: " + arithmetic_of(sum, decide) + ", " + tiles.text();
   if (!plan.threads) return Report{text};
   loops.resize(loops.size() - 2);
-  return Report{text + RELAY_TRY(share_tiles(s, sum, loops, columns, outermost))};
+  return Report{text +
+                RELAY_TRY(share_tiles(s, sum, loops, columns, outermost, tiles.large_tiles()))};
 }
 
 Outcome tile_made_loops(Schedule& s, const Sum& sum, const BlockRV& made, const BlockRV& out,

@@ -18,9 +18,6 @@ using tir::Schedule;
 
 namespace {
 
-// How long an open sum is taken to be.
-constexpr double kTypicalSum = 64;
-
 bool uses(const PrimExpr& e, const tir::Var& v) { return tir::uses_var(e, v.get()); }
 
 // How one operand is read along the columns.
@@ -142,7 +139,7 @@ std::optional<Sum> describe_sum(const Schedule& s, const BlockRV& rv) {
     auto extent = tir::as_int(i->extent);
     if (extent == 0 || i->kind == IterKind::Opaque) return std::nullopt;
     if (i->kind == IterKind::Reduce) {
-      out.reduction *= extent ? static_cast<double>(*extent) : kTypicalSum;
+      out.reduction *= static_cast<double>(extent.value_or(kTypicalExtent));
       out.open_sum |= !extent;
     } else {
       out.spatial.push_back(i);

@@ -109,19 +109,15 @@ tir::StepResult<LoopRV> sum_open_columns(Schedule& s, const LoopRV& last,
 
 // What lies in memory is asked for a page ahead, line by line: the processor's own prefetching starts anew at each page. The
 // gradient of a GELU of 8 MB that was kept since the forward pass took 2.5 ms, and takes 0.9 (two cores of a Xeon).
-constexpr int64_t kLineBytes = 64, kPageBytes = 4096;
+constexpr int64_t kPageBytes = 4096;
 // Whether it reads more than half of what L2 holds, whose other half is written, or what a run may make as large. 2 MB of a GELU's
 // gradient and 2 MB that were kept took 0.49 ms, and take 0.17.
 bool may_read_memory(const Block& b, const Target& target) {
   double all = 0;
   for (const tir::Region& r : b->reads) {
-    double bytes = r->buffer->dtype.bytes();
-    for (const tir::PrimExpr& extent : r->buffer->shape) {
-      const auto known = tir::as_int(extent);
-      if (!known) return true;
-      bytes *= static_cast<double>(*known);
-    }
-    all += bytes;
+    const auto bytes = tir::bytes_in_memory(*r->buffer.get());
+    if (!bytes) return true;
+    all += static_cast<double>(*bytes);
   }
   return all > static_cast<double>(target.l2_bytes) / 2;
 }
@@ -180,7 +176,7 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
   double work = 1;
   for (size_t i = 0; i < loops.size(); ++i) {
     int64_t extent = s.extent(loops[i]);
-    work *= extent > 0 ? static_cast<double>(extent) : 64;
+    work *= static_cast<double>(typical_extent(extent));
     if (b->iters[i]->kind == IterKind::DataParallel) {
       parallel.push_back(loops[i]);
     } else if (b->iters[i]->kind == IterKind::Reduce) {
@@ -237,7 +233,7 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
   const bool open = extent < 0;
   while (!open && extent < lanes && width > 1 && extent % width != 0) width /= 2;
   const bool ragged = maps && extent > 1 && lanes > 1 && extent % lanes != 0 &&
-                      !transposed_loop(s, rv, parallel, kLineBytes / bytes).var;
+                      !transposed_loop(s, rv, parallel, kCacheLineBytes / bytes).var;
   // A tensor of the kernel's own is written by one block, which may move to where it is read.
   const bool once = computes_long(b) || !s.is_output(b->writes[0]->buffer);
   const bool fewer =
@@ -275,7 +271,7 @@ tir::StepResult<std::string> schedule_block(Schedule& s, const BlockRV& block, B
       order.push_back(last);
       RELAY_TRY(s.reorder(order));
     }
-    const int64_t line = kLineBytes / bytes;
+    const int64_t line = kCacheLineBytes / bytes;
     LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
     if (maps && !across.var)
       ends += RELAY_TRY(read_far_rows_together(s, rv, parallel, bytes, plan, decide));

@@ -18,9 +18,6 @@ using tir::Schedule;
 
 namespace {
 
-// What a symbolic extent counts for when work is estimated.
-constexpr int64_t kUnknownExtent = 64;
-
 bool is_one(const PrimExpr& e) { return tir::as_int(e) == 1; }
 
 // Whether some load of the block moves with every one of its iterations, so that nothing is read
@@ -248,7 +245,7 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
     std::vector<LoopRV> loops = loops_below(s, rv, row);
     double elements = 1;
     for (const LoopRV& l : loops) {
-      elements *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : kUnknownExtent;
+      elements *= static_cast<double>(typical_extent(s.extent(l)));
     }
     work += elements;
     bool sums = reduces(b);
@@ -280,7 +277,7 @@ Outcome schedule_row_reduction(Schedule& s, RowReductionParameters& parameters, 
   if (together.var) text += ", " + std::to_string(s.extent(together)) + " rows at once";
   if (row.var) {
     for (const PrimExpr& extent : rows) {
-      work *= static_cast<double>(tir::as_int(extent).value_or(kUnknownExtent));
+      work *= static_cast<double>(tir::as_int(extent).value_or(kTypicalExtent));
     }
     const bool threads = decide.value(parameters.threads, [&](const Target& target) {
       return s.extent(shared) != 1 && pays_threads(target, work);

@@ -21,25 +21,23 @@ using tir::Schedule;
 
 namespace {
 
-constexpr int64_t kLineBytes = 64, kPartBytes = 16;
+constexpr int64_t kPartBytes = 16;
 // Rows of the largest block: bytes in a vector of 512 bits.
 constexpr int64_t kLargestBlock = 64;
 // What moves as one element.
 constexpr int64_t kMostBytes = 8;
 // Shorter axes leave too few elements for a shuffle.
 constexpr int64_t kShortestAxis = 4;
-// What a size that a run gives counts for as work.
-constexpr int64_t kTypicalSize = 64;
 
 bool is_open(int64_t extent) { return extent < 0; }
 // The number of iterations, for typical sizes where it is open.
 double typical(const PrimExpr& extent) {
   std::unordered_map<const Node*, NodeRef> sizes;
   post_order(extent, [&](const Node& n) {
-    if (n.kind() == tir::ExprKind::Var) sizes[&n] = tir::index(kTypicalSize);
+    if (n.kind() == tir::ExprKind::Var) sizes[&n] = tir::index(kTypicalExtent);
   });
   PrimExpr known = PrimExpr::unchecked(substitute(extent, sizes));
-  auto count = tir::as_int(tir::Analyzer().simplify(known)).value_or(kTypicalSize);
+  auto count = tir::as_int(tir::Analyzer().simplify(known)).value_or(kTypicalExtent);
   return static_cast<double>(std::max<int64_t>(count, 1));
 }
 bool is_short(int64_t extent) { return !is_open(extent) && extent < kShortestAxis; }
@@ -353,7 +351,7 @@ class Transposition {
   // Blocks of `rows` rows that follow one another, so that lines of what is read are used up while they are in L1.
   int64_t near_blocks(const LoopRV& row, int64_t rows) const {
     const int64_t blocks = is_open(s_.extent(row)) ? 1 : s_.extent(row) / rows;
-    int64_t near = std::clamp<int64_t>(2 * kLineBytes / (size_ * bytes_), 1, blocks);
+    int64_t near = std::clamp<int64_t>(2 * kCacheLineBytes / (size_ * bytes_), 1, blocks);
     while (blocks % near != 0) --near;
     return near;
   }

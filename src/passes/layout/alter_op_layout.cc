@@ -405,7 +405,7 @@ class Packer : public WeightPacker {
     const bool as_they_are = std::ranges::all_of(c.args, [&](const Expr& e) {
       return tensor_of(e)->dtype == sum->dtype && sum->dtype.is_floating() && sum->dtype.bits >= 32;
     });
-    if (!as_they_are || target_.vector_bits / 8 < kLineBytes) return false;
+    if (!as_they_are || target_.vector_bits / 8 < kCacheLineBytes) return false;
     bool is_small = false;
     int64_t sets = 0;
     for (const Expr& e : operands) {
@@ -415,13 +415,12 @@ class Packer : public WeightPacker {
       const int64_t rows = as_const(matrix.shape.front()).value_or(kTypicalSum);
       const int64_t row = *columns * static_cast<int64_t>(matrix.dtype.bytes());
       is_small |= rows <= target_.l2_bytes / 2 / row;
-      sets += std::min(rows, kMostSets) * std::clamp(row & -row, kLineBytes, kMostSets);
+      sets += std::min(rows, kMostSets) * std::clamp(row & -row, kCacheLineBytes, kMostSets);
     }
     return is_small && sets <= kMostSets;
   }
   // Of a sum whose length only a run knows.
   static constexpr int64_t kTypicalSum = 512;
-  static constexpr int64_t kLineBytes = 64;
   // Bytes of the sets of a cache that rows may take. Rows whose distance is a multiple of a power of two take as many sets as if
   // they were as long as that power.
   static constexpr int64_t kMostSets = int64_t{1} << 20;

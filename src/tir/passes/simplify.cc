@@ -25,14 +25,16 @@ class Simplification {
         PrimExpr min = expr(f->min), extent = expr(f->extent);
         auto n = as_int(extent);
         if (n && *n <= 0) return seq({});
-        if (n && *n == 1 && f->loop_kind != ForKind::Parallel && !is_over_groups(*f))
+        const bool once = n && *n == 1 && !is_over_groups(*f);
+        if (once && f->loop_kind != ForKind::Parallel)
           return run(replace(f->body, {{f->var.get(), min}}));
         Stmt body;
         {
           std::optional<Analyzer::Scope> inside;
           if (holds_throughout(min, f->body) && holds_throughout(extent, f->body))
             inside.emplace(analyzer_.inside(f->var, min, extent));
-          body = run(f->body);
+          // What stands inside a parallel loop has no threads of its own, so that one of a single iteration stays.
+          body = run(once ? replace(f->body, {{f->var.get(), min}}) : f->body);
         }
         if (is_empty(body)) return body;
         if (body == f->body && min == f->min && extent == f->extent) return s;
