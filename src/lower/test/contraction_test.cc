@@ -420,6 +420,36 @@ TEST(contraction, packed_weights_of_open_rows_are_prefetched) {
   EXPECT_EQ(rule_of(c.func).find("prefetched"), std::string::npos) << rule_of(c.func);
 }
 
+// From many rows blocks are taken first, in tiles of the least work, which threads share.
+TEST(contraction, blocks_of_open_rows_are_shared) {
+  for (int64_t m : {0, 1, 13, 55, 56, 57, 130, 300}) {
+    expect_tiled(open_dense(m, 144, 20, {.rows = true, .panel = 32}));
+    expect_tiled(open_dense(m, 144, 20, {.rows = true}));
+  }
+  auto has = [](int64_t columns, int64_t sums, int64_t panel, const std::string& part) {
+    const std::string text =
+        rule_of(open_dense(9, columns, sums, {.rows = true, .panel = panel}).func);
+    return text.find(part) != std::string::npos;
+  };
+  const std::string blocks = " register tiles, then ";
+  EXPECT_TRUE(has(144, 256, 32, "56 rows by 14x32" + blocks));
+  EXPECT_TRUE(has(144, 256, 0, blocks));  // three tiles of 48 columns for two threads
+  EXPECT_FALSE(has(96, 256, 0, blocks));
+  // Weights that do not stay in half of L2 pass by once, but where one thread has most of the columns.
+  EXPECT_FALSE(has(1024, 1000, 32, blocks));
+  EXPECT_TRUE(has(96, 4000, 32, blocks));
+  // Of one tile's columns threads share rows.
+  EXPECT_TRUE(has(16, 256, 16, "threads over rows"));
+}
+
+// The number of a tile's columns is known where there is one tile, so that its sums are in registers.
+TEST(contraction, rows_of_one_tile_stay_in_registers) {
+  const Target target = parse_target("x86-64-v4 -num-threads=2");
+  const PrimFunc f = lower_loops(scheduled(open_dense(9, 16, 32, {.rows = true}).func, target));
+  const std::string code = backend_of(target).text(CodeText::Intermediate, {f}, target);
+  EXPECT_EQ(code.find("alloca ["), std::string::npos) << code;
+}
+
 // A product with rows along two axes, of which a run says how long they are, and what follows it: another tensor is added,
 // of all rows or (`positions`) of the second axis only.
 Case rows_of_two_axes(int64_t batch, int64_t length, bool known_length, bool positions) {
