@@ -393,6 +393,7 @@ bool has_blocks_of_rows(const Sum& sum) {
 TilePlan plan_of_blocks(const Schedule& s, const Sum& sum, const LoopRV& rows,
                         const Target& target) {
   constexpr double kUnequal = 1.15;
+  constexpr int64_t kVectorsOfTile = 3;
   TilePlan out;
   const Tile tile = choose_tile(sum, target);
   out.lanes = lanes_of(sum, target);
@@ -405,7 +406,8 @@ TilePlan plan_of_blocks(const Schedule& s, const Sum& sum, const LoopRV& rows,
   if (!near) out.column_loop = ColumnLoop::Outermost;
   const bool better = sum.panel != 0 && !s.has_whole_tiles(rows, tile.height);
   const bool pays = near ? unequal || better : unequal && out.columns.size() == 1;
-  if (pays) out.rows = {tile.height};
+  // Of so few columns threads share the rows of one tile.
+  if (pays && sum.columns() > kVectorsOfTile * out.lanes) out.rows = {tile.height};
   return out;
 }
 
