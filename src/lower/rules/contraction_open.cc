@@ -34,8 +34,6 @@ std::vector<int64_t> tile_sizes_of(int64_t extent, int64_t tile, int64_t step) {
 
 namespace {
 
-// An open axis is taken to be so long where it is asked whether threads pay.
-constexpr int64_t kManyRows = 64;
 // Vectors of so many bits may have a mask at every instruction.
 constexpr int64_t kMaskedBits = 512;
 
@@ -333,7 +331,7 @@ Outcome refuse_plan(Decider& decide) {
 
 bool is_worth_threads(const Sum& sum, double terms) {
   double work = sum.reduction * terms;
-  for (int64_t e : sum.extents) work *= static_cast<double>(e == kOpen ? kManyRows : e);
+  for (int64_t e : sum.extents) work *= static_cast<double>(typical_extent(e));
   return work >= 4 * kMinParallelWork;
 }
 
@@ -377,7 +375,7 @@ namespace {
 
 // A product of two axes whose rows only a run knows, from which blocks of so many tiles of rows are taken first. Few columns
 // divide unequally among threads, and tiles for few rows, whose weights come from far, are not those of the least work. On two
-// cores of a Sapphire Rapids, 1024 rows by a packed matrix of 256 x 144 take 0.5 of the time, 768 x 224 0.87, 3072 x 96 0.51.
+// cores of a Sapphire Rapids, 1024 rows by a packed matrix of 256 x 144 take 0.5 of the time, 768 x 224 0.81.
 constexpr int64_t kTilesOfBlock = 4;
 double bytes_of_weights(const Sum& sum) {
   return sum.reduction * static_cast<double>(sum.columns() * sum.weight_bytes);
@@ -394,20 +392,17 @@ TilePlan plan_of_blocks(const Schedule& s, const Sum& sum, const LoopRV& rows,
                         const Target& target) {
   constexpr double kUnequal = 1.15;
   constexpr int64_t kVectorsOfTile = 3;
-  TilePlan out;
-  const Tile tile = choose_tile(sum, target);
-  out.lanes = lanes_of(sum, target);
-  out.registers = registers_for_steps(sum, target);
-  out.columns = tile_sizes_of(sum.columns(), tile.columns, 2);
+  TilePlan out = choose_open_plan(sum, 1, 2, target);
+  out.rows.resize(1);
   out.threads = target.num_cores > 1;
-  const double busiest = busiest_share(sum.columns(), tile.columns, target.num_cores);
+  const double busiest = busiest_share(sum.columns(), out.columns[0], target.num_cores);
   const bool unequal = busiest * static_cast<double>(target.num_cores) > kUnequal;
   const bool near = bytes_of_weights(sum) <= static_cast<double>(target.l2_bytes) / 2;
   if (!near) out.column_loop = ColumnLoop::Outermost;
-  const bool better = sum.panel != 0 && !s.has_whole_tiles(rows, tile.height);
+  const bool better = sum.panel != 0 && !s.has_whole_tiles(rows, out.rows[0]);
   const bool pays = near ? unequal || better : unequal && out.columns.size() == 1;
   // Of so few columns threads share the rows of one tile.
-  if (pays && sum.columns() > kVectorsOfTile * out.lanes) out.rows = {tile.height};
+  if (!pays || sum.columns() <= kVectorsOfTile * out.lanes) out.rows.clear();
   return out;
 }
 
