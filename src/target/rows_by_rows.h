@@ -6,7 +6,8 @@
 namespace relay {
 
 // The product of so many rows, all that share the matrix, with its `columns` rows; each sum has `sum` products of
-// floating-point numbers of `bytes`. Sizes that only a run knows are 0.
+// floating-point numbers of `bytes`. Sizes that only a run knows are 0. With `columns_last` the matrix lies the other way, a row
+// for each product of the sums.
 struct RowsByRows {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -14,12 +15,13 @@ struct RowsByRows {
   int64_t bytes = 4;
   bool selected =
       false;  // the matrix is one of several, which a number in memory selects: transposed before, it is copied
+  bool columns_last = false;
 };
 
 enum class MatrixOrder {
-  AsItLies,  // lanes run along the sum
-  ByPanel,   // the kernel transposes the columns of one panel, and all rows pass by it
-  Packed,    // it is transposed before, as a whole
+  AsItLies,  // lanes run along the sum, or columns are neighbours already
+  ByPanel,   // the kernel transposes or copies the columns of one panel, and all rows pass by it
+  Packed,    // it is transposed or copied before, as a whole
 };
 
 // The most rows for which the sums of lanes, one for each result, take less time than another copy of the matrix.

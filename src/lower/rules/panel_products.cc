@@ -1,9 +1,9 @@
 // Products of rows with rows, many of them: as nn.dense by a weight that only the run knows. The weight is transposed to
-// panels of columns, each in a cache before all rows pass by it. Where the target multiplies pairs of bfloat16, panels hold
+// panels of columns, each in a cache before all rows pass by it; one that has its columns last, as of nn.matmul, is copied. Where the target multiplies pairs of bfloat16, panels hold
 // these side by side, also those of the matrices of a batch, and where it has a matrix unit, the words of that.
 //
 //   for columns of a few tiles:
-//     panel = their rows of the weight, transposed, or their pairs of factors
+//     panel = their rows of the weight, transposed, their columns of it, or their pairs of factors
 //     for rows of a tile: for columns of a tile: { registers = 0; for k: registers += data * panel; store }
 #include <algorithm>
 #include <array>
@@ -46,6 +46,18 @@ struct Matrix {
   bool batched = false;           // one of several, behind whose number it is
   bool selected = false;          // that number comes from memory
 };
+
+// Whether the operand that moves with the rows has the sum along its last axis. Rows that are neighbours there are far apart from
+// one product to the next, whose matrices are read in place together or not at all.
+bool has_sum_last(const Block& b, const tir::Buffer& matrix) {
+  bool out = false;
+  post_order(b->body, [&](const Node& n) {
+    auto* l = as<tir::LoadNode>(&n);
+    out |= l != nullptr && !(l->buffer == matrix) && !l->indices.empty() &&
+           l->indices.back().get() == b->iters.back()->var.get();
+  });
+  return out;
+}
 
 // Null where no operand is of such a form, or where the sum reads it in another way, too: the copy of a tile's columns would
 // be one of all rows.
@@ -138,9 +150,12 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   const bool pairs = dtype.is_float(32) && matrix.buffer->dtype.is_bfloat16();
   const bool open = product->columns == 0;
   if (!pairs && (matrix.buffer->dtype != dtype || (matrix.batched && !matrix.selected) ||
-                 matrix.has_columns_last || open || product->sum == 0)) {
+                 (matrix.has_columns_last && matrix.selected) || open || product->sum == 0)) {
     return Declined{};
   }
+  const bool copied = !pairs && matrix.has_columns_last;
+  if (copied && !has_sum_last(s.block(rv), matrix.buffer)) return Declined{"rows are neighbours"};
+  product->columns_last = copied;
   product->bytes = static_cast<int64_t>(matrix.buffer->dtype.bytes());
   const std::vector<tir::IterVar> axes = s.block(rv)->iters;
   product->selected = matrix.selected;
@@ -161,7 +176,7 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   while (open && open_tile >= kLeast && !s.has_whole_tiles(column, open_tile)) open_tile /= 2;
   if (open_tile < kLeast) return Declined{"open columns may not fill tiles"};
   const BlockRV made = RELAY_TRY(s.cache_read(rv, matrix.buffer->name, tir::Scope::Local));
-  RELAY_TRY(s.transform_layout(made, panel_layout(matrix, pairs)));
+  if (!copied) RELAY_TRY(s.transform_layout(made, panel_layout(matrix, pairs)));
   std::optional<Sum> sum = describe_sum(s, rv);
   if (!sum || sum->pairs != pairs) return Declined{};
   if (open) sum->extents.back() = open_tile;
@@ -181,11 +196,15 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   const bool several = !matrix.batched;
   const Outcome tiled = tile_made_loops(
       s, *sum, made, out, several, tiles, decide,
-      [&](const BlockRV& part, const LoopRV& at, const TilePlan&) -> Outcome {
+      [&](const BlockRV& part, const LoopRV& at, const TilePlan& tile) -> Outcome {
         if (pairs) return schedule_pairs(s, part, at, matrix.has_columns_last);
         const std::vector<LoopRV> loops = loops_below(s, part, at);
         // One column that is left over lies in the panel as it does in the matrix.
         if (loops.size() != 2) return Report{};
+        if (copied) {
+          RELAY_TRY(vectorize_elements(s, loops[1], tile.lanes));
+          return Report{};
+        }
         RELAY_TRY(s.reorder({loops[1], loops[0]}));
         BlockPlan& plan = blocks[blocks.next()];
         return RELAY_TRY(schedule_transposition_below(s, part, at, plan, decide));
@@ -195,8 +214,9 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   if (sum->matrix) s.require_features(parameters.matrix.features);
   tiles.finish();
   blocks.finish();
-  return Report{text_of(tiled) + (pairs ? ", columns written as pairs a tile at a time"
-                                        : ", columns transposed a tile at a time")};
+  return Report{text_of(tiled) + (pairs    ? ", columns written as pairs a tile at a time"
+                                  : copied ? ", columns copied a tile at a time"
+                                           : ", columns transposed a tile at a time")};
 }
 
 // 0 where none is known.

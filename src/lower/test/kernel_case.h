@@ -51,8 +51,8 @@ inline PrimFunc scheduled(const PrimFunc& f, const Target& target) {
   return schedule_kernel(f, with_fixed_caches(target), 3);
 }
 
-inline std::string rule_of(const PrimFunc& f) {
-  return tir::report_of(*scheduled(f, codegen_test::text_target())).sentence;
+inline std::string rule_of(const PrimFunc& f, const Target& target = codegen_test::text_target()) {
+  return tir::report_of(*scheduled(f, target)).sentence;
 }
 
 // Every buffer lies right before, or right behind, memory that cannot be touched.

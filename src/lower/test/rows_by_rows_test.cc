@@ -8,14 +8,19 @@ namespace {
 using tir::Tensor;
 
 // relu(x [m, k] times w [n, k] + bias), or the product alone. `at_most`: rows are open, no more than that; 0: they are a constant.
-Case dense(int64_t m, int64_t n, int64_t k, bool epilogue, int64_t at_most = 0) {
+// With `columns_last` w is [k, n].
+Case dense(int64_t m, int64_t n, int64_t k, bool epilogue, int64_t at_most = 0,
+           bool columns_last = false) {
   const Var open = var("m", DType::Int(64));
   const PrimExpr rows = at_most > 0 ? PrimExpr(open) : index(m);
   Tensor x = placeholder("x", f32, {rows, index(k)});
-  Tensor w = placeholder("w", f32, {index(n), index(k)});
+  Tensor w = columns_last ? placeholder("w", f32, {index(k), index(n)})
+                          : placeholder("w", f32, {index(n), index(k)});
   Tensor bias = placeholder("bias", f32, {index(n)});
   Tensor product = compute("product", {rows, index(n)}, [&](const Indices& i) {
-    return sum({index(k)}, [&](const Indices& r) { return x(i[0], r[0]) * w(i[1], r[0]); });
+    return sum({index(k)}, [&](const Indices& r) {
+      return x(i[0], r[0]) * (columns_last ? w(r[0], i[1]) : w(i[1], r[0]));
+    });
   });
   Tensor y = compute("y", product->shape(), [&](const Indices& i) {
     return max(product(i) + bias(i[1]), imm_float(f32, 0));
@@ -39,7 +44,7 @@ Case dense(int64_t m, int64_t n, int64_t k, bool epilogue, int64_t at_most = 0) 
       double total = 0;
       for (int64_t r = 0; r < k; ++r) {
         total += static_cast<double>(c.inputs[0][static_cast<size_t>(row * k + r)]) *
-                 c.inputs[1][static_cast<size_t>(col * k + r)];
+                 c.inputs[1][static_cast<size_t>(columns_last ? r * n + col : col * k + r)];
       }
       if (epilogue) total = std::max(0.0, total + c.inputs[2][static_cast<size_t>(col)]);
       c.expected.push_back(static_cast<float>(total));
@@ -134,6 +139,38 @@ TEST(PanelProducts, tiles_and_their_edges) {
       expect_right(c, "sum:");
     }
   }
+}
+
+// A matrix with its columns last is copied, where rows are some and vectors as long as a line.
+TEST(PanelProducts, columns_that_are_neighbours_are_copied) {
+  const std::string by_tile = ", columns copied a tile at a time";
+  const Target longer = parse_target("x86-64-v4 -num-threads=2");
+  auto times = [](int64_t m, int64_t n, int64_t k, bool epilogue) {
+    return dense(m, n, k, epilogue, 0, true);
+  };
+  for (auto [m, n, k] : {std::array<int64_t, 3>{40, 320, 64},
+                         {33, 300, 33},
+                         {37, 257, 47},
+                         {67, 259, 130},
+                         {530, 768, 520}}) {
+    SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
+    for (bool epilogue : {false, true}) {
+      const Case c = times(m, n, k, epilogue);
+      EXPECT_TRUE(rule_of(c.func, longer).ends_with(by_tile)) << rule_of(c.func, longer);
+      expect_right(c, "sum:");
+    }
+  }
+  for (auto [m, n, k] : {std::array<int64_t, 3>{31, 320, 64},
+                         {1025, 320, 64},
+                         {40, 255, 64},
+                         {40, 320, 31},
+                         {40, 320, 16384}}) {
+    const std::string rule = rule_of(times(m, n, k, true).func, longer);
+    EXPECT_EQ(rule.find("a tile at a time"), std::string::npos) << rule;
+  }
+  const std::string shorter =
+      rule_of(times(40, 320, 64, true).func, parse_target("x86-64-v3 -num-threads=2"));
+  EXPECT_EQ(shorter.find("a tile at a time"), std::string::npos) << shorter;
 }
 
 // Where the rows do not stay in half of L2, they pass by several tiles at once: as many parts for each thread, and what is left

@@ -50,6 +50,8 @@ constexpr const char* kPrograms[] = {
     " nn.relu(nn.dense(%x, %w)) }",
     "def @main[n: Dim](%x: Tensor[(n, 40), float32], %w: Tensor[(291, 40), float32]) {"
     " nn.dense(%x, %w) }",
+    "def @main(%x: Tensor[(35, 40), float32], %w: Tensor[(40, 291), float32]) {"
+    " nn.matmul(%x, %w) }",
     "def @main(%x: Tensor[(5, 70), float32], %w: Tensor[(11, 70), float32]) {"
     " nn.relu(nn.dense(%x, %w)) }",
     // row_reduction, short_rows, column_reduction

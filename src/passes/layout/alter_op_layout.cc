@@ -377,6 +377,21 @@ class Packer : public WeightPacker {
     return false;
   }
 
+  // Whether the kernel copies a matrix that has its columns last a panel at a time, and no other product has the matrix.
+  bool copies_panels(const CallNode& c) const {
+    const DType dtype = tensor_of(Expr(&c))->dtype;
+    auto weight = static_shape(c.args[1]);
+    if (!weight || !dtype.is_floating() || dtype.bits < 32 || products_of(c).calls != 1 ||
+        (has_attr(c, "transpose_a") && bool_attr(c, "transpose_a")) ||
+        std::ranges::any_of(c.args, [&](const Expr& e) { return tensor_of(e)->dtype != dtype; })) {
+      return false;
+    }
+    RowsByRows product{rows_of_data(c), (*weight)[1], (*weight)[0],
+                       static_cast<int64_t>(dtype.bytes())};
+    product.columns_last = true;
+    return matrix_order(target_, product) == MatrixOrder::ByPanel;
+  }
+
   Expr packed(const CallNode& c, const Expr& weight, const std::string& from,
               const std::string& to) override {
     Expr& known = shared(weight, from + "->" + to);
@@ -475,7 +490,7 @@ class Packer : public WeightPacker {
   }
 
   // The product of matrices that are turned in front of it, as the adjoints of a dense layer are, of the matrices as they lie
-  // where one stays in the cache.
+  // where one stays in the cache, or the kernel copies the second in panels.
   Expr of_unturned(const CallNode& c) {
     const bool layer = is_call_to(Expr(&c), "nn.dense");
     if ((!layer && !is_call_to(Expr(&c), "nn.matmul")) || tensor_of(c.args[0])->shape.size() != 2 ||
@@ -494,12 +509,16 @@ class Packer : public WeightPacker {
       turned_a = !turned_a;
     }
     const bool nothing = a == c.args[0] && b == c.args[1];
-    if (nothing || turned_b || !(turned_a ? stays_in_cache(c, {a, b}) : stays_in_cache(c, {b}))) {
-      return nullptr;
-    }
-    return make_call(
-        "nn.matmul", {a, b},
-        {{"out_dtype", attr_value(c.attrs, "out_dtype")}, {"transpose_a", AttrValue(turned_a)}}, c);
+    if (nothing || turned_b) return nullptr;
+    auto product = [&](const Expr& rows, bool turned) {
+      return make_call(
+          "nn.matmul", {rows, b},
+          {{"out_dtype", attr_value(c.attrs, "out_dtype")}, {"transpose_a", AttrValue(turned)}}, c);
+    };
+    if (turned_a ? stays_in_cache(c, {a, b}) : stays_in_cache(c, {b})) return product(a, turned_a);
+    const Expr rows = !turned_a ? a : a == c.args[0] ? turned_matrix(c) : c.args[0];
+    const Expr by_panels = product(rows, false);
+    return copies_panels(*as<CallNode>(by_panels)) ? by_panels : nullptr;
   }
 
   // The product of matrices whose sum is as long as only a run knows, as of the gradient of a weight by rows of any number: where
@@ -536,7 +555,8 @@ class Packer : public WeightPacker {
     bool rows_are_columns = weight[0].has(*column);
     int64_t units = (*static_shape(c.args[1]))[rows_are_columns ? 0 : 1];
     if (units == 1 || !pays(c) || (rows_are_columns && by_rows(c)) ||
-        (!rows_are_columns && !is_packed_once(c) && !is_far_apart(c, units))) {
+        (!rows_are_columns && !is_packed_once(c) &&
+         (copies_panels(c) || !is_far_apart(c, units)))) {
       return nullptr;
     }
     auto [rows, matrix] =

@@ -966,7 +966,11 @@ TEST(AlterOpLayout, matrices_with_rows_far_apart_are_turned_and_packed) {
   EXPECT_EQ(product("70, 70000", "70, 128", "True"), "nn.matmul");
   EXPECT_EQ(product("70, 128", "70, 70000", "True"), "nn.matmul");
   EXPECT_EQ(product("64, 70", "70, 128", "False"), "nn.matmul");
-  EXPECT_EQ(product("64, 70", "70, 70000", "False"), "CN>NC32n nn.contrib_dense_pack");
+  // The kernel copies panels of a matrix where these stay in the cache, for some rows and enough columns.
+  EXPECT_EQ(product("64, 70", "70, 70000", "False"), "nn.matmul");
+  EXPECT_EQ(product("1024, 70", "70, 70000", "False"), "nn.matmul");
+  EXPECT_EQ(product("1025, 70", "70, 70000", "False"), "CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("64, 8000", "8000, 128", "False"), "CN>NC32n nn.contrib_dense_pack");
 }
 
 // As the adjoints of a dense layer are.
@@ -982,9 +986,11 @@ TEST(AlterOpLayout, matrices_that_are_turned_in_front_of_a_product_are_read_as_t
   EXPECT_EQ(product("70, 128", "70, 64", weight), "nn.matmul");
   EXPECT_EQ(product("s, 128", "s, 64", weight), "nn.matmul");
   EXPECT_EQ(product("70, 128", "70, 64", "nn.dense(transpose(%x), transpose(%y))"), "nn.matmul");
-  // Large ones, and those of more dimensions, are packed from what they were; not where only the other operand is turned.
+  // Large ones, and those of more dimensions, are packed from what they were; not where only the other operand is turned, or the
+  // kernel copies panels of them.
   EXPECT_EQ(product("64, 70000", "70000, 128", layer), "CN>NC32n nn.contrib_dense_pack");
-  EXPECT_EQ(product("256, 512", "512, 1024", layer), "CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("256, 512", "512, 1024", layer), "nn.matmul");
+  EXPECT_EQ(product("2000, 512", "512, 1024", layer), "CN>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("256, 512", "1024, 512", "nn.dense(%x, %y)"), "nn.dense");
   EXPECT_EQ(product("2, 64, 70", "70, 128", layer), "CN>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("s, 512", "s, 512", weight), "transpose CN>NC32n nn.contrib_dense_pack");
@@ -994,12 +1000,13 @@ TEST(AlterOpLayout, matrices_that_are_turned_in_front_of_a_product_are_read_as_t
   EXPECT_EQ(product("s, 2048", "s, 63", weight), "transpose nn.matmul");
   // Small ones whose rows share the sets of a cache: distances of 4 KB, and of 4 KB and a line.
   EXPECT_EQ(product("512, 1024", "512, 128", weight), "transpose nn.matmul");
-  EXPECT_EQ(product("512, 128", "512, 1024", weight), "transpose CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("512, 128", "512, 1024", weight), "transpose nn.matmul");
   EXPECT_EQ(product("512, 1040", "512, 128", weight), "nn.matmul");
   EXPECT_EQ(product("100, 1024", "100, 128", weight), "nn.matmul");
   // Those that leave no room beside them in L2.
   EXPECT_EQ(product("512, 384", "512, 128", weight), "nn.matmul");
-  EXPECT_EQ(product("512, 384", "512, 192", weight), "transpose CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("512, 384", "512, 192", weight), "transpose nn.matmul");
+  EXPECT_EQ(product("5000, 384", "5000, 192", weight), "transpose CN>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("70, 128", "64, 70", "nn.dense(transpose(%x, axes=[1, 0]), %y)"),
             "transpose NC>NC32n nn.contrib_dense_pack");
 }
