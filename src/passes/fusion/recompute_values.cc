@@ -24,6 +24,18 @@ int64_t bytes_of_element(const Type& type) {
   return (as<TensorTypeNode>(type)->dtype.bits + 7) / 8;
 }
 
+// The share of its operand's elements that a slice takes; 1 where sizes do not tell.
+double share_of(const CallNode& slice) {
+  auto *part = as<TensorTypeNode>(slice.type), *whole = tensor_of(slice.args[0]);
+  if (part == nullptr || whole == nullptr || part->rank() != whole->rank()) return 1;
+  double out = 1;
+  for (size_t d = 0; d < part->shape.size(); ++d) {
+    const auto some = as_const(part->shape[d]), all = as_const(whole->shape[d]);
+    if (some && all && *all > 0) out *= static_cast<double>(*some) / static_cast<double>(*all);
+  }
+  return out;
+}
+
 // 0 where sizes are open.
 int64_t size_of(const Type& type) { return bytes_of(type).value_or(0); }
 
@@ -33,8 +45,10 @@ struct Kernel {
   int scope;
   bool element_wise = true;  // and so may be computed again
   bool streams = true;       // reads each element once: element-wise, a reduction or a view
+  bool moves = true;         // each element of the result is one of each operand's at most
   int64_t operators = 0;
-  std::vector<int> users;  // -1: something that is no kernel, or is in another scope
+  std::vector<int> users;      // -1: something that is no kernel, or is in another scope
+  std::vector<double> shares;  // of each parameter, what is read of its elements, added up
   // With the values that are computed again in it: what it reads, and the parameters and body for these.
   std::vector<Expr> args;
   std::vector<Var> params;
@@ -91,7 +105,7 @@ class Recomputation {
         continue;
       }
       index_[e] = static_cast<int>(kernels_.size());
-      Kernel k{c, f, scopes.scope_of.at(e), true, true, 0, {}, {}, {}, nullptr, false};
+      Kernel k{c, f, scopes.scope_of.at(e), true, true, true, 0, {}, {}, {}, {}, nullptr, false};
       look_into(k);
       kernels_.push_back(std::move(k));
     }
@@ -120,12 +134,12 @@ class Recomputation {
         [&](const Node& n) {
           auto* c = as<CallNode>(&n);
           if (c == nullptr) {
-            if (isa<TupleNode>(&n)) k.element_wise = k.streams = false;
+            if (isa<TupleNode>(&n)) k.element_wise = k.streams = k.moves = false;
             return;
           }
           auto* op = as<OpNode>(c->op);
           if (op == nullptr || op->row->effect != Effect::Pure || !isa<TensorTypeNode>(c->type)) {
-            k.element_wise = k.streams = false;
+            k.element_wise = k.streams = k.moves = false;
             return;
           }
           ++k.operators;
@@ -134,8 +148,37 @@ class Recomputation {
           k.element_wise &= each && same_shape(c->type, k.call->type);
           k.streams &=
               each || op->row->fusion == FusionClass::CommReduce || only_reshapes(*op->row);
+          k.moves &= each || op->row->fusion == FusionClass::Injective;
         },
         family::expr);
+    look_at_shares(k);
+  }
+
+  // What is read of a parameter: by slices a part, by everything else all. Views read nothing themselves.
+  static void look_at_shares(Kernel& k) {
+    const std::vector<Var>& params = k.function->params;
+    k.shares.assign(params.size(), 0);
+    std::unordered_map<const Node*, size_t> known;
+    for (size_t i = 0; i < params.size(); ++i) known[params[i].get()] = i;
+    auto read = [&](const Expr& e, double share) {
+      if (auto it = known.find(e.get()); it != known.end()) k.shares[it->second] += share;
+    };
+    post_order(
+        k.function->body,
+        [&](const Node& n) {
+          auto* c = as<CallNode>(&n);
+          if (c == nullptr) return;
+          auto* op = as<OpNode>(c->op);
+          if (op != nullptr && c->args.size() == 1 && only_reshapes(*op->row)) {
+            if (auto it = known.find(c->args[0].get()); it != known.end()) known[c] = it->second;
+          } else {
+            for (const Expr& arg : c->args) {
+              read(arg, is_call_to(Expr(c), "strided_slice") ? share_of(*c) : 1);
+            }
+          }
+        },
+        family::expr);
+    read(k.function->body, 1);
   }
 
   // What the kernel reads and computes when the values that are computed again are part of it. Those come before it.
@@ -175,8 +218,25 @@ class Recomputation {
     k.params.assign(k.function->params.begin(), k.function->params.end());
   }
 
+  // Whether the value is cut into parts, which together are no more than it.
+  bool is_cut(const Kernel& k) const {
+    constexpr double kWhole = 1 + 1e-9;
+    if (!k.moves || k.users.size() < 2) return false;
+    double read = 0;
+    for (int u : k.users) {
+      if (u < 0) return false;
+      const Kernel& user = kernels_[static_cast<size_t>(u)];
+      if (!user.moves || user.operators + k.operators > kMostOperators) return false;
+      for (size_t i = 0; i < user.shares.size(); ++i) {
+        if (user.call->args[i].get() == k.call) read += user.shares[i];
+      }
+    }
+    return read <= kWhole;
+  }
+
   // Whether every kernel that reads the value should compute it.
   bool pays(const Kernel& k) const {
+    if (is_cut(k)) return true;
     const int64_t size = size_of(k.call->type);
     if (!k.element_wise || size < least_bytes_ || k.users.size() < 2) return false;
     // Written, and the line read before that; read by each user.

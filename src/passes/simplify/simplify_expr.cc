@@ -37,6 +37,7 @@ class RuleTable {
   RuleTable() : rules_(simplify::arithmetic_rules()) {
     for (Rule& r : simplify::product_rules()) rules_.push_back(std::move(r));
     for (Rule& r : simplify::shape_rules()) rules_.push_back(std::move(r));
+    for (Rule& r : simplify::part_rules()) rules_.push_back(std::move(r));
     for (Rule& r : simplify::order_rules()) rules_.push_back(std::move(r));
     for (const Rule& r : rules_) {
       for (const std::string& op : r.pattern.root_operators()) by_op_[op];

@@ -287,6 +287,27 @@ inline const std::vector<Row>& rows() {
        f("nn.pad(%x, 0f, pad_width=[[0, 0], [1, -1]])")},
       {"concatenate_groups", joined_parameters(65, false), joined_parameters(65, true),
        joined_parameters(64, false)},
+      {"slice_of_fill", f("strided_slice(full(2f, shape=[4, 5]), begin=[1], end=[3], axes=[1])"),
+       f("full(2f, shape=[4, 2])"), f("strided_slice(exp(%x), begin=[1], end=[3], axes=[1])")},
+      // Queries, keys and values, each with zeros for the others.
+      {"add_parts",
+       program("%x: Tensor[(2, 3), float32]",
+               "%0 = concatenate((%x, zeros(shape=[4, 3])));\n"
+               "%1 = concatenate((zeros(shape=[2, 3]), exp(%x), zeros(shape=[2, 3])));\n"
+               "%2 = concatenate((zeros(shape=[5, 3]), strided_slice(%x, begin=[0], end=[1])));\n"
+               "add(add(%0, %1), %2)"),
+       program("%x: Tensor[(2, 3), float32]",
+               "concatenate((add(%x, 0f), add(exp(%x), 0f), strided_slice(zeros(shape=[2, 3]), "
+               "begin=[0], "
+               "end=[1], axes=[0]), add(strided_slice(%x, begin=[0], end=[1]), 0f)))"),
+       program("%x: Tensor[(2, 3), float32], %z: Tensor[(?, 3), float32]",
+               "%0 = concatenate((%x, zeros(shape=[2, 3])));\n"
+               "%1 = concatenate((zeros(shape=[1, 3]), exp(%x), zeros(shape=[1, 3])));\n"
+               "%2 = concatenate((%x, ones(shape=[2, 3])));\n"
+               "%3 = concatenate((zeros(shape=[2, 3]), %x));\n"
+               "%4 = concatenate((%z, zeros(shape=[2, 3])));\n"
+               "%5 = concatenate((zeros(shape=[2, 3]), %z));\n"
+               "(add(%0, %1), add(%2, %3), add(%4, %5))")},
       {"concatenate_one", f("concatenate((%x,))"), f("%x"), f("concatenate((%x, %x))")},
       {"stack_one", f("stack((%x,), axis=1)"), f("expand_dims(%x, axis=1)"), f("stack((%x, %x))")},
       {"reverse_reverse", f("reverse(reverse(%x, axis=1), axis=1)"), f("%x"),

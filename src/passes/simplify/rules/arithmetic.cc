@@ -6,12 +6,7 @@
 #include "passes/simplify/rules/rule.h"
 
 namespace relay::simplify {
-namespace {
 
-// Constants with more elements are not searched.
-constexpr int64_t kMaxSearched = 1 << 16;
-
-// The value that all elements have, to the bit, of a constant or of what fills a tensor.
 std::optional<double> uniform(const Expr& e) {
   if (is_call_to(e, "zeros")) return 0;
   if (is_call_to(e, "ones")) return 1;
@@ -20,6 +15,8 @@ std::optional<double> uniform(const Expr& e) {
     bool converts = tensor_of(value)->dtype != tensor_of(e)->dtype;
     return converts || !isa<ConstantNode>(value) ? std::nullopt : uniform(value);
   }
+  // Constants with more elements are not searched.
+  constexpr int64_t kMaxSearched = 1 << 16;
   auto* c = as<ConstantNode>(e);
   if (c == nullptr || c->data.num_elements() == 0 || c->data.num_elements() > kMaxSearched) {
     return std::nullopt;
@@ -31,6 +28,8 @@ std::optional<double> uniform(const Expr& e) {
   }
   return first;
 }
+
+namespace {
 
 bool is_uniform(const Expr& e, double value) {
   auto v = uniform(e);

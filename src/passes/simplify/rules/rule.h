@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -23,12 +24,17 @@ struct Rule {
 // Whether every value of a dtype lies in [low, high].
 bool covers(double low, double high, DType dtype);
 
+// The value that all elements have, to the bit, of a constant or of what fills a tensor.
+std::optional<double> uniform(const Expr& e);
+
 // Numbers, bits and truth values.
 std::vector<Rule> arithmetic_rules();
 // Shapes, layouts and dtypes.
 std::vector<Rule> shape_rules();
 // Sums of products.
 std::vector<Rule> product_rules();
+// Tensors that are put together of parts.
+std::vector<Rule> part_rules();
 // Scans, selections and copies.
 std::vector<Rule> order_rules();
 // A reshape for changes of the order of axes that undo each other behind one.

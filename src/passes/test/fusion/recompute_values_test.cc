@@ -67,6 +67,28 @@ TEST(RecomputeValues, computes_cheap_values_where_they_are_read) {
                  small_caches());
 }
 
+// Queries, keys and values of one product: each part is taken of the rows as they were, whatever the caches hold.
+TEST(RecomputeValues, computes_what_is_cut_in_parts) {
+  const std::string turned =
+      "%0 = transpose(reshape(add(%h, 1f), newshape=[2, 2, 2, 4]), axes=[2, 0, 1, 3]);\n";
+  auto part = [](int begin, int end) {
+    return "strided_slice(%0, begin=[" + std::to_string(begin) + "], end=[" + std::to_string(end) +
+           "], axes=[0])";
+  };
+  expect_kernels(
+      {kTwo,
+       turned + "(negative(" + part(0, 1) + "), exp(reshape(" + part(1, 2) + ", newshape=[8, 2])))",
+       3, 2},
+      PassContext());
+  // Parts that are more than the whole, one that is read as a whole, returned or summed, and what is no part of one axis.
+  expect_kernels({kTwo, turned + "(negative(" + part(0, 1) + "), exp(" + part(0, 2) + "))", 3, 3},
+                 PassContext());
+  expect_kernels({kTwo, turned + "(negative(" + part(0, 1) + "), exp(%0))", 3, 3}, PassContext());
+  expect_kernels({kTwo, turned + "(negative(" + part(0, 1) + "), %0)", 2, 2}, PassContext());
+  expect_kernels({kTwo, turned + "(negative(" + part(0, 1) + "), sum(" + part(1, 2) + "))", 3, 3},
+                 PassContext());
+}
+
 TEST(RecomputeValues, keeps_other_values) {
   const PassContext ctx = small_caches();
   // In L2, of four large operands, read by a product or returned, and of more operators than the moves are worth.
