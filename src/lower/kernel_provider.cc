@@ -399,7 +399,8 @@ std::optional<int64_t> KernelProvider::few_rows(int32_t kernel) const {
   const Kernel& k = at(kernel);
   if (k.signature.device != runtime::Device::cpu() || !has_symbolic_rows(kernel))
     return std::nullopt;
-  return few_rows_of_product(k.composed.func, options_->target);
+  const auto few = few_rows_of_product(k.composed.func, options_->target);
+  return few ? few : few_rows_beside_panels(k.composed.func, options_->target);
 }
 
 std::string KernelProvider::unique_name(const std::string& base) {

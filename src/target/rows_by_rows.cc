@@ -29,8 +29,9 @@ bool fills_panels(const Target& target, const RowsByRows& p) {
 // 512 rows 0.83 to 0.93, 512 by 256 x 1024 0.81. More rows pay for a copy of the whole matrix, 2048 by 512 x 1024 take 1.05 in
 // panels; with vectors shorter than a line both are level.
 bool copies_panels(const Target& target, const RowsByRows& p) {
-  constexpr int64_t kFewRows = 32, kManyRows = 1024;
-  return target.vector_bits / 8 >= kCacheLineBytes && p.rows >= kFewRows && p.rows <= kManyRows &&
+  constexpr int64_t kManyRows = 1024;
+  return target.vector_bits / 8 >= kCacheLineBytes &&
+         (p.rows == 0 || p.rows > kMostRowsBesideColumns) && p.rows <= kManyRows &&
          fills_panels(target, p);
 }
 

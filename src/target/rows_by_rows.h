@@ -30,6 +30,9 @@ int64_t most_rows_along_sum(int64_t sum);
 // The order that takes the least time.
 MatrixOrder matrix_order(const Target& target, const RowsByRows& product);
 
+// Of a matrix with its columns last: the most rows that are fewer than a copy of its panels pays for.
+inline constexpr int64_t kMostRowsBesideColumns = 31;
+
 // Of a product whose number of rows only a run tells: up to how many of them `AsItLies` takes the least time; 0 for none.
 int64_t most_rows_as_they_lie(const Target& target, const RowsByRows& product);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lower/rules/choose.h"
 #include "lower/rules/contraction_loops.h"
 #include "lower/rules/contraction_matrix.h"
 #include "lower/rules/lanes.h"
@@ -90,6 +91,32 @@ Matrix matrix_of(const Block& b) {
   return out.buffer && std::ranges::find(others, out.buffer.get()) == others.end() ? out : Matrix{};
 }
 
+// The product by a matrix with its columns last, whose panels are copied as they lie; nullopt for any other.
+std::optional<RowsByRows> rows_by_columns(const Schedule& s, const BlockRV& sum, size_t spatial) {
+  auto product = rows_by_rows(s, sum, spatial);
+  const Block b = s.block(sum);
+  const Matrix matrix = product ? matrix_of(b) : Matrix{};
+  if (!matrix.buffer || !matrix.has_columns_last || matrix.batched || product->columns == 0 ||
+      product->sum == 0 || !has_sum_last(b, matrix.buffer)) {
+    return std::nullopt;
+  }
+  const DType dtype = b->writes[0]->buffer->dtype;
+  if (!dtype.is_floating() || dtype.bits < 32 || matrix.buffer->dtype != dtype) return std::nullopt;
+  product->columns_last = true;
+  return product;
+}
+
+// Whether few rows have a kernel of their own beside one for any number: the rows are the function's one open size.
+bool has_kernel_for_few_rows(const Schedule& s, const BlockRV& sum) {
+  const std::vector<LoopRV> loops = s.get_loops(sum);
+  const tir::PrimFuncNode& f = *s.func().get();
+  if (loops.size() < 3 || f.dims.size() != 1) return false;
+  for (size_t l = 0; l + 3 < loops.size(); ++l) {
+    if (s.extent(loops[l]) != 1) return false;
+  }
+  return s.loop(loops[loops.size() - 3])->extent.get() == f.dims[0].get();
+}
+
 // The columns of a tile in pairs of factors: words that change places, or two rows that are interleaved. What does not fill
 // a block is copied by elements.
 Outcome schedule_pairs(Schedule& s, const BlockRV& part, const LoopRV& at, bool columns_last) {
@@ -149,12 +176,15 @@ Outcome schedule_panel_products(Schedule& s, PanelProductsParameters& parameters
   if (!matrix.buffer || !dtype.is_floating() || dtype.bits < 32) return Declined{};
   const bool pairs = dtype.is_float(32) && matrix.buffer->dtype.is_bfloat16();
   const bool open = product->columns == 0;
+  const auto by_columns = rows_by_columns(s, rv, s.get_loops(out).size());
+  const bool copied = by_columns.has_value();
   if (!pairs && (matrix.buffer->dtype != dtype || (matrix.batched && !matrix.selected) ||
-                 (matrix.has_columns_last && matrix.selected) || open || product->sum == 0)) {
+                 matrix.has_columns_last != copied || open || product->sum == 0)) {
     return Declined{};
   }
-  const bool copied = !pairs && matrix.has_columns_last;
-  if (copied && !has_sum_last(s.block(rv), matrix.buffer)) return Declined{"rows are neighbours"};
+  if (copied && by_columns->rows == 0 && !has_kernel_for_few_rows(s, rv)) {
+    return Declined{"rows may be few"};
+  }
   product->columns_last = copied;
   product->bytes = static_cast<int64_t>(matrix.buffer->dtype.bytes());
   const std::vector<tir::IterVar> axes = s.block(rv)->iters;
@@ -229,6 +259,22 @@ int64_t greatest_extent(const Schedule& s, const LoopRV& loop) {
 }
 
 }  // namespace
+
+std::optional<int64_t> few_rows_beside_panels(const tir::PrimFunc& f, const Target& target) {
+  Schedule s(prepared(f));
+  std::vector<BlockRV> sums;
+  BlockRV out;
+  auto step = split_output(s, out, sums);
+  if (!step.is_legal() || !std::move(step).take() || sums.size() != 1 ||
+      !has_kernel_for_few_rows(s, sums[0])) {
+    return std::nullopt;
+  }
+  const auto product = rows_by_columns(s, sums[0], s.get_loops(out).size());
+  if (!product || product->rows != 0 || matrix_order(target, *product) != MatrixOrder::ByPanel) {
+    return std::nullopt;
+  }
+  return kMostRowsBesideColumns;
+}
 
 std::optional<RowsByRows> rows_by_rows(const Schedule& s, const BlockRV& sum, size_t spatial) {
   Block b = s.block(sum);

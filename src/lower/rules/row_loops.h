@@ -18,4 +18,7 @@ std::optional<RowsByRows> rows_by_rows(const tir::Schedule& s, const tir::BlockR
 // number of rows of a product. Nullopt for other functions, and where a kernel for any number is as fast for few.
 std::optional<int64_t> few_rows_of_product(const tir::PrimFunc& f, const Target& target);
 
+// The same by the rule "panel_products" for a matrix with its columns last, which the other kernel reads in place.
+std::optional<int64_t> few_rows_beside_panels(const tir::PrimFunc& f, const Target& target);
+
 }  // namespace relay

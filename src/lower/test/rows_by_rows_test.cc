@@ -173,6 +173,26 @@ TEST(PanelProducts, columns_that_are_neighbours_are_copied) {
   EXPECT_EQ(shorter.find("a tile at a time"), std::string::npos) << shorter;
 }
 
+// So it is for rows of any number where another kernel serves few: one open size, which is the number of rows.
+TEST(PanelProducts, columns_are_copied_for_open_rows) {
+  const Target longer = parse_target("x86-64-v4 -num-threads=2");
+  auto open = [](int64_t m, int64_t n, int64_t k) {
+    Case c = dense(m, n, k, true, 1, true);
+    c.func = modified(*c.func, [](PrimFuncNode& f) { f.at_most.clear(); });
+    return c;
+  };
+  for (int64_t m : {0, 1, 33, 150}) {
+    const Case c = open(m, 300, 40);
+    EXPECT_TRUE(rule_of(c.func, longer).ends_with(", columns copied a tile at a time"));
+    EXPECT_EQ(few_rows_beside_panels(c.func, longer), 31);
+    expect_right(c, "sum:");
+  }
+  const Case few = dense(20, 300, 40, true, 31, true);
+  EXPECT_EQ(rule_of(few.func, longer).find("a tile at a time"), std::string::npos);
+  EXPECT_EQ(few_rows_beside_panels(open(9, 200, 40).func, longer), std::nullopt);
+  EXPECT_EQ(few_rows_beside_panels(dense(40, 300, 40, true, 0, true).func, longer), std::nullopt);
+}
+
 // Where the rows do not stay in half of L2, they pass by several tiles at once: as many parts for each thread, and what is left
 // over of the columns by itself.
 TEST(PanelProducts, several_tiles_at_once_for_rows_that_leave_l2) {

@@ -10,8 +10,8 @@
 // Legal for kernels of element-wise operators, read by such and by reductions only, all in one scope; the same numbers.
 // Pays when reading and writing the value takes longer than its operators: where it does not fit into L2, and the kernels
 // that compute it again read less than they did.
-// A value that kernels cut into parts, as queries, keys and values of one product, is computed in parts where these are no more
-// than it: nothing is computed twice. Legal for operators that take one element of each operand, too, as transpose does.
+// A value that kernels cut into parts, as queries, keys and values of one product, is computed in parts where these together are
+// at most as large as it: nothing is computed twice. Legal for operators that take one element of each operand, too, as transpose.
 // Does not recompute sums, nor for kernels that read an element more than once.
 #pragma once
 

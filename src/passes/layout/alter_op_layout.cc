@@ -386,6 +386,9 @@ class Packer : public WeightPacker {
         std::ranges::any_of(c.args, [&](const Expr& e) { return tensor_of(e)->dtype != dtype; })) {
       return false;
     }
+    // Rows of any number have a kernel for few beside it where nothing else is open.
+    auto* data = tensor_of(c.args[0]);
+    if (!data->const_shape() && data->rank() != 2) return false;
     RowsByRows product{rows_of_data(c), (*weight)[1], (*weight)[0],
                        static_cast<int64_t>(dtype.bytes())};
     product.columns_last = true;

@@ -991,6 +991,7 @@ TEST(AlterOpLayout, matrices_that_are_turned_in_front_of_a_product_are_read_as_t
   EXPECT_EQ(product("64, 70000", "70000, 128", layer), "CN>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("256, 512", "512, 1024", layer), "nn.matmul");
   EXPECT_EQ(product("2000, 512", "512, 1024", layer), "CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("s, 512", "512, 1024", layer), "nn.matmul");
   EXPECT_EQ(product("256, 512", "1024, 512", "nn.dense(%x, %y)"), "nn.dense");
   EXPECT_EQ(product("2, 64, 70", "70, 128", layer), "CN>NC32n nn.contrib_dense_pack");
   EXPECT_EQ(product("s, 512", "s, 512", weight), "transpose CN>NC32n nn.contrib_dense_pack");
