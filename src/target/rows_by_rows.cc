@@ -35,9 +35,9 @@ bool copies_panels(const Target& target, const RowsByRows& p) {
          fills_panels(target, p);
 }
 
-// While transposing a panel counts beside its product. Lines of a
-// panel that vectors do not fill are made slower: on a Zen 3, the forward pass of a transformer with 512 rows takes 0.94 of the
-// time with packed weights, with 1024 rows 0.96, with 197 rows as long, with 128 rows 1.07.
+// While transposing a panel counts beside its product. Lines of a panel that vectors do not fill are made slower: on a Zen 3, the
+// forward pass of a transformer with 512 rows takes 0.94 of the time with packed weights, with 1024 rows 0.96, with 197 rows as
+// long, with 128 rows 1.07.
 bool goes_by_panel(const Target& target, const RowsByRows& p) {
   const int64_t many_rows = target.vector_bits / 8 < kCacheLineBytes ? 256 : 1024;
   return p.selected || (p.rows != 1 && p.rows <= many_rows && fills_panels(target, p));

@@ -1,9 +1,10 @@
 // Products of rows with rows, many of them: as nn.dense by a weight that only the run knows. The weight is transposed to
-// panels of columns, each in a cache before all rows pass by it; one that has its columns last, as of nn.matmul, is copied. Where the target multiplies pairs of bfloat16, panels hold
-// these side by side, also those of the matrices of a batch, and where it has a matrix unit, the words of that.
+// panels of columns, each in a cache before all rows pass by it; one that has its columns last, as of nn.matmul, is copied.
+// Where the target multiplies pairs of bfloat16, panels hold these side by side, also those of the matrices of a batch, and where
+// it has a matrix unit, the words of that.
 //
 //   for columns of a few tiles:
-//     panel = their rows of the weight, transposed, their columns of it, or their pairs of factors
+//     panel = their rows of the weight, transposed, or their columns, or their pairs of factors
 //     for rows of a tile: for columns of a tile: { registers = 0; for k: registers += data * panel; store }
 #include <algorithm>
 #include <array>
