@@ -209,6 +209,7 @@ class Recomputation {
       for (size_t j = 0; j < source->args.size(); ++j) {
         below[source->params[j].get()] = param_for(source->args[j], source->params[j]);
       }
+      copy_fills(source->body, below);
       inside[param.get()] = substitute(source->body, below, family::expr);
     }
     k.body = joined ? Expr::unchecked(substitute(k.function->body, inside, family::expr))
@@ -216,6 +217,21 @@ class Recomputation {
     if (joined) return;
     k.args.assign(k.call->args.begin(), k.call->args.end());
     k.params.assign(k.function->params.begin(), k.function->params.end());
+  }
+
+  // What reads no parameter has a copy in each kernel: a value that functions share is one outside of them.
+  static void copy_fills(const Expr& body, std::unordered_map<const Node*, NodeRef>& copies) {
+    post_order(
+        body,
+        [&](const Node& n) {
+          auto* c = as<CallNode>(&n);
+          if (c == nullptr ||
+              !std::ranges::all_of(c->args, [](const Expr& e) { return isa<ConstantNode>(e); })) {
+            return;
+          }
+          copies[c] = with_attrs(*c, {c->args.begin(), c->args.end()}, {});
+        },
+        family::expr);
   }
 
   // Whether the value is cut into parts, which together are no more than it.

@@ -1,6 +1,7 @@
 #include "passes/fusion/recompute_values.h"
 
 #include "node/walk.h"
+#include "passes/structure/form.h"
 #include "passes/test/evaluate.h"
 #include "passes/test/pass_test.h"
 
@@ -48,6 +49,8 @@ void expect_kernels(const RecomputeRow& row, const PassContext& ctx) {
   EXPECT_EQ(kernels_of(fused), row.before);
   Module out = apply(kRecomputeValues, fused, ctx);
   EXPECT_EQ(kernels_of(out), row.after) << print_module(out);
+  const auto defect = find_form_defect(out, Form::fused);
+  EXPECT_FALSE(defect) << defect->detail;
   std::vector<Tensor> want = results(fused), got = results(out);
   ASSERT_EQ(want.size(), got.size());
   for (size_t i = 0; i < want.size(); ++i) {
@@ -80,6 +83,16 @@ TEST(RecomputeValues, computes_what_is_cut_in_parts) {
        turned + "(negative(" + part(0, 1) + "), exp(reshape(" + part(1, 2) + ", newshape=[8, 2])))",
        3, 2},
       PassContext());
+  // Fills, alone and in a sum, which each kernel has for itself.
+  expect_kernels(
+      {"", "%0 = zeros(shape=[4, 8]);\n(negative(" + part(0, 1) + "), exp(" + part(1, 4) + "))", 3,
+       2},
+      PassContext());
+  expect_kernels({kTwo,
+                  "%0 = transpose(add(%h, negative(ones(shape=[4, 8]))));\n(negative(" +
+                      part(0, 1) + "), exp(" + part(1, 4) + "))",
+                  3, 2},
+                 PassContext());
   // Parts that are more than the whole, one that is read as a whole, returned or summed, and what is no part of one axis.
   expect_kernels({kTwo, turned + "(negative(" + part(0, 1) + "), exp(" + part(0, 2) + "))", 3, 3},
                  PassContext());
