@@ -83,16 +83,6 @@ TEST(RecomputeValues, computes_what_is_cut_in_parts) {
        turned + "(negative(" + part(0, 1) + "), exp(reshape(" + part(1, 2) + ", newshape=[8, 2])))",
        3, 2},
       PassContext());
-  // Fills, alone and in a sum, which each kernel has for itself.
-  expect_kernels(
-      {"", "%0 = zeros(shape=[4, 8]);\n(negative(" + part(0, 1) + "), exp(" + part(1, 4) + "))", 3,
-       2},
-      PassContext());
-  expect_kernels({kTwo,
-                  "%0 = transpose(add(%h, negative(ones(shape=[4, 8]))));\n(negative(" +
-                      part(0, 1) + "), exp(" + part(1, 4) + "))",
-                  3, 2},
-                 PassContext());
   // Parts that are more than the whole, one that is read as a whole, returned or summed, and what is no part of one axis.
   expect_kernels({kTwo, turned + "(negative(" + part(0, 1) + "), exp(" + part(0, 2) + "))", 3, 3},
                  PassContext());
@@ -100,6 +90,21 @@ TEST(RecomputeValues, computes_what_is_cut_in_parts) {
   expect_kernels({kTwo, turned + "(negative(" + part(0, 1) + "), %0)", 2, 2}, PassContext());
   expect_kernels({kTwo, turned + "(negative(" + part(0, 1) + "), sum(" + part(1, 2) + "))", 3, 3},
                  PassContext());
+}
+
+// As the first states of a recurrent layer (tests/python/test_torch_recurrent.py has whole ones).
+TEST(RecomputeValues, fills_of_symbolic_size_are_cut) {
+  const Module fused =
+      apply(kFuseOps, parse("def @main[n: Dim](%h: Tensor[(n, 8), float32]) {\n"
+                            "%0 = full(0f, shape=[2, n, 8]);\n"
+                            "%1 = strided_slice(%0, begin=[0], end=[1], axes=[0]);\n"
+                            "%2 = strided_slice(%0, begin=[1], end=[2], axes=[0]);\n"
+                            "(nn.dense(%h, %h), negative(%1), exp(%2)) }"));
+  EXPECT_EQ(kernels_of(fused), 4);
+  const Module out = apply(kRecomputeValues, fused);
+  EXPECT_EQ(kernels_of(out), 3) << print_module(out);
+  const auto defect = find_form_defect(out, Form::fused);
+  EXPECT_FALSE(defect) << defect->detail;
 }
 
 TEST(RecomputeValues, keeps_other_values) {
